@@ -1,0 +1,11 @@
+module github.com/arche-replicate/arche-replicate
+
+go 1.25.0
+
+require (
+	github.com/klauspost/compress v1.20.3
+	github.com/mlange-42/arche v0.15.3
+	github.com/stretchr/testify v1.12.1
+)
+
+require go.yaml.in/yaml/v3 v3.0.5 // indirect
