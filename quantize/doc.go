@@ -1,0 +1,54 @@
+// Package quantize turns numbers into codes and codes back into numbers.
+//
+// What goes in is one field of a component: an integer, a coordinate, an angle, a direction, a rotation. What comes out
+// is a code, an unsigned integer of a declared width, small enough to be packed, compared and predicted as an integer.
+// The other end turns the code back into a number that is within a stated distance of the original.
+//
+// # Choosing a quantiser
+//
+//	Int, Uint      whole numbers of a range   exact
+//	Fixed          a grid of equal steps      the same error everywhere; the usual choice for positions
+//	Float          a small float              finer towards zero, for a few bits more than Fixed
+//	Half           IEEE 754 binary16          for fields that are halves elsewhere too
+//	Angle          a number that wraps        heading, phase, time of day
+//	UnitVector     a direction, two codes     octahedral mapping
+//	Quat           a rotation, four codes     smallest three
+//	Raw32, Raw64   the bits of a float        exact, NaN and all
+//
+// # The contract
+//
+// A quantiser is a plain value made by its constructor, safe to copy, to compare with == and to use from many goroutines.
+// The zero value of a type that has a constructor is not ready for use. Constructors never panic: they return an error
+// that says what to change, since ranges and steps often come from struct tags or files.
+//
+//   - Bits is the width of a code, Max the largest code; every code lies in 0..Max.
+//   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by ok == false,
+//     so that the caller can count it; the code is valid all the same.
+//   - Decode accepts anything too. A code that Encode never produces gives the zero value and ok == false: it was damaged
+//     or forged, and the receiver should drop it. No value has two codes.
+//   - Encoding a decoded value gives the code it came from, always. So a server that adopts quantised values, a relay and
+//     a client that sends back what it received all agree. It holds too when the value was stored as a float32 in
+//     between, for the constructors ending in 32 and for the types that say so.
+//   - MaxError is the largest possible |decoded - original| for input that was in range, storage rounding included.
+//
+// # Special input
+//
+//	            NaN              ±Inf     out of range     -0              tiny (denormal)
+//	Int, Uint   -                -        nearest bound *  -               -
+//	Fixed       low bound *      bound *  nearest bound *  as +0           nearest step
+//	Float       0, else low *    bound *  nearest bound *  as +0           nearest step
+//	Half        0 *              ±65504 * ±65504 *         as +0           nearest step
+//	Angle       0 *              0 *      cannot happen    as +0           nearest step
+//	UnitVector  +Z *             +Z *     normalised       as +0           normalised
+//	Quat        identity *       identity * normalised     as +0           normalised
+//	Raw32/64    kept             kept     cannot happen    kept            kept
+//
+// An asterisk marks ok == false. For Float, NaN gives zero if the range contains it, else the low bound. For UnitVector and Quat, one
+// bad component spoils the whole value, and so does a length of zero.
+//
+// # Rounding and machines
+//
+// Values half-way between two codes go to the even one. Go may fuse a product and a sum into one operation on some
+// machines; every place where that could change a code or a decoded value is written so that it cannot, hence all machines
+// produce the same codes and the same floats from them.
+package quantize

@@ -1,0 +1,113 @@
+package quantize_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+func ExampleInt() {
+	level, err := quantize.NewInt(25, 100)
+	if err != nil {
+		panic(err)
+	}
+	code, ok := level.Encode(90)
+	fmt.Println(level.Bits(), "bits, code", code, ok)
+	code, ok = level.Encode(120)
+	fmt.Println("clamped: code", code, ok)
+	v, ok := level.Decode(code)
+	fmt.Println(v, ok)
+	_, ok = level.Decode(76)
+	fmt.Println("forged:", ok)
+	// Output:
+	// 7 bits, code 65 true
+	// clamped: code 75 false
+	// 100 true
+	// forged: false
+}
+
+func ExampleFixed() {
+	position, err := quantize.NewFixed32(-1000, 1000, 0.01)
+	if err != nil {
+		panic(err)
+	}
+	code, _ := position.Encode(123.4567)
+	v, _ := position.Decode32(code)
+	fmt.Println(position.Bits(), "bits, code", code, "is", v)
+	_, err = quantize.NewFixed32(-1000, 1000, 0.00001)
+	fmt.Println(err)
+	// Output:
+	// 18 bits, code 112346 is 123.46
+	// quantize: step 1e-05 over the range -1000..1000 is finer than a float32 can hold: use 6.3e-05 or more, or a float64 field
+}
+
+func ExampleFloat() {
+	speed, err := quantize.NewFloat32(0, 1e6, 1)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(speed.SignBits(), speed.ExponentBits(), speed.MantissaBits(), speed.Bias())
+	for _, v := range []float64{0.12345678, 123.45678, 987654.3} {
+		code, _ := speed.Encode(v)
+		decoded, _ := speed.Decode(code)
+		fmt.Printf("%v is off by %.1g\n", v, math.Abs(decoded-v))
+	}
+	// Output:
+	// 0 5 18 1
+	// 0.12345678 is off by 2e-06
+	// 123.45678 is off by 7e-06
+	// 987654.3 is off by 0.3
+}
+
+func ExampleAngle() {
+	heading, err := quantize.NewAngle(360, 8)
+	if err != nil {
+		panic(err)
+	}
+	for _, v := range []float64{90, 270, -90, 3690} {
+		code, _ := heading.Encode(v)
+		decoded, _ := heading.Decode(code)
+		fmt.Println(v, "has code", code, "and comes back as", decoded)
+	}
+	// Output:
+	// 90 has code 64 and comes back as 90
+	// 270 has code 192 and comes back as -90
+	// -90 has code 192 and comes back as -90
+	// 3690 has code 64 and comes back as 90
+}
+
+func ExampleUnitVector() {
+	normal, err := quantize.NewUnitVector(8)
+	if err != nil {
+		panic(err)
+	}
+	u, v, _ := normal.Encode([3]float64{0, 3, 4})
+	decoded, _ := normal.Decode(u, v)
+	fmt.Printf("%d %d is %.3f\n", u, v, decoded)
+	// Output: 127 181 is [0.000 0.595 0.804]
+}
+
+func ExampleQuat() {
+	rotation, err := quantize.NewQuat(9)
+	if err != nil {
+		panic(err)
+	}
+	yaw := math.Pi / 6
+	code, _ := rotation.Encode([4]float64{0, math.Sin(yaw / 2), 0, math.Cos(yaw / 2)})
+	decoded, _ := rotation.Decode(code)
+	fmt.Printf("%+v is %.4f\n", code, decoded)
+	again, _ := rotation.Encode(decoded)
+	fmt.Println(again == code)
+	// Output:
+	// {Largest:3 A:256 B:349 C:256} is [0.0014 0.2588 0.0014 0.9659]
+	// true
+}
+
+func ExampleHalf() {
+	var half quantize.Half
+	code, _ := half.Encode(3.14159)
+	v, _ := half.Decode(code)
+	fmt.Printf("%#x is %v\n", code, v)
+	// Output: 0x4248 is 3.140625
+}
