@@ -1,0 +1,184 @@
+package delta
+
+import "fmt"
+
+// Kind says how a field's codes relate from tick to tick, and so how they are
+// predicted. It changes no meaning: any kind carries any codes exactly.
+type Kind uint8
+
+const (
+	// Plain codes jump: flags, enums, counters, raw bit patterns. They are
+	// predicted to stay.
+	Plain Kind = iota
+	// Linear codes move: positions, velocities. They are extrapolated.
+	Linear
+	// Wrap codes move on a circle of 2^Bits: angles. They are extrapolated, and
+	// the distance from the largest code to 0 is one.
+	Wrap
+	// Quat is a rotation in smallest-three form: four words, the index of the
+	// dropped component (0..3) and the three others of Bits each. It is
+	// extrapolated as a rotation.
+	Quat
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	switch k {
+	case Plain:
+		return "plain"
+	case Linear:
+		return "linear"
+	case Wrap:
+		return "wrap"
+	case Quat:
+		return "quat"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// MaxQuatBits is the largest width of a quaternion component: prediction works in
+// 64-bit integers and needs the room.
+const MaxQuatBits = 20
+
+// A Field is one quantised value of a component.
+type Field struct {
+	// Name is the field's path inside its component, for statistics and messages.
+	Name string
+	Kind Kind
+	// Bits is the width of the code, 0..64, or of each of the three components of
+	// a Quat, 2..20. A field of 0 bits has one possible value and costs nothing.
+	Bits uint
+	// Max is the largest valid code of a Plain, Linear or Wrap field. A larger one
+	// from the wire is an error. 0 stands for 2^Bits-1.
+	Max uint64
+
+	word int // index of the first word in the component's row
+}
+
+// Words returns the number of row words the field takes: 1, 2 for more than 32
+// bits (low word first), 4 for a Quat.
+func (f *Field) Words() int {
+	switch {
+	case f.Kind == Quat:
+		return 4
+	case f.Bits > 32:
+		return 2
+	}
+	return 1
+}
+
+// Width returns the bits that the field takes at fixed width.
+func (f *Field) Width() uint {
+	if f.Kind == Quat {
+		return 2 + 3*f.Bits
+	}
+	return f.Bits
+}
+
+// Word returns the index of the field's first word in the row.
+func (f *Field) Word() int { return f.word }
+
+// code returns the field's code in the row; not for a Quat.
+func (f *Field) code(row []uint32) uint64 {
+	if f.Bits > 32 {
+		return uint64(row[f.word]) | uint64(row[f.word+1])<<32
+	}
+	return uint64(row[f.word])
+}
+
+// setCode stores the field's code into the row; not for a Quat.
+func (f *Field) setCode(row []uint32, code uint64) {
+	row[f.word] = uint32(code)
+	if f.Bits > 32 {
+		row[f.word+1] = uint32(code >> 32)
+	}
+}
+
+// A Component is the layout of one component's row: the codes of its fields, one
+// after the other, in words of 32 bits.
+type Component struct {
+	Name   string
+	Fields []Field
+
+	words int
+	width int
+	first int // index of the first field among all fields of the layout
+}
+
+// Words returns the length of the component's row; 0 for a tag.
+func (c *Component) Words() int { return c.words }
+
+// Width returns the bits of a row at fixed width.
+func (c *Component) Width() int { return c.width }
+
+// FirstField returns the index of the component's first field among all fields of
+// the layout, in order.
+func (c *Component) FirstField() int { return c.first }
+
+// Valid reports whether every code of the row is one the field may have.
+func (c *Component) Valid(row []uint32) bool {
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Kind == Quat {
+			if row[f.word] > 3 {
+				return false
+			}
+			for _, x := range row[f.word+1 : f.word+4] {
+				if x>>f.Bits != 0 {
+					return false
+				}
+			}
+		} else if f.code(row) > f.Max {
+			return false
+		}
+	}
+	return true
+}
+
+// MaxComponents is the largest number of components of a layout.
+const MaxComponents = 256
+
+// A Layout is the ordered list of components that both ends agree on.
+type Layout struct {
+	Components []Component
+
+	fields int
+}
+
+// NewLayout returns the layout of the given components, in their order.
+//
+// Panics on more than [MaxComponents] components or a field outside its limits.
+func NewLayout(components ...Component) *Layout {
+	if len(components) > MaxComponents {
+		panic(fmt.Sprintf("delta: %d components in a layout: the limit is %d", len(components), MaxComponents))
+	}
+	l := &Layout{Components: components}
+	for i := range components {
+		c := &components[i]
+		c.first, c.words, c.width = l.fields, 0, 0
+		for j := range c.Fields {
+			f := &c.Fields[j]
+			if f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64 {
+				panic(fmt.Sprintf("delta: %s.%s has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64",
+					c.Name, f.Name, f.Bits, MaxQuatBits))
+			}
+			if f.Max == 0 {
+				f.Max = lowBits(f.Bits)
+			}
+			if f.Kind != Quat && f.Max > lowBits(f.Bits) {
+				panic(fmt.Sprintf("delta: %s.%s has a largest code of %d, which takes more than its %d bits", c.Name, f.Name, f.Max, f.Bits))
+			}
+			f.word = c.words
+			c.words += f.Words()
+			c.width += int(f.Width())
+		}
+		l.fields += len(c.Fields)
+	}
+	return l
+}
+
+// Fields returns the number of fields of all components together.
+func (l *Layout) Fields() int { return l.fields }
+
+// lowBits returns the number whose low n bits are set, n <= 64.
+func lowBits(n uint) uint64 { return 1<<n - 1 }

@@ -1,0 +1,95 @@
+package delta
+
+import "math/bits"
+
+// MaxExtrapolation is how far prediction goes beyond the first baseline, in units of
+// the distance between the two. Farther, an old motion tells nothing any more: the
+// prediction is then rest.
+const MaxExtrapolation = 8
+
+// Ratio returns how far the state at tick now lies beyond baseline tick a1, in units
+// of 1/65536 of the distance from the second baseline a2 to a1. It is 0, which
+// predicts rest, beyond [MaxExtrapolation] and where the ticks are not in order.
+func Ratio(now, a1, a2 Tick) int64 {
+	ahead, span := int64(now-a1), int64(a1-a2)
+	if !now.After(a1) || !a1.After(a2) || ahead > MaxExtrapolation*span {
+		return 0
+	}
+	return ahead << 16 / span
+}
+
+// A predictor extrapolates one component from two baselines. It is scratch memory:
+// what it holds is valid until the next call of predict.
+type predictor struct {
+	row   []uint32 // predicted codes
+	quats []quatPrediction
+}
+
+// quatPrediction keeps the rotations of a Quat field, to be expressed in whatever
+// chart the value to be coded uses.
+type quatPrediction struct {
+	base, base2, next rotation
+}
+
+// predict fills p with the prediction for component c and reports whether it differs
+// from base. base2 may be nil.
+func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
+	if base2 == nil || ratio == 0 || equal(base, base2) {
+		return false
+	}
+	p.row = append(p.row[:0], base...)
+	p.quats = p.quats[:0]
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch f.Kind {
+		case Linear, Wrap:
+			b := f.code(base)
+			d := int64(b - f.code(base2))
+			if f.Kind == Wrap {
+				d = signed(uint64(d), f.Bits)
+			}
+			if f.Bits > 48 {
+				continue // the product would not fit: rest
+			}
+			next := int64(b) + (d*ratio+1<<15)>>16
+			if f.Kind == Wrap {
+				next &= int64(lowBits(f.Bits))
+			} else {
+				next = min(max(next, 0), int64(f.Max))
+			}
+			f.setCode(p.row, uint64(next))
+		case Quat:
+			w := f.word
+			q := quatPrediction{base: rotationOf(base[w:w+4], f.Bits), base2: rotationOf(base2[w:w+4], f.Bits)}
+			q.next = q.base
+			if !equal(base[w:w+4], base2[w:w+4]) {
+				q.next = extrapolate(&q.base, &q.base2, ratio)
+				l := q.next.largest()
+				p.row[w] = l
+				codes := q.next.chart(l, f.Bits)
+				copy(p.row[w+1:], codes[:])
+			}
+			p.quats = append(p.quats, q)
+		}
+	}
+	return !equal(p.row, base)
+}
+
+// signed reads the low n bits of v as a number in two's complement.
+func signed(v uint64, n uint) int64 {
+	s := (64 - n) & 63
+	return int64(v<<s) >> s
+}
+
+// zigzag maps numbers of small magnitude to small ones: 0, -1, 1, -2 to 0, 1, 2, 3.
+func zigzag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
+
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// magnitude returns the number of bits of |a-b|.
+func magnitude(a, b uint64) uint {
+	if a < b {
+		a, b = b, a
+	}
+	return uint(bits.Len64(a - b))
+}

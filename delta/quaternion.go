@@ -1,0 +1,129 @@
+package delta
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A rotation as four integers x, y, z, w of length [quatLength], the form in which
+// quaternions are predicted. All of it is integer arithmetic (the square root is
+// checked in integers), so both ends get the same bits on any machine.
+type rotation [4]int64
+
+// quatUnit is the magnitude at which a smallest-three component saturates, which
+// stands for 1/sqrt(2); a rotation has the length quatUnit*sqrt(2).
+const quatUnit = 1 << 26
+
+// rotationOf restores a rotation from the four words of a Quat field whose
+// components have b bits: component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
+func rotationOf(words []uint32, b uint) rotation {
+	var q rotation
+	m := int64(lowBits(b))
+	scale := int64(quatUnit) / m
+	largest, j, sum := words[0]&3, 1, int64(0)
+	for i := range q {
+		if i != int(largest) {
+			x := (2*int64(words[j]) - m) * scale
+			q[i] = x
+			sum += x * x
+			j++
+		}
+	}
+	unit := m * scale
+	q[largest] = isqrt(2*unit*unit - sum)
+	return q
+}
+
+// chart returns the three components of the smallest-three form in which component
+// largest is dropped, as codes of b bits.
+func (q *rotation) chart(largest uint32, b uint) (codes [3]uint32) {
+	m := int64(lowBits(b))
+	scale := int64(quatUnit) / m
+	sign := int64(1)
+	if q[largest&3] < 0 {
+		sign = -1
+	}
+	j := 0
+	for i, x := range q {
+		if i != int(largest&3) {
+			c := (floorDiv(sign*x, scale) + m + 1) >> 1
+			codes[j] = uint32(min(max(c, 0), m))
+			j++
+		}
+	}
+	return codes
+}
+
+// largest returns the index of the component of largest magnitude.
+func (q *rotation) largest() uint32 {
+	l := 0
+	for i := 1; i < 4; i++ {
+		if abs(q[i]) > abs(q[l]) {
+			l = i
+		}
+	}
+	return uint32(l)
+}
+
+// extrapolate goes on from q2 over q1 as far again as t says, in units of 1/65536
+// of the step from q2 to q1: the great circle through both, q1*sin((1+t)a)/sin(a) -
+// q2*sin(ta)/sin(a), a being the angle between them. The two factors are polynomials
+// in cos(a) (after Eberly, "A Fast and Accurate Algorithm for Computing SLERP", 2011).
+func extrapolate(q1, q2 *rotation, t int64) rotation {
+	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
+	sign := int64(1)
+	if dot < 0 { // q and -q are the same rotation: take the nearer one
+		dot, sign = -dot, -1
+	}
+	const length2 = 2 * quatUnit * quatUnit
+	x := min(dot/(length2>>30)-1<<30, 0) // cos(a)-1 in 2.30 fixed point
+	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
+	var q rotation
+	for i := range q {
+		q[i] = (f1*q1[i] - f2*q2[i]) >> 16
+	}
+	return q
+}
+
+// sineRatio returns sin(t*a)/sin(a) in 16.16 fixed point for t in 16.16 and
+// x = cos(a)-1 in 2.30 fixed point.
+func sineRatio(t, x int64) int64 {
+	const one = 1 << 24
+	acc, t2 := int64(one), t*t>>16
+	for i := int64(6); i >= 1; i-- {
+		acc = one + ((t2-i*i<<16)*x>>22/(i*(2*i+1)))*acc>>24
+	}
+	return t * acc >> 24
+}
+
+// isqrt returns the largest integer whose square is not above n, 0 for n < 0.
+func isqrt(n int64) int64 {
+	if n <= 0 {
+		return 0
+	}
+	// The estimate may be off by one where a float64 can't hold n exactly.
+	x := int64(math.Sqrt(float64(n)))
+	if hi, lo := bits.Mul64(uint64(x), uint64(x)); hi != 0 || lo > uint64(n) {
+		return x - 1
+	}
+	if (x+1)*(x+1) <= n {
+		return x + 1
+	}
+	return x
+}
+
+func abs(x int64) int64 {
+	if x < 0 {
+		return -x
+	}
+	return x
+}
+
+// floorDiv returns a/b rounded down, b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

@@ -1,0 +1,67 @@
+package delta
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// A Set is a set of components, by their index in the layout.
+type Set [MaxComponents / 64]uint64
+
+// Add puts component c into the set.
+func (s *Set) Add(c int) { s[c>>6] |= 1 << (c & 63) }
+
+// Toggle adds component c to the set or takes it out.
+func (s *Set) Toggle(c int) { s[c>>6] ^= 1 << (c & 63) }
+
+// Has reports whether component c is in the set.
+func (s *Set) Has(c int) bool { return s[c>>6]>>(c&63)&1 != 0 }
+
+// Next returns the first component in the set that is not below c, or -1.
+func (s *Set) Next(c int) int {
+	for i := c >> 6; i < len(s); i++ {
+		word := s[i]
+		if i == c>>6 {
+			word &= ^uint64(0) << (c & 63)
+		}
+		if word != 0 {
+			return i<<6 + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}
+
+// WriteSet appends set s of the n components of a layout as what differs from ref:
+// the number of differences and the gaps between them, in exp-Golomb codes of order 0.
+func WriteSet(w *bitbuf.Writer, s, ref *Set) {
+	var diff Set
+	count := 0
+	for i := range diff {
+		diff[i] = s[i] ^ ref[i]
+		count += bits.OnesCount64(diff[i])
+	}
+	w.WriteExpGolomb(uint64(count), 0)
+	next := 0
+	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+		w.WriteExpGolomb(uint64(c-next), 0)
+		next = c + 1
+	}
+}
+
+// ReadSet reads what WriteSet wrote. Components outside the n of the layout fail
+// the Reader with [ErrCode].
+func ReadSet(r *bitbuf.Reader, ref *Set, n int) Set {
+	s := *ref
+	next := uint64(0)
+	for count := r.ReadExpGolomb(0); count > 0; count-- {
+		gap := r.ReadExpGolomb(0)
+		if gap >= uint64(n) || next+gap >= uint64(n) {
+			r.Fail(ErrCode) // ends the loop however large the count: it can't pass n
+			return s
+		}
+		s.Toggle(int(next + gap))
+		next += gap + 1
+	}
+	return s
+}

@@ -1,0 +1,149 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// applier is scratch memory of Apply.
+type applier struct {
+	add, remove []ecs.ID
+}
+
+// Apply brings the world up to date with what was received, and sends the server its
+// answer: introductions first, acknowledgements later. Call it once per frame on the
+// goroutine that owns the world. Every entity goes from one state of the server to a
+// later one; it never shows a mixture.
+//
+// The error is final and of the handshake: a [*SchemaError] that names the first
+// difference, or another protocol version. All other troubles mend themselves and are
+// counted in [Client.Stats].
+//
+// Panics if the world is locked.
+func (c *Client) Apply() error {
+	if c.world.IsLocked() {
+		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+	}
+	for _, slot := range c.dirty {
+		m := c.mirrors.at(slot)
+		m.dirty = false
+		c.applyMirror(slot, m)
+	}
+	c.dirty = c.dirty[:0]
+	c.refresh()
+	c.answerServer()
+	return c.refused
+}
+
+// applyMirror makes the world show a mirror's newest state.
+func (c *Client) applyMirror(slot uint32, m *mirror) {
+	if m.empty {
+		c.removeEntity(m)
+		return
+	}
+	state := m.held.at(m.newest)
+	if m.shown && m.generation != state.generation {
+		c.removeEntity(m)
+	}
+	if !m.shown {
+		c.spawnEntity(slot, m, state)
+		return
+	}
+	if m.removed || !c.world.Alive(m.entity) {
+		m.removed = true // by the user, who shall have it so
+		m.tick, m.shape = state.tick, state.shape
+		return
+	}
+	old := m.held.at(m.tick)
+	if m.shape != state.shape {
+		c.restructure(m, state)
+	}
+	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		row := state.shape.row(state.words, k, comp.words)
+		if old != nil && old.generation == state.generation {
+			if was := old.shape.row(old.words, k, comp.words); was != nil && sameRow(was, row) {
+				continue
+			}
+		}
+		if p := c.world.Get(m.entity, c.components[k]); p != nil {
+			comp.write(p, row)
+		}
+	}
+	m.tick, m.shape = state.tick, state.shape
+}
+
+func (c *Client) removeEntity(m *mirror) {
+	if m.shown {
+		if !m.removed && c.world.Alive(m.entity) {
+			c.world.RemoveEntity(m.entity)
+		}
+		c.stats.Despawns++
+	}
+	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+}
+
+func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
+	ids := append(c.apply.add[:0], c.marker)
+	set := &state.shape.set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		ids = append(ids, c.components[k])
+	}
+	c.apply.add = ids
+	m.entity = c.world.NewEntity(ids...)
+	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		comp.write(c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words))
+	}
+	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
+	c.stats.Spawns++
+}
+
+// restructure gives the entity the components that came and takes those that went,
+// leaving alone what the user added or removed.
+func (c *Client) restructure(m *mirror, state *heldState) {
+	a := &c.apply
+	a.add, a.remove = a.add[:0], a.remove[:0]
+	for k, id := range c.components {
+		was, is := m.shape.set.Has(k), state.shape.set.Has(k)
+		if was == is {
+			continue
+		}
+		switch has := c.world.Has(m.entity, id); {
+		case is && !has:
+			a.add = append(a.add, id)
+		case was && has:
+			a.remove = append(a.remove, id)
+		}
+	}
+	if len(a.add)+len(a.remove) > 0 {
+		c.world.Exchange(m.entity, a.add, a.remove)
+	}
+}
+
+func sameRow(a, b []uint32) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// refresh keeps the ticks of mirrors that rest for months within reach of serial
+// arithmetic: what is too old is forgotten, and the server's next word of it is news.
+func (c *Client) refresh() {
+	n := uint32(len(c.mirrors.pages))
+	if n == 0 || !c.anyState {
+		return
+	}
+	now := delta.Tick(c.nearTick)
+	page := c.mirrors.pages[c.nearTick%n]
+	for i := range page {
+		m := &page[i]
+		if m.any && now-m.newest > ancient && !m.dirty {
+			m.any = false
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// An assembly collects the parts of a state that is larger than a packet.
+type assembly struct {
+	tick   delta.Tick
+	size   int
+	bytes  []byte
+	got    []bool
+	missed int
+}
+
+const (
+	// maxLargeBytes bounds a state in parts: rows of at most maxEntityBits and a head.
+	maxLargeBytes = maxEntityBits/8 + 1<<10
+	// maxAssemblies bounds how many the client collects at a time. A server could
+	// otherwise make it reserve memory for parts that never come.
+	maxAssemblies = 64
+)
+
+func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
+	age := r.ReadExpGolomb(partOrder)
+	total := r.ReadExpGolomb(partOrder)
+	size := r.ReadExpGolomb(partOrder)
+	index := r.ReadExpGolomb(partOrder)
+	if r.Err() != nil || age >= 1<<31 || total > maxLargeBytes || size == 0 || size > total && index > 0 ||
+		index >= total || index*size >= total {
+		return ErrMalformed
+	}
+	n := int(min(size, total-index*size))
+	if n*8 > r.Remaining() {
+		return ErrMalformed
+	}
+	bytes := make([]byte, n)
+	r.ReadBytes(bytes)
+	c.staged.parts = append(c.staged.parts, stagedPart{
+		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
+	})
+	return nil
+}
+
+// commitPart takes over a part, and with the last one the whole state.
+func (c *Client) commitPart(p *stagedPart, now delta.Tick) error {
+	if m := c.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
+		delete(c.parts, p.slot)
+		c.stats.Outdated++
+		return nil
+	}
+	a := c.parts[p.slot]
+	if a != nil && a.tick.After(p.tick) {
+		c.stats.Outdated++
+		return nil
+	}
+	if a == nil || a.tick != p.tick || len(a.bytes) != p.total || a.size != p.size {
+		if a == nil && len(c.parts) == maxAssemblies {
+			return ErrMissingBaseline // not kept, so not to be acknowledged
+		}
+		n := (p.total + p.size - 1) / p.size
+		a = &assembly{tick: p.tick, size: p.size, bytes: make([]byte, p.total), got: make([]bool, n), missed: n}
+		c.parts[p.slot] = a
+	}
+	if a.got[p.index] {
+		return nil
+	}
+	copy(a.bytes[p.index*p.size:], p.bytes)
+	a.got[p.index] = true
+	if a.missed--; a.missed > 0 {
+		return nil
+	}
+	delete(c.parts, p.slot)
+	s := &c.staged
+	s.entries, s.words = s.entries[:0], s.words[:0]
+	r := bitbuf.NewReader(a.bytes)
+	var set delta.Set
+	if err := c.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
+		return ErrMalformed
+	}
+	if !c.commitEntry(&s.entries[0], now) {
+		return ErrMissingBaseline
+	}
+	return nil
+}

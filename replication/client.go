@@ -1,0 +1,357 @@
+package replication
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A Client makes a world follow a server's. Receive decodes packets and touches no
+// world; Apply brings the world up to date and answers the server. The two must not run
+// at the same time.
+type Client struct {
+	world  *ecs.World
+	schema *Schema
+	send   func(packet []byte) error
+
+	fingerprint uint64
+	components  []ecs.ID
+	marker      ecs.ID
+
+	// Handshake.
+	nonce     uint64
+	offset    uint32 // of the part of the server's schema that is asked for
+	refused   error
+	welcomed  bool
+	session   seal // of packets from the server
+	answer    seal // of packets to it
+	keep      delta.Tick
+	applies   uint32 // calls of Apply, to space introductions
+	nearTick  uint32 // to complete sequences and ticks with
+	anyState  bool
+	window    receiveWindow
+	nearSeq   uint32
+	ackedUpTo uint32 // newest sequence in the last ack sent
+
+	mirrors mirrorTable
+	shapes  shapes
+	staged  staging
+	parts   map[uint32]*assembly
+	dirty   []uint32
+	byID    map[ecs.Entity]uint32 // nil until NetID is asked for
+	missing []missingBaseline
+	newAcks bool
+
+	packed *delta.Packed
+	out    []byte
+	ack    ack
+	apply  applier
+	stats  ClientStats
+}
+
+type clientOptions struct {
+	maxSlots uint32
+	seed     uint64
+	seeded   bool
+}
+
+// A ClientOption configures a [Client].
+type ClientOption func(*clientOptions)
+
+// WithMaxEntities bounds how many entities at a time the client takes, and so the
+// memory that a server can make it use. The default is 1,048,576.
+//
+// Panics on less than 1 or more than 2^30.
+func WithMaxEntities(n int) ClientOption {
+	if n < 1 || n > 1<<30 {
+		panic(fmt.Sprintf("replication: at most %d entities: use 1 to 2^30", n))
+	}
+	return func(o *clientOptions) { o.maxSlots = uint32(n) }
+}
+
+// WithNonce sets the number that tells this client's introduction from others, for
+// tests and recordings. It is random by default.
+func WithNonce(nonce uint64) ClientOption {
+	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
+}
+
+// NewClient returns a client that makes the world mirror a server's. Packets to the
+// server go through send, in Apply only; a packet belongs to the client again when send
+// returns. The schema must equal the server's; it is sealed.
+//
+// The mirrored entities carry the component [Mirrored]. The user may add components that
+// are not in the schema to them, and remove entities or components: they stay removed
+// until the server spawns or adds them anew.
+//
+// Panics if the world is locked.
+func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
+	if world == nil || schema == nil || send == nil {
+		panic("replication: NewClient needs a world, a schema and a function that sends a packet")
+	}
+	if world.IsLocked() {
+		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
+	}
+	o := clientOptions{maxSlots: 1 << 20}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	schema.seal()
+	c := &Client{
+		world: world, schema: schema, send: send,
+		fingerprint: schema.Fingerprint(),
+		marker:      MirroredID(world),
+		nonce:       o.seed,
+		mirrors:     mirrorTable{limit: o.maxSlots},
+		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
+		parts:       map[uint32]*assembly{},
+		packed:      delta.NewPacked(schema.layout),
+		out:         make([]byte, 512),
+	}
+	if !o.seeded {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails: see its documentation
+		c.nonce = binary.LittleEndian.Uint64(b[:])
+	}
+	for i := range schema.components {
+		c.components = append(c.components, ecs.TypeID(world, schema.components[i].typ))
+	}
+	return c
+}
+
+// Connected reports whether the server has accepted the client.
+func (c *Client) Connected() bool { return c.welcomed }
+
+// Tick returns the newest server tick of which a packet came.
+func (c *Client) Tick() uint32 { return c.nearTick }
+
+// Stats returns what came to and went from the client.
+func (c *Client) Stats() ClientStats { return c.stats }
+
+// Entity returns the entity of the client's world that mirrors the given one.
+func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
+	m := c.mirrors.at(id.Slot)
+	if m == nil || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
+		return ecs.Entity{}, false
+	}
+	return m.entity, true
+}
+
+// NetID returns what an entity of the client's world mirrors.
+func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
+	if !c.world.Alive(e) || !c.world.Has(e, c.marker) {
+		return NetID{}, false
+	}
+	id := (*Mirrored)(c.world.Get(e, c.marker)).id
+	if own, ok := c.Entity(id); !ok || own != e {
+		return NetID{}, false
+	}
+	return id, true
+}
+
+// Each calls fn for every mirrored entity, in the order of slots, with the server tick
+// of the state that it shows. fn must not change the structure of the world.
+func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	for i, page := range c.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			if m.shown && !m.removed && c.world.Alive(m.entity) {
+				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
+			}
+		}
+	}
+}
+
+// Receive takes a packet from the server. It only decodes: the world changes in Apply.
+// The packet is not kept. Whatever it holds, nothing worse happens than an error, which
+// is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
+// [ErrUnexpected] or [ErrMissingBaseline].
+func (c *Client) Receive(packet []byte) error {
+	err := c.receive(packet)
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrStale):
+		c.stats.Duplicates++
+	case errors.Is(err, ErrMissingBaseline):
+		c.stats.MissingBaselines++
+	default:
+		c.stats.RefusedPackets++
+	}
+	return err
+}
+
+func (c *Client) receive(packet []byte) error {
+	if body := openHandshake(packet); body != nil {
+		return c.receiveAnswer(body)
+	}
+	if !c.welcomed {
+		return ErrUnexpected
+	}
+	body := c.session.body(packet)
+	if body == nil || packetKind(body[0]&(1<<kindBits-1)) != kindState {
+		return ErrMalformed
+	}
+	h, rest, pad, ok := parseStateHeader(body, c.nearSeq, c.nearTick)
+	if !ok {
+		return ErrMalformed
+	}
+	if !c.session.matches(packet, h.sequence, h.tick) {
+		return ErrChecksum
+	}
+	if !c.window.fresh(h.sequence) {
+		return ErrStale
+	}
+	err := c.decode(rest, pad, delta.Tick(h.tick))
+	if err != nil && !errors.Is(err, ErrMissingBaseline) {
+		return err
+	}
+	c.stats.Packets++
+	c.stats.Bytes += uint64(len(packet))
+	c.window.add(h.sequence, err == nil)
+	c.nearSeq = c.window.newest
+	if !c.anyState || int32(h.tick-c.nearTick) > 0 {
+		c.nearTick = h.tick
+	}
+	c.anyState, c.newAcks = true, true
+	return err
+}
+
+// receiveAnswer takes the server's answer to the client's introduction.
+func (c *Client) receiveAnswer(body []byte) error {
+	switch packetKind(body[0]) {
+	case kindWelcome:
+		var m welcome
+		if !m.parse(body) {
+			return ErrMalformed
+		}
+		if m.nonce != c.nonce || c.welcomed {
+			return ErrStale // the answer to an introduction that was repeated
+		}
+		c.welcomed, c.refused = true, nil
+		c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
+		c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
+		c.keep = 2 * delta.Tick(m.window)
+		c.nearSeq, c.nearTick = m.sequence, m.tick
+		c.ackedUpTo = m.sequence - 1
+		c.applies = 0
+		return nil
+	case kindRefuse:
+		var m refuse
+		if !m.parse(body) {
+			return ErrMalformed
+		}
+		if m.nonce != c.nonce || c.welcomed || c.refused != nil || m.offset != c.offset {
+			return ErrStale
+		}
+		c.receiveRefusal(&m)
+		return nil
+	}
+	return ErrUnexpected
+}
+
+// receiveRefusal looks for the first difference between the schemas in the piece of the
+// server's text that came.
+func (c *Client) receiveRefusal(m *refuse) {
+	if m.version != ProtocolVersion {
+		c.refused = fmt.Errorf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides",
+			m.version, ProtocolVersion)
+		return
+	}
+	own := c.schema.Text()
+	from := int(c.offset)
+	if from > len(own) {
+		from = len(own)
+	}
+	same := 0
+	for same < len(m.text) && from+same < len(own) && m.text[same] == own[from+same] {
+		same++
+	}
+	if same == len(m.text) && same > 0 && int64(m.offset)+int64(same) < int64(m.total) {
+		c.offset += uint32(same) // all the same so far: ask for more
+		c.applies = 0
+		return
+	}
+	// What stands before the difference is the same on both sides.
+	server := own[:from] + string(m.text)
+	if int64(m.offset)+int64(len(m.text)) < int64(m.total) {
+		// The rest did not come: see that the line of the difference is whole, if it
+		// fits into a packet, and leave out all behind it.
+		start := strings.LastIndexByte(own[:from+same], '\n') + 1
+		if strings.IndexByte(server[from+same:], '\n') < 0 && start > from {
+			c.offset, c.applies = uint32(start), 0
+			return
+		}
+		own = upToLine(own, from+same)
+		server = upToLine(server, from+same)
+	}
+	if diff := compareSchemas(server, own); diff != nil {
+		c.refused = diff
+		return
+	}
+	c.refused = errors.New("replication: the server refuses this client's schema, but shows the same one")
+}
+
+// upToLine cuts text behind the line that position i is in.
+func upToLine(text string, i int) string {
+	for ; i < len(text); i++ {
+		if text[i] == '\n' {
+			return text[:i+1]
+		}
+	}
+	return text
+}
+
+// introduceEvery is how many Applies lie between two introductions, or between two acks
+// that no packet asked for.
+const introduceEvery = 4
+
+// answerServer sends what the server has to know: the introduction, then acks.
+func (c *Client) answerServer() {
+	due := c.applies%introduceEvery == 0
+	c.applies++
+	switch {
+	case !c.welcomed:
+		if due && c.refused == nil {
+			h := hello{version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset}
+			c.transmit(sealed(h.append(nil)))
+		}
+	case c.newAcks || !c.anyState && due:
+		c.sendAcks()
+	}
+}
+
+// sendAcks acknowledges what came since the last time, and what came before once more.
+func (c *Client) sendAcks() {
+	a := &c.ack
+	a.sequence = uint16(c.window.newest)
+	a.count = 0
+	if c.window.any {
+		behind := c.window.newest - c.ackedUpTo + 32
+		a.count = int(min((behind+31)/32, maxAckWords))
+		for i := range a.words[:a.count] {
+			a.words[i] = c.window.history(c.window.newest - uint32(i*32))
+		}
+		c.ackedUpTo = c.window.newest
+	}
+	a.lacks = copy(a.missing[:], c.missing)
+	c.missing = c.missing[:0]
+	from := c.answer.size()
+	w := bitbuf.NewWriter(c.out[from:])
+	a.write(&w)
+	packet := c.out[:from+len(w.Bytes())]
+	c.answer.close(packet, 0, 0)
+	c.newAcks = false
+	c.stats.Acks++
+	c.transmit(packet)
+}
+
+func (c *Client) transmit(packet []byte) {
+	if c.send(packet) != nil {
+		c.stats.SendErrors++
+	}
+}

@@ -1,0 +1,249 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// staging collects what a packet says before any of it is believed: a packet with a
+// single wrong bit changes nothing.
+type staging struct {
+	entries []stagedEntry
+	words   []uint32 // rows of the entries
+	parts   []stagedPart
+}
+
+type stagedEntry struct {
+	slot       uint32
+	tick       delta.Tick
+	shape      *shape // nil: the slot is empty
+	generation uint16
+	first      int // where its words begin
+}
+
+type stagedPart struct {
+	slot        uint32
+	tick        delta.Tick
+	total, size int
+	index       int
+	bytes       []byte // in the packet
+}
+
+// decode reads the entries of a state packet and takes them over if all are right. If a
+// baseline is missing, it takes over those before and returns ErrMissingBaseline.
+func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
+	s := &c.staged
+	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
+	r := bitbuf.NewReader(body)
+	end := len(body)*8 - pad
+	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
+		return ErrMalformed
+	}
+	var x context
+	order := uint(r.ReadBits(gapOrderBits))
+	for r.Pos() < end && r.Err() == nil {
+		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
+			if err == ErrMissingBaseline {
+				c.commit(tick)
+			}
+			return err
+		}
+	}
+	if r.Err() != nil || r.Pos() != end {
+		return ErrMalformed
+	}
+	return c.commit(tick)
+}
+
+// decodeEntry reads one entry into the staging area.
+func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *context) error {
+	gap := r.ReadRice(order)
+	if r.Err() != nil || gap >= uint64(c.mirrors.limit) || uint64(x.next)+gap >= uint64(c.mirrors.limit) {
+		return ErrMalformed
+	}
+	slot := uint32(uint64(x.next) + gap)
+	x.next = int(slot) + 1
+	switch entryKind(r.ReadUnary(uint(lastEntryKind))) {
+	case entryUpdate:
+		return c.decodeUpdate(r, slot, tick, x, false)
+	case entryRestructure:
+		return c.decodeUpdate(r, slot, tick, x, true)
+	case entryWhole:
+		return c.decodeWhole(r, slot, tick, &x.set)
+	case entryDespawn:
+		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
+		return nil
+	default:
+		return c.decodePart(r, slot, tick)
+	}
+}
+
+// maxStagedWords bounds the memory that a packet can make the client use, to 16 MiB: an
+// update in a few bits may stand for an entity of thousands of fields.
+const maxStagedWords = 4 << 20
+
+// stage makes room for the rows of a state of a slot, or returns nil if there is none.
+func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) []uint32 {
+	s := &c.staged
+	first := len(s.words)
+	if first+sh.words > maxStagedWords {
+		return nil
+	}
+	if n := first + sh.words; n <= cap(s.words) {
+		s.words = s.words[:n]
+	} else {
+		s.words = append(s.words, make([]uint32, sh.words)...)
+	}
+	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: first})
+	if s.words == nil {
+		s.words = make([]uint32, 0, 64) // tags only: nil would mean no room
+	}
+	return s.words[first:len(s.words):len(s.words)]
+}
+
+func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
+	generation := r.ReadExpGolomb(generationOrder)
+	*set = delta.ReadSet(r, set, len(c.schema.components))
+	if r.Err() != nil || generation > 1<<16-1 {
+		return ErrMalformed
+	}
+	sh := c.shapes.of(*set)
+	if sh == nil {
+		return ErrMalformed
+	}
+	if width := c.width(sh); width > r.Remaining() {
+		return ErrMalformed
+	}
+	words := c.stage(slot, tick, uint16(generation), sh)
+	if words == nil {
+		return ErrMalformed
+	}
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		row := sh.row(words, k, comp.words)
+		c.packed.DecodeRow(r, k, row, nil, nil, 0)
+		if r.Err() != nil || !comp.validRow(row) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+// width returns the bits that the rows of a shape take at fixed width.
+func (c *Client) width(sh *shape) (width int) {
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		width += c.schema.components[k].layout.Width()
+	}
+	return width
+}
+
+func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, restructure bool) error {
+	name := x.names.Read(r)
+	if r.Err() != nil {
+		return ErrMalformed
+	}
+	m := c.mirrors.at(slot)
+	low := uint32(name.A1) & (maxHeld - 1)
+	if !name.Known {
+		low = name.Low
+	}
+	var base, base2 *heldState
+	if m != nil {
+		base = m.held.find(low)
+	}
+	if base == nil || !base.tick.Before(tick) || name.Known && base.tick != name.A1 {
+		return c.lacks(slot, low)
+	}
+	b := name.Baselines
+	if !name.Known {
+		b = x.names.Resolve(name, base.tick)
+	}
+	var ratio int64
+	if b.Two {
+		if base2 = m.held.at(b.A2); base2 == nil {
+			return c.lacks(slot, low)
+		}
+		ratio = delta.Ratio(tick, b.A1, b.A2)
+	}
+	sh := base.shape
+	if restructure {
+		set := delta.ReadSet(r, &sh.set, len(c.schema.components))
+		if r.Err() != nil {
+			return ErrMalformed
+		}
+		if sh = c.shapes.of(set); sh == nil {
+			return ErrMalformed
+		}
+	}
+	words := c.stage(slot, tick, base.generation, sh)
+	if words == nil {
+		return ErrMalformed
+	}
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		row := sh.row(words, k, comp.words)
+		row1 := base.shape.row(base.words, k, comp.words)
+		var row2 []uint32
+		if ratio != 0 && row1 != nil {
+			row2 = base2.shape.row(base2.words, k, comp.words)
+		}
+		c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		if r.Err() != nil || !comp.validRow(row) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+// lacks notes for the next ack that a slot's baseline is not here.
+func (c *Client) lacks(slot, low uint32) error {
+	if len(c.missing) < maxMissing {
+		c.missing = append(c.missing, missingBaseline{slot, low})
+	}
+	return ErrMissingBaseline
+}
+
+// commit takes the staged entries over. The mirrors' newest states are what Apply shows.
+func (c *Client) commit(now delta.Tick) error {
+	s := &c.staged
+	if c.anyState && delta.Tick(c.nearTick).After(now) {
+		now = delta.Tick(c.nearTick)
+	}
+	var err error
+	for i := range s.entries {
+		if !c.commitEntry(&s.entries[i], now) {
+			err = ErrMissingBaseline // not kept, so not to be acknowledged
+		}
+	}
+	for i := range s.parts {
+		if e := c.commitPart(&s.parts[i], now); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// commitEntry takes over a state of a slot, and returns false if there is no room for it
+// among newer ones.
+func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
+	m := c.mirrors.add(e.slot)
+	newer := !m.any || e.tick.After(m.newest)
+	if e.shape != nil {
+		h := m.held.put(e.tick, m.newest, now, c.keep)
+		if h == nil {
+			return false
+		}
+		h.tick, h.generation, h.shape = e.tick, e.generation, e.shape
+		h.words = append(h.words[:0], c.staged.words[e.first:e.first+e.shape.words]...)
+	}
+	if !newer {
+		c.stats.Outdated++
+		return true
+	}
+	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
+	if !m.dirty {
+		m.dirty = true
+		c.dirty = append(c.dirty, e.slot)
+	}
+	return true
+}

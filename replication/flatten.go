@@ -1,0 +1,315 @@
+package replication
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// maxComponentFields is the largest number of leaves of a component. More of them would not fit into packets in any useful
+// way, and an array of a million elements is more likely a mistake.
+const maxComponentFields = 4096
+
+// flattener walks a component type and fills the component's columns and lines.
+type flattener struct {
+	component *component
+	overrides []fieldOverride
+	matched   []bool   // which overrides have met their field
+	paths     []string // of the fields met, for the message about an override that met none
+	skipped   bool     // a field was skipped on purpose
+}
+
+// fieldPlace is where in the component a value is.
+type fieldPlace struct {
+	path    string // with indices, for people
+	pattern string // without, for overrides
+	steps   []int
+	offset  uintptr
+}
+
+func (at fieldPlace) field(i int, f *reflect.StructField) fieldPlace {
+	at.path = joinPath(at.path, f.Name)
+	at.pattern = joinPath(at.pattern, f.Name)
+	at.steps = append(slices.Clip(at.steps), i)
+	at.offset += f.Offset
+	return at
+}
+
+func (at fieldPlace) element(i int, size uintptr) fieldPlace {
+	at.path += "[" + strconv.Itoa(i) + "]"
+	at.steps = append(slices.Clip(at.steps), i)
+	at.offset += uintptr(i) * size
+	return at
+}
+
+func joinPath(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// fullPath returns a path with the component's name in front.
+func (f *flattener) fullPath(path string) string {
+	if path == "" || path[0] == '[' {
+		return f.component.name + path
+	}
+	return f.component.name + "." + path
+}
+
+func (f *flattener) refuse(at fieldPlace, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", f.fullPath(at.path), fmt.Sprintf(format, args...))
+}
+
+// flatten walks the whole type.
+func (f *flattener) flatten() error {
+	f.matched = make([]bool, len(f.overrides))
+	for i, o := range f.overrides {
+		if slices.ContainsFunc(f.overrides[:i], func(p fieldOverride) bool { return p.path == o.path }) {
+			return fmt.Errorf("%s: the option Field(%q) is given twice", f.component.name, o.path)
+		}
+	}
+	tag, err := f.override("", fieldTag{})
+	if err != nil {
+		return err
+	}
+	if tag.mode == modeSkip {
+		return fmt.Errorf("%s: a component can't be skipped: don't register it", f.component.name)
+	}
+	if err := f.value(f.component.typ, fieldPlace{}, tag); err != nil {
+		return err
+	}
+	for i, o := range f.overrides {
+		if !f.matched[i] {
+			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.component.name, o.path, listPaths(f.paths))
+		}
+	}
+	return nil
+}
+
+// maxPathsListed keeps a message readable.
+const maxPathsListed = 20
+
+func listPaths(paths []string) string {
+	switch {
+	case len(paths) == 0:
+		return "none"
+	case len(paths) > maxPathsListed:
+		return strings.Join(paths[:maxPathsListed], ", ") + " and more"
+	}
+	return strings.Join(paths, ", ")
+}
+
+// override returns the tag that counts for the field: the option's if there is one.
+func (f *flattener) override(pattern string, tag fieldTag) (fieldTag, error) {
+	for i, o := range f.overrides {
+		if o.path == pattern {
+			f.matched[i] = true
+			tag = o.tag
+		}
+	}
+	if tag.err != nil {
+		return tag, fmt.Errorf("%s: %w", f.fullPath(pattern), tag.err)
+	}
+	return tag, nil
+}
+
+// value takes a value of type t, whose tag is not "skip".
+func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
+	if t.Kind() == reflect.Array && t.Size() == 0 {
+		return nil // also keeps arrays of a billion empty structs from being walked
+	}
+	inner, dims := t, ""
+	for inner.Kind() == reflect.Array && !isVector(inner, &tag) {
+		dims += "[" + strconv.Itoa(inner.Len()) + "]"
+		inner = inner.Elem()
+	}
+	switch {
+	case isVector(inner, &tag):
+	case inner == reflect.TypeFor[ecs.Entity]():
+		return f.refuse(at, "entities can't be replicated yet; %s", skipAdvice(at, ""))
+	case inner.Kind() == reflect.Struct:
+		if !tag.empty() {
+			return f.refuseStructTag(inner, at, &tag)
+		}
+		return f.structs(t, at)
+	case tag.mode == modeQuat || tag.mode == modeUnit:
+		return f.refuseStructTag(inner, at, &tag)
+	default:
+		if what, instead := unsupportedKind(inner.Kind()); what != "" {
+			return f.refuse(at, "%s can't be replicated; %s", what, skipAdvice(at, instead))
+		}
+	}
+	q, err := newCodec(inner, &tag)
+	if err != nil {
+		return f.refuse(at, "%s", err)
+	}
+	// Compare sizes first: the number of elements may exceed an int's useful range.
+	if count := t.Size() / inner.Size(); count > uintptr(maxComponentFields-len(f.component.columns)) {
+		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
+	}
+	f.component.lines = append(f.component.lines, f.fullPath(at.path)+" "+dims+q.text)
+	f.leaves(t, inner, at, q)
+	return nil
+}
+
+// leaves appends a column for every inner in t, an array of arrays of them.
+func (f *flattener) leaves(t, inner reflect.Type, at fieldPlace, q *codec) {
+	if t != inner {
+		for i := range t.Len() {
+			f.leaves(t.Elem(), inner, at.element(i, t.Elem().Size()), q)
+		}
+		return
+	}
+	c := f.component
+	c.columns = append(c.columns, column{path: at.path, steps: at.steps, offset: at.offset, word: c.words, codec: q})
+	c.words += q.words()
+}
+
+// structs takes a struct, or an array of them.
+func (f *flattener) structs(t reflect.Type, at fieldPlace) error {
+	if t.Kind() == reflect.Struct {
+		return f.fields(t, at)
+	}
+	for i := range t.Len() {
+		before := len(f.component.columns)
+		if err := f.structs(t.Elem(), at.element(i, t.Elem().Size())); err != nil {
+			return err
+		}
+		if len(f.component.columns) == before {
+			break // all skipped: nor have the others anything
+		}
+	}
+	return nil
+}
+
+// fields takes a struct field by field.
+func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
+	taken := false
+	for i := range t.NumField() {
+		field := t.Field(i)
+		inside := at.field(i, &field)
+		text := field.Tag.Get("repl")
+		// The exported fields of an embedded struct are promoted even if its type is unexported.
+		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
+			if text != "" && text != string(modeSkip) {
+				return f.refuse(inside, "the tag of an unexported field has no effect; export the field or remove the tag")
+			}
+			continue
+		}
+		taken = true
+		if len(f.paths) <= maxPathsListed && !slices.Contains(f.paths, inside.pattern) {
+			f.paths = append(f.paths, inside.pattern)
+		}
+		tag, err := parseFieldTag(text)
+		if err != nil {
+			tag.err = err
+		}
+		if tag, err = f.override(inside.pattern, tag); err != nil {
+			return err
+		}
+		if tag.mode == modeSkip {
+			if err := tag.check(); err != nil {
+				return f.refuse(inside, "%s", err)
+			}
+			continue
+		}
+		if field.Type == reflect.TypeFor[ecs.Relation]() {
+			return f.refuse(inside, "the target of a relation can't be replicated yet; skip the field with repl:\"-\" to replicate the component without it")
+		}
+		if err := f.value(field.Type, inside, tag); err != nil {
+			return err
+		}
+	}
+	if !taken && t.Size() > 0 {
+		return f.refuse(at, "all fields of %v are unexported; %s", t, skipAdvice(at, "export some"))
+	}
+	return nil
+}
+
+func (f *flattener) refuseStructTag(t reflect.Type, at fieldPlace, tag *fieldTag) error {
+	switch tag.mode {
+	case modeQuat:
+		return f.refuse(at, "quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not %v", t)
+	case modeUnit:
+		return f.refuse(at, "unit needs three floats of one type, x, y and z: [3]float32, [3]float64 or a struct of exported fields, not %v", t)
+	}
+	return f.refuse(at, "a struct takes no tag but quat, unit and -; put tags on its fields")
+}
+
+// skipAdvice says how to mend a field of an unsupported type.
+func skipAdvice(at fieldPlace, instead string) string {
+	skip := `skip the field with repl:"-"`
+	switch {
+	case len(at.steps) == 0 && instead == "":
+		return "don't register the component"
+	case len(at.steps) == 0:
+		return instead
+	case instead == "":
+		return skip
+	}
+	return instead + " or " + skip
+}
+
+// unsupportedKind returns what a kind that can't be replicated is called, and what may be used in its place.
+func unsupportedKind(kind reflect.Kind) (what, instead string) {
+	switch kind {
+	case reflect.Slice:
+		return "slices", "use a fixed array"
+	case reflect.String:
+		return "strings", "use a fixed array of bytes"
+	case reflect.Map:
+		return "maps", ""
+	case reflect.Pointer, reflect.UnsafePointer:
+		return "pointers", ""
+	case reflect.Interface:
+		return "interfaces", ""
+	case reflect.Func:
+		return "functions", ""
+	case reflect.Chan:
+		return "channels", ""
+	case reflect.Complex64, reflect.Complex128:
+		return "complex numbers", "use two floats"
+	case reflect.Uintptr:
+		return "uintptrs", "use uint64"
+	}
+	return "", ""
+}
+
+// isVector reports whether the tag makes one value of the numbers in t.
+func isVector(t reflect.Type, tag *fieldTag) bool {
+	switch tag.mode {
+	case modeQuat:
+		return vectorElem(t, 4) != reflect.Invalid
+	case modeUnit:
+		return vectorElem(t, 3) != reflect.Invalid
+	}
+	return false
+}
+
+// vectorElem returns the kind of the floats if t is an array or struct of just count floats of one type, all exported;
+// either way they lie side by side in memory.
+func vectorElem(t reflect.Type, count int) reflect.Kind {
+	var elem reflect.Type
+	switch {
+	case t.Kind() == reflect.Array && t.Len() == count:
+		elem = t.Elem()
+	case t.Kind() == reflect.Struct && t.NumField() == count:
+		elem = t.Field(0).Type
+		for i := range count {
+			if f := t.Field(i); f.Type != elem || !f.IsExported() {
+				return reflect.Invalid
+			}
+		}
+	default:
+		return reflect.Invalid
+	}
+	if kind := elem.Kind(); kind == reflect.Float32 || kind == reflect.Float64 {
+		return kind
+	}
+	return reflect.Invalid
+}

@@ -1,0 +1,157 @@
+package replication
+
+import (
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+// quantizeReason returns why a quantiser refused, as it stands in the message of a panic.
+func quantizeReason[T any](_ T, err error) string {
+	return strings.TrimPrefix(err.Error(), "quantize: ")
+}
+
+func TestRegisterRefusesFields(t *testing.T) {
+	type (
+		hidden   struct{ x float32 }
+		halfQuat struct{ X, Y, Z, w float32 }
+		mixQuat  struct {
+			X, Y, Z float32
+			W       float64
+		}
+		deep struct {
+			Bag struct{ Items []int }
+		}
+	)
+	for _, r := range []struct {
+		typ       reflect.Type
+		tag, want string
+	}{
+		{reflect.TypeFor[[]int](), "", `P.X: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
+		{reflect.TypeFor[deep](), "", `P.X.Bag.Items: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
+		{reflect.TypeFor[[2]deep](), "", `P.X[0].Bag.Items: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
+		{reflect.TypeFor[string](), "", `P.X: strings can't be replicated; use a fixed array of bytes or skip the field with repl:"-"`},
+		{reflect.TypeFor[[3]string](), "", `P.X: strings can't be replicated; use a fixed array of bytes or skip the field with repl:"-"`},
+		{reflect.TypeFor[map[int]int](), "", `P.X: maps can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[*int](), "", `P.X: pointers can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[unsafe.Pointer](), "", `P.X: pointers can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[any](), "", `P.X: interfaces can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[func()](), "", `P.X: functions can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[chan int](), "", `P.X: channels can't be replicated; skip the field with repl:"-"`},
+		{reflect.TypeFor[complex64](), "", `P.X: complex numbers can't be replicated; use two floats or skip the field with repl:"-"`},
+		{reflect.TypeFor[uintptr](), "", `P.X: uintptrs can't be replicated; use uint64 or skip the field with repl:"-"`},
+		{reflect.TypeFor[ecs.Entity](), "", `P.X: entities can't be replicated yet; skip the field with repl:"-"`},
+		{reflect.TypeFor[[2]ecs.Entity](), "", `P.X: entities can't be replicated yet; skip the field with repl:"-"`},
+		{reflect.TypeFor[ecs.Relation](), "", `P.X: the target of a relation can't be replicated yet; skip the field with repl:"-" to replicate the component without it`},
+		{reflect.TypeFor[time.Time](), "", `P.X: all fields of time.Time are unexported; export some or skip the field with repl:"-"`},
+		{reflect.TypeFor[hidden](), "", `P.X: all fields of replication.hidden are unexported; export some or skip the field with repl:"-"`},
+		{reflect.TypeFor[[5000]bool](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
+		{reflect.TypeFor[[1 << (strconv.IntSize - 18)]bool](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
+		{reflect.TypeFor[[1 << 20]schemaVec](), "", "P.X[1365].Y: a component has at most 4096 fields, array elements included; split it or skip the field"},
+
+		{reflect.TypeFor[schemaVec](), "half", "P.X: a struct takes no tag but quat, unit and -; put tags on its fields"},
+		{reflect.TypeFor[[2]schemaVec](), "range=0:1,step=1", "P.X: a struct takes no tag but quat, unit and -; put tags on its fields"},
+		{reflect.TypeFor[schemaVec](), "quat,bits=9", "P.X: quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not replication.schemaVec"},
+		{reflect.TypeFor[halfQuat](), "quat,bits=9", "P.X: quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not replication.halfQuat"},
+		{reflect.TypeFor[mixQuat](), "quat,bits=9", "P.X: quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not replication.mixQuat"},
+		{reflect.TypeFor[[4]int32](), "quat,bits=9", "P.X: quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not int32"},
+		{reflect.TypeFor[float32](), "unit,bits=9", "P.X: unit needs three floats of one type, x, y and z: [3]float32, [3]float64 or a struct of exported fields, not float32"},
+		{reflect.TypeFor[[4]float32](), "quat", "P.X: quat needs bits=N"},
+		{reflect.TypeFor[[4]float32](), "quat,bits=1", "P.X: " + quantizeReason(quantize.NewQuat(1))},
+		{reflect.TypeFor[[3]float32](), "unit,bits=21", "P.X: " + quantizeReason(quantize.NewUnitVector(21))},
+		{reflect.TypeFor[float32](), "angle", "P.X: angle needs bits=N"},
+		{reflect.TypeFor[float32](), "angle,bits=24", "P.X: " + quantizeReason(quantize.NewAngle32(2*math.Pi, 24))},
+		{reflect.TypeFor[float32](), "angle,bits=8,range=0:1", "P.X: angle goes without range, step and precision"},
+		{reflect.TypeFor[float32](), "-,step=1", "P.X: - goes without range, step and precision"},
+		{reflect.TypeFor[float32](), "angle,bits=8,period=0", "P.X: " + quantizeReason(quantize.NewAngle32(0, 8))},
+		{reflect.TypeFor[float32](), "period=360", "P.X: period is for angle only"},
+		{reflect.TypeFor[float32](), "bits=9", "P.X: bits is for quat, unit and angle only"},
+		{reflect.TypeFor[float32](), "half,bits=9", "P.X: bits is for quat, unit and angle only"},
+
+		{reflect.TypeFor[float32](), "range=0:1", "P.X: the range of a float needs step=S or precision=P beside it"},
+		{reflect.TypeFor[float32](), "step=1", "P.X: step needs a range: range=MIN:MAX,step=S"},
+		{reflect.TypeFor[float32](), "precision=1", "P.X: precision needs a range: range=MIN:MAX,precision=P"},
+		{reflect.TypeFor[float32](), "range=0:1,step=1,precision=1", "P.X: step and precision exclude each other: choose one"},
+		{reflect.TypeFor[float32](), "range=1:0,step=1", "P.X: " + quantizeReason(quantize.NewFixed32(1, 0, 1))},
+		{reflect.TypeFor[float32](), "range=1:1,step=1", "P.X: " + quantizeReason(quantize.NewFixed32(1, 1, 1))},
+		{reflect.TypeFor[float32](), "range=0:1e39,step=1", "P.X: " + quantizeReason(quantize.NewFixed32(0, 1e39, 1))},
+		{reflect.TypeFor[float32](), "range=a:1,step=1", `P.X: "a" is not a number`},
+		{reflect.TypeFor[float32](), "range=0:,step=1", `P.X: "" is not a number`},
+
+		{reflect.TypeFor[uint8](), "range=0:256", `P.X: "256" is not a whole number that uint8 can hold`},
+		{reflect.TypeFor[uint8](), "range=-1:1", `P.X: "-1" is not a whole number that uint8 can hold`},
+		{reflect.TypeFor[int8](), "range=-129:0", `P.X: "-129" is not a whole number that int8 can hold`},
+		{reflect.TypeFor[int8](), "range=0:1.5", `P.X: "1.5" is not a whole number that int8 can hold`},
+		{reflect.TypeFor[int64](), "range=0:9223372036854775808", `P.X: "9223372036854775808" is not a whole number that int64 can hold`},
+		{reflect.TypeFor[int8](), "range=5:5", "P.X: range=5:5 is empty: the low bound must be less than the high one"},
+		{reflect.TypeFor[uint8](), "range=5:4", "P.X: range=5:4 is empty: the low bound must be less than the high one"},
+		{reflect.TypeFor[int32](), "range=0:10,step=2", "P.X: step and precision are for floats: a range of int32 has steps of 1"},
+		{reflect.TypeFor[int32](), "half", "P.X: half is for floats, not for int32"},
+		{reflect.TypeFor[int32](), "raw", "P.X: raw is for floats, not for int32"},
+		{reflect.TypeFor[bool](), "angle,bits=8", "P.X: angle is for floats, not for bool"},
+		{reflect.TypeFor[bool](), "range=0:1", "P.X: a bool has no range: remove the tag"},
+		{reflect.TypeFor[bool](), "nonsense", "P.X: unknown key \"nonsense\" in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -"},
+	} {
+		t.Run(r.typ.String()+" "+r.tag, func(t *testing.T) {
+			require.PanicsWithValue(t, "replication: "+r.want, func() { RegisterType(NewSchema(), oneFieldType(r.typ, r.tag), Name("P")) })
+		})
+	}
+
+	type lost struct {
+		X float32
+		y float32 `repl:"half"`
+	}
+	require.PanicsWithValue(t, "replication: lost.y: the tag of an unexported field has no effect; export the field or remove the tag",
+		func() { Register[lost](NewSchema()) })
+}
+
+func TestFlattenTakesWhatIsLeft(t *testing.T) {
+	type scalar float32
+	type number struct{ Value scalar }
+	type embedded struct {
+		number
+		_     func()
+		other []int
+		y     float32 `repl:"-"`
+	}
+	type childOf struct {
+		ecs.Relation `repl:"-"`
+		Strength     uint8
+	}
+	for _, c := range []struct {
+		typ  reflect.Type
+		want string
+	}{
+		{reflect.TypeFor[struct{}](), ""},
+		{reflect.TypeFor[struct{ A [0]int }](), ""},
+		{reflect.TypeFor[struct {
+			A [1 << (strconv.IntSize - 14)]struct{}
+		}](), ""},
+		{reflect.TypeFor[struct {
+			A [1 << 24]struct {
+				B []int `repl:"-"`
+			} `repl:"-"`
+		}](), ""},
+		{reflect.TypeFor[[1 << 24]struct {
+			B []int `repl:"-"`
+		}](), ""},
+		{reflect.TypeFor[embedded](), "P.number.Value float32\n"},
+		{reflect.TypeFor[childOf](), "P.Strength uint8\n"},
+		{reflect.TypeFor[[4096]bool](), "P [4096]bool\n"},
+		{reflect.TypeFor[[4]scalar](), "P [4]float32\n"},
+	} {
+		s := NewSchema()
+		RegisterType(s, c.typ, Name("P"))
+		require.Equal(t, schemaHeader+"\ncomponent P\n"+c.want, s.Text(), c.typ.String())
+	}
+	_ = embedded{other: nil, y: 0}
+}

@@ -1,0 +1,182 @@
+//go:build nounsafe
+
+package replication
+
+import (
+	"math"
+	"reflect"
+	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+// This is the slow twin of kernels_unsafe.go, for builds that must not compute addresses: every value goes through package
+// reflect, one field at a time.
+
+// readColumn quantises n consecutive component values starting at p into dst, row after row, and returns how many numbers
+// were out of range and had to be clamped.
+//
+// Precondition: len(dst) >= n*c.words.
+func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
+	if n == 0 || len(c.columns) == 0 {
+		return 0
+	}
+	values := reflect.SliceAt(c.typ, p, n)
+	for i := range n {
+		row := dst[i*c.words:][:c.words]
+		for j := range c.columns {
+			col := &c.columns[j]
+			if !col.read(col.leaf(values.Index(i)), row[col.word:]) {
+				clamped++
+			}
+		}
+	}
+	return clamped
+}
+
+// write restores a row into the component value at p. Fields that are not replicated stay as they are.
+//
+// Precondition: validRow(row); codes that no quantiser produces become zeros.
+func (c *component) write(p unsafe.Pointer, row []uint32) {
+	if len(c.columns) == 0 {
+		return
+	}
+	v := reflect.NewAt(c.typ, p).Elem()
+	for i := range c.columns {
+		col := &c.columns[i]
+		col.write(col.leaf(v), row)
+	}
+}
+
+// leaf returns the column's value inside a component value.
+func (col *column) leaf(v reflect.Value) reflect.Value {
+	for _, step := range col.steps {
+		v = part(v, step)
+	}
+	return v
+}
+
+// part returns field or element i of a struct or array.
+func part(v reflect.Value, i int) reflect.Value {
+	if v.Kind() == reflect.Struct {
+		return v.Field(i)
+	}
+	return v.Index(i)
+}
+
+// float32At returns the address of a float32 of any type; reflect's own getters and setters go through float64, which
+// changes the bits of a signalling NaN.
+func float32At(v reflect.Value) *float32 {
+	return v.Addr().Convert(reflect.TypeFor[*float32]()).Interface().(*float32)
+}
+
+// read stores the codes of a value and reports whether it was in range.
+func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
+	q := col.codec
+	var code uint64
+	switch q.op {
+	case opBool:
+		ok = true
+		if v.Bool() {
+			code = 1
+		}
+	case opInt:
+		code, ok = q.int.Encode(v.Int())
+	case opUint:
+		code, ok = q.uint.Encode(v.Uint())
+	case opRaw:
+		if q.kind == reflect.Float32 {
+			code, ok = quantize.Raw32{}.Encode(*float32At(v))
+		} else {
+			code, ok = quantize.Raw64{}.Encode(v.Float())
+		}
+	case opFixed:
+		code, ok = q.fixed.Encode(v.Float())
+	case opFloat:
+		code, ok = q.float.Encode(v.Float())
+	case opHalf:
+		code, ok = quantize.Half{}.Encode(v.Float())
+	case opAngle:
+		code, ok = q.angle.Encode(v.Float())
+	case opUnit:
+		var a, b uint64
+		a, b, ok = q.unit.Encode([3]float64{part(v, 0).Float(), part(v, 1).Float(), part(v, 2).Float()})
+		dst[0], dst[1] = uint32(a), uint32(b)
+		return ok
+	case opQuat:
+		f := [4]float64{part(v, 0).Float(), part(v, 1).Float(), part(v, 2).Float(), part(v, 3).Float()}
+		var c quantize.QuatCode
+		if q.kind == reflect.Float32 {
+			c, ok = q.quat.Encode32([4]float32{float32(f[0]), float32(f[1]), float32(f[2]), float32(f[3])})
+		} else {
+			c, ok = q.quat.Encode(f)
+		}
+		dst[0], dst[1], dst[2], dst[3] = c.Largest, c.A, c.B, c.C
+		return ok
+	}
+	dst[0] = uint32(code)
+	if q.bits > 32 {
+		dst[1] = uint32(code >> 32)
+	}
+	return ok
+}
+
+func (col *column) write(v reflect.Value, row []uint32) {
+	q := col.codec
+	switch q.op {
+	case opBool:
+		v.SetBool(row[col.word] != 0)
+	case opInt:
+		x, _ := q.int.Decode(col.code(row))
+		v.SetInt(x)
+	case opUint:
+		x, _ := q.uint.Decode(col.code(row))
+		v.SetUint(x)
+	case opRaw:
+		if q.kind == reflect.Float32 {
+			*float32At(v) = math.Float32frombits(row[col.word])
+		} else {
+			v.SetFloat(math.Float64frombits(col.code(row)))
+		}
+	case opUnit:
+		a, b := uint64(row[col.word]), uint64(row[col.word+1])
+		if q.kind == reflect.Float32 {
+			x, _ := q.unit.Decode32(a, b)
+			setFloats(v, float64(x[0]), float64(x[1]), float64(x[2]))
+		} else {
+			x, _ := q.unit.Decode(a, b)
+			setFloats(v, x[:]...)
+		}
+	case opQuat:
+		if q.kind == reflect.Float32 {
+			x, _ := q.quat.Decode32(col.quatCode(row))
+			setFloats(v, float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3]))
+		} else {
+			x, _ := q.quat.Decode(col.quatCode(row))
+			setFloats(v, x[:]...)
+		}
+	default:
+		v.SetFloat(q.decodeFloat(col.code(row)))
+	}
+}
+
+// decodeFloat returns the number of a code; storing it in a float32 rounds as Decode32 does.
+func (q *codec) decodeFloat(code uint64) (v float64) {
+	switch q.op {
+	case opFixed:
+		v, _ = q.fixed.Decode(code)
+	case opFloat:
+		v, _ = q.float.Decode(code)
+	case opHalf:
+		v, _ = quantize.Half{}.Decode(code)
+	case opAngle:
+		v, _ = q.angle.Decode(code)
+	}
+	return v
+}
+
+func setFloats(v reflect.Value, numbers ...float64) {
+	for i, x := range numbers {
+		part(v, i).SetFloat(x)
+	}
+}

@@ -1,0 +1,383 @@
+//go:build !nounsafe
+
+package replication
+
+import (
+	"math"
+	"reflect"
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+// This file and its twin kernels_safe.go are the only ones that follow raw pointers. What they rely on: p is the address
+// of n values of c.typ, one behind the other, and the offsets come from package reflect.
+
+// readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
+const readBlock = 256
+
+// readColumn quantises n consecutive component values starting at p into dst, row after row, and returns how many numbers
+// were out of range and had to be clamped. It does not allocate.
+//
+// Precondition: len(dst) >= n*c.words.
+func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
+	for n > 0 && len(c.columns) > 0 {
+		block := min(n, readBlock)
+		for i := range c.columns {
+			col := &c.columns[i]
+			clamped += lane{
+				dst:    dst[col.word : block*c.words],
+				words:  c.words,
+				p:      unsafe.Add(p, col.offset),
+				stride: c.size,
+				codec:  col.codec,
+			}.read()
+		}
+		if n -= block; n > 0 { // never point behind the last value
+			dst, p = dst[block*c.words:], unsafe.Add(p, uintptr(block)*c.size)
+		}
+	}
+	return clamped
+}
+
+// lane is one leaf in a run of values, and where its codes go. The first code goes to dst[0], and there are as many values
+// as dst has starts of codes: the loops end with dst and so can never read past the values. They copy what they need into
+// local variables, which the compiler keeps in registers; the fields of a struct of this size it does not.
+type lane struct {
+	dst    []uint32
+	words  int // from code to code
+	p      unsafe.Pointer
+	stride uintptr // from number to number
+	codec  *codec
+}
+
+// read picks the loop: one switch for the whole lane instead of one for every value.
+func (l lane) read() (clamped int) {
+	switch l.codec.op {
+	case opBool:
+		readBools(l)
+	case opInt:
+		switch l.codec.kind {
+		case reflect.Int8:
+			return readInts[int8](l)
+		case reflect.Int16:
+			return readInts[int16](l)
+		case reflect.Int32:
+			return readInts[int32](l)
+		case reflect.Int64:
+			return readInts[int64](l)
+		default:
+			return readInts[int](l)
+		}
+	case opUint:
+		switch l.codec.kind {
+		case reflect.Uint8:
+			return readUints[uint8](l)
+		case reflect.Uint16:
+			return readUints[uint16](l)
+		case reflect.Uint32:
+			return readUints[uint32](l)
+		case reflect.Uint64:
+			return readUints[uint64](l)
+		default:
+			return readUints[uint](l)
+		}
+	default:
+		if l.codec.kind == reflect.Float32 {
+			return readFloats[float32](l)
+		}
+		return readFloats[float64](l)
+	}
+	return 0
+}
+
+func readFloats[T float32 | float64](l lane) (clamped int) {
+	switch l.codec.op {
+	case opRaw:
+		readRaw(l)
+	case opFixed:
+		return readFixed[T](l)
+	case opFloat:
+		return readSmallFloats[T](l)
+	case opHalf:
+		return readHalves[T](l)
+	case opAngle:
+		return readAngles[T](l)
+	case opUnit:
+		return readUnits[T](l)
+	case opQuat:
+		return readQuats[T](l)
+	}
+	return 0
+}
+
+func readBools(l lane) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code := uint32(0)
+		if *(*bool)(unsafe.Add(p, at)) {
+			code = 1
+		}
+		dst[w] = code
+	}
+}
+
+func readInts[T int8 | int16 | int32 | int64 | int](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q, wide := l.codec.int, l.codec.bits > 32
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := q.Encode(int64(*(*T)(unsafe.Add(p, at))))
+		dst[w] = uint32(code)
+		if wide {
+			dst[w+1] = uint32(code >> 32)
+		}
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q, wide := l.codec.uint, l.codec.bits > 32
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := q.Encode(uint64(*(*T)(unsafe.Add(p, at))))
+		dst[w] = uint32(code)
+		if wide {
+			dst[w+1] = uint32(code >> 32)
+		}
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+// readRaw copies bit patterns.
+func readRaw(l lane) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		p := unsafe.Add(p, at)
+		if l.codec.kind == reflect.Float32 {
+			dst[w] = *(*uint32)(p)
+		} else {
+			code := math.Float64bits(*(*float64)(p))
+			dst[w], dst[w+1] = uint32(code), uint32(code>>32)
+		}
+	}
+}
+
+// roundMagic rounds a float64 below 2^51 by addition: the sum's low bits are the nearest integer, half to even. As its own
+// low 32 bits are zero, those of the sum are the code.
+const roundMagic = 3 << 51
+
+// readFixed has the arithmetic of [quantize.Fixed.Encode] in its loop, for numbers that are safely inside the range; whatever
+// is special goes the long way. It takes half the time, since fewer numbers have to be kept at hand.
+func readFixed[T float32 | float64](l lane) (clamped int) {
+	if l.codec.bits > 32 {
+		return readWideFixed[T](l)
+	}
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q := &l.codec.fixed
+	low, high := q.Range()
+	inv, limit := 1/q.Step(), high-q.Step()
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		v := float64(*(*T)(unsafe.Add(p, at)))
+		if v > low && v < limit {
+			dst[w] = uint32(math.Float64bits(float64((v-low)*inv) + roundMagic))
+			continue
+		}
+		code, ok := q.Encode(v)
+		dst[w] = uint32(code)
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+// readWideFixed is readFixed for codes of two words.
+func readWideFixed[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q := &l.codec.fixed
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := q.Encode(float64(*(*T)(unsafe.Add(p, at))))
+		dst[w], dst[w+1] = uint32(code), uint32(code>>32)
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readSmallFloats[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q, wide := &l.codec.float, l.codec.bits > 32
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := q.Encode(float64(*(*T)(unsafe.Add(p, at))))
+		dst[w] = uint32(code)
+		if wide {
+			dst[w+1] = uint32(code >> 32)
+		}
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readHalves[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := quantize.Half{}.Encode(float64(*(*T)(unsafe.Add(p, at))))
+		dst[w] = uint32(code)
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readAngles[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q, wide := l.codec.angle, l.codec.bits > 32
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		code, ok := q.Encode(float64(*(*T)(unsafe.Add(p, at))))
+		dst[w] = uint32(code)
+		if wide {
+			dst[w+1] = uint32(code >> 32)
+		}
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readUnits[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q := l.codec.unit
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		f := (*[3]T)(unsafe.Add(p, at))
+		u, v, ok := q.Encode([3]float64{float64(f[0]), float64(f[1]), float64(f[2])})
+		dst[w], dst[w+1] = uint32(u), uint32(v)
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+func readQuats[T float32 | float64](l lane) (clamped int) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	q, single := l.codec.quat, l.codec.kind == reflect.Float32
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		f := (*[4]T)(unsafe.Add(p, at))
+		var code quantize.QuatCode
+		var ok bool
+		if single {
+			code, ok = q.Encode32([4]float32{float32(f[0]), float32(f[1]), float32(f[2]), float32(f[3])})
+		} else {
+			code, ok = q.Encode([4]float64{float64(f[0]), float64(f[1]), float64(f[2]), float64(f[3])})
+		}
+		row := dst[w:][:4]
+		row[0], row[1], row[2], row[3] = code.Largest, code.A, code.B, code.C
+		if !ok {
+			clamped++
+		}
+	}
+	return clamped
+}
+
+// write restores a row into the component value at p. Fields that are not replicated stay as they are. It does not allocate.
+//
+// Precondition: validRow(row); codes that no quantiser produces become zeros.
+func (c *component) write(p unsafe.Pointer, row []uint32) {
+	for i := range c.columns {
+		col := &c.columns[i]
+		col.write(unsafe.Add(p, col.offset), row)
+	}
+}
+
+func (col *column) write(p unsafe.Pointer, row []uint32) {
+	q := col.codec
+	switch q.op {
+	case opBool:
+		*(*bool)(p) = row[col.word] != 0
+	case opInt:
+		v, _ := q.int.Decode(col.code(row))
+		switch q.kind {
+		case reflect.Int8:
+			*(*int8)(p) = int8(v)
+		case reflect.Int16:
+			*(*int16)(p) = int16(v)
+		case reflect.Int32:
+			*(*int32)(p) = int32(v)
+		case reflect.Int64:
+			*(*int64)(p) = v
+		default:
+			*(*int)(p) = int(v)
+		}
+	case opUint:
+		v, _ := q.uint.Decode(col.code(row))
+		switch q.kind {
+		case reflect.Uint8:
+			*(*uint8)(p) = uint8(v)
+		case reflect.Uint16:
+			*(*uint16)(p) = uint16(v)
+		case reflect.Uint32:
+			*(*uint32)(p) = uint32(v)
+		case reflect.Uint64:
+			*(*uint64)(p) = v
+		default:
+			*(*uint)(p) = uint(v)
+		}
+	default:
+		if q.kind == reflect.Float32 {
+			col.write32(p, row)
+		} else {
+			col.write64(p, row)
+		}
+	}
+}
+
+func (col *column) write32(p unsafe.Pointer, row []uint32) {
+	q, v := col.codec, (*float32)(p)
+	switch q.op {
+	case opRaw:
+		*(*uint32)(p) = row[col.word]
+	case opFixed:
+		*v, _ = q.fixed.Decode32(col.code(row))
+	case opFloat:
+		*v, _ = q.float.Decode32(col.code(row))
+	case opHalf:
+		*v, _ = quantize.Half{}.Decode32(col.code(row))
+	case opAngle:
+		*v, _ = q.angle.Decode32(col.code(row))
+	case opUnit:
+		*(*[3]float32)(p), _ = q.unit.Decode32(uint64(row[col.word]), uint64(row[col.word+1]))
+	case opQuat:
+		*(*[4]float32)(p), _ = q.quat.Decode32(col.quatCode(row))
+	}
+}
+
+func (col *column) write64(p unsafe.Pointer, row []uint32) {
+	q, v := col.codec, (*float64)(p)
+	switch q.op {
+	case opRaw:
+		*v = math.Float64frombits(col.code(row))
+	case opFixed:
+		*v, _ = q.fixed.Decode(col.code(row))
+	case opFloat:
+		*v, _ = q.float.Decode(col.code(row))
+	case opHalf:
+		*v, _ = quantize.Half{}.Decode(col.code(row))
+	case opAngle:
+		*v, _ = q.angle.Decode(col.code(row))
+	case opUnit:
+		*(*[3]float64)(p), _ = q.unit.Decode(uint64(row[col.word]), uint64(row[col.word+1]))
+	case opQuat:
+		*(*[4]float64)(p), _ = q.quat.Decode(col.quatCode(row))
+	}
+}

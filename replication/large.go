@@ -1,0 +1,118 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// An entity whose entry is larger than a packet is sent as its whole state at one tick,
+// cut into parts that are each sent until acknowledged. The client shows it when all
+// have come, so that it never shows a mixture of ticks, and the state is a baseline
+// like any other from then on.
+
+// A largeState is on its way in parts.
+type largeState struct {
+	tick   delta.Tick
+	run    []byte // entryWhole's head and rows
+	size   int    // bytes of a part; the last one may be shorter
+	parts  []partStatus
+	missed int // parts not acknowledged yet
+}
+
+type partStatus uint8
+
+const (
+	partDue partStatus = iota
+	partInFlight
+	partAcked
+)
+
+const (
+	// partOverhead is more than what stands before a part's bytes in a packet.
+	partOverhead = 40
+	partOrder    = 3 // of the exp-Golomb codes of what describes a part
+)
+
+// beginLarge starts to send the slot's present state in parts.
+func (p *Peer) beginLarge(slot int, st *peerSlot) error {
+	s := p.server
+	info := &s.slots.info[slot]
+	s.encoder.whole(slot)
+	rows, n := s.encoder.run()
+	buf := make([]byte, len(rows)+2*delta.MaxComponents)
+	w := bitbuf.NewWriter(buf)
+	w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	delta.WriteSet(&w, &info.set, &delta.Set{})
+	w.WriteRun(rows, n)
+	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
+	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
+	l.missed = len(l.parts)
+	p.large[slot] = l
+	st.sent, st.flags = s.tick, st.flags|wasSent|isLarge
+	return p.sendParts(slot, st)
+}
+
+// sendParts sends the parts of the slot's state that are due.
+func (p *Peer) sendParts(slot int, st *peerSlot) error {
+	l := p.large[slot]
+	for i := range l.parts {
+		if l.parts[i] != partDue {
+			continue
+		}
+		k := &p.packet
+		if k.open {
+			k.finish() // a part fills a packet
+		}
+		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
+		r := record{slot: uint32(slot), kind: recordPart, part: uint16(i), tick: l.tick}
+		err := k.add(r, func() {
+			k.head(slot, entryPart)
+			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
+			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
+			k.w.WriteExpGolomb(uint64(l.size), partOrder)
+			k.w.WriteExpGolomb(uint64(i), partOrder)
+			k.w.WriteBytes(payload)
+		})
+		if err != nil {
+			return err
+		}
+		k.finish()
+		l.parts[i] = partInFlight
+		p.stats.Parts++
+	}
+	return nil
+}
+
+// partOf returns the state that a record's part belongs to, if it is still on its way.
+func (p *Peer) partOf(slot int, r record) *largeState {
+	if l := p.large[slot]; l != nil && l.tick == r.tick && int(r.part) < len(l.parts) {
+		return l
+	}
+	return nil
+}
+
+func (p *Peer) acknowledgePart(slot int, st *peerSlot, r record) {
+	l := p.partOf(slot, r)
+	if l == nil || l.parts[r.part] == partAcked {
+		return
+	}
+	l.parts[r.part] = partAcked
+	if l.missed--; l.missed == 0 {
+		p.dropLarge(slot, st)
+		p.acknowledgeState(st, r.tick)
+	}
+}
+
+func (p *Peer) losePart(slot int, r record) {
+	if l := p.partOf(slot, r); l != nil && l.parts[r.part] == partInFlight {
+		l.parts[r.part] = partDue
+	}
+}
+
+// dropLarge ends the sending of parts of the slot's state.
+func (p *Peer) dropLarge(slot int, st *peerSlot) {
+	if st.flags&isLarge != 0 {
+		delete(p.large, slot)
+		st.flags &^= isLarge
+	}
+}

@@ -1,0 +1,175 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A mirror is what the client knows of a slot: the states it holds, which may serve as
+// baselines, and the entity that shows the newest of them.
+type mirror struct {
+	held   heldStates
+	newest delta.Tick // of what was received; survives despawns
+	any    bool       // newest is valid
+	empty  bool       // the newest state is that the slot is empty
+	dirty  bool       // the world does not show the newest state yet
+
+	// What the world shows.
+	shown      bool
+	removed    bool // the user removed the entity: leave it so
+	entity     ecs.Entity
+	generation uint16
+	tick       delta.Tick
+	shape      *shape
+}
+
+// A heldState is an entity's whole state at a tick.
+type heldState struct {
+	tick       delta.Tick
+	generation uint16
+	shape      *shape // nil: no state here
+	words      []uint32
+}
+
+// heldStates keeps states by the low bits of their tick, so that a baseline's name is
+// its place. It grows from a few places to all that names can tell apart.
+type heldStates struct {
+	table []heldState
+}
+
+const (
+	minHeld = 4
+	maxHeld = 1 << delta.NameBits
+)
+
+// find returns the state held whose tick has these low bits, or nil.
+func (h *heldStates) find(low uint32) *heldState {
+	if len(h.table) == 0 {
+		return nil
+	}
+	s := &h.table[int(low)&(len(h.table)-1)]
+	if s.shape == nil || uint32(s.tick)&(maxHeld-1) != low {
+		return nil
+	}
+	return s
+}
+
+// at returns the state of exactly tick t, or nil.
+func (h *heldStates) at(t delta.Tick) *heldState {
+	if s := h.find(uint32(t) & (maxHeld - 1)); s != nil && s.tick == t {
+		return s
+	}
+	return nil
+}
+
+// put returns the place for the state of tick t, or nil if a later one needs it. newest
+// is the slot's newest state, which is kept however old it is; others are kept while
+// they are not more than keep ticks older than now.
+func (h *heldStates) put(t, newest, now delta.Tick, keep delta.Tick) *heldState {
+	for {
+		if len(h.table) > 0 {
+			s := &h.table[int(t)&(len(h.table)-1)]
+			if s.shape == nil || s.tick == t {
+				return s
+			}
+			needed := s.tick == newest && !t.After(newest) || now-s.tick <= keep
+			if !needed {
+				return s
+			}
+			if len(h.table) == maxHeld {
+				if s.tick.After(t) {
+					return nil
+				}
+				return s
+			}
+		}
+		h.grow()
+	}
+}
+
+// grow doubles the table. States that had places of their own keep them apart.
+func (h *heldStates) grow() {
+	table := make([]heldState, max(minHeld, 2*len(h.table)))
+	for i := range h.table {
+		s := &h.table[i]
+		if s.shape != nil {
+			table[int(s.tick)&(len(table)-1)] = *s
+		}
+	}
+	h.table = table
+}
+
+// A shape is a component set and where the rows of its components begin in the words of
+// a state.
+type shape struct {
+	set     delta.Set
+	offsets []int // by component, -1 if it is not in the set
+	words   int
+}
+
+// row returns component c's row in a state of this shape, nil if it is not there.
+func (s *shape) row(words []uint32, c int, n int) []uint32 {
+	o := s.offsets[c]
+	if o < 0 {
+		return nil
+	}
+	return words[o : o+n : o+n]
+}
+
+// maxShapes bounds what a server can make a client remember of component sets.
+const maxShapes = 4096
+
+// shapes knows the shapes of the component sets seen.
+type shapes struct {
+	schema *Schema
+	known  map[delta.Set]*shape
+}
+
+// of returns the shape of a set, or nil if there are too many.
+func (k *shapes) of(set delta.Set) *shape {
+	if s := k.known[set]; s != nil {
+		return s
+	}
+	if len(k.known) == maxShapes {
+		return nil
+	}
+	s := &shape{set: set, offsets: make([]int, len(k.schema.components))}
+	for c := range s.offsets {
+		s.offsets[c] = -1
+		if set.Has(c) {
+			s.offsets[c] = s.words
+			s.words += k.schema.components[c].words
+		}
+	}
+	k.known[set] = s
+	return s
+}
+
+// A mirrorTable finds mirrors by slot. It is made of pages so that one packet can't make
+// it huge by naming a slot far out.
+type mirrorTable struct {
+	pages [][]mirror
+	limit uint32 // slots
+}
+
+const mirrorPage = 64
+
+// at returns the slot's mirror, or nil if there is none.
+func (t *mirrorTable) at(slot uint32) *mirror {
+	if i := int(slot / mirrorPage); i < len(t.pages) && t.pages[i] != nil {
+		return &t.pages[i][slot%mirrorPage]
+	}
+	return nil
+}
+
+// add returns the slot's mirror, new if need be. The slot is below the limit.
+func (t *mirrorTable) add(slot uint32) *mirror {
+	i := int(slot / mirrorPage)
+	if i >= len(t.pages) {
+		t.pages = append(t.pages, make([][]mirror, i+1-len(t.pages))...)
+	}
+	if t.pages[i] == nil {
+		t.pages[i] = make([]mirror, mirrorPage)
+	}
+	return &t.pages[i][slot%mirrorPage]
+}

@@ -1,0 +1,33 @@
+package netsim_test
+
+import (
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A packet's whole way through the pipe.
+func BenchmarkPipe(b *testing.B) {
+	for _, name := range netsim.ProfileNames() {
+		b.Run(name, func(b *testing.B) {
+			cfg, err := netsim.Profile(name, 60)
+			if err != nil {
+				b.Fatal(err)
+			}
+			cfg.Bandwidth = 0 // or most would be dropped, which is cheap
+			p := netsim.NewPipe(1, cfg)
+			packet := make([]byte, 1200)
+			b.ReportAllocs()
+			b.SetBytes(int64(len(packet)))
+			for i := 0; b.Loop(); i++ {
+				if err := p.Send(packet); err != nil {
+					b.Fatal(err)
+				}
+				if i%8 == 7 {
+					p.Step()
+					p.Receive(func([]byte) {})
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package netsim_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+func Example() {
+	const rate = 60 // ticks per second
+	link := netsim.NewLink(1, netsim.Config{
+		Latency: netsim.Ticks(50*time.Millisecond, rate),
+		Loss:    0.25,
+	})
+	for tick := range 8 {
+		// The server sends one packet per tick; a lost one is no error.
+		if err := link.Down.Send(fmt.Appendf(nil, "state %d", tick)); err != nil {
+			panic(err)
+		}
+		link.Step()
+		link.Down.Receive(func(packet []byte) {
+			fmt.Printf("tick %d: client got %s\n", link.Down.Now(), packet)
+		})
+	}
+	fmt.Printf("%d sent, %d lost, %d under way\n",
+		link.Down.Stats().Sent, link.Down.Stats().Lost, link.Down.Pending())
+	// Output:
+	// tick 3: client got state 0
+	// tick 4: client got state 1
+	// tick 6: client got state 3
+	// tick 7: client got state 4
+	// tick 8: client got state 5
+	// 8 sent, 1 lost, 2 under way
+}
+
+// The link gets worse, then heals. Packets on the line keep their fate.
+func ExamplePipe_SetConfig() {
+	pipe := netsim.NewPipe(1, netsim.Config{Latency: 2})
+	send := func(s string) {
+		if err := pipe.Send([]byte(s)); err != nil {
+			panic(err)
+		}
+	}
+	send("before")
+	pipe.SetConfig(netsim.Config{Loss: 1}) // the cable is pulled
+	send("during")
+	pipe.SetConfig(netsim.Config{Latency: 1}) // and put back
+	send("after")
+
+	for !pipe.Idle() {
+		pipe.Step()
+		pipe.Receive(func(packet []byte) { fmt.Printf("tick %d: %s\n", pipe.Now(), packet) })
+	}
+	// Output:
+	// tick 1: after
+	// tick 2: before
+}
+
+// A named profile, as from a command line, with a tighter line to the server.
+func ExampleProfile() {
+	const rate = 20
+	cfg, err := netsim.Profile("poor", rate)
+	if err != nil {
+		panic(err)
+	}
+	link := netsim.NewLink(7, cfg)
+	cfg.Bandwidth = netsim.BytesPerTick(256_000, rate)
+	link.Up.SetConfig(cfg)
+	fmt.Println(cfg.Bandwidth, "bytes a tick up")
+	// Output: 1600 bytes a tick up
+}

@@ -1,0 +1,58 @@
+package netsim
+
+// flight holds the packets on the line, the one that is due first on top: a
+// binary min-heap by time, then by order of entry.
+type flight struct {
+	heap    []flying
+	entered uint64
+}
+
+// flying is one copy of a packet on the line.
+type flying struct {
+	packet
+	due   instant
+	order uint64
+}
+
+func (f *flying) before(g *flying) bool {
+	return f.due < g.due || (f.due == g.due && f.order < g.order)
+}
+
+func (f *flight) push(p packet, due instant) {
+	f.heap = append(f.heap, flying{p, due, f.entered})
+	f.entered++
+	h := f.heap
+	for i := len(h) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !h[i].before(&h[parent]) {
+			break
+		}
+		h[i], h[parent] = h[parent], h[i]
+		i = parent
+	}
+}
+
+// pop removes the packet that is due first; there must be one.
+func (f *flight) pop() flying {
+	h := f.heap
+	top, last := h[0], len(h)-1
+	h[0] = h[last]
+	h[last] = flying{} // lets go of the buffer
+	h = h[:last]
+	f.heap = h
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if right := child + 1; right < last && h[right].before(&h[child]) {
+			child = right
+		}
+		if !h[child].before(&h[i]) {
+			break
+		}
+		h[i], h[child] = h[child], h[i]
+		i = child
+	}
+	return top
+}

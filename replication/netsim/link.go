@@ -1,0 +1,41 @@
+package netsim
+
+import "math/rand/v2"
+
+// Link is two independent pipes between a client and a server.
+type Link struct {
+	Up   *Pipe // from the client to the server
+	Down *Pipe // from the server to the client
+}
+
+// NewLink returns a link at tick 0 with the same weather in both directions,
+// but independent luck. For different weather call SetConfig on Up or Down.
+// Links with different seeds behave independently, also if the seeds are
+// neighbours, so that seed+i will do for the i-th client.
+//
+// Panics: if the configuration is not valid, see [Config.Validate].
+func NewLink(seed uint64, cfg Config) *Link {
+	// Another stream than that from which a pipe takes its seeds.
+	seeds := rand.NewPCG(seed, 1)
+	return &Link{
+		Up:   NewPipe(seeds.Uint64(), cfg),
+		Down: NewPipe(seeds.Uint64(), cfg),
+	}
+}
+
+// Step moves time on by one tick in both directions.
+func (l *Link) Step() {
+	l.Up.Step()
+	l.Down.Step()
+}
+
+// SetConfig changes the weather in both directions, see [Pipe.SetConfig].
+//
+// Panics: if the configuration is not valid, see [Config.Validate].
+func (l *Link) SetConfig(cfg Config) {
+	l.Up.SetConfig(cfg)
+	l.Down.SetConfig(cfg)
+}
+
+// Idle tells whether nothing is inside either pipe.
+func (l *Link) Idle() bool { return l.Up.Idle() && l.Down.Idle() }

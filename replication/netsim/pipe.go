@@ -1,0 +1,233 @@
+package netsim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+)
+
+// ErrTooLarge is what [Pipe.Send] returns, wrapped with the sizes, for a packet
+// that exceeds [Config.MTU].
+var ErrTooLarge = errors.New("packet exceeds the MTU")
+
+// maxPending bounds the packets that a pipe holds. It keeps a test that forgot
+// to step or to receive from eating all memory.
+const maxPending = 1 << 16
+
+// minBuffer is the capacity of new packet buffers: any datagram that crosses an
+// Ethernet unfragmented, and its corruption, fits a recycled buffer.
+const minBuffer = 1536
+
+// Pipe is one direction of a simulated link. It is not safe for concurrent use.
+type Pipe struct {
+	odds  odds
+	now   int64
+	stats Stats
+
+	seed        uint64   // of the packets' dice
+	corruptSeed uint64   // of the damage done to packets
+	outages     rand.PCG // of the beginning and end of bursts
+	outage      bool
+
+	queue  queue
+	flight flight
+	newest uint64 // sequence number of the latest sent among the delivered
+
+	lent []byte   // the packet that the receiver is looking at
+	free [][]byte // buffers to use again
+}
+
+// packet is a packet inside the pipe, which owns data.
+type packet struct {
+	data []byte
+	seq  uint64 // number of packets accepted by Send before this one
+}
+
+// NewPipe returns a pipe at tick 0. Pipes with different seeds behave
+// independently, also if the seeds are neighbours.
+//
+// Panics: if the configuration is not valid, see [Config.Validate].
+func NewPipe(seed uint64, cfg Config) *Pipe {
+	seeds := rand.NewPCG(seed, 0)
+	p := &Pipe{
+		odds:        cfg.compile(),
+		seed:        seeds.Uint64(),
+		corruptSeed: seeds.Uint64(),
+	}
+	p.outages.Seed(seeds.Uint64(), 0)
+	p.queue.step(p.odds.bandwidth)
+	return p
+}
+
+// SetConfig changes the weather. It holds for the packets that enter the line
+// from now on, and an outage ends if the new configuration knows none; packets
+// on the line keep their fate. Those that wait for bandwidth leave at the new
+// rate, at once if it is unlimited.
+//
+// Panics: if the configuration is not valid, see [Config.Validate].
+func (p *Pipe) SetConfig(cfg Config) {
+	p.odds = cfg.compile()
+	if p.odds.burstStart == 0 {
+		p.outage = false
+	}
+	if p.queue.len() == 0 {
+		p.queue.credit = min(p.queue.credit, p.odds.bandwidth)
+	}
+	p.drain()
+}
+
+// Send puts a copy of the packet into the pipe at the current tick; the caller
+// keeps the slice. A lost packet is no error, as on a real link. It fails only
+// with an error that wraps [ErrTooLarge], and then nothing is sent.
+//
+// The method value pipe.Send has the shape of a transport's send hook.
+func (p *Pipe) Send(data []byte) error {
+	if mtu := p.odds.mtu; mtu > 0 && len(data) > mtu {
+		return fmt.Errorf("netsim: %w: %d bytes, at most %d pass", ErrTooLarge, len(data), mtu)
+	}
+	seq := p.stats.Sent
+	p.stats.Sent++
+	p.stats.SentBytes += uint64(len(data))
+
+	switch {
+	case p.Pending() >= maxPending:
+		p.stats.Dropped++
+	case p.queue.len() == 0 && p.queue.passes(len(data), p.odds.bandwidth):
+		p.enter(packet{p.clone(data), seq})
+	case p.queue.len() > 0 && p.queue.bytes+len(data) > p.odds.queueLimit:
+		p.stats.Dropped++
+	default:
+		p.queue.push(packet{p.clone(data), seq})
+	}
+	return nil
+}
+
+// Step moves time on by one tick.
+func (p *Pipe) Step() {
+	p.now++
+	// One draw per tick whatever the state, so that outages depend on the tick
+	// only.
+	switch draw := p.outages.Uint64(); {
+	case p.outage:
+		p.outage = !p.odds.burstEnd.holds(draw)
+	default:
+		p.outage = p.odds.burstStart.holds(draw)
+	}
+	p.queue.step(p.odds.bandwidth)
+	p.drain()
+}
+
+// drain lets waiting packets enter the line as far as bandwidth allows.
+func (p *Pipe) drain() {
+	for {
+		pk, ok := p.queue.next(p.odds.bandwidth)
+		if !ok {
+			return
+		}
+		p.enter(pk)
+	}
+}
+
+// enter decides the fate of a packet that enters the line now.
+func (p *Pipe) enter(pk packet) {
+	dice := roll(p.seed, pk.seq)
+	switch {
+	case p.outage:
+		p.stats.Outage++
+		p.recycle(pk.data)
+		return
+	case p.odds.loss.holds(dice.loss):
+		p.stats.Lost++
+		p.recycle(pk.data)
+		return
+	}
+	if p.odds.duplicate.holds(dice.duplicate) && p.Pending()+1 < maxPending {
+		p.stats.Duplicated++
+		// The copy is taken first, as what follows may damage the original.
+		twin := packet{p.clone(pk.data), pk.seq}
+		p.fly(pk, &dice.copies[0], 0)
+		p.fly(twin, &dice.copies[1], 1)
+		return
+	}
+	p.fly(pk, &dice.copies[0], 0)
+}
+
+// fly puts one copy of a packet on the line.
+func (p *Pipe) fly(pk packet, dice *copyDice, copyIndex uint64) {
+	if p.odds.corrupt.holds(dice.corrupt) {
+		var pcg rand.PCG
+		pcg.Seed(p.corruptSeed, pk.seq<<1|copyIndex)
+		pk.data = corrupt(pk.data, p.odds.mtu, &pcg)
+		p.stats.Corrupted++
+	}
+	p.flight.push(pk, instantOfTick(p.now)+p.odds.delay(dice))
+}
+
+// Next takes the next packet that is due out of the pipe, or reports false if
+// there is none until the next Step. The slice belongs to the pipe; it may be
+// read and overwritten until the next call of Next or [Pipe.Receive].
+func (p *Pipe) Next() ([]byte, bool) {
+	if p.lent != nil {
+		p.recycle(p.lent)
+		p.lent = nil
+	}
+	if !p.due() {
+		return nil, false
+	}
+	f := p.flight.pop()
+	p.stats.Delivered++
+	p.stats.DeliveredBytes += uint64(len(f.data))
+	if f.seq < p.newest {
+		p.stats.Reordered++
+	} else {
+		p.newest = f.seq
+	}
+	p.lent = f.data
+	return f.data, true
+}
+
+// Receive hands all packets that are due to fn. The slice belongs to the pipe;
+// fn may read and overwrite it until it returns. What fn sends into this same
+// pipe is left for a later call even if it is due at once.
+func (p *Pipe) Receive(fn func(packet []byte)) {
+	// What enters from here on is due no sooner and has a higher order, so it
+	// comes after all that entered before.
+	entered := p.flight.entered
+	for p.due() && p.flight.heap[0].order < entered {
+		data, _ := p.Next()
+		fn(data)
+	}
+}
+
+func (p *Pipe) due() bool {
+	return len(p.flight.heap) > 0 && p.flight.heap[0].due <= instantOfTick(p.now)
+}
+
+// Now is the current tick: the number of steps taken.
+func (p *Pipe) Now() int64 { return p.now }
+
+// Stats returns the counters so far.
+func (p *Pipe) Stats() Stats { return p.stats }
+
+// Pending is the number of packets and copies inside the pipe: waiting for
+// bandwidth, on the line, or due but not yet received.
+func (p *Pipe) Pending() int { return p.queue.len() + len(p.flight.heap) }
+
+// Idle tells whether nothing is inside the pipe: without a Send, nothing will
+// ever be due.
+func (p *Pipe) Idle() bool { return p.Pending() == 0 }
+
+// clone copies a packet into a buffer of the pipe.
+func (p *Pipe) clone(data []byte) []byte {
+	var buf []byte
+	if last := len(p.free) - 1; last >= 0 {
+		buf, p.free[last] = p.free[last], nil
+		p.free = p.free[:last]
+	}
+	if cap(buf) < len(data) || buf == nil {
+		buf = make([]byte, 0, max(len(data)+maxExtend, minBuffer))
+	}
+	return append(buf[:0], data...)
+}
+
+func (p *Pipe) recycle(buf []byte) { p.free = append(p.free, buf) }

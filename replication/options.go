@@ -1,0 +1,95 @@
+package replication
+
+import (
+	"math"
+	"strconv"
+)
+
+// A ComponentOption changes how [Register] takes a component type.
+type ComponentOption func(*componentOptions)
+
+// A FieldOption says how a field is coded, as one key of a tag does; see [Field].
+type FieldOption func(*fieldTag)
+
+type componentOptions struct {
+	name   string
+	named  bool
+	fields []fieldOverride
+}
+
+// fieldOverride stands for the tag of the field with the given path.
+type fieldOverride struct {
+	path string
+	tag  fieldTag
+}
+
+// Name gives the component a name other than that of its Go type. Both ends must use the same one.
+func Name(name string) ComponentOption {
+	return func(o *componentOptions) { o.name, o.named = name, true }
+}
+
+// Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without
+// options the field is coded as if it had no tag.
+//
+// The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots: "Gun.Heat".
+// It has no indices: options for an array, or for a field of the structs in an array, hold for every element. The empty path
+// is the component itself, if its type is a number or an array.
+func Field(path string, opts ...FieldOption) ComponentOption {
+	var tag fieldTag
+	for _, opt := range opts {
+		opt(&tag)
+	}
+	return func(o *componentOptions) { o.fields = append(o.fields, fieldOverride{path, tag}) }
+}
+
+// Range is the tag range=MIN:MAX. Bounds of integers beyond ±2^53 need a tag to be exact.
+func Range(low, high float64) FieldOption {
+	return func(t *fieldTag) { t.setRange(boundText(low), boundText(high)) }
+}
+
+// Step is the tag step=S. It needs a [Range].
+func Step(step float64) FieldOption {
+	return func(t *fieldTag) { t.setNumber(&t.step, "step", step) }
+}
+
+// Precision is the tag precision=P. It needs a [Range].
+func Precision(precision float64) FieldOption {
+	return func(t *fieldTag) { t.setNumber(&t.precision, "precision", precision) }
+}
+
+// Angle is the tag angle,bits=N; the period is 2π unless there is a [Period].
+func Angle(bits uint) FieldOption {
+	return func(t *fieldTag) { t.setMode(modeAngle); t.setBits(bits) }
+}
+
+// Period is the tag period=P: 360 for an [Angle] in degrees.
+func Period(period float64) FieldOption {
+	return func(t *fieldTag) { t.setNumber(&t.period, "period", period) }
+}
+
+// UnitVector is the tag unit,bits=N.
+func UnitVector(bits uint) FieldOption {
+	return func(t *fieldTag) { t.setMode(modeUnit); t.setBits(bits) }
+}
+
+// Quat is the tag quat,bits=N.
+func Quat(bits uint) FieldOption {
+	return func(t *fieldTag) { t.setMode(modeQuat); t.setBits(bits) }
+}
+
+// Half is the tag half.
+func Half() FieldOption { return func(t *fieldTag) { t.setMode(modeHalf) } }
+
+// Raw is the tag raw.
+func Raw() FieldOption { return func(t *fieldTag) { t.setMode(modeRaw) } }
+
+// Skip is the tag -.
+func Skip() FieldOption { return func(t *fieldTag) { t.setMode(modeSkip) } }
+
+// boundText writes a bound as a tag would: whole numbers with all their digits, lest integers lose some.
+func boundText(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1e20 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

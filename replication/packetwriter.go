@@ -1,0 +1,159 @@
+package replication
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A packetWriter fills state packets for one peer, one after the other, with entries in
+// the order of their slots.
+type packetWriter struct {
+	peer   *Peer
+	buf    []byte
+	w      bitbuf.Writer
+	open   bool
+	header stateHeader
+	body   int // where the bits begin in buf
+	sent   *sentPacket
+	order  uint // of the Rice code of slot gaps
+	context
+
+	// The gaps of the tick before tell the order of the code.
+	gaps, entries uint64
+}
+
+// context is what entries of a packet share with those before them.
+type context struct {
+	next  int // the slot after the last one
+	set   delta.Set
+	names delta.Names
+}
+
+// begin starts a tick.
+func (k *packetWriter) begin(p *Peer) {
+	k.peer = p
+	if k.buf == nil {
+		k.buf = make([]byte, p.server.opts.mtu)
+	}
+	if k.entries > 0 {
+		k.order = min(uint(bits.Len64(k.gaps*7/10/k.entries)), 1<<gapOrderBits-1)
+	}
+	k.gaps, k.entries = 0, 0
+}
+
+// start opens a packet.
+func (k *packetWriter) start() {
+	p := k.peer
+	s := p.server
+	seal := p.seal(p.session, false)
+	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), longTick: true}
+	if p.heard && s.tick-p.recent < 1<<14 {
+		// The peer has heard of a tick near enough to complete this one.
+		k.header.longTick = false
+	}
+	k.header.put(k.buf[seal.size():])
+	k.body = seal.size() + k.header.size()
+	k.w.Reset(k.buf[k.body:])
+	k.w.WriteBits(uint64(k.order), gapOrderBits)
+	k.context = context{}
+	k.sent = p.log.begin(s.tick)
+	k.open = true
+}
+
+// put appends an entry with the encoder's run to a packet, if need be to a new one.
+// It returns errFull if no more packets may be sent and errTooLarge if the entry is
+// larger than a packet.
+func (k *packetWriter) put(slot int, kind entryKind, b delta.Baselines) error {
+	run, n := k.peer.server.encoder.run()
+	if kind == entryDespawn {
+		n = 0
+	}
+	return k.add(record{slot: uint32(slot), kind: recordOf(kind), tick: k.peer.server.tick}, func() {
+		k.head(slot, kind)
+		switch kind {
+		case entryUpdate, entryRestructure:
+			k.names.Write(&k.w, b)
+		case entryWhole:
+			k.wholeHead(slot)
+		}
+		k.w.WriteRun(run, n)
+	})
+}
+
+// head writes what every entry begins with.
+func (k *packetWriter) head(slot int, kind entryKind) {
+	k.w.WriteRice(uint64(slot-k.next), k.order)
+	k.w.WriteUnary(uint(kind), uint(lastEntryKind))
+	k.next = slot + 1
+}
+
+// wholeHead writes the generation and component set of an entity without baseline.
+func (k *packetWriter) wholeHead(slot int) {
+	info := &k.peer.server.slots.info[slot]
+	k.w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	delta.WriteSet(&k.w, &info.set, &k.set)
+	k.set = info.set
+}
+
+func recordOf(kind entryKind) recordKind {
+	switch kind {
+	case entryDespawn:
+		return recordDespawn
+	case entryPart:
+		return recordPart
+	}
+	return recordState
+}
+
+// add lets write append an entry; if it does not fit, it is undone and written to a new
+// packet.
+func (k *packetWriter) add(r record, write func()) error {
+	for {
+		if !k.open {
+			if k.peer.log.full() {
+				return errFull
+			}
+			k.start()
+		}
+		mark, before := k.w.Mark(), k.context
+		write()
+		if k.w.Err() == nil {
+			k.gaps += uint64(k.next - 1 - before.next)
+			k.entries++
+			k.sent.records = append(k.sent.records, r)
+			return nil
+		}
+		k.w.Rollback(mark)
+		k.context = before
+		if len(k.sent.records) == 0 {
+			k.open = false
+			k.sent.status = sentUnused
+			return errTooLarge
+		}
+		k.finish()
+	}
+}
+
+// finish sends the open packet, if there is one.
+func (k *packetWriter) finish() {
+	if !k.open {
+		return
+	}
+	k.open = false
+	p := k.peer
+	n := k.w.Len()
+	packet := k.buf[:k.body+len(k.w.Bytes())]
+	seal := p.seal(p.session, false)
+	packet[seal.size()] |= byte(-n&7) << padShift
+	seal.close(packet, k.header.sequence, k.header.tick)
+	p.log.commit()
+	p.stats.Packets++
+	p.stats.Bytes += uint64(len(packet))
+	p.stats.EntityBits += uint64(n)
+	if p.send(packet) != nil {
+		p.stats.SendErrors++
+		p.lose(k.sent)
+	}
+}

@@ -1,0 +1,359 @@
+package replication
+
+import (
+	"errors"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A Peer is the server's view of one client: what it has acknowledged of every slot,
+// and what is on its way. [Server.Connect] makes peers.
+type Peer struct {
+	server *Server
+	send   func(packet []byte) error
+	closed bool
+
+	session   session // in force once connected
+	pending   session // offered by a welcome, in force with the client's first ack
+	connected bool
+
+	slots  []peerSlot
+	large  map[int]*largeState
+	log    sentLog
+	trip   roundTrip
+	recent delta.Tick // newest tick that the peer acknowledged a packet of
+	heard  bool       // recent is valid
+	resume int        // the slot to begin with: where the last tick had to stop
+	packet packetWriter
+	ack    ack
+	out    []byte // for handshake answers
+	stats  PeerStats
+}
+
+// session is what a client and a server agreed on.
+type session struct {
+	id    uint64
+	nonce uint64
+	open  bool
+}
+
+// peerSlot is what the server knows of a slot at a peer: 16 bytes for every slot.
+type peerSlot struct {
+	ack   delta.Tick // newest acknowledged state, if isAcked
+	acked uint32     // bit i: the state of tick ack-1-i is acknowledged too
+	sent  delta.Tick // newest state or despawn sent, if wasSent
+	flags peerFlags
+}
+
+type peerFlags uint8
+
+const (
+	isAcked    peerFlags = 1 << iota
+	wasSent              // the peer may show the slot
+	isInFlight           // what was sent last may still arrive
+	isLarge              // a state is on its way in parts
+)
+
+func newPeer(s *Server, send func([]byte) error) *Peer {
+	p := &Peer{server: s, send: send}
+	p.reset()
+	return p
+}
+
+// reset forgets all that was sent and acknowledged.
+func (p *Peer) reset() {
+	p.slots = p.slots[:0]
+	p.large = map[int]*largeState{}
+	p.log = newSentLog(uint32(p.server.opts.firstSequence))
+	p.trip = roundTrip{}
+	p.heard, p.resume = false, 0
+}
+
+func (p *Peer) close() {
+	p.closed, p.connected = true, false
+	p.slots, p.large, p.log = nil, nil, sentLog{}
+}
+
+// Connected reports whether the client has introduced itself with the same schema and
+// is sent state.
+func (p *Peer) Connected() bool { return p.connected }
+
+// Stats returns what went to and came from the peer.
+func (p *Peer) Stats() PeerStats { return p.stats }
+
+// RoundTrip returns the estimated time from sending a packet to learning that it came,
+// in ticks, or 0 if none did yet.
+func (p *Peer) RoundTrip() float64 { return float64(p.trip.smooth) / 8 }
+
+// Receive takes a packet from the client. The packet is not kept. Whatever it holds,
+// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrUnexpected].
+// Call it between Replicates, on the same goroutine.
+func (p *Peer) Receive(packet []byte) error {
+	err := p.receive(packet)
+	if err != nil {
+		p.stats.RefusedPackets++
+	}
+	return err
+}
+
+func (p *Peer) receive(packet []byte) error {
+	if p.closed {
+		return ErrUnexpected
+	}
+	if body := openHandshake(packet); body != nil {
+		return p.receiveHello(body)
+	}
+	if p.pending.open {
+		if body := p.open(p.pending, packet); body != nil {
+			p.session, p.pending = p.pending, session{}
+			p.connected = true
+			p.reset()
+			return p.receiveAck(body)
+		}
+	}
+	if !p.connected {
+		return ErrChecksum
+	}
+	body := p.open(p.session, packet)
+	if body == nil {
+		return ErrChecksum
+	}
+	return p.receiveAck(body)
+}
+
+// open returns the body of a packet of the session, or nil.
+func (p *Peer) open(s session, packet []byte) []byte {
+	seal := p.seal(s, true)
+	if body := seal.body(packet); body != nil && seal.matches(packet, 0, 0) {
+		return body
+	}
+	return nil
+}
+
+func (p *Peer) seal(s session, toServer bool) seal {
+	return sessionSeal(p.server.fingerprint, s.id, toServer, p.server.opts.noChecksum)
+}
+
+// receiveHello answers a client that introduces itself. The session it is offered
+// replaces the present one only when a packet of the new one arrives, so that an old
+// hello that comes late changes nothing.
+func (p *Peer) receiveHello(body []byte) error {
+	var h hello
+	if packetKind(body[0]) != kindHello {
+		return ErrUnexpected
+	}
+	if !h.parse(body) {
+		return ErrMalformed
+	}
+	s := p.server
+	if h.version != ProtocolVersion || h.fingerprint != s.fingerprint {
+		p.stats.RefusedSchemas++
+		m := refuse{version: ProtocolVersion, nonce: h.nonce, offset: h.offset}
+		if h.version == ProtocolVersion {
+			text := s.schema.Text()
+			m.total = uint32(len(text))
+			from := min(int(h.offset), len(text))
+			room := s.opts.mtu - checksumSize - refuseSize
+			m.text = []byte(text[from:min(from+room, len(text))])
+		}
+		p.transmit(sealed(m.append(nil)))
+		return nil
+	}
+	switch h.nonce {
+	case p.pending.nonce, p.session.nonce: // asked again: the answer was lost
+	default:
+		p.pending = session{id: s.nextRandom(), nonce: h.nonce, open: true}
+	}
+	offered := p.pending
+	if h.nonce == p.session.nonce && p.session.open {
+		offered = p.session
+	}
+	m := welcome{
+		version: ProtocolVersion, noChecksum: s.opts.noChecksum, window: uint8(s.opts.window),
+		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: uint32(s.opts.firstSequence),
+	}
+	p.transmit(sealed(m.append(nil)))
+	return nil
+}
+
+func (p *Peer) transmit(packet []byte) {
+	if p.send(packet) != nil {
+		p.stats.SendErrors++
+	}
+}
+
+// errTooLarge means that an entry does not fit into a packet of its own.
+var errTooLarge = errors.New("replication: entry larger than a packet")
+
+// errFull means that no more packets may be sent now.
+var errFull = errors.New("replication: too many packets in flight")
+
+// replicate sends the peer what it needs of the present tick.
+func (p *Peer) replicate() {
+	s := p.server
+	for n := s.slots.len(); len(p.slots) < n; {
+		p.slots = append(p.slots, peerSlot{})
+	}
+	p.expire()
+	p.packet.begin(p)
+	first := p.resume
+	p.resume = 0
+	if p.replicateSlots(first, len(p.slots)) && first > 0 {
+		p.packet.finish() // slots rise within a packet
+		p.replicateSlots(0, first)
+	}
+	p.packet.finish()
+}
+
+// replicateSlots goes through a range of slots, and returns false if it had to stop.
+func (p *Peer) replicateSlots(from, to int) bool {
+	s := p.server
+	for slot := from; slot < to; slot++ {
+		st := &p.slots[slot]
+		var err error
+		switch {
+		case s.slots.alive[slot]:
+			if st.flags&isAcked != 0 && !s.slots.changed[slot].After(st.ack) {
+				continue // up to date
+			}
+			if st.flags&(isInFlight|isLarge) == isInFlight && !s.slots.changed[slot].After(st.sent) {
+				continue // on its way
+			}
+			err = p.sendState(slot, st)
+		case st.flags&wasSent != 0 && (st.flags&isInFlight == 0 || st.sent.Before(s.slots.info[slot].born)):
+			err = p.sendDespawn(slot, st)
+		}
+		if err != nil {
+			p.resume = slot
+			return false
+		}
+	}
+	return true
+}
+
+// sendState sends the state of a slot that has an entity.
+func (p *Peer) sendState(slot int, st *peerSlot) error {
+	s := p.server
+	born := s.slots.info[slot].born
+	if st.flags&wasSent != 0 && st.sent.Before(born) {
+		// All that is known is of an entity that is gone: the new one replaces it.
+		p.dropLarge(slot, st)
+		st.flags = wasSent
+	}
+	if st.flags&isLarge != 0 {
+		return p.sendParts(slot, st)
+	}
+	if b, ok := p.baselines(slot, st); ok {
+		kind, ok := s.encoder.update(slot, b)
+		if !ok && b.Two {
+			b = delta.Baselines{A1: b.A1}
+			kind, ok = s.encoder.update(slot, b)
+		}
+		if ok {
+			switch err := p.packet.put(slot, kind, b); err {
+			case nil:
+				p.stats.Updates++
+				st.sent, st.flags = s.tick, st.flags|wasSent|isInFlight
+				return nil
+			case errTooLarge:
+				return p.beginLarge(slot, st)
+			default:
+				return err
+			}
+		}
+	}
+	s.encoder.whole(slot)
+	switch err := p.packet.put(slot, entryWhole, delta.Baselines{}); err {
+	case nil:
+		p.stats.Wholes++
+		st.sent, st.flags = s.tick, st.flags|wasSent|isInFlight
+		return nil
+	case errTooLarge:
+		return p.beginLarge(slot, st)
+	default:
+		return err
+	}
+}
+
+func (p *Peer) sendDespawn(slot int, st *peerSlot) error {
+	p.dropLarge(slot, st)
+	if err := p.packet.put(slot, entryDespawn, delta.Baselines{}); err != nil {
+		return err
+	}
+	p.stats.Despawns++
+	st.sent, st.flags = p.server.tick, wasSent|isInFlight
+	return nil
+}
+
+// baselines chooses the ticks that an update of the slot is taken against, both of
+// them states that the peer has acknowledged and still holds.
+func (p *Peer) baselines(slot int, st *peerSlot) (b delta.Baselines, ok bool) {
+	s := p.server
+	now, window := s.tick, delta.Tick(s.opts.window)
+	if st.flags&isAcked == 0 {
+		return b, false
+	}
+	if now-st.ack > window && st.ack != st.sent {
+		// The peer keeps states for a window, and its newest one for ever. That it is
+		// the newest is certain only if nothing was sent since.
+		return b, false
+	}
+	b.A1 = st.ack
+	info := &s.slots.info[slot]
+	if now-st.ack > restAfter && !info.previous.After(st.ack) {
+		return b, true // it had come to rest: an old motion predicts nothing
+	}
+	if d := secondBaseline(st.ack, st.acked); d > 0 {
+		if a2 := st.ack - d; !a2.Before(info.born) && now-a2 <= window && delta.Ratio(now, b.A1, a2) != 0 {
+			b.A2, b.Two = a2, true
+		}
+	}
+	return b, true
+}
+
+const (
+	// restAfter is how many ticks without a change make an entity count as at rest.
+	restAfter = 2
+	// spanGrid is the grid of second baselines: that peers and entities have them in
+	// common makes them cheap to name and updates the same for many peers.
+	spanGrid = 4
+)
+
+// secondBaseline returns how many ticks before ack the second baseline lies: the newest
+// acknowledged tick on the grid that is at least a grid step older, or else the oldest
+// acknowledged one; 0 if there is none.
+func secondBaseline(ack delta.Tick, acked uint32) delta.Tick {
+	if acked == 0 {
+		return 0
+	}
+	first := delta.Tick(spanGrid)
+	if r := ack % spanGrid; r != 0 {
+		first += r
+	}
+	for d := first; d <= delta.MaxSpan; d += spanGrid {
+		if acked>>(d-1)&1 != 0 {
+			return d
+		}
+	}
+	d := delta.Tick(0)
+	for i := delta.Tick(1); i <= delta.MaxSpan && i <= 2*spanGrid; i++ {
+		if acked>>(i-1)&1 != 0 {
+			d = i
+		}
+	}
+	return d
+}
+
+// refresh keeps the slot's ticks within reach of serial arithmetic.
+func (p *Peer) refresh(slot int, limit delta.Tick) {
+	if slot >= len(p.slots) {
+		return
+	}
+	st := &p.slots[slot]
+	if st.flags&isAcked != 0 && st.ack.Before(limit) {
+		st.flags &^= isAcked // the state is sent whole once
+	}
+	if st.flags&wasSent != 0 && st.sent.Before(limit) {
+		st.sent = limit
+	}
+}

@@ -1,0 +1,261 @@
+package replication
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// schemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
+const schemaHeader = "arche-replicate schema 1"
+
+// A Schema is the ordered list of component types that both ends replicate, and how each of their fields is coded. Server
+// and client must register the same components with the same tags in the same order; the handshake compares
+// [Schema.Fingerprint].
+//
+// A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many servers
+// and clients as you like; the first of them seals it, and registering panics from then on. All other methods may be called
+// from several goroutines at a time.
+type Schema struct {
+	mu         sync.Mutex
+	components []component // in order: the index is the component's number on the wire
+	layout     *delta.Layout
+}
+
+// component is a registered type.
+type component struct {
+	name    string
+	typ     reflect.Type
+	size    uintptr
+	words   int      // length of a row
+	columns []column // in the order of their words
+	lines   []string // of the schema text
+	layout  *delta.Component
+}
+
+// NewSchema returns a schema without components.
+func NewSchema() *Schema { return &Schema{} }
+
+// Register adds the component type T to the schema. How a field is coded says its tag:
+//
+//	type Position struct {
+//		X, Y    float32 `repl:"range=-1000:1000,step=0.01"`
+//		Heading float32 `repl:"angle,bits=10"`
+//		Cached  []int   `repl:"-"`
+//	}
+//
+// The keys of a tag are separated by commas:
+//
+//	range=MIN:MAX             an integer of this range, both ends included
+//	range=MIN:MAX,step=S      a float in equal steps of S                       quantize.Fixed
+//	range=MIN:MAX,precision=P a float off by at most P, finer towards zero      quantize.Float
+//	angle,bits=N[,period=P]   a float that wraps after P, by default 2π         quantize.Angle
+//	unit,bits=N               a direction: [3]float or a struct of three        quantize.UnitVector
+//	quat,bits=N               a rotation: [4]float or a struct of four, x y z w quantize.Quat
+//	half                      a float as IEEE 754 binary16                      quantize.Half
+//	raw                       a float bit by bit, the same as no tag
+//	-                         not replicated: the receiver's value is left alone
+//
+// Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits. Nested and
+// embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is that of its
+// elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
+//
+// Panics:
+//   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
+//     suit the field, or if all its fields are unexported
+//   - if the type or its name is registered already
+//   - if the schema has 256 components or a component more than 4096 fields
+//   - if a server or client has been made of the schema
+//
+// See also [RegisterType], and [Field] for types without tags.
+func Register[T any](s *Schema, opts ...ComponentOption) {
+	RegisterType(s, reflect.TypeFor[T](), opts...)
+}
+
+// RegisterType is [Register] for a type known at run time. Types made by [reflect.StructOf] have no name and need the
+// option [Name].
+func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
+	if s == nil {
+		panic("replication: Register needs a schema: make one with NewSchema")
+	}
+	if err := s.register(t, opts); err != nil {
+		panic("replication: " + err.Error())
+	}
+}
+
+func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
+	if t == nil {
+		return fmt.Errorf("RegisterType needs a component type, not nil")
+	}
+	var o componentOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	c, err := newComponent(t, &o)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.layout != nil {
+		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it", c.name)
+	}
+	for i := range s.components {
+		switch other := &s.components[i]; {
+		case other.typ == t:
+			return fmt.Errorf("%s: %v is registered already: register every type once", c.name, t)
+		case other.name == c.name:
+			return fmt.Errorf("%s: %v and %v have the same name: give one another with the option Name", c.name, other.typ, t)
+		}
+	}
+	if len(s.components) == delta.MaxComponents {
+		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.name, delta.MaxComponents)
+	}
+	s.components = append(s.components, c)
+	return nil
+}
+
+// newComponent returns the component of type t.
+func newComponent(t reflect.Type, o *componentOptions) (component, error) {
+	name := t.Name()
+	if o.named {
+		name = o.name
+	}
+	switch {
+	case o.named || name != "":
+		if err := checkComponentName(name); err != nil {
+			return component{}, err
+		}
+	case t.Kind() == reflect.Pointer:
+		return component{}, fmt.Errorf("%v is a pointer: register the component type itself", t)
+	default:
+		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
+	}
+	c := component{name: name, typ: t, size: t.Size()}
+	f := flattener{component: &c, overrides: o.fields}
+	if err := f.flatten(); err != nil {
+		return component{}, err
+	}
+	return c, nil
+}
+
+// checkComponentName keeps the schema text unambiguous: one name, one word.
+func checkComponentName(name string) error {
+	const limit = 256
+	if name == "" || len(name) > limit {
+		return fmt.Errorf("the component name %.40q has %d bytes: use 1 to %d", name, len(name), limit)
+	}
+	if name == "component" {
+		return fmt.Errorf("the component name %q has a meaning in the schema text: choose another with the option Name", name)
+	}
+	for _, r := range name {
+		if r == unicode.ReplacementChar || unicode.IsSpace(r) || !unicode.IsGraphic(r) {
+			return fmt.Errorf("the component name %q contains %q: use letters, digits and punctuation", name, r)
+		}
+	}
+	return nil
+}
+
+// seal freezes the schema and builds s.layout. Sealing it again does nothing.
+func (s *Schema) seal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.layout != nil {
+		return
+	}
+	parts := make([]delta.Component, len(s.components))
+	for i := range s.components {
+		c := &s.components[i]
+		parts[i].Name = c.name
+		for j := range c.columns {
+			parts[i].Fields = c.columns[j].appendFields(parts[i].Fields)
+		}
+	}
+	s.layout = delta.NewLayout(parts...)
+	for i := range s.components {
+		s.components[i].layout = &s.layout.Components[i]
+	}
+}
+
+// Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
+// for every field, arrays of numbers counting as one. Numbers and keys are written in one way only, so that two schemas have
+// the same text if and only if they have the same names and codes.
+//
+//	arche-replicate schema 1
+//	component Position
+//	Position.X float32 range=-1000:1000,step=0.01
+//	component Frozen
+func (s *Schema) Text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	b.WriteString(schemaHeader + "\n")
+	for i := range s.components {
+		b.WriteString("component " + s.components[i].name + "\n")
+		for _, line := range s.components[i].lines {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It tells honest mistakes apart; it is no defence against
+// forgery and needs none, as no code from the wire is trusted.
+func (s *Schema) Fingerprint() uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s.Text())) // never fails
+	return h.Sum64()
+}
+
+// Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a quaternion
+// (the index of the largest part, then the codes of the other three). It is meant for tests and tools.
+//
+// Panics if the component is neither a value of a registered type nor a pointer to one.
+func (s *Schema) Codes(component any, dst []uint64) []uint64 {
+	v := reflect.ValueOf(component)
+	if v.Kind() != reflect.Pointer {
+		if !v.IsValid() {
+			panic("replication: Codes needs a component, not nil")
+		}
+		p := reflect.New(v.Type())
+		p.Elem().Set(v)
+		v = p
+	}
+	if v.IsNil() {
+		panic(fmt.Sprintf("replication: Codes needs a component, not a nil %v", v.Type()))
+	}
+	c := s.component(v.Type().Elem())
+	if c == nil {
+		panic(fmt.Sprintf("replication: %v is not registered: register it before asking for its codes", v.Type().Elem()))
+	}
+	row := make([]uint32, c.words)
+	c.readColumn(row, v.UnsafePointer(), 1)
+	for i := range c.columns {
+		col := &c.columns[i]
+		if col.codec.bits > 32 {
+			dst = append(dst, col.code(row))
+			continue
+		}
+		for _, w := range row[col.word:][:col.codec.words()] {
+			dst = append(dst, uint64(w))
+		}
+	}
+	return dst
+}
+
+// component returns the component of type t, or nil. The result may only be read.
+func (s *Schema) component(t reflect.Type) *component {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.components {
+		if s.components[i].typ == t {
+			return &s.components[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package replication
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+type (
+	schemaVec  struct{ X, Y, Z float32 }
+	schemaRot  struct{ X, Y, Z, W float64 }
+	schemaTeam uint8
+	schemaBase struct {
+		Level int16 `repl:"range=-5:5"`
+	}
+	schemaGun struct {
+		Heat  float32 `repl:"range=0:1,precision=0.01"`
+		Ammo  [2]uint16
+		Owner *int `repl:"-"`
+	}
+	schemaShip struct {
+		schemaBase
+		Alive   bool
+		_       [3]byte
+		Hull    int
+		Team    schemaTeam    `repl:"range=0:3"`
+		Pos     [3]float32    `repl:"range=-1000:1000,step=0.01"`
+		Aim     schemaVec     `repl:"unit,bits=10"`
+		Rot     schemaRot     `repl:"quat,bits=9"`
+		Spins   [2][4]float32 `repl:"quat,bits=11"`
+		Heading float64       `repl:"angle,bits=12,period=360"`
+		Turn    float32       `repl:"angle,bits=8"`
+		Glow    float32       `repl:"half"`
+		Bits    float64       `repl:"raw"`
+		Guns    [2]schemaGun
+		cache   []int
+		Name    string `repl:"-"`
+		Grid    [2][3]uint8
+	}
+	schemaFrozen struct{}
+)
+
+const schemaGolden = `arche-replicate schema 1
+component schemaShip
+schemaShip.schemaBase.Level int16 range=-5:5
+schemaShip.Alive bool
+schemaShip.Hull int64
+schemaShip.Team uint8 range=0:3
+schemaShip.Pos [3]float32 range=-1000:1000,step=0.01
+schemaShip.Aim [3]float32 unit,bits=10
+schemaShip.Rot [4]float64 quat,bits=9
+schemaShip.Spins [2][4]float32 quat,bits=11
+schemaShip.Heading float64 angle,bits=12,period=360
+schemaShip.Turn float32 angle,bits=8,period=6.283185307179586
+schemaShip.Glow float32 half
+schemaShip.Bits float64
+schemaShip.Guns[0].Heat float32 range=0:1,precision=0.01
+schemaShip.Guns[0].Ammo [2]uint16
+schemaShip.Guns[1].Heat float32 range=0:1,precision=0.01
+schemaShip.Guns[1].Ammo [2]uint16
+schemaShip.Grid [2][3]uint8
+component schemaFrozen
+component Team
+Team uint8
+`
+
+func schemaOfShips() *Schema {
+	s := NewSchema()
+	Register[schemaShip](s)
+	Register[schemaFrozen](s)
+	Register[schemaTeam](s, Name("Team"))
+	return s
+}
+
+func TestSchemaTextGolden(t *testing.T) {
+	s := schemaOfShips()
+	require.Equal(t, schemaGolden, s.Text())
+	require.Equal(t, uint64(0x81c675c969b39781), s.Fingerprint())
+	s.seal()
+	require.Equal(t, schemaGolden, s.Text(), "sealing must not change the text")
+}
+
+func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
+	s := schemaOfShips()
+	s.seal()
+	layout := s.layout
+	s.seal()
+	require.Same(t, layout, s.layout, "sealing twice must build nothing")
+
+	for i := range s.components {
+		c := &s.components[i]
+		require.Equal(t, c.name, c.layout.Name)
+		require.Equal(t, c.words, c.layout.Words())
+		field := 0
+		for j := range c.columns {
+			require.Equal(t, c.columns[j].word, c.layout.Fields[field].Word(), c.columns[j].path)
+			field++
+			if c.columns[j].codec.op == opUnit {
+				field++
+			}
+		}
+		require.Len(t, c.layout.Fields, field)
+	}
+
+	kinds := map[string]string{}
+	for _, f := range s.components[0].layout.Fields {
+		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
+	}
+	for name, want := range map[string]string{
+		"schemaBase.Level": "plain 4 10",
+		"Alive":            "plain 1 1",
+		"Hull":             fmt.Sprintf("plain 64 %d", uint64(math.MaxUint64)),
+		"Team":             "plain 2 3",
+		"Pos[2]":           "linear 18 200000",
+		"Aim.u":            "linear 10 1022",
+		"Aim.v":            "linear 10 1022",
+		"Rot":              "quat 9 511",
+		"Spins[1]":         "quat 11 2047",
+		"Heading":          "wrap 12 4095",
+		"Turn":             "wrap 8 255",
+		"Glow":             "plain 16 64511",
+		"Bits":             fmt.Sprintf("plain 64 %d", uint64(math.MaxUint64)),
+		"Guns[1].Ammo[0]":  "plain 16 65535",
+		"Grid[1][2]":       "plain 8 255",
+	} {
+		require.Equal(t, want, kinds[name], name)
+	}
+	require.Contains(t, kinds["Guns[1].Heat"], delta.Plain.String())
+}
+
+func TestSchemaCodes(t *testing.T) {
+	type mixed struct {
+		A bool
+		B int8
+		C uint64
+		D float32    `repl:"range=-32:32,step=0.001953125"`
+		E [4]float32 `repl:"quat,bits=9"`
+		F schemaVec  `repl:"unit,bits=8"`
+	}
+	s := NewSchema()
+	Register[mixed](s)
+	v := mixed{A: true, B: -1, C: 1<<63 + 5, D: -32 + 3*0.001953125, E: [4]float32{0, 0, 0, 1}, F: schemaVec{Z: 2}}
+	codes := s.Codes(&v, []uint64{42})
+	require.Equal(t, []uint64{42, 1, 127, 1<<63 + 5, 3, 3}, codes[:6])
+	require.Equal(t, []uint64{127, 127}, codes[9:], "+Z is the middle of the square")
+	require.Len(t, codes, 11)
+	require.Equal(t, codes, s.Codes(v, []uint64{42}), "a value does as well as a pointer")
+
+	require.PanicsWithValue(t, "replication: Codes needs a component, not nil", func() { s.Codes(nil, nil) })
+	require.PanicsWithValue(t, "replication: Codes needs a component, not a nil *replication.mixed", func() { s.Codes((*mixed)(nil), nil) })
+	require.PanicsWithValue(t, "replication: replication.schemaVec is not registered: register it before asking for its codes",
+		func() { s.Codes(schemaVec{}, nil) })
+}
+
+// oneFieldType returns a struct type with one field X.
+func oneFieldType(t reflect.Type, tag string) reflect.Type {
+	return reflect.StructOf([]reflect.StructField{{Name: "X", Type: t, Tag: reflect.StructTag(`repl:"` + tag + `"`)}})
+}
+
+func TestFingerprintTellsEveryDetail(t *testing.T) {
+	f32, f64 := reflect.TypeFor[float32](), reflect.TypeFor[float64]()
+	seen := map[uint64]string{}
+	add := func(what string, register func(s *Schema)) {
+		t.Helper()
+		s := NewSchema()
+		register(s)
+		if other, ok := seen[s.Fingerprint()]; ok {
+			t.Fatalf("%s and %s have the same fingerprint", what, other)
+		}
+		seen[s.Fingerprint()] = what
+	}
+	add("nothing", func(*Schema) {})
+	add("other name", func(s *Schema) { RegisterType(s, oneFieldType(f32, "range=0:1,step=0.5"), Name("Q")) })
+	add("other field", func(s *Schema) { Register[struct{ Y float32 }](s, Name("P")) })
+	add("tag component", func(s *Schema) { Register[schemaFrozen](s, Name("P")) })
+	add("two tags", func(s *Schema) { Register[schemaFrozen](s, Name("P")); Register[struct{}](s, Name("Q")) })
+	add("two tags, other order", func(s *Schema) { Register[schemaFrozen](s, Name("Q")); Register[struct{}](s, Name("P")) })
+	for _, c := range []struct {
+		typ reflect.Type
+		tag string
+	}{
+		{f32, ""}, {f64, ""},
+		{f32, "range=0:1,step=0.5"}, {f64, "range=0:1,step=0.5"}, {f32, "range=0:1,step=0.25"}, {f32, "range=0:2,step=0.5"}, {f32, "range=-1:1,step=0.5"},
+		{f32, "range=0:1,precision=0.5"}, {f32, "range=0:1,precision=0.25"},
+		{f32, "half"},
+		{f32, "angle,bits=8"}, {f32, "angle,bits=9"}, {f32, "angle,bits=8,period=360"},
+		{reflect.TypeFor[[4]float32](), "quat,bits=9"}, {reflect.TypeFor[[4]float32](), "quat,bits=10"}, {reflect.TypeFor[[4]float64](), "quat,bits=9"}, {reflect.TypeFor[[4]float32](), ""},
+		{reflect.TypeFor[[3]float32](), "unit,bits=9"}, {reflect.TypeFor[[3]float32](), ""}, {reflect.TypeFor[[2]float32](), ""},
+		{reflect.TypeFor[int8](), ""}, {reflect.TypeFor[uint8](), ""}, {reflect.TypeFor[uint8](), "range=0:10"}, {reflect.TypeFor[uint8](), "range=1:10"},
+		{reflect.TypeFor[bool](), ""}, {reflect.TypeFor[int](), ""}, {reflect.TypeFor[uint](), ""},
+	} {
+		add(fmt.Sprint(c.typ, " ", c.tag), func(s *Schema) { RegisterType(s, oneFieldType(c.typ, c.tag), Name("P")) })
+	}
+}
+
+func TestTextDoesNotDependOnHowATagIsWritten(t *testing.T) {
+	text := func(typ reflect.Type, tag string, opts ...ComponentOption) string {
+		s := NewSchema()
+		RegisterType(s, oneFieldType(typ, tag), append(opts, Name("P"))...)
+		return s.Text()
+	}
+	f32 := reflect.TypeFor[float32]()
+	for _, same := range []struct {
+		typ  reflect.Type
+		a, b string
+		opts []FieldOption
+	}{
+		{f32, "range=-1000:1000,step=0.01", "step=1e-2,range=-1e3:1000.0", []FieldOption{Range(-1000, 1000), Step(0.01)}},
+		{f32, "range=0:1,precision=0.01", "precision=.01,range=-0:1", []FieldOption{Precision(0.01), Range(0, 1)}},
+		{f32, "", "raw", []FieldOption{Raw()}},
+		{f32, "half", "half", []FieldOption{Half()}},
+		{f32, "angle,bits=8", "bits=8,angle,period=6.283185307179586", []FieldOption{Angle(8)}},
+		{f32, "angle,bits=8,period=360", "period=3.6e2,bits=08,angle", []FieldOption{Angle(8), Period(360)}},
+		{reflect.TypeFor[int32](), "range=-1000:1000000", "range=-1e3:1e6", []FieldOption{Range(-1000, 1e6)}},
+		{reflect.TypeFor[uint64](), "range=0:18446744073709549568", "range=00:18446744073709549568", []FieldOption{Range(0, 18446744073709549568)}},
+		{reflect.TypeFor[schemaRot](), "quat,bits=9", "bits=9,quat", []FieldOption{Quat(9)}},
+		{reflect.TypeFor[schemaVec](), "unit,bits=9", "bits=9,unit", []FieldOption{UnitVector(9)}},
+		{reflect.TypeFor[string](), "-", "-", []FieldOption{Skip()}},
+	} {
+		want := text(same.typ, same.a)
+		require.Equal(t, want, text(same.typ, same.b))
+		require.Equal(t, want, text(same.typ, "", Field("X", same.opts...)), "options")
+		require.Equal(t, want, text(same.typ, "nonsense", Field("X", same.opts...)), "options replace the tag, right or wrong")
+	}
+	require.Equal(t, text(reflect.TypeFor[schemaRot](), "quat,bits=9"), text(reflect.TypeFor[[4]float64](), "quat,bits=9"))
+	require.Equal(t, text(reflect.TypeFor[int](), ""), text(reflect.TypeFor[int64](), ""))
+}
+
+func TestFieldOptionsReachNestedFields(t *testing.T) {
+	s := NewSchema()
+	Register[schemaShip](s, Name("Ship"), Field("Guns.Heat", Half()), Field("Grid", Range(0, 7)), Field("schemaBase.Level"))
+	require.Contains(t, s.Text(), "\nShip.Guns[0].Heat float32 half\n")
+	require.Contains(t, s.Text(), "\nShip.Guns[1].Heat float32 half\n")
+	require.Contains(t, s.Text(), "\nShip.Grid [2][3]uint8 range=0:7\n")
+	require.Contains(t, s.Text(), "\nShip.schemaBase.Level int16\n")
+
+	s = NewSchema()
+	Register[schemaTeam](s, Field("", Range(0, 3)))
+	Register[schemaRot](s, Field("", Quat(9)))
+	Register[[3]int8](s, Name("Cells"))
+	require.Equal(t, schemaHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
+}
+
+func TestRegisterRefusesComponents(t *testing.T) {
+	type many struct{ A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T, U bool }
+	full := func(s *Schema) {
+		for i := range delta.MaxComponents {
+			RegisterType(s, reflect.ArrayOf(i+1, reflect.TypeFor[bool]()), Name(fmt.Sprintf("C%d", i)))
+		}
+	}
+	refusals := []struct {
+		why  string
+		do   func(s *Schema)
+		want string
+	}{
+		{"nil type", func(s *Schema) { RegisterType(s, nil) }, "RegisterType needs a component type, not nil"},
+		{"pointer", func(s *Schema) { Register[*schemaVec](s) }, "*replication.schemaVec is a pointer: register the component type itself"},
+		{"no name", func(s *Schema) { Register[struct{ X float32 }](s) }, "struct { X float32 } has no name: register it with the option Name"},
+		{"empty name", func(s *Schema) { Register[schemaVec](s, Name("")) }, `the component name "" has 0 bytes: use 1 to 256`},
+		{"long name", func(s *Schema) { Register[schemaVec](s, Name(strings.Repeat("a", 257))) }, `the component name "` + strings.Repeat("a", 40) + `" has 257 bytes: use 1 to 256`},
+		{"name of two lines", func(s *Schema) { Register[schemaVec](s, Name("a\nb")) }, `the component name "a\nb" contains '\n': use letters, digits and punctuation`},
+		{"name of two words", func(s *Schema) { Register[schemaVec](s, Name("a b")) }, `the component name "a b" contains ' ': use letters, digits and punctuation`},
+		{"name that is no text", func(s *Schema) { Register[schemaVec](s, Name("a\xff")) }, `the component name "a\xff" contains '�': use letters, digits and punctuation`},
+		{"reserved name", func(s *Schema) { Register[schemaTeam](s, Name("component")) }, `the component name "component" has a meaning in the schema text: choose another with the option Name`},
+		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
+		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
+		{"too many", func(s *Schema) { full(s); Register[schemaVec](s) }, "schemaVec: the schema is full: it holds at most 256 components"},
+		{"sealed", func(s *Schema) { s.seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
+		{"unexported", func(s *Schema) { Register[struct{ x, y int }](s, Name("P")) }, "P: all fields of struct { x int; y int } are unexported; export some"},
+		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
+		{"entity", func(s *Schema) { Register[ecs.Entity](s) }, "Entity: entities can't be replicated yet; don't register the component"},
+		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},
+		{"map", func(s *Schema) { Register[map[int]int](s, Name("P")) }, "P: maps can't be replicated; don't register the component"},
+		{"skip all", func(s *Schema) { Register[schemaVec](s, Field("", Skip())) }, "schemaVec: a component can't be skipped: don't register it"},
+		{"option twice", func(s *Schema) { Register[schemaVec](s, Field("X"), Field("X")) }, `schemaVec: the option Field("X") is given twice`},
+		{"option without field", func(s *Schema) { Register[schemaVec](s, Field("W")) }, `schemaVec: the option Field("W") names no exported field: there are X, Y, Z`},
+		{"option for a tag", func(s *Schema) { Register[schemaFrozen](s, Field("X")) }, `schemaFrozen: the option Field("X") names no exported field: there are none`},
+		{"option of many fields", func(s *Schema) { Register[many](s, Field("Z")) }, `many: the option Field("Z") names no exported field: there are A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T and more`},
+		{"option below a quaternion", func(s *Schema) { Register[struct{ R schemaRot }](s, Name("P"), Field("R", Quat(9)), Field("R.X")) }, `P: the option Field("R.X") names no exported field: there are R`},
+		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", Half(), Raw())) }, "schemaVec.X: half and raw exclude each other: choose one"},
+		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", Range(0, 1), Range(0, 2), Step(1))) }, "schemaVec.X: range is given twice"},
+		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", Range(math.NaN(), 1), Step(1))) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
+	}
+	for _, r := range refusals {
+		t.Run(r.why, func(t *testing.T) {
+			require.PanicsWithValue(t, "replication: "+r.want, func() { r.do(NewSchema()) })
+		})
+	}
+
+	s := NewSchema()
+	require.Panics(t, func() { Register[struct{ P *int }](s, Name("P")) })
+	require.Equal(t, schemaHeader+"\n", s.Text(), "a refused component must leave nothing behind")
+	require.PanicsWithValue(t, "replication: Register needs a schema: make one with NewSchema", func() { Register[schemaVec](nil) })
+}

@@ -1,0 +1,195 @@
+package replication
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A Server owns the truth: it captures its world once per tick and sends every [Peer]
+// what changed. It starts no goroutines and reads no clock; all methods must be called
+// from the goroutine that owns the world.
+type Server struct {
+	world  *ecs.World
+	schema *Schema
+	opts   serverOptions
+	tick   delta.Tick
+
+	fingerprint uint64 // of the schema
+
+	capture   capture
+	histories []*delta.History // by component
+	slots     slotTable
+
+	peers   []*Peer
+	encoder encoder
+	random  uint64 // state of the session generator
+	stats   ServerStats
+}
+
+type serverOptions struct {
+	mtu           int
+	window        int
+	firstTick     uint32
+	firstSequence uint16
+	seed          uint64
+	seeded        bool
+	noChecksum    bool
+}
+
+// A ServerOption configures a [Server].
+type ServerOption func(*serverOptions)
+
+// WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
+// which passes everywhere; the least is 64. No packet is ever larger.
+//
+// Panics on less than 64 or more than 65,507, which is all that UDP carries.
+func WithMTU(bytes int) ServerOption {
+	if bytes < minMTU || bytes > maxMTU {
+		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, minMTU, maxMTU))
+	}
+	return func(o *serverOptions) { o.mtu = bytes }
+}
+
+// WithWindow sets for how many ticks the server keeps versions of changed state, and so
+// how old an acknowledged state may be to serve as baseline. What is older is sent
+// whole. The default is 64; it should be more than twice the longest round trip.
+//
+// Panics outside 8 to 120: the names of baselines on the wire have room for no more.
+func WithWindow(ticks int) ServerOption {
+	if ticks < 8 || ticks > maxWindow {
+		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, maxWindow))
+	}
+	return func(o *serverOptions) { o.window = ticks }
+}
+
+// WithFirstTick sets the tick of the first Replicate, 0 by default. Ticks wrap.
+func WithFirstTick(t uint32) ServerOption {
+	return func(o *serverOptions) { o.firstTick = t }
+}
+
+// WithFirstSequence sets the sequence number of the first packet to each peer, 0 by
+// default. Sequences wrap.
+func WithFirstSequence(s uint16) ServerOption {
+	return func(o *serverOptions) { o.firstSequence = s }
+}
+
+// WithSeed makes session numbers reproducible, for tests and recordings. By default
+// they are random.
+func WithSeed(seed uint64) ServerOption {
+	return func(o *serverOptions) { o.seed, o.seeded = seed, true }
+}
+
+// WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
+// transport guards integrity and sessions, as DTLS, QUIC and WebSockets do. Clients
+// learn of it in the handshake.
+func WithoutChecksum() ServerOption {
+	return func(o *serverOptions) { o.noChecksum = true }
+}
+
+const (
+	maxMTU    = 65507
+	maxWindow = 120
+)
+
+// NewServer returns a server that replicates the entities of the world that have the
+// marker component [Replicated], with those of their components that the schema names.
+// It seals the schema.
+//
+// Panics if the world is locked.
+func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
+	if world == nil || schema == nil {
+		panic("replication: NewServer needs a world and a schema")
+	}
+	if world.IsLocked() {
+		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
+	}
+	o := serverOptions{mtu: 1200, window: 64}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	schema.seal()
+	s := &Server{world: world, schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
+	s.fingerprint = schema.Fingerprint()
+	s.random = o.seed
+	if !o.seeded {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails: see its documentation
+		s.random = binary.LittleEndian.Uint64(b[:])
+	}
+	for i := range schema.components {
+		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
+	}
+	s.capture.init(world, schema)
+	s.encoder.init(s)
+	s.stats.Fields = fieldStats(schema)
+	return s
+}
+
+// Connect adds a peer, to which packets go through send. The packet belongs to the
+// server again when send returns. An error of send counts as a lost packet and is
+// counted in [PeerStats.SendErrors]. send must not call back into the server.
+//
+// The peer is sent nothing but handshake answers until its client has introduced
+// itself.
+func (s *Server) Connect(send func(packet []byte) error) *Peer {
+	if send == nil {
+		panic("replication: Connect needs a function that sends a packet")
+	}
+	p := newPeer(s, send)
+	s.peers = append(s.peers, p)
+	return p
+}
+
+// Disconnect forgets a peer. Its Receive returns [ErrUnexpected] from then on.
+func (s *Server) Disconnect(p *Peer) {
+	for i, q := range s.peers {
+		if q == p {
+			s.peers = append(s.peers[:i], s.peers[i+1:]...)
+			p.close()
+			return
+		}
+	}
+}
+
+// Replicate makes a tick: it captures the world and sends every connected peer what it
+// needs. Call it once per tick, after the systems ran. It does not change the structure
+// of the world and works on a locked one.
+func (s *Server) Replicate() {
+	s.tick++
+	s.captureWorld()
+	for _, p := range s.peers {
+		if p.connected {
+			p.replicate()
+		}
+	}
+}
+
+// Tick returns the tick of the latest Replicate.
+func (s *Server) Tick() uint32 { return uint32(s.tick) }
+
+// NetID returns the network ID of an entity that the latest Replicate found.
+func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
+	if !s.world.Alive(e) || !s.world.Has(e, s.capture.marker) {
+		return NetID{}, false
+	}
+	m := (*Replicated)(s.world.Get(e, s.capture.marker))
+	slot := int(m.slot) - 1
+	if slot < 0 || slot >= s.slots.len() || !s.slots.alive[slot] || s.slots.info[slot].entity != e {
+		return NetID{}, false
+	}
+	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
+}
+
+// nextRandom returns the next number of the session generator (splitmix64, after
+// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
+func (s *Server) nextRandom() uint64 {
+	s.random += 0x9e3779b97f4a7c15
+	z := s.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

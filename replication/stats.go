@@ -1,0 +1,94 @@
+package replication
+
+// ServerStats is what a server has done since it was made.
+type ServerStats struct {
+	Tick     uint32 // of the latest Replicate
+	Entities int    // replicated now
+	RawBits  int    // of the codes of all these at fixed width
+	Peers    int
+
+	Spawns        uint64 // entities that entered replication
+	Despawns      uint64 // entities that left it
+	Clamped       uint64 // values out of their field's range, at every capture
+	CopiedMarkers uint64 // entities found with the marker of another one
+
+	// Fields has the bits sent to all peers by field, in schema order.
+	Fields []FieldStats
+}
+
+// FieldStats is what one field of one component has cost.
+type FieldStats struct {
+	Component string
+	Field     string // "" for what says which components changed
+	Bits      uint64
+}
+
+// Name returns the component and field, "Position.X".
+func (f *FieldStats) Name() string {
+	if f.Field == "" {
+		return f.Component
+	}
+	return f.Component + "." + f.Field
+}
+
+// PeerStats is what went to and came from one peer.
+type PeerStats struct {
+	Packets    uint64 // state packets sent
+	Bytes      uint64 // in them, headers included
+	EntityBits uint64 // in them, without packet headers
+	SendErrors uint64 // packets that the send function refused
+
+	Updates  uint64 // entities sent as deltas
+	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
+	Parts    uint64 // parts of entities too large for a packet
+	Despawns uint64 // despawns sent
+
+	Acked            uint64 // packets acknowledged
+	Lost             uint64 // packets taken for lost
+	MissingBaselines uint64 // reports of the client that it lacks a baseline
+
+	RefusedPackets uint64 // packets from the client that were damaged or made no sense
+	RefusedAcks    uint64 // acks of packets never sent or long forgotten
+	RefusedSchemas uint64 // introductions with another schema or protocol version
+}
+
+// ClientStats is what came to and went from a client.
+type ClientStats struct {
+	Packets uint64 // state packets accepted
+	Bytes   uint64 // in them
+
+	Duplicates       uint64 // packets that came twice or too late to tell
+	RefusedPackets   uint64 // packets that were damaged, foreign or made no sense
+	MissingBaselines uint64 // packets that needed a state the client does not hold
+	Outdated         uint64 // entities in packets that came after newer ones
+	SendErrors       uint64 // packets that the send function refused
+
+	Spawns, Despawns uint64 // mirrored entities made and removed
+	Acks             uint64 // acknowledgement packets sent
+}
+
+// fieldStats returns the statistics of a schema's fields, in the order of
+// delta.Packed.FieldBits.
+func fieldStats(s *Schema) []FieldStats {
+	var fields []FieldStats
+	for i := range s.components {
+		for _, f := range s.components[i].layout.Fields {
+			fields = append(fields, FieldStats{Component: s.components[i].name, Field: f.Name})
+		}
+	}
+	for i := range s.components {
+		fields = append(fields, FieldStats{Component: s.components[i].name})
+	}
+	return fields
+}
+
+// Stats returns what the server has done so far.
+func (s *Server) Stats() ServerStats {
+	stats := s.stats
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
+	for i := range stats.Fields {
+		stats.Fields[i].Bits = s.encoder.packed.FieldBits[i]
+	}
+	return stats
+}

@@ -1,0 +1,310 @@
+package replication
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// The tests' game: components of several kinds in a server world, which a naive record
+// of full states follows as oracle.
+
+type tPosition struct {
+	X, Y, Z float32 `repl:"range=-100:100,step=0.01"`
+}
+
+type tRotation struct {
+	Q [4]float32 `repl:"quat,bits=9"`
+}
+
+type tHealth struct {
+	HP    int16 `repl:"range=0:100"`
+	Armed bool
+}
+
+type tBulk struct {
+	Cells [40]uint64
+}
+
+type tExact struct {
+	A float64
+	B int32
+	C struct{ D, E uint8 }
+	F float32 `repl:"angle,bits=12"`
+}
+
+type tFrozen struct{}
+
+func testSchema() *Schema {
+	s := NewSchema()
+	Register[tPosition](s)
+	Register[tRotation](s)
+	Register[tHealth](s)
+	Register[tExact](s)
+	Register[tFrozen](s)
+	Register[tBulk](s)
+	return s
+}
+
+// seedOf returns the seed of a random test, which its failure prints.
+func seedOf(t testing.TB) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if env := os.Getenv("REPLICATION_SEED"); env != "" {
+		var err error
+		seed, err = strconv.ParseUint(env, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("reproduce with REPLICATION_SEED=%d", seed)
+		}
+	})
+	return seed
+}
+
+// stateOf returns the codes of an entity as text, component by component.
+func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
+	var codes []uint64
+	for i := range s.components {
+		c := &s.components[i]
+		id := ecs.TypeID(w, c.typ)
+		if !w.Has(e, id) {
+			continue
+		}
+		row := make([]uint32, c.words)
+		c.readColumn(row, w.Get(e, id), 1)
+		codes = append(codes, uint64(1000+i))
+		for _, x := range row {
+			codes = append(codes, uint64(x))
+		}
+	}
+	return fmt.Sprint(codes)
+}
+
+// truth is what the server's world was at every tick: full states, nothing shared with
+// the library's histories.
+type truth struct {
+	versions map[NetID][]truthVersion
+	live     map[NetID]bool
+}
+
+type truthVersion struct {
+	tick  uint32
+	state string // "" for not there
+}
+
+func newTruth() *truth {
+	return &truth{versions: map[NetID][]truthVersion{}, live: map[NetID]bool{}}
+}
+
+// record notes the state of all replicated entities after a Replicate.
+func (o *truth) record(s *Server) {
+	seen := map[NetID]bool{}
+	filter := ecs.All(s.capture.marker)
+	q := s.world.Query(&filter)
+	for q.Next() {
+		id, ok := s.NetID(q.Entity())
+		if !ok {
+			panic("a replicated entity without NetID")
+		}
+		seen[id] = true
+		o.note(id, s.Tick(), stateOf(s.schema, s.world, q.Entity()))
+	}
+	for id := range o.live {
+		if !seen[id] {
+			o.note(id, s.Tick(), "")
+			delete(o.live, id)
+		}
+	}
+	for id := range seen {
+		o.live[id] = true
+	}
+}
+
+func (o *truth) note(id NetID, tick uint32, state string) {
+	v := o.versions[id]
+	if n := len(v); n == 0 || v[n-1].state != state {
+		v = append(v, truthVersion{tick, state})
+		if len(v) > 2000 {
+			v = append([]truthVersion(nil), v[1000:]...)
+		}
+		o.versions[id] = v
+	}
+}
+
+// at returns the state of an entity at a tick.
+func (o *truth) at(id NetID, tick uint32) string {
+	v := o.versions[id]
+	for i := len(v) - 1; i >= 0; i-- {
+		if int32(v[i].tick-tick) <= 0 {
+			return v[i].state
+		}
+	}
+	return ""
+}
+
+// end is a client with its world, link and peer.
+type end struct {
+	world  *ecs.World
+	client *Client
+	peer   *Peer
+	link   *netsim.Link
+	last   map[NetID]uint32 // tick shown before: never goes back
+}
+
+func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *end {
+	w := ecs.NewWorld()
+	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
+	e.peer = s.Connect(e.link.Down.Send)
+	e.client = NewClient(&w, s.schema, e.link.Up.Send, opts...)
+	return e
+}
+
+// step moves the link by one tick and lets both ends take what came.
+func (e *end) step(t testing.TB) {
+	e.link.Step()
+	e.link.Down.Receive(func(p []byte) { _ = e.client.Receive(p) })
+	require.NoError(t, e.client.Apply())
+	e.link.Up.Receive(func(p []byte) { _ = e.peer.Receive(p) })
+}
+
+// check compares every mirrored entity with the truth at the tick that it shows.
+func (e *end) check(t testing.TB, s *Server, o *truth) {
+	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+		if last, ok := e.last[id]; ok && last == tick {
+			return
+		} else if ok && int32(tick-last) < 0 {
+			require.FailNow(t, "went back in time", "%v from tick %d to %d", id, last, tick)
+		}
+		e.last[id] = tick
+		if got, want := stateOf(s.schema, e.world, entity), o.at(id, tick); got != want {
+			require.FailNow(t, "torn or wrong state", "%v at tick %d (server at %d):\ngot  %s\nwant %s", id, tick, s.Tick(), got, want)
+		}
+	})
+}
+
+// equalTo returns how the client's world differs from the server's, "" if it does not.
+func (e *end) equalTo(s *Server, o *truth) string {
+	n := 0
+	diff := ""
+	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+		n++
+		if got, want := stateOf(s.schema, e.world, entity), o.at(id, s.Tick()); got != want {
+			diff = fmt.Sprintf("%v: client %s, server %s", id, got, want)
+		}
+	})
+	if diff == "" && n != len(o.live) {
+		diff = fmt.Sprintf("client has %d entities, server %d", n, len(o.live))
+	}
+	return diff
+}
+
+// game changes the server's world at random.
+type game struct {
+	rng      *rand.Rand
+	world    *ecs.World
+	entities []ecs.Entity
+	ids      []ecs.ID
+	marker   ecs.ID
+	limit    int
+}
+
+func newGame(seed uint64, w *ecs.World, s *Schema, limit int) *game {
+	g := &game{rng: rand.New(rand.NewPCG(seed, 1)), world: w, marker: ReplicatedID(w), limit: limit}
+	for i := range s.components {
+		g.ids = append(g.ids, ecs.TypeID(w, s.components[i].typ))
+	}
+	return g
+}
+
+func (g *game) spawn(ids ...ecs.ID) ecs.Entity {
+	e := g.world.NewEntity(append(ids, g.marker)...)
+	g.entities = append(g.entities, e)
+	for range 3 {
+		g.mutate(e)
+	}
+	return e
+}
+
+func (g *game) despawn(i int) {
+	g.world.RemoveEntity(g.entities[i])
+	g.entities[i] = g.entities[len(g.entities)-1]
+	g.entities = g.entities[:len(g.entities)-1]
+}
+
+// mutate changes something in the entity, most often a little.
+func (g *game) mutate(e ecs.Entity) {
+	r := g.rng
+	id := g.ids[r.IntN(len(g.ids))]
+	if !g.world.Has(e, id) {
+		return
+	}
+	p := g.world.Get(e, id)
+	switch id {
+	case g.ids[0]:
+		v := (*tPosition)(p)
+		if r.IntN(50) == 0 {
+			v.X, v.Y = r.Float32()*200-100, r.Float32()*200-100
+		}
+		v.X += r.Float32() - 0.5
+		v.Z += 0.05
+		if v.Z > 100 {
+			v.Z = -100
+		}
+	case g.ids[1]:
+		v := (*tRotation)(p)
+		for i := range v.Q {
+			v.Q[i] += r.Float32()*0.1 - 0.05
+		}
+	case g.ids[2]:
+		v := (*tHealth)(p)
+		v.HP = int16(r.IntN(101))
+		v.Armed = r.IntN(2) == 0
+	case g.ids[3]:
+		v := (*tExact)(p)
+		v.A += r.NormFloat64()
+		v.B += int32(r.IntN(5))
+		v.C.E++
+		v.F += 0.3
+	case g.ids[5]:
+		(*tBulk)(p).Cells[r.IntN(40)] = r.Uint64()
+	}
+}
+
+// step plays one tick.
+func (g *game) step() {
+	r := g.rng
+	if len(g.entities) < g.limit && r.IntN(3) == 0 {
+		var ids []ecs.ID
+		for i, id := range g.ids {
+			if r.IntN(2) == 0 && i != 5 || r.IntN(20) == 0 {
+				ids = append(ids, id)
+			}
+		}
+		g.spawn(ids...)
+	}
+	if len(g.entities) > 0 && r.IntN(4) == 0 {
+		g.despawn(r.IntN(len(g.entities)))
+	}
+	if len(g.entities) > 0 && r.IntN(4) == 0 {
+		e, id := g.entities[r.IntN(len(g.entities))], g.ids[r.IntN(len(g.ids)-1)]
+		if g.world.Has(e, id) {
+			g.world.Remove(e, id)
+		} else {
+			g.world.Add(e, id)
+		}
+	}
+	for _, e := range g.entities {
+		if r.IntN(3) == 0 {
+			g.mutate(e)
+		}
+	}
+}
