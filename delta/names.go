@@ -7,11 +7,15 @@ type Baselines struct {
 	A1, A2 Tick
 	// Two says whether there is a second baseline A2, 1 to 32 ticks before A1.
 	Two bool
+	// Old says that A1 lies 2^NameBits ticks back or more, where its low bits could
+	// be those of a later tick as well. There is no second baseline then.
+	Old bool
 }
 
 const (
-	// NameBits is the number of low bits of a tick that name a baseline. The ticks
-	// that a receiver may hold of one entity must differ in them.
+	// NameBits is the number of low bits of a tick that name a baseline. Of the ticks
+	// that a receiver may hold of one entity, those that are not old differ in them,
+	// and one is old at most.
 	NameBits = 8
 	// SpanBits is the width of A1-A2-1.
 	SpanBits = 5
@@ -26,8 +30,8 @@ const (
 //
 //	0          as the entity before
 //	10 ii      as the pair used 2+i different pairs ago
-//	11 aaaaaaaa 0           a pair of its own: low bits of A1, no second
-//	11 aaaaaaaa 1 sssss     the same with A2 = A1-1-s
+//	11 aaaaaaaa 1 sssss     a pair of its own: low bits of A1, and A2 = A1-1-s
+//	11 aaaaaaaa 0 o         the same without a second; o: A1 is old
 //
 // The zero value begins a packet.
 type Names struct {
@@ -47,6 +51,8 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 		w.WriteBool(b.Two)
 		if b.Two {
 			w.WriteBits(uint64(b.A1-b.A2-1), SpanBits)
+		} else {
+			w.WriteBool(b.Old)
 		}
 	case i == 0:
 		w.WriteBits(0b0, 1)
@@ -73,6 +79,8 @@ func (n *Names) Read(r *bitbuf.Reader) Name {
 			name := Name{Low: uint32(r.ReadBits(NameBits))}
 			if name.Two = r.ReadBool(); name.Two {
 				name.span = Tick(r.ReadBits(SpanBits)) + 1
+			} else {
+				name.Old = r.ReadBool()
 			}
 			return name
 		}
@@ -89,7 +97,7 @@ func (n *Names) Read(r *bitbuf.Reader) Name {
 
 // Resolve completes a name whose A1 was found.
 func (n *Names) Resolve(name Name, a1 Tick) Baselines {
-	b := Baselines{A1: a1, Two: name.Two}
+	b := Baselines{A1: a1, Two: name.Two, Old: name.Old}
 	if b.Two {
 		b.A2 = a1 - name.span
 	}

@@ -14,16 +14,48 @@ import (
 // fixedCases are ranges and steps of every kind: whole and broken numbers of steps, decimal, binary and odd steps, zero on
 // the grid, off it and out of range.
 var fixedCases = [][3]float64{
-	{-1000, 1000, 0.01}, {-32, 32, 0x1p-9}, {0, 16, 0x1p-9}, {0, 1, 0.3}, {0, 1, 1e-4}, {-1, 1, 1e-4}, {-10, 10, 0.5}, {0, 1e6, 1},
-	{-math.Pi, math.Pi, math.Pi / 1000}, {-math.Pi, math.Pi, 0.001}, {0.1, 0.7, 0.1}, {5, 6, 1}, {5, 5.5, 0.3}, {-50, 50, 0.05},
-	{-8192, 8192, 1}, {0, 1 << 24, 1}, {-1 << 24, 1 << 24, 1}, {-0.1, 0.1, 0.07}, {-3, -1, 0.25}, {100, 100.1, 0.01}, {1e-30, 2e-30, 1e-33},
-	{-1, 0.001, 0.0003}, {0.05, 1, 0.1}, {-1e30, 1e30, 1e25}, {-7, 0, 0.7}, {0, 0.9, 0.9}, {-0.3, 0, 0.1}, {-1e-3, 1e3, 1e-3}, {16777215, 16777216, 1},
+	{-1000, 1000, 0.01},
+	{-32, 32, 0x1p-9},
+	{0, 16, 0x1p-9},
+	{0, 1, 0.3},
+	{0, 1, 1e-4},
+	{-1, 1, 1e-4},
+	{-10, 10, 0.5},
+	{0, 1e6, 1},
+	{-math.Pi, math.Pi, math.Pi / 1000},
+	{-math.Pi, math.Pi, 0.001},
+	{0.1, 0.7, 0.1},
+	{5, 6, 1},
+	{5, 5.5, 0.3},
+	{-50, 50, 0.05},
+	{-8192, 8192, 1},
+	{0, 1 << 24, 1},
+	{-1 << 24, 1 << 24, 1},
+	{-0.1, 0.1, 0.07},
+	{-3, -1, 0.25},
+	{100, 100.1, 0.01},
+	{1e-30, 2e-30, 1e-33},
+	{-1, 0.001, 0.0003},
+	{0.05, 1, 0.1},
+	{-1e30, 1e30, 1e25},
+	{-7, 0, 0.7},
+	{0, 0.9, 0.9},
+	{-0.3, 0, 0.1},
+	{-1e-3, 1e3, 1e-3},
+	{16777215, 16777216, 1},
 }
 
 // fixedCases64 are too fine for a float32.
 var fixedCases64 = [][3]float64{
-	{-1e9, 1e9, 1e-3}, {0, 1 << 47, 1}, {-1 << 47, 1 << 47, 1}, {-1e9, 1e9, math.Pi / 1e5}, {1e9, 1e9 + 1, 1e-4}, {1e300, 2e300, 1e290}, {0, 1e-290, 1e-299},
-	{-4 * math.Pi, 1e3, math.Pi / 4e10}, {0.1, 1e5, 1e-9},
+	{-1e9, 1e9, 1e-3},
+	{0, 1 << 47, 1},
+	{-1 << 47, 1 << 47, 1},
+	{-1e9, 1e9, math.Pi / 1e5},
+	{1e9, 1e9 + 1, 1e-4},
+	{1e300, 2e300, 1e290},
+	{0, 1e-290, 1e-299},
+	{-4 * math.Pi, 1e3, math.Pi / 4e10},
+	{0.1, 1e5, 1e-9},
 }
 
 func newFixed(t testing.TB, c [3]float64, float32s bool) *contract {
@@ -194,10 +226,21 @@ func TestUnusableFixedRangesAreRefused(t *testing.T) {
 		min, max, step float64
 		want           string
 	}{
-		{1, 1, 0.1, "must be less than the high one"}, {2, 1, 0.1, "must be less than the high one"}, {nan, 1, 0.1, "must be less than the high one"},
-		{0, nan, 0.1, "must be less than the high one"}, {-inf, 1, 0.1, "finite"}, {0, inf, 0.1, "finite"}, {-1.7e308, 1.7e308, 1e300, "too wide"},
-		{0, 1, 0, "step 0 does not suit"}, {0, 1, -1, "step -1 does not suit"}, {0, 1, nan, "step NaN does not suit"}, {0, 1, inf, "step +Inf does not suit"},
-		{0, 1, 1.5, "at most 1"}, {0, 1e10, 1e-9, "too fine"}, {1e10, 1e10 + 1, 1e-7, "too fine"}, {0, 1e-307, 1e-310, "too fine"},
+		{1, 1, 0.1, "must be less than the high one"},
+		{2, 1, 0.1, "must be less than the high one"},
+		{nan, 1, 0.1, "must be less than the high one"},
+		{0, nan, 0.1, "must be less than the high one"},
+		{-inf, 1, 0.1, "finite"},
+		{0, inf, 0.1, "finite"},
+		{-1.7e308, 1.7e308, 1e300, "too wide"},
+		{0, 1, 0, "step 0 does not suit"},
+		{0, 1, -1, "step -1 does not suit"},
+		{0, 1, nan, "step NaN does not suit"},
+		{0, 1, inf, "step +Inf does not suit"},
+		{0, 1, 1.5, "at most 1"},
+		{0, 1e10, 1e-9, "too fine"},
+		{1e10, 1e10 + 1, 1e-7, "too fine"},
+		{0, 1e-307, 1e-310, "too fine"},
 	} {
 		_, err := quantize.NewFixed(c.min, c.max, c.step)
 		require.ErrorContains(t, err, c.want)

@@ -12,9 +12,29 @@ import (
 )
 
 var floatCases = [][3]float64{
-	{-10, 10, 0.5}, {0, 1e6, 1}, {0, 1, 1e-4}, {-1, 1, 1e-4}, {-1, 1000, 0.25}, {1, 1000, 0.1}, {100, 101, 0.1}, {-1000, -1, 0.1}, {-1000, 0, 0.1},
-	{-0.1, 0.3, 0.01}, {0, 65504, 16}, {-math.Pi, math.Pi, 1e-3}, {0, 1, 1}, {-8, 8, 8}, {0, 1e-20, 1e-23}, {1e-10, 1, 1e-4}, {0, 3e38, 1e36},
-	{0.1, 0.7, 1e-7}, {-1, 0x1p-10, 0x1p-12}, {-15.9, 15.9, 0.5}, {5, 5.001, 1}, {-3, -3 + 1e-4, 1e-5}, {0, 1 << 24, 1},
+	{-10, 10, 0.5},
+	{0, 1e6, 1},
+	{0, 1, 1e-4},
+	{-1, 1, 1e-4},
+	{-1, 1000, 0.25},
+	{1, 1000, 0.1},
+	{100, 101, 0.1},
+	{-1000, -1, 0.1},
+	{-1000, 0, 0.1},
+	{-0.1, 0.3, 0.01},
+	{0, 65504, 16},
+	{-math.Pi, math.Pi, 1e-3},
+	{0, 1, 1},
+	{-8, 8, 8},
+	{0, 1e-20, 1e-23},
+	{1e-10, 1, 1e-4},
+	{0, 3e38, 1e36},
+	{0.1, 0.7, 1e-7},
+	{-1, 0x1p-10, 0x1p-12},
+	{-15.9, 15.9, 0.5},
+	{5, 5.001, 1},
+	{-3, -3 + 1e-4, 1e-5},
+	{0, 1 << 24, 1},
 }
 
 var floatCases64 = [][3]float64{{-1e9, 1e9, 1e-6}, {0, 1e300, 1e288}, {0, 1, 0x1p-52}, {0, 1.7e308, 1e300}, {1e-200, 1e200, 1e195}}
@@ -188,9 +208,16 @@ func TestUnusableFloatRangesAreRefused(t *testing.T) {
 		min, max, precision float64
 		want                string
 	}{
-		{1, 1, 0.1, "must be less than the high one"}, {nan, 1, 0.1, "must be less than the high one"}, {0, inf, 0.1, "finite"}, {-1.7e308, 1.7e308, 1e300, "too wide"},
-		{0, 1, 0, "precision 0 does not suit"}, {0, 1, -1, "precision -1 does not suit"}, {0, 1, nan, "precision NaN does not suit"},
-		{0, 1, 2, "at most 1"}, {0, 1e10, 1e-9, "finer than a float64 can hold"}, {0, 1e-305, 1e-309, "scale the values up"},
+		{1, 1, 0.1, "must be less than the high one"},
+		{nan, 1, 0.1, "must be less than the high one"},
+		{0, inf, 0.1, "finite"},
+		{-1.7e308, 1.7e308, 1e300, "too wide"},
+		{0, 1, 0, "precision 0 does not suit"},
+		{0, 1, -1, "precision -1 does not suit"},
+		{0, 1, nan, "precision NaN does not suit"},
+		{0, 1, 2, "at most 1"},
+		{0, 1e10, 1e-9, "finer than a float64 can hold"},
+		{0, 1e-305, 1e-309, "scale the values up"},
 	} {
 		_, err := quantize.NewFloat(c.min, c.max, c.precision)
 		require.ErrorContains(t, err, c.want)

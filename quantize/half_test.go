@@ -74,8 +74,16 @@ func TestHalfClampsWhatRoundsToInfinity(t *testing.T) {
 		code uint64
 		ok   bool
 	}{
-		{65504, 0x7bff, true}, {65519.99, 0x7bff, true}, {65520, 0x7bff, false}, {math.Inf(1), 0x7bff, false}, {-65520, 0xfbff, false},
-		{math.Inf(-1), 0xfbff, false}, {math.NaN(), 0, false}, {math.Copysign(0, -1), 0, true}, {-0x1p-26, 0, true}, {1, 0x3c00, true},
+		{65504, 0x7bff, true},
+		{65519.99, 0x7bff, true},
+		{65520, 0x7bff, false},
+		{math.Inf(1), 0x7bff, false},
+		{-65520, 0xfbff, false},
+		{math.Inf(-1), 0xfbff, false},
+		{math.NaN(), 0, false},
+		{math.Copysign(0, -1), 0, true},
+		{-0x1p-26, 0, true},
+		{1, 0x3c00, true},
 	} {
 		code, ok := q.Encode(c.v)
 		require.Equal(t, c.code, code, "%v", c.v)

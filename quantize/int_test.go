@@ -32,8 +32,19 @@ func TestEntityOfHealthAmmunitionAndTwoFlagsTakes18Bits(t *testing.T) {
 func TestIntKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 	rng := newRand(t)
 	ranges := [][2]int64{
-		{25, 100}, {0, 0}, {-1, 0}, {0, 1}, {-7, 8}, {5, 5}, {math.MinInt64, math.MaxInt64}, {math.MinInt64, math.MinInt64},
-		{math.MaxInt64, math.MaxInt64}, {math.MinInt64, 0}, {0, math.MaxInt64}, {-1, math.MaxInt64}, {math.MinInt32, math.MaxInt32},
+		{25, 100},
+		{0, 0},
+		{-1, 0},
+		{0, 1},
+		{-7, 8},
+		{5, 5},
+		{math.MinInt64, math.MaxInt64},
+		{math.MinInt64, math.MinInt64},
+		{math.MaxInt64, math.MaxInt64},
+		{math.MinInt64, 0},
+		{0, math.MaxInt64},
+		{-1, math.MaxInt64},
+		{math.MinInt32, math.MaxInt32},
 	}
 	for range 1000 {
 		a, b := int64(rng.Uint64())>>rng.IntN(64), int64(rng.Uint64())>>rng.IntN(64)

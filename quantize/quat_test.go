@@ -320,8 +320,13 @@ func mustDecode(t *testing.T, q quantize.Quat, code quantize.QuatCode) [4]float6
 func TestQuatRefusesCodesThatAreTooLarge(t *testing.T) {
 	q := newQuat(t, 9)
 	for _, code := range []quantize.QuatCode{
-		{Largest: 4, A: 256, B: 256, C: 256}, {A: 512, B: 256, C: 256}, {A: 256, B: 512, C: 256}, {A: 256, B: 256, C: math.MaxUint32},
-		{A: 511, B: 511, C: 511}, {A: 0, B: 0, C: 0}, {Largest: 2, A: 511, B: 256, C: 511},
+		{Largest: 4, A: 256, B: 256, C: 256},
+		{A: 512, B: 256, C: 256},
+		{A: 256, B: 512, C: 256},
+		{A: 256, B: 256, C: math.MaxUint32},
+		{A: 511, B: 511, C: 511},
+		{A: 0, B: 0, C: 0},
+		{Largest: 2, A: 511, B: 256, C: 511},
 	} {
 		v, ok := q.Decode(code)
 		require.False(t, ok, "%v", code)

@@ -143,16 +143,12 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 		return ErrMalformed
 	}
 	m := c.mirrors.at(slot)
-	low := uint32(name.A1) & (maxHeld - 1)
-	if !name.Known {
-		low = name.Low
-	}
 	var base, base2 *heldState
 	if m != nil {
-		base = m.held.find(low)
+		base = m.baseline(&name, tick)
 	}
-	if base == nil || !base.tick.Before(tick) || name.Known && base.tick != name.A1 {
-		return c.lacks(slot, low)
+	if base == nil {
+		return c.lacks(m, slot, &name, tick)
 	}
 	b := name.Baselines
 	if !name.Known {
@@ -161,7 +157,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	var ratio int64
 	if b.Two {
 		if base2 = m.held.at(b.A2); base2 == nil {
-			return c.lacks(slot, low)
+			return c.lacks(m, slot, &name, tick)
 		}
 		ratio = delta.Ratio(tick, b.A1, b.A2)
 	}
@@ -195,9 +191,15 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	return nil
 }
 
-// lacks notes for the next ack that a slot's baseline is not here.
-func (c *Client) lacks(slot, low uint32) error {
-	if len(c.missing) < maxMissing {
+// lacks notes for the next ack that a slot's baseline is not here. It says nothing of an
+// update that is late: its baseline was dropped for newer ones.
+func (c *Client) lacks(m *mirror, slot uint32, name *delta.Name, tick delta.Tick) error {
+	low := name.Low
+	if name.Known {
+		low = uint32(name.A1) & (maxHeld - 1)
+	}
+	late := m != nil && m.any && !tick.After(m.newest)
+	if !late && len(c.missing) < maxMissing {
 		c.missing = append(c.missing, missingBaseline{slot, low})
 	}
 	return ErrMissingBaseline
@@ -228,6 +230,9 @@ func (c *Client) commit(now delta.Tick) error {
 func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
 	m := c.mirrors.add(e.slot)
 	newer := !m.any || e.tick.After(m.newest)
+	if newer {
+		m.supersede(e.tick, c.keep/2)
+	}
 	if e.shape != nil {
 		h := m.held.put(e.tick, m.newest, now, c.keep)
 		if h == nil {

@@ -48,7 +48,8 @@ func (p *Peer) beginLarge(slot int, st *peerSlot) error {
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
 	p.large[slot] = l
-	st.sent, st.flags = s.tick, st.flags|wasSent|isLarge
+	st.send(s.tick)
+	st.flags |= isLarge
 	return p.sendParts(slot, st)
 }
 

@@ -9,6 +9,7 @@ import (
 // baselines, and the entity that shows the newest of them.
 type mirror struct {
 	held   heldStates
+	rest   *heldState // a state that was the newest for more than a window, once
 	newest delta.Tick // of what was received; survives despawns
 	any    bool       // newest is valid
 	empty  bool       // the newest state is that the slot is empty
@@ -60,6 +61,42 @@ func (h *heldStates) at(t delta.Tick) *heldState {
 		return s
 	}
 	return nil
+}
+
+// baseline returns the state that a name means in a packet of tick now, or nil.
+func (m *mirror) baseline(name *delta.Name, now delta.Tick) *heldState {
+	low := name.Low
+	if name.Known {
+		low = uint32(name.A1) & (maxHeld - 1)
+	}
+	for _, s := range [...]*heldState{m.held.find(low), m.rest} {
+		if s == nil || s.shape == nil || uint32(s.tick)&(maxHeld-1) != low || !s.tick.Before(now) {
+			continue
+		}
+		if name.Known && s.tick != name.A1 || !name.Known && name.Old != (now-s.tick >= maxHeld) {
+			continue
+		}
+		return s
+	}
+	return nil
+}
+
+// supersede is called before the slot's newest state is followed by one of tick t. If it
+// was that for long, it is put aside: the server may name it until it learns of the next.
+func (m *mirror) supersede(t, window delta.Tick) {
+	if !m.any || t-m.newest <= window {
+		return
+	}
+	s := m.held.at(m.newest)
+	if s == nil {
+		return
+	}
+	if m.rest == nil {
+		m.rest = &heldState{}
+	}
+	words := append(m.rest.words[:0], s.words...)
+	*m.rest = *s
+	m.rest.words = words
 }
 
 // put returns the place for the state of tick t, or nil if a later one needs it. newest

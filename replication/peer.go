@@ -42,6 +42,7 @@ type peerSlot struct {
 	ack   delta.Tick // newest acknowledged state, if isAcked
 	acked uint32     // bit i: the state of tick ack-1-i is acknowledged too
 	sent  delta.Tick // newest state or despawn sent, if wasSent
+	since uint16     // low bits of a tick: nothing newer than ack was sent before it
 	flags peerFlags
 }
 
@@ -246,14 +247,14 @@ func (p *Peer) sendState(slot int, st *peerSlot) error {
 	if b, ok := p.baselines(slot, st); ok {
 		kind, ok := s.encoder.update(slot, b)
 		if !ok && b.Two {
-			b = delta.Baselines{A1: b.A1}
+			b.Two, b.A2 = false, 0
 			kind, ok = s.encoder.update(slot, b)
 		}
 		if ok {
 			switch err := p.packet.put(slot, kind, b); err {
 			case nil:
 				p.stats.Updates++
-				st.sent, st.flags = s.tick, st.flags|wasSent|isInFlight
+				st.send(s.tick)
 				return nil
 			case errTooLarge:
 				return p.beginLarge(slot, st)
@@ -266,13 +267,21 @@ func (p *Peer) sendState(slot int, st *peerSlot) error {
 	switch err := p.packet.put(slot, entryWhole, delta.Baselines{}); err {
 	case nil:
 		p.stats.Wholes++
-		st.sent, st.flags = s.tick, st.flags|wasSent|isInFlight
+		st.send(s.tick)
 		return nil
 	case errTooLarge:
 		return p.beginLarge(slot, st)
 	default:
 		return err
 	}
+}
+
+// send notes that the slot's state of tick now was sent.
+func (st *peerSlot) send(now delta.Tick) {
+	if st.sent == st.ack {
+		st.since = uint16(now)
+	}
+	st.sent, st.flags = now, st.flags|wasSent|isInFlight
 }
 
 func (p *Peer) sendDespawn(slot int, st *peerSlot) error {
@@ -293,17 +302,17 @@ func (p *Peer) baselines(slot int, st *peerSlot) (b delta.Baselines, ok bool) {
 	if st.flags&isAcked == 0 {
 		return b, false
 	}
-	if now-st.ack > window && st.ack != st.sent {
-		// The peer keeps states for a window, and its newest one for ever. That it is
-		// the newest is certain only if nothing was sent since.
+	if st.ack != st.sent && uint16(now)-st.since > uint16(window) {
+		// The peer keeps its newest state for ever, and others for a window after they
+		// were that.
 		return b, false
 	}
-	b.A1 = st.ack
+	b.A1, b.Old = st.ack, now-st.ack >= 1<<delta.NameBits
 	info := &s.slots.info[slot]
 	if now-st.ack > restAfter && !info.previous.After(st.ack) {
 		return b, true // it had come to rest: an old motion predicts nothing
 	}
-	if d := secondBaseline(st.ack, st.acked); d > 0 {
+	if d := secondBaseline(st.ack, st.acked); d > 0 && !b.Old {
 		if a2 := st.ack - d; !a2.Before(info.born) && now-a2 <= window && delta.Ratio(now, b.A1, a2) != 0 {
 			b.A2, b.Two = a2, true
 		}

@@ -24,6 +24,13 @@ func (p *Peer) receiveAck(body []byte) error {
 		p.stats.RefusedAcks++ // never sent, or ancient
 		a.count = 0
 	}
+	if a.count > 0 && a.words[0]&1 != 0 {
+		// This one came just before the ack left. The others may have come long ago,
+		// and the ack that said so been lost: they tell nothing of the round trip.
+		if sent := p.log.find(newest); sent.status != sentAcked {
+			p.trip.sample(p.server.tick + 1 - sent.tick)
+		}
+	}
 	for i, word := range a.words[:a.count] {
 		for ; word != 0; word &= word - 1 {
 			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
@@ -46,7 +53,6 @@ func (p *Peer) acknowledge(sent *sentPacket) {
 	}
 	sent.status = sentAcked
 	p.stats.Acked++
-	p.trip.sample(p.server.tick + 1 - sent.tick)
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent = true, sent.tick
 	}
@@ -83,7 +89,7 @@ func (p *Peer) acknowledgeState(st *peerSlot, t delta.Tick) {
 	}
 	switch {
 	case st.flags&isAcked == 0:
-		st.ack, st.acked, st.flags = t, 0, st.flags|isAcked
+		st.ack, st.acked, st.since, st.flags = t, 0, uint16(t), st.flags|isAcked
 	case t.After(st.ack):
 		d := t - st.ack
 		if d <= delta.MaxSpan {
@@ -91,7 +97,7 @@ func (p *Peer) acknowledgeState(st *peerSlot, t delta.Tick) {
 		} else {
 			st.acked = 0
 		}
-		st.ack = t
+		st.ack, st.since = t, uint16(t)
 	case t != st.ack && st.ack-t <= delta.MaxSpan:
 		st.acked |= 1 << (st.ack - t - 1)
 	}

@@ -24,12 +24,16 @@ func (r *roundTrip) sample(ticks delta.Tick) {
 	r.deviation += (diff - r.deviation) / 4
 }
 
+// maxTimeout bounds the timeout: a peer with a longer round trip is sent some things
+// twice, instead of one with a bad moment being kept waiting.
+const maxTimeout = 128
+
 // timeout returns after how many ticks a packet without acknowledgement counts as lost.
 func (r *roundTrip) timeout() delta.Tick {
 	if !r.known {
 		return 32
 	}
-	return delta.Tick(r.smooth+4*r.deviation)/8 + 3
+	return min(delta.Tick(r.smooth+4*r.deviation)/8+3, maxTimeout)
 }
 
 // slack returns how many ticks later than a packet sent after it a packet may be

@@ -143,3 +143,51 @@ func TestCountersWrap(t *testing.T) {
 		requireEqualSoon(t, s, o, ends, 200)
 	}
 }
+
+// TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than baselines can
+// be told apart by name, and move for a moment.
+func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
+	ticks := 20000
+	if testing.Short() {
+		ticks = 4000
+	}
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed))
+	g := newGame(seed, &w, s.schema, 30)
+	o := newTruth()
+	ends := []*end{
+		connect(s, seed, netsim.Config{Latency: 3}),
+		connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 1, Loss: 0.3}),
+		connect(s, seed+2, netsim.Config{Latency: 6, Loss: 0.2, Duplicate: 0.25, Reorder: 0.3, ReorderBy: 40}),
+	}
+	for range 20 {
+		g.spawn(g.ids[0], g.ids[1])
+	}
+	requireEqualSoon(t, s, o, ends[:1], 20)
+	moving := make([]int, len(g.entities))
+	for range ticks {
+		for i, e := range g.entities {
+			if moving[i] > 0 {
+				moving[i]--
+				g.mutate(e)
+			} else if g.rng.IntN(300) == 0 {
+				moving[i] = 1 + g.rng.IntN(12)
+			}
+		}
+		s.Replicate()
+		o.record(s)
+		for _, e := range ends {
+			e.step(t)
+			e.check(t, s, o)
+		}
+	}
+	requireEqualSoon(t, s, o, ends, 100)
+	for i, e := range ends[:2] {
+		stats := e.peer.Stats()
+		require.Zero(t, e.client.Stats().MissingBaselines, "link %d", i)
+		if i == 0 {
+			require.EqualValues(t, 20, stats.Wholes, "an entity is sent whole once, however long it rests")
+		}
+	}
+}

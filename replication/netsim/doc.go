@@ -27,11 +27,12 @@
 //
 // Given the seed, the [Config] and the calls made, every delivery is the same
 // on every run and on every machine: once a Config has been read, only
-// integers decide. More than that, the fate of the n-th packet depends on the
-// seed and on n alone, and each kind of trouble draws its own numbers. Turning
-// one knob therefore leaves the others as they were: a higher Loss loses the
-// same packets and some more, and those that arrive do so at the same tick as
-// before. A failing run can be bisected knob by knob.
+// integers decide. More than that, the dice of the n-th packet depend on the
+// seed and on n alone, those of outages on the seed and the tick, and each kind
+// of trouble has its own. Turning one knob therefore leaves the others as they
+// were: a higher Loss loses the same packets and some more, and those that
+// arrive do so at the same tick as before. A failing run can be bisected knob
+// by knob.
 //
 // # Memory
 //
