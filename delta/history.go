@@ -4,11 +4,11 @@ package delta
 type Found uint8
 
 const (
-	// Forgotten: the tick is older than what is kept.
+	// Forgotten says that the tick is older than what is kept.
 	Forgotten Found = iota
-	// Absent: the slot did not have the component then.
+	// Absent says that the slot did not have the component then.
 	Absent
-	// Present: the slot had the component then, with the row returned.
+	// Present says that the slot had the component then, with the row returned.
 	Present
 )
 

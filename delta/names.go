@@ -45,8 +45,8 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	for i < n.n && n.recent[i] != b {
 		i++
 	}
-	switch {
-	case i == n.n:
+	switch i {
+	case n.n:
 		w.WriteBits(0b11|uint64(b.A1&(1<<NameBits-1))<<2, 2+NameBits)
 		w.WriteBool(b.Two)
 		if b.Two {
@@ -54,7 +54,7 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 		} else {
 			w.WriteBool(b.Old)
 		}
-	case i == 0:
+	case 0:
 		w.WriteBits(0b0, 1)
 	default:
 		w.WriteBits(0b01|uint64(i-1)<<2, 4)

@@ -84,13 +84,13 @@ func (c *Client) removeEntity(m *mirror) {
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
-	ids := append(c.apply.add[:0], c.marker)
+	a := &c.apply
+	a.add = append(a.add[:0], c.marker)
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		ids = append(ids, c.components[k])
+		a.add = append(a.add, c.components[k])
 	}
-	c.apply.add = ids
-	m.entity = c.world.NewEntity(ids...)
+	m.entity = c.world.NewEntity(a.add...)
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]

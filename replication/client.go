@@ -44,7 +44,6 @@ type Client struct {
 	staged  staging
 	parts   map[uint32]*assembly
 	dirty   []uint32
-	byID    map[ecs.Entity]uint32 // nil until NetID is asked for
 	missing []missingBaseline
 	newAcks bool
 

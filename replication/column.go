@@ -103,7 +103,7 @@ func (c *component) validRow(row []uint32) bool {
 	for i := range c.columns {
 		col := &c.columns[i]
 		q := col.codec
-		ok := true
+		var ok bool
 		switch q.op {
 		case opQuat:
 			_, ok = q.quat.Decode(col.quatCode(row))

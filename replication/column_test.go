@@ -522,7 +522,7 @@ func BenchmarkReadColumn(b *testing.B) {
 		benchColumns(b, func(v *benchHealth, r *rand.Rand) { v.Points, v.Alive = uint16(r.IntN(101)), true })
 	})
 	b.Run("Ship", func(b *testing.B) {
-		benchColumns(b, func(v *schemaShip, r *rand.Rand) { v.Rot.W = 1 })
+		benchColumns(b, func(v *schemaShip, _ *rand.Rand) { v.Rot.W = 1 })
 	})
 }
 

@@ -44,7 +44,7 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
 			if err == ErrMissingBaseline {
-				c.commit(tick)
+				_ = c.commit(tick) // the packet is not acknowledged either way
 			}
 			return err
 		}

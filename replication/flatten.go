@@ -20,7 +20,6 @@ type flattener struct {
 	overrides []fieldOverride
 	matched   []bool   // which overrides have met their field
 	paths     []string // of the fields met, for the message about an override that met none
-	skipped   bool     // a field was skipped on purpose
 }
 
 // fieldPlace is where in the component a value is.

@@ -50,11 +50,11 @@ func (p *Peer) beginLarge(slot int, st *peerSlot) error {
 	p.large[slot] = l
 	st.send(s.tick)
 	st.flags |= isLarge
-	return p.sendParts(slot, st)
+	return p.sendParts(slot)
 }
 
 // sendParts sends the parts of the slot's state that are due.
-func (p *Peer) sendParts(slot int, st *peerSlot) error {
+func (p *Peer) sendParts(slot int) error {
 	l := p.large[slot]
 	for i := range l.parts {
 		if l.parts[i] != partDue {

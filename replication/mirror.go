@@ -94,9 +94,8 @@ func (m *mirror) supersede(t, window delta.Tick) {
 	if m.rest == nil {
 		m.rest = &heldState{}
 	}
-	words := append(m.rest.words[:0], s.words...)
-	*m.rest = *s
-	m.rest.words = words
+	m.rest.words = append(m.rest.words[:0], s.words...)
+	m.rest.tick, m.rest.generation, m.rest.shape = s.tick, s.generation, s.shape
 }
 
 // put returns the place for the state of tick t, or nil if a later one needs it. newest

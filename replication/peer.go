@@ -26,7 +26,6 @@ type Peer struct {
 	resume int        // the slot to begin with: where the last tick had to stop
 	packet packetWriter
 	ack    ack
-	out    []byte // for handshake answers
 	stats  PeerStats
 }
 
@@ -160,14 +159,15 @@ func (p *Peer) receiveHello(body []byte) error {
 		p.transmit(sealed(m.append(nil)))
 		return nil
 	}
-	switch h.nonce {
-	case p.pending.nonce, p.session.nonce: // asked again: the answer was lost
-	default:
-		p.pending = session{id: s.nextRandom(), nonce: h.nonce, open: true}
-	}
-	offered := p.pending
-	if h.nonce == p.session.nonce && p.session.open {
+	var offered session
+	switch { // if asked again, the answer was lost
+	case p.session.open && p.session.nonce == h.nonce:
 		offered = p.session
+	case p.pending.open && p.pending.nonce == h.nonce:
+		offered = p.pending
+	default:
+		offered = session{id: s.nextRandom(), nonce: h.nonce, open: true}
+		p.pending = offered
 	}
 	m := welcome{
 		version: ProtocolVersion, noChecksum: s.opts.noChecksum, window: uint8(s.opts.window),
@@ -242,7 +242,7 @@ func (p *Peer) sendState(slot int, st *peerSlot) error {
 		st.flags = wasSent
 	}
 	if st.flags&isLarge != 0 {
-		return p.sendParts(slot, st)
+		return p.sendParts(slot)
 	}
 	if b, ok := p.baselines(slot, st); ok {
 		kind, ok := s.encoder.update(slot, b)

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Units and seconds.
+const (
+	bulletSpeed = 320.0
+	bulletLife  = 1.1
+	bulletRange = bulletSpeed * bulletLife
+	reloadTime  = 0.22
+	recycleTime = 1.0
+)
+
+// shoot fires a bullet from the nose of the ship.
+func (g *Game) shoot(from, nose vec, owner uint16) {
+	e := g.newBullet.New()
+	pos, velocity, bullet, fuse, _ := g.newBullet.Get(e)
+	pos.set(from.add(nose.times(shipRadius)))
+	velocity.set(nose.times(bulletSpeed))
+	bullet.Owner = owner
+	fuse.Left = bulletLife
+	g.Tally.Shots++
+}
+
+// moveBullets moves all bullets and finds what they hit on their way.
+func (g *Game) moveBullets() {
+	type strike struct {
+		victim  int
+		shooter uint16
+	}
+	var spent []ecs.Entity // the world is locked while a query is open
+	var strikes []strike
+	query := g.bullets.Query(&g.World)
+	for query.Next() {
+		pos, velocity, bullet := query.Get()
+		from := pos.vec()
+		to := from.add(velocity.vec().times(g.dt))
+		if victim := g.firstOnWay(from, to, bullet.Owner); victim >= 0 {
+			strikes = append(strikes, strike{victim, bullet.Owner})
+			spent = append(spent, query.Entity())
+			continue
+		}
+		if max(math.Abs(to.X), math.Abs(to.Y)) > arenaSize {
+			spent = append(spent, query.Entity())
+			continue
+		}
+		pos.set(to)
+	}
+	for _, e := range spent {
+		g.World.RemoveEntity(e)
+	}
+	for _, s := range strikes {
+		if g.radar[s.victim].alive { // else an earlier bullet has done it
+			g.hit(g.ships[s.victim], g.ships[s.shooter])
+		}
+	}
+}
+
+// firstOnWay is the number of the ship that a bullet hits between two points,
+// the nearest to where it comes from, or -1.
+func (g *Game) firstOnWay(from, to vec, owner uint16) int {
+	first, nearest := -1, math.Inf(1)
+	reach := shipRadius + math.Abs(to.X-from.X)
+	for number, ship := range g.radar {
+		// Most ships are far away: spare the square roots.
+		if math.Abs(ship.at.X-from.X) > reach || !ship.alive || number == int(owner) {
+			continue
+		}
+		if distanceToSegment(ship.at, from, to) > shipRadius {
+			continue
+		}
+		if d := ship.at.sub(from).square(); d < nearest {
+			first, nearest = number, d
+		}
+	}
+	return first
+}

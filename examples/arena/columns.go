@@ -1,0 +1,57 @@
+package main
+
+import (
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// A reader says what an entity is in terms of what is replicated: which
+// components it has and the codes of their fields. It takes the way through
+// Arche's ordinary access by entity and shares nothing with the library but the
+// schema, so that one can check the other.
+type reader struct {
+	world   *ecs.World
+	columns []func(e ecs.Entity, dst []uint64) ([]uint64, bool)
+}
+
+// newReader returns a reader for one world. It knows the components by heart: a
+// forgotten one would go unchecked, so a test compares this with NewSchema.
+func newReader(w *ecs.World, s *replication.Schema) *reader {
+	r := &reader{world: w}
+	addColumn[Position](r, s)
+	addColumn[Heading](r, s)
+	addColumn[Ship](r, s)
+	addColumn[Hull](r, s)
+	addColumn[Ammo](r, s)
+	addColumn[Score](r, s)
+	addColumn[Shield](r, s)
+	addColumn[Bullet](r, s)
+	addColumn[PowerUp](r, s)
+	addColumn[Match](r, s)
+	return r
+}
+
+func addColumn[T any](r *reader, s *replication.Schema) {
+	id := ecs.ComponentID[T](r.world)
+	r.columns = append(r.columns, func(e ecs.Entity, dst []uint64) ([]uint64, bool) {
+		component := (*T)(r.world.Get(e, id))
+		if component == nil {
+			return dst, false
+		}
+		return s.Codes(component, dst), true
+	})
+}
+
+// codes appends a mask of the components that the entity has, and their codes.
+func (r *reader) codes(e ecs.Entity, dst []uint64) []uint64 {
+	mask := len(dst)
+	dst = append(dst, 0)
+	for i, column := range r.columns {
+		var has bool
+		if dst, has = column(e, dst); has {
+			dst[mask] |= 1 << i
+		}
+	}
+	return dst
+}

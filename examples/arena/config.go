@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// config is what the flags say.
+type config struct {
+	headless bool
+	json     bool
+	ticks    int // 0 is without end
+	duration time.Duration
+
+	seed     uint64
+	bots     int
+	clients  int
+	tickRate int // simulation steps per second
+	sendRate int // calls of Replicate per second
+
+	loss, dup, reorder float64
+	latency, jitter    time.Duration
+
+	transport      string
+	serve, connect string
+	wait           time.Duration
+
+	onListen func(address string) // for tests: the server can be reached
+}
+
+// Limits of the flags. Ship.Number can't tell more bots apart.
+const (
+	maxBots     = 1024
+	maxClients  = 256
+	maxTickRate = 240
+	maxDelay    = 10 * time.Second
+)
+
+const usage = `Arena: bots fight in a world that a server replicates to clients over a bad network.
+
+Without flags it plays for ten seconds in one process. It exits with 0 if all
+worlds came out equal, with 1 if not, and with 2 if it does not understand the flags.
+
+`
+
+// parseFlags reads the command line. The error is one sentence for the person
+// who typed it; it is flag.ErrHelp if that person asked for help, and then help
+// has been written to out.
+func parseFlags(args []string, out io.Writer) (config, error) {
+	var c config
+	fs := flag.NewFlagSet("arena", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.BoolVar(&c.headless, "headless", false, "run as fast as possible and print only the result")
+	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
+	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
+	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play; -serve alone plays until Ctrl-C")
+	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
+	fs.IntVar(&c.bots, "bots", 100, "`number` of ships")
+	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own; with -serve, to wait for")
+	fs.IntVar(&c.tickRate, "tick-rate", 60, "simulation steps per second")
+	fs.IntVar(&c.sendRate, "send-rate", 20, "packets per second; it must divide -tick-rate")
+	fs.Float64Var(&c.loss, "loss", 0.05, "`share` of the packets that vanish, each way")
+	fs.DurationVar(&c.latency, "latency", 50*time.Millisecond, "one way; a round trip takes twice that")
+	fs.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "by how much the latency varies, up and down")
+	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
+	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that are held back, so that later ones overtake them")
+	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client")
+	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this TCP and UDP `address`")
+	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
+	fs.DurationVar(&c.wait, "wait", 0, "how long -serve and -connect wait for the other side (default: 30s if -headless, else for ever)")
+
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			_, _ = io.WriteString(out, usage)
+			fs.SetOutput(out)
+			fs.PrintDefaults()
+		}
+		return c, err
+	}
+	if fs.NArg() > 0 {
+		return c, fmt.Errorf("there is nothing to do with the argument %q: everything is said with flags", fs.Arg(0))
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := c.validate(given); err != nil {
+		return c, err
+	}
+	switch {
+	case given["ticks"]:
+	case c.serve != "" && !given["duration"] && !c.headless:
+		c.ticks = 0 // until Ctrl-C
+	default:
+		c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate)))
+	}
+	if c.wait == 0 && c.headless {
+		c.wait = 30 * time.Second
+	}
+	return c, nil
+}
+
+// validate tells the first thing that is wrong.
+func (c *config) validate(given map[string]bool) error {
+	switch {
+	case given["ticks"] && given["duration"]:
+		return errors.New("-ticks and -duration both say how long to play: give one of them")
+	case given["ticks"] && c.ticks < 1:
+		return fmt.Errorf("-ticks is %d but must be at least 1", c.ticks)
+	case c.duration <= 0 || c.duration > 24*time.Hour:
+		return fmt.Errorf("-duration is %v but must be more than 0 and at most 24h", c.duration)
+	case c.bots < 1 || c.bots > maxBots:
+		return fmt.Errorf("-bots is %d but must be from 1 to %d", c.bots, maxBots)
+	case c.clients < 1 || c.clients > maxClients:
+		return fmt.Errorf("-clients is %d but must be from 1 to %d", c.clients, maxClients)
+	case c.tickRate < 1 || c.tickRate > maxTickRate:
+		return fmt.Errorf("-tick-rate is %d but must be from 1 to %d", c.tickRate, maxTickRate)
+	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
+		return fmt.Errorf("-send-rate is %d but must divide -tick-rate, which is %d", c.sendRate, c.tickRate)
+	case c.transport != "memory" && c.transport != "udp":
+		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
+	case c.serve != "" && c.connect != "":
+		return errors.New("-serve and -connect are two processes: give one of them to each")
+	case c.wait < 0:
+		return fmt.Errorf("-wait is %v but must not be negative", c.wait)
+	}
+	for _, address := range []struct{ name, value string }{{"serve", c.serve}, {"connect", c.connect}} {
+		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
+			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name, address.value)
+		}
+	}
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"loss", c.loss}, {"dup", c.dup}, {"reorder", c.reorder}} {
+		if !(share.value >= 0 && share.value <= 1) { // not a number, too
+			return fmt.Errorf("-%s is %v but must be from 0 to 1", share.name, share.value)
+		}
+	}
+	for _, delay := range []struct {
+		name  string
+		value time.Duration
+	}{{"latency", c.latency}, {"jitter", c.jitter}} {
+		if delay.value < 0 || delay.value > maxDelay {
+			return fmt.Errorf("-%s is %v but must be from 0 to %v", delay.name, delay.value, maxDelay)
+		}
+	}
+	return nil
+}
+
+// sendStep is the number of simulation steps from one Replicate to the next.
+func (c *config) sendStep() int { return c.tickRate / c.sendRate }
+
+// weather is the network in terms of ticks.
+func (c *config) weather() netsim.Config {
+	w := netsim.Config{
+		Latency:   netsim.Ticks(c.latency, float64(c.tickRate)),
+		Jitter:    netsim.Ticks(c.jitter, float64(c.tickRate)),
+		Loss:      c.loss,
+		Duplicate: c.dup,
+		Reorder:   c.reorder,
+	}
+	if w.Reorder > 0 {
+		w.ReorderBy = 2 * c.sendStep() // far enough to be overtaken
+	}
+	return w
+}
+
+// quietTicks is how long to wait at most for the worlds to become equal once
+// nothing changes and nothing is lost any more: until what is on the line has
+// arrived, and half a minute for good measure.
+func (c *config) quietTicks() int {
+	w := c.weather()
+	return 30*c.tickRate + 2*int(w.Latency+w.Jitter) + w.ReorderBy
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/mlange-42/arche/generic"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// arenaSize is from the middle to each wall. Position can't tell more.
+const arenaSize = 511
+
+// Game is the truth: an ordinary Arche world and the systems that change it.
+// Nothing in it knows of a network, except that entities which clients shall
+// see are made with the component replication.Replicated.
+//
+// Everything depends on the seed, the number of bots and the tick rate alone:
+// random numbers are drawn in a fixed order, ships act in the order of their
+// numbers, and Arche iterates in an order that follows from what was done. (Kinds
+// of machine may differ in the last bit of a float, as Go may fuse operations.)
+type Game struct {
+	World ecs.World
+	Tally Tally
+
+	rng *rand.Rand
+	dt  float64 // seconds per tick
+
+	ships []ecs.Entity // by Ship.Number
+	radar []blip       // by Ship.Number
+	match ecs.Entity
+	clock float64 // seconds left in the phase
+
+	newShip    generic.Map9[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Pilot, replication.Replicated]
+	newBullet  generic.Map5[Position, Velocity, Bullet, Fuse, replication.Replicated]
+	newPowerUp generic.Map3[Position, PowerUp, replication.Replicated]
+	newMatch   generic.Map2[Match, replication.Replicated]
+
+	body   generic.Map4[Position, Heading, Velocity, Ship]
+	stock  generic.Map3[Hull, Ammo, Score]
+	pilot  generic.Map[Pilot]
+	shield generic.Map1[Shield]
+	status generic.Map[Match]
+	fuse   generic.Map1[Fuse]
+
+	ticking  *generic.Filter1[Fuse]
+	bullets  *generic.Filter3[Position, Velocity, Bullet]
+	powerUps *generic.Filter2[Position, PowerUp]
+}
+
+// Tally counts what happened so far.
+type Tally struct {
+	Shots    int `json:"shots"`
+	Hits     int `json:"hits"`
+	Deaths   int `json:"deaths"`
+	Respawns int `json:"respawns"`
+	Pickups  int `json:"pickups"`
+	Rounds   int `json:"rounds"`
+}
+
+// NewGame returns a world in which the bots have taken off.
+func NewGame(seed uint64, bots, tickRate int) *Game {
+	g := &Game{
+		World:    ecs.NewWorld(1024),
+		rng:      rand.New(rand.NewPCG(seed, 0xD06F16E7)), // any stream of its own
+		dt:       1 / float64(tickRate),
+		radar:    make([]blip, bots),
+		ticking:  generic.NewFilter1[Fuse](),
+		bullets:  generic.NewFilter3[Position, Velocity, Bullet](),
+		powerUps: generic.NewFilter2[Position, PowerUp](),
+	}
+	w := &g.World
+	g.newShip = generic.NewMap9[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Pilot, replication.Replicated](w)
+	g.newBullet = generic.NewMap5[Position, Velocity, Bullet, Fuse, replication.Replicated](w)
+	g.newPowerUp = generic.NewMap3[Position, PowerUp, replication.Replicated](w)
+	g.newMatch = generic.NewMap2[Match, replication.Replicated](w)
+	g.body = generic.NewMap4[Position, Heading, Velocity, Ship](w)
+	g.stock = generic.NewMap3[Hull, Ammo, Score](w)
+	g.pilot = generic.NewMap[Pilot](w)
+	g.shield = generic.NewMap1[Shield](w)
+	g.status = generic.NewMap[Match](w)
+	g.fuse = generic.NewMap1[Fuse](w)
+
+	g.startMatch()
+	for range bots {
+		g.launch()
+	}
+	g.dropPowerUps()
+	return g
+}
+
+// Step advances the world by one tick.
+func (g *Game) Step() {
+	g.keepTime()
+	g.sweep()
+	for number := range g.ships {
+		g.steer(number)
+	}
+	g.moveShips()
+	g.sweep()
+	g.moveBullets()
+	g.pickUp()
+	g.reviveShips()
+	g.burnFuses()
+	g.dropPowerUps()
+}
+
+// burnFuses removes what has had its time.
+func (g *Game) burnFuses() {
+	var spent []ecs.Entity // the world is locked while a query is open
+	query := g.ticking.Query(&g.World)
+	for query.Next() {
+		fuse := query.Get()
+		fuse.Left -= g.dt
+		if fuse.Left <= 0 {
+			spent = append(spent, query.Entity())
+		}
+	}
+	for _, e := range spent {
+		g.World.RemoveEntity(e)
+	}
+}
+
+// somewhere is a random place, not too near to a wall.
+func (g *Game) somewhere() vec {
+	const size = 0.95 * arenaSize
+	return vec{(2*g.rng.Float64() - 1) * size, (2*g.rng.Float64() - 1) * size}
+}

@@ -1,0 +1,110 @@
+package main
+
+import "github.com/arche-replicate/arche-replicate/replication"
+
+// host is the server: the game, what replicates it, and its clients.
+type host struct {
+	game   *Game
+	server *replication.Server
+	guests []*guest
+
+	ticks    int // simulation steps so far, quiet ones included
+	sendStep int
+
+	reader *reader
+	truth  *truth
+}
+
+// guest is a client as the server sees it.
+type guest struct {
+	number  int // from 0
+	line    *line
+	peer    *replication.Peer
+	joined  int     // at that step
+	left    int     // at that step, or -1
+	rawBits uint64  // what plain snapshots would have taken in place of what it was sent
+	upDelay float64 // ticks that the client's datagrams were under way
+}
+
+func newHost(c *config) *host {
+	h := &host{
+		game:     NewGame(c.seed, c.bots, c.tickRate),
+		sendStep: c.sendStep(),
+		truth:    newTruth(),
+	}
+	schema := NewSchema()
+	h.server = replication.NewServer(&h.game.World, schema, replication.WithSeed(c.seed))
+	h.reader = newReader(&h.game.World, schema)
+	return h
+}
+
+// welcome connects a client. From here on the library does everything, given
+// what arrives on the line.
+func (h *host) welcome(l *line) *guest {
+	g := &guest{number: len(h.guests), line: l, joined: h.ticks, left: -1}
+	g.peer = h.server.Connect(l.send)
+	h.guests = append(h.guests, g)
+	return g
+}
+
+// gone tells whether the client has left.
+func (g *guest) gone() bool { return g.left >= 0 }
+
+// dismiss disconnects a client.
+func (h *host) dismiss(g *guest) {
+	if g.gone() {
+		return
+	}
+	g.left = h.ticks
+	h.server.Disconnect(g.peer)
+	g.line.port.close()
+}
+
+// step is a turn of the server's loop: what has come in, the game, what goes
+// out. It returns what is new for who keeps a record elsewhere. When the fight
+// is over the game stands still and only replication goes on.
+func (h *host) step(fight bool) []change {
+	for _, g := range h.guests {
+		if g.gone() {
+			continue
+		}
+		g.line.step()
+		g.line.receive(func(packet []byte) {
+			_ = g.peer.Receive(packet) // what it does not take is in its Stats
+		})
+	}
+	if fight {
+		h.game.Step()
+	}
+	h.ticks++
+	var changes []change
+	if h.ticks%h.sendStep == 0 {
+		h.server.Replicate()
+		changes = h.truth.record(h.server.Tick(), &h.game.World, h.reader, h.server.NetID)
+		h.countRaw()
+	}
+	for _, g := range h.guests {
+		if !g.gone() {
+			g.line.flush()
+		}
+	}
+	return changes
+}
+
+// countRaw adds what a plain snapshot takes, for everybody who got packets
+// instead.
+func (h *host) countRaw() {
+	raw := uint64(h.server.Stats().RawBits)
+	for _, g := range h.guests {
+		if !g.gone() && g.peer.Connected() {
+			g.rawBits += raw
+		}
+	}
+}
+
+// heal makes the lines perfect.
+func (h *host) heal() {
+	for _, g := range h.guests {
+		g.line.heal()
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"math"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// phaseSeconds is how long each phase of a round takes.
+var phaseSeconds = [...]float64{Warmup: 1.5, Fight: 15, Over: 2}
+
+// startMatch makes the one entity that tells how the match stands.
+func (g *Game) startMatch() {
+	g.match = g.newMatch.New()
+	g.setPhase(Warmup)
+}
+
+// setPhase begins a part of a round.
+func (g *Game) setPhase(phase Phase) {
+	g.clock = phaseSeconds[phase]
+	match := g.status.Get(g.match)
+	match.Phase = phase
+	match.TimeLeft = uint8(math.Ceil(g.clock))
+}
+
+// keepTime moves the match from phase to phase, and to the next round.
+func (g *Game) keepTime() {
+	g.clock -= g.dt
+	match := g.status.Get(g.match)
+	match.TimeLeft = uint8(math.Ceil(max(0, g.clock)))
+	if g.clock > 0 {
+		return
+	}
+	if match.Phase != Over {
+		g.setPhase(match.Phase + 1)
+		return
+	}
+	g.setPhase(Warmup)
+	match.Leader, match.Kills = 0, 0
+	for _, e := range g.ships {
+		_, _, score := g.stock.Get(e)
+		*score = Score{}
+		g.raiseShield(e)
+	}
+	g.Tally.Rounds++
+}
+
+// credit counts a kill.
+func (g *Game) credit(shooter ecs.Entity) {
+	_, _, score := g.stock.Get(shooter)
+	score.Kills = min(score.Kills+1, mostCounted)
+	if match := g.status.Get(g.match); score.Kills > match.Kills {
+		_, _, _, ship := g.body.Get(shooter)
+		match.Leader, match.Kills = ship.Number, score.Kills
+	}
+}

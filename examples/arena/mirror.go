@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// mirror is a client: a world of its own that follows the server's.
+type mirror struct {
+	world  ecs.World
+	client *replication.Client
+	line   *line
+
+	reader  *reader
+	scratch []uint64
+
+	checks     int // comparisons of an entity with the record
+	mismatches int // that found a difference
+	tooOld     int // for which the record does not reach back
+}
+
+func newMirror(l *line) *mirror {
+	m := &mirror{world: ecs.NewWorld(1024), line: l}
+	schema := NewSchema()
+	m.client = replication.NewClient(&m.world, schema, l.send)
+	m.reader = newReader(&m.world, schema)
+	return m
+}
+
+// step is a turn of the client's loop: what has come in, into the world, what
+// goes out. A real client would draw its world now.
+func (m *mirror) step(t *truth) error {
+	m.line.step()
+	m.line.receive(func(packet []byte) {
+		_ = m.client.Receive(packet) // what it does not take is in its Stats
+	})
+	if err := m.client.Apply(); err != nil {
+		return fmt.Errorf("the server does not want this client: %w", err)
+	}
+	m.line.flush()
+	m.check(t)
+	return nil
+}
+
+// check compares all that is shown with the record of the server, each entity
+// as of the tick that the client has of it.
+func (m *mirror) check(t *truth) {
+	m.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+		m.scratch = m.reader.codes(e, m.scratch[:0])
+		switch t.check(id, tick, m.scratch) {
+		case tooNew:
+			// Datagrams may be faster than the record: at one of the next checks.
+			return
+		case tooOld:
+			m.tooOld++
+			return
+		case wrong:
+			m.mismatches++
+		}
+		m.checks++
+	})
+}
+
+// equal tells whether the world is what the server's is by now.
+func (m *mirror) equal(t *truth) bool { return t.equal(m.client, m.reader) }

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// pace makes ticks last as long as they should.
+type pace struct {
+	tick time.Duration // 0 is as fast as possible
+	next time.Time
+}
+
+func newPace(c *config) *pace {
+	if c.headless {
+		return &pace{}
+	}
+	return &pace{tick: time.Second / time.Duration(c.tickRate), next: time.Now()}
+}
+
+// wait returns when the next tick is due, or ctx is done.
+func (p *pace) wait(ctx context.Context) {
+	if p.tick == 0 {
+		return
+	}
+	p.next = p.next.Add(p.tick)
+	pause := time.Until(p.next)
+	if pause < -time.Second/4 {
+		p.next = time.Now() // too slow to catch up with: let go
+	}
+	if pause <= 0 {
+		return
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rough is a bad network, and a fight short enough for a test.
+var rough = []string{
+	"-headless", "-ticks", "240", "-bots", "20", "-clients", "3", "-seed", "5",
+	"-loss", "0.2", "-latency", "60ms", "-jitter", "20ms", "-dup", "0.05", "-reorder", "0.1",
+}
+
+// runOK runs the program with these flags and returns its report.
+func runOK(t *testing.T, args ...string) *report {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), append(args, "-json"), &stdout, &stderr)
+	require.Empty(t, stderr.String())
+	var r report
+	decoder := json.NewDecoder(&stdout)
+	require.NoError(t, decoder.Decode(&r))
+	require.False(t, decoder.More(), "exactly one object")
+	require.Equal(t, exitOK, code, "%+v", r)
+	return &r
+}
+
+// requireMirrored holds for the report of any process.
+func requireMirrored(t *testing.T, r *report) {
+	t.Helper()
+	require.True(t, r.Converged)
+	require.Zero(t, r.Mismatches)
+	require.Zero(t, r.Unchecked)
+	require.Zero(t, r.Refused)
+	require.Equal(t, 240, r.Ticks)
+	require.Equal(t, 3, r.Clients)
+	require.Len(t, r.Rows, 3)
+	for _, row := range r.Rows {
+		require.True(t, row.Equal)
+		require.Positive(t, row.Packets)
+		require.InDelta(t, 8, row.RoundTrip, 3, "60 ms are 3.6 ticks, each way") // reordering adds
+	}
+	require.Positive(t, r.Lost, "the network was not bad")
+	require.Greater(t, r.Spawns, uint64(20))
+	require.Positive(t, r.Despawns)
+	require.Less(t, r.BytesPerClientPerSecond, r.RawBytesPerClientPerSecond)
+	require.InDelta(t, 1-r.BytesPerClientPerSecond/r.RawBytesPerClientPerSecond, r.Saved, 0.001)
+}
+
+func TestAllWorldsComeOutEqual(t *testing.T) {
+	for _, transport := range []string{"memory", "udp"} {
+		t.Run(transport, func(t *testing.T) {
+			requireMirrored(t, runOK(t, append(rough, "-transport", transport)...))
+		})
+	}
+}
+
+func TestTheTransportDoesNotChangeTheFight(t *testing.T) {
+	memory := runOK(t, append(rough, "-transport", "memory")...)
+	udp := runOK(t, append(rough, "-transport", "udp")...)
+	require.Equal(t, memory.Tally, udp.Tally)
+	require.Equal(t, memory.Spawns, udp.Spawns)
+	require.Equal(t, memory.RawBytesPerClientPerSecond, udp.RawBytesPerClientPerSecond)
+}
+
+func TestSameSeedSameBytes(t *testing.T) {
+	require.Equal(t, runOK(t, rough...), runOK(t, rough...))
+}
+
+func TestJSONHasTheKeysThatScriptsRead(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitOK, run(t.Context(), append(rough, "-json"), &stdout, &stderr))
+	var keys map[string]any
+	require.NoError(t, json.Unmarshal(stdout.Bytes(), &keys))
+	for _, key := range []string{
+		"ticks", "clients", "converged", "mismatches", "bytes_per_client_per_second",
+		"raw_bytes_per_client_per_second", "saved", "spawns", "despawns",
+	} {
+		require.Contains(t, keys, key)
+	}
+}
+
+func TestTheTableIsForPeople(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, exitOK, run(t.Context(), rough, &stdout, &stderr))
+	require.Empty(t, stderr.String())
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	require.Len(t, lines, 1+3+1+1+2, "%s", stdout.String()) // head, clients, all, gap, text
+	require.Contains(t, lines[0], "saved")
+	require.Contains(t, lines[4], "equal")
+	require.Contains(t, lines[7], "All worlds came out equal")
+}
+
+// However bad the network was: nobody may have got anything until it healed.
+func TestNothingArrivesUntilTheNetworkHeals(t *testing.T) {
+	r := runOK(t, "-headless", "-ticks", "60", "-bots", "5", "-clients", "2", "-loss", "1")
+	require.True(t, r.Converged)
+	require.Zero(t, r.Packets)
+}
+
+func TestInterruptEndsInOrder(t *testing.T) {
+	for _, transport := range []string{"memory", "udp"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		var stdout, stderr bytes.Buffer
+		start := time.Now()
+		code := run(ctx, []string{"-json", "-transport", transport, "-bots", "10", "-duration", "1h"}, &stdout, &stderr)
+		require.Equal(t, exitOK, code, "%s", stdout.String())
+		require.Less(t, time.Since(start), 5*time.Second)
+		var r report
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), &r))
+		require.True(t, r.Interrupted)
+		require.True(t, r.Converged)
+		require.Positive(t, r.Ticks)
+	}
+}
+
+func TestRealTimeIsReal(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	start := time.Now()
+	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "1200ms", "-bots", "10"}, &stdout, &stderr))
+	require.InDelta(t, 1.2, time.Since(start).Seconds(), 0.8)
+	require.Contains(t, stdout.String(), "kB/s, ", "the status line")
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// party is a server with processes of clients.
+type party struct {
+	*host
+	c        *config
+	lobby    *lobby
+	visitors []*visitor
+	lockstep bool // every tick waits for all clients, rather than for the clock
+}
+
+// runServer plays with clients that are processes of their own.
+func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
+	lobby, err := openLobby(c.serve)
+	if err != nil {
+		return nil, err
+	}
+	defer lobby.close()
+	lobbyCtx, closeDoors := context.WithCancel(context.Background())
+	defer closeDoors()
+	go lobby.open(lobbyCtx, c)
+
+	p := &party{host: newHost(c), c: c, lobby: lobby}
+	defer func() {
+		for _, v := range p.visitors {
+			p.dismissAll(v)
+		}
+	}()
+	s.say("arena serves %s and waits for %d clients", lobby.tcp.Addr(), c.clients)
+	if c.onListen != nil {
+		c.onListen(lobby.tcp.Addr().String())
+	}
+	if err := p.assemble(ctx); err != nil {
+		return nil, err
+	}
+
+	p.lockstep = c.headless
+	pace := newPace(c)
+	for (c.ticks == 0 || p.ticks < c.ticks) && ctx.Err() == nil && p.present() > 0 {
+		pace.wait(ctx)
+		p.admit()
+		p.tick(true)
+		s.status(func() string { return p.status(c, p.mismatches()) })
+	}
+	result := p.report(c)
+	result.Role, result.Transport = "server", "udp"
+	result.Interrupted = ctx.Err() != nil || p.allSaidBye()
+
+	p.heal()
+	p.lockstep = true
+	for !result.Converged && result.QuietTicks < c.quietTicks() && p.present() > 0 {
+		p.tick(false)
+		result.QuietTicks++
+		result.Converged = result.QuietTicks >= c.sendStep() && p.compare(result)
+	}
+	for _, v := range p.visitors {
+		result.Checks += sum(v.latest.Checks)
+		result.Mismatches += sum(v.latest.Mismatches)
+	}
+	p.farewell(result)
+	return result, nil
+}
+
+// assemble waits until enough clients have come.
+func (p *party) assemble(ctx context.Context) error {
+	var late <-chan time.Time
+	if p.c.wait > 0 {
+		late = time.After(p.c.wait)
+	}
+	for p.present() < p.c.clients {
+		select {
+		case v := <-p.lobby.knocked:
+			p.seat(v)
+		case <-ctx.Done():
+			return nil
+		case <-late:
+			return fmt.Errorf("%d of %d clients came within %v", p.present(), p.c.clients, p.c.wait)
+		}
+	}
+	return nil
+}
+
+// admit lets in who comes later.
+func (p *party) admit() {
+	select {
+	case v := <-p.lobby.knocked:
+		p.seat(v)
+	default:
+	}
+}
+
+// seat connects the clients of a process.
+func (p *party) seat(v *visitor) {
+	remote := v.conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+	for _, number := range v.ports {
+		port := p.lobby.udp.port(netip.AddrPortFrom(remote, number), localPatience)
+		i := uint64(len(p.guests))
+		v.guests = append(v.guests, p.welcome(newLine(port, p.c.seed+2*i, p.c.weather())))
+	}
+	v.replies = make(chan reply, 64)
+	go func() {
+		defer close(v.replies)
+		for {
+			var r reply
+			if v.receive(&r) != nil {
+				return
+			}
+			v.replies <- r
+		}
+	}()
+	p.visitors = append(p.visitors, v)
+
+	// Who comes late has missed the beginning of the record.
+	if p.ticks > 0 {
+		p.tell(v, frame{Number: p.ticks, Recorded: true, Tick: p.truth.tick, Changes: p.truth.snapshot()})
+	}
+}
+
+// tick is a tick on the server and on all clients.
+func (p *party) tick(fight bool) {
+	before := p.truth.records
+	changes := p.step(fight)
+	for _, v := range p.visitors {
+		p.tell(v, frame{
+			Number: p.ticks, Recorded: p.truth.records > before, Tick: p.truth.tick, Changes: changes, Quiet: !fight,
+		})
+	}
+	for _, v := range p.visitors {
+		p.listen(v)
+	}
+}
+
+// tell sends a frame to the clients of a process, or loses them.
+func (p *party) tell(v *visitor, f frame) {
+	if v.gone {
+		return
+	}
+	if p.lockstep {
+		for _, g := range v.guests {
+			f.Sent = append(f.Sent, g.line.port.written())
+		}
+	}
+	if v.send(f) != nil {
+		p.dismissAll(v)
+	}
+}
+
+// listen takes the replies of a process. In lockstep it waits for the one to the
+// latest frame.
+func (p *party) listen(v *visitor) {
+	var late <-chan time.Time
+	if p.lockstep {
+		timer := time.NewTimer(maxPatience)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for !v.gone && v.latest.Number < p.ticks {
+		if late == nil && len(v.replies) == 0 {
+			return
+		}
+		select {
+		case r, ok := <-v.replies:
+			if !ok || r.Bye {
+				v.bye = ok && r.Bye
+				p.dismissAll(v)
+				return
+			}
+			v.latest = r
+			for i := range min(len(v.guests), len(r.Delays)) {
+				v.guests[i].upDelay = r.Delays[i]
+			}
+			for i := 0; p.lockstep && i < min(len(v.guests), len(r.Sent)); i++ {
+				v.guests[i].line.port.expect(r.Sent[i])
+			}
+		case <-late:
+			p.dismissAll(v)
+		}
+	}
+}
+
+// dismissAll disconnects a process.
+func (p *party) dismissAll(v *visitor) {
+	if v.gone {
+		return
+	}
+	v.gone = true
+	v.close()
+	for _, g := range v.guests {
+		p.dismiss(g)
+	}
+}
+
+// present is the number of clients that are there.
+func (p *party) present() int {
+	n := 0
+	for _, v := range p.visitors {
+		if !v.gone {
+			n += len(v.guests)
+		}
+	}
+	return n
+}
+
+// allSaidBye tells whether everybody has left as one should.
+func (p *party) allSaidBye() bool {
+	for _, v := range p.visitors {
+		if !v.bye {
+			return false
+		}
+	}
+	return true
+}
+
+// mismatches is how many wrong entities the clients say they have shown.
+func (p *party) mismatches() int {
+	n := 0
+	for _, v := range p.visitors {
+		n += sum(v.latest.Mismatches)
+	}
+	return n
+}
+
+func sum(numbers []int) int {
+	total := 0
+	for _, n := range numbers {
+		total += n
+	}
+	return total
+}
+
+// compare notes which clients say that their worlds equal this one, and tells
+// whether all do. Processes that said bye do not count; lost ones do.
+func (p *party) compare(r *report) bool {
+	all := p.present() > 0
+	for _, v := range p.visitors {
+		if v.bye {
+			continue
+		}
+		for i, g := range v.guests {
+			equal := !v.gone && i < len(v.latest.Equal) && v.latest.Equal[i]
+			r.Rows[g.number].Equal = equal
+			all = all && equal
+		}
+	}
+	return all
+}
+
+// farewell sends every process the result and the rows of its clients.
+func (p *party) farewell(r *report) {
+	for _, v := range p.visitors {
+		own := *r
+		own.Rows = nil
+		for i, g := range v.guests {
+			if i < len(v.latest.Mismatches) {
+				r.Rows[g.number].Mismatches = v.latest.Mismatches[i]
+			}
+			own.Rows = append(own.Rows, r.Rows[g.number])
+		}
+		p.tell(v, frame{Number: p.ticks, Result: &own})
+	}
+}

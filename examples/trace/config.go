@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// config is what the flags say.
+type config struct {
+	in      string
+	coding  string
+	rtt     int // ticks
+	loss    float64
+	dup     float64
+	reorder float64
+	seed    uint64
+	peers   int
+	mtu     int // bytes
+	json    bool
+}
+
+// name is what the trace is called in texts.
+func (c *config) name() string {
+	if c.in == "-" {
+		return "standard input"
+	}
+	return c.in
+}
+
+// codings are the values of -coding.
+var codings = []string{"packed"}
+
+// Bounds of the flags. The MTU's are the library's.
+const (
+	maxRTT   = 1000
+	maxPeers = 256
+	minMTU   = 64
+	maxMTU   = 65507
+)
+
+// errHelp asks for the help text instead of a run.
+var errHelp = flag.ErrHelp
+
+func (c *config) flags() *flag.FlagSet {
+	set := flag.NewFlagSet("trace", flag.ContinueOnError)
+	set.SetOutput(io.Discard) // errors are printed once, by the caller
+	set.StringVar(&c.in, "in", "", "the trace, a `file` of CSV, plain or zstd-compressed; - is standard input; -in may be left out at the end")
+	set.StringVar(&c.coding, "coding", "packed", "`name` of how differences become bits: "+strings.Join(codings, ", "))
+	set.IntVar(&c.rtt, "rtt", 6, "round trip in `ticks`: what is sent at tick t is acknowledged at t+rtt")
+	set.Float64Var(&c.loss, "loss", 0, "`share` of packets lost in either direction, 0 to 1")
+	set.Float64Var(&c.dup, "dup", 0, "`share` of packets that arrive twice, 0 to 1")
+	set.Float64Var(&c.reorder, "reorder", 0, fmt.Sprintf("`share` of packets held back by 1 to %d ticks, 0 to 1", heldBack))
+	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's luck: the same `number`, the same run")
+	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
+	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
+	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
+	return set
+}
+
+// parseFlags reads the command line. The error is a sentence, or errHelp.
+func parseFlags(args []string) (config, error) {
+	var c config
+	set := c.flags()
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return c, errHelp
+		}
+		return c, fmt.Errorf("%w; -h explains the flags", err)
+	}
+	switch {
+	case set.NArg() == 1 && c.in == "":
+		c.in = set.Arg(0) // -in may be left out where nothing follows
+	case set.NArg() > 0:
+		return c, fmt.Errorf("%q is too much; there is one trace, named by -in or after all flags", set.Arg(set.NArg()-1))
+	}
+	return c, c.check()
+}
+
+// check tells which flag is out of its range.
+func (c *config) check() error {
+	if c.in == "" {
+		return errors.New("no trace: name one with -in FILE; -h shows an example")
+	}
+	known := false
+	for _, name := range codings {
+		known = known || name == c.coding
+	}
+	if !known {
+		return fmt.Errorf("-coding %q is unknown; there is %s", c.coding, strings.Join(codings, ", "))
+	}
+	for _, f := range []struct {
+		name     string
+		value    int
+		min, max int
+		unit     string
+	}{
+		{"rtt", c.rtt, 1, maxRTT, "ticks"},
+		{"peers", c.peers, 1, maxPeers, "clients"},
+		{"mtu", c.mtu, minMTU, maxMTU, "bytes"},
+	} {
+		if f.value < f.min || f.value > f.max {
+			return fmt.Errorf("-%s is %d, but must be %d to %d %s", f.name, f.value, f.min, f.max, f.unit)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{
+		{"loss", c.loss},
+		{"dup", c.dup},
+		{"reorder", c.reorder},
+	} {
+		if math.IsNaN(f.value) || f.value < 0 || f.value > 1 {
+			return fmt.Errorf("-%s is %v, but must be a share from 0 to 1; 0.05 is 5 %%", f.name, f.value)
+		}
+	}
+	return nil
+}
+
+const help = `trace replays a recorded game through a real server and real clients over a
+simulated network, checks that the clients show the truth, and prints what
+replicating the game costs.
+
+    go run ./examples/trace -in match.csv -rtt 6 -loss 0.05 -peers 2
+
+A trace is a CSV file, plain or zstd-compressed. This one has two entities: 1
+moves and loses health, 2 has a position only, moves once and is gone at tick 9.
+
+    # rate 60
+    tick,entity,Position.X,Position.Y,Health.HP
+    uint32,uint32,"float32 range=-50:50,step=0.01","float32 range=-50:50,step=0.01",uint8
+    0,1,0.5,-3,100
+    0,2,7,7,
+    3,1,0.6,-3,95
+    4,2,7.1,7,
+    9,2,,,
+
+Line 1 is the rate in ticks per second. Line 2 names the columns, Component.Field
+each, or Component.Field[i] for the elements of an array. Line 3 gives the Go
+types, each followed by what would stand in the repl struct tag. A row is the
+whole state of an entity from its tick on.
+
+Exit status: 0 if all is well, 1 if a client ever showed what it should not or
+the worlds were not equal in the end, 2 if a flag or the trace makes no sense.
+
+Flags:
+`
+
+// printHelp explains the program.
+func printHelp(w io.Writer) error {
+	if _, err := io.WriteString(w, help); err != nil {
+		return err
+	}
+	set := new(config).flags()
+	set.SetOutput(w)
+	set.PrintDefaults()
+	return nil
+}

@@ -1,0 +1,22 @@
+package main
+
+import "fmt"
+
+// fault is what is wrong with a trace, and where.
+type fault struct {
+	file   string
+	line   int    // from 1; 0 if no line is to blame
+	column string // its name; empty if no column is to blame
+	reason string
+}
+
+// Error is one line: cubes.csv: line 7, column Position.X: "abc" is not a float32.
+func (f *fault) Error() string {
+	switch {
+	case f.line == 0:
+		return fmt.Sprintf("%s: %s", f.file, f.reason)
+	case f.column == "":
+		return fmt.Sprintf("%s: line %d: %s", f.file, f.line, f.reason)
+	}
+	return fmt.Sprintf("%s: line %d, column %s: %s", f.file, f.line, f.column, f.reason)
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"fmt"
+	"go/token"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// header is what a trace says about its rows.
+type header struct {
+	rate       float64 // ticks per second
+	columns    []string
+	tickBits   int
+	entityBits int
+	components []component
+	typesLine  int // where the types stand, for errors
+}
+
+// component is a component type of a trace. It fills the columns first to
+// end-1.
+type component struct {
+	name       string
+	fields     []field
+	first, end int
+	typ        reflect.Type // a struct, once the types are known
+}
+
+// field is a field of a component. It fills one column or, as an array, one for
+// each element.
+type field struct {
+	name   string
+	array  bool
+	column int // the first
+	length int // number of columns
+	typ    reflect.Type
+	tag    string // of the key repl
+}
+
+// headColumns is the number of columns before the components.
+const headColumns = 2
+
+// columnError blames a column for a reason.
+type columnError struct {
+	column string
+	reason string
+}
+
+func (e *columnError) Error() string { return e.column + ": " + e.reason }
+
+func blame(column, format string, args ...any) error {
+	return &columnError{column, fmt.Sprintf(format, args...)}
+}
+
+// parseNames takes the row of column names.
+func (h *header) parseNames(names []string) error {
+	for i, want := range [headColumns]string{"tick", "entity"} {
+		if i >= len(names) || names[i] != want {
+			return fmt.Errorf("column %d must be named %s; a trace starts with tick,entity and goes on with columns like Position.X", i+1, want)
+		}
+	}
+	if len(names) == headColumns {
+		return fmt.Errorf("there is no component; after tick,entity come columns like Position.X")
+	}
+	h.columns = append([]string(nil), names...)
+	for i := headColumns; i < len(names); i++ {
+		if err := h.parseName(i, names[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parseName adds a column to the components.
+func (h *header) parseName(column int, name string) error {
+	compName, fieldName, index, ok := splitName(name)
+	if !ok {
+		return blame(name, "a column is named Component.Field or Component.Field[i], with Go names, the field's exported")
+	}
+	if n := len(h.components); n == 0 || h.components[n-1].name != compName {
+		for _, c := range h.components {
+			if c.name == compName {
+				return blame(name, "the columns of %s must stand together", compName)
+			}
+		}
+		h.components = append(h.components, component{name: compName, first: column})
+	}
+	c := &h.components[len(h.components)-1]
+	c.end = column + 1
+
+	if index > 0 {
+		if n := len(c.fields); n > 0 {
+			if f := &c.fields[n-1]; f.array && f.name == fieldName && f.length == index {
+				f.length++
+				return nil
+			}
+		}
+		return blame(name, "the elements of an array must stand together, in order from [0]")
+	}
+	for _, f := range c.fields {
+		if f.name == fieldName {
+			return blame(name, "the field %s of %s is there already", fieldName, compName)
+		}
+	}
+	c.fields = append(c.fields, field{name: fieldName, array: index == 0, column: column, length: 1})
+	return nil
+}
+
+// splitName takes a column name apart. Without [i] the index is -1.
+func splitName(name string) (component, field string, index int, ok bool) {
+	component, field, _ = strings.Cut(name, ".")
+	index = -1
+	if open := strings.IndexByte(field, '['); open >= 0 {
+		digits, closed := strings.CutSuffix(field[open+1:], "]")
+		n, err := strconv.ParseUint(digits, 10, 16)
+		if !closed || err != nil || strconv.FormatUint(n, 10) != digits {
+			return "", "", 0, false
+		}
+		field, index = field[:open], int(n)
+	}
+	ok = token.IsIdentifier(component) && token.IsIdentifier(field) && token.IsExported(field)
+	return component, field, index, ok
+}
+
+// parseTypes takes the row of column types, which has as many cells as there
+// are names, and builds the component types.
+func (h *header) parseTypes(types []string) error {
+	for i, bits := range [headColumns]*int{&h.tickBits, &h.entityBits} {
+		typ, ok := scalars[types[i]]
+		if !ok || typ.Kind() < reflect.Uint8 || typ.Kind() > reflect.Uint64 {
+			return blame(h.columns[i], "%q is not an unsigned integer type, such as uint32", types[i])
+		}
+		*bits = typ.Bits()
+	}
+	for i := range h.components {
+		c := &h.components[i]
+		for j := range c.fields {
+			f := &c.fields[j]
+			if err := f.parseType(h.columns, types); err != nil {
+				return err
+			}
+		}
+		c.typ = structOf(c.name, c.fields)
+	}
+	return nil
+}
+
+// parseType takes a field's type and tag from the cell of its first column.
+func (f *field) parseType(columns, types []string) error {
+	name := columns[f.column]
+	typeName, tag, _ := strings.Cut(types[f.column], " ")
+	length, scalarName, isArray := splitType(typeName)
+	scalar, ok := scalars[scalarName]
+	switch {
+	case !ok:
+		return blame(name, "%q is not a type that a trace can hold; those are %s, and arrays of them such as [4]float32", typeName, scalarNames)
+	case isArray && !f.array:
+		return blame(name, "%s is an array, so that the column must be named %s[0]", typeName, name)
+	case !isArray && f.array:
+		return blame(name, "%s is not an array, but the column is named like an element of one", typeName)
+	case isArray && length != f.length:
+		return blame(name, "%s has %d elements, but there are columns for %d", typeName, length, f.length)
+	}
+	for i := 1; i < f.length; i++ {
+		if cell := types[f.column+i]; cell != "" {
+			return blame(columns[f.column+i], "the type of an array stands at element 0 alone, but here is %q", cell)
+		}
+	}
+	f.tag, f.typ = tag, scalar
+	if isArray {
+		f.typ = reflect.ArrayOf(length, scalar)
+	}
+	return nil
+}
+
+// splitType takes [4]float32 apart. What is no array has a length of 0.
+func splitType(name string) (length int, element string, isArray bool) {
+	rest, ok := strings.CutPrefix(name, "[")
+	if !ok {
+		return 0, name, false
+	}
+	digits, element, ok := strings.Cut(rest, "]")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	if !ok || err != nil {
+		return 0, "", false
+	}
+	return int(n), element, true
+}
+
+// structOf builds the component type, as if somebody had written it in Go.
+// Components whose fields are alike would be one and the same type to Go, so
+// that a second struct tag names the component.
+func structOf(name string, fields []field) reflect.Type {
+	structFields := make([]reflect.StructField, len(fields))
+	for i, f := range fields {
+		tag := fmt.Sprintf("component:%q", name)
+		if f.tag != "" {
+			tag = fmt.Sprintf("repl:%q %s", f.tag, tag)
+		}
+		structFields[i] = reflect.StructField{Name: f.name, Type: f.typ, Tag: reflect.StructTag(tag)}
+	}
+	return reflect.StructOf(structFields)
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// split divides a round trip into the latencies of the two ways, in ticks. In a
+// tick, acknowledgements arrive before Replicate sends and packets arrive after
+// it; so a packet sent at tick t arrives at t+down, and its acknowledgement, sent
+// at once, at t+down+up, in time for Replicate, provided that up is not 0.
+func split(rtt int) (down, up int) {
+	down = rtt / 2
+	return down, rtt - down
+}
+
+// heldBack is the number of ticks by which -reorder delays a packet, at most.
+const heldBack = 8
+
+// weather sets a link to what the flags ask for, or, healed, to the same
+// latency without any trouble.
+func (c *config) weather(link *netsim.Link, healed bool) {
+	var cfg netsim.Config
+	if !healed {
+		cfg = netsim.Config{Loss: c.loss, Duplicate: c.dup, Reorder: c.reorder, ReorderBy: heldBack}
+	}
+	down, up := split(c.rtt)
+	cfg.Latency = float64(down)
+	link.Down.SetConfig(cfg)
+	cfg.Latency = float64(up)
+	link.Up.SetConfig(cfg)
+}
+
+// newMirror connects a client to the server, over a link that is still perfect.
+func newMirror(index int, seed uint64, server *replication.Server, schema *replication.Schema, components []component, faults *mismatches) *mirror {
+	m := &mirror{
+		index:  index,
+		world:  ecs.NewWorld(),
+		link:   netsim.NewLink(seed+uint64(index), netsim.Config{}),
+		faults: faults,
+	}
+	m.types, m.ids = componentIDs(&m.world, components)
+	m.client = replication.NewClient(&m.world, schema, m.link.Up.Send, replication.WithNonce(uint64(index)+1))
+	m.peer = server.Connect(m.link.Down.Send)
+	return m
+}
+
+// handshakeTicks are enough for a handshake over a perfect link.
+const handshakeTicks = 16
+
+// shakeHands connects all mirrors before the trace begins.
+func shakeHands(server *replication.Server, mirrors []*mirror) error {
+	for range handshakeTicks {
+		connected := true
+		for _, m := range mirrors {
+			m.hear(0)
+		}
+		server.Replicate()
+		for _, m := range mirrors {
+			if err := m.see(0); err != nil {
+				return err
+			}
+			m.link.Step()
+			connected = connected && m.peer.Connected() && m.client.Connected() && m.link.Idle()
+		}
+		if connected {
+			return nil
+		}
+	}
+	return fmt.Errorf("a client was not connected after %d ticks on a perfect link", handshakeTicks)
+}
+
+// hear hands the peer what arrived from its client. The link damages nothing,
+// so that every complaint but one about lateness is a mismatch.
+func (m *mirror) hear(now int64) {
+	m.link.Up.Receive(func(packet []byte) {
+		m.complain(now, "peer", m.peer.Receive(packet))
+	})
+}
+
+// see hands the client what arrived from the server, and has it applied.
+func (m *mirror) see(now int64) error {
+	m.link.Down.Receive(func(packet []byte) {
+		m.complain(now, "client", m.client.Receive(packet))
+	})
+	return m.client.Apply()
+}
+
+func (m *mirror) complain(now int64, who string, err error) {
+	if err != nil && !errors.Is(err, replication.ErrStale) && !errors.Is(err, replication.ErrMissingBaseline) {
+		m.faults.add("tick %d, %s %d: refuses a sound packet: %v", now, who, m.index, err)
+	}
+}

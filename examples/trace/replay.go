@@ -1,0 +1,195 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// replay is a trace being played.
+type replay struct {
+	cfg     config
+	trace   *reader
+	stage   *stage
+	oracle  *oracle
+	server  *replication.Server
+	mirrors []*mirror
+	faults  mismatches
+	meter   meter
+	rounds  []uint64 // of the mirrors' latest checks
+
+	// progress is told of every tick played. Tests leave it nil.
+	progress func(tick int64, live int)
+}
+
+// run plays a trace through a server and clients and reports what it cost. The
+// error is about the trace, in one sentence; that mirrors went wrong is not an
+// error but in the report.
+func run(cfg config, src io.Reader, progress func(tick int64, live int)) (report, error) {
+	plain, release, err := decompress(src)
+	if err != nil {
+		return report{}, err
+	}
+	defer release()
+	p, err := newReplay(cfg, plain)
+	if err != nil {
+		return report{}, err
+	}
+	p.progress = progress
+	ticks, err := p.play()
+	if err != nil {
+		return report{}, err
+	}
+	converged, err := p.heal(ticks)
+	if err != nil {
+		return report{}, err
+	}
+	return p.report(ticks, converged), nil
+}
+
+func newReplay(cfg config, src io.Reader) (*replay, error) {
+	trace, err := newReader(cfg.name(), src)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := buildSchema(trace.components)
+	if err != nil {
+		return nil, trace.faultAt(trace.typesLine, err)
+	}
+	p := &replay{
+		cfg:    cfg,
+		trace:  trace,
+		stage:  newStage(trace.components),
+		oracle: newOracle(schema, cfg.peers),
+		rounds: make([]uint64, cfg.peers),
+	}
+	p.server = replication.NewServer(&p.stage.world, schema,
+		replication.WithMTU(cfg.mtu),
+		replication.WithSeed(cfg.seed),
+		replication.WithWindow(window(cfg.rtt)))
+	for i := range cfg.peers {
+		p.mirrors = append(p.mirrors, newMirror(i, cfg.seed, p.server, schema, trace.components, &p.faults))
+	}
+	if err := shakeHands(p.server, p.mirrors); err != nil {
+		return nil, err
+	}
+	for _, m := range p.mirrors {
+		cfg.weather(m.link, false)
+	}
+	return p, nil
+}
+
+// window is the library's default unless the round trip asks for more.
+func window(rtt int) int { return max(64, min(2*rtt+8, 120)) }
+
+// checkEvery is the number of ticks after which everything is compared, and not
+// only what a client says has moved.
+const checkEvery = 64
+
+// play plays the trace to its end and returns the number of its ticks.
+func (p *replay) play() (int64, error) {
+	err := p.trace.next()
+	if err != nil {
+		return 0, err
+	}
+	first := p.trace.tick
+	for now := int64(0); ; now++ {
+		p.hear(now)
+		for err == nil && p.trace.tick == first+uint64(now) {
+			p.stage.play(p.trace)
+			p.oracle.note(p.trace, now)
+			err = p.trace.next()
+		}
+		if err != nil && err != io.EOF {
+			return 0, err
+		}
+		if now == 0 || now == int64(p.cfg.rtt)+1 {
+			p.meter.start(p)
+		}
+		if err := p.tick(now, now%checkEvery == 0, true); err != nil {
+			return 0, err
+		}
+		if p.progress != nil {
+			p.progress(now, len(p.oracle.lives))
+		}
+		if err == io.EOF {
+			p.meter.stop(p)
+			return now + 1, nil
+		}
+	}
+}
+
+// hear lets the acknowledgements arrive.
+func (p *replay) hear(now int64) {
+	for _, m := range p.mirrors {
+		m.hear(now)
+	}
+}
+
+// tick replicates the world as it stands, lets packets arrive, and compares.
+func (p *replay) tick(now int64, thorough, measured bool) error {
+	begin := time.Now()
+	p.server.Replicate()
+	encoding := time.Since(begin)
+	p.oracle.captured(func(number uint64) (replication.NetID, bool) {
+		return p.server.NetID(p.stage.actors[number])
+	})
+
+	var decoding time.Duration
+	at := moment{now, p.server.Tick()}
+	for i, m := range p.mirrors {
+		begin := time.Now()
+		if err := m.see(now); err != nil {
+			return err
+		}
+		decoding += time.Since(begin)
+		m.check(p.oracle, at, thorough)
+		p.rounds[i] = m.round
+		m.link.Step()
+	}
+	if thorough {
+		p.oracle.forget(now, p.rounds)
+	}
+	if measured {
+		p.meter.tick(p, encoding, decoding)
+	}
+	return nil
+}
+
+// healingTicks bounds the quiet time after a trace in which the worlds must
+// become equal: long enough for several round trips.
+func (c *config) healingTicks() int64 { return 600 + 20*int64(c.rtt) }
+
+// heal ends the trouble on the links and lets quiet ticks pass, from now on,
+// until all worlds are equal and have stayed so while what was on its way
+// arrived. It tells whether they did.
+func (p *replay) heal(now int64) (bool, error) {
+	for _, m := range p.mirrors {
+		p.cfg.weather(m.link, true)
+	}
+	settled := int64(p.cfg.rtt) + heldBack + 1
+	equalFor := int64(0)
+	for end := now + p.cfg.healingTicks(); now < end && equalFor <= settled; now++ {
+		p.hear(now)
+		if err := p.tick(now, false, false); err != nil {
+			return false, err
+		}
+		if equalFor++; !p.equal(now, false) {
+			equalFor = 0
+		}
+	}
+	return p.equal(now-1, true) && equalFor > settled, nil
+}
+
+// equal tells whether all mirrors show what lives, in its newest state, and
+// nothing else. A thorough look compares every value once more.
+func (p *replay) equal(now int64, thorough bool) bool {
+	equal := true
+	for _, m := range p.mirrors {
+		wrong := p.faults.count
+		count := m.check(p.oracle, moment{now, p.server.Tick()}, thorough)
+		equal = equal && p.faults.count == wrong && m.equals(p.oracle, count)
+	}
+	return equal
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// report is what a run found out. Means are over the measured ticks, see the
+// package comment; what concerns peers is the mean over these as well.
+type report struct {
+	Ticks       int64 `json:"ticks"`        // of the recording, quiet ones included
+	EntitiesMax int   `json:"entities_max"` // alive at the same tick
+
+	// Packets is the number of datagrams sent to a peer in the measured ticks,
+	// BytesPerTick what they amount to, headers and checksums included, but
+	// nothing of UDP or IP. EntityBytesPerTick leaves out the packet headers.
+	Packets            int64   `json:"packets"`
+	BytesPerTick       float64 `json:"bytes_per_tick"`
+	EntityBytesPerTick float64 `json:"entity_bytes_per_tick"`
+	KbitPerSecond      float64 `json:"kbit_per_second"` // BytesPerTick at the trace's rate
+
+	// RawBytesPerTick is the quantised state of all that lives at fixed width:
+	// what sending everything at every tick would take.
+	RawBytesPerTick float64 `json:"raw_bytes_per_tick"`
+
+	// EncodeNsPerTick is the time of Replicate, for all peers, from capture to
+	// the send function. DecodeNsPerTick is the time that one client takes for
+	// Receive and Apply.
+	EncodeNsPerTick float64 `json:"encode_ns_per_tick"`
+	DecodeNsPerTick float64 `json:"decode_ns_per_tick"`
+
+	Converged  bool `json:"converged"`  // all worlds were equal in the end
+	Mismatches int  `json:"mismatches"` // comparisons that failed, at any time
+
+	Clamped          uint64 `json:"clamped"`           // values outside their range, at every capture of the recording
+	MissingBaselines uint64 `json:"missing_baselines"` // packets that needed a state their client had not
+
+	Fields []fieldReport `json:"fields"`
+
+	described []string // the first mismatches
+}
+
+// fieldReport is what a field costs a peer. The entry named like a component is
+// what says that it changed, and which of its fields.
+type fieldReport struct {
+	Name        string  `json:"name"`
+	BitsPerTick float64 `json:"bits_per_tick"`
+}
+
+// writeJSON prints the report as one object.
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// writeTable prints the report for people.
+func (r *report) writeTable(w io.Writer, c *config) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d ticks, up to %d entities\n", c.name(), r.Ticks, r.EntitiesMax)
+	fmt.Fprintf(&b, "%s, round trip %d ticks, %s lost, %s doubled, %s held back, MTU %d, seed %d, %s\n\n",
+		c.coding, c.rtt, percent(c.loss), percent(c.dup), percent(c.reorder), c.mtu, c.seed, plural(c.peers, "peer"))
+
+	row := func(name string, value float64, unit, note string) {
+		line := fmt.Sprintf("%-28s %12.1f  %-12s %s", name, value, unit, note)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	row("sent to a peer", r.BytesPerTick, "bytes/tick", fmt.Sprintf("%.1f kbit/s, %s", r.KbitPerSecond, plural(int(r.Packets), "packet")))
+	row("  without packet headers", r.EntityBytesPerTick, "bytes/tick", ratio(r.EntityBytesPerTick, r.RawBytesPerTick))
+	row("quantised state as it is", r.RawBytesPerTick, "bytes/tick", "")
+	row("Replicate", r.EncodeNsPerTick/1000, "us/tick", plural(c.peers, "peer"))
+	row("Receive and Apply", r.DecodeNsPerTick/1000, "us/tick", "one client")
+
+	fmt.Fprintf(&b, "\n%-28s %12s\n", "field", "bits/tick")
+	total := 0.0
+	for _, f := range r.Fields {
+		total += f.BitsPerTick
+	}
+	for _, f := range r.Fields {
+		share := 0.0
+		if total > 0 {
+			share = f.BitsPerTick / total
+		}
+		name := f.Name
+		if !strings.Contains(name, ".") {
+			name += ", what changed"
+		}
+		row(name, f.BitsPerTick, fmt.Sprintf("%.1f %%", share*100), "")
+	}
+
+	fmt.Fprintf(&b, "\nworlds equal in the end: %s; mismatches: %d; values clamped: %d; missing baselines: %d\n",
+		yesNo(r.Converged), r.Mismatches, r.Clamped, r.MissingBaselines)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.4g %%", share*100) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// ratio says which part of raw a size is.
+func ratio(size, raw float64) string {
+	if size == 0 || raw == 0 {
+		return ""
+	}
+	return fmt.Sprintf("1/%.1f of the state", raw/size)
+}

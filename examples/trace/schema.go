@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// Limits of an entity. Arche has 256 component types, of which a marker is one;
+// the library sends at most 32 KiB of state for an entity.
+const (
+	maxComponents  = 250
+	maxEntityBytes = 32 << 10
+)
+
+// buildSchema registers the components of a trace. What the library refuses is
+// an error that blames a column.
+func buildSchema(components []component) (*replication.Schema, error) {
+	schema := replication.NewSchema()
+	size := 0
+	for n, c := range components {
+		size += int(c.typ.Size())
+		if n == maxComponents || size > maxEntityBytes {
+			return nil, blame(c.fields[0].columnName(c.name), "too much for one entity: it has at most %d components and %d bytes", maxComponents, maxEntityBytes)
+		}
+		// Field by field first, as only that tells which one is refused.
+		for i, f := range c.fields {
+			if err := register(replication.NewSchema(), c.name, structOf(c.name, c.fields[i:i+1])); err != nil {
+				return nil, blame(f.columnName(c.name), "%v", err)
+			}
+		}
+		if err := register(schema, c.name, c.typ); err != nil {
+			return nil, blame(c.fields[0].columnName(c.name), "%v", err)
+		}
+	}
+	return schema, nil
+}
+
+// register turns the panic that misuse of the library is into an error: here the
+// types come from a file, so that it is no mistake of the program.
+func register(schema *replication.Schema, name string, typ reflect.Type) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s", strings.TrimPrefix(fmt.Sprint(p), "replication: "))
+		}
+	}()
+	replication.RegisterType(schema, typ, replication.Name(name))
+	return nil
+}
+
+// columnName is the name of the column in which the field's type stands.
+func (f *field) columnName(component string) string {
+	name := component + "." + f.name
+	if f.array {
+		name += "[0]"
+	}
+	return name
+}

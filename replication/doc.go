@@ -1,0 +1,58 @@
+// Package replication keeps Arche worlds on other machines equal to one world, over a network that loses, delays,
+// duplicates and reorders packets. It sends what changed, quantised, predicted and packed to the bit.
+//
+// One process owns the truth: a [Server] with an Arche world. Others follow it: a [Client] each, with a world of its own.
+// The server has a [Peer] for every client. The package has no goroutines, sockets or clocks: the game's loop calls it,
+// and functions that the game hands over carry its packets.
+//
+//	                 in                                             out
+//	server    the world, once per tick: [Server.Replicate]           packets to every peer, through the function of [Server.Connect]
+//	          packets from that client: [Peer.Receive]
+//	client    packets from the server: [Client.Receive]              the world, changed by [Client.Apply]
+//	                                                                 packets to the server, through the function of [NewClient]
+//
+// Both ends need the same [Schema]: the component types that are replicated and how each of their fields is coded.
+//
+//	type Position struct {
+//		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
+//	}
+//
+//	schema := replication.NewSchema()
+//	replication.Register[Position](schema)
+//
+//	// The server.
+//	server := replication.NewServer(&world, schema)
+//	peer := server.Connect(func(packet []byte) error { return conn.Send(packet) })
+//	world.NewEntity(positionID, replication.ReplicatedID(&world)) // the marker opts in
+//	for { // every tick
+//		peer.Receive(packet) // what came from that client
+//		// systems run
+//		server.Replicate()
+//	}
+//
+//	// The client.
+//	client := replication.NewClient(&mirror, schema, func(packet []byte) error { return conn.Send(packet) })
+//	for { // every frame
+//		client.Receive(packet) // what came from the server
+//		err := client.Apply()  // the world changes here, and only here
+//	}
+//
+// # What is promised
+//
+//   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
+//     together; and it never goes back to an earlier one.
+//   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
+//   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.
+//   - No packet is larger than [WithMTU] says, and each can be decoded without those before it.
+//   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
+//   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.
+//
+// # What is not
+//
+// Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to one goroutine, those of
+// a Client to one as well. See the guide in the directory docs for the wire format, transports and limits.
+//
+// Package [netsim] simulates bad networks for tests.
+//
+// [netsim]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/netsim
+package replication
