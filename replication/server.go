@@ -155,10 +155,30 @@ func (s *Server) Disconnect(p *Peer) {
 	}
 }
 
+// Close disconnects all peers and frees what the server has registered with its world.
+// The server can't be used afterwards. The marker components stay.
+//
+// Panics if the world is locked.
+func (s *Server) Close() {
+	if s.world.IsLocked() {
+		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
+	}
+	for len(s.peers) > 0 {
+		s.Disconnect(s.peers[0])
+	}
+	for _, t := range s.capture.tables {
+		s.world.Cache().Unregister(&t.filter)
+	}
+	s.capture.tables = nil
+}
+
 // Replicate makes a tick: it captures the world and sends every connected peer what it
 // needs. Call it once per tick, after the systems ran. It does not change the structure
 // of the world and works on a locked one.
 func (s *Server) Replicate() {
+	if s.capture.tables == nil {
+		panic("replication: Replicate of a closed server: make a new one with NewServer")
+	}
 	s.tick++
 	s.captureWorld()
 	for _, p := range s.peers {
