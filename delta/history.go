@@ -1,5 +1,7 @@
 package delta
 
+import "fmt"
+
 // Found says what a History knows of a row at a tick.
 type Found uint8
 
@@ -17,8 +19,11 @@ const (
 // version is added only when codes change, so the state at a tick is the newest
 // version that is not later, and a still entity keeps a single one.
 //
-// Memory is bounded: per slot one row and, once it has changed, a ring of at most
-// window rows. The ring grows as far as the slot's changes within a window need.
+// Memory is bounded: per slot one row and, once it has changed, a ring of at least 4
+// and at most window rows, rounded up to a power of two. The ring grows as far as the
+// slot's changes within a window need and is kept for later incarnations.
+//
+// The ticks handed to Set and Remove must not go back.
 type History struct {
 	words  int
 	window Tick
@@ -47,8 +52,15 @@ type ring struct {
 }
 
 // NewHistory returns an empty history of rows of the given number of words. A
-// superseded version is kept until window ticks after it ended.
-func NewHistory(words int, window int) *History {
+// superseded version is kept until window ticks after it ended: [History.At] knows the
+// row at every tick of the incarnation from window ticks before the slot's latest
+// change on, and may have forgotten earlier ones.
+//
+// Panics on a negative number of words or a window outside 0..2^30.
+func NewHistory(words, window int) *History {
+	if words < 0 || window < 0 || window > 1<<30 {
+		panic(fmt.Sprintf("delta: a history of %d words and %d ticks: use at least 0 words and 0 to 2^30 ticks", words, window))
+	}
 	return &History{words: words, window: Tick(window)}
 }
 
@@ -64,7 +76,7 @@ func (h *History) Begin(slot int) {
 
 // Set records that the slot has the component with this row from tick now on, and
 // reports whether that is news. born is the tick at which the slot's incarnation
-// began. The row is copied.
+// began, which only the first Set since Begin looks at. The row is copied.
 func (h *History) Set(slot int, now, born Tick, row []uint32) bool {
 	p := h.page(slot)
 	if p == nil {
@@ -108,14 +120,15 @@ func (h *History) Has(slot int) bool {
 	return p != nil && p.has[slot%pageSlots]
 }
 
-// Row returns the slot's present row. It belongs to the history and is valid until
-// the next Set.
+// Row returns the present row of a slot that has the component. It belongs to the
+// history and is valid until the slot changes.
 func (h *History) Row(slot int) []uint32 {
 	return h.page(slot).rows[slot%pageSlots*h.words:][:h.words]
 }
 
 // At returns the slot's row at tick t, which must not be before the incarnation
-// began. It belongs to the history and is valid until the next Set.
+// began. The row is meaningful if it is [Present]; it belongs to the history and is
+// valid until the slot changes.
 func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 	p, i := h.page(slot), slot%pageSlots
 	if p == nil || !p.known[i] {
@@ -136,7 +149,8 @@ func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 }
 
 // Refresh moves the beginning of the slot's present version to tick t if it is
-// older, so that serial arithmetic keeps working on rows that rest for months.
+// older, so that serial arithmetic keeps working on rows that rest for months. What was
+// before t is forgotten then.
 func (h *History) Refresh(slot int, t Tick) {
 	if p := h.page(slot); p != nil && p.known[slot%pageSlots] && p.tick[slot%pageSlots].Before(t) {
 		p.tick[slot%pageSlots] = t
@@ -167,8 +181,10 @@ func (h *History) supersede(p *page, i int, now Tick) {
 	p.tick[i] = now
 }
 
-// makeRoom drops the oldest version of a full ring if it ended more than a window
-// ago or the ring has its full size, or else doubles the ring.
+// makeRoom drops the oldest version of a full ring if it ended a window ago or the
+// ring has its full size, or else doubles the ring. last is when the ring's newest
+// version ended. (With ticks that don't go back the first condition follows from the
+// second, which bounds the memory whatever the ticks are.)
 func (h *History) makeRoom(r *ring, last, now Tick) {
 	ended := last
 	if r.n > 1 {

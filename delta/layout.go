@@ -46,7 +46,7 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..20. A field of 0 bits has one possible value and costs nothing.
+	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing.
 	Bits uint
 	// Max is the largest valid code of a Plain, Linear or Wrap field. A larger one
 	// from the wire is an error. 0 stands for 2^Bits-1.
@@ -103,6 +103,7 @@ type Component struct {
 	words int
 	width int
 	first int // index of the first field among all fields of the layout
+	last  int // index of the last field that is wider than 0 bits
 }
 
 // Words returns the length of the component's row; 0 for a tag.
@@ -145,9 +146,11 @@ type Layout struct {
 	fields int
 }
 
-// NewLayout returns the layout of the given components, in their order.
+// NewLayout returns the layout of the given components, in their order. It keeps them
+// and their fields, and completes each Max of 0.
 //
-// Panics on more than [MaxComponents] components or a field outside its limits.
+// Panics on more than [MaxComponents] components, an unknown kind, or a field outside
+// its limits.
 func NewLayout(components ...Component) *Layout {
 	if len(components) > MaxComponents {
 		panic(fmt.Sprintf("delta: %d components in a layout: the limit is %d", len(components), MaxComponents))
@@ -155,9 +158,12 @@ func NewLayout(components ...Component) *Layout {
 	l := &Layout{Components: components}
 	for i := range components {
 		c := &components[i]
-		c.first, c.words, c.width = l.fields, 0, 0
+		c.first, c.last, c.words, c.width = l.fields, 0, 0, 0
 		for j := range c.Fields {
 			f := &c.Fields[j]
+			if f.Kind > Quat {
+				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap or Quat, not %v", c.Name, f.Name, f.Kind))
+			}
 			if f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64 {
 				panic(fmt.Sprintf("delta: %s.%s has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64",
 					c.Name, f.Name, f.Bits, MaxQuatBits))
@@ -167,6 +173,9 @@ func NewLayout(components ...Component) *Layout {
 			}
 			if f.Kind != Quat && f.Max > lowBits(f.Bits) {
 				panic(fmt.Sprintf("delta: %s.%s has a largest code of %d, which takes more than its %d bits", c.Name, f.Name, f.Max, f.Bits))
+			}
+			if f.Bits > 0 {
+				c.last = j
 			}
 			f.word = c.words
 			c.words += f.Words()

@@ -40,7 +40,14 @@ type Names struct {
 }
 
 // Write appends the name b.
+//
+// Panics if b has a second baseline that is not 1 to [MaxSpan] ticks before the first.
 func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
+	if !b.Two {
+		b.A2 = 0
+	} else if b.A1-b.A2-1 >= MaxSpan {
+		panic("delta: the second baseline must be 1 to 32 ticks before the first: choose another, or set Two to false")
+	}
 	i := 0
 	for i < n.n && n.recent[i] != b {
 		i++
@@ -71,7 +78,8 @@ type Name struct {
 	span  Tick
 }
 
-// Read reads a name.
+// Read reads a name. One that stands for none of the names before it fails the Reader
+// with [ErrCode].
 func (n *Names) Read(r *bitbuf.Reader) Name {
 	i := 0
 	if r.ReadBool() {
@@ -95,7 +103,8 @@ func (n *Names) Read(r *bitbuf.Reader) Name {
 	return Name{Baselines: b, Known: true}
 }
 
-// Resolve completes a name whose A1 was found.
+// Resolve completes a name that is not known, a1 being the tick that its low bits
+// stand for. It must follow Read before the next name is read.
 func (n *Names) Resolve(name Name, a1 Tick) Baselines {
 	b := Baselines{A1: a1, Two: name.Two, Old: name.Old}
 	if b.Two {

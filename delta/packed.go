@@ -2,6 +2,7 @@ package delta
 
 import (
 	"errors"
+	"math"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -25,37 +26,50 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 //	still    0    equal to the baseline
 //	         1    residuals against the baseline
 //
-// Residuals follow field by field, in the codes of residual.go.
+// Residuals follow field by field, in the codes of golomb.go. Of the two ways to code a
+// moving row that is neither the prediction nor the baseline, the shorter one is taken.
+//
+// A row takes at most 2 bits more with a second baseline than without it, and at most 3
+// bits and three times its fixed width in all.
 type Packed struct {
 	layout *Layout
 	predictor
-	// FieldBits counts the bits written so far per field of the layout, in order, and
-	// after them the bits of symbols per component.
-	FieldBits []uint64
-	spent     []uint64 // of the row being written
+	// Costs lists what the rows written since it was last emptied have cost. The user
+	// empties it.
+	Costs []Cost
+	spent []uint32 // by the row being written, per field of the component
+}
+
+// A Cost is a number of bits that went to one field, by its index in the layout; the
+// symbols of component c count as field [Layout.Fields]+c.
+type Cost struct {
+	Field, Bits uint32
 }
 
 // NewPacked returns the coding for a layout.
 func NewPacked(l *Layout) *Packed {
-	n := l.fields + len(l.Components)
-	return &Packed{layout: l, FieldBits: make([]uint64, n), spent: make([]uint64, n)}
+	most := 0
+	for i := range l.Components {
+		most = max(most, len(l.Components[i].Fields))
+	}
+	return &Packed{layout: l, spent: make([]uint32, most)}
 }
 
 // EncodeRow appends the row cur of component c. base is the row of the first baseline
 // or nil, base2 that of the second or nil, ratio the [Ratio] of their ticks. The rows
-// are only read.
+// are only read. They must be valid, as [Component.Valid] says.
 func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, ratio int64) {
 	comp := &p.layout.Components[c]
 	if base == nil {
 		p.encodeAbsolute(w, comp, cur)
 		return
 	}
-	if comp.words == 0 {
+	if comp.width == 0 {
 		return
 	}
-	symbols := p.layout.fields + c
+	symbol := func(bits uint32) { p.Costs = append(p.Costs, Cost{uint32(p.layout.fields + c), bits}) }
 	if !p.predict(comp, base, base2, ratio) {
-		p.FieldBits[symbols]++
+		symbol(1)
 		if equal(cur, base) {
 			w.WriteBits(0b0, 1)
 			return
@@ -68,48 +82,52 @@ func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, r
 	switch {
 	case equal(cur, p.row):
 		w.WriteBits(0b01, 2)
-		p.FieldBits[symbols] += 2
+		symbol(2)
 		return
 	case equal(cur, base):
 		w.WriteBits(0b011, 3)
-		p.FieldBits[symbols] += 3
+		symbol(3)
 		return
 	}
-	start := w.Mark()
-	from := w.Len()
+	start, from := w.Mark(), w.Len()
 	w.WriteBits(0b111, 3)
 	p.encodeResiduals(w, comp, cur, reference{row: base})
 	plain := w.Len() - from
+	if w.Err() != nil {
+		plain = math.MaxInt // what did not fit is not the shorter one
+	}
 	w.Rollback(start)
 	w.WriteBits(0b0, 1)
 	moving := reference{row: p.row, base: base, base2: base2, quats: p.quats}
 	p.encodeResiduals(w, comp, cur, moving)
 	if w.Len()-from <= plain {
-		p.FieldBits[symbols]++
+		symbol(1)
 	} else {
 		w.Rollback(start)
 		w.WriteBits(0b111, 3)
 		p.encodeResiduals(w, comp, cur, reference{row: base})
-		p.FieldBits[symbols] += 3
+		symbol(3)
 	}
 	p.commit(comp)
 }
 
 // commit books the bits that encodeResiduals noted.
 func (p *Packed) commit(c *Component) {
-	for i := c.first; i < c.first+len(c.Fields); i++ {
-		p.FieldBits[i] += p.spent[i]
+	for i := range c.Fields {
+		p.Costs = append(p.Costs, Cost{uint32(c.first + i), p.spent[i]})
 	}
 }
 
-// DecodeRow reads a row of component c into dst. The arguments are those of
-// EncodeRow. An error is left in the Reader.
+// DecodeRow reads a row of component c into dst, which must not overlap the baselines.
+// The other arguments are those of EncodeRow. An error is left in the Reader; dst then
+// holds anything.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
 	comp := &p.layout.Components[c]
 	switch {
 	case base == nil:
 		decodeAbsolute(r, comp, dst)
-	case comp.words == 0:
+	case comp.width == 0:
+		clear(dst)
 		return
 	case !p.predict(comp, base, base2, ratio):
 		if !r.ReadBool() {
@@ -145,7 +163,7 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 		} else {
 			w.WriteBits(f.code(cur), f.Bits)
 		}
-		p.FieldBits[c.first+i] += uint64(f.Width())
+		p.Costs = append(p.Costs, Cost{uint32(c.first + i), uint32(f.Width())})
 	}
 }
 
@@ -217,18 +235,27 @@ func plainOrder(width uint) uint {
 	return 8
 }
 
-// encodeResiduals appends cur against ref, from which it differs. Something must
-// differ: if nothing did before the last residual, that one is not zero and is
-// written less one.
+// encodeResiduals appends cur against ref, from which it differs: if no residual before
+// the last one tells so, that one is not zero and is written less one.
+//
+//	Linear, Wrap  the distance from the reference, in the code of order context.order
+//	Plain         0 for the same, which is left out if only 1 is possible, or
+//	              1 and the distance less one, in the code of order plainOrder
+//	Quat          0 for the same chart, or 1 and the chart's two bits; then three
+//	              distances from the reference in that chart
+//
+// Distances are zigzag codes of the field's width; those of a Quat, which does not wrap,
+// take a bit more.
 func (p *Packed) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, ref reference) {
 	x := context{moving: ref.base != nil, first: true, same: true}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		last := i == len(c.Fields)-1
+		last := i == c.last
 		from := w.Len()
-		switch f.Kind {
-		case Plain:
+		switch {
+		case f.Bits == 0:
+		case f.Kind == Plain:
 			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
 			if !(last && x.same) {
 				w.WriteBool(v != 0)
@@ -237,12 +264,12 @@ func (p *Packed) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, r
 				writeResidual(w, v-1, plainOrder(f.Bits), f.Bits)
 			}
 			x.same = x.same && v == 0
-		case Quat:
+		case f.Kind == Quat:
 			q := cur[f.word : f.word+4]
 			to, m := ref.chart(f, quat, q[0])
 			quat++
-			if same := ref.row[f.word] == q[0]; same {
-				w.WriteBits(0, 1)
+			if q[0] == ref.row[f.word] {
+				w.WriteBits(0b0, 1)
 			} else {
 				w.WriteBits(1|uint64(q[0])<<1, 3)
 				x.same = false
@@ -265,7 +292,7 @@ func (p *Packed) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, r
 			writeResidual(w, v, k, f.Bits)
 			x.saw(v)
 		}
-		p.spent[c.first+i] = uint64(w.Len() - from)
+		p.spent[i] = uint32(w.Len() - from)
 	}
 }
 
@@ -275,9 +302,11 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		last := i == len(c.Fields)-1
-		switch f.Kind {
-		case Plain:
+		last := i == c.last
+		switch {
+		case f.Bits == 0:
+			f.setCode(dst, 0)
+		case f.Kind == Plain:
 			var v uint64
 			if last && x.same || r.ReadBool() {
 				v = 1
@@ -287,7 +316,7 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			}
 			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
 			x.same = x.same && v == 0
-		case Quat:
+		case f.Kind == Quat:
 			q := dst[f.word : f.word+4]
 			q[0] = ref.row[f.word]
 			if r.ReadBool() {

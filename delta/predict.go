@@ -7,6 +7,10 @@ import "math/bits"
 // prediction is then rest.
 const MaxExtrapolation = 8
 
+// maxMovingBits is the largest width of a Linear or Wrap code that is extrapolated: a
+// difference times the largest ratio has to fit into 63 bits.
+const maxMovingBits = 44
+
 // Ratio returns how far the state at tick now lies beyond baseline tick a1, in units
 // of 1/65536 of the distance from the second baseline a2 to a1. It is 0, which
 // predicts rest, beyond [MaxExtrapolation] and where the ticks are not in order.
@@ -32,7 +36,7 @@ type quatPrediction struct {
 }
 
 // predict fills p with the prediction for component c and reports whether it differs
-// from base. base2 may be nil.
+// from base. base2 may be nil. Valid rows give a valid prediction.
 func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
 	if base2 == nil || ratio == 0 || equal(base, base2) {
 		return false
@@ -43,27 +47,25 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 		f := &c.Fields[i]
 		switch f.Kind {
 		case Linear, Wrap:
+			if f.Bits > maxMovingBits {
+				continue // rest
+			}
 			b := f.code(base)
 			d := int64(b - f.code(base2))
 			if f.Kind == Wrap {
 				d = signed(uint64(d), f.Bits)
 			}
-			if f.Bits > 48 {
-				continue // the product would not fit: rest
-			}
 			next := int64(b) + (d*ratio+1<<15)>>16
 			if f.Kind == Wrap {
 				next &= int64(lowBits(f.Bits))
-			} else {
-				next = min(max(next, 0), int64(f.Max))
 			}
-			f.setCode(p.row, uint64(next))
+			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
 		case Quat:
 			w := f.word
 			q := quatPrediction{base: rotationOf(base[w:w+4], f.Bits), base2: rotationOf(base2[w:w+4], f.Bits)}
 			q.next = q.base
 			if !equal(base[w:w+4], base2[w:w+4]) {
-				q.next = extrapolate(&q.base, &q.base2, ratio)
+				q.next = extrapolate(&q.base, &q.base2, ratio, f.Bits)
 				l := q.next.largest()
 				p.row[w] = l
 				codes := q.next.chart(l, f.Bits)
@@ -75,7 +77,7 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 	return !equal(p.row, base)
 }
 
-// signed reads the low n bits of v as a number in two's complement.
+// signed reads the low n bits of v as a number in two's complement; v is 0 for n = 0.
 func signed(v uint64, n uint) int64 {
 	s := (64 - n) & 63
 	return int64(v<<s) >> s

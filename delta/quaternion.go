@@ -1,25 +1,28 @@
 package delta
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
-// A rotation as four integers x, y, z, w of length [quatLength], the form in which
-// quaternions are predicted. All of it is integer arithmetic (the square root is
-// checked in integers), so both ends get the same bits on any machine.
+// A rotation as four integers x, y, z, w, the form in which quaternions are predicted.
+// Its unit, see [quatGrid], stands for 1/sqrt(2). All of it is integer arithmetic (the
+// square root is checked in integers), so both ends get the same bits on any machine.
 type rotation [4]int64
 
-// quatUnit is the magnitude at which a smallest-three component saturates, which
-// stands for 1/sqrt(2); a rotation has the length quatUnit*sqrt(2).
-const quatUnit = 1 << 26
+// maxQuatUnit bounds the unit of rotations: products of three factors fit into 64 bits.
+const maxQuatUnit = 1 << 26
+
+// quatGrid returns the largest code m of a smallest-three component of b bits, and the
+// scale of the rotations made from them: code c becomes (2c-m)*scale, and the unit
+// m*scale is as near to maxQuatUnit as a multiple of m can be.
+func quatGrid(b uint) (m, scale int64) {
+	m = int64(lowBits(b))
+	return m, maxQuatUnit / m
+}
 
 // rotationOf restores a rotation from the four words of a Quat field whose
 // components have b bits: component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
 func rotationOf(words []uint32, b uint) rotation {
 	var q rotation
-	m := int64(lowBits(b))
-	scale := int64(quatUnit) / m
+	m, scale := quatGrid(b)
 	largest, j, sum := words[0]&3, 1, int64(0)
 	for i := range q {
 		if i != int(largest) {
@@ -37,8 +40,7 @@ func rotationOf(words []uint32, b uint) rotation {
 // chart returns the three components of the smallest-three form in which component
 // largest is dropped, as codes of b bits.
 func (q *rotation) chart(largest uint32, b uint) (codes [3]uint32) {
-	m := int64(lowBits(b))
-	scale := int64(quatUnit) / m
+	m, scale := quatGrid(b)
 	sign := int64(1)
 	if q[largest&3] < 0 {
 		sign = -1
@@ -69,14 +71,16 @@ func (q *rotation) largest() uint32 {
 // of the step from q2 to q1: the great circle through both, q1*sin((1+t)a)/sin(a) -
 // q2*sin(ta)/sin(a), a being the angle between them. The two factors are polynomials
 // in cos(a) (after Eberly, "A Fast and Accurate Algorithm for Computing SLERP", 2011).
-func extrapolate(q1, q2 *rotation, t int64) rotation {
+// b is the width that the rotations were made from.
+func extrapolate(q1, q2 *rotation, t int64, b uint) rotation {
 	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
 	sign := int64(1)
 	if dot < 0 { // q and -q are the same rotation: take the nearer one
 		dot, sign = -dot, -1
 	}
-	const length2 = 2 * quatUnit * quatUnit
-	x := min(dot/(length2>>30)-1<<30, 0) // cos(a)-1 in 2.30 fixed point
+	m, scale := quatGrid(b)
+	length2 := 2 * (m * scale) * (m * scale) // the length of q1 and q2, squared
+	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 2.30 fixed point
 	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
 	var q rotation
 	for i := range q {
@@ -102,14 +106,14 @@ func isqrt(n int64) int64 {
 		return 0
 	}
 	// The estimate may be off by one where a float64 can't hold n exactly.
-	x := int64(math.Sqrt(float64(n)))
-	if hi, lo := bits.Mul64(uint64(x), uint64(x)); hi != 0 || lo > uint64(n) {
-		return x - 1
+	x := uint64(math.Sqrt(float64(n)))
+	switch {
+	case x*x > uint64(n):
+		x--
+	case (x+1)*(x+1) <= uint64(n):
+		x++
 	}
-	if (x+1)*(x+1) <= n {
-		return x + 1
-	}
-	return x
+	return int64(x)
 }
 
 func abs(x int64) int64 {

@@ -37,13 +37,13 @@ const (
 func (p *Peer) beginLarge(slot int, st *peerSlot) error {
 	s := p.server
 	info := &s.slots.info[slot]
-	s.encoder.whole(slot)
-	rows, n := s.encoder.run()
-	buf := make([]byte, len(rows)+2*delta.MaxComponents)
+	r := s.runs.whole(slot)
+	r.copies++
+	buf := make([]byte, (r.bits+7)/8+4*delta.MaxComponents)
 	w := bitbuf.NewWriter(buf)
 	w.WriteExpGolomb(uint64(info.generation), generationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
-	w.WriteRun(rows, n)
+	w.WriteRun(s.runs.bytes(r), r.bits)
 	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
@@ -65,8 +65,7 @@ func (p *Peer) sendParts(slot int) error {
 			k.finish() // a part fills a packet
 		}
 		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
-		r := record{slot: uint32(slot), kind: recordPart, part: uint16(i), tick: l.tick}
-		err := k.add(r, func() {
+		err := k.add(newRecord(slot, recordPart), func() {
 			k.head(slot, entryPart)
 			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
@@ -77,36 +76,39 @@ func (p *Peer) sendParts(slot int) error {
 		if err != nil {
 			return err
 		}
-		k.finish()
+		k.sent.part, k.sent.partTick = i, l.tick
 		l.parts[i] = partInFlight
+		k.finish()
 		p.stats.Parts++
 	}
 	return nil
 }
 
-// partOf returns the state that a record's part belongs to, if it is still on its way.
-func (p *Peer) partOf(slot int, r record) *largeState {
-	if l := p.large[slot]; l != nil && l.tick == r.tick && int(r.part) < len(l.parts) {
+// partOf returns the state that a packet's part belongs to, if it is still on its way.
+func (p *Peer) partOf(slot int, sent *sentPacket) *largeState {
+	if l := p.large[slot]; l != nil && l.tick == sent.partTick && sent.part < len(l.parts) {
 		return l
 	}
 	return nil
 }
 
-func (p *Peer) acknowledgePart(slot int, st *peerSlot, r record) {
-	l := p.partOf(slot, r)
-	if l == nil || l.parts[r.part] == partAcked {
+func (p *Peer) acknowledgePart(slot int, st *peerSlot, sent *sentPacket) {
+	l := p.partOf(slot, sent)
+	if l == nil || l.parts[sent.part] == partAcked {
 		return
 	}
-	l.parts[r.part] = partAcked
+	l.parts[sent.part] = partAcked
 	if l.missed--; l.missed == 0 {
 		p.dropLarge(slot, st)
-		p.acknowledgeState(st, r.tick)
+		p.acknowledgeState(st, l.tick)
+		p.due.set(slot) // it may have changed meanwhile
 	}
 }
 
-func (p *Peer) losePart(slot int, r record) {
-	if l := p.partOf(slot, r); l != nil && l.parts[r.part] == partInFlight {
-		l.parts[r.part] = partDue
+func (p *Peer) losePart(slot int, sent *sentPacket) {
+	if l := p.partOf(slot, sent); l != nil && l.parts[sent.part] == partInFlight {
+		l.parts[sent.part] = partDue
+		p.due.set(slot)
 	}
 }
 

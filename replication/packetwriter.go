@@ -62,24 +62,48 @@ func (k *packetWriter) start() {
 	k.open = true
 }
 
-// put appends an entry with the encoder's run to a packet, if need be to a new one.
-// It returns errFull if no more packets may be sent and errTooLarge if the entry is
-// larger than a packet.
-func (k *packetWriter) put(slot int, kind entryKind, b delta.Baselines) error {
-	run, n := k.peer.server.encoder.run()
-	if kind == entryDespawn {
-		n = 0
+// headBits is more than what stands before the run of an update.
+const headBits = 200
+
+// put appends an entry with a run to a packet, if need be to a new one. It returns
+// errFull if no more packets may be sent and errTooLarge if the entry is larger than a
+// packet.
+func (k *packetWriter) put(slot int, r *run) error {
+	r.copies++
+	bits := k.peer.server.runs.bytes(r)
+	if k.open && r.kind != entryWhole && k.w.Remaining() >= r.bits+headBits {
+		k.gaps += uint64(slot - k.next)
+		k.entries++
+		k.update(slot, r, bits)
+		k.sent.records = append(k.sent.records, newRecord(slot, recordState))
+		return nil
 	}
-	return k.add(record{slot: uint32(slot), kind: recordOf(kind), tick: k.peer.server.tick}, func() {
-		k.head(slot, kind)
-		switch kind {
-		case entryUpdate, entryRestructure:
-			k.names.Write(&k.w, b)
-		case entryWhole:
+	err := k.add(newRecord(slot, recordState), func() {
+		if r.kind == entryWhole {
+			k.head(slot, entryWhole)
 			k.wholeHead(slot)
+			k.w.WriteRun(bits, r.bits)
+		} else {
+			k.update(slot, r, bits)
 		}
-		k.w.WriteRun(run, n)
 	})
+	if err != nil {
+		r.copies--
+	}
+	return err
+}
+
+// update writes an entry against baselines.
+func (k *packetWriter) update(slot int, r *run, bits []byte) {
+	k.head(slot, r.kind)
+	k.names.Write(&k.w, r.baselines)
+	k.w.WriteRun(bits, r.bits)
+}
+
+// despawn appends that a slot is empty. It returns errFull if no more packets may be
+// sent.
+func (k *packetWriter) despawn(slot int) error {
+	return k.add(newRecord(slot, recordDespawn), func() { k.head(slot, entryDespawn) })
 }
 
 // head writes what every entry begins with.
@@ -95,16 +119,6 @@ func (k *packetWriter) wholeHead(slot int) {
 	k.w.WriteExpGolomb(uint64(info.generation), generationOrder)
 	delta.WriteSet(&k.w, &info.set, &k.set)
 	k.set = info.set
-}
-
-func recordOf(kind entryKind) recordKind {
-	switch kind {
-	case entryDespawn:
-		return recordDespawn
-	case entryPart:
-		return recordPart
-	}
-	return recordState
 }
 
 // add lets write append an entry; if it does not fit, it is undone and written to a new

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 )
@@ -18,6 +19,7 @@ type Peer struct {
 	connected bool
 
 	slots  []peerSlot
+	due    bitset // slots to look at: all others are up to date or on their way
 	large  map[int]*largeState
 	log    sentLog
 	trip   roundTrip
@@ -62,7 +64,7 @@ func newPeer(s *Server, send func([]byte) error) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.slots = p.slots[:0]
+	p.slots, p.due = p.slots[:0], p.due[:0]
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(uint32(p.server.opts.firstSequence))
 	p.trip = roundTrip{}
@@ -193,9 +195,13 @@ var errFull = errors.New("replication: too many packets in flight")
 // replicate sends the peer what it needs of the present tick.
 func (p *Peer) replicate() {
 	s := p.server
-	for n := s.slots.len(); len(p.slots) < n; {
+	n := s.slots.len()
+	p.due = p.due.grown(n)
+	for slot := len(p.slots); slot < n; slot++ {
 		p.slots = append(p.slots, peerSlot{})
+		p.due.set(slot)
 	}
+	p.due.add(s.slots.news)
 	p.expire()
 	p.packet.begin(p)
 	first := p.resume
@@ -207,30 +213,44 @@ func (p *Peer) replicate() {
 	p.packet.finish()
 }
 
-// replicateSlots goes through a range of slots, and returns false if it had to stop.
+// replicateSlots goes through the slots of a range that are due, and returns false if it
+// had to stop.
 func (p *Peer) replicateSlots(from, to int) bool {
-	s := p.server
-	for slot := from; slot < to; slot++ {
-		st := &p.slots[slot]
-		var err error
-		switch {
-		case s.slots.alive[slot]:
-			if st.flags&isAcked != 0 && !s.slots.changed[slot].After(st.ack) {
-				continue // up to date
+	for i := from >> 6; i<<6 < to; i++ {
+		for word := p.due[i]; word != 0; word &= word - 1 {
+			slot := i<<6 + bits.TrailingZeros64(word)
+			if slot < from || slot >= to {
+				continue
 			}
-			if st.flags&(isInFlight|isLarge) == isInFlight && !s.slots.changed[slot].After(st.sent) {
-				continue // on its way
+			if p.replicateSlot(slot) != nil {
+				p.resume = slot
+				return false
 			}
-			err = p.sendState(slot, st)
-		case st.flags&wasSent != 0 && (st.flags&isInFlight == 0 || st.sent.Before(s.slots.info[slot].born)):
-			err = p.sendDespawn(slot, st)
-		}
-		if err != nil {
-			p.resume = slot
-			return false
+			p.due.clear(slot)
 		}
 	}
 	return true
+}
+
+// replicateSlot sends what the peer needs of a slot. Afterwards there is nothing to do
+// for the slot until it changes or what was sent is lost.
+func (p *Peer) replicateSlot(slot int) error {
+	s := p.server
+	st := &p.slots[slot]
+	if !s.slots.alive[slot] {
+		if st.flags&wasSent == 0 || st.flags&isInFlight != 0 && !st.sent.Before(s.slots.info[slot].born) {
+			return nil // never heard of, or on its way
+		}
+		return p.sendDespawn(slot, st)
+	}
+	changed := s.slots.changed[slot]
+	if st.flags&isAcked != 0 && !changed.After(st.ack) {
+		return nil // up to date
+	}
+	if st.flags&(isInFlight|isLarge) == isInFlight && !changed.After(st.sent) {
+		return nil // on its way
+	}
+	return p.sendState(slot, st)
 }
 
 // sendState sends the state of a slot that has an entity.
@@ -245,29 +265,10 @@ func (p *Peer) sendState(slot int, st *peerSlot) error {
 	if st.flags&isLarge != 0 {
 		return p.sendParts(slot)
 	}
-	if b, ok := p.baselines(slot, st); ok {
-		kind, ok := s.encoder.update(slot, b)
-		if !ok && b.Two {
-			b.Two, b.A2 = false, 0
-			kind, ok = s.encoder.update(slot, b)
-		}
-		if ok {
-			switch err := p.packet.put(slot, kind, b); err {
-			case nil:
-				p.stats.Updates++
-				st.send(s.tick)
-				return nil
-			case errTooLarge:
-				return p.beginLarge(slot, st)
-			default:
-				return err
-			}
-		}
-	}
-	s.encoder.whole(slot)
-	switch err := p.packet.put(slot, entryWhole, delta.Baselines{}); err {
+	r, count := p.bestRun(slot, st)
+	switch err := p.packet.put(slot, r); err {
 	case nil:
-		p.stats.Wholes++
+		*count++
 		st.send(s.tick)
 		return nil
 	case errTooLarge:
@@ -275,6 +276,22 @@ func (p *Peer) sendState(slot int, st *peerSlot) error {
 	default:
 		return err
 	}
+}
+
+// bestRun returns the bits to send of a slot, and the counter of their kind.
+func (p *Peer) bestRun(slot int, st *peerSlot) (r *run, count *uint64) {
+	runs := &p.server.runs
+	if b, ok := p.baselines(slot, st); ok {
+		r := runs.update(slot, b)
+		if r == nil && b.Two {
+			b.Two, b.A2 = false, 0
+			r = runs.update(slot, b)
+		}
+		if r != nil {
+			return r, &p.stats.Updates
+		}
+	}
+	return runs.whole(slot), &p.stats.Wholes
 }
 
 // send notes that the slot's state of tick now was sent.
@@ -287,7 +304,7 @@ func (st *peerSlot) send(now delta.Tick) {
 
 func (p *Peer) sendDespawn(slot int, st *peerSlot) error {
 	p.dropLarge(slot, st)
-	if err := p.packet.put(slot, entryDespawn, delta.Baselines{}); err != nil {
+	if err := p.packet.despawn(slot); err != nil {
 		return err
 	}
 	p.stats.Despawns++

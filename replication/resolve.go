@@ -56,29 +56,25 @@ func (p *Peer) acknowledge(sent *sentPacket) {
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent = true, sent.tick
 	}
-	for _, r := range sent.records {
-		p.acknowledgeRecord(r)
-	}
-}
-
-func (p *Peer) acknowledgeRecord(r record) {
 	s := p.server
-	slot := int(r.slot)
-	st := &p.slots[slot]
-	if st.flags&wasSent == 0 || r.tick.Before(s.slots.info[slot].born) {
-		return // of an entity that is gone
-	}
-	switch r.kind {
-	case recordState:
-		if s.slots.alive[slot] {
-			p.acknowledgeState(st, r.tick)
+	for _, r := range sent.records {
+		slot := r.slot()
+		st := &p.slots[slot]
+		if st.flags&wasSent == 0 || sent.tick.Before(s.slots.info[slot].born) {
+			continue // of an entity that is gone
 		}
-	case recordDespawn:
-		if !s.slots.alive[slot] {
-			*st = peerSlot{}
+		switch r.kind() {
+		case recordState:
+			if s.slots.alive[slot] {
+				p.acknowledgeState(st, sent.tick)
+			}
+		case recordDespawn:
+			if !s.slots.alive[slot] {
+				*st = peerSlot{}
+			}
+		case recordPart:
+			p.acknowledgePart(slot, st, sent)
 		}
-	case recordPart:
-		p.acknowledgePart(slot, st, r)
 	}
 }
 
@@ -128,14 +124,12 @@ func (p *Peer) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
 	for _, r := range sent.records {
-		st := &p.slots[r.slot]
-		switch r.kind {
-		case recordPart:
-			p.losePart(int(r.slot), r)
-		default:
-			if st.sent == r.tick {
-				st.flags &^= isInFlight
-			}
+		slot := r.slot()
+		if r.kind() == recordPart {
+			p.losePart(slot, sent)
+		} else if st := &p.slots[slot]; st.sent == sent.tick {
+			st.flags &^= isInFlight
+			p.due.set(slot)
 		}
 	}
 }
@@ -154,4 +148,5 @@ func (p *Peer) forget(m missingBaseline) {
 	p.stats.MissingBaselines++
 	st.flags &^= isAcked | isInFlight
 	st.acked = 0
+	p.due.set(int(m.slot))
 }

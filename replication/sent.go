@@ -15,13 +15,17 @@ const (
 	recordPart                      // a part of a state too large for a packet
 )
 
-// A record is one thing that a packet carried.
-type record struct {
-	slot uint32
-	kind recordKind
-	part uint16     // which one
-	tick delta.Tick // of the state
+// A record is one thing that a packet carried: a slot and a kind.
+type record uint32
+
+const recordKindBits = 2
+
+func newRecord(slot int, kind recordKind) record {
+	return record(slot)<<recordKindBits | record(kind)
 }
+
+func (r record) slot() int        { return int(r >> recordKindBits) }
+func (r record) kind() recordKind { return recordKind(r & (1<<recordKindBits - 1)) }
 
 // sentStatus is what is known of the fate of a packet.
 type sentStatus uint8
@@ -37,6 +41,10 @@ type sentPacket struct {
 	status  sentStatus
 	tick    delta.Tick
 	records []record
+
+	// Of the part that is all that the packet carries, if its record is of one.
+	part     int
+	partTick delta.Tick
 }
 
 // A sentLog remembers what the latest packets to a peer carried. The records of a

@@ -24,10 +24,10 @@ type Server struct {
 	histories []*delta.History // by component
 	slots     slotTable
 
-	peers   []*Peer
-	encoder encoder
-	random  uint64 // state of the session generator
-	stats   ServerStats
+	peers  []*Peer
+	runs   runCache
+	random uint64 // state of the session generator
+	stats  ServerStats
 }
 
 type serverOptions struct {
@@ -124,7 +124,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
 	s.capture.init(world, schema)
-	s.encoder.init(s)
+	s.runs.init(s)
 	s.stats.Fields = fieldStats(schema)
 	return s
 }
@@ -181,11 +181,14 @@ func (s *Server) Replicate() {
 	}
 	s.tick++
 	s.captureWorld()
+	s.runs.begin(s.tick)
 	for _, p := range s.peers {
 		if p.connected {
 			p.replicate()
 		}
 	}
+	s.runs.finish()
+	s.slots.settle()
 }
 
 // Tick returns the tick of the latest Replicate.

@@ -10,6 +10,7 @@ type slotTable struct {
 	// What every peer asks of every slot comes first, in arrays of their own.
 	alive   []bool
 	changed []delta.Tick // when the newest version of anything in the slot began
+	news    bitset       // slots in which something changed this tick
 	info    []slotInfo
 	free    []uint32
 	live    int
@@ -39,9 +40,11 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.alive = append(t.alive, false)
 		t.changed = append(t.changed, 0)
 		t.info = append(t.info, slotInfo{})
+		t.news = t.news.grown(slot + 1)
 	}
 	t.alive[slot] = true
 	t.changed[slot] = now
+	t.news.set(slot)
 	old := t.info[slot].generation
 	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now}
 	t.live++
@@ -52,6 +55,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.alive[slot] = false
 	t.changed[slot] = now
+	t.news.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
 	t.free = append(t.free, uint32(slot))
@@ -63,5 +67,9 @@ func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
 		t.info[slot].previous = t.changed[slot]
 		t.changed[slot] = now
+		t.news.set(slot)
 	}
 }
+
+// settle ends a tick.
+func (t *slotTable) settle() { clear(t.news) }

@@ -12,6 +12,10 @@ type ServerStats struct {
 	Clamped       uint64 // values out of their field's range, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
+	// Entries is how many entities were put into packets, and Encoded how many of them
+	// had to be encoded for that: what one peer needs most others need as well.
+	Entries, Encoded uint64
+
 	// Fields has the bits sent to all peers by field, in schema order.
 	Fields []FieldStats
 }
@@ -68,7 +72,7 @@ type ClientStats struct {
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of
-// delta.Packed.FieldBits.
+// runCache.fieldBits.
 func fieldStats(s *Schema) []FieldStats {
 	var fields []FieldStats
 	for i := range s.components {
@@ -86,9 +90,10 @@ func fieldStats(s *Schema) []FieldStats {
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
 	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	stats.Entries, stats.Encoded = s.runs.copied, s.runs.made
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for i := range stats.Fields {
-		stats.Fields[i].Bits = s.encoder.packed.FieldBits[i]
+		stats.Fields[i].Bits = s.runs.fieldBits[i]
 	}
 	return stats
 }

@@ -1,0 +1,153 @@
+package delta
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// seedOf returns the seed of a random test, which its failure prints.
+func seedOf(t testing.TB) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if env := os.Getenv("DELTA_SEED"); env != "" {
+		var err error
+		seed, err = strconv.ParseUint(env, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("reproduce with DELTA_SEED=%d", seed)
+		}
+	})
+	return seed
+}
+
+func randomOf(t testing.TB) *rand.Rand { return rand.New(rand.NewPCG(seedOf(t), 0)) }
+
+// bitsOf returns what was written, first bit first.
+func bitsOf(w *bitbuf.Writer) string {
+	var s strings.Builder
+	packed := w.Bytes()
+	for i := range w.Len() {
+		s.WriteByte('0' + packed[i/8]>>(i%8)&1)
+	}
+	return s.String()
+}
+
+// number returns the n low bits of v as text, low bit first.
+func number(v uint64, n uint) string {
+	var s strings.Builder
+	for i := range n {
+		s.WriteByte('0' + byte(v>>i&1))
+	}
+	return s.String()
+}
+
+// packedBits packs text made of 0, 1 and spaces.
+func packedBits(s string) []byte {
+	s = strings.ReplaceAll(s, " ", "")
+	packed := make([]byte, (len(s)+7)/8)
+	for i := range s {
+		packed[i/8] |= (s[i] - '0') << (i % 8)
+	}
+	return packed
+}
+
+func randomBytes(rng *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// A script hands out the bytes of fuzz input, or of a random test, as choices. At its
+// end it hands out zeros.
+type script struct{ rest []byte }
+
+func (s *script) byte() byte {
+	if len(s.rest) == 0 {
+		return 0
+	}
+	b := s.rest[0]
+	s.rest = s.rest[1:]
+	return b
+}
+
+// below returns a choice of 0..n-1, n <= 256.
+func (s *script) below(n int) int { return int(s.byte()) % n }
+
+// number returns any number, more often one of few bytes or near the largest.
+func (s *script) number() (v uint64) {
+	kind := s.byte()
+	for i := range 1 + kind%8 {
+		v |= uint64(s.byte()) << (8 * i)
+	}
+	if kind >= 192 {
+		v = ^v
+	}
+	return v
+}
+
+// component returns any layout of a component.
+func (s *script) component() Component {
+	c := Component{Name: "c", Fields: make([]Field, s.below(7))}
+	edges := []uint{0, 1, 2, 3, 31, 32, 33, 44, 45, 48, 63, 64}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		f.Name, f.Kind = strconv.Itoa(i), Kind(s.below(4))
+		switch n := uint(s.byte()); {
+		case f.Kind == Quat:
+			f.Bits = 2 + n%(MaxQuatBits-1)
+		case n&1 == 0:
+			f.Bits = n / 2 % 65
+		default:
+			f.Bits = edges[int(n/2)%len(edges)]
+		}
+		if f.Kind != Quat && s.below(2) == 1 {
+			f.Max = s.number() & lowBits(f.Bits)
+		}
+	}
+	return c
+}
+
+// row returns a valid row: unlike near, if that is nil, or with codes moved by a little
+// from most of those of near.
+func (s *script) row(c *Component, near []uint32) []uint32 {
+	row := make([]uint32, c.Words())
+	copy(row, near)
+	step := func(code, most uint64) uint64 {
+		switch kind := s.below(8); {
+		case near == nil || kind == 0:
+			code = s.number()
+		case kind >= 4:
+			code += uint64(int8(s.byte()))
+		}
+		if most == 1<<64-1 {
+			return code
+		}
+		return code % (most + 1)
+	}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Kind != Quat {
+			f.setCode(row, step(f.code(row), f.Max))
+			continue
+		}
+		q := row[f.word : f.word+4]
+		if near == nil || s.below(8) == 0 {
+			q[0] = uint32(s.below(4))
+		}
+		for j := range q[1:] {
+			q[j+1] = uint32(step(uint64(q[j+1]), lowBits(f.Bits)))
+		}
+	}
+	return row
+}

@@ -1,0 +1,108 @@
+package delta
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestLayoutPlacesFieldsOneAfterTheOther(t *testing.T) {
+	l := NewLayout(
+		Component{Name: "body", Fields: []Field{
+			{Name: "x", Kind: Linear, Bits: 18},
+			{Name: "q", Kind: Quat, Bits: 9},
+			{Name: "id", Kind: Plain, Bits: 33},
+			{Name: "a", Kind: Wrap, Bits: 32},
+			{Name: "one", Kind: Plain, Bits: 0},
+			{Name: "b", Kind: Plain, Bits: 64, Max: 9},
+		}},
+		Component{Name: "tag"},
+		Component{Name: "hp", Fields: []Field{{Name: "hp", Kind: Linear, Bits: 7, Max: 100}}},
+	)
+	require.Equal(t, 8, l.Fields())
+	for i, want := range []struct{ words, width, first int }{
+		{1 + 4 + 2 + 1 + 1 + 2, 18 + (2 + 27) + 33 + 32 + 0 + 64, 0},
+		{0, 0, 6},
+		{1, 7, 6},
+	} {
+		c := &l.Components[i]
+		require.Equal(t, want.words, c.Words(), c.Name)
+		require.Equal(t, want.width, c.Width(), c.Name)
+		require.Equal(t, want.first, c.FirstField(), c.Name)
+	}
+	for i, want := range []struct {
+		word, words int
+		width       uint
+		most        uint64
+	}{
+		{0, 1, 18, 1<<18 - 1},
+		{1, 4, 29, 1<<9 - 1},
+		{5, 2, 33, 1<<33 - 1},
+		{7, 1, 32, 1<<32 - 1},
+		{8, 1, 0, 0},
+		{9, 2, 64, 9},
+	} {
+		f := &l.Components[0].Fields[i]
+		require.Equal(t, want.word, f.Word(), f.Name)
+		require.Equal(t, want.words, f.Words(), f.Name)
+		require.Equal(t, want.width, f.Width(), f.Name)
+		require.Equal(t, want.most, f.Max, f.Name)
+	}
+}
+
+func TestValidRowsHaveCodesUpToTheLargest(t *testing.T) {
+	c := &NewLayout(Component{Fields: []Field{
+		{Kind: Linear, Bits: 7, Max: 100},
+		{Kind: Quat, Bits: 3},
+		{Kind: Plain, Bits: 40},
+	}}).Components[0]
+	for _, row := range [][]uint32{
+		{0, 0, 0, 0, 0, 0, 0},
+		{100, 3, 7, 7, 7, 1<<32 - 1, 255},
+	} {
+		require.True(t, c.Valid(row), row)
+	}
+	for i, code := range []uint32{101, 4, 8, 8, 8, 0, 256} {
+		if code != 0 {
+			row := make([]uint32, 7)
+			row[i] = code
+			require.False(t, c.Valid(row), row)
+		}
+	}
+}
+
+func TestLayoutRefusesFieldsOutsideTheirLimits(t *testing.T) {
+	const widths = ": a quaternion takes 2 to 20 a component, other fields 0 to 64"
+	for _, c := range []struct {
+		f    Field
+		want string // "" if the field is fine
+	}{
+		{Field{Kind: Quat, Bits: 1}, "delta: c.f has 1 bits" + widths},
+		{Field{Kind: Quat, Bits: 2}, ""},
+		{Field{Kind: Quat, Bits: 20}, ""},
+		{Field{Kind: Quat, Bits: 21}, "delta: c.f has 21 bits" + widths},
+		{Field{Kind: Plain, Bits: 64}, ""},
+		{Field{Kind: Plain, Bits: 65}, "delta: c.f has 65 bits" + widths},
+		{Field{Kind: Linear, Bits: 3, Max: 7}, ""},
+		{Field{Kind: Linear, Bits: 3, Max: 8}, "delta: c.f has a largest code of 8, which takes more than its 3 bits"},
+		{Field{Kind: Wrap, Bits: 0, Max: 1}, "delta: c.f has a largest code of 1, which takes more than its 0 bits"},
+		{Field{Kind: 4, Bits: 3}, "delta: c.f is of no known kind: use Plain, Linear, Wrap or Quat, not Kind(4)"},
+	} {
+		c.f.Name = "f"
+		build := func() { NewLayout(Component{Name: "c", Fields: []Field{c.f}}) }
+		if c.want == "" {
+			require.NotPanics(t, build)
+		} else {
+			require.PanicsWithValue(t, c.want, build)
+		}
+	}
+	require.NotPanics(t, func() { NewLayout(make([]Component, MaxComponents)...) })
+	require.PanicsWithValue(t, "delta: 257 components in a layout: the limit is 256",
+		func() { NewLayout(make([]Component, MaxComponents+1)...) })
+}
+
+func TestKindsHaveNames(t *testing.T) {
+	for k, want := range map[Kind]string{Plain: "plain", Linear: "linear", Wrap: "wrap", Quat: "quat", 200: "Kind(200)"} {
+		require.Equal(t, want, k.String())
+	}
+}

@@ -1,0 +1,126 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// skipAllocationTest skips where the count of allocations says nothing.
+func skipAllocationTest(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	if safeKernels {
+		t.Skip("the safe kernels go through package reflect, which allocates")
+	}
+}
+
+// TestSteadyStateDoesNotAllocate: once all memory has its size, a tick of a moving world
+// leaves no garbage, neither at the server nor at the client.
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	schema := testSchema()
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	// Packets travel in memory of their own.
+	var down, up [][]byte
+	carry := func(to *[][]byte) func(p []byte) error {
+		return func(p []byte) error {
+			if len(*to) < cap(*to) {
+				*to = (*to)[:len(*to)+1]
+				last := &(*to)[len(*to)-1]
+				*last = append((*last)[:0], p...)
+			} else {
+				*to = append(*to, append(make([]byte, 0, 1500), p...))
+			}
+			return nil
+		}
+	}
+	s := NewServer(&world, schema, WithSeed(1))
+	peer := s.Connect(carry(&down))
+	client := NewClient(&mirror, schema, carry(&up), WithNonce(1))
+
+	marker := ReplicatedID(&world)
+	position, rotation := ecs.ComponentID[tPosition](&world), ecs.ComponentID[tRotation](&world)
+	health, frozen := ecs.ComponentID[tHealth](&world), ecs.ComponentID[tFrozen](&world)
+	var moving []ecs.Entity
+	for i := range 300 {
+		moving = append(moving, world.NewEntity(marker, position, rotation))
+		if i%3 == 0 {
+			world.NewEntity(marker, position, health, frozen) // at rest
+		}
+	}
+	tick := 0
+	replicate := func() {
+		tick++
+		for i, e := range moving {
+			p := (*tPosition)(world.Get(e, position))
+			p.X += 0.05
+			p.Y += float32(i%7) * 0.01
+			if p.X > 90 {
+				p.X = -90
+			}
+			(*tRotation)(world.Get(e, rotation)).Q = [4]float32{float32(tick) * 0.01, 0.1, 0.2, 1}
+		}
+		s.Replicate()
+	}
+	receive := func() {
+		for _, p := range down {
+			_ = client.Receive(p)
+		}
+		down = down[:0]
+	}
+	apply := func() {
+		if err := client.Apply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acknowledge := func() {
+		for _, p := range up {
+			_ = peer.Receive(p)
+		}
+		up = up[:0]
+	}
+	round := func() { replicate(); receive(); apply(); acknowledge() }
+	for range 600 { // the client's tables grow to what names can tell apart
+		round()
+	}
+	require.True(t, peer.Connected())
+	before := peer.Stats().Updates
+	allocs := map[string]float64{}
+	measure := func(name string, fn func()) {
+		// AllocsPerRun runs a function alone, and each of these needs the others before it.
+		const runs = 50
+		total := 0.0
+		for range runs {
+			for _, part := range []struct {
+				name string
+				fn   func()
+			}{{"replicate", replicate}, {"receive", receive}, {"apply", apply}, {"acknowledge", acknowledge}} {
+				if part.name == name {
+					first := true
+					total += testing.AllocsPerRun(1, func() {
+						if !first { // the first of two runs is to warm up
+							fn()
+						}
+						first = false
+					})
+				} else {
+					part.fn()
+				}
+			}
+		}
+		allocs[name] = total / runs
+	}
+	measure("replicate", replicate)
+	measure("receive", receive)
+	measure("apply", apply)
+	measure("acknowledge", acknowledge)
+	t.Logf("allocations per tick: %v", allocs)
+	require.Greater(t, peer.Stats().Updates-before, uint64(4*50*300-1), "all were sent as updates every tick")
+	for name, n := range allocs {
+		require.LessOrEqual(t, n, 0.1, name)
+	}
+}

@@ -1,0 +1,397 @@
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A forger makes packets out of genuine ones that no honest sender would send.
+type forger struct {
+	rng     *rand.Rand
+	own     [][]byte // taken by the victim already
+	foreign [][]byte // of other sessions, other schemas, and the victim's own
+	buf     []byte
+}
+
+func (f *forger) pick(pool [][]byte) []byte { return pool[f.rng.IntN(len(pool))] }
+
+// next returns a forged packet, valid until the next call.
+func (f *forger) next() []byte {
+	r := f.rng
+	f.buf = append(f.buf[:0], f.pick(f.own)...)
+	switch r.IntN(8) {
+	case 0: // truncated
+		return f.buf[:r.IntN(len(f.buf)+1)]
+	case 1: // extended
+		for range 1 + r.IntN(16) {
+			f.buf = append(f.buf, byte(r.Uint32()))
+		}
+		return f.buf
+	case 2: // replayed
+		return f.buf
+	case 3, 4: // foreign or reflected
+		f.buf = append(f.buf[:0], f.pick(f.foreign)...)
+		return f.buf
+	case 5: // random
+		f.buf = f.buf[:0]
+		for range r.IntN(200) {
+			f.buf = append(f.buf, byte(r.Uint32()))
+		}
+		return f.buf
+	case 6: // spliced
+		other := f.pick(f.own)
+		cut := r.IntN(len(f.buf) + 1)
+		f.buf = append(f.buf[:cut], other[min(cut, len(other)):]...)
+		return f.buf
+	default: // flipped
+		for range 1 + r.IntN(8) {
+			bit := r.IntN(len(f.buf) * 8)
+			f.buf[bit/8] ^= 1 << (bit % 8)
+		}
+		return f.buf
+	}
+}
+
+// foreignTraffic returns the packets of two other sessions, one of them with another
+// schema, in both directions.
+func foreignTraffic(t testing.TB, seed uint64, opts ...ServerOption) (packets [][]byte) {
+	other := NewSchema()
+	Register[tHealth](other)
+	Register[tPosition](other)
+	for i, schema := range []*Schema{testSchema(), other} {
+		x := newWire(t, schema, append(opts, WithSeed(seed+uint64(i)+100))...)
+		x.client.nonce = seed + uint64(i)
+		position := ecs.ComponentID[tPosition](x.world)
+		for range 5 {
+			x.spawn(position)
+		}
+		filter := ecs.All(position)
+		for range 30 {
+			q := x.world.Query(&filter)
+			for q.Next() {
+				(*tPosition)(q.Get(position)).X += 0.3
+			}
+			down := x.replicate()
+			x.deliver(down...)
+			up := x.apply()
+			x.answer(up...)
+			packets = append(append(packets, down...), up...)
+			down = x.takeDown()
+			x.deliver(down...)
+			packets = append(packets, down...)
+		}
+		require.NotZero(t, x.client.Stats().Packets)
+	}
+	return packets
+}
+
+const poolSize = 64
+
+func addToPool(pool [][]byte, packets [][]byte) [][]byte {
+	for _, p := range packets {
+		pool = append(pool, bytes.Clone(p))
+	}
+	return pool[max(0, len(pool)-poolSize):]
+}
+
+// TestBadPacketsChangeNothing feeds a client and its peer in the middle of a session
+// with all that a network or a fool can make of packets. With checksums, one in 2^32 of
+// them could be taken for genuine: this test would fail once in some thousand runs.
+func TestBadPacketsChangeNothing(t *testing.T) {
+	packets := 1_000_000
+	if testing.Short() {
+		packets = 50_000
+	}
+	const batch = 64 // forged packets to each end between two looks at the world
+	seed := seedOf(t)
+	x := connectedWire(t, testSchema(), WithSeed(seed))
+	g := newGame(seed, x.world, x.server.schema, 20)
+	foreign := foreignTraffic(t, seed)
+	toClient := forger{rng: rand.New(rand.NewPCG(seed, 2)), foreign: foreign}
+	toPeer := forger{rng: rand.New(rand.NewPCG(seed, 3)), foreign: foreign}
+	for n := 0; n < packets; n += 2 * batch {
+		// A tick of honest traffic, all of which arrives.
+		for range 4 {
+			g.step()
+			down := x.replicate()
+			for _, p := range down {
+				require.NoError(t, x.client.Receive(p))
+			}
+			up := x.apply()
+			for _, p := range up {
+				require.NoError(t, x.peer.Receive(p))
+			}
+			toClient.own, toPeer.own = addToPool(toClient.own, down), addToPool(toPeer.own, up)
+			if n == 0 {
+				continue // pools need to fill
+			}
+			x.requireEqual()
+		}
+		reflected := append(slices.Clone(toClient.own), toPeer.own...)
+		toClient.foreign, toPeer.foreign = slices.Concat(foreign, reflected), slices.Concat(foreign, reflected)
+
+		before, stats, was := worldHash(x.client), x.client.Stats(), x.peer.Stats()
+		for range batch {
+			err := x.client.Receive(toClient.next())
+			require.Error(t, err)
+			_ = x.peer.Receive(toPeer.next()) // acks may be repeated without harm
+		}
+		now := x.client.Stats()
+		require.EqualValues(t, batch, now.RefusedPackets-stats.RefusedPackets+now.Duplicates-stats.Duplicates, "every bad packet counts")
+		require.Empty(t, x.apply(), "and has no answer")
+		require.Equal(t, before, worldHash(x.client), "nor any effect")
+		require.Equal(t, was.Acked, x.peer.Stats().Acked)
+		require.Equal(t, was.MissingBaselines, x.peer.Stats().MissingBaselines)
+		x.takeDown() // answers to introductions of others
+	}
+	x.rounds(20)
+	x.requireEqual()
+}
+
+// TestBadPacketsWithoutChecksum allows wrong values, but no panic, no hang and no more
+// memory than WithMaxEntities stands for. Forged packets soon ruin a session, for they
+// say that later packets came already: so there are many.
+func TestBadPacketsWithoutChecksum(t *testing.T) {
+	sessions := 400
+	if testing.Short() {
+		sessions = 60
+	}
+	const (
+		perSession = 500
+		maxHeap    = 64 << 20
+	)
+	seed := seedOf(t)
+	schema := testSchema()
+	x := newWire(t, schema, WithSeed(seed), WithoutChecksum())
+	g := newGame(seed, x.world, schema, 20)
+	foreign := foreignTraffic(t, seed, WithoutChecksum())
+	toClient := forger{rng: rand.New(rand.NewPCG(seed, 2)), foreign: foreign}
+	toPeer := forger{rng: rand.New(rand.NewPCG(seed, 3)), foreign: foreign}
+	accepted := uint64(0)
+	for n := range sessions {
+		x.restart(schema, seed+uint64(n), WithMaxEntities(256))
+		for i := range perSession {
+			if i%50 < 4 {
+				g.step()
+				down := x.replicate()
+				for _, p := range down {
+					if toClient.rng.IntN(3) == 0 { // damaged on its way
+						for range 1 + toClient.rng.IntN(4) {
+							bit := toClient.rng.IntN(len(p) * 8)
+							p[bit/8] ^= 1 << (bit % 8)
+						}
+					}
+				}
+				x.deliver(down...)
+				up := x.apply()
+				x.answer(up...)
+				x.deliver(x.takeDown()...)
+				toClient.own, toPeer.own = addToPool(toClient.own, down), addToPool(toPeer.own, up)
+			}
+			if len(toClient.own) == 0 || len(toPeer.own) == 0 {
+				continue
+			}
+			_ = x.client.Receive(toClient.next())
+			if i%10 == 0 {
+				_ = x.peer.Receive(toPeer.next())
+			}
+			x.takeDown()
+		}
+		accepted += x.client.Stats().Packets
+	}
+	require.Greater(t, accepted, uint64(10*sessions), "hardly a session was ever alive")
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	t.Logf("heap of %d kB", m.HeapAlloc>>10)
+	require.Less(t, m.HeapAlloc, uint64(maxHeap))
+
+	// A new client gets along.
+	x.restart(schema, seed+uint64(sessions))
+	x.rounds(200)
+	x.requireEqual()
+}
+
+// forgeState returns a state packet of the wire's session with a right checksum.
+func (x *wire) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
+	seal := x.client.session
+	h := stateHeader{sequence: sequence, tick: tick, longTick: true}
+	from := seal.size() + h.size()
+	buf := make([]byte, maxMTU)
+	h.put(buf[seal.size():])
+	w := bitbuf.NewWriter(buf[from:])
+	write(&w)
+	n := w.Len()
+	packet := buf[:from+len(w.Bytes())]
+	packet[seal.size()] |= byte(-n&7) << padShift
+	seal.close(packet, sequence, tick)
+	return packet
+}
+
+// entryHead writes the head of an entry with the packet's gap order.
+func entryHead(w *bitbuf.Writer, gap int, order uint, kind entryKind) {
+	w.WriteRice(uint64(gap), order)
+	w.WriteUnary(uint(kind), uint(lastEntryKind))
+}
+
+// allocated returns the bytes that fn allocates, garbage included.
+func allocated(fn func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	fn()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// maxPacketCost is what a packet of 1200 bytes with a right checksum may make a client
+// allocate in Receive and Apply, whatever it says. The worst are entries that touch a
+// page of mirrors each: 2.5 bytes on the wire for one of about 10 kB. Rows staged for
+// updates are bounded by maxStagedWords and parts by maxAssemblies.
+const maxPacketCost = 64 << 20
+
+func TestNoPacketCostsMuchMemory(t *testing.T) {
+	const size = 1150 // bytes of entries
+	schema := testSchema()
+	full := func(w *bitbuf.Writer) bool { return w.Len() >= size*8 }
+	for name, write := range map[string]func(w *bitbuf.Writer){
+		"despawns far apart": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			for !full(w) {
+				entryHead(w, mirrorPage-1, 6, entryDespawn)
+			}
+		},
+		"the last slot": func(w *bitbuf.Writer) {
+			w.WriteBits(15, gapOrderBits)
+			entryHead(w, 1<<20-1, 15, entryDespawn)
+		},
+		"many shapes": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			var set delta.Set
+			for i := 0; !full(w); i++ {
+				entryHead(w, mirrorPage-1, 6, entryWhole)
+				w.WriteExpGolomb(1, generationOrder)
+				next := delta.Set{}
+				if i%2 == 0 {
+					next.Add(4)
+				}
+				delta.WriteSet(w, &next, &set)
+				set = next
+			}
+		},
+		"beginnings of parts": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			for !full(w) {
+				entryHead(w, mirrorPage-1, 6, entryPart)
+				w.WriteExpGolomb(0, partOrder)
+				w.WriteExpGolomb(maxLargeBytes, partOrder)
+				w.WriteExpGolomb(1, partOrder)
+				w.WriteExpGolomb(1, partOrder)
+				w.WriteBits(0, 8)
+			}
+		},
+		"a part of more than there is": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			entryHead(w, 0, 6, entryPart)
+			w.WriteExpGolomb(0, partOrder)
+			w.WriteExpGolomb(1<<40, partOrder)
+			w.WriteExpGolomb(1<<39, partOrder)
+			w.WriteExpGolomb(0, partOrder)
+		},
+		"an endless component set": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			entryHead(w, 0, 6, entryWhole)
+			w.WriteExpGolomb(0, generationOrder)
+			w.WriteExpGolomb(1<<62, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := connectedWire(t, schema)
+			packet := x.forgeState(1, 10, write)
+			var err error
+			cost := allocated(func() { err = x.client.Receive(packet) })
+			cost += allocated(func() { x.apply() })
+			t.Logf("%d bytes cost %d kB: %v", len(packet), cost>>10, err)
+			require.Less(t, cost, uint64(maxPacketCost))
+			again := allocated(func() { _ = x.client.Receive(x.forgeState(2, 11, write)) })
+			require.Less(t, again, uint64(maxPacketCost))
+		})
+	}
+}
+
+// TestUpdatesOfLargeStatesAreBounded lets a packet claim that thousands of large
+// entities, all of which the client holds, did not change: a few bits each.
+func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
+	schema := testSchema()
+	x := connectedWire(t, schema)
+	bulk := ecs.ComponentID[tBulk](x.world)
+	const n = 2000
+	for range n {
+		x.spawn(bulk)
+	}
+	for range 100 {
+		x.round()
+	}
+	x.requireEqual()
+	base := x.client.mirrors.at(0).newest
+	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+		w.WriteBits(0, gapOrderBits)
+		var names delta.Names
+		for range n {
+			entryHead(w, 0, 0, entryUpdate)
+			names.Write(w, delta.Baselines{A1: base})
+			w.WriteBits(0, 1)
+		}
+	})
+	var err error
+	cost := allocated(func() { err = x.client.Receive(packet) })
+	t.Logf("%d bytes stage %d entities of %d words and cost %d kB: %v", len(packet), n, 80, cost>>10, err)
+	require.Less(t, cost, uint64(maxPacketCost))
+}
+
+// TestTicksHalfACircleApartDontPanic: of two ticks 2^31 apart neither is after the other.
+func TestTicksHalfACircleApartDontPanic(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	entity := func(w *bitbuf.Writer) {
+		w.WriteBits(0, gapOrderBits)
+		entryHead(w, 0, 0, entryWhole)
+		w.WriteExpGolomb(1, generationOrder)
+		set := delta.Set{}
+		set.Add(4)
+		delta.WriteSet(w, &set, &delta.Set{})
+	}
+	for i, tick := range []uint32{100, 100 + 1<<31} {
+		_ = x.client.Receive(x.forgeState(uint32(i+1), tick, entity))
+	}
+	require.NotPanics(t, func() { x.apply() })
+}
+
+// TestBadPartsAreRefusedWithTheirPacket: parts are put together after all else in the
+// packet was found right, and yet what is wrong inside them changes nothing.
+func TestBadPartsChangeNothing(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
+		w.WriteBits(0, gapOrderBits)
+		entryHead(w, 0, 0, entryPart)
+		w.WriteExpGolomb(0, partOrder)
+		w.WriteExpGolomb(4, partOrder)
+		w.WriteExpGolomb(4, partOrder)
+		w.WriteExpGolomb(0, partOrder)
+		w.WriteBytes([]byte{0xff, 0xff, 0xff, 0xff})
+	})
+	before := worldHash(x.client)
+	err := x.client.Receive(packet)
+	require.True(t, errors.Is(err, ErrMalformed) || errors.Is(err, ErrMissingBaseline), "%v", err)
+	x.apply()
+	require.Equal(t, before, worldHash(x.client))
+	require.Empty(t, x.client.parts)
+}

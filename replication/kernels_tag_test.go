@@ -1,0 +1,5 @@
+//go:build !nounsafe
+
+package replication
+
+const safeKernels = false

@@ -1,0 +1,341 @@
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// forgeAck returns an ack packet of the client's session with a right checksum.
+func forgeAck(c *Client, a *ack) []byte {
+	from := c.answer.size()
+	buf := make([]byte, 512)
+	w := bitbuf.NewWriter(buf[from:])
+	a.write(&w)
+	packet := buf[:from+len(w.Bytes())]
+	c.answer.close(packet, 0, 0)
+	return packet
+}
+
+// hostileAcks are what a client may claim about the packets of a log whose next sequence
+// is given.
+func hostileAcks(next uint32, slots int) []ack {
+	words := func(v uint32) (w [maxAckWords]uint32) {
+		for i := range w {
+			w[i] = v
+		}
+		return w
+	}
+	var all []ack
+	for _, sequence := range []uint32{next, next + 1, next + 1000, next - 1, next - 2, next - 1024, next - 1025, next - 32768, next + 32767, 0, 65535} {
+		for _, w := range []uint32{0, 1, 0xffffffff, 0xaaaaaaaa, 0x55555555, 1 << 31} {
+			all = append(all, ack{sequence: uint16(sequence), count: maxAckWords, words: words(w)})
+		}
+		all = append(all, ack{sequence: uint16(sequence)})
+	}
+	for _, slot := range []uint32{0, 1, uint32(slots) - 1, uint32(slots), 1 << 31, 1<<32 - 1} {
+		a := ack{lacks: maxMissing}
+		for i := range a.missing {
+			a.missing[i] = missingBaseline{slot: slot, low: uint32(i)}
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// TestHostileAcksHurtOnlyTheirSender runs the same game twice, with and without a peer
+// that lies: the others get the same bytes.
+func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
+	ticks := 600
+	if testing.Short() {
+		ticks = 150
+	}
+	seed := seedOf(t)
+	play := func(hostile bool) (sent [][]byte) {
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstSequence(1<<16-200))
+		g := newGame(seed, &w, s.schema, 20)
+		var ends []*end
+		for i := range uint64(2) {
+			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithNonce(i+1))
+			send := e.peer.send
+			e.peer.send = func(p []byte) error {
+				sent = append(sent, bytes.Clone(p))
+				return send(p)
+			}
+			ends = append(ends, e)
+		}
+		var liar *end // after the others, so that they get the same session numbers
+		o := newTruth()
+		for tick := range ticks {
+			if hostile && tick == 20 {
+				liar = connect(s, seed, netsim.Config{}, WithNonce(99))
+			}
+			g.step()
+			s.Replicate()
+			o.record(s)
+			for _, e := range ends {
+				e.step(t)
+				e.check(t, s, o)
+			}
+			if liar == nil {
+				continue
+			}
+			if !liar.peer.Connected() {
+				liar.step(t)
+				continue
+			}
+			for _, a := range hostileAcks(liar.peer.log.next, s.slots.len()) {
+				packet := forgeAck(liar.client, &a)
+				_ = liar.peer.Receive(packet)
+				_ = liar.peer.Receive(packet)
+			}
+		}
+		if hostile {
+			require.True(t, liar.peer.Connected())
+			require.NotZero(t, liar.peer.Stats().RefusedAcks)
+		}
+		requireEqualSoon(t, s, o, ends, 0+60)
+		return sent
+	}
+	honest, withLiar := play(false), play(true)
+	require.Equal(t, len(honest), len(withLiar))
+	for i := range honest {
+		require.Equal(t, honest[i], withLiar[i], "packet %d", i)
+	}
+}
+
+// TestHostileAcksTakeNoMemory: whatever is claimed, nothing is allocated for it.
+func TestHostileAcksTakeNoMemory(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	g := newGame(1, x.world, x.server.schema, 20)
+	for range 50 {
+		g.step()
+		x.replicate()
+	}
+	var packets [][]byte
+	for _, a := range hostileAcks(x.peer.log.next, x.server.slots.len()) {
+		packets = append(packets, forgeAck(x.client, &a))
+	}
+	skipAllocationTest(t)
+	allocs := testing.AllocsPerRun(100, func() { x.answer(packets...) })
+	require.Zero(t, allocs)
+}
+
+// TestLyingAboutAcksMendsItself: a client that claims packets that it never got lacks
+// baselines, says so, and gets whole what moves.
+func TestLyingAboutAcksMendsItself(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	var entities []ecs.Entity
+	for range 50 {
+		entities = append(entities, x.spawn(position))
+	}
+	move := func() {
+		for _, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X += 0.1
+		}
+	}
+	for range 300 {
+		move()
+		x.replicate() // is lost
+		a := ack{sequence: uint16(x.peer.log.next - 1), count: 1, words: [maxAckWords]uint32{1}}
+		x.answer(forgeAck(x.client, &a))
+	}
+	require.Zero(t, x.client.Stats().Spawns)
+	for range 100 { // every packet tells of one: what follows it can't be decoded either
+		move()
+		x.round()
+	}
+	x.rounds(10)
+	x.requireEqual()
+	require.NotZero(t, x.peer.Stats().MissingBaselines)
+}
+
+// TestPacketsNeverExceedTheMTU has entities of several packets among small ones.
+func TestPacketsNeverExceedTheMTU(t *testing.T) {
+	mtus := []int{64, 65, 71, 100, 128, 300, 576, 1200}
+	if testing.Short() {
+		mtus = []int{64, 100, 1200}
+	}
+	for _, mtu := range mtus {
+		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+			seed := seedOf(t)
+			w := ecs.NewWorld()
+			s := NewServer(&w, hugeSchema(), WithSeed(seed), WithMTU(mtu))
+			huge := ecs.ComponentID[tHuge](&w)
+			g := newGame(seed, &w, testSchema(), 20)
+			o := newTruth()
+			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
+			largest := 0
+			send := e.peer.send
+			e.peer.send = func(p []byte) error {
+				largest = max(largest, len(p))
+				require.LessOrEqual(t, len(p), mtu)
+				return send(p)
+			}
+			var big []ecs.Entity
+			for range 2 {
+				big = append(big, w.NewEntity(huge, g.marker))
+			}
+			for tick := range 200 {
+				g.step()
+				for i, b := range big {
+					if (tick+i)%40 == 0 {
+						v := (*tHuge)(w.Get(b, huge))
+						for j := range v.Cells {
+							v.Cells[j] = g.rng.Uint64()
+						}
+					}
+				}
+				s.Replicate()
+				o.record(s)
+				e.step(t)
+				e.check(t, s, o)
+			}
+			require.Greater(t, largest, mtu-40, "packets are filled")
+			require.NotZero(t, e.peer.Stats().Parts)
+			e.link.SetConfig(netsim.Config{Latency: 2})
+			requireEqualSoon(t, s, o, []*end{e}, 100)
+		})
+	}
+}
+
+// tHuge is a component of 4 kB.
+type tHuge struct {
+	Cells [512]uint64
+}
+
+func hugeSchema() *Schema {
+	s := testSchema()
+	Register[tHuge](s)
+	return s
+}
+
+// TestFailingSendHookIsLoss lets half of all sends fail, at both ends.
+func TestFailingSendHookIsLoss(t *testing.T) {
+	for _, mtu := range []int{64, 300, 1200} {
+		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+			seed := seedOf(t)
+			rng := rand.New(rand.NewPCG(seed, 9))
+			schema := testSchema()
+			w := ecs.NewWorld()
+			s := NewServer(&w, schema, WithSeed(seed), WithMTU(mtu))
+			g := newGame(seed, &w, schema, 20)
+			o := newTruth()
+			e := connect(s, seed, netsim.Config{Latency: 1}, WithNonce(1))
+			fail := true
+			flaky := func(send func([]byte) error) func([]byte) error {
+				return func(p []byte) error {
+					if fail && rng.IntN(2) == 0 {
+						return errors.New("buffer full")
+					}
+					return send(p)
+				}
+			}
+			e.peer.send, e.client.send = flaky(e.peer.send), flaky(e.client.send)
+			for tick := range 400 {
+				if tick%20 == 0 { // takes several packets of the smaller sizes
+					g.spawn(g.ids[5], g.ids[3])
+				}
+				g.step()
+				s.Replicate()
+				o.record(s)
+				e.step(t)
+				e.check(t, s, o)
+			}
+			fail = false
+			requireEqualSoon(t, s, o, []*end{e}, 100)
+			require.NotZero(t, e.peer.Stats().SendErrors)
+			require.NotZero(t, e.client.Stats().SendErrors)
+		})
+	}
+}
+
+// TestProgressAtTheLeastMTU spawns a crowd into the smallest packets.
+func TestProgressAtTheLeastMTU(t *testing.T) {
+	schema := testSchema()
+	x := connectedWire(t, schema, WithMTU(minMTU))
+	ids := []ecs.ID{ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tRotation](x.world), ecs.ComponentID[tExact](x.world)}
+	for range 3000 {
+		x.spawn(ids...)
+	}
+	for n := 0; ; n++ {
+		x.round()
+		if x.client.Stats().Spawns == 3000 {
+			break
+		}
+		require.Less(t, n, 40, "%d spawns", x.client.Stats().Spawns)
+	}
+	x.round()
+	x.requireEqual()
+}
+
+// TestLongOutage sends more packets into the void than a sequence number on the wire
+// can count, and then heals.
+func TestLongOutage(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(minMTU))
+	position := ecs.ComponentID[tPosition](x.world)
+	var entities []ecs.Entity
+	for range 400 {
+		entities = append(entities, x.spawn(position))
+	}
+	x.rounds(10)
+	first := x.peer.log.next
+	for tick := 0; x.peer.log.next-first < 40_000; tick++ {
+		for _, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X += 0.5
+		}
+		x.replicate()
+		require.Less(t, tick, 20_000)
+	}
+	t.Logf("%d ticks, %d packets", x.server.Tick(), x.peer.log.next)
+	x.rounds(100)
+	x.requireEqual()
+}
+
+// TestSilentPeersMemoryIsBounded has a peer that introduced itself and never says a word
+// again while everything moves and comes and goes.
+func TestSilentPeersMemoryIsBounded(t *testing.T) {
+	ticks := 5000
+	if testing.Short() {
+		ticks = 1000
+	}
+	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
+	x := connectedWire(t, testSchema())
+	g := newGame(3, x.world, x.server.schema, 200)
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	x.peer.send = func([]byte) error { return nil }
+	var early uint64
+	for tick := range ticks {
+		g.step()
+		x.server.Replicate()
+		if tick == ticks/5 {
+			early = heap()
+		}
+	}
+	grown := int64(heap()) - int64(early)
+	ring := 0
+	for i := range x.peer.log.ring {
+		ring += cap(x.peer.log.ring[i].records) * 12
+	}
+	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.log.ring), ring>>10)
+	require.Less(t, grown, int64(maxBytes))
+	require.LessOrEqual(t, len(x.peer.log.ring), maxInFlight)
+	require.Less(t, ring, maxBytes)
+	runtime.KeepAlive(g)
+}

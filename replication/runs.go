@@ -1,0 +1,179 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// The bits of an entity's entry depend on the entity and its baselines alone, not on the
+// peer or the packet. So they are made once per tick and copied into every packet that
+// needs them: most peers of a game have acknowledged the same few ticks.
+
+// A run is such bits: the rows of an entity against its baselines, or whole.
+type run struct {
+	kind      entryKind
+	baselines delta.Baselines // unless it is entryWhole
+	known     bool            // false: a baseline is not kept any more, there are no bits
+	next      int32           // another run of the slot, -1 for none
+
+	first, bits         int    // where the bits stand in the cache's buffer
+	firstCost, lastCost int    // what they cost by field
+	copies              uint64 // packets that got them
+}
+
+// A runCache holds the runs made in the present tick.
+type runCache struct {
+	server *Server
+	packed *delta.Packed
+	tick   delta.Tick
+	runs   []run
+	heads  []runHead // by slot
+	buf    []byte
+	used   int
+
+	fieldBits []uint64 // sent so far, by field and then symbols of components
+	made      uint64
+	copied    uint64
+}
+
+type runHead struct {
+	tick  delta.Tick // first is valid if this is the present tick
+	first int32
+}
+
+func (c *runCache) init(s *Server) {
+	c.server = s
+	c.packed = delta.NewPacked(s.schema.layout)
+	c.buf = make([]byte, 4<<10)
+	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
+}
+
+// begin starts a tick.
+func (c *runCache) begin(now delta.Tick) {
+	c.runs, c.used, c.tick = c.runs[:0], 0, now
+	c.packed.Costs = c.packed.Costs[:0]
+	for n := c.server.slots.len(); len(c.heads) < n; {
+		c.heads = append(c.heads, runHead{tick: now - 1})
+	}
+}
+
+// finish ends a tick and books what its runs have cost, now that it is known how often
+// they went out.
+func (c *runCache) finish() {
+	for i := range c.runs {
+		r := &c.runs[i]
+		for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {
+			c.fieldBits[cost.Field] += uint64(cost.Bits) * r.copies
+		}
+		c.copied += r.copies
+	}
+	c.made += uint64(len(c.runs))
+}
+
+// whole returns the run of the slot's rows at fixed width.
+func (c *runCache) whole(slot int) *run {
+	return c.get(slot, entryWhole, delta.Baselines{})
+}
+
+// update returns the run of the slot's rows against those of the given ticks, or nil if
+// the state at one of them is not kept any more.
+func (c *runCache) update(slot int, b delta.Baselines) *run {
+	if r := c.get(slot, entryUpdate, b); r.known {
+		return r
+	}
+	return nil
+}
+
+// get returns a run, made now or before in this tick. The pointer is valid until the
+// next get.
+func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
+	head := &c.heads[slot]
+	if head.tick != c.tick {
+		head.tick, head.first = c.tick, -1
+	}
+	for i := head.first; i >= 0; i = c.runs[i].next {
+		if r := &c.runs[i]; r.baselines == b && (r.kind == entryWhole) == (kind == entryWhole) {
+			return r
+		}
+	}
+	r := run{kind: kind, baselines: b, known: true, next: head.first, first: c.used, firstCost: len(c.packed.Costs)}
+	if need := c.used + c.worst(slot); need > len(c.buf) {
+		c.buf = append(c.buf, make([]byte, need)...)
+	}
+	w := bitbuf.NewWriter(c.buf[c.used:])
+	if kind == entryWhole {
+		c.encodeWhole(&w, slot)
+	} else {
+		r.kind, r.known = c.encodeUpdate(&w, slot, b)
+	}
+	r.bits = w.Len()
+	c.used += len(w.Bytes())
+	r.lastCost = len(c.packed.Costs)
+	head.first = int32(len(c.runs))
+	c.runs = append(c.runs, r)
+	return &c.runs[head.first]
+}
+
+// bytes returns the bits of a run as bytes.
+func (c *runCache) bytes(r *run) []byte { return c.buf[r.first : r.first+(r.bits+7)/8] }
+
+// worst returns a bound on the bytes of a slot's runs: no code of a residual is longer
+// than three times its field's width, and symbols and sets take less than a KiB.
+func (c *runCache) worst(slot int) int {
+	return 3*c.server.slots.info[slot].width/8 + 1<<10
+}
+
+// encodeWhole writes the slot's rows at fixed width.
+func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
+	set := &c.server.slots.info[slot].set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		c.packed.EncodeRow(w, k, c.server.histories[k].Row(slot), nil, nil, 0)
+	}
+}
+
+// encodeUpdate writes the slot's rows against those of the given ticks. It returns false
+// if the state at one of them is not kept any more.
+func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind entryKind, known bool) {
+	s := c.server
+	info := &s.slots.info[slot]
+	var ratio int64
+	if b.Two {
+		ratio = delta.Ratio(s.tick, b.A1, b.A2)
+	}
+	if info.restructured.After(b.A1) {
+		var base delta.Set
+		for k, h := range s.histories {
+			switch _, found := h.At(slot, b.A1); found {
+			case delta.Forgotten:
+				return entryUpdate, false
+			case delta.Present:
+				base.Add(k)
+			}
+		}
+		if base != info.set {
+			kind = entryRestructure
+			delta.WriteSet(w, &info.set, &base)
+		}
+	}
+	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
+		h := s.histories[k]
+		base, found := h.At(slot, b.A1)
+		var base2 []uint32
+		switch {
+		case found == delta.Forgotten:
+			return entryUpdate, false
+		case found == delta.Absent:
+			base = nil
+		case ratio != 0:
+			row, found := h.At(slot, b.A2)
+			switch found {
+			case delta.Forgotten:
+				return entryUpdate, false
+			case delta.Present:
+				base2 = row
+			}
+		}
+		c.packed.EncodeRow(w, k, h.Row(slot), base, base2, ratio)
+	}
+	return kind, true
+}

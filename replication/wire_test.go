@@ -1,0 +1,166 @@
+package replication
+
+import (
+	"bytes"
+	"hash/fnv"
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// A wire is a server with one client and nothing between them but the test, which holds
+// every packet in its hands before it delivers, drops or spoils it.
+type wire struct {
+	t      testing.TB
+	world  *ecs.World // the server's
+	server *Server
+	peer   *Peer
+	mirror *ecs.World // the client's
+	client *Client
+
+	down, up [][]byte // sent, not taken yet
+}
+
+func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
+	world := ecs.NewWorld()
+	x := &wire{t: t, world: &world}
+	x.server = NewServer(x.world, schema, append([]ServerOption{WithSeed(1)}, opts...)...)
+	x.peer = x.server.Connect(func(p []byte) error {
+		x.down = append(x.down, bytes.Clone(p))
+		return nil
+	})
+	x.restart(schema, 7)
+	return x
+}
+
+// connectedWire is a wire behind its handshake.
+func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
+	x := newWire(t, schema, opts...)
+	for range 5 {
+		x.round()
+	}
+	require.True(t, x.peer.Connected() && x.client.Connected())
+	return x
+}
+
+// restart replaces the client by a new one with an empty world.
+func (x *wire) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
+	mirror := ecs.NewWorld()
+	x.mirror = &mirror
+	x.client = NewClient(x.mirror, schema, func(p []byte) error {
+		x.up = append(x.up, bytes.Clone(p))
+		return nil
+	}, append([]ClientOption{WithNonce(nonce)}, opts...)...)
+}
+
+// replicate makes a tick and returns what was sent down.
+func (x *wire) replicate() [][]byte {
+	x.server.Replicate()
+	return x.takeDown()
+}
+
+func (x *wire) takeDown() [][]byte {
+	p := x.down
+	x.down = nil
+	return p
+}
+
+// apply brings the mirror up to date and returns what was sent up.
+func (x *wire) apply() [][]byte {
+	x.t.Helper()
+	require.NoError(x.t, x.client.Apply())
+	p := x.up
+	x.up = nil
+	return p
+}
+
+func (x *wire) deliver(packets ...[]byte) {
+	for _, p := range packets {
+		_ = x.client.Receive(p)
+	}
+}
+
+func (x *wire) answer(packets ...[]byte) {
+	for _, p := range packets {
+		_ = x.peer.Receive(p)
+	}
+}
+
+// round is a tick on a perfect network.
+func (x *wire) round() {
+	x.t.Helper()
+	x.deliver(x.replicate()...)
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...) // answers of the handshake
+}
+
+func (x *wire) rounds(n int) {
+	x.t.Helper()
+	for range n {
+		x.round()
+	}
+}
+
+// spawn makes a replicated entity in the server's world.
+func (x *wire) spawn(ids ...ecs.ID) ecs.Entity {
+	return x.world.NewEntity(append(slices.Clone(ids), ReplicatedID(x.world))...)
+}
+
+// mirrored returns the client's entity for one of the server's.
+func (x *wire) mirrored(e ecs.Entity) (ecs.Entity, bool) {
+	id, ok := x.server.NetID(e)
+	if !ok {
+		return ecs.Entity{}, false
+	}
+	return x.client.Entity(id)
+}
+
+// requireEqual compares the worlds directly.
+func (x *wire) requireEqual(msg ...any) {
+	x.t.Helper()
+	o := newTruth()
+	o.record(x.server)
+	e := end{world: x.mirror, client: x.client}
+	require.Empty(x.t, e.equalTo(x.server, o), msg...)
+}
+
+// worldHash is a hash of all that a client shows: entities, ticks and codes.
+func worldHash(c *Client) uint64 {
+	h := fnv.New64a()
+	var b []byte
+	var row []uint32
+	put := func(v uint32) { b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24)) }
+	n := 0
+	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
+		n++
+		put(id.Slot)
+		put(uint32(id.Generation))
+		put(tick)
+		for i := range c.schema.components {
+			comp := &c.schema.components[i]
+			if !c.world.Has(e, c.components[i]) {
+				continue
+			}
+			put(uint32(i))
+			row = append(row[:0], make([]uint32, comp.words)...)
+			comp.readColumn(row, c.world.Get(e, c.components[i]), 1)
+			for _, w := range row {
+				put(w)
+			}
+		}
+	})
+	put(uint32(n))
+	put(uint32(c.world.Stats().Entities.Used))
+	h.Write(b)
+	return h.Sum64()
+}
+
+// position returns a mirrored position.
+func (x *wire) position(e ecs.Entity) *tPosition {
+	x.t.Helper()
+	m, ok := x.mirrored(e)
+	require.True(x.t, ok, "not mirrored")
+	return (*tPosition)(x.mirror.Get(m, ecs.ComponentID[tPosition](x.mirror)))
+}
