@@ -25,9 +25,11 @@ type loggedVersion struct {
 	has  bool
 }
 
-func (l fullLog) begin(slot int, now uint64) { l[slot] = &slotLog{versions: []loggedVersion{{tick: now}}} }
+func (l fullLog) begin(slot int, now uint64) {
+	l[slot] = &slotLog{versions: []loggedVersion{{tick: now}}}
+}
 
-func (s *slotLog) born() uint64         { return s.versions[0].tick }
+func (s *slotLog) born() uint64          { return s.versions[0].tick }
 func (s *slotLog) newest() loggedVersion { return s.versions[len(s.versions)-1] }
 
 // at returns the version at tick t, which is not before the incarnation began.
@@ -85,7 +87,7 @@ func checkHistory(t testing.TB, words, window int, s *script) {
 			limit := x.now - min(uint64(s.byte()), x.now-l.born())
 			x.h.Refresh(slot, Tick(limit))
 			if n := l.newest(); l.known && n.tick < limit {
-				l.refreshed = limit
+				l.refreshed = max(l.refreshed, limit)
 			}
 		default:
 			row := make([]uint32, words)
@@ -190,7 +192,7 @@ func TestHistoryOfMonthsOfRest(t *testing.T) {
 		limit := x.now - min(x.now, ancient)
 		x.h.Refresh(0, Tick(limit))
 		if n := l.newest(); l.known && n.tick < limit {
-			l.refreshed = limit
+			l.refreshed = max(l.refreshed, limit)
 		}
 		if x.now > window && x.now-window > l.born() {
 			x.check(0)

@@ -19,7 +19,7 @@ func TestLayoutPlacesFieldsOneAfterTheOther(t *testing.T) {
 		Component{Name: "tag"},
 		Component{Name: "hp", Fields: []Field{{Name: "hp", Kind: Linear, Bits: 7, Max: 100}}},
 	)
-	require.Equal(t, 8, l.Fields())
+	require.Equal(t, 7, l.Fields())
 	for i, want := range []struct{ words, width, first int }{
 		{1 + 4 + 2 + 1 + 1 + 2, 18 + (2 + 27) + 33 + 32 + 0 + 64, 0},
 		{0, 0, 6},

@@ -41,12 +41,13 @@ type Names struct {
 
 // Write appends the name b.
 //
-// Panics if b has a second baseline that is not 1 to [MaxSpan] ticks before the first.
+// Panics if b has a second baseline and is old, or the second baseline is not 1 to
+// [MaxSpan] ticks before the first.
 func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	if !b.Two {
 		b.A2 = 0
-	} else if b.A1-b.A2-1 >= MaxSpan {
-		panic("delta: the second baseline must be 1 to 32 ticks before the first: choose another, or set Two to false")
+	} else if b.Old || b.A1-b.A2-1 >= MaxSpan {
+		panic("delta: a second baseline must be 1 to 32 ticks before the first, and that not old: choose another, or set Two to false")
 	}
 	i := 0
 	for i < n.n && n.recent[i] != b {

@@ -100,7 +100,7 @@ func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, r
 	w.WriteBits(0b0, 1)
 	moving := reference{row: p.row, base: base, base2: base2, quats: p.quats}
 	p.encodeResiduals(w, comp, cur, moving)
-	if w.Len()-from <= plain {
+	if w.Err() == nil && w.Len()-from <= plain {
 		symbol(1)
 	} else {
 		w.Rollback(start)
@@ -370,17 +370,25 @@ func (ref *reference) moved(f *Field) uint {
 // components went between the baselines.
 func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, moved [3]uint) {
 	if ref.base == nil {
-		row := ref.row[f.word : f.word+4]
-		if row[0] == largest {
-			return [3]uint32(row[1:4]), moved
+		if ref.row[f.word] != largest {
+			q := rotationOf(ref.row[f.word:f.word+4], f.Bits)
+			return q.chart(largest, f.Bits), moved
 		}
-		q := rotationOf(row, f.Bits)
-		return q.chart(largest, f.Bits), moved
+		return [3]uint32(ref.row[f.word+1:]), moved
 	}
 	q := &ref.quats[n]
-	b1, b2 := q.base.chart(largest, f.Bits), q.base2.chart(largest, f.Bits)
+	b1, b2 := f.inChart(ref.base, &q.base, largest), f.inChart(ref.base2, &q.base2, largest)
 	for j := range moved {
 		moved[j] = magnitude(uint64(b1[j]), uint64(b2[j]))
 	}
-	return q.next.chart(largest, f.Bits), moved
+	return f.inChart(ref.row, &q.next, largest), moved
+}
+
+// inChart returns the codes of a Quat field of the row, whose rotation is q, in the chart
+// that drops the given component.
+func (f *Field) inChart(row []uint32, q *rotation, largest uint32) [3]uint32 {
+	if row[f.word] == largest { // the row has what the rotation would give, and no division
+		return [3]uint32(row[f.word+1:])
+	}
+	return q.chart(largest, f.Bits)
 }

@@ -7,12 +7,13 @@ import "math"
 // square root is checked in integers), so both ends get the same bits on any machine.
 type rotation [4]int64
 
-// maxQuatUnit bounds the unit of rotations: products of three factors fit into 64 bits.
+// maxQuatUnit bounds the unit of rotations: their squared lengths are at most 2^53, which
+// a float64 holds exactly, and ten bits are left for extrapolating them.
 const maxQuatUnit = 1 << 26
 
 // quatGrid returns the largest code m of a smallest-three component of b bits, and the
 // scale of the rotations made from them: code c becomes (2c-m)*scale, and the unit
-// m*scale is as near to maxQuatUnit as a multiple of m can be.
+// m*scale is the largest multiple of m up to maxQuatUnit.
 func quatGrid(b uint) (m, scale int64) {
 	m = int64(lowBits(b))
 	return m, maxQuatUnit / m
@@ -80,24 +81,33 @@ func extrapolate(q1, q2 *rotation, t int64, b uint) rotation {
 	}
 	m, scale := quatGrid(b)
 	length2 := 2 * (m * scale) * (m * scale) // the length of q1 and q2, squared
-	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 2.30 fixed point
+	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 34.30 fixed point
 	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
 	var q rotation
 	for i := range q {
-		q[i] = (f1*q1[i] - f2*q2[i]) >> 16
+		q[i] = (f1*q1[i] - f2*q2[i]) >> 20
 	}
 	return q
 }
 
-// sineRatio returns sin(t*a)/sin(a) in 16.16 fixed point for t in 16.16 and
-// x = cos(a)-1 in 2.30 fixed point.
+// sineRatio returns sin(t*a)/sin(a) in 44.20 fixed point for t in 48.16, up to
+// MaxExtrapolation+1, and x = cos(a)-1 in 34.30 fixed point, -1 to 0. Six terms of the
+// series are too few for large angles far ahead; what comes out then is at most 2^11.
 func sineRatio(t, x int64) int64 {
-	const one = 1 << 24
-	acc, t2 := int64(one), t*t>>16
-	for i := int64(6); i >= 1; i-- {
-		acc = one + ((t2-i*i<<16)*x>>22/(i*(2*i+1)))*acc>>24
-	}
-	return t * acc >> 24
+	t2 := t * t >> 16
+	acc := sineTerm(1<<24, t2, x, 6)
+	acc = sineTerm(acc, t2, x, 5)
+	acc = sineTerm(acc, t2, x, 4)
+	acc = sineTerm(acc, t2, x, 3)
+	acc = sineTerm(acc, t2, x, 2)
+	acc = sineTerm(acc, t2, x, 1)
+	return t * acc >> 20
+}
+
+// sineTerm puts term i before the later ones, in 40.24 fixed point. It is inlined, so that
+// the division is one by a constant.
+func sineTerm(later, t2, x, i int64) int64 {
+	return 1<<24 + ((t2-i*i<<16)*x>>22/(i*(2*i+1)))*later>>24
 }
 
 // isqrt returns the largest integer whose square is not above n, 0 for n < 0.

@@ -25,6 +25,20 @@ func newRand(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
+// tries is how many random values to try of n: a tenth under -short, which is for the race detector and for machines that
+// are emulated or have 32 bits.
+func tries(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+// exhaustive is the largest code up to which every code is tried.
+func exhaustive() uint64 {
+	return uint64(tries(1<<12 - 1))
+}
+
 // scalar is what the quantisers of a single float have in common.
 type scalar interface {
 	Bits() uint
@@ -72,26 +86,32 @@ func (c *contract) value(v float64) {
 		}
 	}
 	if inRange {
-		err := math.Abs(decoded - v)
+		want := v
 		if c.period != 0 {
-			err = math.Abs(math.Remainder(decoded-math.Remainder(v, c.period), c.period))
+			want = math.Remainder(v, c.period)
 		}
+		err := c.distance(decoded, want)
 		c.worst = max(c.worst, err)
 		if !(err <= c.q.MaxError()) {
 			c.fail("%v comes back as %v: error %v > %v", v, decoded, err, c.q.MaxError())
 		}
 		if c.float32s {
 			stored, _ := c.q.Decode32(code)
-			err := math.Abs(float64(stored) - v)
-			if c.period != 0 {
-				err = math.Abs(math.Remainder(float64(stored)-math.Remainder(v, c.period), c.period))
-			}
-			if !(err <= c.q.MaxError()) {
+			if err := c.distance(float64(stored), want); !(err <= c.q.MaxError()) {
 				c.fail("%v comes back as float32 %v: error %v > %v", v, stored, err, c.q.MaxError())
 			}
 		}
 	}
 	c.code(code)
+}
+
+// distance returns how far a is from b; the shorter way round if values wrap.
+func (c *contract) distance(a, b float64) float64 {
+	d := math.Abs(a - b)
+	if c.period != 0 {
+		return math.Abs(math.Remainder(d, c.period))
+	}
+	return d
 }
 
 // clamp returns what a value that is out of range counts as, by the table in doc.go.
@@ -193,14 +213,14 @@ func (c *contract) around(v float64) {
 	c.value(float64(math.Nextafter32(w, float32(math.Inf(-1)))))
 }
 
-// random checks n random inputs of many kinds.
+// random checks n random inputs of many kinds, fewer under -short.
 func (c *contract) random(rng *rand.Rand, n int) {
 	c.t.Helper()
 	low, span := c.min, c.max-c.min
 	if c.period != 0 {
 		low, span = -c.period, 2*c.period
 	}
-	for range n {
+	for range tries(n) {
 		switch r := rng.Uint32N(16); {
 		case r < 10:
 			c.value(low + rng.Float64()*span)
@@ -219,7 +239,7 @@ func (c *contract) random(rng *rand.Rand, n int) {
 // sorted checks that a larger value never gets a smaller code.
 func (c *contract) sorted(rng *rand.Rand, n int) {
 	c.t.Helper()
-	for range n {
+	for range tries(n) {
 		a := c.min + rng.Float64()*(c.max-c.min)
 		b := a + math.Ldexp(rng.Float64(), -rng.IntN(50))*(c.max-c.min)
 		x, _ := c.q.Encode(a)

@@ -70,7 +70,7 @@ func TestIntKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 				check(v - k)
 			}
 		}
-		for range 1000 {
+		for range tries(1000) {
 			check(int64(rng.Uint64()) >> rng.IntN(64))
 		}
 		if beyond := q.Max() + 1; beyond != 0 {
@@ -108,7 +108,7 @@ func TestUintKeepsEveryNumberInRangeAndClampsTheRest(t *testing.T) {
 				check(v - k)
 			}
 		}
-		for range 1000 {
+		for range tries(1000) {
 			check(rng.Uint64() >> rng.IntN(64))
 		}
 		if beyond := q.Max() + 1; beyond != 0 {

@@ -15,7 +15,7 @@ func TestRawKeepsEveryBit(t *testing.T) {
 		0, 1, 1 << 31, 1 << 63, 0x7f800000, 0x7f800001, 0xffc12345, math.MaxUint32, math.MaxUint64, 0x7ff0000000000000, 0x7ff0000000000001,
 		0xfff8000000abcdef,
 	}
-	for range 1_000_000 {
+	for range tries(1_000_000) {
 		patterns = append(patterns, rng.Uint64())
 	}
 	var narrow quantize.Raw32

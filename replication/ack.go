@@ -7,7 +7,7 @@ import (
 
 // An ack packet tells the server which packets came. Behind the checksum:
 //
-//	kind 8 | sequence 16 | words 6 | words x 32 bits | missing 6 | missing x (slot 32, low bits of the tick 8)
+//	kind 8 | sequence 32 | words 6 | words x 32 bits | missing 6 | missing x (slot 32, low bits of the tick 8)
 //
 // Bit i of the words stands for the packet i before the sequence. A missing entry names
 // a baseline that the client should have and has not. All of it can be repeated or come
@@ -25,7 +25,7 @@ type missingBaseline struct {
 }
 
 type ack struct {
-	sequence uint16
+	sequence uint32
 	words    [maxAckWords]uint32
 	count    int // words
 	missing  [maxMissing]missingBaseline
@@ -35,7 +35,7 @@ type ack struct {
 // write appends the ack behind the checksum.
 func (a *ack) write(w *bitbuf.Writer) {
 	w.WriteBits(uint64(kindAck), 8)
-	w.WriteBits(uint64(a.sequence), 16)
+	w.WriteBits(uint64(a.sequence), 32)
 	w.WriteBits(uint64(a.count), 6)
 	for _, x := range a.words[:a.count] {
 		w.WriteBits(uint64(x), 32)
@@ -51,7 +51,7 @@ func (a *ack) write(w *bitbuf.Writer) {
 func (a *ack) parse(body []byte) error {
 	r := bitbuf.NewReader(body)
 	r.ReadBits(8)
-	a.sequence = uint16(r.ReadBits(16))
+	a.sequence = uint32(r.ReadBits(32))
 	a.count = int(r.ReadBits(6))
 	if a.count > maxAckWords {
 		return ErrMalformed

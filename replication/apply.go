@@ -42,6 +42,9 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		return
 	}
 	state := m.held.at(m.newest)
+	if state == nil {
+		return // only where damaged packets get through, for want of a checksum
+	}
 	if m.shown && m.generation != state.generation {
 		c.removeEntity(m)
 	}

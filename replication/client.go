@@ -63,8 +63,9 @@ type clientOptions struct {
 // A ClientOption configures a [Client].
 type ClientOption func(*clientOptions)
 
-// WithMaxEntities bounds how many entities at a time the client takes, and so the
-// memory that a server can make it use. The default is 1,048,576.
+// WithMaxEntities bounds how many entities at a time the client takes. The default is
+// 1,048,576. For each of them it keeps up to 257 states, as far as the server may name
+// them as baselines.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {
@@ -118,7 +119,11 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		c.nonce = binary.LittleEndian.Uint64(b[:])
 	}
 	for i := range schema.components {
-		c.components = append(c.components, ecs.TypeID(world, schema.components[i].typ))
+		id := ecs.TypeID(world, schema.components[i].typ)
+		c.components = append(c.components, id)
+		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
+			c.shapes.relations.Add(i)
+		}
 	}
 	return c
 }
@@ -327,7 +332,7 @@ func (c *Client) answerServer() {
 // sendAcks acknowledges what came since the last time, and what came before once more.
 func (c *Client) sendAcks() {
 	a := &c.ack
-	a.sequence = uint16(c.window.newest)
+	a.sequence = c.window.newest
 	a.count = 0
 	if c.window.any {
 		behind := c.window.newest - c.ackedUpTo + 32

@@ -246,6 +246,9 @@ func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
 		return true
 	}
 	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
+	if a := c.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
+		delete(c.parts, e.slot) // an older state: nobody waits for it any more
+	}
 	if !m.dirty {
 		m.dirty = true
 		c.dirty = append(c.dirty, e.slot)

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | zeros to 60 bytes
 //	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
@@ -16,6 +16,12 @@ const (
 	helloSize   = 1 + 1 + 8 + 8 + 4
 	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4
 	refuseSize  = 1 + 1 + 8 + 4 + 4
+
+	// paddedHello is the size of a hello's body. It bounds the answer: a forged hello
+	// makes the server send at most maxAmplification times what was sent to it, the limit
+	// that QUIC has (RFC 9000, section 8.1).
+	paddedHello      = minMTU - checksumSize
+	maxAmplification = 3
 
 	flagNoChecksum = 1
 )
@@ -31,11 +37,12 @@ func (h *hello) append(b []byte) []byte {
 	b = append(b, byte(kindHello), h.version)
 	b = binary.LittleEndian.AppendUint64(b, h.fingerprint)
 	b = binary.LittleEndian.AppendUint64(b, h.nonce)
-	return binary.LittleEndian.AppendUint32(b, h.offset)
+	b = binary.LittleEndian.AppendUint32(b, h.offset)
+	return append(b, make([]byte, paddedHello-helloSize)...)
 }
 
 func (h *hello) parse(b []byte) bool {
-	if len(b) != helloSize {
+	if len(b) != paddedHello {
 		return false
 	}
 	h.version = b[1]

@@ -160,7 +160,8 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 			bytes += len(p)
 		}
 	}
-	require.LessOrEqual(t, bytes, 1000/introduceEvery*(checksumSize+helloSize))
+	h := hello{}
+	require.LessOrEqual(t, bytes, 1000/introduceEvery*len(sealed(h.append(nil))))
 	require.NotZero(t, bytes)
 
 	// Nor does one say more that is welcomed and then hears no more.
@@ -174,6 +175,29 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 		packets += len(x.apply())
 	}
 	require.LessOrEqual(t, packets, 2*1000/introduceEvery)
+}
+
+// TestAnswersAreBoundedByIntroductions: else anyone could have this end send much to a
+// victim for little.
+func TestAnswersAreBoundedByIntroductions(t *testing.T) {
+	x := newWire(t, longSchema(func(*Schema) {}))
+	own := x.server.fingerprint
+	for _, h := range []hello{
+		{version: ProtocolVersion, fingerprint: own, nonce: 7},
+		{version: ProtocolVersion, fingerprint: own + 1, nonce: 7},
+		{version: ProtocolVersion + 1, fingerprint: own, nonce: 7},
+	} {
+		body := h.append(nil)
+		answers := 0
+		for n := range len(body) + 1 {
+			_ = x.peer.Receive(sealed(body[:n]))
+			for _, p := range x.takeDown() {
+				answers++
+				require.LessOrEqual(t, len(p), maxAmplification*(checksumSize+n))
+			}
+		}
+		require.Equal(t, 1, answers)
+	}
 }
 
 // TestLateHelloChangesNothing: the network kept a copy of an introduction.

@@ -112,16 +112,25 @@ func TestBadPacketsChangeNothing(t *testing.T) {
 	if testing.Short() {
 		packets = 50_000
 	}
-	const batch = 64 // forged packets to each end between two looks at the world
+	const batch = 100 // forged packets to each end between two looks at the world
 	seed := seedOf(t)
 	x := connectedWire(t, testSchema(), WithSeed(seed))
 	g := newGame(seed, x.world, x.server.schema, 20)
 	foreign := foreignTraffic(t, seed)
 	toClient := forger{rng: rand.New(rand.NewPCG(seed, 2)), foreign: foreign}
 	toPeer := forger{rng: rand.New(rand.NewPCG(seed, 3)), foreign: foreign}
+	for range 4 { // for the first forgeries
+		e := g.spawn(g.ids[0], g.ids[1])
+		down := x.replicate()
+		x.deliver(down...)
+		up := x.apply()
+		x.answer(up...)
+		toClient.own, toPeer.own = addToPool(toClient.own, down), addToPool(toPeer.own, up)
+		g.mutate(e)
+	}
 	for n := 0; n < packets; n += 2 * batch {
-		// A tick of honest traffic, all of which arrives.
-		for range 4 {
+		// Some ticks of honest traffic, all of which arrives.
+		for range 3 {
 			g.step()
 			down := x.replicate()
 			for _, p := range down {
@@ -132,9 +141,6 @@ func TestBadPacketsChangeNothing(t *testing.T) {
 				require.NoError(t, x.peer.Receive(p))
 			}
 			toClient.own, toPeer.own = addToPool(toClient.own, down), addToPool(toPeer.own, up)
-			if n == 0 {
-				continue // pools need to fill
-			}
 			x.requireEqual()
 		}
 		reflected := append(slices.Clone(toClient.own), toPeer.own...)
@@ -225,7 +231,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 // forgeState returns a state packet of the wire's session with a right checksum.
 func (x *wire) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
 	seal := x.client.session
-	h := stateHeader{sequence: sequence, tick: tick, longTick: true}
+	h := stateHeader{sequence: sequence, tick: tick, long: true}
 	from := seal.size() + h.size()
 	buf := make([]byte, maxMTU)
 	h.put(buf[seal.size():])
@@ -394,4 +400,42 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	x.apply()
 	require.Equal(t, before, worldHash(x.client))
 	require.Empty(t, x.client.parts)
+}
+
+type tOwner struct {
+	ecs.Relation `repl:"-"`
+	Share        int8
+}
+
+type tSquad struct {
+	ecs.Relation `repl:"-"`
+	Rank         int8
+}
+
+// TestTwoRelationsInOneSetDontPanic: an entity of Arche has one relation at most, and
+// Arche panics on more. An honest server can't say so.
+func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
+	schema := NewSchema()
+	Register[tOwner](schema)
+	Register[tSquad](schema)
+	x := connectedWire(t, schema)
+	honest := x.spawn(ecs.ComponentID[tOwner](x.world))
+	x.rounds(3)
+	x.world.Exchange(honest, []ecs.ID{ecs.ComponentID[tSquad](x.world)}, []ecs.ID{ecs.ComponentID[tOwner](x.world)})
+	x.rounds(3)
+	x.requireEqual()
+	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+		w.WriteBits(0, gapOrderBits)
+		entryHead(w, 1, 0, entryWhole)
+		w.WriteExpGolomb(1, generationOrder)
+		set := delta.Set{}
+		set.Add(0)
+		set.Add(1)
+		delta.WriteSet(w, &set, &delta.Set{})
+		w.WriteBits(0, 16)
+	})
+	require.NotPanics(t, func() {
+		_ = x.client.Receive(packet)
+		x.apply()
+	})
 }

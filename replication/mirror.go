@@ -113,7 +113,7 @@ func (h *heldStates) put(t, newest, now delta.Tick, keep delta.Tick) *heldState 
 				return s
 			}
 			if len(h.table) == maxHeld {
-				if s.tick.After(t) {
+				if s.tick == newest && !t.After(newest) || s.tick.After(t) {
 					return nil
 				}
 				return s
@@ -157,16 +157,27 @@ const maxShapes = 4096
 
 // shapes knows the shapes of the component sets seen.
 type shapes struct {
-	schema *Schema
-	known  map[delta.Set]*shape
+	schema    *Schema
+	relations delta.Set // the components that are relations of Arche
+	known     map[delta.Set]*shape
 }
 
-// of returns the shape of a set, or nil if there are too many.
+// of returns the shape of a set, or nil if there are too many or no entity can have that
+// set: Arche panics on two relations in one.
 func (k *shapes) of(set delta.Set) *shape {
 	if s := k.known[set]; s != nil {
 		return s
 	}
 	if len(k.known) == maxShapes {
+		return nil
+	}
+	relations := 0
+	for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
+		if k.relations.Has(c) {
+			relations++
+		}
+	}
+	if relations > 1 {
 		return nil
 	}
 	s := &shape{set: set, offsets: make([]int, len(k.schema.components))}

@@ -41,9 +41,9 @@ const (
 	checksumSize = 4
 	kindBits     = 3
 	padShift     = kindBits // 3 bits: unused bits of the packet's last byte
-	longTickBit  = 1 << 6   // the tick has 32 bits, not 16
+	longBit      = 1 << 6   // sequence and tick have 32 bits, not 16
 
-	// minMTU leaves room for a hello, the longest packet that can't be split.
+	// minMTU leaves room for a welcome and for parts of a useful size.
 	minMTU = 64
 )
 
@@ -57,8 +57,9 @@ type seal struct {
 	off bool // the transport guards integrity: there is no checksum
 }
 
-// handshakeSeal guards the packets before there is a session.
-func handshakeSeal() seal { return seal{key: 0x61726368 + ProtocolVersion} }
+// handshakeSeal guards the packets before there is a session. It is that of all protocol
+// versions, so that ends with different ones can tell each other so.
+func handshakeSeal() seal { return seal{key: 0x61726368} }
 
 // sessionSeal guards the packets of a session. The two directions differ, so that a
 // packet sent back to its sender is refused.
@@ -116,16 +117,16 @@ func extend16(low uint16, near uint32) uint32 {
 
 // stateHeader is what stands before the entities of a state packet:
 //
-//	checksum 32 | kind 3, pad 3, long tick 1, 0 | sequence 16 | tick 16 or 32
+//	checksum 32 | kind 3, pad 3, long 1, 0 | sequence 16 or 32 | tick 16 or 32
 type stateHeader struct {
 	sequence uint32
 	tick     uint32
-	longTick bool
+	long     bool
 }
 
 func (h *stateHeader) size() int {
-	if h.longTick {
-		return 1 + 2 + 4
+	if h.long {
+		return 1 + 4 + 4
 	}
 	return 1 + 2 + 2
 }
@@ -133,11 +134,12 @@ func (h *stateHeader) size() int {
 // put writes the header to the start of b, which has room for it; pad comes later.
 func (h *stateHeader) put(b []byte) {
 	b[0] = byte(kindState)
-	binary.LittleEndian.PutUint16(b[1:], uint16(h.sequence))
-	if h.longTick {
-		b[0] |= longTickBit
-		binary.LittleEndian.PutUint32(b[3:], h.tick)
+	if h.long {
+		b[0] |= longBit
+		binary.LittleEndian.PutUint32(b[1:], h.sequence)
+		binary.LittleEndian.PutUint32(b[5:], h.tick)
 	} else {
+		binary.LittleEndian.PutUint16(b[1:], uint16(h.sequence))
 		binary.LittleEndian.PutUint16(b[3:], uint16(h.tick))
 	}
 }
@@ -146,14 +148,15 @@ func (h *stateHeader) put(b []byte) {
 // newest sequence and tick received. It returns the bits that follow, of which the
 // last pad ones are not used.
 func parseStateHeader(body []byte, sequence, tick uint32) (h stateHeader, rest []byte, pad int, ok bool) {
-	h.longTick = body[0]&longTickBit != 0
+	h.long = body[0]&longBit != 0
 	if body[0]&0x80 != 0 || len(body) < h.size() {
 		return h, nil, 0, false
 	}
-	h.sequence = extend16(binary.LittleEndian.Uint16(body[1:]), sequence)
-	if h.longTick {
-		h.tick = binary.LittleEndian.Uint32(body[3:])
+	if h.long {
+		h.sequence = binary.LittleEndian.Uint32(body[1:])
+		h.tick = binary.LittleEndian.Uint32(body[5:])
 	} else {
+		h.sequence = extend16(binary.LittleEndian.Uint16(body[1:]), sequence)
 		h.tick = extend16(binary.LittleEndian.Uint16(body[3:]), tick)
 	}
 	return h, body[h.size():], int(body[0]>>padShift) & 7, true

@@ -47,12 +47,10 @@ func (k *packetWriter) begin(p *Peer) {
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	seal := p.seal(p.session, false)
-	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), longTick: true}
-	if p.heard && s.tick-p.recent < 1<<14 {
-		// The peer has heard of a tick near enough to complete this one.
-		k.header.longTick = false
-	}
+	seal := p.session.down
+	// Short forms are for a peer that got a packet near enough to complete them.
+	near := p.heard && s.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
+	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !near}
 	k.header.put(k.buf[seal.size():])
 	k.body = seal.size() + k.header.size()
 	k.w.Reset(k.buf[k.body:])
@@ -159,7 +157,7 @@ func (k *packetWriter) finish() {
 	p := k.peer
 	n := k.w.Len()
 	packet := k.buf[:k.body+len(k.w.Bytes())]
-	seal := p.seal(p.session, false)
+	seal := p.session.down
 	packet[seal.size()] |= byte(-n&7) << padShift
 	seal.close(packet, k.header.sequence, k.header.tick)
 	p.log.commit()

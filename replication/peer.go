@@ -14,28 +14,52 @@ type Peer struct {
 	send   func(packet []byte) error
 	closed bool
 
-	session   session // in force once connected
-	pending   session // offered by a welcome, in force with the client's first ack
+	session   session             // in force once connected
+	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
 	connected bool
 
-	slots  []peerSlot
-	due    bitset // slots to look at: all others are up to date or on their way
-	large  map[int]*largeState
-	log    sentLog
-	trip   roundTrip
-	recent delta.Tick // newest tick that the peer acknowledged a packet of
-	heard  bool       // recent is valid
-	resume int        // the slot to begin with: where the last tick had to stop
-	packet packetWriter
-	ack    ack
-	stats  PeerStats
+	slots          []peerSlot
+	due            bitset // slots to look at: all others are up to date or on their way
+	large          map[int]*largeState
+	log            sentLog
+	trip           roundTrip
+	recent         delta.Tick // newest tick that the peer acknowledged a packet of
+	heard          bool       // recent and recentSequence are valid
+	recentSequence uint32     // of a packet acknowledged with that tick
+	resume         int        // the slot to begin with: where the last tick had to stop
+	packet         packetWriter
+	ack            ack
+	stats          PeerStats
 }
+
+// maxPending is how many introductions may wait for the client's first word: a late copy
+// of an old one must not push out the one that counts.
+const maxPending = 4
 
 // session is what a client and a server agreed on.
 type session struct {
-	id    uint64
-	nonce uint64
-	open  bool
+	id       uint64
+	nonce    uint64
+	open     bool
+	down, up seal // of packets to the client and from it
+}
+
+// newSession makes a session for a client that introduced itself with the given nonce.
+func (s *Server) newSession(nonce uint64) session {
+	id := s.newSessionID()
+	return session{
+		id: id, nonce: nonce, open: true,
+		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
+		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
+	}
+}
+
+// openPacket returns the body of a packet that a client sent in the session, or nil.
+func (s *session) openPacket(packet []byte) []byte {
+	if body := s.up.body(packet); s.open && body != nil && s.up.matches(packet, 0, 0) {
+		return body
+	}
+	return nil
 }
 
 // peerSlot is what the server knows of a slot at a peer: 16 bytes for every slot.
@@ -105,36 +129,20 @@ func (p *Peer) receive(packet []byte) error {
 	if body := openHandshake(packet); body != nil {
 		return p.receiveHello(body)
 	}
-	if p.pending.open {
+	for i := range p.pending {
 		// Without checksums the kind is all that tells the new session's first ack.
-		if body := p.open(p.pending, packet); body != nil && packetKind(body[0]) == kindAck && p.ack.parse(body) == nil {
-			p.session, p.pending = p.pending, session{}
+		body := p.pending[i].openPacket(packet)
+		if body != nil && packetKind(body[0]) == kindAck && p.ack.parse(body) == nil {
+			p.session, p.pending = p.pending[i], [maxPending]session{}
 			p.connected = true
 			p.reset()
 			return p.receiveAck(body)
 		}
 	}
-	if !p.connected {
-		return ErrChecksum
+	if body := p.session.openPacket(packet); body != nil {
+		return p.receiveAck(body)
 	}
-	body := p.open(p.session, packet)
-	if body == nil {
-		return ErrChecksum
-	}
-	return p.receiveAck(body)
-}
-
-// open returns the body of a packet of the session, or nil.
-func (p *Peer) open(s session, packet []byte) []byte {
-	seal := p.seal(s, true)
-	if body := seal.body(packet); body != nil && seal.matches(packet, 0, 0) {
-		return body
-	}
-	return nil
-}
-
-func (p *Peer) seal(s session, toServer bool) seal {
-	return sessionSeal(p.server.fingerprint, s.id, toServer, p.server.opts.noChecksum)
+	return ErrChecksum
 }
 
 // receiveHello answers a client that introduces itself. The session it is offered
@@ -156,21 +164,15 @@ func (p *Peer) receiveHello(body []byte) error {
 			text := s.schema.Text()
 			m.total = uint32(len(text))
 			from := min(int(h.offset), len(text))
-			room := s.opts.mtu - checksumSize - refuseSize
+			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
 			m.text = []byte(text[from:min(from+room, len(text))])
 		}
 		p.transmit(sealed(m.append(nil)))
 		return nil
 	}
-	var offered session
-	switch { // if asked again, the answer was lost
-	case p.session.open && p.session.nonce == h.nonce:
-		offered = p.session
-	case p.pending.open && p.pending.nonce == h.nonce:
-		offered = p.pending
-	default:
-		offered = session{id: s.nextRandom(), nonce: h.nonce, open: true}
-		p.pending = offered
+	offered := p.session
+	if !offered.open || offered.nonce != h.nonce {
+		offered = p.offer(h.nonce)
 	}
 	m := welcome{
 		version: ProtocolVersion, noChecksum: s.opts.noChecksum, window: uint8(s.opts.window),
@@ -178,6 +180,19 @@ func (p *Peer) receiveHello(body []byte) error {
 	}
 	p.transmit(sealed(m.append(nil)))
 	return nil
+}
+
+// offer returns the session for a client that is not connected yet. The same client is
+// offered the same one if it asks again: the answer may have been lost.
+func (p *Peer) offer(nonce uint64) session {
+	for _, s := range p.pending {
+		if s.open && s.nonce == nonce {
+			return s
+		}
+	}
+	copy(p.pending[1:], p.pending[:])
+	p.pending[0] = p.server.newSession(nonce)
+	return p.pending[0]
 }
 
 func (p *Peer) transmit(packet []byte) {
@@ -222,11 +237,12 @@ func (p *Peer) replicateSlots(from, to int) bool {
 			if slot < from || slot >= to {
 				continue
 			}
+			p.due.clear(slot) // a send that fails sets it again
 			if p.replicateSlot(slot) != nil {
+				p.due.set(slot)
 				p.resume = slot
 				return false
 			}
-			p.due.clear(slot)
 		}
 	}
 	return true

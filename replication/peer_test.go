@@ -38,9 +38,9 @@ func hostileAcks(next uint32, slots int) []ack {
 	var all []ack
 	for _, sequence := range []uint32{next, next + 1, next + 1000, next - 1, next - 2, next - 1024, next - 1025, next - 32768, next + 32767, 0, 65535} {
 		for _, w := range []uint32{0, 1, 0xffffffff, 0xaaaaaaaa, 0x55555555, 1 << 31} {
-			all = append(all, ack{sequence: uint16(sequence), count: maxAckWords, words: words(w)})
+			all = append(all, ack{sequence: sequence, count: maxAckWords, words: words(w)})
 		}
-		all = append(all, ack{sequence: uint16(sequence)})
+		all = append(all, ack{sequence: sequence})
 	}
 	for _, slot := range []uint32{0, 1, uint32(slots) - 1, uint32(slots), 1 << 31, 1<<32 - 1} {
 		a := ack{lacks: maxMissing}
@@ -148,7 +148,7 @@ func TestLyingAboutAcksMendsItself(t *testing.T) {
 	for range 300 {
 		move()
 		x.replicate() // is lost
-		a := ack{sequence: uint16(x.peer.log.next - 1), count: 1, words: [maxAckWords]uint32{1}}
+		a := ack{sequence: x.peer.log.next - 1, count: 1, words: [maxAckWords]uint32{1}}
 		x.answer(forgeAck(x.client, &a))
 	}
 	require.Zero(t, x.client.Stats().Spawns)

@@ -18,8 +18,7 @@ func (p *Peer) receiveAck(body []byte) error {
 	if err := a.parse(body); err != nil {
 		return err
 	}
-	last := p.log.next - 1
-	newest := last - uint32(uint16(last)-a.sequence)
+	newest := a.sequence
 	if a.count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
 		a.count = 0
@@ -35,7 +34,7 @@ func (p *Peer) receiveAck(body []byte) error {
 		for ; word != 0; word &= word - 1 {
 			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
 			if sent := p.log.find(newest - bit); sent != nil {
-				p.acknowledge(sent)
+				p.acknowledge(sent, newest-bit)
 			} // else it is of the history that acks repeat, and was resolved long ago
 		}
 	}
@@ -47,14 +46,14 @@ func (p *Peer) receiveAck(body []byte) error {
 }
 
 // acknowledge notes that a packet came. It covers exactly what the packet carried.
-func (p *Peer) acknowledge(sent *sentPacket) {
+func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
 	}
 	sent.status = sentAcked
 	p.stats.Acked++
 	if !p.heard || sent.tick.After(p.recent) {
-		p.heard, p.recent = true, sent.tick
+		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
 	s := p.server
 	for _, r := range sent.records {

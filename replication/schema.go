@@ -69,7 +69,7 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
 //     suit the field, or if all its fields are unexported
 //   - if the type or its name is registered already
-//   - if the schema has 256 components or a component more than 4096 fields
+//   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
 // See also [RegisterType], and [Field] for types without tags.

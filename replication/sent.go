@@ -89,8 +89,8 @@ func (l *sentLog) commit() uint32 {
 	return l.next - 1
 }
 
-// find returns the packet that an acknowledgement with these low bits of a sequence
-// means, or nil if none was sent or it is too long ago.
+// find returns the packet with the given sequence, or nil if none was sent or it is too
+// long ago.
 func (l *sentLog) find(sequence uint32) *sentPacket {
 	age := l.next - 1 - sequence
 	if age >= uint32(len(l.ring)) {

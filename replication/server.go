@@ -44,7 +44,8 @@ type serverOptions struct {
 type ServerOption func(*serverOptions)
 
 // WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
-// which passes everywhere; the least is 64. No packet is ever larger.
+// which passes everywhere; the least is 64. No packet of the server is ever larger;
+// those of clients take at most 219 bytes.
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries.
 func WithMTU(bytes int) ServerOption {
@@ -84,8 +85,9 @@ func WithSeed(seed uint64) ServerOption {
 }
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
-// transport guards integrity and sessions, as DTLS, QUIC and WebSockets do. Clients
-// learn of it in the handshake.
+// transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
+// over plain UDP: without it anybody could start a stream of state to somebody else's
+// address. Clients learn of it in the handshake.
 func WithoutChecksum() ServerOption {
 	return func(o *serverOptions) { o.noChecksum = true }
 }
@@ -115,11 +117,6 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s := &Server{world: world, schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint = schema.Fingerprint()
 	s.random = o.seed
-	if !o.seeded {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails: see its documentation
-		s.random = binary.LittleEndian.Uint64(b[:])
-	}
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
@@ -207,9 +204,15 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
 }
 
-// nextRandom returns the next number of the session generator (splitmix64, after
-// Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-func (s *Server) nextRandom() uint64 {
+// newSessionID returns a number for a new session: random, or with [WithSeed] the next
+// one of splitmix64 (after Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
+// Generators", 2014).
+func (s *Server) newSessionID() uint64 {
+	if !s.opts.seeded {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails: see its documentation
+		return binary.LittleEndian.Uint64(b[:])
+	}
 	s.random += 0x9e3779b97f4a7c15
 	z := s.random
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -1,0 +1,88 @@
+package delta
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+func addScripts(f *testing.F) {
+	rng := randomOf(f)
+	f.Add([]byte{})
+	for n := 8; n <= 512; n *= 2 {
+		f.Add(randomBytes(rng, n))
+	}
+}
+
+// checkDecode decodes any bits as a row of any layout. What comes out is a valid row or an
+// error; a row can be written and read again.
+func checkDecode(t testing.TB, data []byte, s *script) {
+	x := newRowTest(t, s.component())
+	base2 := s.row(x.c, nil)
+	base := s.row(x.c, base2)
+	ratio := int64(s.number() % (MaxExtrapolation<<16 + 1))
+	for _, bases := range [][2][]uint32{{nil, nil}, {base, nil}, {base, base2}} {
+		r := bitbuf.NewReader(data)
+		dst := slices.Repeat([]uint32{0xdeadbeef}, x.c.Words())
+		x.packed.DecodeRow(&r, 1, dst, bases[0], bases[1], ratio)
+		if r.Err() != nil {
+			continue
+		}
+		if !x.c.Valid(dst) {
+			t.Fatalf("%x gave the row %v of %+v", data, dst, x.c.Fields)
+		}
+		x.check(dst, bases[0], bases[1], ratio)
+	}
+}
+
+func TestRowsOfAnyBits(t *testing.T) {
+	rng := randomOf(t)
+	for range 10_000 {
+		checkDecode(t, randomBytes(rng, rng.IntN(60)), &script{randomBytes(rng, 200)})
+	}
+}
+
+// FuzzDecodeRow reads any bits as rows, with any layout and baselines.
+func FuzzDecodeRow(f *testing.F) {
+	rng := randomOf(f)
+	for n := range 32 {
+		f.Add(randomBytes(rng, n), randomBytes(rng, 8*n))
+	}
+	f.Fuzz(func(t *testing.T, data, choices []byte) {
+		checkDecode(t, data, &script{choices})
+	})
+}
+
+// FuzzRows writes rows of any layout against any baselines and reads them back.
+func FuzzRows(f *testing.F) {
+	addScripts(f)
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		checkRows(t, &script{choices})
+	})
+}
+
+// FuzzHistory compares a history with the log of all versions.
+func FuzzHistory(f *testing.F) {
+	addScripts(f)
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		s := &script{choices}
+		words, window := s.below(4), s.below(65)
+		checkHistory(t, words, window, s)
+	})
+}
+
+// FuzzRead reads any bits as a set and as names.
+func FuzzRead(f *testing.F) {
+	addScripts(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := &script{data}
+		n := 1 + s.below(MaxComponents)
+		var ref Set
+		for range s.below(20) {
+			ref.Add(s.below(n))
+		}
+		readSet(t, s.rest, &ref, n)
+		readNames(t, s.rest)
+	})
+}

@@ -1,0 +1,95 @@
+package delta
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// naiveResidual is the code as text, found by walking through the classes.
+func naiveResidual(v uint64, k, width uint) string {
+	k = min(k, width)
+	limit := prefixLimit(k, width)
+	first := uint64(0) // of the class; class q has 2^(k+q) values
+	for q := uint(0); q < limit; q++ {
+		if v-first < 1<<(k+q) {
+			return strings.Repeat("0", int(q)) + "1" + number(v-first, k+q)
+		}
+		first += 1 << (k + q)
+	}
+	return strings.Repeat("0", int(limit)) + number(v, width)
+}
+
+func checkResidual(t *testing.T, v uint64, k, width uint) {
+	t.Helper()
+	var buf [16]byte
+	w := bitbuf.NewWriter(buf[:])
+	writeResidual(&w, v, k, width)
+	if got, want := bitsOf(&w), naiveResidual(v, k, width); got != want {
+		t.Fatalf("%d of %d bits, order %d: %s, want %s", v, width, k, got, want)
+	}
+	// The bound that the limit on a row's bits comes from.
+	if most := int(width + min(width, maxPrefix)); w.Len() > most {
+		t.Fatalf("%d of %d bits, order %d: %d bits, the most is %d", v, width, k, w.Len(), most)
+	}
+	r := bitbuf.NewReader(w.Bytes())
+	if got := readResidual(&r, k, width); got != v || r.Finish() != nil || r.Pos() != w.Len() {
+		t.Fatalf("%d of %d bits, order %d, came back as %d after %d of %d bits (%v)", v, width, k, got, r.Pos(), w.Len(), r.Finish())
+	}
+}
+
+func TestResidualsOfSmallWidths(t *testing.T) {
+	for width := range uint(10) {
+		for k := range width + 3 {
+			for v := range uint64(1) << width {
+				checkResidual(t, v, k, width)
+			}
+		}
+	}
+}
+
+func TestResidualsOfEveryWidthAndOrder(t *testing.T) {
+	rng := randomOf(t)
+	for width := range uint(65) {
+		for k := range uint(66) {
+			for q := range uint(maxPrefix + 2) { // the neighbours of each class border
+				border := uint64(1)<<(min(k, width)+q) - 1<<min(k, width)
+				for d := range uint64(3) {
+					checkResidual(t, (border+d-1)&lowBits(width), k, width)
+				}
+			}
+			checkResidual(t, lowBits(width), k, width)
+			checkResidual(t, rng.Uint64()&lowBits(width)>>rng.IntN(64), k, width)
+		}
+	}
+}
+
+func TestResidualsOfAnyBitsAreInRange(t *testing.T) {
+	rng := randomOf(t)
+	for range 20_000 {
+		width, k := uint(rng.IntN(65)), uint(rng.IntN(66))
+		r := bitbuf.NewReader(randomBytes(rng, rng.IntN(16)))
+		require.LessOrEqual(t, readResidual(&r, k, width), lowBits(width))
+	}
+}
+
+func TestZigzag(t *testing.T) {
+	for v, want := range map[int64]uint64{
+		0: 0, -1: 1, 1: 2, -2: 3, 2: 4,
+		math.MaxInt64: math.MaxUint64 - 1, math.MinInt64: math.MaxUint64,
+	} {
+		require.Equal(t, want, zigzag(v))
+		require.Equal(t, v, unzigzag(want))
+	}
+	for n := uint(1); n <= 64; n++ { // numbers of n bits have codes of n bits
+		lowest := signed(1<<(n-1), n)
+		require.Equal(t, int64(-1)<<(n-1), lowest)
+		require.Equal(t, lowBits(n), zigzag(lowest))
+		require.Equal(t, lowBits(n)-1, zigzag(signed(lowBits(n-1), n)))
+		require.Equal(t, int64(-1), signed(math.MaxUint64, n))
+	}
+}

@@ -1,0 +1,311 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// fuzzWire is a session in which the client holds entities of all kinds, moving and at
+// rest, and both ends have states to take others against.
+func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *wire {
+	x := newWire(t, testSchema(), append(opts, WithMTU(300))...)
+	position, rotation := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tRotation](x.world)
+	health, exact := ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tExact](x.world)
+	frozen, bulk := ecs.ComponentID[tFrozen](x.world), ecs.ComponentID[tBulk](x.world)
+	e := []ecs.Entity{
+		x.spawn(position, rotation), x.spawn(position, exact), x.spawn(health, frozen), x.spawn(), x.spawn(bulk, position),
+	}
+	for i := range 12 {
+		for j, e := range e {
+			if x.world.Has(e, position) && (j != 4 || i%4 == 0) {
+				(*tPosition)(x.world.Get(e, position)).X += 0.5
+			}
+		}
+		(*tRotation)(x.world.Get(e[0], rotation)).Q = [4]float32{float32(i), 1, 2, 3}
+		(*tExact)(x.world.Get(e[1], exact)).B += int32(i)
+		if i == 8 {
+			x.world.Add(e[2], position)
+			x.world.RemoveEntity(x.spawn(health))
+		}
+		down := x.replicate()
+		x.deliver(down...)
+		up := x.apply()
+		x.answer(up...)
+		if packets != nil {
+			for _, p := range append(down, up...) {
+				packets(p)
+			}
+		}
+		x.deliver(x.takeDown()...)
+	}
+	return x
+}
+
+// FuzzPacket puts any bits behind the header of a state packet with a right checksum: it
+// is an error or a change of the mirror, but no panic and no hang.
+func FuzzPacket(f *testing.F) {
+	fuzzWire(f, func(p []byte) {
+		if len(p) > 12 {
+			f.Add(p[4]>>padShift&7, p[11:])
+		}
+	})
+	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
+		x := fuzzWire(t, nil)
+		for i := range uint32(3) { // again, after what it did
+			h := stateHeader{sequence: x.client.nearSeq + 1, tick: x.client.nearTick + i, long: true}
+			packet := make([]byte, checksumSize+h.size(), checksumSize+h.size()+len(body))
+			h.put(packet[checksumSize:])
+			packet[checksumSize] |= pad & 7 << padShift
+			packet = append(packet, body...)
+			x.client.session.close(packet, h.sequence, h.tick)
+			err := x.client.Receive(packet)
+			if err != nil {
+				require.NotErrorIs(t, err, ErrChecksum)
+				require.NotErrorIs(t, err, ErrStale)
+			}
+			x.apply()
+		}
+		// The server may be contradicted, but it goes on.
+		x.rounds(3)
+	})
+}
+
+// FuzzWithoutChecksum hands any bytes to both ends of a session without checksums.
+func FuzzWithoutChecksum(f *testing.F) {
+	fuzzWire(f, func(p []byte) { f.Add(p) }, WithoutChecksum())
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		x := fuzzWire(t, nil, WithoutChecksum())
+		before := bytes.Clone(packet)
+		for range 2 {
+			_ = x.client.Receive(packet)
+			_ = x.peer.Receive(packet)
+			x.apply()
+		}
+		require.Equal(t, before, packet, "packets are only read")
+		x.rounds(3)
+	})
+}
+
+// FuzzAck puts any bits behind the checksum of a packet to the server. Acks that are
+// lies make the client lack something, and mend.
+func FuzzAck(f *testing.F) {
+	x := fuzzWire(f, nil)
+	for _, a := range hostileAcks(x.peer.log.next, 5) {
+		p := forgeAck(x.client, &a)
+		f.Add(p[checksumSize:])
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		x := fuzzWire(t, nil)
+		x.replicate()
+		x.replicate()
+		packet := append(make([]byte, checksumSize), body...)
+		x.client.answer.close(packet, 0, 0)
+		for range 2 {
+			_ = x.peer.Receive(packet)
+		}
+		x.rounds(3)
+	})
+}
+
+// FuzzHandshake hands any body with the seal of introductions to both ends, before, in
+// and after their own.
+func FuzzHandshake(f *testing.F) {
+	h := hello{version: ProtocolVersion, fingerprint: testSchema().Fingerprint(), nonce: 7}
+	f.Add(h.append(nil), byte(0))
+	h.version++
+	f.Add(h.append(nil), byte(1))
+	w := welcome{version: ProtocolVersion, window: 64, nonce: 7, session: 1, tick: 5, sequence: 6}
+	f.Add(w.append(nil), byte(2))
+	r := refuse{version: ProtocolVersion, nonce: 7, total: 1 << 31, text: []byte(schemaHeader + "\ncomponent tPosition\ntPos")}
+	f.Add(r.append(nil), byte(3))
+	r.text = nil
+	f.Add(r.append(nil), byte(2))
+	f.Fuzz(func(t *testing.T, body []byte, when byte) {
+		x := newWire(t, testSchema())
+		x.spawn(ecs.ComponentID[tPosition](x.world))
+		packet := sealed(body)
+		var failed error
+		receive := func() {
+			_ = x.client.Receive(packet)
+			_ = x.peer.Receive(packet)
+			for _, p := range x.takeDown() {
+				require.LessOrEqual(t, len(p), 1200)
+			}
+		}
+		for i := range byte(4) {
+			if when>>i&1 != 0 {
+				receive()
+			}
+			x.deliver(x.replicate()...)
+			if err := x.client.Apply(); err != nil {
+				failed = err
+			}
+			for _, p := range x.up {
+				require.LessOrEqual(t, len(p), minMTU)
+			}
+			x.answer(x.up...)
+			x.up = nil
+			x.deliver(x.takeDown()...)
+		}
+		if failed != nil {
+			require.NotEmpty(t, failed.Error())
+			require.Equal(t, failed, x.client.Apply(), "final")
+		}
+	})
+}
+
+// FuzzScript plays a game and a network by script: every byte is something that happens.
+// Whatever it is, the mirror shows what was, and at the end what is.
+func FuzzScript(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 64, 128, 129, 200, 201, 255})
+	f.Add([]byte("spawn, move, lose, despawn and spawn again"))
+	f.Add(bytes.Repeat([]byte{0x00, 0x40, 0x41, 0x80, 0xa0, 0xc0, 0x20, 0xe0}, 20))
+	f.Add(bytes.Repeat([]byte{0x07, 0x45, 0x61, 0x80, 0xb0, 0xa1, 0xc1, 0x23, 0xe1, 0x9f}, 30))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		playScript(t, script[:min(len(script), 2000)])
+	})
+}
+
+func playScript(t *testing.T, script []byte) {
+	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8))
+	g := newGame(1, x.world, x.server.schema, 0)
+	o := newTruth()
+	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}
+	tick := func() {
+		x.server.Replicate()
+		o.record(x.server)
+	}
+	take := func(packets *[][]byte, i int) []byte {
+		if len(*packets) == 0 {
+			return nil
+		}
+		i %= len(*packets)
+		p := (*packets)[i]
+		*packets = append((*packets)[:i], (*packets)[i+1:]...)
+		return p
+	}
+	apply := func() {
+		require.NoError(t, x.client.Apply())
+		watcher.check(t, x.server, o)
+	}
+	for _, op := range script {
+		n := int(op & 31)
+		switch op >> 5 {
+		case 0: // spawn with some components
+			if len(g.entities) < 12 {
+				var ids []ecs.ID
+				for i := range 5 {
+					if n>>i&1 != 0 {
+						ids = append(ids, g.ids[i])
+					}
+				}
+				if n == 21 {
+					ids = append(ids, g.ids[5])
+				}
+				g.spawn(ids...)
+			}
+		case 1: // despawn, or another component set
+			if len(g.entities) == 0 {
+				break
+			}
+			e := g.entities[n%len(g.entities)]
+			if n >= 24 {
+				g.despawn(n % len(g.entities))
+			} else if id := g.ids[n%5]; x.world.Has(e, id) {
+				x.world.Remove(e, id)
+			} else {
+				x.world.Add(e, id)
+			}
+		case 2: // change
+			for i, e := range g.entities {
+				if n>>(i%5)&1 != 0 {
+					g.mutate(e)
+				}
+			}
+		case 3: // tick
+			ticks := 1 + n/8
+			if n == 31 { // everything rests until names of ticks come round
+				ticks = 270
+			}
+			for range ticks {
+				tick()
+			}
+		case 4: // a packet down arrives
+			if p := take(&x.down, n); p != nil {
+				_ = x.client.Receive(p)
+			}
+		case 5: // all do, some twice, some not, some later
+			packets := x.takeDown()
+			for i, p := range packets {
+				switch (n + i) % 8 {
+				case 0:
+				case 1:
+					_ = x.client.Receive(p)
+					x.down = append(x.down, p)
+				case 2:
+					x.down = append(x.down, p)
+				default:
+					_ = x.client.Receive(p)
+				}
+			}
+		case 6: // the client's frame
+			apply()
+			if n&1 != 0 {
+				x.up = nil
+			}
+		default: // a packet up arrives, or is lost
+			if p := take(&x.up, n); p != nil && n < 24 {
+				_ = x.peer.Receive(p)
+				if n < 4 {
+					x.up = append(x.up, p)
+				}
+			}
+		}
+		if len(x.down) > 200 {
+			x.down = x.down[100:]
+		}
+		if len(x.up) > 50 {
+			x.up = x.up[25:]
+		}
+	}
+	for n := 0; n < 90 || watcher.equalTo(x.server, o) != ""; n++ {
+		tick()
+		x.deliver(x.takeDown()...)
+		apply()
+		x.answer(x.up...)
+		x.up = nil
+		x.deliver(x.takeDown()...)
+		// A script with long pauses makes the server believe in long round trips, and so
+		// be slow to take packets for lost.
+		require.Less(t, n, 400, "%s\n%+v\n%+v", watcher.equalTo(x.server, o), x.peer.Stats(), x.client.Stats())
+	}
+}
+
+// TestRandomScripts plays scripts that no one has thought of, as fuzzing does.
+func TestRandomScripts(t *testing.T) {
+	scripts := 60
+	if testing.Short() {
+		scripts = 12
+	}
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 4))
+	for range scripts {
+		script := make([]byte, 100+rng.IntN(900))
+		weights := [8]int{}
+		for i := range weights {
+			weights[i] = 1 + rng.IntN(10)
+		}
+		for i := range script {
+			op := rng.IntN(8)
+			for rng.IntN(10) >= weights[op] {
+				op = rng.IntN(8)
+			}
+			script[i] = byte(op<<5 | rng.IntN(32))
+		}
+		playScript(t, script)
+	}
+}

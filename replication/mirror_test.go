@@ -1,0 +1,435 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// What the users of both worlds may do to them.
+
+// tLocal is a component that the client's user adds.
+type tLocal struct{ Heat float64 }
+
+// tOrbit is a relation that is not registered.
+type tOrbit struct{ ecs.Relation }
+
+func TestEntityRemovedByTheClientsUserStaysRemoved(t *testing.T) {
+	x, e, move := crowd(t, 3)
+	m, _ := x.mirrored(e[0])
+	x.mirror.RemoveEntity(m)
+	for range 10 {
+		move(e[0], 1)
+		x.round()
+		_, ok := x.mirrored(e[0])
+		require.False(t, ok)
+	}
+	require.Equal(t, 2, x.mirror.Stats().Entities.Used)
+
+	// Another entity may get its place in the client's world, and be left alone.
+	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror))
+	require.Equal(t, m.ID(), own.ID())
+	move(e[0], 1)
+	x.rounds(2)
+	require.Zero(t, (*tPosition)(x.mirror.Get(own, ecs.ComponentID[tPosition](x.mirror))).X)
+
+	// Nor does its end at the server disturb.
+	slot := x.slotOf(e[0])
+	x.world.RemoveEntity(e[0])
+	x.rounds(3)
+	require.True(t, x.mirror.Alive(own))
+	newcomer := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(3)
+	require.Equal(t, slot, x.slotOf(newcomer))
+	x.requireEqual("a spawn in the same slot is another entity")
+	require.True(t, x.mirror.Alive(own))
+}
+
+func TestComponentRemovedByTheClientsUserStaysRemoved(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	position := ecs.ComponentID[tPosition](x.mirror)
+	m, _ := x.mirrored(e[0])
+	x.mirror.Remove(m, position)
+	for range 5 {
+		move(e[0], 1)
+		x.round()
+		require.False(t, x.mirror.Has(m, position))
+	}
+	// Another component comes and goes meanwhile.
+	x.world.Add(e[0], ecs.ComponentID[tHealth](x.world))
+	x.rounds(2)
+	require.False(t, x.mirror.Has(m, position))
+	require.True(t, x.mirror.Has(m, ecs.ComponentID[tHealth](x.mirror)))
+	// The server removes it and adds it anew.
+	x.world.Remove(e[0], ecs.ComponentID[tPosition](x.world))
+	x.rounds(2)
+	x.world.Add(e[0], ecs.ComponentID[tPosition](x.world))
+	move(e[0], 7)
+	x.rounds(2)
+	require.True(t, x.mirror.Has(m, position))
+	x.requireEqual()
+}
+
+func TestComponentThatTheUserAddedFirst(t *testing.T) {
+	x, e, _ := crowd(t, 1)
+	m, _ := x.mirrored(e[0])
+	health := ecs.ComponentID[tHealth](x.mirror)
+	x.mirror.Add(m, health)
+	(*tHealth)(x.mirror.Get(m, health)).HP = 5
+	x.world.Add(e[0], ecs.ComponentID[tHealth](x.world))
+	x.rounds(2)
+	x.requireEqual("the server's value counts")
+	x.world.Remove(e[0], ecs.ComponentID[tHealth](x.world))
+	x.rounds(2)
+	require.False(t, x.mirror.Has(m, health))
+}
+
+func TestLocalComponentsSurvive(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	local, position := ecs.ComponentID[tLocal](x.mirror), ecs.ComponentID[tPosition](x.world)
+	health := ecs.ComponentID[tHealth](x.world)
+	m, _ := x.mirrored(e[0])
+	x.mirror.Add(m, local)
+	(*tLocal)(x.mirror.Get(m, local)).Heat = 36.6
+	for i := range 12 {
+		switch i % 4 {
+		case 0:
+			x.world.Add(e[0], health)
+		case 1:
+			x.world.Remove(e[0], position)
+		case 2:
+			x.world.Remove(e[0], health)
+		case 3:
+			x.world.Add(e[0], position)
+			move(e[0], 1)
+		}
+		x.round()
+		x.requireEqual()
+		require.Equal(t, 36.6, (*tLocal)(x.mirror.Get(m, local)).Heat)
+	}
+}
+
+// TestLocalRelationSurvives: a component of the user that holds a target keeps it.
+func TestLocalRelationSurvives(t *testing.T) {
+	x, e, _ := crowd(t, 3)
+	orbit := ecs.ComponentID[tOrbit](x.mirror)
+	m, _ := x.mirrored(e[0])
+	sun, _ := x.mirrored(e[1])
+	x.mirror.Add(m, orbit)
+	x.mirror.Relations().Set(m, orbit, sun)
+	x.world.Add(e[0], ecs.ComponentID[tHealth](x.world))
+	x.rounds(2)
+	x.requireEqual()
+	require.Equal(t, sun, x.mirror.Relations().Get(m, orbit))
+	x.world.RemoveEntity(e[1]) // the target
+	x.rounds(2)
+	x.requireEqual()
+}
+
+func TestMarkerRemovedByTheClientsUser(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	m, _ := x.mirrored(e[0])
+	x.mirror.Remove(m, x.client.marker)
+	move(e[0], 1)
+	require.NotPanics(t, func() { x.rounds(3) })
+	_, ok := x.client.NetID(m)
+	require.False(t, ok)
+	x.world.RemoveEntity(e[0])
+	require.NotPanics(t, func() { x.rounds(3) })
+}
+
+func TestServerWorldReset(t *testing.T) {
+	x, _, _ := crowd(t, 10)
+	x.world.Reset()
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 10, x.client.Stats().Despawns)
+	position := ecs.ComponentID[tPosition](x.world)
+	for i := range 4 { // with the same Arche entities
+		e := x.spawn(position)
+		(*tPosition)(x.world.Get(e, position)).X = float32(i)
+	}
+	x.rounds(3)
+	x.requireEqual()
+
+	// At once, without a tick between.
+	x.world.Reset()
+	for range 6 {
+		x.spawn(position, ecs.ComponentID[tFrozen](x.world))
+	}
+	x.rounds(5)
+	x.requireEqual()
+	require.EqualValues(t, 6, x.server.Stats().Entities)
+	require.Zero(t, x.server.Stats().CopiedMarkers)
+}
+
+func TestReplicateWorksOnALockedWorld(t *testing.T) {
+	x, e, move := crowd(t, 5)
+	x.spawn(ecs.ComponentID[tHealth](x.world)) // of a kind that was not seen before
+	filter := ecs.All()
+	q := x.world.Query(filter)
+	move(e[0], 1)
+	require.NotPanics(t, func() { x.rounds(3) })
+	q.Close()
+	require.False(t, x.world.IsLocked(), "all locks are given back")
+	x.requireEqual()
+}
+
+func TestApplyOnALockedWorldPanicsWithAdvice(t *testing.T) {
+	x, _, _ := crowd(t, 1)
+	q := x.mirror.Query(ecs.All())
+	defer q.Close()
+	require.PanicsWithValue(t, "replication: Apply on a locked world: call it outside of queries, since it adds and removes entities",
+		func() { _ = x.client.Apply() })
+}
+
+func TestCopiedMarkerIsDetected(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	marker := ReplicatedID(x.world)
+	twin := x.spawn(ecs.ComponentID[tPosition](x.world))
+	*(*Replicated)(x.world.Get(twin, marker)) = *(*Replicated)(x.world.Get(e[0], marker))
+	move(twin, 9)
+	move(e[0], 3)
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 1, x.server.Stats().CopiedMarkers)
+	require.EqualValues(t, 3, x.server.Stats().Entities)
+	require.InDelta(t, 3, x.position(e[0]).X, 0.01)
+	require.InDelta(t, 9, x.position(twin).X, 0.01)
+
+	// Nonsense in a marker is a copy as well.
+	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, gen: 3}
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 2, x.server.Stats().CopiedMarkers)
+}
+
+func TestMarkerLostAndGained(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	marker := ReplicatedID(x.world)
+	before, _ := x.server.NetID(e[0])
+	x.world.Remove(e[0], marker)
+	_, ok := x.server.NetID(e[0])
+	require.False(t, ok)
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 1, x.client.Stats().Despawns)
+	move(e[0], 5)
+	x.world.Add(e[0], marker)
+	x.rounds(3)
+	x.requireEqual()
+	require.InDelta(t, 5, x.position(e[0]).X, 0.01)
+	after, _ := x.server.NetID(e[0])
+	require.NotEqual(t, before, after, "another incarnation")
+
+	// Between two ticks.
+	x.world.Remove(e[0], marker)
+	x.world.Add(e[0], marker)
+	x.rounds(5)
+	x.requireEqual()
+
+	// An entity that has nothing but the marker, and one that had all but the marker.
+	x.world.Remove(e[1], ecs.ComponentID[tPosition](x.world))
+	plain := x.world.NewEntity(ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tLocal](x.world))
+	x.rounds(3)
+	x.requireEqual()
+	x.world.Add(plain, marker)
+	x.rounds(3)
+	x.requireEqual()
+	require.EqualValues(t, 3, x.server.Stats().Entities)
+}
+
+// TestMarkerFlickers under loss is what leaving and entering the view will be.
+func TestMarkerFlickersUnderLoss(t *testing.T) {
+	seed := seedOf(t)
+	x, entities, move := crowd(t, 6, WithSeed(seed))
+	rng := rand.New(rand.NewPCG(seed, 4))
+	marker := ReplicatedID(x.world)
+	o := newTruth()
+	o.record(x.server)
+	for _, versions := range o.versions {
+		versions[0].tick = 0 // they have been so all the time
+	}
+	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}
+	var held [][]byte // late packets
+	for range 3000 {
+		for _, e := range entities {
+			move(e, rng.Float32()-0.5)
+			if rng.IntN(6) == 0 {
+				if x.world.Has(e, marker) {
+					x.world.Remove(e, marker)
+				} else {
+					x.world.Add(e, marker)
+				}
+			}
+		}
+		packets := x.replicate()
+		o.record(x.server)
+		for _, p := range packets {
+			switch rng.IntN(4) {
+			case 0:
+			case 1:
+				held = append(held, p)
+			default:
+				x.deliver(p)
+			}
+		}
+		for len(held) > rng.IntN(8) {
+			i := rng.IntN(len(held))
+			x.deliver(held[i])
+			held[i] = held[len(held)-1]
+			held = held[:len(held)-1]
+		}
+		up := x.apply()
+		watcher.check(t, x.server, o)
+		if rng.IntN(3) > 0 {
+			x.answer(up...)
+		}
+	}
+	x.rounds(60)
+	x.requireEqual()
+}
+
+// TestRelationsInArchetypes: the rows of entities with one component set lie apart if
+// their relation has several targets.
+func TestRelationsInArchetypes(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position, orbit := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tOrbit](x.world)
+	var suns, planets []ecs.Entity
+	for range 4 {
+		suns = append(suns, x.world.NewEntity())
+	}
+	for i := range 40 {
+		p := x.spawn(position, orbit)
+		x.world.Relations().Set(p, orbit, suns[i%4])
+		(*tPosition)(x.world.Get(p, position)).X = float32(i)
+		planets = append(planets, p)
+	}
+	check := func() {
+		t.Helper()
+		x.rounds(3)
+		x.requireEqual()
+		for _, p := range planets {
+			require.InDelta(t, (*tPosition)(x.world.Get(p, position)).X, x.position(p).X, 0.01)
+		}
+	}
+	check()
+	ids := map[ecs.Entity]NetID{}
+	for _, p := range planets {
+		ids[p], _ = x.server.NetID(p)
+	}
+	spawns := x.client.Stats().Spawns
+	for i, p := range planets { // they change their suns
+		x.world.Relations().Set(p, orbit, suns[(i/3)%4])
+		(*tPosition)(x.world.Get(p, position)).Y = float32(i)
+	}
+	check()
+	x.world.RemoveEntity(suns[0]) // Arche moves its planets to the zero target
+	check()
+	for range 3 { // and gives the archetype to another one
+		suns = append(suns, x.world.NewEntity())
+		x.world.Relations().Set(planets[len(suns)%40], orbit, suns[len(suns)-1])
+	}
+	check()
+	require.Equal(t, spawns, x.client.Stats().Spawns, "none was taken for another")
+	for _, p := range planets {
+		id, _ := x.server.NetID(p)
+		require.Equal(t, ids[p], id)
+	}
+}
+
+func TestTwoServersAndClientsInOneProcess(t *testing.T) {
+	schema := testSchema()
+	a, b := connectedWire(t, schema), connectedWire(t, schema, WithMTU(200))
+	ga, gb := newGame(1, a.world, schema, 10), newGame(2, b.world, schema, 10)
+	for range 100 {
+		ga.step()
+		gb.step()
+		a.round()
+		b.round()
+		a.requireEqual()
+		b.requireEqual()
+	}
+}
+
+// TestTwoClientsInOneWorld mirrors two servers side by side.
+func TestTwoClientsInOneWorld(t *testing.T) {
+	schema := testSchema()
+	a, b := newWire(t, schema), newWire(t, schema)
+	b.mirror = a.mirror
+	b.client = NewClient(a.mirror, schema, func(p []byte) error {
+		b.up = append(b.up, append([]byte(nil), p...))
+		return nil
+	}, WithNonce(5))
+	ga, gb := newGame(1, a.world, schema, 10), newGame(2, b.world, schema, 10)
+	for range 200 {
+		ga.step()
+		gb.step()
+		a.round()
+		b.round()
+	}
+	a.requireEqual()
+	b.requireEqual()
+	require.Equal(t, a.server.Stats().Entities+b.server.Stats().Entities, a.mirror.Stats().Entities.Used)
+}
+
+// TestRelay mirrors what it mirrors: a client's world is a server's too.
+func TestRelay(t *testing.T) {
+	schema := testSchema()
+	a := newWire(t, schema)
+	b := newWire(t, schema)
+	b.world = a.mirror
+	b.server = NewServer(a.mirror, schema, WithSeed(3))
+	b.peer = b.server.Connect(func(p []byte) error {
+		b.down = append(b.down, append([]byte(nil), p...))
+		return nil
+	})
+	g := newGame(1, a.world, schema, 10)
+	marker := ReplicatedID(a.mirror)
+	for range 200 {
+		g.step()
+		a.round()
+		var fresh []ecs.Entity
+		a.client.Each(func(_ NetID, e ecs.Entity, _ uint32) {
+			if !a.mirror.Has(e, marker) {
+				fresh = append(fresh, e)
+			}
+		})
+		for _, e := range fresh {
+			a.mirror.Add(e, marker)
+		}
+		b.round()
+	}
+	b.rounds(5)
+	a.requireEqual()
+	b.requireEqual()
+	require.Equal(t, a.server.Stats().Entities, b.server.Stats().Entities)
+}
+
+// TestAbandonedPartsMakeRoom: parts of entities that are gone don't keep others from
+// being put together.
+func TestAbandonedPartsMakeRoom(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(128))
+	bulk := ecs.ComponentID[tBulk](x.world)
+	var entities []ecs.Entity
+	for range maxAssemblies + 10 {
+		entities = append(entities, x.spawn(bulk))
+	}
+	for i, p := range x.replicate() {
+		if i%3 == 0 { // of all, some parts
+			x.deliver(p)
+		}
+	}
+	for _, e := range entities {
+		x.world.RemoveEntity(e)
+	}
+	x.rounds(10)
+	x.requireEqual()
+	for range 10 {
+		x.spawn(bulk)
+	}
+	x.rounds(100)
+	x.requireEqual()
+}

@@ -1,0 +1,451 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// Mistakes that replication libraries have made, and a test for each.
+
+// crowd is a wire with entities that have positions, known to the client.
+func crowd(t *testing.T, n int, opts ...ServerOption) (x *wire, entities []ecs.Entity, move func(e ecs.Entity, dx float32)) {
+	x = connectedWire(t, testSchema(), opts...)
+	position := ecs.ComponentID[tPosition](x.world)
+	for range n {
+		entities = append(entities, x.spawn(position))
+	}
+	x.rounds(4)
+	x.requireEqual()
+	return x, entities, func(e ecs.Entity, dx float32) { (*tPosition)(x.world.Get(e, position)).X += dx }
+}
+
+func (x *wire) slotOf(e ecs.Entity) int {
+	x.t.Helper()
+	id, ok := x.server.NetID(e)
+	require.True(x.t, ok)
+	return int(id.Slot)
+}
+
+func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
+	x, e, move := crowd(t, 3)
+	slot := x.slotOf(e[0])
+	for i := range x.server.opts.window + 40 {
+		move(e[0], 0.3)
+		before, acked := x.peer.Stats(), x.peer.slots[slot].ack
+		x.deliver(x.replicate()...)
+		x.apply() // and the acks are lost, so the client holds what the server does not know of
+		x.requireEqual()
+		now := x.peer.Stats()
+		require.Equal(t, acked, x.peer.slots[slot].ack)
+		require.EqualValues(t, 1, now.Updates-before.Updates+now.Wholes-before.Wholes, "tick %d", i)
+		if i < x.server.opts.window {
+			require.Zero(t, now.Wholes-before.Wholes, "tick %d", i)
+		}
+	}
+	require.Zero(t, x.client.Stats().MissingBaselines)
+}
+
+func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
+	x, entities, move := crowd(t, 60, WithMTU(100))
+	for i, e := range entities {
+		move(e, float32(i%7)+1)
+	}
+	packets := x.replicate()
+	require.Greater(t, len(packets), 2)
+	carried := map[int]bool{}
+	for _, r := range x.peer.log.at(x.peer.log.next - 2).records { // of the last but one
+		carried[int(r.slot())] = true
+	}
+	require.NotEmpty(t, carried)
+	x.deliver(packets[len(packets)-2])
+	x.answer(x.apply()...)
+	for i := range entities {
+		require.Equal(t, carried[i], x.peer.slots[i].ack == x.server.tick, "slot %d", i)
+	}
+	x.rounds(10)
+	x.requireEqual()
+}
+
+func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
+	x, entities, move := crowd(t, 10)
+	for _, e := range entities {
+		move(e, 1)
+	}
+	x.client.mirrors.at(5).held = heldStates{}
+	packets := x.replicate()
+	require.Len(t, packets, 1)
+	require.ErrorIs(t, x.client.Receive(packets[0]), ErrMissingBaseline)
+	acked := x.peer.Stats().Acked
+	x.answer(x.apply()...)
+	require.Equal(t, acked, x.peer.Stats().Acked)
+}
+
+func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
+	x, entities, move := crowd(t, 20)
+	x.client.mirrors.at(7).held = heldStates{}
+	before := x.peer.Stats()
+	for range 20 {
+		for _, e := range entities {
+			move(e, 0.5)
+		}
+		x.round()
+	}
+	x.rounds(3)
+	x.requireEqual()
+	now := x.peer.Stats()
+	require.EqualValues(t, 1, now.MissingBaselines-before.MissingBaselines)
+	require.EqualValues(t, 1, now.Wholes-before.Wholes)
+}
+
+func TestDirtyMeansAnotherVersionNotAnotherValue(t *testing.T) {
+	for name, arrives := range map[string][2]bool{
+		"both arrive": {true, true},
+		"only B":      {true, false},
+		"only A":      {false, true},
+		"none":        {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, e, move := crowd(t, 1) // A is acknowledged
+			move(e[0], 1)
+			b := x.replicate()
+			require.NotEmpty(t, b)
+			move(e[0], -1)
+			a := x.replicate()
+			require.NotEmpty(t, a, "the client may be showing B")
+			if arrives[0] {
+				x.deliver(b...)
+				x.apply() // its ack is lost
+				require.NotZero(t, x.position(e[0]).X)
+			}
+			if arrives[1] {
+				x.deliver(a...)
+				x.apply()
+				x.requireEqual()
+			}
+			x.rounds(60)
+			x.requireEqual()
+		})
+	}
+}
+
+func TestSlowMoversAreNotLost(t *testing.T) {
+	x, e, move := crowd(t, 1)
+	sent := x.peer.Stats().Updates
+	for range 2000 {
+		move(e[0], 0.0005) // a twentieth of the step
+		x.round()
+		x.requireEqual()
+	}
+	require.InDelta(t, 1, x.position(e[0]).X, 0.011)
+	sent = x.peer.Stats().Updates - sent
+	require.Greater(t, sent, uint64(90))
+	require.Less(t, sent, uint64(250), "what is below the step is no change")
+}
+
+func TestLateUpdateCantRaiseTheDead(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		x, e, move := crowd(t, 2)
+		move(e[0], 1)
+		late := x.replicate()
+		require.NotEmpty(t, late)
+		x.world.RemoveEntity(e[0])
+		x.deliver(x.replicate()...)
+		up := x.apply()
+		if settled { // the server has forgotten that the client ever saw the entity
+			x.answer(up...)
+			x.rounds(5)
+		}
+		require.EqualValues(t, 1, x.client.Stats().Despawns)
+		spawns := x.client.Stats().Spawns
+		x.deliver(late...)
+		x.apply()
+		require.Equal(t, spawns, x.client.Stats().Spawns)
+		x.requireEqual()
+	}
+}
+
+func TestLateSpawnCantRaiseTheDead(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	late := x.replicate() // whole: no baseline stands in its way
+	x.world.RemoveEntity(e)
+	x.rounds(5)
+	x.deliver(late...)
+	x.apply()
+	require.Zero(t, x.client.Stats().Spawns)
+	x.requireEqual()
+}
+
+func TestLateDespawnCantKillANewcomer(t *testing.T) {
+	x, e, _ := crowd(t, 2)
+	slot := x.slotOf(e[0])
+	x.world.RemoveEntity(e[0])
+	late := x.replicate()
+	require.NotEmpty(t, late)
+	newcomer := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(3)
+	require.Equal(t, slot, x.slotOf(newcomer), "the slot is used again")
+	x.requireEqual()
+	x.deliver(late...)
+	x.answer(x.apply()...)
+	x.requireEqual()
+	x.rounds(3)
+	x.requireEqual()
+}
+
+func TestLateAckOfADespawnIsNotOfTheNewcomer(t *testing.T) {
+	x, e, _ := crowd(t, 1)
+	x.world.RemoveEntity(e[0])
+	x.deliver(x.replicate()...)
+	late := x.apply()
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.replicate() // lost
+	x.answer(late...)
+	x.rounds(60)
+	x.requireEqual()
+}
+
+func TestTwoIncarnationsShareNoBaseline(t *testing.T) {
+	x, e, _ := crowd(t, 1)
+	before := x.peer.Stats()
+	x.world.RemoveEntity(e[0])
+	x.replicate() // lost
+	newcomer := x.spawn(ecs.ComponentID[tPosition](x.world))
+	require.NotEmpty(t, x.replicate()) // lost
+	require.Zero(t, x.slotOf(newcomer))
+	now := x.peer.Stats()
+	require.Zero(t, now.Updates-before.Updates)
+	require.EqualValues(t, 1, now.Wholes-before.Wholes)
+	x.rounds(40)
+	x.requireEqual()
+	require.EqualValues(t, 2, x.client.Stats().Spawns)
+	require.EqualValues(t, 1, x.client.Stats().Despawns)
+}
+
+func TestAComponentThatCameAgainIsAnother(t *testing.T) {
+	x, e, _ := crowd(t, 1)
+	health := ecs.ComponentID[tHealth](x.world)
+	x.world.Add(e[0], health)
+	(*tHealth)(x.world.Get(e[0], health)).HP = 77
+	x.rounds(3)
+	x.requireEqual()
+	x.world.Remove(e[0], health)
+	x.replicate() // lost
+	x.world.Add(e[0], health)
+	(*tHealth)(x.world.Get(e[0], health)).HP = 78
+	x.round()
+	x.requireEqual()
+	m, _ := x.mirrored(e[0])
+	require.EqualValues(t, 78, (*tHealth)(x.mirror.Get(m, ecs.ComponentID[tHealth](x.mirror))).HP)
+}
+
+func TestBothBaselinesAreAcknowledged(t *testing.T) {
+	seed := seedOf(t)
+	x, entities, move := crowd(t, 5, WithSeed(seed))
+	rng := rand.New(rand.NewPCG(seed, 4))
+	acked := map[delta.Tick]bool{}
+	note := func() {
+		for i := range x.peer.log.ring {
+			if sent := &x.peer.log.ring[i]; sent.status == sentAcked {
+				acked[sent.tick] = true
+			}
+		}
+	}
+	note()
+	two := 0
+	for range 2000 {
+		for _, e := range entities {
+			if rng.IntN(3) > 0 {
+				move(e, rng.Float32()-0.5)
+			}
+		}
+		packets := x.replicate()
+		if rng.IntN(3) > 0 {
+			x.deliver(packets...)
+		}
+		up := x.apply()
+		if rng.IntN(3) > 0 {
+			x.answer(up...)
+			note()
+		}
+		for slot := range entities {
+			held := &x.client.mirrors.at(uint32(slot)).held
+			if b, ok := x.peer.baselines(slot, &x.peer.slots[slot]); ok {
+				require.True(t, acked[b.A1])
+				require.NotNil(t, held.at(b.A1), "the client must hold it")
+				if b.Two {
+					two++
+					require.True(t, acked[b.A2])
+					require.NotNil(t, held.at(b.A2), "the client must hold it")
+				}
+			}
+		}
+	}
+	require.Greater(t, two, 1000)
+	require.Zero(t, x.client.Stats().MissingBaselines)
+}
+
+func TestInFlightIsNeitherLostNorReceived(t *testing.T) {
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(1))
+	position := ecs.ComponentID[tPosition](&w)
+	entity := w.NewEntity(position, ReplicatedID(&w))
+	o := newTruth()
+	e := connect(s, 1, netsim.Config{Latency: 25}, WithNonce(1))
+	tick := func() {
+		p := (*tPosition)(w.Get(entity, position))
+		if p.X += 0.5; p.X > 99 {
+			p.X = -99
+		}
+		s.Replicate()
+		o.record(s)
+		e.step(t)
+		e.check(t, s, o)
+	}
+	for range 300 {
+		tick()
+	}
+	before := e.peer.Stats()
+	for range 300 {
+		tick()
+	}
+	now := e.peer.Stats()
+	require.EqualValues(t, 300, now.Updates-before.Updates, "fifty ticks in flight, and a delta every tick")
+	require.Zero(t, now.Wholes-before.Wholes)
+	require.Zero(t, now.Lost-before.Lost)
+	require.Zero(t, e.client.Stats().MissingBaselines)
+}
+
+func TestSilentPeerPinsNothing(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	silent := connect(x.server, 1, netsim.Config{}, WithNonce(55))
+	for range 5 {
+		x.round()
+		silent.step(t)
+	}
+	require.True(t, silent.peer.Connected(), "and from now on it is silent")
+	silent.peer.send = func([]byte) error { return nil }
+	g := newGame(5, x.world, x.server.schema, 15)
+	for range 2000 {
+		g.step()
+		x.round()
+	}
+	x.rounds(3)
+	x.requireEqual()
+	require.LessOrEqual(t, x.server.slots.len(), 17, "slots are used again though it was not told")
+	require.NotZero(t, silent.peer.Stats().Packets)
+	require.Zero(t, x.peer.Stats().Lost)
+}
+
+func TestStillEntityKeepsItsBaseline(t *testing.T) {
+	x, e, move := crowd(t, 3)
+	for range 20 * x.server.opts.window {
+		move(e[1], 0.1)
+		if x.server.tick%512 == 0 {
+			move(e[1], -51)
+		}
+		x.round()
+	}
+	before := x.peer.Stats()
+	move(e[0], 1)
+	x.rounds(3)
+	x.requireEqual()
+	now := x.peer.Stats()
+	require.Zero(t, now.Wholes-before.Wholes)
+	require.Zero(t, x.client.Stats().MissingBaselines)
+}
+
+// TestStillEntityOutlivesSerialArithmetic lets years pass: a still entity, a slot that
+// has been empty for as long, and a peer that knows them.
+func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
+	x, e, move := crowd(t, 300)
+	still, gone, mover := e[0], e[299], e[1]
+	x.world.RemoveEntity(gone)
+	x.rounds(3)
+	x.requireEqual()
+	before := x.peer.Stats()
+	const jump = 1 << 28
+	jumps := 9 // beyond 2^31
+	if testing.Short() {
+		jumps = 5 // beyond ancient
+	}
+	for range jumps {
+		x.server.tick += jump
+		for i := range refreshShare + 3 {
+			move(mover, float32(1-i%2*2))
+			x.round()
+		}
+		x.requireEqual()
+	}
+	now := x.peer.Stats()
+	require.LessOrEqual(t, now.Wholes-before.Wholes, uint64(3*299+jumps), "sent whole once in 2^30 ticks")
+	spawns := x.client.Stats().Spawns
+	require.EqualValues(t, 300, spawns, "what was shown stayed")
+	move(still, 3)
+	x.spawn(ecs.ComponentID[tPosition](x.world)) // where one was gone
+	x.rounds(3)
+	x.requireEqual()
+	require.Equal(t, spawns+1, x.client.Stats().Spawns)
+	require.Equal(t, 300, x.server.slots.len())
+}
+
+func TestGenerationsWrap(t *testing.T) {
+	x, e, _ := crowd(t, 1)
+	for range 5 {
+		x.world.RemoveEntity(e[0])
+		x.rounds(2)
+		if x.server.slots.info[0].generation < 1<<16-3 {
+			x.server.slots.info[0].generation = 1<<16 - 3
+		}
+		e[0] = x.spawn(ecs.ComponentID[tPosition](x.world))
+		x.rounds(2)
+		x.requireEqual()
+	}
+}
+
+// TestLostAcksAreRepeated: acks repeat themselves, so that a lost one costs nothing
+// where packets are few.
+func TestLostAcksAreRepeated(t *testing.T) {
+	x, e, move := crowd(t, 1)
+	lost := x.peer.Stats().Lost
+	for i := range 400 {
+		move(e[0], 0.1)
+		x.deliver(x.replicate()...)
+		up := x.apply()
+		if i%2 == 0 {
+			x.answer(up...)
+		}
+	}
+	require.Equal(t, lost, x.peer.Stats().Lost)
+}
+
+// TestABadPatchIsForgotten: after a time of acks that took long, a lost packet is
+// noticed soon, even if nothing else is sent from which the server could learn that
+// round trips are short again.
+func TestABadPatchIsForgotten(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	for i := range 12 {
+		move(e[0], 1)
+		x.deliver(x.replicate()...)
+		for range 100 + 200*(i%2) {
+			x.server.Replicate()
+		}
+		x.takeDown()
+		x.answer(x.apply()...)
+	}
+	x.rounds(10)
+	x.requireEqual()
+	move(e[1], 1)
+	x.replicate() // lost
+	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.timeout())
+	for n := 0; x.position(e[1]).X == 0; n++ {
+		x.round()
+		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.timeout())
+	}
+}
