@@ -225,6 +225,15 @@ func TestNothingIsKnownOfASlotThatWasNeverSet(t *testing.T) {
 	require.Empty(t, h.pages)
 }
 
+// Memory is bounded even where the ticks make no sense.
+func TestHistoryOfTicksThatGoBackIsBounded(t *testing.T) {
+	h := NewHistory(1, 20)
+	for i := range uint32(1000) {
+		h.Set(0, Tick(1-i%2), 0, []uint32{i})
+	}
+	require.LessOrEqual(t, len(h.pages[0].rings[0].ticks), 32)
+}
+
 func TestHistoryRefusesNegativeSizes(t *testing.T) {
 	const hint = ": use at least 0 words and 0 to 2^30 ticks"
 	require.PanicsWithValue(t, "delta: a history of -1 words and 8 ticks"+hint, func() { NewHistory(-1, 8) })

@@ -337,12 +337,7 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 				if implied {
 					v++
 				}
-				code := int64(to[j]) + unzigzag(v)
-				if code < 0 || code > int64(lowBits(f.Bits)) {
-					r.Fail(ErrCode)
-					return
-				}
-				q[j+1] = uint32(code)
+				q[j+1] = uint32(int64(to[j]) + unzigzag(v)) // DecodeRow looks if it is valid
 			}
 		default:
 			implied := last && x.same

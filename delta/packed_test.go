@@ -159,8 +159,8 @@ func TestRowsOfEveryWidthRoundTrip(t *testing.T) {
 				f.setCode(high, f.Max)
 			}
 			s := &script{randomBytes(rng, 1000)}
-			any := s.row(x.c, nil)
-			rows := [][]uint32{low, high, any, s.row(x.c, any)}
+			middle := s.row(x.c, nil)
+			rows := [][]uint32{low, high, middle, s.row(x.c, middle)}
 			for _, cur := range rows {
 				for _, base := range rows {
 					for _, base2 := range rows {

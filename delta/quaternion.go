@@ -115,13 +115,9 @@ func isqrt(n int64) int64 {
 	if n <= 0 {
 		return 0
 	}
-	// The estimate may be off by one where a float64 can't hold n exactly.
 	x := uint64(math.Sqrt(float64(n)))
-	switch {
-	case x*x > uint64(n):
+	if x*x > uint64(n) { // n was rounded up to what a float64 can hold
 		x--
-	case (x+1)*(x+1) <= uint64(n):
-		x++
 	}
 	return int64(x)
 }

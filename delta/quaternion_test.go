@@ -169,7 +169,7 @@ func extrapolationError(t *testing.T, rng *rand.Rand, bits uint, angle float64, 
 	return worst
 }
 
-// What fixed-point arithmetic costs is below 2^(bits-19) steps of the codes: two at 20
+// What fixed-point arithmetic costs is below 2^(bits-18) steps of the codes: four at 20
 // bits, where the rounding of the baselines costs up to t+1/2, and next to nothing at 14.
 // That holds where six terms of the series are enough: for angles up to 0.5 (of the
 // rotation, in radians) up to t = 4, and as below.
@@ -182,7 +182,7 @@ func TestExtrapolationFollowsTheGreatCircle(t *testing.T) {
 			for _, share := range []float64{1, 0.77, 0.31} {
 				ratio := int64(c.ratio * share * (1 << 16))
 				worst := extrapolationError(t, rng, bits, c.angle*share, ratio)
-				require.LessOrEqual(t, worst, math.Ldexp(1, int(bits)-19), "%d bits, %v, %v", bits, c, share)
+				require.LessOrEqual(t, worst, math.Ldexp(1, int(bits)-18), "%d bits, %v, %v", bits, c, share)
 			}
 		}
 	}

@@ -128,6 +128,7 @@ func TestSetsOfAnyBits(t *testing.T) {
 func TestAHugeCountOfDifferencesEnds(t *testing.T) {
 	w := bitbuf.NewWriter(make([]byte, 200))
 	w.WriteExpGolomb(1<<63, 0)
+	mark := w.Mark()
 	for range 100 {
 		w.WriteExpGolomb(0, 0)
 	}
@@ -135,6 +136,12 @@ func TestAHugeCountOfDifferencesEnds(t *testing.T) {
 	s := ReadSet(&r, &Set{}, 7)
 	require.Equal(t, ErrCode, r.Err())
 	require.Equal(t, Set{0x7f}, s)
+	w.Rollback(mark)
+	w.WriteExpGolomb(0, 0)
+	w.WriteExpGolomb(1<<64-1, 0) // back to the first one, if sums may wrap
+	r = bitbuf.NewReader(w.Bytes())
+	require.Equal(t, Set{1}, ReadSet(&r, &Set{}, 7))
+	require.Equal(t, ErrCode, r.Err())
 	r = bitbuf.NewReader(w.Bytes()[:16]) // and so does the end of the input
 	ReadSet(&r, &Set{}, 7)
 	require.Equal(t, bitbuf.ErrOverrun, r.Err())

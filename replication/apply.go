@@ -142,7 +142,8 @@ func (c *Client) refresh() {
 		return
 	}
 	now := delta.Tick(c.nearTick)
-	page := c.mirrors.pages[c.nearTick%n]
+	page := c.mirrors.pages[c.refreshed%n]
+	c.refreshed++
 	for i := range page {
 		m := &page[i]
 		if m.any && now-m.newest > ancient && !m.dirty {

@@ -77,7 +77,7 @@ func (c *Client) commitPart(p *stagedPart, now delta.Tick) error {
 	r := bitbuf.NewReader(a.bytes)
 	var set delta.Set
 	if err := c.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
-		return ErrMalformed
+		return ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
 	}
 	if !c.commitEntry(&s.entries[0], now) {
 		return ErrMissingBaseline

@@ -33,11 +33,12 @@ type Client struct {
 	answer    seal // of packets to it
 	keep      delta.Tick
 	applies   uint32 // calls of Apply, to space introductions
+	refreshed uint32 // pages of mirrors looked after so far
 	nearTick  uint32 // to complete sequences and ticks with
 	anyState  bool
 	window    receiveWindow
 	nearSeq   uint32
-	ackedUpTo uint32 // newest sequence in the last ack sent
+	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
 	mirrors mirrorTable
 	shapes  shapes
@@ -64,7 +65,8 @@ type clientOptions struct {
 type ClientOption func(*clientOptions)
 
 // WithMaxEntities bounds how many entities at a time the client takes. The default is
-// 1,048,576. For each of them it keeps up to 257 states, as far as the server may name
+// 1,048,576. A packet that names a slot beyond is refused as malformed, so the bound must
+// cover the most entities that the server ever replicates at a time. For each of them it keeps up to 257 states, as far as the server may name
 // them as baselines.
 //
 // Panics on less than 1 or more than 2^30.
@@ -241,7 +243,7 @@ func (c *Client) receiveAnswer(body []byte) error {
 		c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
 		c.keep = 2 * delta.Tick(m.window)
 		c.nearSeq, c.nearTick = m.sequence, m.tick
-		c.ackedUpTo = m.sequence - 1
+		c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}
 		c.applies = 0
 		return nil
 	case kindRefuse:
@@ -335,12 +337,15 @@ func (c *Client) sendAcks() {
 	a.sequence = c.window.newest
 	a.count = 0
 	if c.window.any {
-		behind := c.window.newest - c.ackedUpTo + 32
+		// Every packet is in two acks at least, for one may be lost.
+		behind := c.window.newest - c.ackedUpTo[1] + 32
 		a.count = int(min((behind+31)/32, maxAckWords))
 		for i := range a.words[:a.count] {
 			a.words[i] = c.window.history(c.window.newest - uint32(i*32))
 		}
-		c.ackedUpTo = c.window.newest
+		if c.window.newest != c.ackedUpTo[0] {
+			c.ackedUpTo = [2]uint32{c.window.newest, c.ackedUpTo[0]}
+		}
 	}
 	a.lacks = copy(a.missing[:], c.missing)
 	c.missing = c.missing[:0]

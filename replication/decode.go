@@ -78,9 +78,9 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	}
 }
 
-// maxStagedWords bounds the memory that a packet can make the client use, to 16 MiB: an
-// update in a few bits may stand for an entity of thousands of fields.
-const maxStagedWords = 4 << 20
+// maxStagedWords bounds the memory that a packet can make the client use, to 4 MiB of
+// states: an update in a few bits may stand for an entity of thousands of fields.
+const maxStagedWords = 1 << 20
 
 // stage makes room for the rows of a state of a slot, or returns nil if there is none.
 func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) []uint32 {

@@ -260,10 +260,10 @@ func allocated(fn func()) uint64 {
 }
 
 // maxPacketCost is what a packet of 1200 bytes with a right checksum may make a client
-// allocate in Receive and Apply, whatever it says. The worst are entries that touch a
-// page of mirrors each: 2.5 bytes on the wire for one of about 10 kB. Rows staged for
-// updates are bounded by maxStagedWords and parts by maxAssemblies.
-const maxPacketCost = 64 << 20
+// allocate in Receive and Apply, garbage included. The worst are beginnings of parts,
+// each of which reserves a whole state, though of maxAssemblies at a time (5.2 MB), and
+// entries that touch a page of mirrors each, 2.5 bytes for 8 kB (4.2 MB).
+const maxPacketCost = 8 << 20
 
 func TestNoPacketCostsMuchMemory(t *testing.T) {
 	const size = 1150 // bytes of entries

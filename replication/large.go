@@ -29,7 +29,7 @@ const (
 
 const (
 	// partOverhead is more than what stands before a part's bytes in a packet.
-	partOverhead = 40
+	partOverhead = 48
 	partOrder    = 3 // of the exp-Golomb codes of what describes a part
 )
 

@@ -60,7 +60,7 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	require.Greater(t, len(packets), 2)
 	carried := map[int]bool{}
 	for _, r := range x.peer.log.at(x.peer.log.next - 2).records { // of the last but one
-		carried[int(r.slot())] = true
+		carried[r.slot()] = true
 	}
 	require.NotEmpty(t, carried)
 	x.deliver(packets[len(packets)-2])
