@@ -1,0 +1,376 @@
+//go:build !js && !wasip1
+
+// Not where there is no go command to run.
+
+package replication_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// The guide is tested like code: its Go blocks compile, its quick start prints what it says, its links lead somewhere.
+
+const docsRoot = ".."
+
+// docPages returns the README, the change log and the pages of the guide.
+func docPages(t *testing.T) []string {
+	pages, err := filepath.Glob(filepath.Join(docsRoot, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	return append(pages, filepath.Join(docsRoot, "README.md"), filepath.Join(docsRoot, "CHANGELOG.md"))
+}
+
+// A docBlock is a fenced block of a page.
+type docBlock struct {
+	page     string
+	line     int // of the first line inside
+	language string
+	text     string
+}
+
+func (b *docBlock) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
+
+// docBlocks returns the fenced blocks of a page, and what is left of it without them.
+func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
+	data, err := os.ReadFile(page)
+	require.NoError(t, err)
+	var open *docBlock
+	var rest strings.Builder
+	for i, line := range strings.Split(string(data), "\n") {
+		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case isFence && open == nil:
+			open = &docBlock{page: page, line: i + 2, language: fence}
+		case isFence:
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		default:
+			rest.WriteString(line + "\n")
+		}
+	}
+	require.Nil(t, open, "%s: a fence is not closed", page)
+	return blocks, rest.String()
+}
+
+// docImports are the packages that fragments may use without saying so.
+var docImports = []string{
+	"bytes", "errors", "flag", "fmt", "log", "math", "net", "net/netip", "time",
+	"github.com/mlange-42/arche/ecs",
+	"github.com/arche-replicate/arche-replicate/replication",
+	"github.com/arche-replicate/arche-replicate/replication/netsim",
+}
+
+// docPrelude is what fragments may use without declaring it. What a fragment declares itself hides it.
+const docPrelude = `
+var (
+	world, clientWorld ecs.World
+	schema *replication.Schema
+	server *replication.Server
+	peer   *replication.Peer
+	client *replication.Client
+	link   *netsim.Link
+	packet []byte
+	entity ecs.Entity
+	send   func(packet []byte) error
+)
+
+type Position struct {
+	X, Y float32 ` + "`repl:\"range=-1000:1000,step=0.01\"`" + `
+}
+`
+
+// source returns the block as a Go file, whole if it is one. A fragment is either declarations or statements.
+func (b *docBlock) source() (text string, whole bool) {
+	at := fmt.Sprintf("//line %s:%d\n", filepath.ToSlash(b.page), b.line)
+	if strings.HasPrefix(b.text, "package ") {
+		return at + b.text, true
+	}
+	var head strings.Builder
+	head.WriteString("package doc\nimport (\n")
+	for _, path := range docImports {
+		fmt.Fprintf(&head, "%q\n", path)
+	}
+	head.WriteString(")\n")
+	declarations := head.String() + at + b.text
+	if _, err := parser.ParseFile(token.NewFileSet(), "", declarations, parser.SkipObjectResolution); err == nil {
+		return declarations, false
+	}
+	return head.String() + "func _() {\n" + at + b.text + "\n}\n", false
+}
+
+func TestGoBlocksOfTheGuideCompile(t *testing.T) {
+	fset := token.NewFileSet()
+	imported := exportData(t, fset)
+	blocks := 0
+	for _, page := range docPages(t) {
+		all, _ := docBlocks(t, page)
+		for i := range all {
+			if all[i].language == "go" {
+				blocks++
+				require.NoError(t, checkBlock(fset, imported, &all[i]))
+			}
+		}
+	}
+	require.Greater(t, blocks, 10, "the guide has examples")
+
+	// The check is one that can fail.
+	wrong := docBlock{page: "wrong.md", line: 7, language: "go", text: "server.Replicate(1)\n"}
+	require.ErrorContains(t, checkBlock(fset, imported, &wrong), "wrong.md:7")
+}
+
+// exportData returns an importer that reads what the build cache has of the packages that blocks may import.
+func exportData(t *testing.T, fset *token.FileSet) types.Importer {
+	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, docImports...)
+	cmd := exec.Command("go", args...)
+	cmd.Dir = docsRoot
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	files := map[string]string{}
+	for _, line := range strings.Fields(string(out)) {
+		path, file, _ := strings.Cut(line, "=")
+		files[path] = file
+	}
+	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if files[path] == "" {
+			return nil, fmt.Errorf("a block imports %q, which docImports does not name", path)
+		}
+		return os.Open(files[path])
+	})
+}
+
+// checkBlock returns what the compiler would say about a block. In fragments, names may stay unused.
+func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error {
+	text, whole := b.source()
+	file, err := parser.ParseFile(fset, b.String(), text, parser.SkipObjectResolution)
+	if err != nil {
+		return fmt.Errorf("%s: %w", b, err)
+	}
+	files := []*ast.File{file}
+	if !whole {
+		prelude := "package doc\nimport (\n\"github.com/mlange-42/arche/ecs\"\n" +
+			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
+			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n)\n"
+		for _, line := range strings.Split(docPrelude, "\n\n") {
+			if !declaresAgain(file, line) {
+				prelude += line + "\n"
+			}
+		}
+		p, err := parser.ParseFile(fset, "prelude.go", prelude, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		files = append(files, p)
+	}
+	var found error
+	config := types.Config{Importer: imported, Error: func(err error) {
+		var e types.Error
+		if found == nil && (whole || !errors.As(err, &e) || !e.Soft) {
+			found = fmt.Errorf("%s: %w", b, err)
+		}
+	}}
+	_, _ = config.Check("doc", fset, files, nil) // its error is the first one, soft or not
+	return found
+}
+
+// declaresAgain reports whether a file declares the type that a declaration of the prelude does.
+func declaresAgain(file *ast.File, declaration string) bool {
+	name, isType := strings.CutPrefix(strings.TrimSpace(declaration), "type ")
+	if !isType {
+		return false
+	}
+	name, _, _ = strings.Cut(name, " ")
+	for _, d := range file.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE {
+			for _, s := range g.Specs {
+				if s.(*ast.TypeSpec).Name.Name == name {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// The quick start is the README's first Go block; what it prints is the block after it.
+func TestQuickStartPrintsWhatTheReadmeSays(t *testing.T) {
+	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "README.md"))
+	i := slices.IndexFunc(blocks, func(b docBlock) bool { return b.language == "go" })
+	require.GreaterOrEqual(t, i, 0)
+	require.Less(t, i+1, len(blocks))
+	program := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(program, []byte(blocks[i].text), 0o600))
+	cmd := exec.Command("go", "run", program)
+	cmd.Dir = docsRoot // in whose module it finds its imports
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Equal(t, blocks[i+1].text, string(out))
+}
+
+var docLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksOfTheGuideLeadToFiles(t *testing.T) {
+	links := 0
+	for _, page := range docPages(t) {
+		_, prose := docBlocks(t, page)
+		for _, m := range docLink.FindAllStringSubmatch(prose, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			links++
+			path := page
+			if target != "" {
+				path = filepath.Join(filepath.Dir(page), filepath.FromSlash(target))
+			}
+			_, err := os.Stat(path)
+			require.NoError(t, err, "%s links to %s", page, m[1])
+			if anchor != "" {
+				require.Contains(t, docAnchors(t, path), anchor, "%s links to %s", page, m[1])
+			}
+		}
+	}
+	require.Greater(t, links, 10)
+}
+
+var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+
+// docAnchors returns the anchors of a page's headings, as the usual renderers make them.
+func docAnchors(t *testing.T, page string) (anchors []string) {
+	_, prose := docBlocks(t, page)
+	for _, line := range strings.Split(prose, "\n") {
+		if heading := strings.TrimLeft(line, "#"); heading != line {
+			text := notInAnchors.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), "")
+			anchors = append(anchors, strings.ReplaceAll(text, " ", "-"))
+		}
+	}
+	return anchors
+}
+
+// The tag keys are those that parseFieldTag distinguishes.
+func TestGuideNamesEveryTagKey(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "tags.go", nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	var keys []string
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); !ok || f.Name.Name != "parseFieldTag" {
+			continue
+		}
+		ast.Inspect(d, func(n ast.Node) bool {
+			clause, ok := n.(*ast.CaseClause)
+			if !ok {
+				return true
+			}
+			for _, e := range clause.List {
+				key, err := strconv.Unquote(e.(*ast.BasicLit).Value)
+				require.NoError(t, err)
+				keys = append(keys, key)
+			}
+			return true
+		})
+	}
+	require.Contains(t, keys, "range")
+	require.Greater(t, len(keys), 8)
+	_, prose := docBlocks(t, filepath.Join(docsRoot, "docs", "registering-components.md"))
+	for _, key := range keys {
+		named := regexp.MustCompile("`([^`]*,)?" + regexp.QuoteMeta(key) + "([=,][^`]*)?`")
+		require.Regexp(t, named, prose, "the tag key %q is not explained", key)
+	}
+}
+
+func TestGuideNamesEveryCounter(t *testing.T) {
+	_, prose := docBlocks(t, filepath.Join(docsRoot, "docs", "observability.md"))
+	for _, stats := range []any{replication.ServerStats{}, replication.PeerStats{}, replication.ClientStats{}} {
+		typ := reflect.TypeOf(stats)
+		_, section, found := strings.Cut(prose, "\n## "+typ.Name()+"\n")
+		require.True(t, found, "no section %s", typ.Name())
+		section, _, _ = strings.Cut(section, "\n## ")
+		for i := range typ.NumField() {
+			require.Contains(t, section, "`"+typ.Field(i).Name+"`", "%s.%s is not explained", typ.Name(), typ.Field(i).Name)
+		}
+	}
+}
+
+// The packets that the page on the wire format shows, the first of them bit by bit.
+func TestWireFormatShowsRealPackets(t *testing.T) {
+	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "docs", "wire-format.md"))
+	var vectors []string
+	for _, b := range blocks {
+		if b.language == "hex" {
+			vectors = append(vectors, b.text)
+		}
+	}
+	require.Len(t, vectors, 2)
+	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
+	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, func(p *vectorSpin) {
+		p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16
+	}))
+}
+
+type vectorPosition struct {
+	X, Y float32 `repl:"range=-1000:1000,step=0.01"`
+}
+
+type vectorSpin struct {
+	Q [4]float32 `repl:"quat,bits=9"`
+}
+
+// docPackets returns the packets of a game with one entity of one component, over a perfect network.
+func docPackets[T any](t *testing.T, name string, ticks int, change func(*T)) string {
+	schema := replication.NewSchema()
+	replication.Register[T](schema, replication.Name(name))
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	var packets strings.Builder
+	var down, up [][]byte
+	server := replication.NewServer(&world, schema, replication.WithSeed(1))
+	peer := server.Connect(func(packet []byte) error {
+		fmt.Fprintf(&packets, "server %x\n", packet)
+		down = append(down, bytes.Clone(packet))
+		return nil
+	})
+	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
+		fmt.Fprintf(&packets, "client %x\n", packet)
+		up = append(up, bytes.Clone(packet))
+		return nil
+	}, replication.WithNonce(2))
+
+	id := ecs.ComponentID[T](&world)
+	entity := world.NewEntity(id, replication.ReplicatedID(&world))
+	for range ticks {
+		change((*T)(world.Get(entity, id)))
+		server.Replicate()
+		for ; len(down) > 0; down = down[1:] {
+			require.NoError(t, client.Receive(down[0]))
+		}
+		require.NoError(t, client.Apply())
+		for ; len(up) > 0; up = up[1:] {
+			require.NoError(t, peer.Receive(up[0]))
+		}
+	}
+	return packets.String()
+}
