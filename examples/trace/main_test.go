@@ -72,7 +72,7 @@ func TestTableIsAligned(t *testing.T) {
 			rows++
 		}
 	}
-	require.Equal(t, 5+10, rows, stdout)
+	require.Equal(t, 5+10+1, rows, stdout)
 }
 
 func TestCompressedTracesAndStandardInput(t *testing.T) {

@@ -74,21 +74,24 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 	row("Receive and Apply", r.DecodeNsPerTick/1000, "us/tick", "one client")
 
 	fmt.Fprintf(&b, "\n%-28s %12s\n", "field", "bits/tick")
-	total := 0.0
-	for _, f := range r.Fields {
-		total += f.BitsPerTick
-	}
-	for _, f := range r.Fields {
+	total := r.EntityBytesPerTick * 8
+	field := func(name string, bits float64) {
 		share := 0.0
 		if total > 0 {
-			share = f.BitsPerTick / total
+			share = bits / total
 		}
+		row(name, bits, fmt.Sprintf("%.1f %%", share*100), "")
+	}
+	rest := total
+	for _, f := range r.Fields {
 		name := f.Name
 		if !strings.Contains(name, ".") {
 			name += ", what changed"
 		}
-		row(name, f.BitsPerTick, fmt.Sprintf("%.1f %%", share*100), "")
+		field(name, f.BitsPerTick)
+		rest -= f.BitsPerTick
 	}
+	field("entities and baselines", rest)
 
 	fmt.Fprintf(&b, "\nworlds equal in the end: %s; mismatches: %d; values clamped: %d; missing baselines: %d\n",
 		yesNo(r.Converged), r.Mismatches, r.Clamped, r.MissingBaselines)
