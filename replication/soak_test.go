@@ -70,12 +70,7 @@ func TestWorldsConvergeOverHostileLinks(t *testing.T) {
 func requireEqualSoon(t *testing.T, s *Server, o *truth, ends []*end, ticks int) {
 	t.Helper()
 	for range ticks {
-		s.Replicate()
-		o.record(s)
-		for _, e := range ends {
-			e.step(t)
-			e.check(t, s, o)
-		}
+		tickAll(t, s, o, ends)
 	}
 	for i, e := range ends {
 		require.Empty(t, e.equalTo(s, o), "link %d: %+v\n%+v", i, e.peer.Stats(), e.client.Stats())
@@ -101,19 +96,9 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 		if len(g.entities) > 0 {
 			g.despawn(0)
 		}
-		s.Replicate() // the slot is empty for one tick
-		o.record(s)
-		for _, e := range ends {
-			e.step(t)
-			e.check(t, s, o)
-		}
+		tickAll(t, s, o, ends) // the slot is empty for one tick
 		g.spawn(g.ids[0], g.ids[2])
-		s.Replicate()
-		o.record(s)
-		for _, e := range ends {
-			e.step(t)
-			e.check(t, s, o)
-		}
+		tickAll(t, s, o, ends)
 	}
 	require.Equal(t, 1, s.slots.len(), "one slot was used all along")
 	requireEqualSoon(t, s, o, ends, 100)
@@ -133,12 +118,7 @@ func TestCountersWrap(t *testing.T) {
 		}
 		for range 2000 {
 			g.step()
-			s.Replicate()
-			o.record(s)
-			for _, e := range ends {
-				e.step(t)
-				e.check(t, s, o)
-			}
+			tickAll(t, s, o, ends)
 		}
 		requireEqualSoon(t, s, o, ends, 200)
 	}
@@ -175,12 +155,7 @@ func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 				moving[i] = 1 + g.rng.IntN(12)
 			}
 		}
-		s.Replicate()
-		o.record(s)
-		for _, e := range ends {
-			e.step(t)
-			e.check(t, s, o)
-		}
+		tickAll(t, s, o, ends)
 	}
 	requireEqualSoon(t, s, o, ends, 100)
 	for i, e := range ends[:2] {

@@ -191,6 +191,17 @@ func (e *end) check(t testing.TB, s *Server, o *truth) {
 	})
 }
 
+// tickAll plays a tick: the server replicates, all ends take what comes, and all that they
+// show is checked.
+func tickAll(t testing.TB, s *Server, o *truth, ends []*end) {
+	s.Replicate()
+	o.record(s)
+	for _, e := range ends {
+		e.step(t)
+		e.check(t, s, o)
+	}
+}
+
 // equalTo returns how the client's world differs from the server's, "" if it does not.
 func (e *end) equalTo(s *Server, o *truth) string {
 	n := 0
