@@ -27,7 +27,7 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 	total := r.ReadExpGolomb(partOrder)
 	size := r.ReadExpGolomb(partOrder)
 	index := r.ReadExpGolomb(partOrder)
-	if r.Err() != nil || age >= 1<<31 || total > maxLargeBytes || size == 0 || size > total && index > 0 ||
+	if r.Err() != nil || age >= 1<<31 || total > maxLargeBytes || size == 0 || size > maxMTU ||
 		index >= total || index*size >= total {
 		return ErrMalformed
 	}
@@ -46,7 +46,9 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 // commitPart takes over a part, and with the last one the whole state.
 func (c *Client) commitPart(p *stagedPart, now delta.Tick) error {
 	if m := c.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
-		delete(c.parts, p.slot)
+		if a := c.parts[p.slot]; a != nil && !a.tick.After(m.newest) {
+			delete(c.parts, p.slot) // but not that of a state newer than this part's
+		}
 		c.stats.Outdated++
 		return nil
 	}

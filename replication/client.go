@@ -78,7 +78,8 @@ func WithMaxEntities(n int) ClientOption {
 }
 
 // WithNonce sets the number that tells this client's introduction from others, for
-// tests and recordings. It is random by default.
+// tests and recordings. It is random by default. Never use one twice on a connection:
+// the server would take the second client for the first and go on where that one was.
 func WithNonce(nonce uint64) ClientOption {
 	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
 }

@@ -69,6 +69,7 @@ func (m *mirror) baseline(name *delta.Name, now delta.Tick) *heldState {
 	if name.Known {
 		low = uint32(name.A1) & (maxHeld - 1)
 	}
+	var best *heldState // the newer one: a late state may have taken the place of an old one
 	for _, s := range [...]*heldState{m.held.find(low), m.rest} {
 		if s == nil || s.shape == nil || uint32(s.tick)&(maxHeld-1) != low || !s.tick.Before(now) {
 			continue
@@ -76,9 +77,11 @@ func (m *mirror) baseline(name *delta.Name, now delta.Tick) *heldState {
 		if name.Known && s.tick != name.A1 || !name.Known && name.Old != (now-s.tick >= maxHeld) {
 			continue
 		}
-		return s
+		if best == nil || s.tick.After(best.tick) {
+			best = s
+		}
 	}
-	return nil
+	return best
 }
 
 // supersede is called before the slot's newest state is followed by one of tick t. If it

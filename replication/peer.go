@@ -260,7 +260,7 @@ func (p *Peer) replicateSlot(slot int) error {
 		return p.sendDespawn(slot, st)
 	}
 	changed := s.slots.changed[slot]
-	if st.flags&isAcked != 0 && !changed.After(st.ack) {
+	if st.flags&(isAcked|isLarge) == isAcked && !changed.After(st.ack) {
 		return nil // up to date
 	}
 	if st.flags&(isInFlight|isLarge) == isInFlight && !changed.After(st.sent) {
@@ -395,6 +395,11 @@ func (p *Peer) refresh(slot int, limit delta.Tick) {
 	st := &p.slots[slot]
 	if st.flags&isAcked != 0 && st.ack.Before(limit) {
 		st.flags &^= isAcked // the state is sent whole once
+		p.due.set(slot)
+	}
+	now, window := uint16(p.server.tick), uint16(p.server.opts.window)
+	if now-st.since > window {
+		st.since = now - window - 1 // long ago: it must not come round again
 	}
 	if st.flags&wasSent != 0 && st.sent.Before(limit) {
 		st.sent = limit

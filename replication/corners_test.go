@@ -1,0 +1,174 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// What takes an unlikely order of events to go wrong.
+
+// fillBulk gives an entity that is larger than a small packet cells that depend on v.
+func fillBulk(x *wire, e ecs.Entity, v uint64) {
+	b := (*tBulk)(x.world.Get(e, ecs.ComponentID[tBulk](x.world)))
+	for i := range b.Cells {
+		b.Cells[i] = v * uint64(i+1) * 0x9e3779b97f4a7c15
+	}
+}
+
+// TestHugePartSizesAreRefused: the number of parts must not overflow.
+func TestHugePartSizesAreRefused(t *testing.T) {
+	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
+		x := connectedWire(t, testSchema())
+		p := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+			w.WriteBits(0, gapOrderBits)
+			entryHead(w, 0, 0, entryPart)
+			w.WriteExpGolomb(0, partOrder)
+			w.WriteExpGolomb(4, partOrder)
+			w.WriteExpGolomb(size, partOrder)
+			w.WriteExpGolomb(0, partOrder)
+			w.WriteBits(0, 32)
+		})
+		require.ErrorIs(t, x.client.Receive(p), ErrMalformed, "size %x", size)
+	}
+}
+
+// TestLatePartLeavesNewerOnesAlone: parts that were acknowledged are not sent again, so
+// they must not be dropped for the sake of a part of an older state.
+func TestLatePartLeavesNewerOnesAlone(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(128))
+	e := x.spawn(ecs.ComponentID[tBulk](x.world))
+	fillBulk(x, e, 1)
+	first := x.replicate()
+	require.Greater(t, len(first), 3)
+	late := first[0] // is on a detour
+	x.deliver(first[1:]...)
+	x.answer(x.apply()...)
+	x.rounds(10) // resent, complete, shown
+	x.requireEqual()
+	fillBulk(x, e, 2)
+	second := x.replicate()
+	require.Greater(t, len(second), 3)
+	x.deliver(second[:2]...) // acknowledged
+	x.deliver(late)
+	x.deliver(second[2:]...)
+	x.answer(x.apply()...)
+	x.rounds(50)
+	x.requireEqual()
+}
+
+// TestPartsThatWereBegunAreFinished: a late ack makes them needless for the server, but
+// the client waits for them, and can't wait for many.
+func TestPartsThatWereBegunAreFinished(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(128))
+	bulk := ecs.ComponentID[tBulk](x.world)
+	var es []ecs.Entity
+	for i := range maxAssemblies {
+		e := x.spawn(bulk)
+		fillBulk(x, e, uint64(i+1))
+		es = append(es, e)
+	}
+	x.rounds(60)
+	x.requireEqual()
+	for _, e := range es {
+		(*tBulk)(x.world.Get(e, bulk)).Cells[3]++
+	}
+	x.deliver(x.replicate()...) // small updates; they arrive
+	held := x.apply()           // the ack is on a detour
+	for range 80 {
+		packets := x.replicate()
+		for i, p := range packets {
+			if len(x.peer.large) > 0 && i%(len(packets)/maxAssemblies) == 0 {
+				x.deliver(p) // the first part of each; the others are lost
+			}
+		}
+		x.apply() // acks are lost
+		if len(x.client.parts) == maxAssemblies {
+			break
+		}
+	}
+	x.answer(held...)
+	x.rounds(200)
+	x.requireEqual("old ones")
+	n := x.spawn(bulk)
+	fillBulk(x, n, 77)
+	x.rounds(300)
+	x.requireEqual("new one")
+}
+
+// TestLateStateTakesNoBaselinesPlace: the two have the same name.
+func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	pos := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(pos)
+	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
+	p().X = 10
+	late := x.replicate() // delayed
+	t0 := x.server.tick
+	x.answer(x.apply()...)
+	x.rounds(60) // taken for lost, resent
+	x.requireEqual()
+	for x.server.tick != t0+255 {
+		x.round()
+	}
+	p().X = 20
+	x.round()
+	require.Equal(t, t0+256, x.peer.slots[x.slotOf(e)].ack)
+	x.rounds(300)
+	x.requireEqual()
+	p().X = 30
+	x.deliver(x.replicate()...) // arrives
+	x.apply()                   // the ack is lost
+	x.deliver(late...)
+	p().X = 31
+	x.deliver(x.replicate()...)
+	x.answer(x.apply()...)
+	x.requireEqual()
+}
+
+// TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
+func TestOldBaselinesStayOld(t *testing.T) {
+	x, es, move := crowd(t, 1)
+	e := es[0]
+	move(e, 1)
+	x.round()
+	st := &x.peer.slots[x.slotOf(e)]
+	a := x.server.tick
+	require.Equal(t, a, st.ack)
+	for x.server.tick != a+99 {
+		x.round()
+	}
+	since := a + 100
+	move(e, 1)
+	taken := false
+	for x.server.tick != since+65536+9 {
+		d := x.replicate()
+		if !taken && len(d) > 0 && x.server.tick-a > 256 && (x.server.tick-a)%256 == 0 {
+			x.deliver(d...) // the only one that arrives, whole
+			x.apply()
+			taken = true
+		}
+	}
+	require.True(t, taken)
+	require.Equal(t, a, st.ack)
+	move(e, -5)
+	x.deliver(x.replicate()...)
+	x.apply()
+	x.requireEqual()
+}
+
+// TestWhollyStillWorldMovesAgain: not even a packet was sent meanwhile.
+func TestWhollyStillWorldMovesAgain(t *testing.T) {
+	x, es, move := crowd(t, 3)
+	for range 9 {
+		x.server.tick += 1 << 28
+		x.rounds(refreshShare + 3)
+	}
+	x.requireEqual()
+	move(es[0], 3)
+	x.rounds(100)
+	x.requireEqual()
+}
