@@ -1,22 +1,40 @@
 package replication
 
-// A bitset is a set of slots.
+import (
+	"iter"
+	"math/bits"
+)
+
+// A bitset is a set of slots, a word for every block of 64.
 type bitset []uint64
 
 // grown returns the set with room for slots below n.
 func (b bitset) grown(n int) bitset {
-	for len(b) < (n+63)/64 {
-		b = append(b, 0)
+	if more := (n+63)/64 - len(b); more > 0 {
+		b = append(b, make(bitset, more)...)
 	}
 	return b
 }
 
-func (b bitset) set(slot int)   { b[slot>>6] |= 1 << (slot & 63) }
-func (b bitset) clear(slot int) { b[slot>>6] &^= 1 << (slot & 63) }
+func (b bitset) has(slot int) bool { return b[slot>>6]>>(slot&63)&1 != 0 }
+func (b bitset) set(slot int)      { b[slot>>6] |= 1 << (slot & 63) }
+func (b bitset) clear(slot int)    { b[slot>>6] &^= 1 << (slot & 63) }
 
-// add puts the members of a set that is not larger into b.
-func (b bitset) add(other bitset) {
-	for i, word := range other {
-		b[i] |= word
+// count returns the number of slots in the set.
+func (b bitset) count() (n int) {
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// slotsOf iterates over the slots of a block that a mask names.
+func slotsOf(block int, mask uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; mask != 0; mask &= mask - 1 {
+			if !yield(block<<6 + bits.TrailingZeros64(mask)) {
+				return
+			}
+		}
 	}
 }

@@ -63,13 +63,7 @@ func (s *Server) captureWorld() {
 	for i := range c.probe.masks {
 		s.captureTable(s.table(&c.probe.masks[i]))
 	}
-	for slot, alive := range s.slots.alive {
-		if alive && s.slots.info[slot].seen != s.tick {
-			s.stats.Despawns++
-			s.stats.RawBits -= s.slots.info[slot].width
-			s.slots.remove(slot, s.tick)
-		}
-	}
+	s.removeUnseen()
 	s.refresh()
 }
 

@@ -34,22 +34,23 @@ const (
 )
 
 // beginLarge starts to send the slot's present state in parts.
-func (p *Peer) beginLarge(slot int, st *peerSlot) error {
+func (p *Peer) beginLarge(slot int) error {
 	s := p.server
 	info := &s.slots.info[slot]
-	r := s.runs.whole(slot)
+	r := p.runs.whole(slot)
 	r.copies++
 	buf := make([]byte, (r.bits+7)/8+4*delta.MaxComponents)
 	w := bitbuf.NewWriter(buf)
 	w.WriteExpGolomb(uint64(info.generation), generationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
-	w.WriteRun(s.runs.bytes(r), r.bits)
+	w.WriteRun(p.runs.bytes(r), r.bits)
 	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
 	p.large[slot] = l
-	st.send(s.tick)
-	st.flags |= isLarge
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	p.acks.send(b, bit, s.tick)
+	p.acks.blocks[b].large |= bit
 	return p.sendParts(slot)
 }
 
@@ -65,7 +66,7 @@ func (p *Peer) sendParts(slot int) error {
 			k.finish() // a part fills a packet
 		}
 		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
-		err := k.add(newRecord(slot, recordPart), func() {
+		err := k.add(slot, recordPart, func() {
 			k.head(slot, entryPart)
 			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
@@ -76,7 +77,7 @@ func (p *Peer) sendParts(slot int) error {
 		if err != nil {
 			return err
 		}
-		k.sent.part, k.sent.partTick = i, l.tick
+		k.sent.part, k.sent.partTick = uint32(i), l.tick
 		l.parts[i] = partInFlight
 		k.finish()
 		p.stats.Parts++
@@ -86,22 +87,23 @@ func (p *Peer) sendParts(slot int) error {
 
 // partOf returns the state that a packet's part belongs to, if it is still on its way.
 func (p *Peer) partOf(slot int, sent *sentPacket) *largeState {
-	if l := p.large[slot]; l != nil && l.tick == sent.partTick && sent.part < len(l.parts) {
+	if l := p.large[slot]; l != nil && l.tick == sent.partTick && int(sent.part) < len(l.parts) {
 		return l
 	}
 	return nil
 }
 
-func (p *Peer) acknowledgePart(slot int, st *peerSlot, sent *sentPacket) {
+func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.parts[sent.part] == partAcked {
 		return
 	}
 	l.parts[sent.part] = partAcked
 	if l.missed--; l.missed == 0 {
-		p.dropLarge(slot, st)
-		p.acknowledgeState(st, l.tick)
-		p.due.set(slot) // it may have changed meanwhile
+		b, bit := slot>>6, uint64(1)<<(slot&63)
+		p.dropLarge(b, bit)
+		p.acknowledgeStates(b, bit, l.tick, sequence)
+		p.due[b] |= p.server.slots.changedAfter(l.tick, b, bit)
 	}
 }
 
@@ -112,10 +114,10 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 	}
 }
 
-// dropLarge ends the sending of parts of the slot's state.
-func (p *Peer) dropLarge(slot int, st *peerSlot) {
-	if st.flags&isLarge != 0 {
+// dropLarge ends the sending of parts of the states of slots of a block.
+func (p *Peer) dropLarge(b int, mask uint64) {
+	p.acks.blocks[b].large &^= mask
+	for slot := range slotsOf(b, mask) {
 		delete(p.large, slot)
-		st.flags &^= isLarge
 	}
 }

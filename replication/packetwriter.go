@@ -16,6 +16,7 @@ type packetWriter struct {
 	open   bool
 	header stateHeader
 	body   int // where the bits begin in buf
+	room   int // bits that a packet holds
 	sent   *sentPacket
 	order  uint // of the Rice code of slot gaps
 	context
@@ -54,6 +55,7 @@ func (k *packetWriter) start() {
 	k.header.put(k.buf[seal.size():])
 	k.body = seal.size() + k.header.size()
 	k.w.Reset(k.buf[k.body:])
+	k.room = k.w.Remaining()
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
 	k.context = context{}
 	k.sent = p.log.begin(s.tick)
@@ -73,10 +75,10 @@ func (k *packetWriter) put(slot int, r *run) error {
 		k.gaps += uint64(slot - k.next)
 		k.entries++
 		k.update(slot, r, bits)
-		k.sent.records = append(k.sent.records, newRecord(slot, recordState))
+		k.record(slot, recordState)
 		return nil
 	}
-	err := k.add(newRecord(slot, recordState), func() {
+	err := k.add(slot, recordState, func() {
 		if r.kind == entryWhole {
 			k.head(slot, entryWhole)
 			k.wholeHead(slot)
@@ -98,10 +100,56 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 	k.w.WriteRun(bits, r.bits)
 }
 
+// putBlock appends the entries of slots d of a block, of the peer's present classes, all
+// at once, and returns false if they have to be put one by one. A packet that has little
+// room left is closed for it.
+func (k *packetWriter) putBlock(b int, d uint64) bool {
+	p := k.peer
+	if !k.open {
+		if p.log.full() {
+			return false
+		}
+		k.start()
+	}
+	r := p.runs.block(b, d, p.classes, k.order, &k.names)
+	if r == nil {
+		return false
+	}
+	if r.bits+headBits > k.w.Remaining() {
+		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare || p.log.next-p.log.oldest+1 >= maxInFlight {
+			return false
+		}
+		k.finish()
+		k.start()
+		if r = p.runs.block(b, d, p.classes, k.order, &k.names); r == nil || r.bits+headBits > k.w.Remaining() {
+			return false
+		}
+	}
+	r.copies++
+	slot := b<<6 + bits.TrailingZeros64(d)
+	gap := uint64(slot - k.next)
+	k.w.WriteRice(gap, k.order)
+	k.w.WriteRun(p.runs.buf[r.first:r.first+(r.bits+7)/8], r.bits)
+	k.gaps += gap + r.gaps
+	k.entries += uint64(bits.OnesCount64(d))
+	k.next, k.names = b<<6+bits.Len64(d), r.after
+	p.log.add(k.sent, b, d, recordState)
+	return true
+}
+
+// wasteShare is the share of a packet that may stay empty so that the entries of a block
+// go on in the next as one.
+const wasteShare = 8
+
+// record notes that the packet carries something of a slot.
+func (k *packetWriter) record(slot int, kind recordKind) {
+	k.peer.log.add(k.sent, slot>>6, 1<<(slot&63), kind)
+}
+
 // despawn appends that a slot is empty. It returns errFull if no more packets may be
 // sent.
 func (k *packetWriter) despawn(slot int) error {
-	return k.add(newRecord(slot, recordDespawn), func() { k.head(slot, entryDespawn) })
+	return k.add(slot, recordDespawn, func() { k.head(slot, entryDespawn) })
 }
 
 // head writes what every entry begins with.
@@ -121,7 +169,7 @@ func (k *packetWriter) wholeHead(slot int) {
 
 // add lets write append an entry; if it does not fit, it is undone and written to a new
 // packet.
-func (k *packetWriter) add(r record, write func()) error {
+func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
 	for {
 		if !k.open {
 			if k.peer.log.full() {
@@ -134,12 +182,12 @@ func (k *packetWriter) add(r record, write func()) error {
 		if k.w.Err() == nil {
 			k.gaps += uint64(k.next - 1 - before.next)
 			k.entries++
-			k.sent.records = append(k.sent.records, r)
+			k.record(slot, kind)
 			return nil
 		}
 		k.w.Rollback(mark)
 		k.context = before
-		if len(k.sent.records) == 0 {
+		if k.sent.count == 0 {
 			k.open = false
 			k.sent.status = sentUnused
 			return errTooLarge
@@ -160,12 +208,12 @@ func (k *packetWriter) finish() {
 	seal := p.session.down
 	packet[seal.size()] |= byte(-n&7) << padShift
 	seal.close(packet, k.header.sequence, k.header.tick)
-	p.log.commit()
+	sequence := p.log.commit()
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
 	p.stats.EntityBits += uint64(n)
 	if p.send(packet) != nil {
 		p.stats.SendErrors++
-		p.lose(k.sent)
+		p.failed = append(p.failed, sequence)
 	}
 }

@@ -56,45 +56,47 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
 	s := p.server
-	for _, r := range sent.records {
-		slot := r.slot()
-		st := &p.slots[slot]
-		if st.flags&wasSent == 0 || sent.tick.Before(s.slots.info[slot].born) {
-			continue // of an entity that is gone
-		}
-		switch r.kind() {
+	for i := range sent.count {
+		r := p.log.record(sent, i)
+		b := int(r.block)
+		mask := p.acks.counts(b, r.mask, sent.tick)
+		switch r.kind {
 		case recordState:
-			if s.slots.alive[slot] {
-				p.acknowledgeState(st, sent.tick)
-			}
+			p.acknowledgeStates(b, mask, sent.tick, sequence)
 		case recordDespawn:
-			if !s.slots.alive[slot] {
-				*st = peerSlot{}
-			}
+			p.acks.blocks[b].shown &^= mask &^ s.slots.alive[b]
+			p.acks.blocks[b].flight &^= mask &^ s.slots.alive[b]
 		case recordPart:
-			p.acknowledgePart(slot, st, sent)
+			if mask != 0 {
+				p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
+			}
 		}
 	}
 }
 
-// acknowledgeState notes that the peer holds the slot's state of tick t.
-func (p *Peer) acknowledgeState(st *peerSlot, t delta.Tick) {
-	if st.sent == t {
-		st.flags &^= isInFlight
+// acknowledgeStates notes that the peer holds states of tick at, that the packet with the
+// given sequence completed, of slots of a block.
+func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uint32) {
+	recent := p.acks.recent(at, p.server.tick)
+	if recent {
+		p.acks.acknowledge(b, mask, at)
 	}
-	switch {
-	case st.flags&isAcked == 0:
-		st.ack, st.acked, st.since, st.flags = t, 0, uint16(t), st.flags|isAcked
-	case t.After(st.ack):
-		d := t - st.ack
-		if d <= delta.MaxSpan {
-			st.acked = st.acked<<d | 1<<(d-1)
-		} else {
-			st.acked = 0
+	blk := &p.acks.blocks[b]
+	if current := mask &^ p.server.slots.changedAfter(at, b, mask); current != 0 {
+		// The peer is up to date.
+		p.due[b] &^= current & blk.lost
+		blk.lost &^= current
+		for again := current & blk.again; again != 0; again &= again - 1 {
+			i := bits.TrailingZeros64(again)
+			if p.log.sentAgain(sequence, b<<6+i) {
+				current &^= 1 << i // and that may still arrive
+			}
 		}
-		st.ack, st.since = t, uint16(t)
-	case t != st.ack && st.ack-t <= delta.MaxSpan:
-		st.acked |= 1 << (st.ack - t - 1)
+		blk.flight &^= current
+		blk.again &^= current
+	}
+	if !recent {
+		p.acks.acknowledgeLate(b, mask, at)
 	}
 }
 
@@ -122,13 +124,29 @@ func (p *Peer) expire() {
 func (p *Peer) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
-	for _, r := range sent.records {
-		slot := r.slot()
-		if r.kind() == recordPart {
-			p.losePart(slot, sent)
-		} else if st := &p.slots[slot]; st.sent == sent.tick {
-			st.flags &^= isInFlight
-			p.due.set(slot)
+	for i := range sent.count {
+		r := p.log.record(sent, i)
+		b := int(r.block)
+		mask := p.acks.counts(b, r.mask, sent.tick)
+		if r.kind == recordPart {
+			if mask != 0 {
+				p.losePart(b<<6+bits.TrailingZeros64(mask), sent)
+			}
+			continue
+		}
+		// What changed since is due already, or on its way.
+		mask &^= p.server.slots.changedAfter(sent.tick, b, mask)
+		blk := &p.acks.blocks[b]
+		for again := mask & blk.again; again != 0; again &= again - 1 {
+			slot := b<<6 + bits.TrailingZeros64(again)
+			if at, ok := p.acks.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
+				mask &^= 1 << (slot & 63) // up to date: an earlier one came
+			}
+		}
+		if mask &= blk.flight; mask != 0 {
+			blk.flight &^= mask
+			blk.lost |= mask
+			p.due[b] |= mask
 		}
 	}
 }
@@ -136,16 +154,18 @@ func (p *Peer) lose(sent *sentPacket) {
 // forget takes back an acknowledgement: the client says it lacks that state. Only this
 // entity is sent whole, and only if the report is of the present baseline.
 func (p *Peer) forget(m missingBaseline) {
-	if int64(m.slot) >= int64(len(p.slots)) {
+	b, bit := int(m.slot>>6), uint64(1)<<(m.slot&63)
+	if b >= len(p.acks.blocks) {
 		return
 	}
-	st := &p.slots[m.slot]
 	const names = 1<<delta.NameBits - 1
-	if st.flags&isAcked == 0 || uint32(st.ack)&names != m.low&names {
+	at, ok := p.acks.newest(int(m.slot), p.recent, p.server.tick)
+	if !ok || uint32(at)&names != m.low&names {
 		return
 	}
 	p.stats.MissingBaselines++
-	st.flags &^= isAcked | isInFlight
-	st.acked = 0
-	p.due.set(int(m.slot))
+	p.acks.forget(b, bit)
+	if p.acks.blocks[b].large&bit == 0 {
+		p.due[b] |= bit
+	}
 }

@@ -14,6 +14,7 @@ type run struct {
 	kind      entryKind
 	baselines delta.Baselines // unless it is entryWhole
 	known     bool            // false: a baseline is not kept any more, there are no bits
+	index     int32           // its place in the cache
 	next      int32           // another run of the slot, -1 for none
 
 	first, bits         int    // where the bits stand in the cache's buffer
@@ -30,6 +31,11 @@ type runCache struct {
 	heads  []runHead // by slot
 	buf    []byte
 	used   int
+
+	blocks     []blockRun
+	blockHeads []runHead
+	classes    []class // of the blocks
+	members    []int32 // of the blocks: runs
 
 	fieldBits []uint64 // sent so far, by field and then symbols of components
 	made      uint64
@@ -51,15 +57,25 @@ func (c *runCache) init(s *Server) {
 // begin starts a tick.
 func (c *runCache) begin(now delta.Tick) {
 	c.runs, c.used, c.tick = c.runs[:0], 0, now
+	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
 	c.packed.Costs = c.packed.Costs[:0]
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{tick: now - 1})
+	}
+	for n := len(c.server.slots.alive); len(c.blockHeads) < n; {
+		c.blockHeads = append(c.blockHeads, runHead{tick: now - 1})
 	}
 }
 
 // finish ends a tick and books what its runs have cost, now that it is known how often
 // they went out.
 func (c *runCache) finish() {
+	for i := range c.blocks {
+		r := &c.blocks[i]
+		for _, k := range c.members[r.firstMember:r.lastMember] {
+			c.runs[k].copies += r.copies
+		}
+	}
 	for i := range c.runs {
 		r := &c.runs[i]
 		for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {
@@ -96,10 +112,11 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 			return r
 		}
 	}
-	r := run{kind: kind, baselines: b, known: true, next: head.first, first: c.used, firstCost: len(c.packed.Costs)}
-	if need := c.used + c.worst(slot); need > len(c.buf) {
-		c.buf = append(c.buf, make([]byte, need)...)
+	r := run{
+		kind: kind, baselines: b, known: true, index: int32(len(c.runs)), next: head.first,
+		first: c.used, firstCost: len(c.packed.Costs),
 	}
+	c.reserve(c.worst(slot))
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == entryWhole {
 		c.encodeWhole(&w, slot)
@@ -109,9 +126,16 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	r.bits = w.Len()
 	c.used += len(w.Bytes())
 	r.lastCost = len(c.packed.Costs)
-	head.first = int32(len(c.runs))
+	head.first = r.index
 	c.runs = append(c.runs, r)
 	return &c.runs[head.first]
+}
+
+// reserve makes room for as many bytes, and one word, in the buffer.
+func (c *runCache) reserve(bytes int) {
+	if need := c.used + bytes + 8; need > len(c.buf) {
+		c.buf = append(c.buf, make([]byte, need)...)
+	}
 }
 
 // bytes returns the bits of a run as bytes.

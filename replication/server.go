@@ -120,6 +120,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
+	s.slots.recent.now = s.tick
 	s.capture.init(world, schema)
 	s.runs.init(s)
 	s.stats.Fields = fieldStats(schema)
@@ -181,11 +182,11 @@ func (s *Server) Replicate() {
 	s.runs.begin(s.tick)
 	for _, p := range s.peers {
 		if p.connected {
-			p.replicate()
+			p.replicate(&s.runs)
 		}
 	}
 	s.runs.finish()
-	s.slots.settle()
+	s.slots.settle(s.tick)
 }
 
 // Tick returns the tick of the latest Replicate.
@@ -198,7 +199,7 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	}
 	m := (*Replicated)(s.world.Get(e, s.capture.marker))
 	slot := int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || !s.slots.alive[slot] || s.slots.info[slot].entity != e {
+	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e {
 		return NetID{}, false
 	}
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true

@@ -5,12 +5,16 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A slotTable knows which entity has which slot, and since when it is as it is.
+// A slotTable knows which entity has which slot, and since when it is as it is. Slots
+// come in blocks of 64, so that what is asked of every slot for every peer is asked of
+// 64 at a time, as bits of a word.
 type slotTable struct {
-	// What every peer asks of every slot comes first, in arrays of their own.
-	alive   []bool
+	alive  bitset // slots that hold an entity
+	news   bitset // slots in which something changed this tick
+	turned bitset // of these, where an entity came or went
+	recent changeLog
+
 	changed []delta.Tick // when the newest version of anything in the slot began
-	news    bitset       // slots in which something changed this tick
 	info    []slotInfo
 	free    []uint32
 	live    int
@@ -27,7 +31,7 @@ type slotInfo struct {
 	width        int // bits of all codes at fixed width
 }
 
-func (t *slotTable) len() int { return len(t.alive) }
+func (t *slotTable) len() int { return len(t.info) }
 
 // add gives the entity a slot, one that was free if there is any.
 func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
@@ -36,15 +40,16 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		slot = int(t.free[n-1])
 		t.free = t.free[:n-1]
 	} else {
-		slot = len(t.alive)
-		t.alive = append(t.alive, false)
+		slot = len(t.info)
 		t.changed = append(t.changed, 0)
 		t.info = append(t.info, slotInfo{})
-		t.news = t.news.grown(slot + 1)
+		t.alive, t.news, t.turned = t.alive.grown(slot+1), t.news.grown(slot+1), t.turned.grown(slot+1)
+		t.recent.grow(slot + 1)
 	}
-	t.alive[slot] = true
+	t.alive.set(slot)
 	t.changed[slot] = now
 	t.news.set(slot)
+	t.turned.set(slot)
 	old := t.info[slot].generation
 	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now}
 	t.live++
@@ -53,13 +58,27 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 
 // remove empties the slot.
 func (t *slotTable) remove(slot int, now delta.Tick) {
-	t.alive[slot] = false
+	t.alive.clear(slot)
 	t.changed[slot] = now
 	t.news.set(slot)
+	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
 	t.free = append(t.free, uint32(slot))
 	t.live--
+}
+
+// removeUnseen empties the slots of entities that the present capture did not find.
+func (s *Server) removeUnseen() {
+	for b, word := range s.slots.alive {
+		for slot := range slotsOf(b, word) {
+			if s.slots.info[slot].seen != s.tick {
+				s.stats.Despawns++
+				s.stats.RawBits -= s.slots.info[slot].width
+				s.slots.remove(slot, s.tick)
+			}
+		}
+	}
 }
 
 // touch notes that something in the slot changed.
@@ -71,5 +90,67 @@ func (t *slotTable) touch(slot int, now delta.Tick) {
 	}
 }
 
-// settle ends a tick.
-func (t *slotTable) settle() { clear(t.news) }
+// settle ends tick now.
+func (t *slotTable) settle(now delta.Tick) {
+	t.recent.settle(t.news, now)
+	clear(t.news)
+	clear(t.turned)
+}
+
+// changedAfter returns the slots of a block that changed after tick at, up to the last
+// tick that is settled.
+func (t *slotTable) changedAfter(at delta.Tick, block int, of uint64) uint64 {
+	if row := t.recent.after(at); row != nil {
+		return row[block] & of
+	}
+	var changed uint64
+	for slot := range slotsOf(block, of) {
+		if t.changed[slot].After(at) {
+			changed |= 1 << (slot & 63)
+		}
+	}
+	return changed
+}
+
+// recentTicks is for how many ticks back a change and an acknowledgement are kept as
+// bits. It is a power of two.
+const recentTicks = 32
+
+// A changeLog tells which slots changed after a recent tick.
+type changeLog struct {
+	now    delta.Tick          // the last tick that is settled
+	rows   [recentTicks]bitset // by tick modulo recentTicks: what changed after it
+	nobody bitset
+}
+
+func (l *changeLog) grow(slots int) {
+	l.nobody = l.nobody.grown(slots)
+	for i := range l.rows {
+		l.rows[i] = l.rows[i].grown(slots)
+	}
+}
+
+// settle adds what changed in tick now, the one after the last.
+func (l *changeLog) settle(news bitset, now delta.Tick) {
+	l.now = now
+	for b, word := range news {
+		if word != 0 {
+			for i := range l.rows {
+				l.rows[i][b] |= word
+			}
+		}
+	}
+	clear(l.rows[now%recentTicks])
+}
+
+// after returns what changed after tick at, up to the last tick that is settled, or nil
+// if that is too long ago to know.
+func (l *changeLog) after(at delta.Tick) bitset {
+	switch age := l.now - at; {
+	case age < recentTicks:
+		return l.rows[at%recentTicks]
+	case age == ^delta.Tick(0):
+		return l.nobody // the present tick
+	}
+	return nil
+}

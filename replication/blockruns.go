@@ -1,0 +1,118 @@
+package replication
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// Peers that need the same slots of a block against the same baselines get the same
+// bits, if their packets have named the same baselines so far: then the entries of the
+// whole block are copied at once.
+
+// A blockRun is the entries of a block as they follow one another in a packet, without
+// the gap of the first.
+type blockRun struct {
+	// What the bits depend on.
+	firstClass, lastClass int // in the cache's classes
+	order                 uint
+	before                delta.Names
+
+	known       bool  // false: they have to be put together one by one
+	next        int32 // another one of the block, -1 for none
+	first, bits int   // where the bits stand in the cache's buffer
+	after       delta.Names
+	gaps        uint64 // between the entries
+	firstMember int    // their runs, in the cache's members
+	lastMember  int
+	copies      uint64 // packets that got them
+}
+
+const (
+	// maxShared bounds the classes of a block that is kept for other peers.
+	maxShared = 8
+	// maxBlockBits bounds its size.
+	maxBlockBits = 8 << 13
+	// maxBlockBytes bounds the memory of all that is kept in a tick.
+	maxBlockBytes = 16 << 20
+)
+
+// block returns the entries of slots d of a block, all of them updates of the given
+// classes, as they stand behind entries that named these baselines; or nil if they have
+// to be written one by one. The pointer is valid until the next call.
+func (c *runCache) block(b int, d uint64, classes []class, order uint, names *delta.Names) *blockRun {
+	head := &c.blockHeads[b]
+	if head.tick != c.tick {
+		head.tick, head.first = c.tick, -1
+	}
+	for i := head.first; i >= 0; i = c.blocks[i].next {
+		r := &c.blocks[i]
+		if r.order == order && slices.Equal(c.classes[r.firstClass:r.lastClass], classes) && r.before == *names {
+			if r.known {
+				return r
+			}
+			return nil
+		}
+	}
+	if c.used > maxBlockBytes {
+		return nil
+	}
+	r := blockRun{next: head.first, order: order, before: *names, firstClass: len(c.classes), firstMember: len(c.members)}
+	c.classes = append(c.classes, classes...)
+	r.lastClass = len(c.classes)
+	if r.known = c.gather(b, d, classes); r.known {
+		c.join(&r, b, d, classes)
+	}
+	r.lastMember = len(c.members)
+	head.first = int32(len(c.blocks))
+	c.blocks = append(c.blocks, r)
+	if !r.known {
+		return nil
+	}
+	return &c.blocks[head.first]
+}
+
+// gather makes the runs of slots of a block, and returns false if they are too large or
+// one is not to be had.
+func (c *runCache) gather(b int, d uint64, classes []class) bool {
+	size := 0
+	for ; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		r := c.update(b<<6+i, classOf(classes, 1<<i).Baselines)
+		if r == nil {
+			return false
+		}
+		c.members = append(c.members, r.index)
+		size += r.bits
+	}
+	return size < maxBlockBits
+}
+
+// join writes the entries of the gathered runs behind each other.
+func (c *runCache) join(r *blockRun, b int, d uint64, classes []class) {
+	runs := c.members[r.firstMember:]
+	size := 0
+	for _, i := range runs {
+		size += c.runs[i].bits + headBits
+	}
+	c.reserve(size / 8)
+	w := bitbuf.NewWriter(c.buf[c.used:])
+	x := context{next: b<<6 + bits.TrailingZeros64(d), names: r.before}
+	for k := 0; d != 0; d &= d - 1 {
+		slot := b<<6 + bits.TrailingZeros64(d)
+		run := &c.runs[runs[k]]
+		if k > 0 {
+			r.gaps += uint64(slot - x.next)
+			w.WriteRice(uint64(slot-x.next), r.order)
+		}
+		x.next = slot + 1
+		w.WriteUnary(uint(run.kind), uint(lastEntryKind))
+		x.names.Write(&w, run.baselines)
+		w.WriteRun(c.bytes(run), run.bits)
+		k++
+	}
+	r.first, r.bits, r.after = c.used, w.Len(), x.names
+	c.used += len(w.Bytes())
+}

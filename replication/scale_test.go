@@ -1,0 +1,220 @@
+package replication
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What a server costs as entities and clients become many. All times are medians of
+// ticks, without what the world and the clients do: taking acks and Replicate only.
+//
+// The machine that runs this has other things to do. Compare figures of one run, best of
+// TestScaleReport, which takes turns between what it compares.
+
+const (
+	scaleEntities = 10_000
+	scaleWarmUp   = 150 // ticks: more than twice the window
+)
+
+// warm brings a rig to where every tick costs the same. It returns memory that was needed
+// until then only.
+func (r *sharedRig) warm() {
+	for range scaleWarmUp {
+		r.tick()
+	}
+	runtime.GC()
+}
+
+func (r *naiveRig) warm() {
+	for range scaleWarmUp {
+		r.world.step()
+	}
+	for range 2 { // in the first one everything is new
+		r.tick()
+	}
+	runtime.GC()
+}
+
+func median[T time.Duration | float64](values []T) T {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return sorted[len(sorted)/2]
+}
+
+// play returns the median of the time of some ticks.
+func play(r scaleRig, ticks int) time.Duration {
+	times := make([]time.Duration, ticks)
+	for i := range times {
+		times[i] = r.tick()
+	}
+	return median(times)
+}
+
+// BenchmarkScale has every client see everything, at no loss and without a budget.
+func BenchmarkScale(b *testing.B) {
+	load := scaleGame(scaleEntities)
+	for _, clients := range []int{16, 64, 256} {
+		b.Run(fmt.Sprintf("peers=%d/shared", clients), func(b *testing.B) {
+			r := newSharedRig(b, load, clients, 0, scaleSeed(b))
+			r.warm()
+			benchmarkTicks(b, r, clients)
+			r.check(b)
+		})
+		b.Run(fmt.Sprintf("peers=%d/naive", clients), func(b *testing.B) {
+			r := newNaiveRig(b, load, clients, scaleSeed(b))
+			r.warm()
+			benchmarkTicks(b, r, clients)
+		})
+	}
+}
+
+func benchmarkTicks(b *testing.B, r scaleRig, clients int) {
+	var times []time.Duration
+	sent := r.sent()
+	for b.Loop() {
+		times = append(times, r.tick())
+	}
+	tick := float64(median(times))
+	b.ReportMetric(tick, "ns/op") // not that of the loop, which has the world's steps in it
+	b.ReportMetric(tick/1e6, "ms/tick")
+	b.ReportMetric(tick/float64(scaleEntities*clients), "ns/entity-peer")
+	b.ReportMetric(float64(r.sent()-sent)/float64(len(times)*clients), "bytes/peer-tick")
+}
+
+// marginalClients is how many clients share what is measured for each of them.
+const marginalClients = 64
+
+// A marginalPair is the same world twice, with clients and without.
+type marginalPair struct {
+	with, alone           *sharedRig
+	withTimes, aloneTimes []time.Duration
+}
+
+func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
+	p := &marginalPair{
+		with:  newSharedRig(b, load, marginalClients, 0, seed),
+		alone: newSharedRig(b, load, 0, 0, seed),
+	}
+	p.with.warm()
+	p.alone.warm()
+	return p
+}
+
+// tick plays both worlds, in turns: each a few ticks, so that it finds its memory where
+// it left it.
+func (p *marginalPair) tick() {
+	const turn = 4
+	for range turn {
+		p.withTimes = append(p.withTimes, p.with.tick())
+	}
+	for range turn {
+		p.aloneTimes = append(p.aloneTimes, p.alone.tick())
+	}
+}
+
+// marginal returns what one more client costs, in ns a tick.
+func (p *marginalPair) marginal() float64 {
+	return float64(median(p.withTimes)-median(p.aloneTimes)) / marginalClients
+}
+
+// BenchmarkStill is of a world at rest that all clients have: they cost next to nothing.
+func BenchmarkStill(b *testing.B) {
+	for _, entities := range []int{10_000, 100_000} {
+		b.Run(fmt.Sprintf("entities=%d", entities), func(b *testing.B) {
+			p := newMarginalPair(b, scaleLoad{entities: entities}, scaleSeed(b))
+			sent := p.with.packets()
+			for b.Loop() {
+				p.tick()
+			}
+			if p.with.packets() != sent {
+				b.Fatal("something is still being sent: the clients are not up to date")
+			}
+			p.with.check(b)
+			b.ReportMetric(float64(median(p.withTimes)), "ns/op")
+			b.ReportMetric(float64(median(p.withTimes))/float64(entities*marginalClients), "ns/entity-peer")
+			b.ReportMetric(p.marginal()/float64(entities), "marginal-ns/entity-peer")
+		})
+	}
+}
+
+// BenchmarkSparse has the same hundred movers among few and among many entities: what
+// rests costs a client next to nothing.
+func BenchmarkSparse(b *testing.B) {
+	seed := scaleSeed(b)
+	few := newMarginalPair(b, scaleLoad{entities: 1_000, movers: 100}, seed)
+	many := newMarginalPair(b, scaleLoad{entities: 100_000, movers: 100}, seed)
+	for b.Loop() {
+		few.tick()
+		many.tick()
+	}
+	few.with.check(b)
+	many.with.check(b)
+	b.ReportMetric(0, "ns/op") // of four worlds: says nothing
+	b.ReportMetric(few.marginal(), "ns/peer-tick@1k")
+	b.ReportMetric(many.marginal(), "ns/peer-tick@100k")
+	b.ReportMetric(many.marginal()/few.marginal(), "ratio")
+}
+
+// TestScaleReport compares the library with its naive twin, and many clients with few.
+func TestScaleReport(t *testing.T) {
+	if os.Getenv("REPLICATION_SCALE") == "" {
+		t.Skip("takes a minute and prints figures only: set REPLICATION_SCALE=1 and use -v to see them")
+	}
+	const rounds = 5
+	type contestant struct {
+		name    string
+		clients int
+		rig     scaleRig
+		ticks   int       // in a round
+		times   []float64 // ns for an entity and client, by round
+		bytes   float64   // for a client and tick
+	}
+	seed, load := scaleSeed(t), scaleGame(scaleEntities)
+	var all []*contestant
+	byName := map[string]*contestant{}
+	enter := func(name string, clients, ticks int, r interface {
+		scaleRig
+		warm()
+	},
+	) {
+		r.warm()
+		c := &contestant{name: name, clients: clients, rig: r, ticks: ticks}
+		all = append(all, c)
+		byName[fmt.Sprint(name, clients)] = c
+	}
+	for _, clients := range []int{16, 64, 256} {
+		enter("shared", clients, 20, newSharedRig(t, load, clients, 0, seed))
+		enter("shared, 1 % loss", clients, 20, newSharedRig(t, load, clients, 0.01, seed))
+		enter("naive", clients, min(20, 1024/clients), newNaiveRig(t, load, clients, seed))
+	}
+	for range rounds {
+		for _, c := range all {
+			sent := c.rig.sent()
+			tick := play(c.rig, c.ticks)
+			c.times = append(c.times, float64(tick)/float64(scaleEntities*c.clients))
+			c.bytes += float64(c.rig.sent()-sent) / float64(rounds*c.ticks*c.clients)
+		}
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d entities; medians of %d rounds (least..most)\n", scaleEntities, rounds)
+	fmt.Fprintf(&out, "%-18s %5s  %-24s %8s  %s\n", "", "peers", "ns per entity and peer", "ms/tick", "bytes per peer and tick")
+	for _, c := range all {
+		ns := median(c.times)
+		fmt.Fprintf(&out, "%-18s %5d  %6.2f (%.2f..%.2f) %14.2f  %8.0f\n", c.name, c.clients,
+			ns, slices.Min(c.times), slices.Max(c.times), ns*float64(scaleEntities*c.clients)/1e6, c.bytes)
+		if r, ok := c.rig.(*sharedRig); ok {
+			r.check(t)
+		}
+	}
+	for _, name := range []string{"shared", "shared, 1 % loss"} {
+		many, few, naive := byName[name+"256"], byName[name+"64"], byName["naive256"]
+		fmt.Fprintf(&out, "%s: %.3f of naive at 256 peers; a tick with 256 peers is %.2f of one with 64\n", name,
+			median(many.times)/median(naive.times), 4*median(many.times)/median(few.times))
+	}
+	t.Log("\n" + out.String())
+}

@@ -1,0 +1,402 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// The world of the scale benchmarks: entities of four components with eight fields, a
+// fixed share of which moves. It never changes its structure, so that it costs the same
+// at every tick.
+
+type scalePosition struct {
+	X, Y, Z float32 `repl:"range=-1000:1000,step=0.01"`
+}
+
+type scaleVelocity struct {
+	X, Y, Z float32 `repl:"range=-50:50,step=0.1"`
+}
+
+type scaleHealth struct {
+	HP int `repl:"range=0:100"`
+}
+
+type scaleGrounded struct {
+	On bool
+}
+
+func scaleSchema() *Schema {
+	s := NewSchema()
+	Register[scalePosition](s, Name("Position"))
+	Register[scaleVelocity](s, Name("Velocity"))
+	Register[scaleHealth](s, Name("Health"))
+	Register[scaleGrounded](s, Name("Grounded"))
+	return s
+}
+
+const (
+	scaleRate   = 60  // ticks in a second of the world
+	scaleMoving = 120 // ticks that an entity moves before it rests, in the mean
+	scaleTurn   = 20  // ticks between changes of a mover's velocity, in the mean
+)
+
+// scaleLoad is how large a world is and what happens in it.
+type scaleLoad struct {
+	entities int
+	movers   int // entities that move: others as time goes by, but always as many
+	hits     int // entities whose health changes in a tick
+}
+
+// scaleGame is a lively game: 30 % move and 0.5 % are hit in a tick.
+func scaleGame(entities int) scaleLoad {
+	return scaleLoad{entities: entities, movers: entities * 3 / 10, hits: entities / 200}
+}
+
+// scaleSeed returns the seed of a benchmark and prints it: 1, or what REPLICATION_SEED
+// says.
+func scaleSeed(tb testing.TB) uint64 {
+	tb.Helper()
+	seed := uint64(1)
+	if env := os.Getenv("REPLICATION_SEED"); env != "" {
+		var err error
+		seed, err = strconv.ParseUint(env, 10, 64)
+		require.NoError(tb, err)
+	}
+	tb.Logf("REPLICATION_SEED=%d", seed)
+	return seed
+}
+
+type scaleWorld struct {
+	ecs   ecs.World
+	load  scaleLoad
+	rng   *rand.Rand
+	parts []scaleParts
+	order []int // of the entities: first those that move
+}
+
+// scaleParts are the components of an entity, where Arche keeps them. They stay there
+// as long as no entity is added or removed.
+type scaleParts struct {
+	position *scalePosition
+	velocity *scaleVelocity
+	health   *scaleHealth
+	grounded *scaleGrounded
+}
+
+func newScaleWorld(load scaleLoad, seed uint64) *scaleWorld {
+	g := &scaleWorld{ecs: ecs.NewWorld(), load: load, rng: rand.New(rand.NewPCG(seed, 1))}
+	w := &g.ecs
+	position, velocity := ecs.ComponentID[scalePosition](w), ecs.ComponentID[scaleVelocity](w)
+	health, grounded := ecs.ComponentID[scaleHealth](w), ecs.ComponentID[scaleGrounded](w)
+	entities := make([]ecs.Entity, load.entities)
+	for i := range entities {
+		entities[i] = w.NewEntity(position, velocity, health, grounded, ReplicatedID(w))
+	}
+	for _, e := range entities {
+		p := scaleParts{
+			(*scalePosition)(w.Get(e, position)), (*scaleVelocity)(w.Get(e, velocity)),
+			(*scaleHealth)(w.Get(e, health)), (*scaleGrounded)(w.Get(e, grounded)),
+		}
+		*p.position = scalePosition{g.upTo(1000), g.upTo(1000), g.upTo(1000)}
+		p.health.HP, p.grounded.On = 100, true
+		g.parts = append(g.parts, p)
+	}
+	g.order = g.rng.Perm(load.entities)
+	for _, i := range g.order[:load.movers] {
+		g.start(i)
+	}
+	return g
+}
+
+// upTo returns a number between -limit and limit.
+func (g *scaleWorld) upTo(limit float32) float32 { return (2*g.rng.Float32() - 1) * limit }
+
+func (g *scaleWorld) start(i int) {
+	*g.parts[i].velocity = scaleVelocity{g.upTo(20), g.upTo(20), g.upTo(20)}
+}
+
+func (g *scaleWorld) stop(i int) {
+	*g.parts[i].velocity = scaleVelocity{}
+	g.parts[i].grounded.On = true
+}
+
+// step plays a tick.
+func (g *scaleWorld) step() {
+	moving, resting := g.order[:g.load.movers], g.order[g.load.movers:]
+	for i, entity := range moving {
+		if len(resting) > 0 && g.rng.IntN(scaleMoving) == 0 {
+			other := &resting[g.rng.IntN(len(resting))]
+			g.stop(entity)
+			g.start(*other)
+			moving[i], *other = *other, entity
+			continue
+		}
+		p, v := g.parts[entity].position, g.parts[entity].velocity
+		if g.rng.IntN(scaleTurn) == 0 {
+			v.X, v.Y, v.Z = g.turn(v.X), g.turn(v.Y), g.turn(v.Z)
+			if g.rng.IntN(4) == 0 {
+				g.parts[entity].grounded.On = !g.parts[entity].grounded.On
+			}
+		}
+		drift(&p.X, &v.X)
+		drift(&p.Y, &v.Y)
+		drift(&p.Z, &v.Z)
+	}
+	for range g.load.hits {
+		g.parts[g.rng.IntN(len(g.parts))].health.HP = g.rng.IntN(101)
+	}
+}
+
+// turn changes a velocity a little.
+func (g *scaleWorld) turn(v float32) float32 { return min(max(v+g.upTo(2), -50), 50) }
+
+// drift integrates a position, which bounces off the ends of its range.
+func drift(p, v *float32) {
+	*p += *v / scaleRate
+	if *p < -1000 || *p > 1000 {
+		*p = min(max(*p, -1000), 1000)
+		*v = -*v
+	}
+}
+
+// A fakeClient acknowledges every packet a fixed number of ticks after it was sent, and
+// looks into none: the server can't tell it from a real one, and it costs nothing.
+type fakeClient struct {
+	peer  *Peer
+	delay int
+	loss  float64 // share of packets that never come
+	rng   *rand.Rand
+
+	welcome []byte
+	up      seal
+	out     [256]byte
+
+	packets, bytes uint64
+	next           uint32            // sequence of the next packet
+	ends           [16]uint32        // next after a tick, by tick modulo 16
+	came           [windowSize]bool  // by sequence modulo windowSize
+	ackedUpTo      [2]uint32         // newest sequences in the last two acks
+	deliver        func(sent []byte) // if set, gets the packets that come when they do
+	kept           map[uint32][]byte // for deliver
+}
+
+// connectFake connects a fake client. It knows of the protocol what a handshake and an
+// ack look like, and that the sequences of state packets rise by one.
+func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
+	f := &fakeClient{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(nonce, 2)), kept: map[uint32][]byte{}}
+	f.peer = s.Connect(f.take)
+	h := hello{version: ProtocolVersion, fingerprint: s.schema.Fingerprint(), nonce: nonce}
+	require.NoError(tb, f.peer.Receive(sealed(h.append(nil))))
+	var m welcome
+	require.True(tb, m.parse(openHandshake(f.welcome)))
+	f.up = sessionSeal(s.schema.Fingerprint(), m.session, true, m.noChecksum)
+	f.next = m.sequence
+	for i := range f.ends {
+		f.ends[i] = f.next
+	}
+	f.ackedUpTo = [2]uint32{f.next - 1, f.next - 1}
+	require.NoError(tb, f.peer.Receive(f.pack(&ack{})))
+	require.True(tb, f.peer.Connected())
+	return f
+}
+
+// take is the peer's send function.
+func (f *fakeClient) take(packet []byte) error {
+	if f.welcome == nil {
+		f.welcome = bytes.Clone(packet)
+		return nil
+	}
+	if f.deliver != nil {
+		f.kept[f.next] = bytes.Clone(packet)
+	}
+	f.next++
+	f.packets++
+	f.bytes += uint64(len(packet))
+	return nil
+}
+
+// answer returns the ack packet that arrives before a tick, which is valid until the
+// next one, or nil if there is none. Like a [Client]'s it repeats what the two before it
+// said.
+func (f *fakeClient) answer(tick int) []byte {
+	f.ends[(tick-1)&15] = f.next
+	newest := f.ackedUpTo[0]
+	for s := f.ends[(tick-f.delay-1)&15]; s != f.ends[(tick-f.delay)&15]; s++ {
+		f.came[s%windowSize] = f.loss == 0 || f.rng.Float64() >= f.loss
+		if f.came[s%windowSize] {
+			newest = s
+			if f.deliver != nil {
+				f.deliver(f.kept[s])
+			}
+		}
+		delete(f.kept, s)
+	}
+	if newest == f.ackedUpTo[0] {
+		return nil
+	}
+	a := ack{sequence: newest}
+	a.count = int(min((newest-f.ackedUpTo[1]+63)/32, maxAckWords))
+	for i := range uint32(a.count * 32) {
+		if f.came[(newest-i)%windowSize] {
+			a.words[i/32] |= 1 << (i % 32)
+		}
+	}
+	f.ackedUpTo = [2]uint32{newest, f.ackedUpTo[0]}
+	return f.pack(&a)
+}
+
+func (f *fakeClient) pack(a *ack) []byte {
+	from := f.up.size()
+	w := bitbuf.NewWriter(f.out[from:])
+	a.write(&w)
+	packet := f.out[:from+len(w.Bytes())]
+	f.up.close(packet, 0, 0)
+	return packet
+}
+
+// A scaleRig is a world, a server of it, and clients; with or without the library.
+type scaleRig interface {
+	// tick plays a tick and returns what it cost the server.
+	tick() time.Duration
+	// sent returns the bytes sent to all clients so far.
+	sent() uint64
+}
+
+// sharedRig is the library at work. Its clients' delays are from 5 to 9 ticks.
+type sharedRig struct {
+	world  *scaleWorld
+	server *Server
+	fakes  []*fakeClient
+	acks   [][]byte // by client
+	ticks  int
+}
+
+// newSharedRig returns a rig in which all entities have been sent to all clients.
+func newSharedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64) *sharedRig {
+	r := &sharedRig{world: newScaleWorld(load, seed), acks: make([][]byte, clients), ticks: 16}
+	r.server = NewServer(&r.world.ecs, scaleSchema(), WithSeed(seed))
+	for i := range clients {
+		r.fakes = append(r.fakes, connectFake(tb, r.server, uint64(i)+1, 5+i%5, loss))
+	}
+	return r
+}
+
+func (r *sharedRig) tick() time.Duration {
+	r.world.step()
+	r.ticks++
+	for i, f := range r.fakes {
+		r.acks[i] = f.answer(r.ticks)
+	}
+	begin := time.Now()
+	for i, packet := range r.acks {
+		if packet != nil {
+			_ = r.fakes[i].peer.Receive(packet) // refused acks are counted, and checked
+		}
+	}
+	r.server.Replicate()
+	return time.Since(begin)
+}
+
+func (r *sharedRig) sent() (n uint64) {
+	for _, f := range r.fakes {
+		n += f.bytes
+	}
+	return n
+}
+
+// packets returns how many packets were sent to all clients so far.
+func (r *sharedRig) packets() (n uint64) {
+	for _, f := range r.fakes {
+		n += f.packets
+	}
+	return n
+}
+
+// check sees that the server took the acks.
+func (r *sharedRig) check(tb testing.TB) {
+	tb.Helper()
+	require.Zero(tb, r.server.Stats().Clamped)
+	for _, f := range r.fakes {
+		s := f.peer.Stats()
+		require.Zero(tb, s.RefusedAcks+s.RefusedPackets+s.MissingBaselines+s.SendErrors)
+		if s.Packets > 0 {
+			require.NotZero(tb, s.Acked)
+		}
+		if f.loss == 0 {
+			require.Zero(tb, s.Lost)
+		}
+	}
+}
+
+// TestScaleWorldKeepsItsLoad: as many entities move and are hit as the benchmarks say.
+func TestScaleWorldKeepsItsLoad(t *testing.T) {
+	g := newScaleWorld(scaleGame(2000), seedOf(t))
+	moved := map[int]bool{}
+	for range 60 {
+		before := make([]scalePosition, len(g.parts))
+		for i, p := range g.parts {
+			before[i] = *p.position
+		}
+		g.step()
+		n := 0
+		for i, p := range g.parts {
+			if *p.position != before[i] {
+				n++
+				moved[i] = true
+			}
+		}
+		require.InDelta(t, 600, n, 30)
+	}
+	require.InDelta(t, 600+600*60/scaleMoving, len(moved), 100)
+}
+
+// TestFakeClientsAreBelieved: a real client that gets what a fake one acknowledges can
+// read every packet and follows the server's world.
+func TestFakeClientsAreBelieved(t *testing.T) {
+	for _, loss := range []float64{0, 0.1} {
+		r := newSharedRig(t, scaleGame(400), 5, loss, seedOf(t))
+		var ends []*end
+		for i, f := range r.fakes {
+			w := ecs.NewWorld()
+			c := NewClient(&w, scaleSchema(), func([]byte) error { return nil }, WithNonce(uint64(i)+1))
+			require.NoError(t, c.Apply()) // the introduction that the fake one made
+			require.NoError(t, c.Receive(f.welcome))
+			f.deliver = func(packet []byte) { require.NoError(t, c.Receive(packet)) }
+			ends = append(ends, &end{world: &w, client: c})
+		}
+		tick := func() {
+			r.tick()
+			for _, e := range ends {
+				require.NoError(t, e.client.Apply())
+			}
+		}
+		for range 100 {
+			tick()
+		}
+		r.world.load = scaleLoad{}
+		for range 60 {
+			tick()
+		}
+		r.check(t)
+		o := newTruth()
+		o.record(r.server)
+		for i, e := range ends {
+			require.Empty(t, e.equalTo(r.server, o), "client %d, loss %v", i, loss)
+			s := r.fakes[i].peer.Stats()
+			if loss == 0 {
+				// New entities are sent anew for as long as nothing of them is acknowledged.
+				require.LessOrEqual(t, s.Wholes, uint64(400+9*(120+2+9*2)))
+			}
+			require.Greater(t, s.Updates, uint64(70*120))
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package replication
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// What a peer is sent in a tick: of all slots those that are due, block by block.
+
+// errTooLarge means that an entry does not fit into a packet of its own.
+var errTooLarge = errors.New("replication: entry larger than a packet")
+
+// errFull means that no more packets may be sent now.
+var errFull = errors.New("replication: too many packets in flight")
+
+// replicate sends the peer what it needs of the present tick. Runs come from the cache.
+func (p *Peer) replicate(runs *runCache) {
+	s := p.server
+	p.runs = runs
+	p.grow()
+	p.acks.advance(s.tick)
+	for b, word := range s.slots.turned {
+		if word != 0 {
+			p.turn(b, word)
+		}
+	}
+	for b, word := range s.slots.news {
+		p.due[b] |= word
+	}
+	p.expire()
+	p.packet.begin(p)
+	first := p.resume
+	p.resume = 0
+	if p.sendSlots(first, s.slots.len()) && first > 0 {
+		p.packet.finish() // slots rise within a packet
+		p.sendSlots(0, first)
+	}
+	p.packet.finish()
+	for _, sequence := range p.failed {
+		p.lose(p.log.at(sequence))
+	}
+	p.failed = p.failed[:0]
+}
+
+// grow makes room for the slots that are new. All of them are due.
+func (p *Peer) grow() {
+	s := p.server
+	n := s.slots.len()
+	if old := len(p.due); len(s.slots.alive) > old {
+		p.due = p.due.grown(n)
+		p.acks.grow(n)
+		copy(p.due[old:], s.slots.alive[old:])
+	}
+}
+
+// turn notes that slots of a block hold another entity than before, or none.
+func (p *Peer) turn(b int, mask uint64) {
+	if large := mask & p.acks.blocks[b].large; large != 0 {
+		p.dropLarge(b, large)
+	}
+	p.acks.sever(b, mask, p.server.tick)
+}
+
+// sendSlots goes through the slots of a range that are due, and returns false if it had
+// to stop.
+func (p *Peer) sendSlots(from, to int) bool {
+	for b := from >> 6; b<<6 < to; b++ {
+		d := p.due[b]
+		if d == 0 {
+			continue
+		}
+		if b<<6 < from {
+			d &= ^uint64(0) << (from & 63)
+		}
+		if to < (b+1)<<6 {
+			d &= 1<<(to&63) - 1
+		}
+		if p.sendBlock(b, d) != nil {
+			p.resume = b<<6 + bits.TrailingZeros64(p.due[b]&d)
+			return false
+		}
+	}
+	return true
+}
+
+// sendBlock sends what the peer needs of slots of a block. Afterwards there is nothing to
+// do for a slot until it changes or what was sent is lost.
+func (p *Peer) sendBlock(b int, d uint64) error {
+	s := p.server
+	blk := &p.acks.blocks[b]
+	live := d & s.slots.alive[b]
+	p.due[b] &^= d &^ live &^ blk.shown // gone before the peer heard of them
+	d = live | d&blk.shown
+	p.classify(b, live&^blk.large)
+	if p.shareable(d) {
+		if p.packet.putBlock(b, d) {
+			p.due[b] &^= d
+			p.acks.send(b, d, s.tick)
+			p.stats.Updates += uint64(bits.OnesCount64(d))
+			return nil
+		}
+	}
+	for ; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		p.due.clear(b<<6 + i) // a part that is lost sets it again
+		var err error
+		switch {
+		case live>>i&1 == 0:
+			err = p.sendDespawn(b<<6 + i)
+		case blk.large>>i&1 != 0:
+			err = p.sendParts(b<<6 + i)
+		default:
+			err = p.sendState(b<<6+i, classOf(p.classes, 1<<i))
+		}
+		if err != nil {
+			p.due.set(b<<6 + i)
+			return err
+		}
+	}
+	return nil
+}
+
+// minShared is how many slots of a block make it worth to keep their entries together
+// for other peers.
+const minShared = 4
+
+// shareable reports whether the due slots of the block in hand, d, are updates all, and
+// enough of them to keep their entries for other peers.
+func (p *Peer) shareable(d uint64) bool {
+	if bits.OnesCount64(d) < minShared || len(p.classes) > maxShared {
+		return false
+	}
+	for i := range p.classes {
+		c := &p.classes[i]
+		if c.whole {
+			return false
+		}
+		d &^= c.mask
+	}
+	return d == 0
+}
+
+// sendState sends the state of a slot.
+func (p *Peer) sendState(slot int, c *class) error {
+	r, count := p.bestRun(slot, c)
+	switch err := p.packet.put(slot, r); err {
+	case nil:
+		*count++
+		p.acks.send(slot>>6, 1<<(slot&63), p.server.tick)
+		return nil
+	case errTooLarge:
+		return p.beginLarge(slot)
+	default:
+		return err
+	}
+}
+
+// bestRun returns the bits to send of a slot, and the counter of their kind.
+func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
+	if !c.whole {
+		b := c.Baselines
+		r := p.runs.update(slot, b)
+		if r == nil && b.Two {
+			b.Two, b.A2 = false, 0
+			r = p.runs.update(slot, b)
+		}
+		if r != nil {
+			return r, &p.stats.Updates
+		}
+	}
+	return p.runs.whole(slot), &p.stats.Wholes
+}
+
+func (p *Peer) sendDespawn(slot int) error {
+	if err := p.packet.despawn(slot); err != nil {
+		return err
+	}
+	p.stats.Despawns++
+	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick)
+	return nil
+}
+
+// refresh keeps the slot's ticks within reach of serial arithmetic.
+func (p *Peer) refresh(slot int, limit delta.Tick) {
+	if slot>>6 < len(p.acks.blocks) && !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
+		p.due.set(slot) // the state is sent whole once
+	}
+}
