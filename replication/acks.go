@@ -12,27 +12,36 @@ import (
 // for a block of 64 slots; only what has not moved for long needs a tick of its own. It
 // takes less than 12 bytes for every slot.
 type ackTable struct {
+	slots  *slotTable
 	blocks []ackBlock
+	rare   []rareBlock
 	rows   []bitset     // by tick modulo their number: slots whose state of that tick the peer holds
-	rest   []delta.Tick // by slot: see ackBlock
-	since  []uint16     // by slot: see ackBlock
+	rest   []delta.Tick // by slot: see rareBlock
+	since  []uint16     // by slot: see rareBlock
 	epoch  delta.Tick   // when the present epoch began
 }
 
-// An ackBlock holds what is known of 64 slots, bit by slot.
+// An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
 type ackBlock struct {
 	shown  uint64 // something was sent: the peer may show the slot
 	flight uint64 // the newest state was sent and may still arrive
 	lost   uint64 // the newest state was sent and is taken for lost
-	again  uint64 // the newest state was sent more than once, and not known to have come the last time
+	acked  uint64 // has a baseline: the newest row that has the slot, or an older tick
+	rest   uint64 // of these: the older tick, see rareBlock
+	rare   uint64 // more is to be found in rareBlock
 
-	acked uint64 // has a baseline: the newest row that has the slot, or the tick in rest
-	rest  uint64 // of these: the tick in rest
-	woken uint64 // of these: something newer was sent, since low bits of a tick in since
+	young, older uint64 // acked in a row of this epoch, of the epoch before
+}
+
+// A rareBlock holds the rest.
+type rareBlock struct {
+	again uint64 // the newest state was sent more than once, and not known to have come the last time
 	floor uint64 // not acked, and acknowledgements of what was sent before the tick in rest don't count
 	large uint64 // a state is on its way in parts
 
-	young, older uint64 // acked in a row of this epoch, of the epoch before
+	// Of slots in ackBlock.rest.
+	prompt uint64 // the baseline is of the tick at which the slot came to rest; else of that in rest
+	woken  uint64 // something newer may have been sent, if not prompt since the tick with low bits in since
 }
 
 // rowsFor returns how many ticks are kept as rows: what they say is always within the
@@ -46,8 +55,8 @@ func rowsFor(window int) int {
 }
 
 // reset forgets everything.
-func (t *ackTable) reset(window int) {
-	*t = ackTable{rows: make([]bitset, rowsFor(window))}
+func (t *ackTable) reset(slots *slotTable) {
+	*t = ackTable{slots: slots, rows: make([]bitset, slots.restTicks)}
 }
 
 // grow makes room for slots below n.
@@ -57,6 +66,7 @@ func (t *ackTable) grow(n int) {
 		return
 	}
 	t.blocks = append(t.blocks, make([]ackBlock, more)...)
+	t.rare = append(t.rare, make([]rareBlock, more)...)
 	t.rest = append(t.rest, make([]delta.Tick, 64*more)...)
 	t.since = append(t.since, make([]uint16, 64*more)...)
 	for i := range t.rows {
@@ -100,17 +110,53 @@ func (t *ackTable) advance(now delta.Tick) {
 	}
 }
 
-// settle puts the baseline of slots of a block, the state of tick at, into rest.
+// settle takes the state of tick at as the baseline of slots of a block.
 func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
-	blk := &t.blocks[b]
+	blk, rare := &t.blocks[b], &t.rare[b]
 	blk.rest |= mask
 	// Where something newer was sent, it was not before the next tick.
-	woken := mask & (blk.flight | blk.lost | blk.again)
-	blk.woken = blk.woken&^mask | woken
+	rare.woken = rare.woken&^mask | mask&(blk.flight|blk.lost|rare.again)
+	rare.prompt &^= mask
 	for slot := range slotsOf(b, mask) {
+		if bit := uint64(1) << (slot & 63); t.slots.changed[slot] == at && rare.woken&bit == 0 {
+			rare.prompt |= bit
+			continue
+		}
 		t.rest[slot] = at
 		t.since[slot] = uint16(at + 1)
 	}
+}
+
+// wake notes that slots of a block changed that had not for long.
+func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
+	blk, rare := &t.blocks[b], &t.rare[b]
+	if mask &= blk.rest; mask == 0 {
+		return
+	}
+	// What the peer holds is of a rest before the one that ends now: it is too old.
+	if old := mask & rare.prompt & rare.woken; old != 0 {
+		t.forget(b, old)
+		mask &^= old
+	}
+	for slot := range slotsOf(b, mask&^rare.prompt&^rare.woken) {
+		t.since[slot] = uint16(now)
+	}
+	rare.woken |= mask
+}
+
+// resting returns the baseline of a slot that is at rest, and whether the peer is sure to
+// hold it: it keeps its newest state for ever, and others for a window after they were
+// that.
+func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, held bool) {
+	rare, i := &t.rare[slot>>6], slot&63
+	if rare.prompt>>i&1 == 0 {
+		return t.rest[slot], rare.woken>>i&1 == 0 || uint16(now)-t.since[slot] <= uint16(window)
+	}
+	if rare.woken>>i&1 == 0 {
+		return t.slots.changed[slot], true
+	}
+	r := &t.slots.rests[slot]
+	return r.from, now-r.to <= window
 }
 
 // send notes that the present state of slots of a block was sent.
@@ -118,12 +164,19 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 	blk := &t.blocks[b]
 	blk.shown |= mask
 	blk.flight |= mask
-	blk.again = blk.again&^mask | blk.lost&mask
-	blk.lost &^= mask
-	if waking := mask & blk.rest &^ blk.woken; waking != 0 {
-		blk.woken |= waking
-		for slot := range slotsOf(b, waking) {
-			t.since[slot] = uint16(now)
+	if mask&(blk.lost|blk.rare) != 0 {
+		rare := &t.rare[b]
+		rare.again = rare.again&^mask | blk.lost&mask
+		blk.rare |= rare.again
+		blk.lost &^= mask
+	}
+	if mask &= blk.rest; mask != 0 {
+		rare := &t.rare[b]
+		if mask &^= rare.woken | rare.prompt; mask != 0 {
+			rare.woken |= mask
+			for slot := range slotsOf(b, mask) {
+				t.since[slot] = uint16(now)
+			}
 		}
 	}
 }
@@ -131,7 +184,7 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 // counts returns those of the slots of a block of which an acknowledgement of something
 // sent at tick at is about their present life.
 func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
-	for old := mask & t.blocks[b].floor; old != 0; old &= old - 1 {
+	for old := mask & t.rare[b].floor; old != 0; old &= old - 1 {
 		if i := bits.TrailingZeros64(old); at.Before(t.rest[b<<6+i]) {
 			mask &^= 1 << i
 		}
@@ -139,35 +192,24 @@ func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 	return mask
 }
 
-// acknowledge notes that the peer holds the states of slots of a block of tick at, one
-// that has a row.
-func (t *ackTable) acknowledge(b int, mask uint64, at delta.Tick) {
-	blk := &t.blocks[b]
-	t.row(at)[b] |= mask
-	blk.acked |= mask
-	blk.rest &^= mask
-	blk.woken &^= mask
-	blk.floor &^= mask
-	half := delta.Tick(len(t.rows) / 2)
-	switch {
-	case !at.Before(t.epoch):
-		blk.young |= mask
-	case !at.Before(t.epoch - half):
-		blk.older |= mask
-	}
-}
-
-// acknowledgeLate is acknowledge for a tick that has no row any more.
+// acknowledgeLate notes that the peer holds the states of slots of a block of tick at,
+// one that has no row any more.
 func (t *ackTable) acknowledgeLate(b int, mask uint64, at delta.Tick) {
 	blk := &t.blocks[b]
 	for slot := range slotsOf(b, mask&blk.acked) {
-		if blk.rest>>(slot&63)&1 == 0 || !at.After(t.rest[slot]) {
+		if blk.rest>>(slot&63)&1 == 0 || t.rests(slot, at) {
 			mask &^= 1 << (slot & 63) // a newer one is known
 		}
 	}
 	blk.acked |= mask
-	blk.floor &^= mask
+	t.rare[b].floor &^= mask
 	t.settle(b, mask, at)
+}
+
+// rests reports whether a slot at rest has a baseline of tick at or later.
+func (t *ackTable) rests(slot int, at delta.Tick) bool {
+	own, _ := t.resting(slot, 0, 0)
+	return !at.After(own)
 }
 
 // sever ends all that is known of the states of slots of a block. What is acknowledged
@@ -178,7 +220,8 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 		return // nothing was sent
 	}
 	t.forget(b, mask)
-	blk.floor |= mask
+	blk.rare |= mask
+	t.rare[b].floor |= mask
 	for slot := range slotsOf(b, mask) {
 		t.rest[slot] = now
 	}
@@ -186,7 +229,7 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 
 // forget takes back all acknowledgements of slots of a block.
 func (t *ackTable) forget(b int, mask uint64) {
-	blk := &t.blocks[b]
+	blk, rare := &t.blocks[b], &t.rare[b]
 	if mask&blk.acked&^blk.rest != 0 {
 		for i := range t.rows {
 			t.rows[i][b] &^= mask
@@ -194,12 +237,11 @@ func (t *ackTable) forget(b int, mask uint64) {
 	}
 	blk.flight &^= mask
 	blk.lost &^= mask
-	blk.again &^= mask
 	blk.acked &^= mask
 	blk.rest &^= mask
-	blk.woken &^= mask
 	blk.young &^= mask
 	blk.older &^= mask
+	rare.again &^= mask
 }
 
 // newest returns the newest tick of which the slot's state was acknowledged. newest is
@@ -211,7 +253,8 @@ func (t *ackTable) newest(slot int, newest, now delta.Tick) (delta.Tick, bool) {
 	case blk.acked&bit == 0:
 		return 0, false
 	case blk.rest&bit != 0:
-		return t.rest[slot], true
+		at, _ := t.resting(slot, 0, 0)
+		return at, true
 	}
 	for at := newest; t.recent(at, now); at-- {
 		if t.row(at)[b]&bit != 0 {
@@ -225,26 +268,14 @@ func (t *ackTable) newest(slot int, newest, now delta.Tick) (delta.Tick, bool) {
 // that takes its baseline.
 func (t *ackTable) refresh(slot int, limit, now, window delta.Tick) bool {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	blk := &t.blocks[b]
-	if (blk.rest|blk.floor)&bit == 0 {
-		return true
-	}
-	if blk.rest&bit != 0 {
-		if t.rest[slot].Before(limit) || blk.woken&bit != 0 && t.expired(slot, now, window) {
+	switch {
+	case t.blocks[b].rest&bit != 0:
+		if at, held := t.resting(slot, now, window); !held || at.Before(limit) {
 			t.forget(b, bit)
 			return false
 		}
-		return true
-	}
-	if t.rest[slot].Before(limit) {
+	case t.rare[b].floor&bit != 0 && t.rest[slot].Before(limit):
 		t.rest[slot] = limit
 	}
 	return true
-}
-
-// expired reports whether the peer may have dropped the baseline of a slot that is
-// woken: it keeps its newest state for ever, and others for a window after they were
-// that.
-func (t *ackTable) expired(slot int, now, window delta.Tick) bool {
-	return uint16(now)-t.since[slot] > uint16(window)
 }

@@ -60,11 +60,11 @@ func (p *Peer) classifyResting(b int, mask uint64) {
 	now, window := p.server.tick, delta.Tick(p.server.opts.window)
 	t := &p.acks
 	for slot := range slotsOf(b, mask) {
-		if t.blocks[b].woken>>(slot&63)&1 != 0 && t.expired(slot, now, window) {
+		at, held := t.resting(slot, now, window)
+		if !held {
 			t.forget(b, 1<<(slot&63))
 			continue
 		}
-		at := t.rest[slot]
 		p.addClass(1<<(slot&63), delta.Baselines{A1: at, Old: now-at >= 1<<delta.NameBits})
 	}
 }
@@ -108,7 +108,7 @@ func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 // returns the others.
 func (p *Peer) addSecond(b int, m uint64, at, at2 delta.Tick) uint64 {
 	m2 := m & p.acks.row(at2)[b]
-	if m2 == 0 || delta.Ratio(p.server.tick, at, at2) == 0 {
+	if m2 == 0 || p.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == p.server.tick {
 		return m
 	}
 	p.addClass(m2, delta.Baselines{A1: at, A2: at2, Two: true})

@@ -50,7 +50,8 @@ func (p *Peer) beginLarge(slot int) error {
 	p.large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.acks.send(b, bit, s.tick)
-	p.acks.blocks[b].large |= bit
+	p.acks.rare[b].large |= bit
+	p.acks.blocks[b].rare |= bit
 	return p.sendParts(slot)
 }
 
@@ -116,7 +117,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 
 // dropLarge ends the sending of parts of the states of slots of a block.
 func (p *Peer) dropLarge(b int, mask uint64) {
-	p.acks.blocks[b].large &^= mask
+	p.acks.rare[b].large &^= mask
 	for slot := range slotsOf(b, mask) {
 		delete(p.large, slot)
 	}

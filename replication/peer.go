@@ -70,7 +70,7 @@ func newPeer(s *Server, send func([]byte) error) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acks.reset(p.server.opts.window)
+	p.acks.reset(&p.server.slots)
 	p.due = nil
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(uint32(p.server.opts.firstSequence))

@@ -55,17 +55,20 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
-	s := p.server
+	alive := p.server.slots.alive
 	for i := range sent.count {
 		r := p.log.record(sent, i)
-		b := int(r.block)
-		mask := p.acks.counts(b, r.mask, sent.tick)
+		b, mask := int(r.block), r.mask
+		blk := &p.acks.blocks[b]
+		if mask&blk.rare != 0 {
+			mask = p.acks.counts(b, mask, sent.tick)
+		}
 		switch r.kind {
 		case recordState:
 			p.acknowledgeStates(b, mask, sent.tick, sequence)
 		case recordDespawn:
-			p.acks.blocks[b].shown &^= mask &^ s.slots.alive[b]
-			p.acks.blocks[b].flight &^= mask &^ s.slots.alive[b]
+			blk.shown &^= mask &^ alive[b]
+			blk.flight &^= mask &^ alive[b]
 		case recordPart:
 			if mask != 0 {
 				p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
@@ -77,27 +80,48 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 // acknowledgeStates notes that the peer holds states of tick at, that the packet with the
 // given sequence completed, of slots of a block.
 func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uint32) {
-	recent := p.acks.recent(at, p.server.tick)
-	if recent {
-		p.acks.acknowledge(b, mask, at)
-	}
-	blk := &p.acks.blocks[b]
-	if current := mask &^ p.server.slots.changedAfter(at, b, mask); current != 0 {
-		// The peer is up to date.
+	t := &p.acks
+	blk := &t.blocks[b]
+	current := mask &^ t.slots.changedAfter(at, b, mask)
+	if current != 0 { // the peer is up to date
 		p.due[b] &^= current & blk.lost
 		blk.lost &^= current
-		for again := current & blk.again; again != 0; again &= again - 1 {
-			i := bits.TrailingZeros64(again)
-			if p.log.sentAgain(sequence, b<<6+i) {
-				current &^= 1 << i // and that may still arrive
-			}
+		if current&blk.rare != 0 {
+			current = p.confirm(b, current, sequence)
 		}
 		blk.flight &^= current
-		blk.again &^= current
 	}
-	if !recent {
-		p.acks.acknowledgeLate(b, mask, at)
+	if !t.recent(at, p.server.tick) {
+		t.acknowledgeLate(b, mask, at)
+		return
 	}
+	t.row(at)[b] |= mask
+	blk.acked |= mask
+	blk.rest &^= mask
+	if mask&blk.rare != 0 {
+		t.rare[b].floor &^= mask
+	}
+	half := delta.Tick(len(t.rows) / 2)
+	switch {
+	case !at.Before(t.epoch):
+		blk.young |= mask
+	case !at.Before(t.epoch - half):
+		blk.older |= mask
+	}
+}
+
+// confirm returns those of the slots of a block, whose present state the peer holds from
+// the packet with the given sequence, that no later packet carried.
+func (p *Peer) confirm(b int, mask uint64, sequence uint32) uint64 {
+	rare := &p.acks.rare[b]
+	for again := mask & rare.again; again != 0; again &= again - 1 {
+		i := bits.TrailingZeros64(again)
+		if p.log.sentAgain(sequence, b<<6+i) {
+			mask &^= 1 << i
+		}
+	}
+	rare.again &^= mask
+	return mask
 }
 
 // expire takes packets for lost whose acknowledgement is overdue: since one was
@@ -137,7 +161,7 @@ func (p *Peer) lose(sent *sentPacket) {
 		// What changed since is due already, or on its way.
 		mask &^= p.server.slots.changedAfter(sent.tick, b, mask)
 		blk := &p.acks.blocks[b]
-		for again := mask & blk.again; again != 0; again &= again - 1 {
+		for again := mask & p.acks.rare[b].again; again != 0; again &= again - 1 {
 			slot := b<<6 + bits.TrailingZeros64(again)
 			if at, ok := p.acks.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
 				mask &^= 1 << (slot & 63) // up to date: an earlier one came
@@ -165,7 +189,7 @@ func (p *Peer) forget(m missingBaseline) {
 	}
 	p.stats.MissingBaselines++
 	p.acks.forget(b, bit)
-	if p.acks.blocks[b].large&bit == 0 {
+	if p.acks.rare[b].large&bit == 0 {
 		p.due[b] |= bit
 	}
 }

@@ -26,6 +26,11 @@ func (p *Peer) replicate(runs *runCache) {
 			p.turn(b, word)
 		}
 	}
+	for b, word := range s.slots.woke {
+		if word != 0 {
+			p.acks.wake(b, word, s.tick)
+		}
+	}
 	for b, word := range s.slots.news {
 		p.due[b] |= word
 	}
@@ -57,7 +62,7 @@ func (p *Peer) grow() {
 
 // turn notes that slots of a block hold another entity than before, or none.
 func (p *Peer) turn(b int, mask uint64) {
-	if large := mask & p.acks.blocks[b].large; large != 0 {
+	if large := mask & p.acks.rare[b].large; large != 0 {
 		p.dropLarge(b, large)
 	}
 	p.acks.sever(b, mask, p.server.tick)
@@ -93,7 +98,11 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	live := d & s.slots.alive[b]
 	p.due[b] &^= d &^ live &^ blk.shown // gone before the peer heard of them
 	d = live | d&blk.shown
-	p.classify(b, live&^blk.large)
+	large := live & blk.rare
+	if large != 0 {
+		large &= p.acks.rare[b].large
+	}
+	p.classify(b, live&^large)
 	if p.shareable(d) {
 		if p.packet.putBlock(b, d) {
 			p.due[b] &^= d
@@ -109,7 +118,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		switch {
 		case live>>i&1 == 0:
 			err = p.sendDespawn(b<<6 + i)
-		case blk.large>>i&1 != 0:
+		case large>>i&1 != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
 			err = p.sendState(b<<6+i, classOf(p.classes, 1<<i))

@@ -120,7 +120,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
-	s.slots.recent.now = s.tick
+	s.slots.recent.now, s.slots.restTicks = s.tick, delta.Tick(rowsFor(o.window))
 	s.capture.init(world, schema)
 	s.runs.init(s)
 	s.stats.Fields = fieldStats(schema)

@@ -12,7 +12,11 @@ type slotTable struct {
 	alive  bitset // slots that hold an entity
 	news   bitset // slots in which something changed this tick
 	turned bitset // of these, where an entity came or went
+	woke   bitset // of these, what had not changed for restTicks
 	recent changeLog
+
+	restTicks delta.Tick // how many ticks without a change make a rest
+	rests     []rest     // the latest of every slot
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
@@ -31,6 +35,10 @@ type slotInfo struct {
 	width        int // bits of all codes at fixed width
 }
 
+// A rest is when a slot did not change for restTicks or longer: from the tick of its
+// change before up to the one after.
+type rest struct{ from, to delta.Tick }
+
 func (t *slotTable) len() int { return len(t.info) }
 
 // add gives the entity a slot, one that was free if there is any.
@@ -42,8 +50,10 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 	} else {
 		slot = len(t.info)
 		t.changed = append(t.changed, 0)
+		t.rests = append(t.rests, rest{})
 		t.info = append(t.info, slotInfo{})
-		t.alive, t.news, t.turned = t.alive.grown(slot+1), t.news.grown(slot+1), t.turned.grown(slot+1)
+		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
+		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
 		t.recent.grow(slot + 1)
 	}
 	t.alive.set(slot)
@@ -84,6 +94,10 @@ func (s *Server) removeUnseen() {
 // touch notes that something in the slot changed.
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
+		if now-t.changed[slot] >= t.restTicks {
+			t.rests[slot] = rest{t.changed[slot], now}
+			t.woke.set(slot)
+		}
 		t.info[slot].previous = t.changed[slot]
 		t.changed[slot] = now
 		t.news.set(slot)
@@ -95,6 +109,7 @@ func (t *slotTable) settle(now delta.Tick) {
 	t.recent.settle(t.news, now)
 	clear(t.news)
 	clear(t.turned)
+	clear(t.woke)
 }
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last
