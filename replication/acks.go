@@ -19,6 +19,8 @@ type ackTable struct {
 	rest   []delta.Tick // by slot: see rareBlock
 	since  []uint16     // by slot: see rareBlock
 	epoch  delta.Tick   // when the present epoch began
+
+	inFlight int // slots in ackBlock.flight
 }
 
 // An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
@@ -163,6 +165,7 @@ func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, hel
 func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 	blk := &t.blocks[b]
 	blk.shown |= mask
+	t.inFlight += bits.OnesCount64(mask &^ blk.flight)
 	blk.flight |= mask
 	if mask&(blk.lost|blk.rare) != 0 {
 		rare := &t.rare[b]
@@ -179,6 +182,12 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 			}
 		}
 	}
+}
+
+// land notes that nothing is on its way any more of slots of a block.
+func (t *ackTable) land(blk *ackBlock, mask uint64) {
+	t.inFlight -= bits.OnesCount64(mask & blk.flight)
+	blk.flight &^= mask
 }
 
 // counts returns those of the slots of a block of which an acknowledgement of something
@@ -235,7 +244,7 @@ func (t *ackTable) forget(b int, mask uint64) {
 			t.rows[i][b] &^= mask
 		}
 	}
-	blk.flight &^= mask
+	t.land(blk, mask)
 	blk.lost &^= mask
 	blk.acked &^= mask
 	blk.rest &^= mask

@@ -20,9 +20,11 @@ type capture struct {
 type table struct {
 	filter   ecs.CachedFilter
 	members  []member
+	mask     ecs.Mask
 	set      delta.Set
 	width    int
-	relation bool // one mask, but a run of rows in memory for every relation target
+	weight   float32 // of the components
+	relation bool    // one mask, but a run of rows in memory for every relation target
 }
 
 type member struct {
@@ -74,12 +76,13 @@ func (s *Server) table(mask *ecs.Mask) *table {
 		return t
 	}
 	exclusive := mask.Exclusive()
-	t := &table{filter: s.world.Cache().Register(&exclusive)}
+	t := &table{filter: s.world.Cache().Register(&exclusive), mask: *mask, weight: 1}
 	for i, id := range c.components {
 		if mask.Get(id) {
 			t.members = append(t.members, member{i, id})
 			t.set.Add(i)
 			t.width += s.schema.components[i].layout.Width()
+			t.weight = max(t.weight, s.schema.components[i].priority)
 		}
 	}
 	for _, id := range ecs.ComponentIDs(s.world) {
@@ -131,6 +134,9 @@ func (s *Server) captureRows(t *table, q *ecs.Query, n int) {
 		}
 		s.stats.Clamped += uint64(comp.readColumn(c.codes, first.Get(m.id), n))
 		for i, slot := range c.slots {
+			if comp.every > 1 && (uint32(slot)+uint32(s.tick))%uint32(comp.every) != 0 && h.Has(slot) {
+				continue // not its turn
+			}
 			row := c.codes[i*comp.words:][:comp.words]
 			if h.Set(slot, s.tick, s.slots.info[slot].born, row) {
 				s.slots.touch(slot, s.tick)
@@ -152,13 +158,13 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 			h.Begin(slot)
 		}
 		m.slot, m.gen = uint32(slot)+1, s.slots.info[slot].generation
-		s.slots.info[slot].set, s.slots.info[slot].width = t.set, t.width
+		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.width, t
 		s.stats.Spawns++
 		s.stats.RawBits += t.width
 		return slot
 	}
 	info := &s.slots.info[slot]
-	info.seen = s.tick
+	info.seen, info.table = s.tick, t
 	if info.set != t.set {
 		for i, h := range s.histories {
 			if info.set.Has(i) && !t.set.Has(i) {

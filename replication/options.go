@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 )
@@ -12,9 +13,11 @@ type ComponentOption func(*componentOptions)
 type FieldOption func(*fieldTag)
 
 type componentOptions struct {
-	name   string
-	named  bool
-	fields []fieldOverride
+	name     string
+	named    bool
+	fields   []fieldOverride
+	every    int
+	priority float32
 }
 
 // fieldOverride stands for the tag of the field with the given path.
@@ -26,6 +29,30 @@ type fieldOverride struct {
 // Name gives the component a name other than that of its Go type. Both ends must use the same one.
 func Name(name string) ComponentOption {
 	return func(o *componentOptions) { o.name, o.named = name, true }
+}
+
+// Every makes the server look at the component on every n-th tick only, in turns that
+// spread the entities over the ticks: what changes all the time is sent that often at
+// most. An entity that is new, or gets the component, is looked at at once.
+//
+// Panics if n is not 1 to 60.
+func Every(n int) ComponentOption {
+	if n < 1 || n > maxInterval {
+		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, maxInterval))
+	}
+	return func(o *componentOptions) { o.every = n }
+}
+
+// Priority gives entities that have the component a weight of at least w, 1 being that of
+// all others. Where a peer's budget does not suffice, the product of weight and ticks
+// waited says what is sent first; see [Peer.SetBudget].
+//
+// Panics if w is less than 1.
+func Priority(w float32) ComponentOption {
+	if !(w >= 1) {
+		panic(fmt.Sprintf("replication: Priority(%v): use 1 or more", w))
+	}
+	return func(o *componentOptions) { o.priority = w }
 }
 
 // Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without

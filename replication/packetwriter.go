@@ -70,7 +70,7 @@ const headBits = 200
 // packet.
 func (k *packetWriter) put(slot int, r *run) error {
 	r.copies++
-	bits := k.peer.server.runs.bytes(r)
+	bits := k.peer.runs.bytes(r)
 	if k.open && r.kind != entryWhole && k.w.Remaining() >= r.bits+headBits {
 		k.gaps += uint64(slot - k.next)
 		k.entries++
@@ -106,7 +106,7 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 func (k *packetWriter) putBlock(b int, d uint64) bool {
 	p := k.peer
 	if !k.open {
-		if p.log.full() {
+		if p.blocked() {
 			return false
 		}
 		k.start()
@@ -116,7 +116,7 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 		return false
 	}
 	if r.bits+headBits > k.w.Remaining() {
-		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare || p.log.next-p.log.oldest+1 >= maxInFlight {
+		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare || p.log.next-p.log.oldest+1 >= maxInFlight || p.budget.short() {
 			return false
 		}
 		k.finish()
@@ -136,6 +136,9 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 	p.log.add(k.sent, b, d, recordState)
 	return true
 }
+
+// blocked reports whether no more packets may be sent now.
+func (p *Peer) blocked() bool { return p.log.full() || p.budget.short() }
 
 // wasteShare is the share of a packet that may stay empty so that the entries of a block
 // go on in the next as one.
@@ -172,7 +175,7 @@ func (k *packetWriter) wholeHead(slot int) {
 func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
 	for {
 		if !k.open {
-			if k.peer.log.full() {
+			if k.peer.blocked() {
 				return errFull
 			}
 			k.start()
@@ -212,8 +215,6 @@ func (k *packetWriter) finish() {
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
 	p.stats.EntityBits += uint64(n)
-	if p.send(packet) != nil {
-		p.stats.SendErrors++
-		p.failed = append(p.failed, sequence)
-	}
+	p.budget.spend(len(packet), p.server.opts.tickRate)
+	p.put(packet, sequence)
 }

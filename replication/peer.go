@@ -1,7 +1,9 @@
 package replication
 
 import (
+	"fmt"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A Peer is the server's view of one client: what it has acknowledged of every slot,
@@ -26,10 +28,21 @@ type Peer struct {
 	resume         int        // the slot to begin with: where the last tick had to stop
 	runs           *runCache
 	classes        []class // of the block in hand
-	failed         []uint32
+	outbox         outbox
+	view           view
+	budget         budget
+	interval       delta.Tick // ticks from one send to the next
+	phase          delta.Tick // of the interval: peers take turns
+	weigh          func([]ecs.Entity, []float32)
+	planned        plan
+	choice         chooser
+	typical        int      // bits of an update, about
+	waiting        bitset   // slots that were due and not sent, if there is a budget
+	waits          []uint16 // by slot: since when, low bits of a tick
 	packet         packetWriter
 	ack            ack
 	stats          PeerStats
+	counted        uint64 // entities sent in ticks that are accounted for
 }
 
 // maxPending is how many introductions may wait for the client's first word: a late copy
@@ -63,7 +76,7 @@ func (s *session) openPacket(packet []byte) []byte {
 }
 
 func newPeer(s *Server, send func([]byte) error) *Peer {
-	p := &Peer{server: s, send: send}
+	p := &Peer{server: s, send: send, interval: 1}
 	p.reset()
 	return p
 }
@@ -75,12 +88,15 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(uint32(p.server.opts.firstSequence))
 	p.trip = roundTrip{}
-	p.heard, p.resume = false, 0
+	p.heard, p.resume, p.typical = false, 0, 64
+	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
+	p.waiting, p.waits = nil, nil
 }
 
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
+	p.view, p.waiting, p.waits = view{}, nil, nil
 }
 
 // Connected reports whether the client has introduced itself with the same schema and
@@ -93,6 +109,20 @@ func (p *Peer) Stats() PeerStats { return p.stats }
 // RoundTrip returns the estimated time from sending a packet to learning that it came,
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 { return float64(p.trip.smooth) / 8 }
+
+// SetSendInterval makes the server send to the peer on every n-th tick only; 1, the
+// default, is every tick. Peers with the same interval take turns.
+//
+// Panics if n is not 1 to 60.
+func (p *Peer) SetSendInterval(n int) {
+	if n < 1 || n > maxInterval {
+		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
+	}
+	p.interval = delta.Tick(n)
+}
+
+// maxInterval keeps intervals well within the window and the timeouts.
+const maxInterval = 60
 
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
 // nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrUnexpected].

@@ -68,7 +68,7 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 			p.acknowledgeStates(b, mask, sent.tick, sequence)
 		case recordDespawn:
 			blk.shown &^= mask &^ alive[b]
-			blk.flight &^= mask &^ alive[b]
+			p.acks.land(blk, mask&^alive[b])
 		case recordPart:
 			if mask != 0 {
 				p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
@@ -89,7 +89,7 @@ func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uin
 		if current&blk.rare != 0 {
 			current = p.confirm(b, current, sequence)
 		}
-		blk.flight &^= current
+		t.land(blk, current)
 	}
 	if !t.recent(at, p.server.tick) {
 		t.acknowledgeLate(b, mask, at)
@@ -168,7 +168,7 @@ func (p *Peer) lose(sent *sentPacket) {
 			}
 		}
 		if mask &= blk.flight; mask != 0 {
-			blk.flight &^= mask
+			p.acks.land(blk, mask)
 			blk.lost |= mask
 			p.due[b] |= mask
 		}

@@ -37,7 +37,8 @@ type runCache struct {
 	classes    []class // of the blocks
 	members    []int32 // of the blocks: runs
 
-	fieldBits []uint64 // sent so far, by field and then symbols of components
+	fieldBits []uint64   // sent so far, by field and then symbols of components
+	ages      [33]uint64 // see ServerStats.BaselineAges
 	made      uint64
 	copied    uint64
 }
@@ -82,8 +83,17 @@ func (c *runCache) finish() {
 			c.fieldBits[cost.Field] += uint64(cost.Bits) * r.copies
 		}
 		c.copied += r.copies
+		c.ages[r.age(c.tick)] += r.copies
 	}
 	c.made += uint64(len(c.runs))
+}
+
+// age returns how old the run's baseline is, as in [ServerStats.BaselineAges].
+func (r *run) age(now delta.Tick) delta.Tick {
+	if r.kind == entryWhole {
+		return 0
+	}
+	return min(now-r.baselines.A1, 32)
 }
 
 // whole returns the run of the slot's rows at fixed width.

@@ -36,6 +36,10 @@ type component struct {
 	columns []column // in the order of their words
 	lines   []string // of the schema text
 	layout  *delta.Component
+
+	// How a server treats it.
+	every    int     // ticks from one look at it to the next
+	priority float32 // weight of entities that have it
 }
 
 // NewSchema returns a schema without components.
@@ -136,7 +140,7 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 	default:
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
-	c := component{name: name, typ: t, size: t.Size()}
+	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
 	f := flattener{component: &c, overrides: o.fields}
 	if err := f.flatten(); err != nil {
 		return component{}, err

@@ -15,10 +15,10 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// replicate sends the peer what it needs of the present tick. Runs come from the cache.
-func (p *Peer) replicate(runs *runCache) {
+// prepare brings what is known of the peer up to the present tick and decides what it is
+// to be sent.
+func (p *Peer) prepare() {
 	s := p.server
-	p.runs = runs
 	p.grow()
 	p.acks.advance(s.tick)
 	for b, word := range s.slots.turned {
@@ -31,22 +31,50 @@ func (p *Peer) replicate(runs *runCache) {
 			p.acks.wake(b, word, s.tick)
 		}
 	}
-	for b, word := range s.slots.news {
-		p.due[b] |= word
+	p.look()
+	if p.view.visible == nil {
+		for b, word := range s.slots.news {
+			p.due[b] |= word
+		}
+	} else {
+		for b, word := range s.slots.news {
+			// That an entity ended has to be told even out of view.
+			p.due[b] |= word & (p.view.visible[b] | s.slots.turned[b]&p.acks.blocks[b].shown)
+		}
 	}
 	p.expire()
+	p.budget.earn()
+	if p.planned = p.plan(); p.planned == sendBest {
+		p.rank()
+	}
+}
+
+// callsBack reports whether prepare calls functions of the user.
+func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
+
+// encode fills the packets of the present tick, with runs from the cache.
+func (p *Peer) encode(runs *runCache) {
+	p.runs = runs
+	switch p.planned {
+	case sendAll:
+		p.sendDue()
+	case sendBest:
+		p.sendChosen()
+	}
+	p.wait()
+	p.account()
+}
+
+// sendDue sends all that is due.
+func (p *Peer) sendDue() {
 	p.packet.begin(p)
 	first := p.resume
 	p.resume = 0
-	if p.sendSlots(first, s.slots.len()) && first > 0 {
+	if p.sendSlots(first, p.server.slots.len()) && first > 0 {
 		p.packet.finish() // slots rise within a packet
 		p.sendSlots(0, first)
 	}
 	p.packet.finish()
-	for _, sequence := range p.failed {
-		p.lose(p.log.at(sequence))
-	}
-	p.failed = p.failed[:0]
 }
 
 // grow makes room for the slots that are new. All of them are due.
@@ -95,9 +123,13 @@ func (p *Peer) sendSlots(from, to int) bool {
 func (p *Peer) sendBlock(b int, d uint64) error {
 	s := p.server
 	blk := &p.acks.blocks[b]
-	live := d & s.slots.alive[b]
-	p.due[b] &^= d &^ live &^ blk.shown // gone before the peer heard of them
-	d = live | d&blk.shown
+	live := p.view.sees(b, d&s.slots.alive[b])
+	gone := d &^ live & blk.shown
+	if p.view.Keep {
+		gone &^= s.slots.alive[b]
+	}
+	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	d = live | gone
 	large := live & blk.rare
 	if large != 0 {
 		large &= p.acks.rare[b].large

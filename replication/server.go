@@ -24,10 +24,13 @@ type Server struct {
 	histories []*delta.History // by component
 	slots     slotTable
 
-	peers  []*Peer
-	runs   runCache
-	random uint64 // state of the session generator
-	stats  ServerStats
+	peers   []*Peer
+	workers workers
+	grids   []*Grid
+	sets    []*EntitySet
+	joined  delta.Tick // peers so far
+	random  uint64     // state of the session generator
+	stats   ServerStats
 }
 
 type serverOptions struct {
@@ -38,6 +41,8 @@ type serverOptions struct {
 	seed          uint64
 	seeded        bool
 	noChecksum    bool
+	tickRate      int
+	workers       int
 }
 
 // A ServerOption configures a [Server].
@@ -92,6 +97,30 @@ func WithoutChecksum() ServerOption {
 	return func(o *serverOptions) { o.noChecksum = true }
 }
 
+// WithTickRate says how many times per second Replicate is called, 60 by default. It is
+// what budgets are counted by; the server reads no clock.
+//
+// Panics outside 1 to 1000.
+func WithTickRate(perSecond int) ServerOption {
+	if perSecond < 1 || perSecond > 1000 {
+		panic(fmt.Sprintf("replication: %d ticks per second: use 1 to 1000", perSecond))
+	}
+	return func(o *serverOptions) { o.tickRate = perSecond }
+}
+
+// WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
+// end before it returns. The packets are the same whatever n is, and the send functions
+// are still called on the caller's goroutine, peer after peer in the order in which they
+// connected. The default is 1; more than the number of cores is of no use.
+//
+// Panics outside 1 to 64.
+func WithWorkers(n int) ServerOption {
+	if n < 1 || n > maxWorkers {
+		panic(fmt.Sprintf("replication: %d workers: use 1 to %d", n, maxWorkers))
+	}
+	return func(o *serverOptions) { o.workers = n }
+}
+
 const (
 	maxMTU    = 65507
 	maxWindow = 120
@@ -109,7 +138,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64}
+	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -122,7 +151,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	s.slots.recent.now, s.slots.restTicks = s.tick, delta.Tick(rowsFor(o.window))
 	s.capture.init(world, schema)
-	s.runs.init(s)
+	s.workers.init(s, o.workers)
 	s.stats.Fields = fieldStats(schema)
 	return s
 }
@@ -138,6 +167,8 @@ func (s *Server) Connect(send func(packet []byte) error) *Peer {
 		panic("replication: Connect needs a function that sends a packet")
 	}
 	p := newPeer(s, send)
+	p.phase = s.joined
+	s.joined++
 	s.peers = append(s.peers, p)
 	return p
 }
@@ -179,13 +210,13 @@ func (s *Server) Replicate() {
 	}
 	s.tick++
 	s.captureWorld()
-	s.runs.begin(s.tick)
-	for _, p := range s.peers {
-		if p.connected {
-			p.replicate(&s.runs)
-		}
+	for _, g := range s.grids {
+		g.update()
 	}
-	s.runs.finish()
+	for _, e := range s.sets {
+		e.update()
+	}
+	s.workers.run(s)
 	s.slots.settle(s.tick)
 }
 

@@ -33,6 +33,8 @@ type slotInfo struct {
 	seen         delta.Tick // when capture saw the entity last
 	set          delta.Set
 	width        int // bits of all codes at fixed width
+	table        *table
+	weight       float32 // set by the user
 }
 
 // A rest is when a slot did not change for restTicks or longer: from the tick of its
@@ -61,7 +63,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 	t.news.set(slot)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now}
+	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now, weight: 1}
 	t.live++
 	return slot
 }

@@ -16,6 +16,10 @@ type ServerStats struct {
 	// had to be encoded for that: what one peer needs most others need as well.
 	Entries, Encoded uint64
 
+	// BaselineAges has how many entities were sent against a baseline of an age: item 0
+	// without any, items 1 to 31 of so many ticks, item 32 older.
+	BaselineAges [33]uint64
+
 	// Fields has the bits sent to all peers by field, in schema order.
 	Fields []FieldStats
 }
@@ -46,6 +50,13 @@ type PeerStats struct {
 	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
+
+	// Why entities were not sent, counted entity by entity in every tick.
+	NotVisible uint64 // out of the peer's view
+	UpToDate   uint64 // the peer has the newest state
+	InFlight   uint64 // the newest state is on its way
+	Interval   uint64 // it is not the peer's turn to be sent anything
+	OverBudget uint64 // there was no room
 
 	Acked            uint64 // packets acknowledged
 	Lost             uint64 // packets taken for lost
@@ -86,14 +97,38 @@ func fieldStats(s *Schema) []FieldStats {
 	return fields
 }
 
+// account counts why what was not sent was not.
+func (p *Peer) account() {
+	s := p.server
+	due := p.due.count()
+	if p.planned == sendNothing && p.interval > 1 && (s.tick+p.phase)%p.interval != 0 {
+		p.stats.Interval += uint64(due)
+	} else {
+		p.stats.OverBudget += uint64(due)
+	}
+	sent := p.stats.Updates + p.stats.Wholes - p.counted
+	p.counted += sent
+	inFlight := max(p.acks.inFlight-int(sent), 0)
+	p.stats.InFlight += uint64(inFlight)
+	p.stats.NotVisible += uint64(p.view.hidden)
+	p.stats.UpToDate += uint64(max(s.slots.live-p.view.hidden-due-inFlight-int(sent), 0))
+}
+
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
 	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
-	stats.Entries, stats.Encoded = s.runs.copied, s.runs.made
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
-	for i := range stats.Fields {
-		stats.Fields[i].Bits = s.runs.fieldBits[i]
+	for w := range s.workers.caches {
+		c := &s.workers.caches[w]
+		stats.Entries += c.copied
+		stats.Encoded += c.made
+		for i := range stats.Fields {
+			stats.Fields[i].Bits += c.fieldBits[i]
+		}
+		for i, n := range c.ages {
+			stats.BaselineAges[i] += n
+		}
 	}
 	return stats
 }

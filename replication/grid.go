@@ -1,0 +1,228 @@
+package replication
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A Grid sorts entities by position into cells, so that what is near a place is found
+// without looking at what is not. Any number of peers can look at one, through
+// [Interest.Grid].
+type Grid struct {
+	server    *Server
+	component int
+	columns   []*column
+	low       [maxAxes]float64
+	cell      float64
+	counts    [maxAxes]int // cells along an axis
+	cells     [][]gridEntry
+	places    []gridPlace // by slot
+	outside   bitset      // live slots without a position
+	fresh     bool        // no entity is in it yet
+}
+
+const (
+	maxAxes  = 3
+	maxCells = 1 << 20
+)
+
+type gridEntry struct {
+	at   [maxAxes]float32
+	slot int32
+}
+
+// gridPlace says where a slot's entry is.
+type gridPlace struct{ cell, index int32 }
+
+var nowhere = gridPlace{cell: -1}
+
+// NewGrid returns a grid over one to three fields of one component, each with a range and
+// a step: "Position.X", "Position.Y". cell is the length of a cell's side, in the units of
+// the fields; about half the radius that peers see serves well. A grid that would have
+// more than 1,048,576 cells gets larger ones.
+//
+// Panics if there is no such field, or cell is not positive.
+func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
+	if !(cell > 0) || math.IsInf(cell, 0) {
+		panic(fmt.Sprintf("replication: a grid with cells of %v: use a positive length", cell))
+	}
+	if len(fields) == 0 || len(fields) > maxAxes {
+		panic(fmt.Sprintf("replication: a grid over %d fields: name one to three", len(fields)))
+	}
+	g := &Grid{server: s, component: -1, cell: cell, fresh: true}
+	for _, field := range fields {
+		k, col := s.schema.field(field)
+		switch {
+		case col == nil:
+			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; write it as in Schema.Text, \"Position.X\"", field))
+		case col.codec.op != opFixed:
+			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
+		case g.component >= 0 && g.component != k:
+			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], field))
+		}
+		g.component = k
+		g.columns = append(g.columns, col)
+	}
+	for total := math.Inf(1); total > maxCells; g.cell *= 2 {
+		total = 1
+		for i, col := range g.columns {
+			low, high := col.codec.fixed.Range()
+			n := math.Floor((high-low)/g.cell) + 1
+			total *= n
+			g.low[i], g.counts[i] = low, int(min(n, maxCells))
+		}
+		if total <= maxCells {
+			g.cells = make([][]gridEntry, int(total))
+			break
+		}
+	}
+	s.grids = append(s.grids, g)
+	return g
+}
+
+// field returns the component and column of a field by its name in the schema's text.
+func (s *Schema) field(name string) (component int, col *column) {
+	for k := range s.components {
+		c := &s.components[k]
+		path, ok := strings.CutPrefix(name, c.name+".")
+		for i := range c.columns {
+			if ok && c.columns[i].path == path {
+				return k, &c.columns[i]
+			}
+		}
+	}
+	return -1, nil
+}
+
+// update moves what changed this tick.
+func (g *Grid) update() {
+	s := &g.server.slots
+	g.outside = g.outside.grown(s.len())
+	for len(g.places) < s.len() {
+		g.places = append(g.places, nowhere)
+	}
+	changed := s.news
+	if g.fresh {
+		changed, g.fresh = s.alive, false
+	}
+	h := g.server.histories[g.component]
+	for b, word := range changed {
+		for slot := range slotsOf(b, word) {
+			switch {
+			case !s.alive.has(slot):
+				g.remove(slot)
+				g.outside.clear(slot)
+			case !h.Has(slot):
+				g.remove(slot)
+				g.outside.set(slot)
+			default:
+				g.outside.clear(slot)
+				g.put(slot, h.Row(slot))
+			}
+		}
+	}
+}
+
+// put gives a slot the position in a row.
+func (g *Grid) put(slot int, row []uint32) {
+	e := gridEntry{slot: int32(slot)}
+	cell := 0
+	for i, col := range g.columns {
+		v, _ := col.codec.fixed.Decode(col.code(row))
+		e.at[i] = float32(v)
+		cell = cell*g.counts[i] + g.along(i, v)
+	}
+	if place := g.places[slot]; place.cell == int32(cell) {
+		g.cells[cell][place.index] = e
+		return
+	}
+	g.remove(slot)
+	g.places[slot] = gridPlace{int32(cell), int32(len(g.cells[cell]))}
+	g.cells[cell] = append(g.cells[cell], e)
+}
+
+// along returns which cell of an axis a coordinate is in.
+func (g *Grid) along(axis int, v float64) int {
+	return int(min(max((v-g.low[axis])/g.cell, 0), float64(g.counts[axis]-1)))
+}
+
+func (g *Grid) remove(slot int) {
+	place := g.places[slot]
+	if place == nowhere {
+		return
+	}
+	entries := g.cells[place.cell]
+	last := entries[len(entries)-1]
+	entries[place.index] = last
+	g.places[last.slot].index = place.index
+	g.cells[place.cell] = entries[:len(entries)-1]
+	g.places[slot] = nowhere
+}
+
+// An eye is where a peer looks from.
+type eye struct {
+	at     [maxAxes]float32
+	radius float32
+	open   bool
+}
+
+// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
+// entities at most radius away from the place, in the units of the grid's fields. Until
+// it is called the peer sees no entity with a position.
+//
+// Panics if the radius is negative or not a number, or if a coordinate is not a number.
+func (p *Peer) LookFrom(radius float64, place ...float64) {
+	if !(radius >= 0) || len(place) > maxAxes {
+		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
+	}
+	e := eye{radius: float32(radius), open: true}
+	for i, v := range place {
+		if math.IsNaN(v) {
+			panic("replication: LookFrom a place that is not a number")
+		}
+		e.at[i] = float32(v)
+	}
+	p.view.eye = e
+}
+
+// find adds the slots that the eye sees to a set.
+func (g *Grid) find(e *eye, to bitset) {
+	for b, word := range g.outside {
+		to[b] |= word
+	}
+	if !e.open {
+		return
+	}
+	at := e.at
+	clear(at[len(g.columns):])
+	var first, last [maxAxes]int
+	for i := range g.columns {
+		first[i] = g.along(i, float64(at[i]-e.radius))
+		last[i] = g.along(i, float64(at[i]+e.radius))
+	}
+	square := e.radius * e.radius
+	if e.radius > math.MaxFloat32/2 {
+		square = float32(math.Inf(1))
+	}
+	for x := first[0]; x <= last[0]; x++ {
+		for y := first[1]; y <= last[1]; y++ {
+			for z := first[2]; z <= last[2]; z++ {
+				cell := x
+				if len(g.columns) > 1 {
+					cell = cell*g.counts[1] + y
+				}
+				if len(g.columns) > 2 {
+					cell = cell*g.counts[2] + z
+				}
+				for i := range g.cells[cell] {
+					entry := &g.cells[cell][i]
+					dx, dy, dz := entry.at[0]-at[0], entry.at[1]-at[1], entry.at[2]-at[2]
+					if dx*dx+dy*dy+dz*dz <= square {
+						to.set(int(entry.slot))
+					}
+				}
+			}
+		}
+	}
+}
