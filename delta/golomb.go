@@ -14,28 +14,32 @@ const maxPrefix = 10
 // prefixLimit returns the prefix that means "full width" for codes of order k.
 func prefixLimit(k, width uint) uint { return min(width-k, maxPrefix) }
 
-// writeResidual appends v < 2^width in a capped exp-Golomb code of order k: the
-// class q as truncated unary, then k+q bits, or all width bits in the last class.
-// An order above the width counts as the width.
-func writeResidual(w *bitbuf.Writer, v uint64, k, width uint) {
+// shortResidual returns v < 2^width in a capped exp-Golomb code of order k, and the bits
+// of that: the class q as truncated unary, then k+q bits, or all width bits in the last
+// class. k is at most width, and that at most maxStepBits.
+func shortResidual(v uint32, k, width uint) (code uint64, n uint) {
+	limit := prefixLimit(k, width)
+	x := v + 1<<(k&31)
+	top := uint(bits.Len32(x)) - 1 // class q begins with x = 2^(k+q)
+	if q := top - k; q < limit {
+		return (2*uint64(x) + 1 - 2<<(top&31)) << (q & 31), q + 1 + top
+	}
+	return uint64(v) << limit, limit + width
+}
+
+// residual appends v < 2^width as shortResidual does, for any width. An order above the
+// width counts as the width.
+func (d draft) residual(words []uint64, v uint64, k, width uint) draft {
 	k = min(k, width)
 	limit := prefixLimit(k, width)
 	q := uint(bits.Len64(v>>k+1)) - 1
 	if q >= limit {
-		w.WriteUnary(limit, limit)
-		w.WriteBits(v, width)
-		return
+		return d.put(words, 0, limit).put(words, v, width)
 	}
-	low := v - (1<<q-1)<<k
-	if n := 2*q + 1 + k; n <= 64 {
-		w.WriteBits(low<<(q+1)|1<<q, n)
-		return
-	}
-	w.WriteUnary(q, limit)
-	w.WriteBits(low, k+q)
+	return d.put(words, 1<<q, q+1).put(words, v-(1<<q-1)<<k, k+q)
 }
 
-// readResidual reads what writeResidual wrote.
+// readResidual reads a code that residual made.
 func readResidual(r *bitbuf.Reader, k, width uint) uint64 {
 	k = min(k, width)
 	limit := prefixLimit(k, width)

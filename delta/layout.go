@@ -102,8 +102,9 @@ type Component struct {
 
 	words int
 	width int
-	first int // index of the first field among all fields of the layout
-	last  int // index of the last field that is wider than 0 bits
+	first int  // index of the first field among all fields of the layout
+	last  int  // index of the last field that is wider than 0 bits
+	moves bool // whether a field may be extrapolated
 }
 
 // Words returns the length of the component's row; 0 for a tag.
@@ -158,7 +159,7 @@ func NewLayout(components ...Component) *Layout {
 	l := &Layout{Components: components}
 	for i := range components {
 		c := &components[i]
-		c.first, c.last, c.words, c.width = l.fields, 0, 0, 0
+		c.first, c.last, c.words, c.width, c.moves = l.fields, 0, 0, 0, false
 		for j := range c.Fields {
 			f := &c.Fields[j]
 			if f.Kind > Quat {
@@ -176,6 +177,7 @@ func NewLayout(components ...Component) *Layout {
 			}
 			if f.Bits > 0 {
 				c.last = j
+				c.moves = c.moves || f.Kind != Plain
 			}
 			f.word = c.words
 			c.words += f.Words()

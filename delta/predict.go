@@ -31,14 +31,17 @@ type predictor struct {
 
 // quatPrediction keeps the rotations of a Quat field, to be expressed in whatever
 // chart the value to be coded uses.
+//
+// A rotation that did not turn has none of them, only its row.
 type quatPrediction struct {
+	turned            bool
 	base, base2, next rotation
 }
 
 // predict fills p with the prediction for component c and reports whether it differs
 // from base. base2 may be nil. Valid rows give a valid prediction.
 func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
-	if base2 == nil || ratio == 0 || equal(base, base2) {
+	if base2 == nil || ratio == 0 || !c.moves || equal(base, base2) {
 		return false
 	}
 	p.row = append(p.row[:0], base...)
@@ -61,17 +64,18 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 			}
 			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
 		case Quat:
+			p.quats = append(p.quats, quatPrediction{})
 			w := f.word
-			q := quatPrediction{base: rotationOf(base[w:w+4], f.Bits), base2: rotationOf(base2[w:w+4], f.Bits)}
-			q.next = q.base
-			if !equal(base[w:w+4], base2[w:w+4]) {
-				q.next = extrapolate(&q.base, &q.base2, ratio, f.Bits)
+			if q := &p.quats[len(p.quats)-1]; !equal(base[w:w+4], base2[w:w+4]) {
+				q.turned = true
+				q.base.set(base[w:w+4], f.Bits)
+				q.base2.set(base2[w:w+4], f.Bits)
+				q.next.extrapolate(&q.base, &q.base2, ratio, f.Bits)
 				l := q.next.largest()
 				p.row[w] = l
 				codes := q.next.chart(l, f.Bits)
 				copy(p.row[w+1:], codes[:])
 			}
-			p.quats = append(p.quats, q)
 		}
 	}
 	return !equal(p.row, base)

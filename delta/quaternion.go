@@ -1,9 +1,12 @@
 package delta
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // A rotation as four integers x, y, z, w, the form in which quaternions are predicted.
-// Its unit, see [quatGrid], stands for 1/sqrt(2). All of it is integer arithmetic (the
+// Its unit, see quatGrid, stands for 1/sqrt(2). All of it is integer arithmetic (the
 // square root is checked in integers), so both ends get the same bits on any machine.
 type rotation [4]int64
 
@@ -11,83 +14,104 @@ type rotation [4]int64
 // a float64 holds exactly, and ten bits are left for extrapolating them.
 const maxQuatUnit = 1 << 26
 
-// quatGrid returns the largest code m of a smallest-three component of b bits, and the
-// scale of the rotations made from them: code c becomes (2c-m)*scale, and the unit
-// m*scale is the largest multiple of m up to maxQuatUnit.
-func quatGrid(b uint) (m, scale int64) {
-	m = int64(lowBits(b))
-	return m, maxQuatUnit / m
+// A quatGrid is what smallest-three components of some width mean. Code c becomes the
+// component (2c-most)*scale of a rotation, and the unit most*scale is the largest multiple
+// of most up to maxQuatUnit.
+type quatGrid struct {
+	most, scale, unit int64
+	length2           int64 // the length of the rotations, squared
+
+	// Multiplying is faster than dividing. The quotients are exact: a dividend times the
+	// error of these is less than 1.
+	perStep uint64 // 2^64 / (2*scale), rounded up
+	perCos  uint64 // 2^84 / (length2>>30), rounded up
 }
 
-// rotationOf restores a rotation from the four words of a Quat field whose
-// components have b bits: component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
-func rotationOf(words []uint32, b uint) rotation {
-	var q rotation
-	m, scale := quatGrid(b)
-	largest, j, sum := words[0]&3, 1, int64(0)
-	for i := range q {
-		if i != int(largest) {
-			x := (2*int64(words[j]) - m) * scale
-			q[i] = x
-			sum += x * x
-			j++
-		}
+// quatGrids holds the grid of each width.
+var quatGrids = func() (grids [MaxQuatBits + 1]quatGrid) {
+	for b := uint(2); b <= MaxQuatBits; b++ {
+		g := &grids[b]
+		g.most = int64(lowBits(b))
+		g.scale = maxQuatUnit / g.most
+		g.unit = g.most * g.scale
+		g.length2 = 2 * g.unit * g.unit
+		g.perStep, _ = bits.Div64(1, 0, uint64(2*g.scale))
+		g.perCos, _ = bits.Div64(1<<20, 0, uint64(g.length2>>30))
+		g.perStep++
+		g.perCos++
 	}
-	unit := m * scale
-	q[largest] = isqrt(2*unit*unit - sum)
-	return q
+	return grids
+}()
+
+// others lists the components that remain when one is dropped.
+var others = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
+
+// set restores a rotation from the four words of a Quat field whose components have b
+// bits: component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
+//
+// It and others fill in rotations in place: reading a copy that was stored a moment ago in
+// other pieces would stall.
+func (q *rotation) set(words []uint32, b uint) {
+	g := &quatGrids[b]
+	words = words[:4]
+	others := &others[words[0]&3]
+	x0 := (2*int64(words[1]) - g.most) * g.scale
+	x1 := (2*int64(words[2]) - g.most) * g.scale
+	x2 := (2*int64(words[3]) - g.most) * g.scale
+	q[others[0]&3], q[others[1]&3], q[others[2]&3] = x0, x1, x2
+	q[words[0]&3] = isqrt(g.length2 - x0*x0 - x1*x1 - x2*x2)
 }
 
 // chart returns the three components of the smallest-three form in which component
 // largest is dropped, as codes of b bits.
-func (q *rotation) chart(largest uint32, b uint) (codes [3]uint32) {
-	m, scale := quatGrid(b)
-	sign := int64(1)
-	if q[largest&3] < 0 {
-		sign = -1
+func (q *rotation) chart(largest uint32, b uint) [3]uint32 {
+	g := &quatGrids[b]
+	others := &others[largest&3]
+	sign := q[largest&3] >> 63 // -1 or 0
+	return [3]uint32{
+		g.code((q[others[0]&3] ^ sign) - sign),
+		g.code((q[others[1]&3] ^ sign) - sign),
+		g.code((q[others[2]&3] ^ sign) - sign),
 	}
-	j := 0
-	for i, x := range q {
-		if i != int(largest&3) {
-			c := (floorDiv(sign*x, scale) + m + 1) >> 1
-			codes[j] = uint32(min(max(c, 0), m))
-			j++
-		}
-	}
-	return codes
 }
 
-// largest returns the index of the component of largest magnitude.
-func (q *rotation) largest() uint32 {
-	l := 0
+// code returns the code that is nearest to x: (2c-most)*scale = x, rounded half up.
+func (g *quatGrid) code(x int64) uint32 {
+	steps := min(max(x+g.unit+g.scale, 0), 2*g.unit)
+	c, _ := bits.Mul64(uint64(steps), g.perStep)
+	return uint32(c)
+}
+
+// largest returns the index of the component of largest magnitude, the first of equals.
+func (q *rotation) largest() (l uint32) {
+	most := abs(q[0])
 	for i := 1; i < 4; i++ {
-		if abs(q[i]) > abs(q[l]) {
-			l = i
+		x := abs(q[i])
+		if x > most {
+			l = uint32(i)
 		}
+		most = max(most, x)
 	}
-	return uint32(l)
+	return l
 }
 
-// extrapolate goes on from q2 over q1 as far again as t says, in units of 1/65536
+// extrapolate sets q to what follows q2 and q1 as far on as t says, in units of 1/65536
 // of the step from q2 to q1: the great circle through both, q1*sin((1+t)a)/sin(a) -
 // q2*sin(ta)/sin(a), a being the angle between them. The two factors are polynomials
 // in cos(a) (after Eberly, "A Fast and Accurate Algorithm for Computing SLERP", 2011).
 // b is the width that the rotations were made from.
-func extrapolate(q1, q2 *rotation, t int64, b uint) rotation {
+func (q *rotation) extrapolate(q1, q2 *rotation, t int64, b uint) {
+	g := &quatGrids[b]
 	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
-	sign := int64(1)
-	if dot < 0 { // q and -q are the same rotation: take the nearer one
-		dot, sign = -dot, -1
-	}
-	m, scale := quatGrid(b)
-	length2 := 2 * (m * scale) * (m * scale) // the length of q1 and q2, squared
-	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 34.30 fixed point
-	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
-	var q rotation
+	sign := dot >> 63 // -1 or 0: q and -q are the same rotation, take the nearer one
+	dot = (dot ^ sign) - sign
+	// cos(a)-1 in 34.30 fixed point, which is (dot-length2) / (length2>>30)
+	cos, _ := bits.Mul64(uint64(max(g.length2-dot, 0)), g.perCos)
+	x := -int64(cos >> 20)
+	f1, f2 := sineRatio(t+1<<16, x), (sineRatio(t, x)^sign)-sign
 	for i := range q {
 		q[i] = (f1*q1[i] - f2*q2[i]) >> 20
 	}
-	return q
 }
 
 // sineRatio returns sin(t*a)/sin(a) in 44.20 fixed point for t in 48.16, up to
@@ -115,11 +139,11 @@ func isqrt(n int64) int64 {
 	if n <= 0 {
 		return 0
 	}
-	x := uint64(math.Sqrt(float64(n)))
-	if x*x > uint64(n) { // n was rounded up to what a float64 can hold
+	x := int64(math.Sqrt(float64(n)))
+	if uint64(x*x) > uint64(n) { // n was rounded up to what a float64 can hold
 		x--
 	}
-	return int64(x)
+	return x
 }
 
 func abs(x int64) int64 {
@@ -127,13 +151,4 @@ func abs(x int64) int64 {
 		return -x
 	}
 	return x
-}
-
-// floorDiv returns a/b rounded down, b > 0.
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -68,7 +68,8 @@ func (q *rotation) float() (v [4]float64) {
 // makes, too.
 func TestRotationsInTheirOwnChartKeepTheirCodes(t *testing.T) {
 	check := func(row []uint32, bits uint) {
-		q := rotationOf(row, bits)
+		var q rotation
+		q.set(row, bits)
 		if got := q.chart(row[0], bits); got != [3]uint32(row[1:]) {
 			t.Fatalf("%v of %d bits came back as %v", row, bits, got)
 		}
@@ -99,7 +100,8 @@ func TestRotationsAreThoseOfTheQuantiser(t *testing.T) {
 			code, _ := quantiser.Encode([4]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
 			want, ok := quantiser.Decode(code)
 			require.True(t, ok)
-			q := rotationOf([]uint32{code.Largest, code.A, code.B, code.C}, bits)
+			var q rotation
+			q.set([]uint32{code.Largest, code.A, code.B, code.C}, bits)
 			got := q.float()
 			for i := range got {
 				require.InDelta(t, want[i], got[i], 1e-7, "%v of %d bits", code, bits)
@@ -158,10 +160,13 @@ func extrapolationError(t *testing.T, rng *rand.Rand, bits uint, angle float64, 
 		v2 := [4]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
 		c2, _ := quantiser.Encode(v2)
 		c1, _ := quantiser.Encode(turned(rng, v2, angle))
-		q1, q2 := rotationOf(quatRow(c1), bits), rotationOf(quatRow(c2), bits)
-		got := extrapolate(&q1, &q2, ratio, bits)
+		var q1, q2 rotation
+		q1.set(quatRow(c1), bits)
+		q2.set(quatRow(c2), bits)
+		var got rotation
+		got.extrapolate(&q1, &q2, ratio, bits)
 		want := onwards(q1.float(), q2.float(), float64(ratio)/(1<<16))
-		m, scale := quatGrid(bits)
+		m, scale := quatGrids[bits].most, quatGrids[bits].scale
 		for i := range got {
 			worst = max(worst, math.Abs(float64(got[i])/float64(m*scale)-want[i]*math.Sqrt2)*float64(m)/2)
 		}
@@ -223,8 +228,11 @@ func TestPredictionsAreTheSameOnEveryMachine(t *testing.T) {
 			if i%4 == 0 {
 				base = []uint32{rng.Uint32N(4), rng.Uint32N(n), rng.Uint32N(n), rng.Uint32N(n)}
 			}
-			q1, q2 := rotationOf(base, bits), rotationOf(base2, bits)
-			q := extrapolate(&q1, &q2, rng.Int64N(MaxExtrapolation<<16+1), bits)
+			var q1, q2 rotation
+			q1.set(base, bits)
+			q2.set(base2, bits)
+			var q rotation
+			q.extrapolate(&q1, &q2, rng.Int64N(MaxExtrapolation<<16+1), bits)
 			for _, r := range []*rotation{&q1, &q2, &q} {
 				_ = binary.Write(rotations, binary.LittleEndian, r) // a hash takes everything
 				for largest := range uint32(4) {

@@ -20,6 +20,8 @@ type ackTable struct {
 	since  []uint16     // by slot: see rareBlock
 	epoch  delta.Tick   // when the present epoch began
 
+	turnEpoch bool // it begins now
+
 	inFlight int // slots in ackBlock.flight
 }
 
@@ -83,31 +85,37 @@ func (t *ackTable) row(at delta.Tick) bitset { return t.rows[int(at)&(len(t.rows
 // recent reports whether tick at has a row when it is tick now.
 func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < delta.Tick(len(t.rows)) }
 
-// advance makes room for tick now, the one after the last. What was acknowledged as many
-// ticks ago as there are rows, and nothing since, moves to rest.
-func (t *ackTable) advance(now delta.Tick) {
-	half := delta.Tick(len(t.rows) / 2)
-	if now-t.epoch >= half {
+// begin starts tick now, the one after the last; advance must follow for all blocks.
+func (t *ackTable) begin(now delta.Tick) {
+	if t.turnEpoch = now-t.epoch >= delta.Tick(len(t.rows)/2); t.turnEpoch {
 		t.epoch = now
-		for b := range t.blocks {
-			blk := &t.blocks[b]
-			if blk.young|blk.older != 0 {
+	}
+}
+
+// advance makes room in a range of blocks for tick now. What was acknowledged as many
+// ticks ago as there are rows, and nothing since, moves to rest.
+func (t *ackTable) advance(from, to int, now delta.Tick) {
+	blocks := t.blocks[from:to]
+	if t.turnEpoch {
+		for i := range blocks {
+			if blk := &blocks[i]; blk.young|blk.older != 0 {
 				blk.young, blk.older = 0, blk.young
 			}
 		}
 	}
-	row, at := t.row(now), now-delta.Tick(len(t.rows))
-	for b, word := range row {
+	half := delta.Tick(len(t.rows) / 2)
+	row, at := t.row(now)[from:to], now-delta.Tick(len(t.rows))
+	for i, word := range row {
 		if word == 0 {
 			continue
 		}
-		row[b] = 0
-		blk := &t.blocks[b]
+		row[i] = 0
+		blk := &blocks[i]
 		if last := word & blk.acked &^ (blk.rest | blk.young | blk.older); last != 0 {
 			for newer := at + 1; newer != t.epoch-half && last != 0; newer++ {
-				last &^= t.row(newer)[b]
+				last &^= t.row(newer)[from+i]
 			}
-			t.settle(b, last, at)
+			t.settle(from+i, last, at)
 		}
 	}
 }

@@ -128,6 +128,7 @@ const (
 	sendNothing plan = iota
 	sendAll
 	sendBest
+	sendInTurn // all, in turns with other peers
 )
 
 // plan decides what to do with the budget: what is due is sent at once if there is room

@@ -1,20 +1,36 @@
 package replication
 
 import (
+	"math/bits"
+	"slices"
+	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
 
-// capture is the once-per-tick pass over the world: table by table, it quantises the
-// registered components column by column, and hands rows to the histories.
+// capture is the once-per-tick pass over the world: table by table and 64 rows at a
+// time, it quantises the registered components column by column, and hands the codes to
+// the histories.
+//
+// What a tick costs depends on what changed since the last: rows in which the same
+// entity is as before need not be identified, and blocks of values whose bytes are as
+// before need not be quantised. For that it keeps, per replicated entity, 12 bytes and a
+// copy of its components.
 type capture struct {
 	marker     ecs.ID
 	components []ecs.ID // by component
 	probe      maskProbe
 	tables     map[ecs.Mask]*table
-	codes      []uint32 // of one component of a table
-	slots      []int    // of the rows of a table
+	order      []*table // the same, oldest first
+	codes      []uint32 // of one component in a block of rows
+	left       []uint32 // slots whose entities are not in their row of the last capture
+	found      bitset   // slots whose entities were found in another row
 }
+
+// captureRows is how many rows are captured together, so that they stay in the nearest
+// cache from one pass over them to the next, and sets of them are words.
+const captureRows = 64
 
 // A table is what the entities with one set of components share.
 type table struct {
@@ -25,11 +41,22 @@ type table struct {
 	width    int
 	weight   float32 // of the components
 	relation bool    // one mask, but a run of rows in memory for every relation target
+	captured delta.Tick
+
+	// Who was in which row at the last capture; nobody where the entity is zero.
+	entities []ecs.Entity
+	slots    []uint32
 }
 
+// A member is a component that the entities of a table have.
 type member struct {
 	component int
 	id        ecs.ID
+	values    *component
+	history   *delta.History
+	blocks    []memberBlock
+	bytes     []byte         // of the values of each block, if it keeps them
+	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
 }
 
 // maskProbe is a filter that matches nothing and notes the masks that it is asked about.
@@ -49,9 +76,13 @@ func (p *maskProbe) Matches(mask *ecs.Mask) bool {
 func (c *capture) init(w *ecs.World, s *Schema) {
 	c.marker = ReplicatedID(w)
 	c.probe.marker = c.marker
+	words := 0
 	for i := range s.components {
-		c.components = append(c.components, ecs.TypeID(w, s.components[i].typ))
+		comp := &s.components[i]
+		c.components = append(c.components, ecs.TypeID(w, comp.typ))
+		words = max(words, comp.words)
 	}
+	c.codes = make([]uint32, captureRows*words)
 	c.tables = map[ecs.Mask]*table{}
 }
 
@@ -63,9 +94,17 @@ func (s *Server) captureWorld() {
 	q.Count()
 	q.Close()
 	for i := range c.probe.masks {
+		s.table(&c.probe.masks[i]) // panics before anything is captured
+	}
+	for i := range c.probe.masks {
 		s.captureTable(s.table(&c.probe.masks[i]))
 	}
-	s.removeUnseen()
+	for _, t := range c.order {
+		if t.captured != s.tick { // its archetypes are gone
+			c.resize(t, 0)
+		}
+	}
+	s.removeGone()
 	s.refresh()
 }
 
@@ -75,74 +114,192 @@ func (s *Server) table(mask *ecs.Mask) *table {
 	if t := c.tables[*mask]; t != nil {
 		return t
 	}
-	exclusive := mask.Exclusive()
-	t := &table{filter: s.world.Cache().Register(&exclusive), mask: *mask, weight: 1}
-	for i, id := range c.components {
-		if mask.Get(id) {
-			t.members = append(t.members, member{i, id})
-			t.set.Add(i)
-			t.width += s.schema.components[i].layout.Width()
-			t.weight = max(t.weight, s.schema.components[i].priority)
-		}
-	}
+	t := &table{mask: *mask, weight: 1}
 	for _, id := range ecs.ComponentIDs(s.world) {
 		if info, ok := ecs.ComponentInfo(s.world, id); ok && info.IsRelation && mask.Get(id) {
 			t.relation = true
 		}
 	}
+	for i, id := range c.components {
+		if mask.Get(id) {
+			m := member{component: i, id: id, values: &s.schema.components[i], history: s.histories[i]}
+			if t.relation {
+				m.gathered = m.values.room(captureRows)
+			}
+			t.members = append(t.members, m)
+			t.set.Add(i)
+			t.width += m.values.layout.Width()
+			t.weight = max(t.weight, m.values.priority)
+		}
+	}
 	if t.width > maxEntityBits {
 		panic("replication: an entity's components take more than 32 KiB: spread them over several entities")
 	}
+	exclusive := mask.Exclusive()
+	t.filter = s.world.Cache().Register(&exclusive)
 	c.tables[*mask] = t
+	c.order = append(c.order, t)
 	return t
 }
 
 func (s *Server) captureTable(t *table) {
+	t.captured = s.tick
 	q := s.world.Query(&t.filter)
 	n := q.Count()
-	if t.relation {
-		// The rows of different targets are not neighbours: go one by one.
-		for q.Next() {
-			s.captureRows(t, &q, 1)
-		}
-		return
+	s.capture.resize(t, n)
+	for first := 0; first < n; first += captureRows {
+		s.captureBlock(t, first, min(captureRows, n-first), &q)
 	}
-	if n == 0 || !q.Next() {
-		q.Close()
-		return
-	}
-	s.captureRows(t, &q, n)
 	q.Close()
 }
 
-// captureRows captures the n rows that follow one another in memory from the query's
-// present one on, and leaves the query at the last of them.
-func (s *Server) captureRows(t *table, q *ecs.Query, n int) {
-	c := &s.capture
-	c.slots = c.slots[:0]
-	first := *q
+// resize prepares the table for n rows. Who was in a row behind the last has left it.
+func (c *capture) resize(t *table, n int) {
+	for i := n; i < len(t.entities); i++ {
+		if !t.entities[i].IsZero() {
+			c.left = append(c.left, t.slots[i])
+		}
+	}
+	if n <= len(t.entities) {
+		clear(t.entities[n:])
+		t.entities, t.slots = t.entities[:n], t.slots[:n]
+		return
+	}
+	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
+	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
+	for i := range t.members {
+		t.members[i].grow(n)
+	}
+}
+
+// captureBlock captures n rows from row first on. The query stands before the first of
+// them, and is left at the last.
+func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
+	q.Next()
+	start := *q
+	var moved bool
+	if t.relation {
+		moved = s.gather(t, first, n, q)
+	} else {
+		moved = s.identifyRows(t, first, n, q)
+	}
+	slots := t.slots[first:][:n]
+	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
+	var news [1]uint64
+	for i := range t.members {
+		m := &t.members[i]
+		p := m.gathered
+		if !t.relation {
+			p = start.Get(m.id)
+		}
+		block := &m.blocks[first/captureRows]
+		bytes := m.bytes[uintptr(first)*m.values.bytes():]
+		same := !moved && block.rows == n && m.values.sameBytes(bytes, p, n)
+		if !same || !block.rest(m.values.every) {
+			block.clamped = m.values.readColumn(s.capture.codes, p, n)
+			if m.values.every <= 1 {
+				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
+			} else {
+				news[0] |= s.setDue(m, slots, born)
+			}
+		}
+		if !same && block.keep(n) {
+			m.values.keepBytes(bytes, p, n)
+		}
+		s.stats.Clamped += uint64(block.clamped)
+	}
+	for ; news[0] != 0; news[0] &= news[0] - 1 {
+		s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
+	}
+}
+
+// setDue hands the codes of a block to the history of a component that has its turn every
+// few ticks, each slot in another one, and returns the rows that are news.
+func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
+	codes, words := s.capture.codes, m.values.words
+	var due [captureRows]uint32
+	var rows [captureRows]uint8
+	n := 0
+	for i, slot := range slots {
+		if (slot+uint32(s.tick))%uint32(m.values.every) != 0 && m.history.Has(int(slot)) {
+			continue // not its turn
+		}
+		copy(codes[n*words:][:words], codes[i*words:])
+		due[n], rows[n] = slot, uint8(i)
+		n++
+	}
+	var among [1]uint64
+	m.history.SetRows(due[:n], s.tick, born, codes, among[:])
+	for ; among[0] != 0; among[0] &= among[0] - 1 {
+		news |= 1 << rows[bits.TrailingZeros64(among[0])]
+	}
+	return news
+}
+
+// identifyRows finds the slots of n entities whose values are neighbours, and reports
+// whether any of them was not in its row before.
+func (s *Server) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool) {
+	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
+	markers := markersAt(q.Get(s.capture.marker), n)
+	for i := range markers {
+		if i > 0 {
+			q.Next()
+		}
+		if e := q.Entity(); entities[i] != e || markers[i].slot != slots[i]+1 {
+			s.seat(t, first+i, e, &markers[i])
+			moved = true
+		}
+	}
+	return moved
+}
+
+// gather is identifyRows for values that need not be neighbours, which it brings
+// together.
+func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 	for i := range n {
 		if i > 0 {
 			q.Next()
 		}
-		c.slots = append(c.slots, s.identify(q.Entity(), (*Replicated)(q.Get(c.marker)), t))
-	}
-	for _, m := range t.members {
-		comp, h := &s.schema.components[m.component], s.histories[m.component]
-		if size := n * comp.words; len(c.codes) < size {
-			c.codes = make([]uint32, size)
+		row, e, marker := first+i, q.Entity(), (*Replicated)(q.Get(s.capture.marker))
+		if t.entities[row] != e || marker.slot != t.slots[row]+1 {
+			s.seat(t, row, e, marker)
+			moved = true
 		}
-		s.stats.Clamped += uint64(comp.readColumn(c.codes, first.Get(m.id), n))
-		for i, slot := range c.slots {
-			if comp.every > 1 && (uint32(slot)+uint32(s.tick))%uint32(comp.every) != 0 && h.Has(slot) {
-				continue // not its turn
-			}
-			row := c.codes[i*comp.words:][:comp.words]
-			if h.Set(slot, s.tick, s.slots.info[slot].born, row) {
-				s.slots.touch(slot, s.tick)
-			}
+		for j := range t.members {
+			m := &t.members[j]
+			m.values.copyTo(m.gathered, i, q.Get(m.id))
 		}
 	}
+	return moved
+}
+
+// seat notes that the entity is in the row now.
+func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
+	c := &s.capture
+	if !t.entities[row].IsZero() {
+		c.left = append(c.left, t.slots[row])
+	}
+	slot := s.identify(e, m, t)
+	c.found = c.found.grown(slot + 1)
+	c.found.set(slot)
+	t.entities[row], t.slots[row] = e, uint32(slot)
+}
+
+// removeGone empties the slots of the entities that left their row and were not found
+// in another one. Every other entity is where it was.
+func (s *Server) removeGone() {
+	c := &s.capture
+	slices.Sort(c.left)
+	for _, slot := range c.left {
+		if int(slot) < len(c.found)*64 && c.found.has(int(slot)) {
+			continue
+		}
+		s.stats.Despawns++
+		s.stats.RawBits -= s.slots.info[slot].width
+		s.slots.remove(int(slot), s.tick)
+	}
+	c.left = c.left[:0]
+	clear(c.found)
 }
 
 // identify returns the slot of an entity with the given marker, and gives it one if it
@@ -164,7 +321,7 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 		return slot
 	}
 	info := &s.slots.info[slot]
-	info.seen, info.table = s.tick, t
+	info.table = t
 	if info.set != t.set {
 		for i, h := range s.histories {
 			if info.set.Has(i) && !t.set.Has(i) {
@@ -199,9 +356,6 @@ func (s *Server) refresh() {
 
 func (s *Server) refreshSlot(slot int) {
 	limit := s.tick - ancient
-	for _, p := range s.peers {
-		p.refresh(slot, limit) // first: their baselines are ticks of these changes
-	}
 	info := &s.slots.info[slot]
 	for _, t := range []*delta.Tick{&s.slots.changed[slot], &info.born, &info.previous, &info.restructured} {
 		if t.Before(limit) {
@@ -210,5 +364,8 @@ func (s *Server) refreshSlot(slot int) {
 	}
 	for _, h := range s.histories {
 		h.Refresh(slot, limit)
+	}
+	for _, p := range s.peers {
+		p.refresh(slot, limit)
 	}
 }

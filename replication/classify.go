@@ -82,7 +82,7 @@ func (p *Peer) addClass(mask uint64, base delta.Baselines) {
 
 // classifyRecent is for slots whose newest acknowledged state is that of tick at: it
 // looks for the second baseline, the newest acknowledged tick on the grid that is at
-// least a grid step older, or else the oldest acknowledged one of the last two steps.
+// least a grid step older, or else the oldest acknowledged one less than a step older.
 func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 	t := &p.acks
 	now := p.server.tick
@@ -94,7 +94,7 @@ func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 	for d := spanGrid + at%spanGrid; moving != 0 && d <= delta.MaxSpan && t.recent(at-d, now); d += spanGrid {
 		moving = p.addSecond(b, moving, at, at-d)
 	}
-	for d := delta.Tick(2 * spanGrid); moving != 0 && d > 0; d-- {
+	for d := delta.Tick(spanGrid - 1); moving != 0 && d > 0; d-- {
 		if t.recent(at-d, now) {
 			moving = p.addSecond(b, moving, at, at-d)
 		}

@@ -34,6 +34,32 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 	return clamped
 }
 
+// markersAt returns the n markers from p on.
+func markersAt(p unsafe.Pointer, n int) []Replicated {
+	return reflect.SliceAt(reflect.TypeFor[Replicated](), p, n).Interface().([]Replicated)
+}
+
+// bytes returns how many bytes of each value are worth comparing with what they were: none, as bytes can't be had here.
+func (c *component) bytes() uintptr { return 0 }
+
+// sameBytes reports whether n consecutive values starting at p are known to have the given bytes.
+func (c *component) sameBytes(_ []byte, _ unsafe.Pointer, _ int) bool { return c.words == 0 }
+
+// keepBytes copies nothing.
+func (c *component) keepBytes(_ []byte, _ unsafe.Pointer, _ int) {}
+
+// room returns the address of memory for n values.
+func (c *component) room(n int) unsafe.Pointer {
+	return reflect.MakeSlice(reflect.SliceOf(c.typ), n, n).UnsafePointer()
+}
+
+// copyTo copies the value at p to the place of value i at dst.
+func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
+	if c.words > 0 {
+		reflect.SliceAt(c.typ, dst, i+1).Index(i).Set(reflect.NewAt(c.typ, p).Elem())
+	}
+}
+
 // write restores a row into the component value at p. Fields that are not replicated stay as they are.
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.

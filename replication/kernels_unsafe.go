@@ -3,6 +3,7 @@
 package replication
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"unsafe"
@@ -38,6 +39,40 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		}
 	}
 	return clamped
+}
+
+// markersAt returns the n markers from p on.
+func markersAt(p unsafe.Pointer, n int) []Replicated { return unsafe.Slice((*Replicated)(p), n) }
+
+// bytes returns how many bytes of each value are worth comparing with what they were.
+func (c *component) bytes() uintptr {
+	if c.words == 0 {
+		return 0
+	}
+	return c.size
+}
+
+// sameBytes reports whether n consecutive values starting at p have the given bytes.
+func (c *component) sameBytes(old []byte, p unsafe.Pointer, n int) bool {
+	size := n * int(c.bytes())
+	return bytes.Equal(old[:size], unsafe.Slice((*byte)(p), size))
+}
+
+// keepBytes copies the bytes of n consecutive values starting at p.
+func (c *component) keepBytes(dst []byte, p unsafe.Pointer, n int) {
+	copy(dst, unsafe.Slice((*byte)(p), n*int(c.bytes())))
+}
+
+// room returns the address of memory for n values. The garbage collector does not look for pointers there.
+func (c *component) room(n int) unsafe.Pointer {
+	return unsafe.Pointer(unsafe.SliceData(make([]uint64, (uintptr(n)*c.size+7)/8)))
+}
+
+// copyTo copies the value at p to the place of value i at dst.
+func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
+	if c.words > 0 {
+		copy(unsafe.Slice((*byte)(unsafe.Add(dst, uintptr(i)*c.size)), c.size), unsafe.Slice((*byte)(p), c.size))
+	}
 }
 
 // lane is one leaf in a run of values, and where its codes go. The first code goes to dst[0], and there are as many values

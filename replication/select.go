@@ -15,62 +15,94 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare brings what is known of the peer up to the present tick and decides what it is
-// to be sent.
+// prepare starts a tick. A plain peer is brought up to date chunk by chunk, as it is sent;
+// others at once.
 func (p *Peer) prepare() {
-	s := p.server
 	p.grow()
-	p.acks.advance(s.tick)
-	for b, word := range s.slots.turned {
-		if word != 0 {
-			p.turn(b, word)
-		}
-	}
-	for b, word := range s.slots.woke {
-		if word != 0 {
-			p.acks.wake(b, word, s.tick)
-		}
-	}
-	p.look()
-	if p.view.visible == nil {
-		for b, word := range s.slots.news {
-			p.due[b] |= word
-		}
-	} else {
-		for b, word := range s.slots.news {
-			// That an entity ended has to be told even out of view.
-			p.due[b] |= word & (p.view.visible[b] | s.slots.turned[b]&p.acks.blocks[b].shown)
-		}
-	}
-	p.expire()
+	p.acks.begin(p.server.tick)
 	p.budget.earn()
+	if p.plain() {
+		p.planned = sendInTurn
+		p.expire()
+		p.packet.begin(p)
+		return
+	}
+	p.update(0, len(p.due))
+	p.look()
+	p.expire()
 	if p.planned = p.plan(); p.planned == sendBest {
 		p.rank()
 	}
 }
 
+// plain reports whether the peer is to be sent all that is due, in the order of slots.
+func (p *Peer) plain() bool {
+	return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
+}
+
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
 
-// encode fills the packets of the present tick, with runs from the cache.
-func (p *Peer) encode(runs *runCache) {
-	p.runs = runs
-	switch p.planned {
-	case sendAll:
-		p.sendDue()
-	case sendBest:
-		p.sendChosen()
+// update brings what is known of a range of blocks up to the present tick.
+func (p *Peer) update(from, to int) {
+	s := &p.server.slots
+	p.acks.advance(from, to, p.server.tick)
+	for b := from; b < to; b++ {
+		if word := s.turned[b]; word != 0 {
+			p.turn(b, word)
+		}
+		if word := s.woke[b]; word != 0 {
+			p.acks.wake(b, word, p.server.tick)
+		}
+		if word := s.news[b]; p.view.visible == nil {
+			p.due[b] |= word
+		} else if word != 0 {
+			// That an entity ended has to be told even out of view.
+			p.due[b] |= word & (p.view.visible[b] | s.turned[b]&p.acks.blocks[b].shown)
+		}
 	}
-	p.wait()
-	p.account()
 }
 
-// sendDue sends all that is due.
+// chunk is how many blocks are encoded for one peer after the other: what they read of the
+// history stays in the processor's cache.
+const chunk = 8
+
+// encode fills the packets of the present tick for peers that are prepared, with runs from
+// the cache.
+func (c *runCache) encode(peers []*Peer) {
+	for from, n := 0, len(c.server.slots.alive); from < n; from += chunk {
+		to := min(from+chunk, n)
+		for _, p := range peers {
+			if p.planned == sendInTurn {
+				p.runs = c
+				p.update(from, to)
+				if p.resume == 0 {
+					p.sendSlots(from<<6, to<<6)
+				}
+			}
+		}
+	}
+	for _, p := range peers {
+		p.runs = c
+		switch p.planned {
+		case sendInTurn:
+			p.packet.finish()
+		case sendAll:
+			p.sendDue()
+		case sendBest:
+			p.sendChosen()
+		}
+		p.wait()
+		p.account()
+	}
+}
+
+// sendDue sends all that is due, beginning where the last tick had to stop.
 func (p *Peer) sendDue() {
 	p.packet.begin(p)
 	first := p.resume
 	p.resume = 0
-	if p.sendSlots(first, p.server.slots.len()) && first > 0 {
+	if p.sendSlots(first, len(p.due)<<6) && first > 0 {
 		p.packet.finish() // slots rise within a packet
 		p.sendSlots(0, first)
 	}
@@ -111,7 +143,7 @@ func (p *Peer) sendSlots(from, to int) bool {
 			d &= 1<<(to&63) - 1
 		}
 		if p.sendBlock(b, d) != nil {
-			p.resume = b<<6 + bits.TrailingZeros64(p.due[b]&d)
+			p.resume = max(b<<6+bits.TrailingZeros64(p.due[b]&d), 1) // 0: nowhere
 			return false
 		}
 	}

@@ -30,31 +30,24 @@ func (w *workers) init(s *Server, n int) {
 
 // run replicates to all connected peers.
 func (w *workers) run(s *Server) {
-	for i := range w.caches {
-		w.caches[i].begin(s.tick)
-	}
-	if len(w.caches) == 1 {
-		for _, p := range s.peers {
-			if p.connected {
-				p.outbox.direct = true
-				p.prepare()
-				p.encode(&w.caches[0])
-				p.flush()
-			}
-		}
-		w.caches[0].finish()
-		return
-	}
 	w.peers = w.peers[:0]
 	for _, p := range s.peers {
 		if p.connected {
-			if p.callsBack() {
-				p.prepare()
-			}
 			w.peers = append(w.peers, p)
 		}
 	}
-	slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(int32(a.recent-b.recent), 0) })
+	for _, p := range w.peers {
+		p.outbox.direct = len(w.peers) == 1
+		if p.callsBack() {
+			p.prepare()
+		}
+	}
+	for i := range w.caches {
+		w.caches[i].begin(s.tick)
+	}
+	if len(w.caches) > 1 {
+		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(int32(a.recent-b.recent), 0) })
+	}
 	w.group.Add(len(w.jobs) - 1)
 	for _, job := range w.jobs[1:] {
 		go job()
@@ -74,12 +67,13 @@ func (w *workers) run(s *Server) {
 // work is the share of one worker.
 func (w *workers) work(i int) {
 	n := len(w.caches)
-	for _, p := range w.peers[i*len(w.peers)/n : (i+1)*len(w.peers)/n] {
+	peers := w.peers[i*len(w.peers)/n : (i+1)*len(w.peers)/n]
+	for _, p := range peers {
 		if !p.callsBack() {
 			p.prepare()
 		}
-		p.encode(&w.caches[i])
 	}
+	w.caches[i].encode(peers)
 }
 
 // An outbox holds the packets of a tick until the send function may be called.

@@ -1,0 +1,355 @@
+package delta
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// slowPacked is Packed's encoder in the obvious way, the oracle of the fast one: it writes
+// a moving row both ways to see which is shorter, code by code, and divides where the fast
+// one multiplies.
+type slowPacked struct {
+	layout *Layout
+	slowPredictor
+	costs []Cost
+	spent []uint32
+}
+
+func newSlowPacked(l *Layout) *slowPacked {
+	return &slowPacked{layout: l, spent: make([]uint32, l.fields)}
+}
+
+func (p *slowPacked) encodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, ratio int64) {
+	comp := &p.layout.Components[c]
+	if base == nil {
+		p.encodeAbsolute(w, comp, cur)
+		return
+	}
+	if comp.width == 0 {
+		return
+	}
+	symbol := func(bits uint32) { p.costs = append(p.costs, Cost{uint32(p.layout.fields + c), bits}) }
+	if !p.predict(comp, base, base2, ratio) {
+		symbol(1)
+		if equal(cur, base) {
+			w.WriteBits(0b0, 1)
+			return
+		}
+		w.WriteBits(0b1, 1)
+		p.encodeResiduals(w, comp, cur, slowReference{row: base})
+		p.commit(comp)
+		return
+	}
+	switch {
+	case equal(cur, p.row):
+		w.WriteBits(0b01, 2)
+		symbol(2)
+		return
+	case equal(cur, base):
+		w.WriteBits(0b011, 3)
+		symbol(3)
+		return
+	}
+	start, from := w.Mark(), w.Len()
+	w.WriteBits(0b111, 3)
+	p.encodeResiduals(w, comp, cur, slowReference{row: base})
+	plain := w.Len() - from
+	if w.Err() != nil {
+		plain = math.MaxInt // what did not fit is not the shorter one
+	}
+	w.Rollback(start)
+	w.WriteBits(0b0, 1)
+	moving := slowReference{row: p.row, base: base, base2: base2, quats: p.quats}
+	p.encodeResiduals(w, comp, cur, moving)
+	if w.Err() == nil && w.Len()-from <= plain {
+		symbol(1)
+	} else {
+		w.Rollback(start)
+		w.WriteBits(0b111, 3)
+		p.encodeResiduals(w, comp, cur, slowReference{row: base})
+		symbol(3)
+	}
+	p.commit(comp)
+}
+
+func (p *slowPacked) commit(c *Component) {
+	for i := range c.Fields {
+		p.costs = append(p.costs, Cost{uint32(c.first + i), p.spent[i]})
+	}
+}
+
+func (p *slowPacked) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Kind == Quat {
+			q := cur[f.word : f.word+4]
+			w.WriteBits(uint64(q[0]), 2)
+			for _, x := range q[1:] {
+				w.WriteBits(uint64(x), f.Bits)
+			}
+		} else {
+			w.WriteBits(f.code(cur), f.Bits)
+		}
+		p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(f.Width())})
+	}
+}
+
+type slowReference struct {
+	row         []uint32
+	base, base2 []uint32 // nil for a baseline alone
+	quats       []slowQuat
+}
+
+type slowContext struct {
+	moving  bool
+	first   bool
+	same    bool // all residuals so far are zero
+	largest uint // bits of the largest residual so far
+}
+
+func (x *slowContext) order(m uint) uint {
+	k := m / 2
+	if !x.moving {
+		k = 3
+	}
+	switch {
+	case x.first:
+	case x.moving && x.largest > 0:
+		k = (k + x.largest) / 2
+	case !x.moving:
+		k = x.largest - min(x.largest, 1)
+	}
+	return k
+}
+
+func (x *slowContext) saw(residual uint64) {
+	x.first = false
+	x.largest = max(x.largest, uint(bits.Len64(residual)))
+	x.same = x.same && residual == 0
+}
+
+func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, ref slowReference) {
+	x := slowContext{moving: ref.base != nil, first: true, same: true}
+	quat := 0
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		last := i == c.last
+		from := w.Len()
+		switch {
+		case f.Bits == 0:
+		case f.Kind == Plain:
+			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
+			if !(last && x.same) {
+				w.WriteBool(v != 0)
+			}
+			if v != 0 && f.Bits > 1 {
+				slowResidual(w, v-1, plainOrder(f.Bits), f.Bits)
+			}
+			x.same = x.same && v == 0
+		case f.Kind == Quat:
+			q := cur[f.word : f.word+4]
+			to, m := ref.chart(f, quat, q[0])
+			quat++
+			if q[0] == ref.row[f.word] {
+				w.WriteBits(0b0, 1)
+			} else {
+				w.WriteBits(1|uint64(q[0])<<1, 3)
+				x.same = false
+			}
+			for j := range to {
+				v := zigzag(int64(q[j+1]) - int64(to[j]))
+				k := x.order(m[j])
+				if last && j == 2 && x.same {
+					v--
+				}
+				slowResidual(w, v, k, f.Bits+1)
+				x.saw(v)
+			}
+		default:
+			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
+			k := x.order(ref.moved(f))
+			if last && x.same {
+				v--
+			}
+			slowResidual(w, v, k, f.Bits)
+			x.saw(v)
+		}
+		p.spent[i] = uint32(w.Len() - from)
+	}
+}
+
+func (ref *slowReference) moved(f *Field) uint {
+	if ref.base == nil {
+		return 0
+	}
+	return magnitude(f.code(ref.base), f.code(ref.base2))
+}
+
+func (ref *slowReference) chart(f *Field, n int, largest uint32) (codes [3]uint32, moved [3]uint) {
+	if ref.base == nil {
+		if ref.row[f.word] != largest {
+			q := slowRotationOf(ref.row[f.word:f.word+4], f.Bits)
+			return q.chart(largest, f.Bits), moved
+		}
+		return [3]uint32(ref.row[f.word+1:]), moved
+	}
+	q := &ref.quats[n]
+	b1, b2 := slowInChart(f, ref.base, &q.base, largest), slowInChart(f, ref.base2, &q.base2, largest)
+	for j := range moved {
+		moved[j] = magnitude(uint64(b1[j]), uint64(b2[j]))
+	}
+	return slowInChart(f, ref.row, &q.next, largest), moved
+}
+
+func slowInChart(f *Field, row []uint32, q *slowRotation, largest uint32) [3]uint32 {
+	if row[f.word] == largest { // the row has what the slowRotation would give, and no division
+		return [3]uint32(row[f.word+1:])
+	}
+	return q.chart(largest, f.Bits)
+}
+
+func slowResidual(w *bitbuf.Writer, v uint64, k, width uint) {
+	k = min(k, width)
+	limit := prefixLimit(k, width)
+	q := uint(bits.Len64(v>>k+1)) - 1
+	if q >= limit {
+		w.WriteUnary(limit, limit)
+		w.WriteBits(v, width)
+		return
+	}
+	low := v - (1<<q-1)<<k
+	if n := 2*q + 1 + k; n <= 64 {
+		w.WriteBits(low<<(q+1)|1<<q, n)
+		return
+	}
+	w.WriteUnary(q, limit)
+	w.WriteBits(low, k+q)
+}
+
+type slowPredictor struct {
+	row   []uint32 // predicted codes
+	quats []slowQuat
+}
+
+type slowQuat struct {
+	base, base2, next slowRotation
+}
+
+func (p *slowPredictor) predict(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
+	if base2 == nil || ratio == 0 || equal(base, base2) {
+		return false
+	}
+	p.row = append(p.row[:0], base...)
+	p.quats = p.quats[:0]
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch f.Kind {
+		case Linear, Wrap:
+			if f.Bits > maxMovingBits {
+				continue // rest
+			}
+			b := f.code(base)
+			d := int64(b - f.code(base2))
+			if f.Kind == Wrap {
+				d = signed(uint64(d), f.Bits)
+			}
+			next := int64(b) + (d*ratio+1<<15)>>16
+			if f.Kind == Wrap {
+				next &= int64(lowBits(f.Bits))
+			}
+			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
+		case Quat:
+			w := f.word
+			q := slowQuat{base: slowRotationOf(base[w:w+4], f.Bits), base2: slowRotationOf(base2[w:w+4], f.Bits)}
+			q.next = q.base
+			if !equal(base[w:w+4], base2[w:w+4]) {
+				q.next = slowExtrapolate(&q.base, &q.base2, ratio, f.Bits)
+				l := q.next.largest()
+				p.row[w] = l
+				codes := q.next.chart(l, f.Bits)
+				copy(p.row[w+1:], codes[:])
+			}
+			p.quats = append(p.quats, q)
+		}
+	}
+	return !equal(p.row, base)
+}
+
+type slowRotation [4]int64
+
+func slowGrid(b uint) (m, scale int64) {
+	m = int64(lowBits(b))
+	return m, maxQuatUnit / m
+}
+
+func slowRotationOf(words []uint32, b uint) slowRotation {
+	var q slowRotation
+	m, scale := slowGrid(b)
+	largest, j, sum := words[0]&3, 1, int64(0)
+	for i := range q {
+		if i != int(largest) {
+			x := (2*int64(words[j]) - m) * scale
+			q[i] = x
+			sum += x * x
+			j++
+		}
+	}
+	unit := m * scale
+	q[largest] = isqrt(2*unit*unit - sum)
+	return q
+}
+
+func (q *slowRotation) chart(largest uint32, b uint) (codes [3]uint32) {
+	m, scale := slowGrid(b)
+	sign := int64(1)
+	if q[largest&3] < 0 {
+		sign = -1
+	}
+	j := 0
+	for i, x := range q {
+		if i != int(largest&3) {
+			c := (floorDiv(sign*x, scale) + m + 1) >> 1
+			codes[j] = uint32(min(max(c, 0), m))
+			j++
+		}
+	}
+	return codes
+}
+
+func (q *slowRotation) largest() uint32 {
+	l := 0
+	for i := 1; i < 4; i++ {
+		if abs(q[i]) > abs(q[l]) {
+			l = i
+		}
+	}
+	return uint32(l)
+}
+
+func slowExtrapolate(q1, q2 *slowRotation, t int64, b uint) slowRotation {
+	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
+	sign := int64(1)
+	if dot < 0 { // q and -q are the same slowRotation: take the nearer one
+		dot, sign = -dot, -1
+	}
+	m, scale := slowGrid(b)
+	length2 := 2 * (m * scale) * (m * scale) // the length of q1 and q2, squared
+	x := min((dot-length2)/(length2>>30), 0) // cos(a)-1 in 34.30 fixed point
+	f1, f2 := sineRatio(t+1<<16, x), sineRatio(t, x)*sign
+	var q slowRotation
+	for i := range q {
+		q[i] = (f1*q1[i] - f2*q2[i]) >> 20
+	}
+	return q
+}
+
+// floorDiv returns a/b rounded down, b > 0.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

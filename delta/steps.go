@@ -1,0 +1,177 @@
+package delta
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// Components of Linear and Wrap fields alone, such as positions, velocities and angles,
+// are most of what moves. They have an encoder of their own. It does what the one for all
+// kinds does, without asking each field what it is; a prediction is not even stored.
+
+// maxStepBits is the largest width of a field that this encoder is for: its residual and
+// the largest power of two that is added to it fit into 32 bits.
+const maxStepBits = 31
+
+// A step is one field of such a component, and what is to be coded of it.
+type step struct {
+	max, mask int64  // the largest code, and the bits of codes that go round
+	turn      int64  // half of the circle of codes that go round; too large to matter for others
+	half      uint32 // half of the circle of residuals
+	width     uint8
+
+	moved     uint8    // bits of the distance between the baselines
+	bits      [2]uint8 // of the code of either residual
+	predicted uint32   // residual against the prediction
+	plain     uint32   // residual against the baseline
+}
+
+// The ways to code a row's steps, as indices of step.bits and of Packed.words.
+const (
+	byPrediction = iota
+	byBaseline
+)
+
+// stepsOf returns the fields as steps, or nil if one of them is none.
+func stepsOf(fields []Field) (steps []step) {
+	for i := range fields {
+		f := &fields[i]
+		if f.Kind != Linear && f.Kind != Wrap || f.Bits == 0 || f.Bits > maxStepBits {
+			return nil
+		}
+		s := step{max: int64(f.Max), mask: -1, turn: 1 << 62, half: 1 << (f.Bits - 1), width: uint8(f.Bits)}
+		if f.Kind == Wrap {
+			s.mask, s.turn = int64(lowBits(f.Bits)), int64(s.half)
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// from returns the residual of a code against another.
+func (s *step) from(cur, ref uint32) uint32 {
+	d := int32((cur-ref+s.half)&(2*s.half-1) - s.half)
+	return uint32(d<<1 ^ d>>31)
+}
+
+// next returns the code that is extrapolated from base2 over base.
+func (s *step) next(base, base2, ratio int64) uint32 {
+	d := (base-base2+s.turn)&(2*s.turn-1) - s.turn
+	return uint32(min(max((base+(d*ratio+1<<15)>>16)&s.mask, 0), s.max))
+}
+
+// compare finds the residuals of cur against base.
+func compare(steps []step, cur, base []uint32) {
+	cur, base = cur[:len(steps)], base[:len(steps)]
+	for i := range steps {
+		steps[i].plain = steps[i].from(cur[i], base[i])
+	}
+}
+
+// extrapolateSteps finds the residuals of cur against base and against the prediction. It
+// returns three numbers that are 0 for a prediction that is base, for a row that is the
+// prediction, and for a row that is base.
+func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (moving, off, changed uint32) {
+	cur, base, base2 = cur[:len(steps)], base[:len(steps)], base2[:len(steps)]
+	for i := range steps {
+		s := &steps[i]
+		b, b2 := int64(base[i]), int64(base2[i])
+		s.moved = uint8(bits.Len32(uint32(max(b-b2, b2-b))))
+		next := s.next(b, b2, ratio)
+		v, plain := s.from(cur[i], next), s.from(cur[i], uint32(b))
+		s.predicted, s.plain = v, plain
+		moving |= v ^ plain
+		off |= v
+		changed |= plain
+	}
+	return moving, off, changed
+}
+
+// plainSteps appends the residuals against the baseline. The one at index implied is not
+// zero if those before it are, and is then written less one.
+func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
+	k, largest := uint(3), uint(0)
+	for i := range steps {
+		s := &steps[i]
+		v, width := s.plain, uint(s.width)
+		if largest == 0 && i == implied {
+			v--
+		}
+		code, n := shortResidual(v, min(k, width), width)
+		s.bits[byBaseline] = uint8(n)
+		d = d.put(words, code, n)
+		largest = max(largest, uint(bits.Len32(v)))
+		k = largest - min(largest, 1)
+	}
+	return d
+}
+
+// movingSteps appends the residuals against the prediction. It also returns bits that
+// plainSteps takes at least, as no code of a residual is shorter than the residual.
+func movingSteps(d draft, words []uint64, steps []step, implied int) (_ draft, plain uint) {
+	largest := uint(0)
+	for i := range steps {
+		s := &steps[i]
+		v, width, k := s.predicted, uint(s.width), uint(s.moved)/2
+		if largest == 0 {
+			if i == implied {
+				v--
+			}
+		} else {
+			k = (k + largest) / 2
+		}
+		code, n := shortResidual(v, min(k, width), width)
+		s.bits[byPrediction] = uint8(n)
+		d = d.put(words, code, n)
+		largest = max(largest, uint(bits.Len32(v)))
+		plain += uint(bits.Len32(s.plain))
+	}
+	return d, plain
+}
+
+// encodeSteps is EncodeRow for a component that consists of steps, against a baseline at
+// least. base2 differs from base, or is nil; then cur differs from base. symbol is to be
+// completed.
+func (p *Packed) encodeSteps(w *bitbuf.Writer, c *Component, symbol Cost, steps []step, cur, base, base2 []uint32, ratio int64) {
+	var moving, off uint32
+	changed := uint32(1)
+	if base2 != nil {
+		moving, off, changed = extrapolateSteps(steps, cur, base, base2, ratio)
+	} else {
+		compare(steps, cur, base)
+	}
+	var d draft
+	way, implied := byPrediction, len(steps)-1
+	switch {
+	case moving == 0 && changed == 0:
+		p.writeSymbol(w, symbol, 0b0, 1)
+		return
+	case moving != 0 && off == 0:
+		p.writeSymbol(w, symbol, 0b01, 2)
+		return
+	case moving != 0 && changed == 0:
+		p.writeSymbol(w, symbol, 0b011, 3)
+		return
+	case moving == 0:
+		d, way = plainSteps(draft{0b1, 1}, p.words[byBaseline], steps, implied), byBaseline
+		symbol.Bits = 1
+	default:
+		var least uint
+		d, least = movingSteps(draft{0b0, 1}, p.words[byPrediction], steps, implied)
+		symbol.Bits = 1
+		if d.n > 3+least {
+			if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, implied); plain.n < d.n {
+				d, way = plain, byBaseline
+				symbol.Bits = 3
+			}
+		}
+	}
+	d.write(w, p.words[way])
+	costs := p.book(1 + len(steps))
+	costs[0] = symbol
+	costs = costs[1:][:len(steps)]
+	for i := range steps {
+		costs[i] = Cost{uint32(c.first + i), uint32(steps[i].bits[way])}
+	}
+}

@@ -1,0 +1,49 @@
+package replication
+
+// A memberBlock is what capture remembers of the values of one component in a block of
+// rows. If it keeps their bytes, a block that rests costs no more than to compare them.
+// If it never rests, keeping them is a waste, and is tried ever less often.
+type memberBlock struct {
+	rows    int // whose bytes are kept; 0: of none
+	clamped int // numbers that were out of range when they were last quantised
+	rested  int // captures that found the bytes that are kept
+	wait    uint8
+	level   uint8
+}
+
+// maxKeepLevel bounds the wait before bytes are kept again, to 15 captures.
+const maxKeepLevel = 4
+
+// rest is told that the bytes are those that are kept, and reports whether every row has
+// had its turn with them. Turns come every so many captures, or always.
+func (b *memberBlock) rest(every int) bool {
+	b.level = 0
+	b.rested++
+	return b.rested >= every
+}
+
+// keep is told that the block was quantised anew, and decides whether to keep the bytes of
+// its n rows. Bytes that were kept were of no use then.
+func (b *memberBlock) keep(n int) bool {
+	if b.rows != 0 {
+		b.wait = 1<<b.level - 1
+		b.level = min(b.level+1, maxKeepLevel)
+	}
+	b.rows = 0
+	if b.wait > 0 {
+		b.wait--
+		return false
+	}
+	b.rows, b.rested = n, 0
+	return true
+}
+
+// grow makes room for n rows.
+func (m *member) grow(n int) {
+	if more := (n+captureRows-1)/captureRows - len(m.blocks); more > 0 {
+		m.blocks = append(m.blocks, make([]memberBlock, more)...)
+	}
+	if more := len(m.blocks)*captureRows*int(m.values.bytes()) - len(m.bytes); more > 0 {
+		m.bytes = append(m.bytes, make([]byte, more)...)
+	}
+}
