@@ -120,6 +120,13 @@ func BenchmarkEncodeCrowd(b *testing.B) {
 	for i := range still {
 		still[i].cur, still[i].base2 = still[i].base, still[i].base
 	}
+	slow := newSlowPacked(x.layout)
+	off := func(component int) []crowdRow { // neither at rest nor as predicted
+		return x.only(func(r *crowdRow) bool {
+			return r.component == component && slow.predict(&x.layout.Components[component], r.base, r.base2, r.ratio) &&
+				!equal(r.cur, slow.row) && !equal(r.cur, r.base)
+		})
+	}
 	one := of(crowdPosition)
 	for i := range one {
 		one[i].base2, one[i].ratio = nil, 0
@@ -133,11 +140,14 @@ func BenchmarkEncodeCrowd(b *testing.B) {
 		rows []crowdRow
 	}{
 		{"position", of(crowdPosition)},
+		{"position off its prediction", off(crowdPosition)},
 		{"position with one baseline", one},
 		{"position without baselines", whole},
 		{"position at rest", still},
 		{"velocity", of(crowdVelocity)},
+		{"velocity off its prediction", off(crowdVelocity)},
 		{"rotation", of(crowdRotation)},
+		{"rotation off its prediction", off(crowdRotation)},
 		{"health", of(crowdHealth)},
 		{"flag", of(crowdFlag)},
 		{"all five in turn", x.rows},

@@ -2,6 +2,7 @@ package delta
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 	"testing"
 
@@ -32,6 +33,15 @@ func checkResidual(t *testing.T, v uint64, k, width uint) {
 	draft{}.residual(words[:], v, k, width).write(&w, words[:])
 	if got, want := bitsOf(&w), naiveResidual(v, k, width); got != want {
 		t.Fatalf("%d of %d bits, order %d: %s, want %s", v, width, k, got, want)
+	}
+	if width <= maxStepBits {
+		code, n := shortResidual(uint32(v), min(k, width), width)
+		if got, want := number(code, n), naiveResidual(v, k, width); got != want || code>>n != 0 {
+			t.Fatalf("%d of %d bits, order %d: %s in a word, want %s", v, width, k, got, want)
+		}
+		if int(n) < bits.Len64(v) { // movingSteps relies on it
+			t.Fatalf("%d of %d bits, order %d, takes %d bits", v, width, k, n)
+		}
 	}
 	// The bound that the limit on a row's bits comes from.
 	if most := int(width + min(width, maxPrefix)); w.Len() > most {

@@ -109,18 +109,103 @@ func (h *History) SetRows(slots []uint32, now Tick, born func(slot int) Tick, ro
 	words := h.stride - recordRow
 	for first := 0; first < len(slots); first += 64 {
 		block := slots[first:min(first+64, len(slots))]
-		// First all comparisons, without branches, then what is news: which rows those
-		// are can't be predicted.
-		differ := h.differ(block, rows[first*words:][:len(block)*words])
-		news[first/64] |= differ
-		if bits.OnesCount64(differ) < manyRows {
-			h.warm(block, differ)
-		}
-		for ; differ != 0; differ &= differ - 1 {
-			i := bits.TrailingZeros64(differ)
-			h.put(int(block[i]), now, born, rows[(first+i)*words:][:words])
+		h.setBlock(block, now, born, rows[first*words:][:len(block)*words], &news[first/64])
+	}
+}
+
+// setBlock is SetRows for up to 64 slots. It makes all comparisons first, without
+// branches, and then what is news: which rows those are can't be predicted.
+func (h *History) setBlock(slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, news *uint64) {
+	records, rings := h.neighbours(slots)
+	var differ uint64
+	if records == nil {
+		differ = h.differ(slots, rows)
+	} else if h.stride == recordRow+3 {
+		differ = differThree(records, rows)
+	} else {
+		differ = differAny(records, rows, h.stride)
+	}
+	*news |= differ
+	if bits.OnesCount64(differ) < manyRows {
+		h.warm(slots, differ)
+	}
+	if rings != nil && h.stride == recordRow+3 {
+		differ = h.putThree(records, rings, differ, now, rows)
+	}
+	h.putRows(slots, differ, now, born, rows)
+}
+
+// neighbours returns the records of the slots, and their rings if they have any, if the
+// slots follow one another on a page that exists.
+func (h *History) neighbours(slots []uint32) ([]uint32, []ring) {
+	first := slots[0]
+	for i, slot := range slots {
+		if slot != first+uint32(i) {
+			return nil, nil
 		}
 	}
+	p, i := h.page(int(first)), int(first%pageSlots)
+	if p == nil || i+len(slots) > pageSlots {
+		return nil, nil
+	}
+	records := p.records[i*h.stride:][:len(slots)*h.stride]
+	if p.rings == nil {
+		return records, nil
+	}
+	return records, p.rings[i:][:len(slots)]
+}
+
+// differThree is differ for consecutive records of rows of three words.
+func differThree(records, rows []uint32) (set uint64) {
+	const stride = recordRow + 3
+	for i := 0; len(rows) >= 3 && len(records) >= stride; i++ {
+		d := (records[recordRow] ^ rows[0]) | (records[recordRow+1] ^ rows[1]) | (records[recordRow+2] ^ rows[2])
+		set |= bit(d|(records[recordState]^present)) << (i & 63)
+		records, rows = records[stride:], rows[3:]
+	}
+	return set
+}
+
+// differAny is differ for consecutive records.
+func differAny(records, rows []uint32, stride int) (set uint64) {
+	for i := 0; len(records) >= stride; i++ {
+		d := records[recordState] ^ present
+		for k, x := range records[recordRow:stride] {
+			d |= rows[k] ^ x
+		}
+		set |= bit(d) << (i & 63)
+		records, rows = records[stride:], rows[stride-recordRow:]
+	}
+	return set
+}
+
+// putThree is putRows for consecutive records of rows of three words, such as positions.
+// It returns the rows that need more than a place in their ring and has not put them.
+func (h *History) putThree(records []uint32, rings []ring, set uint64, now Tick, rows []uint32) (others uint64) {
+	const stride = recordRow + 3
+	full := max(uint32(h.window), 1)
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		rec, row, r := (*[stride]uint32)(records[stride*i:]), (*[3]uint32)(rows[3*i:]), &rings[i]
+		at := uint(r.start)
+		if rec[recordState] == unknown || rec[recordTick] == uint32(now) {
+			others |= 1 << i
+			continue
+		}
+		if uint(r.n)*stride < uint(len(r.records)) {
+			at = r.end(stride)
+			r.n++
+		} else if r.n >= full {
+			r.start = uint32(r.after(at, stride))
+		} else {
+			others |= 1 << i
+			continue
+		}
+		old := (*[stride]uint32)(r.records[at:])
+		old[0], old[1], old[2], old[3], old[4] = rec[0], rec[1], rec[2], rec[3], rec[4]
+		rec[0], rec[1], rec[2], rec[3], rec[4] = uint32(now), present, row[0], row[1], row[2]
+	}
+	return others
 }
 
 // manyRows is how many rows of 64 are enough that the processor foresees where the next
@@ -131,13 +216,13 @@ const manyRows = 48
 // That is memory which nobody has looked at for a while: here the processor waits for
 // all of it at once, instead of for one slot after the other.
 func (h *History) warm(slots []uint32, set uint64) {
-	var sum uint32
+	stride, sum := uint(h.stride), uint32(0)
 	for ; set != 0; set &= set - 1 {
 		slot := slots[bits.TrailingZeros64(set)]
 		if p := h.pages[slot/pageSlots]; p.rings != nil {
 			r := &p.rings[slot%pageSlots]
-			if at := r.end(h.stride); at < uint(len(r.records)) {
-				sum += r.records[at]
+			if at := r.end(stride); at < uint(len(r.records)) {
+				sum += r.records[at] + r.records[r.after(at, stride)]
 			}
 		}
 	}
@@ -147,21 +232,23 @@ func (h *History) warm(slots []uint32, set uint64) {
 // differ returns the set of those of up to 64 slots whose present row is another one,
 // or that are without.
 func (h *History) differ(slots, rows []uint32) (set uint64) {
-	switch h.stride - recordRow {
+	stride := h.stride
+	switch stride - recordRow {
 	case 1:
 		for i, slot := range slots {
-			rec := h.record(int(slot))[:recordRow+1]
-			set |= bit((rec[recordState]^present)|(rec[recordRow]^rows[i])) << (i & 63)
+			rec := h.present(slot, stride)[:recordRow+1]
+			d := (rec[recordState] ^ present) | (rec[recordRow] ^ rows[i])
+			set |= bit(d) << (i & 63)
 		}
 	case 3:
 		for i, slot := range slots {
-			rec, row := h.record(int(slot))[:recordRow+3], rows[3*i:][:3]
+			rec, row := h.present(slot, stride)[:recordRow+3], rows[3*i:][:3]
 			d := (rec[recordRow] ^ row[0]) | (rec[recordRow+1] ^ row[1]) | (rec[recordRow+2] ^ row[2])
 			set |= bit(d|(rec[recordState]^present)) << (i & 63)
 		}
 	default:
 		for i, slot := range slots {
-			rec := h.record(int(slot))
+			rec := h.present(slot, stride)
 			row := rec[recordRow:]
 			d := rec[recordState] ^ present
 			for k, x := range rows[i*len(row):][:len(row)] {
@@ -176,16 +263,25 @@ func (h *History) differ(slots, rows []uint32) (set uint64) {
 // bit returns 1 if x is not 0.
 func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
 
-// put makes the row, which differs from the present one, the slot's newest version.
-func (h *History) put(slot int, now Tick, born func(slot int) Tick, row []uint32) {
-	p := h.pages[slot/pageSlots]
-	rec := p.record(slot, h.stride)
-	if rec[recordState] == unknown {
-		rec[recordState], rec[recordTick] = absent, uint32(born(slot))
+// putRows makes rows that differ from the present ones the newest versions of their
+// slots.
+func (h *History) putRows(slots []uint32, set uint64, now Tick, born func(slot int) Tick, rows []uint32) {
+	stride := uint(h.stride)
+	words := stride - recordRow
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		slot := uint(slots[i])
+		p := h.pages[slot/pageSlots]
+		rec := p.records[slot%pageSlots*stride:][:stride]
+		if rec[recordState] == unknown {
+			rec[recordState], rec[recordTick] = absent, uint32(born(int(slot)))
+		}
+		if Tick(rec[recordTick]) != now {
+			h.supersede(p, slot, rec, now)
+		}
+		rec[recordTick], rec[recordState] = uint32(now), present
+		copyWords(rec[recordRow:], rows[i*words:][:words])
 	}
-	h.supersede(p, slot, rec, now)
-	rec[recordState] = present
-	copyWords(rec[recordRow:], row)
 }
 
 // Remove records that the slot is without the component from tick now on, and
@@ -196,8 +292,10 @@ func (h *History) Remove(slot int, now Tick) bool {
 	}
 	p := h.page(slot)
 	rec := p.record(slot, h.stride)
-	h.supersede(p, slot, rec, now)
-	rec[recordState] = absent
+	if Tick(rec[recordTick]) != now { // a version that lasted no tick leaves no trace
+		h.supersede(p, uint(slot), rec, now)
+	}
+	rec[recordTick], rec[recordState] = uint32(now), absent
 	return true
 }
 
@@ -266,45 +364,48 @@ func found(rec []uint32) Found {
 	return Absent
 }
 
-// supersede moves the slot's present version into its ring; the next one begins now. A
-// version that lasted no tick leaves no trace.
-func (h *History) supersede(p *page, slot int, rec []uint32, now Tick) {
-	if Tick(rec[recordTick]) != now {
-		if p.rings == nil {
-			p.rings = new([pageSlots]ring)
-		}
-		r := &p.rings[slot%pageSlots]
-		if int(r.n)*h.stride == len(r.records) {
-			h.makeRoom(r, now)
-		}
-		r.n++
-		copyWords(r.record(int(r.n)-1, h.stride), rec)
+// supersede copies the slot's present version into its ring. If that is full, the oldest
+// version makes room if it ended a window ago, when the next one began, or if there are
+// as many as a window has ticks; or else the ring doubles. (With ticks that don't go back
+// the latter follows from the former, but it bounds the memory whatever the ticks are,
+// and mostly saves looking at the oldest.)
+func (h *History) supersede(p *page, slot uint, rec []uint32, now Tick) {
+	if p.rings == nil {
+		p.rings = new([pageSlots]ring)
 	}
-	rec[recordTick] = uint32(now)
+	r, stride := &p.rings[slot%pageSlots], uint(len(rec))
+	if uint(r.n)*stride == uint(len(r.records)) {
+		if r.n == 0 || Tick(r.n) < h.window && now-Tick(r.records[r.after(uint(r.start), stride)+recordTick]) < h.window {
+			r.grow(int(stride))
+		} else {
+			r.start = uint32(r.after(uint(r.start), stride))
+			r.n--
+		}
+	}
+	copyWords(r.records[r.end(stride):], rec)
+	r.n++
 }
 
-// makeRoom drops the oldest version of a full ring if it ended a window ago, when the
-// next one began, or the ring has its full size, or else doubles the ring. (With ticks
-// that don't go back the first condition follows from the second, which bounds the
-// memory whatever the ticks are and mostly saves looking at the ring.)
-func (h *History) makeRoom(r *ring, now Tick) {
-	if r.n > 0 && (Tick(r.n) >= h.window || now-Tick(r.record(1, h.stride)[recordTick]) >= h.window) {
-		r.n--
-		if r.start += uint32(h.stride); int(r.start) == len(r.records) {
-			r.start = 0
-		}
-		return
-	}
-	grown := make([]uint32, max(4*h.stride, 2*len(r.records)))
+// grow doubles a full ring.
+func (r *ring) grow(stride int) {
+	grown := make([]uint32, max(4*stride, 2*len(r.records)))
 	n := copy(grown, r.records[r.start:])
 	copy(grown[n:], r.records[:r.start])
 	r.records, r.start = grown, 0
 }
 
+// after returns where the record behind the one at the given place is.
+func (r *ring) after(at, stride uint) uint {
+	if at += stride; at == uint(len(r.records)) {
+		return 0
+	}
+	return at
+}
+
 // end returns where the next version goes; in a full ring that is where the oldest one
 // is.
-func (r *ring) end(stride int) uint {
-	at := uint(r.start) + uint(r.n)*uint(stride)
+func (r *ring) end(stride uint) uint {
+	at := uint(r.start) + uint(r.n)*stride
 	if at >= uint(len(r.records)) {
 		at -= uint(len(r.records))
 	}
@@ -336,14 +437,12 @@ func (h *History) known(slot int) []uint32 {
 	return nil
 }
 
-// record returns the present version of any slot.
-func (h *History) record(slot int) []uint32 {
-	if i := slot / pageSlots; i < len(h.pages) {
-		if p := h.pages[i]; p != nil {
-			return p.record(slot, h.stride)
-		}
+// present returns the present version of any slot.
+func (h *History) present(slot uint32, stride int) []uint32 {
+	if i := int(slot / pageSlots); i < len(h.pages) && h.pages[i] != nil {
+		return h.pages[i].records[int(slot%pageSlots)*stride:][:stride]
 	}
-	return h.addPage(slot).record(slot, h.stride)
+	return h.addPage(slot)
 }
 
 func (h *History) page(slot int) *page {
@@ -353,13 +452,16 @@ func (h *History) page(slot int) *page {
 	return nil
 }
 
-func (h *History) addPage(slot int) *page {
-	i := slot / pageSlots
+// addPage makes the page of a slot and returns the slot's present version.
+//
+//go:noinline
+func (h *History) addPage(slot uint32) []uint32 {
+	i := int(slot / pageSlots)
 	for len(h.pages) <= i {
 		h.pages = append(h.pages, nil)
 	}
 	h.pages[i] = &page{records: make([]uint32, pageSlots*h.stride)}
-	return h.pages[i]
+	return h.pages[i].record(int(slot), h.stride)
 }
 
 // copyWords copies src to the beginning of dst. The usual lengths need no call.

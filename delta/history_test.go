@@ -241,3 +241,72 @@ func TestHistoryRefusesNegativeSizes(t *testing.T) {
 	require.PanicsWithValue(t, "delta: a history of 1 words and -8 ticks"+hint, func() { NewHistory(1, -8) })
 	require.PanicsWithValue(t, "delta: a history of 1 words and 1073741825 ticks"+hint, func() { NewHistory(1, 1<<30+1) })
 }
+
+// Many slots at once are as one after the other, whether they follow one another or not.
+func TestSetRowsIsSetForEverySlot(t *testing.T) {
+	rng := randomOf(t)
+	for _, words := range []int{0, 1, 2, 3, 5} {
+		for _, window := range []int{0, 3, 20} {
+			x := &historyTest{t, NewHistory(words, window), fullLog{}, words, uint64(window), 1<<32 - 40}
+			for range 120 {
+				x.now += uint64(rng.IntN(3))
+				var slots []uint32
+				if first := rng.Uint32N(3 * pageSlots); rng.IntN(3) > 0 { // neighbours, across pages too
+					for i := range 1 + rng.Uint32N(150) {
+						slots = append(slots, first+i)
+					}
+				} else {
+					for _, i := range rng.Perm(3 * pageSlots)[:1+rng.IntN(150)] {
+						slots = append(slots, uint32(i))
+					}
+				}
+				rows := make([]uint32, len(slots)*words)
+				change := rng.IntN(3)
+				news, want := make([]uint64, (len(slots)+63)/64), make([]uint64, (len(slots)+63)/64)
+				news[0], want[0] = 1<<63, 1<<63 // stays
+				for i, slot := range slots {
+					l := x.log[int(slot)]
+					if l == nil || rng.IntN(100) == 0 {
+						x.h.Begin(int(slot))
+						x.log.begin(int(slot), x.now)
+						l = x.log[int(slot)]
+					} else if rng.IntN(20) == 0 {
+						x.require(l.put(x.now, nil, false) == x.h.Remove(int(slot), Tick(x.now)), "Remove of %d", slot)
+					}
+					row := rows[i*words:][:words]
+					if n := l.newest(); n.has && rng.IntN(2) >= change {
+						copy(row, n.row)
+					} else {
+						for k := range row {
+							row[k] = rng.Uint32N(2) * rng.Uint32()
+						}
+					}
+					l.known = true
+					if l.put(x.now, slices.Clone(row), true) {
+						want[i/64] |= 1 << (i % 64)
+					}
+				}
+				x.h.SetRows(slots, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, news)
+				require.Equal(t, want, news)
+				for _, slot := range slots[:min(8, len(slots))] {
+					x.check(int(slot))
+				}
+			}
+			for slot := range x.log {
+				x.check(slot)
+			}
+		}
+	}
+}
+
+func TestRefreshForgetsWhatWasBefore(t *testing.T) {
+	h := NewHistory(1, 8)
+	h.Begin(3)
+	require.True(t, h.Set(3, 10, 10, []uint32{1}))
+	h.Refresh(3, 20)
+	_, found := h.At(3, 19)
+	require.Equal(t, Forgotten, found)
+	row, found := h.At(3, 20)
+	require.Equal(t, Present, found)
+	require.Equal(t, []uint32{1}, row)
+}

@@ -37,11 +37,9 @@ type Packed struct {
 	// empties it.
 	Costs []Cost
 
-	// A row that may be coded in two ways is coded in both.
-	words [2][]uint64
-	spare []Cost // what the way costs that is not booked
-
-	steps [][]step // by component, nil for one with other fields
+	words [2][]uint64 // of drafts: a row that may be coded in two ways is coded in both
+	spare []Cost      // what the way costs that is not booked
+	steps [][]step    // by component; nil for those that encodeFields is for
 }
 
 // A Cost is a number of bits that went to one field, by its index in the layout; the

@@ -30,9 +30,7 @@ type predictor struct {
 }
 
 // quatPrediction keeps the rotations of a Quat field, to be expressed in whatever
-// chart the value to be coded uses.
-//
-// A rotation that did not turn has none of them, only its row.
+// chart the value to be coded uses. One that did not turn has its row only.
 type quatPrediction struct {
 	turned            bool
 	base, base2, next rotation

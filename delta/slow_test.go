@@ -204,7 +204,7 @@ func (ref *slowReference) chart(f *Field, n int, largest uint32) (codes [3]uint3
 }
 
 func slowInChart(f *Field, row []uint32, q *slowRotation, largest uint32) [3]uint32 {
-	if row[f.word] == largest { // the row has what the slowRotation would give, and no division
+	if row[f.word] == largest { // the row has what the rotation would give, and no division
 		return [3]uint32(row[f.word+1:])
 	}
 	return q.chart(largest, f.Bits)
@@ -277,6 +277,7 @@ func (p *slowPredictor) predict(c *Component, base, base2 []uint32, ratio int64)
 	return !equal(p.row, base)
 }
 
+// A slowRotation is a rotation.
 type slowRotation [4]int64
 
 func slowGrid(b uint) (m, scale int64) {
@@ -331,7 +332,7 @@ func (q *slowRotation) largest() uint32 {
 func slowExtrapolate(q1, q2 *slowRotation, t int64, b uint) slowRotation {
 	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
 	sign := int64(1)
-	if dot < 0 { // q and -q are the same slowRotation: take the nearer one
+	if dot < 0 { // q and -q are the same rotation: take the nearer one
 		dot, sign = -dot, -1
 	}
 	m, scale := slowGrid(b)

@@ -107,8 +107,9 @@ func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
 	return d
 }
 
-// movingSteps appends the residuals against the prediction. It also returns bits that
-// plainSteps takes at least, as no code of a residual is shorter than the residual.
+// movingSteps appends the residuals against the prediction. It also returns a number of
+// bits that plainSteps takes at least, which often spares trying: no code is shorter than
+// its residual, and one for a residual less one is not either.
 func movingSteps(d draft, words []uint64, steps []step, implied int) (_ draft, plain uint) {
 	largest := uint(0)
 	for i := range steps {

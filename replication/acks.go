@@ -13,16 +13,24 @@ import (
 // takes less than 12 bytes for every slot.
 type ackTable struct {
 	slots  *slotTable
-	blocks []ackBlock
-	rare   []rareBlock
-	rows   []bitset     // by tick modulo their number: slots whose state of that tick the peer holds
-	rest   []delta.Tick // by slot: see rareBlock
-	since  []uint16     // by slot: see rareBlock
-	epoch  delta.Tick   // when the present epoch began
+	chunks []ackChunk // of chunkBlocks blocks each
+	ticks  delta.Tick // how many of the rows are in use: a power of two
+	epoch  delta.Tick // when the present epoch began
 
 	turnEpoch bool // it begins now
+	inFlight  int  // slots in ackBlock.flight
+}
 
-	inFlight int // slots in ackBlock.flight
+// chunkBlocks is how many blocks are encoded for one peer after the other: what they read
+// of the history stays in the processor's cache. What is known of them lies together.
+const chunkBlocks = 8
+
+type ackChunk struct {
+	rows   [recentTicks][chunkBlocks]uint64 // by tick modulo ackTable.ticks: slots whose state of that tick the peer holds
+	blocks [chunkBlocks]ackBlock
+	rare   [chunkBlocks]rareBlock
+	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
+	since  [64 * chunkBlocks]uint16     // by slot: see rareBlock
 }
 
 // An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
@@ -60,69 +68,77 @@ func rowsFor(window int) int {
 
 // reset forgets everything.
 func (t *ackTable) reset(slots *slotTable) {
-	*t = ackTable{slots: slots, rows: make([]bitset, slots.restTicks)}
+	*t = ackTable{slots: slots, ticks: slots.restTicks}
 }
 
 // grow makes room for slots below n.
 func (t *ackTable) grow(n int) {
-	more := (n+63)/64 - len(t.blocks)
-	if more <= 0 {
-		return
-	}
-	t.blocks = append(t.blocks, make([]ackBlock, more)...)
-	t.rare = append(t.rare, make([]rareBlock, more)...)
-	t.rest = append(t.rest, make([]delta.Tick, 64*more)...)
-	t.since = append(t.since, make([]uint16, 64*more)...)
-	for i := range t.rows {
-		t.rows[i] = t.rows[i].grown(n)
+	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
+		t.chunks = append(t.chunks, make([]ackChunk, more)...)
 	}
 }
 
-// row returns the slots whose state of tick at was acknowledged; at is one of the last
-// len(t.rows) ticks.
-func (t *ackTable) row(at delta.Tick) bitset { return t.rows[int(at)&(len(t.rows)-1)] }
+func (t *ackTable) block(b int) *ackBlock {
+	return &t.chunks[uint(b)/chunkBlocks].blocks[uint(b)%chunkBlocks]
+}
+
+func (t *ackTable) rare(b int) *rareBlock {
+	return &t.chunks[uint(b)/chunkBlocks].rare[uint(b)%chunkBlocks]
+}
+
+// row returns the slots of a block whose state of tick at was acknowledged; at is one of
+// the last t.ticks.
+func (t *ackTable) row(at delta.Tick, b int) *uint64 {
+	return &t.chunks[uint(b)/chunkBlocks].rows[at&(t.ticks-1)%recentTicks][uint(b)%chunkBlocks]
+}
+
+func (t *ackTable) rest(slot int) *delta.Tick {
+	return &t.chunks[uint(slot)/(64*chunkBlocks)].rest[uint(slot)%(64*chunkBlocks)]
+}
+
+func (t *ackTable) since(slot int) *uint16 {
+	return &t.chunks[uint(slot)/(64*chunkBlocks)].since[uint(slot)%(64*chunkBlocks)]
+}
 
 // recent reports whether tick at has a row when it is tick now.
-func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < delta.Tick(len(t.rows)) }
+func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < t.ticks }
 
 // begin starts tick now, the one after the last; advance must follow for all blocks.
 func (t *ackTable) begin(now delta.Tick) {
-	if t.turnEpoch = now-t.epoch >= delta.Tick(len(t.rows)/2); t.turnEpoch {
+	if t.turnEpoch = now-t.epoch >= t.ticks/2; t.turnEpoch {
 		t.epoch = now
 	}
 }
 
-// advance makes room in a range of blocks for tick now. What was acknowledged as many
-// ticks ago as there are rows, and nothing since, moves to rest.
-func (t *ackTable) advance(from, to int, now delta.Tick) {
-	blocks := t.blocks[from:to]
+// advance makes room in a chunk for tick now. What was acknowledged as many ticks ago as
+// there are rows, and nothing since, moves to rest.
+func (t *ackTable) advance(c int, now delta.Tick) {
+	ch := &t.chunks[c]
 	if t.turnEpoch {
-		for i := range blocks {
-			if blk := &blocks[i]; blk.young|blk.older != 0 {
-				blk.young, blk.older = 0, blk.young
-			}
+		for i := range ch.blocks {
+			blk := &ch.blocks[i]
+			blk.young, blk.older = 0, blk.young
 		}
 	}
-	half := delta.Tick(len(t.rows) / 2)
-	row, at := t.row(now)[from:to], now-delta.Tick(len(t.rows))
+	row, at := &ch.rows[now&(t.ticks-1)], now-t.ticks
 	for i, word := range row {
 		if word == 0 {
 			continue
 		}
 		row[i] = 0
-		blk := &blocks[i]
+		blk := &ch.blocks[i]
 		if last := word & blk.acked &^ (blk.rest | blk.young | blk.older); last != 0 {
-			for newer := at + 1; newer != t.epoch-half && last != 0; newer++ {
-				last &^= t.row(newer)[from+i]
+			for newer := at + 1; newer != t.epoch-t.ticks/2 && last != 0; newer++ {
+				last &^= ch.rows[newer&(t.ticks-1)][i]
 			}
-			t.settle(from+i, last, at)
+			t.settle(c*chunkBlocks+i, last, at)
 		}
 	}
 }
 
 // settle takes the state of tick at as the baseline of slots of a block.
 func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
-	blk, rare := &t.blocks[b], &t.rare[b]
+	blk, rare := t.block(b), t.rare(b)
 	blk.rest |= mask
 	// Where something newer was sent, it was not before the next tick.
 	rare.woken = rare.woken&^mask | mask&(blk.flight|blk.lost|rare.again)
@@ -132,14 +148,14 @@ func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
 			rare.prompt |= bit
 			continue
 		}
-		t.rest[slot] = at
-		t.since[slot] = uint16(at + 1)
+		*t.rest(slot) = at
+		*t.since(slot) = uint16(at + 1)
 	}
 }
 
 // wake notes that slots of a block changed that had not for long.
 func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
-	blk, rare := &t.blocks[b], &t.rare[b]
+	blk, rare := t.block(b), t.rare(b)
 	if mask &= blk.rest; mask == 0 {
 		return
 	}
@@ -149,7 +165,7 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 		mask &^= old
 	}
 	for slot := range slotsOf(b, mask&^rare.prompt&^rare.woken) {
-		t.since[slot] = uint16(now)
+		*t.since(slot) = uint16(now)
 	}
 	rare.woken |= mask
 }
@@ -158,9 +174,9 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 // hold it: it keeps its newest state for ever, and others for a window after they were
 // that.
 func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, held bool) {
-	rare, i := &t.rare[slot>>6], slot&63
+	rare, i := t.rare(slot>>6), slot&63
 	if rare.prompt>>i&1 == 0 {
-		return t.rest[slot], rare.woken>>i&1 == 0 || uint16(now)-t.since[slot] <= uint16(window)
+		return *t.rest(slot), rare.woken>>i&1 == 0 || uint16(now)-*t.since(slot) <= uint16(window)
 	}
 	if rare.woken>>i&1 == 0 {
 		return t.slots.changed[slot], true
@@ -171,22 +187,22 @@ func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, hel
 
 // send notes that the present state of slots of a block was sent.
 func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	blk.shown |= mask
 	t.inFlight += bits.OnesCount64(mask &^ blk.flight)
 	blk.flight |= mask
 	if mask&(blk.lost|blk.rare) != 0 {
-		rare := &t.rare[b]
+		rare := t.rare(b)
 		rare.again = rare.again&^mask | blk.lost&mask
 		blk.rare |= rare.again
 		blk.lost &^= mask
 	}
 	if mask &= blk.rest; mask != 0 {
-		rare := &t.rare[b]
+		rare := t.rare(b)
 		if mask &^= rare.woken | rare.prompt; mask != 0 {
 			rare.woken |= mask
 			for slot := range slotsOf(b, mask) {
-				t.since[slot] = uint16(now)
+				*t.since(slot) = uint16(now)
 			}
 		}
 	}
@@ -201,8 +217,8 @@ func (t *ackTable) land(blk *ackBlock, mask uint64) {
 // counts returns those of the slots of a block of which an acknowledgement of something
 // sent at tick at is about their present life.
 func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
-	for old := mask & t.rare[b].floor; old != 0; old &= old - 1 {
-		if i := bits.TrailingZeros64(old); at.Before(t.rest[b<<6+i]) {
+	for old := mask & t.rare(b).floor; old != 0; old &= old - 1 {
+		if i := bits.TrailingZeros64(old); at.Before(*t.rest(b<<6 + i)) {
 			mask &^= 1 << i
 		}
 	}
@@ -212,14 +228,14 @@ func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 // acknowledgeLate notes that the peer holds the states of slots of a block of tick at,
 // one that has no row any more.
 func (t *ackTable) acknowledgeLate(b int, mask uint64, at delta.Tick) {
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	for slot := range slotsOf(b, mask&blk.acked) {
 		if blk.rest>>(slot&63)&1 == 0 || t.rests(slot, at) {
 			mask &^= 1 << (slot & 63) // a newer one is known
 		}
 	}
 	blk.acked |= mask
-	t.rare[b].floor &^= mask
+	t.rare(b).floor &^= mask
 	t.settle(b, mask, at)
 }
 
@@ -232,24 +248,25 @@ func (t *ackTable) rests(slot int, at delta.Tick) bool {
 // sever ends all that is known of the states of slots of a block. What is acknowledged
 // of packets of before tick now does not count any more.
 func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	if mask &= blk.shown; mask == 0 {
 		return // nothing was sent
 	}
 	t.forget(b, mask)
 	blk.rare |= mask
-	t.rare[b].floor |= mask
+	t.rare(b).floor |= mask
 	for slot := range slotsOf(b, mask) {
-		t.rest[slot] = now
+		*t.rest(slot) = now
 	}
 }
 
 // forget takes back all acknowledgements of slots of a block.
 func (t *ackTable) forget(b int, mask uint64) {
-	blk, rare := &t.blocks[b], &t.rare[b]
+	blk, rare := t.block(b), t.rare(b)
 	if mask&blk.acked&^blk.rest != 0 {
-		for i := range t.rows {
-			t.rows[i][b] &^= mask
+		rows := &t.chunks[b/chunkBlocks].rows
+		for i := range rows {
+			rows[i][b%chunkBlocks] &^= mask
 		}
 	}
 	t.land(blk, mask)
@@ -265,7 +282,7 @@ func (t *ackTable) forget(b int, mask uint64) {
 // the newest tick of which a packet was.
 func (t *ackTable) newest(slot int, newest, now delta.Tick) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	switch {
 	case blk.acked&bit == 0:
 		return 0, false
@@ -274,7 +291,7 @@ func (t *ackTable) newest(slot int, newest, now delta.Tick) (delta.Tick, bool) {
 		return at, true
 	}
 	for at := newest; t.recent(at, now); at-- {
-		if t.row(at)[b]&bit != 0 {
+		if *t.row(at, b)&bit != 0 {
 			return at, true
 		}
 	}
@@ -286,13 +303,13 @@ func (t *ackTable) newest(slot int, newest, now delta.Tick) (delta.Tick, bool) {
 func (t *ackTable) refresh(slot int, limit, now, window delta.Tick) bool {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	switch {
-	case t.blocks[b].rest&bit != 0:
+	case t.block(b).rest&bit != 0:
 		if at, held := t.resting(slot, now, window); !held || at.Before(limit) {
 			t.forget(b, bit)
 			return false
 		}
-	case t.rare[b].floor&bit != 0 && t.rest[slot].Before(limit):
-		t.rest[slot] = limit
+	case t.rare(b).floor&bit != 0 && t.rest(slot).Before(limit):
+		*t.rest(slot) = limit
 	}
 	return true
 }

@@ -27,7 +27,7 @@ type blockRun struct {
 	gaps        uint64 // between the entries
 	firstMember int    // their runs, in the cache's members
 	lastMember  int
-	copies      uint64 // packets that got them
+	copies      uint32 // packets that got them
 }
 
 const (
@@ -85,7 +85,7 @@ func (c *runCache) gather(b int, d uint64, classes []class) bool {
 			return false
 		}
 		c.members = append(c.members, r.index)
-		size += r.bits
+		size += int(r.bits)
 	}
 	return size < maxBlockBits
 }
@@ -95,7 +95,7 @@ func (c *runCache) join(r *blockRun, b int, d uint64, classes []class) {
 	runs := c.members[r.firstMember:]
 	size := 0
 	for _, i := range runs {
-		size += c.runs[i].bits + headBits
+		size += int(c.runs[i].bits) + headBits
 	}
 	c.reserve(size / 8)
 	w := bitbuf.NewWriter(c.buf[c.used:])
@@ -110,7 +110,7 @@ func (c *runCache) join(r *blockRun, b int, d uint64, classes []class) {
 		x.next = slot + 1
 		w.WriteUnary(uint(run.kind), uint(lastEntryKind))
 		x.names.Write(&w, run.baselines)
-		w.WriteRun(c.bytes(run), run.bits)
+		w.WriteRun(c.bytes(run), int(run.bits))
 		k++
 	}
 	r.first, r.bits, r.after = c.used, w.Len(), x.names

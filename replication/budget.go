@@ -15,27 +15,31 @@ import (
 // A budget is a token bucket. It counts in bytes times the tick rate, so that integers
 // are exact.
 type budget struct {
-	rate   int // bytes per second; 0: no limit
-	tokens int // what may be sent now
-	depth  int // what they grow up to
+	rate   int64 // bytes per second; 0: no limit
+	tokens int64 // what may be sent now; less than 0 by no more than a packet
 }
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting
 // what the send function gets; 0 lifts the limit. A second is as many ticks as
 // [WithTickRate] says. What was saved up may be sent at once, up to the bytes of an
-// eighth of a second and at least two packets.
+// eighth of a second, or of the ticks between two sends if these are longer, and two
+// packets: in no span of time is more than that sent beyond the rate.
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
 	if bytesPerSecond < 0 {
 		panic(fmt.Sprintf("replication: a budget of %d bytes per second: use 0 for none", bytesPerSecond))
 	}
-	o := &p.server.opts
 	b := &p.budget
-	b.rate = bytesPerSecond
-	b.depth = max(bytesPerSecond*o.tickRate/8, 2*o.mtu*o.tickRate)
-	b.tokens = min(b.tokens, b.depth)
+	if b.rate == 0 {
+		b.tokens = 0
+	}
+	b.rate = min(int64(bytesPerSecond), maxRate)
+	b.tokens = min(b.tokens, p.savings())
 }
+
+// maxRate keeps tokens from overflowing.
+const maxRate = 1 << 40
 
 // SetPriority makes the peer call weigh in ticks in which its budget does not suffice, on
 // the goroutine that calls Replicate: it gets the entities that wait for being sent and
@@ -63,8 +67,19 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 	}
 }
 
+// savings returns what the tokens grow up to: less by a packet than what may be sent at
+// once, since the last packet that is begun may take more than there is.
+func (p *Peer) savings() int64 {
+	b, o := &p.budget, &p.server.opts
+	return max(b.rate*int64(o.tickRate)/8, b.rate*int64(p.interval)) + int64(o.mtu*o.tickRate)
+}
+
 // earn adds the tokens of a tick.
-func (b *budget) earn() { b.tokens = min(b.tokens+b.rate, b.depth) }
+func (p *Peer) earn() {
+	if b := &p.budget; b.rate > 0 {
+		b.tokens = min(b.tokens+b.rate, p.savings())
+	}
+}
 
 // short reports whether the tokens are used up.
 func (b *budget) short() bool { return b.rate > 0 && b.tokens <= 0 }
@@ -72,18 +87,27 @@ func (b *budget) short() bool { return b.rate > 0 && b.tokens <= 0 }
 // spend takes the tokens for so many bytes.
 func (b *budget) spend(bytes, tickRate int) {
 	if b.rate > 0 {
-		b.tokens -= bytes * tickRate
+		b.tokens -= int64(bytes * tickRate)
 	}
 }
 
-// A candidate is a slot that waits for being sent.
+// A candidate is a slot that waits for being sent. What comes or goes is two of them.
 type candidate struct {
-	slot   int32
-	rank   uint32 // order: the highest first
-	urgent bool   // comes or goes
+	slot int32
+	kind candidateKind
+	rank uint32 // order: the highest first
 }
 
-// chooser is scratch memory.
+type candidateKind uint8
+
+const (
+	differs candidateKind = iota // whatever waits, by weight and waiting
+	comes                        // the peer is to learn that there is such an entity; by waiting alone
+	goes                         // that there is not
+	candidateKinds
+)
+
+// chooser is scratch memory, which the peers of a worker share.
 type chooser struct {
 	candidates []candidate
 	entities   []ecs.Entity
@@ -94,16 +118,29 @@ type chooser struct {
 const (
 	// restBoost is how much more weight has what has come to rest: it is not sent again.
 	restBoost = 2
-	// urgentShare is the share of the budget that is kept for what comes and goes.
-	urgentShare = 4
-	// entryBits is about what an entry takes beside its run.
-	entryBits = 12
+	// structureShare is the share of the budget that is kept for what comes, and once more
+	// for what goes.
+	structureShare = 8
+	// leastEntry is the least bits that an entry takes.
+	leastEntry = 8
+	// wholeBits is about what the entry of a whole takes beside what any entry does.
+	wholeBits = 12
 	// headerBits is about what a packet takes beside its entries.
-	headerBits = 16 * 8
+	headerBits = 14 * 8
+
+	quantum   = 15  // a peer whose budget is short gets that many packets a second, or larger ones
+	minPacket = 100 // but not smaller than so many bytes
 )
 
-// affordable returns the bits that may be sent now.
-func (p *Peer) affordable() int { return p.budget.tokens / p.server.opts.tickRate * 8 }
+// affordable returns the bits that may be sent now: whole packets, if it is more than one.
+func (p *Peer) affordable() int {
+	o := &p.server.opts
+	bytes := int(min(p.budget.tokens/int64(o.tickRate), 1<<27))
+	if bytes > o.mtu {
+		bytes -= bytes % o.mtu
+	}
+	return 8*bytes - (bytes+o.mtu-1)/o.mtu*headerBits
+}
 
 // need returns about how many bits all that is due takes.
 func (p *Peer) need() (need int) {
@@ -112,10 +149,11 @@ func (p *Peer) need() (need int) {
 		if d == 0 {
 			continue
 		}
-		whole := d &^ p.acks.blocks[b].acked & s.slots.alive[b]
-		need += bits.OnesCount64(d&^whole) * (p.typical + entryBits)
+		live := p.view.sees(b, d&s.slots.alive[b])
+		whole := live &^ p.acks.block(b).acked
+		need += bits.OnesCount64(d)*p.overhead/overheadUnit + bits.OnesCount64(live&^whole)*p.typical
 		for slot := range slotsOf(b, whole) {
-			need += s.slots.info[slot].width + 2*entryBits
+			need += s.slots.info[slot].width + wholeBits
 		}
 	}
 	return need
@@ -134,7 +172,10 @@ const (
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
 func (p *Peer) plan() plan {
-	if p.interval > 1 && (p.server.tick+p.phase)%p.interval != 0 {
+	if p.budget.rate > 0 {
+		p.meet()
+	}
+	if !p.itsTurn() {
 		return sendNothing
 	}
 	if p.budget.rate == 0 {
@@ -144,37 +185,35 @@ func (p *Peer) plan() plan {
 	switch {
 	case need+need/2 <= room:
 		return sendAll
-	case room < 8*min(p.server.opts.mtu, max(p.budget.rate/quantum, minPacket)):
+	case p.budget.tokens < min(int64(p.server.opts.mtu), max(p.budget.rate/quantum, minPacket))*int64(p.server.opts.tickRate):
 		return sendNothing
 	}
 	return sendBest
 }
 
-const (
-	quantum   = 15  // a peer whose budget is short gets that many packets a second, or larger ones
-	minPacket = 100 // but not smaller than so many bytes
-)
+// itsTurn reports whether the present tick is one of the peer's send interval.
+func (p *Peer) itsTurn() bool {
+	return p.interval == 1 || (p.server.tick+p.phase)%p.interval == 0
+}
 
-// learn notes what an update took, as a moving mean.
-func (p *Peer) learn(r *run) { p.typical += (r.bits - p.typical) / 16 }
-
-// rank collects all that is due and orders it by weight and waiting.
-func (p *Peer) rank() {
-	c, s := &p.choice, p.server
+// rank collects all that is due, orders the best of it by weight and waiting, and keeps
+// that in p.best.
+func (p *Peer) rank(c *chooser) {
+	s := p.server
 	c.candidates, c.entities, c.weights = c.candidates[:0], c.entities[:0], c.weights[:0]
 	for b, d := range p.due {
 		if d == 0 {
 			continue
 		}
-		blk := &p.acks.blocks[b]
-		live := p.view.sees(b, d&s.slots.alive[b])
-		for slot := range slotsOf(b, live|d&blk.shown) {
-			info, bit := &s.slots.info[slot], uint64(1)<<(slot&63)
-			c.candidates = append(c.candidates, candidate{slot: int32(slot), urgent: live&bit == 0 || blk.shown&bit == 0})
+		live, gone := p.split(b, d)
+		p.due[b] = live | gone
+		for slot := range slotsOf(b, live) {
+			info := &s.slots.info[slot]
 			weight := info.weight * info.table.weight
-			if live&bit != 0 && s.tick-s.slots.changed[slot] > restAfter {
+			if s.tick-s.slots.changed[slot] > restAfter {
 				weight *= restBoost
 			}
+			c.candidates = append(c.candidates, candidate{slot: int32(slot)})
 			c.weights = append(c.weights, weight)
 			c.entities = append(c.entities, info.entity)
 		}
@@ -182,53 +221,31 @@ func (p *Peer) rank() {
 	if p.weigh != nil && len(c.entities) > 0 {
 		p.weigh(c.entities, c.weights)
 	}
-	for i := range c.candidates {
-		k := &c.candidates[i]
-		k.rank = p.rankOf(int(k.slot), c.weights[i])
+	for i, weight := range c.weights {
+		c.candidates[i].rank = p.rankOf(int(c.candidates[i].slot), weight)
 	}
-}
-
-// classes of ranks, 16 to the octave.
-const rankClasses = 33 << 4
-
-func rankClass(rank uint32) int {
-	n := bits.Len32(rank)
-	return n<<4 | int(uint64(rank)<<(36-n)>>32&15)
-}
-
-// sort orders the best of the candidates, as many as fit into so many bits if they are as
-// small as can be, and drops the others. It takes linear time, but for these.
-func (c *chooser) sort(room int) {
-	var counts [2][rankClasses]int // of all, and of what is urgent
-	for i := range c.candidates {
-		k := &c.candidates[i]
-		counts[0][rankClass(k.rank)]++
-		if k.urgent {
-			counts[1][rankClass(k.rank)]++
+	for b, d := range p.due {
+		if d == 0 {
+			continue
+		}
+		live, gone := p.split(b, d)
+		for slot := range slotsOf(b, live&^p.met[b]) {
+			c.candidates = append(c.candidates, candidate{int32(slot), comes, p.rankOf(slot, 1)})
+		}
+		for slot := range slotsOf(b, gone) {
+			rank := p.rankOf(slot, 1)
+			c.candidates = append(c.candidates, candidate{int32(slot), goes, rank}, candidate{int32(slot), differs, rank})
 		}
 	}
-	var least [2]int
-	for i := range counts {
-		n, class := 0, rankClasses-1
-		for ; class > 0 && n <= room/entryBits; class-- {
-			n += counts[i][class]
-		}
-		least[i] = class
-	}
-	c.candidates = slices.DeleteFunc(c.candidates, func(k candidate) bool {
-		class := rankClass(k.rank)
-		return class < least[0] && !(k.urgent && class >= least[1])
-	})
-	slices.SortFunc(c.candidates, func(x, y candidate) int {
-		return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.slot, y.slot))
-	})
+	c.sort(p.affordable())
+	p.best = append(p.best[:0], c.candidates...)
 }
 
 // rankOf returns the rank of a slot: the product of its weight and the ticks it waits, in
 // 1/256.
 func (p *Peer) rankOf(slot int, weight float32) uint32 {
 	waited := uint16(0)
-	if p.waiting.has(slot) {
+	if slot>>6 < len(p.waiting) && p.waiting.has(slot) {
 		waited = uint16(p.server.tick) - p.waits[slot]
 	}
 	product := float64(weight) * 256 * (float64(waited) + 1)
@@ -238,67 +255,117 @@ func (p *Peer) rankOf(slot int, weight float32) uint32 {
 	return uint32(min(product, 1<<32-1))
 }
 
+// classes of ranks, 16 to the octave.
+const rankClasses = 33 << 4
+
+func rankClass(rank uint32) int {
+	n := bits.Len32(rank)
+	return n<<4 | int(uint64(rank)<<(37-n)>>32&15)
+}
+
+// sort orders the best of the candidates, as many as fit into so many bits if they are as
+// small as can be, of every kind, and drops the others. It takes linear time, but for
+// these.
+func (c *chooser) sort(room int) {
+	var counts [candidateKinds][rankClasses]int
+	for i := range c.candidates {
+		k := &c.candidates[i]
+		counts[k.kind][rankClass(k.rank)]++
+	}
+	var least [candidateKinds]int
+	for kind := range counts {
+		n, class := 0, rankClasses-1
+		for ; class > 0 && n <= room/leastEntry; class-- {
+			n += counts[kind][class]
+		}
+		least[kind] = class
+	}
+	c.candidates = slices.DeleteFunc(c.candidates, func(k candidate) bool {
+		return rankClass(k.rank) < least[k.kind]
+	})
+	slices.SortFunc(c.candidates, func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.slot, y.slot))
+	})
+}
+
 // sendChosen sends of what is due as much as the budget allows, best first.
 func (p *Peer) sendChosen() {
-	c := &p.choice
+	c := &p.runs.choice
 	c.chosen = c.chosen.grown(p.server.slots.len())
 	clear(c.chosen)
 	room := p.affordable()
-	room -= (room/8/p.server.opts.mtu + 1) * headerBits
-	c.sort(room)
-	// What comes and goes has a share of its own, and competes for the rest.
-	room -= p.choose(room/urgentShare, true)
-	p.choose(room, false)
-	p.packet.begin(p)
-	for b, d := range c.chosen {
-		if d != 0 && p.sendBlock(b, d) != nil {
-			break
+	var runs, entries int
+	choose := func(room int, kind candidateKind) int { // returns what is used of the room
+		used := 0
+		for _, k := range p.best {
+			slot := int(k.slot)
+			if used >= room {
+				break
+			}
+			if k.kind != kind || c.chosen.has(slot) {
+				continue
+			}
+			c.chosen.set(slot)
+			cost := p.cost(slot)
+			runs, entries = runs+cost, entries+1
+			used += cost + p.overhead/overheadUnit
 		}
+		return used
 	}
-	p.packet.finish()
+	// What comes and goes has shares of its own, and competes for the rest.
+	reserved := choose(room/structureShare, goes) + choose(room/structureShare, comes)
+	choose(room-reserved, differs)
+	before := p.stats.EntityBits
+	p.sendDue(c.chosen)
+	if p.resume == 0 && entries > 0 {
+		p.learnOverhead((int(p.stats.EntityBits-before) - runs) * overheadUnit / entries)
+	}
 }
 
-// choose marks candidates in the order of their rank until so many bits are used up, and
-// returns how many are. Only what comes or goes, if urgent.
-func (p *Peer) choose(room int, urgent bool) (used int) {
-	c := &p.choice
-	for i := range c.candidates {
-		k := &c.candidates[i]
-		if used >= room {
-			break
-		}
-		slot := int(k.slot)
-		if urgent && !k.urgent || c.chosen.has(slot) {
-			continue
-		}
-		c.chosen.set(slot)
-		used += p.cost(slot)
-	}
-	return used
-}
-
-// cost returns about how many bits the entry of a slot takes.
+// cost returns the bits that the entry of a slot takes, without what any entry does.
 func (p *Peer) cost(slot int) int {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	s := p.server
 	if p.view.sees(b, s.slots.alive[b])&bit == 0 {
-		return entryBits
+		return 0
 	}
-	if p.acks.blocks[b].rare&bit != 0 && p.acks.rare[b].large&bit != 0 {
-		return p.server.opts.mtu * 8
+	if p.acks.block(b).rare&bit != 0 && p.acks.rare(b).large&bit != 0 {
+		return s.opts.mtu * 8
 	}
 	p.classify(b, bit)
 	r, _ := p.bestRun(slot, &p.classes[0])
 	if r.kind == entryWhole {
-		return r.bits + 2*entryBits
+		return int(r.bits) + wholeBits
 	}
-	p.learn(r)
-	return r.bits + entryBits
+	p.typical += (int(r.bits) - p.typical) / 16
+	return int(r.bits)
+}
+
+const (
+	overheadUnit  = 16 // of Peer.overhead, in a bit
+	firstOverhead = 12 * overheadUnit
+)
+
+// learnOverhead notes what entries took beside their runs, as a moving mean.
+func (p *Peer) learnOverhead(overhead int) {
+	overhead = min(max(overhead, 0), headBits*overheadUnit)
+	p.overhead += (overhead - p.overhead) / 8
+}
+
+// meet notes of which entities the peer knows that they are there: something of them was
+// acknowledged, if only long ago.
+func (p *Peer) meet() {
+	s := &p.server.slots
+	p.met = p.met.grown(s.len())
+	for b := range p.met {
+		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.acks.block(b).acked
+	}
 }
 
 // wait notes since when what is due and was not sent waits.
 func (p *Peer) wait() {
 	if p.budget.rate == 0 {
+		p.waiting, p.waits, p.met = nil, nil, nil
 		return
 	}
 	n := p.server.slots.len()

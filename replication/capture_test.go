@@ -13,6 +13,184 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// captureCheck compares all that a capture left behind with a look at every entity.
+type captureCheck struct {
+	t       *testing.T
+	world   *ecs.World
+	server  *Server
+	schema  *Schema
+	clamped uint64
+	ids     map[ecs.Entity]NetID // at the last capture
+}
+
+func (x *captureCheck) capture() {
+	s := x.server
+	s.Replicate()
+	ids := map[ecs.Entity]NetID{}
+	slots := map[uint32]bool{}
+	filter := ecs.All(s.capture.marker)
+	q := x.world.Query(&filter)
+	bits := 0
+	for q.Next() {
+		e := q.Entity()
+		id, ok := s.NetID(e)
+		require.True(x.t, ok)
+		require.False(x.t, slots[id.Slot], "two entities with slot %d", id.Slot)
+		slots[id.Slot] = true
+		ids[e] = id
+		if old, ok := x.ids[e]; ok {
+			require.Equal(x.t, old, id)
+		}
+		for i := range x.schema.components {
+			c, h := &x.schema.components[i], s.histories[i]
+			require.Equal(x.t, q.Has(s.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
+			if !h.Has(int(id.Slot)) {
+				continue
+			}
+			row := make([]uint32, c.words)
+			x.clamped += uint64(c.readColumn(row, q.Get(s.capture.components[i]), 1))
+			bits += c.layout.Width()
+			if c.every == 1 || (id.Slot+uint32(s.tick))%uint32(c.every) == 0 {
+				require.Equal(x.t, row, h.Row(int(id.Slot)), "component %d of %v", i, id)
+			}
+		}
+	}
+	require.Equal(x.t, len(ids), s.slots.live)
+	require.Equal(x.t, x.clamped, s.Stats().Clamped)
+	require.Equal(x.t, bits, s.Stats().RawBits)
+	x.ids = ids
+}
+
+type (
+	checkPlace struct {
+		X    float32 `repl:"range=-10:10,step=0.1"`
+		_    [3]byte
+		Name *int `repl:"-"`
+	}
+	checkLevel struct{ Level uint8 }
+	checkTag   struct{}
+	checkOrbit struct {
+		ecs.Relation `repl:"-"`
+		Height       float32 `repl:"range=0:10,step=0.5"`
+	}
+	checkScore struct{ Points int32 }
+)
+
+// Entities come, go, move between rows, tables and targets, rest, have markers copied to
+// them, and start anew with the world: the capture leaves no less behind than one that
+// looks at everything.
+func TestCaptureMissesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 0))
+	for range 4 {
+		schema := NewSchema()
+		Register[checkPlace](schema)
+		Register[checkLevel](schema)
+		Register[checkTag](schema)
+		Register[checkOrbit](schema)
+		Register[checkScore](schema, Every(3))
+		w := ecs.NewWorld(16)
+		x := &captureCheck{t: t, world: &w, server: NewServer(&w, schema, WithWindow(8)), schema: schema}
+		marker, place, level, tag := ReplicatedID(&w), ecs.ComponentID[checkPlace](&w), ecs.ComponentID[checkLevel](&w), ecs.ComponentID[checkTag](&w)
+		orbit, score := ecs.ComponentID[checkOrbit](&w), ecs.ComponentID[checkScore](&w)
+		var entities []ecs.Entity
+		var suns []ecs.Entity
+		spawn := func() ecs.Entity {
+			ids := []ecs.ID{marker, place, score}
+			e := w.NewEntity(append(ids, [][]ecs.ID{{}, {level}, {tag, level}, {orbit}}[rng.IntN(4)]...)...)
+			entities = append(entities, e)
+			return e
+		}
+		kill := func(i int) {
+			w.RemoveEntity(entities[i])
+			entities[i] = entities[len(entities)-1]
+			entities = entities[:len(entities)-1]
+		}
+		for tick := range 250 {
+			if tick%60 < 30 || len(entities) == 0 { // or else the world rests
+				for range 1 + rng.IntN(20) {
+					spawn()
+				}
+				for range rng.IntN(1 + len(entities)/4) {
+					kill(rng.IntN(len(entities)))
+				}
+				for range rng.IntN(12) {
+					e := entities[rng.IntN(len(entities))]
+					switch has := w.Has(e, level); {
+					case w.Has(e, orbit) && len(suns) > 0:
+						w.Relations().Set(e, orbit, suns[rng.IntN(len(suns))])
+					case has:
+						w.Remove(e, level)
+					default:
+						w.Add(e, level)
+					}
+				}
+				if len(suns) < 3 {
+					suns = append(suns, w.NewEntity())
+				}
+			}
+			for range rng.IntN(3) * rng.IntN(3) {
+				e := entities[rng.IntN(len(entities))]
+				(*checkPlace)(w.Get(e, place)).X = rng.Float32()*24 - 12
+				(*checkScore)(w.Get(e, score)).Points++
+				if w.Has(e, level) {
+					(*checkLevel)(w.Get(e, level)).Level++
+				}
+				if w.Has(e, orbit) {
+					(*checkOrbit)(w.Get(e, orbit)).Height = rng.Float32() * 12
+				}
+			}
+			switch rng.IntN(25) {
+			case 0: // a copied marker in the row and table of the entity that it was of
+				i := rng.IntN(len(entities))
+				value := *(*Replicated)(w.Get(entities[i], marker))
+				kill(i)
+				*(*Replicated)(w.Get(spawn(), marker)) = value
+			case 1: // a copy beside the entity
+				value := *(*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker))
+				*(*Replicated)(w.Get(spawn(), marker)) = value
+			case 2: // markers of two entities exchanged, and one wiped
+				a, b := (*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker)), (*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker))
+				*a, *b = *b, *a
+				x.ids = nil // they are other entities now
+			case 3:
+				if rng.IntN(3) == 0 {
+					w.Reset()
+					entities, suns, x.ids = nil, nil, nil
+				}
+			}
+			if rng.IntN(4) == 0 {
+				filter := ecs.All()
+				q := w.Query(&filter) // a locked world is captured as well
+				x.capture()
+				q.Close()
+			} else {
+				x.capture()
+			}
+		}
+	}
+}
+
+// Bytes of a block that never rests are kept ever less often, and of one that rests again
+// soon.
+func TestBlocksThatNeverRestAreSeldomKept(t *testing.T) {
+	var b memberBlock
+	kept := 0
+	for range 1000 {
+		if b.keep(64) {
+			kept++
+		}
+	}
+	require.InDelta(t, 1000/16, kept, 6)
+	for !b.keep(64) {
+	}
+	require.True(t, b.rest(1))
+	require.True(t, b.rest(1))
+	require.True(t, b.keep(64), "changed once")
+	require.False(t, b.rest(3))
+	require.False(t, b.rest(3))
+	require.True(t, b.rest(3), "every row had its turn")
+}
+
 type (
 	gamePosition struct {
 		X, Y, Z float32 `repl:"range=-1000:1000,step=0.01"`

@@ -37,14 +37,14 @@ const (
 func (p *Peer) classify(b int, d uint64) {
 	p.classes = p.classes[:0]
 	t := &p.acks
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	if rest := d & blk.acked & blk.rest; rest != 0 {
 		p.classifyResting(b, rest)
 		d &^= rest & blk.acked
 	}
 	recent := d & blk.acked
 	for at, now := p.recent, p.server.tick; recent != 0 && t.recent(at, now); at-- {
-		if m := recent & t.row(at)[b]; m != 0 {
+		if m := recent & *t.row(at, b); m != 0 {
 			recent &^= m
 			d &^= m
 			p.classifyRecent(b, m, at)
@@ -107,7 +107,7 @@ func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 // addSecond adds those of the slots whose state of tick at2 is acknowledged too, and
 // returns the others.
 func (p *Peer) addSecond(b int, m uint64, at, at2 delta.Tick) uint64 {
-	m2 := m & p.acks.row(at2)[b]
+	m2 := m & *p.acks.row(at2, b)
 	if m2 == 0 || p.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == p.server.tick {
 		return m
 	}

@@ -46,6 +46,7 @@ func (p *Peer) SetInterest(i Interest) {
 			panic("replication: an entity set of another server: make one with this server's NewEntitySet")
 		}
 	}
+	p.view.released = p.view.released || p.view.Keep && !i.Keep
 	p.view.Interest = i
 	p.view.limited = i.Filter != nil || i.Grid != nil || len(i.Sets) > 0 || i.Visible != nil
 	p.view.passes, p.view.lastTable = nil, nil
@@ -58,6 +59,8 @@ type view struct {
 	visible bitset // nil: all
 	next    bitset // scratch memory
 	hidden  int    // live slots that are not visible
+
+	released bool // Keep ended: what was kept is gone
 
 	passes    map[*table]bool // what Filter says
 	lastTable *table          // asked for last
@@ -73,34 +76,60 @@ func (v *view) sees(b int, mask uint64) uint64 {
 	return mask & v.visible[b]
 }
 
+// gone returns the slots of a block that the client may show and shall not, because what
+// it shows has ended or, without Keep, went out of view.
+func (p *Peer) gone(b int) uint64 {
+	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
+	if gone != 0 && p.view.Keep {
+		gone &= p.acks.rare(b).floor // else it shows the entity that the slot still holds
+	}
+	return gone
+}
+
+// unseen returns the slots of a block that the peer does not see, and where it is known
+// or being told that there is nothing: what comes and goes there is none of its business.
+func (p *Peer) unseen(b int) uint64 {
+	if b >= len(p.view.visible) {
+		return 0
+	}
+	return p.acks.rare(b).floor &^ p.view.visible[b]
+}
+
 // look finds out what the peer sees now, and deals with what enters or leaves its view.
+// Afterwards, what is due is what it sees, or gone.
 func (p *Peer) look() {
 	v, s := &p.view, &p.server.slots
 	if !v.limited && v.visible == nil {
 		return
 	}
 	for len(v.visible) < len(s.alive) {
-		grown := ^uint64(0) // it saw everything so far, or else nothing of the new
-		if v.visible != nil && v.next != nil {
-			grown = 0
-		}
-		v.visible = append(v.visible, grown)
+		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
 	v.next = v.next.grown(s.len())
 	v.find(s)
-	v.hidden = 0
+	seen := 0
 	for b, alive := range s.alive {
-		now := v.next[b] & alive
-		was := v.visible[b]
+		now, was := v.next[b]&alive, v.visible[b]
+		if now|was|p.due[b] == 0 && !v.released {
+			continue
+		}
 		v.visible[b] = now
-		v.hidden += bits.OnesCount64(alive &^ now)
+		seen += bits.OnesCount64(now)
 		if entered := now &^ was; entered != 0 {
 			p.enter(b, entered)
 		}
-		if left := was &^ now & (p.acks.blocks[b].shown | p.due[b]); left != 0 {
+		if v.released {
+			was = ^uint64(0)
+		}
+		if left := was &^ now; left != 0 {
 			p.leave(b, left)
 		}
+		p.due[b] |= s.news[b] & now
+		if p.due[b]&^now != 0 {
+			p.due[b] &= now | p.gone(b)
+		}
 	}
+	v.hidden, v.released = s.live-seen, false
 	if !v.limited {
 		v.visible, v.next = nil, nil
 	}
@@ -151,7 +180,7 @@ func (v *view) pass(t *table) bool {
 // enter notes that slots of a block came into view.
 func (p *Peer) enter(b int, mask uint64) {
 	t := &p.acks
-	for held := mask & t.blocks[b].acked; held != 0; held &= held - 1 {
+	for held := mask & t.block(b).acked; held != 0; held &= held - 1 {
 		slot := b<<6 + bits.TrailingZeros64(held) // kept while it was out of view
 		if at, ok := t.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
 			mask &^= 1 << (slot & 63)
@@ -162,11 +191,14 @@ func (p *Peer) enter(b int, mask uint64) {
 
 // leave notes that slots of a block went out of view.
 func (p *Peer) leave(b int, mask uint64) {
-	blk := &p.acks.blocks[b]
-	if p.view.Keep {
-		p.due[b] &^= mask & p.server.slots.alive[b]
-		return
+	p.due[b] &^= mask
+	mask &= p.acks.block(b).shown
+	if mask != 0 && p.view.Keep {
+		// The client keeps what it has, unless that may be an entity that ended.
+		mask &= p.acks.rare(b).floor
 	}
-	p.due[b] = p.due[b]&^mask | mask&blk.shown
-	p.turn(b, mask)
+	if mask != 0 {
+		p.due[b] |= mask
+		p.turn(b, mask)
+	}
 }

@@ -39,19 +39,19 @@ func (p *Peer) beginLarge(slot int) error {
 	info := &s.slots.info[slot]
 	r := p.runs.whole(slot)
 	r.copies++
-	buf := make([]byte, (r.bits+7)/8+4*delta.MaxComponents)
+	buf := make([]byte, (int(r.bits)+7)/8+4*delta.MaxComponents)
 	w := bitbuf.NewWriter(buf)
 	w.WriteExpGolomb(uint64(info.generation), generationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
-	w.WriteRun(p.runs.bytes(r), r.bits)
+	w.WriteRun(p.runs.bytes(r), int(r.bits))
 	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
 	p.large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.acks.send(b, bit, s.tick)
-	p.acks.rare[b].large |= bit
-	p.acks.blocks[b].rare |= bit
+	p.acks.rare(b).large |= bit
+	p.acks.block(b).rare |= bit
 	return p.sendParts(slot)
 }
 
@@ -117,7 +117,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 
 // dropLarge ends the sending of parts of the states of slots of a block.
 func (p *Peer) dropLarge(b int, mask uint64) {
-	p.acks.rare[b].large &^= mask
+	p.acks.rare(b).large &^= mask
 	for slot := range slotsOf(b, mask) {
 		delete(p.large, slot)
 	}

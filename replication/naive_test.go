@@ -13,10 +13,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// The twin that scale is measured against: what one writes first. It keeps a copy of
-// every entity for every client, sends the fields that differ from it and takes it for
-// granted that they arrive. So it does less than the library: no loss, no spawns and
-// despawns, no acknowledgements.
+// The reliable twin: what one writes first. It keeps a copy of every entity for every
+// client, sends the fields that differ from it and takes it for granted that they arrive.
+// So it does less than the library, and less than its other twin, [ackedServer]: no loss,
+// no acknowledgements, no deltas of fields. It shows what a floor may be like, and is no
+// contestant.
 //
 // A packet is a 16-bit count of entities and these, ids rising:
 //
@@ -30,13 +31,13 @@ type naiveEntity struct {
 }
 
 const (
-	naiveMTU       = 1200
-	naiveHeader    = 2
-	naiveEscape    = 15
-	naiveEntryBits = 4 + 32 + 8 + 3*18 + 3*10 + 7 + 1 // at most
+	naiveMTU          = 1200
+	reliableHeader    = 2
+	reliableEscape    = 15
+	reliableEntryBits = 4 + 32 + 8 + 3*18 + 3*10 + 7 + 1 // at most
 )
 
-type naiveServer struct {
+type reliableServer struct {
 	world    *ecs.World
 	filter   ecs.Mask
 	position ecs.ID
@@ -45,7 +46,7 @@ type naiveServer struct {
 	grounded ecs.ID
 	now      []naiveEntity // by id: the place in the world
 	codec    naiveCodec
-	peers    []*naivePeer
+	peers    []*reliablePeer
 }
 
 type naiveCodec struct {
@@ -53,7 +54,7 @@ type naiveCodec struct {
 	health             quantize.Int
 }
 
-type naivePeer struct {
+type reliablePeer struct {
 	send  func(packet []byte) error
 	known []naiveEntity
 	buf   [naiveMTU]byte
@@ -70,8 +71,8 @@ func newNaiveCodec(tb testing.TB) (c naiveCodec) {
 	return c
 }
 
-func newNaiveServer(tb testing.TB, w *ecs.World) *naiveServer {
-	s := &naiveServer{
+func newReliableServer(tb testing.TB, w *ecs.World) *reliableServer {
+	s := &reliableServer{
 		world: w, codec: newNaiveCodec(tb),
 		position: ecs.ComponentID[scalePosition](w), velocity: ecs.ComponentID[scaleVelocity](w),
 		health: ecs.ComponentID[scaleHealth](w), grounded: ecs.ComponentID[scaleGrounded](w),
@@ -80,12 +81,12 @@ func newNaiveServer(tb testing.TB, w *ecs.World) *naiveServer {
 	return s
 }
 
-func (s *naiveServer) connect(send func(packet []byte) error) {
-	s.peers = append(s.peers, &naivePeer{send: send})
+func (s *reliableServer) connect(send func(packet []byte) error) {
+	s.peers = append(s.peers, &reliablePeer{send: send})
 }
 
 // replicate makes a tick. The world is read once for all peers.
-func (s *naiveServer) replicate() {
+func (s *reliableServer) replicate() {
 	s.now = s.now[:0]
 	q := s.world.Query(&s.filter)
 	for q.Next() {
@@ -99,12 +100,12 @@ func (s *naiveServer) replicate() {
 	}
 }
 
-func (p *naivePeer) replicate(now []naiveEntity, codec *naiveCodec) {
+func (p *reliablePeer) replicate(now []naiveEntity, codec *naiveCodec) {
 	if len(p.known) < len(now) {
 		p.known = append(p.known, make([]naiveEntity, len(now)-len(p.known))...)
 	}
 	known := p.known[:len(now)]
-	w := bitbuf.NewWriter(p.buf[naiveHeader:])
+	w := bitbuf.NewWriter(p.buf[reliableHeader:])
 	count, last := 0, -1
 	for id := range now {
 		e, k := &now[id], &known[id]
@@ -112,15 +113,15 @@ func (p *naivePeer) replicate(now []naiveEntity, codec *naiveCodec) {
 		if mask == 0 {
 			continue
 		}
-		if w.Remaining() < naiveEntryBits {
+		if w.Remaining() < reliableEntryBits {
 			p.flush(&w, count)
-			w.Reset(p.buf[naiveHeader:])
+			w.Reset(p.buf[reliableHeader:])
 			count, last = 0, -1
 		}
-		if gap := uint64(id - last - 1); gap < naiveEscape {
+		if gap := uint64(id - last - 1); gap < reliableEscape {
 			w.WriteBits(gap, 4)
 		} else {
-			w.WriteBits(naiveEscape|gap<<4, 4+32)
+			w.WriteBits(reliableEscape|gap<<4, 4+32)
 		}
 		codec.write(&w, e, mask)
 		*k = *e
@@ -131,9 +132,9 @@ func (p *naivePeer) replicate(now []naiveEntity, codec *naiveCodec) {
 	}
 }
 
-func (p *naivePeer) flush(w *bitbuf.Writer, count int) {
+func (p *reliablePeer) flush(w *bitbuf.Writer, count int) {
 	binary.LittleEndian.PutUint16(p.buf[:], uint16(count))
-	_ = p.send(p.buf[:naiveHeader+len(w.Bytes())]) // reliable: that is the deal
+	_ = p.send(p.buf[:reliableHeader+len(w.Bytes())]) // reliable: that is the deal
 }
 
 // difference returns the mask of the fields that differ.
@@ -211,16 +212,16 @@ func (c *naiveCodec) write(w *bitbuf.Writer, e *naiveEntity, mask uint64) {
 	w.WriteBits(word, n)
 }
 
-// naiveRig is the twin at work. It can't lose packets.
-type naiveRig struct {
+// reliableRig is the twin at work. It can't lose packets.
+type reliableRig struct {
 	world  *scaleWorld
-	server *naiveServer
+	server *reliableServer
 	bytes  uint64
 }
 
-func newNaiveRig(tb testing.TB, load scaleLoad, clients int, seed uint64) *naiveRig {
-	r := &naiveRig{world: newScaleWorld(load, seed)}
-	r.server = newNaiveServer(tb, &r.world.ecs)
+func newReliableRig(tb testing.TB, load scaleLoad, clients int, seed uint64) *reliableRig {
+	r := &reliableRig{world: newScaleWorld(load, seed)}
+	r.server = newReliableServer(tb, &r.world.ecs)
 	for range clients {
 		r.server.connect(func(packet []byte) error {
 			r.bytes += uint64(len(packet))
@@ -230,23 +231,23 @@ func newNaiveRig(tb testing.TB, load scaleLoad, clients int, seed uint64) *naive
 	return r
 }
 
-func (r *naiveRig) tick() time.Duration {
+func (r *reliableRig) tick() time.Duration {
 	r.world.step()
 	begin := time.Now()
 	r.server.replicate()
 	return time.Since(begin)
 }
 
-func (r *naiveRig) sent() uint64 { return r.bytes }
+func (r *reliableRig) sent() uint64 { return r.bytes }
 
-// naiveDecode takes a packet of the twin into a mirror of codes, field by field.
-func naiveDecode(t *testing.T, packet []byte, mirror [][8]uint64) {
+// reliableDecode takes a packet of the twin into a mirror of codes, field by field.
+func reliableDecode(t *testing.T, packet []byte, mirror [][8]uint64) {
 	widths := [8]uint{18, 18, 18, 10, 10, 10, 7, 1}
-	r := bitbuf.NewReader(packet[naiveHeader:])
+	r := bitbuf.NewReader(packet[reliableHeader:])
 	id := -1
 	for range binary.LittleEndian.Uint16(packet) {
 		gap := r.ReadBits(4)
-		if gap == naiveEscape {
+		if gap == reliableEscape {
 			gap = r.ReadBits(32)
 		}
 		id += int(gap) + 1
@@ -260,11 +261,11 @@ func naiveDecode(t *testing.T, packet []byte, mirror [][8]uint64) {
 	require.NoError(t, r.Finish())
 }
 
-// TestNaiveTwinReplicates: its packets show every client the world of every tick.
-func TestNaiveTwinReplicates(t *testing.T) {
+// TestReliableTwinReplicates: its packets show every client the world of every tick.
+func TestReliableTwinReplicates(t *testing.T) {
 	seed := seedOf(t)
 	g := newScaleWorld(scaleLoad{entities: 700, movers: 200, hits: 30}, seed)
-	s := newNaiveServer(t, &g.ecs)
+	s := newReliableServer(t, &g.ecs)
 	zero := naiveCodes(&s.codec, &naiveEntity{})
 	mirrors := make([][][8]uint64, 2)
 	for i := range mirrors {
@@ -274,7 +275,7 @@ func TestNaiveTwinReplicates(t *testing.T) {
 		}
 		s.connect(func(packet []byte) error {
 			require.LessOrEqual(t, len(packet), naiveMTU)
-			naiveDecode(t, packet, mirrors[i])
+			reliableDecode(t, packet, mirrors[i])
 			return nil
 		})
 	}

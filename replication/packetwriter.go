@@ -21,7 +21,8 @@ type packetWriter struct {
 	order  uint // of the Rice code of slot gaps
 	context
 
-	// The gaps of the tick before tell the order of the code.
+	// The gaps of the tick before tell the order of the code. Those before the first
+	// entry of a packet are of another size, and few.
 	gaps, entries uint64
 }
 
@@ -71,8 +72,8 @@ const headBits = 200
 func (k *packetWriter) put(slot int, r *run) error {
 	r.copies++
 	bits := k.peer.runs.bytes(r)
-	if k.open && r.kind != entryWhole && k.w.Remaining() >= r.bits+headBits {
-		k.gaps += uint64(slot - k.next)
+	if k.open && r.kind != entryWhole && k.w.Remaining() >= int(r.bits)+headBits {
+		k.noteGap(slot - k.next)
 		k.entries++
 		k.update(slot, r, bits)
 		k.record(slot, recordState)
@@ -82,7 +83,7 @@ func (k *packetWriter) put(slot int, r *run) error {
 		if r.kind == entryWhole {
 			k.head(slot, entryWhole)
 			k.wholeHead(slot)
-			k.w.WriteRun(bits, r.bits)
+			k.w.WriteRun(bits, int(r.bits))
 		} else {
 			k.update(slot, r, bits)
 		}
@@ -93,11 +94,18 @@ func (k *packetWriter) put(slot int, r *run) error {
 	return err
 }
 
+// noteGap counts the gap before an entry that is about to be written.
+func (k *packetWriter) noteGap(gap int) {
+	if k.next > 0 {
+		k.gaps += uint64(gap)
+	}
+}
+
 // update writes an entry against baselines.
 func (k *packetWriter) update(slot int, r *run, bits []byte) {
 	k.head(slot, r.kind)
 	k.names.Write(&k.w, r.baselines)
-	k.w.WriteRun(bits, r.bits)
+	k.w.WriteRun(bits, int(r.bits))
 }
 
 // putBlock appends the entries of slots d of a block, of the peer's present classes, all
@@ -116,10 +124,13 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 		return false
 	}
 	if r.bits+headBits > k.w.Remaining() {
-		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare || p.log.next-p.log.oldest+1 >= maxInFlight || p.budget.short() {
+		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare {
 			return false
 		}
 		k.finish()
+		if p.blocked() {
+			return false
+		}
 		k.start()
 		if r = p.runs.block(b, d, p.classes, k.order, &k.names); r == nil || r.bits+headBits > k.w.Remaining() {
 			return false
@@ -130,7 +141,8 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 	gap := uint64(slot - k.next)
 	k.w.WriteRice(gap, k.order)
 	k.w.WriteRun(p.runs.buf[r.first:r.first+(r.bits+7)/8], r.bits)
-	k.gaps += gap + r.gaps
+	k.noteGap(int(gap))
+	k.gaps += r.gaps
 	k.entries += uint64(bits.OnesCount64(d))
 	k.next, k.names = b<<6+bits.Len64(d), r.after
 	p.log.add(k.sent, b, d, recordState)
@@ -183,7 +195,9 @@ func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
 		mark, before := k.w.Mark(), k.context
 		write()
 		if k.w.Err() == nil {
-			k.gaps += uint64(k.next - 1 - before.next)
+			if before.next > 0 {
+				k.gaps += uint64(k.next - 1 - before.next)
+			}
 			k.entries++
 			k.record(slot, kind)
 			return nil

@@ -21,6 +21,7 @@ type Peer struct {
 	due            bitset // slots to look at: all others are up to date or on their way
 	large          map[int]*largeState
 	log            sentLog
+	arrived        []arrival // acknowledged since the last tick
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	heard          bool       // recent and recentSequence are valid
@@ -35,10 +36,12 @@ type Peer struct {
 	phase          delta.Tick // of the interval: peers take turns
 	weigh          func([]ecs.Entity, []float32)
 	planned        plan
-	choice         chooser
-	typical        int      // bits of an update, about
-	waiting        bitset   // slots that were due and not sent, if there is a budget
-	waits          []uint16 // by slot: since when, low bits of a tick
+	best           []candidate // of what is due, in the order of rank
+	typical        int         // bits of an update, about
+	overhead       int         // bits of an entry beside its run, about, in 1/16
+	waiting        bitset      // slots that were due and not sent, if there is a budget
+	waits          []uint16    // by slot: since when, low bits of a tick
+	met            bitset      // slots of which the peer knows, if there is a budget
 	packet         packetWriter
 	ack            ack
 	stats          PeerStats
@@ -88,15 +91,18 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(uint32(p.server.opts.firstSequence))
 	p.trip = roundTrip{}
-	p.heard, p.resume, p.typical = false, 0, 64
+	p.heard, p.resume = false, 0
+	p.typical, p.overhead = 64, firstOverhead
+	p.arrived = p.arrived[:0]
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
-	p.waiting, p.waits = nil, nil
+	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 }
 
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
-	p.view, p.waiting, p.waits = view{}, nil, nil
+	p.arrived = nil
+	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
 }
 
 // Connected reports whether the client has introduced itself with the same schema and

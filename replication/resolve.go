@@ -38,14 +38,21 @@ func (p *Peer) receiveAck(body []byte) error {
 			} // else it is of the history that acks repeat, and was resolved long ago
 		}
 	}
-	p.log.trim()
 	for _, m := range a.missing[:a.lacks] {
 		p.forget(m)
 	}
 	return nil
 }
 
-// acknowledge notes that a packet came. It covers exactly what the packet carried.
+// An arrival is a packet that is acknowledged. What it carried is gone through when the
+// next tick comes to the blocks in question, so that what is known of them has to be
+// fetched from memory once only.
+type arrival struct {
+	sequence uint32
+	done     uint32 // records gone through
+}
+
+// acknowledge notes that a packet came.
 func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
@@ -55,24 +62,51 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
-	alive := p.server.slots.alive
-	for i := range sent.count {
-		r := p.log.record(sent, i)
-		b, mask := int(r.block), r.mask
-		blk := &p.acks.blocks[b]
-		if mask&blk.rare != 0 {
-			mask = p.acks.counts(b, mask, sent.tick)
-		}
-		switch r.kind {
-		case recordState:
-			p.acknowledgeStates(b, mask, sent.tick, sequence)
-		case recordDespawn:
-			blk.shown &^= mask &^ alive[b]
-			p.acks.land(blk, mask&^alive[b])
-		case recordPart:
-			if mask != 0 {
-				p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
+	p.arrived = append(p.arrived, arrival{sequence: sequence})
+	if int32(sequence-p.log.oldest) < 0 {
+		p.arriveAll() // the records of a packet that was taken for lost may be overwritten soon
+	}
+}
+
+// arrive goes through what arrived of slots of blocks below end.
+func (p *Peer) arrive(end int) {
+	for i := range p.arrived {
+		a := &p.arrived[i]
+		sent := p.log.at(a.sequence)
+		for ; a.done < sent.count; a.done++ {
+			r := p.log.record(sent, a.done)
+			if int(r.block) >= end {
+				break
 			}
+			p.arriveRecord(sent, a.sequence, r)
+		}
+	}
+}
+
+// arriveAll goes through all that arrived.
+func (p *Peer) arriveAll() {
+	p.arrive(len(p.due))
+	p.arrived = p.arrived[:0]
+}
+
+// arriveRecord notes that something came. It covers exactly what the packet carried.
+func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
+	b, mask := int(r.block), r.mask
+	blk := p.acks.block(b)
+	if mask&blk.rare != 0 {
+		mask = p.acks.counts(b, mask, sent.tick)
+	}
+	switch r.kind {
+	case recordState:
+		p.acknowledgeStates(b, mask, sent.tick, sequence)
+	case recordDespawn:
+		// What turns now is still as it was: this may be about a life long before.
+		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]
+		blk.shown &^= mask
+		p.acks.land(blk, mask)
+	case recordPart:
+		if mask != 0 {
+			p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
 		}
 	}
 }
@@ -81,7 +115,7 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 // given sequence completed, of slots of a block.
 func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uint32) {
 	t := &p.acks
-	blk := &t.blocks[b]
+	blk := t.block(b)
 	current := mask &^ t.slots.changedAfter(at, b, mask)
 	if current != 0 { // the peer is up to date
 		p.due[b] &^= current & blk.lost
@@ -95,13 +129,13 @@ func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uin
 		t.acknowledgeLate(b, mask, at)
 		return
 	}
-	t.row(at)[b] |= mask
+	*t.row(at, b) |= mask
 	blk.acked |= mask
 	blk.rest &^= mask
 	if mask&blk.rare != 0 {
-		t.rare[b].floor &^= mask
+		t.rare(b).floor &^= mask
 	}
-	half := delta.Tick(len(t.rows) / 2)
+	half := t.ticks / 2
 	switch {
 	case !at.Before(t.epoch):
 		blk.young |= mask
@@ -113,7 +147,7 @@ func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uin
 // confirm returns those of the slots of a block, whose present state the peer holds from
 // the packet with the given sequence, that no later packet carried.
 func (p *Peer) confirm(b int, mask uint64, sequence uint32) uint64 {
-	rare := &p.acks.rare[b]
+	rare := p.acks.rare(b)
 	for again := mask & rare.again; again != 0; again &= again - 1 {
 		i := bits.TrailingZeros64(again)
 		if p.log.sentAgain(sequence, b<<6+i) {
@@ -124,23 +158,29 @@ func (p *Peer) confirm(b int, mask uint64, sequence uint32) uint64 {
 	return mask
 }
 
-// expire takes packets for lost whose acknowledgement is overdue: since one was
-// acknowledged that was sent well after them, or for too long.
-func (p *Peer) expire() {
+// overdue returns the first packet from the given sequence on that counts as lost, since one
+// was acknowledged that was sent well after it, or for too long; or the next sequence.
+func (p *Peer) overdue(from uint32) uint32 {
 	now := p.server.tick
 	timeout, slack := p.trip.timeout(), p.trip.slack()
-	for q := p.log.oldest; q != p.log.next; q++ {
+	for q := from; q != p.log.next; q++ {
 		sent := p.log.at(q)
 		if sent.status != sentInFlight {
 			continue
 		}
-		overtaken := p.heard && p.recent.After(sent.tick) && p.recent-sent.tick > slack
-		if !overtaken && now-sent.tick <= timeout {
-			break
+		if p.heard && p.recent.After(sent.tick) && p.recent-sent.tick > slack || now-sent.tick > timeout {
+			return q
 		}
-		p.lose(sent)
+		break // as are those after it
 	}
-	p.log.trim()
+	return p.log.next
+}
+
+// expire takes packets for lost whose acknowledgement is overdue.
+func (p *Peer) expire() {
+	for q := p.overdue(p.log.oldest); q != p.log.next; q = p.overdue(q) {
+		p.lose(p.log.at(q))
+	}
 }
 
 // lose takes a packet for lost. That costs nothing: what it carried is due again and is
@@ -158,10 +198,13 @@ func (p *Peer) lose(sent *sentPacket) {
 			}
 			continue
 		}
-		// What changed since is due already, or on its way.
-		mask &^= p.server.slots.changedAfter(sent.tick, b, mask)
-		blk := &p.acks.blocks[b]
-		for again := mask & p.acks.rare[b].again; again != 0; again &= again - 1 {
+		if r.kind == recordDespawn {
+			mask &= p.gone(b)
+		} else { // what changed since is due already, or on its way
+			mask &^= p.server.slots.changedAfter(sent.tick, b, mask)
+		}
+		blk := p.acks.block(b)
+		for again := mask & p.acks.rare(b).again; again != 0; again &= again - 1 {
 			slot := b<<6 + bits.TrailingZeros64(again)
 			if at, ok := p.acks.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
 				mask &^= 1 << (slot & 63) // up to date: an earlier one came
@@ -179,9 +222,10 @@ func (p *Peer) lose(sent *sentPacket) {
 // entity is sent whole, and only if the report is of the present baseline.
 func (p *Peer) forget(m missingBaseline) {
 	b, bit := int(m.slot>>6), uint64(1)<<(m.slot&63)
-	if b >= len(p.acks.blocks) {
+	if b >= len(p.due) {
 		return
 	}
+	p.arriveAll()
 	const names = 1<<delta.NameBits - 1
 	at, ok := p.acks.newest(int(m.slot), p.recent, p.server.tick)
 	if !ok || uint32(at)&names != m.low&names {
@@ -189,7 +233,7 @@ func (p *Peer) forget(m missingBaseline) {
 	}
 	p.stats.MissingBaselines++
 	p.acks.forget(b, bit)
-	if p.acks.rare[b].large&bit == 0 {
+	if p.acks.rare(b).large&bit == 0 {
 		p.due[b] |= bit
 	}
 }

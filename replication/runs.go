@@ -11,15 +11,15 @@ import (
 
 // A run is such bits: the rows of an entity against its baselines, or whole.
 type run struct {
-	kind      entryKind
 	baselines delta.Baselines // unless it is entryWhole
-	known     bool            // false: a baseline is not kept any more, there are no bits
-	index     int32           // its place in the cache
-	next      int32           // another run of the slot, -1 for none
+	kind      entryKind
+	known     bool  // false: a baseline is not kept any more, there are no bits
+	index     int32 // its place in the cache
+	next      int32 // another run of the slot, -1 for none
 
-	first, bits         int    // where the bits stand in the cache's buffer
-	firstCost, lastCost int    // what they cost by field
-	copies              uint64 // packets that got them
+	first, bits         int32 // where the bits stand in the cache's buffer: byte and number of bits
+	firstCost, lastCost int32 // what they cost by field
+	copies              uint32
 }
 
 // A runCache holds the runs made in the present tick.
@@ -31,11 +31,14 @@ type runCache struct {
 	heads  []runHead // by slot
 	buf    []byte
 	used   int
+	worst  int // bytes that a run takes at most
 
 	blocks     []blockRun
 	blockHeads []runHead
 	classes    []class // of the blocks
 	members    []int32 // of the blocks: runs
+
+	choice chooser
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
@@ -51,7 +54,12 @@ type runHead struct {
 func (c *runCache) init(s *Server) {
 	c.server = s
 	c.packed = delta.NewPacked(s.schema.layout)
-	c.buf = make([]byte, 4<<10)
+	// No code of a residual is longer than three times its field's width, and symbols and
+	// sets take less than a KiB.
+	for i := range s.schema.components {
+		c.worst += s.schema.components[i].layout.Width()
+	}
+	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
 }
 
@@ -80,10 +88,10 @@ func (c *runCache) finish() {
 	for i := range c.runs {
 		r := &c.runs[i]
 		for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {
-			c.fieldBits[cost.Field] += uint64(cost.Bits) * r.copies
+			c.fieldBits[cost.Field] += uint64(cost.Bits) * uint64(r.copies)
 		}
-		c.copied += r.copies
-		c.ages[r.age(c.tick)] += r.copies
+		c.copied += uint64(r.copies)
+		c.ages[r.age(c.tick)] += uint64(r.copies)
 	}
 	c.made += uint64(len(c.runs))
 }
@@ -124,18 +132,18 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	}
 	r := run{
 		kind: kind, baselines: b, known: true, index: int32(len(c.runs)), next: head.first,
-		first: c.used, firstCost: len(c.packed.Costs),
+		first: int32(c.used), firstCost: int32(len(c.packed.Costs)),
 	}
-	c.reserve(c.worst(slot))
+	c.reserve(c.worst)
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == entryWhole {
 		c.encodeWhole(&w, slot)
 	} else {
 		r.kind, r.known = c.encodeUpdate(&w, slot, b)
 	}
-	r.bits = w.Len()
+	r.bits = int32(w.Len())
 	c.used += len(w.Bytes())
-	r.lastCost = len(c.packed.Costs)
+	r.lastCost = int32(len(c.packed.Costs))
 	head.first = r.index
 	c.runs = append(c.runs, r)
 	return &c.runs[head.first]
@@ -150,12 +158,6 @@ func (c *runCache) reserve(bytes int) {
 
 // bytes returns the bits of a run as bytes.
 func (c *runCache) bytes(r *run) []byte { return c.buf[r.first : r.first+(r.bits+7)/8] }
-
-// worst returns a bound on the bytes of a slot's runs: no code of a residual is longer
-// than three times its field's width, and symbols and sets take less than a KiB.
-func (c *runCache) worst(slot int) int {
-	return 3*c.server.slots.info[slot].width/8 + 1<<10
-}
 
 // encodeWhole writes the slot's rows at fixed width.
 func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {

@@ -30,7 +30,7 @@ func (r *sharedRig) warm() {
 	runtime.GC()
 }
 
-func (r *naiveRig) warm() {
+func (r *reliableRig) warm() {
 	for range scaleWarmUp {
 		r.world.step()
 	}
@@ -55,7 +55,11 @@ func play(r scaleRig, ticks int) time.Duration {
 	return median(times)
 }
 
-// BenchmarkScale has every client see everything, at no loss and without a budget.
+// BenchmarkScale has every client see everything, at no loss and without a budget:
+//
+//   - shared is the library;
+//   - naive does the same for each client by itself, see [ackedServer];
+//   - reliable does less: it counts on a link that loses nothing, see [reliableServer].
 func BenchmarkScale(b *testing.B) {
 	load := scaleGame(scaleEntities)
 	for _, clients := range []int{16, 64, 256} {
@@ -66,7 +70,12 @@ func BenchmarkScale(b *testing.B) {
 			r.check(b)
 		})
 		b.Run(fmt.Sprintf("peers=%d/naive", clients), func(b *testing.B) {
-			r := newNaiveRig(b, load, clients, scaleSeed(b))
+			r := newAckedRig(b, load, clients, 0, scaleSeed(b))
+			r.warm()
+			benchmarkTicks(b, r, clients)
+		})
+		b.Run(fmt.Sprintf("peers=%d/reliable", clients), func(b *testing.B) {
+			r := newReliableRig(b, load, clients, scaleSeed(b))
 			r.warm()
 			benchmarkTicks(b, r, clients)
 		})
@@ -160,7 +169,7 @@ func BenchmarkSparse(b *testing.B) {
 	b.ReportMetric(many.marginal()/few.marginal(), "ratio")
 }
 
-// TestScaleReport compares the library with its naive twin, and many clients with few.
+// TestScaleReport compares the library with its naive twins, and many clients with few.
 func TestScaleReport(t *testing.T) {
 	if os.Getenv("REPLICATION_SCALE") == "" {
 		t.Skip("takes a minute and prints figures only: set REPLICATION_SCALE=1 and use -v to see them")
@@ -190,7 +199,9 @@ func TestScaleReport(t *testing.T) {
 	for _, clients := range []int{16, 64, 256} {
 		enter("shared", clients, 20, newSharedRig(t, load, clients, 0, seed))
 		enter("shared, 1 % loss", clients, 20, newSharedRig(t, load, clients, 0.01, seed))
-		enter("naive", clients, min(20, 1024/clients), newNaiveRig(t, load, clients, seed))
+		enter("naive", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0, seed))
+		enter("naive, 1 % loss", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0.01, seed))
+		enter("reliable", clients, min(20, 1280/clients), newReliableRig(t, load, clients, seed))
 	}
 	for range rounds {
 		for _, c := range all {
@@ -211,10 +222,18 @@ func TestScaleReport(t *testing.T) {
 			r.check(t)
 		}
 	}
-	for _, name := range []string{"shared", "shared, 1 % loss"} {
-		many, few, naive := byName[name+"256"], byName[name+"64"], byName["naive256"]
-		fmt.Fprintf(&out, "%s: %.3f of naive at 256 peers; a tick with 256 peers is %.2f of one with 64\n", name,
-			median(many.times)/median(naive.times), 4*median(many.times)/median(few.times))
+	for _, loss := range []string{"", ", 1 % loss"} {
+		for _, clients := range []int{16, 64, 256} {
+			ours := median(byName[fmt.Sprint("shared", loss, clients)].times)
+			fmt.Fprintf(&out, "%d peers%s: %.3f of naive, %.3f of reliable without loss\n", clients, loss,
+				ours/median(byName[fmt.Sprint("naive", loss, clients)].times),
+				ours/median(byName[fmt.Sprint("reliable", clients)].times))
+		}
+		for _, name := range []string{"shared", "naive"} {
+			many, few := byName[fmt.Sprint(name, loss, 256)], byName[fmt.Sprint(name, loss, 64)]
+			fmt.Fprintf(&out, "%s%s: a tick with 256 peers is %.2f of one with 64\n", name, loss,
+				4*median(many.times)/median(few.times))
+		}
 	}
 	t.Log("\n" + out.String())
 }

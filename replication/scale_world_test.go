@@ -168,17 +168,12 @@ func drift(p, v *float32) {
 	}
 }
 
-// A fakeClient acknowledges every packet a fixed number of ticks after it was sent, and
-// looks into none: the server can't tell it from a real one, and it costs nothing.
-type fakeClient struct {
-	peer  *Peer
+// A fakeLink loses packets or lets them come a fixed number of ticks after they were
+// sent, and remembers which came, for acks.
+type fakeLink struct {
 	delay int
 	loss  float64 // share of packets that never come
 	rng   *rand.Rand
-
-	welcome []byte
-	up      seal
-	out     [256]byte
 
 	packets, bytes uint64
 	next           uint32            // sequence of the next packet
@@ -189,21 +184,71 @@ type fakeClient struct {
 	kept           map[uint32][]byte // for deliver
 }
 
+// newFakeLink returns a link whose first packet has a given sequence.
+func newFakeLink(first uint32, seed uint64, delay int, loss float64) fakeLink {
+	l := fakeLink{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(seed, 2)), next: first, kept: map[uint32][]byte{}}
+	for i := range l.ends {
+		l.ends[i] = first
+	}
+	l.ackedUpTo = [2]uint32{first - 1, first - 1}
+	return l
+}
+
+// carry takes a packet, whose sequence is one above that of the packet before it.
+func (l *fakeLink) carry(packet []byte) {
+	if l.deliver != nil {
+		l.kept[l.next] = bytes.Clone(packet)
+	}
+	l.next++
+	l.packets++
+	l.bytes += uint64(len(packet))
+}
+
+// arrive lets packets come and returns what to acknowledge before a tick: the newest
+// sequence that came, and how many sequences from there down have news in them. Like a
+// [Client] it repeats what the two acks before said. If nothing came, count is 0.
+func (l *fakeLink) arrive(tick int) (newest, count uint32) {
+	l.ends[(tick-1)&15] = l.next
+	newest = l.ackedUpTo[0]
+	for s := l.ends[(tick-l.delay-1)&15]; s != l.ends[(tick-l.delay)&15]; s++ {
+		l.came[s%windowSize] = l.loss == 0 || l.rng.Float64() >= l.loss
+		if l.came[s%windowSize] {
+			newest = s
+			if l.deliver != nil {
+				l.deliver(l.kept[s])
+			}
+		}
+		delete(l.kept, s)
+	}
+	if newest == l.ackedUpTo[0] {
+		return newest, 0
+	}
+	count = newest - l.ackedUpTo[1]
+	l.ackedUpTo = [2]uint32{newest, l.ackedUpTo[0]}
+	return newest, count
+}
+
+// A fakeClient acknowledges every packet that comes over its link, and looks into none:
+// the server can't tell it from a real one, and it costs nothing.
+type fakeClient struct {
+	fakeLink
+	peer    *Peer
+	welcome []byte
+	up      seal
+	out     [256]byte
+}
+
 // connectFake connects a fake client. It knows of the protocol what a handshake and an
 // ack look like, and that the sequences of state packets rise by one.
 func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
-	f := &fakeClient{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(nonce, 2)), kept: map[uint32][]byte{}}
+	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
 	h := hello{version: ProtocolVersion, fingerprint: s.schema.Fingerprint(), nonce: nonce}
 	require.NoError(tb, f.peer.Receive(sealed(h.append(nil))))
 	var m welcome
 	require.True(tb, m.parse(openHandshake(f.welcome)))
 	f.up = sessionSeal(s.schema.Fingerprint(), m.session, true, m.noChecksum)
-	f.next = m.sequence
-	for i := range f.ends {
-		f.ends[i] = f.next
-	}
-	f.ackedUpTo = [2]uint32{f.next - 1, f.next - 1}
+	f.fakeLink = newFakeLink(m.sequence, nonce, delay, loss)
 	require.NoError(tb, f.peer.Receive(f.pack(&ack{})))
 	require.True(tb, f.peer.Connected())
 	return f
@@ -215,42 +260,24 @@ func (f *fakeClient) take(packet []byte) error {
 		f.welcome = bytes.Clone(packet)
 		return nil
 	}
-	if f.deliver != nil {
-		f.kept[f.next] = bytes.Clone(packet)
-	}
-	f.next++
-	f.packets++
-	f.bytes += uint64(len(packet))
+	f.carry(packet)
 	return nil
 }
 
 // answer returns the ack packet that arrives before a tick, which is valid until the
-// next one, or nil if there is none. Like a [Client]'s it repeats what the two before it
-// said.
+// next one, or nil if there is none.
 func (f *fakeClient) answer(tick int) []byte {
-	f.ends[(tick-1)&15] = f.next
-	newest := f.ackedUpTo[0]
-	for s := f.ends[(tick-f.delay-1)&15]; s != f.ends[(tick-f.delay)&15]; s++ {
-		f.came[s%windowSize] = f.loss == 0 || f.rng.Float64() >= f.loss
-		if f.came[s%windowSize] {
-			newest = s
-			if f.deliver != nil {
-				f.deliver(f.kept[s])
-			}
-		}
-		delete(f.kept, s)
-	}
-	if newest == f.ackedUpTo[0] {
+	newest, count := f.arrive(tick)
+	if count == 0 {
 		return nil
 	}
 	a := ack{sequence: newest}
-	a.count = int(min((newest-f.ackedUpTo[1]+63)/32, maxAckWords))
+	a.count = int(min((count+63)/32, maxAckWords))
 	for i := range uint32(a.count * 32) {
 		if f.came[(newest-i)%windowSize] {
 			a.words[i/32] |= 1 << (i % 32)
 		}
 	}
-	f.ackedUpTo = [2]uint32{newest, f.ackedUpTo[0]}
 	return f.pack(&a)
 }
 

@@ -17,67 +17,66 @@ var errFull = errors.New("replication: too many packets in flight")
 
 // prepare starts a tick. A plain peer is brought up to date chunk by chunk, as it is sent;
 // others at once.
-func (p *Peer) prepare() {
+func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.acks.begin(p.server.tick)
-	p.budget.earn()
+	p.earn()
 	if p.plain() {
 		p.planned = sendInTurn
-		p.expire()
 		p.packet.begin(p)
 		return
 	}
-	p.update(0, len(p.due))
-	p.look()
+	for k := range p.acks.chunks {
+		p.update(k)
+	}
 	p.expire()
+	p.look()
 	if p.planned = p.plan(); p.planned == sendBest {
-		p.rank()
+		p.rank(c)
 	}
 }
 
-// plain reports whether the peer is to be sent all that is due, in the order of slots.
+// plain reports whether the peer is to be sent all that is due, in the order of slots, and
+// nothing else is to be looked at.
 func (p *Peer) plain() bool {
-	return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
+	return p.overdue(p.log.oldest) == p.log.next && p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
 }
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
 
-// update brings what is known of a range of blocks up to the present tick.
-func (p *Peer) update(from, to int) {
+// update brings what is known of a chunk up to the present tick.
+func (p *Peer) update(c int) {
 	s := &p.server.slots
-	p.acks.advance(from, to, p.server.tick)
-	for b := from; b < to; b++ {
+	p.acks.advance(c, p.server.tick)
+	p.arrive((c + 1) * chunkBlocks)
+	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
 		if word := s.turned[b]; word != 0 {
+			word &^= p.unseen(b)
 			p.turn(b, word)
+			p.due[b] |= word & p.acks.block(b).shown
 		}
 		if word := s.woke[b]; word != 0 {
 			p.acks.wake(b, word, p.server.tick)
 		}
-		if word := s.news[b]; p.view.visible == nil {
-			p.due[b] |= word
-		} else if word != 0 {
-			// That an entity ended has to be told even out of view.
-			p.due[b] |= word & (p.view.visible[b] | s.turned[b]&p.acks.blocks[b].shown)
-		}
+		if p.view.visible == nil {
+			p.due[b] |= s.news[b]
+		} // else look knows what of that is seen
 	}
 }
-
-// chunk is how many blocks are encoded for one peer after the other: what they read of the
-// history stays in the processor's cache.
-const chunk = 8
 
 // encode fills the packets of the present tick for peers that are prepared, with runs from
 // the cache.
 func (c *runCache) encode(peers []*Peer) {
-	for from, n := 0, len(c.server.slots.alive); from < n; from += chunk {
-		to := min(from+chunk, n)
+	blocks := len(c.server.slots.alive)
+	for k := 0; k*chunkBlocks < blocks; k++ {
+		from, to := k*chunkBlocks<<6, min((k+1)*chunkBlocks, blocks)<<6
 		for _, p := range peers {
 			if p.planned == sendInTurn {
 				p.runs = c
-				p.update(from, to)
+				p.update(k)
 				if p.resume == 0 {
-					p.sendSlots(from<<6, to<<6)
+					p.sendSlots(p.due, from, to)
 				}
 			}
 		}
@@ -88,23 +87,25 @@ func (c *runCache) encode(peers []*Peer) {
 		case sendInTurn:
 			p.packet.finish()
 		case sendAll:
-			p.sendDue()
+			p.sendDue(p.due)
 		case sendBest:
 			p.sendChosen()
 		}
+		p.arrived = p.arrived[:0]
+		p.log.trim()
 		p.wait()
 		p.account()
 	}
 }
 
-// sendDue sends all that is due, beginning where the last tick had to stop.
-func (p *Peer) sendDue() {
+// sendDue sends a part of what is due, beginning where the last tick had to stop.
+func (p *Peer) sendDue(of bitset) {
 	p.packet.begin(p)
 	first := p.resume
 	p.resume = 0
-	if p.sendSlots(first, len(p.due)<<6) && first > 0 {
+	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
 		p.packet.finish() // slots rise within a packet
-		p.sendSlots(0, first)
+		p.sendSlots(of, 0, first)
 	}
 	p.packet.finish()
 }
@@ -122,17 +123,17 @@ func (p *Peer) grow() {
 
 // turn notes that slots of a block hold another entity than before, or none.
 func (p *Peer) turn(b int, mask uint64) {
-	if large := mask & p.acks.rare[b].large; large != 0 {
+	if large := mask & p.acks.rare(b).large; large != 0 {
 		p.dropLarge(b, large)
 	}
 	p.acks.sever(b, mask, p.server.tick)
 }
 
-// sendSlots goes through the slots of a range that are due, and returns false if it had
-// to stop.
-func (p *Peer) sendSlots(from, to int) bool {
+// sendSlots goes through those of a part of what is due that are in a range, and returns
+// false if it had to stop.
+func (p *Peer) sendSlots(of bitset, from, to int) bool {
 	for b := from >> 6; b<<6 < to; b++ {
-		d := p.due[b]
+		d := of[b]
 		if d == 0 {
 			continue
 		}
@@ -154,17 +155,13 @@ func (p *Peer) sendSlots(from, to int) bool {
 // do for a slot until it changes or what was sent is lost.
 func (p *Peer) sendBlock(b int, d uint64) error {
 	s := p.server
-	blk := &p.acks.blocks[b]
-	live := p.view.sees(b, d&s.slots.alive[b])
-	gone := d &^ live & blk.shown
-	if p.view.Keep {
-		gone &^= s.slots.alive[b]
-	}
+	blk := p.acks.block(b)
+	live, gone := p.split(b, d)
 	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
 	large := live & blk.rare
 	if large != 0 {
-		large &= p.acks.rare[b].large
+		large &= p.acks.rare(b).large
 	}
 	p.classify(b, live&^large)
 	if p.shareable(d) {
@@ -193,6 +190,16 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		}
 	}
 	return nil
+}
+
+// split returns which of the slots of a block the peer is to be shown, and which it is to
+// be told the end of.
+func (p *Peer) split(b int, d uint64) (live, gone uint64) {
+	live = p.view.sees(b, d&p.server.slots.alive[b])
+	if gone = d &^ live; gone != 0 {
+		gone &= p.gone(b)
+	}
+	return live, gone
 }
 
 // minShared is how many slots of a block make it worth to keep their entries together
@@ -257,7 +264,7 @@ func (p *Peer) sendDespawn(slot int) error {
 
 // refresh keeps the slot's ticks within reach of serial arithmetic.
 func (p *Peer) refresh(slot int, limit delta.Tick) {
-	if slot>>6 < len(p.acks.blocks) && !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
+	if slot>>6 < len(p.due) && !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
 		p.due.set(slot) // the state is sent whole once
 	}
 }

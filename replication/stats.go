@@ -101,7 +101,7 @@ func fieldStats(s *Schema) []FieldStats {
 func (p *Peer) account() {
 	s := p.server
 	due := p.due.count()
-	if p.planned == sendNothing && p.interval > 1 && (s.tick+p.phase)%p.interval != 0 {
+	if !p.itsTurn() {
 		p.stats.Interval += uint64(due)
 	} else {
 		p.stats.OverBudget += uint64(due)

@@ -34,6 +34,7 @@ func (x *wire) slotOf(e ecs.Entity) int {
 
 // acked returns the newest tick of which the slot's state is acknowledged.
 func (x *wire) acked(slot int) delta.Tick {
+	x.peer.arriveAll()
 	at, _ := x.peer.acks.newest(slot, x.peer.recent, x.server.tick)
 	return at
 }
@@ -286,6 +287,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		}
 		for slot := range entities {
 			held := &x.client.mirrors.at(uint32(slot)).held
+			x.peer.arriveAll()
 			x.peer.classify(slot>>6, 1<<(slot&63))
 			require.Len(t, x.peer.classes, 1)
 			if b := x.peer.classes[0]; !b.whole {

@@ -39,14 +39,14 @@ func (w *workers) run(s *Server) {
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
 		if p.callsBack() {
-			p.prepare()
+			p.prepare(&w.caches[0].choice)
 		}
 	}
 	for i := range w.caches {
 		w.caches[i].begin(s.tick)
 	}
 	if len(w.caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(int32(a.recent-b.recent), 0) })
+		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.tick-a.recent, s.tick-b.recent) })
 	}
 	w.group.Add(len(w.jobs) - 1)
 	for _, job := range w.jobs[1:] {
@@ -70,7 +70,7 @@ func (w *workers) work(i int) {
 	peers := w.peers[i*len(w.peers)/n : (i+1)*len(w.peers)/n]
 	for _, p := range peers {
 		if !p.callsBack() {
-			p.prepare()
+			p.prepare(&w.caches[i].choice)
 		}
 	}
 	w.caches[i].encode(peers)
