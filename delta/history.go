@@ -332,9 +332,17 @@ func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 	if rings == nil {
 		return nil, Forgotten
 	}
-	// A row that changes every tick lies as many versions back as ticks.
 	r := &rings[slot%pageSlots]
-	for k := int(r.n) - 1; k >= 0; k-- {
+	n := int(r.n)
+	// A row that changes every tick lies as many versions back as ticks. No version that
+	// is farther back can be the one.
+	if back := Tick(rec[recordTick]) - t; back <= Tick(n) {
+		k := n - int(back)
+		if rec := r.record(k, h.stride); k == n-1 || Tick(r.record(k+1, h.stride)[recordTick]).After(t) {
+			return rec[recordRow:], found(rec)
+		}
+	}
+	for k := n - 1; k >= 0; k-- {
 		rec := r.record(k, h.stride)
 		if !Tick(rec[recordTick]).After(t) {
 			return rec[recordRow:], found(rec)
