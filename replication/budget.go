@@ -166,7 +166,8 @@ const (
 	sendNothing plan = iota
 	sendAll
 	sendBest
-	sendInTurn // all, in turns with other peers
+	sendInTurn // all, in turns with other peers, as it is found out what that is
+	sendReady  // all, in turns with other peers; what that is is known
 )
 
 // plan decides what to do with the budget: what is due is sent at once if there is room
@@ -196,8 +197,7 @@ func (p *Peer) itsTurn() bool {
 	return p.interval == 1 || (p.server.tick+p.phase)%p.interval == 0
 }
 
-// rank collects all that is due, orders the best of it by weight and waiting, and keeps
-// that in p.best.
+// rank collects all that is due and orders the best of it by weight and waiting.
 func (p *Peer) rank(c *chooser) {
 	s := p.server
 	c.candidates, c.entities, c.weights = c.candidates[:0], c.entities[:0], c.weights[:0]
@@ -238,7 +238,6 @@ func (p *Peer) rank(c *chooser) {
 		}
 	}
 	c.sort(p.affordable())
-	p.best = append(p.best[:0], c.candidates...)
 }
 
 // rankOf returns the rank of a slot: the product of its weight and the ticks it waits, in
@@ -291,13 +290,18 @@ func (c *chooser) sort(room int) {
 // sendChosen sends of what is due as much as the budget allows, best first.
 func (p *Peer) sendChosen() {
 	c := &p.runs.choice
+	best := p.best
+	if p.weigh == nil {
+		p.rank(c)
+		best = c.candidates
+	}
 	c.chosen = c.chosen.grown(p.server.slots.len())
 	clear(c.chosen)
 	room := p.affordable()
 	var runs, entries int
 	choose := func(room int, kind candidateKind) int { // returns what is used of the room
 		used := 0
-		for _, k := range p.best {
+		for _, k := range best {
 			slot := int(k.slot)
 			if used >= room {
 				break

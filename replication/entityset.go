@@ -6,56 +6,76 @@ import "github.com/mlange-42/arche/ecs"
 // room, what is relevant to everybody. Any number of peers can share one.
 type EntitySet struct {
 	server  *Server
-	members map[ecs.Entity]struct{}
-	slots   bitset // of the members that have one
-	stale   bool   // slots is not up to date
+	seated  map[ecs.Entity]int32    // members and their slots
+	holders map[int32]ecs.Entity    // the same the other way round
+	waiting map[ecs.Entity]struct{} // members that have no slot yet
+	slots   bitset
 }
 
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
-	e := &EntitySet{server: s, members: map[ecs.Entity]struct{}{}}
+	e := &EntitySet{
+		server: s,
+		seated: map[ecs.Entity]int32{}, holders: map[int32]ecs.Entity{}, waiting: map[ecs.Entity]struct{}{},
+	}
 	s.sets = append(s.sets, e)
 	return e
 }
 
-// Add puts an entity into the set. Adding one that is in it does nothing. It may get its
-// [Replicated] component later. Entities that end leave the set by themselves.
+// Add puts an entity into the set, from the next Replicate on. Adding one that is in it
+// does nothing. It may get its [Replicated] component later. Entities that end leave the
+// set by themselves.
 func (e *EntitySet) Add(entity ecs.Entity) {
-	e.members[entity] = struct{}{}
-	e.stale = true
+	if _, ok := e.seated[entity]; !ok {
+		e.waiting[entity] = struct{}{}
+	}
 }
 
-// Remove takes an entity out of the set, if it is in it.
+// Remove takes an entity out of the set, if it is in it, from the next Replicate on.
 func (e *EntitySet) Remove(entity ecs.Entity) {
-	delete(e.members, entity)
-	e.stale = true
+	delete(e.waiting, entity)
+	if slot, ok := e.seated[entity]; ok {
+		e.unseat(slot)
+	}
 }
 
-// Len returns the number of entities in the set.
-func (e *EntitySet) Len() int { return len(e.members) }
+// Len returns the number of entities in the set. Those that ended count until the next
+// Replicate.
+func (e *EntitySet) Len() int { return len(e.seated) + len(e.waiting) }
 
 // update brings the slots up to date with the world, once per tick.
 func (e *EntitySet) update() {
 	s := e.server
-	turned := false
-	for _, word := range s.slots.turned {
-		turned = turned || word != 0
-	}
-	if !e.stale && !turned {
-		return
-	}
-	e.stale = false
 	e.slots = e.slots.grown(s.slots.len())
-	clear(e.slots)
-	for entity := range e.members {
-		if !s.world.Alive(entity) {
-			delete(e.members, entity)
-			continue
+	for b, word := range s.slots.turned {
+		for slot := range slotsOf(b, word&e.slots[b]) {
+			member := e.holders[int32(slot)]
+			e.unseat(int32(slot))
+			e.waiting[member] = struct{}{} // it may only have lost its marker
 		}
-		if id, ok := s.NetID(entity); ok {
+	}
+	for member := range e.waiting {
+		if !s.lives(member) {
+			delete(e.waiting, member)
+		} else if id, ok := s.NetID(member); ok {
+			delete(e.waiting, member)
+			e.seated[member], e.holders[int32(id.Slot)] = int32(id.Slot), member
 			e.slots.set(int(id.Slot))
 		}
 	}
+}
+
+func (e *EntitySet) unseat(slot int32) {
+	delete(e.seated, e.holders[slot])
+	delete(e.holders, slot)
+	e.slots.clear(int(slot))
+}
+
+// lives reports whether an entity lives. Arche panics on one from before a reset of the
+// world.
+func (s *Server) lives(entity ecs.Entity) (lives bool) {
+	defer func() { _ = recover() }()
+	return s.world.Alive(entity)
 }
 
 // find adds the members to a set of slots.

@@ -25,6 +25,10 @@ type Grid struct {
 const (
 	maxAxes  = 3
 	maxCells = 1 << 20
+
+	// gridSlack is the share of a cell's side by which rounding may put an entity beside
+	// the cell that it is in.
+	gridSlack = 1.0 / 64
 )
 
 type gridEntry struct {
@@ -50,7 +54,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	if len(fields) == 0 || len(fields) > maxAxes {
 		panic(fmt.Sprintf("replication: a grid over %d fields: name one to three", len(fields)))
 	}
-	g := &Grid{server: s, component: -1, cell: cell, fresh: true}
+	g := &Grid{server: s, component: -1, cell: cell, counts: [maxAxes]int{1, 1, 1}, fresh: true}
 	for _, field := range fields {
 		k, col := s.schema.field(field)
 		switch {
@@ -85,9 +89,13 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 func (s *Schema) field(name string) (component int, col *column) {
 	for k := range s.components {
 		c := &s.components[k]
-		path, ok := strings.CutPrefix(name, c.name+".")
+		path, ok := strings.CutPrefix(name, c.name)
 		for i := range c.columns {
-			if ok && c.columns[i].path == path {
+			own := c.columns[i].path
+			if own != "" && own[0] != '[' {
+				own = "." + own
+			}
+			if ok && path == own {
 				return k, &c.columns[i]
 			}
 		}
@@ -162,26 +170,28 @@ func (g *Grid) remove(slot int) {
 
 // An eye is where a peer looks from.
 type eye struct {
-	at     [maxAxes]float32
-	radius float32
+	at     [maxAxes]float64
+	radius float64
 	open   bool
 }
 
 // LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
-// entities at most radius away from the place, in the units of the grid's fields. Until
-// it is called the peer sees no entity with a position.
+// entities at most radius away from the place, in the units of the grid's fields. A
+// coordinate that is left out is 0, one too many does not count. An infinite radius
+// shows everything. Until LookFrom is called the peer sees no entity with a position.
 //
-// Panics if the radius is negative or not a number, or if a coordinate is not a number.
+// Panics if the radius is negative or not a number, if there is no coordinate or more
+// than three, or if one is not a number.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
-	if !(radius >= 0) || len(place) > maxAxes {
+	if !(radius >= 0) || len(place) == 0 || len(place) > maxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
 	}
-	e := eye{radius: float32(radius), open: true}
+	e := eye{radius: radius, open: true}
 	for i, v := range place {
 		if math.IsNaN(v) {
-			panic("replication: LookFrom a place that is not a number")
+			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
 		}
-		e.at[i] = float32(v)
+		e.at[i] = v
 	}
 	p.view.eye = e
 }
@@ -194,35 +204,65 @@ func (g *Grid) find(e *eye, to bitset) {
 	if !e.open {
 		return
 	}
-	at := e.at
-	clear(at[len(g.columns):])
+	square := e.radius * e.radius
+	if math.IsInf(square, 1) {
+		copy(to, g.server.slots.alive)
+		return
+	}
+	// What is left of an axis that the grid does not have is one layer of cells, at no
+	// distance.
 	var first, last [maxAxes]int
 	for i := range g.columns {
-		first[i] = g.along(i, float64(at[i]-e.radius))
-		last[i] = g.along(i, float64(at[i]+e.radius))
-	}
-	square := e.radius * e.radius
-	if e.radius > math.MaxFloat32/2 {
-		square = float32(math.Inf(1))
+		first[i] = g.along(i, e.at[i]-e.radius)
+		last[i] = g.along(i, e.at[i]+e.radius)
 	}
 	for x := first[0]; x <= last[0]; x++ {
+		nearX, farX := g.squares(0, x, e)
 		for y := first[1]; y <= last[1]; y++ {
+			nearY, farY := g.squares(1, y, e)
+			row := (x*g.counts[1] + y) * g.counts[2]
 			for z := first[2]; z <= last[2]; z++ {
-				cell := x
-				if len(g.columns) > 1 {
-					cell = cell*g.counts[1] + y
-				}
-				if len(g.columns) > 2 {
-					cell = cell*g.counts[2] + z
-				}
-				for i := range g.cells[cell] {
-					entry := &g.cells[cell][i]
-					dx, dy, dz := entry.at[0]-at[0], entry.at[1]-at[1], entry.at[2]-at[2]
-					if dx*dx+dy*dy+dz*dz <= square {
-						to.set(int(entry.slot))
+				nearZ, farZ := g.squares(2, z, e)
+				entries := g.cells[row+z]
+				switch {
+				case nearX+nearY+nearZ > square:
+				case farX+farY+farZ <= square:
+					for i := range entries {
+						to.set(int(entries[i].slot))
 					}
+				default:
+					g.findAmong(entries, e, square, to)
 				}
 			}
 		}
 	}
+}
+
+// findAmong adds those of the entries that are near enough.
+func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset) {
+	at := e.at
+	clear(at[len(g.columns):])
+	for i := range entries {
+		entry := &entries[i]
+		dx, dy, dz := float64(entry.at[0])-at[0], float64(entry.at[1])-at[1], float64(entry.at[2])-at[2]
+		if dx*dx+dy*dy+dz*dz <= square {
+			to.set(int(entry.slot))
+		}
+	}
+}
+
+// squares returns bounds of the squares of the distances, along an axis, from the eye to
+// what is in a cell.
+func (g *Grid) squares(axis, cell int, e *eye) (near, far float64) {
+	if axis >= len(g.columns) {
+		return 0, 0
+	}
+	low := g.low[axis] + float64(cell)*g.cell - g.cell*gridSlack
+	high := low + g.cell*(1+2*gridSlack)
+	below, above := e.at[axis]-low, high-e.at[axis]
+	if outside := max(-below, -above); outside > 0 {
+		near = outside * outside
+	}
+	far = max(below, above)
+	return near, far * far
 }

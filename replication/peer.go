@@ -36,7 +36,7 @@ type Peer struct {
 	phase          delta.Tick // of the interval: peers take turns
 	weigh          func([]ecs.Entity, []float32)
 	planned        plan
-	best           []candidate // of what is due, in the order of rank
+	best           []candidate // of what is due, in the order of rank, if there is weigh
 	typical        int         // bits of an update, about
 	overhead       int         // bits of an entry beside its run, about, in 1/16
 	waiting        bitset      // slots that were due and not sent, if there is a budget

@@ -100,8 +100,10 @@ func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
 	case recordState:
 		p.acknowledgeStates(b, mask, sent.tick, sequence)
 	case recordDespawn:
-		// What turns now is still as it was: this may be about a life long before.
-		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]
+		// Where the floor is gone, a state was acknowledged that is newer. What turns now is
+		// still as it was, and this may be about a life long before.
+		mask &= p.acks.rare(b).floor
+		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]&^p.unseen(b)
 		blk.shown &^= mask
 		p.acks.land(blk, mask)
 	case recordPart:

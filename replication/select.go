@@ -16,7 +16,7 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 var errFull = errors.New("replication: too many packets in flight")
 
 // prepare starts a tick. A plain peer is brought up to date chunk by chunk, as it is sent;
-// others at once.
+// others at once, and those that are to get all that is due are sent it chunk by chunk too.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.acks.begin(p.server.tick)
@@ -32,7 +32,13 @@ func (p *Peer) prepare(c *chooser) {
 	p.expire()
 	p.look()
 	if p.planned = p.plan(); p.planned == sendBest {
-		p.rank(c)
+		if p.weigh != nil { // which is to be called now
+			p.rank(c)
+			p.best = append(p.best[:0], c.candidates...)
+		}
+	} else if p.planned == sendAll && p.resume == 0 {
+		p.planned = sendReady
+		p.packet.begin(p)
 	}
 }
 
@@ -72,19 +78,19 @@ func (c *runCache) encode(peers []*Peer) {
 	for k := 0; k*chunkBlocks < blocks; k++ {
 		from, to := k*chunkBlocks<<6, min((k+1)*chunkBlocks, blocks)<<6
 		for _, p := range peers {
+			p.runs = c
 			if p.planned == sendInTurn {
-				p.runs = c
 				p.update(k)
-				if p.resume == 0 {
-					p.sendSlots(p.due, from, to)
-				}
+			}
+			if (p.planned == sendInTurn || p.planned == sendReady) && p.resume == 0 {
+				p.sendSlots(p.due, from, to)
 			}
 		}
 	}
 	for _, p := range peers {
 		p.runs = c
 		switch p.planned {
-		case sendInTurn:
+		case sendInTurn, sendReady:
 			p.packet.finish()
 		case sendAll:
 			p.sendDue(p.due)

@@ -1,5 +1,7 @@
 package replication
 
+import "math/bits"
+
 // ServerStats is what a server has done since it was made.
 type ServerStats struct {
 	Tick     uint32 // of the latest Replicate
@@ -100,7 +102,12 @@ func fieldStats(s *Schema) []FieldStats {
 // account counts why what was not sent was not.
 func (p *Peer) account() {
 	s := p.server
-	due := p.due.count()
+	var due, inFlight int
+	for b, alive := range s.slots.alive {
+		seen := p.view.sees(b, alive)
+		due += bits.OnesCount64(seen & p.due[b])
+		inFlight += bits.OnesCount64(seen & p.acks.block(b).flight &^ p.due[b])
+	}
 	if !p.itsTurn() {
 		p.stats.Interval += uint64(due)
 	} else {
@@ -108,10 +115,9 @@ func (p *Peer) account() {
 	}
 	sent := p.stats.Updates + p.stats.Wholes - p.counted
 	p.counted += sent
-	inFlight := max(p.acks.inFlight-int(sent), 0)
-	p.stats.InFlight += uint64(inFlight)
+	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	p.stats.NotVisible += uint64(p.view.hidden)
-	p.stats.UpToDate += uint64(max(s.slots.live-p.view.hidden-due-inFlight-int(sent), 0))
+	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - due - inFlight)
 }
 
 // Stats returns what the server has done so far.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/mlange-42/arche/ecs"
 )
 
 const maxWorkers = 64
@@ -38,6 +40,7 @@ func (w *workers) run(s *Server) {
 	}
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
+		p.view.ask(s.capture.tables)
 		if p.callsBack() {
 			p.prepare(&w.caches[0].choice)
 		}
@@ -64,6 +67,15 @@ func (w *workers) run(s *Server) {
 	}
 }
 
+// ask has the filter judge all tables, on the caller's goroutine: it may be the user's own.
+func (v *view) ask(tables map[ecs.Mask]*table) {
+	if v.Filter != nil && len(v.passes) < len(tables) {
+		for _, t := range tables {
+			v.pass(t)
+		}
+	}
+}
+
 // work is the share of one worker.
 func (w *workers) work(i int) {
 	n := len(w.caches)
@@ -82,7 +94,11 @@ type outbox struct {
 	bytes  []byte
 	queue  []queued
 	failed []uint32 // sequences of packets that were not taken
+	most   int      // bytes in a tick, lately
 }
+
+// outboxTicks is after how many ticks memory that a rare burst took is given back.
+const outboxTicks = 64
 
 type queued struct {
 	end      int // of its bytes
@@ -114,7 +130,14 @@ func (p *Peer) flush() {
 		p.deliver(o.bytes[first:q.end:q.end], q.sequence)
 		first = q.end
 	}
+	o.most = max(o.most, len(o.bytes))
 	o.bytes, o.queue = o.bytes[:0], o.queue[:0]
+	if p.server.tick%outboxTicks == 0 {
+		if cap(o.bytes) > 2*o.most {
+			o.bytes = make([]byte, 0, o.most+o.most/8)
+		}
+		o.most = 0
+	}
 	for _, sequence := range o.failed {
 		p.stats.SendErrors++
 		p.lose(p.log.at(sequence))

@@ -1,0 +1,204 @@
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// goroutine returns what names the present goroutine.
+func goroutine() string {
+	var buf [64]byte
+	return string(bytes.Fields(buf[:runtime.Stack(buf[:], false)])[1])
+}
+
+// askingFilter is a filter of the user's own.
+type askingFilter struct {
+	id    ecs.ID
+	asked func()
+}
+
+func (f *askingFilter) Matches(mask *ecs.Mask) bool {
+	f.asked()
+	return mask.Get(f.id)
+}
+
+// playWithWorkers plays a game with peers of all kinds and returns what the send functions
+// got, in order, and how often functions of the user were called.
+func playWithWorkers(t *testing.T, workers, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
+	g := newGame(seed, &w, s.schema, 90)
+	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
+	set := s.NewEntitySet()
+	home := goroutine()
+	called := func() { // without locks: the race detector sees calls from elsewhere
+		calls++
+		if here := goroutine(); here != home { // no FailNow here: it would end a worker
+			t.Errorf("called on goroutine %s instead of %s", here, home)
+		}
+	}
+	var ends []*end
+	for i := range peers {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(1 + i%6), Jitter: float64(i % 3), Loss: float64(i%4) * 0.05}, WithNonce(uint64(i)+1))
+		send := e.peer.send
+		e.peer.send = func(p []byte) error {
+			called()
+			sent = append(sent, append([]byte{byte(i)}, p...))
+			if i%7 == 0 && rng.IntN(5) == 0 {
+				return errors.New("buffer full")
+			}
+			return send(p)
+		}
+		if i%3 == 0 {
+			e.peer.SetBudget(500 + 400*i)
+		}
+		if i%6 == 0 {
+			e.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+				called()
+				for k, entity := range entities {
+					weights[k] *= 1 + float32(entity.ID()%5)
+				}
+			})
+		}
+		e.peer.SetSendInterval(1 + i%10/8)
+		interest := Interest{}
+		switch i % 8 {
+		case 1:
+			interest.Visible = func(e ecs.Entity) bool {
+				called()
+				return (int(e.ID())+int(s.Tick())/20)%3 > 0
+			}
+		case 2:
+			interest.Grid, interest.Keep = grid, i%16 == 2
+		case 3:
+			interest.Filter = &askingFilter{g.ids[0], called}
+		case 4:
+			interest.Sets = []*EntitySet{set}
+		}
+		e.peer.SetInterest(interest)
+		ends = append(ends, e)
+	}
+	for tick := range ticks {
+		g.step()
+		if tick%10 == 0 && len(g.entities) > 0 {
+			set.Add(g.entities[g.rng.IntN(len(g.entities))])
+		}
+		for i, e := range ends {
+			e.peer.LookFrom(60, float64((tick+10*i)%200-100), 0)
+		}
+		s.Replicate()
+		for _, e := range ends {
+			e.step(t)
+		}
+	}
+	if s.workers.caches[0].made == 0 {
+		require.Fail(t, "nothing was encoded")
+	}
+	return sent, calls
+}
+
+// TestWorkersSendTheSame: however many workers there are, the send functions get the same
+// packets in the same order, and all functions of the user are called on the goroutine
+// that calls Replicate.
+func TestWorkersSendTheSame(t *testing.T) {
+	peers, ticks := 40, 200
+	if testing.Short() || raceDetector {
+		peers, ticks = 24, 80
+	}
+	seed := seedOf(t)
+	want, calls := playWithWorkers(t, 1, peers, ticks, seed)
+	require.NotEmpty(t, want)
+	require.Greater(t, calls, len(want))
+	for _, n := range []int{2, 3, 8} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			got, gotCalls := playWithWorkers(t, n, peers, ticks, seed)
+			require.Equal(t, calls, gotCalls)
+			require.Equal(t, len(want), len(got))
+			for i := range want {
+				if !bytes.Equal(want[i], got[i]) {
+					require.FailNow(t, "another packet", "number %d: of peer %d, with one worker of %d", i, got[i][0], want[i][0])
+				}
+			}
+		})
+	}
+	require.Panics(t, func() { WithWorkers(0) })
+	require.Panics(t, func() { WithWorkers(65) })
+}
+
+// TestWorkersConverge: what several workers send is what clients understand.
+func TestWorkersConverge(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(3))
+	g := newGame(seed, &w, s.schema, 40)
+	o := newTruth()
+	var ends []*end
+	for i := range 7 {
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Jitter: 1, Loss: 0.05 * float64(i)}, WithNonce(uint64(i)+1))
+		if i%2 == 1 {
+			e.peer.SetBudget(10_000)
+		}
+		ends = append(ends, e)
+	}
+	for range 300 {
+		g.step()
+		tickAll(t, s, o, ends)
+	}
+	for _, e := range ends {
+		e.link.SetConfig(netsim.Config{Latency: 2})
+	}
+	requireEqualSoon(t, s, o, ends, 200)
+}
+
+// TestWorkersDoNotAllocate: once all memory has its size, Replicate leaves no garbage with
+// workers either, nor with budgets.
+func TestWorkersDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	for _, workers := range []int{1, 3} {
+		c := newThrong(t, 500, throngSchema(), WithWorkers(workers))
+		for i := range 8 {
+			m := c.join(5+i%5, 0)
+			if i >= 4 {
+				m.peer.SetBudget(20_000 * i)
+			}
+			if i == 7 {
+				m.peer.SetPriority(func(_ []ecs.Entity, weights []float32) { weights[0] = 2 })
+			}
+			m.sizes = make([]int, 0, 10_000)
+		}
+		for range 1000 { // with noise in it, the largest of everything comes late
+			c.tickAll()
+		}
+		const runs = 100
+		total := uint64(0)
+		for range runs {
+			c.ticks++
+			for i, p := range c.positions {
+				c.move(p, i)
+			}
+			for _, m := range c.members {
+				m.sizes = append(m.sizes, 0)
+				if packet := m.answer(c.ticks); packet != nil {
+					_ = m.peer.Receive(packet)
+				}
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			c.server.Replicate()
+			runtime.ReadMemStats(&after)
+			total += after.Mallocs - before.Mallocs
+		}
+		t.Logf("%d workers: %d allocations in %d ticks", workers, total, runs)
+		require.LessOrEqual(t, total, uint64(runs/10))
+	}
+}
