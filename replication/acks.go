@@ -14,11 +14,14 @@ import (
 type ackTable struct {
 	slots  *slotTable
 	chunks []ackChunk // of chunkBlocks blocks each
+	marks  []ackMark  // by chunk
 	ticks  delta.Tick // how many of the rows are in use: a power of two
-	epoch  delta.Tick // when the present epoch began
+}
 
-	turnEpoch bool // it begins now
-	inFlight  int  // slots in ackBlock.flight
+// An ackMark tells whether there is anything to do for a chunk.
+type ackMark struct {
+	row    delta.Tick // no row after that of this tick has a slot
+	flight int32      // slots in ackBlock.flight
 }
 
 // chunkBlocks is how many blocks are encoded for one peer after the other: what they read
@@ -26,7 +29,8 @@ type ackTable struct {
 const chunkBlocks = 8
 
 type ackChunk struct {
-	rows   [recentTicks][chunkBlocks]uint64 // by tick modulo ackTable.ticks: slots whose state of that tick the peer holds
+	inStep [chunkBlocks]uint64 // slots of which nothing is known here, see instep.go
+	rows   slotRows            // by tick modulo ackTable.ticks: slots whose state of that tick the peer holds
 	blocks [chunkBlocks]ackBlock
 	rare   [chunkBlocks]rareBlock
 	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
@@ -41,14 +45,12 @@ type ackBlock struct {
 	acked  uint64 // has a baseline: the newest row that has the slot, or an older tick
 	rest   uint64 // of these: the older tick, see rareBlock
 	rare   uint64 // more is to be found in rareBlock
-
-	young, older uint64 // acked in a row of this epoch, of the epoch before
 }
 
 // A rareBlock holds the rest.
 type rareBlock struct {
 	again uint64 // the newest state was sent more than once, and not known to have come the last time
-	floor uint64 // not acked, and acknowledgements of what was sent before the tick in rest don't count
+	floor uint64 // acknowledgements of what was sent before the tick in rest don't count
 	large uint64 // a state is on its way in parts
 
 	// Of slots in ackBlock.rest.
@@ -68,13 +70,16 @@ func rowsFor(window int) int {
 
 // reset forgets everything.
 func (t *ackTable) reset(slots *slotTable) {
-	*t = ackTable{slots: slots, ticks: slots.restTicks}
+	*t = ackTable{slots: slots, ticks: slots.rows}
 }
 
 // grow makes room for slots below n.
 func (t *ackTable) grow(n int) {
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
 		t.chunks = append(t.chunks, make([]ackChunk, more)...)
+		for range more {
+			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks})
+		}
 	}
 }
 
@@ -103,23 +108,14 @@ func (t *ackTable) since(slot int) *uint16 {
 // recent reports whether tick at has a row when it is tick now.
 func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < t.ticks }
 
-// begin starts tick now, the one after the last; advance must follow for all blocks.
-func (t *ackTable) begin(now delta.Tick) {
-	if t.turnEpoch = now-t.epoch >= t.ticks/2; t.turnEpoch {
-		t.epoch = now
-	}
-}
-
 // advance makes room in a chunk for tick now. What was acknowledged as many ticks ago as
 // there are rows, and nothing since, moves to rest.
 func (t *ackTable) advance(c int, now delta.Tick) {
-	ch := &t.chunks[c]
-	if t.turnEpoch {
-		for i := range ch.blocks {
-			blk := &ch.blocks[i]
-			blk.young, blk.older = 0, blk.young
-		}
+	if m := &t.marks[c]; now-m.row > t.ticks {
+		m.row = now - t.ticks - 1
+		return // the rows are empty
 	}
+	ch := &t.chunks[c]
 	row, at := &ch.rows[now&(t.ticks-1)], now-t.ticks
 	for i, word := range row {
 		if word == 0 {
@@ -127,12 +123,20 @@ func (t *ackTable) advance(c int, now delta.Tick) {
 		}
 		row[i] = 0
 		blk := &ch.blocks[i]
-		if last := word & blk.acked &^ (blk.rest | blk.young | blk.older); last != 0 {
-			for newer := at + 1; newer != t.epoch-t.ticks/2 && last != 0; newer++ {
-				last &^= ch.rows[newer&(t.ticks-1)][i]
-			}
+		last := word & blk.acked &^ blk.rest
+		for newer := now - 1; newer != at && last != 0; newer-- {
+			last &^= ch.rows[newer&(t.ticks-1)][i]
+		}
+		if last != 0 {
 			t.settle(c*chunkBlocks+i, last, at)
 		}
+	}
+}
+
+// mark notes that a row of tick at has slots of a block.
+func (t *ackTable) mark(b int, at delta.Tick) {
+	if m := &t.marks[b/chunkBlocks]; at.After(m.row) {
+		m.row = at
 	}
 }
 
@@ -143,6 +147,7 @@ func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
 	// Where something newer was sent, it was not before the next tick.
 	rare.woken = rare.woken&^mask | mask&(blk.flight|blk.lost|rare.again)
 	rare.prompt &^= mask
+	rare.floor &^= mask // rest has another meaning now
 	for slot := range slotsOf(b, mask) {
 		if bit := uint64(1) << (slot & 63); t.slots.changed[slot] == at && rare.woken&bit == 0 {
 			rare.prompt |= bit
@@ -159,10 +164,13 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 	if mask &= blk.rest; mask == 0 {
 		return
 	}
-	// What the peer holds is of a rest before the one that ends now: it is too old.
+	// What the peer holds is of the rest before the one that ends now.
 	if old := mask & rare.prompt & rare.woken; old != 0 {
-		t.forget(b, old)
-		mask &^= old
+		rare.prompt &^= old
+		for slot := range slotsOf(b, old) {
+			r := &t.slots.restsOld[slot]
+			*t.rest(slot), *t.since(slot) = r.from, uint16(r.to)
+		}
 	}
 	for slot := range slotsOf(b, mask&^rare.prompt&^rare.woken) {
 		*t.since(slot) = uint16(now)
@@ -189,8 +197,7 @@ func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, hel
 func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 	blk := t.block(b)
 	blk.shown |= mask
-	t.inFlight += bits.OnesCount64(mask &^ blk.flight)
-	blk.flight |= mask
+	t.fly(b, mask)
 	if mask&(blk.lost|blk.rare) != 0 {
 		rare := t.rare(b)
 		rare.again = rare.again&^mask | blk.lost&mask
@@ -208,9 +215,17 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 	}
 }
 
+// fly notes that the present state of slots of a block is on its way.
+func (t *ackTable) fly(b int, mask uint64) {
+	blk := t.block(b)
+	t.marks[b/chunkBlocks].flight += int32(bits.OnesCount64(mask &^ blk.flight))
+	blk.flight |= mask
+}
+
 // land notes that nothing is on its way any more of slots of a block.
-func (t *ackTable) land(blk *ackBlock, mask uint64) {
-	t.inFlight -= bits.OnesCount64(mask & blk.flight)
+func (t *ackTable) land(b int, mask uint64) {
+	blk := t.block(b)
+	t.marks[b/chunkBlocks].flight -= int32(bits.OnesCount64(mask & blk.flight))
 	blk.flight &^= mask
 }
 
@@ -235,7 +250,6 @@ func (t *ackTable) acknowledgeLate(b int, mask uint64, at delta.Tick) {
 		}
 	}
 	blk.acked |= mask
-	t.rare(b).floor &^= mask
 	t.settle(b, mask, at)
 }
 
@@ -260,6 +274,10 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 	}
 }
 
+// severed returns the slots of a block of whose present life nothing is acknowledged, and
+// something of an earlier one may be shown.
+func (t *ackTable) severed(b int) uint64 { return t.rare(b).floor &^ t.block(b).acked }
+
 // forget takes back all acknowledgements of slots of a block.
 func (t *ackTable) forget(b int, mask uint64) {
 	blk, rare := t.block(b), t.rare(b)
@@ -269,12 +287,10 @@ func (t *ackTable) forget(b int, mask uint64) {
 			rows[i][b%chunkBlocks] &^= mask
 		}
 	}
-	t.land(blk, mask)
+	t.land(b, mask)
 	blk.lost &^= mask
 	blk.acked &^= mask
 	blk.rest &^= mask
-	blk.young &^= mask
-	blk.older &^= mask
 	rare.again &^= mask
 }
 

@@ -21,6 +21,7 @@ type blockRun struct {
 	before                delta.Names
 
 	known       bool  // false: they have to be put together one by one
+	index       int32 // its place in the cache
 	next        int32 // another one of the block, -1 for none
 	first, bits int   // where the bits stand in the cache's buffer
 	after       delta.Names
@@ -59,7 +60,7 @@ func (c *runCache) block(b int, d uint64, classes []class, order uint, names *de
 	if c.used > maxBlockBytes {
 		return nil
 	}
-	r := blockRun{next: head.first, order: order, before: *names, firstClass: len(c.classes), firstMember: len(c.members)}
+	r := blockRun{index: int32(len(c.blocks)), next: head.first, order: order, before: *names, firstClass: len(c.classes), firstMember: len(c.members)}
 	c.classes = append(c.classes, classes...)
 	r.lastClass = len(c.classes)
 	if r.known = c.gather(b, d, classes); r.known {
@@ -72,6 +73,48 @@ func (c *runCache) block(b int, d uint64, classes []class, order uint, names *de
 		return nil
 	}
 	return &c.blocks[head.first]
+}
+
+// blockRun returns the entries of slots d of a block for the open packet, or nil if they
+// have to be written one by one. Those of slots that are all in step need no classes.
+func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
+	c, k := p.runs, &p.packet
+	if step != d {
+		if !p.shareable(d) {
+			return nil
+		}
+		return c.block(b, d, p.classes, k.order, &k.names)
+	}
+	head := &c.stepHeads[b]
+	if head.tick != c.tick {
+		head.tick, head.first = c.tick, -1
+	}
+	for i := head.first; i >= 0; i = c.steps[i].next {
+		if s := &c.steps[i]; s.through == p.through && s.mask == d {
+			if r := &c.blocks[s.run]; r.order == k.order && r.before == k.names {
+				return r
+			}
+		}
+	}
+	p.classes = p.classes[:0]
+	p.classifyInStep(b, d)
+	if !p.shareable(d) {
+		return nil
+	}
+	r := c.block(b, d, p.classes, k.order, &k.names)
+	if r != nil {
+		c.steps = append(c.steps, stepRun{through: p.through, mask: d, run: r.index, next: head.first})
+		head.first = int32(len(c.steps) - 1)
+	}
+	return r
+}
+
+// A stepRun finds the entries of slots that are in step with a peer.
+type stepRun struct {
+	mask    uint64
+	through delta.Tick
+	run     int32
+	next    int32 // another one of the block, -1 for none
 }
 
 // gather makes the runs of slots of a block, and returns false if they are too large or

@@ -356,6 +356,9 @@ func (s *Server) refresh() {
 
 func (s *Server) refreshSlot(slot int) {
 	limit := s.tick - ancient
+	for _, p := range s.peers {
+		p.refresh(slot, limit) // first: their baselines may be ticks of these changes
+	}
 	info := &s.slots.info[slot]
 	for _, t := range []*delta.Tick{&s.slots.changed[slot], &info.born, &info.previous, &info.restructured} {
 		if t.Before(limit) {
@@ -364,8 +367,5 @@ func (s *Server) refreshSlot(slot int) {
 	}
 	for _, h := range s.histories {
 		h.Refresh(slot, limit)
-	}
-	for _, p := range s.peers {
-		p.refresh(slot, limit)
 	}
 }

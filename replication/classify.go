@@ -47,7 +47,7 @@ func (p *Peer) classify(b int, d uint64) {
 		if m := recent & *t.row(at, b); m != 0 {
 			recent &^= m
 			d &^= m
-			p.classifyRecent(b, m, at)
+			p.classifyRecent(b, m, at, &t.chunks[b/chunkBlocks].rows)
 		}
 	}
 	if d != 0 {
@@ -82,8 +82,9 @@ func (p *Peer) addClass(mask uint64, base delta.Baselines) {
 
 // classifyRecent is for slots whose newest acknowledged state is that of tick at: it
 // looks for the second baseline, the newest acknowledged tick on the grid that is at
-// least a grid step older, or else the oldest acknowledged one less than a step older.
-func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
+// least a grid step older and not much more, or else the oldest acknowledged one less than
+// a step older. rows has what is acknowledged.
+func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
 	t := &p.acks
 	now := p.server.tick
 	one := delta.Baselines{A1: at}
@@ -91,12 +92,12 @@ func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 	if still := m &^ moving; still != 0 {
 		p.addClass(still, one)
 	}
-	for d := spanGrid + at%spanGrid; moving != 0 && d <= delta.MaxSpan && t.recent(at-d, now); d += spanGrid {
-		moving = p.addSecond(b, moving, at, at-d)
+	for d := spanGrid + at%spanGrid; moving != 0 && d <= maxStep && t.recent(at-d, now); d += spanGrid {
+		moving = p.addSecond(b, moving, at, at-d, rows)
 	}
 	for d := delta.Tick(spanGrid - 1); moving != 0 && d > 0; d-- {
 		if t.recent(at-d, now) {
-			moving = p.addSecond(b, moving, at, at-d)
+			moving = p.addSecond(b, moving, at, at-d, rows)
 		}
 	}
 	if moving != 0 {
@@ -106,8 +107,8 @@ func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick) {
 
 // addSecond adds those of the slots whose state of tick at2 is acknowledged too, and
 // returns the others.
-func (p *Peer) addSecond(b int, m uint64, at, at2 delta.Tick) uint64 {
-	m2 := m & *p.acks.row(at2, b)
+func (p *Peer) addSecond(b int, m uint64, at, at2 delta.Tick, rows *slotRows) uint64 {
+	m2 := m & rows[at2&(p.acks.ticks-1)%recentTicks][b%chunkBlocks]
 	if m2 == 0 || p.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == p.server.tick {
 		return m
 	}

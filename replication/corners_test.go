@@ -101,7 +101,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 
 // TestLateStateTakesNoBaselinesPlace: the two have the same name.
 func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
-	x := connectedWire(t, testSchema())
+	x := connectedWire(t, testSchema(), withoutSteps)
 	pos := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(pos)
 	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
@@ -131,7 +131,7 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 
 // TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
 func TestOldBaselinesStayOld(t *testing.T) {
-	x, es, move := crowd(t, 1)
+	x, es, move := crowd(t, 1, withoutSteps)
 	e := es[0]
 	move(e, 1)
 	x.round()
@@ -162,7 +162,7 @@ func TestOldBaselinesStayOld(t *testing.T) {
 func TestWhollyStillWorldMovesAgain(t *testing.T) {
 	x, es, move := crowd(t, 3)
 	for range 9 {
-		x.server.tick += 1 << 28
+		x.jump(1 << 28)
 		x.rounds(refreshShare + 3)
 	}
 	x.requireEqual()

@@ -81,7 +81,7 @@ func (v *view) sees(b int, mask uint64) uint64 {
 func (p *Peer) gone(b int) uint64 {
 	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
 	if gone != 0 && p.view.Keep {
-		gone &= p.acks.rare(b).floor // else it shows the entity that the slot still holds
+		gone &= p.acks.severed(b) // else it shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -92,7 +92,7 @@ func (p *Peer) unseen(b int) uint64 {
 	if b >= len(p.view.visible) {
 		return 0
 	}
-	return p.acks.rare(b).floor &^ p.view.visible[b]
+	return p.acks.severed(b) &^ p.view.visible[b]
 }
 
 // look finds out what the peer sees now, and deals with what enters or leaves its view.
@@ -195,7 +195,7 @@ func (p *Peer) leave(b int, mask uint64) {
 	mask &= p.acks.block(b).shown
 	if mask != 0 && p.view.Keep {
 		// The client keeps what it has, unless that may be an entity that ended.
-		mask &= p.acks.rare(b).floor
+		mask &= p.acks.severed(b)
 	}
 	if mask != 0 {
 		p.due[b] |= mask

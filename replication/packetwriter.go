@@ -108,10 +108,10 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 	k.w.WriteRun(bits, int(r.bits))
 }
 
-// putBlock appends the entries of slots d of a block, of the peer's present classes, all
-// at once, and returns false if they have to be put one by one. A packet that has little
+// putBlock appends the entries of slots d of a block, of which step are in step and all
+// others have the peer's present classes, all at once, and returns false if they have to be put one by one. A packet that has little
 // room left is closed for it.
-func (k *packetWriter) putBlock(b int, d uint64) bool {
+func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 	p := k.peer
 	if !k.open {
 		if p.blocked() {
@@ -119,7 +119,7 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 		}
 		k.start()
 	}
-	r := p.runs.block(b, d, p.classes, k.order, &k.names)
+	r := p.blockRun(b, d, step)
 	if r == nil {
 		return false
 	}
@@ -132,7 +132,7 @@ func (k *packetWriter) putBlock(b int, d uint64) bool {
 			return false
 		}
 		k.start()
-		if r = p.runs.block(b, d, p.classes, k.order, &k.names); r == nil || r.bits+headBits > k.w.Remaining() {
+		if r = p.blockRun(b, d, step); r == nil || r.bits+headBits > k.w.Remaining() {
 			return false
 		}
 	}

@@ -21,7 +21,11 @@ type Peer struct {
 	due            bitset // slots to look at: all others are up to date or on their way
 	large          map[int]*largeState
 	log            sentLog
-	arrived        []arrival // acknowledged since the last tick
+	arrived        []arrival  // acknowledged since the last tick
+	followed       uint32     // all packets before are acknowledged, or what they carried is not in step
+	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
+	stepped        bool       // a slot may be in step
+	preparing      bool       // the ackTable does not know of the present tick yet
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	heard          bool       // recent and recentSequence are valid
@@ -94,6 +98,7 @@ func (p *Peer) reset() {
 	p.heard, p.resume = false, 0
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
+	p.followed, p.stepped = p.log.next, false
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 }

@@ -72,6 +72,9 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 func (p *Peer) arrive(end int) {
 	for i := range p.arrived {
 		a := &p.arrived[i]
+		if int32(a.sequence-p.followed) >= 0 {
+			continue // it has its turn when all of its tick have
+		}
 		sent := p.log.at(a.sequence)
 		for ; a.done < sent.count; a.done++ {
 			r := p.log.record(sent, a.done)
@@ -86,12 +89,28 @@ func (p *Peer) arrive(end int) {
 // arriveAll goes through all that arrived.
 func (p *Peer) arriveAll() {
 	p.arrive(len(p.due))
-	p.arrived = p.arrived[:0]
+	p.arriveEnd()
+}
+
+// arriveEnd drops the arrivals that were gone through.
+func (p *Peer) arriveEnd() {
+	n := 0
+	for _, a := range p.arrived {
+		if int32(a.sequence-p.followed) >= 0 {
+			p.arrived[n] = a
+			n++
+		}
+	}
+	p.arrived = p.arrived[:n]
 }
 
 // arriveRecord notes that something came. It covers exactly what the packet carried.
 func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
-	b, mask := int(r.block), r.mask
+	b := int(r.block)
+	mask := r.mask &^ p.inStep(b)
+	if mask == 0 {
+		return
+	}
 	blk := p.acks.block(b)
 	if mask&blk.rare != 0 {
 		mask = p.acks.counts(b, mask, sent.tick)
@@ -102,10 +121,10 @@ func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
 	case recordDespawn:
 		// Where the floor is gone, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
-		mask &= p.acks.rare(b).floor
+		mask &= p.acks.severed(b)
 		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]&^p.unseen(b)
 		blk.shown &^= mask
-		p.acks.land(blk, mask)
+		p.acks.land(b, mask)
 	case recordPart:
 		if mask != 0 {
 			p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
@@ -125,25 +144,16 @@ func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uin
 		if current&blk.rare != 0 {
 			current = p.confirm(b, current, sequence)
 		}
-		t.land(blk, current)
+		t.land(b, current)
 	}
 	if !t.recent(at, p.server.tick) {
 		t.acknowledgeLate(b, mask, at)
 		return
 	}
 	*t.row(at, b) |= mask
+	t.mark(b, at)
 	blk.acked |= mask
 	blk.rest &^= mask
-	if mask&blk.rare != 0 {
-		t.rare(b).floor &^= mask
-	}
-	half := t.ticks / 2
-	switch {
-	case !at.Before(t.epoch):
-		blk.young |= mask
-	case !at.Before(t.epoch - half):
-		blk.older |= mask
-	}
 }
 
 // confirm returns those of the slots of a block, whose present state the peer holds from
@@ -193,6 +203,12 @@ func (p *Peer) lose(sent *sentPacket) {
 	for i := range sent.count {
 		r := p.log.record(sent, i)
 		b := int(r.block)
+		if fell := r.mask & p.inStep(b); fell != 0 {
+			p.fallOut(b, fell)
+			if sent.tick == p.server.tick {
+				p.acks.fly(b, fell) // sent a moment ago
+			}
+		}
 		mask := p.acks.counts(b, r.mask, sent.tick)
 		if r.kind == recordPart {
 			if mask != 0 {
@@ -213,7 +229,7 @@ func (p *Peer) lose(sent *sentPacket) {
 			}
 		}
 		if mask &= blk.flight; mask != 0 {
-			p.acks.land(blk, mask)
+			p.acks.land(b, mask)
 			blk.lost |= mask
 			p.due[b] |= mask
 		}
@@ -228,6 +244,7 @@ func (p *Peer) forget(m missingBaseline) {
 		return
 	}
 	p.arriveAll()
+	p.fallOut(b, bit)
 	const names = 1<<delta.NameBits - 1
 	at, ok := p.acks.newest(int(m.slot), p.recent, p.server.tick)
 	if !ok || uint32(at)&names != m.low&names {

@@ -35,8 +35,10 @@ type runCache struct {
 
 	blocks     []blockRun
 	blockHeads []runHead
-	classes    []class // of the blocks
-	members    []int32 // of the blocks: runs
+	steps      []stepRun
+	stepHeads  []runHead // by block
+	classes    []class   // of the blocks
+	members    []int32   // of the blocks: runs
 
 	choice chooser
 
@@ -67,12 +69,14 @@ func (c *runCache) init(s *Server) {
 func (c *runCache) begin(now delta.Tick) {
 	c.runs, c.used, c.tick = c.runs[:0], 0, now
 	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
+	c.steps = c.steps[:0]
 	c.packed.Costs = c.packed.Costs[:0]
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{tick: now - 1})
 	}
 	for n := len(c.server.slots.alive); len(c.blockHeads) < n; {
 		c.blockHeads = append(c.blockHeads, runHead{tick: now - 1})
+		c.stepHeads = append(c.stepHeads, runHead{tick: now - 1})
 	}
 }
 

@@ -19,13 +19,23 @@ var errFull = errors.New("replication: too many packets in flight")
 // others at once, and those that are to get all that is due are sent it chunk by chunk too.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
-	p.acks.begin(p.server.tick)
 	p.earn()
 	if p.plain() {
 		p.planned = sendInTurn
+		p.preparing = true
+		p.follow()
+		if !p.stepping() {
+			p.fallOutAll()
+		}
+		p.expire()
+		p.preparing = false
 		p.packet.begin(p)
 		return
 	}
+	p.preparing = true
+	p.fallOutAll()
+	p.preparing = false
+	p.followed, p.planned = p.log.next, sendNothing
 	for k := range p.acks.chunks {
 		p.update(k)
 	}
@@ -42,10 +52,9 @@ func (p *Peer) prepare(c *chooser) {
 	}
 }
 
-// plain reports whether the peer is to be sent all that is due, in the order of slots, and
-// nothing else is to be looked at.
+// plain reports whether the peer is to be sent all that is due, in the order of slots.
 func (p *Peer) plain() bool {
-	return p.overdue(p.log.oldest) == p.log.next && p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
+	return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
 }
 
 // callsBack reports whether prepare calls functions of the user.
@@ -65,9 +74,14 @@ func (p *Peer) update(c int) {
 		if word := s.woke[b]; word != 0 {
 			p.acks.wake(b, word, p.server.tick)
 		}
-		if p.view.visible == nil {
-			p.due[b] |= s.news[b]
-		} // else look knows what of that is seen
+	}
+	if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
+		p.fallIn(c)
+	}
+	if p.view.visible == nil { // else look knows what is seen
+		for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
+			p.due[b] |= s.news[b] &^ p.inStep(b)
+		}
 	}
 }
 
@@ -85,6 +99,9 @@ func (c *runCache) encode(peers []*Peer) {
 			if (p.planned == sendInTurn || p.planned == sendReady) && p.resume == 0 {
 				p.sendSlots(p.due, from, to)
 			}
+			if p.planned == sendInTurn && p.resume != 0 {
+				p.fallBehind(k, p.resume>>6+1)
+			}
 		}
 	}
 	for _, p := range peers {
@@ -97,8 +114,11 @@ func (c *runCache) encode(peers []*Peer) {
 		case sendBest:
 			p.sendChosen()
 		}
-		p.arrived = p.arrived[:0]
-		p.log.trim()
+		p.arriveEnd()
+		if !p.stepping() {
+			p.followed = p.log.next
+		}
+		p.log.trim(p.followed)
 		p.wait()
 		p.account()
 	}
@@ -132,6 +152,7 @@ func (p *Peer) turn(b int, mask uint64) {
 	if large := mask & p.acks.rare(b).large; large != 0 {
 		p.dropLarge(b, large)
 	}
+	p.fallOut(b, mask)
 	p.acks.sever(b, mask, p.server.tick)
 }
 
@@ -140,6 +161,9 @@ func (p *Peer) turn(b int, mask uint64) {
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
 	for b := from >> 6; b<<6 < to; b++ {
 		d := of[b]
+		if p.planned == sendInTurn {
+			d |= p.server.slots.news[b] & p.inStep(b)
+		}
 		if d == 0 {
 			continue
 		}
@@ -169,14 +193,21 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	if large != 0 {
 		large &= p.acks.rare(b).large
 	}
-	p.classify(b, live&^large)
-	if p.shareable(d) {
-		if p.packet.putBlock(b, d) {
-			p.due[b] &^= d
-			p.acks.send(b, d, s.tick)
-			p.stats.Updates += uint64(bits.OnesCount64(d))
-			return nil
+	step := live & p.inStep(b)
+	p.classify(b, live&^large&^step)
+	if step != 0 && (step != d || bits.OnesCount64(d) < minShared) {
+		p.classifyInStep(b, step)
+	}
+	if bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
+		p.due[b] &^= d
+		if d != step {
+			p.acks.send(b, d&^step, s.tick)
 		}
+		p.stats.Updates += uint64(bits.OnesCount64(d))
+		return nil
+	}
+	if len(p.classes) == 0 && step != 0 {
+		p.classifyInStep(b, step)
 	}
 	for ; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
@@ -191,7 +222,8 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 			err = p.sendState(b<<6+i, classOf(p.classes, 1<<i))
 		}
 		if err != nil {
-			p.due.set(b<<6 + i)
+			p.fallOut(b, d)
+			p.due[b] |= d
 			return err
 		}
 	}
@@ -212,10 +244,10 @@ func (p *Peer) split(b int, d uint64) (live, gone uint64) {
 // for other peers.
 const minShared = 4
 
-// shareable reports whether the due slots of the block in hand, d, are updates all, and
-// enough of them to keep their entries for other peers.
+// shareable reports whether the due slots of the block in hand, d, are updates all and
+// their entries worth to be kept for other peers.
 func (p *Peer) shareable(d uint64) bool {
-	if bits.OnesCount64(d) < minShared || len(p.classes) > maxShared {
+	if len(p.classes) > maxShared {
 		return false
 	}
 	for i := range p.classes {
@@ -234,9 +266,12 @@ func (p *Peer) sendState(slot int, c *class) error {
 	switch err := p.packet.put(slot, r); err {
 	case nil:
 		*count++
-		p.acks.send(slot>>6, 1<<(slot&63), p.server.tick)
+		if bit := uint64(1) << (slot & 63); p.inStep(slot>>6)&bit == 0 {
+			p.acks.send(slot>>6, bit, p.server.tick)
+		}
 		return nil
 	case errTooLarge:
+		p.fallOut(slot>>6, 1<<(slot&63))
 		return p.beginLarge(slot)
 	default:
 		return err
@@ -270,7 +305,13 @@ func (p *Peer) sendDespawn(slot int) error {
 
 // refresh keeps the slot's ticks within reach of serial arithmetic.
 func (p *Peer) refresh(slot int, limit delta.Tick) {
-	if slot>>6 < len(p.due) && !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
+	if slot>>6 >= len(p.due) {
+		return
+	}
+	if b, bit := slot>>6, uint64(1)<<(slot&63); p.inStep(b)&bit != 0 && p.server.slots.changed[slot].Before(limit) {
+		p.fallOut(b, bit)
+	}
+	if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
 		p.due.set(slot) // the state is sent whole once
 	}
 }

@@ -145,9 +145,9 @@ func (l *sentLog) sentAgain(after uint32, slot int) bool {
 	return false
 }
 
-// trim moves oldest over the packets that are resolved.
-func (l *sentLog) trim() {
-	for l.oldest != l.next && l.at(l.oldest).status != sentInFlight {
+// trim moves oldest over the packets that are resolved, up to the given sequence.
+func (l *sentLog) trim(end uint32) {
+	for l.oldest != end && l.at(l.oldest).status != sentInFlight {
 		l.oldest++
 	}
 }

@@ -43,6 +43,7 @@ type serverOptions struct {
 	noChecksum    bool
 	tickRate      int
 	workers       int
+	noSteps       bool // no slot is ever in step: for tests, which compare
 }
 
 // A ServerOption configures a [Server].
@@ -149,7 +150,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
-	s.slots.recent.now, s.slots.restTicks = s.tick, delta.Tick(rowsFor(o.window))
+	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
+	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema)
 	s.workers.init(s, o.workers)
 	s.stats.Fields = fieldStats(schema)

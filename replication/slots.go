@@ -15,8 +15,12 @@ type slotTable struct {
 	woke   bitset // of these, what had not changed for restTicks
 	recent changeLog
 
+	rows      delta.Tick // how many ticks back peers remember what they acknowledged: a power of two
 	restTicks delta.Tick // how many ticks without a change make a rest
 	rests     []rest     // the latest of every slot
+	restsOld  []rest     // the one before it
+	newborn   [2]bitset  // slots that turned in this epoch of 16 ticks, and in the one before
+	log       []slotRows // by chunk: what changed in recent ticks
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
@@ -41,6 +45,20 @@ type slotInfo struct {
 // change before up to the one after.
 type rest struct{ from, to delta.Tick }
 
+// slotRows are sets of the slots of a chunk, by tick modulo their number.
+type slotRows [recentTicks][chunkBlocks]uint64
+
+// restAt returns the rest that a slot was at in tick at and is not any more, if it is one
+// of the last two.
+func (t *slotTable) restAt(slot int, at delta.Tick) (rest, bool) {
+	for _, r := range [...]rest{t.rests[slot], t.restsOld[slot]} {
+		if !r.from.After(at) && r.to.After(at) {
+			return r, true
+		}
+	}
+	return rest{}, false
+}
+
 func (t *slotTable) len() int { return len(t.info) }
 
 // add gives the entity a slot, one that was free if there is any.
@@ -52,10 +70,14 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 	} else {
 		slot = len(t.info)
 		t.changed = append(t.changed, 0)
-		t.rests = append(t.rests, rest{})
+		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
 		t.info = append(t.info, slotInfo{})
 		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
 		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
+		t.newborn = [2]bitset{t.newborn[0].grown(slot + 1), t.newborn[1].grown(slot + 1)}
+		if slot>>6/chunkBlocks == len(t.log) {
+			t.log = append(t.log, slotRows{})
+		}
 		t.recent.grow(slot + 1)
 	}
 	t.alive.set(slot)
@@ -97,7 +119,7 @@ func (s *Server) removeUnseen() {
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
 		if now-t.changed[slot] >= t.restTicks {
-			t.rests[slot] = rest{t.changed[slot], now}
+			t.rests[slot], t.restsOld[slot] = rest{t.changed[slot], now}, t.rests[slot]
 			t.woke.set(slot)
 		}
 		t.info[slot].previous = t.changed[slot]
@@ -109,6 +131,16 @@ func (t *slotTable) touch(slot int, now delta.Tick) {
 // settle ends tick now.
 func (t *slotTable) settle(now delta.Tick) {
 	t.recent.settle(t.news, now)
+	for b, word := range t.news {
+		t.log[b/chunkBlocks][now%recentTicks][b%chunkBlocks] = word
+	}
+	if now%16 == 0 {
+		t.newborn[0], t.newborn[1] = t.newborn[1], t.newborn[0]
+		clear(t.newborn[0])
+	}
+	for b, word := range t.turned {
+		t.newborn[0][b] |= word
+	}
 	clear(t.news)
 	clear(t.turned)
 	clear(t.woke)

@@ -103,10 +103,16 @@ func fieldStats(s *Schema) []FieldStats {
 func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
+	since := s.slots.recent.after(p.through)
 	for b, alive := range s.slots.alive {
 		seen := p.view.sees(b, alive)
 		due += bits.OnesCount64(seen & p.due[b])
-		inFlight += bits.OnesCount64(seen & p.acks.block(b).flight &^ p.due[b])
+		if step := p.inStep(b); step != 0 {
+			inFlight += bits.OnesCount64(step & (since[b] | s.slots.news[b]))
+		}
+		if p.acks.marks[b/chunkBlocks].flight > 0 {
+			inFlight += bits.OnesCount64(seen & p.acks.block(b).flight &^ p.due[b])
+		}
 	}
 	if !p.itsTurn() {
 		p.stats.Interval += uint64(due)

@@ -32,6 +32,9 @@ func (x *wire) slotOf(e ecs.Entity) int {
 	return int(id.Slot)
 }
 
+// withoutSteps makes the server keep what the peer holds of every slot.
+func withoutSteps(o *serverOptions) { o.noSteps = true }
+
 // acked returns the newest tick of which the slot's state is acknowledged.
 func (x *wire) acked(slot int) delta.Tick {
 	x.peer.arriveAll()
@@ -40,7 +43,7 @@ func (x *wire) acked(slot int) delta.Tick {
 }
 
 func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
-	x, e, move := crowd(t, 3)
+	x, e, move := crowd(t, 3, withoutSteps)
 	slot := x.slotOf(e[0])
 	for i := range x.server.opts.window + 40 {
 		move(e[0], 0.3)
@@ -59,7 +62,7 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 }
 
 func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
-	x, entities, move := crowd(t, 60, WithMTU(100))
+	x, entities, move := crowd(t, 60, WithMTU(100), withoutSteps)
 	for i, e := range entities {
 		move(e, float32(i%7)+1)
 	}
@@ -258,7 +261,7 @@ func TestAComponentThatCameAgainIsAnother(t *testing.T) {
 
 func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	seed := seedOf(t)
-	x, entities, move := crowd(t, 5, WithSeed(seed))
+	x, entities, move := crowd(t, 5, WithSeed(seed), withoutSteps)
 	rng := rand.New(rand.NewPCG(seed, 4))
 	acked := map[delta.Tick]bool{}
 	note := func() {
@@ -390,7 +393,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 		jumps = 5 // beyond ancient
 	}
 	for range jumps {
-		x.server.tick += jump
+		x.jump(jump)
 		for i := range refreshShare + 3 {
 			move(mover, float32(1-i%2*2))
 			x.round()

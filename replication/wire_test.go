@@ -2,6 +2,7 @@ package replication
 
 import (
 	"bytes"
+	"github.com/arche-replicate/arche-replicate/delta"
 	"hash/fnv"
 	"slices"
 	"testing"
@@ -94,6 +95,13 @@ func (x *wire) round() {
 	x.deliver(x.replicate()...)
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...) // answers of the handshake
+}
+
+// jump lets many still ticks pass at once, a multiple of recentTicks.
+func (x *wire) jump(ticks delta.Tick) {
+	x.rounds(2 * recentTicks)
+	x.server.tick += ticks
+	x.server.slots.recent.now += ticks
 }
 
 func (x *wire) rounds(n int) {

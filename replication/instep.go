@@ -1,0 +1,193 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A peer to which every change is sent at once, and from which nothing got lost of late,
+// needs no state of its own: what it holds of a slot follows from when the slot changed
+// and up to which tick the peer has acknowledged everything. Such slots are in step with
+// the peer. All peers that acknowledged up to the same tick need the same of them, and
+// an acknowledgement is a matter of one number. Only for slots that are not in step what
+// the peer holds is kept in its ackTable.
+
+const (
+	// maxBehind is how many ticks behind the present the tick may be up to which a peer
+	// has acknowledged everything: what it needs to know of ticks before that must be in
+	// the log of changes still.
+	maxBehind = 20
+	// maxStep bounds how far second baselines lie before first ones.
+	maxStep = 2 * spanGrid
+	// stepRest is for how many ticks a slot does not change to be at rest: not more than
+	// are left of the log of changes before a tick maxBehind ago.
+	stepRest = recentTicks - maxBehind
+	// fallInEvery is how many ticks lie between attempts to bring slots into step.
+	fallInEvery = 8
+)
+
+// stepping reports whether the peer's slots can be in step.
+func (p *Peer) stepping() bool {
+	return p.planned == sendInTurn && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.through < maxBehind
+}
+
+// follow finds out up to which tick everything is acknowledged. What is not, though
+// something later is, falls out of step.
+func (p *Peer) follow() {
+	for p.followed != p.log.next {
+		at := p.log.at(p.followed).tick
+		p.through = at - 1
+		end, open := p.followed, false
+		for ; end != p.log.next && p.log.at(end).tick == at; end++ {
+			open = open || p.log.at(end).status == sentInFlight
+		}
+		if open && !(p.heard && p.recent.After(at)) {
+			return
+		}
+		for ; p.followed != end; p.followed++ {
+			if sent := p.log.at(p.followed); sent.status != sentAcked {
+				for i := range sent.count {
+					r := p.log.record(sent, i)
+					p.fallOut(int(r.block), r.mask)
+				}
+			}
+		}
+	}
+	p.through = p.server.tick - 1
+}
+
+// fallOutAll takes all slots out of step.
+func (p *Peer) fallOutAll() {
+	if !p.stepped {
+		return
+	}
+	p.stepped = false
+	for k := range p.acks.chunks {
+		for i, mask := range p.acks.chunks[k].inStep {
+			if mask != 0 {
+				p.fallOut(k*chunkBlocks+i, mask)
+			}
+		}
+	}
+}
+
+// fallOut takes those of the slots of a block that are in step out of it: from now on what
+// the peer holds is in its ackTable.
+func (p *Peer) fallOut(b int, mask uint64) {
+	t, s := &p.acks, &p.server.slots
+	ch, i := &t.chunks[b/chunkBlocks], b%chunkBlocks
+	if mask &= ch.inStep[i]; mask == 0 {
+		return
+	}
+	ch.inStep[i] &^= mask
+	blk, rare := &ch.blocks[i], &ch.rare[i]
+	resting := mask
+	for at := p.through; t.recent(at, p.server.tick); at-- {
+		word := s.log[b/chunkBlocks][at%recentTicks][i] & mask
+		ch.rows[at%recentTicks][i] |= word
+		resting &^= word
+	}
+	t.mark(b, p.through)
+	blk.acked |= mask
+	blk.rest |= resting
+	for slot := range slotsOf(b, resting) {
+		bit := uint64(1) << (slot & 63)
+		switch r, ok := s.restAt(slot, p.through); {
+		case !s.changed[slot].After(p.through):
+			rare.prompt |= bit
+		case ok && r == s.rests[slot]:
+			rare.prompt |= bit
+			if !p.preparing || r.to != p.server.tick { // else wake is still to come
+				rare.woken |= bit
+			}
+		case ok:
+			rare.woken |= bit
+			*t.rest(slot), *t.since(slot) = r.from, uint16(r.to)
+		default:
+			blk.acked &^= bit
+			blk.rest &^= bit
+		}
+	}
+	t.fly(b, s.changedAfter(p.through, b, mask))
+}
+
+// fallIn brings slots of a chunk into step: those of which the peer holds what every peer
+// in step holds, and that have nothing to wait for.
+func (p *Peer) fallIn(k int) {
+	t, s := &p.acks, &p.server.slots
+	ch := &t.chunks[k]
+	for i := range ch.blocks {
+		b := k*chunkBlocks + i
+		if b >= len(p.due) {
+			return
+		}
+		blk, rare := &ch.blocks[i], &ch.rare[i]
+		can := blk.shown & blk.acked & s.alive[b] &^
+			(ch.inStep[i] | blk.lost | rare.again | rare.large | p.due[b] | s.newborn[0][b] | s.newborn[1][b])
+		if can == 0 {
+			continue
+		}
+		in := can & blk.rest & rare.prompt &^ (rare.woken | blk.flight)
+		can &^= blk.rest
+		// What changes often needs to be in order only as far back as second baselines
+		// reach; anything else as far as anybody remembers.
+		var changed, lately, missed, missedLately uint64
+		for at, n := p.through, 0; t.recent(at, p.server.tick); at, n = at-1, n+1 {
+			word := s.log[k][at%recentTicks][i]
+			miss := word ^ ch.rows[at%recentTicks][i] // what was sent again is as bad: it is the client's newest
+			changed |= word
+			missed |= miss
+			if n < spanGrid {
+				lately |= word
+			}
+			if n < spanGrid+maxStep {
+				missedLately |= miss
+			}
+		}
+		in |= can & (changed&^missed | lately&^missedLately)
+		if in == 0 {
+			continue
+		}
+		t.forget(b, in)
+		rare.prompt &^= in
+		rare.woken &^= in
+		rare.floor &^= in
+		blk.rare = rare.again | rare.floor | rare.large
+		ch.inStep[i] |= in
+		p.stepped = true
+	}
+}
+
+// fallBehind takes slots out of step that changed now and can't be sent: those of a chunk,
+// from a block on.
+func (p *Peer) fallBehind(k, from int) {
+	for b := max(k*chunkBlocks, from); b < min((k+1)*chunkBlocks, len(p.due)); b++ {
+		late := p.server.slots.news[b] & p.inStep(b)
+		p.fallOut(b, late)
+		p.due[b] |= late
+	}
+}
+
+// inStep returns the slots of a block that are in step with the peer.
+func (p *Peer) inStep(b int) uint64 {
+	return p.acks.chunks[uint(b)/chunkBlocks].inStep[uint(b)%chunkBlocks]
+}
+
+// classifyInStep adds the classes of slots of a block that are in step.
+func (p *Peer) classifyInStep(b int, mask uint64) {
+	s, now := &p.server.slots, p.server.tick
+	rows := &s.log[b/chunkBlocks]
+	for at := p.through; mask != 0 && p.acks.recent(at, now); at-- {
+		if m := mask & rows[at%recentTicks][b%chunkBlocks]; m != 0 {
+			mask &^= m
+			p.classifyRecent(b, m, at, rows)
+		}
+	}
+	for slot := range slotsOf(b, mask) {
+		bit := uint64(1) << (slot & 63)
+		if r, ok := s.restAt(slot, p.through); ok {
+			p.addClass(bit, delta.Baselines{A1: r.from, Old: now-r.from >= 1<<delta.NameBits})
+		} else {
+			p.classes = append(p.classes, class{mask: bit, whole: true})
+		}
+	}
+}
