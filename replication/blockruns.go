@@ -89,8 +89,9 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 	if head.tick != c.tick {
 		head.tick, head.first = c.tick, -1
 	}
+	base := p.base()
 	for i := head.first; i >= 0; i = c.steps[i].next {
-		if s := &c.steps[i]; s.through == p.through && s.mask == d {
+		if s := &c.steps[i]; s.base == base && s.mask == d {
 			if r := &c.blocks[s.run]; r.order == k.order && r.before == k.names {
 				return r
 			}
@@ -103,7 +104,7 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 	}
 	r := c.block(b, d, p.classes, k.order, &k.names)
 	if r != nil {
-		c.steps = append(c.steps, stepRun{through: p.through, mask: d, run: r.index, next: head.first})
+		c.steps = append(c.steps, stepRun{base: base, mask: d, run: r.index, next: head.first})
 		head.first = int32(len(c.steps) - 1)
 	}
 	return r
@@ -111,10 +112,10 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 
 // A stepRun finds the entries of slots that are in step with a peer.
 type stepRun struct {
-	mask    uint64
-	through delta.Tick
-	run     int32
-	next    int32 // another one of the block, -1 for none
+	mask uint64
+	base delta.Tick
+	run  int32
+	next int32 // another one of the block, -1 for none
 }
 
 // gather makes the runs of slots of a block, and returns false if they are too large or

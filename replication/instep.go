@@ -27,8 +27,12 @@ const (
 
 // stepping reports whether the peer's slots can be in step.
 func (p *Peer) stepping() bool {
-	return p.planned == sendInTurn && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.through < maxBehind
+	return p.planned == sendInTurn && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
 }
+
+// base returns the tick that peers in step are served from: the last one on the grid of
+// baselines up to which they have acknowledged everything.
+func (p *Peer) base() delta.Tick { return p.through - p.through%p.server.opts.grid }
 
 // follow finds out up to which tick everything is acknowledged. What is not, though
 // something later is, falls out of step.
@@ -131,15 +135,18 @@ func (p *Peer) fallIn(k int) {
 		// What changes often needs to be in order only as far back as second baselines
 		// reach; anything else as far as anybody remembers.
 		var changed, lately, missed, missedLately uint64
-		for at, n := p.through, 0; t.recent(at, p.server.tick); at, n = at-1, n+1 {
+		base := p.base()
+		for at := p.through; t.recent(at, p.server.tick); at-- {
 			word := s.log[k][at%recentTicks][i]
 			miss := word ^ ch.rows[at%recentTicks][i] // what was sent again is as bad: it is the client's newest
-			changed |= word
 			missed |= miss
-			if n < spanGrid {
-				lately |= word
+			if !base.Before(at) {
+				changed |= word
+				if base-at < spanGrid {
+					lately |= word
+				}
 			}
-			if n < spanGrid+maxStep {
+			if base.Before(at) || base-at < spanGrid+maxStep {
 				missedLately |= miss
 			}
 		}
@@ -176,7 +183,8 @@ func (p *Peer) inStep(b int) uint64 {
 func (p *Peer) classifyInStep(b int, mask uint64) {
 	s, now := &p.server.slots, p.server.tick
 	rows := &s.log[b/chunkBlocks]
-	for at := p.through; mask != 0 && p.acks.recent(at, now); at-- {
+	base := p.base()
+	for at := base; mask != 0 && p.acks.recent(at, now); at-- {
 		if m := mask & rows[at%recentTicks][b%chunkBlocks]; m != 0 {
 			mask &^= m
 			p.classifyRecent(b, m, at, rows)
@@ -184,7 +192,7 @@ func (p *Peer) classifyInStep(b int, mask uint64) {
 	}
 	for slot := range slotsOf(b, mask) {
 		bit := uint64(1) << (slot & 63)
-		if r, ok := s.restAt(slot, p.through); ok {
+		if r, ok := s.restAt(slot, base); ok {
 			p.addClass(bit, delta.Baselines{A1: r.from, Old: now-r.from >= 1<<delta.NameBits})
 		} else {
 			p.classes = append(p.classes, class{mask: bit, whole: true})

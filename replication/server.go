@@ -43,6 +43,7 @@ type serverOptions struct {
 	noChecksum    bool
 	tickRate      int
 	workers       int
+	grid          delta.Tick
 	noSteps       bool // no slot is ever in step: for tests, which compare
 }
 
@@ -109,6 +110,20 @@ func WithTickRate(perSecond int) ServerOption {
 	return func(o *serverOptions) { o.tickRate = perSecond }
 }
 
+// WithBaselineGrid makes the server take updates against the newest acknowledged state
+// of a tick that is a multiple of n, where a peer got everything so far. Peers with other
+// round trips then share more of the encoding, and updates are a little larger, since
+// baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
+// peers 2 or 4 may pay.
+//
+// Panics if n is not 1, 2, 4 or 8.
+func WithBaselineGrid(n int) ServerOption {
+	if n != 1 && n != 2 && n != 4 && n != 8 {
+		panic(fmt.Sprintf("replication: a baseline grid of %d ticks: use 1, 2, 4 or 8", n))
+	}
+	return func(o *serverOptions) { o.grid = delta.Tick(n) }
+}
+
 // WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
 // end before it returns. The packets are the same whatever n is, and the send functions
 // are still called on the caller's goroutine, peer after peer in the order in which they
@@ -139,7 +154,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1}
+	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1}
 	for _, opt := range opts {
 		opt(&o)
 	}
