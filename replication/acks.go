@@ -15,6 +15,7 @@ type ackTable struct {
 	slots  *slotTable
 	chunks []ackChunk // of chunkBlocks blocks each
 	marks  []ackMark  // by chunk
+	inStep bitset     // slots of which nothing is known here, see instep.go
 	ticks  delta.Tick // how many of the rows are in use: a power of two
 }
 
@@ -29,8 +30,7 @@ type ackMark struct {
 const chunkBlocks = 8
 
 type ackChunk struct {
-	inStep [chunkBlocks]uint64 // slots of which nothing is known here, see instep.go
-	rows   slotRows            // by tick modulo ackTable.ticks: slots whose state of that tick the peer holds
+	rows   slotRows // by tick modulo ackTable.ticks: slots whose state of that tick the peer holds
 	blocks [chunkBlocks]ackBlock
 	rare   [chunkBlocks]rareBlock
 	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
@@ -75,8 +75,13 @@ func (t *ackTable) reset(slots *slotTable) {
 
 // grow makes room for slots below n.
 func (t *ackTable) grow(n int) {
+	t.inStep = t.inStep.grown(n)
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
-		t.chunks = append(t.chunks, make([]ackChunk, more)...)
+		if n := len(t.chunks) + more; n > cap(t.chunks) {
+			// They are large: few that lie idle make up for copying them now and then.
+			t.chunks = append(make([]ackChunk, 0, n+len(t.chunks)/8), t.chunks...)
+		}
+		t.chunks = t.chunks[:len(t.chunks)+more]
 		for range more {
 			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks})
 		}
@@ -112,7 +117,9 @@ func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < t.ticks }
 // there are rows, and nothing since, moves to rest.
 func (t *ackTable) advance(c int, now delta.Tick) {
 	if m := &t.marks[c]; now-m.row > t.ticks {
-		m.row = now - t.ticks - 1
+		if now-m.row > ancient {
+			m.row = now - t.ticks - 1 // within reach of serial arithmetic
+		}
 		return // the rows are empty
 	}
 	ch := &t.chunks[c]

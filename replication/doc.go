@@ -2,8 +2,8 @@
 // duplicates and reorders packets. It sends what changed, quantised, predicted and packed to the bit.
 //
 // One process owns the truth: a [Server] with an Arche world. Others follow it: a [Client] each, with a world of its own.
-// The server has a [Peer] for every client. The package has no goroutines, sockets or clocks: the game's loop calls it,
-// and functions that the game hands over carry its packets.
+// The server has a [Peer] for every client. The package has no sockets and no clocks, and no goroutines but for
+// [WithWorkers]: the game's loop calls it, and functions that the game hands over carry its packets.
 //
 //	                 in                                             out
 //	server    the world, once per tick: [Server.Replicate]           packets to every peer, through the function of [Server.Connect]

@@ -65,11 +65,9 @@ func (p *Peer) fallOutAll() {
 		return
 	}
 	p.stepped = false
-	for k := range p.acks.chunks {
-		for i, mask := range p.acks.chunks[k].inStep {
-			if mask != 0 {
-				p.fallOut(k*chunkBlocks+i, mask)
-			}
+	for b, mask := range p.acks.inStep {
+		if mask != 0 {
+			p.fallOut(b, mask)
 		}
 	}
 }
@@ -78,11 +76,11 @@ func (p *Peer) fallOutAll() {
 // the peer holds is in its ackTable.
 func (p *Peer) fallOut(b int, mask uint64) {
 	t, s := &p.acks, &p.server.slots
-	ch, i := &t.chunks[b/chunkBlocks], b%chunkBlocks
-	if mask &= ch.inStep[i]; mask == 0 {
+	if mask &= t.inStep[b]; mask == 0 {
 		return
 	}
-	ch.inStep[i] &^= mask
+	t.inStep[b] &^= mask
+	ch, i := &t.chunks[b/chunkBlocks], b%chunkBlocks
 	blk, rare := &ch.blocks[i], &ch.rare[i]
 	resting := mask
 	for at := p.through; t.recent(at, p.server.tick); at-- {
@@ -118,6 +116,9 @@ func (p *Peer) fallOut(b int, mask uint64) {
 // in step holds, and that have nothing to wait for.
 func (p *Peer) fallIn(k int) {
 	t, s := &p.acks, &p.server.slots
+	if p.server.tick-t.marks[k].row > t.ticks+fallInEvery {
+		return // nothing was acknowledged or came to rest since it was tried last
+	}
 	ch := &t.chunks[k]
 	for i := range ch.blocks {
 		b := k*chunkBlocks + i
@@ -126,7 +127,7 @@ func (p *Peer) fallIn(k int) {
 		}
 		blk, rare := &ch.blocks[i], &ch.rare[i]
 		can := blk.shown & blk.acked & s.alive[b] &^
-			(ch.inStep[i] | blk.lost | rare.again | rare.large | p.due[b] | s.newborn[0][b] | s.newborn[1][b])
+			(t.inStep[b] | blk.lost | rare.again | rare.large | p.due[b] | s.newborn[0][b] | s.newborn[1][b])
 		if can == 0 {
 			continue
 		}
@@ -159,7 +160,7 @@ func (p *Peer) fallIn(k int) {
 		rare.woken &^= in
 		rare.floor &^= in
 		blk.rare = rare.again | rare.floor | rare.large
-		ch.inStep[i] |= in
+		t.inStep[b] |= in
 		p.stepped = true
 	}
 }
@@ -176,7 +177,7 @@ func (p *Peer) fallBehind(k, from int) {
 
 // inStep returns the slots of a block that are in step with the peer.
 func (p *Peer) inStep(b int) uint64 {
-	return p.acks.chunks[uint(b)/chunkBlocks].inStep[uint(b)%chunkBlocks]
+	return p.acks.inStep[b]
 }
 
 // classifyInStep adds the classes of slots of a block that are in step.

@@ -21,7 +21,7 @@ type Peer struct {
 	due            bitset // slots to look at: all others are up to date or on their way
 	large          map[int]*largeState
 	log            sentLog
-	arrived        []arrival  // acknowledged since the last tick
+	arrived        []uint32   // sequences acknowledged since the last tick
 	followed       uint32     // all packets before are acknowledged, or what they carried is not in step
 	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
 	stepped        bool       // a slot may be in step

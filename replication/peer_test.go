@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -329,7 +330,7 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 		}
 	}
 	grown := int64(heap()) - int64(early)
-	ring := cap(x.peer.log.records) * 16
+	ring := len(x.peer.log.records) * int(unsafe.Sizeof(sentRecord{}))
 	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.log.ring), ring>>10)
 	require.Less(t, grown, int64(maxBytes))
 	require.LessOrEqual(t, len(x.peer.log.ring), maxInFlight)

@@ -21,6 +21,11 @@ func (p *Peer) receiveAck(body []byte) error {
 	newest := a.sequence
 	if a.count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
+		if at, ok := p.log.sentAt(newest, p.server.tick); ok && a.words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
+			// The round trip has become so long that all was taken for lost and
+			// forgotten. If it were not noticed, that would never end.
+			p.trip.sample(p.server.tick + 1 - at)
+		}
 		a.count = 0
 	}
 	if a.count > 0 && a.words[0]&1 != 0 {
@@ -44,14 +49,6 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// An arrival is a packet that is acknowledged. What it carried is gone through when the
-// next tick comes to the blocks in question, so that what is known of them has to be
-// fetched from memory once only.
-type arrival struct {
-	sequence uint32
-	done     uint32 // records gone through
-}
-
 // acknowledge notes that a packet came.
 func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
@@ -62,43 +59,25 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
-	p.arrived = append(p.arrived, arrival{sequence: sequence})
+	p.arrived = append(p.arrived, sequence)
 	if int32(sequence-p.log.oldest) < 0 {
 		p.arriveAll() // the records of a packet that was taken for lost may be overwritten soon
 	}
 }
 
-// arrive goes through what arrived of slots of blocks below end.
-func (p *Peer) arrive(end int) {
-	for i := range p.arrived {
-		a := &p.arrived[i]
-		if int32(a.sequence-p.followed) >= 0 {
-			continue // it has its turn when all of its tick have
-		}
-		sent := p.log.at(a.sequence)
-		for ; a.done < sent.count; a.done++ {
-			r := p.log.record(sent, a.done)
-			if int(r.block) >= end {
-				break
-			}
-			p.arriveRecord(sent, a.sequence, r)
-		}
-	}
-}
-
-// arriveAll goes through all that arrived.
+// arriveAll goes through what the packets carried that are acknowledged. Those of a tick
+// have their turn together, when follow is done with it.
 func (p *Peer) arriveAll() {
-	p.arrive(len(p.due))
-	p.arriveEnd()
-}
-
-// arriveEnd drops the arrivals that were gone through.
-func (p *Peer) arriveEnd() {
 	n := 0
-	for _, a := range p.arrived {
-		if int32(a.sequence-p.followed) >= 0 {
-			p.arrived[n] = a
+	for _, sequence := range p.arrived {
+		if int32(sequence-p.followed) >= 0 {
+			p.arrived[n] = sequence
 			n++
+			continue
+		}
+		sent := p.log.at(sequence)
+		for i := range sent.count {
+			p.arriveRecord(sent, sequence, p.log.record(sent, i))
 		}
 	}
 	p.arrived = p.arrived[:n]

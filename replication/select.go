@@ -27,6 +27,7 @@ func (p *Peer) prepare(c *chooser) {
 		if !p.stepping() {
 			p.fallOutAll()
 		}
+		p.arriveAll()
 		p.expire()
 		p.preparing = false
 		p.packet.begin(p)
@@ -36,6 +37,7 @@ func (p *Peer) prepare(c *chooser) {
 	p.fallOutAll()
 	p.preparing = false
 	p.followed, p.planned = p.log.next, sendNothing
+	p.arriveAll()
 	for k := range p.acks.chunks {
 		p.update(k)
 	}
@@ -64,7 +66,12 @@ func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil
 func (p *Peer) update(c int) {
 	s := &p.server.slots
 	p.acks.advance(c, p.server.tick)
-	p.arrive((c + 1) * chunkBlocks)
+	if s.moved[c] != p.server.tick { // nothing changed
+		if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
+			p.fallIn(c)
+		}
+		return
+	}
 	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
@@ -85,22 +92,25 @@ func (p *Peer) update(c int) {
 	}
 }
 
+// fewNews is how many slots may change in a tick so that all that is read for them stays
+// in the processor's cache.
+const fewNews = 1024
+
 // encode fills the packets of the present tick for peers that are prepared, with runs from
-// the cache.
+// the cache. Where much has changed it goes chunk by chunk, for all peers: what one reads of
+// the history is there for the others. Else it goes peer by peer. The packets are the same.
 func (c *runCache) encode(peers []*Peer) {
-	blocks := len(c.server.slots.alive)
-	for k := 0; k*chunkBlocks < blocks; k++ {
-		from, to := k*chunkBlocks<<6, min((k+1)*chunkBlocks, blocks)<<6
+	chunks := len(c.server.slots.moved)
+	if c.server.slots.news.count() <= fewNews {
 		for _, p := range peers {
-			p.runs = c
-			if p.planned == sendInTurn {
-				p.update(k)
+			for k := range chunks {
+				p.encode(k, c)
 			}
-			if (p.planned == sendInTurn || p.planned == sendReady) && p.resume == 0 {
-				p.sendSlots(p.due, from, to)
-			}
-			if p.planned == sendInTurn && p.resume != 0 {
-				p.fallBehind(k, p.resume>>6+1)
+		}
+	} else {
+		for k := range chunks {
+			for _, p := range peers {
+				p.encode(k, c)
 			}
 		}
 	}
@@ -114,7 +124,6 @@ func (c *runCache) encode(peers []*Peer) {
 		case sendBest:
 			p.sendChosen()
 		}
-		p.arriveEnd()
 		if !p.stepping() {
 			p.followed = p.log.next
 		}
@@ -122,6 +131,40 @@ func (c *runCache) encode(peers []*Peer) {
 		p.wait()
 		p.account()
 	}
+}
+
+// encode sends what is due of a chunk, if that is the peer's plan.
+func (p *Peer) encode(k int, c *runCache) {
+	p.runs = c
+	switch {
+	case p.planned == sendInTurn:
+		if !p.visits(k) {
+			return
+		}
+		p.update(k)
+	case p.planned != sendReady:
+		return
+	}
+	if p.resume == 0 {
+		first := k * chunkBlocks
+		p.sendSlots(p.due, first<<6, min(first+chunkBlocks, len(p.due))<<6)
+	}
+	if p.planned == sendInTurn && p.resume != 0 {
+		p.fallBehind(k, p.resume>>6+1)
+	}
+}
+
+// visits reports whether there is anything to do for a chunk.
+func (p *Peer) visits(k int) bool {
+	now := p.server.tick
+	if p.server.slots.moved[k] == now || now-p.acks.marks[k].row <= p.acks.ticks+fallInEvery {
+		return true
+	}
+	var due uint64
+	for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
+		due |= word
+	}
+	return due != 0
 }
 
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
@@ -161,6 +204,9 @@ func (p *Peer) turn(b int, mask uint64) {
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
 	for b := from >> 6; b<<6 < to; b++ {
 		d := of[b]
+		if d == 0 && p.server.slots.news[b] == 0 {
+			continue
+		}
 		if p.planned == sendInTurn {
 			d |= p.server.slots.news[b] & p.inStep(b)
 		}
@@ -173,7 +219,7 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 		if to < (b+1)<<6 {
 			d &= 1<<(to&63) - 1
 		}
-		if p.sendBlock(b, d) != nil {
+		if d != 0 && p.sendBlock(b, d) != nil {
 			p.resume = max(b<<6+bits.TrailingZeros64(p.due[b]&d), 1) // 0: nowhere
 			return false
 		}
@@ -185,6 +231,11 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 // do for a slot until it changes or what was sent is lost.
 func (p *Peer) sendBlock(b int, d uint64) error {
 	s := p.server
+	step := d & p.inStep(b)
+	if step == d && p.packet.putBlock(b, d, step) {
+		p.stats.Updates += uint64(bits.OnesCount64(d))
+		return nil
+	}
 	blk := p.acks.block(b)
 	live, gone := p.split(b, d)
 	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
@@ -193,20 +244,17 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	if large != 0 {
 		large &= p.acks.rare(b).large
 	}
-	step := live & p.inStep(b)
 	p.classify(b, live&^large&^step)
-	if step != 0 && (step != d || bits.OnesCount64(d) < minShared) {
+	if step != 0 && step != d {
 		p.classifyInStep(b, step)
 	}
-	if bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
+	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
 		p.due[b] &^= d
-		if d != step {
-			p.acks.send(b, d&^step, s.tick)
-		}
+		p.acks.send(b, d&^step, s.tick)
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}
-	if len(p.classes) == 0 && step != 0 {
+	if step == d {
 		p.classifyInStep(b, step)
 	}
 	for ; d != 0; d &= d - 1 {

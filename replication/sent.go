@@ -1,6 +1,10 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // maxInFlight is how many packets to a peer may await their acknowledgement. Beyond it
 // nothing more is sent: what is unresolved then is lost, or the peer can't keep up.
@@ -20,6 +24,19 @@ type record struct {
 	mask  uint64
 	block uint32
 	kind  recordKind
+}
+
+// A sentRecord is a record as it is kept, in 12 bytes: there are many.
+type sentRecord struct {
+	low, high uint32 // halves of the mask
+	what      uint32 // block and kind
+}
+
+// recordKindBits is how many of the bits of sentRecord.what are of the kind. Blocks take 26.
+const recordKindBits = 2
+
+func (r sentRecord) record() record {
+	return record{uint64(r.high)<<32 | uint64(r.low), r.what >> recordKindBits, recordKind(r.what & (1<<recordKindBits - 1))}
 }
 
 // sentStatus is what is known of the fate of a packet.
@@ -44,14 +61,44 @@ type sentPacket struct {
 }
 
 // A sentLog remembers what the latest packets to a peer carried. Their records stand in
-// a ring that all packets share.
+// a ring that all packets share. Both rings have room for what awaits its acknowledgement
+// and not much more; what was resolved before stays until its place is needed.
 type sentLog struct {
-	next    uint32 // sequence of the next packet
-	oldest  uint32 // no packet before this one is in flight
-	ring    []sentPacket
-	records []record // by number modulo their length
-	written uint32   // number of the next record
+	next    uint32       // sequence of the next packet
+	oldest  uint32       // no packet before this one is in flight
+	ring    []sentPacket // by sequence modulo their number, a power of two
+	records []sentRecord // a ring of any length
+	place   int          // of the next record in the ring
+	written uint32       // number of the next record
+	kept    uint32       // how many records before that one are in the ring
+
+	marks [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
+
+	// How much was needed at once, in the ticks since the sizes were last considered.
+	ticks       uint8
+	mostPackets uint32
+	mostRecords uint32
 }
+
+// A sentMark tells when the packets of a few ticks were sent, long after the ring has
+// forgotten them.
+type sentMark struct {
+	tick     delta.Tick
+	sequence uint32 // of the first packet
+	valid    bool
+}
+
+const (
+	markTicks   = 4          // that share a mark
+	markedTicks = maxTimeout // for that long marks tell when a packet was sent
+)
+
+const (
+	minSentPackets = 32
+	minSentRecords = 64
+	// resizeTicks is after how many ticks memory that a rare burst took is given back.
+	resizeTicks = 64
+)
 
 func newSentLog(first uint32) sentLog {
 	return sentLog{next: first, oldest: first}
@@ -69,12 +116,11 @@ func (l *sentLog) full() bool { return l.next-l.oldest >= maxInFlight }
 // begin returns the place of the next packet, with no records. The log must not be
 // full. The ring grows with the number of packets in flight.
 func (l *sentLog) begin(tick delta.Tick) *sentPacket {
-	if n := uint32(len(l.ring)); n == 0 || l.next-l.oldest >= n {
-		grown := make([]sentPacket, max(32, 2*n))
-		for s := l.next - n; s != l.next; s++ {
-			grown[s&uint32(len(grown)-1)] = l.ring[s&(n-1)]
-		}
-		l.ring = grown
+	if n := uint32(len(l.ring)); l.next-l.oldest >= n {
+		l.resizePackets(max(minSentPackets, 2*n))
+	}
+	if m := l.mark(tick); !m.valid || m.tick/markTicks != tick/markTicks {
+		*m = sentMark{tick, l.next, true}
 	}
 	p := l.at(l.next)
 	*p = sentPacket{status: sentInFlight, tick: tick, first: l.written}
@@ -83,33 +129,45 @@ func (l *sentLog) begin(tick delta.Tick) *sentPacket {
 
 // add notes what the packet that begin gave carries of slots of a block.
 func (l *sentLog) add(p *sentPacket, block int, mask uint64, kind recordKind) {
+	low, high, what := uint32(mask), uint32(mask>>32), uint32(block)<<recordKindBits|uint32(kind)
 	if p.count > 0 {
-		last := &l.records[(l.written-1)&uint32(len(l.records)-1)]
-		if last.block == uint32(block) && last.kind == kind {
-			last.mask |= mask
+		last := l.stored(l.written - 1)
+		if last.what == what {
+			last.low, last.high = last.low|low, last.high|high
 			return
 		}
 	}
-	needed := p.first
-	if l.oldest != l.next {
-		needed = l.at(l.oldest).first
-	}
-	if n := uint32(len(l.records)); l.written-needed == n {
-		grown := make([]record, max(64, 2*n))
-		for i := needed; i != l.written; i++ {
-			grown[i&uint32(len(grown)-1)] = l.records[i&(n-1)]
+	if n := len(l.records); int(l.kept) == n {
+		needed := l.written - p.first
+		if l.oldest != l.next {
+			needed = l.written - l.at(l.oldest).first
 		}
-		l.records = grown
+		if int(needed) == n {
+			l.resizeRecords(n + n/8 + minSentRecords)
+		} else {
+			l.kept--
+		}
 	}
-	l.records[l.written&uint32(len(l.records)-1)] = record{mask, uint32(block), kind}
+	l.records[l.place] = sentRecord{low, high, what}
+	if l.place++; l.place == len(l.records) {
+		l.place = 0
+	}
 	l.written++
+	l.kept++
 	p.count++
 }
 
-// record returns the i-th record of a packet.
-func (l *sentLog) record(p *sentPacket, i uint32) record {
-	return l.records[(p.first+i)&uint32(len(l.records)-1)]
+// stored returns the record with the given number, one of the last l.kept.
+func (l *sentLog) stored(number uint32) *sentRecord {
+	i := l.place - int(l.written-number)
+	if i < 0 {
+		i += len(l.records)
+	}
+	return &l.records[i]
 }
+
+// record returns the i-th record of a packet.
+func (l *sentLog) record(p *sentPacket, i uint32) record { return l.stored(p.first + i).record() }
 
 // commit counts the packet that begin gave as sent and returns its sequence.
 func (l *sentLog) commit() uint32 {
@@ -125,10 +183,29 @@ func (l *sentLog) find(sequence uint32) *sentPacket {
 		return nil
 	}
 	p := l.at(sequence)
-	if p.status == sentUnused || l.written-p.first > uint32(len(l.records)) {
+	if p.status == sentUnused || l.written-p.first > l.kept {
 		return nil
 	}
 	return p
+}
+
+func (l *sentLog) mark(tick delta.Tick) *sentMark {
+	return &l.marks[tick/markTicks%delta.Tick(len(l.marks))]
+}
+
+// sentAt returns a tick not long before the packet with the given sequence was sent, if
+// that is one of the last markedTicks before tick now.
+func (l *sentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
+	if int32(sequence-l.next) >= 0 {
+		return 0, false
+	}
+	for back := delta.Tick(0); back < markedTicks; back += markTicks {
+		m := l.mark(now - back)
+		if m.valid && m.tick/markTicks == (now-back)/markTicks && int32(sequence-m.sequence) >= 0 {
+			return m.tick, true
+		}
+	}
+	return 0, false
 }
 
 // sentAgain reports whether a packet after the given one carried the state of a slot.
@@ -145,9 +222,50 @@ func (l *sentLog) sentAgain(after uint32, slot int) bool {
 	return false
 }
 
-// trim moves oldest over the packets that are resolved, up to the given sequence.
+// trim ends a tick: it moves oldest over the packets that are resolved, up to the given
+// sequence. No packet may be open.
 func (l *sentLog) trim(end uint32) {
+	if l.oldest != l.next {
+		l.mostPackets = max(l.mostPackets, l.next-l.oldest)
+		l.mostRecords = max(l.mostRecords, l.written-l.at(l.oldest).first)
+	}
 	for l.oldest != end && l.at(l.oldest).status != sentInFlight {
 		l.oldest++
 	}
+	if l.ticks++; l.ticks == resizeTicks {
+		l.shrink()
+		l.ticks, l.mostPackets, l.mostRecords = 0, 0, 0
+	}
+}
+
+// shrink gives back what was not needed lately, but for some slack: a ring that is taken
+// for too large is so by far, so that small ups and downs cost nothing.
+func (l *sentLog) shrink() {
+	packets := max(minSentPackets, uint32(1)<<bits.Len32(l.mostPackets+l.mostPackets/8))
+	if packets < uint32(len(l.ring)) {
+		l.resizePackets(packets)
+	}
+	records := max(minSentRecords, int(l.mostRecords+l.mostRecords/16))
+	if records+records/8 < len(l.records) {
+		l.resizeRecords(records)
+	}
+}
+
+// resizePackets makes the ring one of n packets. The latest ones stay.
+func (l *sentLog) resizePackets(n uint32) {
+	ring := make([]sentPacket, n)
+	for s := l.next - min(n, uint32(len(l.ring))); s != l.next; s++ {
+		ring[s&(n-1)] = *l.at(s)
+	}
+	l.ring = ring
+}
+
+// resizeRecords makes the ring one of n records. The latest ones stay.
+func (l *sentLog) resizeRecords(n int) {
+	records := make([]sentRecord, n)
+	kept := min(int(l.kept), n)
+	for i := range kept {
+		records[i] = *l.stored(l.written - uint32(kept-i))
+	}
+	l.records, l.kept, l.place = records, uint32(kept), kept%n
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A Server owns the truth: it captures its world once per tick and sends every [Peer]
-// what changed. It starts no goroutines and reads no clock; all methods must be called
-// from the goroutine that owns the world.
+// what changed. It reads no clock, and starts no goroutines but for [WithWorkers]; all
+// methods must be called from the goroutine that owns the world.
 type Server struct {
 	world  *ecs.World
 	schema *Schema

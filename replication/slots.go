@@ -15,12 +15,13 @@ type slotTable struct {
 	woke   bitset // of these, what had not changed for restTicks
 	recent changeLog
 
-	rows      delta.Tick // how many ticks back peers remember what they acknowledged: a power of two
-	restTicks delta.Tick // how many ticks without a change make a rest
-	rests     []rest     // the latest of every slot
-	restsOld  []rest     // the one before it
-	newborn   [2]bitset  // slots that turned in this epoch of 16 ticks, and in the one before
-	log       []slotRows // by chunk: what changed in recent ticks
+	rows      delta.Tick   // how many ticks back peers remember what they acknowledged: a power of two
+	restTicks delta.Tick   // how many ticks without a change make a rest
+	rests     []rest       // the latest of every slot
+	restsOld  []rest       // the one before it
+	newborn   [2]bitset    // slots that turned in this epoch of 16 ticks, and in the one before
+	log       []slotRows   // by chunk: what changed in recent ticks
+	moved     []delta.Tick // by chunk: when a slot in it changed last
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
@@ -76,13 +77,13 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
 		t.newborn = [2]bitset{t.newborn[0].grown(slot + 1), t.newborn[1].grown(slot + 1)}
 		if slot>>6/chunkBlocks == len(t.log) {
-			t.log = append(t.log, slotRows{})
+			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
 		}
 		t.recent.grow(slot + 1)
 	}
 	t.alive.set(slot)
 	t.changed[slot] = now
-	t.news.set(slot)
+	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
 	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now, weight: 1}
@@ -94,7 +95,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.alive.clear(slot)
 	t.changed[slot] = now
-	t.news.set(slot)
+	t.note(slot, now)
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
@@ -124,8 +125,14 @@ func (t *slotTable) touch(slot int, now delta.Tick) {
 		}
 		t.info[slot].previous = t.changed[slot]
 		t.changed[slot] = now
-		t.news.set(slot)
+		t.note(slot, now)
 	}
+}
+
+// note sets the slot's bit in news.
+func (t *slotTable) note(slot int, now delta.Tick) {
+	t.news.set(slot)
+	t.moved[slot>>6/chunkBlocks] = now
 }
 
 // settle ends tick now.

@@ -104,14 +104,20 @@ func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
 	since := s.slots.recent.after(p.through)
-	for b, alive := range s.slots.alive {
-		seen := p.view.sees(b, alive)
-		due += bits.OnesCount64(seen & p.due[b])
-		if step := p.inStep(b); step != 0 {
-			inFlight += bits.OnesCount64(step & (since[b] | s.slots.news[b]))
-		}
-		if p.acks.marks[b/chunkBlocks].flight > 0 {
-			inFlight += bits.OnesCount64(seen & p.acks.block(b).flight &^ p.due[b])
+	for k := range p.acks.marks {
+		first, end := k*chunkBlocks, min((k+1)*chunkBlocks, len(p.due))
+		flying := p.acks.marks[k].flight > 0
+		moved := since != nil && s.slots.moved[k].After(p.through)
+		for b := first; b < end; b++ {
+			if p.due[b] != 0 {
+				due += bits.OnesCount64(p.due[b] & p.view.sees(b, s.slots.alive[b]))
+			}
+			if moved {
+				inFlight += bits.OnesCount64(p.inStep(b) & (since[b] | s.slots.news[b]))
+			}
+			if flying {
+				inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
+			}
 		}
 	}
 	if !p.itsTurn() {

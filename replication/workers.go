@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 const maxWorkers = 64
@@ -14,13 +16,14 @@ const maxWorkers = 64
 // acknowledged the same go to the same worker, little is encoded twice for that.
 type workers struct {
 	caches []runCache
-	jobs   []func() // of all but the first, made once so that starting them allocates nothing
+	boxes  []packetBox // of the caches
+	jobs   []func()    // of all but the first, made once so that starting them allocates nothing
 	group  sync.WaitGroup
 	peers  []*Peer // connected ones, by what they acknowledged
 }
 
 func (w *workers) init(s *Server, n int) {
-	w.caches = make([]runCache, n)
+	w.caches, w.boxes = make([]runCache, n), make([]packetBox, n)
 	for i := range w.caches {
 		w.caches[i].init(s)
 		w.jobs = append(w.jobs, func() {
@@ -65,6 +68,9 @@ func (w *workers) run(s *Server) {
 			p.flush()
 		}
 	}
+	for i := range w.boxes {
+		w.boxes[i].empty(s.tick)
+	}
 }
 
 // ask has the filter judge all tables, on the caller's goroutine: it may be the user's own.
@@ -81,6 +87,7 @@ func (w *workers) work(i int) {
 	n := len(w.caches)
 	peers := w.peers[i*len(w.peers)/n : (i+1)*len(w.peers)/n]
 	for _, p := range peers {
+		p.outbox.box, p.outbox.first = &w.boxes[i], -1
 		if !p.callsBack() {
 			p.prepare(&w.caches[i].choice)
 		}
@@ -88,21 +95,38 @@ func (w *workers) work(i int) {
 	w.caches[i].encode(peers)
 }
 
-// An outbox holds the packets of a tick until the send function may be called.
+// An outbox lists the packets of a tick until the send function may be called.
 type outbox struct {
-	direct bool // it may be called at once
-	bytes  []byte
-	queue  []queued
-	failed []uint32 // sequences of packets that were not taken
-	most   int      // bytes in a tick, lately
+	direct      bool // it may be called at once
+	box         *packetBox
+	first, last int32    // packets in the box, if there are any
+	failed      []uint32 // sequences of packets that were not taken
 }
 
-// outboxTicks is after how many ticks memory that a rare burst took is given back.
-const outboxTicks = 64
+// A packetBox holds the packets of all peers of a worker, as they come. What all of them
+// need together goes up and down less than what each does.
+type packetBox struct {
+	bytes  []byte
+	queued []queued
+	most   int // bytes in a tick, lately
+}
 
 type queued struct {
-	end      int // of its bytes
-	sequence uint32
+	first, end int // of its bytes
+	sequence   uint32
+	next       int32 // packet of the same peer, -1 for none
+}
+
+// empty ends a tick. Now and then it gives back what a rare burst took.
+func (b *packetBox) empty(now delta.Tick) {
+	b.most = max(b.most, len(b.bytes))
+	b.bytes, b.queued = b.bytes[:0], b.queued[:0]
+	if now%resizeTicks == 0 {
+		if size := b.most + b.most/16; cap(b.bytes) > size+size/8 {
+			b.bytes, b.queued = make([]byte, 0, size), nil
+		}
+		b.most = 0
+	}
 }
 
 // put sends a packet or keeps a copy for later.
@@ -112,8 +136,16 @@ func (p *Peer) put(packet []byte, sequence uint32) {
 		p.deliver(packet, sequence)
 		return
 	}
-	o.bytes = append(o.bytes, packet...)
-	o.queue = append(o.queue, queued{len(o.bytes), sequence})
+	b := o.box
+	i, first := int32(len(b.queued)), len(b.bytes)
+	b.bytes = append(b.bytes, packet...)
+	b.queued = append(b.queued, queued{first, len(b.bytes), sequence, -1})
+	if o.first < 0 {
+		o.first = i
+	} else {
+		b.queued[o.last].next = i
+	}
+	o.last = i
 }
 
 func (p *Peer) deliver(packet []byte, sequence uint32) {
@@ -125,19 +157,12 @@ func (p *Peer) deliver(packet []byte, sequence uint32) {
 // flush sends what is in the outbox. What the send function did not take is lost.
 func (p *Peer) flush() {
 	o := &p.outbox
-	first := 0
-	for _, q := range o.queue {
-		p.deliver(o.bytes[first:q.end:q.end], q.sequence)
-		first = q.end
+	for i := o.first; i >= 0; {
+		q := o.box.queued[i]
+		i = q.next
+		p.deliver(o.box.bytes[q.first:q.end:q.end], q.sequence)
 	}
-	o.most = max(o.most, len(o.bytes))
-	o.bytes, o.queue = o.bytes[:0], o.queue[:0]
-	if p.server.tick%outboxTicks == 0 {
-		if cap(o.bytes) > 2*o.most {
-			o.bytes = make([]byte, 0, o.most+o.most/8)
-		}
-		o.most = 0
-	}
+	o.first = -1
 	for _, sequence := range o.failed {
 		p.stats.SendErrors++
 		p.lose(p.log.at(sequence))

@@ -1,0 +1,170 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A plainPacket is what the twin of a sentLog remembers of a packet: all of it, for ever.
+type plainPacket struct {
+	tick    delta.Tick
+	status  sentStatus
+	records []record
+}
+
+// TestSentLogRemembers compares a log with a twin that forgets nothing, through bursts and
+// lulls, and across the wrap of all numbers: whatever is in flight is there, and whatever is
+// there is as it was sent.
+func TestSentLogRemembers(t *testing.T) {
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 6))
+	first, now := ^uint32(0)-3000, ^delta.Tick(0)-1000
+	l := newSentLog(first)
+	l.written = ^uint32(0) - 20_000
+	var twin []plainPacket
+	forgotten, grown, shrunk := 0, 0, 0
+	for tick := range 1800 {
+		now++
+		packets, delay := rng.IntN(4), 5
+		switch {
+		case tick%600 < 30:
+			packets = 12 // a burst
+		case tick%600 > 450:
+			delay = 40 // slow
+		}
+		size := len(l.records)
+		for range packets {
+			if l.full() {
+				break
+			}
+			p, sent := l.begin(now), plainPacket{tick: now, status: sentInFlight}
+			for block := range 1 + rng.IntN(20) {
+				r := record{rng.Uint64() | 1, uint32(block)<<rng.IntN(21) | uint32(block), recordKind(rng.IntN(2))}
+				low := r.mask & rng.Uint64()
+				l.add(p, int(r.block), low, r.kind) // in two steps
+				l.add(p, int(r.block), r.mask&^low, r.kind)
+				if last := len(sent.records) - 1; last >= 0 && sent.records[last].block == r.block && sent.records[last].kind == r.kind {
+					sent.records[last].mask |= r.mask
+				} else {
+					sent.records = append(sent.records, r)
+				}
+			}
+			require.Equal(t, first+uint32(len(twin)), l.commit())
+			twin = append(twin, sent)
+		}
+		for i := max(0, len(twin)-600); i < len(twin); i++ {
+			sent := &twin[i]
+			if p := l.find(first + uint32(i)); sent.status == sentInFlight {
+				require.NotNil(t, p, "packet %d is in flight", i)
+				if int(now-sent.tick) >= delay && rng.IntN(3) > 0 {
+					sent.status = []sentStatus{sentLost, sentAcked}[rng.IntN(2)]
+					p.status = sent.status
+				}
+			}
+			p := l.find(first + uint32(i))
+			if p == nil {
+				forgotten++
+				continue
+			}
+			require.Equal(t, sent.tick, p.tick)
+			require.Equal(t, sent.status, p.status)
+			require.EqualValues(t, len(sent.records), p.count)
+			for k, r := range sent.records {
+				require.Equal(t, r, l.record(p, uint32(k)), "record %d of packet %d", k, i)
+			}
+			if at, ok := l.sentAt(first+uint32(i), now); now-sent.tick < markedTicks-markTicks {
+				require.True(t, ok)
+				require.LessOrEqual(t, sent.tick-at, delta.Tick(markTicks-1))
+			}
+		}
+		l.trim(l.next)
+		switch {
+		case len(l.records) > size:
+			grown++
+		case len(l.records) < size:
+			shrunk++
+		}
+	}
+	for _, sequence := range []uint32{l.next, l.next + 1, first - 1, l.next + 1<<31 - 1} {
+		require.Nil(t, l.find(sequence))
+	}
+	_, ok := l.sentAt(l.next, now)
+	require.False(t, ok)
+	t.Logf("%d packets; grown %d times and shrunk %d times", len(twin), grown, shrunk)
+	require.NotZero(t, forgotten)
+	require.Greater(t, grown, 5)
+	require.Greater(t, shrunk, 3)
+	require.Less(t, len(l.records), 2*40*4*20)
+}
+
+// TestSentLogKeepsItsSize: where the load is about the same, nothing is allocated.
+func TestSentLogKeepsItsSize(t *testing.T) {
+	skipAllocationTest(t)
+	rng := rand.New(rand.NewPCG(seedOf(t), 7))
+	l := newSentLog(0)
+	tick := delta.Tick(0)
+	play := func() {
+		tick++
+		for range 4 + rng.IntN(3) {
+			p := l.begin(tick)
+			for block := range 10 + rng.IntN(5) {
+				l.add(p, block, 1, recordState)
+			}
+			l.commit()
+		}
+		for q := l.oldest; q != l.next && tick-l.at(q).tick > 7; q++ {
+			l.at(q).status = sentAcked
+		}
+		l.trim(l.next)
+	}
+	for range 4 * resizeTicks {
+		play()
+	}
+	require.Zero(t, testing.AllocsPerRun(10*resizeTicks, play))
+}
+
+// TestRoundTripMayGrowTenfold: then all is taken for lost, and forgotten, long before it
+// is acknowledged. The server has to find out.
+func TestRoundTripMayGrowTenfold(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	var entities []ecs.Entity
+	for range 500 {
+		entities = append(entities, x.spawn(position))
+	}
+	var down, up [][][]byte
+	play := func(delay, ticks int) {
+		for range ticks {
+			for i, e := range entities {
+				p := (*tPosition)(x.world.Get(e, position))
+				if p.X += 0.05 * float32(i%5); p.X > 90 {
+					p.X = -90
+				}
+			}
+			down = append(down, x.replicate())
+			for ; len(down) > delay/2; down = down[1:] {
+				x.deliver(down[0]...)
+			}
+			up = append(up, x.apply())
+			for ; len(up) > delay-delay/2; up = up[1:] {
+				x.answer(up[0]...)
+			}
+		}
+	}
+	play(5, 200)
+	require.Zero(t, x.peer.Stats().Lost)
+	play(60, 200)
+	before := x.peer.Stats()
+	play(60, 100)
+	after := x.peer.Stats()
+	require.InDelta(t, 61, x.peer.RoundTrip(), 3)
+	require.Equal(t, before.Lost, after.Lost)
+	require.Equal(t, before.RefusedAcks, after.RefusedAcks)
+	require.Equal(t, before.Wholes, after.Wholes)
+	require.Greater(t, after.Updates, before.Updates)
+}
