@@ -175,7 +175,6 @@ func BenchmarkEncodeCrowd(b *testing.B) {
 				end := time.Now()
 				for i, d := range [2]time.Duration{middle.Sub(start), end.Sub(middle)} {
 					total[i] += d
-
 				}
 				bits = w.Len()
 			}

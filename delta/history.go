@@ -118,11 +118,12 @@ func (h *History) SetRows(slots []uint32, now Tick, born func(slot int) Tick, ro
 func (h *History) setBlock(slots []uint32, now Tick, born func(slot int) Tick, rows []uint32, news *uint64) {
 	records, rings := h.neighbours(slots)
 	var differ uint64
-	if records == nil {
+	switch {
+	case records == nil:
 		differ = h.differ(slots, rows)
-	} else if h.stride == recordRow+3 {
+	case h.stride == recordRow+3:
 		differ = differThree(records, rows)
-	} else {
+	default:
 		differ = differAny(records, rows, h.stride)
 	}
 	*news |= differ
@@ -192,12 +193,13 @@ func (h *History) putThree(records []uint32, rings []ring, set uint64, now Tick,
 			others |= 1 << i
 			continue
 		}
-		if uint(r.n)*stride < uint(len(r.records)) {
+		switch {
+		case uint(r.n)*stride < uint(len(r.records)):
 			at = r.end(stride)
 			r.n++
-		} else if r.n >= full {
+		case r.n >= full:
 			r.start = uint32(r.after(at, stride))
-		} else {
+		default:
 			others |= 1 << i
 			continue
 		}

@@ -190,12 +190,11 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 	words, costs := p.words[0], p.book(len(c.Fields))
 	for i := range costs {
 		f := &c.Fields[i]
-		switch {
-		case f.Kind == Quat:
+		if f.Kind == Quat {
 			q := cur[f.word : f.word+4]
 			d = d.put(words, uint64(q[0])|uint64(q[1])<<2|uint64(q[2])<<(2+f.Bits), 2+2*f.Bits)
 			d = d.put(words, uint64(q[3]), f.Bits)
-		default:
+		} else {
 			d = d.put(words, f.code(cur), f.Bits)
 		}
 		costs[i] = Cost{uint32(c.first + i), uint32(f.Width())}

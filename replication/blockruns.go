@@ -64,7 +64,7 @@ func (c *runCache) block(b int, d uint64, classes []class, order uint, names *de
 	c.classes = append(c.classes, classes...)
 	r.lastClass = len(c.classes)
 	if r.known = c.gather(b, d, classes); r.known {
-		c.join(&r, b, d, classes)
+		c.join(&r, b, d)
 	}
 	r.lastMember = len(c.members)
 	head.first = int32(len(c.blocks))
@@ -135,7 +135,7 @@ func (c *runCache) gather(b int, d uint64, classes []class) bool {
 }
 
 // join writes the entries of the gathered runs behind each other.
-func (c *runCache) join(r *blockRun, b int, d uint64, classes []class) {
+func (c *runCache) join(r *blockRun, b int, d uint64) {
 	runs := c.members[r.firstMember:]
 	size := 0
 	for _, i := range runs {

@@ -745,8 +745,8 @@ func TestBudgetCanBeChanged(t *testing.T) {
 			c.tickAll()
 		}
 		sizes := m.sizes[from:]
-		switch {
-		case rate == 0 || rate == math.MaxInt:
+		switch rate {
+		case 0, math.MaxInt:
 			if last != math.MaxInt {
 				require.Greater(t, sum(sizes[100:]), 50*1000*4, "all of it is sent")
 			}

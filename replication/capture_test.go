@@ -181,7 +181,8 @@ func TestBlocksThatNeverRestAreSeldomKept(t *testing.T) {
 		}
 	}
 	require.InDelta(t, 1000/16, kept, 6)
-	for !b.keep(64) {
+	for kept := false; !kept; {
+		kept = b.keep(64)
 	}
 	require.True(t, b.rest(1))
 	require.True(t, b.rest(1))

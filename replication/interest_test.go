@@ -189,7 +189,7 @@ func (g *stage) requireView(t testing.TB, e *end, keep bool, msg string) (kept i
 	t.Helper()
 	exact := ecs.ComponentID[tExact](e.world)
 	shown := 0
-	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
 		a := g.known[id]
 		require.Zero(t, a.ended, "%s: %v has ended", msg, id)
 		if !a.visible {
@@ -326,8 +326,12 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 			budget, interval int
 			keep             bool
 		}{
-			{name: "all"}, {name: "keep", keep: true}, {name: "budget", budget: 6000}, {name: "tight", budget: 1500},
-			{name: "tight keep", budget: 1500, keep: true}, {name: "interval", interval: 4, budget: 4000, keep: true},
+			{name: "all"},
+			{name: "keep", keep: true},
+			{name: "budget", budget: 6000},
+			{name: "tight", budget: 1500},
+			{name: "tight keep", budget: 1500, keep: true},
+			{name: "interval", interval: 4, budget: 4000, keep: true},
 		} {
 			if name != "grid" && set.name != "all" && set.name != "tight keep" {
 				continue // below that they are all the same

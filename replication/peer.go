@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )

@@ -35,7 +35,6 @@ type slotInfo struct {
 	born         delta.Tick // when this incarnation began, or the slot became empty
 	previous     delta.Tick // what changed was before its latest change
 	restructured delta.Tick // when the component set became what it is
-	seen         delta.Tick // when capture saw the entity last
 	set          delta.Set
 	width        int // bits of all codes at fixed width
 	table        *table
@@ -86,7 +85,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, seen: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -101,19 +100,6 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
 	t.free = append(t.free, uint32(slot))
 	t.live--
-}
-
-// removeUnseen empties the slots of entities that the present capture did not find.
-func (s *Server) removeUnseen() {
-	for b, word := range s.slots.alive {
-		for slot := range slotsOf(b, word) {
-			if s.slots.info[slot].seen != s.tick {
-				s.stats.Despawns++
-				s.stats.RawBits -= s.slots.info[slot].width
-				s.slots.remove(slot, s.tick)
-			}
-		}
-	}
 }
 
 // touch notes that something in the slot changed.

@@ -2,10 +2,11 @@ package replication
 
 import (
 	"bytes"
-	"github.com/arche-replicate/arche-replicate/delta"
 	"hash/fnv"
 	"slices"
 	"testing"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
