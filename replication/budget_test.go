@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -813,12 +814,7 @@ func TestChooserKeepsTheBest(t *testing.T) {
 		room := rng.IntN(2000)
 		c.sort(room)
 		slices.SortFunc(all, func(x, y candidate) int {
-			switch {
-			case x.rank != y.rank:
-				return int(int64(y.rank) - int64(x.rank))
-			default:
-				return int(x.slot - y.slot)
-			}
+			return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.slot, y.slot))
 		})
 		var taken [candidateKinds]int
 		i := 0
@@ -832,10 +828,7 @@ func TestChooserKeepsTheBest(t *testing.T) {
 			require.Less(t, i, len(c.candidates), "a good one was dropped")
 		}
 		require.True(t, slices.IsSortedFunc(c.candidates, func(x, y candidate) int {
-			if x.rank != y.rank {
-				return int(int64(y.rank) - int64(x.rank))
-			}
-			return int(x.slot - y.slot)
+			return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.slot, y.slot))
 		}))
 	}
 }
