@@ -285,20 +285,35 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 // something of an earlier one may be shown.
 func (t *ackTable) severed(b int) uint64 { return t.rare(b).floor &^ t.block(b).acked }
 
-// forget takes back all acknowledgements of slots of a block.
+// doubt notes that what is on its way of slots of a block will be sent once more.
+func (t *ackTable) doubt(b int, mask uint64) {
+	blk := t.block(b)
+	if mask &= blk.flight; mask != 0 {
+		t.land(b, mask)
+		blk.lost |= mask
+	}
+}
+
+// forget ends all that is known of the states of slots of a block.
 func (t *ackTable) forget(b int, mask uint64) {
-	blk, rare := t.block(b), t.rare(b)
+	t.disown(b, mask)
+	t.land(b, mask)
+	t.block(b).lost &^= mask
+	t.rare(b).again &^= mask
+}
+
+// disown takes back all acknowledgements of slots of a block. What is on its way or lost
+// stays so: whether a state is sent for the second time depends on it.
+func (t *ackTable) disown(b int, mask uint64) {
+	blk := t.block(b)
 	if mask&blk.acked&^blk.rest != 0 {
 		rows := &t.chunks[b/chunkBlocks].rows
 		for i := range rows {
 			rows[i][b%chunkBlocks] &^= mask
 		}
 	}
-	t.land(b, mask)
-	blk.lost &^= mask
 	blk.acked &^= mask
 	blk.rest &^= mask
-	rare.again &^= mask
 }
 
 // newest returns the newest tick of which the slot's state was acknowledged. newest is
@@ -328,7 +343,8 @@ func (t *ackTable) refresh(slot int, limit, now, window delta.Tick) bool {
 	switch {
 	case t.block(b).rest&bit != 0:
 		if at, held := t.resting(slot, now, window); !held || at.Before(limit) {
-			t.forget(b, bit)
+			t.disown(b, bit)
+			t.doubt(b, bit)
 			return false
 		}
 	case t.rare(b).floor&bit != 0 && t.rest(slot).Before(limit):

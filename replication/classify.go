@@ -62,7 +62,7 @@ func (p *Peer) classifyResting(b int, mask uint64) {
 	for slot := range slotsOf(b, mask) {
 		at, held := t.resting(slot, now, window)
 		if !held {
-			t.forget(b, 1<<(slot&63))
+			t.disown(b, 1<<(slot&63))
 			continue
 		}
 		p.addClass(1<<(slot&63), delta.Baselines{A1: at, Old: now-at >= 1<<delta.NameBits})

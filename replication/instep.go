@@ -151,6 +151,11 @@ func (p *Peer) fallIn(k int) {
 				missedLately |= miss
 			}
 		}
+		if p.recent.After(p.through) { // a part of the next tick was acknowledged as well
+			again := ch.rows[p.recent%recentTicks][i] &^ s.log[k][p.recent%recentTicks][i]
+			missed |= again
+			missedLately |= again
+		}
 		in |= can & (changed&^missed | lately&^missedLately)
 		if in == 0 {
 			continue

@@ -186,6 +186,7 @@ func (p *Peer) enter(b int, mask uint64) {
 			mask &^= 1 << (slot & 63)
 		}
 	}
+	t.doubt(b, mask) // it may have been sent before it left
 	p.due[b] |= mask
 }
 

@@ -103,8 +103,17 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
 	if l.missed--; l.missed == 0 {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
-		p.acknowledgeStates(b, bit, l.tick, sequence)
-		p.due[b] |= p.server.slots.changedAfter(l.tick, b, bit)
+		p.acks.rare(b).again &^= bit // parts that are still on their way make no newer state
+		if p.server.slots.changedAfter(l.tick, b, bit) == 0 {
+			p.acknowledgeStates(b, bit, l.tick, sequence)
+			return
+		}
+		// The changes since were not sent. So this is a baseline, but no tick in a row of
+		// ticks that the peer holds.
+		p.acks.forget(b, bit)
+		p.acks.block(b).acked |= bit
+		p.acks.settle(b, bit, l.tick)
+		p.due[b] |= bit
 	}
 }
 

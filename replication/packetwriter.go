@@ -123,7 +123,8 @@ func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 	if r == nil {
 		return false
 	}
-	if r.bits+headBits > k.w.Remaining() {
+	slot := b<<6 + bits.TrailingZeros64(d)
+	if k.gapBits(slot)+r.bits > k.w.Remaining() {
 		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare {
 			return false
 		}
@@ -132,12 +133,11 @@ func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 			return false
 		}
 		k.start()
-		if r = p.blockRun(b, d, step); r == nil || r.bits+headBits > k.w.Remaining() {
+		if r = p.blockRun(b, d, step); r == nil || k.gapBits(slot)+r.bits > k.w.Remaining() {
 			return false
 		}
 	}
 	r.copies++
-	slot := b<<6 + bits.TrailingZeros64(d)
 	gap := uint64(slot - k.next)
 	k.w.WriteRice(gap, k.order)
 	k.w.WriteRun(p.runs.buf[r.first:r.first+(r.bits+7)/8], r.bits)
@@ -147,6 +147,11 @@ func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 	k.next, k.names = b<<6+bits.Len64(d), r.after
 	p.log.add(k.sent, b, d, recordState)
 	return true
+}
+
+// gapBits returns the bits of the gap before an entry of a slot.
+func (k *packetWriter) gapBits(slot int) int {
+	return int(bitbuf.RiceLen(uint64(slot-k.next), k.order))
 }
 
 // blocked reports whether no more packets may be sent now.

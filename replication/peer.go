@@ -158,7 +158,9 @@ func (p *Peer) receive(packet []byte) error {
 		// Without checksums the kind is all that tells the new session's first ack.
 		body := p.pending[i].openPacket(packet)
 		if body != nil && packetKind(body[0]) == kindAck && p.ack.parse(body) == nil {
-			p.session, p.pending = p.pending[i], [maxPending]session{}
+			// What was offered later stays: this may be the late word of a client that is gone.
+			p.session = p.pending[i]
+			clear(p.pending[i:])
 			p.connected = true
 			p.reset()
 			return p.receiveAck(body)

@@ -205,6 +205,7 @@ func (p *Peer) lose(sent *sentPacket) {
 			slot := b<<6 + bits.TrailingZeros64(again)
 			if at, ok := p.acks.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
 				mask &^= 1 << (slot & 63) // up to date: an earlier one came
+				p.acks.land(b, 1<<(slot&63))
 			}
 		}
 		if mask &= blk.flight; mask != 0 {
@@ -230,8 +231,9 @@ func (p *Peer) forget(m missingBaseline) {
 		return
 	}
 	p.stats.MissingBaselines++
-	p.acks.forget(b, bit)
+	p.acks.disown(b, bit)
 	if p.acks.rare(b).large&bit == 0 {
+		p.acks.doubt(b, bit)
 		p.due[b] |= bit
 	}
 }
