@@ -2,12 +2,11 @@ package replication
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"testing"
-
-	"errors"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
