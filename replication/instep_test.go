@@ -204,9 +204,8 @@ func (a *storm) join() {
 func (a *storm) restart(e *stormEnd) {
 	a.nonce++
 	w := ecs.NewWorld()
-	e.end.world, e.end.last = &w, map[NetID]uint32{}
-	var client *Client
-	client = NewClient(&w, a.server.schema, func(p []byte) error {
+	e.world, e.last = &w, map[NetID]uint32{}
+	e.client = NewClient(&w, a.server.schema, func(p []byte) error {
 		if e.l.upBurst > 0 || e.rng.Float64() < e.l.upLoss {
 			return nil
 		}
@@ -219,7 +218,6 @@ func (a *storm) restart(e *stormEnd) {
 		}
 		return nil
 	}, WithNonce(a.nonce*7919))
-	e.end.client = client
 }
 
 func (a *storm) spawn(i int) {
@@ -263,13 +261,14 @@ func (a *storm) move(x *stormEntity) {
 	}
 	if a.world.Has(x.e, a.ids[5]) && r.IntN(3) == 0 {
 		b := (*tBulk)(a.world.Get(x.e, a.ids[5]))
-		if r.IntN(3) == 0 {
+		switch r.IntN(3) {
+		case 0:
 			for i := range b.Cells {
 				b.Cells[i] = r.Uint64()
 			}
-		} else if r.IntN(2) == 0 {
+		case 1:
 			b.Cells = [40]uint64{}
-		} else {
+		default:
 			b.Cells[r.IntN(40)]++
 		}
 	}
