@@ -36,8 +36,8 @@ const (
 	maxShared = 8
 	// maxBlockBits bounds its size.
 	maxBlockBits = 8 << 13
-	// maxBlockBytes bounds the memory of all that is kept in a tick.
-	maxBlockBytes = 16 << 20
+	// maxRunBytes bounds the bytes of all runs and blocks that are kept at a time.
+	maxRunBytes = 16 << 20
 )
 
 // block returns the entries of slots d of a block, all of them updates of the given
@@ -45,8 +45,8 @@ const (
 // to be written one by one. The pointer is valid until the next call.
 func (c *runCache) block(b int, d uint64, classes []class, order uint, names *delta.Names) *blockRun {
 	head := &c.blockHeads[b]
-	if head.tick != c.tick {
-		head.tick, head.first = c.tick, -1
+	if head.filling != c.filling {
+		head.filling, head.first = c.filling, -1
 	}
 	for i := head.first; i >= 0; i = c.blocks[i].next {
 		r := &c.blocks[i]
@@ -56,9 +56,6 @@ func (c *runCache) block(b int, d uint64, classes []class, order uint, names *de
 			}
 			return nil
 		}
-	}
-	if c.used > maxBlockBytes {
-		return nil
 	}
 	r := blockRun{index: int32(len(c.blocks)), next: head.first, order: order, before: *names, firstClass: len(c.classes), firstMember: len(c.members)}
 	c.classes = append(c.classes, classes...)
@@ -86,8 +83,8 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 		return c.block(b, d, p.classes, k.order, &k.names)
 	}
 	head := &c.stepHeads[b]
-	if head.tick != c.tick {
-		head.tick, head.first = c.tick, -1
+	if head.filling != c.filling {
+		head.filling, head.first = c.filling, -1
 	}
 	base := p.base()
 	for i := head.first; i >= 0; i = c.steps[i].next {

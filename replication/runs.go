@@ -32,6 +32,9 @@ type runCache struct {
 	buf    []byte
 	used   int
 	worst  int // bytes that a run takes at most
+	limit  int // bytes that are used at most, and a little more
+
+	filling uint32 // how often the cache was empty
 
 	blocks     []blockRun
 	blockHeads []runHead
@@ -49,12 +52,13 @@ type runCache struct {
 }
 
 type runHead struct {
-	tick  delta.Tick // first is valid if this is the present tick
-	first int32
+	filling uint32 // first is valid if this is the present one
+	first   int32
 }
 
 func (c *runCache) init(s *Server) {
 	c.server = s
+	c.limit = maxRunBytes
 	c.packed = delta.NewPacked(s.schema.layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
 	// sets take less than a KiB.
@@ -67,21 +71,36 @@ func (c *runCache) init(s *Server) {
 
 // begin starts a tick.
 func (c *runCache) begin(now delta.Tick) {
-	c.runs, c.used, c.tick = c.runs[:0], 0, now
-	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
-	c.steps = c.steps[:0]
-	c.packed.Costs = c.packed.Costs[:0]
+	c.tick = now
+	c.clear()
 	for n := c.server.slots.len(); len(c.heads) < n; {
-		c.heads = append(c.heads, runHead{tick: now - 1})
+		c.heads = append(c.heads, runHead{})
 	}
 	for n := len(c.server.slots.alive); len(c.blockHeads) < n; {
-		c.blockHeads = append(c.blockHeads, runHead{tick: now - 1})
-		c.stepHeads = append(c.stepHeads, runHead{tick: now - 1})
+		c.blockHeads = append(c.blockHeads, runHead{})
+		c.stepHeads = append(c.stepHeads, runHead{})
 	}
 }
 
-// finish ends a tick and books what its runs have cost, now that it is known how often
-// they went out.
+// clear forgets all runs. Their heads are those of another filling then.
+func (c *runCache) clear() {
+	c.filling++
+	c.runs, c.used = c.runs[:0], 0
+	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
+	c.steps = c.steps[:0]
+	c.packed.Costs = c.packed.Costs[:0]
+}
+
+// bound keeps the memory within bounds, where very much is encoded: what is forgotten is
+// made again if need be. No run may be in use.
+func (c *runCache) bound() {
+	if c.used > c.limit {
+		c.finish()
+		c.clear()
+	}
+}
+
+// finish books what the runs have cost, now that it is known how often they went out.
 func (c *runCache) finish() {
 	for i := range c.blocks {
 		r := &c.blocks[i]
@@ -126,8 +145,8 @@ func (c *runCache) update(slot int, b delta.Baselines) *run {
 // next get.
 func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	head := &c.heads[slot]
-	if head.tick != c.tick {
-		head.tick, head.first = c.tick, -1
+	if head.filling != c.filling {
+		head.filling, head.first = c.filling, -1
 	}
 	for i := head.first; i >= 0; i = c.runs[i].next {
 		if r := &c.runs[i]; r.baselines == b && (r.kind == entryWhole) == (kind == entryWhole) {

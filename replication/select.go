@@ -230,6 +230,7 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 // sendBlock sends what the peer needs of slots of a block. Afterwards there is nothing to
 // do for a slot until it changes or what was sent is lost.
 func (p *Peer) sendBlock(b int, d uint64) error {
+	p.runs.bound()
 	s := p.server
 	step := d & p.inStep(b)
 	if step == d && p.packet.putBlock(b, d, step) {

@@ -33,9 +33,12 @@ func (f *askingFilter) Matches(mask *ecs.Mask) bool {
 
 // playWithWorkers plays a game with peers of all kinds and returns what the send functions
 // got, in order, and how often functions of the user were called.
-func playWithWorkers(t *testing.T, workers, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
+func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
+	for i := range s.workers.caches {
+		s.workers.caches[i].limit = limit
+	}
 	g := newGame(seed, &w, s.schema, 90)
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
 	set := s.NewEntitySet()
@@ -116,12 +119,16 @@ func TestWorkersSendTheSame(t *testing.T) {
 		peers, ticks = 24, 80
 	}
 	seed := seedOf(t)
-	want, calls := playWithWorkers(t, 1, peers, ticks, seed)
+	want, calls := playWithWorkers(t, 1, maxRunBytes, peers, ticks, seed)
 	require.NotEmpty(t, want)
 	require.Greater(t, calls, len(want))
-	for _, n := range []int{2, 3, 8} {
+	for _, n := range []int{-1, 2, 3, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			got, gotCalls := playWithWorkers(t, n, peers, ticks, seed)
+			limit := maxRunBytes
+			if n < 0 { // with little memory for what is encoded
+				n, limit = -n, 1000
+			}
+			got, gotCalls := playWithWorkers(t, n, limit, peers, ticks, seed)
 			require.Equal(t, calls, gotCalls)
 			require.Equal(t, len(want), len(got))
 			for i := range want {
