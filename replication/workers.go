@@ -27,8 +27,8 @@ func (w *workers) init(s *Server, n int) {
 	for i := range w.caches {
 		w.caches[i].init(s)
 		w.jobs = append(w.jobs, func() {
+			defer w.group.Done()
 			w.work(i)
-			w.group.Done()
 		})
 	}
 }
