@@ -246,7 +246,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		large &= p.acks.rare(b).large
 	}
 	p.classify(b, live&^large&^step)
-	if step != 0 && step != d {
+	if step != 0 {
 		p.classifyInStep(b, step)
 	}
 	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
@@ -254,9 +254,6 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		p.acks.send(b, d&^step, s.tick)
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
-	}
-	if step == d {
-		p.classifyInStep(b, step)
 	}
 	for ; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)

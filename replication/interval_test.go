@@ -1,0 +1,113 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestSendIntervals: peers that are sent something on every third tick only take turns,
+// and follow all the same.
+func TestSendIntervals(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed))
+	g := newGame(seed, &w, s.schema, 30)
+	o := newTruth()
+	var ends []*end
+	sentAt := make([]map[uint32]bool, 6)
+	for i := range sentAt {
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: 2, Loss: 0.05}, WithNonce(uint64(i)+1))
+		e.peer.SetSendInterval(3)
+		sentAt[i] = map[uint32]bool{}
+		send := e.peer.send
+		e.peer.send = func(p []byte) error {
+			if e.peer.Connected() {
+				sentAt[i][s.Tick()] = true
+			}
+			return send(p)
+		}
+		ends = append(ends, e)
+	}
+	for range 300 {
+		g.step()
+		for _, e := range g.entities {
+			g.mutate(e)
+		}
+		tickAll(t, s, o, ends)
+	}
+	turns := map[uint32]int{}
+	for _, ticks := range sentAt {
+		require.Greater(t, len(ticks), 80)
+		turn := uint32(99)
+		for tick := range ticks {
+			if turn == 99 {
+				turn = tick % 3
+			}
+			require.Equal(t, turn, tick%3)
+		}
+		turns[turn]++
+	}
+	require.Equal(t, map[uint32]int{0: 2, 1: 2, 2: 2}, turns, "they take turns")
+	for _, e := range ends {
+		e.link.SetConfig(netsim.Config{Latency: 2})
+		require.NotZero(t, e.peer.Stats().Interval)
+	}
+	requireEqualSoon(t, s, o, ends, 100)
+	require.Panics(t, func() { ends[0].peer.SetSendInterval(0) })
+	require.Panics(t, func() { ends[0].peer.SetSendInterval(61) })
+}
+
+// TestEvery: a component that is looked at on every fifth tick is shown as it was at one
+// of these, the last one at that, and at once when it is new.
+func TestEvery(t *testing.T) {
+	const n = 5
+	schema := NewSchema()
+	Register[tPosition](schema)
+	Register[tExact](schema, Every(n))
+	x := connectedWire(t, schema)
+	position, exact := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tExact](x.world)
+	var entities []ecs.Entity
+	type key struct {
+		e    ecs.Entity
+		tick uint32
+	}
+	values := map[key]int32{}
+	looked := map[uint32]int{} // entities by the turn at which they changed
+	for tick := range 200 {
+		var spawned ecs.Entity
+		if tick%10 == 3 && len(entities) < 15 {
+			spawned = x.spawn(position, exact)
+			entities = append(entities, spawned)
+		}
+		next := x.server.Tick() + 1
+		for _, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X += 0.1
+			v := (*tExact)(x.world.Get(e, exact))
+			v.B++
+			values[key{e, next}] = v.B
+		}
+		x.round()
+		for _, e := range entities {
+			m, ok := x.mirrored(e)
+			require.True(t, ok, "new ones are sent at once")
+			require.InDelta(t, (*tPosition)(x.world.Get(e, position)).X, x.position(e).X, 0.006, "others are sent in every tick")
+			id, _ := x.server.NetID(e)
+			b := (*tExact)(x.mirror.Get(m, ecs.ComponentID[tExact](x.mirror))).B
+			now := values[key{e, next}]
+			if (id.Slot+next)%n == 0 || e == spawned {
+				require.Equal(t, now, b)
+				looked[next%n]++
+				continue
+			}
+			require.Less(t, now-b, int32(n), "not older than the last turn")
+			require.Less(t, b, now, "and not looked at in between")
+		}
+	}
+	require.Len(t, looked, n, "they take turns")
+	require.Panics(t, func() { Every(0) })
+	require.Panics(t, func() { Every(61) })
+}

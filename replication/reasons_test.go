@@ -1,0 +1,121 @@
+package replication
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestReasonsAddUp: every live entity is counted once for every peer and tick: as sent or
+// with the reason why not.
+func TestReasonsAddUp(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed))
+	g := newGame(seed, &w, s.schema, 60)
+	o := newTruth()
+	var ends []*end
+	for i := range 6 {
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Loss: 0.1 * float64(i%2)}, WithNonce(uint64(i)+1))
+		switch i {
+		case 1:
+			e.peer.SetBudget(1500)
+		case 2:
+			e.peer.SetSendInterval(4)
+		case 3:
+			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (int(e.ID())+int(s.Tick())/50)%2 == 0 }})
+		case 4:
+			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (int(e.ID())+int(s.Tick())/50)%2 == 0 }, Keep: true})
+		}
+		ends = append(ends, e)
+	}
+	for n := 0; n < 30 || slices.ContainsFunc(ends, func(e *end) bool { return !e.peer.Connected() }); n++ {
+		require.Less(t, n, 1000, "all connect")
+		g.step()
+		tickAll(t, s, o, ends)
+	}
+	before := make([]PeerStats, len(ends))
+	for i, e := range ends {
+		before[i] = e.peer.Stats()
+	}
+	for range 300 {
+		g.step()
+		tickAll(t, s, o, ends)
+		for i, e := range ends {
+			b, a := before[i], e.peer.Stats()
+			before[i] = a
+			total := a.NotVisible - b.NotVisible + a.UpToDate - b.UpToDate + a.InFlight - b.InFlight +
+				a.Interval - b.Interval + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes
+			require.EqualValues(t, s.Stats().Entities, total, "peer %d\n%+v\n%+v", i, b, a)
+		}
+	}
+	require.NotZero(t, before[1].OverBudget)
+	require.NotZero(t, before[2].Interval)
+	require.NotZero(t, before[3].NotVisible)
+	require.NotZero(t, before[4].NotVisible)
+	require.NotZero(t, before[5].InFlight)
+	for i, stats := range before {
+		require.NotZero(t, stats.UpToDate)
+		if i != 2 {
+			require.Zero(t, stats.Interval)
+		}
+		if i != 1 {
+			require.Zero(t, stats.OverBudget)
+		}
+	}
+	stats := s.Stats()
+	ages, sent := uint64(0), uint64(0)
+	for _, n := range stats.BaselineAges {
+		ages += n
+	}
+	for _, p := range before {
+		sent += p.Updates + p.Wholes
+	}
+	require.Equal(t, stats.Entries, ages)
+	require.GreaterOrEqual(t, stats.Entries, sent)
+}
+
+// TestReasonsOfAScript plays a story of which every count is known.
+func TestReasonsOfAScript(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	var entities []ecs.Entity
+	position := ecs.ComponentID[tPosition](x.world)
+	for range 10 {
+		entities = append(entities, x.spawn(position))
+	}
+	was := x.peer.Stats()
+	expect := func(updates, wholes, upToDate, inFlight, notVisible, interval, over uint64) {
+		t.Helper()
+		s := x.peer.Stats()
+		require.Equal(t, []uint64{updates, wholes, upToDate, inFlight, notVisible, interval, over}, []uint64{
+			s.Updates - was.Updates, s.Wholes - was.Wholes, s.UpToDate - was.UpToDate, s.InFlight - was.InFlight,
+			s.NotVisible - was.NotVisible, s.Interval - was.Interval, s.OverBudget - was.OverBudget,
+		})
+		was = s
+	}
+	packets := x.replicate()
+	expect(0, 10, 0, 0, 0, 0, 0)
+	packets = append(packets, x.replicate()...)
+	expect(0, 0, 0, 10, 0, 0, 0)
+	x.deliver(packets...)
+	x.answer(x.apply()...)
+	x.replicate()
+	expect(0, 0, 10, 0, 0, 0, 0)
+	(*tPosition)(x.world.Get(entities[0], position)).X = 3
+	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e != entities[9] }})
+	x.replicate()
+	expect(1, 0, 8, 0, 1, 0, 0)
+	(*tPosition)(x.world.Get(entities[1], position)).X = 3
+	x.peer.SetSendInterval(60)
+	x.peer.phase = 0
+	x.replicate()
+	expect(0, 0, 7, 1, 1, 1, 0)
+	x.peer.SetSendInterval(1)
+	x.peer.SetBudget(1) // takes a minute for the first packet
+	x.replicate()
+	expect(0, 0, 7, 1, 1, 0, 1)
+}

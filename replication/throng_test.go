@@ -1,0 +1,147 @@
+package replication
+
+import (
+	"hash/crc32"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// A throng is a world of entities with a position each, a server of it and fake clients.
+// Every packet is counted when the send function gets it.
+type throng struct {
+	tb        testing.TB
+	world     ecs.World
+	server    *Server
+	position  ecs.ID
+	entities  []ecs.Entity
+	positions []*tPosition // of the first entities, as long as none comes or goes
+	members   []*throngMember
+	ticks     int
+}
+
+// throngMember is a client of a throng's server.
+type throngMember struct {
+	*fakeClient
+	deaf  bool  // the server gets no acks of it
+	sizes []int // bytes by tick
+	hash  uint64
+}
+
+func throngSchema(opts ...ComponentOption) *Schema {
+	s := NewSchema()
+	Register[tPosition](s, opts...)
+	Register[tHealth](s)
+	return s
+}
+
+func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption) *throng {
+	c := &throng{tb: tb, world: ecs.NewWorld(), ticks: 16}
+	c.position = ecs.ComponentID[tPosition](&c.world)
+	c.server = NewServer(&c.world, schema, append([]ServerOption{WithSeed(1)}, opts...)...)
+	for range entities {
+		c.entities = append(c.entities, c.world.NewEntity(c.position, ReplicatedID(&c.world)))
+	}
+	for i, e := range c.entities {
+		p := (*tPosition)(c.world.Get(e, c.position))
+		p.X, p.Y = float32(i%200)-100, float32(i/200%200)-100
+		c.positions = append(c.positions, p)
+	}
+	return c
+}
+
+// join connects a fake client whose acks take so many ticks.
+func (c *throng) join(delay int, loss float64) *throngMember {
+	m := &throngMember{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
+	m.peer.send = func(p []byte) error {
+		m.hash = m.hash*31 + uint64(crc32.Checksum(p, castagnoli))
+		m.sizes[len(m.sizes)-1] += len(p)
+		return m.take(p)
+	}
+	c.members = append(c.members, m)
+	return m
+}
+
+// tick plays a tick, in which the entities with these numbers move.
+func (c *throng) tick(moving ...int) {
+	for _, i := range moving {
+		c.move(c.positions[i], i)
+	}
+	c.replicate()
+}
+
+// tickAll plays a tick in which all entities move.
+func (c *throng) tickAll() {
+	for i, p := range c.positions {
+		c.move(p, i)
+	}
+	c.replicate()
+}
+
+// move makes a position differ from what it was, in a way that can't be foretold.
+func (c *throng) move(p *tPosition, i int) {
+	h := uint32(i)*2654435761 ^ uint32(c.ticks)*2246822519
+	h = (h ^ h>>15) * 2654435761
+	p.X += float32(h>>24)/64 - 2
+	p.Z += float32(h>>16&255)/64 - 2 + 1./128
+	for _, v := range []*float32{&p.X, &p.Z} {
+		if *v > 100 {
+			*v -= 200
+		} else if *v < -100 {
+			*v += 200
+		}
+	}
+}
+
+func (c *throng) replicate() {
+	c.ticks++
+	for _, m := range c.members {
+		m.sizes = append(m.sizes, 0)
+		if packet := m.answer(c.ticks); packet != nil && !m.deaf {
+			_ = m.peer.Receive(packet)
+		}
+	}
+	c.server.Replicate()
+}
+
+// sent calls fn for every slot that the peer was sent something of in the latest tick.
+func sent(p *Peer, fn func(slot int, kind recordKind)) {
+	for q := p.log.next - 1; ; q-- {
+		packet := p.log.find(q)
+		if packet == nil || packet.tick != p.server.tick {
+			return
+		}
+		for i := range packet.count {
+			r := p.log.record(packet, i)
+			for slot := range slotsOf(int(r.block), r.mask) {
+				fn(slot, r.kind)
+			}
+		}
+	}
+}
+
+// requireWithin checks that in no span of ticks more bytes than rate and depth allow were
+// sent.
+func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
+	tb.Helper()
+	excess, largest := 0, 0
+	for _, bytes := range sizes {
+		excess = max(excess, 0) + bytes*tickRate - rate
+		largest = max(largest, excess)
+	}
+	require.LessOrEqual(tb, largest, depth*tickRate, "more than the rate by %d bytes", largest/tickRate)
+}
+
+// depthOf is how many bytes beyond the rate a peer may be sent.
+func depthOf(p *Peer, rate int) int {
+	o := p.server.opts
+	return max(rate/8, rate*int(p.interval)/o.tickRate) + 2*o.mtu
+}
+
+func sum(sizes []int) (n int) {
+	for _, s := range sizes {
+		n += s
+	}
+	return n
+}
