@@ -19,10 +19,15 @@ type applier struct {
 // difference, or another protocol version. All other troubles mend themselves and are
 // counted in [Client.Stats].
 //
+// Then it calls the functions of [OnServerMessage] for messages whose turn it is.
+//
 // Panics if the world is locked.
 func (c *Client) Apply() error {
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+	}
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
@@ -31,7 +36,7 @@ func (c *Client) Apply() error {
 	}
 	c.dirty = c.dirty[:0]
 	c.refresh()
-	c.answerServer()
+	c.talkToServer()
 	return c.refused
 }
 

@@ -331,6 +331,7 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 		s.stats.RawBits += t.width - info.width
 		info.set, info.width, info.restructured = t.set, t.width, s.tick
 		s.slots.touch(slot, s.tick)
+		s.slots.reshaped.set(slot)
 	}
 	return slot
 }

@@ -188,6 +188,7 @@ func (p *Peer) enter(b int, mask uint64) {
 	}
 	t.doubt(b, mask) // it may have been sent before it left
 	p.due[b] |= mask
+	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
@@ -201,5 +202,6 @@ func (p *Peer) leave(b int, mask uint64) {
 	if mask != 0 {
 		p.due[b] |= mask
 		p.turn(b, mask)
+		p.noteStructure(b, mask)
 	}
 }

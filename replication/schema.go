@@ -14,9 +14,9 @@ import (
 // schemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
 const schemaHeader = "arche-replicate schema 1"
 
-// A Schema is the ordered list of component types that both ends replicate, and how each of their fields is coded. Server
-// and client must register the same components with the same tags in the same order; the handshake compares
-// [Schema.Fingerprint].
+// A Schema is the ordered list of component types that both ends replicate, and of the types of messages and inputs that they
+// exchange, and how each of their fields is coded. Server and client must register the same types with the same tags in the
+// same order; the handshake compares [Schema.Fingerprint].
 //
 // A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many servers
 // and clients as you like; the first of them seals it, and registering panics from then on. All other methods may be called
@@ -25,6 +25,11 @@ type Schema struct {
 	mu         sync.Mutex
 	components []component // in order: the index is the component's number on the wire
 	layout     *delta.Layout
+
+	messages []messageType // the index is the message's number on the wire
+	numbers  map[reflect.Type]int
+	input    *component    // nil: there are no inputs
+	talk     *delta.Layout // of messages and, behind them, the input
 }
 
 // component is a registered type.
@@ -106,16 +111,8 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.layout != nil {
-		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it", c.name)
-	}
-	for i := range s.components {
-		switch other := &s.components[i]; {
-		case other.typ == t:
-			return fmt.Errorf("%s: %v is registered already: register every type once", c.name, t)
-		case other.name == c.name:
-			return fmt.Errorf("%s: %v and %v have the same name: give one another with the option Name", c.name, other.typ, t)
-		}
+	if err := s.admit(&c, false); err != nil {
+		return err
 	}
 	if len(s.components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.name, delta.MaxComponents)
@@ -174,20 +171,17 @@ func (s *Schema) seal() {
 	}
 	parts := make([]delta.Component, len(s.components))
 	for i := range s.components {
-		c := &s.components[i]
-		parts[i].Name = c.name
-		for j := range c.columns {
-			parts[i].Fields = c.columns[j].appendFields(parts[i].Fields)
-		}
+		parts[i] = s.components[i].part()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
 		s.components[i].layout = &s.layout.Components[i]
 	}
+	s.sealMessages()
 }
 
 // Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
-// for every field, arrays of numbers counting as one. Numbers and keys are written in one way only, so that two schemas have
+// for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys are written in one way only, so that two schemas have
 // the same text if and only if they have the same names and codes.
 //
 //	arche-replicate schema 1
@@ -205,6 +199,7 @@ func (s *Schema) Text() string {
 			b.WriteString(line + "\n")
 		}
 	}
+	s.messageText(func(line string) { b.WriteString(line + "\n") })
 	return b.String()
 }
 

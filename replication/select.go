@@ -76,8 +76,10 @@ func (p *Peer) update(c int) {
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
 			p.turn(b, word)
+			p.noteStructure(b, word)
 			p.due[b] |= word & p.acks.block(b).shown
 		}
+		p.noteStructure(b, s.reshaped[b])
 		if word := s.woke[b]; word != 0 {
 			p.acks.wake(b, word, p.server.tick)
 		}
@@ -187,6 +189,9 @@ func (p *Peer) grow() {
 		p.due = p.due.grown(n)
 		p.acks.grow(n)
 		copy(p.due[old:], s.slots.alive[old:])
+		for b := old; b < len(p.due); b++ {
+			p.noteStructure(b, p.due[b])
+		}
 	}
 }
 

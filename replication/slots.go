@@ -9,11 +9,12 @@ import (
 // come in blocks of 64, so that what is asked of every slot for every peer is asked of
 // 64 at a time, as bits of a word.
 type slotTable struct {
-	alive  bitset // slots that hold an entity
-	news   bitset // slots in which something changed this tick
-	turned bitset // of these, where an entity came or went
-	woke   bitset // of these, what had not changed for restTicks
-	recent changeLog
+	alive    bitset // slots that hold an entity
+	news     bitset // slots in which something changed this tick
+	turned   bitset // of these, where an entity came or went
+	woke     bitset // of these, what had not changed for restTicks
+	reshaped bitset // of these, what has other components than before
+	recent   changeLog
 
 	rows      delta.Tick   // how many ticks back peers remember what they acknowledged: a power of two
 	restTicks delta.Tick   // how many ticks without a change make a rest
@@ -74,6 +75,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.info = append(t.info, slotInfo{})
 		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
 		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
+		t.reshaped = t.reshaped.grown(slot + 1)
 		t.newborn = [2]bitset{t.newborn[0].grown(slot + 1), t.newborn[1].grown(slot + 1)}
 		if slot>>6/chunkBlocks == len(t.log) {
 			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
@@ -137,6 +139,7 @@ func (t *slotTable) settle(now delta.Tick) {
 	clear(t.news)
 	clear(t.turned)
 	clear(t.woke)
+	clear(t.reshaped)
 }
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last
