@@ -258,6 +258,7 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 		}
 		t.out[laneState].ack(a, delta.Tick(c.clock.now))
 	}
+	t.out[laneState].wake()
 	t.seen.add(h.time, k.index)
 	c.clock.arrive(h.time)
 	if k.report.present {

@@ -205,6 +205,61 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 	require.Equal(t, 0, x.client.mirrorsShown())
 }
 
+// TestUnreliableMessagesWaitForAWhile: then they are dropped, and so are more than there is room for.
+func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var got []string
+	collect[mSpark](x.client, &got)
+	x.spawn(ecs.ComponentID[tHealth](x.world))
+	lose := func() {
+		for _, p := range x.replicate() {
+			if kindOf(p[checksumSize:]) == kindMessages {
+				x.deliver(p)
+			}
+		}
+		x.apply()
+	}
+	for range 3 {
+		for range maxLoose {
+			require.NoError(t, Send(x.peer, mSpark{}))
+		}
+		lose()
+	}
+	require.Equal(t, maxWaiting, x.client.talk.kept)
+	require.EqualValues(t, maxLoose, x.client.Stats().MessagesDropped)
+	for range waitApplies {
+		lose()
+	}
+	require.Zero(t, x.client.talk.kept+x.client.talk.bytes)
+	require.EqualValues(t, 3*maxLoose, x.client.Stats().MessagesDropped)
+	x.rounds(5)
+	require.Empty(t, got)
+}
+
+// TestASilentClientIsSentLittle: what awaits its acknowledgement is sent again ever less often.
+func TestASilentClientIsSentLittle(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	for range maxQueued {
+		require.NoError(t, Send(x.peer, mHit{}))
+	}
+	x.replicate()
+	first := x.peer.Stats().MessageBytes
+	require.Greater(t, first, uint64(maxQueued*5))
+	for range 1000 {
+		for _, p := range x.replicate() {
+			require.LessOrEqual(t, len(p), 1200)
+		}
+	}
+	require.Less(t, x.peer.Stats().MessageBytes-first, first+2000)
+	require.Less(t, x.peer.Stats().MessagesResent, uint64(maxQueued+100*maxProbes))
+	got := 0
+	OnServerMessage(x.client, func(mHit) { got++ })
+	for i := 0; got < maxQueued; i++ { // it was not gone
+		x.round()
+		require.Less(t, i, 200)
+	}
+}
+
 func (c *Client) mirrorsShown() (n int) {
 	c.Each(func(NetID, ecs.Entity, uint32) { n++ })
 	return n

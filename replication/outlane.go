@@ -21,7 +21,7 @@ const (
 	minQueued = 16
 	// maxBackoff bounds how much longer than the timeout, as a power of two, messages wait while there are no acks.
 	maxBackoff = 4
-	// maxProbes is how many messages are sent again in a tick while there are no acks.
+	// maxProbes is how many messages are sent again at a time while there are no acks.
 	maxProbes = 8
 )
 
@@ -40,10 +40,12 @@ type outLane struct {
 	latest  delta.Tick // the newest time of a packet that the receiver got, as its acks say
 	heard   bool       // latest is valid
 	backoff uint8      // in how many ticks messages were sent again for want of acks, since the last ack
+	probed  delta.Tick // when that was the last time
 
 	// Of the present tick.
 	now, slack, timeout delta.Tick
-	expired             int // messages that were sent again for want of acks
+	expired             int  // messages that were sent again for want of acks
+	probes              bool // there may be such
 }
 
 type outMessage struct {
@@ -104,6 +106,7 @@ func (l *outLane) empty() bool { return l.first == l.next }
 // begin starts a tick.
 func (l *outLane) begin(now delta.Tick, trip *roundTrip) {
 	l.now, l.slack, l.timeout, l.expired = now, trip.slack(), trip.timeout(), 0
+	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
 // due reports whether a message is to be sent now.
@@ -115,7 +118,7 @@ func (l *outLane) due(m *outMessage) bool {
 		return false
 	case l.heard && l.latest.After(m.sent) && l.latest-m.sent > l.slack:
 		return true // packets came that were sent well after it
-	case l.now-m.sent <= l.timeout<<l.backoff || l.backoff > 0 && l.expired == maxProbes:
+	case !l.probes || l.now-m.sent <= l.timeout<<l.backoff || l.backoff > 0 && l.expired == maxProbes:
 		return false
 	}
 	l.expired++
@@ -125,9 +128,12 @@ func (l *outLane) due(m *outMessage) bool {
 // end ends a tick. While nothing is heard, less and less is sent.
 func (l *outLane) end() {
 	if l.expired > 0 {
-		l.backoff = min(l.backoff+1, maxBackoff)
+		l.probed, l.backoff = l.now, min(l.backoff+1, maxBackoff)
 	}
 }
+
+// wake notes that the other end is alive: it is asked more often again.
+func (l *outLane) wake() { l.backoff = min(l.backoff, 1) }
 
 // stuck reports whether the message whose turn it is has been with the receiver for so long that one may ask whether it waits
 // for something that won't come.

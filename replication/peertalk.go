@@ -54,6 +54,14 @@ func (p *Peer) noteStructure(b int, mask uint64) {
 	}
 }
 
+// noteChunk notes what came, went or changed its components in this tick, of a chunk.
+func (p *Peer) noteChunk(c int) {
+	s := &p.server.slots
+	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
+		p.noteStructure(b, s.turned[b]&^p.unseen(b)|s.reshaped[b])
+	}
+}
+
 // enqueue hands a draft to the peer.
 func (p *Peer) enqueue(draft int) error {
 	t, d := p.talk, &p.server.messenger.drafts[draft]
@@ -362,6 +370,9 @@ func (p *Peer) hear(h *talkHeader) {
 		t.came = p.server.tick + 1 // as early as the next Replicate can say so
 	}
 	t.unsaid = true
+	for i := range t.out {
+		t.out[i].wake()
+	}
 }
 
 // receiveInputs takes the bits of a packet of inputs.

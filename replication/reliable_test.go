@@ -236,7 +236,7 @@ func (r *messageRig) settle(ticks int) {
 
 // TestMessagesHoldWhateverTheServerDoes plays messages with all that changes what a client is sent and when.
 func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
-	ticks := 1500
+	ticks := 1000
 	if testing.Short() || raceDetector {
 		ticks = 300
 	}

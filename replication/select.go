@@ -72,14 +72,15 @@ func (p *Peer) update(c int) {
 		}
 		return
 	}
+	if p.server.waits {
+		p.noteChunk(c)
+	}
 	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
 			p.turn(b, word)
-			p.noteStructure(b, word)
 			p.due[b] |= word & p.acks.block(b).shown
 		}
-		p.noteStructure(b, s.reshaped[b])
 		if word := s.woke[b]; word != 0 {
 			p.acks.wake(b, word, p.server.tick)
 		}
