@@ -17,6 +17,8 @@ const (
 	maxQueued = 1024
 	// maxQueuedBytes bounds their size, at both ends.
 	maxQueuedBytes = 64 << 10
+	// stuckTimeouts is after how many timeouts a receiver is told again what a message waits for.
+	stuckTimeouts = 4
 	// minQueued is the least size of a ring of messages.
 	minQueued = 16
 	// maxBackoff bounds how much longer than the timeout, as a power of two, messages wait while there are no acks.
@@ -53,7 +55,7 @@ type outMessage struct {
 	times  uint8 // that it was sent
 	came   bool  // it is with the receiver, but may wait there
 	known  bool  // dependencies are known
-	wrote  uint8 // dependencies that it was sent with
+	wrote  uint8 // dependencies that it was sent with the last time
 	count  uint8 // dependencies
 	tick   delta.Tick
 	sent   delta.Tick // when it was sent last
@@ -135,12 +137,12 @@ func (l *outLane) end() {
 // wake notes that the other end is alive: it is asked more often again.
 func (l *outLane) wake() { l.backoff = min(l.backoff, 1) }
 
-// stuck reports whether the message whose turn it is has been with the receiver for so long that one may ask whether it waits
-// for something that won't come.
-func (l *outLane) stuck() bool { return !l.empty() && l.blocked(l.at(l.first)) }
-
-func (l *outLane) blocked(m *outMessage) bool {
-	return m.came && m.wrote > 0 && l.now-m.sent > l.timeout
+// stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
+// won't come: it waits for open states, as far as the sender knows.
+func (l *outLane) stuck(m *outMessage, open int) bool {
+	since := l.now - m.sent
+	// What it was told last may have got lost, so it is told again, but seldom.
+	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
 }
 
 // sentNow notes that a message was sent.

@@ -228,11 +228,10 @@ func (p *Peer) sayReliable(lane int) {
 	var before *outMessage
 	l.begin(p.server.tick, &p.trip)
 	defer l.end()
-	refresh := l.stuck()
+	refresh := lane == laneState && l.stuck(l.at(l.first), len(p.open(l, l.at(l.first))))
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
-		stuck := refresh && l.blocked(m)
-		if !l.due(m) && !stuck {
+		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(p.open(l, m)))) {
 			before = m
 			continue
 		}
@@ -241,13 +240,7 @@ func (p *Peer) sayReliable(lane int) {
 			if !m.known && !p.find(l, m, before) {
 				return // it has to wait here, and so do those after it
 			}
-			t.open = p.stillWaits(l.deps.at(m.deps, int(m.count)), t.open[:0])
-			w.deps = t.open
-		}
-		if stuck && len(w.deps) >= int(m.wrote) {
-			m.sent = l.now // look again later
-			before = m
-			continue
+			w.deps = p.open(l, m)
 		}
 		w.data, w.bits = l.bits.at(m.place, byteSize(int(m.bits))), int(m.bits)
 		if !p.putTalk(&w) {
@@ -259,6 +252,15 @@ func (p *Peer) sayReliable(lane int) {
 		l.sentNow(id, len(w.deps))
 		before = m
 	}
+}
+
+// open returns what a message still has to wait for, as far as the server knows.
+func (p *Peer) open(l *outLane, m *outMessage) []dependency {
+	p.talk.open = p.talk.open[:0]
+	if m.known {
+		p.talk.open = p.stillWaits(l.deps.at(m.deps, int(m.count)), p.talk.open)
+	}
+	return p.talk.open
 }
 
 // find finds out what a message has to wait for, and returns false if that is too much to be sent.
