@@ -86,21 +86,17 @@ func (c *Client) talkToServer() {
 func (t *clientTalk) enqueue(draft int) error {
 	d := &t.drafts[draft]
 	m := &t.schema.messages[d.number]
-	switch {
-	case !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+	switch l := &t.out[laneState]; {
+	case m.reliable && !l.expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
 		return ErrBufferFull
-	case !m.reliable:
+	case m.reliable:
+		data, bits := t.encode(d)
+		l.push(d.number, delta.Tick(t.client.clock.now), data, bits)
+		t.client.stats.Messages++
+	default:
 		t.loose = append(t.loose, int32(draft))
 		t.size += d.size
-		return nil
 	}
-	l := &t.out[laneState]
-	if !l.expect(d.size) {
-		return ErrBufferFull
-	}
-	data, bits := t.encode(d)
-	l.push(d.number, delta.Tick(t.client.clock.now), data, bits)
-	t.client.stats.Messages++
 	return nil
 }
 

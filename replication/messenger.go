@@ -97,7 +97,8 @@ func (m *messenger) discard() {
 	m.drafts = m.drafts[:last]
 }
 
-// encode returns the bits of a draft, the same for all who get it.
+// encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
+// when the message was sent have their slots, and in [SendToServer].
 func (m *messenger) encode(d *draft) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.messages[d.number]

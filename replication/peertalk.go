@@ -66,19 +66,15 @@ func (p *Peer) noteChunk(c int) {
 func (p *Peer) enqueue(draft int) error {
 	t, d := p.talk, &p.server.messenger.drafts[draft]
 	m := &p.server.schema.messages[d.number]
-	if m.reliable {
-		if !t.out[m.lane(true)].expect(d.size) {
-			return ErrBufferFull
-		}
-	} else {
-		if len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes {
-			return ErrBufferFull
-		}
+	switch {
+	case m.reliable && !t.out[m.lane(true)].expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+		return ErrBufferFull
+	case m.reliable:
+		t.pending = append(t.pending, int32(draft))
+	default:
 		t.loose = append(t.loose, int32(draft))
 		t.size += d.size
-		return nil
 	}
-	t.pending = append(t.pending, int32(draft))
 	return nil
 }
 
