@@ -337,10 +337,11 @@ func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 	r := &rings[slot%pageSlots]
 	n := int(r.n)
 	// A row that changes every tick lies as many versions back as ticks. No version that
-	// is farther back can be the one.
+	// is farther back can be the one. (The next one is looked for among the ticks since t,
+	// as it may be too old to be compared.)
 	if back := Tick(rec[recordTick]) - t; back <= Tick(n) {
 		k := n - int(back)
-		if rec := r.record(k, h.stride); k == n-1 || Tick(r.record(k+1, h.stride)[recordTick]).After(t) {
+		if rec := r.record(k, h.stride); k == n-1 || Tick(r.record(k+1, h.stride)[recordTick])-t-1 < back {
 			return rec[recordRow:], found(rec)
 		}
 	}
