@@ -71,6 +71,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		}
 		if p := c.world.Get(m.entity, c.components[k]); p != nil {
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
 		}
 	}
 	m.tick, m.shape = state.tick, state.shape
@@ -83,7 +84,7 @@ func (c *Client) removeEntity(m *mirror) {
 		}
 		c.stats.Despawns++
 	}
-	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
@@ -97,7 +98,9 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		comp.write(c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words))
+		p := c.world.Get(m.entity, c.components[k])
+		comp.write(p, state.shape.row(state.words, k, comp.words))
+		c.holdStrings(m, k, p)
 	}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	c.stats.Spawns++
@@ -118,6 +121,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 			a.add = append(a.add, id)
 		case was && has:
 			a.remove = append(a.remove, id)
+			c.dropStrings(m, k)
 		}
 	}
 	if len(a.add)+len(a.remove) > 0 {

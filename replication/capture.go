@@ -56,6 +56,7 @@ type member struct {
 	history   *delta.History
 	blocks    []memberBlock
 	bytes     []byte         // of the values of each block, if it keeps them
+	strings   []string       // in them
 	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
 }
 
@@ -204,7 +205,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 			}
 		}
 		if !same && block.keep(n) {
-			m.values.keepBytes(bytes, p, n)
+			m.keepBytes(first, p, n)
 		}
 		s.stats.Clamped += uint64(block.clamped)
 	}

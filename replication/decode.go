@@ -129,10 +129,10 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 	return nil
 }
 
-// width returns the bits that the rows of a shape take at fixed width.
+// width returns the fewest bits that the rows of a shape take without baselines.
 func (c *Client) width(sh *shape) (width int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		width += c.schema.components[k].layout.Width()
+		width += c.schema.components[k].layout.LeastWidth()
 	}
 	return width
 }

@@ -20,6 +20,7 @@ type flattener struct {
 	overrides []fieldOverride
 	matched   []bool   // which overrides have met their field
 	paths     []string // of the fields met, for the message about an override that met none
+	width     int      // bits
 }
 
 // fieldPlace is where in the component a value is.
@@ -53,11 +54,13 @@ func joinPath(path, name string) string {
 }
 
 // fullPath returns a path with the component's name in front.
-func (f *flattener) fullPath(path string) string {
+func (f *flattener) fullPath(path string) string { return fullPath(f.component.name, path) }
+
+func fullPath(component, path string) string {
 	if path == "" || path[0] == '[' {
-		return f.component.name + path
+		return component + path
 	}
-	return f.component.name + "." + path
+	return component + "." + path
 }
 
 func (f *flattener) refuse(at fieldPlace, format string, args ...any) error {
@@ -123,12 +126,12 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return nil // also keeps arrays of a billion empty structs from being walked
 	}
 	inner, dims := t, ""
-	for inner.Kind() == reflect.Array && !isVector(inner, &tag) {
+	for inner.Kind() == reflect.Array && !isVector(inner, &tag) && !isText(inner, &tag) {
 		dims += "[" + strconv.Itoa(inner.Len()) + "]"
 		inner = inner.Elem()
 	}
 	switch {
-	case isVector(inner, &tag):
+	case isVector(inner, &tag), isText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
 		return f.refuse(at, "entities can't be replicated yet; %s", skipAdvice(at, ""))
 	case inner.Kind() == reflect.Struct:
@@ -138,6 +141,8 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return f.structs(t, at)
 	case tag.mode == modeQuat || tag.mode == modeUnit:
 		return f.refuseStructTag(inner, at, &tag)
+	case tag.mode == modeMax:
+		return f.refuse(at, "max is for strings and arrays of bytes, not for %v", inner)
 	default:
 		if what, instead := unsupportedKind(inner.Kind()); what != "" {
 			return f.refuse(at, "%s can't be replicated; %s", what, skipAdvice(at, instead))
@@ -148,8 +153,12 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return f.refuse(at, "%s", err)
 	}
 	// Compare sizes first: the number of elements may exceed an int's useful range.
-	if count := t.Size() / inner.Size(); count > uintptr(maxComponentFields-len(f.component.columns)) {
+	count := t.Size() / inner.Size()
+	if count > uintptr(maxComponentFields-len(f.component.columns)) {
 		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
+	}
+	if f.width += int(count) * q.width(); f.width > maxEntityBits {
+		return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
 	}
 	f.component.lines = append(f.component.lines, f.fullPath(at.path)+" "+dims+q.text)
 	f.leaves(t, inner, at, q)
@@ -260,7 +269,7 @@ func unsupportedKind(kind reflect.Kind) (what, instead string) {
 	case reflect.Slice:
 		return "slices", "use a fixed array"
 	case reflect.String:
-		return "strings", "use a fixed array of bytes"
+		return "strings without a bound", "give them one by the tag max=N"
 	case reflect.Map:
 		return "maps", ""
 	case reflect.Pointer, reflect.UnsafePointer:

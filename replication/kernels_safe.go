@@ -96,6 +96,14 @@ func float32At(v reflect.Value) *float32 {
 	return v.Addr().Convert(reflect.TypeFor[*float32]()).Interface().(*float32)
 }
 
+// wholeOf returns an integer of any type, and whether it is positive as that has it.
+func wholeOf(v reflect.Value) (x int64, positive bool) {
+	if v.CanInt() {
+		return v.Int(), v.Int() > 0
+	}
+	return int64(v.Uint()), v.Uint() > 0
+}
+
 // read stores the codes of a value and reports whether it was in range.
 func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 	q := col.codec
@@ -110,6 +118,15 @@ func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 		code, ok = q.int.Encode(v.Int())
 	case opUint:
 		code, ok = q.uint.Encode(v.Uint())
+	case opIntStep:
+		code, ok = q.stepCode(wholeOf(v))
+	case opIntWrap:
+		code, ok = q.turnCode(wholeOf(v)), true
+	case opFlags:
+		x, _ := wholeOf(v)
+		code, ok = uint64(x)&q.max, true
+	case opString, opBytes:
+		return q.readText(v, dst)
 	case opRaw:
 		if q.kind == reflect.Float32 {
 			code, ok = quantize.Raw32{}.Encode(*float32At(v))
@@ -158,6 +175,15 @@ func (col *column) write(v reflect.Value, row []uint32) {
 	case opUint:
 		x, _ := q.uint.Decode(col.code(row))
 		v.SetUint(x)
+	case opIntStep, opIntWrap, opFlags:
+		old, _ := wholeOf(v)
+		if x := q.wholeValue(col.code(row), old); v.CanInt() {
+			v.SetInt(x)
+		} else {
+			v.SetUint(uint64(x))
+		}
+	case opString, opBytes:
+		q.writeText(v, row[col.word:])
 	case opRaw:
 		if q.kind == reflect.Float32 {
 			*float32At(v) = math.Float32frombits(row[col.word])

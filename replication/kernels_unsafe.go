@@ -11,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// This file and its twin kernels_safe.go are the only ones that follow raw pointers. What they rely on: p is the address
+// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers. What they rely on: p is the address
 // of n values of c.typ, one behind the other, and the offsets come from package reflect.
 
 // readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
@@ -117,6 +117,12 @@ func (l lane) read() (clamped int) {
 		default:
 			return readUints[uint](l)
 		}
+	case opIntStep, opIntWrap, opFlags:
+		return readWholes(l)
+	case opString:
+		return readStrings(l)
+	case opBytes:
+		return readBytes(l)
 	default:
 		if l.codec.kind == reflect.Float32 {
 			return readFloats[float32](l)
@@ -368,6 +374,10 @@ func (col *column) write(p unsafe.Pointer, row []uint32) {
 		default:
 			*(*uint)(p) = uint(v)
 		}
+	case opIntStep, opIntWrap, opFlags:
+		col.writeWhole(p, row)
+	case opString, opBytes:
+		col.writeText(p, row)
 	default:
 		if q.kind == reflect.Float32 {
 			col.write32(p, row)

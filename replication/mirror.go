@@ -22,6 +22,7 @@ type mirror struct {
 	generation uint16
 	tick       delta.Tick
 	shape      *shape
+	strings    []string // of its components; see holdStrings
 }
 
 // A heldState is an entity's whole state at a tick.
