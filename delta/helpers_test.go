@@ -163,7 +163,7 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 }
 
 // text returns a text of up to most bytes: any, or an edit of near.
-func (s *script) text(near string, most int, any bool) string {
+func (s *script) text(near string, most int, fresh bool) string {
 	piece := func(n int) string {
 		b := make([]byte, n)
 		mask := byte(0x7f)
@@ -179,7 +179,7 @@ func (s *script) text(near string, most int, any bool) string {
 	from := s.below(len(near) + 1)
 	to := from + s.below(len(near)-from+1)
 	switch {
-	case any || kind == 0:
+	case fresh || kind == 0:
 		near = piece(s.below(most + 1))
 	case kind <= 2:
 		near = near[:from] + piece(to-from) + near[to:]

@@ -87,22 +87,21 @@ func (p *slowPacked) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		from := w.Len()
-		if f.Kind == Quat {
+		switch f.Kind {
+		case Quat:
 			q := cur[f.word : f.word+4]
 			w.WriteBits(uint64(q[0]), 2)
 			for _, x := range q[1:] {
 				w.WriteBits(uint64(x), f.Bits)
 			}
-		} else if f.Kind == Bytes {
+		case Bytes:
 			text := textOf(f, cur)
 			w.WriteBits(uint64(len(text)), uint(bits.Len64(f.Max)))
 			slowBytes(w, text)
-			p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(w.Len() - from)})
-			continue
-		} else {
+		default:
 			w.WriteBits(f.code(cur), f.Bits)
 		}
-		p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(f.Width())})
+		p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(w.Len() - from)})
 	}
 }
 

@@ -19,6 +19,8 @@ type column struct {
 	offset uintptr // from the component's start
 	word   int     // index of its first word in the row
 	codec  *codec  // shared by the elements of an array
+
+	standIn *standIn // nil, or what it belongs to: then it has no steps and no offset
 }
 
 // codecOp says which quantiser a codec uses.
@@ -40,6 +42,7 @@ const (
 	opFlags
 	opString
 	opBytes
+	opCode
 )
 
 // codec turns a Go value into codes and back.

@@ -21,6 +21,8 @@ type flattener struct {
 	matched   []bool   // which overrides have met their field
 	paths     []string // of the fields met, for the message about an override that met none
 	width     int      // bits
+
+	conversions []*conversionUse
 }
 
 // fieldPlace is where in the component a value is.
@@ -29,6 +31,7 @@ type fieldPlace struct {
 	pattern string // without, for overrides
 	steps   []int
 	offset  uintptr
+	standIn bool // it is that, or in it
 }
 
 func (at fieldPlace) field(i int, f *reflect.StructField) fieldPlace {
@@ -90,7 +93,7 @@ func (f *flattener) flatten() error {
 			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.component.name, o.path, listPaths(f.paths))
 		}
 	}
-	return nil
+	return f.checkConversions()
 }
 
 // maxPathsListed keeps a message readable.
@@ -126,11 +129,13 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return nil // also keeps arrays of a billion empty structs from being walked
 	}
 	inner, dims := t, ""
-	for inner.Kind() == reflect.Array && !isVector(inner, &tag) && !isText(inner, &tag) {
+	for inner.Kind() == reflect.Array && !isVector(inner, &tag) && !isText(inner, &tag) && !f.converted(inner, at) {
 		dims += "[" + strconv.Itoa(inner.Len()) + "]"
 		inner = inner.Elem()
 	}
 	switch {
+	case f.converted(inner, at):
+		return f.convert(t, inner, at, tag)
 	case isVector(inner, &tag), isText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
 		return f.refuse(at, "entities can't be replicated yet; %s", skipAdvice(at, ""))
@@ -253,6 +258,8 @@ func (f *flattener) refuseStructTag(t reflect.Type, at fieldPlace, tag *fieldTag
 func skipAdvice(at fieldPlace, instead string) string {
 	skip := `skip the field with repl:"-"`
 	switch {
+	case len(at.steps) == 0 && instead == "" && at.standIn:
+		return "use another type in As"
 	case len(at.steps) == 0 && instead == "":
 		return "don't register the component"
 	case len(at.steps) == 0:

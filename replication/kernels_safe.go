@@ -26,9 +26,13 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		row := dst[i*c.words:][:c.words]
 		for j := range c.columns {
 			col := &c.columns[j]
-			if !col.read(col.leaf(values.Index(i)), row[col.word:]) {
+			if col.standIn == nil && !col.read(leaf(values.Index(i), col.steps), row[col.word:]) {
 				clamped++
 			}
+		}
+		for _, in := range c.standIns {
+			p := leaf(values.Index(i), in.steps).Addr().UnsafePointer()
+			clamped += in.conversion.read(&in.values, row[in.word:][:in.values.words], p)
 		}
 	}
 	return clamped
@@ -69,14 +73,18 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 	}
 	v := reflect.NewAt(c.typ, p).Elem()
 	for i := range c.columns {
-		col := &c.columns[i]
-		col.write(col.leaf(v), row)
+		if col := &c.columns[i]; col.standIn == nil {
+			col.write(leaf(v, col.steps), row)
+		}
+	}
+	for _, in := range c.standIns {
+		in.conversion.write(&in.values, leaf(v, in.steps).Addr().UnsafePointer(), row[in.word:][:in.values.words])
 	}
 }
 
-// leaf returns the column's value inside a component value.
-func (col *column) leaf(v reflect.Value) reflect.Value {
-	for _, step := range col.steps {
+// leaf returns the value inside a component value that the steps lead to.
+func leaf(v reflect.Value, steps []int) reflect.Value {
+	for _, step := range steps {
 		v = part(v, step)
 	}
 	return v

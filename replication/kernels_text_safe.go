@@ -33,10 +33,14 @@ func (q *codec) writeText(v reflect.Value, row []uint32) {
 
 // fits returns an error if a text of the component value at p is longer than it may be.
 func (c *component) fits(p unsafe.Pointer) error {
+	whole := reflect.NewAt(c.typ, p).Elem()
 	for i := range c.columns {
 		col := &c.columns[i]
+		if col.standIn != nil {
+			continue
+		}
 		n := 0
-		switch v := col.leaf(reflect.NewAt(c.typ, p).Elem()); col.codec.op {
+		switch v := leaf(whole, col.steps); col.codec.op {
 		case opString:
 			n = v.Len()
 		case opBytes:
@@ -46,6 +50,11 @@ func (c *component) fits(p unsafe.Pointer) error {
 		}
 		if n > int(col.codec.max) {
 			return c.textTooLong(col, n)
+		}
+	}
+	for _, in := range c.standIns {
+		if err := in.conversion.fits(&in.values, leaf(whole, in.steps).Addr().UnsafePointer()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -59,7 +68,7 @@ func (c *component) holdStrings(held []string, p unsafe.Pointer, n int) {
 	values := reflect.SliceAt(c.typ, p, n)
 	for row := range n {
 		for k, i := range c.strings {
-			held[row*len(c.strings)+k] = c.columns[i].leaf(values.Index(row)).String()
+			held[row*len(c.strings)+k] = leaf(values.Index(row), c.columns[i].steps).String()
 		}
 	}
 }

@@ -43,6 +43,9 @@ func (col *column) writeText(p unsafe.Pointer, row []uint32) {
 func (c *component) fits(p unsafe.Pointer) error {
 	for i := range c.columns {
 		col := &c.columns[i]
+		if col.standIn != nil {
+			continue
+		}
 		n := 0
 		switch at := unsafe.Add(p, col.offset); col.codec.op {
 		case opString:
@@ -54,6 +57,11 @@ func (c *component) fits(p unsafe.Pointer) error {
 		}
 		if n > int(col.codec.max) {
 			return c.textTooLong(col, n)
+		}
+	}
+	for _, in := range c.standIns {
+		if err := in.conversion.fits(&in.values, unsafe.Add(p, in.offset)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,6 +26,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		block := min(n, readBlock)
 		for i := range c.columns {
 			col := &c.columns[i]
+			if col.standIn != nil {
+				continue
+			}
 			clamped += lane{
 				dst:    dst[col.word : block*c.words],
 				words:  c.words,
@@ -33,6 +36,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 				stride: c.size,
 				codec:  col.codec,
 			}.read()
+		}
+		for _, in := range c.standIns {
+			clamped += c.readStandIn(in, dst, p, block)
 		}
 		if n -= block; n > 0 { // never point behind the last value
 			dst, p = dst[block*c.words:], unsafe.Add(p, uintptr(block)*c.size)
@@ -46,14 +52,17 @@ func markersAt(p unsafe.Pointer, n int) []Replicated { return unsafe.Slice((*Rep
 
 // bytes returns how many bytes of each value are worth comparing with what they were.
 func (c *component) bytes() uintptr {
-	if c.words == 0 {
+	if c.words == 0 || c.volatile {
 		return 0
 	}
 	return c.size
 }
 
-// sameBytes reports whether n consecutive values starting at p have the given bytes.
+// sameBytes reports whether n consecutive values starting at p are known to be the same as those with the given bytes.
 func (c *component) sameBytes(old []byte, p unsafe.Pointer, n int) bool {
+	if c.volatile {
+		return false
+	}
 	size := n * int(c.bytes())
 	return bytes.Equal(old[:size], unsafe.Slice((*byte)(p), size))
 }
@@ -63,14 +72,20 @@ func (c *component) keepBytes(dst []byte, p unsafe.Pointer, n int) {
 	copy(dst, unsafe.Slice((*byte)(p), n*int(c.bytes())))
 }
 
-// room returns the address of memory for n values. The garbage collector does not look for pointers there.
+// room returns the address of memory for n values. The garbage collector does not look for pointers there, unless they are
+// handed to functions of the user.
 func (c *component) room(n int) unsafe.Pointer {
+	if c.volatile {
+		return reflect.MakeSlice(reflect.SliceOf(c.typ), n, n).UnsafePointer()
+	}
 	return unsafe.Pointer(unsafe.SliceData(make([]uint64, (uintptr(n)*c.size+7)/8)))
 }
 
 // copyTo copies the value at p to the place of value i at dst.
 func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
-	if c.words > 0 {
+	if c.volatile {
+		reflect.NewAt(c.typ, unsafe.Add(dst, uintptr(i)*c.size)).Elem().Set(reflect.NewAt(c.typ, p).Elem())
+	} else if c.words > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Add(dst, uintptr(i)*c.size)), c.size), unsafe.Slice((*byte)(p), c.size))
 	}
 }
@@ -336,9 +351,23 @@ func readQuats[T float32 | float64](l lane) (clamped int) {
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
 	for i := range c.columns {
-		col := &c.columns[i]
-		col.write(unsafe.Add(p, col.offset), row)
+		if col := &c.columns[i]; col.standIn == nil {
+			col.write(unsafe.Add(p, col.offset), row)
+		}
 	}
+	for _, in := range c.standIns {
+		in.conversion.write(&in.values, unsafe.Add(p, in.offset), row[in.word:][:in.values.words])
+	}
+}
+
+// readStandIn quantises a stand-in in n consecutive component values starting at p.
+func (c *component) readStandIn(in *standIn, dst []uint32, p unsafe.Pointer, n int) (clamped int) {
+	p = unsafe.Add(p, in.offset)
+	for i := range n {
+		row := dst[i*c.words+in.word:][:in.values.words]
+		clamped += in.conversion.read(&in.values, row, unsafe.Add(p, uintptr(i)*c.size))
+	}
+	return clamped
 }
 
 func (col *column) write(p unsafe.Pointer, row []uint32) {

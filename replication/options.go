@@ -13,11 +13,13 @@ type ComponentOption func(*componentOptions)
 type FieldOption func(*fieldTag)
 
 type componentOptions struct {
-	name     string
-	named    bool
-	fields   []fieldOverride
-	every    int
-	priority float32
+	name   string
+	named  bool
+	fields []fieldOverride
+
+	conversions []*conversionUse
+	every       int
+	priority    float32
 }
 
 // fieldOverride stands for the tag of the field with the given path.

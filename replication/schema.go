@@ -37,8 +37,11 @@ type component struct {
 	columns []column // in the order of their words
 	lines   []string // of the schema text
 	layout  *delta.Component
-	strings []int // the columns that are strings
+	strings []int // the columns that are strings in the component itself
 	first   int   // how many columns of the components before are
+
+	standIns []*standIn
+	volatile bool // what one stands for may change while the component's bytes do not
 
 	// How a server treats it.
 	every    int     // ticks from one look at it to the next
@@ -91,7 +94,7 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
-// See also [RegisterType], and [Field] for types without tags.
+// See also [RegisterType], [Field] for types without tags, and [As] and [With] for types that tags are no help for.
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
@@ -156,12 +159,12 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
 	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
-	f := flattener{component: &c, overrides: o.fields}
+	f := flattener{component: &c, overrides: o.fields, conversions: o.conversions}
 	if err := f.flatten(); err != nil {
 		return component{}, err
 	}
 	for i := range c.columns {
-		if c.columns[i].codec.op == opString {
+		if c.columns[i].codec.op == opString && c.columns[i].standIn == nil {
 			c.strings = append(c.strings, i)
 		}
 	}

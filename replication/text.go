@@ -38,30 +38,30 @@ func (q *codec) initText(t reflect.Type, tag *fieldTag) error {
 
 func (q *codec) isText() bool { return q.op == opString || q.op == opBytes }
 
-// cutString returns what of a string may be sent: all, or as many whole characters as take no more than max bytes. Of what is
-// no UTF-8 it may return up to max bytes.
-func cutString(s string, max int) (cut string, ok bool) {
-	if len(s) <= max {
+// cutString returns what of a string may be sent: all, or as many whole characters as take no more than limit bytes. Of what is
+// no UTF-8 it may return up to limit bytes.
+func cutString(s string, limit int) (cut string, ok bool) {
+	if len(s) <= limit {
 		return s, true
 	}
-	n := max
-	for n > 0 && n > max-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+	n := limit
+	for n > 0 && n > limit-utf8.UTFMax && !utf8.RuneStart(s[n]) {
 		n--
 	}
 	if !utf8.RuneStart(s[n]) {
-		n = max
+		n = limit
 	}
 	return s[:n], false
 }
 
-// cutBytes returns what of an array may be sent: all up to the last byte that is not zero, or what of that are the first max
+// cutBytes returns what of an array may be sent: all up to the last byte that is not zero, or what of that are the first limit
 // bytes.
-func cutBytes(b []byte, max int) (cut []byte, ok bool) {
+func cutBytes(b []byte, limit int) (cut []byte, ok bool) {
 	cut = trimZeros(b)
-	if len(cut) <= max {
+	if len(cut) <= limit {
 		return cut, true
 	}
-	return trimZeros(cut[:max]), false
+	return trimZeros(cut[:limit]), false
 }
 
 func trimZeros(b []byte) []byte {

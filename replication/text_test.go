@@ -47,25 +47,25 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	for range 5000 { // the longest prefix of whole characters that fits
-		s, max := randomText(rng, 40, false), 1+rng.IntN(40)
+		s, limit := randomText(rng, 40, false), 1+rng.IntN(40)
 		want := ""
 		for i, r := range s {
-			if end := i + utf8.RuneLen(r); end <= max {
+			if end := i + utf8.RuneLen(r); end <= limit {
 				want = s[:end]
 			}
 		}
-		got, ok := cutString(s, max)
-		require.Equal(t, want, got, "%q in %d", s, max)
-		require.Equal(t, len(s) <= max, ok)
+		got, ok := cutString(s, limit)
+		require.Equal(t, want, got, "%q in %d", s, limit)
+		require.Equal(t, len(s) <= limit, ok)
 	}
 }
 
 // randomText returns up to n bytes of UTF-8, or of anything.
-func randomText(rng *rand.Rand, n int, any bool) string {
+func randomText(rng *rand.Rand, n int, wild bool) string {
 	var b []byte
 	for end := rng.IntN(n + 1); len(b) < end; {
 		switch r := rng.IntN(8); {
-		case any && r < 3:
+		case wild && r < 3:
 			b = append(b, byte(rng.Uint32()))
 		case r == 0:
 			b = utf8.AppendRune(b, []rune("aé€😀\x00")[rng.IntN(5)])
@@ -73,7 +73,7 @@ func randomText(rng *rand.Rand, n int, any bool) string {
 			b = append(b, byte('a'+rng.IntN(26)))
 		}
 	}
-	if !any {
+	if !wild {
 		for len(b) > n || !utf8.Valid(b) {
 			b = b[:len(b)-1]
 		}
@@ -126,18 +126,18 @@ func TestTextsInColumns(t *testing.T) {
 
 	// The oracle: what comes back, text by text.
 	wantClamped := 0
-	cut := func(s string, max int) string {
-		got, ok := cutString(s, max)
+	cut := func(s string, limit int) string {
+		got, ok := cutString(s, limit)
 		if !ok {
 			wantClamped++
 		}
 		return got
 	}
-	cutArray := func(b []byte, max int) string {
+	cutArray := func(b []byte, limit int) string {
 		s := strings.TrimRight(string(b), "\x00")
-		if len(s) > max {
+		if len(s) > limit {
 			wantClamped++
-			s = strings.TrimRight(s[:max], "\x00")
+			s = strings.TrimRight(s[:limit], "\x00")
 		}
 		return s
 	}
