@@ -277,6 +277,7 @@ func TestConversionsSeeWhatPointersLeadTo(t *testing.T) {
 		}
 	}
 	require.Zero(t, x.server.Stats().Clamped)
+	require.NotPanics(t, func() { x.server.NewGrid(10, "cvPlan.X", "cvPlan.Y") }, "a twin's fields are as good as others")
 }
 
 func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {

@@ -406,6 +406,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"option below a quaternion", func(s *Schema) { Register[struct{ R schemaRot }](s, Name("P"), Field("R", Quat(9)), Field("R.X")) }, `P: the option Field("R.X") names no exported field: there are R`},
 		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", Half(), Raw())) }, "schemaVec.X: half and raw exclude each other: choose one"},
 		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", Range(0, 1), Range(0, 2), Step(1))) }, "schemaVec.X: range is given twice"},
+		{"negative count", func(s *Schema) { Register[schemaVec](s, Field("X", Enum(-1))) }, "schemaVec.X: enum=-1 is not a small whole number"},
 		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", Range(math.NaN(), 1), Step(1))) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
 	}
 	for _, r := range refusals {

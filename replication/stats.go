@@ -11,7 +11,7 @@ type ServerStats struct {
 
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
-	Clamped       uint64 // values out of their field's range, at every capture
+	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
 	// Entries is how many entities were put into packets, and Encoded how many of them

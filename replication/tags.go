@@ -115,7 +115,7 @@ func (t *fieldTag) setValue(key, value string) {
 	case "enum", "flags", "max":
 		n, err := strconv.ParseUint(value, 10, 31)
 		if err != nil {
-			t.fail("%s=%.40s is not a whole number", key, value)
+			t.fail("%s=%.40s is not a small whole number", key, value)
 			return
 		}
 		t.setCount(fieldMode(key), int(n))
@@ -152,7 +152,7 @@ func (t *fieldTag) setMode(m fieldMode) {
 // setCount is for the modes that have a number.
 func (t *fieldTag) setCount(m fieldMode, n int) {
 	if n < 0 || n > math.MaxInt32 {
-		t.fail("%s=%d is not a whole number", m, n)
+		t.fail("%s=%d is not a small whole number", m, n)
 		return
 	}
 	t.setMode(m)

@@ -364,3 +364,33 @@ func TestTextsBeyondTheirBoundAreCutAndCounted(t *testing.T) {
 	require.Equal(t, "123é", (*textLabel)(x.mirror.Get(m, mirrorID)).Text)
 	require.EqualValues(t, 4, x.server.Stats().Clamped)
 }
+
+// BenchmarkText reads and writes a string of 12 bytes, of 32 at most.
+func BenchmarkText(b *testing.B) {
+	type named struct {
+		Name string `repl:"max=32"`
+	}
+	s := NewSchema()
+	Register[named](s)
+	c := &s.components[0]
+	values := []named{{"twelve bytes"}, {"twelve bites"}}
+	rows := make([]uint32, 2*c.words)
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			c.readColumn(rows, unsafe.Pointer(&values[0]), 2)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2, "ns/row")
+	})
+	b.Run("write same", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.write(unsafe.Pointer(&values[0]), rows[:c.words])
+		}
+	})
+	b.Run("write other", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i ^= 1 {
+			c.write(unsafe.Pointer(&values[0]), rows[i*c.words:][:c.words])
+		}
+	})
+}
