@@ -350,6 +350,18 @@ func readQuats[T float32 | float64](l lane) (clamped int) {
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
+	if len(c.standIns) > 0 {
+		c.writeStandIns(p, row)
+		return
+	}
+	for i := range c.columns {
+		col := &c.columns[i]
+		col.write(unsafe.Add(p, col.offset), row)
+	}
+}
+
+// writeStandIns is write for a component that has stand-ins.
+func (c *component) writeStandIns(p unsafe.Pointer, row []uint32) {
 	for i := range c.columns {
 		if col := &c.columns[i]; col.standIn == nil {
 			col.write(unsafe.Add(p, col.offset), row)
@@ -403,10 +415,8 @@ func (col *column) write(p unsafe.Pointer, row []uint32) {
 		default:
 			*(*uint)(p) = uint(v)
 		}
-	case opIntStep, opIntWrap, opFlags:
-		col.writeWhole(p, row)
-	case opString, opBytes:
-		col.writeText(p, row)
+	case opIntStep, opIntWrap, opFlags, opString, opBytes:
+		col.writeMore(p, row)
 	default:
 		if q.kind == reflect.Float32 {
 			col.write32(p, row)

@@ -92,6 +92,15 @@ func readFlags[T whole](l lane) {
 	}
 }
 
+// writeMore is for the ops that are not so frequent.
+func (col *column) writeMore(p unsafe.Pointer, row []uint32) {
+	if col.codec.isText() {
+		col.writeText(p, row)
+	} else {
+		col.writeWhole(p, row)
+	}
+}
+
 // writeWhole is for the ops that are for integers of any type.
 func (col *column) writeWhole(p unsafe.Pointer, row []uint32) {
 	switch col.codec.kind {
