@@ -46,6 +46,7 @@ type table struct {
 	// Who was in which row at the last capture; nobody where the entity is zero.
 	entities []ecs.Entity
 	slots    []uint32
+	together bitset // blocks of rows whose slots follow one another
 }
 
 // A member is a component that the entities of a table have.
@@ -167,6 +168,7 @@ func (c *capture) resize(t *table, n int) {
 	}
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
+	t.together = t.together.grown((n + captureRows - 1) / captureRows)
 	for i := range t.members {
 		t.members[i].grow(n)
 	}
@@ -184,6 +186,10 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		moved = s.identifyRows(t, first, n, q)
 	}
 	slots := t.slots[first:][:n]
+	if moved {
+		t.seated(first, slots)
+	}
+	together := t.together.has(first / captureRows)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	var news [1]uint64
 	for i := range t.members {
@@ -197,10 +203,13 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		same := !moved && block.rows == n && m.values.sameBytes(bytes, p, n)
 		if !same || !block.rest(m.values.every) {
 			block.clamped = m.values.readColumn(s.capture.codes, p, n)
-			if m.values.every <= 1 {
-				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
-			} else {
+			switch {
+			case m.values.every > 1:
 				news[0] |= s.setDue(m, slots, born)
+			case together:
+				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.tick, born, s.capture.codes)
+			default:
+				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
 			}
 		}
 		if !same && block.keep(n) {
@@ -208,8 +217,23 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		}
 		s.stats.Clamped += uint64(block.clamped)
 	}
+	if together {
+		s.slots.touchSet(int(slots[0]), news[0], s.tick)
+		return
+	}
 	for ; news[0] != 0; news[0] &= news[0] - 1 {
 		s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
+	}
+}
+
+// seated finds out whether the slots of the block of rows from first on follow one another.
+func (t *table) seated(first int, slots []uint32) {
+	t.together.set(first / captureRows)
+	for i, slot := range slots {
+		if slot != slots[0]+uint32(i) {
+			t.together.clear(first / captureRows)
+			return
+		}
 	}
 }
 
@@ -360,7 +384,7 @@ func (s *Server) refreshSlot(slot int) {
 		p.refresh(slot, limit) // first: their baselines may be ticks of these changes
 	}
 	info := &s.slots.info[slot]
-	for _, t := range []*delta.Tick{&s.slots.changed[slot], &info.born, &info.previous, &info.restructured} {
+	for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
 		if t.Before(limit) {
 			*t = limit
 		}

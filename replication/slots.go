@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -23,17 +25,17 @@ type slotTable struct {
 	log       []slotRows   // by chunk: what changed in recent ticks
 	moved     []delta.Tick // by chunk: when a slot in it changed last
 
-	changed []delta.Tick // when the newest version of anything in the slot began
-	info    []slotInfo
-	free    []uint32
-	live    int
+	changed  []delta.Tick // when the newest version of anything in the slot began
+	previous []delta.Tick // what changed was before its latest change
+	info     []slotInfo
+	free     []uint32
+	live     int
 }
 
 type slotInfo struct {
 	entity       ecs.Entity
 	generation   uint16
 	born         delta.Tick // when this incarnation began, or the slot became empty
-	previous     delta.Tick // what changed was before its latest change
 	restructured delta.Tick // when the component set became what it is
 	set          delta.Set
 	width        int // bits of all codes at fixed width
@@ -69,7 +71,7 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.free = t.free[:n-1]
 	} else {
 		slot = len(t.info)
-		t.changed = append(t.changed, 0)
+		t.changed, t.previous = append(t.changed, 0), append(t.previous, 0)
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
 		t.info = append(t.info, slotInfo{})
 		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
@@ -81,11 +83,11 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.recent.grow(slot + 1)
 	}
 	t.alive.set(slot)
-	t.changed[slot] = now
+	t.changed[slot], t.previous[slot] = now, now
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -105,14 +107,43 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 // touch notes that something in the slot changed.
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
-		if now-t.changed[slot] >= t.restTicks {
-			t.rests[slot], t.restsOld[slot] = rest{t.changed[slot], now}, t.rests[slot]
-			t.woke.set(slot)
-		}
-		t.info[slot].previous = t.changed[slot]
-		t.changed[slot] = now
+		t.date(slot, now)
 		t.note(slot, now)
 	}
+}
+
+// touchSet is touch for a set of up to 64 slots that follow one another, from first on.
+func (t *slotTable) touchSet(first int, set uint64, now delta.Tick) {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		if slot := first + bits.TrailingZeros64(rest); t.changed[slot] != now {
+			t.date(slot, now)
+		}
+	}
+	b, shift := first>>6, uint(first&63)
+	if low := set << shift; low != 0 {
+		t.news[b] |= low
+		t.moved[b/chunkBlocks] = now
+	}
+	if high := set >> (64 - shift); high != 0 {
+		t.news[b+1] |= high
+		t.moved[(b+1)/chunkBlocks] = now
+	}
+}
+
+// date brings the ticks of a slot up to date that changes now, and did not change now
+// before.
+func (t *slotTable) date(slot int, now delta.Tick) {
+	last := t.changed[slot]
+	if now-last >= t.restTicks {
+		t.wake(slot, last, now)
+	}
+	t.previous[slot], t.changed[slot] = last, now
+}
+
+// wake notes that a slot ends its rest.
+func (t *slotTable) wake(slot int, from, to delta.Tick) {
+	t.rests[slot], t.restsOld[slot] = rest{from, to}, t.rests[slot]
+	t.woke.set(slot)
 }
 
 // note sets the slot's bit in news.
