@@ -323,34 +323,84 @@ func (h *History) Row(slot int) []uint32 {
 // began. The row is meaningful if it is [Present]; it belongs to the history and is
 // valid until the slot changes.
 func (h *History) At(slot int, t Tick) ([]uint32, Found) {
-	rec := h.known(slot)
-	if rec == nil {
+	if h.known(slot) == nil {
 		return nil, Absent
 	}
-	if !Tick(rec[recordTick]).After(t) {
+	v := h.Versions(slot)
+	return v.At(t)
+}
+
+// Versions are the versions of one slot's row. They belong to the history and are valid
+// until the slot changes.
+type Versions struct {
+	latest []uint32 // the record of the present one
+	old    *ring    // nil if there are no others
+}
+
+// Versions returns the versions of a slot that has the component.
+func (h *History) Versions(slot int) Versions {
+	p := h.page(slot)
+	v := Versions{latest: p.record(slot, h.stride)}
+	if p.rings != nil {
+		v.old = &p.rings[slot%pageSlots]
+	}
+	return v
+}
+
+// Row returns the present row.
+func (v *Versions) Row() []uint32 { return v.latest[recordRow:] }
+
+// Began returns the tick at which the present version began.
+func (v *Versions) Began() Tick { return Tick(v.latest[recordTick]) }
+
+// At is [History.At].
+func (v *Versions) At(t Tick) ([]uint32, Found) {
+	rec, r, stride := v.latest, v.old, len(v.latest)
+	began := Tick(rec[recordTick])
+	if !began.After(t) {
 		return rec[recordRow:], found(rec)
 	}
-	rings := h.page(slot).rings
-	if rings == nil {
+	if r == nil {
 		return nil, Forgotten
 	}
-	r := &rings[slot%pageSlots]
 	n := int(r.n)
 	// A row that changes every tick lies as many versions back as ticks. No version that
 	// is farther back can be the one.
-	if back := Tick(rec[recordTick]) - t; back <= Tick(n) {
-		k := n - int(back)
-		if rec := r.record(k, h.stride); k == n-1 || Tick(r.record(k+1, h.stride)[recordTick]).After(t) {
+	if back := began - t; back <= Tick(n) {
+		if rec := r.record(n-int(back), stride); Tick(rec[recordTick]) == t {
 			return rec[recordRow:], found(rec)
 		}
 	}
 	for k := n - 1; k >= 0; k-- {
-		rec := r.record(k, h.stride)
+		rec := r.record(k, stride)
 		if !Tick(rec[recordTick]).After(t) {
 			return rec[recordRow:], found(rec)
 		}
 	}
 	return nil, Forgotten
+}
+
+// Touch reads something of each of the latest n versions, so that they are in the
+// processor's cache when they are needed: it waits for the memory of all slots that are
+// touched one after the other at once. What it returns has no meaning, but must be used.
+func (v *Versions) Touch(n int) (sum uint32) {
+	const line = 64 / 4 // words of a cache line
+	if v.old == nil {
+		return 0
+	}
+	r, stride := v.old, len(v.latest)
+	if n = min(n, int(r.n)); n == 0 {
+		return 0
+	}
+	at, words := int(r.start)+(int(r.n)-n)*stride, n*stride
+	for k := 0; k < words+line; k += line {
+		i := at + min(k, words-1)
+		if i >= len(r.records) {
+			i -= len(r.records)
+		}
+		sum += r.records[i]
+	}
+	return sum
 }
 
 // Refresh moves the beginning of the slot's present version to tick t if it is

@@ -14,6 +14,7 @@ import (
 type ackTable struct {
 	slots  *slotTable
 	chunks []ackChunk // of chunkBlocks blocks each
+	since  []uint16   // by slot: see rareBlock
 	marks  []ackMark  // by chunk
 	inStep bitset     // slots of which nothing is known here, see instep.go
 	ticks  delta.Tick // how many of the rows are in use: a power of two
@@ -34,7 +35,6 @@ type ackChunk struct {
 	blocks [chunkBlocks]ackBlock
 	rare   [chunkBlocks]rareBlock
 	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
-	since  [64 * chunkBlocks]uint16     // by slot: see rareBlock
 }
 
 // An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
@@ -79,9 +79,12 @@ func (t *ackTable) grow(n int) {
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
 		if n := len(t.chunks) + more; n > cap(t.chunks) {
 			// They are large: few that lie idle make up for copying them now and then.
-			t.chunks = append(make([]ackChunk, 0, n+len(t.chunks)/8), t.chunks...)
+			n += len(t.chunks) / 8
+			t.chunks = append(make([]ackChunk, 0, n), t.chunks...)
+			t.since = append(make([]uint16, 0, 64*chunkBlocks*n), t.since...)
 		}
 		t.chunks = t.chunks[:len(t.chunks)+more]
+		t.since = t.since[:64*chunkBlocks*len(t.chunks)]
 		for range more {
 			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks})
 		}
@@ -104,10 +107,6 @@ func (t *ackTable) row(at delta.Tick, b int) *uint64 {
 
 func (t *ackTable) rest(slot int) *delta.Tick {
 	return &t.chunks[uint(slot)/(64*chunkBlocks)].rest[uint(slot)%(64*chunkBlocks)]
-}
-
-func (t *ackTable) since(slot int) *uint16 {
-	return &t.chunks[uint(slot)/(64*chunkBlocks)].since[uint(slot)%(64*chunkBlocks)]
 }
 
 // recent reports whether tick at has a row when it is tick now.
@@ -161,7 +160,7 @@ func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
 			continue
 		}
 		*t.rest(slot) = at
-		*t.since(slot) = uint16(at + 1)
+		t.since[slot] = uint16(at + 1)
 	}
 }
 
@@ -176,11 +175,11 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 		rare.prompt &^= old
 		for slot := range slotsOf(b, old) {
 			r := &t.slots.restsOld[slot]
-			*t.rest(slot), *t.since(slot) = r.from, uint16(r.to)
+			*t.rest(slot), t.since[slot] = r.from, uint16(r.to)
 		}
 	}
 	for slot := range slotsOf(b, mask&^rare.prompt&^rare.woken) {
-		*t.since(slot) = uint16(now)
+		t.since[slot] = uint16(now)
 	}
 	rare.woken |= mask
 }
@@ -191,7 +190,7 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, held bool) {
 	rare, i := t.rare(slot>>6), slot&63
 	if rare.prompt>>i&1 == 0 {
-		return *t.rest(slot), rare.woken>>i&1 == 0 || uint16(now)-*t.since(slot) <= uint16(window)
+		return *t.rest(slot), rare.woken>>i&1 == 0 || uint16(now)-t.since[slot] <= uint16(window)
 	}
 	if rare.woken>>i&1 == 0 {
 		return t.slots.changed[slot], true
@@ -216,7 +215,7 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 		if mask &^= rare.woken | rare.prompt; mask != 0 {
 			rare.woken |= mask
 			for slot := range slotsOf(b, mask) {
-				*t.since(slot) = uint16(now)
+				t.since[slot] = uint16(now)
 			}
 		}
 	}

@@ -24,16 +24,21 @@ type Peer struct {
 	log            sentLog
 	arrived        []uint32   // sequences acknowledged since the last tick
 	followed       uint32     // all packets before are acknowledged, or what they carried is not in step
+	fell           uint32     // no slot fell out of step since the packet with that sequence was sent
 	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
+	missed         delta.Tick // when it turned out last that a packet did not come in time
 	stepped        bool       // a slot may be in step
 	preparing      bool       // the ackTable does not know of the present tick yet
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	heard          bool       // recent and recentSequence are valid
 	recentSequence uint32     // of a packet acknowledged with that tick
+	stream         int        // of the worker's streams, in the present tick; -1 for none
+	carried        bitset     // blocks that packets of it carry
+	served         bool       // with all that is to be sent in the present tick
 	resume         int        // the slot to begin with: where the last tick had to stop
 	runs           *runCache
-	classes        []class // of the block in hand
+	classes        classes
 	outbox         outbox
 	view           view
 	budget         budget
@@ -84,7 +89,7 @@ func (s *session) openPacket(packet []byte) []byte {
 }
 
 func newPeer(s *Server, send func([]byte) error) *Peer {
-	p := &Peer{server: s, send: send, interval: 1}
+	p := &Peer{server: s, send: send, interval: 1, stream: -1, classes: classes{server: s}}
 	p.reset()
 	return p
 }
@@ -100,6 +105,7 @@ func (p *Peer) reset() {
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false
+	p.missed = p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 }

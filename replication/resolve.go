@@ -76,6 +76,9 @@ func (p *Peer) arriveAll() {
 			continue
 		}
 		sent := p.log.at(sequence)
+		if sent.stream && int32(sequence-p.fell) >= 0 {
+			continue // it is in step still, and needs no word
+		}
 		for i := range sent.count {
 			p.arriveRecord(sent, sequence, p.log.record(sent, i))
 		}

@@ -36,12 +36,21 @@ type runCache struct {
 
 	filling uint32 // how often the cache was empty
 
-	blocks     []blockRun
-	blockHeads []runHead
-	steps      []stepRun
-	stepHeads  []runHead // by block
-	classes    []class   // of the blocks
-	members    []int32   // of the blocks: runs
+	blocks       []blockRun
+	blockHeads   []runHead
+	steps        []stepRun
+	stepHeads    []runHead // by block
+	blockClasses []class   // of the blocks
+	members      []int32   // of the blocks: runs
+
+	streams []stream
+	// Of the block that goes into streams.
+	classes          classes
+	ratios           []int64 // of the classes
+	rows             []streamRow
+	touched          uint32
+	same             []uint32   // rows that are as they were, by component
+	firstRow, endRow [64]uint32 // of each slot, in rows
 
 	choice chooser
 
@@ -49,6 +58,7 @@ type runCache struct {
 	ages      [33]uint64 // see ServerStats.BaselineAges
 	made      uint64
 	copied    uint64
+	shared    uint64 // packets
 }
 
 type runHead struct {
@@ -57,7 +67,7 @@ type runHead struct {
 }
 
 func (c *runCache) init(s *Server) {
-	c.server = s
+	c.server, c.classes.server = s, s
 	c.limit = maxRunBytes
 	c.packed = delta.NewPacked(s.schema.layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
@@ -67,6 +77,7 @@ func (c *runCache) init(s *Server) {
 	}
 	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
+	c.same = make([]uint32, len(s.schema.components))
 }
 
 // begin starts a tick.
@@ -86,7 +97,7 @@ func (c *runCache) begin(now delta.Tick) {
 func (c *runCache) clear() {
 	c.filling++
 	c.runs, c.used = c.runs[:0], 0
-	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
+	c.blocks, c.blockClasses, c.members = c.blocks[:0], c.blockClasses[:0], c.members[:0]
 	c.steps = c.steps[:0]
 	c.packed.Costs = c.packed.Costs[:0]
 }

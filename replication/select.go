@@ -73,13 +73,19 @@ func (p *Peer) update(c int) {
 		return
 	}
 	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
+		news := s.news[b]
+		if news == 0 {
+			continue
+		}
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
 			p.turn(b, word)
 			p.due[b] |= word & p.acks.block(b).shown
 		}
-		if word := s.woke[b]; word != 0 {
-			p.acks.wake(b, word, p.server.tick)
+		if news &^= p.inStep(b); news != 0 { // what is in step needs no telling
+			if word := s.woke[b] & news; word != 0 {
+				p.acks.wake(b, word, p.server.tick)
+			}
 		}
 	}
 	if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
@@ -100,6 +106,22 @@ const fewNews = 1024
 // the cache. Where much has changed it goes chunk by chunk, for all peers: what one reads of
 // the history is there for the others. Else it goes peer by peer. The packets are the same.
 func (c *runCache) encode(peers []*Peer) {
+	for _, p := range peers {
+		if p.planned == sendInTurn {
+			for k := range p.acks.chunks {
+				if p.visits(k) {
+					p.update(k)
+				}
+			}
+		}
+	}
+	c.beginStreams(peers)
+	for _, p := range peers {
+		p.runs, p.served = c, false
+		if p.stream >= 0 {
+			p.take(&c.streams[p.stream])
+		}
+	}
 	chunks := len(c.server.slots.moved)
 	if c.server.slots.news.count() <= fewNews {
 		for _, p := range peers {
@@ -136,13 +158,7 @@ func (c *runCache) encode(peers []*Peer) {
 // encode sends what is due of a chunk, if that is the peer's plan.
 func (p *Peer) encode(k int, c *runCache) {
 	p.runs = c
-	switch {
-	case p.planned == sendInTurn:
-		if !p.visits(k) {
-			return
-		}
-		p.update(k)
-	case p.planned != sendReady:
+	if p.served || p.planned != sendInTurn && p.planned != sendReady {
 		return
 	}
 	if p.resume == 0 {
@@ -208,7 +224,7 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 			continue
 		}
 		if p.planned == sendInTurn {
-			d |= p.server.slots.news[b] & p.inStep(b)
+			d |= p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
 		}
 		if d == 0 {
 			continue
@@ -247,7 +263,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	}
 	p.classify(b, live&^large&^step)
 	if step != 0 {
-		p.classifyInStep(b, step)
+		p.classes.addInStep(b, step, p.base())
 	}
 	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
 		p.due[b] &^= d
@@ -265,7 +281,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		case large>>i&1 != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
-			err = p.sendState(b<<6+i, classOf(p.classes, 1<<i))
+			err = p.sendState(b<<6+i, classOf(p.classes.list, 1<<i))
 		}
 		if err != nil {
 			p.fallOut(b, d)
@@ -293,11 +309,11 @@ const minShared = 4
 // shareable reports whether the due slots of the block in hand, d, are updates all and
 // their entries worth to be kept for other peers.
 func (p *Peer) shareable(d uint64) bool {
-	if len(p.classes) > maxShared {
+	if len(p.classes.list) > maxShared {
 		return false
 	}
-	for i := range p.classes {
-		c := &p.classes[i]
+	for i := range p.classes.list {
+		c := &p.classes.list[i]
 		if c.whole {
 			return false
 		}

@@ -44,7 +44,11 @@ type serverOptions struct {
 	tickRate      int
 	workers       int
 	grid          delta.Tick
-	noSteps       bool // no slot is ever in step: for tests, which compare
+
+	// For tests, which compare or make much of what is rare.
+	noSteps   bool       // no slot is ever in step
+	minStream int        // see there
+	smooth    delta.Tick // instead of smoothTicks
 }
 
 // A ServerOption configures a [Server].
@@ -154,7 +158,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1}
+	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, minStream: minStream, smooth: smoothTicks}
 	for _, opt := range opts {
 		opt(&o)
 	}

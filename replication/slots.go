@@ -15,13 +15,13 @@ type slotTable struct {
 	woke   bitset // of these, what had not changed for restTicks
 	recent changeLog
 
-	rows      delta.Tick   // how many ticks back peers remember what they acknowledged: a power of two
-	restTicks delta.Tick   // how many ticks without a change make a rest
-	rests     []rest       // the latest of every slot
-	restsOld  []rest       // the one before it
-	newborn   [2]bitset    // slots that turned in this epoch of 16 ticks, and in the one before
-	log       []slotRows   // by chunk: what changed in recent ticks
-	moved     []delta.Tick // by chunk: when a slot in it changed last
+	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
+	restTicks delta.Tick        // how many ticks without a change make a rest
+	rests     []rest            // the latest of every slot
+	restsOld  []rest            // the one before it
+	newborn   [newEpochs]bitset // slots that turned in this epoch, and in those before
+	log       []slotRows        // by chunk: what changed in recent ticks
+	moved     []delta.Tick      // by chunk: when a slot in it changed last
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
@@ -74,7 +74,9 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.info = append(t.info, slotInfo{})
 		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
 		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
-		t.newborn = [2]bitset{t.newborn[0].grown(slot + 1), t.newborn[1].grown(slot + 1)}
+		for i := range t.newborn {
+			t.newborn[i] = t.newborn[i].grown(slot + 1)
+		}
 		if slot>>6/chunkBlocks == len(t.log) {
 			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
 		}
@@ -127,9 +129,11 @@ func (t *slotTable) settle(now delta.Tick) {
 	for b, word := range t.news {
 		t.log[b/chunkBlocks][now%recentTicks][b%chunkBlocks] = word
 	}
-	if now%16 == 0 {
-		t.newborn[0], t.newborn[1] = t.newborn[1], t.newborn[0]
-		clear(t.newborn[0])
+	if now%epochTicks == 0 {
+		last := t.newborn[newEpochs-1]
+		copy(t.newborn[1:], t.newborn[:newEpochs-1])
+		t.newborn[0] = last
+		clear(last)
 	}
 	for b, word := range t.turned {
 		t.newborn[0][b] |= word
@@ -138,6 +142,21 @@ func (t *slotTable) settle(now delta.Tick) {
 	clear(t.turned)
 	clear(t.woke)
 }
+
+const (
+	// epochTicks is how long an epoch is: a peer that misses nothing knows a slot that is
+	// older than two of them.
+	epochTicks = 16
+	// newEpochs is how many epochs are told apart.
+	newEpochs = 3
+)
+
+// young returns the slots of a block that no peer can be in step with, for they turned
+// only lately.
+func (t *slotTable) young(b int) uint64 { return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] }
+
+// settled returns the slots of a block that all peers that missed nothing are in step with.
+func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last
 // tick that is settled.

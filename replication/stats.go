@@ -18,6 +18,10 @@ type ServerStats struct {
 	// had to be encoded for that: what one peer needs most others need as well.
 	Entries, Encoded uint64
 
+	// SharedPackets is how many packets were copies, under headers of their own, of
+	// packets for all peers that had acknowledged the same.
+	SharedPackets uint64
+
 	// BaselineAges has how many entities were sent against a baseline of an age: item 0
 	// without any, items 1 to 31 of so many ticks, item 32 older.
 	BaselineAges [33]uint64
@@ -141,6 +145,7 @@ func (s *Server) Stats() ServerStats {
 		c := &s.workers.caches[w]
 		stats.Entries += c.copied
 		stats.Encoded += c.made
+		stats.SharedPackets += c.shared
 		for i := range stats.Fields {
 			stats.Fields[i].Bits += c.fieldBits[i]
 		}
