@@ -16,6 +16,7 @@ type ackTable struct {
 	chunks []ackChunk // of chunkBlocks blocks each
 	since  []uint16   // by slot: see rareBlock
 	marks  []ackMark  // by chunk
+	newRow delta.Tick // no row after that of this tick has a slot
 	inStep bitset     // slots of which nothing is known here, see instep.go
 	ticks  delta.Tick // how many of the rows are in use: a power of two
 }
@@ -24,6 +25,7 @@ type ackTable struct {
 type ackMark struct {
 	row    delta.Tick // no row after that of this tick has a slot
 	flight int32      // slots in ackBlock.flight
+	due    bool       // there may be slots in Peer.due
 }
 
 // chunkBlocks is how many blocks are encoded for one peer after the other: what they read
@@ -70,7 +72,7 @@ func rowsFor(window int) int {
 
 // reset forgets everything.
 func (t *ackTable) reset(slots *slotTable) {
-	*t = ackTable{slots: slots, ticks: slots.rows}
+	*t = ackTable{slots: slots, ticks: slots.rows, newRow: slots.recent.now - slots.rows}
 }
 
 // grow makes room for slots below n.
@@ -112,15 +114,25 @@ func (t *ackTable) rest(slot int) *delta.Tick {
 // recent reports whether tick at has a row when it is tick now.
 func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < t.ticks }
 
-// advance makes room in a chunk for tick now. What was acknowledged as many ticks ago as
-// there are rows, and nothing since, moves to rest.
-func (t *ackTable) advance(c int, now delta.Tick) {
-	if m := &t.marks[c]; now-m.row > t.ticks {
-		if now-m.row > ancient {
-			m.row = now - t.ticks - 1 // within reach of serial arithmetic
+// advance makes room for tick now. What was acknowledged as many ticks ago as there are
+// rows, and nothing since, moves to rest.
+func (t *ackTable) advance(now delta.Tick) {
+	if now-t.newRow > t.ticks {
+		if now-t.newRow < ancient {
+			return // the rows are empty
 		}
-		return // the rows are empty
+		t.newRow = now - t.ticks - 1 // within reach of serial arithmetic
 	}
+	for c := range t.chunks {
+		if m := &t.marks[c]; now-m.row <= t.ticks {
+			t.advanceChunk(c, now)
+		} else if now-m.row > ancient {
+			m.row = now - t.ticks - 1
+		}
+	}
+}
+
+func (t *ackTable) advanceChunk(c int, now delta.Tick) {
 	ch := &t.chunks[c]
 	row, at := &ch.rows[now&(t.ticks-1)], now-t.ticks
 	for i, word := range row {
@@ -143,6 +155,9 @@ func (t *ackTable) advance(c int, now delta.Tick) {
 func (t *ackTable) mark(b int, at delta.Tick) {
 	if m := &t.marks[b/chunkBlocks]; at.After(m.row) {
 		m.row = at
+		if at.After(t.newRow) {
+			t.newRow = at
+		}
 	}
 }
 

@@ -179,13 +179,12 @@ func mayServe(age, at delta.Tick) bool {
 	return age < 2*spanGrid-1 || age < spanGrid+maxStep && at%spanGrid == 0
 }
 
-// fallBehind takes slots out of step that changed now and can't be sent: those of a chunk,
-// from a block on.
-func (p *Peer) fallBehind(k, from int) {
-	for b := max(k*chunkBlocks, from); b < min((k+1)*chunkBlocks, len(p.due)); b++ {
+// fallBehind takes slots of some blocks out of step that changed now and can't be sent.
+func (p *Peer) fallBehind(from, to int) {
+	for b := from; b < to; b++ {
 		late := p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
 		p.fallOut(b, late)
-		p.due[b] |= late
+		p.owe(b, late)
 	}
 }
 

@@ -124,7 +124,7 @@ func (p *Peer) look() {
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
 		}
-		p.due[b] |= s.news[b] & now
+		p.owe(b, s.news[b]&now)
 		if p.due[b]&^now != 0 {
 			p.due[b] &= now | p.gone(b)
 		}
@@ -187,7 +187,7 @@ func (p *Peer) enter(b int, mask uint64) {
 		}
 	}
 	t.doubt(b, mask) // it may have been sent before it left
-	p.due[b] |= mask
+	p.owe(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
@@ -199,7 +199,7 @@ func (p *Peer) leave(b int, mask uint64) {
 		mask &= p.acks.severed(b)
 	}
 	if mask != 0 {
-		p.due[b] |= mask
+		p.owe(b, mask)
 		p.turn(b, mask)
 	}
 }

@@ -28,6 +28,7 @@ type Peer struct {
 	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
 	missed         delta.Tick // when it turned out last that a packet did not come in time
 	stepped        bool       // a slot may be in step
+	outNews        int        // slots that changed now and are not in step
 	preparing      bool       // the ackTable does not know of the present tick yet
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
@@ -35,6 +36,7 @@ type Peer struct {
 	recentSequence uint32     // of a packet acknowledged with that tick
 	stream         int        // of the worker's streams, in the present tick; -1 for none
 	carried        bitset     // blocks that packets of it carry
+	carries        bool       // carried is of the present tick
 	served         bool       // with all that is to be sent in the present tick
 	resume         int        // the slot to begin with: where the last tick had to stop
 	runs           *runCache

@@ -214,7 +214,7 @@ func (p *Peer) lose(sent *sentPacket) {
 		if mask &= blk.flight; mask != 0 {
 			p.acks.land(b, mask)
 			blk.lost |= mask
-			p.due[b] |= mask
+			p.owe(b, mask)
 		}
 	}
 }
@@ -237,6 +237,6 @@ func (p *Peer) forget(m missingBaseline) {
 	p.acks.disown(b, bit)
 	if p.acks.rare(b).large&bit == 0 {
 		p.acks.doubt(b, bit)
-		p.due[b] |= bit
+		p.owe(b, bit)
 	}
 }

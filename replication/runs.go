@@ -50,6 +50,7 @@ type runCache struct {
 	rows             []streamRow
 	touched          uint32
 	same             []uint32   // rows that are as they were, by component
+	blockCosts       []uint32   // scratch memory, zero between uses
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
 	choice chooser
@@ -78,6 +79,7 @@ func (c *runCache) init(s *Server) {
 	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
 	c.same = make([]uint32, len(s.schema.components))
+	c.blockCosts = make([]uint32, len(c.fieldBits))
 }
 
 // begin starts a tick.

@@ -38,9 +38,7 @@ func (p *Peer) prepare(c *chooser) {
 	p.preparing = false
 	p.followed, p.planned = p.log.next, sendNothing
 	p.arriveAll()
-	for k := range p.acks.chunks {
-		p.update(k)
-	}
+	p.update()
 	p.expire()
 	p.look()
 	if p.planned = p.plan(); p.planned == sendBest {
@@ -62,38 +60,33 @@ func (p *Peer) plain() bool {
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
 
-// update brings what is known of a chunk up to the present tick.
-func (p *Peer) update(c int) {
-	s := &p.server.slots
-	p.acks.advance(c, p.server.tick)
-	if s.moved[c] != p.server.tick { // nothing changed
-		if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
-			p.fallIn(c)
-		}
-		return
-	}
-	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
-		news := s.news[b]
-		if news == 0 {
-			continue
-		}
+// update brings what is known of all slots up to the present tick.
+func (p *Peer) update() {
+	s, now := &p.server.slots, p.server.tick
+	p.acks.advance(now)
+	for _, b := range s.busy {
+		b := int(b)
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
 			p.turn(b, word)
-			p.due[b] |= word & p.acks.block(b).shown
+			p.owe(b, word&p.acks.block(b).shown)
 		}
-		if news &^= p.inStep(b); news != 0 { // what is in step needs no telling
-			if word := s.woke[b] & news; word != 0 {
-				p.acks.wake(b, word, p.server.tick)
+		if word := s.woke[b] &^ p.inStep(b); word != 0 { // what is in step needs no telling
+			p.acks.wake(b, word, now)
+		}
+	}
+	if p.planned == sendInTurn && now-p.acks.newRow <= p.acks.ticks+fallInEvery && p.stepping() {
+		for c := int(-now % fallInEvery); c < len(p.acks.marks); c += fallInEvery {
+			p.fallIn(c)
+		}
+	}
+	p.outNews = 0
+	for _, b := range s.busy {
+		if out := s.news[b] &^ p.inStep(int(b)); out != 0 {
+			p.outNews += bits.OnesCount64(out)
+			if p.view.visible == nil { // else look knows what is seen
+				p.owe(int(b), out)
 			}
-		}
-	}
-	if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
-		p.fallIn(c)
-	}
-	if p.view.visible == nil { // else look knows what is seen
-		for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
-			p.due[b] |= s.news[b] &^ p.inStep(b)
 		}
 	}
 }
@@ -108,31 +101,27 @@ const fewNews = 1024
 func (c *runCache) encode(peers []*Peer) {
 	for _, p := range peers {
 		if p.planned == sendInTurn {
-			for k := range p.acks.chunks {
-				if p.visits(k) {
-					p.update(k)
-				}
-			}
+			p.update()
 		}
+	}
+	for _, p := range peers {
+		p.runs, p.stream, p.carries, p.served = c, -1, false, false
 	}
 	c.beginStreams(peers)
 	for _, p := range peers {
-		p.runs, p.served = c, false
 		if p.stream >= 0 {
 			p.take(&c.streams[p.stream])
 		}
 	}
 	chunks := len(c.server.slots.moved)
-	if c.server.slots.news.count() <= fewNews {
+	if len(c.server.slots.busy)*64 <= fewNews || c.server.slots.news.count() <= fewNews {
 		for _, p := range peers {
-			for k := range chunks {
-				p.encode(k, c)
-			}
+			p.encode(0, chunks)
 		}
 	} else {
 		for k := range chunks {
 			for _, p := range peers {
-				p.encode(k, c)
+				p.encode(k, k+1)
 			}
 		}
 	}
@@ -155,32 +144,19 @@ func (c *runCache) encode(peers []*Peer) {
 	}
 }
 
-// encode sends what is due of a chunk, if that is the peer's plan.
-func (p *Peer) encode(k int, c *runCache) {
-	p.runs = c
+// encode sends what is due of some chunks, if that is the peer's plan.
+func (p *Peer) encode(chunk, end int) {
 	if p.served || p.planned != sendInTurn && p.planned != sendReady {
 		return
 	}
+	from, to := chunk*chunkBlocks, min(end*chunkBlocks, len(p.due))
 	if p.resume == 0 {
-		first := k * chunkBlocks
-		p.sendSlots(p.due, first<<6, min(first+chunkBlocks, len(p.due))<<6)
+		p.sendSlots(p.due, from<<6, to<<6)
+		from = p.resume>>6 + 1
 	}
 	if p.planned == sendInTurn && p.resume != 0 {
-		p.fallBehind(k, p.resume>>6+1)
+		p.fallBehind(max(from, chunk*chunkBlocks), to)
 	}
-}
-
-// visits reports whether there is anything to do for a chunk.
-func (p *Peer) visits(k int) bool {
-	now := p.server.tick
-	if p.server.slots.moved[k] == now || now-p.acks.marks[k].row <= p.acks.ticks+fallInEvery {
-		return true
-	}
-	var due uint64
-	for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
-		due |= word
-	}
-	return due != 0
 }
 
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
@@ -202,8 +178,31 @@ func (p *Peer) grow() {
 	if old := len(p.due); len(s.slots.alive) > old {
 		p.due = p.due.grown(n)
 		p.acks.grow(n)
-		copy(p.due[old:], s.slots.alive[old:])
+		for b, alive := range s.slots.alive[old:] {
+			p.owe(old+b, alive)
+		}
 	}
+}
+
+// owe notes that slots of a block are due.
+func (p *Peer) owe(b int, mask uint64) {
+	if mask != 0 {
+		p.due[b] |= mask
+		p.acks.marks[b/chunkBlocks].due = true
+	}
+}
+
+// owing reports whether anything is due in a chunk.
+func (p *Peer) owing(k int) bool {
+	m := &p.acks.marks[k]
+	if m.due {
+		var due uint64
+		for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
+			due |= word
+		}
+		m.due = due != 0
+	}
+	return m.due
 }
 
 // turn notes that slots of a block hold another entity than before, or none.
@@ -218,7 +217,17 @@ func (p *Peer) turn(b int, mask uint64) {
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
+	stream := p.planned == sendInTurn && p.stream >= 0
 	for b := from >> 6; b<<6 < to; b++ {
+		if k := b / chunkBlocks; b%chunkBlocks == 0 && p.planned == sendInTurn && p.server.slots.moved[k] != p.server.tick && !p.owing(k) {
+			b += chunkBlocks - 1
+			continue
+		}
+		if stream {
+			if b = p.copyStretch(b, to>>6); b<<6 >= to {
+				break
+			}
+		}
 		d := of[b]
 		if d == 0 && p.server.slots.news[b] == 0 {
 			continue
@@ -285,7 +294,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		}
 		if err != nil {
 			p.fallOut(b, d)
-			p.due[b] |= d
+			p.owe(b, d)
 			return err
 		}
 	}
@@ -374,6 +383,6 @@ func (p *Peer) refresh(slot int, limit delta.Tick) {
 		p.fallOut(b, bit)
 	}
 	if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
-		p.due.set(slot) // the state is sent whole once
+		p.owe(slot>>6, 1<<(slot&63)) // the state is sent whole once
 	}
 }

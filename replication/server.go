@@ -47,6 +47,7 @@ type serverOptions struct {
 
 	// For tests, which compare or make much of what is rare.
 	noSteps   bool       // no slot is ever in step
+	noStreams bool       // nothing but runs is shared
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
 }
@@ -231,6 +232,7 @@ func (s *Server) Replicate() {
 	}
 	s.tick++
 	s.captureWorld()
+	s.slots.list(s.tick)
 	for _, g := range s.grids {
 		g.update()
 	}

@@ -22,6 +22,9 @@ type slotTable struct {
 	newborn   [newEpochs]bitset // slots that turned in this epoch, and in those before
 	log       []slotRows        // by chunk: what changed in recent ticks
 	moved     []delta.Tick      // by chunk: when a slot in it changed last
+	busy      []int32           // blocks with news
+	lately    []int32           // blocks with news in one of the last maxBehind ticks
+	blockAt   []delta.Tick      // by block: when it had news last
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
@@ -121,6 +124,26 @@ func (t *slotTable) touch(slot int, now delta.Tick) {
 func (t *slotTable) note(slot int, now delta.Tick) {
 	t.news.set(slot)
 	t.moved[slot>>6/chunkBlocks] = now
+}
+
+// list finds out which blocks have news, when all is captured.
+func (t *slotTable) list(now delta.Tick) {
+	for n := len(t.news); len(t.blockAt) < n; {
+		t.blockAt = append(t.blockAt, now-ancient)
+	}
+	t.busy, t.lately = t.busy[:0], t.lately[:0]
+	for b, word := range t.news {
+		switch age := now - t.blockAt[b]; {
+		case word != 0:
+			t.busy = append(t.busy, int32(b))
+			t.blockAt[b], age = now, 0
+			fallthrough
+		case age < maxBehind:
+			t.lately = append(t.lately, int32(b))
+		case age > 2*ancient:
+			t.blockAt[b] = now - ancient
+		}
+	}
 }
 
 // settle ends tick now.

@@ -108,19 +108,24 @@ func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
 	since := s.slots.recent.after(p.through)
+	if since != nil {
+		for _, b := range s.slots.lately {
+			inFlight += bits.OnesCount64(p.inStep(int(b)) & (since[b] | s.slots.news[b]))
+		}
+	}
 	for k := range p.acks.marks {
 		first, end := k*chunkBlocks, min((k+1)*chunkBlocks, len(p.due))
-		flying := p.acks.marks[k].flight > 0
-		moved := since != nil && s.slots.moved[k].After(p.through)
-		for b := first; b < end; b++ {
-			if p.due[b] != 0 {
-				due += bits.OnesCount64(p.due[b] & p.view.sees(b, s.slots.alive[b]))
-			}
-			if moved {
-				inFlight += bits.OnesCount64(p.inStep(b) & (since[b] | s.slots.news[b]))
-			}
-			if flying {
+		if p.acks.marks[k].flight > 0 {
+			for b := first; b < end; b++ {
 				inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
+			}
+		}
+		if !p.owing(k) {
+			continue
+		}
+		for b, word := range p.due[first:end] {
+			if word != 0 {
+				due += bits.OnesCount64(p.view.sees(first+b, s.slots.alive[first+b]) & word)
 			}
 		}
 	}
