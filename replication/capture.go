@@ -19,6 +19,7 @@ import (
 // copy of its components.
 type capture struct {
 	marker     ecs.ID
+	owner      uint32   // of the markers that are written
 	components []ecs.ID // by component
 	probe      maskProbe
 	tables     map[ecs.Mask]*table
@@ -26,6 +27,8 @@ type capture struct {
 	codes      []uint32 // of one component in a block of rows
 	left       []uint32 // slots whose entities are not in their row of the last capture
 	found      bitset   // slots whose entities were found in another row
+	contested  bool     // another server wrote to the markers; see marker.go
+	contests   int      // ticks in a row in which one did
 }
 
 // captureRows is how many rows are captured together, so that they stay in the nearest
@@ -73,8 +76,8 @@ func (p *maskProbe) Matches(mask *ecs.Mask) bool {
 	return false
 }
 
-func (c *capture) init(w *ecs.World, s *Schema) {
-	c.marker = ReplicatedID(w)
+func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) {
+	c.marker, c.owner = marker(w), newOwner()
 	c.probe.marker = c.marker
 	words := 0
 	for i := range s.components {
@@ -106,6 +109,7 @@ func (s *Server) captureWorld() {
 	}
 	s.removeGone()
 	s.refresh()
+	c.settleContests()
 }
 
 // table returns what is known of the archetypes with the given mask.
@@ -241,6 +245,9 @@ func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tic
 func (s *Server) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool) {
 	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
 	markers := markersAt(q.Get(s.capture.marker), n)
+	if entities[0] == q.Entity() {
+		s.capture.contest(&markers[0], slots[0]) // one of many says enough
+	}
 	for i := range markers {
 		if i > 0 {
 			q.Next()
@@ -261,6 +268,9 @@ func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 			q.Next()
 		}
 		row, e, marker := first+i, q.Entity(), (*Replicated)(q.Get(s.capture.marker))
+		if t.entities[row] == e {
+			s.capture.contest(marker, t.slots[row])
+		}
 		if t.entities[row] != e || marker.slot != t.slots[row]+1 {
 			s.seat(t, row, e, marker)
 			moved = true
@@ -307,14 +317,14 @@ func (s *Server) removeGone() {
 func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 	slot := int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e {
-		if slot >= 0 {
+		if m.owner == s.capture.owner {
 			s.stats.CopiedMarkers++
 		}
 		slot = s.slots.add(e, s.tick)
 		for _, h := range s.histories {
 			h.Begin(slot)
 		}
-		m.slot, m.gen = uint32(slot)+1, s.slots.info[slot].generation
+		*m = Replicated{uint32(slot) + 1, s.capture.owner}
 		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.width, t
 		s.stats.Spawns++
 		s.stats.RawBits += t.width

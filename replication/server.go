@@ -44,6 +44,7 @@ type serverOptions struct {
 	tickRate      int
 	workers       int
 	grid          delta.Tick
+	marker        func(*ecs.World) ecs.ID
 
 	// For tests, which compare or make much of what is rare.
 	noSteps   bool       // no slot is ever in step
@@ -151,6 +152,9 @@ const (
 // marker component [Replicated], with those of their components that the schema names.
 // It seals the schema.
 //
+// Several servers can replicate one world if each has a marker of its own; see
+// [WithMarker]. Two that share one make Replicate panic.
+//
 // Panics if the world is locked.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world == nil || schema == nil {
@@ -159,7 +163,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, minStream: minStream, smooth: smoothTicks}
+	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID, minStream: minStream, smooth: smoothTicks}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -172,7 +176,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
 	s.slots.restTicks = min(s.slots.rows, stepRest)
-	s.capture.init(world, schema)
+	s.capture.init(world, schema, o.marker)
 	s.workers.init(s, o.workers)
 	s.stats.Fields = fieldStats(schema)
 	return s
