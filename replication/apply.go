@@ -114,7 +114,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 			continue
 		}
 		switch has := c.world.Has(m.entity, id); {
-		case is && !has:
+		case is && !has && !c.relationTaken(m, state.shape, k):
 			a.add = append(a.add, id)
 		case was && has:
 			a.remove = append(a.remove, id)
