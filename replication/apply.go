@@ -13,7 +13,8 @@ type applier struct {
 // Apply brings the world up to date with what was received, and sends the server its
 // answer: introductions first, acknowledgements later. Call it once per frame on the
 // goroutine that owns the world. Every entity goes from one state of the server to a
-// later one; it never shows a mixture.
+// later one; it never shows a mixture. After [ecs.World.Reset] it spawns all mirrored
+// entities anew.
 //
 // The error is final and of the handshake: a [*SchemaError] that names the first
 // difference, or another protocol version. All other troubles mend themselves and are
@@ -24,6 +25,7 @@ func (c *Client) Apply() error {
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
+	c.noticeReset()
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
 		m.dirty = false
@@ -77,10 +79,15 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 }
 
 func (c *Client) removeEntity(m *mirror) {
+	if m.shown && !m.removed && c.world.Alive(m.entity) {
+		c.world.RemoveEntity(m.entity)
+	}
+	c.forgetEntity(m)
+}
+
+// forgetEntity notes that the mirror shows nothing any more.
+func (c *Client) forgetEntity(m *mirror) {
 	if m.shown {
-		if !m.removed && c.world.Alive(m.entity) {
-			c.world.RemoveEntity(m.entity)
-		}
 		c.stats.Despawns++
 	}
 	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil

@@ -23,6 +23,8 @@ type Client struct {
 	fingerprint uint64
 	components  []ecs.ID
 	marker      ecs.ID
+	mark        *worldMark // in the world until it is reset
+	markID      ecs.ResID
 
 	// Handshake.
 	nonce     uint64
@@ -90,7 +92,8 @@ func WithNonce(nonce uint64) ClientOption {
 //
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
-// until the server spawns or adds them anew.
+// until the server spawns or adds them anew. A world that the user resets is filled again
+// by the next Apply, with all that was mirrored, removed or not.
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -121,6 +124,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		_, _ = rand.Read(b[:]) // never fails: see its documentation
 		c.nonce = binary.LittleEndian.Uint64(b[:])
 	}
+	c.markWorld()
 	for i := range schema.components {
 		id := ecs.TypeID(world, schema.components[i].typ)
 		c.components = append(c.components, id)
@@ -143,7 +147,7 @@ func (c *Client) Stats() ClientStats { return c.stats }
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	m := c.mirrors.at(id.Slot)
-	if m == nil || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
+	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
 		return ecs.Entity{}, false
 	}
 	return m.entity, true
@@ -151,7 +155,7 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	if !c.world.Alive(e) || !c.world.Has(e, c.marker) {
+	if !c.intact() || !c.world.Alive(e) || !c.world.Has(e, c.marker) {
 		return NetID{}, false
 	}
 	id := (*Mirrored)(c.world.Get(e, c.marker)).id
@@ -164,6 +168,9 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
 // of the state that it shows. fn must not change the structure of the world.
 func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	if !c.intact() {
+		return
+	}
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]
