@@ -16,9 +16,10 @@ type applier struct {
 // later one; it never shows a mixture. After [ecs.World.Reset] it spawns all mirrored
 // entities anew.
 //
-// The error is final and of the handshake: a [*SchemaError] that names the first
-// difference, or another protocol version. All other troubles mend themselves and are
-// counted in [Client.Stats].
+// The error is final: a [*SchemaError] that names the first difference between the schemas,
+// or one that names another protocol version, or a [*DisconnectError] if one of the ends
+// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
+// mend themselves and are counted in [Client.Stats].
 //
 // Panics if the world is locked.
 func (c *Client) Apply() error {
@@ -26,6 +27,7 @@ func (c *Client) Apply() error {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
 	c.noticeReset()
+	c.takeOver()
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
 		m.dirty = false

@@ -48,7 +48,7 @@ func (p *Peer) follow() {
 			return
 		}
 		for ; p.followed != end; p.followed++ {
-			if sent := p.log.at(p.followed); sent.status != sentAcked {
+			if sent := p.log.at(p.followed); sent.status != sentAcked && sent.count > 0 {
 				p.missed = p.server.tick
 				for i := range sent.count {
 					r := p.log.record(sent, i)

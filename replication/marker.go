@@ -1,11 +1,6 @@
 package replication
 
-import (
-	"crypto/rand"
-	"encoding/binary"
-
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/mlange-42/arche/ecs"
 
 // Replicated is the marker component: a [Server] replicates the entities of its world
 // that have it. Add the zero value; the server writes the entity's slot into it.
@@ -39,11 +34,7 @@ func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
 
 // newOwner returns a number that tells a server's markers from those of others. It is
 // never 0.
-func newOwner() uint32 {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails: see its documentation
-	return binary.LittleEndian.Uint32(b[:]) | 1
-}
+func newOwner() uint32 { return uint32(random64()) | 1 }
 
 // maxContests is in how many ticks in a row the markers that a server wrote may be found
 // with another server's writing. Once may be a saved world that was put back.

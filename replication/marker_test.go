@@ -90,10 +90,7 @@ func TestAServerFollowsAnother(t *testing.T) {
 			x.server.Close()
 		}
 		x.server = NewServer(x.world, x.server.schema, WithSeed(2))
-		x.peer = x.server.Connect(func(p []byte) error {
-			x.down = append(x.down, append([]byte(nil), p...))
-			return nil
-		})
+		x.connect()
 		x.restart(x.server.schema, 8)
 		for range 50 {
 			g.step()

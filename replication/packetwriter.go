@@ -49,7 +49,7 @@ func (k *packetWriter) begin(p *Peer) {
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near()}
+	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
 	k.body = k.headSize(k.header.long)
 	k.w.Reset(k.buf[k.body:])
 	k.room = k.w.Remaining()

@@ -9,6 +9,7 @@ type ServerStats struct {
 	RawBits  int    // of the codes of all these at fixed width
 	Peers    int
 
+	Timeouts      uint64 // peers that were disconnected for their silence
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
 	Clamped       uint64 // values out of their field's range, at every capture

@@ -191,7 +191,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	k.seal(packet, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick)}, from.bits)
+	k.seal(packet, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick), complete: k.peer.join.complete}, from.bits)
 	return packet
 }
 

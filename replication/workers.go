@@ -67,6 +67,7 @@ func (w *workers) run(s *Server) {
 	for _, p := range s.peers {
 		if p.connected {
 			p.flush()
+			p.keep()
 		}
 	}
 	for i := range w.boxes {
