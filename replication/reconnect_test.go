@@ -400,3 +400,52 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	t.Logf("%d sessions at %d servers; %d Applies without a connection", len(sessions), servers, errs)
 	require.Greater(t, len(sessions), ticks/200)
 }
+
+// TestALargeWorldIsTakenOver though it takes many packets to come: what has not come yet
+// is not taken for gone.
+func TestALargeWorldIsTakenOver(t *testing.T) {
+	x, e, _ := crowd(t, 400, WithMTU(100))
+	x.rounds(20)
+	x.requireEqual()
+	x.peer.SetBudget(3000)
+	for range 3 {
+		id := x.client.sessionID
+		x.client.Reconnect()
+		for n := 0; x.client.sessionID == id || !x.client.Complete(); n++ {
+			require.Less(t, n, 400)
+			x.round()
+			if !x.client.Complete() {
+				require.GreaterOrEqual(t, x.mirror.Stats().Entities.Used, 399)
+			}
+			if n == 2 { // the client may have been sent it in this session or not
+				x.world.RemoveEntity(e[0])
+				e = e[1:]
+				x.spawn(ecs.ComponentID[tPosition](x.world))
+			}
+		}
+		x.rounds(60)
+		x.requireEqual()
+		require.Equal(t, 400, x.mirror.Stats().Entities.Used)
+	}
+	require.EqualValues(t, 403, x.client.Stats().Spawns)
+}
+
+func TestNothingBeforeTheFirstPacketIsFresh(t *testing.T) {
+	for _, first := range []uint32{0, 5, 1 << 31, 1<<32 - 1} {
+		w := newReceiveWindow(first)
+		before := []uint32{first - 1, first - 2, first - 63, first - 1000, first - 1025, first - 1<<15, first - 1<<31 + 10}
+		for _, s := range before {
+			require.False(t, w.fresh(s))
+		}
+		require.Zero(t, w.history(first))
+		w.add(first+2, true)
+		for _, s := range before {
+			require.False(t, w.fresh(s), "%d of %d", s, first)
+		}
+		require.True(t, w.fresh(first))
+		require.True(t, w.fresh(first+1))
+		require.False(t, w.fresh(first+2))
+		require.True(t, w.fresh(first+3))
+		require.Equal(t, uint32(1), w.history(first+2))
+	}
+}
