@@ -97,7 +97,7 @@ func (c *Client) forgetEntity(m *mirror) {
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	a := &c.apply
-	a.add = append(a.add[:0], c.marker)
+	a.add = append(append(a.add[:0], c.marker), c.spawnWith...)
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		a.add = append(a.add, c.components[k])

@@ -21,6 +21,7 @@ type Client struct {
 	fingerprint uint64
 	components  []ecs.ID
 	marker      ecs.ID
+	spawnWith   []ecs.ID   // components of the user's for all that is spawned
 	mark        *worldMark // in the world until it is reset
 	markID      ecs.ResID
 
@@ -72,6 +73,8 @@ type clientOptions struct {
 	seed     uint64
 	seeded   bool
 	timeout  int
+
+	spawnWith []ecs.ID
 }
 
 // A ClientOption configures a [Client].
@@ -127,6 +130,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		nonce:       o.seed,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
+		spawnWith:   o.spawnWith,
 		mirrors:     mirrorTable{limit: o.maxSlots},
 		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
@@ -144,6 +148,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 			c.shapes.relations.Add(i)
 		}
 	}
+	c.checkSpawnComponents()
 	return c
 }
 
