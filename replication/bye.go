@@ -124,7 +124,7 @@ func parseBye(packet []byte, session uint64, key seal) (Reason, bool) {
 // then on, and [Peer.Err] the reason. Give it what still comes from that client for a
 // while: it tells a client that asks on why it gets no answer.
 //
-// The client does not come back by itself unless the code is [ReasonTimeout].
+// Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
 	if p.closed {
 		return

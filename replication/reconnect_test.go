@@ -261,7 +261,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 // the while packets of all times get lost, doubled and late. What is shown is what was at
 // the server that is shown, and never older than before.
 func TestReconnectsOverHostileLinks(t *testing.T) {
-	ticks := 12_000
+	ticks := 6000
 	if testing.Short() {
 		ticks = 2500
 	}
