@@ -121,6 +121,7 @@ func (c *Client) receiveWelcome(m *welcome) {
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *welcome) {
 	c.welcomed, c.met = true, true
+	c.stats.Sessions++
 	c.sessionID, c.origin = m.session, m.origin
 	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
 	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)

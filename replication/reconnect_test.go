@@ -139,6 +139,7 @@ func TestReconnectByTheUser(t *testing.T) {
 		require.False(t, x.client.Complete())
 		x.untilConnected(id)
 		x.requireEqual("%d", n)
+		require.EqualValues(t, n+2, x.client.Stats().Sessions)
 		now, _ := x.mirrored(e[0])
 		require.Equal(t, m, now)
 		for _, p := range late {

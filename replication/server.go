@@ -100,8 +100,9 @@ func WithSeed(seed uint64) ServerOption {
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
 // transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
-// over plain UDP: without it anybody could start a stream of state to somebody else's
-// address. Clients learn of it in the handshake.
+// over plain UDP: without it nothing tells damaged, forged and late packets from genuine
+// ones. Handshakes, the first words of a session and byes keep theirs. Clients learn of
+// it in the handshake.
 func WithoutChecksum() ServerOption {
 	return func(o *serverOptions) { o.noChecksum = true }
 }

@@ -86,6 +86,7 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
+	Sessions         uint64 // sessions begun
 	RefusedRelations uint64 // relation components not added to entities to which the user had added another one
 	Acks             uint64 // acknowledgement packets sent
 }

@@ -170,6 +170,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 			require.Equal(t, id, x.client.sessionID)
 			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
 			require.EqualValues(t, 50, x.client.Stats().Spawns)
+			require.EqualValues(t, 1, x.client.Stats().Sessions)
 		})
 	}
 }
