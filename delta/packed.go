@@ -99,6 +99,13 @@ func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, r
 	}
 }
 
+// EncodeSame is EncodeRow for a row of component c that is the same as at its baselines.
+func (p *Packed) EncodeSame(w *bitbuf.Writer, c int) {
+	if p.layout.Components[c].width > 0 {
+		p.writeSymbol(w, Cost{Field: uint32(p.layout.fields + c)}, 0b0, 1)
+	}
+}
+
 // encodeFields is EncodeRow for fields of all kinds, against a baseline at least. base2
 // differs from base, or is nil; then cur differs from base. symbol is to be completed.
 func (p *Packed) encodeFields(w *bitbuf.Writer, c *Component, symbol Cost, cur, base, base2 []uint32, ratio int64) {
