@@ -85,7 +85,12 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
-	Acks             uint64 // acknowledgement packets sent
+
+	// RelationConflicts counts relations that a mirrored entity did not get, since the user
+	// had given it another one: Arche allows an entity one.
+	RelationConflicts uint64
+
+	Acks uint64 // acknowledgement packets sent
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of
