@@ -133,11 +133,12 @@ func (c *Component) FirstField() int { return c.first }
 func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == Reference {
+		switch f.Kind {
+		case Reference:
 			if !validReference(row[f.word:][:2]) {
 				return false
 			}
-		} else if f.Kind == Quat {
+		case Quat:
 			if row[f.word] > 3 {
 				return false
 			}
@@ -146,8 +147,10 @@ func (c *Component) Valid(row []uint32) bool {
 					return false
 				}
 			}
-		} else if f.code(row) > f.Max {
-			return false
+		default:
+			if f.code(row) > f.Max {
+				return false
+			}
 		}
 	}
 	return true

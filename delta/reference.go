@@ -94,7 +94,7 @@ func readSomething(r *bitbuf.Reader, dst []uint32) {
 		dst[1] = uint32(r.ReadBits(counterBits))
 		return
 	}
-	dst[0] = nearFirst(uint(class)) + uint32(r.ReadBits(nearBits+nearStep*uint(class))) + 1
+	dst[0] = nearFirst(class) + uint32(r.ReadBits(nearBits+nearStep*class)) + 1
 	dst[1] = uint32(readResidual(r, counterOrder, counterBits))
 }
 
