@@ -32,6 +32,7 @@ func TestRegisterRefusesFields(t *testing.T) {
 			Bag struct{ Items []int }
 		}
 		ownedBy struct{ ecs.Relation }
+		handle  ecs.Entity
 	)
 	for _, r := range []struct {
 		typ       reflect.Type
@@ -56,6 +57,7 @@ func TestRegisterRefusesFields(t *testing.T) {
 		{reflect.TypeFor[[5000]ecs.Entity](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
 		{reflect.TypeFor[ecs.Relation](), "", `P.X: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
 		{reflect.TypeFor[ownedBy](), "", `P.X.Relation: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
+		{reflect.TypeFor[handle](), "", `P.X: all fields of replication.handle are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[time.Time](), "", `P.X: all fields of time.Time are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[hidden](), "", `P.X: all fields of replication.hidden are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[[5000]bool](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},

@@ -8,15 +8,18 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestReferencesConvergeOverHostileLinks: whatever a game does to its references and a
 // network to its packets, what a mirror refers to is the mirror of what the server's
-// entity referred to in that tick, in that very incarnation, or nothing.
+// entity referred to in that tick, in that very incarnation, or nothing. Views change,
+// acks fail for ten seconds, and the world begins anew meanwhile.
 func TestReferencesConvergeOverHostileLinks(t *testing.T) {
-	ticks := 4000
+	ticks := 5000
 	if testing.Short() {
-		ticks = 500
+		ticks = 600
 	}
 	seed := seedOf(t)
 	w := ecs.NewWorld()
@@ -25,11 +28,34 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 	o := &referenceTruth{}
 	var ends []*end
 	for i, cfg := range hostileLinks() {
-		ends = append(ends, connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1)))
+		e := connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1))
+		if i%4 > 1 {
+			e.peer.SetInterest(Interest{
+				Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/40)%3 > 0 },
+				Keep:    i%4 == 2,
+			})
+		}
+		if i == 4 {
+			e.peer.SetBudget(1500)
+		}
+		ends = append(ends, e)
 	}
-	for range ticks {
+	for tick := range ticks {
 		g.step()
+		switch tick {
+		case ticks / 4:
+			ends[1].link.Up.SetConfig(netsim.Config{Loss: 1})
+		case ticks / 3:
+			w.Reset()
+			g.entities, g.dead = nil, nil
+		case ticks/4 + 600:
+			ends[1].link.Up.SetConfig(netsim.Config{Latency: 3})
+		}
 		tickReferences(t, s, o, ends)
+	}
+	for _, e := range ends {
+		e.peer.SetInterest(Interest{})
+		e.peer.SetBudget(0)
 	}
 	requireReferencesSettle(t, s, o, ends, 400)
 	for i, e := range ends {
@@ -462,6 +488,85 @@ func TestReferenceToASlotBeyondTheClientsBound(t *testing.T) {
 	require.Equal(t, nobody, x.shown(e))
 	require.Empty(t, x.client.referrers.heads)
 	require.Zero(t, x.client.stats.RefusedPackets)
+}
+
+// TestReferencesOfAnEntityInParts: one that fits no packet.
+func TestReferencesOfAnEntityInParts(t *testing.T) {
+	type crew struct{ Men [300]ecs.Entity }
+	schema := NewSchema()
+	Register[crew](schema)
+	x := connectedWire(t, schema, WithMTU(120))
+	id := ecs.ComponentID[crew](x.world)
+	e := x.spawn(id)
+	men := (*crew)(x.world.Get(e, id)).Men[:]
+	for i := range men {
+		men[i] = x.spawn()
+	}
+	copy((*crew)(x.world.Get(e, id)).Men[:], men)
+	x.rounds(30)
+	require.NotZero(t, x.peer.Stats().Parts)
+	check := func() {
+		m, ok := x.mirrored(e)
+		require.True(t, ok)
+		for i, man := range (*crew)(x.mirror.Get(m, ecs.ComponentID[crew](x.mirror))).Men {
+			want, ok := x.mirrored((*crew)(x.world.Get(e, id)).Men[i])
+			if !ok {
+				want = nobody
+			}
+			require.Equal(t, want, man, i)
+		}
+	}
+	check()
+	for i := range 40 {
+		x.world.RemoveEntity((*crew)(x.world.Get(e, id)).Men[7*i])
+		x.round()
+		check()
+	}
+	x.client.checkLinks(t, 260)
+}
+
+// TestReferencesThroughARelay: the client of one server is a server itself.
+func TestReferencesThroughARelay(t *testing.T) {
+	x := newReferring(t)
+	server := NewServer(x.wire.mirror, x.server.schema, WithSeed(2))
+	far := connect(server, 1, netsim.Config{})
+	marker := ReplicatedID(x.wire.mirror)
+	fresh := ecs.All(x.client.marker).Without(marker)
+	var e []ecs.Entity
+	shown := func(e ecs.Entity) (entity, target ecs.Entity) {
+		m, _ := x.mirrored(e)
+		id, ok := server.NetID(m)
+		require.True(t, ok)
+		entity, ok = far.client.Entity(id)
+		require.True(t, ok)
+		return entity, (*rTarget)(far.world.Get(entity, ecs.ComponentID[rTarget](far.world))).Entity
+	}
+	for round := range 20 {
+		if round < 10 {
+			e = append(e, x.spawn(x.target))
+		}
+		for i := range e {
+			x.point(e[i], e[(i*3+round)%len(e)])
+		}
+		for range 4 {
+			x.round()
+			q := x.wire.mirror.Query(&fresh)
+			var add []ecs.Entity
+			for q.Next() {
+				add = append(add, q.Entity())
+			}
+			for _, m := range add {
+				x.wire.mirror.Add(m, marker)
+			}
+			server.Replicate()
+			far.step(t)
+		}
+		for i := range e {
+			_, target := shown(e[i])
+			want, _ := shown(e[(i*3+round)%len(e)])
+			require.Equal(t, want, target)
+		}
+	}
 }
 
 func TestServerFindsEntitiesByNetID(t *testing.T) {

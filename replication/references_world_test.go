@@ -208,7 +208,9 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 		}
 	})
-	c.checkLinks(t, held)
+	if c.applies%16 == 0 {
+		c.checkLinks(t, held)
+	}
 }
 
 // checkLinks checks that the lists of links are whole, and that there are no more of them
@@ -233,8 +235,9 @@ func (c *Client) checkLinks(t testing.TB, least int) {
 			m := &page[i]
 			for k := m.links; k != 0; k = r.links[k].sibling {
 				byHolder++
-				require.EqualValues(t, p*mirrorPage+i, r.links[k].holder)
-				require.True(t, m.shown)
+				if int(r.links[k].holder) != p*mirrorPage+i || !m.shown {
+					require.FailNow(t, "a link in the list of another holder")
+				}
 			}
 			if m.shown && !m.removed {
 				state := m.held.at(m.tick)
@@ -260,8 +263,9 @@ func (c *Client) checkLinks(t testing.TB, least int) {
 			prev := uint32(0)
 			for ; k != 0; k = r.links[k].next {
 				byTarget++
-				require.EqualValues(t, p*headsPage+i, r.links[k].slot)
-				require.Equal(t, prev, r.links[k].prev)
+				if int(r.links[k].slot) != p*headsPage+i || r.links[k].prev != prev {
+					require.FailNow(t, "a link in the list of another target")
+				}
 				prev = k
 			}
 		}
