@@ -259,7 +259,7 @@ func TestWriteSpan(t *testing.T) {
 			span.WriteBool(true)
 			bit.WriteBool(true)
 		}
-		if int(bit.Remaining()) >= n {
+		if bit.Remaining() >= n {
 			for i := from; i < from+n; i++ {
 				bit.WriteBool(src[i>>3]>>(i&7)&1 != 0)
 			}

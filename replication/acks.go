@@ -23,9 +23,10 @@ type ackTable struct {
 
 // An ackMark tells whether there is anything to do for a chunk.
 type ackMark struct {
-	row    delta.Tick // no row after that of this tick has a slot
-	flight int32      // slots in ackBlock.flight
-	due    bool       // there may be slots in Peer.due
+	row     delta.Tick // no row after that of this tick has a slot
+	entered delta.Tick // when a slot came into view last
+	flight  int16      // slots in ackBlock.flight
+	due     bool       // there may be slots in Peer.due
 }
 
 // chunkBlocks is how many blocks are encoded for one peer after the other: what they read
@@ -88,7 +89,7 @@ func (t *ackTable) grow(n int) {
 		t.chunks = t.chunks[:len(t.chunks)+more]
 		t.since = t.since[:64*chunkBlocks*len(t.chunks)]
 		for range more {
-			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks})
+			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks, entered: t.slots.recent.now - recentTicks})
 		}
 	}
 }
@@ -239,14 +240,14 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 // fly notes that the present state of slots of a block is on its way.
 func (t *ackTable) fly(b int, mask uint64) {
 	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight += int32(bits.OnesCount64(mask &^ blk.flight))
+	t.marks[b/chunkBlocks].flight += int16(bits.OnesCount64(mask &^ blk.flight))
 	blk.flight |= mask
 }
 
 // land notes that nothing is on its way any more of slots of a block.
 func (t *ackTable) land(b int, mask uint64) {
 	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight -= int32(bits.OnesCount64(mask & blk.flight))
+	t.marks[b/chunkBlocks].flight -= int16(bits.OnesCount64(mask & blk.flight))
 	blk.flight &^= mask
 }
 

@@ -239,10 +239,10 @@ func (c *Client) Close() {
 	}
 	c.Disconnect(Reason{})
 	c.noticeReset()
-	for _, page := range c.mirrors.pages {
+	for i, page := range c.mirrors.pages {
 		for j := range page {
 			if page[j].shown {
-				c.removeEntity(&page[j])
+				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
 			}
 		}
 	}

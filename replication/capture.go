@@ -44,11 +44,13 @@ type table struct {
 	width    int
 	weight   float32 // of the components
 	relation bool    // one mask, but a run of rows in memory for every relation target
+	refers   bool    // some members refer to entities
 	captured delta.Tick
 
 	// Who was in which row at the last capture; nobody where the entity is zero.
 	entities []ecs.Entity
 	slots    []uint32
+	targets  []ecs.Entity // of a relation among the members
 }
 
 // A member is a component that the entities of a table have.
@@ -108,6 +110,9 @@ func (s *Server) captureWorld() {
 		}
 	}
 	s.removeGone()
+	for i := range c.probe.masks {
+		s.captureReferences(s.table(&c.probe.masks[i]))
+	}
 	s.refresh()
 	c.settleContests()
 }
@@ -131,6 +136,7 @@ func (s *Server) table(mask *ecs.Mask) *table {
 				m.gathered = m.values.room(captureRows)
 			}
 			t.members = append(t.members, m)
+			t.refers = t.refers || m.values.refers()
 			t.set.Add(i)
 			t.width += m.values.layout.Width()
 			t.weight = max(t.weight, m.values.priority)
@@ -167,10 +173,14 @@ func (c *capture) resize(t *table, n int) {
 	if n <= len(t.entities) {
 		clear(t.entities[n:])
 		t.entities, t.slots = t.entities[:n], t.slots[:n]
+		t.targets = t.targets[:min(n, len(t.targets))]
 		return
 	}
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
+	if t.relation && t.refers {
+		t.targets = append(t.targets, make([]ecs.Entity, n-len(t.targets))...)
+	}
 	for i := range t.members {
 		t.members[i].grow(n)
 	}
@@ -192,6 +202,12 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 	var news [1]uint64
 	for i := range t.members {
 		m := &t.members[i]
+		if m.values.refers() { // has its turn in captureReferences
+			if moved {
+				m.blocks[first/captureRows].rows = 0
+			}
+			continue
+		}
 		p := m.gathered
 		if !t.relation {
 			p = start.Get(m.id)
@@ -277,7 +293,12 @@ func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 		}
 		for j := range t.members {
 			m := &t.members[j]
-			m.values.copyTo(m.gathered, i, q.Get(m.id))
+			switch {
+			case !m.values.refers():
+				m.values.copyTo(m.gathered, i, q.Get(m.id))
+			case m.values.targeted():
+				t.findTarget(row, m, q)
+			}
 		}
 	}
 	return moved
@@ -304,6 +325,9 @@ func (s *Server) removeGone() {
 		if int(slot) < len(c.found)*64 && c.found.has(int(slot)) {
 			continue
 		}
+		if s.schema.refers {
+			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
+		}
 		s.stats.Despawns++
 		s.stats.RawBits -= s.slots.info[slot].width
 		s.slots.remove(int(slot), s.tick)
@@ -325,6 +349,9 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 			h.Begin(slot)
 		}
 		*m = Replicated{uint32(slot) + 1, s.capture.owner}
+		if s.schema.refers {
+			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
+		}
 		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.width, t
 		s.stats.Spawns++
 		s.stats.RawBits += t.width

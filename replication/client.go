@@ -61,6 +61,9 @@ type Client struct {
 	missing []missingBaseline
 	newAcks bool
 
+	referrers referrers
+	relations relations
+
 	packed *delta.Packed
 	out    []byte
 	ack    ack
@@ -132,6 +135,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		timeout:     o.timeout,
 		spawnWith:   o.spawnWith,
 		mirrors:     mirrorTable{limit: o.maxSlots},
+		referrers:   referrers{limit: o.maxSlots},
 		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
 		packed:      delta.NewPacked(schema.layout),

@@ -25,9 +25,9 @@ const (
 	fallInEvery = 4
 )
 
-// stepping reports whether the peer's slots can be in step.
-func (p *Peer) stepping() bool {
-	return p.planned == sendInTurn && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
+// canStep reports whether the peer's slots can be in step in this tick.
+func (p *Peer) canStep() bool {
+	return p.orderly() && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
 }
 
 // base returns the tick that peers in step are served from: the last one on the grid of
@@ -121,6 +121,9 @@ func (p *Peer) fallIn(k int) {
 	if p.server.tick-t.marks[k].row > t.ticks+fallInEvery {
 		return // nothing was acknowledged or came to rest since it was tried last
 	}
+	if m := &t.marks[k]; p.server.tick-m.entered < recentTicks && m.entered.After(p.through) {
+		return // of what came into view, changes were not sent that are not settled yet
+	}
 	ch := &t.chunks[k]
 	for i := range ch.blocks {
 		b := k*chunkBlocks + i
@@ -128,7 +131,7 @@ func (p *Peer) fallIn(k int) {
 			return
 		}
 		blk, rare := &ch.blocks[i], &ch.rare[i]
-		can := blk.shown & blk.acked & s.alive[b] &^
+		can := p.view.sees(b, blk.shown&blk.acked&s.alive[b]) &^
 			(t.inStep[b] | blk.lost | rare.again | rare.large | p.due[b] | s.young(b))
 		if can == 0 {
 			continue

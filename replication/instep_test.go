@@ -479,14 +479,14 @@ func (a *storm) invariants() {
 		t := &p.acks
 		for k := range t.chunks {
 			ch := &t.chunks[k]
-			flight := int32(0)
+			flight := int16(0)
 			for j := range ch.blocks {
 				b := k*chunkBlocks + j
 				if b >= len(p.acks.inStep) {
 					continue
 				}
 				blk, rare := &ch.blocks[j], &ch.rare[j]
-				flight += int32(bits.OnesCount64(blk.flight))
+				flight += int16(bits.OnesCount64(blk.flight))
 				in := p.acks.inStep[b]
 				if b < len(s.alive) && in&^s.alive[b] != 0 {
 					a.fail("end %d block %d: in step but dead %x", i, b, in&^s.alive[b])

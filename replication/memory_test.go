@@ -73,7 +73,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 			all, encoding := heap(few + more)
 			each := float64(all-some) / float64(c.entities*more)
 			shared := float64(encoding) / float64(c.entities)
-			t.Logf("%.1f bytes for every peer and entity, of these %.1f in tables; %.0f for every entity to encode for all", each, tables, shared)
+			t.Logf("%.2f bytes for every peer and entity, of these %.1f in tables; %.0f for every entity to encode for all", each, tables, shared)
 			require.LessOrEqual(t, each, c.limit)
 			require.LessOrEqual(t, tables, float64(maxTableBytes))
 			require.Greater(t, tables, 1.0)

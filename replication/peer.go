@@ -30,6 +30,7 @@ type Peer struct {
 	fell           uint32     // no slot fell out of step since the packet with that sequence was sent
 	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
 	missed         delta.Tick // when it turned out last that a packet did not come in time
+	steps          bool       // slots can be in step in the present tick
 	stepped        bool       // a slot may be in step
 	outNews        int        // slots that changed now and are not in step
 	preparing      bool       // the ackTable does not know of the present tick yet

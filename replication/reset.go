@@ -45,7 +45,7 @@ func (c *Client) noticeReset() {
 			if !m.shown {
 				continue
 			}
-			c.forgetEntity(m)
+			c.forgetEntity(uint32(i*mirrorPage+j), m)
 			if !m.dirty && !m.empty && m.held.at(m.newest) != nil {
 				m.dirty = true
 				c.dirty = append(c.dirty, uint32(i*mirrorPage+j))

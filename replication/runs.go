@@ -227,25 +227,37 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 			delta.WriteSet(w, &info.set, &base)
 		}
 	}
+	oldest := b.A1
+	if ratio != 0 {
+		oldest = b.A2
+	}
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		h := s.histories[k]
-		base, found := h.At(slot, b.A1)
-		var base2 []uint32
-		switch {
-		case found == delta.Forgotten:
+		v := s.histories[k].Versions(slot)
+		if !v.Began().After(oldest) {
+			c.packed.EncodeSame(w, k)
+			continue
+		}
+		base, known := before(&v, b.A1)
+		if !known {
 			return entryUpdate, false
-		case found == delta.Absent:
-			base = nil
-		case ratio != 0:
-			row, found := h.At(slot, b.A2)
-			switch found {
-			case delta.Forgotten:
+		}
+		var base2 []uint32
+		if base != nil && ratio != 0 {
+			if base2, known = before(&v, b.A2); !known {
 				return entryUpdate, false
-			case delta.Present:
-				base2 = row
 			}
 		}
-		c.packed.EncodeRow(w, k, h.Row(slot), base, base2, ratio)
+		c.packed.EncodeRow(w, k, v.Row(), base, base2, ratio)
 	}
 	return kind, true
+}
+
+// before returns the row at tick t, which is not the present one, or nil if there was none.
+// It returns false if that is not known any more.
+func before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
+	row, found := v.At(t)
+	if found == delta.Absent {
+		row = nil
+	}
+	return row, found != delta.Forgotten
 }

@@ -15,29 +15,31 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare starts a tick. A plain peer is brought up to date chunk by chunk, as it is sent;
-// others at once, and those that are to get all that is due are sent it chunk by chunk too.
+// prepare starts a tick. A peer that is to be sent all that is due is brought up to date
+// when it is sent, unless there are things it may not see.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.earn()
+	p.planned = sendNothing
 	if p.plain() {
 		p.planned = sendInTurn
-		p.preparing = true
+	}
+	p.preparing = true
+	if p.orderly() {
 		p.follow()
-		if !p.stepping() {
-			p.fallOutAll()
-		}
-		p.arriveAll()
+	}
+	if p.steps = p.canStep(); !p.steps {
+		p.fallOutAll()
+		p.followed = p.log.next
+	}
+	p.arriveAll()
+	if p.planned == sendInTurn {
 		p.expire()
 		p.preparing = false
 		p.packet.begin(p)
 		return
 	}
-	p.preparing = true
-	p.fallOutAll()
 	p.preparing = false
-	p.followed, p.planned = p.log.next, sendNothing
-	p.arriveAll()
 	p.update()
 	p.expire()
 	p.look()
@@ -52,10 +54,11 @@ func (p *Peer) prepare(c *chooser) {
 	}
 }
 
-// plain reports whether the peer is to be sent all that is due, in the order of slots.
-func (p *Peer) plain() bool {
-	return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
-}
+// orderly reports whether the peer is to be sent all that is due, in the order of slots.
+func (p *Peer) orderly() bool { return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 }
+
+// plain reports whether, besides, it sees everything.
+func (p *Peer) plain() bool { return p.orderly() && !p.view.limited && p.view.visible == nil }
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
@@ -71,11 +74,15 @@ func (p *Peer) update() {
 			p.turn(b, word)
 			p.owe(b, word&p.acks.block(b).shown)
 		}
-		if word := s.woke[b] &^ p.inStep(b); word != 0 { // what is in step needs no telling
+		word := s.woke[b] &^ p.inStep(b) // what is in step needs no telling
+		if !p.view.Keep && !p.view.released {
+			word = p.view.sees(b, word) // of what is out of view nothing is known
+		}
+		if word != 0 {
 			p.acks.wake(b, word, now)
 		}
 	}
-	if p.planned == sendInTurn && now-p.acks.newRow <= p.acks.ticks+fallInEvery && p.stepping() {
+	if p.steps && now-p.acks.newRow <= p.acks.ticks+fallInEvery {
 		for c := int(-now % fallInEvery); c < len(p.acks.marks); c += fallInEvery {
 			p.fallIn(c)
 		}
@@ -119,7 +126,16 @@ func (c *runCache) encode(peers []*Peer) {
 			p.encode(0, chunks)
 		}
 	} else {
+		busy := c.server.slots.busy
 		for k := range chunks {
+			n := 0
+			for n < len(busy) && int(busy[n])/chunkBlocks == k {
+				n++
+			}
+			if len(c.streams) == 0 {
+				c.touch(busy[:n])
+			}
+			busy = busy[n:]
 			for _, p := range peers {
 				p.encode(k, k+1)
 			}
@@ -135,7 +151,7 @@ func (c *runCache) encode(peers []*Peer) {
 		case sendBest:
 			p.sendChosen()
 		}
-		if !p.stepping() {
+		if !p.steps {
 			p.followed = p.log.next
 		}
 		p.log.trim(p.followed)
@@ -154,7 +170,7 @@ func (p *Peer) encode(chunk, end int) {
 		p.sendSlots(p.due, from<<6, to<<6)
 		from = p.resume>>6 + 1
 	}
-	if p.planned == sendInTurn && p.resume != 0 {
+	if p.steps && p.resume != 0 {
 		p.fallBehind(max(from, chunk*chunkBlocks), to)
 	}
 }
@@ -219,7 +235,7 @@ func (p *Peer) turn(b int, mask uint64) {
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
 	stream := p.planned == sendInTurn && p.stream >= 0
 	for b := from >> 6; b<<6 < to; b++ {
-		if k := b / chunkBlocks; b%chunkBlocks == 0 && p.planned == sendInTurn && p.server.slots.moved[k] != p.server.tick && !p.owing(k) {
+		if k := b / chunkBlocks; b%chunkBlocks == 0 && p.planned >= sendInTurn && p.server.slots.moved[k] != p.server.tick && !p.owing(k) {
 			b += chunkBlocks - 1
 			continue
 		}
@@ -232,7 +248,7 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 		if d == 0 && p.server.slots.news[b] == 0 {
 			continue
 		}
-		if p.planned == sendInTurn {
+		if p.steps {
 			d |= p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
 		}
 		if d == 0 {
@@ -258,7 +274,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	p.runs.bound()
 	s := p.server
 	step := d & p.inStep(b)
-	if step == d && p.packet.putBlock(b, d, step) {
+	if step == d && (p.view.visible == nil || bits.OnesCount64(d) >= minShared) && p.packet.putBlock(b, d, step) {
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}

@@ -22,6 +22,7 @@ type Server struct {
 	capture   capture
 	histories []*delta.History // by component
 	slots     slotTable
+	names     entityNames
 
 	peers   []*Peer
 	workers workers

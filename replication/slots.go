@@ -133,11 +133,11 @@ func (t *slotTable) list(now delta.Tick) {
 	}
 	t.busy, t.lately = t.busy[:0], t.lately[:0]
 	for b, word := range t.news {
-		switch age := now - t.blockAt[b]; {
-		case word != 0:
+		if word != 0 {
 			t.busy = append(t.busy, int32(b))
-			t.blockAt[b], age = now, 0
-			fallthrough
+			t.blockAt[b] = now
+		}
+		switch age := now - t.blockAt[b]; {
 		case age < maxBehind:
 			t.lately = append(t.lately, int32(b))
 		case age > 2*ancient:

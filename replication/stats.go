@@ -87,8 +87,12 @@ type ClientStats struct {
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
 	Sessions         uint64 // sessions begun
-	RefusedRelations uint64 // relation components not added to entities to which the user had added another one
-	Acks             uint64 // acknowledgement packets sent
+
+	// RelationConflicts counts relations that a mirrored entity did not get, since the user
+	// had given it another one: Arche allows an entity one.
+	RelationConflicts uint64
+
+	Acks uint64 // acknowledgement packets sent
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of

@@ -101,7 +101,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 // too little to copy for what it costs to encode all.
 func (p *Peer) streams(news int) bool {
 	o := &p.server.opts
-	if o.noStreams || !p.stepping() || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
+	if o.noStreams || !p.steps || p.planned != sendInTurn || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
 		return false
 	}
 	return p.outNews < news/8

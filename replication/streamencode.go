@@ -40,7 +40,7 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 func (c *runCache) fill() {
 	s := &c.server.slots
 	if len(s.busy) < fewNews {
-		c.touch()
+		c.touch(s.busy)
 	}
 	for _, b := range s.busy {
 		if news := s.news[b] & s.settled(int(b)); news != 0 {
@@ -56,15 +56,16 @@ func (c *runCache) fill() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
-// touch reads where the rows are of what has changed. If that is little, it is far apart.
-func (c *runCache) touch() {
+// touch reads what has changed in some of the busy blocks, and where its rows of before are:
+// the processor waits for all of that memory at once, and not for one slot after the other.
+func (c *runCache) touch(blocks []int32) {
 	s := &c.server.slots
-	for _, b := range s.busy {
+	for _, b := range blocks {
 		for slot := range slotsOf(int(b), s.news[b]&s.alive[b]) {
 			c.touched += uint32(s.info[slot].previous)
 		}
 	}
-	for _, b := range s.busy {
+	for _, b := range blocks {
 		for slot := range slotsOf(int(b), s.news[b]&s.alive[b]) {
 			t := s.info[slot].table
 			for m := range t.members {
@@ -89,19 +90,10 @@ type streamRow struct {
 	hasSecond bool
 }
 
-// before returns the row at tick t, which is not the present one.
-func (r *streamRow) before(t delta.Tick) (row []uint32, known bool) {
-	row, found := r.At(t)
-	if found == delta.Absent {
-		row = nil
-	}
-	return row, found != delta.Forgotten
-}
-
 // secondBefore is before for second baselines.
 func (r *streamRow) secondBefore(t delta.Tick) (row []uint32, known bool) {
 	if !r.hasSecond || r.secondOf != t {
-		if row, known = r.before(t); !known {
+		if row, known = before(&r.Versions, t); !known {
 			return nil, false
 		}
 		r.second, r.secondOf, r.hasSecond = row, t, true
@@ -155,7 +147,7 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 		}
 		w.WriteBits(0, same)
 		same = 0
-		base, known := r.before(b.A1)
+		base, known := before(&r.Versions, b.A1)
 		if !known {
 			return false
 		}

@@ -28,10 +28,10 @@ func (c *Client) takeOver() {
 		return
 	}
 	c.leftover = false
-	for _, page := range c.mirrors.pages {
+	for i, page := range c.mirrors.pages {
 		for j := range page {
 			if m := &page[j]; m.shown && (foreign || !m.any) {
-				c.removeEntity(m)
+				c.removeEntity(uint32(i*mirrorPage+j), m)
 			}
 		}
 	}

@@ -47,7 +47,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	(*tPosition)(x.world.Get(e, position)).X = 4
 	(*tTeam)(x.world.Get(other, team)).Rank = 3
 	require.NotPanics(t, func() { x.rounds(3) })
-	require.EqualValues(t, 1, x.client.Stats().RefusedRelations)
+	require.EqualValues(t, 1, x.client.Stats().RelationConflicts)
 	mirrorTeam := ecs.ComponentID[tTeam](x.mirror)
 	require.False(t, x.mirror.Has(m, mirrorTeam))
 	require.Equal(t, sun, x.mirror.Relations().Get(m, orbit), "the user's stays")
@@ -63,7 +63,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	x.rounds(2)
 	x.world.Add(e, squad)
 	x.rounds(2)
-	require.EqualValues(t, 2, x.client.Stats().RefusedRelations)
+	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
 	require.True(t, x.mirror.Has(m, orbit))
 
 	// Once the user's has gone there is room for the next.
@@ -73,7 +73,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	x.world.Add(e, team)
 	x.rounds(3)
 	x.requireEqual()
-	require.EqualValues(t, 2, x.client.Stats().RefusedRelations)
+	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
 }
 
 // TestOneRelationFollowsAnother in one tick: there never are two.
@@ -91,7 +91,7 @@ func TestOneRelationFollowsAnother(t *testing.T) {
 		require.NotPanics(t, func() { x.rounds(2) })
 		x.requireEqual()
 	}
-	require.Zero(t, x.client.Stats().RefusedRelations)
+	require.Zero(t, x.client.Stats().RelationConflicts)
 
 	// The user takes the server's and adds the other one of the server's.
 	m, _ := x.mirrored(e)
