@@ -23,6 +23,8 @@ func TestRowsOfKnownBits(t *testing.T) {
 		flag  = []Field{{Kind: Plain, Bits: 1}}
 		enum  = []Field{{Kind: Plain, Bits: 2}, {Kind: Plain, Bits: 6}}
 		quat  = []Field{{Kind: Quat, Bits: 3}}
+		ref   = []Field{{Kind: Reference, Bits: ReferenceBits}}
+		refs  = []Field{{Kind: Reference, Bits: ReferenceBits}, {Kind: Reference, Bits: ReferenceBits}}
 	)
 	type row = []uint32
 	for _, c := range []struct {
@@ -64,6 +66,15 @@ func TestRowsOfKnownBits(t *testing.T) {
 			row{2, 3, 4, 3},
 			nil, "1 1 00 1 000 1 1",
 		},
+
+		{"absolute references to nothing, and to index 6, counter 1", refs, row{0, 0, 7, 1}, nil, nil, "0 1 1 0110000 1 100"},
+		{"index 130 is 2 in class 1, counter 9 is 1 in class 1", ref, row{131, 9}, nil, nil, "1 01 0100000000 01 1000"},
+		{"index 600000 and counter 5 at full width", ref, row{600001, 5}, nil, nil, "1 00000 " + number(600000, 30) + number(5, 16)},
+		{"a reference that changed says so by being sent: to nothing", ref, row{0, 0}, row{7, 1}, nil, "1 0"},
+		{"from nothing to something needs no bit that it is something", ref, row{7, 1}, row{0, 0}, nil, "1 1 0110000 1 100"},
+		{"from one to another", ref, row{7, 1}, row{5, 1}, nil, "1 1 1 0110000 1 100"},
+		{"the first the same, the second to the next incarnation", refs, row{0, 0, 7, 2}, row{0, 0, 7, 1}, nil, "1 0 1 1 0110000 1 010"},
+		{"the first to nothing, the second the same", refs, row{0, 0, 7, 1}, row{3, 1, 7, 1}, nil, "1 1 0 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRowTest(t, Component{Fields: c.fields})

@@ -118,6 +118,33 @@ func (s *script) component() Component {
 	return c
 }
 
+// componentWithReferences is component with some fields that are references.
+func (s *script) componentWithReferences() Component {
+	c := s.component()
+	for i := range c.Fields {
+		if s.below(4) == 0 {
+			c.Fields[i] = Field{Name: c.Fields[i].Name, Kind: Reference, Bits: ReferenceBits}
+		}
+	}
+	return c
+}
+
+// reference returns a reference: to nothing, to near, to its next incarnation, or to
+// anything.
+func (s *script) reference(near []uint32) (words [2]uint32) {
+	switch kind := s.below(8); {
+	case kind == 0:
+		return words
+	case kind < 3 && near[0] != 0:
+		return [2]uint32{near[0], (near[1] + 1) & 0xffff}
+	case kind < 5:
+		return [2]uint32(near)
+	}
+	words[0] = 1 + uint32(s.number()%MaxReferences)
+	words[1] = uint32(s.number() & 0xffff)
+	return words
+}
+
 // row returns a valid row: unlike near, if that is nil, or with codes moved by a little
 // from most of those of near.
 func (s *script) row(c *Component, near []uint32) []uint32 {
@@ -137,6 +164,11 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
+		if f.Kind == Reference {
+			words := s.reference(row[f.word:][:2])
+			copy(row[f.word:], words[:])
+			continue
+		}
 		if f.Kind != Quat {
 			f.setCode(row, step(f.code(row), f.Max))
 			continue

@@ -104,16 +104,59 @@ func (h *History) Row(slot int) []uint32 {
 // began. The row is meaningful if it is [Present]; it belongs to the history and is
 // valid until any slot changes.
 func (h *History) At(slot int, t Tick) ([]uint32, Found) {
-	b := h.knows(slot)
-	if b == nil {
+	if h.knows(slot) == nil {
 		return nil, Absent
 	}
-	i := place(slot)
-	rec := b.record(i, h.stride)
-	if Tick(rec[recordTick]).After(t) {
-		return b.past.at(i, t, h.stride)
+	v := h.Versions(slot)
+	return v.At(t)
+}
+
+// Versions are the versions of one slot's row. They belong to the history and are valid
+// until any slot changes.
+type Versions struct {
+	block *block
+	slot  uint     // its place in the block
+	rec   []uint32 // the present one
+}
+
+// Versions returns the versions of a slot that has the component.
+func (h *History) Versions(slot int) Versions {
+	b := h.block(slot)
+	return Versions{b, place(slot), b.record(place(slot), h.stride)}
+}
+
+// Row returns the present row.
+func (v *Versions) Row() []uint32 { return v.rec[recordRow:] }
+
+// Began returns the tick at which the present version began.
+func (v *Versions) Began() Tick { return Tick(v.rec[recordTick]) }
+
+// At is [History.At].
+func (v *Versions) At(t Tick) ([]uint32, Found) {
+	if v.Began().After(t) {
+		return v.block.past.at(v.slot, t, uint(len(v.rec)))
 	}
-	return rec[recordRow:], Absent + Found(b.present>>i&1)
+	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
+}
+
+// Touch reads what changed in the last n ticks in the 64 slots around the given one, if
+// something did in tick now, so that it is in the processor's cache when it is needed: it
+// waits for all of that memory at once. What it returns has no meaning, but must be used.
+func (h *History) Touch(slot int, n uint, now Tick) (sum uint32) {
+	const line = 64 / 4 // words of a cache line
+	b := h.block(slot)
+	if b == nil || b.latest != now {
+		return 0
+	}
+	l := &b.past
+	for k := l.n - min(l.n, n); k < l.n; k++ {
+		e := l.entry(k)
+		end := l.end(e, h.stride)
+		for i := uint(e.start); i < end; i += line {
+			sum += l.records[i]
+		}
+	}
+	return sum
 }
 
 // Refresh moves the beginning of the slot's present version to tick t if it is

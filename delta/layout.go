@@ -19,6 +19,9 @@ const (
 	// dropped component (0..3) and the three others of Bits each. It is
 	// extrapolated as a rotation.
 	Quat
+	// Reference names something, or nothing: two words, see reference.go. It takes
+	// ReferenceBits at most, mostly far fewer, and is predicted to stay.
+	Reference
 )
 
 // String returns the kind's name.
@@ -32,6 +35,8 @@ func (k Kind) String() string {
 		return "wrap"
 	case Quat:
 		return "quat"
+	case Reference:
+		return "reference"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
@@ -46,7 +51,8 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing.
+	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
+	// Reference has ReferenceBits.
 	Bits uint
 	// Max is the largest valid code of a Plain, Linear or Wrap field. A larger one
 	// from the wire is an error. 0 stands for 2^Bits-1.
@@ -67,7 +73,8 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits that the field takes at fixed width.
+// Width returns the bits that the field takes at fixed width; a Reference, whose width is
+// not fixed, at most.
 func (f *Field) Width() uint {
 	if f.Kind == Quat {
 		return 2 + 3*f.Bits
@@ -102,6 +109,7 @@ type Component struct {
 
 	words int
 	width int
+	least int  // bits of the shortest row without baseline
 	first int  // index of the first field among all fields of the layout
 	last  int  // index of the last field that is wider than 0 bits
 	moves bool // whether a field may be extrapolated
@@ -110,8 +118,12 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of a row at fixed width.
+// Width returns the bits of a row at fixed width; with references, of the longest one
+// without baseline.
 func (c *Component) Width() int { return c.width }
+
+// MinWidth returns the bits of the shortest row without baseline.
+func (c *Component) MinWidth() int { return c.least }
 
 // FirstField returns the index of the component's first field among all fields of
 // the layout, in order.
@@ -121,7 +133,12 @@ func (c *Component) FirstField() int { return c.first }
 func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == Quat {
+		switch f.Kind {
+		case Reference:
+			if !validReference(row[f.word:][:2]) {
+				return false
+			}
+		case Quat:
 			if row[f.word] > 3 {
 				return false
 			}
@@ -130,8 +147,10 @@ func (c *Component) Valid(row []uint32) bool {
 					return false
 				}
 			}
-		} else if f.code(row) > f.Max {
-			return false
+		default:
+			if f.code(row) > f.Max {
+				return false
+			}
 		}
 	}
 	return true
@@ -159,11 +178,14 @@ func NewLayout(components ...Component) *Layout {
 	l := &Layout{Components: components}
 	for i := range components {
 		c := &components[i]
-		c.first, c.last, c.words, c.width, c.moves = l.fields, 0, 0, 0, false
+		c.first, c.last, c.words, c.width, c.least, c.moves = l.fields, 0, 0, 0, 0, false
 		for j := range c.Fields {
 			f := &c.Fields[j]
-			if f.Kind > Quat {
-				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap or Quat, not %v", c.Name, f.Name, f.Kind))
+			if f.Kind > Reference {
+				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat or Reference, not %v", c.Name, f.Name, f.Kind))
+			}
+			if f.Kind == Reference && f.Bits != ReferenceBits {
+				panic(fmt.Sprintf("delta: %s.%s has %d bits: a reference has %d", c.Name, f.Name, f.Bits, ReferenceBits))
 			}
 			if f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64 {
 				panic(fmt.Sprintf("delta: %s.%s has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64",
@@ -177,11 +199,16 @@ func NewLayout(components ...Component) *Layout {
 			}
 			if f.Bits > 0 {
 				c.last = j
-				c.moves = c.moves || f.Kind != Plain
+				c.moves = c.moves || f.Kind != Plain && f.Kind != Reference
 			}
 			f.word = c.words
 			c.words += f.Words()
 			c.width += int(f.Width())
+			if f.Kind == Reference {
+				c.least++
+			} else {
+				c.least += int(f.Width())
+			}
 		}
 		l.fields += len(c.Fields)
 	}

@@ -35,6 +35,8 @@ const (
 	opAngle
 	opUnit
 	opQuat
+	opEntity   // see references.go
+	opRelation // see relations.go
 )
 
 // codec turns a Go value into codes and back.
@@ -89,6 +91,8 @@ func (col *column) appendFields(fields []delta.Field) []delta.Field {
 		f.Kind = delta.Wrap
 	case opQuat:
 		f.Kind = delta.Quat
+	case opEntity, opRelation:
+		f.Kind = delta.Reference
 	case opUnit:
 		f.Kind = delta.Linear
 		u, v := f, f

@@ -130,7 +130,10 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 	switch {
 	case isVector(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
-		return f.refuse(at, "entities can't be replicated yet; %s", skipAdvice(at, ""))
+		if !tag.empty() {
+			return f.refuse(at, "an entity takes no tag but -")
+		}
+		return f.take(t, inner, at, dims, referenceCodec(opEntity, "entity"))
 	case inner.Kind() == reflect.Struct:
 		if !tag.empty() {
 			return f.refuseStructTag(inner, at, &tag)
@@ -147,6 +150,11 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 	if err != nil {
 		return f.refuse(at, "%s", err)
 	}
+	return f.take(t, inner, at, dims, q)
+}
+
+// take takes an inner, or an array of arrays of them, with the given codec.
+func (f *flattener) take(t, inner reflect.Type, at fieldPlace, dims string, q *codec) error {
 	// Compare sizes first: the number of elements may exceed an int's useful range.
 	if count := t.Size() / inner.Size(); count > uintptr(maxComponentFields-len(f.component.columns)) {
 		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
@@ -165,6 +173,9 @@ func (f *flattener) leaves(t, inner reflect.Type, at fieldPlace, q *codec) {
 		return
 	}
 	c := f.component
+	if q.op == opEntity || q.op == opRelation {
+		c.references = append(c.references, len(c.columns))
+	}
 	c.columns = append(c.columns, column{path: at.path, steps: at.steps, offset: at.offset, word: c.words, codec: q})
 	c.words += q.words()
 }
@@ -218,7 +229,10 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 			continue
 		}
 		if field.Type == reflect.TypeFor[ecs.Relation]() {
-			return f.refuse(inside, "the target of a relation can't be replicated yet; skip the field with repl:\"-\" to replicate the component without it")
+			if err := f.relation(inside, &field, tag); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := f.value(field.Type, inside, tag); err != nil {
 			return err
@@ -227,6 +241,22 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 	if !taken && t.Size() > 0 {
 		return f.refuse(at, "all fields of %v are unexported; %s", t, skipAdvice(at, "export some"))
 	}
+	return nil
+}
+
+// relation takes the field that makes a component a relation.
+func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fieldTag) error {
+	switch {
+	case len(at.steps) != 1 || at.steps[0] != 0 || !field.Anonymous:
+		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; %s", skipAdvice(at, ""))
+	case !tag.empty():
+		return f.refuse(at, "a relation takes no tag but -")
+	}
+	// It has no size to count elements by, and is the first column.
+	c := f.component
+	q := referenceCodec(opRelation, "relation")
+	c.lines = append(c.lines, f.fullPath(at.path)+" "+q.text)
+	f.leaves(field.Type, field.Type, at, q)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -66,6 +67,7 @@ func FuzzTag(f *testing.F) {
 	types := []reflect.Type{
 		reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int64](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](),
 		reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[[3]float32](), reflect.TypeFor[[4]float64](),
+		reflect.TypeFor[ecs.Entity](), reflect.TypeFor[[2]ecs.Entity](),
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		tag, err := parseFieldTag(text)
