@@ -23,6 +23,8 @@ func TestRowsOfKnownBits(t *testing.T) {
 		flag  = []Field{{Kind: Plain, Bits: 1}}
 		enum  = []Field{{Kind: Plain, Bits: 2}, {Kind: Plain, Bits: 6}}
 		quat  = []Field{{Kind: Quat, Bits: 3}}
+		ref   = []Field{{Kind: Reference, Bits: ReferenceBits}}
+		refs  = []Field{{Kind: Reference, Bits: ReferenceBits}, {Kind: Reference, Bits: ReferenceBits}}
 		hour  = []Field{{Kind: Wrap, Bits: 5, Max: 23}}
 		kills = []Field{{Kind: Counter, Bits: 32}, {Kind: Counter, Bits: 10}}
 		keys  = []Field{{Kind: Flags, Bits: 5}}
@@ -75,6 +77,14 @@ func TestRowsOfKnownBits(t *testing.T) {
 			nil, "1 1 00 1 000 1 1",
 		},
 
+		{"absolute references to nothing, and to index 6, counter 1", refs, row{0, 0, 7, 1}, nil, nil, "0 1 1 0110000 1 100"},
+		{"index 130 is 2 in class 1, counter 9 is 1 in class 1", ref, row{131, 9}, nil, nil, "1 01 0100000000 01 1000"},
+		{"index 600000 and counter 5 at full width", ref, row{600001, 5}, nil, nil, "1 00000 " + number(600000, 30) + number(5, 16)},
+		{"a reference that changed says so by being sent: to nothing", ref, row{0, 0}, row{7, 1}, nil, "1 0"},
+		{"from nothing to something needs no bit that it is something", ref, row{7, 1}, row{0, 0}, nil, "1 1 0110000 1 100"},
+		{"from one to another", ref, row{7, 1}, row{5, 1}, nil, "1 1 1 0110000 1 100"},
+		{"the first the same, the second to the next incarnation", refs, row{0, 0, 7, 2}, row{0, 0, 7, 1}, nil, "1 0 1 1 0110000 1 010"},
+		{"the first to nothing, the second the same", refs, row{0, 0, 7, 1}, row{3, 1, 7, 1}, nil, "1 1 0 0"},
 		{"from 23 to 1 o'clock: residual 4 less one, order 3", hour, row{1}, row{23}, nil, "1 1 110"},
 		{"from 1 to 23 o'clock: residual 3 less one", hour, row{23}, row{1}, nil, "1 1 010"},
 		{"moving round the clock", hour, row{3}, row{21}, row{15}, "10"},
@@ -106,17 +116,18 @@ func TestRowsOfKnownBits(t *testing.T) {
 
 // The sums were taken on amd64; if one changes, the wire format has changed.
 func TestRowsAreTheSameOnEveryMachine(t *testing.T) {
-	require.Equal(t, "a82a48150d1b8088", sumOfRows(t, Quat))
-	require.Equal(t, "b82ef1b1bd534133", sumOfRows(t, Bytes))
+	require.Equal(t, "a82a48150d1b8088", sumOfRows(t, Plain, Linear, Wrap, Quat))
+	require.Equal(t, "b82ef1b1bd534133", sumOfRows(t, Plain, Linear, Wrap, Quat, Counter, Flags, Bytes))
+	require.Equal(t, "ca18fc7b90dd2be8", sumOfRows(t, Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
 }
 
-// sumOfRows returns a hash of the bits of rows of fields of the kinds up to last.
-func sumOfRows(t *testing.T, last Kind) string {
+// sumOfRows returns a hash of the bits of rows of fields of the given kinds.
+func sumOfRows(t *testing.T, kinds ...Kind) string {
 	rng := rand.New(rand.NewPCG(3, 4))
 	sum := fnv.New64a()
 	for range 3000 {
 		s := &script{randomBytes(rng, 400)}
-		x := newRowTest(t, s.componentOf(last))
+		x := newRowTest(t, s.componentOf(kinds...))
 		base2 := s.row(x.c, nil)
 		base := s.row(x.c, base2)
 		for range 3 {

@@ -96,19 +96,24 @@ func (s *script) number() (v uint64) {
 	return v
 }
 
-// component returns any layout of a component.
-func (s *script) component() Component { return s.componentOf(Bytes) }
+// component returns any layout of a component, without references.
+func (s *script) component() Component {
+	return s.componentOf(Plain, Linear, Wrap, Quat, Counter, Flags, Bytes)
+}
 
-// componentOf returns any layout of a component with fields of the kinds up to last.
-func (s *script) componentOf(last Kind) Component {
+// componentOf returns any layout of a component with fields of the given kinds.
+func (s *script) componentOf(kinds ...Kind) Component {
 	c := Component{Name: "c", Fields: make([]Field, s.below(7))}
 	edges := []uint{0, 1, 2, 3, 31, 32, 33, 44, 45, 48, 63, 64}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		f.Name, f.Kind = strconv.Itoa(i), Kind(s.below(int(last)+1))
+		f.Name, f.Kind = strconv.Itoa(i), kinds[s.below(len(kinds))]
 		switch n := uint(s.byte()); {
 		case f.Kind == Bytes:
 			f.Max = 1 + uint64(n%40)
+			continue
+		case f.Kind == Reference:
+			f.Bits = ReferenceBits
 			continue
 		case f.Kind == Quat:
 			f.Bits = 2 + n%(MaxQuatBits-1)
@@ -122,6 +127,33 @@ func (s *script) componentOf(last Kind) Component {
 		}
 	}
 	return c
+}
+
+// componentWithReferences is component with some fields that are references.
+func (s *script) componentWithReferences() Component {
+	c := s.component()
+	for i := range c.Fields {
+		if s.below(4) == 0 {
+			c.Fields[i] = Field{Name: c.Fields[i].Name, Kind: Reference, Bits: ReferenceBits}
+		}
+	}
+	return c
+}
+
+// reference returns a reference: to nothing, to near, to its next incarnation, or to
+// anything.
+func (s *script) reference(near []uint32) (words [2]uint32) {
+	switch kind := s.below(8); {
+	case kind == 0:
+		return words
+	case kind < 3 && near[0] != 0:
+		return [2]uint32{near[0], (near[1] + 1) & 0xffff}
+	case kind < 5:
+		return [2]uint32(near)
+	}
+	words[0] = 1 + uint32(s.number()%MaxReferences)
+	words[1] = uint32(s.number() & 0xffff)
+	return words
 }
 
 // row returns a valid row: unlike near, if that is nil, or with codes moved by a little
@@ -143,6 +175,11 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 	}
 	for i := range c.Fields {
 		f := &c.Fields[i]
+		if f.Kind == Reference {
+			words := s.reference(row[f.word:][:2])
+			copy(row[f.word:], words[:])
+			continue
+		}
 		if f.Kind == Bytes {
 			setText(f, row, s.text(textOf(f, row), int(f.Max), near == nil))
 			continue

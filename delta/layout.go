@@ -21,6 +21,9 @@ const (
 	// dropped component (0..3) and the three others of Bits each. It is
 	// extrapolated as a rotation.
 	Quat
+	// Reference names something, or nothing: two words, see reference.go. It takes
+	// ReferenceBits at most, mostly far fewer, and is predicted to stay.
+	Reference
 	// Counter codes stay or grow by a little: scores, shots fired. They are predicted to
 	// stay, and to grow by one is cheap whatever their width is; to shrink is dear.
 	Counter
@@ -44,6 +47,8 @@ func (k Kind) String() string {
 		return "wrap"
 	case Quat:
 		return "quat"
+	case Reference:
+		return "reference"
 	case Counter:
 		return "counter"
 	case Flags:
@@ -67,8 +72,9 @@ type Field struct {
 	Name string
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
-	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing.
-	// Of a Bytes field it is the width of the length, which follows from Max.
+	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
+	// Reference has ReferenceBits. Of a Bytes field it is the width of the length, which
+	// follows from Max.
 	Bits uint
 	// Max is the largest valid code, except of a Quat, and one less than the circle of a
 	// Wrap has. A larger code from the wire is an error. 0 stands for 2^Bits-1. Of a Bytes
@@ -80,7 +86,8 @@ type Field struct {
 }
 
 // Words returns the number of row words the field takes: 1, 2 for more than 32
-// bits (low word first), 4 for a Quat, one and those of its Max bytes for Bytes.
+// bits (low word first), as a Reference has, 4 for a Quat, one and those of its Max bytes
+// for Bytes.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
@@ -93,8 +100,8 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits that the field takes without a baseline, and of Bytes the most
-// that it may take.
+// Width returns the bits that the field takes without a baseline; a Reference or Bytes,
+// which have no fixed width, at most.
 func (f *Field) Width() uint {
 	switch f.Kind {
 	case Quat:
@@ -132,7 +139,7 @@ type Component struct {
 
 	words int
 	width int
-	least int  // bits
+	least int  // bits of the shortest row without baseline
 	first int  // index of the first field among all fields of the layout
 	last  int  // index of the last field that is wider than 0 bits
 	moves bool // whether a field may be extrapolated
@@ -141,12 +148,12 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the most bits that a row takes without a baseline. Without Bytes fields
-// every row takes as many.
+// Width returns the bits of the longest row without baseline. Without Reference and Bytes
+// fields every row takes as many.
 func (c *Component) Width() int { return c.width }
 
-// LeastWidth returns the fewest bits that a row takes without a baseline.
-func (c *Component) LeastWidth() int { return c.least }
+// MinWidth returns the bits of the shortest row without baseline.
+func (c *Component) MinWidth() int { return c.least }
 
 // FirstField returns the index of the component's first field among all fields of
 // the layout, in order.
@@ -157,6 +164,10 @@ func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch f.Kind {
+		case Reference:
+			if !validReference(row[f.word:][:2]) {
+				return false
+			}
 		case Quat:
 			if row[f.word] > 3 {
 				return false
@@ -205,7 +216,10 @@ func NewLayout(components ...Component) *Layout {
 		for j := range c.Fields {
 			f := &c.Fields[j]
 			if f.Kind > Bytes {
-				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat, Counter, Flags or Bytes, not %v", c.Name, f.Name, f.Kind))
+				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat, Reference, Counter, Flags or Bytes, not %v", c.Name, f.Name, f.Kind))
+			}
+			if f.Kind == Reference && f.Bits != ReferenceBits {
+				panic(fmt.Sprintf("delta: %s.%s has %d bits: a reference has %d", c.Name, f.Name, f.Bits, ReferenceBits))
 			}
 			if f.Kind == Bytes {
 				if f.Max < 1 || f.Max > MaxBytes {
@@ -233,9 +247,12 @@ func NewLayout(components ...Component) *Layout {
 			f.word = c.words
 			c.words += f.Words()
 			c.width += int(f.Width())
-			if f.Kind == Bytes {
+			switch f.Kind {
+			case Reference:
+				c.least++
+			case Bytes:
 				c.least += int(f.Bits)
-			} else {
+			default:
 				c.least += int(f.Width())
 			}
 		}

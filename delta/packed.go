@@ -14,9 +14,9 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 // its baselines and the layout alone, so they can be copied into many packets. It
 // holds scratch memory only; use one per goroutine.
 //
-// A row without a baseline is its codes at fixed width, Bytes excepted, field after
-// field. With one it begins with a symbol. If the prediction from the two baselines differs from the
-// first baseline, the component is moving:
+// A row without a baseline is its codes at fixed width, References and Bytes excepted,
+// field after field. With one it begins with a symbol. If the prediction from the two
+// baselines differs from the first baseline, the component is moving:
 //
 //	moving   0    residuals against the prediction
 //	         10   equal to the prediction
@@ -96,6 +96,13 @@ func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, r
 		p.encodeRotation(w, comp, symbol, steps, cur, base, base2, ratio)
 	default:
 		p.encodeSteps(w, comp, symbol, steps, cur, base, base2, ratio)
+	}
+}
+
+// EncodeSame is EncodeRow for a row of component c that is the same as at its baselines.
+func (p *Packed) EncodeSame(w *bitbuf.Writer, c int) {
+	if p.layout.Components[c].width > 0 {
+		p.writeSymbol(w, Cost{Field: uint32(p.layout.fields + c)}, 0b0, 1)
 	}
 }
 
@@ -192,6 +199,8 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 		f := &c.Fields[i]
 		from := d.n
 		switch f.Kind {
+		case Reference:
+			d = d.reference(words, cur[f.word], cur[f.word+1])
 		case Quat:
 			q := cur[f.word : f.word+4]
 			d = d.put(words, uint64(q[0])|uint64(q[1])<<2|uint64(q[2])<<(2+f.Bits), 2+2*f.Bits)
@@ -210,6 +219,8 @@ func decodeAbsolute(r *bitbuf.Reader, c *Component, dst []uint32) {
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		switch f.Kind {
+		case Reference:
+			readReference(r, dst[f.word:f.word+2])
 		case Quat:
 			q := dst[f.word : f.word+4]
 			q[0] = uint32(r.ReadBits(2))

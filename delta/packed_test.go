@@ -17,6 +17,8 @@ func mostBits(f *Field) int {
 	switch {
 	case f.Bits == 0:
 		return 0
+	case f.Kind == Reference:
+		return 1 + ReferenceBits
 	case f.Kind == Quat:
 		return 3 + 3*residual(f.Bits+1, 0)
 	case f.Kind == Bytes:
@@ -87,8 +89,8 @@ func (x *rowTest) check(cur, base, base2 []uint32, ratio int64) int {
 	switch {
 	case n > most || most > 3+3*x.c.Width():
 		fail("%d bits, the most is %d or %d", n, most, 3+3*x.c.Width())
-	case base == nil && (n < x.c.LeastWidth() || n > x.c.Width()):
-		fail("%d bits without a baseline, want %d to %d", n, x.c.LeastWidth(), x.c.Width())
+	case base == nil && (n < x.c.MinWidth() || n > x.c.Width()):
+		fail("%d bits without a baseline, want %d to %d", n, x.c.MinWidth(), x.c.Width())
 	}
 
 	// A decoder that sees these bits and no other, and a dirty row.
@@ -110,7 +112,7 @@ func (x *rowTest) check(cur, base, base2 []uint32, ratio int64) int {
 // checkRows lets a script choose a layout and rows, and checks them against all
 // combinations of baselines.
 func checkRows(t testing.TB, s *script) {
-	x := newRowTest(t, s.component())
+	x := newRowTest(t, s.componentWithReferences())
 	base2 := s.row(x.c, nil)
 	base := s.row(x.c, base2)
 	for range 1 + s.below(4) {
@@ -155,13 +157,15 @@ func TestRowsOfEveryWidthRoundTrip(t *testing.T) {
 	rng := randomOf(t)
 	for kind := Plain; kind < Bytes; kind++ {
 		for bits := range uint(65) {
-			if kind == Quat && (bits < 2 || bits > MaxQuatBits) {
+			if kind == Quat && (bits < 2 || bits > MaxQuatBits) || kind == Reference && bits != ReferenceBits {
 				continue
 			}
 			x := newRowTest(t, Component{Fields: []Field{{Kind: kind, Bits: bits}}})
 			low, high := make([]uint32, x.c.Words()), make([]uint32, x.c.Words())
 			if f := &x.c.Fields[0]; kind == Quat {
 				copy(high, []uint32{3, uint32(lowBits(bits)), uint32(lowBits(bits)), uint32(lowBits(bits))})
+			} else if kind == Reference {
+				copy(high, []uint32{MaxReferences, 1<<16 - 1})
 			} else {
 				f.setCode(high, f.Max)
 			}
@@ -300,7 +304,7 @@ func TestARowThatDoesNotFitOverflows(t *testing.T) {
 	rng := randomOf(t)
 	for range 300 {
 		s := &script{randomBytes(rng, 300)}
-		x := newRowTest(t, s.component())
+		x := newRowTest(t, s.componentWithReferences())
 		base2 := s.row(x.c, nil)
 		base := s.row(x.c, base2)
 		cur := s.row(x.c, base)

@@ -69,6 +69,7 @@ func plainOrder(width uint) uint {
 //	Flags, Bytes
 //	Quat          0 for the same chart, or 1 and the chart's two bits; then three
 //	              distances from the reference in that chart
+//	Reference     0 or 1 as for Plain, and draft.changedReference
 //
 // Distances are zigzag codes of the field's width; those of a Quat, which does not wrap,
 // take a bit more. The bits of each field go to costs.
@@ -93,6 +94,20 @@ func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Compo
 			}
 			if changed && f.Bits > 1 {
 				d = d.residual(words, v-1, plainOrder(f.Bits), f.Bits)
+			}
+			x.same = x.same && !changed
+		case f.Kind == Reference:
+			now, was := cur[f.word:f.word+2], ref.row[f.word:f.word+2]
+			changed := now[0] != was[0] || now[1] != was[1]
+			if !(last && x.same) {
+				var bit uint64
+				if changed {
+					bit = 1
+				}
+				d = d.put(words, bit, 1)
+			}
+			if changed {
+				d = d.changedReference(words, now, was)
 			}
 			x.same = x.same && !changed
 		case f.Kind == Quat:
@@ -161,6 +176,14 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			}
 			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
 			x.same = x.same && v == 0
+		case f.Kind == Reference:
+			now, was := dst[f.word:f.word+2], ref.row[f.word:f.word+2]
+			if last && x.same || r.ReadBool() {
+				readChangedReference(r, now, was)
+				x.same = false
+			} else {
+				copy(now, was)
+			}
 		case f.Kind == Quat:
 			q := dst[f.word : f.word+4]
 			q[0] = ref.row[f.word]

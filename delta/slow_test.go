@@ -88,6 +88,8 @@ func (p *slowPacked) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32
 		f := &c.Fields[i]
 		from := w.Len()
 		switch f.Kind {
+		case Reference:
+			slowReferenceCode(w, cur[f.word], cur[f.word+1], true)
 		case Quat:
 			q := cur[f.word : f.word+4]
 			w.WriteBits(uint64(q[0]), 2)
@@ -157,6 +159,15 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 				slowResidual(w, v-1, plainOrder(f.Bits), f.Bits)
 			}
 			x.same = x.same && v == 0
+		case f.Kind == Reference:
+			differs := f.code(cur) != f.code(ref.row)
+			if !(last && x.same) {
+				w.WriteBool(differs)
+			}
+			if differs {
+				slowReferenceCode(w, cur[f.word], cur[f.word+1], ref.row[f.word] != 0)
+			}
+			x.same = x.same && !differs
 		case f.Kind == Counter || f.Kind == Flags:
 			x.same = slowChanged(w, last, x.same, f.code(cur) != f.code(ref.row)) && x.same
 			if f.code(cur) != f.code(ref.row) {
@@ -336,6 +347,29 @@ func slowResidual(w *bitbuf.Writer, v uint64, k, width uint) {
 	}
 	w.WriteUnary(q, limit)
 	w.WriteBits(low, k+q)
+}
+
+// slowReferenceCode writes a reference from a table of classes.
+func slowReferenceCode(w *bitbuf.Writer, index1, counter uint32, maybeNothing bool) {
+	if maybeNothing {
+		w.WriteBool(index1 != 0)
+	}
+	if index1 == 0 {
+		return
+	}
+	first := uint64(0)
+	for class, bits := range []uint{7, 10, 13, 16, 19} {
+		if beyond := uint64(index1-1) - first; beyond < 1<<bits {
+			w.WriteUnary(uint(class), 5)
+			w.WriteBits(beyond, bits)
+			slowResidual(w, uint64(counter), 3, 16)
+			return
+		}
+		first += 1 << bits
+	}
+	w.WriteUnary(5, 5)
+	w.WriteBits(uint64(index1-1), 30)
+	w.WriteBits(uint64(counter), 16)
 }
 
 type slowPredictor struct {

@@ -18,6 +18,9 @@ import (
 // says nothing of it leaves alone. Both must do with zero values, must not touch the world, and must depend on nothing else: the same
 // T gives the same S. Servers and clients on several goroutines may call them at the same time.
 //
+// S has no entities and no relations that are replicated: what they are at the client may change when no function is called. Send
+// those in fields of their own.
+//
 // On the wire S is all there is. So the other end may as well register S itself under the component's name.
 //
 // Panics if a function is nil.

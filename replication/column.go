@@ -37,6 +37,8 @@ const (
 	opAngle
 	opUnit
 	opQuat
+	opEntity   // see references.go
+	opRelation // see relations.go
 	opIntStep
 	opIntWrap
 	opFlags

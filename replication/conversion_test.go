@@ -227,6 +227,22 @@ func TestRefusedConversions(t *testing.T) {
 		{func(s *Schema) { Register[box](s, asString("A", "C"), Field("A", Max(5))) }, `box: the option As for replication.schemaVec names "C": there is no such field of that type`},
 		{func(s *Schema) { Register[box](s, asString("A")) }, "box.A: strings without a bound can't be replicated; give them one by the tag max=N"},
 		{func(s *Schema) { Register[text](s, asMap) }, "text.T: maps can't be replicated; use another type in As"},
+		{
+			func(s *Schema) {
+				Register[box](s, As(func(*schemaVec, *rTarget) {}, func(*rTarget, *schemaVec) {}, "A"))
+			},
+			`box.A.Entity: an entity can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
+		{
+			func(s *Schema) {
+				Register[box](s, As(func(*schemaVec, *[2]ecs.Entity) {}, func(*[2]ecs.Entity, *schemaVec) {}, "A"))
+			},
+			`box.A: an entity can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
+		{
+			func(s *Schema) { Register[rSquad](s, As(func(*rSquad, *rOrbits) {}, func(*rOrbits, *rSquad) {})) },
+			`rSquad.Relation: a relation can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
 		{func(s *Schema) { Register[[4096]schemaVec](s, Name("P"), with(one, CodecField{Name: "y", Bits: 1})) }, "P[2048]: a component has at most 4096 fields, array elements included; split it or skip the field"},
 	} {
 		require.PanicsWithValue(t, "replication: "+r.want, func() { r.do(NewSchema()) })
@@ -278,6 +294,54 @@ func TestConversionsSeeWhatPointersLeadTo(t *testing.T) {
 	}
 	require.Zero(t, x.server.Stats().Clamped)
 	require.NotPanics(t, func() { x.server.NewGrid(10, "cvPlan.X", "cvPlan.Y") }, "a twin's fields are as good as others")
+}
+
+// cvPilot has references beside what is sent by twins.
+type cvPilot struct {
+	ecs.Relation
+	Next cvPlan
+	Call string `repl:"max=8"`
+	Wing ecs.Entity
+	Then cvPlan
+	Men  [2]ecs.Entity
+}
+
+func TestReferencesBesideTwins(t *testing.T) {
+	s := NewSchema()
+	Register[cvPilot](s, As(cvToGoal, cvFromGoal))
+	x := connectedWire(t, s)
+	id, mirrorID := ecs.ComponentID[cvPilot](x.world), ecs.ComponentID[cvPilot](x.mirror)
+	e, base, wing, man := x.spawn(id), x.spawn(), x.spawn(), x.spawn()
+	v := (*cvPilot)(x.world.Get(e, id))
+	v.Next.steps, v.Then.steps = []cvStep{{1, 2, "next"}}, []cvStep{{3, 4, "then"}}
+	v.Call, v.Wing, v.Men[1] = "Ice", wing, man
+	x.world.Relations().Set(e, id, base)
+	x.rounds(3)
+	check := func(wing, man, base ecs.Entity) {
+		t.Helper()
+		m, ok := x.mirrored(e)
+		require.True(t, ok)
+		got, want := (*cvPilot)(x.mirror.Get(m, mirrorID)), (*cvPilot)(x.world.Get(e, id))
+		require.Equal(t, want.Next.steps, got.Next.steps)
+		require.Equal(t, want.Then.steps, got.Then.steps)
+		require.Equal(t, want.Call, got.Call)
+		there := func(e ecs.Entity) ecs.Entity {
+			m, ok := x.mirrored(e)
+			require.NotEqual(t, e.IsZero(), ok)
+			return m
+		}
+		require.Equal(t, there(wing), got.Wing)
+		require.Equal(t, [2]ecs.Entity{1: there(man)}, got.Men)
+		require.Equal(t, there(base), x.mirror.Relations().Get(m, mirrorID))
+	}
+	check(wing, man, base)
+	x.world.RemoveEntity(wing)
+	x.rounds(3)
+	check(ecs.Entity{}, man, base)
+	(*cvPilot)(x.world.Get(e, id)).Next.steps[0].X = 5 // not a byte of the component changes
+	x.world.RemoveEntity(base)
+	x.rounds(3)
+	check(ecs.Entity{}, man, ecs.Entity{})
 }
 
 func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {

@@ -325,13 +325,22 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 3)
+	require.Len(t, vectors, 4)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
 	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, func(p *vectorSpin) {
 		p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16
 	}))
+	other := ecs.NewWorld()
+	self := other.NewEntity() // the first entity is the same in all worlds
+	n := 0
+	require.Equal(t, vectors[2], docPackets(t, "Leader", 6, func(p *vectorLeader) {
+		p.Of = ecs.Entity{}
+		if n++; n > 3 && n < 6 {
+			p.Of = self
+		}
+	}))
 	names := []string{"", "", "Ann", "Anna", "Hanna", "Hänna", "Hänna"}
-	require.Equal(t, vectors[2], docPackets(t, "Player", 6, func(p *vectorPlayer) {
+	require.Equal(t, vectors[3], docPackets(t, "Player", 6, func(p *vectorPlayer) {
 		p.tick++
 		p.Name = names[p.tick]
 		p.Kills += uint32(p.tick) % 3
@@ -346,6 +355,10 @@ type vectorPosition struct {
 
 type vectorSpin struct {
 	Q [4]float32 `repl:"quat,bits=9"`
+}
+
+type vectorLeader struct {
+	Of ecs.Entity
 }
 
 type vectorPlayer struct {

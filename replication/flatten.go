@@ -138,7 +138,13 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return f.convert(t, inner, at, tag)
 	case isVector(inner, &tag), isText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
-		return f.refuse(at, "entities can't be replicated yet; %s", skipAdvice(at, ""))
+		if !tag.empty() {
+			return f.refuse(at, "an entity takes no tag but -")
+		}
+		if at.standIn {
+			return f.refuse(at, noReferenceInTwin, "an entity")
+		}
+		return f.take(t, inner, at, dims, referenceCodec(opEntity, "entity"))
 	case inner.Kind() == reflect.Struct:
 		if !tag.empty() {
 			return f.refuseStructTag(inner, at, &tag)
@@ -157,6 +163,11 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 	if err != nil {
 		return f.refuse(at, "%s", err)
 	}
+	return f.take(t, inner, at, dims, q)
+}
+
+// take takes an inner, or an array of arrays of them, with the given codec.
+func (f *flattener) take(t, inner reflect.Type, at fieldPlace, dims string, q *codec) error {
 	// Compare sizes first: the number of elements may exceed an int's useful range.
 	count := t.Size() / inner.Size()
 	if count > uintptr(maxComponentFields-len(f.component.columns)) {
@@ -179,6 +190,9 @@ func (f *flattener) leaves(t, inner reflect.Type, at fieldPlace, q *codec) {
 		return
 	}
 	c := f.component
+	if q.op == opEntity || q.op == opRelation {
+		c.references = append(c.references, len(c.columns))
+	}
 	c.columns = append(c.columns, column{path: at.path, steps: at.steps, offset: at.offset, word: c.words, codec: q})
 	c.words += q.words()
 }
@@ -232,7 +246,10 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 			continue
 		}
 		if field.Type == reflect.TypeFor[ecs.Relation]() {
-			return f.refuse(inside, "the target of a relation can't be replicated yet; skip the field with repl:\"-\" to replicate the component without it")
+			if err := f.relation(inside, &field, tag); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := f.value(field.Type, inside, tag); err != nil {
 			return err
@@ -241,6 +258,29 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 	if !taken && t.Size() > 0 {
 		return f.refuse(at, "all fields of %v are unexported; %s", t, skipAdvice(at, "export some"))
 	}
+	return nil
+}
+
+// noReferenceInTwin is why: what an entity is at the client may change at any time, and the twin is not there any more then.
+const noReferenceInTwin = "%s can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, " +
+	`and skip it there with repl:"-"`
+
+// relation takes the field that makes a component a relation.
+func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fieldTag) error {
+	switch {
+	case len(at.steps) != 1 || at.steps[0] != 0 || !field.Anonymous:
+		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; %s", skipAdvice(at, ""))
+	case !tag.empty():
+		return f.refuse(at, "a relation takes no tag but -")
+	case at.standIn:
+		return f.refuse(at, noReferenceInTwin, "a relation")
+	}
+	// It has no size to count elements by, and is the first column.
+	c := f.component
+	q := referenceCodec(opRelation, "relation")
+	f.width += q.width()
+	c.lines = append(c.lines, f.fullPath(at.path)+" "+q.text)
+	f.leaves(field.Type, field.Type, at, q)
 	return nil
 }
 

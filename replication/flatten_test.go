@@ -31,6 +31,8 @@ func TestRegisterRefusesFields(t *testing.T) {
 		deep struct {
 			Bag struct{ Items []int }
 		}
+		ownedBy struct{ ecs.Relation }
+		handle  ecs.Entity
 	)
 	for _, r := range []struct {
 		typ       reflect.Type
@@ -49,9 +51,13 @@ func TestRegisterRefusesFields(t *testing.T) {
 		{reflect.TypeFor[chan int](), "", `P.X: channels can't be replicated; skip the field with repl:"-"`},
 		{reflect.TypeFor[complex64](), "", `P.X: complex numbers can't be replicated; use two floats or skip the field with repl:"-"`},
 		{reflect.TypeFor[uintptr](), "", `P.X: uintptrs can't be replicated; use uint64 or skip the field with repl:"-"`},
-		{reflect.TypeFor[ecs.Entity](), "", `P.X: entities can't be replicated yet; skip the field with repl:"-"`},
-		{reflect.TypeFor[[2]ecs.Entity](), "", `P.X: entities can't be replicated yet; skip the field with repl:"-"`},
-		{reflect.TypeFor[ecs.Relation](), "", `P.X: the target of a relation can't be replicated yet; skip the field with repl:"-" to replicate the component without it`},
+		{reflect.TypeFor[ecs.Entity](), "range=0:9", "P.X: an entity takes no tag but -"},
+		{reflect.TypeFor[[2]ecs.Entity](), "half", "P.X: an entity takes no tag but -"},
+		{reflect.TypeFor[ecs.Entity](), "unit,bits=9", "P.X: an entity takes no tag but -"},
+		{reflect.TypeFor[[5000]ecs.Entity](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
+		{reflect.TypeFor[ecs.Relation](), "", `P.X: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
+		{reflect.TypeFor[ownedBy](), "", `P.X.Relation: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`},
+		{reflect.TypeFor[handle](), "", `P.X: all fields of replication.handle are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[time.Time](), "", `P.X: all fields of time.Time are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[hidden](), "", `P.X: all fields of replication.hidden are unexported; export some or skip the field with repl:"-"`},
 		{reflect.TypeFor[[5000]bool](), "", "P.X: a component has at most 4096 fields, array elements included; split it or skip the field"},
@@ -151,6 +157,19 @@ func TestRegisterRefusesFields(t *testing.T) {
 		})
 	}
 
+	type (
+		tagged struct {
+			ecs.Relation `repl:"raw"`
+		}
+		second struct {
+			Share uint8
+			ecs.Relation
+		}
+	)
+	require.PanicsWithValue(t, "replication: tagged.Relation: a relation takes no tag but -", func() { Register[tagged](NewSchema()) })
+	require.PanicsWithValue(t, `replication: second.Relation: ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; skip the field with repl:"-"`,
+		func() { Register[second](NewSchema()) })
+
 	type lost struct {
 		X float32
 		y float32 `repl:"half"`
@@ -172,6 +191,12 @@ func TestFlattenTakesWhatIsLeft(t *testing.T) {
 		ecs.Relation `repl:"-"`
 		Strength     uint8
 	}
+	type livesIn struct {
+		ecs.Relation
+		Since uint16
+		Keys  [2][3]ecs.Entity
+		Lease struct{ Owner, Guest ecs.Entity }
+	}
 	for _, c := range []struct {
 		typ  reflect.Type
 		want string
@@ -191,6 +216,9 @@ func TestFlattenTakesWhatIsLeft(t *testing.T) {
 		}](), ""},
 		{reflect.TypeFor[embedded](), "P.number.Value float32\n"},
 		{reflect.TypeFor[childOf](), "P.Strength uint8\n"},
+		{reflect.TypeFor[livesIn](), "P.Relation relation\nP.Since uint16\nP.Keys [2][3]entity\nP.Lease.Owner entity\nP.Lease.Guest entity\n"},
+		{reflect.TypeFor[ecs.Entity](), "P entity\n"},
+		{reflect.TypeFor[[2]ecs.Entity](), "P [2]entity\n"},
 		{reflect.TypeFor[[4096]bool](), "P [4096]bool\n"},
 		{reflect.TypeFor[[4]scalar](), "P [4]float32\n"},
 	} {

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
@@ -64,7 +66,7 @@ func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
 	}
 }
 
-// write restores a row into the component value at p. Fields that are not replicated stay as they are.
+// write restores a row into the component value at p. Fields that are not replicated stay as they are, as do references.
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
@@ -80,6 +82,14 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 	for _, in := range c.standIns {
 		in.conversion.write(&in.values, leaf(v, in.steps).Addr().UnsafePointer(), row[in.word:][:in.values.words])
 	}
+}
+
+// refersToAny reports whether one of n consecutive values starting at p may refer to an entity whose ID is in the set.
+func (c *component) refersToAny(_ unsafe.Pointer, _ int, _ bitset) bool { return true }
+
+// writeEntity makes a column of the component value at p refer to the entity.
+func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
+	leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Set(reflect.ValueOf(e))
 }
 
 // leaf returns the value inside a component value that the steps lead to.
@@ -149,6 +159,13 @@ func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 		code, ok = quantize.Half{}.Encode(v.Float())
 	case opAngle:
 		code, ok = q.angle.Encode(v.Float())
+	case opEntity, opRelation: // the targets of relations are not in the component
+		var e ecs.Entity
+		if q.op == opEntity {
+			e = v.Interface().(ecs.Entity)
+		}
+		dst[0], dst[1] = e.ID(), e.Generation()
+		return true
 	case opUnit:
 		var a, b uint64
 		a, b, ok = q.unit.Encode([3]float64{part(v, 0).Float(), part(v, 1).Float(), part(v, 2).Float()})
@@ -175,6 +192,7 @@ func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 func (col *column) write(v reflect.Value, row []uint32) {
 	q := col.codec
 	switch q.op {
+	case opEntity, opRelation: // by writeEntity, when it is known who that is here
 	case opBool:
 		v.SetBool(row[col.word] != 0)
 	case opInt:

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
@@ -132,6 +134,8 @@ func (l lane) read() (clamped int) {
 		default:
 			return readUints[uint](l)
 		}
+	case opEntity, opRelation:
+		readEntities(l)
 	case opIntStep, opIntWrap, opFlags:
 		return readWholes(l)
 	case opString:
@@ -208,6 +212,18 @@ func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l lane) (clamped int) 
 		}
 	}
 	return clamped
+}
+
+// readEntities stores IDs and generations as they are in this world. The targets of relations are not in the component.
+func readEntities(l lane) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		var e ecs.Entity
+		if l.codec.op == opEntity {
+			e = *(*ecs.Entity)(unsafe.Add(p, at))
+		}
+		dst[w], dst[w+1] = e.ID(), e.Generation()
+	}
 }
 
 // readRaw copies bit patterns.
@@ -346,7 +362,8 @@ func readQuats[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-// write restores a row into the component value at p. Fields that are not replicated stay as they are. It does not allocate.
+// write restores a row into the component value at p. Fields that are not replicated stay as they are, as do references. It
+// does not allocate.
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
@@ -358,6 +375,27 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 		col := &c.columns[i]
 		col.write(unsafe.Add(p, col.offset), row)
 	}
+}
+
+// refersToAny reports whether one of n consecutive values starting at p refers to an entity whose ID is in the set.
+func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset) bool {
+	for _, k := range c.references {
+		col := &c.columns[k]
+		if col.codec.op != opEntity {
+			continue
+		}
+		for i, at := 0, col.offset; i < n; i, at = i+1, at+c.size {
+			if ids.holds((*ecs.Entity)(unsafe.Add(p, at)).ID()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// writeEntity makes a column of the component value at p refer to the entity.
+func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
+	*(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset)) = e
 }
 
 // writeStandIns is write for a component that has stand-ins.
@@ -385,6 +423,7 @@ func (c *component) readStandIn(in *standIn, dst []uint32, p unsafe.Pointer, n i
 func (col *column) write(p unsafe.Pointer, row []uint32) {
 	q := col.codec
 	switch q.op {
+	case opEntity, opRelation: // by writeEntity, when it is known who that is here
 	case opBool:
 		*(*bool)(p) = row[col.word] != 0
 	case opInt:

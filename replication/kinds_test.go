@@ -127,6 +127,15 @@ func kinds() []kind {
 			V     uint8
 			Trail []float32 `repl:"-"`
 		}
+		pointing struct {
+			Name string `repl:"max=8"` // beside it, since its bytes are held
+			At   ecs.Entity
+		}
+		pointingAll struct{ Of [2][2]ecs.Entity }
+		childOf     struct {
+			ecs.Relation
+			Seat uint8
+		}
 		frozen struct{}
 		plain  struct{ X, Y float64 }
 	)
@@ -179,6 +188,15 @@ func kinds() []kind {
 			func(v *private) bool { return v.cache["a"] == 1 }),
 		local("skipped field", skipped{V: 1}, skipped{V: 2}, func(v *skipped) { v.Trail = []float32{1, 2} },
 			func(v *skipped) bool { return len(v.Trail) == 2 }),
+		{"entity", func(s *Schema) { Register[pointing](s) }, func(x *kindGame) {
+			playTargets(x, func(v *pointing) []*ecs.Entity { return []*ecs.Entity{&v.At} })
+		}},
+		{"array of entities", func(s *Schema) { Register[pointingAll](s) }, func(x *kindGame) {
+			playTargets(x, func(v *pointingAll) []*ecs.Entity {
+				return []*ecs.Entity{&v.Of[0][0], &v.Of[0][1], &v.Of[1][0], &v.Of[1][1]}
+			})
+		}},
+		{"relation", func(s *Schema) { Register[childOf](s) }, playRelation[childOf]},
 		{"tag component", func(s *Schema) { Register[frozen](s); Register[flag](s) }, playTag[frozen, flag]},
 		{
 			"type of others",
@@ -252,6 +270,71 @@ func playTag[Tag, Other any](x *kindGame) {
 			m, ok := x.mirrored(e)
 			return ok && x.end.world.Has(m, mirrorID) == has
 		})
+	}
+}
+
+// playTargets makes the entities that a component refers to come, change and go.
+func playTargets[T any](x *kindGame, references func(v *T) []*ecs.Entity) {
+	id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
+	e := x.spawn(id)
+	playReferences(x, e, len(references(new(T))),
+		func(i int, target ecs.Entity) { *references((*T)(x.world.Get(e, id)))[i] = target },
+		func(m ecs.Entity, i int) ecs.Entity { return *references((*T)(x.end.world.Get(m, mirrorID)))[i] })
+}
+
+// playRelation makes the targets of a relation come, change and go.
+func playRelation[T any](x *kindGame) {
+	id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
+	e := x.spawn(id)
+	playReferences(x, e, 1,
+		func(_ int, target ecs.Entity) { x.world.Relations().Set(e, id, target) },
+		func(m ecs.Entity, _ int) ecs.Entity { return x.end.world.Relations().Get(m, mirrorID) })
+}
+
+// playReferences makes each of n references of an entity be to nobody, to others in turn, to one that is replicated only later,
+// and to one that dies; set and shown are how to make and to read them.
+func playReferences(x *kindGame, e ecs.Entity, n int, set func(i int, target ecs.Entity), shown func(m ecs.Entity, i int) ecs.Entity) {
+	var nobody ecs.Entity
+	others := []ecs.Entity{nobody, x.spawn(), x.spawn(), e}
+	if n == 1 {
+		others = others[:3] // Arche is at odds with who is its own target
+	}
+	refersTo := func(i int, target ecs.Entity) bool {
+		m, ok := x.mirrored(e)
+		if !ok {
+			return false
+		}
+		want, ok := x.mirrored(target)
+		return shown(m, i) == want && ok != target.IsZero()
+	}
+	for turn := range 2 * len(others) {
+		for i := range n {
+			set(i, others[(turn+i)%len(others)])
+		}
+		x.until(func() bool {
+			for i := range n {
+				if !refersTo(i, others[(turn+i)%len(others)]) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	isNobody := func() bool {
+		m, ok := x.mirrored(e)
+		return ok && shown(m, 0) == nobody
+	}
+	late := x.world.NewEntity()
+	set(0, late)
+	x.until(isNobody)
+	x.world.Add(late, ReplicatedID(x.world))
+	x.until(func() bool { return refersTo(0, late) })
+	x.world.RemoveEntity(late)
+	x.until(isNobody)
+	x.spawn() // in its place at the server, and perhaps in its slot
+	for range 20 {
+		x.tick()
+		require.True(x.t, isNobody())
 	}
 }
 

@@ -25,20 +25,22 @@ type Schema struct {
 	mu         sync.Mutex
 	components []component // in order: the index is the component's number on the wire
 	layout     *delta.Layout
-	strings    int // how many columns are strings
+	refers     bool // some of them refer to entities
+	strings    int  // how many columns are strings
 }
 
 // component is a registered type.
 type component struct {
-	name    string
-	typ     reflect.Type
-	size    uintptr
-	words   int      // length of a row
-	columns []column // in the order of their words
-	lines   []string // of the schema text
-	layout  *delta.Component
-	strings []int // the columns that are strings in the component itself
-	first   int   // how many columns of the components before are
+	name       string
+	typ        reflect.Type
+	size       uintptr
+	words      int      // length of a row
+	columns    []column // in the order of their words
+	references []int    // those of the columns that refer to entities
+	lines      []string // of the schema text
+	layout     *delta.Component
+	strings    []int // the columns that are strings in the component itself
+	first      int   // how many columns of the components before are
 
 	standIns []*standIn
 	volatile bool // what one stands for may change while the component's bytes do not
@@ -86,6 +88,9 @@ func NewSchema() *Schema { return &Schema{} }
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits. Nested and
 // embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is that of its
 // elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
+//
+// A field of type [ecs.Entity] refers at the client to what mirrors the entity that it refers to at the server; it is zero
+// there while that is not at the client. So does the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
 //   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
@@ -202,6 +207,7 @@ func (s *Schema) seal() {
 		for j := range c.columns {
 			parts[i].Fields = c.columns[j].appendFields(parts[i].Fields)
 		}
+		s.refers = s.refers || c.refers()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
@@ -243,7 +249,8 @@ func (s *Schema) Fingerprint() uint64 {
 
 // Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a quaternion
 // (the index of the largest part, then the codes of the other three), for a text its length and then four bytes each, the
-// first in the lowest bits, as many as the longest text takes. It is meant for tests and tools.
+// first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above that, from bit 32 on,
+// its generation: its code on the wire needs a world. It is meant for tests and tools.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

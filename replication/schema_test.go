@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -395,7 +394,6 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"sealed", func(s *Schema) { s.seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
 		{"unexported", func(s *Schema) { Register[struct{ x, y int }](s, Name("P")) }, "P: all fields of struct { x int; y int } are unexported; export some"},
 		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
-		{"entity", func(s *Schema) { Register[ecs.Entity](s) }, "Entity: entities can't be replicated yet; don't register the component"},
 		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},
 		{"map", func(s *Schema) { Register[map[int]int](s, Name("P")) }, "P: maps can't be replicated; don't register the component"},
 		{"skip all", func(s *Schema) { Register[schemaVec](s, Field("", Skip())) }, "schemaVec: a component can't be skipped: don't register it"},

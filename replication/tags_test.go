@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -88,6 +89,7 @@ func FuzzTag(f *testing.F) {
 	types := []reflect.Type{
 		reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int64](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](),
 		reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[[3]float32](), reflect.TypeFor[[4]float64](),
+		reflect.TypeFor[ecs.Entity](), reflect.TypeFor[[2]ecs.Entity](),
 		reflect.TypeFor[time.Duration](), reflect.TypeFor[string](), reflect.TypeFor[[8]byte](),
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -238,21 +238,61 @@ func TestAStringOfWhichTheBytesAreKeptIsHeld(t *testing.T) {
 	if safeKernels {
 		t.Skip("no bytes are kept")
 	}
+	t.Run("alone", func(t *testing.T) { checkKeptString(t, func(v *textLabel) *string { return &v.Text }) })
+	t.Run("beside a reference", func(t *testing.T) { checkKeptString(t, func(v *textPointer) *string { return &v.Text }) })
+}
+
+func checkKeptString[T any](t *testing.T, text func(v *T) *string) {
 	s := NewSchema()
-	Register[textLabel](s)
+	Register[T](s)
 	x := connectedWire(t, s)
-	id := ecs.ComponentID[textLabel](x.world)
-	label := (*textLabel)(x.world.Get(x.spawn(id), id))
-	label.Text = longString("first")
-	first := weak.Make(unsafe.StringData(label.Text))
+	id := ecs.ComponentID[T](x.world)
+	label := text((*T)(x.world.Get(x.spawn(id), id)))
+	*label = longString("first")
+	first := weak.Make(unsafe.StringData(*label))
 	x.rounds(40) // at rest
-	label.Text = longString("second")
+	*label = longString("second")
 	runtime.GC()
 	require.NotNil(t, first.Value(), "a new string might come to lie where the first one was, and nobody would see it")
 	x.rounds(40)
 	runtime.GC()
 	require.Nil(t, first.Value(), "of no use any more")
 	runtime.KeepAlive(x)
+}
+
+// textPointer is captured later than others, as it has a reference.
+type textPointer struct {
+	Text string `repl:"max=64"`
+	To   ecs.Entity
+}
+
+// What the user has removed is shown no more.
+func TestStringsOfWhatTheUserRemovedAreNotHeld(t *testing.T) {
+	s := NewSchema()
+	Register[textPointer](s)
+	Register[textLabel](s)
+	x := connectedWire(t, s)
+	label, pointer := ecs.ComponentID[textLabel](x.world), ecs.ComponentID[textPointer](x.world)
+	e := x.spawn(label, pointer)
+	set := func(text string) {
+		(*textLabel)(x.world.Get(e, label)).Text = text
+		(*textPointer)(x.world.Get(e, pointer)).Text = text
+	}
+	set("one")
+	x.rounds(3)
+	id, _ := x.server.NetID(e)
+	m := x.client.mirrors.at(id.Slot)
+	require.Equal(t, []string{"one", "one"}, m.strings)
+
+	x.mirror.Remove(m.entity, ecs.ComponentID[textLabel](x.mirror))
+	x.world.Remove(e, label)
+	x.rounds(3)
+	require.Equal(t, []string{"one", ""}, m.strings)
+
+	x.mirror.RemoveEntity(m.entity)
+	(*textPointer)(x.world.Get(e, pointer)).Text = "two"
+	x.rounds(3)
+	require.Nil(t, m.strings)
 }
 
 // Arche moves rows without telling the garbage collector. What the client writes stays alive as long as it is shown, even if
