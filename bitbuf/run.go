@@ -53,6 +53,27 @@ func (w *Writer) WriteRun(src []byte, n int) {
 	w.WriteBits(tail, uint(n)&63)
 }
 
+// WriteSpan appends n bits of src from bit number from on, both counted as in WriteRun,
+// at the present bit position. src is not kept and must not overlap the Writer's buffer.
+//
+// Panics when from or n is negative or src has fewer than from+n bits.
+func (w *Writer) WriteSpan(src []byte, from, n int) {
+	if from < 0 || n < 0 || uint(from)+uint(n) > uint(len(src))*8 {
+		panic("bitbuf: WriteSpan beyond its source: pass from, n >= 0 with from+n <= 8*len(src)")
+	}
+	if !w.reserve(uint(n)) {
+		return
+	}
+	if head := min(-from&7, n); head > 0 { // up to the next byte
+		w.WriteBits(uint64(src[from>>3])>>(from&7), uint(head))
+		from += head
+		n -= head
+	}
+	if n > 0 {
+		w.WriteRun(src[from>>3:], n)
+	}
+}
+
 // littleEndian returns the number that b, of at most 8 bytes, holds.
 func littleEndian(b []byte) uint64 {
 	switch n := len(b); {

@@ -1,6 +1,7 @@
 package bitbuf
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -240,4 +241,38 @@ func TestWritingAndReadingAllocateNothing(t *testing.T) {
 			t.Fatal(w.Err(), r.Finish())
 		}
 	}))
+}
+
+// TestWriteSpan: bits from the middle of other bits, beside writing them one by one.
+func TestWriteSpan(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	src := make([]byte, 40)
+	for i := range src {
+		src[i] = byte(rng.Uint32())
+	}
+	for range 20_000 {
+		from := rng.IntN(8*len(src) + 1)
+		n, lead := rng.IntN(8*len(src)-from+1), rng.IntN(80)
+		size := rng.IntN(60)
+		span, bit := NewWriter(make([]byte, size)), NewWriter(make([]byte, size))
+		for range lead {
+			span.WriteBool(true)
+			bit.WriteBool(true)
+		}
+		if bit.Remaining() >= n {
+			for i := from; i < from+n; i++ {
+				bit.WriteBool(src[i>>3]>>(i&7)&1 != 0)
+			}
+		} else {
+			bit.WriteBytes(make([]byte, size+1)) // overflows, and writes nothing
+		}
+		span.WriteSpan(src, from, n)
+		require.Equal(t, bit.Err(), span.Err())
+		require.Equal(t, bit.Len(), span.Len())
+		require.Equal(t, bit.Bytes(), span.Bytes(), "from %d, %d bits behind %d", from, n, lead)
+	}
+	w := NewWriter(make([]byte, 8))
+	for _, c := range [][2]int{{-1, 1}, {0, -1}, {8 * len(src), 1}, {9 * len(src), 0}, {1, 8 * len(src)}} {
+		require.Panics(t, func() { w.WriteSpan(src, c[0], c[1]) }, c)
+	}
 }

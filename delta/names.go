@@ -70,6 +70,9 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	n.use(b, i)
 }
 
+// Follows reports whether b was named last.
+func (n *Names) Follows(b Baselines) bool { return n.n > 0 && n.recent[0] == b }
+
 // A Name is what stands in a packet: known baselines, or low bits that the receiver
 // has to match with the ticks it holds and then to report with [Names.Resolve].
 type Name struct {

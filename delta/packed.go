@@ -14,9 +14,9 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 // its baselines and the layout alone, so they can be copied into many packets. It
 // holds scratch memory only; use one per goroutine.
 //
-// A row without a baseline is its codes at fixed width, field after field. With one
-// it begins with a symbol. If the prediction from the two baselines differs from the
-// first baseline, the component is moving:
+// A row without a baseline is its codes at fixed width, References and Bytes excepted,
+// field after field. With one it begins with a symbol. If the prediction from the two
+// baselines differs from the first baseline, the component is moving:
 //
 //	moving   0    residuals against the prediction
 //	         10   equal to the prediction
@@ -29,7 +29,7 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 // moving row that is neither the prediction nor the baseline, the shorter one is taken.
 //
 // A row takes at most 2 bits more with a second baseline than without it, and at most 3
-// bits and three times its fixed width in all.
+// bits and three times its width in all.
 type Packed struct {
 	layout *Layout
 	predictor
@@ -96,6 +96,13 @@ func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, r
 		p.encodeRotation(w, comp, symbol, steps, cur, base, base2, ratio)
 	default:
 		p.encodeSteps(w, comp, symbol, steps, cur, base, base2, ratio)
+	}
+}
+
+// EncodeSame is EncodeRow for a row of component c that is the same as at its baselines.
+func (p *Packed) EncodeSame(w *bitbuf.Writer, c int) {
+	if p.layout.Components[c].width > 0 {
+		p.writeSymbol(w, Cost{Field: uint32(p.layout.fields + c)}, 0b0, 1)
 	}
 }
 
@@ -190,14 +197,20 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 	words, costs := p.words[0], p.book(len(c.Fields))
 	for i := range costs {
 		f := &c.Fields[i]
-		if f.Kind == Quat {
+		from := d.n
+		switch f.Kind {
+		case Reference:
+			d = d.reference(words, cur[f.word], cur[f.word+1])
+		case Quat:
 			q := cur[f.word : f.word+4]
 			d = d.put(words, uint64(q[0])|uint64(q[1])<<2|uint64(q[2])<<(2+f.Bits), 2+2*f.Bits)
 			d = d.put(words, uint64(q[3]), f.Bits)
-		} else {
+		case Bytes:
+			d = f.encodeText(d, words, cur)
+		default:
 			d = d.put(words, f.code(cur), f.Bits)
 		}
-		costs[i] = Cost{uint32(c.first + i), uint32(f.Width())}
+		costs[i] = Cost{uint32(c.first + i), uint32(d.n - from)}
 	}
 	d.write(w, words)
 }
@@ -205,13 +218,18 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 func decodeAbsolute(r *bitbuf.Reader, c *Component, dst []uint32) {
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == Quat {
+		switch f.Kind {
+		case Reference:
+			readReference(r, dst[f.word:f.word+2])
+		case Quat:
 			q := dst[f.word : f.word+4]
 			q[0] = uint32(r.ReadBits(2))
 			for j := range q[1:] {
 				q[j+1] = uint32(r.ReadBits(f.Bits))
 			}
-		} else {
+		case Bytes:
+			f.decodeText(r, dst)
+		default:
 			f.setCode(dst, r.ReadBits(f.Bits))
 		}
 	}

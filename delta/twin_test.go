@@ -92,7 +92,7 @@ func TestRowsAreThoseOfTheSlowTwin(t *testing.T) {
 	}
 	for range 400 {
 		s := &script{randomBytes(rng, 100)}
-		x := newTwins(t, NewLayout(some(Linear, Wrap), some(Quat), some(Plain, Linear), s.component(), some(Linear)))
+		x := newTwins(t, NewLayout(some(Linear, Wrap), some(Quat), some(Plain, Linear), s.componentWithReferences(), some(Linear)))
 		for c := range x.layout.Components {
 			x.checkHistoryOf(c, &script{randomBytes(rng, 400)})
 		}

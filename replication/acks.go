@@ -14,15 +14,19 @@ import (
 type ackTable struct {
 	slots  *slotTable
 	chunks []ackChunk // of chunkBlocks blocks each
+	since  []uint16   // by slot: see rareBlock
 	marks  []ackMark  // by chunk
+	newRow delta.Tick // no row after that of this tick has a slot
 	inStep bitset     // slots of which nothing is known here, see instep.go
 	ticks  delta.Tick // how many of the rows are in use: a power of two
 }
 
 // An ackMark tells whether there is anything to do for a chunk.
 type ackMark struct {
-	row    delta.Tick // no row after that of this tick has a slot
-	flight int32      // slots in ackBlock.flight
+	row     delta.Tick // no row after that of this tick has a slot
+	entered delta.Tick // when a slot came into view last
+	flight  int16      // slots in ackBlock.flight
+	due     bool       // there may be slots in Peer.due
 }
 
 // chunkBlocks is how many blocks are encoded for one peer after the other: what they read
@@ -34,7 +38,6 @@ type ackChunk struct {
 	blocks [chunkBlocks]ackBlock
 	rare   [chunkBlocks]rareBlock
 	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
-	since  [64 * chunkBlocks]uint16     // by slot: see rareBlock
 }
 
 // An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
@@ -70,7 +73,7 @@ func rowsFor(window int) int {
 
 // reset forgets everything.
 func (t *ackTable) reset(slots *slotTable) {
-	*t = ackTable{slots: slots, ticks: slots.rows}
+	*t = ackTable{slots: slots, ticks: slots.rows, newRow: slots.recent.now - slots.rows}
 }
 
 // grow makes room for slots below n.
@@ -79,11 +82,14 @@ func (t *ackTable) grow(n int) {
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
 		if n := len(t.chunks) + more; n > cap(t.chunks) {
 			// They are large: few that lie idle make up for copying them now and then.
-			t.chunks = append(make([]ackChunk, 0, n+len(t.chunks)/8), t.chunks...)
+			n += len(t.chunks) / 8
+			t.chunks = append(make([]ackChunk, 0, n), t.chunks...)
+			t.since = append(make([]uint16, 0, 64*chunkBlocks*n), t.since...)
 		}
 		t.chunks = t.chunks[:len(t.chunks)+more]
+		t.since = t.since[:64*chunkBlocks*len(t.chunks)]
 		for range more {
-			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks})
+			t.marks = append(t.marks, ackMark{row: t.slots.recent.now - t.ticks, entered: t.slots.recent.now - recentTicks})
 		}
 	}
 }
@@ -106,22 +112,28 @@ func (t *ackTable) rest(slot int) *delta.Tick {
 	return &t.chunks[uint(slot)/(64*chunkBlocks)].rest[uint(slot)%(64*chunkBlocks)]
 }
 
-func (t *ackTable) since(slot int) *uint16 {
-	return &t.chunks[uint(slot)/(64*chunkBlocks)].since[uint(slot)%(64*chunkBlocks)]
-}
-
 // recent reports whether tick at has a row when it is tick now.
 func (t *ackTable) recent(at, now delta.Tick) bool { return now-at < t.ticks }
 
-// advance makes room in a chunk for tick now. What was acknowledged as many ticks ago as
-// there are rows, and nothing since, moves to rest.
-func (t *ackTable) advance(c int, now delta.Tick) {
-	if m := &t.marks[c]; now-m.row > t.ticks {
-		if now-m.row > ancient {
-			m.row = now - t.ticks - 1 // within reach of serial arithmetic
+// advance makes room for tick now. What was acknowledged as many ticks ago as there are
+// rows, and nothing since, moves to rest.
+func (t *ackTable) advance(now delta.Tick) {
+	if now-t.newRow > t.ticks {
+		if now-t.newRow < ancient {
+			return // the rows are empty
 		}
-		return // the rows are empty
+		t.newRow = now - t.ticks - 1 // within reach of serial arithmetic
 	}
+	for c := range t.chunks {
+		if m := &t.marks[c]; now-m.row <= t.ticks {
+			t.advanceChunk(c, now)
+		} else if now-m.row > ancient {
+			m.row = now - t.ticks - 1
+		}
+	}
+}
+
+func (t *ackTable) advanceChunk(c int, now delta.Tick) {
 	ch := &t.chunks[c]
 	row, at := &ch.rows[now&(t.ticks-1)], now-t.ticks
 	for i, word := range row {
@@ -144,6 +156,9 @@ func (t *ackTable) advance(c int, now delta.Tick) {
 func (t *ackTable) mark(b int, at delta.Tick) {
 	if m := &t.marks[b/chunkBlocks]; at.After(m.row) {
 		m.row = at
+		if at.After(t.newRow) {
+			t.newRow = at
+		}
 	}
 }
 
@@ -161,7 +176,7 @@ func (t *ackTable) settle(b int, mask uint64, at delta.Tick) {
 			continue
 		}
 		*t.rest(slot) = at
-		*t.since(slot) = uint16(at + 1)
+		t.since[slot] = uint16(at + 1)
 	}
 }
 
@@ -176,11 +191,11 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 		rare.prompt &^= old
 		for slot := range slotsOf(b, old) {
 			r := &t.slots.restsOld[slot]
-			*t.rest(slot), *t.since(slot) = r.from, uint16(r.to)
+			*t.rest(slot), t.since[slot] = r.from, uint16(r.to)
 		}
 	}
 	for slot := range slotsOf(b, mask&^rare.prompt&^rare.woken) {
-		*t.since(slot) = uint16(now)
+		t.since[slot] = uint16(now)
 	}
 	rare.woken |= mask
 }
@@ -191,7 +206,7 @@ func (t *ackTable) wake(b int, mask uint64, now delta.Tick) {
 func (t *ackTable) resting(slot int, now, window delta.Tick) (at delta.Tick, held bool) {
 	rare, i := t.rare(slot>>6), slot&63
 	if rare.prompt>>i&1 == 0 {
-		return *t.rest(slot), rare.woken>>i&1 == 0 || uint16(now)-*t.since(slot) <= uint16(window)
+		return *t.rest(slot), rare.woken>>i&1 == 0 || uint16(now)-t.since[slot] <= uint16(window)
 	}
 	if rare.woken>>i&1 == 0 {
 		return t.slots.changed[slot], true
@@ -216,7 +231,7 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 		if mask &^= rare.woken | rare.prompt; mask != 0 {
 			rare.woken |= mask
 			for slot := range slotsOf(b, mask) {
-				*t.since(slot) = uint16(now)
+				t.since[slot] = uint16(now)
 			}
 		}
 	}
@@ -225,14 +240,14 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick) {
 // fly notes that the present state of slots of a block is on its way.
 func (t *ackTable) fly(b int, mask uint64) {
 	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight += int32(bits.OnesCount64(mask &^ blk.flight))
+	t.marks[b/chunkBlocks].flight += int16(bits.OnesCount64(mask &^ blk.flight))
 	blk.flight |= mask
 }
 
 // land notes that nothing is on its way any more of slots of a block.
 func (t *ackTable) land(b int, mask uint64) {
 	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight -= int32(bits.OnesCount64(mask & blk.flight))
+	t.marks[b/chunkBlocks].flight -= int16(bits.OnesCount64(mask & blk.flight))
 	blk.flight &^= mask
 }
 

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"slices"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -13,11 +15,14 @@ type applier struct {
 // Apply brings the world up to date with what was received, and sends the server its
 // answer: introductions first, acknowledgements later. Call it once per frame on the
 // goroutine that owns the world. Every entity goes from one state of the server to a
-// later one; it never shows a mixture.
+// later one; it never shows a mixture. What refers to entities that come or go in this
+// Apply is brought up to date at its end. After [ecs.World.Reset] it spawns all mirrored
+// entities anew.
 //
-// The error is final and of the handshake: a [*SchemaError] that names the first
-// difference, or another protocol version. All other troubles mend themselves and are
-// counted in [Client.Stats].
+// The error is final: a [*SchemaError] that names the first difference between the schemas,
+// or one that names another protocol version, or a [*DisconnectError] if one of the ends
+// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
+// mend themselves and are counted in [Client.Stats].
 //
 // Then it calls the functions of [OnServerMessage] for messages whose turn it is.
 //
@@ -29,12 +34,15 @@ func (c *Client) Apply() error {
 	if c.talk != nil && c.talk.handling {
 		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
+	c.noticeReset()
+	c.takeOver()
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
 		m.dirty = false
 		c.applyMirror(slot, m)
 	}
 	c.dirty = c.dirty[:0]
+	c.mendReferences()
 	c.refresh()
 	c.talkToServer()
 	return c.refused
@@ -43,7 +51,7 @@ func (c *Client) Apply() error {
 // applyMirror makes the world show a mirror's newest state.
 func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.empty {
-		c.removeEntity(m)
+		c.removeEntity(slot, m)
 		return
 	}
 	state := m.held.at(m.newest)
@@ -51,7 +59,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		return // only where damaged packets get through, for want of a checksum
 	}
 	if m.shown && m.generation != state.generation {
-		c.removeEntity(m)
+		c.removeEntity(slot, m)
 	}
 	if !m.shown {
 		c.spawnEntity(slot, m, state)
@@ -59,7 +67,8 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	}
 	if m.removed || !c.world.Alive(m.entity) {
 		m.removed = true // by the user, who shall have it so
-		m.tick, m.shape = state.tick, state.shape
+		c.referrers.drop(allComponents, &m.links)
+		m.tick, m.shape, m.strings = state.tick, state.shape, nil
 		return
 	}
 	old := m.held.at(m.tick)
@@ -74,37 +83,55 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 				continue
 			}
 		}
-		if p := c.world.Get(m.entity, c.components[k]); p != nil {
+		p := c.world.Get(m.entity, c.components[k])
+		if p != nil {
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
+		}
+		if comp.refers() {
+			c.refer(slot, m, k, p, row)
 		}
 	}
 	m.tick, m.shape = state.tick, state.shape
 }
 
-func (c *Client) removeEntity(m *mirror) {
+func (c *Client) removeEntity(slot uint32, m *mirror) {
+	if m.shown && !m.removed && c.world.Alive(m.entity) {
+		c.relations.remove(c.world, m.entity)
+	}
+	c.forgetEntity(slot, m)
+}
+
+// forgetEntity notes that the mirror shows nothing any more.
+func (c *Client) forgetEntity(slot uint32, m *mirror) {
 	if m.shown {
-		if !m.removed && c.world.Alive(m.entity) {
-			c.world.RemoveEntity(m.entity)
-		}
+		c.referrers.drop(allComponents, &m.links)
+		c.referrers.turn(slot)
 		c.stats.Despawns++
 	}
-	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	a := &c.apply
-	a.add = append(a.add[:0], c.marker)
+	a.add = append(append(a.add[:0], c.marker), c.spawnWith...)
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		a.add = append(a.add, c.components[k])
 	}
 	m.entity = c.world.NewEntity(a.add...)
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
+	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		comp.write(c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words))
+		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
+		comp.write(p, row)
+		c.holdStrings(m, k, p)
+		if comp.refers() {
+			c.refer(slot, m, k, p, row)
+		}
 	}
-	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
+	c.referrers.turn(slot)
 	c.stats.Spawns++
 }
 
@@ -113,16 +140,30 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 func (c *Client) restructure(m *mirror, state *heldState) {
 	a := &c.apply
 	a.add, a.remove = a.add[:0], a.remove[:0]
+	relation := -1
 	for k, id := range c.components {
 		was, is := m.shape.set.Has(k), state.shape.set.Has(k)
 		if was == is {
 			continue
 		}
+		if was {
+			c.referrers.drop(k, &m.links)
+			c.dropStrings(m, k)
+		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:
+			if c.shapes.relations.Has(k) {
+				relation = len(a.add)
+			}
 			a.add = append(a.add, id)
 		case was && has:
 			a.remove = append(a.remove, id)
+		}
+	}
+	if relation >= 0 {
+		if own, ok := c.relations.of(c.world, m.entity); ok && !slices.Contains(a.remove, own) {
+			a.add = slices.Delete(a.add, relation, relation+1) // the user added another, and Arche takes one only
+			c.stats.RelationConflicts++
 		}
 	}
 	if len(a.add)+len(a.remove) > 0 {

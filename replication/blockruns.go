@@ -50,16 +50,16 @@ func (c *runCache) block(b int, d uint64, classes []class, order uint, names *de
 	}
 	for i := head.first; i >= 0; i = c.blocks[i].next {
 		r := &c.blocks[i]
-		if r.order == order && slices.Equal(c.classes[r.firstClass:r.lastClass], classes) && r.before == *names {
+		if r.order == order && slices.Equal(c.blockClasses[r.firstClass:r.lastClass], classes) && r.before == *names {
 			if r.known {
 				return r
 			}
 			return nil
 		}
 	}
-	r := blockRun{index: int32(len(c.blocks)), next: head.first, order: order, before: *names, firstClass: len(c.classes), firstMember: len(c.members)}
-	c.classes = append(c.classes, classes...)
-	r.lastClass = len(c.classes)
+	r := blockRun{index: int32(len(c.blocks)), next: head.first, order: order, before: *names, firstClass: len(c.blockClasses), firstMember: len(c.members)}
+	c.blockClasses = append(c.blockClasses, classes...)
+	r.lastClass = len(c.blockClasses)
 	if r.known = c.gather(b, d, classes); r.known {
 		c.join(&r, b, d)
 	}
@@ -80,7 +80,7 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 		if !p.shareable(d) {
 			return nil
 		}
-		return c.block(b, d, p.classes, k.order, &k.names)
+		return c.block(b, d, p.classes.list, k.order, &k.names)
 	}
 	head := &c.stepHeads[b]
 	if head.filling != c.filling {
@@ -94,12 +94,12 @@ func (p *Peer) blockRun(b int, d, step uint64) *blockRun {
 			}
 		}
 	}
-	p.classes = p.classes[:0]
-	p.classifyInStep(b, d)
+	p.classes.list = p.classes.list[:0]
+	p.classes.addInStep(b, d, base)
 	if !p.shareable(d) {
 		return nil
 	}
-	r := c.block(b, d, p.classes, k.order, &k.names)
+	r := c.block(b, d, p.classes.list, k.order, &k.names)
 	if r != nil {
 		c.steps = append(c.steps, stepRun{base: base, mask: d, run: r.index, next: head.first})
 		head.first = int32(len(c.steps) - 1)

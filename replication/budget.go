@@ -338,7 +338,7 @@ func (p *Peer) cost(slot int) int {
 		return s.opts.mtu * 8
 	}
 	p.classify(b, bit)
-	r, _ := p.bestRun(slot, &p.classes[0])
+	r, _ := p.bestRun(slot, &p.classes.list[0])
 	if r.kind == entryWhole {
 		return int(r.bits) + wholeBits
 	}

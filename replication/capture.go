@@ -19,6 +19,7 @@ import (
 // copy of its components.
 type capture struct {
 	marker     ecs.ID
+	owner      uint32   // of the markers that are written
 	components []ecs.ID // by component
 	probe      maskProbe
 	tables     map[ecs.Mask]*table
@@ -26,6 +27,8 @@ type capture struct {
 	codes      []uint32 // of one component in a block of rows
 	left       []uint32 // slots whose entities are not in their row of the last capture
 	found      bitset   // slots whose entities were found in another row
+	contested  bool     // another server wrote to the markers; see marker.go
+	contests   int      // ticks in a row in which one did
 }
 
 // captureRows is how many rows are captured together, so that they stay in the nearest
@@ -41,11 +44,14 @@ type table struct {
 	width    int
 	weight   float32 // of the components
 	relation bool    // one mask, but a run of rows in memory for every relation target
+	refers   bool    // some members refer to entities
 	captured delta.Tick
 
 	// Who was in which row at the last capture; nobody where the entity is zero.
 	entities []ecs.Entity
 	slots    []uint32
+	together bitset       // blocks of rows whose slots follow one another
+	targets  []ecs.Entity // of a relation among the members
 }
 
 // A member is a component that the entities of a table have.
@@ -56,6 +62,7 @@ type member struct {
 	history   *delta.History
 	blocks    []memberBlock
 	bytes     []byte         // of the values of each block, if it keeps them
+	strings   []string       // in them
 	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
 }
 
@@ -73,8 +80,8 @@ func (p *maskProbe) Matches(mask *ecs.Mask) bool {
 	return false
 }
 
-func (c *capture) init(w *ecs.World, s *Schema) {
-	c.marker = ReplicatedID(w)
+func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) {
+	c.marker, c.owner = marker(w), newOwner()
 	c.probe.marker = c.marker
 	words := 0
 	for i := range s.components {
@@ -105,7 +112,11 @@ func (s *Server) captureWorld() {
 		}
 	}
 	s.removeGone()
+	for i := range c.probe.masks {
+		s.captureReferences(s.table(&c.probe.masks[i]))
+	}
 	s.refresh()
+	c.settleContests()
 }
 
 // table returns what is known of the archetypes with the given mask.
@@ -127,6 +138,7 @@ func (s *Server) table(mask *ecs.Mask) *table {
 				m.gathered = m.values.room(captureRows)
 			}
 			t.members = append(t.members, m)
+			t.refers = t.refers || m.values.refers()
 			t.set.Add(i)
 			t.width += m.values.layout.Width()
 			t.weight = max(t.weight, m.values.priority)
@@ -163,10 +175,15 @@ func (c *capture) resize(t *table, n int) {
 	if n <= len(t.entities) {
 		clear(t.entities[n:])
 		t.entities, t.slots = t.entities[:n], t.slots[:n]
+		t.targets = t.targets[:min(n, len(t.targets))]
 		return
 	}
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
+	t.together = t.together.grown((n + captureRows - 1) / captureRows)
+	if t.relation && t.refers {
+		t.targets = append(t.targets, make([]ecs.Entity, n-len(t.targets))...)
+	}
 	for i := range t.members {
 		t.members[i].grow(n)
 	}
@@ -184,10 +201,20 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		moved = s.identifyRows(t, first, n, q)
 	}
 	slots := t.slots[first:][:n]
+	if moved {
+		t.seated(first, slots)
+	}
+	together := t.together.has(first / captureRows)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	var news [1]uint64
 	for i := range t.members {
 		m := &t.members[i]
+		if m.values.refers() { // has its turn in captureReferences
+			if moved {
+				m.blocks[first/captureRows].rows = 0
+			}
+			continue
+		}
 		p := m.gathered
 		if !t.relation {
 			p = start.Get(m.id)
@@ -197,19 +224,37 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		same := !moved && block.rows == n && m.values.sameBytes(bytes, p, n)
 		if !same || !block.rest(m.values.every) {
 			block.clamped = m.values.readColumn(s.capture.codes, p, n)
-			if m.values.every <= 1 {
-				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
-			} else {
+			switch {
+			case m.values.every > 1:
 				news[0] |= s.setDue(m, slots, born)
+			case together:
+				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.tick, born, s.capture.codes)
+			default:
+				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
 			}
 		}
 		if !same && block.keep(n) {
-			m.values.keepBytes(bytes, p, n)
+			m.keepBytes(first, p, n)
 		}
 		s.stats.Clamped += uint64(block.clamped)
 	}
+	if together {
+		s.slots.touchSet(int(slots[0]), news[0], s.tick)
+		return
+	}
 	for ; news[0] != 0; news[0] &= news[0] - 1 {
 		s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
+	}
+}
+
+// seated finds out whether the slots of the block of rows from first on follow one another.
+func (t *table) seated(first int, slots []uint32) {
+	t.together.set(first / captureRows)
+	for i, slot := range slots {
+		if slot != slots[0]+uint32(i) {
+			t.together.clear(first / captureRows)
+			return
+		}
 	}
 }
 
@@ -241,6 +286,9 @@ func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tic
 func (s *Server) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool) {
 	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
 	markers := markersAt(q.Get(s.capture.marker), n)
+	if entities[0] == q.Entity() {
+		s.capture.contest(&markers[0], slots[0]) // one of many says enough
+	}
 	for i := range markers {
 		if i > 0 {
 			q.Next()
@@ -261,13 +309,21 @@ func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 			q.Next()
 		}
 		row, e, marker := first+i, q.Entity(), (*Replicated)(q.Get(s.capture.marker))
+		if t.entities[row] == e {
+			s.capture.contest(marker, t.slots[row])
+		}
 		if t.entities[row] != e || marker.slot != t.slots[row]+1 {
 			s.seat(t, row, e, marker)
 			moved = true
 		}
 		for j := range t.members {
 			m := &t.members[j]
-			m.values.copyTo(m.gathered, i, q.Get(m.id))
+			switch {
+			case !m.values.refers():
+				m.values.copyTo(m.gathered, i, q.Get(m.id))
+			case m.values.targeted():
+				t.findTarget(row, m, q)
+			}
 		}
 	}
 	return moved
@@ -294,6 +350,9 @@ func (s *Server) removeGone() {
 		if int(slot) < len(c.found)*64 && c.found.has(int(slot)) {
 			continue
 		}
+		if s.schema.refers {
+			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
+		}
 		s.stats.Despawns++
 		s.stats.RawBits -= s.slots.info[slot].width
 		s.slots.remove(int(slot), s.tick)
@@ -307,14 +366,17 @@ func (s *Server) removeGone() {
 func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 	slot := int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e {
-		if slot >= 0 {
+		if m.owner == s.capture.owner {
 			s.stats.CopiedMarkers++
 		}
 		slot = s.slots.add(e, s.tick)
 		for _, h := range s.histories {
 			h.Begin(slot)
 		}
-		m.slot, m.gen = uint32(slot)+1, s.slots.info[slot].generation
+		*m = Replicated{uint32(slot) + 1, s.capture.owner}
+		if s.schema.refers {
+			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
+		}
 		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.width, t
 		s.stats.Spawns++
 		s.stats.RawBits += t.width
@@ -361,7 +423,7 @@ func (s *Server) refreshSlot(slot int) {
 		p.refresh(slot, limit) // first: their baselines may be ticks of these changes
 	}
 	info := &s.slots.info[slot]
-	for _, t := range []*delta.Tick{&s.slots.changed[slot], &info.born, &info.previous, &info.restructured} {
+	for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
 		if t.Before(limit) {
 			*t = limit
 		}

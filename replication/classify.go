@@ -31,11 +31,17 @@ const (
 	spanGrid = 4
 )
 
+// classes is the list of the classes of the block in hand.
+type classes struct {
+	server *Server
+	list   []class
+}
+
 // classify sets p.classes to the classes of the slots d of a block: the ticks that their
 // updates are taken against, all of them of states that the peer has acknowledged and
 // still holds.
 func (p *Peer) classify(b int, d uint64) {
-	p.classes = p.classes[:0]
+	p.classes.list = p.classes.list[:0]
 	t := &p.acks
 	blk := t.block(b)
 	if rest := d & blk.acked & blk.rest; rest != 0 {
@@ -47,11 +53,11 @@ func (p *Peer) classify(b int, d uint64) {
 		if m := recent & *t.row(at, b); m != 0 {
 			recent &^= m
 			d &^= m
-			p.classifyRecent(b, m, at, &t.chunks[b/chunkBlocks].rows)
+			p.classes.addRecent(b, m, at, &t.chunks[b/chunkBlocks].rows)
 		}
 	}
 	if d != 0 {
-		p.classes = append(p.classes, class{mask: d, whole: true})
+		p.classes.list = append(p.classes.list, class{mask: d, whole: true})
 	}
 }
 
@@ -65,72 +71,93 @@ func (p *Peer) classifyResting(b int, mask uint64) {
 			t.disown(b, 1<<(slot&63))
 			continue
 		}
-		p.addClass(1<<(slot&63), delta.Baselines{A1: at, Old: now-at >= 1<<delta.NameBits})
+		p.classes.add(1<<(slot&63), delta.Baselines{A1: at, Old: now-at >= 1<<delta.NameBits})
 	}
 }
 
-// addClass adds slots to the class with these baselines.
-func (p *Peer) addClass(mask uint64, base delta.Baselines) {
-	for i := range p.classes {
-		if c := &p.classes[i]; c.Baselines == base && !c.whole {
-			c.mask |= mask
+// add adds slots to the class with these baselines.
+func (c *classes) add(mask uint64, base delta.Baselines) {
+	for i := range c.list {
+		if k := &c.list[i]; k.Baselines == base && !k.whole {
+			k.mask |= mask
 			return
 		}
 	}
-	p.classes = append(p.classes, class{mask: mask, Baselines: base})
+	c.list = append(c.list, class{mask: mask, Baselines: base})
 }
 
-// classifyRecent is for slots whose newest acknowledged state is that of tick at: it
+// addRecent adds the classes of slots whose newest acknowledged state is that of tick at: it
 // looks for the second baseline, the newest acknowledged tick on the grid that is at
 // least a grid step older and not much more, or else the oldest acknowledged one less than
 // a step older. rows has what is acknowledged.
-func (p *Peer) classifyRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
-	t := &p.acks
-	now := p.server.tick
+func (c *classes) addRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
 	one := delta.Baselines{A1: at}
-	moving := p.movingSince(b, m, at)
+	moving := c.movingSince(b, m, at)
 	if still := m &^ moving; still != 0 {
-		p.addClass(still, one)
+		c.add(still, one)
 	}
-	for d := spanGrid + at%spanGrid; moving != 0 && d <= maxStep && t.recent(at-d, now); d += spanGrid {
-		moving = p.addSecond(b, moving, at, at-d, rows)
+	for d := spanGrid + at%spanGrid; moving != 0 && d <= maxStep && c.recent(at-d); d += spanGrid {
+		moving = c.addSecond(b, moving, at, at-d, rows)
 	}
 	for d := delta.Tick(spanGrid - 1); moving != 0 && d > 0; d-- {
-		if t.recent(at-d, now) {
-			moving = p.addSecond(b, moving, at, at-d, rows)
+		if c.recent(at - d) {
+			moving = c.addSecond(b, moving, at, at-d, rows)
 		}
 	}
 	if moving != 0 {
-		p.addClass(moving, one)
+		c.add(moving, one)
 	}
 }
 
 // addSecond adds those of the slots whose state of tick at2 is acknowledged too, and
 // returns the others.
-func (p *Peer) addSecond(b int, m uint64, at, at2 delta.Tick, rows *slotRows) uint64 {
-	m2 := m & rows[at2&(p.acks.ticks-1)%recentTicks][b%chunkBlocks]
-	if m2 == 0 || p.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == p.server.tick {
+func (c *classes) addSecond(b int, m uint64, at, at2 delta.Tick, rows *slotRows) uint64 {
+	m2 := m & rows[at2&(c.server.slots.rows-1)%recentTicks][b%chunkBlocks]
+	if m2 == 0 || c.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == c.server.tick {
 		return m
 	}
-	p.addClass(m2, delta.Baselines{A1: at, A2: at2, Two: true})
+	c.add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
 	return m &^ m2
 }
 
 // movingSince returns those of the slots that did not come to rest at the state of tick
 // at: where a change, if there is one now, is not the first after it. An old motion
 // predicts nothing.
-func (p *Peer) movingSince(b int, m uint64, at delta.Tick) uint64 {
-	s := &p.server.slots
-	if p.server.tick-at <= restAfter {
+func (c *classes) movingSince(b int, m uint64, at delta.Tick) uint64 {
+	s := &c.server.slots
+	if c.server.tick-at <= restAfter {
 		return m
 	}
 	news := m & s.news[b]
 	moving := s.changedAfter(at, b, news) // before this tick, that is
 	for late := m &^ news; late != 0; late &= late - 1 {
 		i := bits.TrailingZeros64(late)
-		if s.info[b<<6+i].previous.After(at) {
+		if s.previous[b<<6+i].After(at) {
 			moving |= 1 << i
 		}
 	}
 	return moving
+}
+
+// recent reports whether there are rows of tick at.
+func (c *classes) recent(at delta.Tick) bool { return c.server.tick-at < c.server.slots.rows }
+
+// addInStep adds the classes of slots of a block for peers in step that are served from tick base.
+func (c *classes) addInStep(b int, mask uint64, base delta.Tick) {
+	s, now := &c.server.slots, c.server.tick
+	rows := &s.log[b/chunkBlocks]
+	for at := base; mask != 0 && c.recent(at); at-- {
+		if m := mask & rows[at%recentTicks][b%chunkBlocks]; m != 0 {
+			mask &^= m
+			c.addRecent(b, m, at, rows)
+		}
+	}
+	for slot := range slotsOf(b, mask) {
+		bit := uint64(1) << (slot & 63)
+		if r, ok := s.restAt(slot, base); ok {
+			c.add(bit, delta.Baselines{A1: r.from, Old: now-r.from >= 1<<delta.NameBits})
+		} else {
+			c.list = append(c.list, class{mask: bit, whole: true})
+		}
+	}
 }

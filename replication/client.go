@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,14 +21,29 @@ type Client struct {
 	fingerprint uint64
 	components  []ecs.ID
 	marker      ecs.ID
+	spawnWith   []ecs.ID   // components of the user's for all that is spawned
+	mark        *worldMark // in the world until it is reset
+	markID      ecs.ResID
 
-	// Handshake.
-	nonce     uint64
-	offset    uint32 // of the part of the server's schema that is asked for
-	refused   error
-	welcomed  bool
-	session   seal // of packets from the server
-	answer    seal // of packets to it
+	// Handshake, and what becomes of it: see reconnect.go, timeout.go and takeover.go.
+	nonce       uint64 // of the present introduction
+	seeded      bool   // the nonces are reproducible
+	offset      uint32 // of the part of the server's schema that is asked for
+	refused     error  // why the connection ended, or never was
+	closed      bool
+	welcomed    bool   // there is a session
+	met         bool   // there was one at some time
+	seeking     bool   // there is one, but the server says nothing
+	silent      int    // calls of Apply since it said something
+	timeout     int    // how many are too many
+	sessionID   uint64 // of the present session
+	session     seal   // of packets from the server
+	answer      seal   // of packets to it
+	complete    bool   // the server said that all has come that was there when the session began
+	origin      uint64 // of the present session's NetIDs
+	shownOrigin uint64 // of those that the world shows
+	leftover    bool   // the world may show what the present session does not know
+
 	keep      delta.Tick
 	applies   uint32 // calls of Apply, to space introductions
 	refreshed uint32 // pages of mirrors looked after so far
@@ -48,6 +61,9 @@ type Client struct {
 	missing []missingBaseline
 	newAcks bool
 
+	referrers referrers
+	relations relations
+
 	packed *delta.Packed
 	out    []byte
 	ack    ack
@@ -62,6 +78,9 @@ type clientOptions struct {
 	seed     uint64
 	seeded   bool
 	mtu      int
+	timeout  int
+
+	spawnWith []ecs.ID
 }
 
 // A ClientOption configures a [Client].
@@ -81,8 +100,9 @@ func WithMaxEntities(n int) ClientOption {
 }
 
 // WithNonce sets the number that tells this client's introduction from others, for
-// tests and recordings. It is random by default. Never use one twice on a connection:
-// the server would take the second client for the first and go on where that one was.
+// tests and recordings; those of later introductions follow from it. They are random by
+// default. Never use one twice on a connection: the server would take the second client
+// for the first and go on where that one was.
 func WithNonce(nonce uint64) ClientOption {
 	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
 }
@@ -103,12 +123,13 @@ func WithClientMTU(bytes int) ClientOption {
 const minClientMTU = 256
 
 // NewClient returns a client that makes the world mirror a server's. Packets to the
-// server go through send, in Apply only; a packet belongs to the client again when send
-// returns. The schema must equal the server's; it is sealed.
+// server go through send, in Apply, Disconnect and Close only; a packet belongs to the
+// client again when send returns. The schema must equal the server's; it is sealed.
 //
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
-// until the server spawns or adds them anew.
+// until the server spawns or adds them anew. A world that the user resets is filled again
+// by the next Apply, with all that was mirrored, removed or not.
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -118,7 +139,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := clientOptions{maxSlots: 1 << 20, mtu: 1200}
+	o := clientOptions{maxSlots: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -128,17 +149,20 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		fingerprint: schema.Fingerprint(),
 		marker:      MirroredID(world),
 		nonce:       o.seed,
+		seeded:      o.seeded,
+		timeout:     o.timeout,
+		spawnWith:   o.spawnWith,
 		mirrors:     mirrorTable{limit: o.maxSlots},
+		referrers:   referrers{limit: o.maxSlots},
 		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
 		packed:      delta.NewPacked(schema.layout),
 		out:         make([]byte, 512),
 	}
 	if !o.seeded {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails: see its documentation
-		c.nonce = binary.LittleEndian.Uint64(b[:])
+		c.nonce = random64()
 	}
+	c.markWorld()
 	for i := range schema.components {
 		id := ecs.TypeID(world, schema.components[i].typ)
 		c.components = append(c.components, id)
@@ -149,11 +173,13 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if schema.talks() {
 		c.talk = newClientTalk(c, o.mtu, o.maxSlots)
 	}
+	c.checkSpawnComponents()
 	return c
 }
 
-// Connected reports whether the server has accepted the client.
-func (c *Client) Connected() bool { return c.welcomed }
+// Connected reports whether the server has accepted the client, and has not been silent
+// for too long since: whether its status is [StatusConnected].
+func (c *Client) Connected() bool { return c.Status() == StatusConnected }
 
 // Tick returns the newest server tick of which a packet came.
 func (c *Client) Tick() uint32 { return c.nearTick }
@@ -164,7 +190,7 @@ func (c *Client) Stats() ClientStats { return c.stats }
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	m := c.mirrors.at(id.Slot)
-	if m == nil || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
+	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
 		return ecs.Entity{}, false
 	}
 	return m.entity, true
@@ -172,7 +198,7 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	if !c.world.Alive(e) || !c.world.Has(e, c.marker) {
+	if !c.intact() || !c.world.Alive(e) || !c.world.Has(e, c.marker) {
 		return NetID{}, false
 	}
 	id := (*Mirrored)(c.world.Get(e, c.marker)).id
@@ -185,6 +211,9 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
 // of the state that it shows. fn must not change the structure of the world.
 func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	if !c.intact() {
+		return
+	}
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]
@@ -203,9 +232,11 @@ func (c *Client) Receive(packet []byte) error {
 	err := c.receive(packet)
 	switch {
 	case err == nil:
+		c.heard()
 	case errors.Is(err, ErrStale):
 		c.stats.Duplicates++
 	case errors.Is(err, ErrMissingBaseline):
+		c.heard()
 		c.stats.MissingBaselines++
 	default:
 		c.stats.RefusedPackets++
@@ -219,6 +250,9 @@ func (c *Client) receive(packet []byte) error {
 	}
 	if !c.welcomed {
 		return ErrUnexpected
+	}
+	if c.receiveBye(packet) {
+		return nil
 	}
 	body := c.session.body(packet)
 	if body != nil && kindOf(body) == kindMessages {
@@ -250,6 +284,7 @@ func (c *Client) receive(packet []byte) error {
 	}
 	c.anyState, c.newAcks = true, true
 	c.clock.arrive(h.tick)
+	c.complete = c.complete || h.complete
 	return err
 }
 
@@ -261,26 +296,20 @@ func (c *Client) receiveAnswer(body []byte) error {
 		if !m.parse(body) {
 			return ErrMalformed
 		}
-		if m.nonce != c.nonce || c.welcomed {
-			return ErrStale // the answer to an introduction that was repeated
+		if m.nonce != c.nonce || !c.introducing() {
+			return ErrStale // the answer to an introduction that was repeated, or given up
 		}
-		c.welcomed, c.refused = true, nil
-		c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
-		c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
-		c.keep = 2 * delta.Tick(m.window)
-		c.nearSeq, c.nearTick = m.sequence, m.tick
-		c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}
-		c.applies = 0
-		c.resetTalk(m.tick)
+		c.receiveWelcome(&m)
 		return nil
 	case kindRefuse:
 		var m refuse
 		if !m.parse(body) {
 			return ErrMalformed
 		}
-		if m.nonce != c.nonce || c.welcomed || c.refused != nil || m.offset != c.offset {
+		if m.nonce != c.nonce || !c.introducing() || m.offset != c.offset {
 			return ErrStale
 		}
+		c.welcomed = false // a server that does not know the session
 		c.receiveRefusal(&m)
 		return nil
 	}
@@ -339,18 +368,30 @@ func upToLine(text string, i int) string {
 	return text
 }
 
-// introduceEvery is how many Applies lie between two introductions, or between two acks
-// that no packet asked for.
-const introduceEvery = 4
+const (
+	// introduceEvery is how many Applies lie between two introductions, or between two acks
+	// that no packet asked for.
+	introduceEvery = 4
+	// After patience of them there is less hope, and they are rarer.
+	patience       = 64
+	introduceRarer = 32
+)
 
 // answerServer sends what the server has to know: the introduction, then acks.
 func (c *Client) answerServer() {
-	due := c.applies%introduceEvery == 0
+	if c.refused != nil {
+		return
+	}
+	c.listen()
+	due := c.applies%introduceEvery == 0 && (c.applies < patience || c.applies%introduceRarer == 0)
 	c.applies++
 	switch {
-	case !c.welcomed:
-		if due && c.refused == nil {
+	case !c.welcomed || c.seeking:
+		if due {
 			h := hello{version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset}
+			if c.welcomed {
+				h.session = c.sessionID
+			}
 			c.transmit(sealed(h.append(nil)))
 		}
 	case c.newAcks || !c.anyState && due:
@@ -361,9 +402,10 @@ func (c *Client) answerServer() {
 // sendAcks acknowledges what came since the last time, and what came before once more.
 func (c *Client) sendAcks() {
 	a := &c.ack
-	a.sequence = c.window.newest
+	a.sequence = 0
 	a.count = 0
 	if c.window.any {
+		a.sequence = c.window.newest
 		// Every packet is in two acks at least, for one may be lost.
 		behind := c.window.newest - c.ackedUpTo[1] + 32
 		a.count = int(min((behind+31)/32, maxAckWords))
@@ -376,11 +418,13 @@ func (c *Client) sendAcks() {
 	}
 	a.lacks = copy(a.missing[:], c.missing)
 	c.missing = c.missing[:0]
-	from := c.answer.size()
+	key := c.answer
+	key.off = key.off && c.anyState // the first words of a session have a checksum
+	from := key.size()
 	w := bitbuf.NewWriter(c.out[from:])
 	a.write(&w)
 	packet := c.out[:from+len(w.Bytes())]
-	c.answer.close(packet, 0, 0)
+	key.close(packet, 0, 0)
 	c.newAcks = false
 	c.stats.Acks++
 	c.transmit(packet)

@@ -70,7 +70,7 @@ func (c *Client) talkToServer() {
 		t.handleAll()
 	}
 	c.answerServer()
-	if !c.welcomed {
+	if !c.welcomed || c.refused != nil {
 		return
 	}
 	if t != nil {

@@ -111,7 +111,7 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 	if sh == nil {
 		return ErrMalformed
 	}
-	if width := c.width(sh); width > r.Remaining() {
+	if c.minWidth(sh) > r.Remaining() {
 		return ErrMalformed
 	}
 	words := c.stage(slot, tick, uint16(generation), sh)
@@ -129,10 +129,10 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 	return nil
 }
 
-// width returns the bits that the rows of a shape take at fixed width.
-func (c *Client) width(sh *shape) (width int) {
+// minWidth returns the least bits that the rows of a shape take without a baseline.
+func (c *Client) minWidth(sh *shape) (width int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		width += c.schema.components[k].layout.Width()
+		width += c.schema.components[k].layout.MinWidth()
 	}
 	return width
 }

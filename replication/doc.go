@@ -44,10 +44,12 @@
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
 //     together; and it never goes back to an earlier one.
+//   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
 //   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type wants
 //     something else.
 //   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.
+//   - A client whose server fell silent, was started anew or dropped it finds it again by itself; see [Client.Status].
 //   - No packet is larger than [WithMTU] says, and each can be decoded without those before it.
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
 //   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.

@@ -325,12 +325,29 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 3)
+	require.Len(t, vectors, 5)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
 	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, func(p *vectorSpin) {
 		p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16
 	}))
-	require.Equal(t, vectors[2], docTalk(t))
+	other := ecs.NewWorld()
+	self := other.NewEntity() // the first entity is the same in all worlds
+	n := 0
+	require.Equal(t, vectors[2], docPackets(t, "Leader", 6, func(p *vectorLeader) {
+		p.Of = ecs.Entity{}
+		if n++; n > 3 && n < 6 {
+			p.Of = self
+		}
+	}))
+	names := []string{"", "", "Ann", "Anna", "Hanna", "Hänna", "Hänna"}
+	require.Equal(t, vectors[3], docPackets(t, "Player", 6, func(p *vectorPlayer) {
+		p.tick++
+		p.Name = names[p.tick]
+		p.Kills += uint32(p.tick) % 3
+		p.Keys ^= 1 << (p.tick % 5)
+		p.Hour = (p.Hour + 9) % 24
+	}))
+	require.Equal(t, vectors[4], docTalk(t))
 }
 
 type vectorHit struct {
@@ -397,6 +414,18 @@ type vectorPosition struct {
 
 type vectorSpin struct {
 	Q [4]float32 `repl:"quat,bits=9"`
+}
+
+type vectorLeader struct {
+	Of ecs.Entity
+}
+
+type vectorPlayer struct {
+	Name  string `repl:"max=12"`
+	Kills uint32 `repl:"counter"`
+	Keys  uint8  `repl:"flags=5"`
+	Hour  uint8  `repl:"range=0:23,wrap"`
+	tick  int
 }
 
 // docPackets returns the packets of a game with one entity of one component, over a perfect network.

@@ -2,8 +2,11 @@ package replication
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -55,23 +58,27 @@ func FuzzPacket(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := fuzzWire(t, nil)
-		for i := range uint32(3) { // again, after what it did
-			h := stateHeader{sequence: x.client.nearSeq + 1, tick: x.client.nearTick + i, long: true}
-			packet := make([]byte, checksumSize+h.size(), checksumSize+h.size()+len(body))
-			h.put(packet[checksumSize:])
-			packet[checksumSize] |= pad & 7 << padShift
-			packet = append(packet, body...)
-			x.client.session.close(packet, h.sequence, h.tick)
-			err := x.client.Receive(packet)
-			if err != nil {
-				require.NotErrorIs(t, err, ErrChecksum)
-				require.NotErrorIs(t, err, ErrStale)
-			}
-			x.apply()
-		}
+		x.receiveForged(pad, body)
 		// The server may be contradicted, but it goes on.
 		x.rounds(3)
 	})
+}
+
+// receiveForged hands the client state packets with any bits behind the header.
+func (x *wire) receiveForged(pad byte, body []byte) {
+	for i := range uint32(3) { // again, after what it did
+		h := stateHeader{sequence: x.client.nearSeq + 1, tick: x.client.nearTick + i, long: true}
+		packet := make([]byte, checksumSize+h.size(), checksumSize+h.size()+len(body))
+		h.put(packet[checksumSize:])
+		packet[checksumSize] |= pad & 7 << padShift
+		packet = append(packet, body...)
+		x.client.session.close(packet, h.sequence, h.tick)
+		if err := x.client.Receive(packet); err != nil {
+			require.NotErrorIs(x.t, err, ErrChecksum)
+			require.NotErrorIs(x.t, err, ErrStale)
+		}
+		x.apply()
+	}
 }
 
 // FuzzWithoutChecksum hands any bytes to both ends of a session without checksums.
@@ -108,6 +115,34 @@ func FuzzAck(f *testing.F) {
 			_ = x.peer.Receive(packet)
 		}
 		x.rounds(3)
+	})
+}
+
+// FuzzBye hands any body with the seal of a session to both ends: the session ends if, and
+// only if, it is a bye that names it.
+func FuzzBye(f *testing.F) {
+	const at = checksumSize
+	id := fuzzWire(f, nil).client.sessionID
+	f.Add(byePacket(Reason{ReasonKicked, "why"}, id, seal{}, 1200)[at:])
+	f.Add(byePacket(Reason{ReasonGame, strings.Repeat("€", 42)}, id, seal{}, 1200)[at:])
+	f.Add(byePacket(Reason{}, id+1, seal{}, 1200)[at:])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		x := fuzzWire(t, nil)
+		valid := len(body) >= byeHead && len(body) <= byeHead+maxReasonText && body[0] == byte(kindBye) &&
+			binary.LittleEndian.Uint64(body[2:]) == x.client.sessionID && utf8.Valid(body[byeHead:])
+		packet := append(make([]byte, at), body...)
+		x.client.answer.close(packet, 0, 0)
+		_ = x.peer.Receive(packet)
+		require.Equal(t, valid, x.peer.Err() != nil)
+		x.client.session.close(packet, 0, 0)
+		_ = x.client.Receive(packet)
+		if err := x.client.Apply(); valid && body[1] != byte(ReasonTimeout) {
+			require.Equal(t, Reason{ReasonCode(body[1]), string(body[byeHead:])}, requireDisconnected(t, err).Reason)
+			require.Equal(t, x.client.refused.(*DisconnectError).Reason, requireDisconnected(t, x.peer.Err()).Reason)
+		} else {
+			require.NoError(t, err)
+			require.Equal(t, valid, x.client.Status() == StatusReconnecting)
+		}
 	})
 }
 
@@ -172,6 +207,7 @@ func FuzzScript(f *testing.F) {
 
 func playScript(t *testing.T, script []byte) {
 	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8))
+	x.restart(x.server.schema, 7, WithServerTimeout(40))
 	g := newGame(1, x.world, x.server.schema, 0)
 	o := newTruth()
 	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}
@@ -253,6 +289,15 @@ func playScript(t *testing.T, script []byte) {
 				}
 			}
 		case 6: // the client's frame
+			switch n {
+			case 28:
+				x.client.Reconnect()
+			case 29: // the server drops the client, and hears of it again
+				x.peer.Disconnect(Reason{Code: ReasonTimeout})
+				x.connect()
+			case 30:
+				x.mirror.Reset()
+			}
 			apply()
 			if n&1 != 0 {
 				x.up = nil

@@ -4,17 +4,20 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | zeros to 60 bytes
-//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | zeros to 60 bytes
+//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
 // The nonce is the client's and comes back with the answer. A client whose schema is
 // refused asks for the text of the server's, piece by piece from an offset, until it
 // finds the first difference: neither side keeps more than a packet of it.
+//
+// A client that has a session and hears nothing any more names it in its hello. If the
+// server knows it, the welcome bears the same number, and it goes on.
 
 const (
-	helloSize   = 1 + 1 + 8 + 8 + 4
-	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4
+	helloSize   = 1 + 1 + 8 + 8 + 4 + 8
+	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
 	refuseSize  = 1 + 1 + 8 + 4 + 4
 
 	// paddedHello is the size of a hello's body. It bounds the answer: a forged hello
@@ -31,6 +34,7 @@ type hello struct {
 	fingerprint uint64
 	nonce       uint64
 	offset      uint32
+	session     uint64 // that the client believes to have, or 0
 }
 
 func (h *hello) append(b []byte) []byte {
@@ -38,6 +42,7 @@ func (h *hello) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.fingerprint)
 	b = binary.LittleEndian.AppendUint64(b, h.nonce)
 	b = binary.LittleEndian.AppendUint32(b, h.offset)
+	b = binary.LittleEndian.AppendUint64(b, h.session)
 	return append(b, make([]byte, paddedHello-helloSize)...)
 }
 
@@ -49,6 +54,7 @@ func (h *hello) parse(b []byte) bool {
 	h.fingerprint = binary.LittleEndian.Uint64(b[2:])
 	h.nonce = binary.LittleEndian.Uint64(b[10:])
 	h.offset = binary.LittleEndian.Uint32(b[18:])
+	h.session = binary.LittleEndian.Uint64(b[22:])
 	return true
 }
 
@@ -60,6 +66,7 @@ type welcome struct {
 	session    uint64
 	tick       uint32 // the server's, for completing the low bits of ticks
 	sequence   uint32 // of the first state packet
+	origin     uint64 // the NetIDs of sessions with the same one mean the same
 }
 
 func (m *welcome) append(b []byte) []byte {
@@ -71,7 +78,8 @@ func (m *welcome) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, m.nonce)
 	b = binary.LittleEndian.AppendUint64(b, m.session)
 	b = binary.LittleEndian.AppendUint32(b, m.tick)
-	return binary.LittleEndian.AppendUint32(b, m.sequence)
+	b = binary.LittleEndian.AppendUint32(b, m.sequence)
+	return binary.LittleEndian.AppendUint64(b, m.origin)
 }
 
 func (m *welcome) parse(b []byte) bool {
@@ -83,6 +91,7 @@ func (m *welcome) parse(b []byte) bool {
 	m.session = binary.LittleEndian.Uint64(b[12:])
 	m.tick = binary.LittleEndian.Uint32(b[20:])
 	m.sequence = binary.LittleEndian.Uint32(b[24:])
+	m.origin = binary.LittleEndian.Uint64(b[28:])
 	return true
 }
 

@@ -300,10 +300,11 @@ func TestDisconnect(t *testing.T) {
 	x.server.Disconnect(x.peer) // again does nothing
 	require.Zero(t, x.server.Stats().Peers)
 	require.False(t, x.peer.Connected())
+	require.Len(t, x.takeDown(), byeCopies)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
 	h := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 99}
-	for _, p := range [][]byte{nil, {1}, sealed(h.append(nil)), make([]byte, 100), forgeAck(x.client, &ack{})} {
+	for _, p := range [][]byte{nil, {1}, sealed(h.append(nil)), make([]byte, 100)} {
 		require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
 	}
 	require.Empty(t, x.down)

@@ -22,12 +22,12 @@ const (
 	// are left of the log of changes before a tick maxBehind ago.
 	stepRest = recentTicks - maxBehind
 	// fallInEvery is how many ticks lie between attempts to bring slots into step.
-	fallInEvery = 8
+	fallInEvery = 4
 )
 
-// stepping reports whether the peer's slots can be in step.
-func (p *Peer) stepping() bool {
-	return p.planned == sendInTurn && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
+// canStep reports whether the peer's slots can be in step in this tick.
+func (p *Peer) canStep() bool {
+	return p.orderly() && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
 }
 
 // base returns the tick that peers in step are served from: the last one on the grid of
@@ -48,7 +48,8 @@ func (p *Peer) follow() {
 			return
 		}
 		for ; p.followed != end; p.followed++ {
-			if sent := p.log.at(p.followed); sent.status != sentAcked {
+			if sent := p.log.at(p.followed); sent.status != sentAcked && sent.count > 0 {
+				p.missed = p.server.tick
 				for i := range sent.count {
 					r := p.log.record(sent, i)
 					p.fallOut(int(r.block), r.mask)
@@ -80,6 +81,7 @@ func (p *Peer) fallOut(b int, mask uint64) {
 		return
 	}
 	t.inStep[b] &^= mask
+	p.fell = p.log.next
 	ch, i := &t.chunks[b/chunkBlocks], b%chunkBlocks
 	blk, rare := &ch.blocks[i], &ch.rare[i]
 	resting := mask
@@ -103,7 +105,7 @@ func (p *Peer) fallOut(b int, mask uint64) {
 			}
 		case ok:
 			rare.woken |= bit
-			*t.rest(slot), *t.since(slot) = r.from, uint16(r.to)
+			*t.rest(slot), t.since[slot] = r.from, uint16(r.to)
 		default:
 			blk.acked &^= bit
 			blk.rest &^= bit
@@ -119,6 +121,9 @@ func (p *Peer) fallIn(k int) {
 	if p.server.tick-t.marks[k].row > t.ticks+fallInEvery {
 		return // nothing was acknowledged or came to rest since it was tried last
 	}
+	if m := &t.marks[k]; p.server.tick-m.entered < recentTicks && m.entered.After(p.through) {
+		return // of what came into view, changes were not sent that are not settled yet
+	}
 	ch := &t.chunks[k]
 	for i := range ch.blocks {
 		b := k*chunkBlocks + i
@@ -126,15 +131,15 @@ func (p *Peer) fallIn(k int) {
 			return
 		}
 		blk, rare := &ch.blocks[i], &ch.rare[i]
-		can := blk.shown & blk.acked & s.alive[b] &^
-			(t.inStep[b] | blk.lost | rare.again | rare.large | p.due[b] | s.newborn[0][b] | s.newborn[1][b])
+		can := p.view.sees(b, blk.shown&blk.acked&s.alive[b]) &^
+			(t.inStep[b] | blk.lost | rare.again | rare.large | p.due[b] | s.young(b))
 		if can == 0 {
 			continue
 		}
 		in := can & blk.rest & rare.prompt &^ (rare.woken | blk.flight)
 		can &^= blk.rest
-		// What changes often needs to be in order only as far back as second baselines
-		// reach; anything else as far as anybody remembers.
+		// What changes often needs to be in order only where the peer is asked for a
+		// baseline; anything else as far back as anybody remembers.
 		var changed, lately, missed, missedLately uint64
 		base := p.base()
 		for at := p.through; t.recent(at, p.server.tick); at-- {
@@ -147,7 +152,7 @@ func (p *Peer) fallIn(k int) {
 					lately |= word
 				}
 			}
-			if base.Before(at) || base-at < spanGrid+maxStep {
+			if base.Before(at) || mayServe(base-at, at) {
 				missedLately |= miss
 			}
 		}
@@ -170,38 +175,23 @@ func (p *Peer) fallIn(k int) {
 	}
 }
 
-// fallBehind takes slots out of step that changed now and can't be sent: those of a chunk,
-// from a block on.
-func (p *Peer) fallBehind(k, from int) {
-	for b := max(k*chunkBlocks, from); b < min((k+1)*chunkBlocks, len(p.due)); b++ {
-		late := p.server.slots.news[b] & p.inStep(b)
+// mayServe reports whether a state of tick at, so many ticks before base, may be a baseline
+// of something that changed in the last spanGrid ticks up to base, now or later on: as the
+// first one, as the second where none is on the grid, or as the second on the grid.
+func mayServe(age, at delta.Tick) bool {
+	return age < 2*spanGrid-1 || age < spanGrid+maxStep && at%spanGrid == 0
+}
+
+// fallBehind takes slots of some blocks out of step that changed now and can't be sent.
+func (p *Peer) fallBehind(from, to int) {
+	for b := from; b < to; b++ {
+		late := p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
 		p.fallOut(b, late)
-		p.due[b] |= late
+		p.owe(b, late)
 	}
 }
 
 // inStep returns the slots of a block that are in step with the peer.
 func (p *Peer) inStep(b int) uint64 {
 	return p.acks.inStep[b]
-}
-
-// classifyInStep adds the classes of slots of a block that are in step.
-func (p *Peer) classifyInStep(b int, mask uint64) {
-	s, now := &p.server.slots, p.server.tick
-	rows := &s.log[b/chunkBlocks]
-	base := p.base()
-	for at := base; mask != 0 && p.acks.recent(at, now); at-- {
-		if m := mask & rows[at%recentTicks][b%chunkBlocks]; m != 0 {
-			mask &^= m
-			p.classifyRecent(b, m, at, rows)
-		}
-	}
-	for slot := range slotsOf(b, mask) {
-		bit := uint64(1) << (slot & 63)
-		if r, ok := s.restAt(slot, base); ok {
-			p.addClass(bit, delta.Baselines{A1: r.from, Old: now-r.from >= 1<<delta.NameBits})
-		} else {
-			p.classes = append(p.classes, class{mask: bit, whole: true})
-		}
-	}
 }

@@ -89,6 +89,7 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
+	streams   bool // from one slot and one packet on
 }
 
 var stormRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
@@ -127,6 +128,7 @@ func randomConfig(seed uint64) stormConfig {
 	c.firstTick = pick(r, uint32(0), 0, 1<<32-100, 1<<31-100, 1<<16-100)
 	c.firstSeq = pick(r, uint16(0), 1<<16-100)
 	c.bigRests = r.IntN(2) == 0
+	c.streams = r.IntN(3) > 0
 	return c
 }
 
@@ -141,7 +143,12 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	w := ecs.NewWorld()
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
-	opts = append(opts, func(o *serverOptions) { o.noSteps = c.noSteps })
+	opts = append(opts, func(o *serverOptions) {
+		o.noSteps = c.noSteps
+		if c.streams {
+			o.minStream, o.smooth = 1, 4
+		}
+	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.components {
@@ -472,14 +479,14 @@ func (a *storm) invariants() {
 		t := &p.acks
 		for k := range t.chunks {
 			ch := &t.chunks[k]
-			flight := int32(0)
+			flight := int16(0)
 			for j := range ch.blocks {
 				b := k*chunkBlocks + j
 				if b >= len(p.acks.inStep) {
 					continue
 				}
 				blk, rare := &ch.blocks[j], &ch.rare[j]
-				flight += int32(bits.OnesCount64(blk.flight))
+				flight += int16(bits.OnesCount64(blk.flight))
 				in := p.acks.inStep[b]
 				if b < len(s.alive) && in&^s.alive[b] != 0 {
 					a.fail("end %d block %d: in step but dead %x", i, b, in&^s.alive[b])

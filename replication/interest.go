@@ -73,6 +73,9 @@ func (v *view) sees(b int, mask uint64) uint64 {
 	if v.visible == nil {
 		return mask
 	}
+	if b >= len(v.visible) {
+		return 0 // new, and not looked at yet
+	}
 	return mask & v.visible[b]
 }
 
@@ -124,7 +127,7 @@ func (p *Peer) look() {
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
 		}
-		p.due[b] |= s.news[b] & now
+		p.owe(b, s.news[b]&now&^p.inStep(b))
 		if p.due[b]&^now != 0 {
 			p.due[b] &= now | p.gone(b)
 		}
@@ -180,6 +183,7 @@ func (v *view) pass(t *table) bool {
 // enter notes that slots of a block came into view.
 func (p *Peer) enter(b int, mask uint64) {
 	t := &p.acks
+	t.marks[b/chunkBlocks].entered = p.server.tick
 	for held := mask & t.block(b).acked; held != 0; held &= held - 1 {
 		slot := b<<6 + bits.TrailingZeros64(held) // kept while it was out of view
 		if at, ok := t.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
@@ -187,20 +191,21 @@ func (p *Peer) enter(b int, mask uint64) {
 		}
 	}
 	t.doubt(b, mask) // it may have been sent before it left
-	p.due[b] |= mask
+	p.owe(b, mask)
 	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
 func (p *Peer) leave(b int, mask uint64) {
 	p.due[b] &^= mask
+	p.fallOut(b, mask)
 	mask &= p.acks.block(b).shown
 	if mask != 0 && p.view.Keep {
 		// The client keeps what it has, unless that may be an entity that ended.
 		mask &= p.acks.severed(b)
 	}
 	if mask != 0 {
-		p.due[b] |= mask
+		p.owe(b, mask)
 		p.turn(b, mask)
 		p.noteStructure(b, mask)
 	}

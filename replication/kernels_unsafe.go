@@ -8,10 +8,12 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/mlange-42/arche/ecs"
+
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// This file and its twin kernels_safe.go are the only ones that follow raw pointers. What they rely on: p is the address
+// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers. What they rely on: p is the address
 // of n values of c.typ, one behind the other, and the offsets come from package reflect.
 
 // readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
@@ -26,6 +28,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		block := min(n, readBlock)
 		for i := range c.columns {
 			col := &c.columns[i]
+			if col.standIn != nil {
+				continue
+			}
 			clamped += lane{
 				dst:    dst[col.word : block*c.words],
 				words:  c.words,
@@ -33,6 +38,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 				stride: c.size,
 				codec:  col.codec,
 			}.read()
+		}
+		for _, in := range c.standIns {
+			clamped += c.readStandIn(in, dst, p, block)
 		}
 		if n -= block; n > 0 { // never point behind the last value
 			dst, p = dst[block*c.words:], unsafe.Add(p, uintptr(block)*c.size)
@@ -46,14 +54,17 @@ func markersAt(p unsafe.Pointer, n int) []Replicated { return unsafe.Slice((*Rep
 
 // bytes returns how many bytes of each value are worth comparing with what they were.
 func (c *component) bytes() uintptr {
-	if c.words == 0 {
+	if c.words == 0 || c.volatile {
 		return 0
 	}
 	return c.size
 }
 
-// sameBytes reports whether n consecutive values starting at p have the given bytes.
+// sameBytes reports whether n consecutive values starting at p are known to be the same as those with the given bytes.
 func (c *component) sameBytes(old []byte, p unsafe.Pointer, n int) bool {
+	if c.volatile {
+		return false
+	}
 	size := n * int(c.bytes())
 	return bytes.Equal(old[:size], unsafe.Slice((*byte)(p), size))
 }
@@ -63,14 +74,20 @@ func (c *component) keepBytes(dst []byte, p unsafe.Pointer, n int) {
 	copy(dst, unsafe.Slice((*byte)(p), n*int(c.bytes())))
 }
 
-// room returns the address of memory for n values. The garbage collector does not look for pointers there.
+// room returns the address of memory for n values. The garbage collector does not look for pointers there, unless they are
+// handed to functions of the user.
 func (c *component) room(n int) unsafe.Pointer {
+	if c.volatile {
+		return reflect.MakeSlice(reflect.SliceOf(c.typ), n, n).UnsafePointer()
+	}
 	return unsafe.Pointer(unsafe.SliceData(make([]uint64, (uintptr(n)*c.size+7)/8)))
 }
 
 // copyTo copies the value at p to the place of value i at dst.
 func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
-	if c.words > 0 {
+	if c.volatile {
+		reflect.NewAt(c.typ, unsafe.Add(dst, uintptr(i)*c.size)).Elem().Set(reflect.NewAt(c.typ, p).Elem())
+	} else if c.words > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Add(dst, uintptr(i)*c.size)), c.size), unsafe.Slice((*byte)(p), c.size))
 	}
 }
@@ -117,6 +134,14 @@ func (l lane) read() (clamped int) {
 		default:
 			return readUints[uint](l)
 		}
+	case opEntity, opRelation:
+		readEntities(l)
+	case opIntStep, opIntWrap, opFlags:
+		return readWholes(l)
+	case opString:
+		return readStrings(l)
+	case opBytes:
+		return readBytes(l)
 	default:
 		if l.codec.kind == reflect.Float32 {
 			return readFloats[float32](l)
@@ -187,6 +212,18 @@ func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l lane) (clamped int) 
 		}
 	}
 	return clamped
+}
+
+// readEntities stores IDs and generations as they are in this world. The targets of relations are not in the component.
+func readEntities(l lane) {
+	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
+	for w := 0; w < len(dst); w, at = w+words, at+stride {
+		var e ecs.Entity
+		if l.codec.op == opEntity {
+			e = *(*ecs.Entity)(unsafe.Add(p, at))
+		}
+		dst[w], dst[w+1] = e.ID(), e.Generation()
+	}
 }
 
 // readRaw copies bit patterns.
@@ -325,19 +362,68 @@ func readQuats[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-// write restores a row into the component value at p. Fields that are not replicated stay as they are. It does not allocate.
+// write restores a row into the component value at p. Fields that are not replicated stay as they are, as do references. It
+// does not allocate.
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
+	if len(c.standIns) > 0 {
+		c.writeStandIns(p, row)
+		return
+	}
 	for i := range c.columns {
 		col := &c.columns[i]
 		col.write(unsafe.Add(p, col.offset), row)
 	}
 }
 
+// refersToAny reports whether one of n consecutive values starting at p refers to an entity whose ID is in the set.
+func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset) bool {
+	for _, k := range c.references {
+		col := &c.columns[k]
+		if col.codec.op != opEntity {
+			continue
+		}
+		for i, at := 0, col.offset; i < n; i, at = i+1, at+c.size {
+			if ids.holds((*ecs.Entity)(unsafe.Add(p, at)).ID()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// writeEntity makes a column of the component value at p refer to the entity.
+func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
+	*(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset)) = e
+}
+
+// writeStandIns is write for a component that has stand-ins.
+func (c *component) writeStandIns(p unsafe.Pointer, row []uint32) {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.standIn == nil {
+			col.write(unsafe.Add(p, col.offset), row)
+		}
+	}
+	for _, in := range c.standIns {
+		in.conversion.write(&in.values, unsafe.Add(p, in.offset), row[in.word:][:in.values.words])
+	}
+}
+
+// readStandIn quantises a stand-in in n consecutive component values starting at p.
+func (c *component) readStandIn(in *standIn, dst []uint32, p unsafe.Pointer, n int) (clamped int) {
+	p = unsafe.Add(p, in.offset)
+	for i := range n {
+		row := dst[i*c.words+in.word:][:in.values.words]
+		clamped += in.conversion.read(&in.values, row, unsafe.Add(p, uintptr(i)*c.size))
+	}
+	return clamped
+}
+
 func (col *column) write(p unsafe.Pointer, row []uint32) {
 	q := col.codec
 	switch q.op {
+	case opEntity, opRelation: // by writeEntity, when it is known who that is here
 	case opBool:
 		*(*bool)(p) = row[col.word] != 0
 	case opInt:
@@ -368,6 +454,8 @@ func (col *column) write(p unsafe.Pointer, row []uint32) {
 		default:
 			*(*uint)(p) = uint(v)
 		}
+	case opIntStep, opIntWrap, opFlags, opString, opBytes:
+		col.writeMore(p, row)
 	default:
 		if q.kind == reflect.Float32 {
 			col.write32(p, row)

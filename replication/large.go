@@ -113,14 +113,14 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
 		p.acks.forget(b, bit)
 		p.acks.block(b).acked |= bit
 		p.acks.settle(b, bit, l.tick)
-		p.due[b] |= bit
+		p.owe(b, bit)
 	}
 }
 
 func (p *Peer) losePart(slot int, sent *sentPacket) {
 	if l := p.partOf(slot, sent); l != nil && l.parts[sent.part] == partInFlight {
 		l.parts[sent.part] = partDue
-		p.due.set(slot)
+		p.owe(slot>>6, 1<<(slot&63))
 	}
 }
 

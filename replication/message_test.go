@@ -392,7 +392,14 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 		x.mirror.NewEntity()
 	})
 	require.NoError(t, SendToServer(x.client, mHit{}))
-	x.rounds(4)
+	var err error
+	for range 4 {
+		x.deliver(x.replicate()...)
+		err = x.client.Apply()
+		x.answer(x.up...)
+		x.up = nil
+	}
+	require.ErrorAs(t, err, new(*DisconnectError))
 	require.Equal(t, []string{"{0 0}"}, got)
 	require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
 	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), ErrUnexpected)

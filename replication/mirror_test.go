@@ -200,7 +200,7 @@ func TestCopiedMarkerIsDetected(t *testing.T) {
 	require.InDelta(t, 9, x.position(twin).X, 0.01)
 
 	// Nonsense in a marker is a copy as well.
-	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, gen: 3}
+	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, owner: x.server.capture.owner}
 	x.rounds(3)
 	x.requireEqual()
 	require.EqualValues(t, 2, x.server.Stats().CopiedMarkers)

@@ -17,20 +17,6 @@ type NetID struct {
 // String returns the ID as slot and generation, "17.2".
 func (id NetID) String() string { return fmt.Sprintf("%d.%d", id.Slot, id.Generation) }
 
-// Replicated is the marker component: a [Server] replicates the entities of its world
-// that have it. Add the zero value; the server writes the entity's slot into it.
-//
-// Don't copy a Replicated from one entity to another: the copy is detected and counted
-// ([ServerStats.CopiedMarkers]), and the entity that was found second gets a slot of
-// its own.
-type Replicated struct {
-	slot uint32 // slot+1; 0 before the server has seen the entity
-	gen  uint16
-}
-
-// ReplicatedID returns the ID of the marker component [Replicated] in a world.
-func ReplicatedID(w *ecs.World) ecs.ID { return ecs.ComponentID[Replicated](w) }
-
 // Mirrored is on every entity that a [Client] made, so that systems can query for
 // mirrored entities and find out what they mirror.
 type Mirrored struct {

@@ -40,11 +40,15 @@ const (
 	kindInputs   packetKind = 6 // client: commands for ticks to come
 )
 
+// kindBye ends a session, in both directions.
+const kindBye packetKind = 7
+
 const (
 	checksumSize = 4
 	kindBits     = 3
 	padShift     = kindBits // 3 bits: unused bits of the packet's last byte
 	longBit      = 1 << 6   // sequence and tick have 32 bits, not 16
+	completeBit  = 1 << 7   // what was there when the session began is acknowledged
 
 	// minMTU leaves room for a welcome and for parts of a useful size.
 	minMTU = 64
@@ -120,11 +124,12 @@ func extend16(low uint16, near uint32) uint32 {
 
 // stateHeader is what stands before the entities of a state packet:
 //
-//	checksum 32 | kind 3, pad 3, long 1, 0 | sequence 16 or 32 | tick 16 or 32
+//	checksum 32 | kind 3, pad 3, long 1, complete 1 | sequence 16 or 32 | tick 16 or 32
 type stateHeader struct {
 	sequence uint32
 	tick     uint32
 	long     bool
+	complete bool
 }
 
 func (h *stateHeader) size() int {
@@ -137,6 +142,9 @@ func (h *stateHeader) size() int {
 // put writes the header to the start of b, which has room for it; pad comes later.
 func (h *stateHeader) put(b []byte) {
 	b[0] = byte(kindState)
+	if h.complete {
+		b[0] |= completeBit
+	}
 	if h.long {
 		b[0] |= longBit
 		binary.LittleEndian.PutUint32(b[1:], h.sequence)
@@ -151,8 +159,8 @@ func (h *stateHeader) put(b []byte) {
 // newest sequence and tick received. It returns the bits that follow, of which the
 // last pad ones are not used.
 func parseStateHeader(body []byte, sequence, tick uint32) (h stateHeader, rest []byte, pad int, ok bool) {
-	h.long = body[0]&longBit != 0
-	if body[0]&0x80 != 0 || len(body) < h.size() {
+	h.long, h.complete = body[0]&longBit != 0, body[0]&completeBit != 0
+	if len(body) < h.size() {
 		return h, nil, 0, false
 	}
 	if h.long {

@@ -49,18 +49,20 @@ func (k *packetWriter) begin(p *Peer) {
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	seal := p.session.down
-	// Short forms are for a peer that got a packet near enough to complete them.
-	near := p.heard && s.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
-	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !near}
-	k.header.put(k.buf[seal.size():])
-	k.body = seal.size() + k.header.size()
+	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
+	k.body = k.headSize(k.header.long)
 	k.w.Reset(k.buf[k.body:])
 	k.room = k.w.Remaining()
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
 	k.context = context{}
 	k.sent = p.log.begin(s.tick)
 	k.open = true
+}
+
+// near reports whether the peer got a packet near enough to complete short forms of the
+// sequence and tick.
+func (p *Peer) near() bool {
+	return p.heard && p.server.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
 }
 
 // headBits is more than what stands before the run of an update.
@@ -223,17 +225,33 @@ func (k *packetWriter) finish() {
 	if !k.open {
 		return
 	}
-	k.open = false
-	p := k.peer
+	k.open, k.sent = false, nil // which would keep a ring alive that the log gave back
 	n := k.w.Len()
 	packet := k.buf[:k.body+len(k.w.Bytes())]
-	seal := p.session.down
+	k.seal(packet, k.header, n)
+	k.peer.put(packet, k.commit(len(packet), n))
+}
+
+// headSize returns how many bytes stand before the body.
+func (k *packetWriter) headSize(long bool) int {
+	h := stateHeader{long: long}
+	return k.peer.session.down.size() + h.size()
+}
+
+// seal completes a packet whose body has n bits.
+func (k *packetWriter) seal(packet []byte, h stateHeader, n int) {
+	seal := k.peer.session.down
+	h.put(packet[seal.size():])
 	packet[seal.size()] |= byte(-n&7) << padShift
-	seal.close(packet, k.header.sequence, k.header.tick)
-	sequence := p.log.commit()
+	seal.close(packet, h.sequence, h.tick)
+}
+
+// commit counts a packet whose body has n bits, and returns its sequence.
+func (k *packetWriter) commit(bytes, n int) uint32 {
+	p := k.peer
 	p.stats.Packets++
-	p.stats.Bytes += uint64(len(packet))
+	p.stats.Bytes += uint64(bytes)
 	p.stats.EntityBits += uint64(n)
-	p.budget.spend(len(packet), p.server.opts.tickRate)
-	p.put(packet, sequence)
+	p.budget.spend(bytes, p.server.opts.tickRate)
+	return p.log.commit()
 }

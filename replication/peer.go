@@ -14,10 +14,13 @@ type Peer struct {
 	server *Server
 	send   func(packet []byte) error
 	closed bool
+	ended  *DisconnectError // why, if closed
+	byes   int              // sent in answer since then
 
 	session   session             // in force once connected
 	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
 	connected bool
+	heardAt   delta.Tick // when something of the client came last
 
 	acks           ackTable
 	due            bitset // slots to look at: all others are up to date or on their way
@@ -25,18 +28,28 @@ type Peer struct {
 	log            sentLog
 	arrived        []uint32   // sequences acknowledged since the last tick
 	followed       uint32     // all packets before are acknowledged, or what they carried is not in step
+	fell           uint32     // no slot fell out of step since the packet with that sequence was sent
 	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
+	missed         delta.Tick // when it turned out last that a packet did not come in time
+	steps          bool       // slots can be in step in the present tick
 	stepped        bool       // a slot may be in step
+	outNews        int        // slots that changed now and are not in step
 	preparing      bool       // the ackTable does not know of the present tick yet
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	heard          bool       // recent and recentSequence are valid
 	recentSequence uint32     // of a packet acknowledged with that tick
+	stream         int        // of the worker's streams, in the present tick; -1 for none
+	carried        bitset     // blocks that packets of it carry
+	carries        bool       // carried is of the present tick
+	served         bool       // with all that is to be sent in the present tick
 	resume         int        // the slot to begin with: where the last tick had to stop
 	runs           *runCache
-	classes        []class // of the block in hand
+	classes        classes
 	outbox         outbox
 	view           view
+	join           join
+	alive          keepAlive
 	budget         budget
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns
@@ -64,14 +77,15 @@ type session struct {
 	id       uint64
 	nonce    uint64
 	open     bool
-	down, up seal // of packets to the client and from it
+	first    uint32 // sequence of its first state packet
+	down, up seal   // of packets to the client and from it
 }
 
 // newSession makes a session for a client that introduced itself with the given nonce.
-func (s *Server) newSession(nonce uint64) session {
+func (s *Server) newSession(nonce uint64, first uint32) session {
 	id := s.newSessionID()
 	return session{
-		id: id, nonce: nonce, open: true,
+		id: id, nonce: nonce, open: true, first: first,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
 	}
@@ -85,8 +99,34 @@ func (s *session) openPacket(packet []byte) []byte {
 	return nil
 }
 
+// openFirstWord returns the body of the packet that puts the session in force, or nil. It
+// has a checksum, also in sessions without: else the ack of any other session on this
+// connection could be taken for it.
+func (s *session) openFirstWord(packet []byte) []byte {
+	key := s.up
+	key.off = false
+	if body := key.body(packet); s.open && body != nil && key.matches(packet, 0, 0) && packetKind(body[0]) == kindAck {
+		return body
+	}
+	return nil
+}
+
+// sequenceGap lies between the sequences of a session and those of the next one on the
+// same connection, so that late packets of the former are too old for the latter, even if
+// there is no checksum. In their short form, too: it is less than 2^15.
+const sequenceGap = 1 << 14
+
+// firstSequence returns the sequence with which a session begins that is offered now.
+func (p *Peer) firstSequence() uint32 {
+	if p.session.open {
+		return p.log.next + sequenceGap
+	}
+	return uint32(p.server.opts.firstSequence)
+}
+
 func newPeer(s *Server, send func([]byte) error) *Peer {
-	p := &Peer{server: s, send: send, interval: 1}
+	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
+	p.session.first = p.firstSequence()
 	p.reset()
 	return p
 }
@@ -96,13 +136,15 @@ func (p *Peer) reset() {
 	p.acks.reset(&p.server.slots)
 	p.due = nil
 	p.large = map[int]*largeState{}
-	p.log = newSentLog(uint32(p.server.opts.firstSequence))
+	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
 	p.heard, p.resume = false, 0
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false
+	p.missed = p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
+	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 	p.resetTalk()
 }
@@ -112,10 +154,11 @@ func (p *Peer) close() {
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
 	p.arrived, p.talk = nil, nil
 	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
+	p.join = join{}
 }
 
 // Connected reports whether the client has introduced itself with the same schema and
-// is sent state.
+// is sent state. When that ends, [Peer.Err] says why.
 func (p *Peer) Connected() bool { return p.connected }
 
 // Stats returns what went to and came from the peer.
@@ -150,21 +193,25 @@ func (p *Peer) Receive(packet []byte) error {
 		p.stats.Duplicates++
 	case err != nil:
 		p.stats.RefusedPackets++
+	default:
+		p.heardAt = p.server.tick
 	}
 	return err
 }
 
 func (p *Peer) receive(packet []byte) error {
 	if p.closed {
+		p.repeatBye(packet)
 		return ErrUnexpected
 	}
 	if body := openHandshake(packet); body != nil {
 		return p.receiveHello(body)
 	}
+	if p.receiveBye(packet) {
+		return nil
+	}
 	for i := range p.pending {
-		// Without checksums the kind is all that tells the new session's first ack.
-		body := p.pending[i].openPacket(packet)
-		if body != nil && packetKind(body[0]) == kindAck && p.ack.parse(body) == nil {
+		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
 			// What was offered later stays: this may be the late word of a client that is gone.
 			p.session = p.pending[i]
 			clear(p.pending[i:])
@@ -175,6 +222,11 @@ func (p *Peer) receive(packet []byte) error {
 	}
 	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
 		return p.receiveTalk(packet, body)
+	}
+	if p.session.up.off {
+		if body := p.session.openFirstWord(packet); body != nil {
+			return p.receiveAck(body) // repeated
+		}
 	}
 	if body := p.session.openPacket(packet); body != nil {
 		return p.receiveAck(body)
@@ -207,28 +259,26 @@ func (p *Peer) receiveHello(body []byte) error {
 		p.transmit(sealed(m.append(nil)))
 		return nil
 	}
-	offered := p.session
-	if !offered.open || offered.nonce != h.nonce {
-		offered = p.offer(h.nonce)
-	}
+	offered := p.offer(&h)
 	m := welcome{
 		version: ProtocolVersion, noChecksum: s.opts.noChecksum, window: uint8(s.opts.window),
-		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: uint32(s.opts.firstSequence),
+		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: offered.first, origin: s.origin,
 	}
 	p.transmit(sealed(m.append(nil)))
 	return nil
 }
 
-// offer returns the session for a client that is not connected yet. The same client is
-// offered the same one if it asks again: the answer may have been lost.
-func (p *Peer) offer(nonce uint64) session {
-	for _, s := range p.pending {
-		if s.open && s.nonce == nonce {
-			return s
+// offer returns the session for a client that introduces itself: the one that it names, or
+// that it was offered before if it asks again, as the answer may have been lost; or a new
+// one.
+func (p *Peer) offer(h *hello) session {
+	for _, s := range p.sessions() {
+		if s.id == h.session || s.nonce == h.nonce {
+			return *s
 		}
 	}
 	copy(p.pending[1:], p.pending[:])
-	p.pending[0] = p.server.newSession(nonce)
+	p.pending[0] = p.server.newSession(h.nonce, p.firstSequence())
 	return p.pending[0]
 }
 

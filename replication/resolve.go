@@ -76,6 +76,9 @@ func (p *Peer) arriveAll() {
 			continue
 		}
 		sent := p.log.at(sequence)
+		if sent.stream && int32(sequence-p.fell) >= 0 {
+			continue // it is in step still, and needs no word
+		}
 		for i := range sent.count {
 			p.arriveRecord(sent, sequence, p.log.record(sent, i))
 		}
@@ -211,7 +214,7 @@ func (p *Peer) lose(sent *sentPacket) {
 		if mask &= blk.flight; mask != 0 {
 			p.acks.land(b, mask)
 			blk.lost |= mask
-			p.due[b] |= mask
+			p.owe(b, mask)
 		}
 	}
 }
@@ -234,6 +237,6 @@ func (p *Peer) forget(m missingBaseline) {
 	p.acks.disown(b, bit)
 	if p.acks.rare(b).large&bit == 0 {
 		p.acks.doubt(b, bit)
-		p.due[b] |= bit
+		p.owe(b, bit)
 	}
 }

@@ -36,12 +36,22 @@ type runCache struct {
 
 	filling uint32 // how often the cache was empty
 
-	blocks     []blockRun
-	blockHeads []runHead
-	steps      []stepRun
-	stepHeads  []runHead // by block
-	classes    []class   // of the blocks
-	members    []int32   // of the blocks: runs
+	blocks       []blockRun
+	blockHeads   []runHead
+	steps        []stepRun
+	stepHeads    []runHead // by block
+	blockClasses []class   // of the blocks
+	members      []int32   // of the blocks: runs
+
+	streams []stream
+	// Of the block that goes into streams.
+	classes          classes
+	ratios           []int64 // of the classes
+	rows             []streamRow
+	touched          uint32
+	same             []uint32   // rows that are as they were, by component
+	blockCosts       []uint32   // scratch memory, zero between uses
+	firstRow, endRow [64]uint32 // of each slot, in rows
 
 	choice chooser
 
@@ -49,6 +59,7 @@ type runCache struct {
 	ages      [33]uint64 // see ServerStats.BaselineAges
 	made      uint64
 	copied    uint64
+	shared    uint64 // packets
 }
 
 type runHead struct {
@@ -57,7 +68,7 @@ type runHead struct {
 }
 
 func (c *runCache) init(s *Server) {
-	c.server = s
+	c.server, c.classes.server = s, s
 	c.limit = maxRunBytes
 	c.packed = delta.NewPacked(s.schema.layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
@@ -67,6 +78,8 @@ func (c *runCache) init(s *Server) {
 	}
 	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
+	c.same = make([]uint32, len(s.schema.components))
+	c.blockCosts = make([]uint32, len(c.fieldBits))
 }
 
 // begin starts a tick.
@@ -86,7 +99,7 @@ func (c *runCache) begin(now delta.Tick) {
 func (c *runCache) clear() {
 	c.filling++
 	c.runs, c.used = c.runs[:0], 0
-	c.blocks, c.classes, c.members = c.blocks[:0], c.classes[:0], c.members[:0]
+	c.blocks, c.blockClasses, c.members = c.blocks[:0], c.blockClasses[:0], c.members[:0]
 	c.steps = c.steps[:0]
 	c.packed.Costs = c.packed.Costs[:0]
 }
@@ -214,25 +227,37 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 			delta.WriteSet(w, &info.set, &base)
 		}
 	}
+	oldest := b.A1
+	if ratio != 0 {
+		oldest = b.A2
+	}
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		h := s.histories[k]
-		base, found := h.At(slot, b.A1)
-		var base2 []uint32
-		switch {
-		case found == delta.Forgotten:
+		v := s.histories[k].Versions(slot)
+		if !v.Began().After(oldest) {
+			c.packed.EncodeSame(w, k)
+			continue
+		}
+		base, known := before(&v, b.A1)
+		if !known {
 			return entryUpdate, false
-		case found == delta.Absent:
-			base = nil
-		case ratio != 0:
-			row, found := h.At(slot, b.A2)
-			switch found {
-			case delta.Forgotten:
+		}
+		var base2 []uint32
+		if base != nil && ratio != 0 {
+			if base2, known = before(&v, b.A2); !known {
 				return entryUpdate, false
-			case delta.Present:
-				base2 = row
 			}
 		}
-		c.packed.EncodeRow(w, k, h.Row(slot), base, base2, ratio)
+		c.packed.EncodeRow(w, k, v.Row(), base, base2, ratio)
 	}
 	return kind, true
+}
+
+// before returns the row at tick t, which is not the present one, or nil if there was none.
+// It returns false if that is not known any more.
+func before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
+	row, found := v.At(t)
+	if found == delta.Absent {
+		row = nil
+	}
+	return row, found != delta.Forgotten
 }

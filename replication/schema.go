@@ -25,6 +25,8 @@ type Schema struct {
 	mu         sync.Mutex
 	components []component // in order: the index is the component's number on the wire
 	layout     *delta.Layout
+	refers     bool // some of them refer to entities
+	strings    int  // how many columns are strings
 
 	messages []messageType // the index is the message's number on the wire
 	numbers  map[reflect.Type]int
@@ -34,13 +36,19 @@ type Schema struct {
 
 // component is a registered type.
 type component struct {
-	name    string
-	typ     reflect.Type
-	size    uintptr
-	words   int      // length of a row
-	columns []column // in the order of their words
-	lines   []string // of the schema text
-	layout  *delta.Component
+	name       string
+	typ        reflect.Type
+	size       uintptr
+	words      int      // length of a row
+	columns    []column // in the order of their words
+	references []int    // those of the columns that refer to entities
+	lines      []string // of the schema text
+	layout     *delta.Component
+	strings    []int // the columns that are strings in the component itself
+	first      int   // how many columns of the components before are
+
+	standIns []*standIn
+	volatile bool // what one stands for may change while the component's bytes do not
 
 	// How a server treats it.
 	every    int     // ticks from one look at it to the next
@@ -60,19 +68,34 @@ func NewSchema() *Schema { return &Schema{} }
 //
 // The keys of a tag are separated by commas:
 //
-//	range=MIN:MAX             an integer of this range, both ends included
-//	range=MIN:MAX,step=S      a float in equal steps of S                       quantize.Fixed
+//	range=MIN:MAX             an integer of this range, both ends included      quantize.Int, Uint
+//	range=MIN:MAX,step=S      a float or integer in equal steps of S            quantize.Fixed, IntStep
 //	range=MIN:MAX,precision=P a float off by at most P, finer towards zero      quantize.Float
 //	angle,bits=N[,period=P]   a float that wraps after P, by default 2π         quantize.Angle
 //	unit,bits=N               a direction: [3]float or a struct of three        quantize.UnitVector
 //	quat,bits=N               a rotation: [4]float or a struct of four, x y z w quantize.Quat
 //	half                      a float as IEEE 754 binary16                      quantize.Half
 //	raw                       a float bit by bit, the same as no tag
+//	enum=N                    an integer of 0 to N-1                            quantize.Int, Uint
+//	flags=N                   the N low bits of an integer, and only these
+//	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
+//
+// One more key may say how a number changes, where its type does not. It changes no value, but what changes cost:
+//
+//	linear                    an integer that moves steadily: it is extrapolated, as floats in steps are without being told
+//	wrap                      an integer that goes round in its range, or in its type; with a range, whole turns are dropped
+//	counter                   a number that stays or grows a little
+//	jump                      a float in steps, or an angle, that does not move steadily
+//
+// Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits. Nested and
 // embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is that of its
 // elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
+//
+// A field of type [ecs.Entity] refers at the client to what mirrors the entity that it refers to at the server; it is zero
+// there while that is not at the client. So does the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
 //   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
@@ -81,7 +104,7 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
-// See also [RegisterType], and [Field] for types without tags.
+// See also [RegisterType], [Field] for types without tags, and [As] and [With] for types that tags are no help for.
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
@@ -138,9 +161,14 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
 	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
-	f := flattener{component: &c, overrides: o.fields}
+	f := flattener{component: &c, overrides: o.fields, conversions: o.conversions}
 	if err := f.flatten(); err != nil {
 		return component{}, err
+	}
+	for i := range c.columns {
+		if c.columns[i].codec.op == opString && c.columns[i].standIn == nil {
+			c.strings = append(c.strings, i)
+		}
 	}
 	return c, nil
 }
@@ -172,10 +200,13 @@ func (s *Schema) seal() {
 	parts := make([]delta.Component, len(s.components))
 	for i := range s.components {
 		parts[i] = s.components[i].part()
+		s.refers = s.refers || s.components[i].refers()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
 		s.components[i].layout = &s.layout.Components[i]
+		s.components[i].first = s.strings
+		s.strings += len(s.components[i].strings)
 	}
 	s.sealMessages()
 }
@@ -212,7 +243,9 @@ func (s *Schema) Fingerprint() uint64 {
 }
 
 // Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a quaternion
-// (the index of the largest part, then the codes of the other three). It is meant for tests and tools.
+// (the index of the largest part, then the codes of the other three), for a text its length and then four bytes each, the
+// first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above that, from bit 32 on,
+// its generation: its code on the wire needs a world. It is meant for tests and tools.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

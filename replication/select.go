@@ -15,32 +15,32 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare starts a tick. A plain peer is brought up to date chunk by chunk, as it is sent;
-// others at once, and those that are to get all that is due are sent it chunk by chunk too.
+// prepare starts a tick. A peer that is to be sent all that is due is brought up to date
+// when it is sent, unless there are things it may not see.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.earn()
+	p.planned = sendNothing
 	if p.plain() {
 		p.planned = sendInTurn
-		p.preparing = true
+	}
+	p.preparing = true
+	if p.orderly() {
 		p.follow()
-		if !p.stepping() {
-			p.fallOutAll()
-		}
-		p.arriveAll()
+	}
+	if p.steps = p.canStep(); !p.steps {
+		p.fallOutAll()
+		p.followed = p.log.next
+	}
+	p.arriveAll()
+	if p.planned == sendInTurn {
 		p.expire()
 		p.preparing = false
 		p.packet.begin(p)
 		return
 	}
-	p.preparing = true
-	p.fallOutAll()
 	p.preparing = false
-	p.followed, p.planned = p.log.next, sendNothing
-	p.arriveAll()
-	for k := range p.acks.chunks {
-		p.update(k)
-	}
+	p.update()
 	p.expire()
 	p.look()
 	if p.planned = p.plan(); p.planned == sendBest {
@@ -54,43 +54,51 @@ func (p *Peer) prepare(c *chooser) {
 	}
 }
 
-// plain reports whether the peer is to be sent all that is due, in the order of slots.
-func (p *Peer) plain() bool {
-	return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 && !p.view.limited && p.view.visible == nil
-}
+// orderly reports whether the peer is to be sent all that is due, in the order of slots.
+func (p *Peer) orderly() bool { return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 }
+
+// plain reports whether, besides, it sees everything.
+func (p *Peer) plain() bool { return p.orderly() && !p.view.limited && p.view.visible == nil }
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
 
-// update brings what is known of a chunk up to the present tick.
-func (p *Peer) update(c int) {
-	s := &p.server.slots
-	p.acks.advance(c, p.server.tick)
-	if s.moved[c] != p.server.tick { // nothing changed
-		if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
-			p.fallIn(c)
-		}
-		return
-	}
+// update brings what is known of all slots up to the present tick.
+func (p *Peer) update() {
+	s, now := &p.server.slots, p.server.tick
+	p.acks.advance(now)
 	if p.server.waits {
-		p.noteChunk(c)
+		for _, b := range s.busy {
+			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|s.reshaped[b])
+		}
 	}
-	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
+	for _, b := range s.busy {
+		b := int(b)
 		if word := s.turned[b]; word != 0 {
 			word &^= p.unseen(b)
 			p.turn(b, word)
-			p.due[b] |= word & p.acks.block(b).shown
+			p.owe(b, word&p.acks.block(b).shown)
 		}
-		if word := s.woke[b]; word != 0 {
-			p.acks.wake(b, word, p.server.tick)
+		word := s.woke[b] &^ p.inStep(b) // what is in step needs no telling
+		if !p.view.Keep && !p.view.released {
+			word = p.view.sees(b, word) // of what is out of view nothing is known
+		}
+		if word != 0 {
+			p.acks.wake(b, word, now)
 		}
 	}
-	if p.planned == sendInTurn && p.stepping() && (uint(p.server.tick)+uint(c))%fallInEvery == 0 {
-		p.fallIn(c)
+	if p.steps && now-p.acks.newRow <= p.acks.ticks+fallInEvery {
+		for c := int(-now % fallInEvery); c < len(p.acks.marks); c += fallInEvery {
+			p.fallIn(c)
+		}
 	}
-	if p.view.visible == nil { // else look knows what is seen
-		for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
-			p.due[b] |= s.news[b] &^ p.inStep(b)
+	p.outNews = 0
+	for _, b := range s.busy {
+		if out := s.news[b] &^ p.inStep(int(b)); out != 0 {
+			p.outNews += bits.OnesCount64(out)
+			if p.view.visible == nil { // else look knows what is seen
+				p.owe(int(b), out)
+			}
 		}
 	}
 }
@@ -103,17 +111,38 @@ const fewNews = 1024
 // the cache. Where much has changed it goes chunk by chunk, for all peers: what one reads of
 // the history is there for the others. Else it goes peer by peer. The packets are the same.
 func (c *runCache) encode(peers []*Peer) {
+	for _, p := range peers {
+		if p.planned == sendInTurn {
+			p.update()
+		}
+	}
+	for _, p := range peers {
+		p.runs, p.stream, p.carries, p.served = c, -1, false, false
+	}
+	c.beginStreams(peers)
+	for _, p := range peers {
+		if p.stream >= 0 {
+			p.take(&c.streams[p.stream])
+		}
+	}
 	chunks := len(c.server.slots.moved)
-	if c.server.slots.news.count() <= fewNews {
+	if len(c.server.slots.busy)*64 <= fewNews || c.server.slots.news.count() <= fewNews {
 		for _, p := range peers {
-			for k := range chunks {
-				p.encode(k, c)
-			}
+			p.encode(0, chunks)
 		}
 	} else {
+		busy := c.server.slots.busy
 		for k := range chunks {
+			n := 0
+			for n < len(busy) && int(busy[n])/chunkBlocks == k {
+				n++
+			}
+			if len(c.streams) == 0 {
+				c.touch(busy[:n])
+			}
+			busy = busy[n:]
 			for _, p := range peers {
-				p.encode(k, c)
+				p.encode(k, k+1)
 			}
 		}
 	}
@@ -127,7 +156,7 @@ func (c *runCache) encode(peers []*Peer) {
 		case sendBest:
 			p.sendChosen()
 		}
-		if !p.stepping() {
+		if !p.steps {
 			p.followed = p.log.next
 		}
 		p.log.trim(p.followed)
@@ -136,38 +165,19 @@ func (c *runCache) encode(peers []*Peer) {
 	}
 }
 
-// encode sends what is due of a chunk, if that is the peer's plan.
-func (p *Peer) encode(k int, c *runCache) {
-	p.runs = c
-	switch {
-	case p.planned == sendInTurn:
-		if !p.visits(k) {
-			return
-		}
-		p.update(k)
-	case p.planned != sendReady:
+// encode sends what is due of some chunks, if that is the peer's plan.
+func (p *Peer) encode(chunk, end int) {
+	if p.served || p.planned != sendInTurn && p.planned != sendReady {
 		return
 	}
+	from, to := chunk*chunkBlocks, min(end*chunkBlocks, len(p.due))
 	if p.resume == 0 {
-		first := k * chunkBlocks
-		p.sendSlots(p.due, first<<6, min(first+chunkBlocks, len(p.due))<<6)
+		p.sendSlots(p.due, from<<6, to<<6)
+		from = p.resume>>6 + 1
 	}
-	if p.planned == sendInTurn && p.resume != 0 {
-		p.fallBehind(k, p.resume>>6+1)
+	if p.steps && p.resume != 0 {
+		p.fallBehind(max(from, chunk*chunkBlocks), to)
 	}
-}
-
-// visits reports whether there is anything to do for a chunk.
-func (p *Peer) visits(k int) bool {
-	now := p.server.tick
-	if p.server.slots.moved[k] == now || now-p.acks.marks[k].row <= p.acks.ticks+fallInEvery {
-		return true
-	}
-	var due uint64
-	for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
-		due |= word
-	}
-	return due != 0
 }
 
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
@@ -189,11 +199,32 @@ func (p *Peer) grow() {
 	if old := len(p.due); len(s.slots.alive) > old {
 		p.due = p.due.grown(n)
 		p.acks.grow(n)
-		copy(p.due[old:], s.slots.alive[old:])
-		for b := old; b < len(p.due); b++ {
-			p.noteStructure(b, p.due[b])
+		for b, alive := range s.slots.alive[old:] {
+			p.owe(old+b, alive)
+			p.noteStructure(old+b, alive)
 		}
 	}
+}
+
+// owe notes that slots of a block are due.
+func (p *Peer) owe(b int, mask uint64) {
+	if mask != 0 {
+		p.due[b] |= mask
+		p.acks.marks[b/chunkBlocks].due = true
+	}
+}
+
+// owing reports whether anything is due in a chunk.
+func (p *Peer) owing(k int) bool {
+	m := &p.acks.marks[k]
+	if m.due {
+		var due uint64
+		for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
+			due |= word
+		}
+		m.due = due != 0
+	}
+	return m.due
 }
 
 // turn notes that slots of a block hold another entity than before, or none.
@@ -208,13 +239,23 @@ func (p *Peer) turn(b int, mask uint64) {
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
+	stream := p.planned == sendInTurn && p.stream >= 0
 	for b := from >> 6; b<<6 < to; b++ {
+		if k := b / chunkBlocks; b%chunkBlocks == 0 && p.planned >= sendInTurn && p.server.slots.moved[k] != p.server.tick && !p.owing(k) {
+			b += chunkBlocks - 1
+			continue
+		}
+		if stream {
+			if b = p.copyStretch(b, to>>6); b<<6 >= to {
+				break
+			}
+		}
 		d := of[b]
 		if d == 0 && p.server.slots.news[b] == 0 {
 			continue
 		}
-		if p.planned == sendInTurn {
-			d |= p.server.slots.news[b] & p.inStep(b)
+		if p.steps {
+			d |= p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
 		}
 		if d == 0 {
 			continue
@@ -239,7 +280,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	p.runs.bound()
 	s := p.server
 	step := d & p.inStep(b)
-	if step == d && p.packet.putBlock(b, d, step) {
+	if step == d && (p.view.visible == nil || bits.OnesCount64(d) >= minShared) && p.packet.putBlock(b, d, step) {
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}
@@ -253,7 +294,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	}
 	p.classify(b, live&^large&^step)
 	if step != 0 {
-		p.classifyInStep(b, step)
+		p.classes.addInStep(b, step, p.base())
 	}
 	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
 		p.due[b] &^= d
@@ -271,11 +312,11 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		case large>>i&1 != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
-			err = p.sendState(b<<6+i, classOf(p.classes, 1<<i))
+			err = p.sendState(b<<6+i, classOf(p.classes.list, 1<<i))
 		}
 		if err != nil {
 			p.fallOut(b, d)
-			p.due[b] |= d
+			p.owe(b, d)
 			return err
 		}
 	}
@@ -299,11 +340,11 @@ const minShared = 4
 // shareable reports whether the due slots of the block in hand, d, are updates all and
 // their entries worth to be kept for other peers.
 func (p *Peer) shareable(d uint64) bool {
-	if len(p.classes) > maxShared {
+	if len(p.classes.list) > maxShared {
 		return false
 	}
-	for i := range p.classes {
-		c := &p.classes[i]
+	for i := range p.classes.list {
+		c := &p.classes.list[i]
 		if c.whole {
 			return false
 		}
@@ -364,6 +405,6 @@ func (p *Peer) refresh(slot int, limit delta.Tick) {
 		p.fallOut(b, bit)
 	}
 	if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
-		p.due.set(slot) // the state is sent whole once
+		p.owe(slot>>6, 1<<(slot&63)) // the state is sent whole once
 	}
 }

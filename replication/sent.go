@@ -39,6 +39,10 @@ func (r sentRecord) record() record {
 	return record{uint64(r.high)<<32 | uint64(r.low), r.what >> recordKindBits, recordKind(r.what & (1<<recordKindBits - 1))}
 }
 
+func newRecord(block int, mask uint64, kind recordKind) sentRecord {
+	return sentRecord{uint32(mask), uint32(mask >> 32), uint32(block)<<recordKindBits | uint32(kind)}
+}
+
 // sentStatus is what is known of the fate of a packet.
 type sentStatus uint8
 
@@ -51,6 +55,7 @@ const (
 
 type sentPacket struct {
 	status sentStatus
+	stream bool // of a stream: everything in it was in step
 	tick   delta.Tick
 	first  uint32 // number of its first record
 	count  uint32 // of its records
@@ -129,32 +134,53 @@ func (l *sentLog) begin(tick delta.Tick) *sentPacket {
 
 // add notes what the packet that begin gave carries of slots of a block.
 func (l *sentLog) add(p *sentPacket, block int, mask uint64, kind recordKind) {
-	low, high, what := uint32(mask), uint32(mask>>32), uint32(block)<<recordKindBits|uint32(kind)
+	r := newRecord(block, mask, kind)
 	if p.count > 0 {
 		last := l.stored(l.written - 1)
-		if last.what == what {
-			last.low, last.high = last.low|low, last.high|high
+		if last.what == r.what {
+			last.low, last.high = last.low|r.low, last.high|r.high
 			return
 		}
 	}
-	if n := len(l.records); int(l.kept) == n {
-		needed := l.written - p.first
-		if l.oldest != l.next {
-			needed = l.written - l.at(l.oldest).first
-		}
-		if int(needed) == n {
-			l.resizeRecords(n + n/8 + minSentRecords)
-		} else {
-			l.kept--
-		}
-	}
-	l.records[l.place] = sentRecord{low, high, what}
+	l.makeRoom(p, 1)
+	l.records[l.place] = r
 	if l.place++; l.place == len(l.records) {
 		l.place = 0
 	}
 	l.written++
 	l.kept++
 	p.count++
+}
+
+// addAll notes all that the packet that begin gave carries.
+func (l *sentLog) addAll(p *sentPacket, records []sentRecord) {
+	l.makeRoom(p, len(records))
+	n := copy(l.records[l.place:], records)
+	copy(l.records, records[n:])
+	if l.place += len(records); l.place >= len(l.records) {
+		l.place -= len(l.records)
+	}
+	l.written += uint32(len(records))
+	l.kept += uint32(len(records))
+	p.count += uint32(len(records))
+}
+
+// makeRoom makes room for n records of a packet, in place of the oldest ones that nobody
+// needs or in a larger ring.
+func (l *sentLog) makeRoom(p *sentPacket, n int) {
+	short := int(l.kept) + n - len(l.records)
+	if short <= 0 {
+		return
+	}
+	needed := l.written - p.first
+	if l.oldest != l.next {
+		needed = l.written - l.at(l.oldest).first
+	}
+	if missing := int(needed) + n - len(l.records); missing > 0 {
+		l.resizeRecords(len(l.records) + max(len(l.records)/8, missing) + minSentRecords)
+		short = int(l.kept) + n - len(l.records)
+	}
+	l.kept -= uint32(max(short, 0))
 }
 
 // stored returns the record with the given number, one of the last l.kept.

@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -19,10 +17,12 @@ type Server struct {
 	tick   delta.Tick
 
 	fingerprint uint64 // of the schema
+	origin      uint64 // the NetIDs of two sessions mean the same if this is the same
 
 	capture   capture
 	histories []*delta.History // by component
 	slots     slotTable
+	names     entityNames
 
 	peers   []*Peer
 	workers workers
@@ -48,9 +48,16 @@ type serverOptions struct {
 	seeded        bool
 	noChecksum    bool
 	tickRate      int
+	timeout       int // ticks, 0 for none
 	workers       int
 	grid          delta.Tick
-	noSteps       bool // no slot is ever in step: for tests, which compare
+	marker        func(*ecs.World) ecs.ID
+
+	// For tests, which compare or make much of what is rare.
+	noSteps   bool       // no slot is ever in step
+	noStreams bool       // nothing but runs is shared
+	minStream int        // see there
+	smooth    delta.Tick // instead of smoothTicks
 }
 
 // A ServerOption configures a [Server].
@@ -92,15 +99,17 @@ func WithFirstSequence(s uint16) ServerOption {
 }
 
 // WithSeed makes session numbers reproducible, for tests and recordings. By default
-// they are random.
+// they are random. Two servers that a client meets one after the other must not have the
+// same seed: it would take them for one.
 func WithSeed(seed uint64) ServerOption {
 	return func(o *serverOptions) { o.seed, o.seeded = seed, true }
 }
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
 // transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
-// over plain UDP: without it anybody could start a stream of state to somebody else's
-// address. Clients learn of it in the handshake.
+// over plain UDP: without it nothing tells damaged, forged and late packets from genuine
+// ones. Handshakes, the first words of a session and byes keep theirs. Clients learn of
+// it in the handshake.
 func WithoutChecksum() ServerOption {
 	return func(o *serverOptions) { o.noChecksum = true }
 }
@@ -152,6 +161,9 @@ const (
 // marker component [Replicated], with those of their components that the schema names.
 // It seals the schema.
 //
+// Several servers can replicate one world if each has a marker of its own; see
+// [WithMarker]. Two that share one make Replicate panic.
+//
 // Panics if the world is locked.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world == nil || schema == nil {
@@ -160,20 +172,20 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1}
+	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID, minStream: minStream, smooth: smoothTicks}
 	for _, opt := range opts {
 		opt(&o)
 	}
 	schema.seal()
 	s := &Server{world: world, schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint = schema.Fingerprint()
-	s.random = o.seed
+	s.random, s.origin = o.seed, s.newOrigin()
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
 	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
 	s.slots.restTicks = min(s.slots.rows, stepRest)
-	s.capture.init(world, schema)
+	s.capture.init(world, schema, o.marker)
 	s.workers.init(s, o.workers)
 	s.messenger.init(schema, o.mtu, true, 0)
 	s.handlers, s.waits = make([]func(*Peer), len(schema.messages)), schema.waits()
@@ -198,16 +210,8 @@ func (s *Server) Connect(send func(packet []byte) error) *Peer {
 	return p
 }
 
-// Disconnect forgets a peer. Its Receive returns [ErrUnexpected] from then on.
-func (s *Server) Disconnect(p *Peer) {
-	for i, q := range s.peers {
-		if q == p {
-			s.peers = append(s.peers[:i], s.peers[i+1:]...)
-			p.close()
-			return
-		}
-	}
-}
+// Disconnect ends the connection with a peer: [Peer.Disconnect] with [ReasonClosed].
+func (s *Server) Disconnect(p *Peer) { p.Disconnect(Reason{}) }
 
 // Close disconnects all peers and frees what the server has registered with its world.
 // The server can't be used afterwards. The marker components stay.
@@ -237,7 +241,9 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
 	}
 	s.tick++
+	s.dropSilent()
 	s.captureWorld()
+	s.slots.list(s.tick)
 	for _, g := range s.grids {
 		g.update()
 	}
@@ -265,18 +271,25 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
 }
 
-// newSessionID returns a number for a new session: random, or with [WithSeed] the next
-// one of splitmix64 (after Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-// Generators", 2014).
+// newSessionID returns a number for a new session, never 0: random, or with [WithSeed] the
+// next one of splitmix64.
 func (s *Server) newSessionID() uint64 {
-	if !s.opts.seeded {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // never fails: see its documentation
-		return binary.LittleEndian.Uint64(b[:])
+	for {
+		id := random64()
+		if s.opts.seeded {
+			s.random += golden64
+			id = mix64(s.random)
+		}
+		if id != 0 {
+			return id
+		}
 	}
-	s.random += 0x9e3779b97f4a7c15
-	z := s.random
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+}
+
+// newOrigin returns the number of this server's NetIDs: no other server has the same one.
+func (s *Server) newOrigin() uint64 {
+	if s.opts.seeded {
+		return mix64(^s.opts.seed)
+	}
+	return random64()
 }

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -16,25 +18,28 @@ type slotTable struct {
 	reshaped bitset // of these, what has other components than before
 	recent   changeLog
 
-	rows      delta.Tick   // how many ticks back peers remember what they acknowledged: a power of two
-	restTicks delta.Tick   // how many ticks without a change make a rest
-	rests     []rest       // the latest of every slot
-	restsOld  []rest       // the one before it
-	newborn   [2]bitset    // slots that turned in this epoch of 16 ticks, and in the one before
-	log       []slotRows   // by chunk: what changed in recent ticks
-	moved     []delta.Tick // by chunk: when a slot in it changed last
+	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
+	restTicks delta.Tick        // how many ticks without a change make a rest
+	rests     []rest            // the latest of every slot
+	restsOld  []rest            // the one before it
+	newborn   [newEpochs]bitset // slots that turned in this epoch, and in those before
+	log       []slotRows        // by chunk: what changed in recent ticks
+	moved     []delta.Tick      // by chunk: when a slot in it changed last
+	busy      []int32           // blocks with news
+	lately    []int32           // blocks with news in one of the last maxBehind ticks
+	blockAt   []delta.Tick      // by block: when it had news last
 
-	changed []delta.Tick // when the newest version of anything in the slot began
-	info    []slotInfo
-	free    []uint32
-	live    int
+	changed  []delta.Tick // when the newest version of anything in the slot began
+	previous []delta.Tick // what changed was before its latest change
+	info     []slotInfo
+	free     []uint32
+	live     int
 }
 
 type slotInfo struct {
 	entity       ecs.Entity
 	generation   uint16
 	born         delta.Tick // when this incarnation began, or the slot became empty
-	previous     delta.Tick // what changed was before its latest change
 	restructured delta.Tick // when the component set became what it is
 	set          delta.Set
 	width        int // bits of all codes at fixed width
@@ -70,24 +75,26 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 		t.free = t.free[:n-1]
 	} else {
 		slot = len(t.info)
-		t.changed = append(t.changed, 0)
+		t.changed, t.previous = append(t.changed, 0), append(t.previous, 0)
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
 		t.info = append(t.info, slotInfo{})
 		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
 		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
 		t.reshaped = t.reshaped.grown(slot + 1)
-		t.newborn = [2]bitset{t.newborn[0].grown(slot + 1), t.newborn[1].grown(slot + 1)}
+		for i := range t.newborn {
+			t.newborn[i] = t.newborn[i].grown(slot + 1)
+		}
 		if slot>>6/chunkBlocks == len(t.log) {
 			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
 		}
 		t.recent.grow(slot + 1)
 	}
 	t.alive.set(slot)
-	t.changed[slot] = now
+	t.changed[slot], t.previous[slot] = now, now
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -107,14 +114,43 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 // touch notes that something in the slot changed.
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
-		if now-t.changed[slot] >= t.restTicks {
-			t.rests[slot], t.restsOld[slot] = rest{t.changed[slot], now}, t.rests[slot]
-			t.woke.set(slot)
-		}
-		t.info[slot].previous = t.changed[slot]
-		t.changed[slot] = now
+		t.date(slot, now)
 		t.note(slot, now)
 	}
+}
+
+// touchSet is touch for a set of up to 64 slots that follow one another, from first on.
+func (t *slotTable) touchSet(first int, set uint64, now delta.Tick) {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		if slot := first + bits.TrailingZeros64(rest); t.changed[slot] != now {
+			t.date(slot, now)
+		}
+	}
+	b, shift := first>>6, uint(first&63)
+	if low := set << shift; low != 0 {
+		t.news[b] |= low
+		t.moved[b/chunkBlocks] = now
+	}
+	if high := set >> (64 - shift); high != 0 {
+		t.news[b+1] |= high
+		t.moved[(b+1)/chunkBlocks] = now
+	}
+}
+
+// date brings the ticks of a slot up to date that changes now, and did not change now
+// before.
+func (t *slotTable) date(slot int, now delta.Tick) {
+	last := t.changed[slot]
+	if now-last >= t.restTicks {
+		t.wake(slot, last, now)
+	}
+	t.previous[slot], t.changed[slot] = last, now
+}
+
+// wake notes that a slot ends its rest.
+func (t *slotTable) wake(slot int, from, to delta.Tick) {
+	t.rests[slot], t.restsOld[slot] = rest{from, to}, t.rests[slot]
+	t.woke.set(slot)
 }
 
 // note sets the slot's bit in news.
@@ -123,15 +159,37 @@ func (t *slotTable) note(slot int, now delta.Tick) {
 	t.moved[slot>>6/chunkBlocks] = now
 }
 
+// list finds out which blocks have news, when all is captured.
+func (t *slotTable) list(now delta.Tick) {
+	for n := len(t.news); len(t.blockAt) < n; {
+		t.blockAt = append(t.blockAt, now-ancient)
+	}
+	t.busy, t.lately = t.busy[:0], t.lately[:0]
+	for b, word := range t.news {
+		if word != 0 {
+			t.busy = append(t.busy, int32(b))
+			t.blockAt[b] = now
+		}
+		switch age := now - t.blockAt[b]; {
+		case age < maxBehind:
+			t.lately = append(t.lately, int32(b))
+		case age > 2*ancient:
+			t.blockAt[b] = now - ancient
+		}
+	}
+}
+
 // settle ends tick now.
 func (t *slotTable) settle(now delta.Tick) {
 	t.recent.settle(t.news, now)
 	for b, word := range t.news {
 		t.log[b/chunkBlocks][now%recentTicks][b%chunkBlocks] = word
 	}
-	if now%16 == 0 {
-		t.newborn[0], t.newborn[1] = t.newborn[1], t.newborn[0]
-		clear(t.newborn[0])
+	if now%epochTicks == 0 {
+		last := t.newborn[newEpochs-1]
+		copy(t.newborn[1:], t.newborn[:newEpochs-1])
+		t.newborn[0] = last
+		clear(last)
 	}
 	for b, word := range t.turned {
 		t.newborn[0][b] |= word
@@ -141,6 +199,21 @@ func (t *slotTable) settle(now delta.Tick) {
 	clear(t.woke)
 	clear(t.reshaped)
 }
+
+const (
+	// epochTicks is how long an epoch is: a peer that misses nothing knows a slot that is
+	// older than two of them.
+	epochTicks = 16
+	// newEpochs is how many epochs are told apart.
+	newEpochs = 3
+)
+
+// young returns the slots of a block that no peer can be in step with, for they turned
+// only lately.
+func (t *slotTable) young(b int) uint64 { return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] }
+
+// settled returns the slots of a block that all peers that missed nothing are in step with.
+func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last
 // tick that is settled.

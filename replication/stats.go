@@ -9,14 +9,19 @@ type ServerStats struct {
 	RawBits  int    // of the codes of all these at fixed width
 	Peers    int
 
+	Timeouts      uint64 // peers that were disconnected for their silence
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
-	Clamped       uint64 // values out of their field's range, at every capture
+	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
 	// Entries is how many entities were put into packets, and Encoded how many of them
 	// had to be encoded for that: what one peer needs most others need as well.
 	Entries, Encoded uint64
+
+	// SharedPackets is how many packets were copies, under headers of their own, of
+	// packets for all peers that had acknowledged the same.
+	SharedPackets uint64
 
 	// BaselineAges has how many entities were sent against a baseline of an age: item 0
 	// without any, items 1 to 31 of so many ticks, item 32 older.
@@ -96,7 +101,13 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
-	Acks             uint64 // acknowledgement packets sent
+	Sessions         uint64 // sessions begun
+
+	// RelationConflicts counts relations that a mirrored entity did not get, since the user
+	// had given it another one: Arche allows an entity one.
+	RelationConflicts uint64
+
+	Acks uint64 // acknowledgement packets sent
 
 	Messages          uint64 // sent to the server, each counted once
 	MessagesResent    uint64 // times that a reliable one was sent again
@@ -131,19 +142,24 @@ func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
 	since := s.slots.recent.after(p.through)
+	if since != nil {
+		for _, b := range s.slots.lately {
+			inFlight += bits.OnesCount64(p.inStep(int(b)) & (since[b] | s.slots.news[b]))
+		}
+	}
 	for k := range p.acks.marks {
 		first, end := k*chunkBlocks, min((k+1)*chunkBlocks, len(p.due))
-		flying := p.acks.marks[k].flight > 0
-		moved := since != nil && s.slots.moved[k].After(p.through)
-		for b := first; b < end; b++ {
-			if p.due[b] != 0 {
-				due += bits.OnesCount64(p.due[b] & p.view.sees(b, s.slots.alive[b]))
-			}
-			if moved {
-				inFlight += bits.OnesCount64(p.inStep(b) & (since[b] | s.slots.news[b]))
-			}
-			if flying {
+		if p.acks.marks[k].flight > 0 {
+			for b := first; b < end; b++ {
 				inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
+			}
+		}
+		if !p.owing(k) {
+			continue
+		}
+		for b, word := range p.due[first:end] {
+			if word != 0 {
+				due += bits.OnesCount64(p.view.sees(first+b, s.slots.alive[first+b]) & word)
 			}
 		}
 	}
@@ -168,6 +184,7 @@ func (s *Server) Stats() ServerStats {
 		c := &s.workers.caches[w]
 		stats.Entries += c.copied
 		stats.Encoded += c.made
+		stats.SharedPackets += c.shared
 		for i := range stats.Fields {
 			stats.Fields[i].Bits += c.fieldBits[i]
 		}

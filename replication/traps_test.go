@@ -292,8 +292,8 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 			held := &x.client.mirrors.at(uint32(slot)).held
 			x.peer.arriveAll()
 			x.peer.classify(slot>>6, 1<<(slot&63))
-			require.Len(t, x.peer.classes, 1)
-			if b := x.peer.classes[0]; !b.whole {
+			require.Len(t, x.peer.classes.list, 1)
+			if b := x.peer.classes.list[0]; !b.whole {
 				require.True(t, acked[b.A1])
 				require.NotNil(t, held.at(b.A1), "the client must hold it")
 				if b.Two {

@@ -6,16 +6,26 @@ const windowSize = 1024
 // A receiveWindow knows which of the last [windowSize] packets came, and which of
 // them may be acknowledged.
 type receiveWindow struct {
-	newest uint32
-	any    bool
+	newest uint32                  // before the first packet the one before it
+	any    bool                    // a packet came
 	seen   [windowSize / 64]uint64 // bit by sequence modulo windowSize
 	acked  [windowSize / 64]uint64
+}
+
+// newReceiveWindow returns the window of a session whose first packet has the given
+// sequence. What is before that is not of this session.
+func newReceiveWindow(first uint32) receiveWindow {
+	w := receiveWindow{newest: first - 1}
+	for i := range w.seen {
+		w.seen[i] = ^uint64(0)
+	}
+	return w
 }
 
 // fresh reports whether a packet with this sequence has not come yet and is not too
 // old to tell.
 func (w *receiveWindow) fresh(sequence uint32) bool {
-	if !w.any || int32(sequence-w.newest) > 0 {
+	if int32(sequence-w.newest) > 0 {
 		return true
 	}
 	return w.newest-sequence < windowSize && w.seen[sequence%windowSize/64]>>(sequence%64)&1 == 0
@@ -23,9 +33,7 @@ func (w *receiveWindow) fresh(sequence uint32) bool {
 
 // add notes that a fresh packet came and whether to acknowledge it.
 func (w *receiveWindow) add(sequence uint32, ack bool) {
-	if !w.any {
-		w.any, w.newest = true, sequence
-	}
+	w.any = true
 	if ahead := int32(sequence - w.newest); ahead > 0 {
 		for i := uint32(1); i <= min(uint32(ahead), windowSize); i++ {
 			w.set(w.newest+i, false, false)

@@ -29,10 +29,7 @@ func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
 	world := ecs.NewWorld()
 	x := &wire{t: t, world: &world}
 	x.server = NewServer(x.world, schema, append([]ServerOption{WithSeed(1)}, opts...)...)
-	x.peer = x.server.Connect(func(p []byte) error {
-		x.down = append(x.down, bytes.Clone(p))
-		return nil
-	})
+	x.connect()
 	x.restart(schema, 7)
 	return x
 }
@@ -55,6 +52,23 @@ func (x *wire) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 		x.up = append(x.up, bytes.Clone(p))
 		return nil
 	}, append([]ClientOption{WithNonce(nonce)}, opts...)...)
+}
+
+// connect gives the server a new peer on the same wire.
+func (x *wire) connect() {
+	x.peer = x.server.Connect(func(p []byte) error {
+		x.down = append(x.down, bytes.Clone(p))
+		return nil
+	})
+}
+
+// replaceServer puts a new server with a world of its own in the place of the one that is
+// there, as if its process had been started anew.
+func (x *wire) replaceServer(schema *Schema, seed uint64, opts ...ServerOption) {
+	world := ecs.NewWorld()
+	x.world = &world
+	x.server = NewServer(x.world, schema, append([]ServerOption{WithSeed(seed)}, opts...)...)
+	x.connect()
 }
 
 // replicate makes a tick and returns what was sent down.

@@ -62,10 +62,12 @@ func (w *workers) run(s *Server) {
 	w.group.Wait()
 	for i := range w.caches {
 		w.caches[i].finish()
+		w.caches[i].finishStreams()
 	}
 	for _, p := range s.peers {
 		if p.connected {
 			p.flush()
+			p.keep()
 		}
 	}
 	for i := range w.boxes {
@@ -104,7 +106,8 @@ type outbox struct {
 }
 
 // A packetBox holds the packets of all peers of a worker, as they come. What all of them
-// need together goes up and down less than what each does.
+// need together goes up and down less than what each does. Packets of streams are put
+// together only when they are sent.
 type packetBox struct {
 	bytes  []byte
 	queued []queued
@@ -112,7 +115,8 @@ type packetBox struct {
 }
 
 type queued struct {
-	first, end int // of its bytes
+	first, end int           // of its bytes
+	from       *streamPacket // that it is a copy of, or nil
 	sequence   uint32
 	next       int32 // packet of the same peer, -1 for none
 }
@@ -131,19 +135,34 @@ func (b *packetBox) empty(now delta.Tick) {
 
 // put sends a packet or keeps a copy for later.
 func (p *Peer) put(packet []byte, sequence uint32) {
-	o := &p.outbox
-	if o.direct {
+	if p.outbox.direct {
 		p.deliver(packet, sequence)
 		return
 	}
-	b := o.box
-	i, first := int32(len(b.queued)), len(b.bytes)
+	b := p.outbox.box
+	first := len(b.bytes)
 	b.bytes = append(b.bytes, packet...)
-	b.queued = append(b.queued, queued{first, len(b.bytes), sequence, -1})
+	p.queue(queued{first: first, end: len(b.bytes), sequence: sequence})
+}
+
+// putCopy sends a packet of the peer's stream, or does so later.
+func (p *Peer) putCopy(from *streamPacket, sequence uint32) {
+	if p.outbox.direct {
+		p.deliver(p.packet.copyOf(from, sequence), sequence)
+		return
+	}
+	p.queue(queued{from: from, sequence: sequence})
+}
+
+func (p *Peer) queue(q queued) {
+	o := &p.outbox
+	i := int32(len(o.box.queued))
+	q.next = -1
+	o.box.queued = append(o.box.queued, q)
 	if o.first < 0 {
 		o.first = i
 	} else {
-		b.queued[o.last].next = i
+		o.box.queued[o.last].next = i
 	}
 	o.last = i
 }
@@ -158,9 +177,13 @@ func (p *Peer) deliver(packet []byte, sequence uint32) {
 func (p *Peer) flush() {
 	o := &p.outbox
 	for i := o.first; i >= 0; {
-		q := o.box.queued[i]
+		q := &o.box.queued[i]
 		i = q.next
-		p.deliver(o.box.bytes[q.first:q.end:q.end], q.sequence)
+		if q.from != nil {
+			p.deliver(p.packet.copyOf(q.from, q.sequence), q.sequence)
+		} else {
+			p.deliver(o.box.bytes[q.first:q.end:q.end], q.sequence)
+		}
 	}
 	o.first = -1
 	for _, sequence := range o.failed {

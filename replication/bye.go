@@ -1,0 +1,263 @@
+package replication
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// A bye ends a session, in both directions. Behind the checksum:
+//
+//	kind 8 | code 8 | session 64 | text...
+//
+// It always has a checksum, also in sessions without. It is sent several times at once,
+// since nobody will be there to repeat it; where all get lost, a client that asks on is
+// told again, and else the other end's timeout says the same a little later.
+
+// A Reason says why a connection ended.
+type Reason struct {
+	Code ReasonCode
+
+	// Text is for people, in UTF-8. What is longer than 128 bytes, or does not fit into a
+	// packet, is cut.
+	Text string
+}
+
+// A ReasonCode says why a connection ended, for programs.
+type ReasonCode uint8
+
+// The reasons that the library knows. Codes from ReasonGame on are the game's.
+const (
+	ReasonClosed  ReasonCode = 0  // that end does not go on
+	ReasonTimeout ReasonCode = 1  // nothing was heard for too long; a client introduces itself again
+	ReasonKicked  ReasonCode = 2  // the server does not want this client
+	ReasonGame    ReasonCode = 64 // the first of the game's own
+)
+
+func (c ReasonCode) String() string {
+	switch c {
+	case ReasonClosed:
+		return "closed"
+	case ReasonTimeout:
+		return "timeout"
+	case ReasonKicked:
+		return "kicked"
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// String returns the code and, if there is one, the text: `kicked: "too slow"`.
+func (r Reason) String() string {
+	if r.Text == "" {
+		return r.Code.String()
+	}
+	return fmt.Sprintf("%v: %q", r.Code, r.Text)
+}
+
+// A DisconnectError is what [Client.Apply] and [Peer.Err] return of a connection that was
+// ended by one of its ends.
+type DisconnectError struct {
+	Reason Reason
+	Remote bool // the other end ended it
+}
+
+func (e *DisconnectError) Error() string {
+	if e.Remote {
+		return "replication: disconnected by the other end: " + e.Reason.String()
+	}
+	return "replication: disconnected: " + e.Reason.String()
+}
+
+const (
+	byeHead       = 1 + 1 + 8
+	maxReasonText = 128
+	// byeCopies are sent at once: with a fifth of all packets lost, all of them are in one
+	// of some hundred cases.
+	byeCopies = 3
+	// maxByes bounds how often a client is told again that its session has ended.
+	maxByes = 16
+)
+
+// cut returns as much of a text as fits into a number of bytes, in valid UTF-8.
+func cut(text string, bytes int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= bytes {
+		return text
+	}
+	for !utf8.RuneStart(text[bytes]) {
+		bytes--
+	}
+	return text[:bytes]
+}
+
+// byePacket returns a bye in a packet of at most mtu bytes.
+func byePacket(r Reason, session uint64, key seal, mtu int) []byte {
+	key.off = false
+	text := cut(r.Text, min(maxReasonText, mtu-checksumSize-byeHead))
+	packet := make([]byte, checksumSize, checksumSize+byeHead+len(text))
+	packet = append(packet, byte(kindBye), byte(r.Code))
+	packet = binary.LittleEndian.AppendUint64(packet, session)
+	packet = append(packet, text...)
+	key.close(packet, 0, 0)
+	return packet
+}
+
+// maybeBye tells most other packets from byes.
+func maybeBye(packet []byte) bool {
+	const head = checksumSize + byeHead
+	return len(packet) >= head && len(packet) <= head+maxReasonText && packetKind(packet[checksumSize]) == kindBye
+}
+
+// parseBye returns what a bye of a session says, and whether the packet is one.
+func parseBye(packet []byte, session uint64, key seal) (Reason, bool) {
+	key.off = false
+	if !maybeBye(packet) || binary.LittleEndian.Uint64(packet[checksumSize+2:]) != session || !key.matches(packet, 0, 0) {
+		return Reason{}, false
+	}
+	text := packet[checksumSize+byeHead:]
+	return Reason{ReasonCode(packet[checksumSize+1]), string(text)}, utf8.Valid(text)
+}
+
+// Disconnect ends the connection and tells the client why, in packets that are sent at
+// once. The peer is not to be used any more: its Receive returns [ErrUnexpected] from
+// then on, and [Peer.Err] the reason. Give it what still comes from that client for a
+// while: it tells a client that asks on why it gets no answer.
+//
+// Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
+func (p *Peer) Disconnect(r Reason) {
+	if p.closed {
+		return
+	}
+	r.Text = cut(r.Text, maxReasonText)
+	for _, s := range p.sessions() {
+		packet := byePacket(r, s.id, s.down, p.server.opts.mtu)
+		for range byeCopies {
+			p.transmit(packet)
+		}
+	}
+	p.end(&DisconnectError{Reason: r})
+}
+
+// Err returns nil until the connection has ended, and why it has after that: a
+// [*DisconnectError].
+func (p *Peer) Err() error {
+	if p.ended == nil {
+		return nil
+	}
+	return p.ended
+}
+
+// sessions returns the sessions that the client may believe in.
+func (p *Peer) sessions() (open []*session) {
+	if p.session.open {
+		open = append(open, &p.session)
+	}
+	for i := range p.pending {
+		if p.pending[i].open {
+			open = append(open, &p.pending[i])
+		}
+	}
+	return open
+}
+
+// end takes the peer from the server.
+func (p *Peer) end(why *DisconnectError) {
+	s := p.server
+	for i, q := range s.peers {
+		if q == p {
+			s.peers = append(s.peers[:i], s.peers[i+1:]...)
+			break
+		}
+	}
+	p.ended = why
+	p.close()
+}
+
+// receiveBye takes a client's leave, and reports whether that is what the packet is.
+func (p *Peer) receiveBye(packet []byte) bool {
+	if !maybeBye(packet) {
+		return false
+	}
+	for _, s := range p.sessions() {
+		if r, ok := parseBye(packet, s.id, s.up); ok {
+			if s != &p.session && p.connected {
+				*s = session{} // one that never came into force
+				return true
+			}
+			p.end(&DisconnectError{Reason: r, Remote: true})
+			return true
+		}
+	}
+	return false
+}
+
+// repeatBye answers a client that does not know that the connection has ended.
+func (p *Peer) repeatBye(packet []byte) {
+	if p.ended.Remote || p.byes == maxByes {
+		return
+	}
+	named := uint64(0)
+	var h hello
+	if body := openHandshake(packet); body != nil && packetKind(body[0]) == kindHello && h.parse(body) {
+		named = h.session
+	}
+	for _, s := range p.sessions() {
+		if s.id == named || named == 0 && s.openPacket(packet) != nil {
+			p.byes++
+			p.transmit(byePacket(p.ended.Reason, s.id, s.down, p.server.opts.mtu))
+			return
+		}
+	}
+}
+
+// Disconnect ends the connection and tells the server why, in packets that are sent at
+// once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
+// returns a [*DisconnectError] from then on, until [Client.Reconnect].
+func (c *Client) Disconnect(r Reason) {
+	if c.refused != nil {
+		return
+	}
+	r.Text = cut(r.Text, maxReasonText)
+	if c.welcomed {
+		packet := byePacket(r, c.sessionID, c.answer, checksumSize+byeHead+maxReasonText)
+		for range byeCopies {
+			c.transmit(packet)
+		}
+	}
+	c.leave()
+	c.refused = &DisconnectError{Reason: r}
+}
+
+// Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
+// all mirrored entities from the world. The client can't be used afterwards.
+//
+// Panics if the world is locked.
+func (c *Client) Close() {
+	if c.world.IsLocked() {
+		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
+	}
+	c.Disconnect(Reason{})
+	c.noticeReset()
+	for i, page := range c.mirrors.pages {
+		for j := range page {
+			if page[j].shown {
+				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
+			}
+		}
+	}
+	c.mirrors.pages, c.dirty, c.closed = nil, nil, true
+}
+
+// receiveBye takes the server's leave, and reports whether that is what the packet is.
+func (c *Client) receiveBye(packet []byte) bool {
+	r, ok := parseBye(packet, c.sessionID, c.session)
+	if !ok {
+		return false
+	}
+	c.leave()
+	if r.Code != ReasonTimeout {
+		c.refused = &DisconnectError{Reason: r, Remote: true}
+	}
+	return true
+}

@@ -1,0 +1,274 @@
+package replication
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// requireDisconnected returns the error that tells why a connection ended.
+func requireDisconnected(t testing.TB, err error) *DisconnectError {
+	t.Helper()
+	var d *DisconnectError
+	require.True(t, errors.As(err, &d), "%v", err)
+	return d
+}
+
+func TestKickedClientIsToldWhy(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
+		t.Run(name, func(t *testing.T) {
+			x, e, _ := crowd(t, 3, opts...)
+			require.NoError(t, x.peer.Err())
+			require.Equal(t, StatusConnected, x.client.Status())
+			x.peer.Disconnect(Reason{ReasonKicked, "the vote of all others"})
+			require.EqualError(t, x.peer.Err(), `replication: disconnected: kicked: "the vote of all others"`)
+			require.False(t, x.peer.Connected())
+			require.Zero(t, x.server.Stats().Peers)
+			byes := x.takeDown()
+			require.Len(t, byes, byeCopies)
+
+			require.NoError(t, x.client.Receive(byes[1])) // one of them is enough
+			for range 20 {
+				require.EqualError(t, x.client.Apply(), `replication: disconnected by the other end: kicked: "the vote of all others"`)
+			}
+			require.Empty(t, x.up, "it does not come back by itself")
+			require.Equal(t, StatusDisconnected, x.client.Status())
+			require.False(t, x.client.Connected())
+			require.Equal(t, DisconnectError{Reason{ReasonKicked, "the vote of all others"}, true}, *requireDisconnected(t, x.client.Apply()))
+			require.Error(t, x.client.Receive(byes[2]), "there is no session any more")
+			_, ok := x.mirrored(e[0])
+			require.True(t, ok, "the world stays")
+
+			// Its user may try again, and the server may have it.
+			x.connect()
+			x.client.Reconnect()
+			x.rounds(8)
+			require.Equal(t, StatusConnected, x.client.Status())
+			x.requireEqual()
+		})
+	}
+}
+
+func TestServerIsToldThatAClientLeaves(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
+		t.Run(name, func(t *testing.T) {
+			x, _, _ := crowd(t, 3, opts...)
+			other := connect(x.server, 1, hostileLinks()[0], WithNonce(55))
+			for range 5 {
+				x.server.Replicate()
+				other.step(t)
+			}
+			x.takeDown()
+			x.client.Disconnect(Reason{ReasonGame + 3, "gone for dinner"})
+			require.EqualError(t, x.client.Apply(), `replication: disconnected: code 67: "gone for dinner"`)
+			require.Len(t, x.up, byeCopies)
+			require.NoError(t, x.peer.Receive(x.up[0]))
+			require.False(t, x.peer.Connected())
+			require.EqualError(t, x.peer.Err(), `replication: disconnected by the other end: code 67: "gone for dinner"`)
+			require.Equal(t, 1, x.server.Stats().Peers, "the other one")
+			require.True(t, other.peer.Connected())
+			for _, p := range x.up {
+				require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
+			}
+			require.Empty(t, x.replicate(), "nobody answers who has left")
+			x.server.Disconnect(x.peer)
+			require.True(t, requireDisconnected(t, x.peer.Err()).Remote, "the first reason counts")
+			require.Equal(t, 1, x.server.Stats().Peers)
+		})
+	}
+}
+
+func TestClosedServerSaysGoodbye(t *testing.T) {
+	x, _, _ := crowd(t, 1)
+	x.server.Close()
+	x.deliver(x.takeDown()...)
+	require.EqualError(t, x.client.Apply(), "replication: disconnected by the other end: closed")
+}
+
+func TestClosedClientLeavesNothing(t *testing.T) {
+	x, _, _ := crowd(t, 5)
+	own := x.mirror.NewEntity()
+	q := x.mirror.Query(ecs.All())
+	require.PanicsWithValue(t, "replication: Close on a locked world: call it outside of queries, since it removes entities", x.client.Close)
+	q.Close()
+	x.client.Close()
+	x.client.Close()
+	require.Equal(t, 1, x.mirror.Stats().Entities.Used)
+	require.True(t, x.mirror.Alive(own))
+	x.answer(x.up...)
+	require.EqualError(t, x.peer.Err(), "replication: disconnected by the other end: closed")
+	require.EqualError(t, x.client.Apply(), "replication: disconnected: closed")
+	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none") })
+	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
+
+	// Also if the world was reset just before, and if there never was a session.
+	x, _, _ = crowd(t, 5)
+	x.mirror.Reset()
+	own = x.mirror.NewEntity()
+	x.client.Close()
+	require.True(t, x.mirror.Alive(own))
+	x = newWire(t, testSchema())
+	x.client.Close()
+	require.Empty(t, x.up)
+}
+
+// TestAClientThatAsksOnIsToldAgain: all copies of the bye were lost.
+func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
+		t.Run(name, func(t *testing.T) {
+			x, _, _ := crowd(t, 1, opts...)
+			late := forgeAck(x.client, &ack{})
+			x.peer.Disconnect(Reason{ReasonKicked, "idle"})
+			x.takeDown() // lost
+			var err error
+			for n := 0; err == nil; n++ {
+				require.Less(t, n, defaultServerTimeout+10)
+				x.deliver(x.replicate()...)
+				err = x.client.Apply()
+				x.answer(x.up...)
+				x.up = nil
+				x.deliver(x.takeDown()...)
+			}
+			require.Equal(t, Reason{ReasonKicked, "idle"}, requireDisconnected(t, err).Reason)
+
+			// An ack is answered too, but not without end.
+			answers := 0
+			for range 100 {
+				require.ErrorIs(t, x.peer.Receive(late), ErrUnexpected)
+				answers += len(x.takeDown())
+			}
+			require.Equal(t, maxByes-1, answers)
+		})
+	}
+}
+
+// TestClientThatIsNotConnectedYetIsToldToo: it was welcomed, and its first word is on its
+// way.
+func TestClientThatIsNotConnectedYetIsToldToo(t *testing.T) {
+	x := newWire(t, testSchema())
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...)
+	require.Equal(t, StatusConnected, x.client.Status())
+	require.False(t, x.peer.Connected())
+	x.peer.Disconnect(Reason{ReasonKicked, "full"})
+	x.deliver(x.takeDown()...)
+	require.Equal(t, "full", requireDisconnected(t, x.client.Apply()).Reason.Text)
+
+	// And the other way round.
+	x = newWire(t, testSchema())
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...)
+	x.client.Disconnect(Reason{})
+	x.answer(x.up...)
+	require.Error(t, x.peer.Err())
+
+	// Nobody is there to be told.
+	x = newWire(t, testSchema())
+	x.client.Disconnect(Reason{})
+	x.peer.Disconnect(Reason{})
+	require.Empty(t, x.up)
+	require.Empty(t, x.down)
+}
+
+// TestByesOfOthersAreIgnored: of other sessions, former ones, the wrong direction, damaged
+// and forged ones.
+func TestByesOfOthersAreIgnored(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
+		t.Run(name, func(t *testing.T) {
+			x, _, move := crowd(t, 2, opts...)
+			var wrong [][]byte
+			r := Reason{ReasonKicked, "never"}
+			add := func() {
+				wrong = append(wrong, byePacket(r, x.client.sessionID, x.client.session, 1200), byePacket(r, x.client.sessionID, x.client.answer, 1200))
+			}
+			add() // of a former session on the same connection
+			x.client.Reconnect()
+			x.rounds(8)
+			id := x.client.sessionID
+			require.Equal(t, StatusConnected, x.client.Status())
+			x.requireEqual()
+			down := byePacket(r, id, x.client.session, 1200)
+			up := byePacket(r, id, x.client.answer, 1200)
+			other := connectedWire(t, testSchema(), append(opts, WithSeed(9))...)
+			wrong = append(wrong, byePacket(r, other.client.sessionID, other.client.session, 1200))
+			wrong = append(wrong, byePacket(r, id, other.client.session, 1200), byePacket(r, other.client.sessionID, x.client.session, 1200))
+			rng := rand.New(rand.NewPCG(seedOf(t), 8))
+			for range 2000 {
+				for _, p := range [][]byte{down, up} {
+					p = bytes.Clone(p)
+					switch rng.IntN(3) {
+					case 0:
+						p[rng.IntN(len(p))] ^= 1 << rng.IntN(8)
+					case 1:
+						p = p[:rng.IntN(len(p))]
+					default:
+						p = append(p, byte(rng.Uint32()))
+					}
+					wrong = append(wrong, p)
+				}
+			}
+			for _, p := range wrong {
+				_ = x.client.Receive(p)
+				_ = x.peer.Receive(p)
+			}
+			_ = x.client.Receive(up) // reflected
+			_ = x.peer.Receive(down)
+			require.NoError(t, x.client.Apply())
+			require.NoError(t, x.peer.Err())
+			move(x.firstEntity(), 3)
+			x.rounds(40)
+			x.requireEqual()
+			require.Equal(t, id, x.client.sessionID)
+
+			require.NoError(t, x.client.Receive(down), "the genuine one")
+			require.Error(t, x.client.Apply())
+		})
+	}
+}
+
+// firstEntity returns the entity in the server's first slot.
+func (x *wire) firstEntity() ecs.Entity { return x.server.slots.info[0].entity }
+
+func TestReasonsAreCutToFit(t *testing.T) {
+	for _, mtu := range []int{64, 100, 1200} {
+		for name, text := range map[string]string{
+			"long": strings.Repeat("x", 5000), "runes": strings.Repeat("€", 300), "broken": strings.Repeat("\xe2\x82", 300),
+			"short": "ok", "zeros": strings.Repeat("\x00", 300),
+		} {
+			x := connectedWire(t, testSchema(), WithMTU(mtu))
+			x.peer.Disconnect(Reason{ReasonGame, text})
+			for _, p := range x.down {
+				require.LessOrEqual(t, len(p), mtu)
+			}
+			x.deliver(x.takeDown()...)
+			got := requireDisconnected(t, x.client.Apply()).Reason.Text
+			require.True(t, utf8.ValidString(got), name)
+			room := min(maxReasonText, mtu-checksumSize-byeHead)
+			require.LessOrEqual(t, len(got), room)
+			if name != "broken" {
+				require.Greater(t, len(got), min(room, len(text))-utf8.UTFMax, name)
+				require.True(t, strings.HasPrefix(text, got), name)
+			}
+
+			x = connectedWire(t, testSchema(), WithMTU(mtu))
+			x.client.Disconnect(Reason{ReasonGame, text})
+			for _, p := range x.up {
+				require.LessOrEqual(t, len(p), 219)
+			}
+			x.answer(x.up...)
+			require.LessOrEqual(t, len(requireDisconnected(t, x.peer.Err()).Reason.Text), maxReasonText)
+		}
+	}
+	x := connectedWire(t, testSchema())
+	packet := byePacket(Reason{}, x.client.sessionID, x.client.session, 1200)
+	packet = append(packet, 0xff) // no UTF-8
+	x.client.session.close(packet, 0, 0)
+	require.Error(t, x.client.Receive(packet))
+	require.NoError(t, x.client.Apply())
+}

@@ -1,0 +1,131 @@
+package replication
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestCompleteMeansThatAllIsThere: of what was there when the session began, and still is,
+// nothing is missing in the client's world, whatever was slow to come. And it does become
+// complete, though new entities come all the time.
+func TestCompleteMeansThatAllIsThere(t *testing.T) {
+	type visible = func(id NetID) bool
+	for name, c := range map[string]struct {
+		cfg   netsim.Config
+		opts  []ServerOption
+		limit func(p *Peer) visible
+	}{
+		"perfect": {},
+		"loss":    {cfg: netsim.Config{Latency: 4, Jitter: 3, Loss: 0.3, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 9}},
+		"small packets, large entities": {
+			cfg: netsim.Config{Latency: 2, Loss: 0.1}, opts: []ServerOption{WithMTU(100)},
+		},
+		"budget": {
+			cfg: netsim.Config{Latency: 2, Loss: 0.1},
+			limit: func(p *Peer) visible {
+				p.SetBudget(6000)
+				return nil
+			},
+		},
+		"interest": {
+			cfg: netsim.Config{Latency: 2, Loss: 0.1},
+			limit: func(p *Peer) visible {
+				own := p.server
+				even := func(e ecs.Entity) bool { id, _ := own.NetID(e); return id.Slot%2 == 0 }
+				p.SetInterest(Interest{Visible: even})
+				return func(id NetID) bool { return id.Slot%2 == 0 }
+			},
+		},
+		"not in step": {opts: []ServerOption{withoutSteps}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := seedOf(t)
+			w := ecs.NewWorld()
+			s := NewServer(&w, testSchema(), append(c.opts, WithSeed(seed))...)
+			g := newGame(seed, &w, s.schema, 60)
+			for range 150 { // much that rests
+				w.NewEntity(g.ids[0], g.ids[3], g.marker)
+			}
+			for range 4 {
+				g.spawn(g.ids[5], g.ids[0])
+			}
+			o := newTruth()
+			for range 5 {
+				g.step()
+				s.Replicate()
+				o.record(s)
+			}
+			for n := range uint64(3) {
+				e := connect(s, seed+n, c.cfg)
+				sees := func(NetID) bool { return true }
+				if c.limit != nil {
+					if limited := c.limit(e.peer); limited != nil {
+						sees = limited
+					}
+				}
+				var owed map[NetID]bool
+				missed := 0
+				for tick := 0; !e.client.Complete(); tick++ {
+					require.Less(t, tick, 1500, "%+v", e.peer.Stats())
+					g.step()
+					begun := e.peer.join.begun
+					tickAll(t, s, o, []*end{e})
+					if e.peer.join.begun && !begun {
+						owed = maps.Clone(o.live)
+					}
+					missed = 0
+					for id := range owed {
+						if _, ok := e.client.Entity(id); !ok && o.live[id] && sees(id) {
+							missed++
+						}
+					}
+				}
+				require.NotEmpty(t, owed)
+				require.Zero(t, missed)
+				s.Disconnect(e.peer)
+			}
+		})
+	}
+}
+
+// TestCompleteIsToldInAStillWorld without waiting for the next second, and not before all
+// has come.
+func TestCompleteIsToldInAStillWorld(t *testing.T) {
+	for _, entities := range []int{0, 1, 500} {
+		x := newWire(t, testSchema(), WithMTU(200))
+		for range entities {
+			x.spawn(ecs.ComponentID[tPosition](x.world))
+		}
+		require.False(t, x.client.Complete())
+		n := 0
+		for ; !x.client.Complete(); n++ {
+			x.round()
+			require.LessOrEqual(t, n, tellTicks+5)
+			if x.client.Complete() {
+				x.requireEqual("%d entities", entities)
+			}
+		}
+		packets := x.peer.Stats().Packets
+		x.rounds(50)
+		require.Equal(t, packets, x.peer.Stats().Packets, "it is told once")
+	}
+}
+
+// TestCompleteIsToldAgain if the packet that said so got lost.
+func TestCompleteIsToldAgain(t *testing.T) {
+	x := newWire(t, testSchema())
+	for n := 0; !x.peer.alive.told; n++ {
+		require.Less(t, n, 30)
+		x.answer(x.apply()...)
+		x.deliver(x.takeDown()...)
+		x.replicate() // lost
+	}
+	require.False(t, x.client.Complete())
+	x.rounds(61)
+	require.True(t, x.client.Complete())
+}

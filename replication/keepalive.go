@@ -1,0 +1,68 @@
+package replication
+
+// A peer that is sent nothing for a second is sent an empty state packet, so that its
+// client knows that the server lives and what tick it is, and answers.
+
+// tellTicks is after how many quiet ticks the client is told by an empty packet that its
+// session is in force, or that all is complete. Mostly others tell it sooner.
+const tellTicks = 8
+
+// keepAlive is the state of a peer that tells when it is to be sent an empty packet.
+type keepAlive struct {
+	next  uint32 // sequence of the next packet, at the end of the last tick
+	quiet uint32 // ticks since then without a packet
+	begun bool   // something was sent in the session
+	told  bool   // that all is complete
+	buf   [checksumSize + longHeader + 1]byte
+}
+
+const longHeader = 1 + 4 + 4
+
+// keepAliveTicks returns after how many quiet ticks an empty packet is sent: a second, or
+// less where silence has an end sooner.
+func (o *serverOptions) keepAliveTicks() uint32 {
+	if o.timeout > 0 {
+		return uint32(max(1, min(o.tickRate, o.timeout/4)))
+	}
+	return uint32(o.tickRate)
+}
+
+// keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
+func (p *Peer) keep() {
+	k, news := &p.alive, p.join.settle(p)
+	if k.next != p.log.next {
+		k.next, k.quiet, k.begun = p.log.next, 0, true
+		k.told = p.join.complete && !news // what was sent did not know the news
+		return
+	}
+	k.quiet++
+	wait := p.server.opts.keepAliveTicks()
+	if !k.begun || p.join.complete && !k.told {
+		wait = min(wait, tellTicks)
+	}
+	if k.quiet < wait || !p.itsTurn() || p.log.full() {
+		return
+	}
+	p.sendEmpty()
+	k.next, k.quiet, k.begun, k.told = p.log.next, 0, true, p.join.complete
+}
+
+// sendEmpty sends a state packet without entries.
+func (p *Peer) sendEmpty() {
+	s, seal := p.server, p.session.down
+	h := stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
+	packet := p.alive.buf[:seal.size()+h.size()+1]
+	h.put(packet[seal.size():])
+	packet[len(packet)-1] = 0 // an order of gaps
+	packet[seal.size()] |= (8 - gapOrderBits) << padShift
+	p.log.begin(s.tick).status = sentLost // nothing waits for it
+	p.log.commit()
+	seal.close(packet, h.sequence, h.tick)
+	p.stats.Packets++
+	p.stats.Bytes += uint64(len(packet))
+	p.stats.EntityBits += gapOrderBits
+	p.budget.spend(len(packet), s.opts.tickRate)
+	if p.send(packet) != nil {
+		p.stats.SendErrors++
+	}
+}

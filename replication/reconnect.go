@@ -1,0 +1,137 @@
+package replication
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A client introduces itself with a nonce, and takes the answer that bears it. Whenever
+// it has reason to begin anew it takes another nonce, so that late answers to earlier
+// introductions mean nothing. What it knows of a server that has gone silent stays until
+// the server, or another one in its place, begins a new session.
+
+// Status is how a client stands with its server.
+type Status uint8
+
+// What a client can be.
+const (
+	StatusConnecting   Status = iota // it introduces itself, or looks for the difference of the schemas
+	StatusConnected                  // the server has accepted it
+	StatusReconnecting               // it was accepted once and looks for the server, which has gone silent or forgotten it
+	StatusDisconnected               // the connection has ended or never was: Apply returns why
+)
+
+func (s Status) String() string {
+	switch s {
+	case StatusConnecting:
+		return "connecting"
+	case StatusConnected:
+		return "connected"
+	case StatusReconnecting:
+		return "reconnecting"
+	}
+	return "disconnected"
+}
+
+// Status returns how the client stands with its server.
+func (c *Client) Status() Status {
+	switch {
+	case c.refused != nil:
+		return StatusDisconnected
+	case c.welcomed && !c.seeking:
+		return StatusConnected
+	case c.met:
+		return StatusReconnecting
+	}
+	return StatusConnecting
+}
+
+// Complete reports whether everything has come that the client may see of what was in the
+// server's world when the session began: there is no more to wait for before the game can
+// be shown. After the Apply that follows, it is in the client's world.
+func (c *Client) Complete() bool { return c.welcomed && c.complete }
+
+// Reconnect begins a new session, whether the present one has ended or not, and whatever
+// the server said to the last introduction. A client whose server has gone silent, or has
+// dropped it for silence, does so by itself.
+//
+// What is mirrored stays in the world until the new session shows more. If the server is
+// still the same [Server], then every mirrored entity that it shows again is the entity
+// that it was, with all that the user added to it; those that it does not show again are
+// removed as soon as the session is [Client.Complete]. If it is another server, all are
+// removed with the first state that comes, and its own are spawned.
+//
+// Panics if the client is closed.
+func (c *Client) Reconnect() {
+	if c.closed {
+		panic("replication: Reconnect of a closed client: make a new one with NewClient")
+	}
+	c.leave()
+	c.refused = nil
+}
+
+// leave forgets the session and begins to introduce the client anew.
+func (c *Client) leave() {
+	c.welcomed, c.seeking, c.newAcks = false, false, false
+	c.introduce()
+}
+
+// introduce makes the client send introductions with a new nonce.
+func (c *Client) introduce() {
+	c.offset, c.applies, c.silent = 0, 0, 0
+	if c.seeded {
+		c.nonce = mix64(c.nonce + golden64)
+		return
+	}
+	c.nonce = random64()
+}
+
+// random64 returns a number that nobody can guess.
+func random64() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: see its documentation
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// golden64 and mix64 are the step and the output function of splitmix64 (after Steele,
+// Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014), for numbers that
+// tests and recordings can repeat.
+const golden64 = 0x9e3779b97f4a7c15
+
+func mix64(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// introducing reports whether an answer to an introduction is of interest.
+func (c *Client) introducing() bool { return c.refused == nil && (!c.welcomed || c.seeking) }
+
+// receiveWelcome takes the server's answer to the present introduction.
+func (c *Client) receiveWelcome(m *welcome) {
+	c.applies = 0
+	c.heard()
+	if !c.welcomed || m.session != c.sessionID {
+		c.begin(m)
+	}
+}
+
+// begin starts a session. Nothing of those before is a baseline of it.
+func (c *Client) begin(m *welcome) {
+	c.welcomed, c.met = true, true
+	c.stats.Sessions++
+	c.sessionID, c.origin = m.session, m.origin
+	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
+	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
+	c.keep = 2 * delta.Tick(m.window)
+	c.nearSeq, c.nearTick = m.sequence, m.tick
+	c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}
+	c.window = newReceiveWindow(m.sequence)
+	c.anyState, c.newAcks, c.complete = false, false, false
+	c.missing = c.missing[:0]
+	clear(c.parts)
+	c.forgetStates()
+	c.resetTalk(m.tick)
+}

@@ -1,0 +1,184 @@
+package replication
+
+import (
+	"math/bits"
+	"reflect"
+	"slices"
+	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// An ecs.Entity means something in its own world only. On the wire it is the [NetID] of
+// the entity that it refers to, and nothing if that is not replicated or does not exist
+// any more; in a row, slot+1 and generation. This file is the server's half: entities to
+// NetIDs. The client's is in referrers.go.
+//
+// The bytes of a component don't tell what becomes of the entities it refers to: one may
+// die, or enter replication in the same tick, in a table that is captured later. So
+// components with references are captured when it is known who is who, after all others,
+// and bytes that are as before prove nothing where they refer to somebody who came or
+// went.
+
+// referenceCodec returns the codec of a field that refers to an entity.
+func referenceCodec(op codecOp, text string) *codec {
+	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text, moves: delta.Reference}
+}
+
+// refers reports whether the component refers to entities.
+func (c *component) refers() bool { return len(c.references) > 0 }
+
+// entityNames tells by which NetID the entities of a world go.
+type entityNames struct {
+	byID    []entityName // by the entity's ID in Arche
+	changed delta.Tick   // when an entity got a NetID or lost it
+	turned  bitset       // those that did so then, by ID
+}
+
+type entityName struct {
+	entity     uint32 // generation of the entity
+	slot       uint32 // slot+1, or 0 if the entity is not replicated
+	generation uint16 // of the slot
+}
+
+// add notes that the entity has got a NetID.
+func (n *entityNames) add(e ecs.Entity, id NetID, now delta.Tick) {
+	if more := int(e.ID()) + 1 - len(n.byID); more > 0 {
+		n.byID = append(n.byID, make([]entityName, more)...)
+	}
+	n.byID[e.ID()] = entityName{e.Generation(), id.Slot + 1, id.Generation}
+	n.turn(e.ID(), now)
+}
+
+// remove notes that the entity with the given ID in Arche has lost the slot. It may be
+// another entity already, with another slot.
+func (n *entityNames) remove(id uint32, slot int, now delta.Tick) {
+	if n.byID[id].slot == uint32(slot)+1 {
+		n.byID[id] = entityName{}
+	}
+	n.turn(id, now)
+}
+
+// turn notes that in tick now an entity got a NetID or lost it.
+func (n *entityNames) turn(id uint32, now delta.Tick) {
+	if n.changed != now {
+		n.changed = now
+		clear(n.turned)
+	}
+	n.turned = n.turned.grown(len(n.byID))
+	n.turned.set(int(id))
+}
+
+// of returns the words of a reference to an entity, given its ID and generation in Arche.
+// Any numbers may be given: what is not an entity of this world has no name.
+func (n *entityNames) of(id, generation uint32) (slot, counter uint32) {
+	if uint64(id) < uint64(len(n.byID)) {
+		if name := &n.byID[id]; name.slot != 0 && name.entity == generation {
+			return name.slot, uint32(name.generation)
+		}
+	}
+	return 0, 0
+}
+
+// name puts NetIDs in the place of entities, in rows as readColumn leaves them.
+func (n *entityNames) name(c *component, rows []uint32) {
+	for _, i := range c.references {
+		for w := c.columns[i].word; w < len(rows); w += c.words {
+			rows[w], rows[w+1] = n.of(rows[w], rows[w+1])
+		}
+	}
+}
+
+// captureReferences captures the components of a table that refer to entities. The targets
+// of relations are in the table already.
+func (s *Server) captureReferences(t *table) {
+	n := len(t.slots)
+	if !t.refers || n == 0 {
+		return
+	}
+	// Most relations are nothing but their target, and need no visit.
+	visits := slices.ContainsFunc(t.members, func(m member) bool { return m.values.refers() && m.values.size > 0 })
+	q := s.world.Query(&t.filter)
+	for first := 0; first < n; first += captureRows {
+		rows := min(captureRows, n-first)
+		switch {
+		case t.relation && visits:
+			s.gatherReferences(t, rows, &q)
+		case t.relation:
+		case first == 0:
+			q.Next()
+		default:
+			q.Step(captureRows)
+		}
+		for i := range t.members {
+			m := &t.members[i]
+			if m.values.refers() {
+				p := m.gathered
+				if !t.relation {
+					p = q.Get(m.id)
+				}
+				s.captureReferrer(t, m, p, first, rows)
+			}
+		}
+	}
+	q.Close()
+}
+
+// captureReferrer captures n rows, from row first on, of a component that refers to
+// entities. p is the address of their values.
+func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n int) {
+	slots := t.slots[first:][:n]
+	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
+	block, bytes := &m.blocks[first/captureRows], m.bytes[uintptr(first)*m.values.bytes():]
+	same := block.rows == n && m.values.sameBytes(bytes, p, n) &&
+		(s.names.changed != s.tick || !s.refersToTurned(t, m, p, first, n))
+	if !same || !block.rest(m.values.every) {
+		codes := s.capture.codes[:n*m.values.words]
+		block.clamped = m.values.readColumn(codes, p, n)
+		if m.values.targeted() {
+			putTargets(codes, m.values.words, t.targets[first:][:n])
+		}
+		s.names.name(m.values, codes)
+		var news [1]uint64
+		if m.values.every <= 1 {
+			m.history.SetRows(slots, s.tick, born, codes, news[:])
+		} else {
+			news[0] = s.setDue(m, slots, born)
+		}
+		for ; news[0] != 0; news[0] &= news[0] - 1 {
+			s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
+		}
+	}
+	if !same && block.keep(n) {
+		m.keepBytes(first, p, n)
+	}
+	s.stats.Clamped += uint64(block.clamped)
+}
+
+// refersToTurned reports whether n values of a component, from row first on, refer to an
+// entity that got a NetID or lost it in this tick.
+func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n int) bool {
+	if m.values.targeted() {
+		for _, e := range t.targets[first:][:n] {
+			if s.names.turned.holds(e.ID()) {
+				return true
+			}
+		}
+	}
+	return m.values.refersToAny(p, n, s.names.turned)
+}
+
+// holds reports whether the number, which may be any, is in the set.
+func (b bitset) holds(i uint32) bool {
+	return uint64(i>>6) < uint64(len(b)) && b[i>>6]>>(i&63)&1 != 0
+}
+
+// Entity returns the entity of the server's world that has the given network ID, if the
+// latest Replicate found it.
+func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
+	if int64(id.Slot) >= int64(s.slots.len()) || !s.slots.alive.has(int(id.Slot)) || s.slots.info[id.Slot].generation != id.Generation {
+		return ecs.Entity{}, false
+	}
+	return s.slots.info[id.Slot].entity, true
+}

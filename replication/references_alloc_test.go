@@ -1,0 +1,100 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestReferencesDoNotAllocate: references that change in every tick, and entities that
+// come and go under references and relations, leave no garbage, once all memory has its
+// size. Where targets of relations change, there is what Arche leaves: a byte for every
+// call of Relations.Set.
+func TestReferencesDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	for _, retarget := range []bool{false, true} {
+		world, mirror := ecs.NewWorld(), ecs.NewWorld()
+		var down, up [][]byte
+		carry := func(to *[][]byte) func(p []byte) error {
+			return func(p []byte) error {
+				if len(*to) < cap(*to) {
+					*to = (*to)[:len(*to)+1]
+					last := &(*to)[len(*to)-1]
+					*last = append((*last)[:0], p...)
+				} else {
+					*to = append(*to, append(make([]byte, 0, 1500), p...))
+				}
+				return nil
+			}
+		}
+		s := NewServer(&world, referenceSchema(), WithSeed(1))
+		peer := s.Connect(carry(&down))
+		client := NewClient(&mirror, s.schema, carry(&up), WithNonce(1))
+
+		marker := ReplicatedID(&world)
+		target, squad, child := ecs.ComponentID[rTarget](&world), ecs.ComponentID[rSquad](&world), ecs.ComponentID[rChildOf](&world)
+		var holders, parents []ecs.Entity
+		for range 6 {
+			parents = append(parents, world.NewEntity(marker))
+		}
+		for i := range 200 {
+			holders = append(holders, world.NewEntity(marker, target, squad, child))
+			world.Relations().Set(holders[i], child, parents[i%4])
+		}
+		holders = append(holders, world.NewEntity(marker, target, squad)) // no child, as it comes and goes
+		shown := true                                                     // the last parent, and the last holder
+		hides := func(e ecs.Entity) bool { return e == parents[5] || e == holders[200] }
+		peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return shown || !hides(e) }})
+		tick := 0
+		step := func() {
+			tick++
+			for i, e := range holders {
+				(*rTarget)(world.Get(e, target)).Entity = holders[(i+tick)%len(holders)]
+				(*rSquad)(world.Get(e, squad)).Men[tick%3] = parents[(i+tick)%len(parents)]
+				if retarget && i < 200 {
+					world.Relations().Set(e, child, parents[(i+tick)%len(parents)])
+				}
+			}
+			shown = tick%4 > 1
+		}
+		play := func() {
+			s.Replicate()
+			for _, p := range down {
+				_ = client.Receive(p)
+			}
+			down = down[:0]
+			if err := client.Apply(); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range up {
+				_ = peer.Receive(p)
+			}
+			up = up[:0]
+		}
+		for range 600 {
+			step()
+			play()
+		}
+		before := client.Stats()
+		const runs = 100
+		total := 0.0
+		for range runs {
+			step()
+			first := true
+			total += testing.AllocsPerRun(1, func() {
+				if !first { // the first of two runs is to warm up
+					play()
+				}
+				first = false
+			})
+		}
+		t.Logf("%v allocations per tick", total/runs)
+		require.GreaterOrEqual(t, client.Stats().Spawns-before.Spawns, uint64(runs/4))
+		if retarget {
+			require.GreaterOrEqual(t, total/runs, 200.0, "or has Arche mended that?")
+			total -= runs * 200
+		}
+		require.LessOrEqual(t, total/runs, 0.1)
+	}
+}

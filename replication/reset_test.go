@@ -1,0 +1,164 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestClientWorldReset: all that was mirrored is there again after the next Apply, though
+// the server sends nothing.
+func TestClientWorldReset(t *testing.T) {
+	x, e, move := crowd(t, 10)
+	gone, _ := x.mirrored(e[3])
+	x.mirror.RemoveEntity(gone)
+	id, _ := x.server.NetID(e[0])
+	_, ok := x.client.Entity(id)
+	require.True(t, ok)
+	before := x.peer.Stats()
+
+	x.mirror.Reset()
+	_, ok = x.client.Entity(id)
+	require.False(t, ok)
+	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)) // has the ID of a mirrored one
+	_, ok = x.client.NetID(own)
+	require.False(t, ok)
+	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none now") })
+
+	x.rounds(2)
+	x.requireEqual("also what the user had removed")
+	require.Equal(t, 11, x.mirror.Stats().Entities.Used)
+	require.True(t, x.mirror.Alive(own))
+	require.Zero(t, (*tPosition)(x.mirror.Get(own, ecs.ComponentID[tPosition](x.mirror))).X)
+	require.Equal(t, before.Wholes, x.peer.Stats().Wholes, "without traffic")
+	now, _ := x.client.Entity(id)
+	require.NotEqual(t, own, now)
+	require.False(t, x.mirror.Has(own, x.client.marker))
+
+	// It goes on as before.
+	move(e[0], 3)
+	x.world.RemoveEntity(e[1])
+	x.world.Add(e[2], ecs.ComponentID[tHealth](x.world))
+	x.rounds(3)
+	x.requireEqual()
+	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
+	stats := x.client.Stats()
+	require.EqualValues(t, 9, stats.Spawns-stats.Despawns)
+}
+
+// TestClientWorldResetAtAnyTime: while all comes and goes over a bad network, and with
+// states received that are not applied yet.
+func TestClientWorldResetAtAnyTime(t *testing.T) {
+	ticks := 3000
+	if testing.Short() {
+		ticks = 600
+	}
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed))
+	g := newGame(seed, &w, s.schema, 25)
+	o := newTruth()
+	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
+	local := ecs.ComponentID[tLocal](e.world)
+	for range ticks {
+		g.step()
+		s.Replicate()
+		o.record(s)
+		e.link.Step()
+		e.link.Down.Receive(func(p []byte) { _ = e.client.Receive(p) })
+		if g.rng.IntN(20) == 0 {
+			e.world.Reset()
+			for range g.rng.IntN(5) { // what the user has in the new world
+				e.world.NewEntity(local)
+			}
+		}
+		require.NoError(t, e.client.Apply())
+		e.link.Up.Receive(func(p []byte) { _ = e.peer.Receive(p) })
+		e.check(t, s, o)
+		if g.rng.IntN(20) == 0 { // the user removes some
+			var mirrored []ecs.Entity
+			e.client.Each(func(_ NetID, m ecs.Entity, _ uint32) { mirrored = append(mirrored, m) })
+			for _, m := range mirrored[:len(mirrored)/4] {
+				e.world.RemoveEntity(m)
+			}
+		}
+	}
+	e.link.SetConfig(netsim.Config{})
+	e.world.Reset()
+	requireEqualSoon(t, s, o, []*end{e}, 100)
+	require.EqualValues(t, len(o.live), e.world.Stats().Entities.Used)
+}
+
+// TestResetOfAWorldThatTwoClientsMirrorInto: each of them notices.
+func TestResetOfAWorldThatTwoClientsMirrorInto(t *testing.T) {
+	schema := testSchema()
+	a, b := newWire(t, schema), newWire(t, schema)
+	b.mirror = a.mirror
+	b.client = NewClient(a.mirror, schema, func(p []byte) error {
+		b.up = append(b.up, append([]byte(nil), p...))
+		return nil
+	}, WithNonce(5))
+	ga, gb := newGame(1, a.world, schema, 10), newGame(2, b.world, schema, 10)
+	for tick := range 200 {
+		ga.step()
+		gb.step()
+		a.round()
+		if tick%30 == 7 {
+			a.mirror.Reset()
+		}
+		b.round()
+		if tick%30 == 22 {
+			a.mirror.Reset()
+		}
+	}
+	a.rounds(2)
+	b.rounds(2)
+	a.requireEqual()
+	b.requireEqual()
+	require.Equal(t, a.server.Stats().Entities+b.server.Stats().Entities, a.mirror.Stats().Entities.Used)
+}
+
+// TestMatchRestart resets the server's world again and again: slots and generations go on,
+// so that nothing of a match is taken for something of another.
+func TestMatchRestart(t *testing.T) {
+	matches := 40
+	if testing.Short() {
+		matches = 10
+	}
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstTick(1<<32-1000), WithFirstSequence(1<<16-100))
+	g := newGame(seed, &w, s.schema, 25)
+	o := newTruth()
+	ends := []*end{
+		connect(s, seed, netsim.Config{Latency: 2}),
+		connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}),
+	}
+	ids := map[NetID]int{} // in which match
+	for match := range matches {
+		for range 20 + g.rng.IntN(60) {
+			g.step()
+			tickAll(t, s, o, ends)
+			for id := range o.live {
+				if before, ok := ids[id]; ok {
+					require.Equal(t, before, match, "%v is used again", id)
+				}
+				ids[id] = match
+			}
+		}
+		w.Reset()
+		g.entities = g.entities[:0]
+		if match%2 == 0 { // the next begins at once, in the same tick
+			g.spawn(g.ids[0], g.ids[2])
+		} else {
+			tickAll(t, s, o, ends)
+		}
+	}
+	ends[1].link.SetConfig(netsim.Config{Latency: 2})
+	requireEqualSoon(t, s, o, ends, 200)
+	require.Zero(t, s.Stats().CopiedMarkers)
+	require.LessOrEqual(t, s.slots.len(), 60)
+}

@@ -1,0 +1,270 @@
+package replication
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// Peers in step share more than runs. A stream is what changed in a tick, in the order of
+// slots, encoded against what peers in step hold that are served from the same tick, and
+// put into packets. Of these a peer gets those of which it is in step with every slot,
+// under headers of its own. What it needs beside them goes into packets of its own, which
+// follow; into these, stretches of blocks are copied from the stream at once.
+//
+// What is in a stream depends on the world and the tick alone, and what a peer gets of it
+// on that peer: neither on other peers nor on workers.
+type stream struct {
+	base    delta.Tick // that the peers are served from
+	order   uint       // of the Rice code of slot gaps
+	packets []streamPacket
+	blocks  []streamBlock
+	records []sentRecord // of the blocks
+	costs   []delta.Cost // of the blocks, by field and symbols of components
+	ages    []streamAge  // of the blocks
+	slots   bitset       // that are in the stream
+	places  []int32      // by block of slots: index in blocks, if it is there
+
+	// The packet that is being filled.
+	open    bool
+	w       bitbuf.Writer
+	context context
+	buf     []byte // bodies of packets
+	used    int
+}
+
+// A streamPacket is a packet without its header.
+type streamPacket struct {
+	first, end int // its blocks
+	body       []byte
+	bits       int // of the body
+	entries    int
+	copies     uint32 // peers that got it
+}
+
+// A streamBlock is the entries of a block of slots.
+type streamBlock struct {
+	block     int
+	packet    int
+	from, end int             // bits in the body, without the gap of the first entry
+	plain     bool            // all have the baselines of the entry before the first
+	names     delta.Names     // afterwards
+	latest    delta.Baselines // the last of them
+	entries   int
+	copies    uint32 // peers that got it in packets of their own
+
+	firstAge, lastAge   int
+	firstCost, lastCost int
+}
+
+// A streamAge counts entries by the age of their baselines.
+type streamAge struct{ age, entries uint8 }
+
+const (
+	// minStream is how many slots must change in a tick for a stream that is not all that
+	// a peer needs: enough for several packets.
+	minStream = 1024
+	// minShare is of how many packets a stream must be for peers that need more than it.
+	minShare = 4
+	// smoothTicks is for how long a peer must have missed nothing to get such a stream.
+	smoothTicks = 64
+	// maxStreamBytes bounds the bodies of a stream's packets.
+	maxStreamBytes = 1 << 20
+)
+
+// beginStreams ends the streams of the last tick and makes those that the peers need.
+func (c *runCache) beginStreams(peers []*Peer) {
+	c.streams = c.streams[:0]
+	s := &c.server.slots
+	news := 0
+	for _, b := range s.busy {
+		news += bits.OnesCount64(s.news[b])
+	}
+	if news == 0 {
+		return
+	}
+	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
+	for _, p := range peers {
+		if p.streams(news) {
+			p.stream = c.stream(p.base(), order)
+			p.packet.order = order
+		}
+	}
+	if len(c.streams) > 0 {
+		c.fill()
+	}
+}
+
+// streams reports whether the peer is to have a stream: one that is in step with nearly
+// all that changed. Where that is much, and packets get lost every now and then, there is
+// too little to copy for what it costs to encode all.
+func (p *Peer) streams(news int) bool {
+	o := &p.server.opts
+	if o.noStreams || !p.steps || p.planned != sendInTurn || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
+		return false
+	}
+	return p.outNews < news/8
+}
+
+// take sends the peer the packets that it can have of its stream. If others are to follow
+// there must be many of them: a few would better be mixed.
+func (p *Peer) take(st *stream) {
+	if p.canTakeAll(st) {
+		for i := range st.packets {
+			p.packet.relay(st, &st.packets[i])
+		}
+		p.served = true
+		return
+	}
+	if len(st.packets) < minShare || p.server.slots.news.count() < p.server.opts.minStream {
+		return
+	}
+	p.carried = p.carried.grown(len(st.slots))
+	clear(p.carried)
+	p.carries = true
+	for i := range st.packets {
+		k := &st.packets[i]
+		if p.blocked() || !p.canTake(st, k) {
+			continue
+		}
+		for j := range st.blocks[k.first:k.end] {
+			b := st.blocks[k.first+j].block
+			p.carried.set(b)
+			p.due[b] &^= st.slots[b]
+		}
+		p.packet.relay(st, k)
+	}
+}
+
+// canTakeAll reports whether the stream is all that the peer needs, and it can have it.
+func (p *Peer) canTakeAll(st *stream) bool {
+	if p.log.next+uint32(len(st.packets))-p.log.oldest > maxInFlight {
+		return false
+	}
+	var wrong uint64
+	for _, b := range p.server.slots.busy {
+		in, slots := p.acks.inStep[b], st.slots[b]
+		wrong |= p.server.slots.news[b]&in&^slots | slots&^in
+	}
+	if wrong != 0 {
+		return false
+	}
+	for k := range p.acks.marks {
+		if p.owing(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// canTake reports whether the peer is in step with all slots of a packet.
+func (p *Peer) canTake(st *stream, k *streamPacket) bool {
+	var missing uint64
+	for i := range st.blocks[k.first:k.end] {
+		b := st.blocks[k.first+i].block
+		missing |= st.slots[b] &^ p.acks.inStep[b]
+	}
+	return missing == 0
+}
+
+// carriedSlots returns the slots of a block that a packet of a stream has carried in this tick.
+func (p *Peer) carriedSlots(b int) uint64 {
+	if !p.carries || !p.carried.has(b) {
+		return 0
+	}
+	return p.runs.streams[p.stream].slots[b]
+}
+
+// relay sends a packet of the peer's stream. No packet may be open.
+func (k *packetWriter) relay(st *stream, from *streamPacket) {
+	p := k.peer
+	from.copies++
+	p.stats.Updates += uint64(from.entries)
+	sent := p.log.begin(p.server.tick)
+	sent.stream = true
+	p.log.addAll(sent, st.records[from.first:from.end])
+	p.putCopy(from, k.commit(k.headSize(false)+len(from.body), from.bits))
+}
+
+// copyOf returns a packet of a stream, with a header of the peer's. It is valid until the
+// next packet is begun.
+func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
+	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
+	k.seal(packet, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick), complete: k.peer.join.complete}, from.bits)
+	return packet
+}
+
+// copyStretch appends blocks of the peer's stream to its own packets, from block b on and
+// up to block end, as long as it needs just what is there and its packet has named the
+// same baselines. It returns the block after the last one.
+func (p *Peer) copyStretch(b, end int) int {
+	s, st, k := &p.server.slots, &p.runs.streams[p.stream], &p.packet
+	if st.slots[b] == 0 || !p.wantsBlock(st, b) {
+		return b
+	}
+	i := int(st.places[b])
+	first := &st.blocks[i]
+	var before delta.Names
+	if i > st.packets[first.packet].first {
+		before = st.blocks[i-1].names
+	}
+	if !k.open {
+		if p.blocked() {
+			return b
+		}
+		k.start()
+	}
+	alike := before == k.names
+	if !alike && !(first.plain && k.names.Follows(first.latest)) {
+		return b
+	}
+	room := k.w.Remaining() - k.gapBits(b<<6+bits.TrailingZeros64(st.slots[b]))
+	last, entries := i, 0
+	next := b
+	for j := i; j < st.packets[first.packet].end; j++ {
+		x := &st.blocks[j]
+		if x.block >= end || x.end-first.from > room || !alike && !x.plain {
+			break
+		}
+		for next < x.block && p.due[next] == 0 && (s.news[next] == 0 || !p.needs(next)) {
+			next++
+		}
+		if next < x.block || !p.wantsBlock(st, x.block) {
+			break
+		}
+		next = x.block + 1
+		last, entries = j, entries+x.entries
+	}
+	if entries == 0 {
+		return b
+	}
+	x := &st.blocks[last]
+	slot := b<<6 + bits.TrailingZeros64(st.slots[b])
+	k.noteGap(slot - k.next)
+	k.w.WriteRice(uint64(slot-k.next), k.order)
+	k.w.WriteSpan(st.packets[first.packet].body, first.from, x.end-first.from)
+	k.next = x.block<<6 + bits.Len64(st.slots[x.block])
+	k.gaps += uint64(k.next - slot - entries)
+	k.entries += uint64(entries)
+	if alike {
+		k.names = x.names
+	}
+	p.log.addAll(k.sent, st.records[i:last+1])
+	for j := i; j <= last; j++ {
+		st.blocks[j].copies++
+	}
+	p.stats.Updates += uint64(entries)
+	return x.block + 1
+}
+
+// needs reports whether the peer, which is not owed anything of a block, needs something
+// that changed in it.
+func (p *Peer) needs(b int) bool {
+	return p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) != 0
+}
+
+// wantsBlock reports whether the peer needs of a block just what its stream has.
+func (p *Peer) wantsBlock(st *stream, b int) bool {
+	return p.due[b] == 0 && p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) == st.slots[b]
+}

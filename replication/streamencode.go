@@ -1,0 +1,333 @@
+package replication
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// How streams are made. All of a tick are made together, block by block, so that what one
+// reads of the history is there for the others.
+
+// stream returns the index of the stream for peers that are served from tick base, which is
+// empty if it is new.
+func (c *runCache) stream(base delta.Tick, order uint) int {
+	for i := range c.streams {
+		if c.streams[i].base == base {
+			return i
+		}
+	}
+	n := len(c.streams)
+	if n == cap(c.streams) {
+		c.streams = append(c.streams, stream{})
+	} else {
+		c.streams = c.streams[:n+1]
+	}
+	st := &c.streams[n]
+	st.base, st.order, st.used, st.open = base, order, 0, false
+	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
+	st.costs, st.ages = st.costs[:0], st.ages[:0]
+	st.slots = st.slots.grown(c.server.slots.len())
+	clear(st.slots)
+	for len(st.places) < len(st.slots) {
+		st.places = append(st.places, 0)
+	}
+	return n
+}
+
+// fill puts all that has changed into the streams.
+func (c *runCache) fill() {
+	s := &c.server.slots
+	few := len(s.busy) < fewNews // that is far apart
+	if few {
+		c.touch(s.busy)
+	}
+	for i, b := range s.busy {
+		if news := s.news[b] & s.settled(int(b)); news != 0 {
+			if !few {
+				c.touch(s.busy[i : i+1])
+			}
+			c.gatherRows(int(b), news)
+			for i := range c.streams {
+				c.addBlock(&c.streams[i], int(b), news)
+			}
+		}
+	}
+	for i := range c.streams {
+		c.streams[i].closePacket()
+	}
+	c.packed.Costs = c.packed.Costs[:0]
+}
+
+// touch reads what has changed lately in some of the busy blocks: the processor waits for
+// all of that memory at once, and not for one row after the other.
+func (c *runCache) touch(blocks []int32) {
+	s := c.server
+	for _, b := range blocks {
+		for slot := range slotsOf(int(b), s.slots.news[b]&s.slots.alive[b]) {
+			c.touched += uint32(s.slots.info[slot].born)
+		}
+		for _, h := range s.histories {
+			c.touched += h.Touch(int(b)<<6, streamReach, s.tick)
+		}
+	}
+}
+
+// A streamRow is a component of a slot that goes into streams.
+type streamRow struct {
+	component int
+	began     delta.Tick // when the row became what it is
+	delta.Versions
+
+	// The second baseline that was asked for last: streams have it in common.
+	second    []uint32
+	secondOf  delta.Tick
+	hasSecond bool
+}
+
+// secondBefore is before for second baselines.
+func (r *streamRow) secondBefore(t delta.Tick) (row []uint32, known bool) {
+	if !r.hasSecond || r.secondOf != t {
+		if row, known = before(&r.Versions, t); !known {
+			return nil, false
+		}
+		r.second, r.secondOf, r.hasSecond = row, t, true
+	}
+	return r.second, true
+}
+
+// gatherRows finds the rows of slots of a block, which all streams need.
+func (c *runCache) gatherRows(b int, news uint64) {
+	c.rows = c.rows[:0]
+	for ; news != 0; news &= news - 1 {
+		i := bits.TrailingZeros64(news)
+		slot := b<<6 + i
+		c.firstRow[i] = uint32(len(c.rows))
+		t := c.server.slots.info[slot].table
+		for m := range t.members {
+			m := &t.members[m]
+			if m.values.layout.Width() > 0 {
+				v := m.history.Versions(slot)
+				c.rows = append(c.rows, streamRow{component: m.component, began: v.Began(), Versions: v})
+			}
+		}
+		c.endRow[i] = uint32(len(c.rows))
+	}
+}
+
+// streamReach is how many ticks back baselines mostly are.
+const streamReach = 20
+
+// encodeRows writes the rows of a slot against baselines, as encodeUpdate does for an
+// entity whose component set is still the same. It returns false if one is not kept any
+// more.
+func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, ratio int64) bool {
+	oldest := b.A1
+	if ratio != 0 {
+		oldest = b.A2
+	}
+	same := uint(0) // rows as they were, each of which takes a zero
+	rows := c.rows[c.firstRow[slot&63]:c.endRow[slot&63]]
+	for i := range rows {
+		r := &rows[i]
+		if !r.began.After(oldest) && same < 64 {
+			c.same[r.component]++
+			same++
+			continue
+		}
+		w.WriteBits(0, same)
+		same = 0
+		base, known := before(&r.Versions, b.A1)
+		if !known {
+			return false
+		}
+		var base2 []uint32
+		if base != nil && ratio != 0 {
+			if base2, known = r.secondBefore(b.A2); !known {
+				return false
+			}
+		}
+		c.packed.EncodeRow(w, r.component, r.Row(), base, base2, ratio)
+	}
+	w.WriteBits(0, same)
+	return true
+}
+
+// addBlock adds the slots of a block that changed.
+func (c *runCache) addBlock(st *stream, b int, news uint64) {
+	c.classes.list = c.classes.list[:0]
+	c.classes.addInStep(b, news, st.base)
+	for slot := range slotsOf(b, news) {
+		if c.server.slots.info[slot].restructured.After(st.base) {
+			news &^= 1 << (slot & 63)
+		}
+	}
+	c.ratios = c.ratios[:0]
+	for i := range c.classes.list {
+		k := &c.classes.list[i]
+		if k.whole {
+			news &^= k.mask
+		}
+		var ratio int64
+		if k.Two {
+			ratio = delta.Ratio(c.tick, k.A1, k.A2)
+		}
+		c.ratios = append(c.ratios, ratio)
+	}
+	if news == 0 || c.tryBlock(st, b, news) {
+		return
+	}
+	if st.open {
+		st.closePacket()
+		c.tryBlock(st, b, news) // else it is larger than a packet
+	}
+}
+
+// tryBlock adds slots of a block to the open packet, or to a new one if none is. It
+// returns false, and adds nothing, if they don't fit.
+func (c *runCache) tryBlock(st *stream, b int, news uint64) bool {
+	opened := false
+	if !st.open {
+		if opened = st.openPacket(c.server); !opened {
+			return false
+		}
+	}
+	if c.appendBlock(st, b, news) {
+		return true
+	}
+	if opened {
+		st.open, st.packets = false, st.packets[:len(st.packets)-1]
+	}
+	return false
+}
+
+// openPacket begins a packet. It returns false if there is no more room for one.
+func (st *stream) openPacket(s *Server) bool {
+	h := stateHeader{}
+	room := s.opts.mtu - h.size()
+	if !s.opts.noChecksum {
+		room -= checksumSize
+	}
+	if len(st.packets)*room > maxStreamBytes {
+		return false
+	}
+	if need := st.used + room; need > len(st.buf) {
+		st.buf, st.used = make([]byte, 2*need), 0 // earlier packets keep the old one
+	}
+	st.w.Reset(st.buf[st.used:][:room:room])
+	st.w.WriteBits(uint64(st.order), gapOrderBits)
+	st.context = context{}
+	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
+	st.open = true
+	return true
+}
+
+// closePacket ends the open packet, if there is one.
+func (st *stream) closePacket() {
+	if !st.open {
+		return
+	}
+	st.open = false
+	k := &st.packets[len(st.packets)-1]
+	k.bits, k.body, k.end = st.w.Len(), st.w.Bytes(), len(st.blocks)
+	st.used += len(k.body)
+}
+
+// appendBlock adds slots of a block to the open packet. It returns false, and adds
+// nothing, if they don't fit.
+func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
+	mark, w, x := st.w.Mark(), st.w, st.context
+	c.packed.Costs = c.packed.Costs[:0]
+	clear(c.same)
+	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
+	last := -1
+	for d := news; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		slot, class := b<<6+i, 0
+		for c.classes.list[class].mask>>i&1 == 0 {
+			class++
+		}
+		l := &c.classes.list[class]
+		w.WriteRice(uint64(slot-x.next), st.order)
+		x.next = slot + 1
+		if k.entries == 0 {
+			k.from = w.Len()
+		}
+		if class == last {
+			w.WriteBits(0b01, 2) // an update, against the same as the one before
+		} else {
+			k.plain = k.plain && x.names.Follows(l.Baselines)
+			w.WriteUnary(uint(entryUpdate), uint(lastEntryKind))
+			x.names.Write(&w, l.Baselines)
+			last = class
+		}
+		if !c.encodeRows(&w, slot, l.Baselines, c.ratios[class]) {
+			w.Rollback(mark)
+			return c.appendBlock(st, b, news&^(1<<i)) // the slot is left to the peers
+		}
+		k.entries++
+	}
+	if w.Err() != nil {
+		w.Rollback(mark)
+		return false
+	}
+	st.w, st.context = w, x
+	k.end, k.names, k.latest = w.Len(), x.names, c.classes.list[last].Baselines
+	c.bookBlock(st, &k, news)
+	st.packets[k.packet].entries += k.entries
+	st.slots[b], st.places[b] = news, int32(len(st.blocks))
+	st.records = append(st.records, newRecord(b, news, recordState))
+	st.blocks = append(st.blocks, k)
+	return true
+}
+
+// bookBlock notes what the entries of a block cost and how old their baselines are.
+func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
+	k.firstAge, k.firstCost = len(st.ages), len(st.costs)
+	for i := range c.classes.list {
+		l := &c.classes.list[i]
+		if n := bits.OnesCount64(l.mask & news); n > 0 {
+			st.ages = append(st.ages, streamAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
+		}
+	}
+	for _, cost := range c.packed.Costs {
+		if c.blockCosts[cost.Field] == 0 {
+			st.costs = append(st.costs, delta.Cost{Field: cost.Field})
+		}
+		c.blockCosts[cost.Field] += cost.Bits
+	}
+	for i := k.firstCost; i < len(st.costs); i++ {
+		f := st.costs[i].Field
+		st.costs[i].Bits, c.blockCosts[f] = c.blockCosts[f], 0
+	}
+	symbols := uint32(len(c.blockCosts) - len(c.same))
+	for component, n := range c.same {
+		if n > 0 {
+			st.costs = append(st.costs, delta.Cost{Field: symbols + uint32(component), Bits: n})
+		}
+	}
+	k.lastAge, k.lastCost = len(st.ages), len(st.costs)
+}
+
+// finishStreams books what has been sent of the streams.
+func (c *runCache) finishStreams() {
+	for i := range c.streams {
+		st := &c.streams[i]
+		for j := range st.blocks {
+			k := &st.blocks[j]
+			copies := uint64(k.copies + st.packets[k.packet].copies)
+			for _, cost := range st.costs[k.firstCost:k.lastCost] {
+				c.fieldBits[cost.Field] += uint64(cost.Bits) * copies
+			}
+			for _, a := range st.ages[k.firstAge:k.lastAge] {
+				c.ages[a.age] += uint64(a.entries) * copies
+			}
+			c.made += uint64(k.entries)
+			c.copied += uint64(k.entries) * copies
+		}
+		for j := range st.packets {
+			c.shared += uint64(st.packets[j].copies)
+		}
+	}
+}

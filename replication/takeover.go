@@ -1,0 +1,38 @@
+package replication
+
+// What becomes of mirrored entities when a new session begins. NetIDs are those of a
+// server: if it is the same one, an entity that comes again is the entity that was. What
+// does not come again has ended meanwhile, or is not to be seen any more; that is known
+// once the session is complete. The NetIDs of another server mean other entities.
+
+// forgetStates makes nothing known of any slot but what the world shows.
+func (c *Client) forgetStates() {
+	c.dirty = c.dirty[:0]
+	for _, page := range c.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			m.held, m.rest, m.any, m.empty, m.dirty = heldStates{}, nil, false, false, false
+			c.leftover = c.leftover || m.shown
+		}
+	}
+}
+
+// takeOver removes what is left of sessions before, as soon as it is known to be no more.
+func (c *Client) takeOver() {
+	if !c.anyState {
+		return
+	}
+	foreign := c.shownOrigin != c.origin
+	c.shownOrigin = c.origin
+	if !c.leftover || !foreign && !c.complete {
+		return
+	}
+	c.leftover = false
+	for i, page := range c.mirrors.pages {
+		for j := range page {
+			if m := &page[j]; m.shown && (foreign || !m.any) {
+				c.removeEntity(uint32(i*mirrorPage+j), m)
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// WithTimeout makes the server disconnect a peer of which nothing came for so many ticks,
+// with [ReasonTimeout]; a client that is still there introduces itself again. 0, the
+// default, is never: a silent peer is kept, and sent no more than 1024 packets that
+// nothing is known of.
+//
+// Panics if it is negative or more than 2^30.
+func WithTimeout(ticks int) ServerOption {
+	if ticks < 0 || ticks > ancient {
+		panic(fmt.Sprintf("replication: a timeout of %d ticks: use 1 to 2^30, or 0 for none", ticks))
+	}
+	return func(o *serverOptions) { o.timeout = ticks }
+}
+
+// dropSilent disconnects the peers that have been silent for too long.
+func (s *Server) dropSilent() {
+	if s.opts.timeout == 0 {
+		return
+	}
+	for i := len(s.peers) - 1; i >= 0; i-- {
+		if p := s.peers[i]; s.tick-p.heardAt > delta.Tick(s.opts.timeout) {
+			s.stats.Timeouts++
+			p.Disconnect(Reason{Code: ReasonTimeout})
+		}
+	}
+}
+
+// WithServerTimeout makes the client ask whether the server still knows it, when nothing
+// came from it in so many calls of Apply. The default is 600, ten seconds at 60 per
+// second; 0 is never. A server sends something every second (see [WithTickRate]), also
+// when its world rests.
+//
+// If the server knows it, all goes on as if nothing had been. If not, because it was
+// started anew or has dropped the client, a new session begins; see [Client.Reconnect].
+//
+// Panics if it is negative.
+func WithServerTimeout(applies int) ClientOption {
+	if applies < 0 {
+		panic(fmt.Sprintf("replication: a server timeout of %d calls of Apply: use 1 or more, or 0 for none", applies))
+	}
+	return func(o *clientOptions) { o.timeout = applies }
+}
+
+const defaultServerTimeout = 600
+
+// heard notes that the server lives.
+func (c *Client) heard() { c.silent, c.seeking = 0, false }
+
+// listen counts a call of Apply, and begins to look for the server if it has said nothing
+// for too long.
+func (c *Client) listen() {
+	if !c.welcomed || c.seeking {
+		return
+	}
+	if c.silent++; c.timeout > 0 && c.silent > c.timeout {
+		c.seeking = true
+		c.introduce()
+	}
+}

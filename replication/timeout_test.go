@@ -1,0 +1,223 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestSilentPeerIsDropped after as many ticks as the server was told, and not before; and
+// a client that is still there comes back.
+func TestSilentPeerIsDropped(t *testing.T) {
+	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
+		x, e, move := crowd(t, 3, WithTimeout(100), WithFirstTick(first))
+		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
+		id := x.client.sessionID
+		for range 100 {
+			x.round()
+			require.NoError(t, quiet.Err())
+			require.NoError(t, x.peer.Err(), "its client answers what is sent now and then")
+		}
+		x.round()
+		require.EqualError(t, quiet.Err(), "replication: disconnected: timeout")
+		require.EqualValues(t, 1, x.server.Stats().Timeouts)
+
+		move(e[0], 1)
+		x.round()
+		heard := x.server.tick
+		for x.peer.Err() == nil {
+			x.deliver(x.replicate()...)
+			x.apply() // what it says gets lost
+			require.LessOrEqual(t, x.server.tick-heard, delta.Tick(101))
+		}
+		require.Equal(t, delta.Tick(101), x.server.tick-heard)
+		require.Equal(t, Reason{Code: ReasonTimeout}, requireDisconnected(t, x.peer.Err()).Reason)
+		require.Equal(t, StatusReconnecting, x.client.Status())
+		require.EqualValues(t, 2, x.server.Stats().Timeouts)
+		require.Zero(t, x.server.Stats().Peers)
+		x.connect()
+		x.rounds(10)
+		require.Equal(t, StatusConnected, x.client.Status())
+		require.NotEqual(t, id, x.client.sessionID)
+		x.requireEqual()
+	}
+}
+
+// TestSilentPeerIsKept if the server was not told otherwise.
+func TestSilentPeerIsKept(t *testing.T) {
+	x, _, _ := crowd(t, 3)
+	x.server.Connect(func([]byte) error { return nil })
+	for range 20_000 {
+		x.replicate()
+	}
+	require.Equal(t, 2, x.server.Stats().Peers)
+	before := x.peer.Stats()
+	x.rounds(5)
+	x.requireEqual()
+	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
+}
+
+// TestQuietWorldIsNotTakenForADeadOne: a few bytes every second say that the server lives,
+// and what is said of that that the client does.
+func TestQuietWorldIsNotTakenForADeadOne(t *testing.T) {
+	for name, entities := range map[string]int{"still": 5, "empty": 0} {
+		t.Run(name, func(t *testing.T) {
+			x, _, _ := crowd(t, entities, WithTimeout(200), WithTickRate(30))
+			x.rounds(100)
+			before, acks := x.peer.Stats(), x.client.Stats().Acks
+			for range 6000 {
+				x.round()
+				require.Equal(t, StatusConnected, x.client.Status())
+				require.NoError(t, x.peer.Err())
+				require.LessOrEqual(t, uint32(x.server.tick)-x.client.Tick(), uint32(30))
+			}
+			now := x.peer.Stats()
+			require.EqualValues(t, 6000/30, now.Packets-before.Packets)
+			require.EqualValues(t, 10*6000/30, now.Bytes-before.Bytes)
+			require.EqualValues(t, 6000/30, x.client.Stats().Acks-acks)
+			require.InDelta(t, 1, x.peer.RoundTrip(), 0.2)
+			require.Zero(t, now.Lost)
+		})
+	}
+}
+
+// TestKeepAlivesAreFrequentEnough for timeouts shorter than a second.
+func TestKeepAlivesAreFrequentEnough(t *testing.T) {
+	for _, timeout := range []int{4, 10, 59} {
+		x, _, _ := crowd(t, 2, WithTimeout(timeout))
+		x.rounds(500)
+		require.NoError(t, x.peer.Err(), "%d", timeout)
+	}
+}
+
+// TestBusyPeersGetNoKeepAlives: what is sent anyway says as much.
+func TestBusyPeersGetNoKeepAlives(t *testing.T) {
+	x, e, move := crowd(t, 1)
+	x.rounds(60)
+	before := x.peer.Stats()
+	for i := range 590 {
+		if i%59 == 0 {
+			move(e[0], 1)
+		}
+		x.round()
+	}
+	now := x.peer.Stats()
+	require.EqualValues(t, 10, now.Packets-before.Packets)
+	require.EqualValues(t, 10, now.Updates-before.Updates)
+}
+
+// TestKeepAlivesRespectIntervalAndBudget of their peer.
+func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
+	x, _, _ := crowd(t, 2)
+	x.peer.SetSendInterval(7)
+	x.rounds(100)
+	x.peer.send = func(p []byte) error {
+		require.Zero(t, (x.server.tick+x.peer.phase)%7)
+		x.down = append(x.down, append([]byte(nil), p...))
+		return nil
+	}
+	before := x.peer.Stats().Packets
+	x.rounds(630)
+	require.InDelta(t, 10, x.peer.Stats().Packets-before, 1)
+	x.peer.SetSendInterval(1)
+	x.peer.SetBudget(100)
+	x.peer.send = func([]byte) error { return nil }
+	x.rounds(600)
+	require.Greater(t, x.peer.budget.tokens, int64(0))
+}
+
+// TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can tell apart.
+func TestAnEmptyWorldThatWakes(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	e := x.spawn()
+	x.rounds(4)
+	x.world.RemoveEntity(e)
+	x.rounds(4)
+	for range 9 {
+		x.jump(1 << 28)
+		x.rounds(refreshShare + 3)
+	}
+	x.spawn()
+	x.rounds(4)
+	x.requireEqual()
+	require.EqualValues(t, 2, x.client.Stats().Spawns)
+}
+
+// TestSessionSurvivesAnOutage of both directions, for much longer than the client's
+// patience: it asks whether it is known still, and it is.
+func TestSessionSurvivesAnOutage(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
+		t.Run(name, func(t *testing.T) {
+			x, e, move := crowd(t, 50, opts...)
+			id := x.client.sessionID
+			move(e[0], 1)
+			x.round()
+			for n := range 3600 { // a minute
+				move(e[0], 0.01)
+				x.replicate() // lost
+				for _, p := range x.apply() {
+					require.Less(t, len(p), 65)
+				}
+				require.Equal(t, n >= defaultServerTimeout-1, x.client.Status() == StatusReconnecting, "%d", n)
+			}
+			before := x.peer.Stats()
+			x.rounds(40)
+			x.requireEqual()
+			require.Equal(t, StatusConnected, x.client.Status())
+			require.Equal(t, id, x.client.sessionID)
+			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
+			require.EqualValues(t, 50, x.client.Stats().Spawns)
+			require.EqualValues(t, 1, x.client.Stats().Sessions)
+		})
+	}
+}
+
+// TestPatienceIsTheUsers: with WithServerTimeout.
+func TestPatienceIsTheUsers(t *testing.T) {
+	for _, patience := range []int{1, 50, 0} {
+		x := newWire(t, testSchema())
+		x.restart(x.server.schema, 7, WithServerTimeout(patience))
+		x.rounds(20)
+		x.spawn()
+		x.round()
+		for n := range 2000 {
+			x.apply()
+			require.Equal(t, patience > 0 && n >= patience-1, x.client.Status() == StatusReconnecting, "%d", n)
+		}
+	}
+}
+
+// TestSeekingIsCheap: a client that lost its server does not flood the net.
+func TestSeekingIsCheap(t *testing.T) {
+	x, _, _ := crowd(t, 1)
+	packets := 0
+	for range 60 * 60 {
+		packets += len(x.apply())
+	}
+	require.Less(t, packets, 60*60/introduceRarer+patience/introduceEvery+5)
+	require.Greater(t, packets, 60)
+}
+
+// TestTimeoutsUnderLoss: a bad network is no dead one.
+func TestTimeoutsUnderLoss(t *testing.T) {
+	seed := seedOf(t)
+	x, _, _ := crowd(t, 3, WithTimeout(1200))
+	e := connect(x.server, seed, netsim.Config{Latency: 6, Jitter: 3, Loss: 0.3, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
+	sessions := map[uint64]bool{}
+	for range 12_000 {
+		x.server.Replicate()
+		e.step(t)
+		require.NoError(t, e.peer.Err())
+		sessions[e.client.sessionID] = true
+	}
+	delete(sessions, 0)
+	require.Len(t, sessions, 1)
+}
+
+func TestTimeoutsOutOfRangePanic(t *testing.T) {
+	require.PanicsWithValue(t, "replication: a timeout of -1 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
+	require.PanicsWithValue(t, "replication: a server timeout of -5 calls of Apply: use 1 or more, or 0 for none", func() { WithServerTimeout(-5) })
+}
