@@ -91,7 +91,7 @@ func (t *clientTalk) enqueue(draft int) error {
 		return ErrBufferFull
 	case m.reliable:
 		data, bits := t.encode(d)
-		l.push(d.number, delta.Tick(t.client.clock.now), data, bits)
+		l.push(d.number, delta.Tick(t.client.clock.now), data, bits, d.size)
 		t.client.stats.Messages++
 	default:
 		t.loose = append(t.loose, int32(draft))

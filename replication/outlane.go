@@ -85,9 +85,10 @@ func (l *outLane) cancel(bytes int) {
 	l.size -= bytes
 }
 
-// push adds a message for which there is room.
-func (l *outLane) push(number int, tick delta.Tick, data []byte, bits int) {
+// push adds a message for which there is room: so many bytes, of which it may take fewer.
+func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, room int) {
 	l.expected--
+	l.size -= room - byteSize(bits)
 	if l.empty() {
 		l.heard, l.backoff = false, 0 // what was heard may be long ago
 	}

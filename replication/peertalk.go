@@ -143,7 +143,7 @@ func (p *Peer) assign() {
 			continue
 		}
 		data, bits := m.encode(d)
-		l.push(d.number, p.server.tick, data, bits)
+		l.push(d.number, p.server.tick, data, bits, d.size)
 		p.stats.Messages++
 	}
 	t.pending = t.pending[:0]
