@@ -122,6 +122,9 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	m.entity = c.world.NewEntity(a.add...)
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
+	if c.schema.mentions {
+		c.names.set(m.entity, NetID{slot, state.generation})
+	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)

@@ -54,6 +54,7 @@ type Client struct {
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
 	mirrors mirrorTable
+	names   entityNames // of what was ever mirrored, if there are entities in messages or inputs
 	shapes  shapes
 	staged  staging
 	parts   map[uint32]*assembly
@@ -198,7 +199,7 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	if !c.intact() || !c.world.Alive(e) || !c.world.Has(e, c.marker) {
+	if !c.intact() || !alive(c.world, e) || !c.world.Has(e, c.marker) {
 		return NetID{}, false
 	}
 	id := (*Mirrored)(c.world.Get(e, c.marker)).id

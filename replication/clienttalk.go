@@ -46,7 +46,7 @@ const (
 
 func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
 	t := &clientTalk{client: c, handlers: make([]func(), len(c.schema.messages))}
-	t.init(c.schema, mtu, false, slots)
+	t.init(c.schema, c, mtu, false, slots)
 	if in := c.schema.input; in != nil {
 		t.inputs.ring = makeInputRows(inputRingTicks, in.words)
 	}

@@ -120,7 +120,11 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	}
 	v := &t.values[len(c.schema.messages)]
 	*v.pointer.(*T) = input
-	c.schema.input.readColumn(t.inputs.add(delta.Tick(tick)), v.address, 1)
+	row := t.inputs.add(delta.Tick(tick))
+	c.schema.input.readColumn(row, v.address, 1)
+	if c.schema.input.refers() {
+		c.nameEntities(c.schema.input, row)
+	}
 	return nil
 }
 

@@ -79,7 +79,10 @@ func Immediate() MessageOption {
 // Replicate is handed over when every entity that the client can see has, in its world, at least the components that it had in
 // that tick, and all that ended by then is gone. Values of components may still be older.
 //
-// Panics where [Register] does, and if there are 256 message types already.
+// A field of type [ecs.Entity] refers at the receiver to what mirrors, or is mirrored by, the entity that it refers to at the
+// sender; it is the zero entity if that is not there, or not alive, when the message is handed over.
+//
+// Panics where [Register] does, if T is a relation, and if there are 256 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	if s == nil {
 		panic("replication: RegisterMessage needs a schema: make one with NewSchema")
@@ -90,9 +93,10 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 }
 
 // RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded as those of
-// components, see [Register]; of the options, [Name] and [Field] are for inputs.
+// components, see [Register]; of the options, [Name] and [Field] are for inputs. A field of type [ecs.Entity] refers at the
+// server to what the entity mirrors that it refers to at the client, if that is alive when [Input] is called.
 //
-// Panics where [Register] does, if the schema has an input type already, and if an input takes more than 64 bytes.
+// Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more than 64 bytes.
 func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
 	if s == nil {
 		panic("replication: RegisterInput needs a schema: make one with NewSchema")
@@ -161,6 +165,8 @@ func newMessageComponent(t reflect.Type, o *componentOptions) (component, error)
 		return c, fmt.Errorf("%s: the option Every is for components", c.name)
 	case o.priority != 0:
 		return c, fmt.Errorf("%s: the option Priority is for components", c.name)
+	case c.targeted():
+		return c, fmt.Errorf("%s: a relation is for components: use a field of type ecs.Entity", c.name)
 	case (c.name == "message" || c.name == "input") && len(c.columns) > 0 && c.columns[0].path == "":
 		return c, fmt.Errorf("the name %q of a type that is no struct has a meaning in the schema text: choose another with the option Name", c.name)
 	}
@@ -242,11 +248,14 @@ func (s *Schema) sealMessages() {
 	s.numbers = map[reflect.Type]int{}
 	for i := range s.messages {
 		s.messages[i].layout = &s.talk.Components[i]
+		s.mentions = s.mentions || s.messages[i].refers()
 		s.numbers[s.messages[i].typ] = i
 	}
 	if s.input != nil {
 		s.input.layout = &s.talk.Components[len(s.messages)]
+		s.mentions = s.mentions || s.input.refers()
 	}
+	s.refers = s.refers || s.mentions
 }
 
 // messageNumber returns the number of a message type.

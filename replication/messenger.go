@@ -17,6 +17,7 @@ import (
 type messenger struct {
 	schema *Schema
 	mtu    int
+	directory
 	packed *delta.Packed
 	values []messageValue // by number; the last one is for inputs
 	row    []uint32       // scratch memory, for the largest row
@@ -50,8 +51,9 @@ type draft struct {
 	known   bool
 }
 
-func (m *messenger) init(s *Schema, mtu int, down bool, slots uint32) {
-	m.schema, m.mtu = s, mtu
+// init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
+func (m *messenger) init(s *Schema, d directory, mtu int, down bool, slots uint32) {
+	m.schema, m.directory, m.mtu = s, d, mtu
 	m.packed = delta.NewPacked(s.talk)
 	add := func(c *component) {
 		v := reflect.New(c.typ)
@@ -86,6 +88,9 @@ func write[T any](m *messenger, message T) (int, error) {
 	first := len(m.rows)
 	m.rows = append(m.rows, m.row[:t.words]...)
 	t.readColumn(m.rows[first:], v.address, 1)
+	if t.refers() && !m.writer.down {
+		m.nameEntities(&t.component, m.rows[first:]) // as they are called now
+	}
 	m.drafts = append(m.drafts, draft{number: number, row: first, bits: -1, size: size})
 	return len(m.drafts) - 1, nil
 }
@@ -102,11 +107,15 @@ func (m *messenger) discard() {
 func (m *messenger) encode(d *draft) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.messages[d.number]
+		row := m.rows[d.row:][:t.words]
+		if t.refers() && m.writer.down {
+			m.nameEntities(&t.component, row) // as they are called in this tick
+		}
 		d.place = len(m.bits)
 		m.bits = slices.Grow(m.bits, d.size)[:d.place+d.size]
 		w := bitbuf.NewWriter(m.bits[d.place:])
 		m.packed.Costs = m.packed.Costs[:0]
-		m.packed.EncodeRow(&w, d.number, m.rows[d.row:][:t.words], nil, nil, 0)
+		m.packed.EncodeRow(&w, d.number, row, nil, nil, 0)
 		w.Bytes()
 		d.bits = w.Len()
 	}
@@ -132,6 +141,7 @@ func (m *messenger) clear() {
 func (m *messenger) read(c *component, v *messageValue, row []uint32) {
 	v.value.SetZero()
 	c.write(v.address, row)
+	m.resolve(c, v, row)
 }
 
 // open reads a message's row and sets the value of its type to it.

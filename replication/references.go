@@ -44,11 +44,16 @@ type entityName struct {
 
 // add notes that the entity has got a NetID.
 func (n *entityNames) add(e ecs.Entity, id NetID, now delta.Tick) {
+	n.set(e, id)
+	n.turn(e.ID(), now)
+}
+
+// set notes the NetID of an entity.
+func (n *entityNames) set(e ecs.Entity, id NetID) {
 	if more := int(e.ID()) + 1 - len(n.byID); more > 0 {
 		n.byID = append(n.byID, make([]entityName, more)...)
 	}
 	n.byID[e.ID()] = entityName{e.Generation(), id.Slot + 1, id.Generation}
-	n.turn(e.ID(), now)
 }
 
 // remove notes that the entity with the given ID in Arche has lost the slot. It may be

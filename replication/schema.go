@@ -25,13 +25,14 @@ type Schema struct {
 	mu         sync.Mutex
 	components []component // in order: the index is the component's number on the wire
 	layout     *delta.Layout
-	refers     bool // some of them refer to entities
+	refers     bool // some of them, or of the messages, refer to entities
 	strings    int  // how many columns are strings
 
 	messages []messageType // the index is the message's number on the wire
 	numbers  map[reflect.Type]int
 	input    *component    // nil: there are no inputs
 	talk     *delta.Layout // of messages and, behind them, the input
+	mentions bool          // some of these refer to entities
 }
 
 // component is a registered type.

@@ -187,7 +187,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema, o.marker)
 	s.workers.init(s, o.workers)
-	s.messenger.init(schema, o.mtu, true, 0)
+	s.messenger.init(schema, s, o.mtu, true, 0)
 	s.handlers, s.waits = make([]func(*Peer), len(schema.messages)), schema.waits()
 	s.stats.Fields = fieldStats(schema)
 	return s
@@ -260,7 +260,7 @@ func (s *Server) Tick() uint32 { return uint32(s.tick) }
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
-	if !s.world.Alive(e) || !s.world.Has(e, s.capture.marker) {
+	if !alive(s.world, e) || !s.world.Has(e, s.capture.marker) {
 		return NetID{}, false
 	}
 	m := (*Replicated)(s.world.Get(e, s.capture.marker))

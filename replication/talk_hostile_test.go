@@ -421,8 +421,8 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
 		var from, to messenger
-		from.init(s, mtu, down, 0)
-		to.init(s, mtu, !down, 1<<20)
+		from.init(s, nil, mtu, down, 0)
+		to.init(s, nil, mtu, !down, 1<<20)
 		key := seal{key: rng.Uint32(), off: rng.IntN(2) == 0}
 		time := rng.Uint32()
 		long := rng.IntN(2) == 0
