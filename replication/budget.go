@@ -309,10 +309,11 @@ func (p *Peer) sendChosen() {
 			if k.kind != kind || c.chosen.has(slot) {
 				continue
 			}
-			c.chosen.set(slot)
-			cost := p.cost(slot)
-			runs, entries = runs+cost, entries+1
-			used += cost + p.overhead/overheadUnit
+			for _, slot := range p.chooseWith(slot, c.chosen) {
+				cost := p.cost(int(slot))
+				runs, entries = runs+cost, entries+1
+				used += cost + p.overhead/overheadUnit
+			}
 		}
 		return used
 	}
@@ -321,7 +322,7 @@ func (p *Peer) sendChosen() {
 	choose(room-reserved, differs)
 	before := p.stats.EntityBits
 	p.sendDue(c.chosen)
-	if p.resume == 0 && entries > 0 {
+	if p.resume == 0 && p.behind == 0 && entries > 0 {
 		p.learnOverhead((int(p.stats.EntityBits-before) - runs) * overheadUnit / entries)
 	}
 }

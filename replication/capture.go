@@ -241,7 +241,7 @@ func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tic
 	var rows [captureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (slot+uint32(s.tick))%uint32(m.values.every) != 0 && m.history.Has(int(slot)) {
+		if (s.groups.turnOf(slot)+uint32(s.tick))%uint32(m.values.every) != 0 && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])

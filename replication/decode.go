@@ -30,7 +30,8 @@ type stagedPart struct {
 }
 
 // decode reads the entries of a state packet and takes them over if all are right. If a
-// baseline is missing, it takes over those before and returns ErrMissingBaseline.
+// baseline is missing it takes over nothing, since some of them may belong together, and
+// returns ErrMissingBaseline.
 func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	s := &c.staged
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
@@ -43,9 +44,6 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	order := uint(r.ReadBits(gapOrderBits))
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
-			if err == ErrMissingBaseline {
-				_ = c.commit(tick) // the packet is not acknowledged either way
-			}
 			return err
 		}
 	}

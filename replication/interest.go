@@ -8,7 +8,7 @@ import (
 
 // Interest says what a peer may see. An entity is visible to it if Filter and Visible
 // agree, and it is in the view of Grid or in one of Sets, where there is one of these. The
-// zero value shows everything.
+// zero value shows everything. Who sees one entity of a [Group] sees all of them.
 //
 // Of entities that it may not see, a peer is sent nothing: no byte that it gets depends
 // on them, except that they take slots.
@@ -29,7 +29,8 @@ type Interest struct {
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
-	// learns of their end only. Without Keep they are despawned there.
+	// learns of their end only. Without Keep they are despawned there. A [Group] that was
+	// kept is despawned as a whole as soon as one of it ends, leaves it or comes into view.
 	Keep bool
 }
 
@@ -110,6 +111,7 @@ func (p *Peer) look() {
 	}
 	v.next = v.next.grown(s.len())
 	v.find(s)
+	p.server.groups.show(v.next)
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]

@@ -43,6 +43,8 @@ type Peer struct {
 	carries        bool       // carried is of the present tick
 	served         bool       // with all that is to be sent in the present tick
 	resume         int        // the slot to begin with: where the last tick had to stop
+	behind         int        // the same for what is in groups
+	crowded        uint8      // for so many ticks it is not tried to send all in one packet
 	runs           *runCache
 	classes        classes
 	outbox         outbox
@@ -136,7 +138,7 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
-	p.heard, p.resume = false, 0
+	p.heard, p.resume, p.behind, p.crowded = false, 0, 0, 0
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false

@@ -54,6 +54,7 @@ type runCache struct {
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
 	choice chooser
+	bundle bundle
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges

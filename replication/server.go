@@ -28,6 +28,7 @@ type Server struct {
 	workers workers
 	grids   []*Grid
 	sets    []*EntitySet
+	groups  groups
 	joined  delta.Tick // peers so far
 	random  uint64     // state of the session generator
 	stats   ServerStats
@@ -50,6 +51,7 @@ type serverOptions struct {
 	// For tests, which compare or make much of what is rare.
 	noSteps   bool       // no slot is ever in step
 	noStreams bool       // nothing but runs is shared
+	noGroups  bool       // what is in groups does not wait for the others
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
 }
@@ -229,6 +231,7 @@ func (s *Server) Replicate() {
 	if s.capture.tables == nil {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
+	s.groups.tidy(s.tick)
 	s.tick++
 	s.dropSilent()
 	s.captureWorld()
@@ -239,6 +242,7 @@ func (s *Server) Replicate() {
 	for _, e := range s.sets {
 		e.update()
 	}
+	s.groups.update(s)
 	s.workers.run(s)
 	s.slots.settle(s.tick)
 }

@@ -13,6 +13,7 @@ type slotTable struct {
 	news   bitset // slots in which something changed this tick
 	turned bitset // of these, where an entity came or went
 	woke   bitset // of these, what had not changed for restTicks
+	bound  bitset // slots that are in groups, or were and are not forgotten there; nil without groups
 	recent changeLog
 
 	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
@@ -68,8 +69,9 @@ func (t *slotTable) len() int { return len(t.info) }
 func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
 	var slot int
 	if n := len(t.free); n > 0 {
-		slot = int(t.free[n-1])
-		t.free = t.free[:n-1]
+		i := t.spare()
+		slot = int(t.free[i])
+		t.free = append(t.free[:i], t.free[i+1:]...)
 	} else {
 		slot = len(t.info)
 		t.changed = append(t.changed, 0)
@@ -175,8 +177,10 @@ const (
 )
 
 // young returns the slots of a block that no peer can be in step with, for they turned
-// only lately.
-func (t *slotTable) young(b int) uint64 { return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] }
+// only lately or are in groups.
+func (t *slotTable) young(b int) uint64 {
+	return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] | t.inGroups(b)
+}
 
 // settled returns the slots of a block that all peers that missed nothing are in step with.
 func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }

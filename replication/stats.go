@@ -65,6 +65,9 @@ type PeerStats struct {
 	Interval   uint64 // it is not the peer's turn to be sent anything
 	OverBudget uint64 // there was no room
 
+	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
+	GroupResends uint64 // entities that were on their way and were sent once more with their group
+
 	Acked            uint64 // packets acknowledged
 	Lost             uint64 // packets taken for lost
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
