@@ -87,6 +87,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
+			s.workers.caches[0].limit = 1000 // little memory for what is encoded
 			g := newGame(seed, &w, s.schema, 60)
 			o := newTruth()
 			ends := []*end{
@@ -100,6 +101,12 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			} else {
 				for range 50 {
 					group.Add(g.spawn(g.ids[3]))
+				}
+				for range 8 { // that fit, and others that nearly do
+					small := s.NewGroup()
+					for range 1 + g.rng.IntN(14) {
+						small.Add(g.spawn(g.ids[3]))
+					}
 				}
 			}
 			for range 600 {

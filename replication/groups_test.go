@@ -337,7 +337,7 @@ func TestGroupsAreNeverTorn(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range ticksOf(6000, 1000) {
+	for range ticksOf(5000, 700) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -355,7 +355,7 @@ func TestGroupsOfManyPackets(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range ticksOf(5000, 300) {
+	for range ticksOf(2000, 300) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -397,7 +397,7 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for i := range ticksOf(6000, 1000) {
+	for i := range ticksOf(5000, 700) {
 		if i%50 == 0 {
 			f.views()
 		}
@@ -426,7 +426,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 		}
 	}
 	over := uint64(0)
-	for range ticksOf(6000, 1000) {
+	for range ticksOf(5000, 700) {
 		f.tick(t, noneOfThem)
 	}
 	for k, e := range f.ends {
@@ -470,9 +470,12 @@ func TestTheDetectorFindsTornGroups(t *testing.T) {
 // TestGroupsWithWorkers: the packets are the same however many workers there are.
 func TestGroupsWithWorkers(t *testing.T) {
 	seed := seedOf(t)
-	play := func(workers int) (sent [][]byte) {
+	play := func(workers, limit int) (sent [][]byte) {
 		f := newFleet(seed, 20, 6, WithMTU(600), WithWorkers(workers))
 		f.calm = 4
+		for i := range f.server.workers.caches {
+			f.server.workers.caches[i].limit = limit
+		}
 		for k := range 12 {
 			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})
 			send := e.peer.send
@@ -492,9 +495,9 @@ func TestGroupsWithWorkers(t *testing.T) {
 		}
 		return sent
 	}
-	want := play(1)
+	want := play(1, maxRunBytes)
 	for _, n := range []int{2, 3, 8} {
-		got := play(n)
+		got := play(n, 1000) // with little memory for what is encoded
 		require.Equal(t, len(want), len(got))
 		for i := range want {
 			if !bytes.Equal(want[i], got[i]) {

@@ -81,8 +81,9 @@ func (p *Peer) sendGroups(of bitset) (all bool) {
 		return false
 	}
 	p.runs.bound()
+	p.runs.pinned = true
 	order := p.packet.order
-	defer func() { p.packet.order = order }()
+	defer func() { p.packet.order, p.runs.pinned = order, false }()
 	if p.crowded > 0 {
 		p.crowded--
 	} else if p.sendTogether(of) {
@@ -115,6 +116,9 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 			if slot < from || slot >= to || u.in.has(slot) {
 				continue
 			}
+			if p.runs.full() {
+				p.makeAgain(u.entries)
+			}
 			first := len(u.entries)
 			p.gather(slot)
 			unit := u.entries[first:]
@@ -125,7 +129,7 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 				size += int(e.bits) + p.packet.heads
 				large = large || e.kind == bundleLarge
 			}
-			if large || size > room || used+size > room {
+			if large || used+size > room {
 				if !p.sendBundle(u.entries[:first]) {
 					p.putOff(unit)
 					return false
@@ -134,19 +138,31 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 				u.entries, used = u.entries[:n], 0
 			}
 			used += size
-			if large || size > room {
+			if large { // sendBundle finds out about what is more than a packet
 				if !p.sendTorn(u.entries) {
 					p.behind = slot
 					return false
 				}
 				u.entries, used = u.entries[:0], 0
 			}
-			if len(u.entries) == 0 {
-				p.runs.bound()
-			}
 		}
 	}
 	return p.sendBundle(u.entries)
+}
+
+// makeAgain makes the runs of entries again in an empty cache. What is sent with what must
+// not depend on the cache, which is another one with other workers.
+func (p *Peer) makeAgain(entries []bundleEntry) {
+	p.runs.pinned = false
+	p.runs.bound()
+	p.runs.pinned = true
+	for i := range entries {
+		if e := &entries[i]; e.kind == bundleState {
+			p.classify(int(e.slot)>>6, 1<<(e.slot&63))
+			r, _ := p.bestRun(int(e.slot), &p.classes.list[0])
+			e.run = r.index
+		}
+	}
 }
 
 // putOff notes that entries are due still.
@@ -348,6 +364,7 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 		if n == 0 {
 			return p.sendTorn(entries)
 		}
+		p.packet.heads = min(p.packet.heads+4, mostHead)
 		if !p.sendBundle(entries[:n]) {
 			p.putOff(entries[n:])
 			return false
@@ -465,7 +482,6 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 	}
 	if k.w.Err() != nil {
 		k.open, k.sent.status = false, sentUnused
-		k.heads = min(k.heads+4, mostHead)
 		return false, false
 	}
 	heads := k.w.Len()

@@ -35,6 +35,7 @@ type runCache struct {
 	limit  int // bytes that are used at most, and a little more
 
 	filling uint32 // how often the cache was empty
+	pinned  bool   // runs are in use: bound has to wait
 
 	blocks       []blockRun
 	blockHeads   []runHead
@@ -105,10 +106,13 @@ func (c *runCache) clear() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
+// full reports whether the cache has become too large.
+func (c *runCache) full() bool { return c.used > c.limit }
+
 // bound keeps the memory within bounds, where very much is encoded: what is forgotten is
 // made again if need be. No run may be in use.
 func (c *runCache) bound() {
-	if c.used > c.limit {
+	if c.full() && !c.pinned {
 		c.finish()
 		c.clear()
 	}
