@@ -45,6 +45,10 @@ func (c *Client) Apply() error {
 
 // applyMirror makes the world show a mirror's newest state.
 func (c *Client) applyMirror(slot uint32, m *mirror) {
+	if c.resources.in(int(slot)) {
+		c.applyResources(m)
+		return
+	}
 	if m.empty {
 		c.removeEntity(slot, m)
 		return
@@ -90,7 +94,11 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 }
 
 func (c *Client) removeEntity(slot uint32, m *mirror) {
-	if m.shown && !m.removed && c.world.Alive(m.entity) {
+	switch {
+	case !m.shown || m.removed:
+	case c.resources.in(int(slot)):
+		c.removeResources(m)
+	case c.world.Alive(m.entity):
 		c.relations.remove(c.world, m.entity)
 	}
 	c.forgetEntity(slot, m)
@@ -101,7 +109,9 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 	if m.shown {
 		c.referrers.drop(allComponents, &m.links)
 		c.referrers.turn(slot)
-		c.stats.Despawns++
+		if !c.resources.in(int(slot)) {
+			c.stats.Despawns++
+		}
 	}
 	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
 }

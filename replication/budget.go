@@ -218,8 +218,12 @@ func (p *Peer) rank(c *chooser) {
 			c.entities = append(c.entities, info.entity)
 		}
 	}
-	if p.weigh != nil && len(c.entities) > 0 {
-		p.weigh(c.entities, c.weights)
+	first := 0
+	if len(c.entities) > 0 && c.entities[0].IsZero() {
+		first = 1 // the resources, which are no entity
+	}
+	if p.weigh != nil && len(c.entities) > first {
+		p.weigh(c.entities[first:], c.weights[first:])
 	}
 	for i, weight := range c.weights {
 		c.candidates[i].rank = p.rankOf(int(c.candidates[i].slot), weight)

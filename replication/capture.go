@@ -84,7 +84,11 @@ func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) 
 	words := 0
 	for i := range s.components {
 		comp := &s.components[i]
-		c.components = append(c.components, ecs.TypeID(w, comp.typ))
+		var id ecs.ID // none for resources
+		if !comp.resource {
+			id = ecs.TypeID(w, comp.typ)
+		}
+		c.components = append(c.components, id)
 		words = max(words, comp.words)
 	}
 	c.codes = make([]uint32, captureRows*words)
@@ -101,6 +105,7 @@ func (s *Server) captureWorld() {
 	for i := range c.probe.masks {
 		s.table(&c.probe.masks[i]) // panics before anything is captured
 	}
+	s.findResources() // and this
 	for i := range c.probe.masks {
 		s.captureTable(s.table(&c.probe.masks[i]))
 	}
@@ -113,6 +118,7 @@ func (s *Server) captureWorld() {
 	for i := range c.probe.masks {
 		s.captureReferences(s.table(&c.probe.masks[i]))
 	}
+	s.captureResources()
 	s.refresh()
 	c.settleContests()
 }
@@ -130,7 +136,7 @@ func (s *Server) table(mask *ecs.Mask) *table {
 		}
 	}
 	for i, id := range c.components {
-		if mask.Get(id) {
+		if mask.Get(id) && !s.schema.components[i].resource {
 			m := member{component: i, id: id, values: &s.schema.components[i], history: s.histories[i]}
 			if t.relation {
 				m.gathered = m.values.room(captureRows)

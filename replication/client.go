@@ -19,7 +19,7 @@ type Client struct {
 	send   func(packet []byte) error
 
 	fingerprint uint64
-	components  []ecs.ID
+	components  []ecs.ID // none for resources
 	marker      ecs.ID
 	spawnWith   []ecs.ID   // components of the user's for all that is spawned
 	mark        *worldMark // in the world until it is reset
@@ -63,6 +63,7 @@ type Client struct {
 
 	referrers referrers
 	relations relations
+	resources resourceTypes
 
 	packed *delta.Packed
 	out    []byte
@@ -111,7 +112,8 @@ func WithNonce(nonce uint64) ClientOption {
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
 // until the server spawns or adds them anew. A world that the user resets is filled again
-// by the next Apply, with all that was mirrored, removed or not.
+// by the next Apply, with all that was mirrored, removed or not. All this holds for
+// resources, too; one that the user has when the server adds it is taken over.
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -146,11 +148,19 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	c.markWorld()
 	for i := range schema.components {
+		if schema.components[i].resource {
+			c.components = append(c.components, ecs.ID{}) // none
+			continue
+		}
 		id := ecs.TypeID(world, schema.components[i].typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
 			c.shapes.relations.Add(i)
 		}
+	}
+	if c.resources.init(world, schema); c.resources.any {
+		c.mirrors.limit++ // theirs is beside those of the entities
+		c.referrers.limit++
 	}
 	c.checkSpawnComponents()
 	return c

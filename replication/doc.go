@@ -11,7 +11,8 @@
 //	client    packets from the server: [Client.Receive]              the world, changed by [Client.Apply]
 //	                                                                 packets to the server, through the function of [NewClient]
 //
-// Both ends need the same [Schema]: the component types that are replicated and how each of their fields is coded.
+// Both ends need the same [Schema]: the types of components and resources that are replicated and how each of their fields
+// is coded.
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -41,6 +42,7 @@
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
 //     together; and it never goes back to an earlier one.
+//   - So do all resources together, in every client's world.
 //   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
 //   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.

@@ -60,6 +60,8 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 		switch {
 		case col == nil:
 			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; write it as in Schema.Text, \"Position.X\"", field))
+		case s.schema.components[k].resource:
+			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", field))
 		case col.codec.op != opFixed:
 			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
 		case g.component >= 0 && g.component != k:

@@ -11,7 +11,7 @@ import (
 // zero value shows everything.
 //
 // Of entities that it may not see, a peer is sent nothing: no byte that it gets depends
-// on them, except that they take slots.
+// on them, except that they take slots. Resources are no entities: every peer gets them.
 type Interest struct {
 	// Filter shows entities by their components. It is asked once for every set of
 	// components, and costs nothing beyond that.
@@ -109,7 +109,7 @@ func (p *Peer) look() {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
 	v.next = v.next.grown(s.len())
-	v.find(s)
+	v.find(s, p.server.resources.any)
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]
@@ -138,8 +138,9 @@ func (p *Peer) look() {
 	}
 }
 
-// find sets next to the slots that the view shows.
-func (v *view) find(s *slotTable) {
+// find sets next to the slots that the view shows. That of the resources, if there is one, is
+// always among them, and nobody is asked.
+func (v *view) find(s *slotTable, resources bool) {
 	if v.Grid == nil && len(v.Sets) == 0 {
 		copy(v.next, s.alive)
 	} else {
@@ -151,10 +152,16 @@ func (v *view) find(s *slotTable) {
 			set.find(v.next)
 		}
 	}
+	if resources {
+		v.next.set(resourceSlot)
+	}
 	if v.Filter == nil && v.Visible == nil {
 		return
 	}
 	for b, word := range v.next {
+		if b == resourceSlot>>6 && resources {
+			word &^= 1 << (resourceSlot & 63)
+		}
 		for slot := range slotsOf(b, word&s.alive[b]) {
 			if v.Filter != nil && !v.pass(s.info[slot].table) || v.Visible != nil && !v.Visible(s.info[slot].entity) {
 				v.next[b] &^= 1 << (slot & 63)

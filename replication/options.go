@@ -18,6 +18,7 @@ type componentOptions struct {
 	fields   []fieldOverride
 	every    int
 	priority float32
+	resource bool
 }
 
 // fieldOverride stands for the tag of the field with the given path.

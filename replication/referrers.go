@@ -161,11 +161,13 @@ func (c *Client) mend(l *link) {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.mirrors.at(l.holder)
-	if m.removed || !c.world.Alive(m.entity) {
-		return // by the user
+	var p unsafe.Pointer
+	if m := c.mirrors.at(l.holder); comp.resource {
+		p = c.resources.find(int(l.component))
+	} else if !m.removed && c.world.Alive(m.entity) {
+		p = c.world.Get(m.entity, c.components[l.component])
 	}
-	if p := c.world.Get(m.entity, c.components[l.component]); p != nil {
+	if p != nil { // else the user removed it
 		e, _ := c.Entity(NetID{l.slot, l.generation})
 		comp.writeEntity(p, int(l.column), e)
 	}

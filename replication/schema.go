@@ -14,7 +14,7 @@ import (
 // schemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
 const schemaHeader = "arche-replicate schema 1"
 
-// A Schema is the ordered list of component types that both ends replicate, and how each of their fields is coded. Server
+// A Schema is the ordered list of component and resource types that both ends replicate, and how each of their fields is coded. Server
 // and client must register the same components with the same tags in the same order; the handshake compares
 // [Schema.Fingerprint].
 //
@@ -23,7 +23,7 @@ const schemaHeader = "arche-replicate schema 1"
 // from several goroutines at a time.
 type Schema struct {
 	mu         sync.Mutex
-	components []component // in order: the index is the component's number on the wire
+	components []component // and resources, in order: the index is the component's number on the wire
 	layout     *delta.Layout
 	refers     bool // some of them refer to entities
 }
@@ -38,6 +38,7 @@ type component struct {
 	references []int    // those of the columns that refer to entities
 	lines      []string // of the schema text
 	layout     *delta.Component
+	resource   bool // it is a resource of the world, see resources.go
 
 	// How a server treats it.
 	every    int     // ticks from one look at it to the next
@@ -81,7 +82,7 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
-// See also [RegisterType], and [Field] for types without tags.
+// See also [RegisterType], [Field] for types without tags, and [RegisterResource].
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
@@ -116,6 +117,8 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	}
 	for i := range s.components {
 		switch other := &s.components[i]; {
+		case other.typ == t && other.resource != c.resource:
+			return fmt.Errorf("%s: %v is registered as a %s already: a type is either a component or a resource, so make another type of it", c.name, t, other.kind())
 		case other.typ == t:
 			return fmt.Errorf("%s: %v is registered already: register every type once", c.name, t)
 		case other.name == c.name:
@@ -145,10 +148,13 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 	default:
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
-	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
+	c := component{name: name, typ: t, size: t.Size(), resource: o.resource, every: max(o.every, 1), priority: max(o.priority, 1)}
 	f := flattener{component: &c, overrides: o.fields}
 	if err := f.flatten(); err != nil {
 		return component{}, err
+	}
+	if c.resource && c.targeted() {
+		return component{}, fmt.Errorf("%s: a resource has no relation: use a field of type ecs.Entity", c.name)
 	}
 	return c, nil
 }
@@ -159,7 +165,7 @@ func checkComponentName(name string) error {
 	if name == "" || len(name) > limit {
 		return fmt.Errorf("the component name %.40q has %d bytes: use 1 to %d", name, len(name), limit)
 	}
-	if name == "component" {
+	if name == "component" || name == "resource" {
 		return fmt.Errorf("the component name %q has a meaning in the schema text: choose another with the option Name", name)
 	}
 	for _, r := range name {
@@ -200,13 +206,15 @@ func (s *Schema) seal() {
 //	component Position
 //	Position.X float32 range=-1000:1000,step=0.01
 //	component Frozen
+//	resource Match
+//	Match.Round uint8
 func (s *Schema) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
-		b.WriteString("component " + s.components[i].name + "\n")
+		b.WriteString(s.components[i].kind() + " " + s.components[i].name + "\n")
 		for _, line := range s.components[i].lines {
 			b.WriteString(line + "\n")
 		}

@@ -23,6 +23,7 @@ type Server struct {
 	histories []*delta.History // by component
 	slots     slotTable
 	names     entityNames
+	resources serverResources
 
 	peers   []*Peer
 	workers workers
@@ -153,7 +154,8 @@ const (
 
 // NewServer returns a server that replicates the entities of the world that have the
 // marker component [Replicated], with those of their components that the schema names.
-// It seals the schema.
+// It seals the schema. Resources of the world that the schema names are replicated as
+// well, to all peers.
 //
 // Several servers can replicate one world if each has a marker of its own; see
 // [WithMarker]. Two that share one make Replicate panic.
@@ -180,6 +182,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
 	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema, o.marker)
+	s.resources.init(s)
 	s.workers.init(s, o.workers)
 	s.stats.Fields = fieldStats(schema)
 	return s

@@ -152,6 +152,9 @@ func (p *Peer) account() {
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
 	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	if s.slots.len() > 0 && s.resources.any {
+		stats.Entities-- // that slot has none
+	}
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.workers.caches {
 		c := &s.workers.caches[w]
