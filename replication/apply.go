@@ -10,6 +10,7 @@ import (
 // applier is scratch memory of Apply.
 type applier struct {
 	add, remove []ecs.ID
+	codes       []uint32 // of a component in the world
 }
 
 // Apply brings the world up to date with what was received, and sends the server its
@@ -24,12 +25,16 @@ type applier struct {
 // has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
 // mend themselves and are counted in [Client.Stats].
 //
-// Panics if the world is locked.
+// Hooks are called in it: see [Client.OnSpawn].
+//
+// Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
+	c.notInHook("Apply")
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
 	c.noticeReset()
+	c.announce()
 	c.takeOver()
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
@@ -38,6 +43,7 @@ func (c *Client) Apply() error {
 	}
 	c.dirty = c.dirty[:0]
 	c.mendReferences()
+	c.tell()
 	c.refresh()
 	c.answerServer()
 	return c.refused
@@ -80,6 +86,9 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		}
 		p := c.world.Get(m.entity, c.components[k])
 		if p != nil {
+			if c.hooks.watch(k) {
+				c.noteChange(slot, m, k, p, row, old != nil)
+			}
 			comp.write(p, row)
 		}
 		if comp.refers() {
@@ -125,6 +134,7 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 		}
 	}
 	c.referrers.turn(slot)
+	c.noteSpawn(slot, m)
 	c.stats.Spawns++
 }
 

@@ -232,13 +232,17 @@ func (c *Client) Disconnect(r Reason) {
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
 // all mirrored entities from the world. The client can't be used afterwards.
 //
-// Panics if the world is locked.
+// Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
+	c.notInHook("Close")
 	if c.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})
 	c.noticeReset()
+	if c.hooks.parting {
+		c.runHooks((*Client).announceEnd)
+	}
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			if page[j].shown {

@@ -63,6 +63,7 @@ type Client struct {
 
 	referrers referrers
 	relations relations
+	hooks     hooks
 
 	packed *delta.Packed
 	out    []byte
@@ -206,8 +207,9 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected] or [ErrMissingBaseline].
+// [ErrUnexpected] or [ErrMissingBaseline]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
+	c.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
