@@ -34,6 +34,7 @@ func (c *Client) Apply() error {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
 	c.noticeReset()
+	c.expire()
 	c.announce()
 	c.takeOver()
 	for _, slot := range c.dirty {
@@ -122,13 +123,19 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		a.add = append(a.add, c.components[k])
 	}
-	m.entity = c.world.NewEntity(a.add...)
+	if m.entity = c.match(state); m.entity.IsZero() {
+		m.entity = c.world.NewEntity(a.add...)
+	} else {
+		c.adopt(m.entity, a.add)
+	}
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
-		comp.write(p, row)
+		if p != nil { // or an adopted entity has no room for it
+			comp.write(p, row)
+		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
 		}

@@ -64,6 +64,7 @@ type Client struct {
 	referrers referrers
 	relations relations
 	hooks     hooks
+	expected  expectations
 
 	packed *delta.Packed
 	out    []byte

@@ -75,7 +75,8 @@ const (
 	eventAdd   = -1
 )
 
-// OnSpawn makes the client call fn for every entity that Apply spawns, when all is as the server says, other entities and references included. The
+// OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
+// [Expect]), when all is as the server says, other entities and references included. The
 // hooks of its components ([OnAdd]) follow.
 //
 // In a hook the world may be changed in any way: entities and components may be created

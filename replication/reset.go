@@ -39,6 +39,7 @@ func (c *Client) noticeReset() {
 		return
 	}
 	c.markWorld()
+	c.expected.reset()
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]

@@ -86,6 +86,8 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
+	Adopted          uint64 // of these made, local entities that were expected
+	Unconfirmed      uint64 // expected entities that the server's never came for
 	Sessions         uint64 // sessions begun
 
 	// RelationConflicts counts relations that a mirrored entity did not get, since the user
