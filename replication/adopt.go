@@ -158,7 +158,7 @@ func (c *Client) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 func hashRow(k int, row []uint32) uint64 {
 	h := mix64(uint64(k) + golden64)
 	for _, w := range row {
-		h = mix64(h ^ uint64(w) + golden64)
+		h = mix64((h ^ uint64(w)) + golden64)
 	}
 	return h
 }

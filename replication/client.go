@@ -66,6 +66,8 @@ type Client struct {
 	hooks     hooks
 	expected  expectations
 
+	divergence *Divergence // the first that was found
+
 	packed *delta.Packed
 	out    []byte
 	ack    ack
@@ -235,6 +237,9 @@ func (c *Client) receive(packet []byte) error {
 	}
 	if c.receiveBye(packet) {
 		return nil
+	}
+	if hashes, err := c.receiveHashes(packet); hashes {
+		return err
 	}
 	body := c.session.body(packet)
 	if body == nil || packetKind(body[0]&(1<<kindBits-1)) != kindState {

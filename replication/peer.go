@@ -49,6 +49,7 @@ type Peer struct {
 	view           view
 	join           join
 	alive          keepAlive
+	hashing        hashing
 	budget         budget
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns

@@ -30,6 +30,7 @@ type Server struct {
 	sets    []*EntitySet
 	joined  delta.Tick // peers so far
 	random  uint64     // state of the session generator
+	hashes  []byte     // memory for a packet of them
 	stats   ServerStats
 }
 
@@ -42,7 +43,8 @@ type serverOptions struct {
 	seeded        bool
 	noChecksum    bool
 	tickRate      int
-	timeout       int // ticks, 0 for none
+	timeout       int        // ticks, 0 for none
+	hashEvery     delta.Tick // 0 for no state hashes
 	workers       int
 	grid          delta.Tick
 	marker        func(*ecs.World) ecs.ID
@@ -240,6 +242,7 @@ func (s *Server) Replicate() {
 		e.update()
 	}
 	s.workers.run(s)
+	s.sendHashes()
 	s.slots.settle(s.tick)
 }
 

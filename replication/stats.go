@@ -65,6 +65,9 @@ type PeerStats struct {
 	Interval   uint64 // it is not the peer's turn to be sent anything
 	OverBudget uint64 // there was no room
 
+	Hashes    uint64 // entities of which state hashes were sent
+	HashBytes uint64 // in packets of their own, not counted in Bytes
+
 	Acked            uint64 // packets acknowledged
 	Lost             uint64 // packets taken for lost
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
@@ -93,6 +96,10 @@ type ClientStats struct {
 	// RelationConflicts counts relations that a mirrored entity did not get, since the user
 	// had given it another one: Arche allows an entity one.
 	RelationConflicts uint64
+
+	HashesCompared uint64 // entities that a state hash was compared with
+	HashesPassed   uint64 // state hashes of entities that another state is held of, or none
+	Diverged       uint64 // of those compared, entities that were not what they should be
 
 	Acks uint64 // acknowledgement packets sent
 }

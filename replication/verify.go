@@ -32,8 +32,15 @@ func (d *Divergence) Name() string {
 
 // String says it in a sentence.
 func (d *Divergence) String() string {
+	what, want := d.Name(), d.Want
+	if d.Component == "" {
+		what = "the generation"
+	}
+	if want == nil {
+		want = "something else"
+	}
 	return fmt.Sprintf("%s of the entity in slot %d, generation %d, is %v, and at the server's tick %d it was %v",
-		d.Name(), d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, d.Want)
+		what, d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, want)
 }
 
 // Verify compares the mirrored entities in the world with the server's states that they
@@ -157,9 +164,22 @@ func (c *Client) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32
 		}
 		return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), target
 	}
+	return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), heldValue(comp, i, row)
+}
+
+// heldValue returns what a row says that a column is, a NetID for references.
+func heldValue(comp *component, i int, row []uint32) any {
+	col := &comp.columns[i]
+	if col.codec.op == opEntity || col.codec.op == opRelation {
+		words := row[col.word:][:2]
+		if words[0] == 0 {
+			return NetID{}
+		}
+		return NetID{words[0] - 1, uint16(words[1])}
+	}
 	v := reflect.New(comp.typ)
 	comp.write(v.UnsafePointer(), row)
-	return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), fieldOf(v.Elem(), col.steps)
+	return fieldOf(v.Elem(), col.steps)
 }
 
 // fieldOf returns the field of a value that steps lead to.
