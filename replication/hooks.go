@@ -81,7 +81,7 @@ const (
 //
 // In a hook the world may be changed in any way: entities and components may be created
 // and removed, mirrored ones too. What a hook removes is not announced to later ones.
-// Other methods of the client may be called but for Apply, Receive and Close, which panic.
+// All methods of the client may be called but Apply, Receive and Close, which panic.
 // A hook must close the queries that it makes. Hooks of one kind are called in the order
 // in which they were registered, entities in no particular order. A hook can't be
 // unregistered, and is not called for what was there before: see [Client.Each].
@@ -180,7 +180,7 @@ func (c *Client) notInHook(method string) {
 	}
 }
 
-// run calls fn, in which hooks are called, and sees that they leave the world in order.
+// runHooks calls what calls hooks, and sees that these leave the world in order.
 func (c *Client) runHooks(call func(c *Client)) {
 	c.hooks.running = true
 	defer func() { c.hooks.running = false }()
