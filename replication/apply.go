@@ -53,7 +53,11 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
 	}
-	if m.shown && m.generation != state.generation {
+	if of, facet := c.of(state); facet {
+		c.applyFacet(slot, m, state, of)
+		return
+	}
+	if m.facet || m.shown && m.generation != state.generation {
 		c.removeEntity(slot, m)
 	}
 	if !m.shown {
@@ -70,7 +74,16 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.shape != state.shape {
 		c.restructure(m, state)
 	}
+	c.writeRows(slot, m, state, old)
+}
+
+// writeRows gives the entity's components the values of a state. old is what they show, or
+// nil if that is not known.
+func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
+		if k == c.schema.link {
+			continue
+		}
 		comp := &c.schema.components[k]
 		row := state.shape.row(state.words, k, comp.words)
 		if old != nil && old.generation == state.generation {
@@ -90,6 +103,10 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 }
 
 func (c *Client) removeEntity(slot uint32, m *mirror) {
+	if m.facet {
+		c.detach(m)
+		return
+	}
 	if m.shown && !m.removed && c.world.Alive(m.entity) {
 		c.relations.remove(c.world, m.entity)
 	}

@@ -44,7 +44,8 @@ const maxRate = 1 << 40
 // SetPriority makes the peer call weigh in ticks in which its budget does not suffice, on
 // the goroutine that calls Replicate: it gets the entities that wait for being sent and
 // their weights so far, and may change the weights, for instance by distance. What is
-// sent first is what has the largest product of weight and ticks waited. An entity of
+// sent first is what has the largest product of weight and ticks waited. What an entity has
+// under a condition waits by itself, so entities may come up more than once. An entity of
 // weight 0 or less is sent when there is room for all others. nil ends that.
 //
 // weigh must not change the world, nor keep the slices.
@@ -209,7 +210,7 @@ func (p *Peer) rank(c *chooser) {
 		p.due[b] = live | gone
 		for slot := range slotsOf(b, live) {
 			info := &s.slots.info[slot]
-			weight := info.weight * info.table.weight
+			weight := s.slots.info[info.of].weight * info.table.weight
 			if s.tick-s.slots.changed[slot] > restAfter {
 				weight *= restBoost
 			}

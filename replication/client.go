@@ -55,6 +55,7 @@ type Client struct {
 
 	mirrors mirrorTable
 	shapes  shapes
+	bare    *shape // of facets without components
 	staged  staging
 	parts   map[uint32]*assembly
 	dirty   []uint32
@@ -152,6 +153,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 			c.shapes.relations.Add(i)
 		}
 	}
+	c.bare = bareShape(schema, &c.shapes)
 	c.checkSpawnComponents()
 	return c
 }

@@ -40,7 +40,8 @@
 // # What is promised
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
-//     together; and it never goes back to an earlier one.
+//     together; and it never goes back to an earlier one. The same holds apart for those components that stand under one
+//     condition, as [OwnerOnly].
 //   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
 //   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.

@@ -18,6 +18,9 @@ type componentOptions struct {
 	fields   []fieldOverride
 	every    int
 	priority float32
+
+	once       bool
+	conditions []condition
 }
 
 // fieldOverride stands for the tag of the field with the given path.

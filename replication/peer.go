@@ -47,6 +47,7 @@ type Peer struct {
 	classes        classes
 	outbox         outbox
 	view           view
+	owned          bitset // slots whose entities the peer owns
 	join           join
 	alive          keepAlive
 	budget         budget
@@ -125,6 +126,7 @@ func (p *Peer) firstSequence() uint32 {
 func newPeer(s *Server, send func([]byte) error) *Peer {
 	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
 	p.session.first = p.firstSequence()
+	p.SetInterest(Interest{})
 	p.reset()
 	return p
 }

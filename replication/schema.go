@@ -26,6 +26,10 @@ type Schema struct {
 	components []component // in order: the index is the component's number on the wire
 	layout     *delta.Layout
 	refers     bool // some of them refer to entities
+
+	// From the first server or client on:
+	conditions []condition // that some of them stand under
+	link       int         // the component that links facets to entities, -1 if there are none
 }
 
 // component is a registered type.
@@ -40,8 +44,11 @@ type component struct {
 	layout     *delta.Component
 
 	// How a server treats it.
-	every    int     // ticks from one look at it to the next
-	priority float32 // weight of entities that have it
+	every     int     // ticks from one look at it to the next
+	once      bool    // no look at it but the first
+	priority  float32 // weight of entities that have it
+	condition condition
+	class     int // of slots: 1 + the condition's place in Schema.conditions, or 0
 }
 
 // NewSchema returns a schema without components.
@@ -109,6 +116,9 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	if err != nil {
 		return err
 	}
+	if c.condition, err = checkConditions(c.name, t, &o); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.layout != nil {
@@ -124,6 +134,9 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	}
 	if len(s.components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.name, delta.MaxComponents)
+	}
+	if len(s.components) == delta.MaxComponents-1 && (c.condition.kind != always || s.conditional()) {
+		return fmt.Errorf("%s: the schema is full: it holds at most %d components if one of them has a condition", c.name, delta.MaxComponents-1)
 	}
 	s.components = append(s.components, c)
 	return nil
@@ -145,7 +158,10 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 	default:
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
-	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
+	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), once: o.once, priority: max(o.priority, 1)}
+	if c.once {
+		c.every = 1
+	}
 	f := flattener{component: &c, overrides: o.fields}
 	if err := f.flatten(); err != nil {
 		return component{}, err
@@ -177,6 +193,10 @@ func (s *Schema) seal() {
 	if s.layout != nil {
 		return
 	}
+	for i := range s.components {
+		s.refers = s.refers || s.components[i].refers()
+	}
+	s.sealConditions()
 	parts := make([]delta.Component, len(s.components))
 	for i := range s.components {
 		c := &s.components[i]
@@ -184,7 +204,6 @@ func (s *Schema) seal() {
 		for j := range c.columns {
 			parts[i].Fields = c.columns[j].appendFields(parts[i].Fields)
 		}
-		s.refers = s.refers || c.refers()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
@@ -200,16 +219,24 @@ func (s *Schema) seal() {
 //	component Position
 //	Position.X float32 range=-1000:1000,step=0.01
 //	component Frozen
+//
+// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
 func (s *Schema) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
+		if s.components[i].typ == reflect.TypeFor[facetOf]() {
+			continue
+		}
 		b.WriteString("component " + s.components[i].name + "\n")
 		for _, line := range s.components[i].lines {
 			b.WriteString(line + "\n")
 		}
+	}
+	if s.conditional() {
+		b.WriteString("facets\n")
 	}
 	return b.String()
 }

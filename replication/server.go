@@ -23,6 +23,8 @@ type Server struct {
 	histories []*delta.History // by component
 	slots     slotTable
 	names     entityNames
+	owners    ownership
+	bare      table // of facets without components
 
 	peers   []*Peer
 	workers workers
@@ -177,6 +179,11 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
+	s.slots.initClasses(len(schema.conditions))
+	if schema.link >= 0 {
+		s.bare.weight = 1
+		s.bare.set.Add(schema.link)
+	}
 	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
 	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema, o.marker)
@@ -232,6 +239,7 @@ func (s *Server) Replicate() {
 	s.tick++
 	s.dropSilent()
 	s.captureWorld()
+	s.settleOwners()
 	s.slots.list(s.tick)
 	for _, g := range s.grids {
 		g.update()
@@ -253,7 +261,7 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	}
 	m := (*Replicated)(s.world.Get(e, s.capture.marker))
 	slot := int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e {
+	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		return NetID{}, false
 	}
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true

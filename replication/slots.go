@@ -28,12 +28,18 @@ type slotTable struct {
 
 	changed []delta.Tick // when the newest version of anything in the slot began
 	info    []slotInfo
-	free    []uint32
 	live    int
+
+	// Of facets: see facets.go.
+	pools   []slotPool // by class
+	classes []uint8    // by block; empty if there are no conditions
+	facetOf [][]uint32 // by condition and slot: 1 + the facet, or 0
+	faceted int        // how many of the live slots are facets
 }
 
 type slotInfo struct {
 	entity       ecs.Entity
+	of           uint32 // the slot of the entity, if this is a facet; else this one
 	generation   uint16
 	born         delta.Tick // when this incarnation began, or the slot became empty
 	previous     delta.Tick // what changed was before its latest change
@@ -64,33 +70,36 @@ func (t *slotTable) restAt(slot int, at delta.Tick) (rest, bool) {
 
 func (t *slotTable) len() int { return len(t.info) }
 
-// add gives the entity a slot, one that was free if there is any.
-func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
-	var slot int
-	if n := len(t.free); n > 0 {
-		slot = int(t.free[n-1])
-		t.free = t.free[:n-1]
-	} else {
-		slot = len(t.info)
-		t.changed = append(t.changed, 0)
+// grow makes room for slots below n.
+func (t *slotTable) grow(n int, now delta.Tick) {
+	for len(t.info) < n {
+		t.changed = append(t.changed, now)
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
-		t.info = append(t.info, slotInfo{})
-		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
-		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
-		for i := range t.newborn {
-			t.newborn[i] = t.newborn[i].grown(slot + 1)
-		}
-		if slot>>6/chunkBlocks == len(t.log) {
-			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
-		}
-		t.recent.grow(slot + 1)
+		t.info = append(t.info, slotInfo{born: now, previous: now, restructured: now})
 	}
+	t.alive, t.news = t.alive.grown(n), t.news.grown(n)
+	t.turned, t.woke = t.turned.grown(n), t.woke.grown(n)
+	for i := range t.newborn {
+		t.newborn[i] = t.newborn[i].grown(n)
+	}
+	if (n-1)>>6/chunkBlocks == len(t.log) {
+		t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
+	}
+	t.recent.grow(n)
+}
+
+// add gives the entity a slot, one that was free if there is any.
+func (t *slotTable) add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e, now) }
+
+// addTo gives the entity a slot of a class, for itself or a facet.
+func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
+	slot := t.take(class, now)
 	t.alive.set(slot)
 	t.changed[slot] = now
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, of: uint32(slot), generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -103,7 +112,8 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
-	t.free = append(t.free, uint32(slot))
+	pool := &t.pools[t.class(slot>>6)]
+	pool.free = append(pool.free, uint32(slot))
 	t.live--
 }
 

@@ -58,7 +58,8 @@ type PeerStats struct {
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
-	// Why entities were not sent, counted entity by entity in every tick.
+	// Why entities were not sent, counted entity by entity in every tick; what an entity has
+	// under one condition counts as one more.
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
@@ -151,7 +152,7 @@ func (p *Peer) account() {
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live-s.slots.faceted, len(s.peers)
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.workers.caches {
 		c := &s.workers.caches[w]
