@@ -24,10 +24,15 @@ type applier struct {
 // has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
 // mend themselves and are counted in [Client.Stats].
 //
+// Then it calls the functions of [OnServerMessage] for messages whose turn it is.
+//
 // Panics if the world is locked.
 func (c *Client) Apply() error {
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+	}
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
 	c.noticeReset()
 	c.takeOver()
@@ -39,7 +44,7 @@ func (c *Client) Apply() error {
 	c.dirty = c.dirty[:0]
 	c.mendReferences()
 	c.refresh()
-	c.answerServer()
+	c.talkToServer()
 	return c.refused
 }
 
@@ -67,7 +72,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.removed || !c.world.Alive(m.entity) {
 		m.removed = true // by the user, who shall have it so
 		c.referrers.drop(allComponents, &m.links)
-		m.tick, m.shape = state.tick, state.shape
+		m.tick, m.shape, m.strings = state.tick, state.shape, nil
 		return
 	}
 	old := m.held.at(m.tick)
@@ -94,6 +99,7 @@ func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 		p := c.world.Get(m.entity, c.components[k])
 		if p != nil {
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
 		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
@@ -120,7 +126,7 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 		c.referrers.turn(slot)
 		c.stats.Despawns++
 	}
-	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
@@ -137,6 +143,7 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 		comp := &c.schema.components[k]
 		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
 		comp.write(p, row)
+		c.holdStrings(m, k, p)
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
 		}
@@ -158,6 +165,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 		}
 		if was {
 			c.referrers.drop(k, &m.links)
+			c.dropStrings(m, k)
 		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:

@@ -20,7 +20,8 @@ type budget struct {
 }
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting
-// what the send function gets; 0 lifts the limit. A second is as many ticks as
+// what the send function gets; 0 lifts the limit. Messages are sent all the same, and what
+// they take is missing for the state. A second is as many ticks as
 // [WithTickRate] says. What was saved up may be sent at once, up to the bytes of an
 // eighth of a second, or of the ticks between two sends if these are longer, and two
 // packets: in no span of time is more than that sent beyond the rate.

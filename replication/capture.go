@@ -57,6 +57,7 @@ type table struct {
 	// Who was in which row at the last capture; nobody where the entity is zero.
 	entities []ecs.Entity
 	slots    []uint32
+	together bitset       // blocks of rows whose slots follow one another
 	targets  []ecs.Entity // of a relation among the members
 }
 
@@ -69,6 +70,7 @@ type member struct {
 	history   *delta.History
 	blocks    []memberBlock
 	bytes     []byte         // of the values of each block, if it keeps them
+	strings   []string       // in them
 	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
 }
 
@@ -186,6 +188,7 @@ func (c *capture) resize(t *table, n int) {
 	t.resizeParts(n)
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
+	t.together = t.together.grown((n + captureRows - 1) / captureRows)
 	if t.relation && t.refers {
 		t.targets = append(t.targets, make([]ecs.Entity, n-len(t.targets))...)
 	}
@@ -206,6 +209,10 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		moved = s.identifyRows(t, first, n, q)
 	}
 	slots := t.slots[first:][:n]
+	if moved {
+		t.seated(first, slots)
+	}
+	together := t.together.has(first / captureRows)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	var news, facetNews [1]uint64
 	for i := range t.members {
@@ -225,21 +232,28 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		same := !moved && block.rows == n && (m.values.once || m.values.sameBytes(bytes, p, n))
 		if !same || !block.rest(m.values.every) {
 			block.clamped = m.values.readColumn(s.capture.codes, p, n)
-			if m.part == 0 {
-				s.setRows(m, slots, born, news[:])
-			} else {
+			switch {
+			case m.part != 0:
 				facets := t.slotsOf(m, first, n)
 				facetNews[0] = 0
 				s.setRows(m, facets, born, facetNews[:])
 				s.slots.touchAll(facets, facetNews[0], s.tick)
+			case together && m.values.every <= 1 && !m.values.once:
+				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.tick, born, s.capture.codes)
+			default:
+				s.setRows(m, slots, born, news[:])
 			}
 		}
 		if !same && m.values.once {
 			block.rows = n
 		} else if !same && block.keep(n) {
-			m.values.keepBytes(bytes, p, n)
+			m.keepBytes(first, p, n)
 		}
 		s.stats.Clamped += uint64(block.clamped)
+	}
+	if together {
+		s.slots.touchSet(int(slots[0]), news[0], s.tick)
+		return
 	}
 	for ; news[0] != 0; news[0] &= news[0] - 1 {
 		s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
@@ -252,6 +266,17 @@ func (s *Server) setRows(m *member, slots []uint32, born func(slot int) delta.Ti
 		m.history.SetRows(slots, s.tick, born, s.capture.codes, news)
 	} else {
 		news[0] |= s.setDue(m, slots, born)
+	}
+}
+
+// seated finds out whether the slots of the block of rows from first on follow one another.
+func (t *table) seated(first int, slots []uint32) {
+	t.together.set(first / captureRows)
+	for i, slot := range slots {
+		if slot != slots[0]+uint32(i) {
+			t.together.clear(first / captureRows)
+			return
+		}
 	}
 }
 
@@ -401,6 +426,7 @@ func (s *Server) restructure(slot int, t *table) {
 		s.stats.RawBits += t.own - info.width
 		info.set, info.width, info.restructured = t.set, t.own, s.tick
 		s.slots.touch(slot, s.tick)
+		s.slots.reshaped.set(slot)
 	}
 }
 
@@ -429,7 +455,7 @@ func (s *Server) refreshSlot(slot int) {
 		p.refresh(slot, limit) // first: their baselines may be ticks of these changes
 	}
 	info := &s.slots.info[slot]
-	for _, t := range []*delta.Tick{&s.slots.changed[slot], &info.born, &info.previous, &info.restructured} {
+	for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
 		if t.Before(limit) {
 			*t = limit
 		}

@@ -199,6 +199,7 @@ func (p *Peer) enter(b int, mask uint64) {
 	}
 	t.doubt(b, mask) // it may have been sent before it left
 	p.owe(b, mask)
+	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
@@ -213,5 +214,6 @@ func (p *Peer) leave(b int, mask uint64) {
 	if mask != 0 {
 		p.owe(b, mask)
 		p.turn(b, mask)
+		p.noteStructure(b, mask)
 	}
 }

@@ -23,7 +23,8 @@ type mirror struct {
 	generation uint16
 	tick       delta.Tick
 	shape      *shape
-	links      uint32 // first of the references in what is shown
+	links      uint32   // first of the references in what is shown
+	strings    []string // of its components; see holdStrings
 }
 
 // A heldState is an entity's whole state at a tick.

@@ -22,7 +22,7 @@ import (
 
 // referenceCodec returns the codec of a field that refers to an entity.
 func referenceCodec(op codecOp, text string) *codec {
-	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text}
+	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text, moves: delta.Reference}
 }
 
 // refers reports whether the component refers to entities.
@@ -146,7 +146,7 @@ func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n
 	if !same && m.values.once {
 		block.rows = n
 	} else if !same && block.keep(n) {
-		m.values.keepBytes(bytes, p, n)
+		m.keepBytes(first, p, n)
 	}
 	s.stats.Clamped += uint64(block.clamped)
 }

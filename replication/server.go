@@ -28,11 +28,17 @@ type Server struct {
 
 	peers   []*Peer
 	workers workers
-	grids   []*Grid
-	sets    []*EntitySet
-	joined  delta.Tick // peers so far
-	random  uint64     // state of the session generator
-	stats   ServerStats
+
+	messenger messenger
+	handlers  []func(from *Peer) // by message number
+	waits     bool               // there are messages that wait for the state of their tick
+	handling  bool               // in one of the handlers
+
+	grids  []*Grid
+	sets   []*EntitySet
+	joined delta.Tick // peers so far
+	random uint64     // state of the session generator
+	stats  ServerStats
 }
 
 type serverOptions struct {
@@ -61,7 +67,7 @@ type ServerOption func(*serverOptions)
 
 // WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
 // which passes everywhere; the least is 64. No packet of the server is ever larger;
-// those of clients take at most 219 bytes.
+// those of clients have a limit of their own, see [WithClientMTU].
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries.
 func WithMTU(bytes int) ServerOption {
@@ -188,6 +194,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema, o.marker)
 	s.workers.init(s, o.workers)
+	s.messenger.init(schema, o.mtu, true, 0)
+	s.handlers, s.waits = make([]func(*Peer), len(schema.messages)), schema.waits()
 	s.stats.Fields = fieldStats(schema)
 	return s
 }
@@ -236,6 +244,9 @@ func (s *Server) Replicate() {
 	if s.capture.tables == nil {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
+	if s.handling {
+		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
+	}
 	s.tick++
 	s.dropSilent()
 	s.captureWorld()
@@ -249,6 +260,7 @@ func (s *Server) Replicate() {
 	}
 	s.workers.run(s)
 	s.slots.settle(s.tick)
+	s.talkToAll()
 }
 
 // Tick returns the tick of the latest Replicate.
