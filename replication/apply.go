@@ -25,13 +25,17 @@ type applier struct {
 // has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
 // mend themselves and are counted in [Client.Stats].
 //
-// Hooks are called in it: see [Client.OnSpawn].
+// Hooks are called in it, see [Client.OnSpawn], and then the functions of
+// [OnServerMessage] for messages whose turn it is.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
 	c.notInHook("Apply")
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+	}
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
 	c.noticeReset()
 	c.expire()
@@ -46,7 +50,7 @@ func (c *Client) Apply() error {
 	c.mendReferences()
 	c.tell()
 	c.refresh()
-	c.answerServer()
+	c.talkToServer()
 	return c.refused
 }
 
@@ -60,7 +64,11 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
 	}
-	if m.shown && m.generation != state.generation {
+	if of, facet := c.of(state); facet {
+		c.applyFacet(slot, m, state, of)
+		return
+	}
+	if m.facet || m.shown && m.generation != state.generation {
 		c.removeEntity(slot, m)
 	}
 	if !m.shown {
@@ -70,14 +78,23 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.removed || !c.world.Alive(m.entity) {
 		m.removed = true // by the user, who shall have it so
 		c.referrers.drop(allComponents, &m.links)
-		m.tick, m.shape = state.tick, state.shape
+		m.tick, m.shape, m.strings = state.tick, state.shape, nil
 		return
 	}
 	old := m.held.at(m.tick)
 	if m.shape != state.shape {
 		c.restructure(m, state)
 	}
+	c.writeRows(slot, m, state, old)
+}
+
+// writeRows gives the entity's components the values of a state. old is what they show, or
+// nil if that is not known.
+func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
+		if k == c.schema.link {
+			continue
+		}
 		comp := &c.schema.components[k]
 		row := state.shape.row(state.words, k, comp.words)
 		if old != nil && old.generation == state.generation {
@@ -91,6 +108,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 				c.noteChange(slot, m, k, p, row, old != nil)
 			}
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
 		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
@@ -100,6 +118,10 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 }
 
 func (c *Client) removeEntity(slot uint32, m *mirror) {
+	if m.facet {
+		c.detach(m)
+		return
+	}
 	if m.shown && !m.removed && c.world.Alive(m.entity) {
 		c.relations.remove(c.world, m.entity)
 	}
@@ -113,7 +135,7 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 		c.referrers.turn(slot)
 		c.stats.Despawns++
 	}
-	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
@@ -135,6 +157,7 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
 		if p != nil { // or an adopted entity has no room for it
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
 		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
@@ -158,6 +181,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 		}
 		if was {
 			c.referrers.drop(k, &m.links)
+			c.dropStrings(m, k)
 		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:

@@ -170,6 +170,7 @@ func (p *Peer) end(why *DisconnectError) {
 			break
 		}
 	}
+	s.disownAll(p)
 	p.ended = why
 	p.close()
 }
@@ -245,7 +246,7 @@ func (c *Client) Close() {
 	}
 	for i, page := range c.mirrors.pages {
 		for j := range page {
-			if page[j].shown {
+			if page[j].shown || page[j].facet {
 				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
 			}
 		}

@@ -133,4 +133,5 @@ func (c *Client) begin(m *welcome) {
 	c.missing, c.divergence = c.missing[:0], nil
 	clear(c.parts)
 	c.forgetStates()
+	c.resetTalk(m.tick)
 }

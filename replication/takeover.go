@@ -12,7 +12,7 @@ func (c *Client) forgetStates() {
 		for j := range page {
 			m := &page[j]
 			m.held, m.rest, m.any, m.empty, m.dirty = heldStates{}, nil, false, false, false
-			c.leftover = c.leftover || m.shown
+			c.leftover = c.leftover || m.shown || m.facet
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (c *Client) takeOver() {
 	c.leftover = false
 	for i, page := range c.mirrors.pages {
 		for j := range page {
-			if m := &page[j]; m.shown && (foreign || !m.any) {
+			if m := &page[j]; (m.shown || m.facet) && (foreign || !m.any) {
 				c.removeEntity(uint32(i*mirrorPage+j), m)
 			}
 		}
