@@ -55,6 +55,7 @@ type Client struct {
 
 	mirrors mirrorTable
 	shapes  shapes
+	bare    *shape // of facets without components
 	staged  staging
 	parts   map[uint32]*assembly
 	dirty   []uint32
@@ -64,11 +65,17 @@ type Client struct {
 	referrers referrers
 	relations relations
 	resources resourceTypes
+	hooks     hooks
+	expected  expectations
+
+	divergence *Divergence // the first that was found
 
 	packed *delta.Packed
 	out    []byte
 	ack    ack
 	apply  applier
+	clock  clock
+	talk   *clientTalk // nil: the schema has neither messages nor inputs
 	stats  ClientStats
 }
 
@@ -76,6 +83,7 @@ type clientOptions struct {
 	maxSlots uint32
 	seed     uint64
 	seeded   bool
+	mtu      int
 	timeout  int
 
 	spawnWith []ecs.ID
@@ -105,6 +113,21 @@ func WithNonce(nonce uint64) ClientOption {
 	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
 }
 
+// WithClientMTU sets the largest packet that the client sends, in bytes. The default is
+// 1200. Only messages and inputs make large packets: others take at most 219 bytes, which
+// is why the least is 256.
+//
+// Panics on less than 256 or more than 65,507.
+func WithClientMTU(bytes int) ClientOption {
+	if bytes < minClientMTU || bytes > maxMTU {
+		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, maxMTU))
+	}
+	return func(o *clientOptions) { o.mtu = bytes }
+}
+
+// minClientMTU has room for the largest ack packet.
+const minClientMTU = 256
+
 // NewClient returns a client that makes the world mirror a server's. Packets to the
 // server go through send, in Apply, Disconnect and Close only; a packet belongs to the
 // client again when send returns. The schema must equal the server's; it is sealed.
@@ -123,7 +146,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := clientOptions{maxSlots: 1 << 20, timeout: defaultServerTimeout}
+	o := clientOptions{maxSlots: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -161,6 +184,10 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if c.resources.init(world, schema); c.resources.any {
 		c.mirrors.limit++ // theirs is beside those of the entities
 		c.referrers.limit++
+	}
+	c.bare = bareShape(schema, &c.shapes)
+	if schema.talks() {
+		c.talk = newClientTalk(c, o.mtu, o.maxSlots)
 	}
 	c.checkSpawnComponents()
 	return c
@@ -216,8 +243,9 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected] or [ErrMissingBaseline].
+// [ErrUnexpected] or [ErrMissingBaseline]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
+	c.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -243,7 +271,13 @@ func (c *Client) receive(packet []byte) error {
 	if c.receiveBye(packet) {
 		return nil
 	}
+	if hashes, err := c.receiveHashes(packet); hashes {
+		return err
+	}
 	body := c.session.body(packet)
+	if body != nil && kindOf(body) == kindMessages {
+		return c.receiveTalk(packet, body)
+	}
 	if body == nil || packetKind(body[0]&(1<<kindBits-1)) != kindState {
 		return ErrMalformed
 	}
@@ -269,6 +303,7 @@ func (c *Client) receive(packet []byte) error {
 		c.nearTick = h.tick
 	}
 	c.anyState, c.newAcks = true, true
+	c.clock.arrive(h.tick)
 	c.complete = c.complete || h.complete
 	return err
 }

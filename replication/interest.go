@@ -3,6 +3,7 @@ package replication
 import (
 	"math/bits"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -29,7 +30,8 @@ type Interest struct {
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
-	// learns of their end only. Without Keep they are despawned there.
+	// learns of their end only. Without Keep they are despawned there. What stands under a
+	// condition, as [OwnerOnly], is not kept.
 	Keep bool
 }
 
@@ -48,7 +50,7 @@ func (p *Peer) SetInterest(i Interest) {
 	}
 	p.view.released = p.view.released || p.view.Keep && !i.Keep
 	p.view.Interest = i
-	p.view.limited = i.Filter != nil || i.Grid != nil || len(i.Sets) > 0 || i.Visible != nil
+	p.view.limited = !i.everything() || len(p.server.schema.conditions) > 0
 	p.view.passes, p.view.lastTable = nil, nil
 }
 
@@ -60,7 +62,8 @@ type view struct {
 	next    bitset // scratch memory
 	hidden  int    // live slots that are not visible
 
-	released bool // Keep ended: what was kept is gone
+	released bool      // Keep ended: what was kept is gone
+	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
 
 	passes    map[*table]bool // what Filter says
 	lastTable *table          // asked for last
@@ -83,7 +86,7 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
 	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
-	if gone != 0 && p.view.Keep {
+	if gone != 0 && p.keeps(b) {
 		gone &= p.acks.severed(b) // else it shows the entity that the slot still holds
 	}
 	return gone
@@ -110,6 +113,7 @@ func (p *Peer) look() {
 	}
 	v.next = v.next.grown(s.len())
 	v.find(s, p.server.resources.any)
+	p.findFacets()
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]
@@ -159,6 +163,9 @@ func (v *view) find(s *slotTable, resources bool) {
 		return
 	}
 	for b, word := range v.next {
+		if s.facets(b) {
+			continue
+		}
 		if b == resourceSlot>>6 && resources {
 			word &^= 1 << (resourceSlot & 63)
 		}
@@ -199,6 +206,7 @@ func (p *Peer) enter(b int, mask uint64) {
 	}
 	t.doubt(b, mask) // it may have been sent before it left
 	p.owe(b, mask)
+	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
@@ -206,12 +214,13 @@ func (p *Peer) leave(b int, mask uint64) {
 	p.due[b] &^= mask
 	p.fallOut(b, mask)
 	mask &= p.acks.block(b).shown
-	if mask != 0 && p.view.Keep {
+	if mask != 0 && p.keeps(b) {
 		// The client keeps what it has, unless that may be an entity that ended.
 		mask &= p.acks.severed(b)
 	}
 	if mask != 0 {
 		p.owe(b, mask)
 		p.turn(b, mask)
+		p.noteStructure(b, mask)
 	}
 }

@@ -823,3 +823,9 @@ func TestResourcesDoNotAllocate(t *testing.T) {
 	require.GreaterOrEqual(t, peer.Stats().Updates-before, uint64(200))
 	require.EqualValues(t, tick, resourceOf[rsMatch](&mirror).Clock)
 }
+
+func TestResourcesHaveNoConditions(t *testing.T) {
+	require.PanicsWithValue(t, "replication: Match: a resource has no condition, since every peer is sent it: use a component of an entity", func() {
+		RegisterResource[struct{ Round uint8 }](NewSchema(), Name("Match"), OwnerOnly())
+	})
+}
