@@ -375,7 +375,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 			}})
 		case 2:
 			p.SetBudget(3000)
-			p.SetPriority(func(entities []ecs.Entity, weights []float32) {})
+			p.SetPriority(func(_ []ecs.Entity, _ []float32) {})
 		case 3:
 			p.SetSendInterval(3)
 		}
@@ -652,7 +652,7 @@ func TestDamagedFacetsDoNoHarm(t *testing.T) {
 				e.world.Reset()
 			}
 			e.step(t)
-			e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+			e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
 				for class := 1; class < 5; class++ {
 					if g.state(e.world, entity, class) != g.at(conditionKey{id, class}, g.server.Tick()).state {
 						wrong++

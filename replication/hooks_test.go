@@ -29,10 +29,10 @@ func (l *hookLog) listen() {
 	c.OnDespawn(func(e ecs.Entity) { l.note("despawn", e) })
 	OnAdd(c, func(e ecs.Entity, v *tPosition) { l.note("add position %v", e, v.X) })
 	OnAdd(c, func(e ecs.Entity, v *tHealth) { l.note("add health %v", e, v.HP) })
-	OnAdd(c, func(e ecs.Entity, v *tFrozen) { l.note("add frozen", e) })
+	OnAdd(c, func(e ecs.Entity, _ *tFrozen) { l.note("add frozen", e) })
 	OnRemove(c, func(e ecs.Entity, v *tPosition) { l.note("remove position %v", e, v.X) })
 	OnRemove(c, func(e ecs.Entity, v *tHealth) { l.note("remove health %v", e, v.HP) })
-	OnRemove(c, func(e ecs.Entity, v *tFrozen) { l.note("remove frozen", e) })
+	OnRemove(c, func(e ecs.Entity, _ *tFrozen) { l.note("remove frozen", e) })
 	OnChange(c, func(e ecs.Entity, before, now *tPosition) { l.note("position %v to %v", e, before.X, now.X) })
 	OnChange(c, func(e ecs.Entity, before, now *tHealth) { l.note("health %v to %v", e, before.HP, now.HP) })
 }
@@ -180,7 +180,7 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 	})
 	OnAdd(x.client, func(ecs.Entity, *tHealth) { heard++ })
 	OnRemove(x.client, func(e ecs.Entity, _ *tPosition) { x.mirror.RemoveEntity(e) })
-	OnRemove(x.client, func(e ecs.Entity, _ *tPosition) { heard++ })
+	OnRemove(x.client, func(_ ecs.Entity, _ *tPosition) { heard++ })
 	x.client.OnDespawn(func(ecs.Entity) { heard++ })
 	a, b := x.spawn(position, health), x.spawn(position)
 	for _, e := range []ecs.Entity{a, b} {
