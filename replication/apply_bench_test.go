@@ -25,7 +25,7 @@ func BenchmarkApply(b *testing.B) {
 			x.rounds(3)
 			heard := 0
 			if hooks {
-				OnChange(x.client, func(_ ecs.Entity, _, now *tPosition) { heard++ })
+				OnChange(x.client, func(_ ecs.Entity, _, _ *tPosition) { heard++ })
 			}
 			var took time.Duration
 			b.ResetTimer()
