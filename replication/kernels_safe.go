@@ -89,7 +89,7 @@ func (c *component) refersToAny(_ unsafe.Pointer, _ int, _ bitset) bool { return
 
 // readEntity returns what a column of the component value at p refers to.
 func (c *component) readEntity(p unsafe.Pointer, column int) ecs.Entity {
-	return c.columns[column].leaf(reflect.NewAt(c.typ, p).Elem()).Interface().(ecs.Entity)
+	return leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Interface().(ecs.Entity)
 }
 
 // writeEntity makes a column of the component value at p refer to the entity.
