@@ -15,8 +15,14 @@ type fullLog map[int]*slotLog
 
 type slotLog struct {
 	versions  []loggedVersion // the first one is the absence at the beginning
-	refreshed uint64          // what was before is forgotten
+	refreshed uint64          // when the newest version began, if that was before
 	known     bool            // there was a Set
+}
+
+// A blockLog is what a fullLog knows of a block of slots.
+type blockLog struct {
+	changed   uint64 // when something changed last
+	forgotten uint64 // what was before is
 }
 
 type loggedVersion struct {
@@ -56,17 +62,52 @@ type historyTest struct {
 	t      testing.TB
 	h      *History
 	log    fullLog
+	blocks map[int]*blockLog
 	words  int
 	window uint64
 	now    uint64
+	checks int
+}
+
+func newHistoryTest(t testing.TB, words, window int, now uint64) *historyTest {
+	return &historyTest{t, NewHistory(words, window), fullLog{}, map[int]*blockLog{}, words, uint64(window), now, 0}
+}
+
+// block returns the log of a slot's block.
+func (x *historyTest) block(slot int) *blockLog {
+	b := x.blocks[slot/blockSlots]
+	if b == nil {
+		b = &blockLog{}
+		x.blocks[slot/blockSlots] = b
+	}
+	return b
+}
+
+// put adds a version to the log and reports whether it is news.
+func (x *historyTest) put(slot int, row []uint32, has bool) bool {
+	if !x.log[slot].put(x.now, row, has) {
+		return false
+	}
+	x.block(slot).changed = x.now
+	return true
+}
+
+// refresh lets both forget.
+func (x *historyTest) refresh(slot int, limit uint64) {
+	x.h.Refresh(slot, Tick(limit))
+	b, l := x.block(slot), x.log[slot]
+	b.forgotten = max(b.forgotten, limit)
+	if n := l.newest(); l.known && n.tick < limit {
+		l.refreshed = max(l.refreshed, limit)
+	}
 }
 
 // checkHistory lets a script use a history of the given size. The ticks begin shortly
 // before they wrap.
 func checkHistory(t testing.TB, words, window int, s *script) {
-	x := &historyTest{t, NewHistory(words, window), fullLog{}, words, uint64(window), 1<<32 - 40}
+	x := newHistoryTest(t, words, window, 1<<32-40)
 	for len(s.rest) > 0 {
-		slot := []int{0, 1, pageSlots - 1, pageSlots, 3*pageSlots + 7}[s.below(5)]
+		slot := []int{0, 1, 5, blockSlots - 1, blockSlots, 3*blockSlots + 7}[s.below(6)]
 		l := x.log[slot]
 		if l == nil {
 			x.h.Begin(slot)
@@ -82,20 +123,16 @@ func checkHistory(t testing.TB, words, window int, s *script) {
 			x.h.Begin(slot)
 			x.log.begin(slot, x.now)
 		case op == 6:
-			x.require(l.put(x.now, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
+			x.require(x.put(slot, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
 		case op == 7:
-			limit := x.now - min(uint64(s.byte()), x.now-l.born())
-			x.h.Refresh(slot, Tick(limit))
-			if n := l.newest(); l.known && n.tick < limit {
-				l.refreshed = max(l.refreshed, limit)
-			}
+			x.refresh(slot, x.now-min(uint64(s.byte()), x.now-l.born()))
 		default:
 			row := make([]uint32, words)
 			for i := range row {
 				row[i] = uint32(s.below(3))
 			}
 			news := x.h.Set(slot, Tick(x.now), Tick(l.born()), row)
-			x.require(l.put(x.now, slices.Clone(row), true) == news, "Set of %d to %v", slot, row)
+			x.require(x.put(slot, slices.Clone(row), true) == news, "Set of %d to %v", slot, row)
 			l.known = true
 			clear(row) // the history has its own copy
 		}
@@ -120,27 +157,74 @@ func (x *historyTest) check(slot int) {
 		x.require(slices.Equal(x.h.Row(slot), n.row), "Row(%d) is %v, want %v", slot, x.h.Row(slot), n.row)
 	}
 	began := max(n.tick, l.refreshed)
-	for t := max(l.born(), x.now-2*x.window-10); t <= x.now; t++ {
-		v := l.at(t)
-		row, found := x.h.At(slot, Tick(t))
-		switch found {
-		case Forgotten:
-			// The guarantee: never from a window before the latest change on, unless Refresh
-			// was told to.
-			x.require(l.known && (t+x.window < n.tick || t < l.refreshed), "At(%d, %d) is forgotten, the latest change was at %d", slot, t, n.tick)
-		case Absent:
-			x.require(!v.has, "At(%d, %d) is absent, want %v", slot, t, v.row)
-		case Present:
-			x.require(v.has && slices.Equal(row, v.row), "At(%d, %d) is %v, want %v, %v", slot, t, row, v.row, v.has)
+	last := l.born() // when the version before the newest began
+	if n.tick > l.born() {
+		last = l.at(n.tick - 1).tick
+		for _, t := range []uint64{last, n.tick - 1} {
+			if x.now-t < 1<<30 {
+				x.checkAt(slot, t, last)
+			}
 		}
+	}
+	for t := max(l.born(), x.now-2*x.window-10); t <= x.now; t++ {
+		x.checkAt(slot, t, last)
 		x.require(x.h.ChangedSince(slot, Tick(t)) == (l.known && began > t), "ChangedSince(%d, %d)", slot, t)
 	}
-	if p := x.h.page(slot); p != nil && p.rings != nil {
-		r := &p.rings[slot%pageSlots]
-		most := max(4, 1<<bits.Len64(max(x.window, 1)-1)) // the window rounded up to a power of two
-		room := len(r.records) / (x.words + recordRow)
-		x.require(room <= most && int(r.n) <= room, "a ring of %d rows with room for %d", r.n, room)
-		x.require(room*(x.words+recordRow) == len(r.records) && int(r.start) <= len(r.records), "a ring of %d words from %d on", len(r.records), r.start)
+	if x.checks++; x.checks%16 == 0 {
+		x.checkLog(slot)
+	}
+}
+
+// checkAt compares the state at a tick with the log. The version before the newest began
+// at tick last.
+func (x *historyTest) checkAt(slot int, t, last uint64) {
+	x.t.Helper()
+	l, b := x.log[slot], x.block(slot)
+	v := l.at(t)
+	row, found := x.h.At(slot, Tick(t))
+	switch found {
+	case Forgotten:
+		// The guarantee: never from a window before the latest change of the block on, and not
+		// the last two versions, unless Refresh was told to.
+		old := t+x.window < b.changed && t < last
+		x.require(l.known && (old || t < b.forgotten), "At(%d, %d) is forgotten, the latest change was at %d", slot, t, b.changed)
+	case Absent:
+		x.require(!v.has, "At(%d, %d) is absent, want %v", slot, t, v.row)
+	case Present:
+		x.require(v.has && slices.Equal(row, v.row), "At(%d, %d) is %v, want %v, %v", slot, t, row, v.row, v.has)
+	}
+}
+
+// checkLog checks that the log of a slot's block is in order and within its bounds.
+func (x *historyTest) checkLog(slot int) {
+	x.t.Helper()
+	b := x.h.block(slot)
+	if b == nil || b.past.records == nil {
+		return
+	}
+	l, stride := &b.past, x.words+recordRow
+	most := max(1, x.window)
+	x.require(uint64(l.n) < most && len(l.entries) <= max(4, 1<<bits.Len64(most-1)), "%d entries with room for %d", l.n, len(l.entries))
+	x.require(len(l.records) <= max(2, int(most)+1)*blockSlots*stride, "a log of %d words", len(l.records))
+	inUse := make([]bool, len(l.records))
+	check := func(e *logEntry, records int) {
+		x.require(e.ended != 0 && e.absent&^e.ended == 0, "an entry that is %+v", *e)
+		for w := range records * stride {
+			x.require(!inUse[int(e.start)+w], "word %d twice", int(e.start)+w)
+			inUse[int(e.start)+w] = true
+		}
+	}
+	if l.newest.ended != 0 {
+		check(&l.newest, blockSlots)
+	}
+	for k := range l.n {
+		next := l.newest.at
+		if k < l.n-1 {
+			next = l.entry(k + 1).at
+		}
+		e := l.entry(k)
+		check(e, bits.OnesCount64(e.ended))
+		x.require(next.After(e.at), "an entry of tick %d, the one before of %d", next, e.at)
 	}
 }
 
@@ -156,13 +240,13 @@ func TestHistoryMatchesTheFullLog(t *testing.T) {
 // A row that changes every tick is the most that a ring has to hold.
 func TestHistoryOfARowThatChangesEveryTick(t *testing.T) {
 	for _, window := range []int{1, 3, 4, 7, 64, 100} {
-		x := &historyTest{t, NewHistory(1, window), fullLog{}, 1, uint64(window), 1<<32 - 150}
+		x := newHistoryTest(t, 1, window, 1<<32-150)
 		x.h.Begin(0)
 		x.log.begin(0, x.now)
 		x.log[0].known = true
 		for i := range uint32(400) {
 			x.require(x.h.Set(0, Tick(x.now), Tick(x.log[0].born()), []uint32{i}), "Set is news")
-			x.log[0].put(x.now, []uint32{i}, true)
+			x.put(0, []uint32{i}, true)
 			x.check(0)
 			x.now++
 		}
@@ -174,7 +258,7 @@ func TestHistoryOfARowThatChangesEveryTick(t *testing.T) {
 func TestHistoryOfMonthsOfRest(t *testing.T) {
 	const ancient, window = 1 << 30, 16
 	rng := randomOf(t)
-	x := &historyTest{t, NewHistory(1, window), fullLog{}, 1, window, 7}
+	x := newHistoryTest(t, 1, window, 7)
 	x.h.Begin(0)
 	x.log.begin(0, x.now)
 	l := x.log[0]
@@ -183,18 +267,14 @@ func TestHistoryOfMonthsOfRest(t *testing.T) {
 		case 0:
 			row := []uint32{rng.Uint32()}
 			x.h.Set(0, Tick(x.now), Tick(max(l.born(), x.now-min(x.now, ancient))), row)
-			l.put(x.now, row, true)
+			x.put(0, row, true)
 			l.known = true
 		case 1:
 			x.now += rng.Uint64N(ancient / 4)
 		default:
 			x.now += 1 + rng.Uint64N(window)
 		}
-		limit := x.now - min(x.now, ancient)
-		x.h.Refresh(0, Tick(limit))
-		if n := l.newest(); l.known && n.tick < limit {
-			l.refreshed = max(l.refreshed, limit)
-		}
+		x.refresh(0, x.now-min(x.now, ancient))
 		if x.now > window && x.now-window > l.born() {
 			x.check(0)
 		}
@@ -211,7 +291,7 @@ func TestAVersionThatLastedNoTickLeavesNoTrace(t *testing.T) {
 	require.False(t, h.Remove(3, 11))
 	_, found := h.At(3, 10)
 	require.Equal(t, Absent, found)
-	require.Nil(t, h.pages[0].rings)
+	require.Zero(t, h.blocks[0].past)
 }
 
 func TestNothingIsKnownOfASlotThatWasNeverSet(t *testing.T) {
@@ -223,7 +303,7 @@ func TestNothingIsKnownOfASlotThatWasNeverSet(t *testing.T) {
 	require.False(t, h.ChangedSince(5000, 0))
 	_, found := h.At(5000, 1)
 	require.Equal(t, Absent, found)
-	require.Empty(t, h.pages)
+	require.Empty(t, h.blocks)
 }
 
 // Memory is bounded even where the ticks make no sense.
@@ -232,7 +312,8 @@ func TestHistoryOfTicksThatGoBackIsBounded(t *testing.T) {
 	for i := range uint32(1000) {
 		h.Set(0, Tick(1-i%2), 0, []uint32{i})
 	}
-	require.LessOrEqual(t, len(h.pages[0].rings[0].records), 32*(recordRow+1))
+	require.LessOrEqual(t, len(h.blocks[0].past.records), 21*blockSlots*(recordRow+1))
+	require.LessOrEqual(t, len(h.blocks[0].past.entries), 32)
 }
 
 func TestHistoryRefusesNegativeSizes(t *testing.T) {
@@ -247,16 +328,16 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 	rng := randomOf(t)
 	for _, words := range []int{0, 1, 2, 3, 5} {
 		for _, window := range []int{0, 3, 20} {
-			x := &historyTest{t, NewHistory(words, window), fullLog{}, words, uint64(window), 1<<32 - 40}
+			x := newHistoryTest(t, words, window, 1<<32-40)
 			for range 120 {
 				x.now += uint64(rng.IntN(3))
 				var slots []uint32
-				if first := rng.Uint32N(3 * pageSlots); rng.IntN(3) > 0 { // neighbours, across pages too
+				if first := rng.Uint32N(3 * blockSlots); rng.IntN(3) > 0 { // neighbours, across pages too
 					for i := range 1 + rng.Uint32N(150) {
 						slots = append(slots, first+i)
 					}
 				} else {
-					for _, i := range rng.Perm(3 * pageSlots)[:1+rng.IntN(150)] {
+					for _, i := range rng.Perm(3 * blockSlots)[:1+rng.IntN(150)] {
 						slots = append(slots, uint32(i))
 					}
 				}
@@ -271,7 +352,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 						x.log.begin(int(slot), x.now)
 						l = x.log[int(slot)]
 					} else if rng.IntN(20) == 0 {
-						x.require(l.put(x.now, nil, false) == x.h.Remove(int(slot), Tick(x.now)), "Remove of %d", slot)
+						x.require(x.put(int(slot), nil, false) == x.h.Remove(int(slot), Tick(x.now)), "Remove of %d", slot)
 					}
 					row := rows[i*words:][:words]
 					if n := l.newest(); n.has && rng.IntN(2) >= change {
@@ -282,7 +363,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 						}
 					}
 					l.known = true
-					if l.put(x.now, slices.Clone(row), true) {
+					if x.put(int(slot), slices.Clone(row), true) {
 						want[i/64] |= 1 << (i % 64)
 					}
 				}
@@ -309,4 +390,117 @@ func TestRefreshForgetsWhatWasBefore(t *testing.T) {
 	row, found := h.At(3, 20)
 	require.Equal(t, Present, found)
 	require.Equal(t, []uint32{1}, row)
+}
+
+// What a slot was before its latest change is known as long as that lasts, however often
+// the slots beside it change.
+func TestTheVersionBeforeTheLastIsKept(t *testing.T) {
+	h := NewHistory(1, 8)
+	for slot := range 3 {
+		h.Begin(slot)
+	}
+	h.Set(0, 1, 1, []uint32{100})
+	h.Set(1, 1, 1, []uint32{200})
+	h.Set(1, 5, 1, []uint32{201})
+	h.Set(0, 9, 1, []uint32{101})
+	h.Remove(1, 9)
+	for now := Tick(10); now < 1000; now++ {
+		h.Set(2, now, 1, []uint32{uint32(now)})
+	}
+	for _, at := range []Tick{1, 8} {
+		row, found := h.At(0, at)
+		require.Equal(t, Present, found)
+		require.Equal(t, []uint32{100}, row)
+	}
+	row, found := h.At(1, 5)
+	require.Equal(t, Present, found)
+	require.Equal(t, []uint32{201}, row)
+	_, found = h.At(1, 4)
+	require.Equal(t, Forgotten, found)
+	_, found = h.At(1, 9)
+	require.Equal(t, Absent, found)
+	h.Set(0, 1000, 1, []uint32{102})
+	row, found = h.At(0, 999)
+	require.Equal(t, Present, found)
+	require.Equal(t, []uint32{101}, row)
+}
+
+// Blocks in which ever more or fewer slots change, in any order, with components that go
+// and come: nothing in the log is lost or overwritten.
+func TestHistoryOfCrowds(t *testing.T) {
+	rng := randomOf(t)
+	for _, window := range []int{1, 2, 5, 12, 33} {
+		words := []int{1, 2, 3}[rng.IntN(3)]
+		x := newHistoryTest(t, words, window, 1<<32-30)
+		const slots = blockSlots + 20
+		for slot := range slots {
+			x.h.Begin(slot)
+			x.log.begin(slot, x.now)
+		}
+		share := 1.0
+		for range 400 {
+			x.now += 1 + uint64(rng.IntN(20)/19)
+			if rng.IntN(8) == 0 {
+				share = []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)]
+			}
+			order := rng.Perm(slots)
+			if rng.IntN(2) == 0 {
+				slices.Sort(order)
+			}
+			var some []uint32
+			var rows []uint32
+			for _, slot := range order {
+				if rng.Float64() < share {
+					x.log[slot].known = true
+					some = append(some, uint32(slot))
+					for range words {
+						rows = append(rows, rng.Uint32N(3))
+					}
+				}
+			}
+			want, news := make([]uint64, (len(some)+63)/64), make([]uint64, (len(some)+63)/64)
+			for i, slot := range some {
+				if x.put(int(slot), slices.Clone(rows[i*words:][:words]), true) {
+					want[i/64] |= 1 << (i % 64)
+				}
+			}
+			x.h.SetRows(some, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, news)
+			require.Equal(t, want, news)
+			if rng.IntN(3) == 0 {
+				slot := rng.IntN(slots)
+				x.require(x.put(slot, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
+			}
+			for range 6 {
+				x.check(rng.IntN(slots))
+			}
+			x.checkLog(0)
+		}
+		for slot := range slots {
+			x.check(slot)
+		}
+	}
+}
+
+func TestSetNeighboursRefusesMoreThanAWord(t *testing.T) {
+	h := NewHistory(1, 8)
+	require.PanicsWithValue(t, "delta: SetNeighbours of more than 64 slots: use SetRows", func() {
+		h.SetNeighbours(0, 65, 1, func(int) Tick { return 1 }, make([]uint32, 65))
+	})
+}
+
+// An empty log is not taken for one of tick 0.
+func TestHistoryBeginsAtAnyTick(t *testing.T) {
+	for _, slots := range [][]uint32{{3}, {3, 4}, {4, 3}} {
+		h := NewHistory(1, 8)
+		born := func(int) Tick { return 1<<32 - 1 }
+		news := make([]uint64, 1)
+		h.SetRows(slots, 1<<32-1, born, []uint32{1, 1}[:len(slots)], news)
+		h.SetRows(slots, 0, born, []uint32{2, 2}[:len(slots)], news)
+		row, found := h.At(3, 1<<32-1)
+		require.Equal(t, Present, found)
+		require.Equal(t, []uint32{1}, row)
+		row, found = h.At(3, 0)
+		require.Equal(t, Present, found)
+		require.Equal(t, []uint32{2}, row)
+	}
 }

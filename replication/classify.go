@@ -132,7 +132,7 @@ func (c *classes) movingSince(b int, m uint64, at delta.Tick) uint64 {
 	moving := s.changedAfter(at, b, news) // before this tick, that is
 	for late := m &^ news; late != 0; late &= late - 1 {
 		i := bits.TrailingZeros64(late)
-		if s.info[b<<6+i].previous.After(at) {
+		if s.previous[b<<6+i].After(at) {
 			moving |= 1 << i
 		}
 	}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -49,8 +50,10 @@ type Peer struct {
 	classes        classes
 	outbox         outbox
 	view           view
+	owned          bitset // slots whose entities the peer owns
 	join           join
 	alive          keepAlive
+	hashing        hashing
 	budget         budget
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns
@@ -64,6 +67,7 @@ type Peer struct {
 	met            bitset      // slots of which the peer knows, if there is a budget
 	packet         packetWriter
 	ack            ack
+	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
 	counted        uint64 // entities sent in ticks that are accounted for
 }
@@ -127,6 +131,7 @@ func (p *Peer) firstSequence() uint32 {
 func newPeer(s *Server, send func([]byte) error) *Peer {
 	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
 	p.session.first = p.firstSequence()
+	p.SetInterest(Interest{})
 	p.reset()
 	return p
 }
@@ -146,12 +151,13 @@ func (p *Peer) reset() {
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
+	p.resetTalk()
 }
 
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
-	p.arrived = nil
+	p.arrived, p.talk = nil, nil
 	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
 	p.join = join{}
 }
@@ -167,7 +173,7 @@ func (p *Peer) Stats() PeerStats { return p.stats }
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 { return float64(p.trip.smooth) / 8 }
 
-// SetSendInterval makes the server send to the peer on every n-th tick only; 1, the
+// SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
 // default, is every tick. Peers with the same interval take turns.
 //
 // Panics if n is not 1 to 60.
@@ -182,13 +188,17 @@ func (p *Peer) SetSendInterval(n int) {
 const maxInterval = 60
 
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
-// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrUnexpected].
-// Call it between Replicates, on the same goroutine.
+// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
+// [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
+// are handed over in it, see [OnMessage].
 func (p *Peer) Receive(packet []byte) error {
 	err := p.receive(packet)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrStale):
+		p.stats.Duplicates++
+	case err != nil:
 		p.stats.RefusedPackets++
-	} else {
+	default:
 		p.heardAt = p.server.tick
 	}
 	return err
@@ -214,6 +224,9 @@ func (p *Peer) receive(packet []byte) error {
 			p.reset()
 			return p.receiveAck(body)
 		}
+	}
+	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
+		return p.receiveTalk(packet, body)
 	}
 	if p.session.up.off {
 		if body := p.session.openFirstWord(packet); body != nil {

@@ -199,6 +199,7 @@ func TestScaleReport(t *testing.T) {
 	for _, clients := range []int{16, 64, 256} {
 		enter("shared", clients, 20, newSharedRig(t, load, clients, 0, seed))
 		enter("shared, 1 % loss", clients, 20, newSharedRig(t, load, clients, 0.01, seed))
+		enter("shared, grid of 4", clients, 20, newSharedRig(t, load, clients, 0, seed, WithBaselineGrid(4)))
 		enter("naive", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0, seed))
 		enter("naive, 1 % loss", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0.01, seed))
 		enter("reliable", clients, min(20, 1280/clients), newReliableRig(t, load, clients, seed))
@@ -222,13 +223,15 @@ func TestScaleReport(t *testing.T) {
 			r.check(t)
 		}
 	}
-	for _, loss := range []string{"", ", 1 % loss"} {
+	for _, k := range []struct{ ours, naive string }{{"shared", "naive"}, {"shared, grid of 4", "naive"}, {"shared, 1 % loss", "naive, 1 % loss"}} {
 		for _, clients := range []int{16, 64, 256} {
-			ours := median(byName[fmt.Sprint("shared", loss, clients)].times)
-			fmt.Fprintf(&out, "%d peers%s: %.3f of naive, %.3f of reliable without loss\n", clients, loss,
-				ours/median(byName[fmt.Sprint("naive", loss, clients)].times),
+			ours := median(byName[fmt.Sprint(k.ours, clients)].times)
+			fmt.Fprintf(&out, "%s, %d peers: %.3f of %s, %.3f of reliable without loss\n", k.ours, clients,
+				ours/median(byName[fmt.Sprint(k.naive, clients)].times), k.naive,
 				ours/median(byName[fmt.Sprint("reliable", clients)].times))
 		}
+	}
+	for _, loss := range []string{"", ", 1 % loss"} {
 		for _, name := range []string{"shared", "naive"} {
 			many, few := byName[fmt.Sprint(name, loss, 256)], byName[fmt.Sprint(name, loss, 64)]
 			fmt.Fprintf(&out, "%s%s: a tick with 256 peers is %.2f of one with 64\n", name, loss,

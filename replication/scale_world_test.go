@@ -308,9 +308,9 @@ type sharedRig struct {
 }
 
 // newSharedRig returns a rig in which all entities have been sent to all clients.
-func newSharedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64) *sharedRig {
+func newSharedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64, opts ...ServerOption) *sharedRig {
 	r := &sharedRig{world: newScaleWorld(load, seed), acks: make([][]byte, clients), ticks: 16}
-	r.server = NewServer(&r.world.ecs, scaleSchema(), WithSeed(seed))
+	r.server = NewServer(&r.world.ecs, scaleSchema(), append(opts, WithSeed(seed))...)
 	for i := range clients {
 		r.fakes = append(r.fakes, connectFake(tb, r.server, uint64(i)+1, 5+i%5, loss))
 	}

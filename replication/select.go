@@ -68,6 +68,11 @@ func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil
 func (p *Peer) update() {
 	s, now := &p.server.slots, p.server.tick
 	p.acks.advance(now)
+	if p.server.waits {
+		for _, b := range s.busy {
+			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|s.reshaped[b])
+		}
+	}
 	for _, b := range s.busy {
 		b := int(b)
 		if word := s.turned[b]; word != 0 {
@@ -204,6 +209,7 @@ func (p *Peer) grow() {
 		p.acks.grow(n)
 		for b, alive := range s.slots.alive[old:] {
 			p.owe(old+b, alive)
+			p.noteStructure(old+b, alive)
 		}
 	}
 }

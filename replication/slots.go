@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"math/bits"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -9,12 +11,13 @@ import (
 // come in blocks of 64, so that what is asked of every slot for every peer is asked of
 // 64 at a time, as bits of a word.
 type slotTable struct {
-	alive  bitset // slots that hold an entity
-	news   bitset // slots in which something changed this tick
-	turned bitset // of these, where an entity came or went
-	woke   bitset // of these, what had not changed for restTicks
-	bound  bitset // slots that are in groups, or were and are not forgotten there; nil without groups
-	recent changeLog
+	alive    bitset // slots that hold an entity
+	news     bitset // slots in which something changed this tick
+	turned   bitset // of these, where an entity came or went
+	woke     bitset // of these, what had not changed for restTicks
+	bound    bitset // slots that are in groups, or were and are not forgotten there; nil without groups
+	reshaped bitset // of these, what has other components than before
+	recent   changeLog
 
 	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
 	restTicks delta.Tick        // how many ticks without a change make a rest
@@ -27,17 +30,23 @@ type slotTable struct {
 	lately    []int32           // blocks with news in one of the last maxBehind ticks
 	blockAt   []delta.Tick      // by block: when it had news last
 
-	changed []delta.Tick // when the newest version of anything in the slot began
-	info    []slotInfo
-	free    []uint32
-	live    int
+	changed  []delta.Tick // when the newest version of anything in the slot began
+	previous []delta.Tick // what changed was before its latest change
+	info     []slotInfo
+	live     int
+
+	// Of facets: see facets.go.
+	pools   []slotPool // by class
+	classes []uint8    // by block; empty if there are no conditions
+	facetOf [][]uint32 // by condition and slot: 1 + the facet, or 0
+	faceted int        // how many of the live slots are facets
 }
 
 type slotInfo struct {
 	entity       ecs.Entity
+	of           uint32 // the slot of the entity, if this is a facet; else this one
 	generation   uint16
 	born         delta.Tick // when this incarnation began, or the slot became empty
-	previous     delta.Tick // what changed was before its latest change
 	restructured delta.Tick // when the component set became what it is
 	set          delta.Set
 	width        int // bits of all codes at fixed width
@@ -65,34 +74,37 @@ func (t *slotTable) restAt(slot int, at delta.Tick) (rest, bool) {
 
 func (t *slotTable) len() int { return len(t.info) }
 
-// add gives the entity a slot, one that was free if there is any.
-func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
-	var slot int
-	if n := len(t.free); n > 0 {
-		i := t.spare()
-		slot = int(t.free[i])
-		t.free = append(t.free[:i], t.free[i+1:]...)
-	} else {
-		slot = len(t.info)
-		t.changed = append(t.changed, 0)
+// grow makes room for slots below n.
+func (t *slotTable) grow(n int, now delta.Tick) {
+	for len(t.info) < n {
+		t.changed, t.previous = append(t.changed, now), append(t.previous, now)
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
-		t.info = append(t.info, slotInfo{})
-		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
-		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
-		for i := range t.newborn {
-			t.newborn[i] = t.newborn[i].grown(slot + 1)
-		}
-		if slot>>6/chunkBlocks == len(t.log) {
-			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
-		}
-		t.recent.grow(slot + 1)
+		t.info = append(t.info, slotInfo{born: now, restructured: now})
 	}
+	t.alive, t.news = t.alive.grown(n), t.news.grown(n)
+	t.turned, t.woke = t.turned.grown(n), t.woke.grown(n)
+	t.reshaped = t.reshaped.grown(n)
+	for i := range t.newborn {
+		t.newborn[i] = t.newborn[i].grown(n)
+	}
+	if (n-1)>>6/chunkBlocks == len(t.log) {
+		t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
+	}
+	t.recent.grow(n)
+}
+
+// add gives the entity a slot, one that was free if there is any.
+func (t *slotTable) add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e, now) }
+
+// addTo gives the entity a slot of a class, for itself or a facet.
+func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
+	slot := t.take(class, now)
 	t.alive.set(slot)
-	t.changed[slot] = now
+	t.changed[slot], t.previous[slot] = now, now
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, previous: now, restructured: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, of: uint32(slot), generation: old + 1, born: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -105,21 +117,51 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
-	t.free = append(t.free, uint32(slot))
+	pool := &t.pools[t.class(slot>>6)]
+	pool.free = append(pool.free, uint32(slot))
 	t.live--
 }
 
 // touch notes that something in the slot changed.
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
-		if now-t.changed[slot] >= t.restTicks {
-			t.rests[slot], t.restsOld[slot] = rest{t.changed[slot], now}, t.rests[slot]
-			t.woke.set(slot)
-		}
-		t.info[slot].previous = t.changed[slot]
-		t.changed[slot] = now
+		t.date(slot, now)
 		t.note(slot, now)
 	}
+}
+
+// touchSet is touch for a set of up to 64 slots that follow one another, from first on.
+func (t *slotTable) touchSet(first int, set uint64, now delta.Tick) {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		if slot := first + bits.TrailingZeros64(rest); t.changed[slot] != now {
+			t.date(slot, now)
+		}
+	}
+	b, shift := first>>6, uint(first&63)
+	if low := set << shift; low != 0 {
+		t.news[b] |= low
+		t.moved[b/chunkBlocks] = now
+	}
+	if high := set >> (64 - shift); high != 0 {
+		t.news[b+1] |= high
+		t.moved[(b+1)/chunkBlocks] = now
+	}
+}
+
+// date brings the ticks of a slot up to date that changes now, and did not change now
+// before.
+func (t *slotTable) date(slot int, now delta.Tick) {
+	last := t.changed[slot]
+	if now-last >= t.restTicks {
+		t.wake(slot, last, now)
+	}
+	t.previous[slot], t.changed[slot] = last, now
+}
+
+// wake notes that a slot ends its rest.
+func (t *slotTable) wake(slot int, from, to delta.Tick) {
+	t.rests[slot], t.restsOld[slot] = rest{from, to}, t.rests[slot]
+	t.woke.set(slot)
 }
 
 // note sets the slot's bit in news.
@@ -166,6 +208,7 @@ func (t *slotTable) settle(now delta.Tick) {
 	clear(t.news)
 	clear(t.turned)
 	clear(t.woke)
+	clear(t.reshaped)
 }
 
 const (

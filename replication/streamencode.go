@@ -39,11 +39,15 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 // fill puts all that has changed into the streams.
 func (c *runCache) fill() {
 	s := &c.server.slots
-	if len(s.busy) < fewNews {
+	few := len(s.busy) < fewNews // that is far apart
+	if few {
 		c.touch(s.busy)
 	}
-	for _, b := range s.busy {
+	for i, b := range s.busy {
 		if news := s.news[b] & s.settled(int(b)); news != 0 {
+			if !few {
+				c.touch(s.busy[i : i+1])
+			}
 			c.gatherRows(int(b), news)
 			for i := range c.streams {
 				c.addBlock(&c.streams[i], int(b), news)
@@ -56,24 +60,16 @@ func (c *runCache) fill() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
-// touch reads what has changed in some of the busy blocks, and where its rows of before are:
-// the processor waits for all of that memory at once, and not for one slot after the other.
+// touch reads what has changed lately in some of the busy blocks: the processor waits for
+// all of that memory at once, and not for one row after the other.
 func (c *runCache) touch(blocks []int32) {
-	s := &c.server.slots
+	s := c.server
 	for _, b := range blocks {
-		for slot := range slotsOf(int(b), s.news[b]&s.alive[b]) {
-			c.touched += uint32(s.info[slot].previous)
+		for slot := range slotsOf(int(b), s.slots.news[b]&s.slots.alive[b]) {
+			c.touched += uint32(s.slots.info[slot].born)
 		}
-	}
-	for _, b := range blocks {
-		for slot := range slotsOf(int(b), s.news[b]&s.alive[b]) {
-			t := s.info[slot].table
-			for m := range t.members {
-				v := t.members[m].history.Versions(slot)
-				if v.Began() == c.tick {
-					c.touched += v.Touch(streamReach)
-				}
-			}
+		for _, h := range s.histories {
+			c.touched += h.Touch(int(b)<<6, streamReach, s.tick)
 		}
 	}
 }
@@ -118,14 +114,9 @@ func (c *runCache) gatherRows(b int, news uint64) {
 		}
 		c.endRow[i] = uint32(len(c.rows))
 	}
-	for i := range c.rows {
-		if r := &c.rows[i]; r.began == c.tick {
-			c.touched += r.Touch(streamReach)
-		}
-	}
 }
 
-// streamReach is how many versions back baselines mostly are.
+// streamReach is how many ticks back baselines mostly are.
 const streamReach = 20
 
 // encodeRows writes the rows of a slot against baselines, as encodeUpdate does for an

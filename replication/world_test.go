@@ -81,6 +81,9 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 		}
 		row := make([]uint32, c.words)
 		c.readColumn(row, w.Get(e, id), 1)
+		for _, k := range c.references {
+			clear(row[c.columns[k].word:][:2]) // entities of this very world
+		}
 		codes = append(codes, uint64(1000+i))
 		for _, x := range row {
 			codes = append(codes, uint64(x))

@@ -1,0 +1,187 @@
+package delta
+
+import "math/bits"
+
+// blockSlots is the number of slots whose versions are together, and the bits of a set of
+// them.
+const blockSlots = 64
+
+// A block holds the versions of slots that follow one another.
+type block struct {
+	known   uint64   // slots that had the component in this incarnation
+	present uint64   // slots that have it
+	latest  Tick     // no present version began later
+	records []uint32 // the present version of each slot that is known
+	past    versionLog
+}
+
+// A version is kept as a record: when it began, and the row. Superseding one is a copy of
+// consecutive words.
+const (
+	recordTick = 0
+	recordRow  = 1
+)
+
+// stride returns the number of words of a record.
+func (b *block) stride() uint { return uint(len(b.records)) / blockSlots }
+
+// record returns the present version of slot i of the block.
+func (b *block) record(i, stride uint) []uint32 { return b.records[i*stride:][:stride] }
+
+// differ returns which of n slots from slot first on have another row than that given, or
+// none.
+func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
+	stride := b.stride()
+	records := b.records[first*stride:][:n*stride]
+	switch stride {
+	case recordRow + 1:
+		for i, x := range rows {
+			set |= bit(records[2*i+recordRow]^x) << (i & 63)
+		}
+	case recordRow + 3:
+		set = differThree(records, rows)
+	default:
+		for i := 0; uint(len(records)) >= stride; i++ {
+			d := uint32(0)
+			for k, x := range records[recordRow:stride] {
+				d |= rows[k] ^ x
+			}
+			set |= bit(d) << (i & 63)
+			records, rows = records[stride:], rows[stride-recordRow:]
+		}
+	}
+	return set | ^(b.present>>first)&(^uint64(0)>>(blockSlots-n))
+}
+
+// differThree compares records with rows of three words, such as positions.
+func differThree(records, rows []uint32) (set uint64) {
+	const stride = recordRow + 3
+	for i := 0; len(rows) >= 3 && len(records) >= stride; i++ {
+		d := (records[recordRow] ^ rows[0]) | (records[recordRow+1] ^ rows[1]) | (records[recordRow+2] ^ rows[2])
+		set |= bit(d) << (i & 63)
+		records, rows = records[stride:], rows[3:]
+	}
+	return set
+}
+
+// bit returns 1 if x is not 0.
+func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
+
+// put makes rows the newest versions of a set of the block's slots. rows begins with that
+// of slot first; base is the slot at which the block begins.
+func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot int) Tick, rows []uint32, first uint) {
+	if old := b.ending(base, set, now, born); old != 0 {
+		b.supersede(window, old, now)
+	}
+	b.present |= set
+	stride := b.stride()
+	if stride == recordRow+3 {
+		putThree(b.records, rows, set, first, now)
+		return
+	}
+	words := stride - recordRow
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		rec := b.record(i, stride)
+		rec[recordTick] = uint32(now)
+		copyWords(rec[recordRow:], rows[(i-first)*words:][:words])
+	}
+}
+
+// putThree is the end of put for rows of three words.
+func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
+	const stride = recordRow + 3
+	if set == ^uint64(0) {
+		for len(rows) >= 3 && len(records) >= stride {
+			records[recordTick] = uint32(now)
+			records[recordRow], records[recordRow+1], records[recordRow+2] = rows[0], rows[1], rows[2]
+			records, rows = records[stride:], rows[3:]
+		}
+		return
+	}
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		row := (*[3]uint32)(rows[3*(i-first):])
+		*(*[stride]uint32)(records[stride*i:]) = [stride]uint32{uint32(now), row[0], row[1], row[2]}
+	}
+}
+
+// ending prepares slots of the block for the end of their present version, and returns
+// those of which it is to be superseded: one that lasted no tick leaves no trace.
+func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick) (old uint64) {
+	if b.latest != now && set&^b.known == 0 {
+		b.latest = now
+		return set
+	}
+	for rest := set; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest)
+		rec := b.record(uint(i), b.stride())
+		if b.known>>i&1 == 0 {
+			rec[recordTick] = uint32(born(base + i))
+		}
+		if Tick(rec[recordTick]) != now {
+			old |= 1 << i
+		}
+	}
+	b.known |= set
+	b.latest = now
+	return old
+}
+
+// supersede copies the present versions of a set of slots, which end now, to the log.
+func (b *block) supersede(window Tick, set uint64, now Tick) {
+	stride := b.stride()
+	past := b.past.begin(now, window, b, set)
+	b.past.newest.add(set, b.present)
+	switch {
+	case set == ^uint64(0):
+		copy(past, b.records)
+	case stride == recordRow+3:
+		const stride = recordRow + 3
+		for ; set != 0; set &= set - 1 {
+			i := uint(bits.TrailingZeros64(set))
+			*(*[stride]uint32)(past[i*stride:]) = *(*[stride]uint32)(b.records[i*stride:])
+		}
+	default:
+		for ; set != 0; set &= set - 1 {
+			i := uint(bits.TrailingZeros64(set))
+			copyWords(past[i*stride:], b.record(i, stride))
+		}
+	}
+}
+
+// refresh is [History.Refresh].
+func (b *block) refresh(i uint, t Tick) {
+	b.past.forget(b, t)
+	rec := b.record(i, b.stride())
+	if b.known>>i&1 == 0 || !Tick(rec[recordTick]).Before(t) {
+		return
+	}
+	rec[recordTick] = uint32(t)
+	b.past.kept.slots &^= 1 << i
+	if t.After(b.latest) {
+		b.latest = t
+	}
+}
+
+// copyWords copies src to the beginning of dst. The usual lengths need no call.
+func copyWords(dst, src []uint32) {
+	switch len(src) {
+	case 1:
+		dst[0] = src[0]
+	case 2:
+		*(*[2]uint32)(dst) = *(*[2]uint32)(src)
+	case 3:
+		*(*[3]uint32)(dst) = *(*[3]uint32)(src)
+	case 4:
+		*(*[4]uint32)(dst) = *(*[4]uint32)(src)
+	case 5:
+		*(*[5]uint32)(dst) = *(*[5]uint32)(src)
+	case 7:
+		*(*[7]uint32)(dst) = *(*[7]uint32)(src)
+	case 8:
+		*(*[8]uint32)(dst) = *(*[8]uint32)(src)
+	default:
+		copy(dst, src)
+	}
+}

@@ -1,0 +1,199 @@
+package delta
+
+import "math/bits"
+
+// A versionLog holds the superseded versions of a block of slots by the tick at which they
+// ended:
+//
+//	entry:   tick 7, slots 0 3 5   tick 8, slots 3 4   tick 11, slots 0 2
+//	records: 0 3 5                 3 4                 0 - 2 - - ... -
+//
+// The state of a slot at a tick is the first version of it that ended later. In the newest
+// entry every slot has its place, as it is not known yet which of them it will hold; before
+// the next one begins, what it holds moves together. Entries and records are rings, in
+// which the records of an entry are never torn.
+type versionLog struct {
+	newest  logEntry
+	entries []logEntry // those before it; room for a power of two of them, or none
+	first   uint       // the oldest
+	n       uint
+	records []uint32
+	kept    keptVersions
+}
+
+type logEntry struct {
+	ended  uint64 // slots of which a version ended; of none if there is no entry
+	absent uint64 // of these, without the component
+	at     Tick
+	start  uint32 // of the records, in words
+}
+
+// keptVersions are those that ended longer than a window ago, of slots that have not
+// changed since. A receiver that waits for long may know nothing newer.
+type keptVersions struct {
+	slots   uint64
+	absent  uint64
+	records []uint32 // by slot
+}
+
+// add adds slots to the entry, of which those in present have the component.
+func (e *logEntry) add(set, present uint64) {
+	e.ended |= set
+	e.absent = e.absent&^set | set&^present
+}
+
+// entry returns the entry k places from the oldest, which is not the newest.
+func (l *versionLog) entry(k uint) *logEntry {
+	return &l.entries[(l.first+k)&uint(len(l.entries)-1)]
+}
+
+// at returns the row of slot i of the block at tick t, if it has changed since: that of the
+// first version that ended later.
+func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
+	bit := uint64(1) << i
+	var rec []uint32
+	var absent uint64
+	if l.newest.ended != 0 && l.newest.at.After(t) {
+		// In a block in which something changes every tick, entries lie as far back as ticks.
+		// None that is farther back can be the one.
+		k := l.n - min(l.n, uint(l.newest.at-t-1))
+		for k < l.n && (l.entry(k).ended&bit == 0 || !l.entry(k).at.After(t)) {
+			k++
+		}
+		if k < l.n {
+			e := l.entry(k)
+			nth := uint(bits.OnesCount64(e.ended & (bit - 1)))
+			rec, absent = l.records[uint(e.start)+nth*stride:], e.absent
+		} else if l.newest.ended&bit != 0 {
+			rec, absent = l.records[uint(l.newest.start)+i*stride:], l.newest.absent
+		}
+	}
+	if rec == nil || Tick(rec[recordTick]).After(t) { // that version is not in the log any more
+		if l.kept.slots&bit == 0 {
+			return nil, Forgotten
+		}
+		rec, absent = l.kept.records[i*stride:], l.kept.absent
+		if Tick(rec[recordTick]).After(t) {
+			return nil, Forgotten
+		}
+	}
+	if absent&bit != 0 {
+		return nil, Absent
+	}
+	return rec[recordRow:stride:stride], Present
+}
+
+// begin makes the entry of tick now the newest, and returns its records: one for each slot
+// of the block. Versions of the slots in set are about to end.
+func (l *versionLog) begin(now, window Tick, b *block, set uint64) (records []uint32) {
+	stride := b.stride()
+	if l.newest.ended == 0 || l.newest.at != now {
+		if l.newest.ended != 0 {
+			l.join(stride)
+		}
+		// With ticks that don't go back there are never as many entries as a window has ticks,
+		// but that bounds the memory whatever the ticks are.
+		for l.n > 0 && (now-l.entry(0).at >= window || l.n >= uint(window)) {
+			l.drop(b, ^set)
+		}
+		l.newest = logEntry{at: now, start: uint32(l.room(stride, window))}
+	}
+	return l.records[l.newest.start:][:blockSlots*stride]
+}
+
+// join moves the records of the newest entry together and puts it with the others.
+func (l *versionLog) join(stride uint) {
+	e := &l.newest
+	if e.ended&(e.ended+1) != 0 { // it does not hold the first slots only
+		from := l.records[e.start:][:blockSlots*stride]
+		to := from
+		for set := e.ended; set != 0; set &= set - 1 {
+			i := uint(bits.TrailingZeros64(set))
+			copyWords(to, from[i*stride:][:stride])
+			to = to[stride:]
+		}
+	}
+	if l.n == uint(len(l.entries)) {
+		grown := make([]logEntry, max(4, 2*l.n))
+		for k := range l.n {
+			grown[k] = *l.entry(k)
+		}
+		l.entries, l.first = grown, 0
+	}
+	l.n++
+	*l.entry(l.n - 1) = *e
+}
+
+// drop forgets the oldest entry. What slots were that have not changed since is kept, if
+// they are among those given.
+func (l *versionLog) drop(b *block, among uint64) {
+	e, stride := l.entry(0), b.stride()
+	l.kept.slots &^= e.ended
+	for among &= e.ended; among != 0; among &= among - 1 {
+		i := uint(bits.TrailingZeros64(among))
+		if b.records[i*stride+recordTick] != uint32(e.at) {
+			continue
+		}
+		if l.kept.records == nil {
+			l.kept.records = make([]uint32, blockSlots*stride)
+		}
+		bit := uint64(1) << i
+		nth := uint(bits.OnesCount64(e.ended & (bit - 1)))
+		copyWords(l.kept.records[i*stride:], l.records[uint(e.start)+nth*stride:][:stride])
+		l.kept.slots |= bit
+		l.kept.absent = l.kept.absent&^bit | e.absent&bit
+	}
+	l.first, l.n = l.first+1, l.n-1
+}
+
+// room returns where there are 64 free records beside those of the entries but the newest.
+func (l *versionLog) room(stride uint, window Tick) (start uint) {
+	need := blockSlots * stride
+	if l.n == 0 {
+		if l.records == nil {
+			l.records = make([]uint32, 2*need)
+		}
+		return 0
+	}
+	oldest, last := uint(l.entry(0).start), l.entry(l.n-1)
+	end := l.end(last, stride)
+	switch {
+	case uint(last.start) < oldest:
+		if oldest-end >= need {
+			return end
+		}
+	case uint(len(l.records))-end >= need:
+		return end
+	case oldest >= need:
+		return 0
+	}
+	// Double it, up to room for as many entries as a window has ticks, and then for the newest
+	// on one side of them or the other.
+	most := uint64(need) * (uint64(window) + 1)
+	grown := make([]uint32, min(2*uint64(len(l.records)), most))
+	end = 0
+	for k := range l.n {
+		e := l.entry(k)
+		start := end
+		end += uint(copy(grown[start:], l.records[e.start:l.end(e, stride)]))
+		e.start = uint32(start)
+	}
+	l.records = grown
+	return end
+}
+
+// end returns where the records of an entry end that is not the newest.
+func (l *versionLog) end(e *logEntry, stride uint) uint {
+	return uint(e.start) + uint(bits.OnesCount64(e.ended))*stride
+}
+
+// forget drops what ended up to tick t.
+func (l *versionLog) forget(b *block, t Tick) {
+	for l.n > 0 && !l.entry(0).at.After(t) {
+		l.drop(b, 0)
+	}
+	if l.newest.ended != 0 && !l.newest.at.After(t) {
+		l.kept.slots &^= l.newest.ended
+		l.newest = logEntry{}
+	}
+}
