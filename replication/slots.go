@@ -228,6 +228,19 @@ func (t *slotTable) young(b int) uint64 {
 // settled returns the slots of a block that all peers that missed nothing are in step with.
 func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }
 
+// bornAfter returns those of the slots of a block whose present life began after tick at.
+func (t *slotTable) bornAfter(at delta.Tick, b int, of uint64) (later uint64) {
+	if t.recent.now-at < recentTicks {
+		of &= t.newborn[0][b] | t.newborn[1][b] | t.newborn[2][b]
+	}
+	for slot := range slotsOf(b, of) {
+		if t.info[slot].born.After(at) {
+			later |= 1 << (slot & 63)
+		}
+	}
+	return later
+}
+
 // changedAfter returns the slots of a block that changed after tick at, up to the last
 // tick that is settled.
 func (t *slotTable) changedAfter(at delta.Tick, block int, of uint64) uint64 {
