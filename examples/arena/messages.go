@@ -23,7 +23,8 @@ type Leave struct {
 	Tired bool // of being shot down
 }
 
-// Welcome tells a client which ship is its own, and how long ticks are.
+// Welcome tells a client which ship is its own, and how many ticks a second has.
+// It may be there before the ship is.
 type Welcome struct {
 	Ship     uint16 `repl:"range=0:1279"`
 	TickRate uint8  `repl:"range=1:240"`
@@ -61,7 +62,7 @@ func registerMessages(s *replication.Schema) {
 	replication.RegisterInput[Controls](s)
 	replication.RegisterMessage[Join](s)
 	replication.RegisterMessage[Leave](s)
-	replication.RegisterMessage[Welcome](s)
+	replication.RegisterMessage[Welcome](s, replication.Immediate())
 	replication.RegisterMessage[Joined](s)
 	replication.RegisterMessage[Left](s)
 	replication.RegisterMessage[Hit](s)

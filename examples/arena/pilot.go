@@ -17,14 +17,15 @@ const (
 // pilot is the player at a client: a bot that knows what the mirror shows and
 // what messages say, and can do nothing but give inputs and send messages.
 type pilot struct {
-	name    string
-	client  *replication.Client
-	session uint64  // in which it has joined
-	ship    int     // the number of its own, or -1
-	dt      float64 // seconds per tick
-	deaths  int
-	rest    int // ticks left of a break
-	news    news
+	name     string
+	client   *replication.Client
+	session  uint64  // in which it has joined
+	ship     int     // the number of its own, or -1
+	dt       float64 // seconds per tick
+	deaths   int
+	controls Controls // given last
+	rest     int      // ticks left of a break
+	news     news
 
 	scene
 	tracks map[replication.NetID]track
@@ -99,26 +100,29 @@ func (p *pilot) step() {
 	if !p.client.Connected() {
 		return
 	}
-	if p.rest--; p.rest > 0 {
-		return
-	}
-	if session := p.client.Stats().Sessions; p.session != session {
-		if replication.SendToServer(p.client, Join{p.name}) == nil {
-			p.session, p.ship = session, -1
-		}
-		return
-	}
-	if p.ship < 0 {
-		return // the welcome has not come yet
-	}
-	if p.deaths >= enoughDeaths && p.leave() == nil {
-		p.rest = breakTicks
-		return
-	}
+	p.comeAndGo()
 	tick := p.client.InputTick()
 	if me, ok := p.look(tick); ok {
-		// When the lead shrinks, a tick comes twice: the first input counts.
-		_ = replication.SetInput(p.client, tick, p.fly(me))
+		p.controls = p.fly(me)
+	} else {
+		p.controls.Fire = false // and go on, so that no tick is without
+	}
+	// When the lead shrinks, a tick comes twice: the first input counts.
+	_ = replication.SetInput(p.client, tick, p.controls)
+}
+
+// comeAndGo joins in every new session and after a break, and takes a break when
+// the ship was shot down often enough.
+func (p *pilot) comeAndGo() {
+	if p.deaths >= enoughDeaths && p.leave() == nil {
+		p.rest = breakTicks
+	}
+	if p.rest > 0 {
+		p.rest--
+		return
+	}
+	if session := p.client.Stats().Sessions; p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
+		p.session, p.ship, p.deaths = session, -1, 0
 	}
 }
 
@@ -135,6 +139,9 @@ func (p *pilot) leave() error {
 // input: ships go on as they flew. It is false if the pilot's own ship is not
 // there or does not fly.
 func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
+	if p.ship < 0 {
+		return me, false
+	}
 	p.ships, p.crates = p.ships[:0], p.crates[:0]
 	p.client.Each(func(id replication.NetID, e ecs.Entity, seen uint32) {
 		if at, powerUp := p.crate.Get(e); powerUp != nil {
