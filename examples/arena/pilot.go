@@ -123,6 +123,7 @@ func (p *pilot) comeAndGo() {
 	}
 	if session := p.client.Stats().Sessions; p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
 		p.session, p.ship, p.deaths = session, -1, 0
+		clear(p.tracks) // of ships that may be gone
 	}
 }
 

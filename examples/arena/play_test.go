@@ -100,12 +100,13 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 
 	p.play(t, 240, true, each)
 	require.Equal(t, map[uint16]string{8: "Ada 1", 9: "Blériot 2", 10: "Bessie 3", 11: "Otto 4"}, shipsByName(p, 8))
-	var before, after [2]uint64
-	count := func(n *[2]uint64) {
+	var before, after [3]uint64
+	count := func(n *[3]uint64) {
 		for _, g := range p.guests {
 			s := g.peer.Stats()
 			n[0] += s.Inputs
 			n[1] += s.InputsMissed
+			n[2] += s.RefusedPackets
 		}
 	}
 	count(&before)
@@ -116,6 +117,7 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 	came, missed := after[0]-before[0], after[1]-before[1]
 	require.InDelta(t, 4*960, came+missed, 100, "an input for every tick")
 	require.GreaterOrEqual(t, inTime(came, missed), 0.99, "%d came in time, %d did not", came, missed)
+	require.Equal(t, before[2], after[2], "once there is a session, nothing is refused")
 	require.Equal(t, p.players(), crew(&p.game.World))
 	for i, m := range p.mirrors {
 		require.Equal(t, crew(&p.game.World), crew(&m.world), "client %d", i+1)
