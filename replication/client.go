@@ -19,7 +19,7 @@ type Client struct {
 	send   func(packet []byte) error
 
 	fingerprint uint64
-	components  []ecs.ID
+	components  []ecs.ID // none for resources
 	marker      ecs.ID
 	spawnWith   []ecs.ID   // components of the user's for all that is spawned
 	mark        *worldMark // in the world until it is reset
@@ -56,6 +56,7 @@ type Client struct {
 	mirrors mirrorTable
 	names   entityNames // of what was ever mirrored, if there are entities in messages or inputs
 	shapes  shapes
+	bare    *shape // of facets without components
 	staged  staging
 	parts   map[uint32]*assembly
 	dirty   []uint32
@@ -64,6 +65,11 @@ type Client struct {
 
 	referrers referrers
 	relations relations
+	resources resourceTypes
+	hooks     hooks
+	expected  expectations
+
+	divergence *Divergence // the first that was found
 
 	packed *delta.Packed
 	out    []byte
@@ -130,7 +136,8 @@ const minClientMTU = 256
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
 // until the server spawns or adds them anew. A world that the user resets is filled again
-// by the next Apply, with all that was mirrored, removed or not.
+// by the next Apply, with all that was mirrored, removed or not. All this holds for
+// resources, too; one that the user has when the server adds it is taken over.
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -165,12 +172,21 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	c.markWorld()
 	for i := range schema.components {
+		if schema.components[i].resource {
+			c.components = append(c.components, ecs.ID{}) // none
+			continue
+		}
 		id := ecs.TypeID(world, schema.components[i].typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
 			c.shapes.relations.Add(i)
 		}
 	}
+	if c.resources.init(world, schema); c.resources.any {
+		c.mirrors.limit++ // theirs is beside those of the entities
+		c.referrers.limit++
+	}
+	c.bare = bareShape(schema, &c.shapes)
 	if schema.talks() {
 		c.talk = newClientTalk(c, o.mtu, o.maxSlots)
 	}
@@ -228,8 +244,9 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected] or [ErrMissingBaseline].
+// [ErrUnexpected] or [ErrMissingBaseline]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
+	c.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -254,6 +271,9 @@ func (c *Client) receive(packet []byte) error {
 	}
 	if c.receiveBye(packet) {
 		return nil
+	}
+	if hashes, err := c.receiveHashes(packet); hashes {
+		return err
 	}
 	body := c.session.body(packet)
 	if body != nil && kindOf(body) == kindMessages {

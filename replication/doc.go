@@ -13,7 +13,7 @@
 //	                                                                 packets to the server, through the function of [NewClient]
 //	both      messages: [Send], [SendToServer]
 //
-// Both ends need the same [Schema]: the component types that are replicated, the types of messages and inputs, and how each of
+// Both ends need the same [Schema]: the types of components and resources that are replicated, the types of messages and inputs, and how each of
 // their fields is coded.
 //
 //	type Position struct {
@@ -43,7 +43,9 @@
 // # What is promised
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
-//     together; and it never goes back to an earlier one.
+//     together; and it never goes back to an earlier one. The same holds apart for those components that stand under one
+//     condition, as [OwnerOnly].
+//   - So do all resources together, in every client's world.
 //   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
 //   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type wants

@@ -87,6 +87,11 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 // refersToAny reports whether one of n consecutive values starting at p may refer to an entity whose ID is in the set.
 func (c *component) refersToAny(_ unsafe.Pointer, _ int, _ bitset) bool { return true }
 
+// readEntity returns what a column of the component value at p refers to.
+func (c *component) readEntity(p unsafe.Pointer, column int) ecs.Entity {
+	return leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Interface().(ecs.Entity)
+}
+
 // writeEntity makes a column of the component value at p refer to the entity.
 func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
 	leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Set(reflect.ValueOf(e))

@@ -393,6 +393,11 @@ func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset) bool {
 	return false
 }
 
+// readEntity returns what a column of the component value at p refers to.
+func (c *component) readEntity(p unsafe.Pointer, column int) ecs.Entity {
+	return *(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset))
+}
+
 // writeEntity makes a column of the component value at p refer to the entity.
 func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
 	*(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset)) = e

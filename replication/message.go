@@ -197,6 +197,8 @@ func (s *Schema) admit(c *component, message bool) error {
 // beside returns why a type can't be registered beside another one, which is of the same sort or not.
 func (c *component) beside(other *component, same bool) error {
 	switch {
+	case same && other.typ == c.typ && other.resource != c.resource:
+		return fmt.Errorf("%s: %v is registered as a %s already: a type is either a component or a resource, so make another type of it", c.name, c.typ, other.kind())
 	case same && other.typ == c.typ:
 		return fmt.Errorf("%s: %v is registered already: register every type once", c.name, c.typ)
 	case other.name == c.name:

@@ -17,8 +17,9 @@ type mirror struct {
 
 	// What the world shows.
 	shown      bool
-	removed    bool // the user removed the entity: leave it so
-	entity     ecs.Entity
+	facet      bool       // components of another slot's entity: see attach.go
+	removed    bool       // the user removed the entity: leave it so
+	entity     ecs.Entity // of a facet: that it is attached to, if any
 	generation uint16
 	tick       delta.Tick
 	shape      *shape

@@ -20,6 +20,10 @@ type componentOptions struct {
 	conversions []*conversionUse
 	every       int
 	priority    float32
+
+	once       bool
+	conditions []condition
+	resource   bool
 }
 
 // fieldOverride stands for the tag of the field with the given path.

@@ -54,14 +54,6 @@ func (p *Peer) noteStructure(b int, mask uint64) {
 	}
 }
 
-// noteChunk notes what came, went or changed its components in this tick, of a chunk.
-func (p *Peer) noteChunk(c int) {
-	s := &p.server.slots
-	for b := c * chunkBlocks; b < min((c+1)*chunkBlocks, len(p.due)); b++ {
-		p.noteStructure(b, s.turned[b]&^p.unseen(b)|s.reshaped[b])
-	}
-}
-
 // enqueue hands a draft to the peer.
 func (p *Peer) enqueue(draft int) error {
 	t, d := p.talk, &p.server.messenger.drafts[draft]

@@ -14,7 +14,7 @@ import (
 // schemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
 const schemaHeader = "arche-replicate schema 1"
 
-// A Schema is the ordered list of component types that both ends replicate, and of the types of messages and inputs that they
+// A Schema is the ordered list of component and resource types that both ends replicate, and of the types of messages and inputs that they
 // exchange, and how each of their fields is coded. Server and client must register the same types with the same tags in the
 // same order; the handshake compares [Schema.Fingerprint].
 //
@@ -23,7 +23,7 @@ const schemaHeader = "arche-replicate schema 1"
 // from several goroutines at a time.
 type Schema struct {
 	mu         sync.Mutex
-	components []component // in order: the index is the component's number on the wire
+	components []component // and resources, in order: the index is the component's number on the wire
 	layout     *delta.Layout
 	refers     bool // some of them, or of the messages, refer to entities
 	strings    int  // how many columns are strings
@@ -33,6 +33,10 @@ type Schema struct {
 	input    *component    // nil: there are no inputs
 	talk     *delta.Layout // of messages and, behind them, the input
 	mentions bool          // some of these refer to entities
+
+	// From the first server or client on:
+	conditions []condition // that some of them stand under
+	link       int         // the component that links facets to entities, -1 if there are none
 }
 
 // component is a registered type.
@@ -45,6 +49,7 @@ type component struct {
 	references []int    // those of the columns that refer to entities
 	lines      []string // of the schema text
 	layout     *delta.Component
+	resource   bool  // it is a resource of the world, see resources.go
 	strings    []int // the columns that are strings in the component itself
 	first      int   // how many columns of the components before are
 
@@ -52,8 +57,11 @@ type component struct {
 	volatile bool // what one stands for may change while the component's bytes do not
 
 	// How a server treats it.
-	every    int     // ticks from one look at it to the next
-	priority float32 // weight of entities that have it
+	every     int     // ticks from one look at it to the next
+	once      bool    // no look at it but the first
+	priority  float32 // weight of entities that have it
+	condition condition
+	class     int // of slots: 1 + the condition's place in Schema.conditions, or 0
 }
 
 // NewSchema returns a schema without components.
@@ -105,7 +113,8 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
-// See also [RegisterType], [Field] for types without tags, and [As] and [With] for types that tags are no help for.
+// See also [RegisterType], [Field] for types without tags, [As] and [With] for types that tags are no help for, and
+// [RegisterResource].
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
@@ -133,6 +142,9 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	if err != nil {
 		return err
 	}
+	if c.condition, err = checkConditions(c.name, t, &o); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.admit(&c, false); err != nil {
@@ -140,6 +152,9 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	}
 	if len(s.components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.name, delta.MaxComponents)
+	}
+	if len(s.components) == delta.MaxComponents-1 && (c.condition.kind != always || s.conditional()) {
+		return fmt.Errorf("%s: the schema is full: it holds at most %d components if one of them has a condition", c.name, delta.MaxComponents-1)
 	}
 	s.components = append(s.components, c)
 	return nil
@@ -161,10 +176,16 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 	default:
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
-	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
+	c := component{name: name, typ: t, size: t.Size(), resource: o.resource, every: max(o.every, 1), once: o.once, priority: max(o.priority, 1)}
+	if c.once {
+		c.every = 1
+	}
 	f := flattener{component: &c, overrides: o.fields, conversions: o.conversions}
 	if err := f.flatten(); err != nil {
 		return component{}, err
+	}
+	if c.resource && c.targeted() {
+		return component{}, fmt.Errorf("%s: a resource has no relation: use a field of type ecs.Entity", c.name)
 	}
 	for i := range c.columns {
 		if c.columns[i].codec.op == opString && c.columns[i].standIn == nil {
@@ -180,7 +201,7 @@ func checkComponentName(name string) error {
 	if name == "" || len(name) > limit {
 		return fmt.Errorf("the component name %.40q has %d bytes: use 1 to %d", name, len(name), limit)
 	}
-	if name == "component" {
+	if name == "component" || name == "resource" {
 		return fmt.Errorf("the component name %q has a meaning in the schema text: choose another with the option Name", name)
 	}
 	for _, r := range name {
@@ -198,10 +219,13 @@ func (s *Schema) seal() {
 	if s.layout != nil {
 		return
 	}
+	for i := range s.components {
+		s.refers = s.refers || s.components[i].refers()
+	}
+	s.sealConditions()
 	parts := make([]delta.Component, len(s.components))
 	for i := range s.components {
 		parts[i] = s.components[i].part()
-		s.refers = s.refers || s.components[i].refers()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
@@ -220,18 +244,28 @@ func (s *Schema) seal() {
 //	component Position
 //	Position.X float32 range=-1000:1000,step=0.01
 //	component Frozen
+//	resource Match
+//	Match.Round uint8
+//
+// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
 func (s *Schema) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
-		b.WriteString("component " + s.components[i].name + "\n")
+		if s.components[i].typ == reflect.TypeFor[facetOf]() {
+			continue
+		}
+		b.WriteString(s.components[i].kind() + " " + s.components[i].name + "\n")
 		for _, line := range s.components[i].lines {
 			b.WriteString(line + "\n")
 		}
 	}
 	s.messageText(func(line string) { b.WriteString(line + "\n") })
+	if s.conditional() {
+		b.WriteString("facets\n")
+	}
 	return b.String()
 }
 

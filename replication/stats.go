@@ -58,12 +58,18 @@ type PeerStats struct {
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
-	// Why entities were not sent, counted entity by entity in every tick.
+	// Why entities were not sent, counted entity by entity in every tick; what an entity has
+	// under one condition counts as one more.
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
 	Interval   uint64 // it is not the peer's turn to be sent anything
 	OverBudget uint64 // there was no room
+
+	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
+	GroupResends uint64 // entities that were on their way and were sent once more with their group
+	Hashes       uint64 // entities of which state hashes were sent
+	HashBytes    uint64 // in packets of their own, not counted in Bytes
 
 	Acked            uint64 // packets acknowledged
 	Lost             uint64 // packets taken for lost
@@ -101,11 +107,17 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
+	Adopted          uint64 // of these made, local entities that were expected
+	Unconfirmed      uint64 // expected entities that the server's never came for
 	Sessions         uint64 // sessions begun
 
 	// RelationConflicts counts relations that a mirrored entity did not get, since the user
 	// had given it another one: Arche allows an entity one.
 	RelationConflicts uint64
+
+	HashesCompared uint64 // entities that a state hash was compared with
+	HashesPassed   uint64 // state hashes of entities that another state is held of, or none
+	Diverged       uint64 // of those compared, entities that were not what they should be
 
 	Acks uint64 // acknowledgement packets sent
 
@@ -178,7 +190,10 @@ func (p *Peer) account() {
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live-s.slots.faceted, len(s.peers)
+	if s.slots.len() > 0 && s.resources.any {
+		stats.Entities-- // that slot has none
+	}
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.workers.caches {
 		c := &s.workers.caches[w]
