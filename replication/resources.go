@@ -133,7 +133,7 @@ func (r *serverResources) init(s *Server) {
 		width += c.layout.Width()
 		r.members = append(r.members, member{
 			component: k, values: c, history: s.histories[k],
-			blocks: make([]memberBlock, 1), bytes: make([]byte, c.bytes()),
+			blocks: make([]memberBlock, 1), bytes: make([]byte, c.bytes()), strings: make([]string, len(c.strings)),
 		})
 	}
 	if width > maxEntityBits {

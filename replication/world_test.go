@@ -75,6 +75,9 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
 	for i := range s.components {
 		c := &s.components[i]
+		if c.resource {
+			continue
+		}
 		id := ecs.TypeID(w, c.typ)
 		if !w.Has(e, id) {
 			continue
