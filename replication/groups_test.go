@@ -229,7 +229,7 @@ func (f *fleet) torn(k int, partly bool) string {
 	e := f.ends[k]
 	id, frozen := ecs.ComponentID[tCrew](e.world), ecs.ComponentID[tFrozen](e.world)
 	sums, stamps := make([]uint64, len(f.crews)), make([]map[uint32]bool, len(f.crews))
-	e.client.Each(func(net NetID, entity ecs.Entity, tick uint32) {
+	e.client.Each(func(net NetID, entity ecs.Entity, _ uint32) {
 		t := (*tCrew)(e.world.Get(entity, id))
 		sums[t.Crew] += t.hash(net, e.world.Has(entity, frozen))
 		if stamps[t.Crew] == nil {

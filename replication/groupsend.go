@@ -73,22 +73,23 @@ func (p *Peer) leaveStep() {
 // returns true if that was all that is due.
 func (p *Peer) sendGroups(of bitset) (all bool) {
 	blocks := p.server.groups.blocks
-	any := uint64(0)
+	due := uint64(0)
 	for _, b := range blocks {
-		any |= of[b] & p.due[b] & p.server.slots.bound[b]
+		due |= of[b] & p.due[b] & p.server.slots.bound[b]
 	}
-	if any == 0 {
+	if due == 0 {
 		return false
 	}
 	p.runs.bound()
 	p.runs.pinned = true
 	order := p.packet.order
 	defer func() { p.packet.order, p.runs.pinned = order, false }()
-	if p.crowded > 0 {
+	switch {
+	case p.crowded > 0:
 		p.crowded--
-	} else if p.sendTogether(of) {
+	case p.sendTogether(of):
 		return true
-	} else {
+	default:
 		p.crowded = crowdedTicks
 	}
 	first := p.behind

@@ -18,7 +18,7 @@ type directory interface {
 func (m *messenger) resolve(c *component, v *messageValue, row []uint32) {
 	for _, i := range c.references {
 		if words := row[c.columns[i].word:][:2]; words[0] != 0 {
-			c.writeEntity(v.address, i, m.directory.entityOf(NetID{words[0] - 1, uint16(words[1])}))
+			c.writeEntity(v.address, i, m.entityOf(NetID{words[0] - 1, uint16(words[1])}))
 		}
 	}
 }
