@@ -50,6 +50,7 @@ type conditionPlay struct {
 
 	versions map[conditionKey][]conditionVersion
 	live     map[NetID]ecs.Entity
+	noted    func() // is called after every tick, if there is such
 }
 
 // conditionKey is an entity, or what it has under a condition.
@@ -81,18 +82,30 @@ func (g *conditionPlay) schema() *Schema {
 	return s
 }
 
+const conditionComponents = 10 // in that schema
+
 func newConditionPlay(seed uint64, limit int, opts ...ServerOption) *conditionPlay {
+	g := newConditionGame(seed, limit)
+	g.serve(g.schema(), append(opts, WithSeed(seed))...)
+	return g
+}
+
+// newConditionGame is a play without a server.
+func newConditionGame(seed uint64, limit int) *conditionPlay {
 	w := ecs.NewWorld()
-	g := &conditionPlay{
+	return &conditionPlay{
 		rng: rand.New(rand.NewPCG(seed, 7)), world: &w, limit: limit, picked: map[*Peer]bool{}, hidden: map[*Peer]int{},
 		versions: map[conditionKey][]conditionVersion{}, live: map[NetID]ecs.Entity{},
 	}
-	g.server = NewServer(&w, g.schema(), append(opts, WithSeed(seed))...)
-	for i := range g.server.schema.components[:g.server.schema.link] {
-		g.ids = append(g.ids, ecs.TypeID(&w, g.server.schema.components[i].typ))
+}
+
+// serve makes the server, of a schema that begins with that of the play.
+func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
+	g.server = NewServer(g.world, schema, opts...)
+	for i := range schema.components[:conditionComponents] {
+		g.ids = append(g.ids, ecs.TypeID(g.world, schema.components[i].typ))
 	}
-	g.marker = ReplicatedID(&w)
-	return g
+	g.marker = ReplicatedID(g.world)
 }
 
 func (g *conditionPlay) connect(cfg netsim.Config) *end {
@@ -217,9 +230,11 @@ func (g *conditionPlay) tick() {
 	s := g.server
 	s.Replicate()
 	now := map[NetID]ecs.Entity{}
-	for _, e := range g.entities {
-		if id, ok := s.NetID(e); ok {
-			now[id] = e
+	filter := ecs.All(g.marker)
+	q := g.world.Query(&filter)
+	for q.Next() {
+		if id, ok := s.NetID(q.Entity()); ok {
+			now[id] = q.Entity()
 		}
 	}
 	for id := range g.live {
@@ -235,6 +250,9 @@ func (g *conditionPlay) tick() {
 		}
 	}
 	g.live = now
+	if g.noted != nil {
+		g.noted()
+	}
 }
 
 func (g *conditionPlay) note(k conditionKey, state string, owner *Peer) {

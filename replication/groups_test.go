@@ -52,8 +52,12 @@ func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
 	Register[tCrew](schema)
 	Register[tFrozen](schema)
 	w := ecs.NewWorld()
-	f := &fleet{world: &w, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
-	f.server = NewServer(f.world, schema, append(opts, WithSeed(seed))...)
+	return newFleetOf(NewServer(&w, schema, append(opts, WithSeed(seed))...), seed, crews, limit)
+}
+
+// newFleetOf adds a fleet to a world that may have more in it.
+func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
+	f := &fleet{world: s.world, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
 	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
 	for range crews + 1 {
 		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
@@ -67,9 +71,13 @@ func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
 func (f *fleet) connect(cfg netsim.Config) *end {
 	n := uint64(len(f.ends))
 	e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(n+1))
-	f.ends, f.shown = append(f.ends, e), append(f.shown, map[int]int{})
-	f.bursts = append(f.bursts, cfg.Burst.Length > 0)
+	f.watch(e, cfg.Burst.Length > 0)
 	return e
+}
+
+// watch adds an end.
+func (f *fleet) watch(e *end, bursts bool) {
+	f.ends, f.shown, f.bursts = append(f.ends, e), append(f.shown, map[int]int{}), append(f.bursts, bursts)
 }
 
 func (f *fleet) of(e ecs.Entity) *tCrew { return (*tCrew)(f.world.Get(e, f.crew)) }
@@ -231,6 +239,9 @@ func (f *fleet) torn(k int, partly bool) string {
 	sums, stamps := make([]uint64, len(f.crews)), make([]map[uint32]bool, len(f.crews))
 	e.client.Each(func(net NetID, entity ecs.Entity, _ uint32) {
 		t := (*tCrew)(e.world.Get(entity, id))
+		if t == nil {
+			return
+		}
 		sums[t.Crew] += t.hash(net, e.world.Has(entity, frozen))
 		if stamps[t.Crew] == nil {
 			stamps[t.Crew] = map[uint32]bool{}

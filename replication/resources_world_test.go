@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -142,6 +143,7 @@ type resourceGame struct {
 	rng      *rand.Rand
 	world    *ecs.World
 	entities []ecs.Entity
+	limit    int // 0: 20
 }
 
 func (g *resourceGame) anybody() ecs.Entity {
@@ -153,7 +155,7 @@ func (g *resourceGame) anybody() ecs.Entity {
 
 func (g *resourceGame) step() {
 	r, w := g.rng, g.world
-	if len(g.entities) < 20 && r.IntN(4) == 0 {
+	if len(g.entities) < cmp.Or(g.limit, 20) && r.IntN(4) == 0 {
 		g.entities = append(g.entities, w.NewEntity(ecs.ComponentID[tPosition](w), ReplicatedID(w)))
 	}
 	if len(g.entities) > 0 && r.IntN(10) == 0 {
