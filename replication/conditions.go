@@ -68,6 +68,9 @@ func checkConditions(name string, t reflect.Type, o *componentOptions) (conditio
 	if o.resource && len(o.conditions) > 0 {
 		return condition{}, fmt.Errorf("%s: a resource has no condition, since every peer is sent it: use a component of an entity", name)
 	}
+	if o.resource && o.once {
+		return condition{}, fmt.Errorf("%s: the option Once is for components: a resource is sent whenever it changes", name)
+	}
 	if len(o.conditions) == 0 {
 		return condition{}, nil
 	}
