@@ -12,6 +12,7 @@ import (
 // methods must be called from the goroutine that owns the world.
 type Server struct {
 	world  *ecs.World
+	mark   worldWatch
 	schema *Schema
 	opts   serverOptions
 	tick   delta.Tick
@@ -185,7 +186,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		opt(&o)
 	}
 	schema.seal()
-	s := &Server{world: world, schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
+	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint = schema.Fingerprint()
 	s.random, s.origin = o.seed, s.newOrigin()
 	for i := range schema.components {
@@ -254,6 +255,7 @@ func (s *Server) Replicate() {
 	if s.handling {
 		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
 	}
+	s.noticeReset()
 	s.groups.tidy(s.tick)
 	s.tick++
 	s.dropSilent()
