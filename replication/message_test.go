@@ -376,7 +376,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 			require.NoError(t, Send(p, m))
 			require.NoError(t, SendToAll(x.server, mChat{}))
 		case 1:
-			require.PanicsWithValue(t, "replication: Replicate in a message handler: it runs in a Receive, so wait until that returns", x.server.Replicate)
+			require.PanicsWithValue(t, "replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns", x.server.Replicate)
 			x.server.Disconnect(p)
 		default:
 			t.Fatal("handed over to one that is disconnected")

@@ -234,10 +234,16 @@ func (p *Peer) receive(packet []byte) error {
 	for i := range p.pending {
 		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
 			p.enforce(i)
+			if p.closed {
+				return nil // by a hook
+			}
 			return p.receiveAck(body)
 		}
 		if body := p.pending[i].openFirstTalk(packet); body != nil && p.server.schema.talks() {
 			p.enforce(i)
+			if p.closed {
+				return nil
+			}
 			return p.receiveTalk(packet, body)
 		}
 	}
@@ -262,6 +268,7 @@ func (p *Peer) enforce(pending int) {
 	clear(p.pending[pending:])
 	p.connected = true
 	p.reset()
+	p.server.callHooks(p.server.connecting, p)
 }
 
 // receiveHello answers a client that introduces itself. The session it is offered

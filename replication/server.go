@@ -34,7 +34,9 @@ type Server struct {
 	messenger messenger
 	handlers  []func(from *Peer) // by message number
 	waits     bool               // there are messages that wait for the state of their tick
-	handling  bool               // in one of the handlers
+	handling  bool               // in one of the handlers, or in a hook
+
+	connecting, parting []func(p *Peer) // hooks
 
 	grids  []*Grid
 	sets   []*EntitySet
@@ -253,7 +255,7 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	if s.handling {
-		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
+		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
 	s.noticeReset()
 	s.groups.tidy(s.tick)
