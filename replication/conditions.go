@@ -179,6 +179,58 @@ func (i *Interest) everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 
-// keeps reports whether slots of a block stay with the client when they go out of view. A
-// facet does not: its condition may come to an end meanwhile.
-func (p *Peer) keeps(b int) bool { return p.view.Keep && !p.server.slots.facets(b) }
+// keeps returns which slots of a block stay with the client when they go out of view: of facets, those whose condition
+// still holds.
+func (p *Peer) keeps(b int) uint64 {
+	switch v := &p.view; {
+	case !v.Keep:
+		return 0
+	case !p.server.slots.facets(b):
+		return ^uint64(0)
+	case b < len(v.held):
+		return v.held[b]
+	}
+	return 0
+}
+
+// hold finds out of which facets the condition holds, whether the peer sees their entities or not.
+func (p *Peer) hold() {
+	v, s := &p.view, &p.server.slots
+	if !v.Keep || len(p.server.schema.conditions) == 0 {
+		v.held, v.wasHeld = nil, nil
+		return
+	}
+	v.held, v.wasHeld = v.wasHeld.grown(s.len()), v.held.grown(s.len())
+	clear(v.held)
+	for b, class := range s.classes {
+		if class > 0 && v.picked.Has(int(class)-1) && p.server.schema.conditions[class-1].kind != ownerOnly {
+			v.held[b] = s.alive[b]
+		}
+	}
+	for k := range p.server.schema.conditions {
+		kind := p.server.schema.conditions[k].kind
+		if kind == onlyFor {
+			continue
+		}
+		for b, word := range p.owned {
+			for ; word != 0; word &= word - 1 {
+				f, ok := s.facet(k, b<<6+bits.TrailingZeros64(word))
+				switch {
+				case !ok:
+				case kind == ownerOnly:
+					v.held.set(f)
+				default:
+					v.held.clear(f)
+				}
+			}
+		}
+	}
+}
+
+// lapsed returns the facets of a block whose condition does not hold any more, whether they were in view or only kept.
+func (v *view) lapsed(b int) uint64 {
+	if b >= len(v.held) {
+		return 0
+	}
+	return v.wasHeld[b] &^ v.held[b]
+}
