@@ -275,3 +275,26 @@ func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 	x.world.RemoveEntity(e)
 	requireThat()
 }
+
+// TestADivergenceUnderAConditionNamesTheEntity, not the slot that the components are sent in.
+func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
+	schema := NewSchema()
+	Register[cPlace](schema)
+	Register[cAmmo](schema, OwnerOnly())
+	x := connectedWire(t, schema, WithStateHash(1))
+	e := x.spawn(ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
+	x.server.SetOwner(e, x.peer)
+	x.rounds(10)
+	require.Nil(t, x.client.Divergence())
+	id, _ := x.server.NetID(e)
+	slot, ok := x.server.slots.facet(0, int(id.Slot))
+	require.True(t, ok)
+	m := x.client.mirrors.at(uint32(slot))
+	state := m.held.at(m.newest)
+	state.shape.row(state.words, 1, 1)[0] = 9
+	x.rounds(1)
+	d := x.client.Divergence()
+	require.NotNil(t, d)
+	mirrored, _ := x.mirrored(e)
+	require.Equal(t, Divergence{NetID: id, Entity: mirrored, Tick: d.Tick, Component: "cAmmo", Field: "Rounds", Got: uint16(9)}, *d)
+}
