@@ -187,24 +187,31 @@ func (p *Peer) keeps(b int) uint64 {
 		return 0
 	case !p.server.slots.facets(b):
 		return ^uint64(0)
-	case b < len(v.held):
-		return v.held[b]
+	case v.kept != nil && b < len(v.kept.now):
+		return v.kept.now[b]
 	}
 	return 0
 }
+
+// keptFacets are those whose condition holds, now and in the tick before.
+type keptFacets struct{ now, before bitset }
 
 // hold finds out of which facets the condition holds, whether the peer sees their entities or not.
 func (p *Peer) hold() {
 	v, s := &p.view, &p.server.slots
 	if !v.Keep || len(p.server.schema.conditions) == 0 {
-		v.held, v.wasHeld = nil, nil
+		v.kept = nil
 		return
 	}
-	v.held, v.wasHeld = v.wasHeld.grown(s.len()), v.held.grown(s.len())
-	clear(v.held)
+	if v.kept == nil {
+		v.kept = &keptFacets{}
+	}
+	held := v.kept.before.grown(s.len())
+	v.kept.now, v.kept.before = held, v.kept.now.grown(s.len())
+	clear(held)
 	for b, class := range s.classes {
 		if class > 0 && v.picked.Has(int(class)-1) && p.server.schema.conditions[class-1].kind != ownerOnly {
-			v.held[b] = s.alive[b]
+			held[b] = s.alive[b]
 		}
 	}
 	for k := range p.server.schema.conditions {
@@ -218,9 +225,9 @@ func (p *Peer) hold() {
 				switch {
 				case !ok:
 				case kind == ownerOnly:
-					v.held.set(f)
+					held.set(f)
 				default:
-					v.held.clear(f)
+					held.clear(f)
 				}
 			}
 		}
@@ -229,8 +236,8 @@ func (p *Peer) hold() {
 
 // lapsed returns the facets of a block whose condition does not hold any more, whether they were in view or only kept.
 func (v *view) lapsed(b int) uint64 {
-	if b >= len(v.held) {
+	if v.kept == nil || b >= len(v.kept.now) {
 		return 0
 	}
-	return v.wasHeld[b] &^ v.held[b]
+	return v.kept.before[b] &^ v.kept.now[b]
 }

@@ -63,7 +63,7 @@ type view struct {
 	next    bitset // scratch memory
 	hidden  int    // live slots that are not visible
 
-	held, wasHeld bitset // with Keep: facets whose condition holds, now and in the tick before
+	kept *keptFacets // with Keep, if there are conditions
 
 	released bool      // Keep ended: what was kept is gone
 	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked

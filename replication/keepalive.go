@@ -16,7 +16,7 @@ type keepAlive struct {
 	quiet uint32 // ticks since then without a packet
 	told  bool   // that all is complete
 	in    uint32 // sequence of a packet that told so
-	tells int    // empty packets of which the client was not known to have been told so
+	tells uint8  // empty packets of which the client was not known to have been told so
 	buf   [checksumSize + longHeader + 1]byte
 }
 

@@ -165,7 +165,7 @@ func (p *Peer) reset() {
 	p.followed, p.stepped = p.log.next, false
 	p.missed = p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
-	p.view.held, p.view.wasHeld = nil, nil
+	p.view.kept = nil
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 	p.resetTalk()
