@@ -21,9 +21,8 @@ type Client struct {
 	fingerprint uint64
 	components  []ecs.ID // none for resources
 	marker      ecs.ID
-	spawnWith   []ecs.ID   // components of the user's for all that is spawned
-	mark        *worldMark // in the world until it is reset
-	markID      ecs.ResID
+	spawnWith   []ecs.ID // components of the user's for all that is spawned
+	mark        worldWatch
 
 	// Handshake, and what becomes of it: see reconnect.go, timeout.go and takeover.go.
 	nonce       uint64 // of the present introduction
@@ -156,6 +155,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		world: world, schema: schema, send: send,
 		fingerprint: schema.Fingerprint(),
 		marker:      MirroredID(world),
+		mark:        watchWorld(world),
 		nonce:       o.seed,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
@@ -170,7 +170,6 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if !o.seeded {
 		c.nonce = random64()
 	}
-	c.markWorld()
 	for i := range schema.components {
 		if schema.components[i].resource {
 			c.components = append(c.components, ecs.ID{}) // none

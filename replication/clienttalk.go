@@ -73,7 +73,7 @@ func (c *Client) talkToServer() {
 	if !c.welcomed || c.refused != nil {
 		return
 	}
-	if t != nil {
+	if t != nil && (c.anyState || !c.answer.off) { // without checksum, messages can't be what the server begins the session with
 		t.say()
 	}
 	c.clock.step()

@@ -78,7 +78,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without saying so.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "math", "net", "net/netip", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
