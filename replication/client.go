@@ -49,6 +49,7 @@ type Client struct {
 	refreshed uint32 // pages of mirrors looked after so far
 	nearTick  uint32 // to complete sequences and ticks with
 	anyState  bool
+	inForce   bool // a state packet came since the last welcome
 	window    receiveWindow
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
@@ -303,7 +304,7 @@ func (c *Client) receive(packet []byte) error {
 	if !c.anyState || int32(h.tick-c.nearTick) > 0 {
 		c.nearTick = h.tick
 	}
-	c.anyState, c.newAcks = true, true
+	c.anyState, c.inForce, c.newAcks = true, true, true
 	c.clock.arrive(h.tick)
 	c.complete = c.complete || h.complete
 	return err
@@ -415,7 +416,7 @@ func (c *Client) answerServer() {
 			}
 			c.transmit(sealed(h.append(nil)))
 		}
-	case c.newAcks || !c.anyState && due:
+	case c.newAcks || !c.inForce && due:
 		c.sendAcks()
 	}
 }
@@ -440,7 +441,7 @@ func (c *Client) sendAcks() {
 	a.lacks = copy(a.missing[:], c.missing)
 	c.missing = c.missing[:0]
 	key := c.answer
-	key.off = key.off && c.anyState // the first words of a session have a checksum
+	key.off = key.off && c.inForce // the first words of a session have a checksum
 	from := key.size()
 	w := bitbuf.NewWriter(c.out[from:])
 	a.write(&w)

@@ -111,7 +111,7 @@ func (c *Client) introducing() bool { return c.refused == nil && (!c.welcomed ||
 
 // receiveWelcome takes the server's answer to the present introduction.
 func (c *Client) receiveWelcome(m *welcome) {
-	c.applies = 0
+	c.applies, c.inForce = 0, false // the server may know the session as one that it offered only
 	c.heard()
 	if !c.welcomed || m.session != c.sessionID {
 		c.begin(m)

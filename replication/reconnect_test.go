@@ -450,3 +450,28 @@ func TestNothingBeforeTheFirstPacketIsFresh(t *testing.T) {
 		require.Equal(t, uint32(1), w.history(first+2))
 	}
 }
+
+// TestALateStateDoesNotEndTheFirstWords: without checksums a state packet of an earlier session may be taken for one of a session
+// that the server has only offered. The client must not think that it is in force for good.
+func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum())
+	x.restart(x.server.schema, 7, WithServerTimeout(20))
+	x.rounds(3)
+	x.spawn()
+	late := x.replicate()
+	require.NotEmpty(t, late)
+	x.server.Disconnect(x.peer)
+	x.takeDown() // the byes are lost
+	x.connect()
+	for range 60 {
+		x.answer(x.apply()...)
+		if x.deliver(x.takeDown()...); x.client.Stats().Sessions == 2 {
+			break
+		}
+	}
+	require.EqualValues(t, 2, x.client.Stats().Sessions)
+	require.False(t, x.peer.Connected())
+	x.deliver(late...)
+	x.rounds(60)
+	require.True(t, x.peer.Connected())
+}
