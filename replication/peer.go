@@ -18,6 +18,7 @@ type Peer struct {
 	byes   int              // sent in answer since then
 
 	session   session             // in force once connected
+	former    seal                // of packets from the client in the session before
 	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
@@ -220,12 +221,15 @@ func (p *Peer) receive(packet []byte) error {
 	for i := range p.pending {
 		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
 			// What was offered later stays: this may be the late word of a client that is gone.
-			p.session = p.pending[i]
+			p.former, p.session = p.session.up, p.pending[i]
 			clear(p.pending[i:])
 			p.connected = true
 			p.reset()
 			return p.receiveAck(body)
 		}
+	}
+	if p.former.signed(packet) {
+		return ErrStale
 	}
 	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
 		return p.receiveTalk(packet, body)

@@ -123,6 +123,9 @@ func (c *Client) begin(m *welcome) {
 	c.welcomed, c.met = true, true
 	c.stats.Sessions++
 	c.sessionID, c.origin = m.session, m.origin
+	if c.anyState {
+		c.former = c.session
+	}
 	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
 	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
 	c.keep = 2 * delta.Tick(m.window)
