@@ -263,7 +263,7 @@ func (p *Peer) receiveHello(body []byte) error {
 		if h.version == ProtocolVersion {
 			text := s.schema.Text()
 			m.total = uint32(len(text))
-			from := min(int(h.offset), len(text))
+			from := int(min(uint64(h.offset), uint64(len(text)))) // an int may have 32 bits
 			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
 			m.text = []byte(text[from:min(from+room, len(text))])
 		}
