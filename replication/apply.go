@@ -233,6 +233,7 @@ func (c *Client) refresh() {
 	if n == 0 || !c.anyState {
 		return
 	}
+	c.tidyShapes()
 	now := delta.Tick(c.nearTick)
 	page := c.mirrors.pages[c.refreshed%n]
 	c.refreshed++
