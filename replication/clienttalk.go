@@ -60,6 +60,9 @@ func (c *Client) resetTalk(tick uint32) {
 	if t := c.talk; t != nil {
 		t.clear()
 		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
+		if t.schema.input != nil {
+			t.lead.begin(tick)
+		}
 	}
 }
 

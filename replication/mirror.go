@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"reflect"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -23,8 +25,9 @@ type mirror struct {
 	generation uint16
 	tick       delta.Tick
 	shape      *shape
-	links      uint32   // first of the references in what is shown
-	strings    []string // of its components; see holdStrings
+	links      uint32                // first of the references in what is shown
+	strings    []string              // of its components; see holdStrings
+	values     map[int]reflect.Value // the same of those that lead to more
 }
 
 // A heldState is an entity's whole state at a tick.

@@ -18,6 +18,7 @@ type Peer struct {
 	byes   int              // sent in answer since then
 
 	session   session             // in force once connected
+	former    seal                // of packets from the client in the session before
 	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
@@ -253,6 +254,9 @@ func (p *Peer) receive(packet []byte) error {
 			return p.receiveAck(body) // repeated; its checksum may look like any kind of packet
 		}
 	}
+	if p.former.signed(packet) {
+		return ErrStale
+	}
 	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
 		return p.receiveTalk(packet, body)
 	}
@@ -265,7 +269,7 @@ func (p *Peer) receive(packet []byte) error {
 // enforce puts a session in force that was offered. What was offered later stays: this may be the late word of a client
 // that is gone.
 func (p *Peer) enforce(pending int) {
-	p.session = p.pending[pending]
+	p.former, p.session = p.session.up, p.pending[pending]
 	clear(p.pending[pending:])
 	p.connected = true
 	p.reset()
@@ -290,7 +294,7 @@ func (p *Peer) receiveHello(body []byte) error {
 		if h.version == ProtocolVersion {
 			text := s.schema.Text()
 			m.total = uint32(len(text))
-			from := min(int(h.offset), len(text))
+			from := int(min(uint64(h.offset), uint64(len(text)))) // an int may have 32 bits
 			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
 			m.text = []byte(text[from:min(from+room, len(text))])
 		}

@@ -218,6 +218,9 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	if b.Two {
 		ratio = delta.Ratio(s.tick, b.A1, b.A2)
 	}
+	if s.tick-b.A1 > delta.Tick(s.opts.window) && !s.sure(slot, b.A1) {
+		return entryUpdate, false
+	}
 	if info.restructured.After(b.A1) {
 		var base delta.Set
 		for k, h := range s.histories {
@@ -256,6 +259,17 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		c.packed.EncodeRow(w, k, v.Row(), base, base2, ratio)
 	}
 	return kind, true
+}
+
+// sure reports whether the state of a slot at a tick long ago is sure to be known. It may be by chance, for want of changes in
+// the slots beside it; but what a peer is sent must not depend on those, which it may not see.
+func (s *Server) sure(slot int, at delta.Tick) bool {
+	for _, h := range s.histories {
+		if !h.Sure(slot, at, s.tick) {
+			return false
+		}
+	}
+	return true
 }
 
 // before returns the row at tick t, which is not the present one, or nil if there was none.
