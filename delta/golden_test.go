@@ -143,24 +143,34 @@ func sumOfRows(t *testing.T, kinds ...Kind) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
+// TestNamesOfKnownBits has the bit that tells whether a pair leads in front of each name.
 func TestNamesOfKnownBits(t *testing.T) {
-	a := Baselines{A1: 0x1203, A2: 0x11ff, Two: true}
+	a := Baselines{A1: 0x1203, A2: 0x1200, Two: true}
 	b := Baselines{A1: 0x1203}
 	c := Baselines{A1: 0x0080, Old: true}
+	d := Baselines{A1: 0x1200, A2: 0x11f0, Two: true}
 	w := bitbuf.NewWriter(make([]byte, 64))
-	var n Names
+	n := NamesAt(0x1209)
 	for _, step := range []struct {
 		b    Baselines
 		want string
 	}{
-		{a, "11 11000000 1 11000"}, // low bits 3, second 1+3 before
-		{a, "0"},                   // as before
-		{b, "11 11000000 0 0"},
-		{a, "10 00"},
-		{c, "11 00000001 0 1"},
-		{b, "10 10"}, // place 1 of those before the entity before: a, b
+		{a, "1 1 011 0"},                        // the list is empty; age 6, order 3; the second on the grid
+		{a, "1"},                                // in front
+		{b, "0 1 011 10"},                       // the list has one, so this is another one; alone
+		{a, "1"},                                // still in front
+		{b, "0 0"},                              // the other one of two: now it leads
+		{c, "0 1 1 000 00000001"},               // a third one; age 0 is old; low bits 0x80
+		{d, "0 1 01 1000 11 11110"},             // age 9 is 1 in class 1; second 1+15 before; before the third
+		{c, "0 0 01"},                           // place 1+2 of b a d c
+		{a, "0 0 00"},                           // place 1+0 of b a c d
+		{b, "0 0 00"},                           // place 1+0 of a b c d
+		{d, "0 0 01"},                           // place 1+2
+		{Baselines{A1: 0x1208}, "0 1 1 100 10"}, // a fifth one, at place 2
+		{c, "0 0 11"},                           // place 1+3 of b a e d c
 	} {
 		from := w.Len()
+		w.WriteBool(n.Leads(step.b))
 		n.Write(&w, step.b)
 		require.Equal(t, strings.ReplaceAll(step.want, " ", ""), bitsOf(&w)[from:])
 	}

@@ -40,7 +40,7 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return ErrMalformed
 	}
-	var x context
+	x := context{names: delta.NamesAt(tick)}
 	order := uint(r.ReadBits(gapOrderBits))
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
@@ -61,11 +61,11 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	}
 	slot := uint32(uint64(x.next) + gap)
 	x.next = int(slot) + 1
-	switch entryKind(r.ReadUnary(uint(lastEntryKind))) {
-	case entryUpdate:
-		return c.decodeUpdate(r, slot, tick, x, false)
+	switch kind := entryKind(r.ReadUnary(uint(lastEntryKind))); kind {
+	case entryUpdate, entryNamed:
+		return c.decodeUpdate(r, slot, tick, x, kind == entryUpdate, false)
 	case entryRestructure:
-		return c.decodeUpdate(r, slot, tick, x, true)
+		return c.decodeUpdate(r, slot, tick, x, r.ReadBool(), true)
 	case entryWhole:
 		return c.decodeWhole(r, slot, tick, &x.set)
 	case entryDespawn:
@@ -139,8 +139,8 @@ func (c *Client) minWidth(sh *shape) (width int) {
 	return width
 }
 
-func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, restructure bool) error {
-	name := x.names.Read(r)
+func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
+	name := x.names.Read(r, leads)
 	if r.Err() != nil {
 		return ErrMalformed
 	}

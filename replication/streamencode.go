@@ -218,7 +218,7 @@ func (st *stream) openPacket(s *Server) bool {
 	}
 	st.w.Reset(st.buf[st.used:][:room:room])
 	st.w.WriteBits(uint64(st.order), gapOrderBits)
-	st.context = context{}
+	st.context = context{names: delta.NamesAt(s.tick)}
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
 	st.open = true
 	return true
@@ -242,7 +242,7 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	c.packed.Costs = c.packed.Costs[:0]
 	clear(c.same)
 	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
-	last := -1
+	front := -1 // class, if it is in front of the list
 	for d := news; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		slot, class := b<<6+i, 0
@@ -255,13 +255,14 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		if k.entries == 0 {
 			k.from = w.Len()
 		}
-		if class == last {
-			w.WriteBits(0b01, 2) // an update, against the same as the one before
+		if class == front {
+			w.WriteBits(1, 1) // an update, against the baselines in front
 		} else {
 			k.plain = k.plain && x.names.Follows(l.Baselines)
-			w.WriteUnary(uint(entryUpdate), uint(lastEntryKind))
-			x.names.Write(&w, l.Baselines)
-			last = class
+			writeUpdate(&w, &x.names, l.Baselines, false)
+			if x.names.Follows(l.Baselines) {
+				front = class
+			}
 		}
 		if !c.encodeRows(&w, slot, l.Baselines, c.ratios[class]) {
 			w.Rollback(mark)
@@ -277,7 +278,10 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		return false
 	}
 	st.w, st.context = w, x
-	k.end, k.names, k.latest = w.Len(), x.names, c.classes.list[last].Baselines
+	k.end, k.names = w.Len(), x.names
+	if front >= 0 {
+		k.latest = c.classes.list[front].Baselines
+	}
 	c.bookBlock(st, &k, news)
 	st.packets[k.packet].entries += k.entries
 	st.slots[b], st.places[b] = news, int32(len(st.blocks))
