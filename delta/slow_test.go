@@ -35,14 +35,14 @@ func (p *slowPacked) encodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint3
 	}
 	symbol := func(bits uint32) { p.costs = append(p.costs, Cost{uint32(p.layout.fields + c), bits}) }
 	if !p.predict(comp, base, base2, ratio) {
-		symbol(1)
 		if equal(cur, base) {
 			w.WriteBits(0b0, 1)
-			return
+		} else {
+			w.WriteBits(0b1, 1)
+			p.encodeResiduals(w, comp, cur, slowReference{row: base})
+			p.commit(comp)
 		}
-		w.WriteBits(0b1, 1)
-		p.encodeResiduals(w, comp, cur, slowReference{row: base})
-		p.commit(comp)
+		symbol(1)
 		return
 	}
 	switch {
@@ -66,15 +66,55 @@ func (p *slowPacked) encodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint3
 	w.WriteBits(0b0, 1)
 	moving := slowReference{row: p.row, base: base, base2: base2, quats: p.quats}
 	p.encodeResiduals(w, comp, cur, moving)
-	if w.Err() == nil && w.Len()-from <= plain {
-		symbol(1)
-	} else {
+	bits := uint32(1)
+	if w.Err() != nil || w.Len()-from > plain {
 		w.Rollback(start)
 		w.WriteBits(0b111, 3)
 		p.encodeResiduals(w, comp, cur, slowReference{row: base})
-		symbol(3)
+		bits = 3
 	}
 	p.commit(comp)
+	symbol(bits)
+}
+
+// A slowRow is a row of an entity.
+type slowRow struct {
+	component        int
+	cur, base, base2 []uint32
+}
+
+// encodeEntity returns the bits of an entity as text. It codes every row on its own, and
+// looks then which of them begin as usual.
+func (p *slowPacked) encodeEntity(rows []slowRow, ratio int64) string {
+	with, without, symbols, usual := "", "", 0, true
+	for _, r := range rows {
+		w := bitbuf.NewWriter(make([]byte, 4096))
+		comp := &p.layout.Components[r.component]
+		p.encodeRow(&w, r.component, r.cur, r.base, r.base2, ratio)
+		bits := bitsOf(&w)
+		with += bits
+		if r.base == nil || comp.width == 0 {
+			without += bits
+			continue
+		}
+		symbols++
+		expected := byte('0')
+		moves := slices.ContainsFunc(comp.Fields, func(f Field) bool {
+			return f.Bits > 0 && (f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat)
+		})
+		if moves && (r.base2 == nil || ratio == 0) {
+			expected = '1'
+		}
+		usual = usual && bits[0] == expected
+		without += bits[1:]
+	}
+	switch {
+	case symbols < 2:
+		return with
+	case usual:
+		return "0" + without
+	}
+	return "1" + with
 }
 
 func (p *slowPacked) commit(c *Component) {

@@ -177,6 +177,11 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	if words == nil {
 		return ErrMalformed
 	}
+	symbols := sh.symbols
+	if sh != base.shape {
+		symbols = c.symbols(sh, base.shape)
+	}
+	usual := delta.Usual(r, symbols)
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		row := sh.row(words, k, comp.words)
@@ -185,12 +190,26 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 		if ratio != 0 && row1 != nil {
 			row2 = base2.shape.row(base2.words, k, comp.words)
 		}
-		c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		if usual {
+			c.packed.DecodeUsual(r, k, row, row1, row2, ratio)
+		} else {
+			c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		}
 		if r.Err() != nil || !comp.validRow(row) {
 			return ErrMalformed
 		}
 	}
 	return nil
+}
+
+// symbols returns how many rows of a shape have symbols against one of another shape.
+func (c *Client) symbols(sh, base *shape) (n int) {
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		if base.offsets[k] >= 0 && c.schema.components[k].layout.Width() > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // lacks notes for the next ack that a slot's baseline is not here. It says nothing of an

@@ -128,17 +128,14 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 	if ratio != 0 {
 		oldest = b.A2
 	}
-	same := uint(0) // rows as they were, each of which takes a zero
+	c.packed.Begin()
 	rows := c.rows[c.firstRow[slot&63]:c.endRow[slot&63]]
 	for i := range rows {
 		r := &rows[i]
-		if !r.began.After(oldest) && same < 64 {
-			c.same[r.component]++
-			same++
+		if !r.began.After(oldest) {
+			c.packed.AddSame(r.component, ratio != 0)
 			continue
 		}
-		w.WriteBits(0, same)
-		same = 0
 		base, known := before(&r.Versions, b.A1)
 		if !known {
 			return false
@@ -149,9 +146,9 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 				return false
 			}
 		}
-		c.packed.EncodeRow(w, r.component, r.Row(), base, base2, ratio)
+		c.packed.Add(r.component, r.Row(), base, base2, ratio)
 	}
-	w.WriteBits(0, same)
+	c.packed.End(w)
 	return true
 }
 
@@ -240,7 +237,6 @@ func (st *stream) closePacket() {
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
 	c.packed.Costs = c.packed.Costs[:0]
-	clear(c.same)
 	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
 	front := -1 // class, if it is in front of the list
 	for d := news; d != 0; d &= d - 1 {
@@ -308,12 +304,6 @@ func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
 	for i := k.firstCost; i < len(st.costs); i++ {
 		f := st.costs[i].Field
 		st.costs[i].Bits, c.blockCosts[f] = c.blockCosts[f], 0
-	}
-	symbols := uint32(len(c.blockCosts) - len(c.same))
-	for component, n := range c.same {
-		if n > 0 {
-			st.costs = append(st.costs, delta.Cost{Field: symbols + uint32(component), Bits: n})
-		}
 	}
 	k.lastAge, k.lastCost = len(st.ages), len(st.costs)
 }
