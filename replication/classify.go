@@ -48,7 +48,11 @@ func (p *Peer) classify(b int, d uint64) {
 		d &^= rest & blk.acked
 	}
 	recent := d & blk.acked
-	for at, now := p.recent, p.server.tick; recent != 0 && t.recent(at, now); at-- {
+	at, now := p.recent, p.server.tick
+	if at == now {
+		at-- // a baseline is before the packet, however fast the transport is
+	}
+	for ; recent != 0 && t.recent(at, now); at-- {
 		if m := recent & *t.row(at, b); m != 0 {
 			recent &^= m
 			d &^= m

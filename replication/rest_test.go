@@ -61,3 +61,45 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	}
 	x.requireEqual()
 }
+
+// TestAcksWithinATickAreNotBaselinesOfIt: where a transport hands over packets at once, acks
+// come in while the tick that they are for is still being sent.
+func TestAcksWithinATickAreNotBaselinesOfIt(t *testing.T) {
+	schema := testSchema()
+	for _, lossy := range []bool{false, true} {
+		world, mirror := ecs.NewWorld(), ecs.NewWorld()
+		server := NewServer(&world, schema, WithSeed(1), WithMTU(96))
+		var client *Client
+		n := 0
+		peer := server.Connect(func(p []byte) error {
+			if n++; lossy && n%5 == 0 {
+				return nil
+			}
+			_ = client.Receive(p)
+			return client.Apply()
+		})
+		client = NewClient(&mirror, schema, func(p []byte) error { return peer.Receive(p) }, WithNonce(1))
+		id := ecs.ComponentID[tPosition](&world)
+		group := server.NewGroup()
+		var entities []ecs.Entity
+		for i := range 60 {
+			e := world.NewEntity(id, ReplicatedID(&world))
+			entities = append(entities, e)
+			if i%7 == 0 {
+				group.Add(e)
+			}
+		}
+		require.NoError(t, client.Apply())
+		for tick := range 100 {
+			for i, e := range entities {
+				if (i+tick)%3 > 0 {
+					(*tPosition)(world.Get(e, id)).X += float32(i % 5)
+				}
+			}
+			require.NotPanics(t, server.Replicate)
+			require.NoError(t, client.Apply())
+		}
+		require.True(t, client.Connected())
+		require.Zero(t, client.Stats().MissingBaselines)
+	}
+}
