@@ -22,10 +22,14 @@ func (d draft) put(words []uint64, v uint64, n uint) draft {
 }
 
 // putLong appends a draft of 64 bits or more, whose words are from, without its first n
-// bits, n < 64.
+// bits.
 func (d draft) putLong(words, from []uint64, x draft, n uint) draft {
+	from, n = from[n>>6:x.n>>6], n&63
+	if len(from) == 0 {
+		return d.put(words, x.acc>>n, x.n&63-n)
+	}
 	d = d.put(words, from[0]>>n, 64-n)
-	for _, v := range from[1 : x.n>>6] {
+	for _, v := range from[1:] {
 		d = d.put(words, v, 64)
 	}
 	return d.put(words, x.acc, x.n&63)

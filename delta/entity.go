@@ -6,8 +6,8 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 // nearly as predicted, and what does not is as it was. So two or more such rows stand
 // behind a bit:
 //
-//	0    all their symbols are the usual ones, and left out
-//	1    each stands before its row
+//	0    all their symbols are the usual ones and all charts the same, and left out
+//	1    they stand before their rows
 //
 // The usual symbol takes one bit in any case:
 //
@@ -23,7 +23,7 @@ type heldRow struct {
 	draft     // words before its last one are in held.long
 	component uint32
 	long      int32  // index of its words
-	symbol    uint32 // bits of the symbol, which are the first ones; 0 if it has none
+	symbol    uint32 // bits of symbol and charts, which are the first ones; 0 if it has none
 }
 
 // held are the rows of an entity.
@@ -119,7 +119,7 @@ func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
 		switch r := &rows[i]; {
 		case r.n == uint(r.symbol):
 		case r.n < 64:
-			d = d.put(h.words, r.acc>>(r.symbol&1), r.n-uint(r.symbol))
+			d = d.put(h.words, r.acc>>(r.symbol&63), r.n-uint(r.symbol))
 		default:
 			d = d.putLong(h.words, h.long[r.long:], r.draft, uint(r.symbol))
 		}
@@ -130,7 +130,8 @@ func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
 // withSymbols appends rows with their symbols.
 func (p *Packed) withSymbols(d draft, rows []heldRow) draft {
 	h := &p.held
-	bit := uint32(d.n)
+	costs := p.book(h.symbols)
+	n, bit := 0, uint32(d.n)
 	for i := range rows {
 		r := &rows[i]
 		if r.n < 64 {
@@ -139,8 +140,8 @@ func (p *Packed) withSymbols(d draft, rows []heldRow) draft {
 			d = d.putLong(h.words, h.long[r.long:], r.draft, 0)
 		}
 		if r.symbol > 0 {
-			p.Costs = append(p.Costs, Cost{uint32(p.layout.fields) + r.component, r.symbol + bit})
-			bit = 0
+			costs[n] = Cost{uint32(p.layout.fields) + r.component, r.symbol + bit}
+			n, bit = n+1, 0
 		}
 	}
 	return d
@@ -161,9 +162,9 @@ func (p *Packed) DecodeUsual(r *bitbuf.Reader, c int, dst, base, base2 []uint32,
 		clear(dst)
 		return
 	case p.predict(comp, base, base2, ratio):
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats})
+		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, false)
 	case changesAlone(comp, base2, ratio):
-		decodeResiduals(r, comp, dst, reference{row: base})
+		decodeResiduals(r, comp, dst, reference{row: base}, false)
 	default:
 		copy(dst, base)
 		return

@@ -69,7 +69,8 @@ func TestEntitiesOfKnownBits(t *testing.T) {
 	at := Component{Fields: []Field{{Kind: Linear, Bits: 8}}}
 	hp := Component{Fields: []Field{{Kind: Plain, Bits: 6}}}
 	tag := Component{}
-	x := newEntityTest(t, at, hp, tag, at)
+	spin := Component{Fields: []Field{{Kind: Quat, Bits: 3}}}
+	x := newEntityTest(t, at, hp, tag, at, spin)
 	type row = []uint32
 	for _, c := range []struct {
 		name string
@@ -85,6 +86,8 @@ func TestEntitiesOfKnownBits(t *testing.T) {
 		{"nor is a change of what does not move", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{6}, row{5}, row{5}}}, "1  0 1 10  1 1 100"},
 		{"one baseline: what moves usually did, what does not did not", []slowRow{{0, row{101}, row{100}, nil}, {1, row{5}, row{5}, nil}}, "0  1 100"},
 		{"one baseline, and something else changed", []slowRow{{0, row{100}, row{100}, nil}, {1, row{6}, row{5}, nil}}, "1  0  1 1 100"},
+		{"a rotation in the same chart", []slowRow{{1, row{5}, row{5}, nil}, {4, row{2, 4, 4, 4}, row{2, 3, 4, 4}, nil}}, "0  1 010 1 0 1 0"},
+		{"one in another chart is not usual", []slowRow{{1, row{5}, row{5}, nil}, {4, row{0, 3, 0, 4}, row{2, 3, 4, 3}, nil}}, "1  0  1 1 00 1 000 1 1"},
 		{"a new component has none", []slowRow{{0, row{111}, row{100}, row{90}}, {1, row{5}, nil, nil}}, "0 1 10  101000"},
 		{"one that is new since the second baseline counts as with one", []slowRow{{0, row{111}, row{100}, row{90}}, {3, row{101}, row{100}, nil}}, "0  1 10  1 100"},
 		{"a new component and two others", []slowRow{{0, row{255}, nil, nil}, {1, row{5}, row{5}, row{5}}, {3, row{111}, row{100}, row{90}}}, "0  11111111  1 10"},
@@ -162,4 +165,24 @@ func TestAnEntityAsUsualCostsABit(t *testing.T) {
 	require.Equal(t, "0", x.bits(0, rows...))
 	rows[7].cur = []uint32{2}
 	require.Len(t, x.bits(0, rows...), 1+MaxComponents+3)
+}
+
+// TestManyChartsAreLeftOut: they take more than a word.
+func TestManyChartsAreLeftOut(t *testing.T) {
+	for _, n := range []int{62, 63, 64, 65, 130} {
+		fields := make([]Field, n)
+		for i := range fields {
+			fields[i] = Field{Kind: Quat, Bits: 3}
+		}
+		x := newEntityTest(t, Component{Fields: fields}, Component{Fields: []Field{{Kind: Plain, Bits: 3}}})
+		var base, cur []uint32
+		for i := range n {
+			base = append(base, 2, 3, 4, 4)
+			cur = append(cur, 2, 3+uint32(i%2), 4, 4)
+		}
+		flag := []uint32{1}
+		all := len(x.bits(0, slowRow{0, cur, base, nil}))
+		require.Len(t, x.bits(0, slowRow{0, cur, base, nil}, slowRow{1, flag, flag, nil}), 1+all-1-n)
+		require.Len(t, x.bits(0, slowRow{0, cur, base, nil}, slowRow{1, []uint32{2}, flag, nil}), 1+all+1+3)
+	}
 }

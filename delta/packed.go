@@ -25,11 +25,12 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 //	still    0    equal to the baseline
 //	         1    residuals against the baseline
 //
-// Residuals follow field by field, in the codes of golomb.go. Of the two ways to code a
-// moving row that is neither the prediction nor the baseline, the shorter one is taken.
+// Before residuals stand the charts of Quat fields. Residuals follow field by field, in the
+// codes of golomb.go. Of the two ways to code a moving row that is neither the prediction
+// nor the baseline, the shorter one is taken.
 //
-// Symbols of several rows of an entity are mostly left out, see entity.go: between Begin
-// and End, Add adds the rows of one entity. A row on its own is written by EncodeRow.
+// Symbols and charts of several rows of an entity are mostly left out, see entity.go: between
+// Begin and End, Add adds the rows of one entity. A row on its own is written by EncodeRow.
 //
 // A row takes at most 2 bits more with a second baseline than without it, and at most 3
 // bits and three times its width in all.
@@ -47,7 +48,7 @@ type Packed struct {
 }
 
 // A Cost is a number of bits that went to one field, by its index in the layout; the
-// symbols of component c count as field [Layout.Fields]+c.
+// symbols and charts of component c count as field [Layout.Fields]+c.
 type Cost struct {
 	Field, Bits uint32
 }
@@ -130,19 +131,27 @@ func (p *Packed) addFields(component int, alone bool, cur, base, base2 []uint32,
 		return
 	}
 	costs := p.book(len(c.Fields))
+	words := p.words[byBaseline]
 	if !moving {
-		d := p.encodeResiduals(draft{0b1, 1}, p.words[byBaseline], costs, c, cur, &reference{row: base})
-		p.hold(component, d, p.words[byBaseline], 1, alone)
+		d, same := encodeCharts(draft{0b1, 1}, words, c, cur, base)
+		symbol := uint32(d.n)
+		d = p.encodeResiduals(d, words, costs, c, cur, &reference{row: base}, same)
+		p.hold(component, d, words, symbol, alone && same)
 		return
 	}
+	plain, same := encodeCharts(draft{0b111, 3}, words, c, cur, base)
+	symbol := uint32(plain.n)
+	plain = p.encodeResiduals(plain, words, p.spare, c, cur, &reference{row: base}, same)
+	words = p.words[byPrediction]
+	d, same := encodeCharts(draft{0b0, 1}, words, c, cur, p.row)
+	symbol2 := uint32(d.n)
 	ref := reference{row: p.row, base: base, base2: base2, quats: p.quats}
-	d := p.encodeResiduals(draft{0b0, 1}, p.words[byPrediction], costs, c, cur, &ref)
-	plain := p.encodeResiduals(draft{0b111, 3}, p.words[byBaseline], p.spare, c, cur, &reference{row: base})
+	d = p.encodeResiduals(d, words, costs, c, cur, &ref, same)
 	if d.n <= plain.n {
-		p.hold(component, d, p.words[byPrediction], 1, true)
+		p.hold(component, d, words, symbol2, same)
 		return
 	}
-	p.hold(component, plain, p.words[byBaseline], 3, false)
+	p.hold(component, plain, p.words[byBaseline], symbol, false)
 	copy(costs, p.spare)
 }
 
@@ -172,9 +181,9 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 			copy(dst, base)
 			return
 		}
-		decodeResiduals(r, comp, dst, reference{row: base})
+		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	case !r.ReadBool():
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats})
+		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, true)
 	case !r.ReadBool():
 		copy(dst, p.row)
 		return
@@ -182,7 +191,7 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 		copy(dst, base)
 		return
 	default:
-		decodeResiduals(r, comp, dst, reference{row: base})
+		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
 	if r.Err() == nil && !comp.Valid(dst) {
 		r.Fail(ErrCode)

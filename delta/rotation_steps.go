@@ -72,7 +72,7 @@ func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base,
 	flag, n := chartBits(chart, base[0])
 	implied := impliedIn(chart, base[0])
 	var d draft
-	way, symbol, usual := byBaseline, uint32(1), alone
+	way, symbol, usual := byBaseline, uint32(1+n), alone && n == 1
 	if moving {
 		from2 := inChart(base2, &q2, chart, b)
 		if nextChart != chart {
@@ -85,10 +85,10 @@ func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base,
 		flag2, n2 := chartBits(chart, nextChart)
 		var least uint
 		d, least = movingSteps(draft{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, impliedIn(chart, nextChart))
-		way, usual = byPrediction, true
+		way, symbol, usual = byPrediction, uint32(1+n2), n2 == 1
 		if d.n > 3+n+least {
 			if plain := plainSteps(draft{0b111 | flag<<3, 3 + n}, p.words[byBaseline], steps, implied); plain.n < d.n {
-				d, way, symbol, usual = plain, byBaseline, 3, false
+				d, way, symbol, usual = plain, byBaseline, uint32(3+n), false
 			}
 		}
 	} else {
