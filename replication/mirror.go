@@ -150,6 +150,7 @@ type shape struct {
 	set     delta.Set
 	offsets []int // by component, -1 if it is not in the set
 	words   int
+	symbols int // rows that have symbols, against a baseline of this shape
 }
 
 // row returns component c's row in a state of this shape, nil if it is not there.
@@ -195,6 +196,9 @@ func (k *shapes) of(set delta.Set) *shape {
 		if set.Has(c) {
 			s.offsets[c] = s.words
 			s.words += k.schema.components[c].words
+			if k.schema.components[c].layout.Width() > 0 {
+				s.symbols++
+			}
 		}
 	}
 	k.known[set] = s
