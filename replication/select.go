@@ -402,7 +402,7 @@ func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
 			b.Two, b.A2 = false, 0
 			r = p.runs.update(slot, b)
 		}
-		if r != nil {
+		if r != nil && !p.runs.jumped(slot, int(r.bits)) {
 			return r, &p.stats.Updates
 		}
 	}

@@ -54,7 +54,7 @@ type PeerStats struct {
 	SendErrors uint64 // packets that the send function refused
 
 	Updates  uint64 // entities sent as deltas
-	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
+	Wholes   uint64 // entities sent whole: new to the peer, without a usable baseline, or so far from it that this is shorter
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
