@@ -72,7 +72,9 @@ type Past struct {
 	NearRatio int64
 }
 
-// Begin begins a packet with a model, which learns from then on.
+// Begin begins a packet with a model, which learns from then on. To take back what was written
+// last, such as an entity that does not fit, go back to a copy of the RangeEncoder and to one
+// of the model, of a time when the next call was to be Entity.
 func (c *Compact) Begin(m *Model) { c.model = m }
 
 // Entity begins an entity: what its rows show is of use for those behind them.

@@ -240,6 +240,37 @@ func TestModelsAreCopiedAndReset(t *testing.T) {
 	require.Equal(t, first, x.check(rows))
 }
 
+func TestEntitiesCanBeTakenBack(t *testing.T) {
+	crowd := newCrowd(t)
+	x := newCompactTest(t, crowd.layout.Components...)
+	rows := crowdPacket(crowd)
+	perEntity := len(x.layout.Components)
+	e := NewRangeEncoder(x.buf)
+	x.sender.Begin(x.ours)
+	for i := range 100 * perEntity {
+		r := &rows[i]
+		if r.begins {
+			x.sender.Entity()
+		}
+		if r.begins && i%3 == 0 { // another entity comes first, and goes again
+			mark, model := e, *x.ours
+			for j := range perEntity {
+				x.sender.EncodeRow(&e, rows[1000+j].component, rows[1000+j].cur, &rows[1000+j].past)
+			}
+			e, *x.ours = mark, model
+			x.sender.Entity()
+		}
+		x.sender.EncodeRow(&e, r.component, r.cur, &r.past)
+	}
+	stream, err := e.Finish()
+	require.NoError(t, err)
+
+	stream, learnt := slices.Clone(stream), *x.ours
+	x.ours.Reset()
+	require.Equal(t, x.check(rows[:100*perEntity]), stream)
+	require.Equal(t, learnt, *x.ours)
+}
+
 func TestModelSize(t *testing.T) {
 	require.EqualValues(t, ModelBytes, sizeOfModel)
 	require.LessOrEqual(t, ModelBytes, 9<<10)
