@@ -67,10 +67,13 @@ type Past struct {
 	Base, Base2 []uint32
 	Ratio       int64
 	// Near is the row at a third baseline between these two and NearRatio the Ratio of Base
-	// and that. Without Base2 it is not looked at.
+	// and that. Without Base2, or with a ratio of 0, it is not looked at.
 	Near      []uint32
 	NearRatio int64
 }
+
+// third reports whether there is a third baseline to look at.
+func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
 
 // Begin begins a packet with a model, which learns from then on. To take back what was written
 // last, such as an entity that does not fit, go back to a copy of the RangeEncoder and to one

@@ -193,14 +193,14 @@ func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past 
 		return
 	}
 	ahead, near := to-base, int64(0)
-	if past.Near != nil {
+	if past.third() {
 		near = base - int64(f.code(past.Near))
 	}
 	if f.Kind == Wrap {
 		ahead, near = signed(uint64(ahead), f.Bits), signed(uint64(near), f.Bits)
 	}
 	near = (near*past.NearRatio + 1<<15) >> 16
-	c.aim(n, field, base, base+ahead, near, past.Near != nil, true, first, m)
+	c.aim(n, field, base, base+ahead, near, past.third(), true, first, m)
 	if f.Kind == Wrap {
 		n.at &= int64(lowBits(f.Bits))
 	} else {
@@ -233,7 +233,7 @@ func (c *Compact) turning(f *Field, n int, ref *reference, past *Past, chart uin
 	for j := range from {
 		x.from[j] = int64(from[j])
 	}
-	if past.Near == nil {
+	if !past.third() {
 		return x
 	}
 	x.hasNear = true

@@ -72,10 +72,13 @@ func traceSecond(versions []traceVersion, a1, now Tick) *traceVersion {
 	return nil
 }
 
-// traceThird chooses a third baseline, the newest state between the other two.
-func traceThird(versions []traceVersion, a1, a2 Tick) *traceVersion {
-	if n := len(versions); n > 0 && versions[n-1].at != a2 && a1-versions[n-1].at <= 3 {
-		return &versions[n-1]
+// traceThird chooses a third baseline, the newest state between the other two that is not
+// too near.
+func traceThird(versions []traceVersion, a1, a2, now Tick) *traceVersion {
+	for i := len(versions) - 1; i >= 0 && versions[i].at != a2 && a1-versions[i].at <= 3; i-- {
+		if Ratio(now, a1, versions[i].at) != 0 {
+			return &versions[i]
+		}
 	}
 	return nil
 }
@@ -178,7 +181,7 @@ func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick) (rows
 			base2 = traceSecond(old[:i], base.at, v.at)
 		}
 		if base2 != nil {
-			near = traceThird(old[:i], base.at, base2.at)
+			near = traceThird(old[:i], base.at, base2.at, v.at)
 		}
 	}
 	for c, row := range v.rows {
