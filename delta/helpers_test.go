@@ -96,14 +96,25 @@ func (s *script) number() (v uint64) {
 	return v
 }
 
-// component returns any layout of a component.
+// component returns any layout of a component, without references.
 func (s *script) component() Component {
+	return s.componentOf(Plain, Linear, Wrap, Quat, Counter, Flags, Bytes)
+}
+
+// componentOf returns any layout of a component with fields of the given kinds.
+func (s *script) componentOf(kinds ...Kind) Component {
 	c := Component{Name: "c", Fields: make([]Field, s.below(7))}
 	edges := []uint{0, 1, 2, 3, 31, 32, 33, 44, 45, 48, 63, 64}
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		f.Name, f.Kind = strconv.Itoa(i), Kind(s.below(4))
+		f.Name, f.Kind = strconv.Itoa(i), kinds[s.below(len(kinds))]
 		switch n := uint(s.byte()); {
+		case f.Kind == Bytes:
+			f.Max = 1 + uint64(n%40)
+			continue
+		case f.Kind == Reference:
+			f.Bits = ReferenceBits
+			continue
 		case f.Kind == Quat:
 			f.Bits = 2 + n%(MaxQuatBits-1)
 		case n&1 == 0:
@@ -169,6 +180,10 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 			copy(row[f.word:], words[:])
 			continue
 		}
+		if f.Kind == Bytes {
+			setText(f, row, s.text(textOf(f, row), int(f.Max), near == nil))
+			continue
+		}
 		if f.Kind != Quat {
 			f.setCode(row, step(f.code(row), f.Max))
 			continue
@@ -182,4 +197,50 @@ func (s *script) row(c *Component, near []uint32) []uint32 {
 		}
 	}
 	return row
+}
+
+// text returns a text of up to most bytes: any, or an edit of near.
+func (s *script) text(near string, most int, fresh bool) string {
+	piece := func(n int) string {
+		b := make([]byte, n)
+		mask := byte(0x7f)
+		if s.below(3) == 0 {
+			mask = 0xff
+		}
+		for i := range b {
+			b[i] = s.byte() & mask
+		}
+		return string(b)
+	}
+	kind := s.below(8)
+	from := s.below(len(near) + 1)
+	to := from + s.below(len(near)-from+1)
+	switch {
+	case fresh || kind == 0:
+		near = piece(s.below(most + 1))
+	case kind <= 2:
+		near = near[:from] + piece(to-from) + near[to:]
+	case kind == 3:
+		near = near[:from] + near[to:]
+	case kind == 4:
+		near = near[:from] + piece(s.below(4)) + near[from:]
+	}
+	return near[:min(len(near), most)]
+}
+
+// textOf returns the text of a Bytes field in a row.
+func textOf(f *Field, row []uint32) string {
+	b := make([]byte, row[f.word])
+	for i := range b {
+		b[i] = byte(row[f.word+1+i/4] >> (i % 4 * 8))
+	}
+	return string(b)
+}
+
+func setText(f *Field, row []uint32, text string) {
+	clear(row[f.word:][:f.Words()])
+	row[f.word] = uint32(len(text))
+	for i := range len(text) {
+		row[f.word+1+i/4] |= uint32(text[i]) << (i % 4 * 8)
+	}
 }

@@ -1,19 +1,21 @@
 package delta
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Kind says how a field's codes relate from tick to tick, and so how they are
 // predicted. It changes no meaning: any kind carries any codes exactly.
 type Kind uint8
 
 const (
-	// Plain codes jump: flags, enums, counters, raw bit patterns. They are
-	// predicted to stay.
+	// Plain codes jump: enums, raw bit patterns. They are predicted to stay.
 	Plain Kind = iota
 	// Linear codes move: positions, velocities. They are extrapolated.
 	Linear
-	// Wrap codes move on a circle of 2^Bits: angles. They are extrapolated, and
-	// the distance from the largest code to 0 is one.
+	// Wrap codes move on a circle: angles, hours. They are extrapolated, and the
+	// distance from the largest code to 0 is one.
 	Wrap
 	// Quat is a rotation in smallest-three form: four words, the index of the
 	// dropped component (0..3) and the three others of Bits each. It is
@@ -22,6 +24,16 @@ const (
 	// Reference names something, or nothing: two words, see reference.go. It takes
 	// ReferenceBits at most, mostly far fewer, and is predicted to stay.
 	Reference
+	// Counter codes stay or grow by a little: scores, shots fired. They are predicted to
+	// stay, and to grow by one is cheap whatever their width is; to shrink is dear.
+	Counter
+	// Flags codes are sets of bits, of which few change at a time. They are predicted to
+	// stay.
+	Flags
+	// Bytes is a text of up to Max bytes: a word for its length, then its bytes, four to
+	// a word, the first in the lowest bits, and zeros behind the last one. It is predicted
+	// to stay, and of a change only what is between equal beginnings and ends is sent.
+	Bytes
 )
 
 // String returns the kind's name.
@@ -37,6 +49,12 @@ func (k Kind) String() string {
 		return "quat"
 	case Reference:
 		return "reference"
+	case Counter:
+		return "counter"
+	case Flags:
+		return "flags"
+	case Bytes:
+		return "bytes"
 	}
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
@@ -45,6 +63,9 @@ func (k Kind) String() string {
 // 64-bit integers and needs the room.
 const MaxQuatBits = 20
 
+// MaxBytes is the largest length of a Bytes field, in bytes.
+const MaxBytes = 4096
+
 // A Field is one quantised value of a component.
 type Field struct {
 	// Name is the field's path inside its component, for statistics and messages.
@@ -52,32 +73,41 @@ type Field struct {
 	Kind Kind
 	// Bits is the width of the code, 0..64, or of each of the three components of
 	// a Quat, 2..MaxQuatBits. A field of 0 bits has the code 0 only and costs nothing. A
-	// Reference has ReferenceBits.
+	// Reference has ReferenceBits. Of a Bytes field it is the width of the length, which
+	// follows from Max.
 	Bits uint
-	// Max is the largest valid code of a Plain, Linear or Wrap field. A larger one
-	// from the wire is an error. 0 stands for 2^Bits-1.
+	// Max is the largest valid code, except of a Quat, and one less than the circle of a
+	// Wrap has. A larger code from the wire is an error. 0 stands for 2^Bits-1. Of a Bytes
+	// field it is the largest length, 1..MaxBytes.
 	Max uint64
 
-	word int // index of the first word in the component's row
+	word int    // index of the first word in the component's row
+	turn uint64 // codes on a Wrap's circle if they are not 2^Bits, else 0
 }
 
 // Words returns the number of row words the field takes: 1, 2 for more than 32
-// bits (low word first), 4 for a Quat.
+// bits (low word first), as a Reference has, 4 for a Quat, one and those of its Max bytes
+// for Bytes.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
 		return 4
+	case f.Kind == Bytes:
+		return 1 + (int(f.Max)+3)/4
 	case f.Bits > 32:
 		return 2
 	}
 	return 1
 }
 
-// Width returns the bits that the field takes at fixed width; a Reference, whose width is
-// not fixed, at most.
+// Width returns the bits that the field takes without a baseline; a Reference or Bytes,
+// which have no fixed width, at most.
 func (f *Field) Width() uint {
-	if f.Kind == Quat {
+	switch f.Kind {
+	case Quat:
 		return 2 + 3*f.Bits
+	case Bytes:
+		return f.Bits + 1 + 8*uint(f.Max)
 	}
 	return f.Bits
 }
@@ -85,7 +115,7 @@ func (f *Field) Width() uint {
 // Word returns the index of the field's first word in the row.
 func (f *Field) Word() int { return f.word }
 
-// code returns the field's code in the row; not for a Quat.
+// code returns the field's code in the row; not for a Quat or Bytes.
 func (f *Field) code(row []uint32) uint64 {
 	if f.Bits > 32 {
 		return uint64(row[f.word]) | uint64(row[f.word+1])<<32
@@ -93,7 +123,7 @@ func (f *Field) code(row []uint32) uint64 {
 	return uint64(row[f.word])
 }
 
-// setCode stores the field's code into the row; not for a Quat.
+// setCode stores the field's code into the row; not for a Quat or Bytes.
 func (f *Field) setCode(row []uint32, code uint64) {
 	row[f.word] = uint32(code)
 	if f.Bits > 32 {
@@ -118,8 +148,8 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of a row at fixed width; with references, of the longest one
-// without baseline.
+// Width returns the bits of the longest row without baseline. Without Reference and Bytes
+// fields every row takes as many.
 func (c *Component) Width() int { return c.width }
 
 // MinWidth returns the bits of the shortest row without baseline.
@@ -147,6 +177,10 @@ func (c *Component) Valid(row []uint32) bool {
 					return false
 				}
 			}
+		case Bytes:
+			if !f.validBytes(row) {
+				return false
+			}
 		default:
 			if f.code(row) > f.Max {
 				return false
@@ -167,7 +201,7 @@ type Layout struct {
 }
 
 // NewLayout returns the layout of the given components, in their order. It keeps them
-// and their fields, and completes each Max of 0.
+// and their fields, and completes each Max of 0 and the Bits of Bytes.
 //
 // Panics on more than [MaxComponents] components, an unknown kind, or a field outside
 // its limits.
@@ -181,11 +215,17 @@ func NewLayout(components ...Component) *Layout {
 		c.first, c.last, c.words, c.width, c.least, c.moves = l.fields, 0, 0, 0, 0, false
 		for j := range c.Fields {
 			f := &c.Fields[j]
-			if f.Kind > Reference {
-				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat or Reference, not %v", c.Name, f.Name, f.Kind))
+			if f.Kind > Bytes {
+				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat, Reference, Counter, Flags or Bytes, not %v", c.Name, f.Name, f.Kind))
 			}
 			if f.Kind == Reference && f.Bits != ReferenceBits {
 				panic(fmt.Sprintf("delta: %s.%s has %d bits: a reference has %d", c.Name, f.Name, f.Bits, ReferenceBits))
+			}
+			if f.Kind == Bytes {
+				if f.Max < 1 || f.Max > MaxBytes {
+					panic(fmt.Sprintf("delta: %s.%s has room for %d bytes: use 1 to %d", c.Name, f.Name, f.Max, MaxBytes))
+				}
+				f.Bits = uint(bits.Len64(f.Max))
 			}
 			if f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64 {
 				panic(fmt.Sprintf("delta: %s.%s has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64",
@@ -199,14 +239,20 @@ func NewLayout(components ...Component) *Layout {
 			}
 			if f.Bits > 0 {
 				c.last = j
-				c.moves = c.moves || f.Kind != Plain && f.Kind != Reference
+				c.moves = c.moves || f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat
+			}
+			if f.Kind == Wrap && f.Max != lowBits(f.Bits) {
+				f.turn = f.Max + 1
 			}
 			f.word = c.words
 			c.words += f.Words()
 			c.width += int(f.Width())
-			if f.Kind == Reference {
+			switch f.Kind {
+			case Reference:
 				c.least++
-			} else {
+			case Bytes:
+				c.least += int(f.Bits)
+			default:
 				c.least += int(f.Width())
 			}
 		}

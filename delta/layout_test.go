@@ -19,12 +19,18 @@ func TestLayoutPlacesFieldsOneAfterTheOther(t *testing.T) {
 		}},
 		Component{Name: "tag"},
 		Component{Name: "hp", Fields: []Field{{Name: "hp", Kind: Linear, Bits: 7, Max: 100}}},
+		Component{Name: "who", Fields: []Field{
+			{Name: "name", Kind: Bytes, Max: 33},
+			{Name: "team", Kind: Plain, Bits: 2},
+			{Name: "tag", Kind: Bytes, Bits: 7, Max: 4},
+		}},
 	)
-	require.Equal(t, 8, l.Fields())
+	require.Equal(t, 11, l.Fields())
 	for i, want := range []struct{ words, width, least, first int }{
 		{1 + 4 + 2 + 1 + 1 + 2 + 2, 18 + (2 + 27) + 33 + 32 + 0 + 64 + 52, 18 + (2 + 27) + 33 + 32 + 0 + 64 + 1, 0},
 		{0, 0, 0, 7},
 		{1, 7, 7, 7},
+		{1 + 9 + 1 + 1 + 1, 6 + 1 + 8*33 + 2 + 3 + 1 + 8*4, 6 + 2 + 3, 8},
 	} {
 		c := &l.Components[i]
 		require.Equal(t, want.words, c.Words(), c.Name)
@@ -84,6 +90,30 @@ func TestReferencesHaveOneWayToNameNothing(t *testing.T) {
 	}
 }
 
+func TestValidTextsEndInZeros(t *testing.T) {
+	c := &NewLayout(Component{Fields: []Field{{Kind: Plain, Bits: 1}, {Kind: Bytes, Max: 6}}}).Components[0]
+	for _, row := range [][]uint32{
+		{1, 0, 0, 0},
+		{1, 1, 0xff, 0},
+		{1, 1, 0, 0}, // a zero byte
+		{1, 4, 1<<32 - 1, 0},
+		{1, 6, 1<<32 - 1, 0xffff},
+	} {
+		require.True(t, c.Valid(row), row)
+	}
+	for _, row := range [][]uint32{
+		{1, 7, 0, 0},
+		{1, 1<<32 - 1, 0, 0},
+		{1, 0, 1, 0},
+		{1, 1, 0x100, 0},
+		{1, 3, 1 << 24, 0},
+		{1, 4, 0, 1},
+		{1, 6, 0, 0x10000},
+	} {
+		require.False(t, c.Valid(row), row)
+	}
+}
+
 func TestLayoutRefusesFieldsOutsideTheirLimits(t *testing.T) {
 	const widths = ": a quaternion takes 2 to 20 a component, other fields 0 to 64"
 	for _, c := range []struct {
@@ -101,7 +131,11 @@ func TestLayoutRefusesFieldsOutsideTheirLimits(t *testing.T) {
 		{Field{Kind: Wrap, Bits: 0, Max: 1}, "delta: c.f has a largest code of 1, which takes more than its 0 bits"},
 		{Field{Kind: Reference, Bits: 52}, ""},
 		{Field{Kind: Reference, Bits: 46}, "delta: c.f has 46 bits: a reference has 52"},
-		{Field{Kind: 5, Bits: 3}, "delta: c.f is of no known kind: use Plain, Linear, Wrap, Quat or Reference, not Kind(5)"},
+		{Field{Kind: Bytes}, "delta: c.f has room for 0 bytes: use 1 to 4096"},
+		{Field{Kind: Bytes, Max: 1}, ""},
+		{Field{Kind: Bytes, Max: MaxBytes}, ""},
+		{Field{Kind: Bytes, Max: MaxBytes + 1}, "delta: c.f has room for 4097 bytes: use 1 to 4096"},
+		{Field{Kind: 8, Bits: 3}, "delta: c.f is of no known kind: use Plain, Linear, Wrap, Quat, Reference, Counter, Flags or Bytes, not Kind(8)"},
 	} {
 		c.f.Name = "f"
 		build := func() { NewLayout(Component{Name: "c", Fields: []Field{c.f}}) }
@@ -117,7 +151,7 @@ func TestLayoutRefusesFieldsOutsideTheirLimits(t *testing.T) {
 }
 
 func TestKindsHaveNames(t *testing.T) {
-	for k, want := range map[Kind]string{Plain: "plain", Linear: "linear", Wrap: "wrap", Quat: "quat", Reference: "reference", 200: "Kind(200)"} {
+	for k, want := range map[Kind]string{Plain: "plain", Linear: "linear", Wrap: "wrap", Quat: "quat", Reference: "reference", Counter: "counter", Flags: "flags", Bytes: "bytes", 200: "Kind(200)"} {
 		require.Equal(t, want, k.String())
 	}
 }

@@ -14,10 +14,9 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 // its baselines and the layout alone, so they can be copied into many packets. It
 // holds scratch memory only; use one per goroutine.
 //
-// A row without a baseline is its codes at fixed width, field after field, references
-// excepted. With one
-// it begins with a symbol. If the prediction from the two baselines differs from the
-// first baseline, the component is moving:
+// A row without a baseline is its codes at fixed width, References and Bytes excepted,
+// field after field. With one it begins with a symbol. If the prediction from the two
+// baselines differs from the first baseline, the component is moving:
 //
 //	moving   0    residuals against the prediction
 //	         10   equal to the prediction
@@ -30,7 +29,7 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 // moving row that is neither the prediction nor the baseline, the shorter one is taken.
 //
 // A row takes at most 2 bits more with a second baseline than without it, and at most 3
-// bits and three times its fixed width in all.
+// bits and three times its width in all.
 type Packed struct {
 	layout *Layout
 	predictor
@@ -206,6 +205,8 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 			q := cur[f.word : f.word+4]
 			d = d.put(words, uint64(q[0])|uint64(q[1])<<2|uint64(q[2])<<(2+f.Bits), 2+2*f.Bits)
 			d = d.put(words, uint64(q[3]), f.Bits)
+		case Bytes:
+			d = f.encodeText(d, words, cur)
 		default:
 			d = d.put(words, f.code(cur), f.Bits)
 		}
@@ -226,6 +227,8 @@ func decodeAbsolute(r *bitbuf.Reader, c *Component, dst []uint32) {
 			for j := range q[1:] {
 				q[j+1] = uint32(r.ReadBits(f.Bits))
 			}
+		case Bytes:
+			f.decodeText(r, dst)
 		default:
 			f.setCode(dst, r.ReadBits(f.Bits))
 		}

@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -20,10 +21,16 @@ func mostBits(f *Field) int {
 		return 1 + ReferenceBits
 	case f.Kind == Quat:
 		return 3 + 3*residual(f.Bits+1, 0)
-	case f.Kind == Plain && f.Bits == 1:
+	case f.Kind == Bytes:
+		return 1 + 2*int(f.Bits) + 1 + int(f.Bits) + 1 + 8*int(f.Max)
+	case (f.Kind == Plain || f.Kind == Counter || f.Kind == Flags) && f.Bits == 1:
 		return 1
 	case f.Kind == Plain:
 		return 1 + residual(f.Bits, plainOrder(f.Bits))
+	case f.Kind == Counter:
+		return 1 + residual(f.Bits, 0)
+	case f.Kind == Flags:
+		return 1 + 1 + int(f.Bits)
 	}
 	return residual(f.Bits, 0)
 }
@@ -148,15 +155,17 @@ func TestRowsOfRandomLayoutsRoundTrip(t *testing.T) {
 
 func TestRowsOfEveryWidthRoundTrip(t *testing.T) {
 	rng := randomOf(t)
-	for kind := Plain; kind <= Quat; kind++ {
+	for kind := Plain; kind < Bytes; kind++ {
 		for bits := range uint(65) {
-			if kind == Quat && (bits < 2 || bits > MaxQuatBits) {
+			if kind == Quat && (bits < 2 || bits > MaxQuatBits) || kind == Reference && bits != ReferenceBits {
 				continue
 			}
 			x := newRowTest(t, Component{Fields: []Field{{Kind: kind, Bits: bits}}})
 			low, high := make([]uint32, x.c.Words()), make([]uint32, x.c.Words())
 			if f := &x.c.Fields[0]; kind == Quat {
 				copy(high, []uint32{3, uint32(lowBits(bits)), uint32(lowBits(bits)), uint32(lowBits(bits))})
+			} else if kind == Reference {
+				copy(high, []uint32{MaxReferences, 1<<16 - 1})
 			} else {
 				f.setCode(high, f.Max)
 			}
@@ -216,12 +225,51 @@ func TestFieldsOfNoBitsCostNothing(t *testing.T) {
 	require.Zero(t, y.check(nothing, nothing, nothing, 1<<16))
 }
 
-// Angles with fewer codes than their circle has are predicted within them.
+// What moves stops at the largest code, what goes round goes round.
 func TestPredictionsStayWithinTheLargestCode(t *testing.T) {
 	x := newRowTest(t, Component{Fields: []Field{{Kind: Wrap, Bits: 4, Max: 9}, {Kind: Linear, Bits: 4, Max: 9}}})
 	require.True(t, x.packed.predict(x.c, []uint32{8, 8}, []uint32{5, 5}, 1<<16))
-	require.Equal(t, []uint32{9, 9}, x.packed.row)
-	require.Equal(t, 2, x.check([]uint32{9, 9}, []uint32{8, 8}, []uint32{5, 5}, 1<<16))
+	require.Equal(t, []uint32{1, 9}, x.packed.row)
+	require.Equal(t, 2, x.check([]uint32{1, 9}, []uint32{8, 8}, []uint32{5, 5}, 1<<16))
+	require.True(t, x.packed.predict(x.c, []uint32{1, 1}, []uint32{4, 4}, 1<<16))
+	require.Equal(t, []uint32{8, 0}, x.packed.row)
+}
+
+// Circles of any number of codes, from all of them to all of them.
+func TestCirclesOfEverySize(t *testing.T) {
+	rng := randomOf(t)
+	for size := uint64(2); size <= 17; size++ {
+		f := Field{Kind: Wrap, Bits: uint(bits.Len64(size - 1)), Max: size - 1}
+		x := newRowTest(t, Component{Fields: []Field{f}})
+		for cur := range uint32(size) {
+			for base := range uint32(size) {
+				x.check([]uint32{cur}, []uint32{base}, nil, 0)
+				for base2 := range uint32(size) {
+					x.check([]uint32{cur}, []uint32{base}, []uint32{base2}, 1<<16)
+				}
+			}
+		}
+	}
+	for range 3000 {
+		width := 1 + rng.UintN(64)
+		x := newRowTest(t, Component{Fields: []Field{{Kind: Wrap, Bits: width, Max: lowBits(width) - min(lowBits(width)-1, rng.Uint64()>>rng.UintN(64))}}})
+		f := &x.c.Fields[0]
+		row := func() []uint32 {
+			r := make([]uint32, f.Words())
+			code := rng.Uint64() >> rng.UintN(64)
+			if rng.IntN(2) == 0 {
+				code = f.Max - min(code, f.Max)
+			}
+			if f.Max < 1<<64-1 {
+				code %= f.Max + 1
+			}
+			f.setCode(r, code)
+			return r
+		}
+		base := row()
+		x.check(row(), base, row(), int64(rng.IntN(MaxExtrapolation<<16)))
+		x.check(row(), base, nil, 0)
+	}
 }
 
 // What a field's distance times the ratio can be fits into 63 bits, and is used so.
@@ -314,6 +362,12 @@ func TestCostsSayWhatEachFieldTook(t *testing.T) {
 func TestCodesOutsideTheirRangeAreRefused(t *testing.T) {
 	hp := newRowTest(t, Component{Fields: []Field{{Kind: Linear, Bits: 7, Max: 100}}})
 	quat := newRowTest(t, Component{Fields: []Field{{Kind: Quat, Bits: 3}}})
+	month := newRowTest(t, Component{Fields: []Field{{Kind: Wrap, Bits: 4, Max: 11}}})
+	flags := newRowTest(t, Component{Fields: []Field{{Kind: Flags, Bits: 5}}})
+	count := newRowTest(t, Component{Fields: []Field{{Kind: Counter, Bits: 4, Max: 9}}})
+	text := newRowTest(t, Component{Fields: []Field{{Kind: Bytes, Max: 4}}})
+	cd := newRowTest(t, Component{Fields: []Field{{Kind: Bytes, Max: 9}}})
+	abc, full := []uint32{3, 0x636261}, []uint32{4, 0x64636261}
 	for _, c := range []struct {
 		name string
 		x    *rowTest
@@ -326,6 +380,15 @@ func TestCodesOutsideTheirRangeAreRefused(t *testing.T) {
 		{"the chart of the baseline as another", quat, []uint32{2, 4, 4, 4}, "1 1 01 1000 1000 1000"},
 		{"8 of 7 in a quaternion", quat, []uint32{2, 7, 4, 4}, "1 0 1 010 1 000 1 000"},
 		{"-1 in a quaternion", quat, []uint32{2, 0, 4, 4}, "1 0 1 100 1 000 1 000"},
+		{"12 of 11, absolute", month, nil, "0011"},
+		{"more than once round", month, []uint32{3}, "1 0 1101"}, // residual 11 less one, and one
+		{"flag 5 of 0 to 4", flags, []uint32{3}, "1 0 101"},
+		{"10 of 9", count, []uint32{9}, "1 1"},
+		{"5 bytes of 4, absolute", text, nil, "101 0 1000011 1000011 1000011 1000011 1000011"},
+		{"an end that is longer than the rest", text, abc, "1 10 11"},
+		{"a beginning that is longer than all", cd, []uint32{4, 0x64636261, 0, 0}, "1 101 00"},
+		{"equal to the end, and no room for more", text, full, "1 001"},
+		{"5 bytes of 4 against some", text, abc, "1 00 00 1 101 0 1000011 1000011 1000011 1000011 1000011"},
 	} {
 		r := bitbuf.NewReader(packedBits(c.bits))
 		c.x.packed.DecodeRow(&r, 1, make([]uint32, c.x.c.Words()), c.base, nil, 0)

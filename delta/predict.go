@@ -54,11 +54,11 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 			b := f.code(base)
 			d := int64(b - f.code(base2))
 			if f.Kind == Wrap {
-				d = signed(uint64(d), f.Bits)
+				d = f.signed(b, f.code(base2))
 			}
 			next := int64(b) + (d*ratio+1<<15)>>16
 			if f.Kind == Wrap {
-				next &= int64(lowBits(f.Bits))
+				next = f.around(next)
 			}
 			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
 		case Quat:

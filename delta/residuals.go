@@ -65,6 +65,8 @@ func plainOrder(width uint) uint {
 //	Linear, Wrap  the distance from the reference, in the code of order context.order
 //	Plain         0 for the same, which is left out if only 1 is possible, or
 //	              1 and the distance less one, in the code of order plainOrder
+//	Counter,      0 or 1 as for Plain, then what jumps.go says
+//	Flags, Bytes
 //	Quat          0 for the same chart, or 1 and the chart's two bits; then three
 //	              distances from the reference in that chart
 //	Reference     0 or 1 as for Plain, and draft.changedReference
@@ -127,14 +129,27 @@ func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Compo
 				d = d.residual(words, v, k, f.Bits+1)
 				x.saw(v)
 			}
-		default:
-			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
+		case f.Kind <= Wrap:
+			v := zigzag(f.signed(f.code(cur), f.code(ref.row)))
 			k := x.order(ref.moved(f))
 			if last && x.same {
 				v--
 			}
 			d = d.residual(words, v, k, f.Bits)
 			x.saw(v)
+		default:
+			changed := f.differs(cur, ref.row)
+			if !(last && x.same) {
+				var bit uint64
+				if changed {
+					bit = 1
+				}
+				d = d.put(words, bit, 1)
+			}
+			if changed {
+				d = f.encodeJump(d, words, cur, ref.row)
+			}
+			x.same = x.same && !changed
 		}
 		costs[i] = Cost{uint32(c.first + i), uint32(d.n - from)}
 	}
@@ -192,14 +207,26 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 				}
 				q[j+1] = uint32(int64(to[j]) + unzigzag(v)) // DecodeRow looks if it is valid
 			}
-		default:
+		case f.Kind <= Wrap:
 			implied := last && x.same
 			v := readResidual(r, x.order(ref.moved(f)), f.Bits)
 			x.saw(v)
 			if implied {
 				v++
 			}
-			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
+			code, ok := f.plus(f.code(ref.row), unzigzag(v))
+			if !ok {
+				r.Fail(ErrCode)
+				return
+			}
+			f.setCode(dst, code)
+		default:
+			if last && x.same || r.ReadBool() {
+				f.decodeJump(r, dst, ref.row)
+				x.same = false
+			} else {
+				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
+			}
 		}
 	}
 }

@@ -2,7 +2,10 @@ package delta
 
 import (
 	"math"
+	"math/big"
 	"math/bits"
+	"slices"
+	"strings"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
@@ -83,22 +86,24 @@ func (p *slowPacked) commit(c *Component) {
 func (p *slowPacked) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		if f.Kind == Reference {
-			from := w.Len()
+		from := w.Len()
+		switch f.Kind {
+		case Reference:
 			slowReferenceCode(w, cur[f.word], cur[f.word+1], true)
-			p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(w.Len() - from)})
-			continue
-		}
-		if f.Kind == Quat {
+		case Quat:
 			q := cur[f.word : f.word+4]
 			w.WriteBits(uint64(q[0]), 2)
 			for _, x := range q[1:] {
 				w.WriteBits(uint64(x), f.Bits)
 			}
-		} else {
+		case Bytes:
+			text := textOf(f, cur)
+			w.WriteBits(uint64(len(text)), uint(bits.Len64(f.Max)))
+			slowBytes(w, text)
+		default:
 			w.WriteBits(f.code(cur), f.Bits)
 		}
-		p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(f.Width())})
+		p.costs = append(p.costs, Cost{uint32(c.first + i), uint32(w.Len() - from)})
 	}
 }
 
@@ -163,6 +168,17 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 				slowReferenceCode(w, cur[f.word], cur[f.word+1], ref.row[f.word] != 0)
 			}
 			x.same = x.same && !differs
+		case f.Kind == Counter || f.Kind == Flags:
+			x.same = slowChanged(w, last, x.same, f.code(cur) != f.code(ref.row)) && x.same
+			if f.code(cur) != f.code(ref.row) {
+				slowJump(w, f, f.code(cur), f.code(ref.row))
+			}
+		case f.Kind == Bytes:
+			text, was := textOf(f, cur), textOf(f, ref.row)
+			x.same = slowChanged(w, last, x.same, text != was) && x.same
+			if text != was {
+				slowText(w, text, was, int(f.Max))
+			}
 		case f.Kind == Quat:
 			q := cur[f.word : f.word+4]
 			to, m := ref.chart(f, quat, q[0])
@@ -183,7 +199,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 				x.saw(v)
 			}
 		default:
-			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
+			v := zigzag(slowDistance(f, f.code(cur), f.code(ref.row)))
 			k := x.order(ref.moved(f))
 			if last && x.same {
 				v--
@@ -192,6 +208,96 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			x.saw(v)
 		}
 		p.spent[i] = uint32(w.Len() - from)
+	}
+}
+
+// slowDistance is the way from one code of a Linear or Wrap field to another.
+func slowDistance(f *Field, code, from uint64) int64 {
+	if f.Kind == Linear {
+		return signed(code-from, f.Bits)
+	}
+	n := new(big.Int).Add(new(big.Int).SetUint64(f.Max), big.NewInt(1))
+	d := new(big.Int).Sub(new(big.Int).SetUint64(code), new(big.Int).SetUint64(from))
+	d.Mod(d, n)
+	if down := new(big.Int).Sub(d, n); d.CmpAbs(down) >= 0 { // as far or farther upwards
+		d = down
+	}
+	return d.Int64()
+}
+
+// slowChanged writes whether a field changed, unless it is clear, and reports whether it
+// did not.
+func slowChanged(w *bitbuf.Writer, last, same, changed bool) bool {
+	if !(last && same) {
+		w.WriteBool(changed)
+	}
+	return !changed
+}
+
+func slowJump(w *bitbuf.Writer, f *Field, code, from uint64) {
+	if f.Bits == 1 {
+		return
+	}
+	if f.Kind == Counter {
+		grown := new(big.Int).Sub(new(big.Int).SetUint64(code), new(big.Int).SetUint64(from))
+		grown.Mod(grown, new(big.Int).Lsh(big.NewInt(1), f.Bits))
+		slowResidual(w, grown.Uint64()-1, 0, f.Bits)
+		return
+	}
+	var flips []uint
+	for i := range f.Bits {
+		if code>>i&1 != from>>i&1 {
+			flips = append(flips, i)
+		}
+	}
+	w.WriteBool(len(flips) > 1)
+	if len(flips) == 1 {
+		w.WriteBits(uint64(flips[0]), uint(bits.Len(f.Bits-1)))
+		return
+	}
+	for i := range f.Bits {
+		w.WriteBool(slices.Contains(flips, i))
+	}
+}
+
+func slowText(w *bitbuf.Writer, text, was string, most int) {
+	begin := 0
+	for strings.HasPrefix(text, was[:begin]) && begin < len(was) && strings.HasPrefix(text, was[:begin+1]) {
+		begin++
+	}
+	inner, inside := text[begin:], was[begin:]
+	end := 0
+	for end < len(inside) && strings.HasSuffix(inner, inside[len(inside)-end-1:]) {
+		end++
+	}
+	w.WriteBits(uint64(begin), uint(bits.Len(uint(len(was)))))
+	w.WriteBits(uint64(end), uint(bits.Len(uint(len(inside)))))
+	inner, inside = inner[:len(inner)-end], inside[:len(inside)-end]
+	most -= begin + end
+	switch {
+	case inside == "":
+		w.WriteBits(uint64(len(inner)-1), uint(bits.Len(uint(most-1))))
+	case len(inside) == len(inner):
+		w.WriteBool(false)
+	default:
+		w.WriteBool(true)
+		w.WriteBits(uint64(len(inner)), uint(bits.Len(uint(most))))
+	}
+	slowBytes(w, inner)
+}
+
+func slowBytes(w *bitbuf.Writer, text string) {
+	if text == "" {
+		return
+	}
+	wide := strings.ContainsFunc(text, func(r rune) bool { return r >= 128 }) // or no UTF-8
+	w.WriteBool(wide)
+	for i := range len(text) {
+		for bit := range 8 {
+			if bit < 7 || wide {
+				w.WriteBool(text[i]>>bit&1 != 0)
+			}
+		}
 	}
 }
 
@@ -291,11 +397,11 @@ func (p *slowPredictor) predict(c *Component, base, base2 []uint32, ratio int64)
 			b := f.code(base)
 			d := int64(b - f.code(base2))
 			if f.Kind == Wrap {
-				d = signed(uint64(d), f.Bits)
+				d = slowDistance(f, b, f.code(base2))
 			}
 			next := int64(b) + (d*ratio+1<<15)>>16
-			if f.Kind == Wrap {
-				next &= int64(lowBits(f.Bits))
+			if n := int64(f.Max) + 1; f.Kind == Wrap {
+				next = (next%n + n) % n
 			}
 			f.setCode(p.row, uint64(min(max(next, 0), int64(f.Max))))
 		case Quat:

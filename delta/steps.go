@@ -37,7 +37,7 @@ const (
 func stepsOf(fields []Field) (steps []step) {
 	for i := range fields {
 		f := &fields[i]
-		if f.Kind != Linear && f.Kind != Wrap || f.Bits == 0 || f.Bits > maxStepBits {
+		if f.Kind != Linear && f.Kind != Wrap || f.turn != 0 || f.Bits == 0 || f.Bits > maxStepBits {
 			return nil
 		}
 		s := step{max: int64(f.Max), mask: -1, turn: 1 << 62, half: 1 << (f.Bits - 1), width: uint8(f.Bits)}

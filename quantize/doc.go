@@ -7,6 +7,8 @@
 // # Choosing a quantiser
 //
 //	Int, Uint      whole numbers of a range   exact
+//	IntStep        the same in equal steps    half a step off at most
+//	IntWrap        whole numbers that wrap    hours, degrees
 //	Fixed          a grid of equal steps      the same error everywhere; the usual choice for positions
 //	Float          a small float              finer towards zero, for a few bits more than Fixed
 //	Half           IEEE 754 binary16          for fields that are halves elsewhere too
@@ -35,6 +37,8 @@
 //
 //	            NaN              ±Inf     out of range     -0              tiny (denormal)
 //	Int, Uint   -                -        nearest bound *  -               -
+//	IntStep     -                -        nearest bound *  -               -
+//	IntWrap     -                -        cannot happen    -               -
 //	Fixed       low bound *      bound *  nearest bound *  as +0           nearest step
 //	Float       0, else low *    bound *  nearest bound *  as +0           nearest step
 //	Half        0 *              ±65504 * ±65504 *         as +0           nearest step

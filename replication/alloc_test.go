@@ -18,11 +18,20 @@ func skipAllocationTest(t *testing.T) {
 	}
 }
 
+// allocPlayer has a text that stays beside a number that does not.
+type allocPlayer struct {
+	Name  string   `repl:"max=16"`
+	Tag   [12]byte `repl:"max=12"`
+	Score uint32   `repl:"counter"`
+}
+
 // TestSteadyStateDoesNotAllocate: once all memory has its size, a tick of a moving world
 // leaves no garbage, neither at the server nor at the client.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	schema := testSchema()
+	Register[allocPlayer](schema)
+	Register[cvShip](schema, With(cvTime{}))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	// Packets travel in memory of their own.
 	var down, up [][]byte
@@ -45,9 +54,11 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	marker := ReplicatedID(&world)
 	position, rotation := ecs.ComponentID[tPosition](&world), ecs.ComponentID[tRotation](&world)
 	health, frozen := ecs.ComponentID[tHealth](&world), ecs.ComponentID[tFrozen](&world)
+	player, ship := ecs.ComponentID[allocPlayer](&world), ecs.ComponentID[cvShip](&world)
 	var moving []ecs.Entity
 	for i := range 300 {
-		moving = append(moving, world.NewEntity(marker, position, rotation))
+		moving = append(moving, world.NewEntity(marker, position, rotation, player, ship))
+		(*allocPlayer)(world.Get(moving[i], player)).Name = "somebody"
 		if i%3 == 0 {
 			world.NewEntity(marker, position, health, frozen) // at rest
 		}
@@ -63,6 +74,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 				p.X = -90
 			}
 			(*tRotation)(world.Get(e, rotation)).Q = [4]float32{float32(tick) * 0.01, 0.1, 0.2, 1}
+			(*allocPlayer)(world.Get(e, player)).Score++
+			(*cvShip)(world.Get(e, ship)).Level++
 		}
 		s.Replicate()
 	}

@@ -10,12 +10,13 @@ import (
 // applier is scratch memory of Apply.
 type applier struct {
 	add, remove []ecs.ID
+	codes       []uint32 // of a component in the world
 }
 
 // Apply brings the world up to date with what was received, and sends the server its
 // answer: introductions first, acknowledgements later. Call it once per frame on the
 // goroutine that owns the world. Every entity goes from one state of the server to a
-// later one; it never shows a mixture. What refers to entities that come or go in this
+// later one, and so does every [Group]; it never shows a mixture. What refers to entities that come or go in this
 // Apply is brought up to date at its end. After [ecs.World.Reset] it spawns all mirrored
 // entities anew.
 //
@@ -24,12 +25,21 @@ type applier struct {
 // has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
 // mend themselves and are counted in [Client.Stats].
 //
-// Panics if the world is locked.
+// Hooks are called in it, see [Client.OnSpawn], and then the functions of
+// [OnServerMessage] for messages whose turn it is.
+//
+// Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
+	c.notInHook("Apply")
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
+	}
 	c.noticeReset()
+	c.expire()
+	c.announce()
 	c.takeOver()
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
@@ -38,13 +48,18 @@ func (c *Client) Apply() error {
 	}
 	c.dirty = c.dirty[:0]
 	c.mendReferences()
+	c.tell()
 	c.refresh()
-	c.answerServer()
+	c.talkToServer()
 	return c.refused
 }
 
 // applyMirror makes the world show a mirror's newest state.
 func (c *Client) applyMirror(slot uint32, m *mirror) {
+	if c.resources.in(int(slot)) {
+		c.applyResources(m)
+		return
+	}
 	if m.empty {
 		c.removeEntity(slot, m)
 		return
@@ -53,7 +68,11 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
 	}
-	if m.shown && m.generation != state.generation {
+	if of, facet := c.of(state); facet {
+		c.applyFacet(slot, m, state, of)
+		return
+	}
+	if m.facet || m.shown && m.generation != state.generation {
 		c.removeEntity(slot, m)
 	}
 	if !m.shown {
@@ -63,14 +82,23 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.removed || !c.world.Alive(m.entity) {
 		m.removed = true // by the user, who shall have it so
 		c.referrers.drop(allComponents, &m.links)
-		m.tick, m.shape = state.tick, state.shape
+		m.tick, m.shape, m.strings = state.tick, state.shape, nil
 		return
 	}
 	old := m.held.at(m.tick)
 	if m.shape != state.shape {
 		c.restructure(m, state)
 	}
+	c.writeRows(slot, m, state, old)
+}
+
+// writeRows gives the entity's components the values of a state. old is what they show, or
+// nil if that is not known.
+func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
+		if k == c.schema.link {
+			continue
+		}
 		comp := &c.schema.components[k]
 		row := state.shape.row(state.words, k, comp.words)
 		if old != nil && old.generation == state.generation {
@@ -80,7 +108,11 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		}
 		p := c.world.Get(m.entity, c.components[k])
 		if p != nil {
+			if c.hooks.watch(k) {
+				c.noteChange(slot, m, k, p, row, old != nil)
+			}
 			comp.write(p, row)
+			c.holdStrings(m, k, p)
 		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
@@ -90,7 +122,15 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 }
 
 func (c *Client) removeEntity(slot uint32, m *mirror) {
-	if m.shown && !m.removed && c.world.Alive(m.entity) {
+	if m.facet {
+		c.detach(m)
+		return
+	}
+	switch {
+	case !m.shown || m.removed:
+	case c.resources.in(int(slot)):
+		c.removeResources(m)
+	case c.world.Alive(m.entity):
 		c.relations.remove(c.world, m.entity)
 	}
 	c.forgetEntity(slot, m)
@@ -101,9 +141,11 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 	if m.shown {
 		c.referrers.drop(allComponents, &m.links)
 		c.referrers.turn(slot)
-		c.stats.Despawns++
+		if !c.resources.in(int(slot)) {
+			c.stats.Despawns++
+		}
 	}
-	m.shown, m.removed, m.entity, m.shape = false, false, ecs.Entity{}, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
@@ -113,18 +155,29 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		a.add = append(a.add, c.components[k])
 	}
-	m.entity = c.world.NewEntity(a.add...)
+	if m.entity = c.match(state); m.entity.IsZero() {
+		m.entity = c.world.NewEntity(a.add...)
+	} else {
+		c.adopt(m.entity, a.add)
+	}
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
+	if c.schema.mentions {
+		c.names.set(m.entity, NetID{slot, state.generation})
+	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
-		comp.write(p, row)
+		if p != nil { // or an adopted entity has no room for it
+			comp.write(p, row)
+			c.holdStrings(m, k, p)
+		}
 		if comp.refers() {
 			c.refer(slot, m, k, p, row)
 		}
 	}
 	c.referrers.turn(slot)
+	c.noteSpawn(slot, m)
 	c.stats.Spawns++
 }
 
@@ -141,6 +194,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 		}
 		if was {
 			c.referrers.drop(k, &m.links)
+			c.dropStrings(m, k)
 		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:

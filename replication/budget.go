@@ -20,7 +20,8 @@ type budget struct {
 }
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting
-// what the send function gets; 0 lifts the limit. A second is as many ticks as
+// what the send function gets; 0 lifts the limit. Messages are sent all the same, and what
+// they take is missing for the state. A second is as many ticks as
 // [WithTickRate] says. What was saved up may be sent at once, up to the bytes of an
 // eighth of a second, or of the ticks between two sends if these are longer, and two
 // packets: in no span of time is more than that sent beyond the rate.
@@ -44,7 +45,8 @@ const maxRate = 1 << 40
 // SetPriority makes the peer call weigh in ticks in which its budget does not suffice, on
 // the goroutine that calls Replicate: it gets the entities that wait for being sent and
 // their weights so far, and may change the weights, for instance by distance. What is
-// sent first is what has the largest product of weight and ticks waited. An entity of
+// sent first is what has the largest product of weight and ticks waited. What an entity has
+// under a condition waits by itself, so entities may come up more than once. An entity of
 // weight 0 or less is sent when there is room for all others. nil ends that.
 //
 // weigh must not change the world, nor keep the slices.
@@ -209,7 +211,7 @@ func (p *Peer) rank(c *chooser) {
 		p.due[b] = live | gone
 		for slot := range slotsOf(b, live) {
 			info := &s.slots.info[slot]
-			weight := info.weight * info.table.weight
+			weight := s.slots.info[info.of].weight * info.table.weight
 			if s.tick-s.slots.changed[slot] > restAfter {
 				weight *= restBoost
 			}
@@ -218,8 +220,12 @@ func (p *Peer) rank(c *chooser) {
 			c.entities = append(c.entities, info.entity)
 		}
 	}
-	if p.weigh != nil && len(c.entities) > 0 {
-		p.weigh(c.entities, c.weights)
+	first := 0
+	if len(c.entities) > 0 && c.entities[0].IsZero() {
+		first = 1 // the resources, which are no entity
+	}
+	if p.weigh != nil && len(c.entities) > first {
+		p.weigh(c.entities[first:], c.weights[first:])
 	}
 	for i, weight := range c.weights {
 		c.candidates[i].rank = p.rankOf(int(c.candidates[i].slot), weight)
@@ -309,10 +315,11 @@ func (p *Peer) sendChosen() {
 			if k.kind != kind || c.chosen.has(slot) {
 				continue
 			}
-			c.chosen.set(slot)
-			cost := p.cost(slot)
-			runs, entries = runs+cost, entries+1
-			used += cost + p.overhead/overheadUnit
+			for _, slot := range p.chooseWith(slot, c.chosen) {
+				cost := p.cost(int(slot))
+				runs, entries = runs+cost, entries+1
+				used += cost + p.overhead/overheadUnit
+			}
 		}
 		return used
 	}
@@ -321,7 +328,7 @@ func (p *Peer) sendChosen() {
 	choose(room-reserved, differs)
 	before := p.stats.EntityBits
 	p.sendDue(c.chosen)
-	if p.resume == 0 && entries > 0 {
+	if p.resume == 0 && p.behind == 0 && entries > 0 {
 		p.learnOverhead((int(p.stats.EntityBits-before) - runs) * overheadUnit / entries)
 	}
 }

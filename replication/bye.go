@@ -170,6 +170,7 @@ func (p *Peer) end(why *DisconnectError) {
 			break
 		}
 	}
+	s.disownAll(p)
 	p.ended = why
 	p.close()
 }
@@ -232,16 +233,20 @@ func (c *Client) Disconnect(r Reason) {
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
 // all mirrored entities from the world. The client can't be used afterwards.
 //
-// Panics if the world is locked.
+// Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
+	c.notInHook("Close")
 	if c.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})
 	c.noticeReset()
+	if c.hooks.parting {
+		c.runHooks((*Client).announceEnd)
+	}
 	for i, page := range c.mirrors.pages {
 		for j := range page {
-			if page[j].shown {
+			if page[j].shown || page[j].facet {
 				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
 			}
 		}

@@ -29,6 +29,11 @@ type capture struct {
 	found      bitset   // slots whose entities were found in another row
 	contested  bool     // another server wrote to the markers; see marker.go
 	contests   int      // ticks in a row in which one did
+
+	// Of the link of a facet, when it is new.
+	linkSlot [1]uint32
+	linkRow  [2]uint32
+	linkNews [1]uint64
 }
 
 // captureRows is how many rows are captured together, so that they stay in the nearest
@@ -40,11 +45,13 @@ type table struct {
 	filter   ecs.CachedFilter
 	members  []member
 	mask     ecs.Mask
-	set      delta.Set
-	width    int
-	weight   float32 // of the components
-	relation bool    // one mask, but a run of rows in memory for every relation target
-	refers   bool    // some members refer to entities
+	set      delta.Set   // of what stands under no condition
+	own      int         // bits of that
+	width    int         // bits of all
+	weight   float32     // of the components
+	parts    []tablePart // what stands under conditions
+	relation bool        // one mask, but a run of rows in memory for every relation target
+	refers   bool        // some members refer to entities
 	captured delta.Tick
 
 	// Who was in which row at the last capture; nobody where the entity is zero.
@@ -57,11 +64,13 @@ type table struct {
 // A member is a component that the entities of a table have.
 type member struct {
 	component int
+	part      int // 1 + that of its condition in the table's parts, 0 if it has none
 	id        ecs.ID
 	values    *component
 	history   *delta.History
 	blocks    []memberBlock
 	bytes     []byte         // of the values of each block, if it keeps them
+	strings   []string       // in them
 	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
 }
 
@@ -85,7 +94,11 @@ func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) 
 	words := 0
 	for i := range s.components {
 		comp := &s.components[i]
-		c.components = append(c.components, ecs.TypeID(w, comp.typ))
+		var id ecs.ID // none for resources
+		if !comp.resource {
+			id = ecs.TypeID(w, comp.typ)
+		}
+		c.components = append(c.components, id)
 		words = max(words, comp.words)
 	}
 	c.codes = make([]uint32, captureRows*words)
@@ -102,6 +115,7 @@ func (s *Server) captureWorld() {
 	for i := range c.probe.masks {
 		s.table(&c.probe.masks[i]) // panics before anything is captured
 	}
+	s.findResources() // and this
 	for i := range c.probe.masks {
 		s.captureTable(s.table(&c.probe.masks[i]))
 	}
@@ -114,6 +128,7 @@ func (s *Server) captureWorld() {
 	for i := range c.probe.masks {
 		s.captureReferences(s.table(&c.probe.masks[i]))
 	}
+	s.captureResources()
 	s.refresh()
 	c.settleContests()
 }
@@ -131,16 +146,14 @@ func (s *Server) table(mask *ecs.Mask) *table {
 		}
 	}
 	for i, id := range c.components {
-		if mask.Get(id) {
+		if mask.Get(id) && !s.schema.components[i].resource {
 			m := member{component: i, id: id, values: &s.schema.components[i], history: s.histories[i]}
 			if t.relation {
 				m.gathered = m.values.room(captureRows)
 			}
-			t.members = append(t.members, m)
 			t.refers = t.refers || m.values.refers()
-			t.set.Add(i)
 			t.width += m.values.layout.Width()
-			t.weight = max(t.weight, m.values.priority)
+			t.addMember(m, s.schema.link)
 		}
 	}
 	if t.width > maxEntityBits {
@@ -175,8 +188,10 @@ func (c *capture) resize(t *table, n int) {
 		clear(t.entities[n:])
 		t.entities, t.slots = t.entities[:n], t.slots[:n]
 		t.targets = t.targets[:min(n, len(t.targets))]
+		t.resizeParts(n)
 		return
 	}
+	t.resizeParts(n)
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
 	t.together = t.together.grown((n + captureRows - 1) / captureRows)
@@ -205,7 +220,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 	}
 	together := t.together.has(first / captureRows)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
-	var news [1]uint64
+	var news, facetNews [1]uint64
 	for i := range t.members {
 		m := &t.members[i]
 		if m.values.refers() { // has its turn in captureReferences
@@ -220,20 +235,25 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 		}
 		block := &m.blocks[first/captureRows]
 		bytes := m.bytes[uintptr(first)*m.values.bytes():]
-		same := !moved && block.rows == n && m.values.sameBytes(bytes, p, n)
+		same := !moved && block.rows == n && (m.values.once || m.values.sameBytes(bytes, p, n))
 		if !same || !block.rest(m.values.every) {
 			block.clamped = m.values.readColumn(s.capture.codes, p, n)
 			switch {
-			case m.values.every > 1:
-				news[0] |= s.setDue(m, slots, born)
-			case together:
+			case m.part != 0:
+				facets := t.slotsOf(m, first, n)
+				facetNews[0] = 0
+				s.setRows(m, facets, born, facetNews[:])
+				s.slots.touchAll(facets, facetNews[0], s.tick)
+			case together && m.values.every <= 1 && !m.values.once:
 				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.tick, born, s.capture.codes)
 			default:
-				m.history.SetRows(slots, s.tick, born, s.capture.codes, news[:])
+				s.setRows(m, slots, born, news[:])
 			}
 		}
-		if !same && block.keep(n) {
-			m.values.keepBytes(bytes, p, n)
+		if !same && m.values.once {
+			block.rows = n
+		} else if !same && block.keep(n) {
+			m.keepBytes(first, p, n)
 		}
 		s.stats.Clamped += uint64(block.clamped)
 	}
@@ -243,6 +263,15 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 	}
 	for ; news[0] != 0; news[0] &= news[0] - 1 {
 		s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
+	}
+}
+
+// setRows hands the codes of a block to the history of a component.
+func (s *Server) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, news []uint64) {
+	if m.values.every <= 1 && !m.values.once {
+		m.history.SetRows(slots, s.tick, born, s.capture.codes, news)
+	} else {
+		news[0] |= s.setDue(m, slots, born)
 	}
 }
 
@@ -258,14 +287,14 @@ func (t *table) seated(first int, slots []uint32) {
 }
 
 // setDue hands the codes of a block to the history of a component that has its turn every
-// few ticks, each slot in another one, and returns the rows that are news.
+// few ticks, each slot in another one, or once; and returns the rows that are news.
 func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
 	codes, words := s.capture.codes, m.values.words
 	var due [captureRows]uint32
 	var rows [captureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (slot+uint32(s.tick))%uint32(m.values.every) != 0 && m.history.Has(int(slot)) {
+		if (m.values.once || (s.groups.turnOf(slot)+uint32(s.tick))%uint32(m.values.every) != 0) && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
@@ -337,6 +366,9 @@ func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
 	slot := s.identify(e, m, t)
 	c.found = c.found.grown(slot + 1)
 	c.found.set(slot)
+	if len(s.schema.conditions) > 0 {
+		s.seatFacets(t, row, slot)
+	}
 	t.entities[row], t.slots[row] = e, uint32(slot)
 }
 
@@ -353,6 +385,8 @@ func (s *Server) removeGone() {
 			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
 		}
 		s.stats.Despawns++
+		s.disown(int(slot))
+		s.removeFacets(int(slot))
 		s.stats.RawBits -= s.slots.info[slot].width
 		s.slots.remove(int(slot), s.tick)
 	}
@@ -364,7 +398,7 @@ func (s *Server) removeGone() {
 // has none.
 func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 	slot := int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e {
+	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		if m.owner == s.capture.owner {
 			s.stats.CopiedMarkers++
 		}
@@ -376,11 +410,17 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 		if s.schema.refers {
 			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
 		}
-		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.width, t
+		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.own, t
 		s.stats.Spawns++
-		s.stats.RawBits += t.width
+		s.stats.RawBits += t.own
 		return slot
 	}
+	s.restructure(slot, t)
+	return slot
+}
+
+// restructure gives what is in a slot the components of a table.
+func (s *Server) restructure(slot int, t *table) {
 	info := &s.slots.info[slot]
 	info.table = t
 	if info.set != t.set {
@@ -389,11 +429,11 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 				h.Remove(slot, s.tick)
 			}
 		}
-		s.stats.RawBits += t.width - info.width
-		info.set, info.width, info.restructured = t.set, t.width, s.tick
+		s.stats.RawBits += t.own - info.width
+		info.set, info.width, info.restructured = t.set, t.own, s.tick
 		s.slots.touch(slot, s.tick)
+		s.slots.reshaped.set(slot)
 	}
-	return slot
 }
 
 const (

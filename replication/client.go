@@ -19,7 +19,7 @@ type Client struct {
 	send   func(packet []byte) error
 
 	fingerprint uint64
-	components  []ecs.ID
+	components  []ecs.ID // none for resources
 	marker      ecs.ID
 	spawnWith   []ecs.ID   // components of the user's for all that is spawned
 	mark        *worldMark // in the world until it is reset
@@ -54,7 +54,9 @@ type Client struct {
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
 	mirrors mirrorTable
+	names   entityNames // of what was ever mirrored, if there are entities in messages or inputs
 	shapes  shapes
+	bare    *shape // of facets without components
 	staged  staging
 	parts   map[uint32]*assembly
 	dirty   []uint32
@@ -63,11 +65,18 @@ type Client struct {
 
 	referrers referrers
 	relations relations
+	resources resourceTypes
+	hooks     hooks
+	expected  expectations
+
+	divergence *Divergence // the first that was found
 
 	packed *delta.Packed
 	out    []byte
 	ack    ack
 	apply  applier
+	clock  clock
+	talk   *clientTalk // nil: the schema has neither messages nor inputs
 	stats  ClientStats
 }
 
@@ -75,6 +84,7 @@ type clientOptions struct {
 	maxSlots uint32
 	seed     uint64
 	seeded   bool
+	mtu      int
 	timeout  int
 
 	spawnWith []ecs.ID
@@ -104,6 +114,21 @@ func WithNonce(nonce uint64) ClientOption {
 	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
 }
 
+// WithClientMTU sets the largest packet that the client sends, in bytes. The default is
+// 1200. Only messages and inputs make large packets: others take at most 219 bytes, which
+// is why the least is 256.
+//
+// Panics on less than 256 or more than 65,507.
+func WithClientMTU(bytes int) ClientOption {
+	if bytes < minClientMTU || bytes > maxMTU {
+		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, maxMTU))
+	}
+	return func(o *clientOptions) { o.mtu = bytes }
+}
+
+// minClientMTU has room for the largest ack packet.
+const minClientMTU = 256
+
 // NewClient returns a client that makes the world mirror a server's. Packets to the
 // server go through send, in Apply, Disconnect and Close only; a packet belongs to the
 // client again when send returns. The schema must equal the server's; it is sealed.
@@ -111,7 +136,8 @@ func WithNonce(nonce uint64) ClientOption {
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
 // until the server spawns or adds them anew. A world that the user resets is filled again
-// by the next Apply, with all that was mirrored, removed or not.
+// by the next Apply, with all that was mirrored, removed or not. All this holds for
+// resources, too; one that the user has when the server adds it is taken over.
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
@@ -121,7 +147,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := clientOptions{maxSlots: 1 << 20, timeout: defaultServerTimeout}
+	o := clientOptions{maxSlots: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -146,11 +172,23 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	c.markWorld()
 	for i := range schema.components {
+		if schema.components[i].resource {
+			c.components = append(c.components, ecs.ID{}) // none
+			continue
+		}
 		id := ecs.TypeID(world, schema.components[i].typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
 			c.shapes.relations.Add(i)
 		}
+	}
+	if c.resources.init(world, schema); c.resources.any {
+		c.mirrors.limit++ // theirs is beside those of the entities
+		c.referrers.limit++
+	}
+	c.bare = bareShape(schema, &c.shapes)
+	if schema.talks() {
+		c.talk = newClientTalk(c, o.mtu, o.maxSlots)
 	}
 	c.checkSpawnComponents()
 	return c
@@ -177,7 +215,7 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	if !c.intact() || !c.world.Alive(e) || !c.world.Has(e, c.marker) {
+	if !c.intact() || !alive(c.world, e) || !c.world.Has(e, c.marker) {
 		return NetID{}, false
 	}
 	id := (*Mirrored)(c.world.Get(e, c.marker)).id
@@ -206,8 +244,9 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected] or [ErrMissingBaseline].
+// [ErrUnexpected] or [ErrMissingBaseline]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
+	c.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -233,7 +272,13 @@ func (c *Client) receive(packet []byte) error {
 	if c.receiveBye(packet) {
 		return nil
 	}
+	if hashes, err := c.receiveHashes(packet); hashes {
+		return err
+	}
 	body := c.session.body(packet)
+	if body != nil && kindOf(body) == kindMessages {
+		return c.receiveTalk(packet, body)
+	}
 	if body == nil || packetKind(body[0]&(1<<kindBits-1)) != kindState {
 		return ErrMalformed
 	}
@@ -259,6 +304,7 @@ func (c *Client) receive(packet []byte) error {
 		c.nearTick = h.tick
 	}
 	c.anyState, c.newAcks = true, true
+	c.clock.arrive(h.tick)
 	c.complete = c.complete || h.complete
 	return err
 }

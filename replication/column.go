@@ -19,6 +19,8 @@ type column struct {
 	offset uintptr // from the component's start
 	word   int     // index of its first word in the row
 	codec  *codec  // shared by the elements of an array
+
+	standIn *standIn // nil, or what it belongs to: then it has no steps and no offset
 }
 
 // codecOp says which quantiser a codec uses.
@@ -37,14 +39,21 @@ const (
 	opQuat
 	opEntity   // see references.go
 	opRelation // see relations.go
+	opIntStep
+	opIntWrap
+	opFlags
+	opString
+	opBytes
+	opCode
 )
 
 // codec turns a Go value into codes and back.
 type codec struct {
 	op    codecOp
 	kind  reflect.Kind // of the number, or of each number of a unit vector or quaternion
-	bits  uint         // of each code
-	max   uint64       // largest value of each code
+	bits  uint         // of each code; of a text's length
+	max   uint64       // largest value of each code; of a text's length
+	size  int          // of an array that is a text
 	text  string       // canonical type and tag
 	int   quantize.Int
 	uint  quantize.Uint
@@ -53,6 +62,9 @@ type codec struct {
 	angle quantize.Angle
 	unit  quantize.UnitVector
 	quat  quantize.Quat
+	step  quantize.IntStep
+	wrap  quantize.IntWrap
+	moves delta.Kind
 }
 
 // words returns the number of row words of a value.
@@ -60,13 +72,28 @@ func (q *codec) words() int {
 	switch {
 	case q.op == opQuat:
 		return 4
+	case q.isText():
+		return 1 + (int(q.max)+3)/4
 	case q.op == opUnit || q.bits > 32:
 		return 2
 	}
 	return 1
 }
 
-// code returns the code of the column in the row, low word first; not for unit vectors and quaternions.
+// width returns the most bits that a value takes without a baseline.
+func (q *codec) width() int {
+	switch {
+	case q.op == opQuat:
+		return 2 + 3*int(q.bits)
+	case q.op == opUnit:
+		return 2 * int(q.bits)
+	case q.isText():
+		return int(q.bits) + 1 + 8*int(q.max)
+	}
+	return int(q.bits)
+}
+
+// code returns the code of the column in the row, low word first; not for unit vectors, quaternions and texts.
 func (col *column) code(row []uint32) uint64 {
 	if col.codec.bits > 32 {
 		return uint64(row[col.word]) | uint64(row[col.word+1])<<32
@@ -83,18 +110,8 @@ func (col *column) quatCode(row []uint32) quantize.QuatCode {
 // appendFields appends what the delta coder knows about the column.
 func (col *column) appendFields(fields []delta.Field) []delta.Field {
 	q := col.codec
-	f := delta.Field{Name: col.path, Bits: q.bits, Max: q.max}
-	switch q.op {
-	case opFixed:
-		f.Kind = delta.Linear
-	case opAngle:
-		f.Kind = delta.Wrap
-	case opQuat:
-		f.Kind = delta.Quat
-	case opEntity, opRelation:
-		f.Kind = delta.Reference
-	case opUnit:
-		f.Kind = delta.Linear
+	f := delta.Field{Name: col.path, Kind: q.moves, Bits: q.bits, Max: q.max}
+	if q.op == opUnit {
 		u, v := f, f
 		u.Name, v.Name = col.path+".u", col.path+".v"
 		return append(fields, u, v)
@@ -123,6 +140,8 @@ func (c *component) validRow(row []uint32) bool {
 			var v uint64
 			v, ok = q.uint.Decode(col.code(row))
 			ok = ok && (q.kind != reflect.Uint || uint64(uint(v)) == v)
+		case opString, opBytes:
+			ok = q.validText(row[col.word:][:q.words()])
 		default:
 			ok = col.code(row) <= q.max
 		}
@@ -134,7 +153,7 @@ func (c *component) validRow(row []uint32) bool {
 }
 
 // newCodec returns the codec of a leaf of type t with the given tag, which is not "skip". For unit vectors and quaternions t
-// is the array or struct, which must have passed vectorElem.
+// is the array or struct, which must have passed vectorElem; for texts it must have passed isText.
 func newCodec(t reflect.Type, tag *fieldTag) (*codec, error) {
 	if err := tag.check(); err != nil {
 		return nil, err
@@ -144,17 +163,21 @@ func newCodec(t reflect.Type, tag *fieldTag) (*codec, error) {
 	switch tag.mode {
 	case modeQuat, modeUnit:
 		err = q.initVector(t, tag)
+	case modeMax:
+		err = q.initText(t, tag)
 	default:
 		switch kind := t.Kind(); {
+		case tag.mode == modeEnum || tag.mode == modeFlags:
+			err = q.initChoice(t, tag)
 		case kind == reflect.Float32 || kind == reflect.Float64:
 			err = q.initFloat(tag)
 		case tag.mode != modePlain:
 			return nil, fmt.Errorf("%s is for floats, not for %s", tag.mode, kind)
-		case tag.step.given || tag.precision.given:
-			return nil, fmt.Errorf("step and precision are for floats: a range of %s has steps of 1", kind)
+		case tag.precision.given:
+			return nil, fmt.Errorf("precision is for floats: a range of %s has steps of 1, or of S with step=S", kind)
 		case kind == reflect.Bool:
-			if tag.ranged {
-				return nil, errors.New("a bool has no range: remove the tag")
+			if tag.ranged || tag.hint != hintNone {
+				return nil, errors.New("a bool has no range and but one way to change: remove the tag")
 			}
 			q.op, q.bits, q.max, q.text = opBool, 1, 1, "bool"
 		case reflect.Int <= kind && kind <= reflect.Int64:
@@ -162,6 +185,9 @@ func newCodec(t reflect.Type, tag *fieldTag) (*codec, error) {
 		default:
 			err = q.initUint(t, tag)
 		}
+	}
+	if err == nil {
+		err = q.setKind(tag)
 	}
 	if err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "quantize: "))
@@ -228,6 +254,9 @@ func (q *codec) initFloat(tag *fieldTag) (err error) {
 	case !tag.step.given && !tag.precision.given:
 		return errors.New("the range of a float needs step=S or precision=P beside it")
 	}
+	if tag.step.duration {
+		return fmt.Errorf("a step of a duration is for integers: the field is a %s", q.kind)
+	}
 	low, err := strconv.ParseFloat(tag.low, 64)
 	if err != nil {
 		return fmt.Errorf("%.40q is not a number", tag.low)
@@ -263,12 +292,15 @@ func (q *codec) initInt(t reflect.Type, tag *fieldTag) error {
 	q.text = "int" + strconv.Itoa(width)
 	if tag.ranged {
 		var okLow, okHigh bool
-		low, okLow = parseWhole(tag.low)
-		high, okHigh = parseWhole(tag.high)
+		low, okLow = parseSigned(tag.low, width)
+		high, okHigh = parseSigned(tag.high, width)
 		if err := checkWholeRange(t, tag, okLow && !t.OverflowInt(low), okHigh && !t.OverflowInt(high), low < high); err != nil {
 			return err
 		}
 		q.text += fmt.Sprintf(" range=%d:%d", low, high)
+		if tag.step.given || tag.hint == hintWrap {
+			return q.initGrid(low, high, tag)
+		}
 	}
 	var err error
 	q.int, err = quantize.NewInt(low, high)
@@ -288,6 +320,12 @@ func (q *codec) initUint(t reflect.Type, tag *fieldTag) error {
 			return err
 		}
 		q.text += fmt.Sprintf(" range=%d:%d", low, high)
+		if tag.step.given || tag.hint == hintWrap {
+			if high > math.MaxInt64 {
+				return fmt.Errorf("the range of step and wrap ends at %d", int64(math.MaxInt64))
+			}
+			return q.initGrid(int64(low), int64(high), tag)
+		}
 	}
 	var err error
 	q.uint, err = quantize.NewUint(low, high)

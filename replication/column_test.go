@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -88,6 +89,55 @@ func float64Case(tag string, q floatQuantiser) scalarCase {
 	}
 }
 
+func stepCase[T int8 | int64 | uint16 | uint64](tag string, low, high, step int64) scalarCase {
+	q := mustMake(quantize.NewIntStep(low, high, step))
+	return scalarCase{
+		reflect.TypeFor[T](), tag,
+		func(v reflect.Value) (uint64, bool) {
+			if v.CanUint() && v.Uint() > math.MaxInt64 {
+				return q.Max(), false
+			}
+			return q.Encode(wholeNumber(v).Int64())
+		},
+		func(code uint64) any { x, ok := q.Decode(code); return ifValid(T(x), ok) },
+	}
+}
+
+func turnCase[T int8 | int64 | uint16 | uint64](tag string, low, high int64) scalarCase {
+	return scalarCase{
+		reflect.TypeFor[T](), tag,
+		func(v reflect.Value) (uint64, bool) {
+			code := wholeNumber(v)
+			turn := new(big.Int).Sub(big.NewInt(high+1), big.NewInt(low))
+			return code.Mod(code.Sub(code, big.NewInt(low)), turn).Uint64(), true
+		},
+		func(code uint64) any { return ifValid(T(low+int64(code)), code <= uint64(high-low)) },
+	}
+}
+
+func flagsCase[T int8 | int64 | uint16 | uint64](tag string, mask uint64) scalarCase {
+	return scalarCase{
+		reflect.TypeFor[T](), tag,
+		func(v reflect.Value) (uint64, bool) { // bit by bit
+			code := uint64(0)
+			for i := range 64 {
+				if wholeNumber(v).Bit(i) != 0 && mask>>i&1 != 0 {
+					code |= 1 << i
+				}
+			}
+			return code, true
+		},
+		func(code uint64) any { return ifValid(T(code), code <= mask) }, // over zeros
+	}
+}
+
+func wholeNumber(v reflect.Value) *big.Int {
+	if v.CanUint() {
+		return new(big.Int).SetUint64(v.Uint())
+	}
+	return big.NewInt(v.Int())
+}
+
 func scalarCases() []scalarCase {
 	addr := func(q quantize.Fixed) *quantize.Fixed { return &q }
 	small := func(q quantize.Float) *quantize.Float { return &q }
@@ -122,6 +172,27 @@ func scalarCases() []scalarCase {
 		uintCase[uint32]("range=7:4294967295", 7, math.MaxUint32),
 		uintCase[uint64]("range=5:18446744073709551615", 5, math.MaxUint64),
 		uintCase[uint]("range=0:1000", 0, 1000),
+		intCase[int8]("enum=5", 0, 4),
+		intCase[int]("enum=70000", 0, 69999),
+		uintCase[uint8]("enum=256", 0, 255),
+		uintCase[uint32]("enum=2", 0, 1),
+		intCase[int16]("counter", math.MinInt16, math.MaxInt16),
+		uintCase[uint8]("wrap", 0, math.MaxUint8),
+		uintCase[uint16]("range=0:100,linear", 0, 100),
+		intCase[int32]("range=0:100,step=1", 0, 100),
+		stepCase[int8]("range=-100:100,step=7", -100, 100, 7),
+		stepCase[uint16]("range=10:60000,step=50,counter", 10, 60000, 50),
+		stepCase[int64]("range=-1000000000000000000:1000000000000000000,step=1000000", -1e18, 1e18, 1e6), // two words
+		stepCase[int64]("range=0s:1h,step=1ms,linear", 0, 3600e9, 1e6),
+		stepCase[uint64]("range=0:9e15,step=2", 0, 9e15, 2),
+		turnCase[int8]("range=-12:12,wrap", -12, 12),
+		turnCase[uint16]("range=0:359,wrap", 0, 359),
+		turnCase[int64]("range=-9223372036854775808:5,wrap", math.MinInt64, 5), // two words
+		turnCase[uint64]("range=100:9000000000000000,wrap", 100, 9e15),
+		flagsCase[int8]("flags=8", 255),
+		flagsCase[uint16]("flags=5", 31),
+		flagsCase[int64]("flags=33", 1<<33-1),
+		flagsCase[uint64]("flags=64", math.MaxUint64),
 		{
 			reflect.TypeFor[float32](), "",
 			func(v reflect.Value) (uint64, bool) { return uint64(math.Float32bits(v.Interface().(float32))), true },

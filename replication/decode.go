@@ -30,7 +30,8 @@ type stagedPart struct {
 }
 
 // decode reads the entries of a state packet and takes them over if all are right. If a
-// baseline is missing, it takes over those before and returns ErrMissingBaseline.
+// baseline is missing it takes over nothing, since some of them may belong together, and
+// returns ErrMissingBaseline.
 func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	s := &c.staged
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
@@ -43,9 +44,6 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	order := uint(r.ReadBits(gapOrderBits))
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
-			if err == ErrMissingBaseline {
-				_ = c.commit(tick) // the packet is not acknowledged either way
-			}
 			return err
 		}
 	}
@@ -71,6 +69,9 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	case entryWhole:
 		return c.decodeWhole(r, slot, tick, &x.set)
 	case entryDespawn:
+		if c.resources.in(int(slot)) {
+			return ErrMalformed // it is never empty
+		}
 		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
 		return nil
 	default:
@@ -82,11 +83,12 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 // states: an update in a few bits may stand for an entity of thousands of fields.
 const maxStagedWords = 1 << 20
 
-// stage makes room for the rows of a state of a slot, or returns nil if there is none.
+// stage makes room for the rows of a state of a slot, or returns nil if there is none, or
+// the slot can't have such a state.
 func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) []uint32 {
 	s := &c.staged
 	first := len(s.words)
-	if first+sh.words > maxStagedWords {
+	if first+sh.words > maxStagedWords || c.resources.any && !c.resources.fits(slot, &sh.set) {
 		return nil
 	}
 	if n := first + sh.words; n <= cap(s.words) {

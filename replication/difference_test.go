@@ -36,6 +36,7 @@ func TestFirstDifferenceOfSchemas(t *testing.T) {
 func FuzzSchemaText(f *testing.F) {
 	f.Add(schemaGolden, schemaGolden)
 	f.Add(schemaGolden, schemaGolden[:100])
+	f.Add(schemaMoreGolden, schemaGolden)
 	f.Add("a\n", "a")
 	f.Add("\n\n", "\n\n\xff\n")
 	f.Fuzz(func(t *testing.T, server, client string) {

@@ -7,11 +7,14 @@
 //
 //	                 in                                             out
 //	server    the world, once per tick: [Server.Replicate]           packets to every peer, through the function of [Server.Connect]
-//	          packets from that client: [Peer.Receive]
+//	          packets from that client: [Peer.Receive]               its messages and inputs: [OnMessage], [Input]
 //	client    packets from the server: [Client.Receive]              the world, changed by [Client.Apply]
+//	          inputs: [SetInput]                                     the server's messages: [OnServerMessage]
 //	                                                                 packets to the server, through the function of [NewClient]
+//	both      messages: [Send], [SendToServer]
 //
-// Both ends need the same [Schema]: the component types that are replicated and how each of their fields is coded.
+// Both ends need the same [Schema]: the types of components and resources that are replicated, the types of messages and inputs, and how each of
+// their fields is coded.
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -40,9 +43,13 @@
 // # What is promised
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
-//     together; and it never goes back to an earlier one.
+//     together; and it never goes back to an earlier one. The same holds apart for those components that stand under one
+//     condition, as [OwnerOnly].
+//   - So do all resources together, in every client's world.
 //   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
+//   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type wants
+//     something else.
 //   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.
 //   - A client whose server fell silent, was started anew or dropped it finds it again by itself; see [Client.Status].
 //   - No packet is larger than [WithMTU] says, and each can be decoded without those before it.

@@ -325,7 +325,7 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 3)
+	require.Len(t, vectors, 5)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
 	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, func(p *vectorSpin) {
 		p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16
@@ -339,6 +339,73 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			p.Of = self
 		}
 	}))
+	names := []string{"", "", "Ann", "Anna", "Hanna", "Hänna", "Hänna"}
+	require.Equal(t, vectors[3], docPackets(t, "Player", 6, func(p *vectorPlayer) {
+		p.tick++
+		p.Name = names[p.tick]
+		p.Kills += uint32(p.tick) % 3
+		p.Keys ^= 1 << (p.tick % 5)
+		p.Hour = (p.Hour + 9) % 24
+	}))
+	require.Equal(t, vectors[4], docTalk(t))
+}
+
+type vectorHit struct {
+	Damage uint8 `repl:"range=0:100"`
+}
+
+type vectorMove struct {
+	Turn int8 `repl:"range=-1:1"`
+}
+
+// docTalk returns the packets of messages and inputs of a game in which an entity appears in the fourth tick.
+func docTalk(t *testing.T) string {
+	schema := replication.NewSchema()
+	replication.Register[vectorPosition](schema, replication.Name("Position"))
+	replication.RegisterMessage[vectorHit](schema, replication.Name("Hit"))
+	replication.RegisterInput[vectorMove](schema, replication.Name("Move"))
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	var packets strings.Builder
+	var down, up [][]byte
+	show := func(from string, packet []byte) {
+		if kind := packet[4] & 7; kind == 5 || kind == 6 {
+			fmt.Fprintf(&packets, "%s %x\n", from, packet)
+		}
+	}
+	server := replication.NewServer(&world, schema, replication.WithSeed(1))
+	peer := server.Connect(func(packet []byte) error {
+		show("server", packet)
+		down = append(down, bytes.Clone(packet))
+		return nil
+	})
+	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
+		show("client", packet)
+		up = append(up, bytes.Clone(packet))
+		return nil
+	}, replication.WithNonce(2))
+	got := 0
+	replication.OnServerMessage(client, func(vectorHit) { got++ })
+	replication.OnMessage(server, func(*replication.Peer, vectorHit) { got++ })
+	for tick := range 5 {
+		if tick == 3 {
+			world.NewEntity(ecs.ComponentID[vectorPosition](&world), replication.ReplicatedID(&world))
+			require.NoError(t, replication.Send(peer, vectorHit{Damage: 25}))
+			require.NoError(t, replication.SendToServer(client, vectorHit{Damage: 3}))
+		}
+		server.Replicate()
+		for ; len(down) > 0; down = down[1:] {
+			require.NoError(t, client.Receive(down[0]))
+		}
+		if tick >= 2 {
+			require.NoError(t, replication.SetInput(client, server.Tick()+2, vectorMove{Turn: int8(tick % 2)}))
+		}
+		require.NoError(t, client.Apply())
+		for ; len(up) > 0; up = up[1:] {
+			require.NoError(t, peer.Receive(up[0]))
+		}
+	}
+	require.Equal(t, 2, got)
+	return packets.String()
 }
 
 type vectorPosition struct {
@@ -351,6 +418,14 @@ type vectorSpin struct {
 
 type vectorLeader struct {
 	Of ecs.Entity
+}
+
+type vectorPlayer struct {
+	Name  string `repl:"max=12"`
+	Kills uint32 `repl:"counter"`
+	Keys  uint8  `repl:"flags=5"`
+	Hour  uint8  `repl:"range=0:23,wrap"`
+	tick  int
 }
 
 // docPackets returns the packets of a game with one entity of one component, over a perfect network.

@@ -72,10 +72,14 @@ func (e *EntitySet) unseat(slot int32) {
 }
 
 // lives reports whether an entity lives. Arche panics on one from before a reset of the
-// world.
+// world, or takes it for the one that is the next to get its number.
 func (s *Server) lives(entity ecs.Entity) (lives bool) {
 	defer func() { _ = recover() }()
-	return s.world.Alive(entity)
+	if s.world.Alive(entity) {
+		s.world.Has(entity, s.capture.marker) // panics as well if nobody has the number now
+		lives = true
+	}
+	return lives
 }
 
 // find adds the members to a set of slots.

@@ -20,6 +20,9 @@ type flattener struct {
 	overrides []fieldOverride
 	matched   []bool   // which overrides have met their field
 	paths     []string // of the fields met, for the message about an override that met none
+	width     int      // bits
+
+	conversions []*conversionUse
 }
 
 // fieldPlace is where in the component a value is.
@@ -28,6 +31,7 @@ type fieldPlace struct {
 	pattern string // without, for overrides
 	steps   []int
 	offset  uintptr
+	standIn bool // it is that, or in it
 }
 
 func (at fieldPlace) field(i int, f *reflect.StructField) fieldPlace {
@@ -53,11 +57,13 @@ func joinPath(path, name string) string {
 }
 
 // fullPath returns a path with the component's name in front.
-func (f *flattener) fullPath(path string) string {
+func (f *flattener) fullPath(path string) string { return fullPath(f.component.name, path) }
+
+func fullPath(component, path string) string {
 	if path == "" || path[0] == '[' {
-		return f.component.name + path
+		return component + path
 	}
-	return f.component.name + "." + path
+	return component + "." + path
 }
 
 func (f *flattener) refuse(at fieldPlace, format string, args ...any) error {
@@ -87,7 +93,7 @@ func (f *flattener) flatten() error {
 			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.component.name, o.path, listPaths(f.paths))
 		}
 	}
-	return nil
+	return f.checkConversions()
 }
 
 // maxPathsListed keeps a message readable.
@@ -123,15 +129,20 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return nil // also keeps arrays of a billion empty structs from being walked
 	}
 	inner, dims := t, ""
-	for inner.Kind() == reflect.Array && !isVector(inner, &tag) {
+	for inner.Kind() == reflect.Array && !isVector(inner, &tag) && !isText(inner, &tag) && !f.converted(inner, at) {
 		dims += "[" + strconv.Itoa(inner.Len()) + "]"
 		inner = inner.Elem()
 	}
 	switch {
-	case isVector(inner, &tag):
+	case f.converted(inner, at):
+		return f.convert(t, inner, at, tag)
+	case isVector(inner, &tag), isText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
 		if !tag.empty() {
 			return f.refuse(at, "an entity takes no tag but -")
+		}
+		if at.standIn {
+			return f.refuse(at, noReferenceInTwin, "an entity")
 		}
 		return f.take(t, inner, at, dims, referenceCodec(opEntity, "entity"))
 	case inner.Kind() == reflect.Struct:
@@ -141,6 +152,8 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		return f.structs(t, at)
 	case tag.mode == modeQuat || tag.mode == modeUnit:
 		return f.refuseStructTag(inner, at, &tag)
+	case tag.mode == modeMax:
+		return f.refuse(at, "max is for strings and arrays of bytes, not for %v", inner)
 	default:
 		if what, instead := unsupportedKind(inner.Kind()); what != "" {
 			return f.refuse(at, "%s can't be replicated; %s", what, skipAdvice(at, instead))
@@ -156,8 +169,12 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 // take takes an inner, or an array of arrays of them, with the given codec.
 func (f *flattener) take(t, inner reflect.Type, at fieldPlace, dims string, q *codec) error {
 	// Compare sizes first: the number of elements may exceed an int's useful range.
-	if count := t.Size() / inner.Size(); count > uintptr(maxComponentFields-len(f.component.columns)) {
+	count := t.Size() / inner.Size()
+	if count > uintptr(maxComponentFields-len(f.component.columns)) {
 		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
+	}
+	if f.width += int(count) * q.width(); f.width > maxEntityBits {
+		return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
 	}
 	f.component.lines = append(f.component.lines, f.fullPath(at.path)+" "+dims+q.text)
 	f.leaves(t, inner, at, q)
@@ -244,6 +261,10 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 	return nil
 }
 
+// noReferenceInTwin is why: what an entity is at the client may change at any time, and the twin is not there any more then.
+const noReferenceInTwin = "%s can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, " +
+	`and skip it there with repl:"-"`
+
 // relation takes the field that makes a component a relation.
 func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fieldTag) error {
 	switch {
@@ -251,10 +272,13 @@ func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fiel
 		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; %s", skipAdvice(at, ""))
 	case !tag.empty():
 		return f.refuse(at, "a relation takes no tag but -")
+	case at.standIn:
+		return f.refuse(at, noReferenceInTwin, "a relation")
 	}
 	// It has no size to count elements by, and is the first column.
 	c := f.component
 	q := referenceCodec(opRelation, "relation")
+	f.width += q.width()
 	c.lines = append(c.lines, f.fullPath(at.path)+" "+q.text)
 	f.leaves(field.Type, field.Type, at, q)
 	return nil
@@ -274,6 +298,8 @@ func (f *flattener) refuseStructTag(t reflect.Type, at fieldPlace, tag *fieldTag
 func skipAdvice(at fieldPlace, instead string) string {
 	skip := `skip the field with repl:"-"`
 	switch {
+	case len(at.steps) == 0 && instead == "" && at.standIn:
+		return "use another type in As"
 	case len(at.steps) == 0 && instead == "":
 		return "don't register the component"
 	case len(at.steps) == 0:
@@ -290,7 +316,7 @@ func unsupportedKind(kind reflect.Kind) (what, instead string) {
 	case reflect.Slice:
 		return "slices", "use a fixed array"
 	case reflect.String:
-		return "strings", "use a fixed array of bytes"
+		return "strings without a bound", "give them one by the tag max=N"
 	case reflect.Map:
 		return "maps", ""
 	case reflect.Pointer, reflect.UnsafePointer:

@@ -60,8 +60,12 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 		switch {
 		case col == nil:
 			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; write it as in Schema.Text, \"Position.X\"", field))
+		case s.schema.components[k].resource:
+			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", field))
 		case col.codec.op != opFixed:
 			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
+		case s.schema.components[k].class != 0:
+			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", field))
 		case g.component >= 0 && g.component != k:
 			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], field))
 		}

@@ -3,15 +3,16 @@ package replication
 import (
 	"math/bits"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // Interest says what a peer may see. An entity is visible to it if Filter and Visible
 // agree, and it is in the view of Grid or in one of Sets, where there is one of these. The
-// zero value shows everything.
+// zero value shows everything. Who sees one entity of a [Group] sees all of them.
 //
 // Of entities that it may not see, a peer is sent nothing: no byte that it gets depends
-// on them, except that they take slots.
+// on them, except that they take slots. Resources are no entities: every peer gets them.
 type Interest struct {
 	// Filter shows entities by their components. It is asked once for every set of
 	// components, and costs nothing beyond that.
@@ -29,7 +30,9 @@ type Interest struct {
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
-	// learns of their end only. Without Keep they are despawned there.
+	// learns of their end only. Without Keep they are despawned there. A [Group] that was
+	// kept is despawned as a whole as soon as one of it ends, leaves it or comes into view.
+	// What stands under a condition, as [OwnerOnly], is not kept.
 	Keep bool
 }
 
@@ -48,7 +51,7 @@ func (p *Peer) SetInterest(i Interest) {
 	}
 	p.view.released = p.view.released || p.view.Keep && !i.Keep
 	p.view.Interest = i
-	p.view.limited = i.Filter != nil || i.Grid != nil || len(i.Sets) > 0 || i.Visible != nil
+	p.view.limited = !i.everything() || len(p.server.schema.conditions) > 0
 	p.view.passes, p.view.lastTable = nil, nil
 }
 
@@ -60,7 +63,8 @@ type view struct {
 	next    bitset // scratch memory
 	hidden  int    // live slots that are not visible
 
-	released bool // Keep ended: what was kept is gone
+	released bool      // Keep ended: what was kept is gone
+	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
 
 	passes    map[*table]bool // what Filter says
 	lastTable *table          // asked for last
@@ -83,7 +87,7 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
 	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
-	if gone != 0 && p.view.Keep {
+	if gone != 0 && p.keeps(b) {
 		gone &= p.acks.severed(b) // else it shows the entity that the slot still holds
 	}
 	return gone
@@ -109,7 +113,9 @@ func (p *Peer) look() {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
 	v.next = v.next.grown(s.len())
-	v.find(s)
+	v.find(s, p.server.resources.any)
+	p.server.groups.show(v.next)
+	p.findFacets()
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]
@@ -138,8 +144,9 @@ func (p *Peer) look() {
 	}
 }
 
-// find sets next to the slots that the view shows.
-func (v *view) find(s *slotTable) {
+// find sets next to the slots that the view shows. That of the resources, if there is one, is
+// always among them, and nobody is asked.
+func (v *view) find(s *slotTable, resources bool) {
 	if v.Grid == nil && len(v.Sets) == 0 {
 		copy(v.next, s.alive)
 	} else {
@@ -151,10 +158,19 @@ func (v *view) find(s *slotTable) {
 			set.find(v.next)
 		}
 	}
+	if resources {
+		v.next.set(resourceSlot)
+	}
 	if v.Filter == nil && v.Visible == nil {
 		return
 	}
 	for b, word := range v.next {
+		if s.facets(b) {
+			continue
+		}
+		if b == resourceSlot>>6 && resources {
+			word &^= 1 << (resourceSlot & 63)
+		}
 		for slot := range slotsOf(b, word&s.alive[b]) {
 			if v.Filter != nil && !v.pass(s.info[slot].table) || v.Visible != nil && !v.Visible(s.info[slot].entity) {
 				v.next[b] &^= 1 << (slot & 63)
@@ -192,6 +208,7 @@ func (p *Peer) enter(b int, mask uint64) {
 	}
 	t.doubt(b, mask) // it may have been sent before it left
 	p.owe(b, mask)
+	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
@@ -199,12 +216,13 @@ func (p *Peer) leave(b int, mask uint64) {
 	p.due[b] &^= mask
 	p.fallOut(b, mask)
 	mask &= p.acks.block(b).shown
-	if mask != 0 && p.view.Keep {
+	if mask != 0 && p.keeps(b) {
 		// The client keeps what it has, unless that may be an entity that ended.
 		mask &= p.acks.severed(b)
 	}
 	if mask != 0 {
 		p.owe(b, mask)
 		p.turn(b, mask)
+		p.noteStructure(b, mask)
 	}
 }

@@ -28,9 +28,13 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		row := dst[i*c.words:][:c.words]
 		for j := range c.columns {
 			col := &c.columns[j]
-			if !col.read(col.leaf(values.Index(i)), row[col.word:]) {
+			if col.standIn == nil && !col.read(leaf(values.Index(i), col.steps), row[col.word:]) {
 				clamped++
 			}
+		}
+		for _, in := range c.standIns {
+			p := leaf(values.Index(i), in.steps).Addr().UnsafePointer()
+			clamped += in.conversion.read(&in.values, row[in.word:][:in.values.words], p)
 		}
 	}
 	return clamped
@@ -71,22 +75,31 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 	}
 	v := reflect.NewAt(c.typ, p).Elem()
 	for i := range c.columns {
-		col := &c.columns[i]
-		col.write(col.leaf(v), row)
+		if col := &c.columns[i]; col.standIn == nil {
+			col.write(leaf(v, col.steps), row)
+		}
+	}
+	for _, in := range c.standIns {
+		in.conversion.write(&in.values, leaf(v, in.steps).Addr().UnsafePointer(), row[in.word:][:in.values.words])
 	}
 }
 
 // refersToAny reports whether one of n consecutive values starting at p may refer to an entity whose ID is in the set.
 func (c *component) refersToAny(_ unsafe.Pointer, _ int, _ bitset) bool { return true }
 
-// writeEntity makes a column of the component value at p refer to the entity.
-func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
-	c.columns[column].leaf(reflect.NewAt(c.typ, p).Elem()).Set(reflect.ValueOf(e))
+// readEntity returns what a column of the component value at p refers to.
+func (c *component) readEntity(p unsafe.Pointer, column int) ecs.Entity {
+	return leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Interface().(ecs.Entity)
 }
 
-// leaf returns the column's value inside a component value.
-func (col *column) leaf(v reflect.Value) reflect.Value {
-	for _, step := range col.steps {
+// writeEntity makes a column of the component value at p refer to the entity.
+func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
+	leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Set(reflect.ValueOf(e))
+}
+
+// leaf returns the value inside a component value that the steps lead to.
+func leaf(v reflect.Value, steps []int) reflect.Value {
+	for _, step := range steps {
 		v = part(v, step)
 	}
 	return v
@@ -106,6 +119,14 @@ func float32At(v reflect.Value) *float32 {
 	return v.Addr().Convert(reflect.TypeFor[*float32]()).Interface().(*float32)
 }
 
+// wholeOf returns an integer of any type, and whether it is positive as that has it.
+func wholeOf(v reflect.Value) (x int64, positive bool) {
+	if v.CanInt() {
+		return v.Int(), v.Int() > 0
+	}
+	return int64(v.Uint()), v.Uint() > 0
+}
+
 // read stores the codes of a value and reports whether it was in range.
 func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 	q := col.codec
@@ -120,6 +141,15 @@ func (col *column) read(v reflect.Value, dst []uint32) (ok bool) {
 		code, ok = q.int.Encode(v.Int())
 	case opUint:
 		code, ok = q.uint.Encode(v.Uint())
+	case opIntStep:
+		code, ok = q.stepCode(wholeOf(v))
+	case opIntWrap:
+		code, ok = q.turnCode(wholeOf(v)), true
+	case opFlags:
+		x, _ := wholeOf(v)
+		code, ok = uint64(x)&q.max, true
+	case opString, opBytes:
+		return q.readText(v, dst)
 	case opRaw:
 		if q.kind == reflect.Float32 {
 			code, ok = quantize.Raw32{}.Encode(*float32At(v))
@@ -176,6 +206,15 @@ func (col *column) write(v reflect.Value, row []uint32) {
 	case opUint:
 		x, _ := q.uint.Decode(col.code(row))
 		v.SetUint(x)
+	case opIntStep, opIntWrap, opFlags:
+		old, _ := wholeOf(v)
+		if x := q.wholeValue(col.code(row), old); v.CanInt() {
+			v.SetInt(x)
+		} else {
+			v.SetUint(uint64(x))
+		}
+	case opString, opBytes:
+		q.writeText(v, row[col.word:])
 	case opRaw:
 		if q.kind == reflect.Float32 {
 			*float32At(v) = math.Float32frombits(row[col.word])

@@ -13,7 +13,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// This file and its twin kernels_safe.go are the only ones that follow raw pointers. What they rely on: p is the address
+// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers. What they rely on: p is the address
 // of n values of c.typ, one behind the other, and the offsets come from package reflect.
 
 // readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
@@ -28,6 +28,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 		block := min(n, readBlock)
 		for i := range c.columns {
 			col := &c.columns[i]
+			if col.standIn != nil {
+				continue
+			}
 			clamped += lane{
 				dst:    dst[col.word : block*c.words],
 				words:  c.words,
@@ -35,6 +38,9 @@ func (c *component) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 				stride: c.size,
 				codec:  col.codec,
 			}.read()
+		}
+		for _, in := range c.standIns {
+			clamped += c.readStandIn(in, dst, p, block)
 		}
 		if n -= block; n > 0 { // never point behind the last value
 			dst, p = dst[block*c.words:], unsafe.Add(p, uintptr(block)*c.size)
@@ -48,14 +54,17 @@ func markersAt(p unsafe.Pointer, n int) []Replicated { return unsafe.Slice((*Rep
 
 // bytes returns how many bytes of each value are worth comparing with what they were.
 func (c *component) bytes() uintptr {
-	if c.words == 0 {
+	if c.words == 0 || c.volatile {
 		return 0
 	}
 	return c.size
 }
 
-// sameBytes reports whether n consecutive values starting at p have the given bytes.
+// sameBytes reports whether n consecutive values starting at p are known to be the same as those with the given bytes.
 func (c *component) sameBytes(old []byte, p unsafe.Pointer, n int) bool {
+	if c.volatile {
+		return false
+	}
 	size := n * int(c.bytes())
 	return bytes.Equal(old[:size], unsafe.Slice((*byte)(p), size))
 }
@@ -65,14 +74,20 @@ func (c *component) keepBytes(dst []byte, p unsafe.Pointer, n int) {
 	copy(dst, unsafe.Slice((*byte)(p), n*int(c.bytes())))
 }
 
-// room returns the address of memory for n values. The garbage collector does not look for pointers there.
+// room returns the address of memory for n values. The garbage collector does not look for pointers there, unless they are
+// handed to functions of the user.
 func (c *component) room(n int) unsafe.Pointer {
+	if c.volatile {
+		return reflect.MakeSlice(reflect.SliceOf(c.typ), n, n).UnsafePointer()
+	}
 	return unsafe.Pointer(unsafe.SliceData(make([]uint64, (uintptr(n)*c.size+7)/8)))
 }
 
 // copyTo copies the value at p to the place of value i at dst.
 func (c *component) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
-	if c.words > 0 {
+	if c.volatile {
+		reflect.NewAt(c.typ, unsafe.Add(dst, uintptr(i)*c.size)).Elem().Set(reflect.NewAt(c.typ, p).Elem())
+	} else if c.words > 0 {
 		copy(unsafe.Slice((*byte)(unsafe.Add(dst, uintptr(i)*c.size)), c.size), unsafe.Slice((*byte)(p), c.size))
 	}
 }
@@ -121,6 +136,12 @@ func (l lane) read() (clamped int) {
 		}
 	case opEntity, opRelation:
 		readEntities(l)
+	case opIntStep, opIntWrap, opFlags:
+		return readWholes(l)
+	case opString:
+		return readStrings(l)
+	case opBytes:
+		return readBytes(l)
 	default:
 		if l.codec.kind == reflect.Float32 {
 			return readFloats[float32](l)
@@ -346,6 +367,10 @@ func readQuats[T float32 | float64](l lane) (clamped int) {
 //
 // Precondition: validRow(row); codes that no quantiser produces become zeros.
 func (c *component) write(p unsafe.Pointer, row []uint32) {
+	if len(c.standIns) > 0 {
+		c.writeStandIns(p, row)
+		return
+	}
 	for i := range c.columns {
 		col := &c.columns[i]
 		col.write(unsafe.Add(p, col.offset), row)
@@ -368,9 +393,36 @@ func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset) bool {
 	return false
 }
 
+// readEntity returns what a column of the component value at p refers to.
+func (c *component) readEntity(p unsafe.Pointer, column int) ecs.Entity {
+	return *(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset))
+}
+
 // writeEntity makes a column of the component value at p refer to the entity.
 func (c *component) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
 	*(*ecs.Entity)(unsafe.Add(p, c.columns[column].offset)) = e
+}
+
+// writeStandIns is write for a component that has stand-ins.
+func (c *component) writeStandIns(p unsafe.Pointer, row []uint32) {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.standIn == nil {
+			col.write(unsafe.Add(p, col.offset), row)
+		}
+	}
+	for _, in := range c.standIns {
+		in.conversion.write(&in.values, unsafe.Add(p, in.offset), row[in.word:][:in.values.words])
+	}
+}
+
+// readStandIn quantises a stand-in in n consecutive component values starting at p.
+func (c *component) readStandIn(in *standIn, dst []uint32, p unsafe.Pointer, n int) (clamped int) {
+	p = unsafe.Add(p, in.offset)
+	for i := range n {
+		row := dst[i*c.words+in.word:][:in.values.words]
+		clamped += in.conversion.read(&in.values, row, unsafe.Add(p, uintptr(i)*c.size))
+	}
+	return clamped
 }
 
 func (col *column) write(p unsafe.Pointer, row []uint32) {
@@ -407,6 +459,8 @@ func (col *column) write(p unsafe.Pointer, row []uint32) {
 		default:
 			*(*uint)(p) = uint(v)
 		}
+	case opIntStep, opIntWrap, opFlags, opString, opBytes:
+		col.writeMore(p, row)
 	default:
 		if q.kind == reflect.Float32 {
 			col.write32(p, row)

@@ -1,5 +1,7 @@
 package replication
 
+import "unsafe" // for the name of the type that Arche hands out
+
 // A memberBlock is what capture remembers of the values of one component in a block of
 // rows. If it keeps their bytes, a block that rests costs no more than to compare them.
 // If it never rests, keeping them is a waste, and is tried ever less often.
@@ -38,6 +40,16 @@ func (b *memberBlock) keep(n int) bool {
 	return true
 }
 
+// keepBytes keeps the bytes of n rows from row first on, whose values begin at p. Bytes that are as before stand for values
+// that are as before. For strings that holds as long as the old ones live: memory that was freed may come back with other
+// characters in it. So they are held as well.
+func (m *member) keepBytes(first int, p unsafe.Pointer, n int) {
+	m.values.keepBytes(m.bytes[uintptr(first)*m.values.bytes():], p, n)
+	if k := len(m.values.strings); k > 0 && m.values.bytes() > 0 {
+		m.values.holdStrings(m.strings[first*k:], p, n)
+	}
+}
+
 // grow makes room for n rows.
 func (m *member) grow(n int) {
 	if more := (n+captureRows-1)/captureRows - len(m.blocks); more > 0 {
@@ -45,5 +57,8 @@ func (m *member) grow(n int) {
 	}
 	if more := len(m.blocks)*captureRows*int(m.values.bytes()) - len(m.bytes); more > 0 {
 		m.bytes = append(m.bytes, make([]byte, more)...)
+	}
+	if more := len(m.blocks)*captureRows*len(m.values.strings) - len(m.strings); more > 0 {
+		m.strings = append(m.strings, make([]string, more)...)
 	}
 }

@@ -17,12 +17,14 @@ type mirror struct {
 
 	// What the world shows.
 	shown      bool
-	removed    bool // the user removed the entity: leave it so
-	entity     ecs.Entity
+	facet      bool       // components of another slot's entity: see attach.go
+	removed    bool       // the user removed the entity: leave it so
+	entity     ecs.Entity // of a facet: that it is attached to, if any
 	generation uint16
 	tick       delta.Tick
 	shape      *shape
-	links      uint32 // first of the references in what is shown
+	links      uint32   // first of the references in what is shown
+	strings    []string // of its components; see holdStrings
 }
 
 // A heldState is an entity's whole state at a tick.

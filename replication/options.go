@@ -13,11 +13,17 @@ type ComponentOption func(*componentOptions)
 type FieldOption func(*fieldTag)
 
 type componentOptions struct {
-	name     string
-	named    bool
-	fields   []fieldOverride
-	every    int
-	priority float32
+	name   string
+	named  bool
+	fields []fieldOverride
+
+	conversions []*conversionUse
+	every       int
+	priority    float32
+
+	once       bool
+	conditions []condition
+	resource   bool
 }
 
 // fieldOverride stands for the tag of the field with the given path.
@@ -69,7 +75,8 @@ func Field(path string, opts ...FieldOption) ComponentOption {
 	return func(o *componentOptions) { o.fields = append(o.fields, fieldOverride{path, tag}) }
 }
 
-// Range is the tag range=MIN:MAX. Bounds of integers beyond ±2^53 need a tag to be exact.
+// Range is the tag range=MIN:MAX. Bounds of integers beyond ±2^53 need a tag to be exact. A [time.Duration] counts in
+// nanoseconds: Range(0, float64(time.Hour)).
 func Range(low, high float64) FieldOption {
 	return func(t *fieldTag) { t.setRange(boundText(low), boundText(high)) }
 }
@@ -103,6 +110,27 @@ func UnitVector(bits uint) FieldOption {
 func Quat(bits uint) FieldOption {
 	return func(t *fieldTag) { t.setMode(modeQuat); t.setBits(bits) }
 }
+
+// Enum is the tag enum=N: an integer of 0 to n-1.
+func Enum(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeEnum, n) } }
+
+// Flags is the tag flags=N: the n low bits of an integer.
+func Flags(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeFlags, n) } }
+
+// Max is the tag max=N: a string, or an array of bytes as one value, of up to n bytes.
+func Max(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeMax, n) } }
+
+// Jump is the tag jump: the field does not move steadily, but changes at once.
+func Jump() FieldOption { return func(t *fieldTag) { t.setHint(hintJump) } }
+
+// Linear is the tag linear: the integer moves steadily.
+func Linear() FieldOption { return func(t *fieldTag) { t.setHint(hintLinear) } }
+
+// Wrap is the tag wrap: the integer goes round in its range, or in all that its type has.
+func Wrap() FieldOption { return func(t *fieldTag) { t.setHint(hintWrap) } }
+
+// Counter is the tag counter: the number stays or grows a little.
+func Counter() FieldOption { return func(t *fieldTag) { t.setHint(hintCounter) } }
 
 // Half is the tag half.
 func Half() FieldOption { return func(t *fieldTag) { t.setMode(modeHalf) } }

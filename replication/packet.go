@@ -35,6 +35,9 @@ const (
 	kindRefuse                    // server: your schema is not mine, which is this
 	kindState                     // server: entities
 	kindAck                       // client: packets that came
+
+	kindMessages packetKind = 5 // both: messages, their acknowledgements, and the server's report of inputs
+	kindInputs   packetKind = 6 // client: commands for ticks to come
 )
 
 // kindBye ends a session, in both directions.

@@ -24,6 +24,8 @@ type packetWriter struct {
 	// The gaps of the tick before tell the order of the code. Those before the first
 	// entry of a packet are of another size, and few.
 	gaps, entries uint64
+
+	heads int // bits of an entry beside its run, about, in packets of groups
 }
 
 // context is what entries of a packet share with those before them.

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -21,39 +22,45 @@ type Peer struct {
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
-	acks           ackTable
-	due            bitset // slots to look at: all others are up to date or on their way
-	large          map[int]*largeState
-	log            sentLog
-	arrived        []uint32   // sequences acknowledged since the last tick
-	followed       uint32     // all packets before are acknowledged, or what they carried is not in step
-	fell           uint32     // no slot fell out of step since the packet with that sequence was sent
-	through        delta.Tick // of all that is in step everything up to this tick is acknowledged
-	missed         delta.Tick // when it turned out last that a packet did not come in time
-	steps          bool       // slots can be in step in the present tick
-	stepped        bool       // a slot may be in step
-	outNews        int        // slots that changed now and are not in step
-	preparing      bool       // the ackTable does not know of the present tick yet
+	acks     ackTable
+	due      bitset // slots to look at: all others are up to date or on their way
+	large    map[int]*largeState
+	log      sentLog
+	arrived  []uint32   // sequences acknowledged since the last tick
+	followed uint32     // all packets before are acknowledged, or what they carried is not in step
+	fell     uint32     // no slot fell out of step since the packet with that sequence was sent
+	through  delta.Tick // of all that is in step everything up to this tick is acknowledged
+	missed   delta.Tick // when it turned out last that a packet did not come in time
+
+	heard     bool  // recent and recentSequence are valid
+	preparing bool  // the ackTable does not know of the present tick yet
+	stepped   bool  // a slot may be in step
+	steps     bool  // slots can be in step in the present tick
+	carries   bool  // carried is of the present tick
+	served    bool  // with all that is to be sent in the present tick
+	crowded   uint8 // for so many ticks it is not tried to send all in one packet
+	planned   plan
+
+	outNews        int // slots that changed now and are not in step
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
-	heard          bool       // recent and recentSequence are valid
 	recentSequence uint32     // of a packet acknowledged with that tick
 	stream         int        // of the worker's streams, in the present tick; -1 for none
 	carried        bitset     // blocks that packets of it carry
-	carries        bool       // carried is of the present tick
-	served         bool       // with all that is to be sent in the present tick
 	resume         int        // the slot to begin with: where the last tick had to stop
+	behind         int        // the same for what is in groups
 	runs           *runCache
 	classes        classes
 	outbox         outbox
 	view           view
+	owned          bitset // slots whose entities the peer owns
 	join           join
 	alive          keepAlive
+	hashing        hashing
 	budget         budget
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns
 	weigh          func([]ecs.Entity, []float32)
-	planned        plan
 	best           []candidate // of what is due, in the order of rank, if there is weigh
 	typical        int         // bits of an update, about
 	overhead       int         // bits of an entry beside its run, about, in 1/16
@@ -62,6 +69,7 @@ type Peer struct {
 	met            bitset      // slots of which the peer knows, if there is a budget
 	packet         packetWriter
 	ack            ack
+	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
 	counted        uint64 // entities sent in ticks that are accounted for
 }
@@ -125,6 +133,7 @@ func (p *Peer) firstSequence() uint32 {
 func newPeer(s *Server, send func([]byte) error) *Peer {
 	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
 	p.session.first = p.firstSequence()
+	p.SetInterest(Interest{})
 	p.reset()
 	return p
 }
@@ -136,7 +145,7 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
-	p.heard, p.resume = false, 0
+	p.heard, p.resume, p.behind, p.crowded = false, 0, 0, 0
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false
@@ -144,12 +153,13 @@ func (p *Peer) reset() {
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
+	p.resetTalk()
 }
 
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
-	p.arrived = nil
+	p.arrived, p.talk = nil, nil
 	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
 	p.join = join{}
 }
@@ -165,7 +175,7 @@ func (p *Peer) Stats() PeerStats { return p.stats }
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 { return float64(p.trip.smooth) / 8 }
 
-// SetSendInterval makes the server send to the peer on every n-th tick only; 1, the
+// SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
 // default, is every tick. Peers with the same interval take turns.
 //
 // Panics if n is not 1 to 60.
@@ -180,13 +190,17 @@ func (p *Peer) SetSendInterval(n int) {
 const maxInterval = 60
 
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
-// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrUnexpected].
-// Call it between Replicates, on the same goroutine.
+// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
+// [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
+// are handed over in it, see [OnMessage].
 func (p *Peer) Receive(packet []byte) error {
 	err := p.receive(packet)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrStale):
+		p.stats.Duplicates++
+	case err != nil:
 		p.stats.RefusedPackets++
-	} else {
+	default:
 		p.heardAt = p.server.tick
 	}
 	return err
@@ -212,6 +226,9 @@ func (p *Peer) receive(packet []byte) error {
 			p.reset()
 			return p.receiveAck(body)
 		}
+	}
+	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
+		return p.receiveTalk(packet, body)
 	}
 	if p.session.up.off {
 		if body := p.session.openFirstWord(packet); body != nil {

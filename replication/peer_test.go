@@ -78,7 +78,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 		var liar *end // after the others, so that they get the same session numbers
 		o := newTruth()
 		for tick := range ticks {
-			if hostile && tick == 20 {
+			if hostile && liar == nil && tick >= 20 && ends[0].peer.Connected() && ends[1].peer.Connected() {
 				liar = connect(s, seed, netsim.Config{}, WithNonce(99))
 			}
 			g.step()

@@ -130,7 +130,8 @@ func (c *Client) begin(m *welcome) {
 	c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}
 	c.window = newReceiveWindow(m.sequence)
 	c.anyState, c.newAcks, c.complete = false, false, false
-	c.missing = c.missing[:0]
+	c.missing, c.divergence = c.missing[:0], nil
 	clear(c.parts)
 	c.forgetStates()
+	c.resetTalk(m.tick)
 }

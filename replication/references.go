@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"math/bits"
 	"reflect"
 	"slices"
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
@@ -23,7 +22,7 @@ import (
 
 // referenceCodec returns the codec of a field that refers to an entity.
 func referenceCodec(op codecOp, text string) *codec {
-	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text}
+	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text, moves: delta.Reference}
 }
 
 // refers reports whether the component refers to entities.
@@ -44,11 +43,16 @@ type entityName struct {
 
 // add notes that the entity has got a NetID.
 func (n *entityNames) add(e ecs.Entity, id NetID, now delta.Tick) {
+	n.set(e, id)
+	n.turn(e.ID(), now)
+}
+
+// set notes the NetID of an entity.
+func (n *entityNames) set(e ecs.Entity, id NetID) {
 	if more := int(e.ID()) + 1 - len(n.byID); more > 0 {
 		n.byID = append(n.byID, make([]entityName, more)...)
 	}
 	n.byID[e.ID()] = entityName{e.Generation(), id.Slot + 1, id.Generation}
-	n.turn(e.ID(), now)
 }
 
 // remove notes that the entity with the given ID in Arche has lost the slot. It may be
@@ -128,11 +132,11 @@ func (s *Server) captureReferences(t *table) {
 // captureReferrer captures n rows, from row first on, of a component that refers to
 // entities. p is the address of their values.
 func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n int) {
-	slots := t.slots[first:][:n]
+	slots := t.slotsOf(m, first, n)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	block, bytes := &m.blocks[first/captureRows], m.bytes[uintptr(first)*m.values.bytes():]
-	same := block.rows == n && m.values.sameBytes(bytes, p, n) &&
-		(s.names.changed != s.tick || !s.refersToTurned(t, m, p, first, n))
+	same := block.rows == n && (m.values.once || m.values.sameBytes(bytes, p, n)) &&
+		(m.values.once || s.names.changed != s.tick || !s.refersToTurned(t, m, p, first, n))
 	if !same || !block.rest(m.values.every) {
 		codes := s.capture.codes[:n*m.values.words]
 		block.clamped = m.values.readColumn(codes, p, n)
@@ -141,17 +145,13 @@ func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n
 		}
 		s.names.name(m.values, codes)
 		var news [1]uint64
-		if m.values.every <= 1 {
-			m.history.SetRows(slots, s.tick, born, codes, news[:])
-		} else {
-			news[0] = s.setDue(m, slots, born)
-		}
-		for ; news[0] != 0; news[0] &= news[0] - 1 {
-			s.slots.touch(int(slots[bits.TrailingZeros64(news[0])]), s.tick)
-		}
+		s.setRows(m, slots, born, news[:])
+		s.slots.touchAll(slots, news[0], s.tick)
 	}
-	if !same && block.keep(n) {
-		m.values.keepBytes(bytes, p, n)
+	if !same && m.values.once {
+		block.rows = n
+	} else if !same && block.keep(n) {
+		m.keepBytes(first, p, n)
 	}
 	s.stats.Clamped += uint64(block.clamped)
 }
@@ -177,7 +177,7 @@ func (b bitset) holds(i uint32) bool {
 // Entity returns the entity of the server's world that has the given network ID, if the
 // latest Replicate found it.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
-	if int64(id.Slot) >= int64(s.slots.len()) || !s.slots.alive.has(int(id.Slot)) || s.slots.info[id.Slot].generation != id.Generation {
+	if int64(id.Slot) >= int64(s.slots.len()) || s.slots.facets(int(id.Slot>>6)) || !s.slots.alive.has(int(id.Slot)) || s.slots.info[id.Slot].generation != id.Generation || s.resources.in(int(id.Slot)) {
 		return ecs.Entity{}, false
 	}
 	return s.slots.info[id.Slot].entity, true

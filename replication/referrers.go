@@ -22,6 +22,8 @@ type referrers struct {
 
 	turned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
 	retarget []target // relations whose targets have to be looked at in this Apply
+
+	unsettled []uint32 // facets whose entity came or went in this Apply
 }
 
 // A link is a reference. Those to a slot form a list, as do those of a holder.
@@ -149,6 +151,7 @@ func (c *Client) mendReferences() {
 		}
 	}
 	r.turned = r.turned[:0]
+	c.settleFacets()
 	for _, t := range r.retarget {
 		c.setTarget(t)
 	}
@@ -156,16 +159,22 @@ func (c *Client) mendReferences() {
 }
 
 func (c *Client) mend(l *link) {
+	if int(l.component) == c.schema.link {
+		c.referrers.unsettled = append(c.referrers.unsettled, l.holder)
+		return
+	}
 	comp := &c.schema.components[l.component]
 	if comp.columns[l.column].codec.op == opRelation {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.mirrors.at(l.holder)
-	if m.removed || !c.world.Alive(m.entity) {
-		return // by the user
+	var p unsafe.Pointer
+	if m := c.mirrors.at(l.holder); comp.resource {
+		p = c.resources.find(int(l.component))
+	} else if !m.removed && c.world.Alive(m.entity) {
+		p = c.world.Get(m.entity, c.components[l.component])
 	}
-	if p := c.world.Get(m.entity, c.components[l.component]); p != nil {
+	if p != nil { // else the user removed it
 		e, _ := c.Entity(NetID{l.slot, l.generation})
 		comp.writeEntity(p, int(l.column), e)
 	}

@@ -37,8 +37,8 @@ func (c *Client) checkSpawnComponents() {
 		case info.IsRelation:
 			why = "an entity has room for one relation, which may be the server's"
 		}
-		for _, own := range c.components {
-			if id == own {
+		for k, own := range c.components {
+			if id == own && !c.resources.set.Has(k) {
 				why = "it is in the schema, so the server says which entities have it"
 			}
 		}

@@ -162,3 +162,20 @@ func TestMatchRestart(t *testing.T) {
 	require.Zero(t, s.Stats().CopiedMarkers)
 	require.LessOrEqual(t, s.slots.len(), 60)
 }
+
+// TestServerWorldResetForgetsMembersOfSets: Arche takes an entity from before a reset for
+// alive if it is the next to get its number.
+func TestServerWorldResetForgetsMembersOfSets(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	set := x.server.NewEntitySet()
+	marker := ReplicatedID(x.world)
+	x.world.RemoveEntity(x.world.NewEntity(marker))
+	set.Add(x.world.NewEntity(marker)) // is the second one with its number
+	x.rounds(3)
+	require.Equal(t, 1, set.Len())
+	x.world.Reset()
+	x.world.RemoveEntity(x.world.NewEntity(marker))
+	x.rounds(3)
+	require.Zero(t, set.Len())
+	x.requireEqual()
+}

@@ -99,6 +99,7 @@ func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
 	}
 	switch r.kind {
 	case recordState:
+		mask &^= p.server.slots.bornAfter(sent.tick, b, mask) // also where there is no floor any more
 		p.acknowledgeStates(b, mask, sent.tick, sequence)
 	case recordDespawn:
 		// Where the floor is gone, a state was acknowledged that is newer. What turns now is

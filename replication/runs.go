@@ -35,6 +35,7 @@ type runCache struct {
 	limit  int // bytes that are used at most, and a little more
 
 	filling uint32 // how often the cache was empty
+	pinned  bool   // runs are in use: bound has to wait
 
 	blocks       []blockRun
 	blockHeads   []runHead
@@ -54,6 +55,7 @@ type runCache struct {
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
 	choice chooser
+	bundle bundle
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
@@ -104,10 +106,13 @@ func (c *runCache) clear() {
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
+// full reports whether the cache has become too large.
+func (c *runCache) full() bool { return c.used > c.limit }
+
 // bound keeps the memory within bounds, where very much is encoded: what is forgotten is
 // made again if need be. No run may be in use.
 func (c *runCache) bound() {
-	if c.used > c.limit {
+	if c.full() && !c.pinned {
 		c.finish()
 		c.clear()
 	}

@@ -14,18 +14,29 @@ import (
 // schemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
 const schemaHeader = "arche-replicate schema 1"
 
-// A Schema is the ordered list of component types that both ends replicate, and how each of their fields is coded. Server
-// and client must register the same components with the same tags in the same order; the handshake compares
-// [Schema.Fingerprint].
+// A Schema is the ordered list of component and resource types that both ends replicate, and of the types of messages and inputs that they
+// exchange, and how each of their fields is coded. Server and client must register the same types with the same tags in the
+// same order; the handshake compares [Schema.Fingerprint].
 //
 // A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many servers
 // and clients as you like; the first of them seals it, and registering panics from then on. All other methods may be called
 // from several goroutines at a time.
 type Schema struct {
 	mu         sync.Mutex
-	components []component // in order: the index is the component's number on the wire
+	components []component // and resources, in order: the index is the component's number on the wire
 	layout     *delta.Layout
-	refers     bool // some of them refer to entities
+	refers     bool // some of them, or of the messages, refer to entities
+	strings    int  // how many columns are strings
+
+	messages []messageType // the index is the message's number on the wire
+	numbers  map[reflect.Type]int
+	input    *component    // nil: there are no inputs
+	talk     *delta.Layout // of messages and, behind them, the input
+	mentions bool          // some of these refer to entities
+
+	// From the first server or client on:
+	conditions []condition // that some of them stand under
+	link       int         // the component that links facets to entities, -1 if there are none
 }
 
 // component is a registered type.
@@ -38,10 +49,19 @@ type component struct {
 	references []int    // those of the columns that refer to entities
 	lines      []string // of the schema text
 	layout     *delta.Component
+	resource   bool  // it is a resource of the world, see resources.go
+	strings    []int // the columns that are strings in the component itself
+	first      int   // how many columns of the components before are
+
+	standIns []*standIn
+	volatile bool // what one stands for may change while the component's bytes do not
 
 	// How a server treats it.
-	every    int     // ticks from one look at it to the next
-	priority float32 // weight of entities that have it
+	every     int     // ticks from one look at it to the next
+	once      bool    // no look at it but the first
+	priority  float32 // weight of entities that have it
+	condition condition
+	class     int // of slots: 1 + the condition's place in Schema.conditions, or 0
 }
 
 // NewSchema returns a schema without components.
@@ -57,15 +77,27 @@ func NewSchema() *Schema { return &Schema{} }
 //
 // The keys of a tag are separated by commas:
 //
-//	range=MIN:MAX             an integer of this range, both ends included
-//	range=MIN:MAX,step=S      a float in equal steps of S                       quantize.Fixed
+//	range=MIN:MAX             an integer of this range, both ends included      quantize.Int, Uint
+//	range=MIN:MAX,step=S      a float or integer in equal steps of S            quantize.Fixed, IntStep
 //	range=MIN:MAX,precision=P a float off by at most P, finer towards zero      quantize.Float
 //	angle,bits=N[,period=P]   a float that wraps after P, by default 2π         quantize.Angle
 //	unit,bits=N               a direction: [3]float or a struct of three        quantize.UnitVector
 //	quat,bits=N               a rotation: [4]float or a struct of four, x y z w quantize.Quat
 //	half                      a float as IEEE 754 binary16                      quantize.Half
 //	raw                       a float bit by bit, the same as no tag
+//	enum=N                    an integer of 0 to N-1                            quantize.Int, Uint
+//	flags=N                   the N low bits of an integer, and only these
+//	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
+//
+// One more key may say how a number changes, where its type does not. It changes no value, but what changes cost:
+//
+//	linear                    an integer that moves steadily: it is extrapolated, as floats in steps are without being told
+//	wrap                      an integer that goes round in its range, or in its type; with a range, whole turns are dropped
+//	counter                   a number that stays or grows a little
+//	jump                      a float in steps, or an angle, that does not move steadily
+//
+// Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
 //
 // Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits. Nested and
 // embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is that of its
@@ -81,7 +113,8 @@ func NewSchema() *Schema { return &Schema{} }
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
 //
-// See also [RegisterType], and [Field] for types without tags.
+// See also [RegisterType], [Field] for types without tags, [As] and [With] for types that tags are no help for, and
+// [RegisterResource].
 func Register[T any](s *Schema, opts ...ComponentOption) {
 	RegisterType(s, reflect.TypeFor[T](), opts...)
 }
@@ -109,21 +142,19 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 	if err != nil {
 		return err
 	}
+	if c.condition, err = checkConditions(c.name, t, &o); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.layout != nil {
-		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it", c.name)
-	}
-	for i := range s.components {
-		switch other := &s.components[i]; {
-		case other.typ == t:
-			return fmt.Errorf("%s: %v is registered already: register every type once", c.name, t)
-		case other.name == c.name:
-			return fmt.Errorf("%s: %v and %v have the same name: give one another with the option Name", c.name, other.typ, t)
-		}
+	if err := s.admit(&c, false); err != nil {
+		return err
 	}
 	if len(s.components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.name, delta.MaxComponents)
+	}
+	if len(s.components) == delta.MaxComponents-1 && (c.condition.kind != always || s.conditional()) {
+		return fmt.Errorf("%s: the schema is full: it holds at most %d components if one of them has a condition", c.name, delta.MaxComponents-1)
 	}
 	s.components = append(s.components, c)
 	return nil
@@ -145,10 +176,21 @@ func newComponent(t reflect.Type, o *componentOptions) (component, error) {
 	default:
 		return component{}, fmt.Errorf("%v has no name: register it with the option Name", t)
 	}
-	c := component{name: name, typ: t, size: t.Size(), every: max(o.every, 1), priority: max(o.priority, 1)}
-	f := flattener{component: &c, overrides: o.fields}
+	c := component{name: name, typ: t, size: t.Size(), resource: o.resource, every: max(o.every, 1), once: o.once, priority: max(o.priority, 1)}
+	if c.once {
+		c.every = 1
+	}
+	f := flattener{component: &c, overrides: o.fields, conversions: o.conversions}
 	if err := f.flatten(); err != nil {
 		return component{}, err
+	}
+	if c.resource && c.targeted() {
+		return component{}, fmt.Errorf("%s: a resource has no relation: use a field of type ecs.Entity", c.name)
+	}
+	for i := range c.columns {
+		if c.columns[i].codec.op == opString && c.columns[i].standIn == nil {
+			c.strings = append(c.strings, i)
+		}
 	}
 	return c, nil
 }
@@ -159,7 +201,7 @@ func checkComponentName(name string) error {
 	if name == "" || len(name) > limit {
 		return fmt.Errorf("the component name %.40q has %d bytes: use 1 to %d", name, len(name), limit)
 	}
-	if name == "component" {
+	if name == "component" || name == "resource" {
 		return fmt.Errorf("the component name %q has a meaning in the schema text: choose another with the option Name", name)
 	}
 	for _, r := range name {
@@ -177,39 +219,52 @@ func (s *Schema) seal() {
 	if s.layout != nil {
 		return
 	}
+	for i := range s.components {
+		s.refers = s.refers || s.components[i].refers()
+	}
+	s.sealConditions()
 	parts := make([]delta.Component, len(s.components))
 	for i := range s.components {
-		c := &s.components[i]
-		parts[i].Name = c.name
-		for j := range c.columns {
-			parts[i].Fields = c.columns[j].appendFields(parts[i].Fields)
-		}
-		s.refers = s.refers || c.refers()
+		parts[i] = s.components[i].part()
 	}
 	s.layout = delta.NewLayout(parts...)
 	for i := range s.components {
 		s.components[i].layout = &s.layout.Components[i]
+		s.components[i].first = s.strings
+		s.strings += len(s.components[i].strings)
 	}
+	s.sealMessages()
 }
 
 // Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
-// for every field, arrays of numbers counting as one. Numbers and keys are written in one way only, so that two schemas have
+// for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys are written in one way only, so that two schemas have
 // the same text if and only if they have the same names and codes.
 //
 //	arche-replicate schema 1
 //	component Position
 //	Position.X float32 range=-1000:1000,step=0.01
 //	component Frozen
+//	resource Match
+//	Match.Round uint8
+//
+// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
 func (s *Schema) Text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
-		b.WriteString("component " + s.components[i].name + "\n")
+		if s.components[i].typ == reflect.TypeFor[facetOf]() {
+			continue
+		}
+		b.WriteString(s.components[i].kind() + " " + s.components[i].name + "\n")
 		for _, line := range s.components[i].lines {
 			b.WriteString(line + "\n")
 		}
+	}
+	s.messageText(func(line string) { b.WriteString(line + "\n") })
+	if s.conditional() {
+		b.WriteString("facets\n")
 	}
 	return b.String()
 }
@@ -223,8 +278,9 @@ func (s *Schema) Fingerprint() uint64 {
 }
 
 // Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a quaternion
-// (the index of the largest part, then the codes of the other three). An entity has its ID in Arche and above that, from bit
-// 32 on, its generation: its code on the wire needs a world. It is meant for tests and tools.
+// (the index of the largest part, then the codes of the other three), for a text its length and then four bytes each, the
+// first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above that, from bit 32 on,
+// its generation: its code on the wire needs a world. It is meant for tests and tools.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -136,6 +137,15 @@ func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
 }
 
 func TestSchemaCodes(t *testing.T) {
+	type named struct {
+		A string  `repl:"max=5"`
+		B [6]byte `repl:"max=4"`
+		C int16   `repl:"flags=3"`
+	}
+	texts := NewSchema()
+	Register[named](texts)
+	require.Equal(t, []uint64{3, 'a' | 'b'<<8 | 'c'<<16, 0, 1, 1, 5}, texts.Codes(named{"abc", [6]byte{1}, -3}, nil))
+
 	type mixed struct {
 		A bool
 		B int8
@@ -213,6 +223,28 @@ func TestFingerprintTellsEveryDetail(t *testing.T) {
 		{reflect.TypeFor[bool](), ""},
 		{reflect.TypeFor[int](), ""},
 		{reflect.TypeFor[uint](), ""},
+		{reflect.TypeFor[uint8](), "range=0:4"},
+		{reflect.TypeFor[uint8](), "enum=5"},
+		{reflect.TypeFor[uint8](), "enum=6"},
+		{reflect.TypeFor[int8](), "enum=5"},
+		{reflect.TypeFor[uint8](), "flags=5"},
+		{reflect.TypeFor[uint8](), "flags=6"},
+		{reflect.TypeFor[uint8](), "linear"},
+		{reflect.TypeFor[uint8](), "wrap"},
+		{reflect.TypeFor[uint8](), "counter"},
+		{reflect.TypeFor[uint8](), "range=0:10,wrap"},
+		{reflect.TypeFor[uint8](), "range=0:10,counter"},
+		{reflect.TypeFor[uint8](), "range=0:10,step=2"},
+		{reflect.TypeFor[uint8](), "range=0:10,step=3"},
+		{reflect.TypeFor[uint8](), "range=0:10,step=3,linear"},
+		{f32, "range=0:1,step=0.5,jump"},
+		{f32, "range=0:1,step=0.5,counter"},
+		{f32, "angle,bits=8,jump"},
+		{reflect.TypeFor[string](), "max=8"},
+		{reflect.TypeFor[string](), "max=9"},
+		{reflect.TypeFor[[8]byte](), "max=8"},
+		{reflect.TypeFor[[8]byte](), ""},
+		{reflect.TypeFor[[2]string](), "max=8"},
 	} {
 		add(fmt.Sprint(c.typ, " ", c.tag), func(s *Schema) { RegisterType(s, oneFieldType(c.typ, c.tag), Name("P")) })
 	}
@@ -241,6 +273,21 @@ func TestTextDoesNotDependOnHowATagIsWritten(t *testing.T) {
 		{reflect.TypeFor[schemaRot](), "quat,bits=9", "bits=9,quat", []FieldOption{Quat(9)}},
 		{reflect.TypeFor[schemaVec](), "unit,bits=9", "bits=9,unit", []FieldOption{UnitVector(9)}},
 		{reflect.TypeFor[string](), "-", "-", []FieldOption{Skip()}},
+		{reflect.TypeFor[schemaTeam](), "enum=5", "enum=05", []FieldOption{Enum(5)}},
+		{reflect.TypeFor[int16](), "flags=5", "flags=5", []FieldOption{Flags(5)}},
+		{reflect.TypeFor[string](), "max=32", "max=0032", []FieldOption{Max(32)}},
+		{reflect.TypeFor[int64](), "range=0:9,step=2,linear", "linear,step=2,range=0:9", []FieldOption{Range(0, 9), Step(2), Linear()}},
+		{reflect.TypeFor[int64](), "range=0:9", "range=0:9,step=1", []FieldOption{Range(0, 9), Step(1)}},
+		{reflect.TypeFor[uint16](), "", "jump", []FieldOption{Jump()}},
+		{reflect.TypeFor[uint16](), "wrap", "wrap", []FieldOption{Wrap()}},
+		{reflect.TypeFor[uint16](), "counter", "counter", []FieldOption{Counter()}},
+		{f32, "range=0:1,step=0.1", "range=0:1,step=0.1,linear", []FieldOption{Range(0, 1), Step(0.1), Linear()}},
+		{f32, "angle,bits=8", "wrap,angle,bits=8", []FieldOption{Angle(8), Wrap()}},
+		{f32, "half", "half,jump", []FieldOption{Half(), Jump()}},
+		{
+			reflect.TypeFor[time.Duration](), "range=0s:1h30m,step=1ms", "range=0:5400000000000,step=1e6",
+			[]FieldOption{Range(0, float64(90*time.Minute)), Step(float64(time.Millisecond))},
+		},
 	} {
 		want := text(same.typ, same.a)
 		require.Equal(t, want, text(same.typ, same.b))
@@ -249,6 +296,60 @@ func TestTextDoesNotDependOnHowATagIsWritten(t *testing.T) {
 	}
 	require.Equal(t, text(reflect.TypeFor[schemaRot](), "quat,bits=9"), text(reflect.TypeFor[[4]float64](), "quat,bits=9"))
 	require.Equal(t, text(reflect.TypeFor[int](), ""), text(reflect.TypeFor[int64](), ""))
+	require.Equal(t, text(reflect.TypeFor[time.Duration](), ""), text(reflect.TypeFor[int64](), ""))
+	require.Equal(t, text(reflect.TypeFor[[8]byte](), "max=8"), text(reflect.TypeFor[[9]schemaTeam](), "max=8"))
+}
+
+const schemaMoreGolden = `arche-replicate schema 1
+component more
+more.Team uint8 enum=5
+more.Keys [2]int32 flags=5
+more.Name string max=32
+more.Tags [3]bytes max=4
+more.Left int64 range=0:3600000000000,step=1000000
+more.Age int64
+more.Kills uint32 counter
+more.Hour int8 range=0:23,wrap
+more.Cell int16 range=0:999,linear
+more.Aim float32 range=0:1,step=0.5,jump
+`
+
+func TestSchemaTextOfMoreKinds(t *testing.T) {
+	type more struct {
+		Team  schemaTeam    `repl:"enum=5"`
+		Keys  [2]int32      `repl:"flags=5"`
+		Name  string        `repl:"max=32"`
+		Tags  [3][8]byte    `repl:"max=4"`
+		Left  time.Duration `repl:"range=0s:1h,step=1ms"`
+		Age   time.Duration
+		Kills uint32  `repl:"counter"`
+		Hour  int8    `repl:"range=0:23,wrap"`
+		Cell  int16   `repl:"range=0:999,linear"`
+		Aim   float32 `repl:"range=0:1,step=0.5,jump"`
+	}
+	s := NewSchema()
+	Register[more](s)
+	require.Equal(t, schemaMoreGolden, s.Text())
+	s.seal()
+	kinds := map[string]string{}
+	for _, f := range s.components[0].layout.Fields {
+		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
+	}
+	require.Equal(t, map[string]string{
+		"Team":    "plain 3 4",
+		"Keys[0]": "flags 5 31",
+		"Keys[1]": "flags 5 31",
+		"Name":    "bytes 6 32",
+		"Tags[0]": "bytes 3 4",
+		"Tags[1]": "bytes 3 4",
+		"Tags[2]": "bytes 3 4",
+		"Left":    "plain 22 3600000",
+		"Age":     fmt.Sprintf("plain 64 %d", uint64(math.MaxUint64)),
+		"Kills":   "counter 32 4294967295",
+		"Hour":    "wrap 5 23",
+		"Cell":    "linear 10 999",
+		"Aim":     "plain 2 2",
+	}, kinds)
 }
 
 func TestFieldOptionsReachNestedFields(t *testing.T) {
@@ -286,6 +387,14 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"name of two lines", func(s *Schema) { Register[schemaVec](s, Name("a\nb")) }, `the component name "a\nb" contains '\n': use letters, digits and punctuation`},
 		{"name of two words", func(s *Schema) { Register[schemaVec](s, Name("a b")) }, `the component name "a b" contains ' ': use letters, digits and punctuation`},
 		{"name that is no text", func(s *Schema) { Register[schemaVec](s, Name("a\xff")) }, `the component name "a\xff" contains '�': use letters, digits and punctuation`},
+		{"other reserved name", func(s *Schema) { Register[schemaTeam](s, Name("resource")) }, `the component name "resource" has a meaning in the schema text: choose another with the option Name`},
+		{"resource without a name", func(s *Schema) { RegisterResource[struct{ X float32 }](s) }, "struct { X float32 } has no name: register it with the option Name"},
+		{"resource twice", func(s *Schema) { RegisterResource[schemaTeam](s); RegisterResource[schemaTeam](s, Name("Other")) }, "Other: replication.schemaTeam is registered already: register every type once"},
+		{"component that is a resource", func(s *Schema) { RegisterResource[schemaTeam](s); Register[schemaTeam](s, Name("Other")) }, "Other: replication.schemaTeam is registered as a resource already: a type is either a component or a resource, so make another type of it"},
+		{"resource that is a component", func(s *Schema) { Register[schemaTeam](s); RegisterResource[schemaTeam](s) }, "schemaTeam: replication.schemaTeam is registered as a component already: a type is either a component or a resource, so make another type of it"},
+		{"resource of the name of a component", func(s *Schema) { Register[schemaVec](s); RegisterResource[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
+		{"resource with a relation", func(s *Schema) { RegisterResource[rOrbits](s) }, "rOrbits: a resource has no relation: use a field of type ecs.Entity"},
+		{"resource with a slice", func(s *Schema) { RegisterResource[struct{ P []int }](s, Name("P")) }, "P.P: slices can't be replicated; use a fixed array or skip the field with repl:\"-\""},
 		{"reserved name", func(s *Schema) { Register[schemaTeam](s, Name("component")) }, `the component name "component" has a meaning in the schema text: choose another with the option Name`},
 		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
 		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
@@ -303,6 +412,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"option below a quaternion", func(s *Schema) { Register[struct{ R schemaRot }](s, Name("P"), Field("R", Quat(9)), Field("R.X")) }, `P: the option Field("R.X") names no exported field: there are R`},
 		{"options that exclude each other", func(s *Schema) { Register[schemaVec](s, Field("X", Half(), Raw())) }, "schemaVec.X: half and raw exclude each other: choose one"},
 		{"option twice inside", func(s *Schema) { Register[schemaVec](s, Field("X", Range(0, 1), Range(0, 2), Step(1))) }, "schemaVec.X: range is given twice"},
+		{"negative count", func(s *Schema) { Register[schemaVec](s, Field("X", Enum(-1))) }, "schemaVec.X: enum=-1 is not a small whole number"},
 		{"NaN", func(s *Schema) { Register[schemaVec](s, Field("X", Range(math.NaN(), 1), Step(1))) }, "schemaVec.X: " + quantizeReason(quantize.NewFixed32(math.NaN(), 1, 1))},
 	}
 	for _, r := range refusals {

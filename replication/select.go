@@ -32,6 +32,7 @@ func (p *Peer) prepare(c *chooser) {
 		p.fallOutAll()
 		p.followed = p.log.next
 	}
+	p.leaveStep()
 	p.arriveAll()
 	if p.planned == sendInTurn {
 		p.expire()
@@ -67,6 +68,11 @@ func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil
 func (p *Peer) update() {
 	s, now := &p.server.slots, p.server.tick
 	p.acks.advance(now)
+	if p.server.waits {
+		for _, b := range s.busy {
+			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|s.reshaped[b])
+		}
+	}
 	for _, b := range s.busy {
 		b := int(b)
 		if word := s.turned[b]; word != 0 {
@@ -90,7 +96,7 @@ func (p *Peer) update() {
 	p.outNews = 0
 	for _, b := range s.busy {
 		if out := s.news[b] &^ p.inStep(int(b)); out != 0 {
-			p.outNews += bits.OnesCount64(out)
+			p.outNews += bits.OnesCount64(out &^ s.inGroups(int(b)))
 			if p.view.visible == nil { // else look knows what is seen
 				p.owe(int(b), out)
 			}
@@ -113,6 +119,9 @@ func (c *runCache) encode(peers []*Peer) {
 	}
 	for _, p := range peers {
 		p.runs, p.stream, p.carries, p.served = c, -1, false, false
+		if p.planned == sendInTurn || p.planned == sendReady {
+			p.served = p.sendGroups(p.due)
+		}
 	}
 	c.beginStreams(peers)
 	for _, p := range peers {
@@ -178,6 +187,10 @@ func (p *Peer) encode(chunk, end int) {
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
 func (p *Peer) sendDue(of bitset) {
 	p.packet.begin(p)
+	if p.sendGroups(of) {
+		p.resume = 0
+		return
+	}
 	first := p.resume
 	p.resume = 0
 	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
@@ -196,6 +209,7 @@ func (p *Peer) grow() {
 		p.acks.grow(n)
 		for b, alive := range s.slots.alive[old:] {
 			p.owe(old+b, alive)
+			p.noteStructure(old+b, alive)
 		}
 	}
 }
@@ -244,7 +258,7 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 				break
 			}
 		}
-		d := of[b]
+		d := of[b] &^ p.server.slots.inGroups(b)
 		if d == 0 && p.server.slots.news[b] == 0 {
 			continue
 		}

@@ -77,7 +77,8 @@ type sentLog struct {
 	written uint32       // number of the next record
 	kept    uint32       // how many records before that one are in the ring
 
-	marks [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
+	marks  [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
+	marked uint32                            // which of them are valid
 
 	// How much was needed at once, in the ticks since the sizes were last considered.
 	ticks       uint8
@@ -90,7 +91,6 @@ type sentLog struct {
 type sentMark struct {
 	tick     delta.Tick
 	sequence uint32 // of the first packet
-	valid    bool
 }
 
 const (
@@ -124,8 +124,9 @@ func (l *sentLog) begin(tick delta.Tick) *sentPacket {
 	if n := uint32(len(l.ring)); l.next-l.oldest >= n {
 		l.resizePackets(max(minSentPackets, 2*n))
 	}
-	if m := l.mark(tick); !m.valid || m.tick/markTicks != tick/markTicks {
-		*m = sentMark{tick, l.next, true}
+	if i := markOf(tick); l.marked>>i&1 == 0 || l.marks[i].tick/markTicks != tick/markTicks {
+		l.marks[i] = sentMark{tick, l.next}
+		l.marked |= 1 << i
 	}
 	p := l.at(l.next)
 	*p = sentPacket{status: sentInFlight, tick: tick, first: l.written}
@@ -215,9 +216,7 @@ func (l *sentLog) find(sequence uint32) *sentPacket {
 	return p
 }
 
-func (l *sentLog) mark(tick delta.Tick) *sentMark {
-	return &l.marks[tick/markTicks%delta.Tick(len(l.marks))]
-}
+func markOf(tick delta.Tick) uint { return uint(tick/markTicks) % (markedTicks / markTicks) }
 
 // sentAt returns a tick not long before the packet with the given sequence was sent, if
 // that is one of the last markedTicks before tick now.
@@ -226,8 +225,9 @@ func (l *sentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 		return 0, false
 	}
 	for back := delta.Tick(0); back < markedTicks; back += markTicks {
-		m := l.mark(now - back)
-		if m.valid && m.tick/markTicks == (now-back)/markTicks && int32(sequence-m.sequence) >= 0 {
+		i := markOf(now - back)
+		m := &l.marks[i]
+		if l.marked>>i&1 != 0 && m.tick/markTicks == (now-back)/markTicks && int32(sequence-m.sequence) >= 0 {
 			return m.tick, true
 		}
 	}

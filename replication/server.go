@@ -23,14 +23,25 @@ type Server struct {
 	histories []*delta.History // by component
 	slots     slotTable
 	names     entityNames
+	resources serverResources
+	owners    ownership
+	bare      table // of facets without components
 
 	peers   []*Peer
 	workers workers
-	grids   []*Grid
-	sets    []*EntitySet
-	joined  delta.Tick // peers so far
-	random  uint64     // state of the session generator
-	stats   ServerStats
+
+	messenger messenger
+	handlers  []func(from *Peer) // by message number
+	waits     bool               // there are messages that wait for the state of their tick
+	handling  bool               // in one of the handlers
+
+	grids  []*Grid
+	sets   []*EntitySet
+	groups groups
+	joined delta.Tick // peers so far
+	random uint64     // state of the session generator
+	hashes []byte     // memory for a packet of them
+	stats  ServerStats
 }
 
 type serverOptions struct {
@@ -42,7 +53,8 @@ type serverOptions struct {
 	seeded        bool
 	noChecksum    bool
 	tickRate      int
-	timeout       int // ticks, 0 for none
+	timeout       int        // ticks, 0 for none
+	hashEvery     delta.Tick // 0 for no state hashes
 	workers       int
 	grid          delta.Tick
 	marker        func(*ecs.World) ecs.ID
@@ -50,6 +62,7 @@ type serverOptions struct {
 	// For tests, which compare or make much of what is rare.
 	noSteps   bool       // no slot is ever in step
 	noStreams bool       // nothing but runs is shared
+	noGroups  bool       // what is in groups does not wait for the others
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
 }
@@ -59,7 +72,7 @@ type ServerOption func(*serverOptions)
 
 // WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
 // which passes everywhere; the least is 64. No packet of the server is ever larger;
-// those of clients take at most 219 bytes.
+// those of clients have a limit of their own, see [WithClientMTU].
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries.
 func WithMTU(bytes int) ServerOption {
@@ -153,7 +166,8 @@ const (
 
 // NewServer returns a server that replicates the entities of the world that have the
 // marker component [Replicated], with those of their components that the schema names.
-// It seals the schema.
+// It seals the schema. Resources of the world that the schema names are replicated as
+// well, to all peers.
 //
 // Several servers can replicate one world if each has a marker of its own; see
 // [WithMarker]. Two that share one make Replicate panic.
@@ -177,10 +191,18 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
 	}
+	s.slots.initClasses(len(schema.conditions))
+	if schema.link >= 0 {
+		s.bare.weight = 1
+		s.bare.set.Add(schema.link)
+	}
 	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
 	s.slots.restTicks = min(s.slots.rows, stepRest)
 	s.capture.init(world, schema, o.marker)
+	s.resources.init(s)
 	s.workers.init(s, o.workers)
+	s.messenger.init(schema, s, o.mtu, true, 0)
+	s.handlers, s.waits = make([]func(*Peer), len(schema.messages)), schema.waits()
 	s.stats.Fields = fieldStats(schema)
 	return s
 }
@@ -229,9 +251,14 @@ func (s *Server) Replicate() {
 	if s.capture.tables == nil {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
+	if s.handling {
+		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
+	}
+	s.groups.tidy(s.tick)
 	s.tick++
 	s.dropSilent()
 	s.captureWorld()
+	s.settleOwners()
 	s.slots.list(s.tick)
 	for _, g := range s.grids {
 		g.update()
@@ -239,8 +266,11 @@ func (s *Server) Replicate() {
 	for _, e := range s.sets {
 		e.update()
 	}
+	s.groups.update(s)
 	s.workers.run(s)
+	s.sendHashes()
 	s.slots.settle(s.tick)
+	s.talkToAll()
 }
 
 // Tick returns the tick of the latest Replicate.
@@ -248,12 +278,12 @@ func (s *Server) Tick() uint32 { return uint32(s.tick) }
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
-	if !s.world.Alive(e) || !s.world.Has(e, s.capture.marker) {
+	if !alive(s.world, e) || !s.world.Has(e, s.capture.marker) {
 		return NetID{}, false
 	}
 	m := (*Replicated)(s.world.Get(e, s.capture.marker))
 	slot := int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e {
+	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		return NetID{}, false
 	}
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true

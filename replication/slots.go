@@ -11,11 +11,13 @@ import (
 // come in blocks of 64, so that what is asked of every slot for every peer is asked of
 // 64 at a time, as bits of a word.
 type slotTable struct {
-	alive  bitset // slots that hold an entity
-	news   bitset // slots in which something changed this tick
-	turned bitset // of these, where an entity came or went
-	woke   bitset // of these, what had not changed for restTicks
-	recent changeLog
+	alive    bitset // slots that hold an entity
+	news     bitset // slots in which something changed this tick
+	turned   bitset // of these, where an entity came or went
+	woke     bitset // of these, what had not changed for restTicks
+	bound    bitset // slots that are in groups, or were and are not forgotten there; nil without groups
+	reshaped bitset // of these, what has other components than before
+	recent   changeLog
 
 	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
 	restTicks delta.Tick        // how many ticks without a change make a rest
@@ -31,12 +33,18 @@ type slotTable struct {
 	changed  []delta.Tick // when the newest version of anything in the slot began
 	previous []delta.Tick // what changed was before its latest change
 	info     []slotInfo
-	free     []uint32
 	live     int
+
+	// Of facets: see facets.go.
+	pools   []slotPool // by class
+	classes []uint8    // by block; empty if there are no conditions
+	facetOf [][]uint32 // by condition and slot: 1 + the facet, or 0
+	faceted int        // how many of the live slots are facets
 }
 
 type slotInfo struct {
 	entity       ecs.Entity
+	of           uint32 // the slot of the entity, if this is a facet; else this one
 	generation   uint16
 	born         delta.Tick // when this incarnation began, or the slot became empty
 	restructured delta.Tick // when the component set became what it is
@@ -66,33 +74,37 @@ func (t *slotTable) restAt(slot int, at delta.Tick) (rest, bool) {
 
 func (t *slotTable) len() int { return len(t.info) }
 
-// add gives the entity a slot, one that was free if there is any.
-func (t *slotTable) add(e ecs.Entity, now delta.Tick) int {
-	var slot int
-	if n := len(t.free); n > 0 {
-		slot = int(t.free[n-1])
-		t.free = t.free[:n-1]
-	} else {
-		slot = len(t.info)
-		t.changed, t.previous = append(t.changed, 0), append(t.previous, 0)
+// grow makes room for slots below n.
+func (t *slotTable) grow(n int, now delta.Tick) {
+	for len(t.info) < n {
+		t.changed, t.previous = append(t.changed, now), append(t.previous, now)
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
-		t.info = append(t.info, slotInfo{})
-		t.alive, t.news = t.alive.grown(slot+1), t.news.grown(slot+1)
-		t.turned, t.woke = t.turned.grown(slot+1), t.woke.grown(slot+1)
-		for i := range t.newborn {
-			t.newborn[i] = t.newborn[i].grown(slot + 1)
-		}
-		if slot>>6/chunkBlocks == len(t.log) {
-			t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
-		}
-		t.recent.grow(slot + 1)
+		t.info = append(t.info, slotInfo{born: now, restructured: now})
 	}
+	t.alive, t.news = t.alive.grown(n), t.news.grown(n)
+	t.turned, t.woke = t.turned.grown(n), t.woke.grown(n)
+	t.reshaped = t.reshaped.grown(n)
+	for i := range t.newborn {
+		t.newborn[i] = t.newborn[i].grown(n)
+	}
+	if (n-1)>>6/chunkBlocks == len(t.log) {
+		t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
+	}
+	t.recent.grow(n)
+}
+
+// add gives the entity a slot, one that was free if there is any.
+func (t *slotTable) add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e, now) }
+
+// addTo gives the entity a slot of a class, for itself or a facet.
+func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
+	slot := t.take(class, now)
 	t.alive.set(slot)
 	t.changed[slot], t.previous[slot] = now, now
 	t.note(slot, now)
 	t.turned.set(slot)
 	old := t.info[slot].generation
-	t.info[slot] = slotInfo{entity: e, generation: old + 1, born: now, restructured: now, weight: 1}
+	t.info[slot] = slotInfo{entity: e, of: uint32(slot), generation: old + 1, born: now, restructured: now, weight: 1}
 	t.live++
 	return slot
 }
@@ -105,7 +117,8 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
-	t.free = append(t.free, uint32(slot))
+	pool := &t.pools[t.class(slot>>6)]
+	pool.free = append(pool.free, uint32(slot))
 	t.live--
 }
 
@@ -195,6 +208,7 @@ func (t *slotTable) settle(now delta.Tick) {
 	clear(t.news)
 	clear(t.turned)
 	clear(t.woke)
+	clear(t.reshaped)
 }
 
 const (
@@ -206,11 +220,26 @@ const (
 )
 
 // young returns the slots of a block that no peer can be in step with, for they turned
-// only lately.
-func (t *slotTable) young(b int) uint64 { return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] }
+// only lately or are in groups.
+func (t *slotTable) young(b int) uint64 {
+	return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] | t.inGroups(b)
+}
 
 // settled returns the slots of a block that all peers that missed nothing are in step with.
 func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }
+
+// bornAfter returns those of the slots of a block whose present life began after tick at.
+func (t *slotTable) bornAfter(at delta.Tick, b int, of uint64) (later uint64) {
+	if t.recent.now-at < recentTicks {
+		of &= t.newborn[0][b] | t.newborn[1][b] | t.newborn[2][b]
+	}
+	for slot := range slotsOf(b, of) {
+		if t.info[slot].born.After(at) {
+			later |= 1 << (slot & 63)
+		}
+	}
+	return later
+}
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last
 // tick that is settled.

@@ -157,7 +157,7 @@ func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 		}
 		tickAll(t, s, o, ends)
 	}
-	requireEqualSoon(t, s, o, ends, 100)
+	requireEqualSoon(t, s, o, ends, 400)
 	for i, e := range ends[:2] {
 		stats := e.peer.Stats()
 		require.Zero(t, e.client.Stats().MissingBaselines, "link %d", i)

@@ -12,7 +12,7 @@ type ServerStats struct {
 	Timeouts      uint64 // peers that were disconnected for their silence
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
-	Clamped       uint64 // values out of their field's range, at every capture
+	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
 	CopiedMarkers uint64 // entities found with the marker of another one
 
 	// Entries is how many entities were put into packets, and Encoded how many of them
@@ -58,17 +58,38 @@ type PeerStats struct {
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
-	// Why entities were not sent, counted entity by entity in every tick.
+	// Why entities were not sent, counted entity by entity in every tick; what an entity has
+	// under one condition counts as one more.
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
 	Interval   uint64 // it is not the peer's turn to be sent anything
 	OverBudget uint64 // there was no room
 
+	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
+	GroupResends uint64 // entities that were on their way and were sent once more with their group
+	Hashes       uint64 // entities of which state hashes were sent
+	HashBytes    uint64 // in packets of their own, not counted in Bytes
+
 	Acked            uint64 // packets acknowledged
 	Lost             uint64 // packets taken for lost
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
 
+	Messages          uint64 // handed to this peer for its client, each counted once
+	MessagesResent    uint64 // times that a reliable one was sent again
+	MessagesDropped   uint64 // not sent, for want of room
+	MessagePackets    uint64 // packets of messages, and of what belongs to messages and inputs
+	MessageBytes      uint64 // in them
+	MessagesReceived  uint64 // of the client that were handed over
+	MessagesUnhandled uint64 // of the client that no function takes
+
+	Inputs       uint64 // of the client that came in time
+	InputsLate   uint64 // that came when their tick was over
+	InputsMissed uint64 // ticks without input, though others came
+	InputsEarly  uint64 // refused, since their tick is too far off
+
+	Duplicates     uint64 // packets of messages that came twice, or too late to tell
+	Floods         uint64 // packets refused because there were too many in a tick
 	RefusedPackets uint64 // packets from the client that were damaged or made no sense
 	RefusedAcks    uint64 // acks of packets never sent or long forgotten
 	RefusedSchemas uint64 // introductions with another schema or protocol version
@@ -86,13 +107,31 @@ type ClientStats struct {
 	SendErrors       uint64 // packets that the send function refused
 
 	Spawns, Despawns uint64 // mirrored entities made and removed
+	Adopted          uint64 // of these made, local entities that were expected
+	Unconfirmed      uint64 // expected entities that the server's never came for
 	Sessions         uint64 // sessions begun
 
 	// RelationConflicts counts relations that a mirrored entity did not get, since the user
 	// had given it another one: Arche allows an entity one.
 	RelationConflicts uint64
 
+	HashesCompared uint64 // entities that a state hash was compared with
+	HashesPassed   uint64 // state hashes of entities that another state is held of, or none
+	Diverged       uint64 // of those compared, entities that were not what they should be
+
 	Acks uint64 // acknowledgement packets sent
+
+	Messages          uint64 // sent to the server, each counted once
+	MessagesResent    uint64 // times that a reliable one was sent again
+	MessagesDropped   uint64 // not sent, or not handed over, for want of room or of the state they wait for
+	MessagePackets    uint64 // packets of messages, and of what belongs to them
+	MessageBytes      uint64 // in them
+	MessagesReceived  uint64 // of the server that were handed over
+	MessagesUnhandled uint64 // of the server that no function takes
+
+	InputPackets uint64 // packets of inputs sent
+	InputBytes   uint64 // in them
+	InputsMissed uint64 // ticks for which the server had no input in time
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of
@@ -151,7 +190,10 @@ func (p *Peer) account() {
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live, len(s.peers)
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live-s.slots.faceted, len(s.peers)
+	if s.slots.len() > 0 && s.resources.any {
+		stats.Entities-- // that slot has none
+	}
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.workers.caches {
 		c := &s.workers.caches[w]

@@ -86,7 +86,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 	}
 	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
 	for _, p := range peers {
-		if p.streams(news) {
+		if !p.served && p.streams(news) {
 			p.stream = c.stream(p.base(), order)
 			p.packet.order = order
 		}

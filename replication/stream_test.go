@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,4 +53,42 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 		shared += a.server.Stats().SharedPackets
 	}
 	require.NotZero(t, shared)
+}
+
+// TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to
+// get too old, the history does not know the baseline. It is the only one of its block.
+func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
+	x := connectedWire(t, testSchema(), func(o *serverOptions) { o.minStream, o.smooth = 1, 4 })
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	var e []ecs.Entity
+	for range 65 {
+		e = append(e, x.spawn(position, health))
+	}
+	step := func() {
+		for _, i := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 64} {
+			(*tPosition)(x.world.Get(e[i], position)).X++
+		}
+	}
+	x.rounds(100)
+	step()
+	x.rounds(50)
+	for x.server.tick%refreshShare != refreshShare-4*recentTicks-3 {
+		x.round()
+	}
+	x.jump(ancient)
+	for range 2 * recentTicks {
+		(*tPosition)(x.world.Get(e[0], position)).Y++
+		x.round()
+	}
+	require.NotZero(t, x.peer.inStep(1))
+	shared := x.server.Stats().SharedPackets
+	var packets [][]byte
+	for range 4 { // in the second tick the last slot is looked after
+		step()
+		packets = append(packets, x.replicate()...)
+	}
+	require.Greater(t, x.server.Stats().SharedPackets, shared)
+	x.deliver(packets...)
+	x.rounds(20)
+	x.requireEqual()
 }

@@ -264,7 +264,10 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		}
 		if !c.encodeRows(&w, slot, l.Baselines, c.ratios[class]) {
 			w.Rollback(mark)
-			return c.appendBlock(st, b, news&^(1<<i)) // the slot is left to the peers
+			if news &^= 1 << i; news == 0 {
+				return false
+			}
+			return c.appendBlock(st, b, news) // the slot is left to the peers
 		}
 		k.entries++
 	}

@@ -2,11 +2,13 @@ package replication
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// fieldMode is the part of a tag that has no value: at most one of them.
+// fieldMode is the part of a tag that says what a field is: at most one of them.
 type fieldMode string
 
 const (
@@ -17,6 +19,9 @@ const (
 	modeUnit  fieldMode = "unit"
 	modeHalf  fieldMode = "half"
 	modeRaw   fieldMode = "raw"
+	modeEnum  fieldMode = "enum"
+	modeFlags fieldMode = "flags"
+	modeMax   fieldMode = "max"
 )
 
 // fieldTag is a parsed tag, or options that stand for one. The first mistake is kept in err, so that options, which cannot
@@ -33,12 +38,16 @@ type fieldTag struct {
 	bits    uint
 	hasBits bool
 
+	count uint32 // of enum, flags and max
+	hint  fieldHint
+
 	err error
 }
 
 type optionalNumber struct {
-	value float64
-	given bool
+	value    float64
+	given    bool
+	duration bool // written as such: 1ms
 }
 
 // parseFieldTag parses the text of a repl tag. An empty text is the same as no tag. Whether the keys suit each other and the
@@ -51,7 +60,7 @@ func parseFieldTag(text string) (fieldTag, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		key, value, hasValue := strings.Cut(item, "=")
 		switch key {
-		case "range", "step", "precision", "bits", "period":
+		case "range", "step", "precision", "bits", "period", "enum", "flags", "max":
 			if !hasValue {
 				return fieldTag{}, fmt.Errorf("%s needs a value: %s=%s", key, key, valueHint(key))
 			}
@@ -61,8 +70,14 @@ func parseFieldTag(text string) (fieldTag, error) {
 				return fieldTag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
 			t.setMode(fieldMode(key))
+		case "jump", "linear", "wrap", "counter":
+			if hasValue {
+				return fieldTag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
+			}
+			t.setHint(fieldHint(key))
 		default:
-			return fieldTag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -", key)
+			return fieldTag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, flags, max, "+
+				"angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
 		}
 		if t.err != nil {
 			return fieldTag{}, t.err
@@ -75,7 +90,7 @@ func valueHint(key string) string {
 	switch key {
 	case "range":
 		return "MIN:MAX"
-	case "bits":
+	case "bits", "enum", "flags", "max":
 		return "N"
 	}
 	return strings.ToUpper(key[:1])
@@ -97,8 +112,20 @@ func (t *fieldTag) setValue(key, value string) {
 			return
 		}
 		t.setBits(uint(n))
+	case "enum", "flags", "max":
+		n, err := strconv.ParseUint(value, 10, 31)
+		if err != nil {
+			t.fail("%s=%.40s is not a small whole number", key, value)
+			return
+		}
+		t.setCount(fieldMode(key), int(n))
 	default:
 		v, err := strconv.ParseFloat(value, 64)
+		if d, notDuration := time.ParseDuration(value); err != nil && key == "step" && notDuration == nil {
+			t.setNumber(&t.step, key, float64(d))
+			t.step.duration = true
+			return
+		}
 		if err != nil {
 			t.fail("%s=%.40s is not a number", key, value)
 			return
@@ -122,6 +149,16 @@ func (t *fieldTag) setMode(m fieldMode) {
 	t.mode = m
 }
 
+// setCount is for the modes that have a number.
+func (t *fieldTag) setCount(m fieldMode, n int) {
+	if n < 0 || n > math.MaxInt32 {
+		t.fail("%s=%d is not a small whole number", m, n)
+		return
+	}
+	t.setMode(m)
+	t.count = uint32(n)
+}
+
 func (t *fieldTag) setRange(low, high string) {
 	if t.ranged {
 		t.fail("range is given twice")
@@ -143,7 +180,7 @@ func (t *fieldTag) setNumber(n *optionalNumber, key string, v float64) {
 		t.fail("%s is given twice", key)
 		return
 	}
-	*n = optionalNumber{v, true}
+	*n = optionalNumber{value: v, given: true}
 }
 
 func (t *fieldTag) fail(format string, args ...any) {

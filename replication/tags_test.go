@@ -4,13 +4,14 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 func TestParseFieldTag(t *testing.T) {
-	number := func(v float64) optionalNumber { return optionalNumber{v, true} }
+	number := func(v float64) optionalNumber { return optionalNumber{value: v, given: true} }
 	for text, want := range map[string]fieldTag{
 		"":                              {},
 		"-":                             {mode: modeSkip},
@@ -22,20 +23,35 @@ func TestParseFieldTag(t *testing.T) {
 		"quat,bits=9":                   {mode: modeQuat, bits: 9, hasBits: true},
 		"angle,bits=9,period=360":       {mode: modeAngle, bits: 9, hasBits: true, period: number(360)},
 		"bits=0,unit":                   {mode: modeUnit, hasBits: true},
+		"enum=5":                        {mode: modeEnum, count: 5},
+		"flags=05":                      {mode: modeFlags, count: 5},
+		"max=32":                        {mode: modeMax, count: 32},
+		"counter":                       {hint: hintCounter},
+		"wrap,range=0:359":              {low: "0", high: "359", ranged: true, hint: hintWrap},
+		"range=0s:1h,step=1ms":          {low: "0s", high: "1h", ranged: true, step: optionalNumber{value: 1e6, given: true, duration: true}},
 	} {
 		got, err := parseFieldTag(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -`,
-		"half,":                   `unknown key "" in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -`,
-		"half, raw":               `unknown key " raw" in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -`,
+		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
+		"half,":                   `unknown key "" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
+		"half, raw":               `unknown key " raw" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 		"range":                   "range needs a value: range=MIN:MAX",
 		"bits":                    "bits needs a value: bits=N",
 		"step":                    "step needs a value: step=S",
 		"precision":               "precision needs a value: precision=P",
 		"period":                  "period needs a value: period=P",
+		"enum":                    "enum needs a value: enum=N",
+		"flags":                   "flags needs a value: flags=N",
+		"max":                     "max needs a value: max=N",
+		"enum=-1":                 "enum=-1 is not a small whole number",
+		"max=3000000000":          "max=3000000000 is not a small whole number",
+		"enum=2,flags=2":          "enum and flags exclude each other: choose one",
+		"max=2,max=2":             "max and max exclude each other: choose one",
+		"counter=1":               `counter takes no value, but there is "counter=1"`,
+		"jump,wrap":               "jump and wrap exclude each other: choose one",
 		"half=1":                  `half takes no value, but there is "half=1"`,
 		"-=":                      `- takes no value, but there is "-="`,
 		"range=5":                 "range=5 has no colon: write range=MIN:MAX",
@@ -48,7 +64,7 @@ func TestParseFieldTag(t *testing.T) {
 		"bits=256":                "bits=256 is not a small whole number",
 		"step=x":                  "step=x is not a number",
 		"step=1e999":              "step=1e999 is not a number",
-		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, angle, period, unit, quat, bits, half, raw and -`,
+		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 	} {
 		_, err := parseFieldTag(text)
 		require.EqualError(t, err, want, text)
@@ -61,6 +77,12 @@ func FuzzTag(f *testing.F) {
 	for _, sc := range scalarCases() {
 		f.Add(sc.tag)
 	}
+	for _, text := range []string{
+		"enum=5", "flags=3", "max=12", "wrap", "counter", "linear", "jump", "range=0:50,step=10,linear", "range=0:99,wrap", "range=0s:1m,step=1ms,counter",
+		"angle,bits=8,jump",
+	} {
+		f.Add(text)
+	}
 	for _, text := range []string{"quat,bits=9", "unit,bits=10", "-", "half,raw", "range=1:0", "range=:", "range=nan:inf,step=nan", "range=0x1p-3:1_0,step=1"} {
 		f.Add(text)
 	}
@@ -68,6 +90,7 @@ func FuzzTag(f *testing.F) {
 		reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int64](), reflect.TypeFor[uint16](), reflect.TypeFor[uint64](),
 		reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[[3]float32](), reflect.TypeFor[[4]float64](),
 		reflect.TypeFor[ecs.Entity](), reflect.TypeFor[[2]ecs.Entity](),
+		reflect.TypeFor[time.Duration](), reflect.TypeFor[string](), reflect.TypeFor[[8]byte](),
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		tag, err := parseFieldTag(text)

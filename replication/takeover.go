@@ -12,25 +12,31 @@ func (c *Client) forgetStates() {
 		for j := range page {
 			m := &page[j]
 			m.held, m.rest, m.any, m.empty, m.dirty = heldStates{}, nil, false, false, false
-			c.leftover = c.leftover || m.shown
+			c.leftover = c.leftover || m.shown || m.facet
 		}
 	}
 }
 
+// outlived reports whether the world shows something of sessions before that is known to
+// be no more, and whether that is all of it, since the server is another one.
+func (c *Client) outlived() (some, foreign bool) {
+	foreign = c.anyState && c.shownOrigin != c.origin
+	return c.anyState && c.leftover && (foreign || c.complete), foreign
+}
+
 // takeOver removes what is left of sessions before, as soon as it is known to be no more.
 func (c *Client) takeOver() {
-	if !c.anyState {
-		return
+	some, foreign := c.outlived()
+	if c.anyState {
+		c.shownOrigin = c.origin
 	}
-	foreign := c.shownOrigin != c.origin
-	c.shownOrigin = c.origin
-	if !c.leftover || !foreign && !c.complete {
+	if !some {
 		return
 	}
 	c.leftover = false
 	for i, page := range c.mirrors.pages {
 		for j := range page {
-			if m := &page[j]; m.shown && (foreign || !m.any) {
+			if m := &page[j]; (m.shown || m.facet) && (foreign || !m.any) {
 				c.removeEntity(uint32(i*mirrorPage+j), m)
 			}
 		}

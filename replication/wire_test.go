@@ -163,7 +163,7 @@ func worldHash(c *Client) uint64 {
 		put(tick)
 		for i := range c.schema.components {
 			comp := &c.schema.components[i]
-			if !c.world.Has(e, c.components[i]) {
+			if comp.resource || !c.world.Has(e, c.components[i]) {
 				continue
 			}
 			put(uint32(i))
@@ -174,6 +174,17 @@ func worldHash(c *Client) uint64 {
 			}
 		}
 	})
+	for k := c.resources.set.Next(0); k >= 0; k = c.resources.set.Next(k + 1) {
+		if p := c.resources.find(k); p != nil {
+			comp := &c.schema.components[k]
+			put(uint32(k))
+			row = append(row[:0], make([]uint32, comp.words)...)
+			comp.readColumn(row, p, 1)
+			for _, w := range row {
+				put(w)
+			}
+		}
+	}
 	put(uint32(n))
 	put(uint32(c.world.Stats().Entities.Used))
 	h.Write(b)

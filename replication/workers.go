@@ -44,6 +44,7 @@ func (w *workers) run(s *Server) {
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
 		p.view.ask(s.capture.tables)
+		p.askConditions()
 		if p.callsBack() {
 			p.prepare(&w.caches[0].choice)
 		}

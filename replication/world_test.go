@@ -75,12 +75,18 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
 	for i := range s.components {
 		c := &s.components[i]
+		if c.resource {
+			continue
+		}
 		id := ecs.TypeID(w, c.typ)
 		if !w.Has(e, id) {
 			continue
 		}
 		row := make([]uint32, c.words)
 		c.readColumn(row, w.Get(e, id), 1)
+		for _, k := range c.references {
+			clear(row[c.columns[k].word:][:2]) // entities of this very world
+		}
 		codes = append(codes, uint64(1000+i))
 		for _, x := range row {
 			codes = append(codes, uint64(x))

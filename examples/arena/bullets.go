@@ -26,12 +26,14 @@ func (g *Game) shoot(from, nose vec, owner uint16) {
 	g.Tally.Shots++
 }
 
+// strike is a hit. Ships go by their numbers.
+type strike struct {
+	victim, shooter int
+	fatal           bool
+}
+
 // moveBullets moves all bullets and finds what they hit on their way.
 func (g *Game) moveBullets() {
-	type strike struct {
-		victim  int
-		shooter uint16
-	}
 	var spent []ecs.Entity // the world is locked while a query is open
 	var strikes []strike
 	query := g.bullets.Query(&g.World)
@@ -40,7 +42,7 @@ func (g *Game) moveBullets() {
 		from := pos.vec()
 		to := from.add(velocity.vec().times(g.dt))
 		if victim := g.firstOnWay(from, to, bullet.Owner); victim >= 0 {
-			strikes = append(strikes, strike{victim, bullet.Owner})
+			strikes = append(strikes, strike{victim: victim, shooter: int(bullet.Owner)})
 			spent = append(spent, query.Entity())
 			continue
 		}
@@ -54,8 +56,10 @@ func (g *Game) moveBullets() {
 		g.World.RemoveEntity(e)
 	}
 	for _, s := range strikes {
-		if g.radar[s.victim].alive { // else an earlier bullet has done it
+		if g.radar.ships[s.victim].alive { // else an earlier bullet has done it
 			g.hit(g.ships[s.victim], g.ships[s.shooter])
+			s.fatal = !g.radar.ships[s.victim].alive
+			g.hits = append(g.hits, s)
 		}
 	}
 }
@@ -65,7 +69,7 @@ func (g *Game) moveBullets() {
 func (g *Game) firstOnWay(from, to vec, owner uint16) int {
 	first, nearest := -1, math.Inf(1)
 	reach := shipRadius + math.Abs(to.X-from.X)
-	for number, ship := range g.radar {
+	for number, ship := range g.radar.ships {
 		// Most ships are far away: spare the square roots.
 		if math.Abs(ship.at.X-from.X) > reach || !ship.alive || number == int(owner) {
 			continue

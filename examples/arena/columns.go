@@ -29,6 +29,7 @@ func newReader(w *ecs.World, s *replication.Schema) *reader {
 	addColumn[Bullet](r, s)
 	addColumn[PowerUp](r, s)
 	addColumn[Match](r, s)
+	addColumn[Player](r, s)
 	return r
 }
 

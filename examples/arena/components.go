@@ -18,8 +18,14 @@ type Heading struct {
 // Ship tells the pilots apart. The wreck of a dead ship stays until it is
 // towed away to respawn.
 type Ship struct {
-	Number uint16 `repl:"range=0:1023"`
+	Number uint16 `repl:"range=0:1279"`
 	Alive  bool
+}
+
+// Player is who steers the ship, at a client. Ships of the server's bots have
+// none.
+type Player struct {
+	Name string `repl:"max=16"`
 }
 
 // Hull is how many more hits the ship takes.
@@ -46,7 +52,7 @@ type Shield struct {
 
 // Bullet flies straight on until it hits a ship or the wall, or burns out.
 type Bullet struct {
-	Owner uint16 `repl:"range=0:1023"` // Ship.Number
+	Owner uint16 `repl:"range=0:1279"` // Ship.Number
 }
 
 // PowerUp lies around to be picked up by flying over it.
@@ -69,7 +75,7 @@ const (
 type Match struct {
 	Phase    Phase  `repl:"range=0:2"`
 	TimeLeft uint8  `repl:"range=0:60"`   // in this phase, in started seconds
-	Leader   uint16 `repl:"range=0:1023"` // Ship.Number of who has most kills
+	Leader   uint16 `repl:"range=0:1279"` // Ship.Number of who has most kills
 	Kills    uint16 `repl:"range=0:999"`  // of the leader
 }
 
@@ -99,6 +105,8 @@ func NewSchema() *replication.Schema {
 	replication.Register[Bullet](s)
 	replication.Register[PowerUp](s)
 	replication.Register[Match](s)
+	replication.Register[Player](s)
+	registerMessages(s)
 	return s
 }
 

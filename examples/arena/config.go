@@ -34,11 +34,13 @@ type config struct {
 	onListen func(address string) // for tests: the server can be reached
 }
 
-// Limits of the flags. Ship.Number can't tell more bots apart.
+// Limits of the flags. Ship.Number can't tell more ships apart
+// than so many bots and clients.
 const (
 	maxBots     = 1024
 	maxClients  = 256
 	maxTickRate = 240
+	maxSendStep = 60 // ticks, of Peer.SetSendInterval
 	maxDelay    = 10 * time.Second
 )
 
@@ -61,7 +63,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play; -serve alone plays until Ctrl-C")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
-	fs.IntVar(&c.bots, "bots", 100, "`number` of ships")
+	fs.IntVar(&c.bots, "bots", 100, "`number` of ships that the server flies; every client has one more")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own; with -serve, to wait for")
 	fs.IntVar(&c.tickRate, "tick-rate", 60, "simulation steps per second")
 	fs.IntVar(&c.sendRate, "send-rate", 20, "packets per second; it must divide -tick-rate")
@@ -121,6 +123,8 @@ func (c *config) validate(given map[string]bool) error {
 		return fmt.Errorf("-tick-rate is %d but must be from 1 to %d", c.tickRate, maxTickRate)
 	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
 		return fmt.Errorf("-send-rate is %d but must divide -tick-rate, which is %d", c.sendRate, c.tickRate)
+	case c.tickRate/c.sendRate > maxSendStep:
+		return fmt.Errorf("-send-rate is %d but must be at least a %dth of -tick-rate, which is %d", c.sendRate, maxSendStep, c.tickRate)
 	case c.transport != "memory" && c.transport != "udp":
 		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
 	case c.serve != "" && c.connect != "":
@@ -152,7 +156,7 @@ func (c *config) validate(given map[string]bool) error {
 	return nil
 }
 
-// sendStep is the number of simulation steps from one Replicate to the next.
+// sendStep is the number of simulation steps from one packet of state to the next.
 func (c *config) sendStep() int { return c.tickRate / c.sendRate }
 
 // weather is the network in terms of ticks.

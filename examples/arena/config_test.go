@@ -35,6 +35,7 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		{[]string{"-send-rate", "0"}, "-send-rate is 0 but must divide -tick-rate, which is 60"},
 		{[]string{"-send-rate", "25"}, "-send-rate is 25 but must divide -tick-rate, which is 60"},
 		{[]string{"-send-rate", "120"}, "-send-rate is 120 but must divide -tick-rate, which is 60"},
+		{[]string{"-tick-rate", "120", "-send-rate", "1"}, "-send-rate is 1 but must be at least a 60th of -tick-rate, which is 120"},
 		{[]string{"-loss", "1.1"}, "-loss is 1.1 but must be from 0 to 1"},
 		{[]string{"-loss", "NaN"}, "-loss is NaN but must be from 0 to 1"},
 		{[]string{"-dup", "-0.1"}, "-dup is -0.1 but must be from 0 to 1"},

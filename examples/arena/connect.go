@@ -48,7 +48,7 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	server := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	for i, each := range sockets {
 		seed := c.seed + 2*uint64(i) + 1
-		v.mirrors = append(v.mirrors, newMirror(newLine(each.port(server, localPatience), seed, c.weather())))
+		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed, c.weather())))
 	}
 	return v.run(ctx)
 }
@@ -153,6 +153,7 @@ func (v *visit) show(f *frame) error {
 			return err
 		}
 		r.Delays = append(r.Delays, m.line.delay())
+		r.Views = append(r.Views, m.outlook())
 		r.Sent = append(r.Sent, m.line.port.written())
 		r.Checks = append(r.Checks, m.checks)
 		r.Mismatches = append(r.Mismatches, m.mismatches)

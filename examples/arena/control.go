@@ -28,7 +28,7 @@ import (
 
 // controlMagic tells that both are this program, in versions that understand
 // each other.
-const controlMagic = "arena 1"
+const controlMagic = "arena 2"
 
 // maxPatience is for how long a silent process is believed to be alive.
 const maxPatience = 10 * time.Second
@@ -65,6 +65,7 @@ type reply struct {
 	Checks     []int     // of each client so far
 	Mismatches []int     // that failed
 	Delays     []float64 // ticks that the datagrams of each client were under way
+	Views      []outlook // of each client
 	Bye        bool      // the clients leave before the end
 }
 

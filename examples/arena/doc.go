@@ -1,6 +1,8 @@
 // Arena is Dogfight: bots in space ships hunt each other in an Arche world that
 // a server owns, while clients mirror it over a network that loses, delays,
-// duplicates and reorders what they send.
+// duplicates and reorders what they send. Each client has a player, a bot as well,
+// that joins with a message, sees what its mirror shows, and steers a ship with
+// inputs. The other ships are flown by bots of the server.
 //
 //	go run ./examples/arena
 //
@@ -19,12 +21,13 @@
 //
 // # What is where
 //
-// The game is in components.go, game.go, ships.go, bots.go, bullets.go,
-// powerups.go and match.go. It knows nothing of a network. host.go adds a
+// The game is in components.go, game.go, ships.go, scene.go, bots.go, players.go,
+// bullets.go, powerups.go and match.go. It knows nothing of a network. host.go adds a
 // [replication.Server] to it and mirror.go is a world with a
-// [replication.Client]; these two show how the library is used. line.go,
-// memory.go and udp.go carry datagrams; local.go, serve.go with lobby.go, and
-// connect.go are the three ways to run it all.
+// [replication.Client]; these two show how the library is used. messages.go is what
+// they say beside the state: events.go is the server's part in that, and pilot.go
+// the player at a client. line.go, memory.go and udp.go carry datagrams; local.go,
+// serve.go with lobby.go, and connect.go are the three ways to run it all.
 //
 // truth.go checks everything: it keeps what the server's world was at every
 // tick, and after each [replication.Client.Apply] it compares every mirrored

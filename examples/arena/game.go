@@ -27,10 +27,12 @@ type Game struct {
 	rng *rand.Rand
 	dt  float64 // seconds per tick
 
-	ships []ecs.Entity // by Ship.Number
-	radar []blip       // by Ship.Number
-	match ecs.Entity
-	clock float64 // seconds left in the phase
+	ships   []ecs.Entity // by Ship.Number; zero where a player has left
+	players []player     // by Ship.Number
+	radar   scene        // as bots see it; ships by Ship.Number
+	match   ecs.Entity
+	clock   float64  // seconds left in the phase
+	hits    []strike // in the latest step
 
 	newShip    generic.Map9[Position, Heading, Ship, Hull, Ammo, Score, Velocity, Pilot, replication.Replicated]
 	newBullet  generic.Map5[Position, Velocity, Bullet, Fuse, replication.Replicated]
@@ -41,6 +43,7 @@ type Game struct {
 	stock  generic.Map3[Hull, Ammo, Score]
 	pilot  generic.Map[Pilot]
 	shield generic.Map1[Shield]
+	badge  generic.Map1[Player]
 	status generic.Map[Match]
 	fuse   generic.Map1[Fuse]
 
@@ -65,7 +68,6 @@ func NewGame(seed uint64, bots, tickRate int) *Game {
 		World:    ecs.NewWorld(1024),
 		rng:      rand.New(rand.NewPCG(seed, 0xD06F16E7)), // any stream of its own
 		dt:       1 / float64(tickRate),
-		radar:    make([]blip, bots),
 		ticking:  generic.NewFilter1[Fuse](),
 		bullets:  generic.NewFilter3[Position, Velocity, Bullet](),
 		powerUps: generic.NewFilter2[Position, PowerUp](),
@@ -79,12 +81,13 @@ func NewGame(seed uint64, bots, tickRate int) *Game {
 	g.stock = generic.NewMap3[Hull, Ammo, Score](w)
 	g.pilot = generic.NewMap[Pilot](w)
 	g.shield = generic.NewMap1[Shield](w)
+	g.badge = generic.NewMap1[Player](w)
 	g.status = generic.NewMap[Match](w)
 	g.fuse = generic.NewMap1[Fuse](w)
 
 	g.startMatch()
-	for range bots {
-		g.launch()
+	for number := range bots {
+		g.launch(number)
 	}
 	g.dropPowerUps()
 	return g
@@ -92,8 +95,10 @@ func NewGame(seed uint64, bots, tickRate int) *Game {
 
 // Step advances the world by one tick.
 func (g *Game) Step() {
+	g.hits = g.hits[:0]
 	g.keepTime()
 	g.sweep()
+	g.findCrates()
 	for number := range g.ships {
 		g.steer(number)
 	}

@@ -126,7 +126,7 @@ func TestShipsStayInside(t *testing.T) {
 	g := NewGame(1, 20, 60)
 	for range 600 {
 		g.Step()
-		for number, ship := range g.radar {
+		for number, ship := range g.radar.ships {
 			require.LessOrEqual(t, math.Abs(ship.at.X), arenaSize-shipRadius, "ship %d", number)
 			require.LessOrEqual(t, math.Abs(ship.at.Y), arenaSize-shipRadius, "ship %d", number)
 		}

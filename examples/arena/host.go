@@ -9,10 +9,22 @@ type host struct {
 	guests []*guest
 
 	ticks    int // simulation steps so far, quiet ones included
+	tickRate int
 	sendStep int
+
+	byPeer map[*replication.Peer]*guest
+	events []event
+	talk   talk
 
 	reader *reader
 	truth  *truth
+}
+
+// talk counts what was said beside the state.
+type talk struct {
+	Joins  int `json:"joins"`
+	Leaves int `json:"leaves"`
+	Hits   int `json:"hits_told"` // to one or all
 }
 
 // guest is a client as the server sees it.
@@ -20,20 +32,25 @@ type guest struct {
 	number  int // from 0
 	line    *line
 	peer    *replication.Peer
+	ship    int     // the number of what it steers, or -1
 	joined  int     // at that step
 	left    int     // at that step, or -1
 	rawBits uint64  // what plain snapshots would have taken in place of what it was sent
 	upDelay float64 // ticks that the client's datagrams were under way
+	view    outlook // what the client thinks, for the report
 }
 
 func newHost(c *config) *host {
 	h := &host{
 		game:     NewGame(c.seed, c.bots, c.tickRate),
+		tickRate: c.tickRate,
 		sendStep: c.sendStep(),
+		byPeer:   map[*replication.Peer]*guest{},
 		truth:    newTruth(),
 	}
 	schema := NewSchema()
 	h.server = replication.NewServer(&h.game.World, schema, replication.WithSeed(c.seed))
+	h.listen()
 	h.reader = newReader(&h.game.World, schema)
 	return h
 }
@@ -41,8 +58,10 @@ func newHost(c *config) *host {
 // welcome connects a client. From here on the library does everything, given
 // what arrives on the line.
 func (h *host) welcome(l *line) *guest {
-	g := &guest{number: len(h.guests), line: l, joined: h.ticks, left: -1}
+	g := &guest{number: len(h.guests), line: l, ship: -1, joined: h.ticks, left: -1}
 	g.peer = h.server.Connect(l.send)
+	g.peer.SetSendInterval(h.sendStep)
+	h.byPeer[g.peer] = g
 	h.guests = append(h.guests, g)
 	return g
 }
@@ -74,13 +93,15 @@ func (h *host) step(fight bool) []change {
 		})
 	}
 	if fight {
+		h.letIn()
+		h.command()
 		h.game.Step()
+		h.tell()
 	}
 	h.ticks++
-	var changes []change
+	h.server.Replicate()
+	changes := h.truth.record(h.server.Tick(), &h.game.World, h.reader, h.server.NetID)
 	if h.ticks%h.sendStep == 0 {
-		h.server.Replicate()
-		changes = h.truth.record(h.server.Tick(), &h.game.World, h.reader, h.server.NetID)
 		h.countRaw()
 	}
 	for _, g := range h.guests {

@@ -39,7 +39,7 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 			return nil, err
 		}
 		h.welcome(newLine(atServer, c.seed+2*i, weather))
-		mirrors = append(mirrors, newMirror(newLine(atClient, c.seed+2*i+1, weather)))
+		mirrors = append(mirrors, newMirror(pilotName(int(i)), newLine(atClient, c.seed+2*i+1, weather)))
 	}
 
 	step := func(fight bool) error {
@@ -53,6 +53,7 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 			}
 			h.guests[i].line.port.expect(m.line.port.written())
 			h.guests[i].upDelay = m.line.delay()
+			h.guests[i].view = m.outlook()
 		}
 		return nil
 	}

@@ -38,6 +38,9 @@ func (g *Game) keepTime() {
 	g.setPhase(Warmup)
 	match.Leader, match.Kills = 0, 0
 	for _, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
 		_, _, score := g.stock.Get(e)
 		*score = Score{}
 		g.raiseShield(e)
@@ -45,8 +48,11 @@ func (g *Game) keepTime() {
 	g.Tally.Rounds++
 }
 
-// credit counts a kill.
+// credit counts a kill, unless who did it has left.
 func (g *Game) credit(shooter ecs.Entity) {
+	if shooter.IsZero() {
+		return
+	}
 	_, _, score := g.stock.Get(shooter)
 	score.Kills = min(score.Kills+1, mostCounted)
 	if match := g.status.Get(g.match); score.Kills > match.Kills {

@@ -13,6 +13,7 @@ type mirror struct {
 	world  ecs.World
 	client *replication.Client
 	line   *line
+	pilot  *pilot
 
 	reader  *reader
 	scratch []uint64
@@ -22,10 +23,11 @@ type mirror struct {
 	tooOld     int // for which the record does not reach back
 }
 
-func newMirror(l *line) *mirror {
+func newMirror(name string, l *line) *mirror {
 	m := &mirror{world: ecs.NewWorld(1024), line: l}
 	schema := NewSchema()
 	m.client = replication.NewClient(&m.world, schema, l.send)
+	m.pilot = newPilot(name, &m.world, m.client)
 	m.reader = newReader(&m.world, schema)
 	return m
 }
@@ -37,6 +39,7 @@ func (m *mirror) step(t *truth) error {
 	m.line.receive(func(packet []byte) {
 		_ = m.client.Receive(packet) // what it does not take is in its Stats
 	})
+	m.pilot.step()
 	if err := m.client.Apply(); err != nil {
 		return fmt.Errorf("the server does not want this client: %w", err)
 	}
@@ -44,6 +47,9 @@ func (m *mirror) step(t *truth) error {
 	m.check(t)
 	return nil
 }
+
+// outlook is what the library tells the client.
+func (m *mirror) outlook() outlook { return outlook{m.client.Lead(), m.client.RoundTrip()} }
 
 // check compares all that is shown with the record of the server, each entity
 // as of the tick that the client has of it.

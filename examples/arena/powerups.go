@@ -22,6 +22,17 @@ func (g *Game) dropPowerUps() {
 	}
 }
 
+// findCrates looks where power-ups are, once for all bots.
+func (g *Game) findCrates() {
+	g.radar.crates = g.radar.crates[:0]
+	query := g.powerUps.Query(&g.World)
+	for query.Next() {
+		if pos, powerUp := query.Get(); powerUp.Kind != NoPowerUp {
+			g.radar.crates = append(g.radar.crates, crate{pos.vec(), powerUp.Kind})
+		}
+	}
+}
+
 // pickUp gives every power-up to the first living ship that touches it.
 func (g *Game) pickUp() {
 	var taken []ecs.Entity // the world is locked while a query is open
@@ -31,7 +42,7 @@ func (g *Game) pickUp() {
 		if powerUp.Kind == NoPowerUp {
 			continue
 		}
-		for number, ship := range g.radar {
+		for number, ship := range g.radar.ships {
 			if ship.alive && ship.at.sub(pos.vec()).length() < shipRadius+powerUpRadius {
 				g.use(powerUp.Kind, g.ships[number])
 				powerUp.Kind = NoPowerUp

@@ -30,7 +30,7 @@ type report struct {
 	Interrupted bool `json:"interrupted"`
 
 	Bytes                      uint64  `json:"bytes"`   // of all datagrams to all clients
-	Packets                    uint64  `json:"packets"` // that they are
+	Packets                    uint64  `json:"packets"` // that they are, but for those of messages
 	Lost                       uint64  `json:"lost"`    // that the server believes lost
 	Refused                    uint64  `json:"refused"` // that made no sense to either side
 	BytesPerClientPerSecond    float64 `json:"bytes_per_client_per_second"`
@@ -42,6 +42,18 @@ type report struct {
 	Spawns   uint64 `json:"spawns"`
 	Despawns uint64 `json:"despawns"`
 	Tally    Tally  `json:"tally"`
+
+	MessageBytes  uint64  `json:"message_bytes"`    // of messages, and what else is told to clients, in bytes
+	Messages      uint64  `json:"messages_down"`    // to all clients, each counted once
+	MessagesUp    uint64  `json:"messages_up"`      // from all clients
+	Resent        uint64  `json:"messages_resent"`  // times that one to a client was sent again
+	Inputs        uint64  `json:"inputs"`           // that were there in time
+	InputsMissed  uint64  `json:"inputs_missed"`    // ticks whose input was not
+	InputsInTime  float64 `json:"inputs_in_time"`   // the share that was
+	LeadTicks     float64 `json:"lead_ticks"`       // by which inputs are ahead of the server, on average
+	MeasuredTicks float64 `json:"round_trip_heard"` // the round trip as clients measure it, in ticks, on average
+	Talk          talk    `json:"talk"`
+	Heard         *news   `json:"heard,omitempty"` // by all clients, where they are known
 
 	// Rows are the same for each client.
 	Rows []row `json:"per_client"`
@@ -56,6 +68,13 @@ type row struct {
 	Raw        float64 `json:"raw_bytes_per_second"`
 	Saved      float64 `json:"saved"`
 	RoundTrip  float64 `json:"round_trip_ticks"`
+	Messages   uint64  `json:"messages_down"`
+	MessagesUp uint64  `json:"messages_up"`
+	Inputs     uint64  `json:"inputs"`
+	Missed     uint64  `json:"inputs_missed"`
+	InTime     float64 `json:"inputs_in_time"`
+	Lead       float64 `json:"lead_ticks"`
+	Measured   float64 `json:"round_trip_heard"`
 	Mismatches int     `json:"mismatches"`
 	Equal      bool    `json:"equal"`
 }
@@ -77,6 +96,7 @@ func (h *host) report(c *config) *report {
 		Role: "both", Transport: c.transport, Seed: c.seed,
 		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: h.ticks, Bots: c.bots, Clients: len(h.guests), Entities: stats.Entities,
 		Spawns: stats.Spawns, Despawns: stats.Despawns, Tally: h.game.Tally,
+		Talk: h.talk,
 	}
 	var seconds, raw float64 // summed over clients
 	for i, g := range h.guests {
@@ -88,7 +108,16 @@ func (h *host) report(c *config) *report {
 		span := float64(until-g.joined) / float64(c.tickRate)
 		seconds += span
 		raw += float64(g.rawBits) / 8
-		r.Bytes += p.Bytes
+		bytes := p.Bytes + p.MessageBytes
+		r.Bytes += bytes
+		r.MessageBytes += p.MessageBytes
+		r.Messages += p.Messages
+		r.MessagesUp += p.MessagesReceived
+		r.Resent += p.MessagesResent
+		r.Inputs += p.Inputs
+		r.InputsMissed += p.InputsMissed
+		r.LeadTicks += g.view.Lead / float64(len(h.guests))
+		r.MeasuredTicks += g.view.RoundTrip / float64(len(h.guests))
 		r.Packets += p.Packets
 		r.Lost += p.Lost
 		r.Refused += p.RefusedPackets
@@ -96,14 +125,20 @@ func (h *host) report(c *config) *report {
 		r.RoundTripTicks += roundTrip / float64(len(h.guests))
 		r.Rows = append(r.Rows, row{
 			Client: i + 1, Packets: p.Packets, Lost: p.Lost,
-			Bytes: per(float64(p.Bytes), span), Raw: per(float64(g.rawBits)/8, span),
-			Saved: saved(float64(p.Bytes), float64(g.rawBits)/8), RoundTrip: roundTrip,
+			Bytes: per(float64(bytes), span), Raw: per(float64(g.rawBits)/8, span),
+			Saved: saved(float64(bytes), float64(g.rawBits)/8), RoundTrip: roundTrip,
+			Messages: p.Messages, MessagesUp: p.MessagesReceived,
+			Inputs: p.Inputs, Missed: p.InputsMissed, InTime: inTime(p.Inputs, p.InputsMissed),
+			Lead: math.Round(10*g.view.Lead) / 10, Measured: math.Round(10*g.view.RoundTrip) / 10,
 		})
 	}
 	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds)
 	r.RawBytesPerClientPerSecond = per(raw, seconds)
 	r.Saved = saved(float64(r.Bytes), raw)
 	r.RoundTripTicks = math.Round(10*r.RoundTripTicks) / 10
+	r.InputsInTime = inTime(r.Inputs, r.InputsMissed)
+	r.LeadTicks = math.Round(10*r.LeadTicks) / 10
+	r.MeasuredTicks = math.Round(10*r.MeasuredTicks) / 10
 	r.RoundTripMs = r.ms(r.RoundTripTicks)
 	return r
 }
@@ -120,12 +155,13 @@ func (r *report) compare(mirrors []*mirror, t *truth) bool {
 
 // judge adds what the checks found.
 func (r *report) judge(mirrors []*mirror) {
-	r.Checks, r.Mismatches, r.Unchecked = 0, 0, 0
+	r.Checks, r.Mismatches, r.Unchecked, r.Heard = 0, 0, 0, &news{}
 	for i, m := range mirrors {
 		r.Rows[i].Mismatches = m.mismatches
 		r.Checks += m.checks
 		r.Mismatches += m.mismatches
 		r.Unchecked += m.tooOld
+		r.Heard.add(m.pilot.news)
 		r.Refused += m.client.Stats().RefusedPackets
 	}
 }
@@ -136,6 +172,14 @@ func per(amount, seconds float64) float64 {
 		return 0
 	}
 	return math.Round(10*amount/seconds) / 10
+}
+
+// inTime is the share of inputs that were there in time, to four decimals.
+func inTime(came, missed uint64) float64 {
+	if came+missed == 0 {
+		return 0
+	}
+	return math.Round(1e4*float64(came)/float64(came+missed)) / 1e4
 }
 
 // saved is a share to four decimals.
@@ -185,8 +229,12 @@ func (r *report) writeTable(out io.Writer) error {
 	}
 	t := r.Tally
 	_, err := fmt.Fprintf(out, "\n%d ticks, %d entities, %d spawned, %d despawned: "+
-		"%d shots, %d hits, %d deaths, %d respawns, %d pick-ups.\n%s\n",
-		r.Ticks, r.Entities, r.Spawns, r.Despawns, t.Shots, t.Hits, t.Deaths, t.Respawns, t.Pickups, r.verdict())
+		"%d shots, %d hits, %d deaths, %d respawns, %d pick-ups.\n"+
+		"%d players joined, %d left. Messages: %d to clients (%d resent), %d from them. Inputs: %d in time, %d missed (%.2f %% in time), "+
+		"%.1f ticks ahead; clients measure %.1f ticks of round trip.\n%s\n",
+		r.Ticks, r.Entities, r.Spawns, r.Despawns, t.Shots, t.Hits, t.Deaths, t.Respawns, t.Pickups,
+		r.Talk.Joins, r.Talk.Leaves, r.Messages, r.Resent, r.MessagesUp, r.Inputs, r.InputsMissed, 100*r.InputsInTime,
+		r.LeadTicks, r.MeasuredTicks, r.verdict())
 	return err
 }
 

@@ -37,7 +37,8 @@ func requireMirrored(t *testing.T, r *report) {
 	require.True(t, r.Converged)
 	require.Zero(t, r.Mismatches)
 	require.Zero(t, r.Unchecked)
-	require.Zero(t, r.Refused)
+	// What overtakes the first word of a session, or comes while that is lost, is refused and sent again.
+	require.LessOrEqual(t, r.Refused, uint64(30))
 	require.Equal(t, 240, r.Ticks)
 	require.Equal(t, 3, r.Clients)
 	require.Len(t, r.Rows, 3)
@@ -91,10 +92,11 @@ func TestTheTableIsForPeople(t *testing.T) {
 	require.Equal(t, exitOK, run(t.Context(), rough, &stdout, &stderr))
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	require.Len(t, lines, 1+3+1+1+2, "%s", stdout.String()) // head, clients, all, gap, text
+	require.Len(t, lines, 1+3+1+1+3, "%s", stdout.String()) // head, clients, all, gap, text
 	require.Contains(t, lines[0], "saved")
 	require.Contains(t, lines[4], "equal")
-	require.Contains(t, lines[7], "All worlds came out equal")
+	require.Contains(t, lines[7], "3 players joined, 0 left")
+	require.Contains(t, lines[8], "All worlds came out equal")
 }
 
 // However bad the network was: nobody may have got anything until it healed.

@@ -177,6 +177,9 @@ func (p *party) listen(v *visitor) {
 			for i := range min(len(v.guests), len(r.Delays)) {
 				v.guests[i].upDelay = r.Delays[i]
 			}
+			for i := range min(len(v.guests), len(r.Views)) {
+				v.guests[i].view = r.Views[i]
+			}
 			for i := 0; p.lockstep && i < min(len(v.guests), len(r.Sent)); i++ {
 				v.guests[i].line.port.expect(r.Sent[i])
 			}

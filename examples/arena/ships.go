@@ -23,19 +23,21 @@ const (
 	mostCounted = 999 // as Score can't tell more
 )
 
-// blip is what everybody knows of a ship.
-type blip struct {
-	at, velocity vec
-	alive        bool
-}
+// maxShips is how many ships there are at most, as Ship.Number can't tell more.
+const maxShips = 1280
 
-// launch adds a ship with the next number.
-func (g *Game) launch() {
+// launch adds a ship with a number that is free, or the next.
+func (g *Game) launch(number int) {
+	if number == len(g.ships) {
+		g.radar.ships = append(g.radar.ships, blip{})
+		g.ships = append(g.ships, ecs.Entity{})
+		g.players = append(g.players, player{})
+	}
 	e := g.newShip.New()
 	_, _, ship, _, _, _, _, _, _ := g.newShip.Get(e)
-	ship.Number = uint16(len(g.ships))
+	ship.Number = uint16(number)
 	g.pilot.Get(e).Coward = g.rng.IntN(4)
-	g.ships = append(g.ships, e)
+	g.ships[number] = e
 	g.enter(e)
 }
 
@@ -65,14 +67,20 @@ func (g *Game) raiseShield(e ecs.Entity) {
 // sweep looks where all ships are, once for everybody who wants to know.
 func (g *Game) sweep() {
 	for number, e := range g.ships {
+		if e.IsZero() {
+			continue // its player has left
+		}
 		pos, _, velocity, ship := g.body.Get(e)
-		g.radar[number] = blip{pos.vec(), velocity.vec(), ship.Alive}
+		g.radar.ships[number] = blip{pos.vec(), velocity.vec(), ship.Alive}
 	}
 }
 
 // moveShips moves all that are alive. Walls bounce.
 func (g *Game) moveShips() {
 	for _, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
 		pos, heading, velocity, ship := g.body.Get(e)
 		if !ship.Alive {
 			continue
@@ -121,7 +129,7 @@ func (g *Game) hit(victim, shooter ecs.Entity) {
 		return
 	}
 	ship.Alive = false
-	g.radar[ship.Number].alive = false
+	g.radar.ships[ship.Number].alive = false
 	velocity.set(vec{})
 	g.pilot.Get(victim).Respawn = respawnAfter
 	score.Deaths = min(score.Deaths+1, mostCounted)
@@ -132,6 +140,9 @@ func (g *Game) hit(victim, shooter ecs.Entity) {
 // reviveShips brings those back that have waited long enough.
 func (g *Game) reviveShips() {
 	for _, e := range g.ships {
+		if e.IsZero() {
+			continue
+		}
 		if _, _, _, ship := g.body.Get(e); ship.Alive {
 			continue
 		}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/mlange-42/arche/generic"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+const (
+	enoughDeaths = 3   // after which a pilot takes a break
+	breakTicks   = 120 // for how long
+)
+
+// pilot is the player at a client: a bot that knows what the mirror shows and
+// what messages say, and can do nothing but give inputs and send messages.
+type pilot struct {
+	name     string
+	client   *replication.Client
+	session  uint64  // in which it has joined
+	ship     int     // the number of its own, or -1
+	dt       float64 // seconds per tick
+	deaths   int
+	controls Controls // given last
+	rest     int      // ticks left of a break
+	news     news
+
+	scene
+	tracks map[replication.NetID]track
+
+	body    generic.Map2[Position, Ship]
+	heading generic.Map[Heading]
+	stock   generic.Map2[Hull, Ammo]
+	crate   generic.Map2[Position, PowerUp]
+}
+
+// news counts the messages of the server.
+type news struct {
+	Joined int `json:"joined"`
+	Left   int `json:"left"`
+	Hits   int `json:"hits"`
+	Status int `json:"status"`
+}
+
+func (n *news) add(m news) {
+	n.Joined += m.Joined
+	n.Left += m.Left
+	n.Hits += m.Hits
+	n.Status += m.Status
+}
+
+// outlook is what a client thinks of the way to the server, in ticks.
+type outlook struct {
+	Lead, RoundTrip float64
+}
+
+// track is where a ship was seen last, from which its velocity follows.
+type track struct {
+	tick     uint32
+	at       vec
+	velocity vec
+}
+
+// pilotName is a name for the player of a client.
+func pilotName(i int) string {
+	names := [...]string{"Ada", "Blériot", "Bessie", "Otto", "Amelia", "Zoë", "Wilbur", "Saburō"}
+	return fmt.Sprintf("%s %d", names[i%len(names)], i+1)
+}
+
+func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
+	p := &pilot{
+		name:    name,
+		ship:    -1,
+		client:  client,
+		tracks:  map[replication.NetID]track{},
+		body:    generic.NewMap2[Position, Ship](w),
+		heading: generic.NewMap[Heading](w),
+		stock:   generic.NewMap2[Hull, Ammo](w),
+		crate:   generic.NewMap2[Position, PowerUp](w),
+	}
+	replication.OnServerMessage(client, func(m Welcome) {
+		p.ship, p.dt, p.deaths = int(m.Ship), 1/float64(m.TickRate), 0
+	})
+	replication.OnServerMessage(client, func(Joined) { p.news.Joined++ })
+	replication.OnServerMessage(client, func(Left) { p.news.Left++ })
+	replication.OnServerMessage(client, func(Status) { p.news.Status++ })
+	replication.OnServerMessage(client, func(m Hit) {
+		p.news.Hits++
+		if m.Fatal && int(m.Victim) == p.ship {
+			p.deaths++
+		}
+	})
+	return p
+}
+
+// step is called before Apply, which sends what it says.
+func (p *pilot) step() {
+	if !p.client.Connected() {
+		return
+	}
+	p.comeAndGo()
+	tick := p.client.InputTick()
+	if me, ok := p.look(tick); ok {
+		p.controls = p.fly(me)
+	} else {
+		p.controls.Fire = false // and go on, so that no tick is without
+	}
+	// When the lead shrinks, a tick comes twice: the first input counts.
+	_ = replication.SetInput(p.client, tick, p.controls)
+}
+
+// comeAndGo joins in every new session and after a break, and takes a break when
+// the ship was shot down often enough.
+func (p *pilot) comeAndGo() {
+	if p.deaths >= enoughDeaths && p.leave() == nil {
+		p.rest = breakTicks
+	}
+	if p.rest > 0 {
+		p.rest--
+		return
+	}
+	if session := p.client.Stats().Sessions; p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
+		p.session, p.ship, p.deaths = session, -1, 0
+		clear(p.tracks) // of ships that may be gone
+	}
+}
+
+// leave gives the ship back. The pilot joins again when its break is over.
+func (p *pilot) leave() error {
+	err := replication.SendToServer(p.client, Leave{Tired: true})
+	if err == nil {
+		p.session, p.ship, p.deaths = 0, -1, 0
+	}
+	return err
+}
+
+// look makes a scene of what the mirror shows, as it may be at the tick of the
+// input: ships go on as they flew. It is false if the pilot's own ship is not
+// there or does not fly.
+func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
+	if p.ship < 0 {
+		return me, false
+	}
+	p.ships, p.crates = p.ships[:0], p.crates[:0]
+	p.client.Each(func(id replication.NetID, e ecs.Entity, seen uint32) {
+		if at, powerUp := p.crate.Get(e); powerUp != nil {
+			if powerUp.Kind != NoPowerUp {
+				p.crates = append(p.crates, crate{at.vec(), powerUp.Kind})
+			}
+			return
+		}
+		at, ship := p.body.Get(e)
+		if ship == nil || at == nil {
+			return
+		}
+		t := p.tracks[id]
+		if passed := int32(seen - t.tick); passed > 0 {
+			v := at.vec().sub(t.at).times(1 / (float64(passed) * p.dt))
+			if v.length() > 2*topSpeed {
+				v = vec{} // it is seen for the first time, or has come back elsewhere
+			}
+			t = track{seen, at.vec(), v}
+			p.tracks[id] = t
+		}
+		if int(ship.Number) == p.ship {
+			heading, hull, ammo := p.instruments(e)
+			ok = ship.Alive && heading != nil && hull != nil && ammo != nil
+			if ok {
+				me = cockpit{len(p.ships), heading.angle(), hull.Points, ammo.Rounds, 1}
+			}
+		}
+		ahead := float64(int32(tick-seen)) * p.dt
+		p.ships = append(p.ships, blip{t.at.add(t.velocity.times(ahead)), t.velocity, ship.Alive})
+	})
+	return me, ok
+}
+
+// instruments are what a pilot sees of its own ship.
+func (p *pilot) instruments(e ecs.Entity) (*Heading, *Hull, *Ammo) {
+	hull, ammo := p.stock.Get(e)
+	return p.heading.Get(e), hull, ammo
+}

@@ -1,0 +1,36 @@
+package main
+
+import "github.com/mlange-42/arche/ecs"
+
+// player is who steers a ship, if it is not a bot of the server.
+type player struct {
+	present  bool
+	controls Controls
+	name     string // Arche's memory alone does not keep strings alive
+}
+
+// Join adds a ship for a player and returns its number, or false if there are
+// ships enough.
+func (g *Game) Join(name string) (number int, ok bool) {
+	for number = 0; number < len(g.ships); number++ {
+		if g.ships[number].IsZero() {
+			break
+		}
+	}
+	if number == maxShips {
+		return 0, false
+	}
+	g.launch(number)
+	g.players[number] = player{present: true, name: name}
+	g.badge.Assign(g.ships[number], &Player{Name: name})
+	return number, true
+}
+
+// Leave takes a player's ship out of the arena.
+func (g *Game) Leave(number int) {
+	g.World.RemoveEntity(g.ships[number])
+	g.ships[number], g.radar.ships[number], g.players[number] = ecs.Entity{}, blip{}, player{}
+}
+
+// Command is what a player does from the next step on.
+func (g *Game) Command(number int, c Controls) { g.players[number].controls = c }

@@ -1,0 +1,399 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A clientTalk is what a client says to the server, and hears from it, beside the state of the world.
+type clientTalk struct {
+	messenger
+	client   *Client
+	handlers []func() // by message number
+
+	out   [lanes]outLane // only the first is used
+	in    [lanes]inLane
+	loose []int32 // unreliable drafts
+	size  int     // bytes of them
+
+	waiting  []inMessage // unreliable messages that came
+	kept     int         // how many there are
+	bytes    int         // of them
+	seen     seenTimes   // packets of the server
+	tick     delta.Tick  // of the message that is being handled
+	handling bool
+
+	spoke  uint32 // when something was said last
+	said   bool   // something was said ever
+	echoed uint32 // the newest time that the server answered to
+	inputs clientInputs
+	lead   lead
+	late   uint8 // as the server counts
+}
+
+const (
+	// maxWaiting is how many unreliable messages a client keeps for the world to be as they need it, and maxWaitingBytes their
+	// size.
+	maxWaiting      = 512
+	maxWaitingBytes = maxQueuedBytes
+	// waitApplies is for how many Applies it keeps them.
+	waitApplies = 64
+	// speakEvery is how often a client says something, so that the round trip is known.
+	speakEvery = 8
+	// inputRingTicks is how many inputs a client keeps.
+	inputRingTicks = 64
+)
+
+func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
+	t := &clientTalk{client: c, handlers: make([]func(), len(c.schema.messages))}
+	t.init(c.schema, c, mtu, false, slots)
+	if in := c.schema.input; in != nil {
+		t.inputs.ring = makeInputRows(inputRingTicks, in.words)
+	}
+	return t
+}
+
+// resetTalk forgets all that was said, at the server's tick.
+func (c *Client) resetTalk(tick uint32) {
+	c.clock = clock{}
+	c.clock.arrive(tick)
+	if t := c.talk; t != nil {
+		t.clear()
+		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
+	}
+}
+
+// talkToServer is the part of Apply that follows when the world is up to date.
+func (c *Client) talkToServer() {
+	t := c.talk
+	if t != nil {
+		t.handleAll()
+	}
+	c.answerServer()
+	if !c.welcomed || c.refused != nil {
+		return
+	}
+	if t != nil {
+		t.say()
+	}
+	c.clock.step()
+	if t != nil && t.schema.input != nil {
+		t.lead.step(&c.clock)
+	}
+}
+
+// enqueue hands a draft over.
+func (t *clientTalk) enqueue(draft int) error {
+	d := &t.drafts[draft]
+	m := &t.schema.messages[d.number]
+	switch l := &t.out[laneState]; {
+	case m.reliable && !l.expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+		return ErrBufferFull
+	case m.reliable:
+		data, bits := t.encode(d)
+		l.push(d.number, delta.Tick(t.client.clock.now), data, bits, d.size)
+		t.client.stats.Messages++
+	default:
+		t.loose = append(t.loose, int32(draft))
+		t.size += d.size
+	}
+	return nil
+}
+
+// say sends what there is to say.
+func (t *clientTalk) say() {
+	now := t.client.clock.now
+	t.begin(&t.writer)
+	t.sayReliable()
+	t.sayLoose()
+	t.clear()
+	t.sayInputs()
+	k := &t.writer
+	if k.index == 0 && !k.open && (t.in[laneState].due > 0 || t.in[laneImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
+		t.startTalk()
+	}
+	if k.open {
+		t.finishTalk()
+	}
+}
+
+// begin starts a time.
+func (t *clientTalk) begin(k *talkWriter) {
+	now := t.client.clock.now
+	// The server completes times by the newest that came, and by 0 before.
+	k.begin(t.client.answer, now, now-t.echoed >= shortTime)
+}
+
+// startTalk opens a packet. The first one has the acks in it.
+func (t *clientTalk) startTalk() {
+	k := &t.writer
+	k.start()
+	k.bare = true
+	for i := range t.in {
+		var ack laneAck
+		if in := &t.in[i]; k.index == 0 && in.due > 0 {
+			in.ack(&ack, t.seen.newest, k.w.Remaining()/96)
+			k.bare = false
+		}
+		ack.write(&k.w)
+	}
+}
+
+// finishTalk sends the open packet.
+func (t *clientTalk) finishTalk() {
+	c := t.client
+	packet := t.writer.finish()
+	c.stats.MessagePackets++
+	c.stats.MessageBytes += uint64(len(packet))
+	t.spoke, t.said = c.clock.now, true
+	c.transmit(packet)
+}
+
+// putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
+func (t *clientTalk) putTalk(m *wireMessage) bool {
+	k := &t.writer
+	for {
+		if k.open {
+			if k.put(m) {
+				return true
+			}
+			t.finishTalk()
+		}
+		if k.full() {
+			return false
+		}
+		t.startTalk()
+	}
+}
+
+func (t *clientTalk) sayReliable() {
+	l := &t.out[laneState]
+	l.begin(delta.Tick(t.client.clock.now), &t.client.clock.trip)
+	defer l.end()
+	for id := l.first; id != l.next; id++ {
+		m := l.at(id)
+		if !l.due(m) {
+			continue
+		}
+		w := wireMessage{number: int(m.number), lane: laneState, id: id, bits: int(m.bits), data: l.bits.at(m.place, byteSize(int(m.bits)))}
+		if !t.putTalk(&w) {
+			return
+		}
+		if m.times > 0 {
+			t.client.stats.MessagesResent++
+		}
+		l.sentNow(id, 0)
+	}
+}
+
+func (t *clientTalk) sayLoose() {
+	for _, i := range t.loose {
+		w := wireMessage{number: t.drafts[i].number, lane: -1}
+		w.data, w.bits = t.encode(&t.drafts[i])
+		if t.putTalk(&w) {
+			t.client.stats.Messages++
+		} else {
+			t.client.stats.MessagesDropped++
+		}
+	}
+	t.loose, t.size = t.loose[:0], 0
+}
+
+// sayInputs sends the inputs that the server may not have.
+func (t *clientTalk) sayInputs() {
+	c := t.client
+	if t.schema.input == nil {
+		return
+	}
+	if c.clock.trip.known {
+		t.inputs.pass(delta.Tick(c.clock.base + uint32(int32(c.clock.serverTick())))) // over by now
+	}
+	rows := t.inputs.unsettled()
+	if len(rows) == 0 {
+		return
+	}
+	packet := t.inputPacket(rows)
+	c.stats.InputPackets++
+	c.stats.InputBytes += uint64(len(packet))
+	t.spoke, t.said = c.clock.now, true
+	c.transmit(packet)
+}
+
+// receiveTalk takes a packet of messages.
+func (c *Client) receiveTalk(packet, body []byte) error {
+	t := c.talk
+	if t == nil || kindOf(body) != kindMessages {
+		return ErrUnexpected
+	}
+	if t.handling {
+		panic("replication: Receive in a message handler: keep the packet until Apply returns")
+	}
+	near := c.nearTick
+	if n := t.seen.near(); t.seen.any && int32(n-near) > 0 {
+		near = n
+	}
+	var h talkHeader
+	rest, ok := h.parse(body, near)
+	if !ok {
+		return ErrMalformed
+	}
+	if !c.session.matches(packet, 0, h.time) {
+		return ErrChecksum
+	}
+	k := &t.parser
+	k.header = h
+	if err := k.parse(rest, &t.in); err != nil {
+		return err
+	}
+	if !t.seen.fresh(h.time, k.index) {
+		return ErrStale
+	}
+	if a := &k.acks[laneState]; a.present {
+		if !t.out[laneState].acceptable(a) {
+			return ErrMalformed
+		}
+		t.out[laneState].ack(a, delta.Tick(c.clock.now))
+	}
+	t.out[laneState].wake()
+	t.seen.add(h.time, k.index)
+	c.clock.arrive(h.time)
+	if k.report.present {
+		t.hear(&k.report, h.time)
+	}
+	for i := range k.messages {
+		t.keep(&k.messages[i])
+	}
+	return nil
+}
+
+// hear takes what the server tells of the client's packets.
+func (t *clientTalk) hear(p *inputReport, tick uint32) {
+	c := t.client
+	sent := extend16(p.echo, c.clock.now)
+	c.clock.hear(sent, p.held)
+	if int32(c.clock.now-sent) >= 0 && int32(sent-t.echoed) > 0 {
+		t.echoed = sent
+	}
+	if t.schema.input == nil {
+		return
+	}
+	t.inputs.pass(delta.Tick(tick + p.gathered))
+	if ahead := p.late - t.late; ahead < 128 { // else it is an old report
+		c.stats.InputsMissed += uint64(ahead)
+		t.late = p.late
+	}
+	if p.judged {
+		t.lead.judge(p.margin, delta.Tick(tick+inputTicks-uint32(p.back)), &c.clock)
+	}
+}
+
+// keep keeps a message until it is its turn.
+func (t *clientTalk) keep(m *stagedMessage) {
+	said, deps := delta.Tick(t.parser.header.time), t.parser.deps[m.first:][:m.deps]
+	if m.lane >= 0 {
+		t.in[m.lane].take(m, deps, said)
+		return
+	}
+	if t.kept == maxWaiting || t.bytes+byteSize(m.bits) > maxWaitingBytes {
+		t.client.stats.MessagesDropped++
+		return
+	}
+	if t.kept == len(t.waiting) {
+		t.waiting = append(t.waiting, inMessage{})
+	}
+	w := &t.waiting[t.kept]
+	w.set(m, deps, said)
+	w.until = t.client.clock.now + waitApplies
+	t.kept++
+	t.bytes += byteSize(m.bits)
+}
+
+// handleAll hands over the messages whose turn it is, now that the world is up to date.
+func (t *clientTalk) handleAll() {
+	t.handling = true
+	defer func() { t.handling = false }()
+	for i := range t.in {
+		l := &t.in[i]
+		for m := l.head(); m != nil && t.client.ready(m.deps); m = l.head() {
+			number, row := m.number, m.row()
+			t.open(number, row)
+			t.tick = m.tick
+			l.pop()
+			t.handle(number)
+		}
+	}
+	kept := 0
+	for i := 0; i < t.kept; i++ {
+		m := &t.waiting[i]
+		switch {
+		case t.client.ready(m.deps):
+			t.open(m.number, m.row())
+			t.tick = m.tick
+			t.bytes -= byteSize(m.bits)
+			m.clear()
+			t.handle(m.number)
+			continue
+		case int32(t.client.clock.now-m.until) >= 0:
+			t.bytes -= byteSize(m.bits)
+			m.clear()
+			t.client.stats.MessagesDropped++
+			continue
+		}
+		t.waiting[i], t.waiting[kept] = t.waiting[kept], t.waiting[i]
+		kept++
+	}
+	t.kept = kept
+}
+
+func (t *clientTalk) handle(number int) {
+	h := t.handlers[number]
+	if h == nil {
+		t.client.stats.MessagesUnhandled++
+		return
+	}
+	t.client.stats.MessagesReceived++
+	h()
+}
+
+// ready reports whether the world shows all that a message waits for.
+func (c *Client) ready(deps []dependency) bool {
+	for _, d := range deps {
+		if m := c.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
+			return false
+		}
+	}
+	return true
+}
+
+// inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
+func (t *clientTalk) inputPacket(rows []inputRow) []byte {
+	k := &t.writer
+	if k.open {
+		t.finishTalk()
+	}
+	h := k.header
+	h.kind = kindInputs
+	from := k.seal.size()
+	h.put(k.buf[from:])
+	body := from + h.size()
+	for {
+		w := bitbuf.NewWriter(k.buf[body:])
+		putInputs(&w, t.packed, len(t.schema.messages), rows)
+		if w.Err() == nil {
+			packet := k.buf[:body+len(w.Bytes())]
+			k.seal.close(packet, 0, h.time)
+			return packet
+		}
+		rows = rows[(len(rows)+1)/2:]
+	}
+}
+
+// readInputs reads the bits of a packet of inputs.
+func (m *messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
+	in := m.schema.input
+	if m.inputs == nil {
+		m.inputs = makeInputRows(maxRepeated, in.words)
+	}
+	r := bitbuf.NewReader(rest)
+	return parseInputs(&r, m.packed, len(m.schema.messages), in, near, m.inputs)
+}

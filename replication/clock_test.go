@@ -1,0 +1,77 @@
+package replication
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestTheClockFindsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
+func TestTheClockFindsTheServer(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		link  netsim.Config
+		rate  float64 // ticks from one Apply to the next
+		first uint32
+	}{
+		{"perfect", netsim.Config{}, 1, 0},
+		{"ticks wrap", netsim.Config{Latency: 3}, 1, 1<<32 - 700},
+		{"jitter", netsim.Config{Latency: 5, Jitter: 3}, 1, 0},
+		{"lossy", netsim.Config{Latency: 5, Jitter: 1, Loss: 0.3, Reorder: 0.2, ReorderBy: 5}, 1, 0},
+		{"clocks drift", netsim.Config{Latency: 5}, 1.002, 0},
+		{"clocks drift the other way", netsim.Config{Latency: 5}, 0.998, 0},
+		{"144 frames at 60 ticks", netsim.Config{Latency: 5, Jitter: 1}, 60. / 144, 0},
+		{"60 frames at 20 ticks", netsim.Config{Latency: 2}, 20. / 60, 0},
+		{"30 frames at 60 ticks", netsim.Config{Latency: 5}, 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newInputRig(7, c.link, WithFirstTick(c.first))
+			time, frames, n := 0.0, 0.0, 0
+			var off, worst, jumps float64
+			last := uint32(0)
+			for r.server.stats.Tick = 0; n < 3000; {
+				if frames <= time {
+					r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
+					if tick := r.client.InputTick(); r.client.Connected() {
+						r.give()
+						if step := float64(int32(tick - last)); n > 1500 && math.Abs(step-c.rate) >= 1.01 {
+							jumps++
+						}
+						last = tick
+					}
+					require.NoError(t, r.client.Apply())
+					frames += c.rate
+					continue
+				}
+				_, ok := Input[mMove](r.peer, r.server.Tick()+1)
+				r.server.Replicate()
+				r.link.Step()
+				r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
+				time++
+				n++
+				if n > 1500 {
+					r.asked++
+					if ok {
+						r.exact++
+					}
+					d := r.client.ServerTick() - float64(r.server.Tick())
+					if d < -1<<31 {
+						d += 1 << 32
+					}
+					off += d / 1500
+					worst = max(worst, math.Abs(d))
+				}
+			}
+			t.Logf("off by %.2f in the mean, %.2f at worst; lead %.1f; input ticks jumped %.0f times; in time %d of %d; rate %.4f",
+				off, worst, r.client.Lead(), jumps, r.exact, r.asked, r.client.clock.rate())
+			require.InDelta(t, 0, off, 2)
+			require.Less(t, worst, 5.0)
+			if c.rate < 1.5 { // else there are ticks without a frame
+				require.Greater(t, float64(r.exact), 0.99*float64(r.asked))
+			}
+		})
+	}
+}

@@ -1,0 +1,423 @@
+package replication
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// cvPlan is a component that can't be sent as it is, and cvGoal what of it shall be.
+type cvPlan struct {
+	steps []cvStep
+	cache map[string]int
+}
+
+type cvStep struct {
+	X, Y float32
+	Name string
+}
+
+type cvGoal struct {
+	X, Y  float32 `repl:"range=-100:100,step=0.5"`
+	Name  string  `repl:"max=8"`
+	Steps uint8
+	Local int `repl:"-"`
+}
+
+func cvToGoal(p *cvPlan, g *cvGoal) {
+	if n := len(p.steps); n > 0 {
+		last := p.steps[n-1]
+		*g = cvGoal{X: last.X, Y: last.Y, Name: last.Name, Steps: uint8(n), Local: 5}
+	}
+}
+
+func cvFromGoal(g *cvGoal, p *cvPlan) {
+	p.steps = make([]cvStep, g.Steps)
+	if g.Steps > 0 {
+		p.steps[g.Steps-1] = cvStep{g.X, g.Y, g.Name}
+	}
+}
+
+// cvTime codes a time, whose fields are not exported, in seconds.
+type cvTime struct{}
+
+func (cvTime) Fields() []CodecField {
+	return []CodecField{{Name: "unix", Bits: 40, Kind: delta.Counter}, {Name: "known", Bits: 2, Max: 1}}
+}
+
+func (cvTime) Encode(v *time.Time, codes []uint64) {
+	if !v.IsZero() {
+		codes[0], codes[1] = uint64(v.Unix()), 1
+	}
+}
+
+func (cvTime) Decode(codes []uint64, v *time.Time) {
+	*v = time.Time{}
+	if codes[1] != 0 {
+		*v = time.Unix(int64(codes[0]), 0).UTC()
+	}
+}
+
+type cvShip struct {
+	Built  time.Time
+	Level  uint8
+	Visits [2]time.Time
+	Inner  struct{ Seen time.Time }
+	Own    time.Time `repl:"-"`
+}
+
+func TestConversionsInTheSchemaText(t *testing.T) {
+	s := NewSchema()
+	Register[cvPlan](s, As(cvToGoal, cvFromGoal), Name("Plan"))
+	Register[cvShip](s, With(cvTime{}), Name("Ship"))
+	require.Equal(t, `arche-replicate schema 1
+component Plan
+Plan.X float32 range=-100:100,step=0.5
+Plan.Y float32 range=-100:100,step=0.5
+Plan.Name string max=8
+Plan.Steps uint8
+component Ship
+Ship.Built.unix code bits=40,counter
+Ship.Built.known code bits=2,max=1
+Ship.Level uint8
+Ship.Visits[0].unix code bits=40,counter
+Ship.Visits[0].known code bits=2,max=1
+Ship.Visits[1].unix code bits=40,counter
+Ship.Visits[1].known code bits=2,max=1
+Ship.Inner.Seen.unix code bits=40,counter
+Ship.Inner.Seen.known code bits=2,max=1
+`, s.Text())
+	twin := NewSchema()
+	Register[cvGoal](twin, Name("Plan"))
+	Register[cvShip](twin, With(cvTime{}), Name("Ship"))
+	require.Equal(t, s.Fingerprint(), twin.Fingerprint(), "the other end may have the twin itself")
+
+	require.Equal(t, []uint64{200, 201, 2, 'h' | 'i'<<8, 0, 2},
+		s.Codes(cvPlan{steps: []cvStep{{}, {0, 0.4, "hi"}}}, nil))
+	ship := cvShip{Built: time.Unix(1<<33+7, 0), Level: 3}
+	require.Equal(t, []uint64{1<<33 + 7, 1, 3, 0, 0, 0, 0, 0, 0}, s.Codes(&ship, nil))
+
+	s.seal()
+	kinds := ""
+	for _, f := range s.components[1].layout.Fields {
+		kinds += " " + f.Kind.String()
+	}
+	require.Equal(t, " counter plain plain counter plain counter plain counter plain", kinds)
+}
+
+func TestConversionsOfNestedFieldsAndByPath(t *testing.T) {
+	half := With(codecOf[schemaVec]{fields: []CodecField{{Name: "half", Bits: 8}}})
+	third := With(codecOf[schemaVec]{fields: []CodecField{{Name: "third", Bits: 8}}}, "Vel", "Arm.Tip")
+	type body struct {
+		Pos, Vel schemaVec
+		Arm      [2]struct{ Root, Tip schemaVec }
+		Skipped  schemaVec `repl:"-"`
+	}
+	s := NewSchema()
+	Register[body](s, half, third)
+	require.Equal(t, `arche-replicate schema 1
+component body
+body.Pos.half code bits=8
+body.Vel.third code bits=8
+body.Arm[0].Root.half code bits=8
+body.Arm[0].Tip.third code bits=8
+body.Arm[1].Root.half code bits=8
+body.Arm[1].Tip.third code bits=8
+`, s.Text())
+
+	// A twin with twins inside, and one whose tag is that of the field.
+	type name struct{ p *string }
+	type crew struct {
+		Captain name `repl:"max=5"`
+		Mates   [2]name
+	}
+	type ship struct{ c *crew }
+	text := As(func(n *name, s *string) {
+		if n.p != nil {
+			*s = *n.p
+		}
+	}, func(s *string, n *name) { c := *s; n.p = &c })
+	s = NewSchema()
+	Register[ship](s, Name("Ship"), text, Field("Mates", Max(3)), As(func(s *ship, c *crew) {
+		if s.c != nil {
+			*c = *s.c
+		}
+	}, func(c *crew, s *ship) { copied := *c; s.c = &copied }))
+	require.Equal(t, "arche-replicate schema 1\ncomponent Ship\nShip.Captain string max=5\nShip.Mates[0] string max=3\nShip.Mates[1] string max=3\n", s.Text())
+	s.seal()
+	c := &s.components[0]
+	of := func(s string) name { return name{&s} }
+	v := ship{&crew{of("Ann"), [2]name{{}, of("Bob")}}}
+	row := make([]uint32, c.words)
+	require.Zero(t, c.readColumn(row, unsafe.Pointer(&v), 1))
+	var back ship
+	c.write(unsafe.Pointer(&back), row)
+	require.Equal(t, "Ann", *back.c.Captain.p)
+	require.Equal(t, "Bob", *back.c.Mates[1].p)
+	require.Equal(t, "", *back.c.Mates[0].p)
+	require.NoError(t, c.fits(unsafe.Pointer(&v)))
+	v.c.Mates[1] = of("Bobby")
+	require.EqualError(t, c.fits(unsafe.Pointer(&v)), "replication: Ship.Mates[1]: the string has 5 bytes, and max is 3: shorten it, or raise max in the tag")
+}
+
+// codecOf is a codec of any fields that loses everything.
+type codecOf[T any] struct {
+	fields []CodecField
+	encode func(codes []uint64)
+}
+
+func (c codecOf[T]) Fields() []CodecField { return c.fields }
+
+func (c codecOf[T]) Encode(_ *T, codes []uint64) {
+	if c.encode != nil {
+		c.encode(codes)
+	}
+}
+
+func (c codecOf[T]) Decode([]uint64, *T) {}
+
+func TestRefusedConversions(t *testing.T) {
+	type box struct{ A, B schemaVec }
+	type tagged struct {
+		A schemaVec `repl:"unit,bits=9"`
+	}
+	type text struct{ T time.Time }
+	with := func(fields ...CodecField) ComponentOption { return With(codecOf[schemaVec]{fields: fields}) }
+	one := CodecField{Name: "x", Bits: 8}
+	count := 0
+	changing := With(codecOf[schemaVec]{[]CodecField{one}, func(codes []uint64) { count++; codes[0] = uint64(count) % 256 }})
+	large := With(codecOf[schemaVec]{[]CodecField{one}, func(codes []uint64) { codes[0] = 256 }})
+	asString := func(paths ...string) ComponentOption {
+		return As(func(*schemaVec, *string) {}, func(*string, *schemaVec) {}, paths...)
+	}
+	asMap := As(func(*time.Time, *map[int]int) {}, func(*map[int]int, *time.Time) {})
+	for _, r := range []struct {
+		do   func(s *Schema)
+		want string
+	}{
+		{func(*Schema) { With[schemaVec](nil) }, "With needs a codec"},
+		{func(*Schema) { As[schemaVec, string](nil, func(*string, *schemaVec) {}) }, "As needs two functions, one for each direction"},
+		{func(*Schema) { As[schemaVec, string](func(*schemaVec, *string) {}, nil) }, "As needs two functions, one for each direction"},
+		{func(s *Schema) { Register[box](s, with()) }, "box.A: the codec has 0 fields: use 1 to 256"},
+		{func(s *Schema) { Register[box](s, with(make([]CodecField, 257)...)) }, "box.A: the codec has 257 fields: use 1 to 256"},
+		{func(s *Schema) { Register[box](s, with(CodecField{Bits: 3})) }, `box.A: the codec's field name "" has 0 bytes: use 1 to 256`},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "a b", Bits: 3})) }, `box.A: the codec's field name "a b" contains ' ': use letters and digits`},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "a.b", Bits: 3})) }, `box.A: the codec's field name "a.b" contains '.': use letters and digits`},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x"})) }, "box.A: the codec's field x has 0 bits: use 1 to 64"},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x", Bits: 65})) }, "box.A: the codec's field x has 65 bits: use 1 to 64"},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x", Bits: 3, Max: 8})) }, "box.A: the codec's field x has a largest code of 8, which takes more than its 3 bits"},
+		{func(s *Schema) { Register[box](s, with(CodecField{Name: "x", Bits: 3, Kind: delta.Quat})) }, "box.A: the codec's field x is of the kind quat: use Plain, Linear, Wrap, Counter or Flags"},
+		{func(s *Schema) { Register[box](s, with(one, one)) }, `box.A: the codec has two fields "x"`},
+		{func(s *Schema) { Register[tagged](s, with(one)) }, "tagged.A: a field with a codec takes no tag: remove it"},
+		{func(s *Schema) { Register[box](s, changing) }, `box.A: the codec has other codes for the same value at every call: the codes of the zero value differ in "A.x"`},
+		{func(s *Schema) { Register[box](s, large) }, `box.A: the codec has a code for the zero value that is too large: "A.x" has 256, and its largest is 255`},
+		{func(s *Schema) { Register[box](s, With(cvForgetful{})) }, `box.A: the codec does not give back what it took: the codes of the zero value, decoded and encoded again, differ in "A.x"`},
+		{func(s *Schema) { Register[box](s, with(one), with(one)) }, "box.A: two of the options With and As are for replication.schemaVec: give them the paths of their fields"},
+		{func(s *Schema) { Register[box](s, with(one), asString("A"), asString("B", "A")) }, "box.A: two of the options With and As are for replication.schemaVec: give them the paths of their fields"},
+		{func(s *Schema) { Register[box](s, With(cvTime{})) }, "box: the option With for time.Time meets no field of that type"},
+		{func(s *Schema) { Register[box](s, asString("A", "C"), Field("A", Max(5))) }, `box: the option As for replication.schemaVec names "C": there is no such field of that type`},
+		{func(s *Schema) { Register[box](s, asString("A")) }, "box.A: strings without a bound can't be replicated; give them one by the tag max=N"},
+		{func(s *Schema) { Register[text](s, asMap) }, "text.T: maps can't be replicated; use another type in As"},
+		{
+			func(s *Schema) {
+				Register[box](s, As(func(*schemaVec, *rTarget) {}, func(*rTarget, *schemaVec) {}, "A"))
+			},
+			`box.A.Entity: an entity can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
+		{
+			func(s *Schema) {
+				Register[box](s, As(func(*schemaVec, *[2]ecs.Entity) {}, func(*[2]ecs.Entity, *schemaVec) {}, "A"))
+			},
+			`box.A: an entity can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
+		{
+			func(s *Schema) { Register[rSquad](s, As(func(*rSquad, *rOrbits) {}, func(*rOrbits, *rSquad) {})) },
+			`rSquad.Relation: a relation can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, and skip it there with repl:"-"`,
+		},
+		{func(s *Schema) { Register[[4096]schemaVec](s, Name("P"), with(one, CodecField{Name: "y", Bits: 1})) }, "P[2048]: a component has at most 4096 fields, array elements included; split it or skip the field"},
+	} {
+		require.PanicsWithValue(t, "replication: "+r.want, func() { r.do(NewSchema()) })
+	}
+}
+
+// cvForgetful codes a zero as 5, and a 5 as 6.
+type cvForgetful struct{}
+
+func (cvForgetful) Fields() []CodecField                { return []CodecField{{Name: "x", Bits: 8}} }
+func (cvForgetful) Encode(v *schemaVec, codes []uint64) { codes[0] = 5 + uint64(v.X) }
+func (cvForgetful) Decode(codes []uint64, v *schemaVec) { v.X = float32(codes[0] - 4) }
+
+type cvChildOf struct {
+	ecs.Relation `repl:"-"`
+}
+
+// What a pointer leads to may change while the pointer does not.
+func TestConversionsSeeWhatPointersLeadTo(t *testing.T) {
+	s := NewSchema()
+	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
+	x := connectedWire(t, s)
+	id, mirrorID := ecs.ComponentID[cvPlan](x.world), ecs.ComponentID[cvPlan](x.mirror)
+	relation := ecs.ComponentID[cvChildOf](x.world)
+	target := x.world.NewEntity()
+	related := ecs.NewBuilder(x.world, id, relation, ReplicatedID(x.world)).WithRelation(relation)
+	entities := []ecs.Entity{x.spawn(id), x.spawn(id), related.New(target), related.New()}
+	for i, e := range entities {
+		plan := (*cvPlan)(x.world.Get(e, id))
+		plan.steps = []cvStep{{float32(i), 0, "start"}}
+		plan.cache = map[string]int{"own": i}
+	}
+	for tick := range 30 {
+		for i, e := range entities {
+			if tick%(i+1) == 0 {
+				plan := (*cvPlan)(x.world.Get(e, id))
+				plan.steps[0].X += 0.5 // not a byte of the component changes
+				plan.steps[0].Name = strings.Repeat("n", tick%9)
+			}
+		}
+		x.round()
+		x.round()
+		for _, e := range entities {
+			m, ok := x.mirrored(e)
+			require.True(t, ok)
+			want := (*cvPlan)(x.world.Get(e, id)).steps
+			require.Equal(t, want, (*cvPlan)(x.mirror.Get(m, mirrorID)).steps)
+		}
+	}
+	require.Zero(t, x.server.Stats().Clamped)
+	require.NotPanics(t, func() { x.server.NewGrid(10, "cvPlan.X", "cvPlan.Y") }, "a twin's fields are as good as others")
+}
+
+// cvPilot has references beside what is sent by twins.
+type cvPilot struct {
+	ecs.Relation
+	Next cvPlan
+	Call string `repl:"max=8"`
+	Wing ecs.Entity
+	Then cvPlan
+	Men  [2]ecs.Entity
+}
+
+func TestReferencesBesideTwins(t *testing.T) {
+	s := NewSchema()
+	Register[cvPilot](s, As(cvToGoal, cvFromGoal))
+	x := connectedWire(t, s)
+	id, mirrorID := ecs.ComponentID[cvPilot](x.world), ecs.ComponentID[cvPilot](x.mirror)
+	e, base, wing, man := x.spawn(id), x.spawn(), x.spawn(), x.spawn()
+	v := (*cvPilot)(x.world.Get(e, id))
+	v.Next.steps, v.Then.steps = []cvStep{{1, 2, "next"}}, []cvStep{{3, 4, "then"}}
+	v.Call, v.Wing, v.Men[1] = "Ice", wing, man
+	x.world.Relations().Set(e, id, base)
+	x.rounds(3)
+	check := func(wing, man, base ecs.Entity) {
+		t.Helper()
+		m, ok := x.mirrored(e)
+		require.True(t, ok)
+		got, want := (*cvPilot)(x.mirror.Get(m, mirrorID)), (*cvPilot)(x.world.Get(e, id))
+		require.Equal(t, want.Next.steps, got.Next.steps)
+		require.Equal(t, want.Then.steps, got.Then.steps)
+		require.Equal(t, want.Call, got.Call)
+		there := func(e ecs.Entity) ecs.Entity {
+			m, ok := x.mirrored(e)
+			require.NotEqual(t, e.IsZero(), ok)
+			return m
+		}
+		require.Equal(t, there(wing), got.Wing)
+		require.Equal(t, [2]ecs.Entity{1: there(man)}, got.Men)
+		require.Equal(t, there(base), x.mirror.Relations().Get(m, mirrorID))
+	}
+	check(wing, man, base)
+	x.world.RemoveEntity(wing)
+	x.rounds(3)
+	check(ecs.Entity{}, man, base)
+	(*cvPilot)(x.world.Get(e, id)).Next.steps[0].X = 5 // not a byte of the component changes
+	x.world.RemoveEntity(base)
+	x.rounds(3)
+	check(ecs.Entity{}, man, ecs.Entity{})
+}
+
+func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {
+	s := NewSchema()
+	Register[schemaVec](s, With(cvTiny{}))
+	s.seal()
+	c := &s.components[0]
+	require.False(t, c.volatile, "nothing but its own bytes")
+	values := []schemaVec{{X: 3}, {X: 100}, {X: 8}}
+	dst := make([]uint32, 3*c.words)
+	require.Equal(t, 2, c.readColumn(dst, unsafe.Pointer(&values[0]), 3))
+	require.Equal(t, []uint32{3, 7, 7}, []uint32{dst[0], dst[c.words], dst[2*c.words]})
+	require.True(t, c.validRow(dst[:c.words]))
+	require.False(t, c.validRow([]uint32{8, 0, 0}))
+	require.False(t, c.validRow([]uint32{0, 0, 1 << 8}))
+	c.write(unsafe.Pointer(&values[1]), []uint32{5, 1, 2})
+	require.Equal(t, schemaVec{X: 5, Y: 2, Z: 1}, values[1])
+}
+
+// cvTiny has a code of two words.
+type cvTiny struct{}
+
+func (cvTiny) Fields() []CodecField {
+	return []CodecField{{Name: "x", Bits: 3}, {Name: "yz", Bits: 40}}
+}
+
+func (cvTiny) Encode(v *schemaVec, codes []uint64) {
+	codes[0], codes[1] = uint64(v.X), uint64(v.Y)<<32|uint64(v.Z)
+}
+
+func (cvTiny) Decode(codes []uint64, v *schemaVec) {
+	*v = schemaVec{float32(codes[0]), float32(codes[1] >> 32), float32(codes[1] & math.MaxUint32)}
+}
+
+func TestConversionsDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	s := NewSchema()
+	Register[cvShip](s, With(cvTime{}))
+	Register[schemaGun](s, As(func(g *schemaGun, s *schemaVec) { s.X = g.Heat }, func(s *schemaVec, g *schemaGun) { g.Heat = s.X }))
+	s.seal()
+	for i := range s.components {
+		c := &s.components[i]
+		p := reflect.MakeSlice(reflect.SliceOf(c.typ), 70, 70).UnsafePointer()
+		dst := make([]uint32, 70*c.words)
+		c.readColumn(dst, p, 70)
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.readColumn(dst, p, 70) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.write(p, dst[:c.words]) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.validRow(dst[:c.words]) }))
+	}
+}
+
+// One schema, several servers: what conversions keep for next time is no one's.
+func TestConversionsOnSeveralGoroutines(t *testing.T) {
+	s := NewSchema()
+	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
+	Register[cvShip](s, With(cvTime{}))
+	s.seal()
+	var group sync.WaitGroup
+	for g := range 4 {
+		group.Go(func() {
+			plan, ship := &s.components[0], &s.components[1]
+			planRow, shipRow := make([]uint32, plan.words), make([]uint32, ship.words)
+			for i := range 500 {
+				p := cvPlan{steps: []cvStep{{float32(g), float32(i % 100), "name"}}}
+				v := cvShip{Built: time.Unix(int64(g), 0).UTC(), Level: uint8(i)}
+				plan.readColumn(planRow, unsafe.Pointer(&p), 1)
+				ship.readColumn(shipRow, unsafe.Pointer(&v), 1)
+				var p2 cvPlan
+				var v2 cvShip
+				plan.write(unsafe.Pointer(&p2), planRow)
+				ship.write(unsafe.Pointer(&v2), shipRow)
+				if !reflect.DeepEqual(p, p2) || v != v2 {
+					t.Errorf("%+v came back as %+v, %+v as %+v", p, p2, v, v2)
+				}
+			}
+		})
+	}
+	group.Wait()
+}

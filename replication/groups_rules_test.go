@@ -1,0 +1,241 @@
+package replication
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+func TestGroupsHaveMembers(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	ship, turret := x.spawn(position), x.spawn(position)
+	g, other := x.server.NewGroup(), x.server.NewGroup()
+	g.Add(ship)
+	g.Add(ship)
+	g.Add(turret)
+	require.Equal(t, 2, g.Len())
+	require.PanicsWithValue(t, "replication: entity {1 0} is in another group: call that one's Remove first", func() { other.Add(ship) })
+	other.Remove(ship) // is in none of it
+	x.rounds(5)
+
+	g.Remove(turret)
+	other.Add(turret)
+	require.Equal(t, 1, g.Len())
+	x.rounds(20)
+	boundTo := func(e ecs.Entity) []*Group { return x.server.groups.bySlot[x.slotOf(e)] }
+	require.True(t, slices.Equal([]*Group{other}, boundTo(turret)), "nothing is left of the first group")
+
+	x.world.RemoveEntity(ship)
+	x.round()
+	require.Zero(t, g.Len(), "what ends leaves its group")
+	x.rounds(20)
+	require.True(t, slices.Equal([]*Group{other}, x.server.groups.list), "which is forgotten then")
+	other.Remove(turret)
+	x.rounds(20)
+	require.Zero(t, len(x.server.groups.list))
+	require.Zero(t, x.server.slots.bound.count())
+
+	early := x.world.NewEntity(position) // not replicated yet
+	g.Add(early)
+	x.rounds(3)
+	require.Equal(t, 1, g.Len())
+	x.world.Add(early, ReplicatedID(x.world))
+	x.rounds(3)
+	x.requireEqual()
+	require.True(t, slices.Equal([]*Group{g}, boundTo(early)))
+	x.world.RemoveEntity(early)
+	g.Add(x.spawn(position))
+	x.world.Reset()
+	x.rounds(20)
+	require.Zero(t, g.Len())
+	x.requireEqual()
+}
+
+// TestAGroupIsSeenAsAWhole: who sees one of a group sees all of it.
+func TestAGroupIsSeenAsAWhole(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
+	ship, turret, stone := x.spawn(position, frozen), x.spawn(position), x.spawn(position)
+	g := x.server.NewGroup()
+	g.Add(ship)
+	g.Add(turret)
+	filter := ecs.All(frozen)
+	x.peer.SetInterest(Interest{Filter: &filter})
+	x.rounds(5)
+	x.requireSeen(ship, turret)
+	x.world.Remove(ship, frozen)
+	x.rounds(5)
+	x.requireSeen()
+	x.world.Add(stone, frozen)
+	g.Add(stone)
+	x.rounds(5)
+	x.requireSeen(ship, turret, stone)
+	g.Remove(turret)
+	x.rounds(5)
+	x.requireSeen(ship, stone)
+}
+
+// TestGroupsLargerThanAPacket are sent one by one, which is counted, and get through.
+func TestGroupsLargerThanAPacket(t *testing.T) {
+	for name, big := range map[string]bool{"many": false, "large": true} {
+		t.Run(name, func(t *testing.T) {
+			seed := seedOf(t)
+			w := ecs.NewWorld()
+			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
+			s.workers.caches[0].limit = 1000 // little memory for what is encoded
+			g := newGame(seed, &w, s.schema, 60)
+			o := newTruth()
+			ends := []*end{
+				connect(s, seed, netsim.Config{Latency: 2}, WithNonce(1)),
+				connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.2, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 9}, WithNonce(2)),
+			}
+			group := s.NewGroup()
+			if big {
+				group.Add(g.spawn(g.ids[5], g.ids[0]))
+				group.Add(g.spawn(g.ids[0]))
+			} else {
+				for range 50 {
+					group.Add(g.spawn(g.ids[3]))
+				}
+				for range 8 { // that fit, and others that nearly do
+					small := s.NewGroup()
+					for range 1 + g.rng.IntN(14) {
+						small.Add(g.spawn(g.ids[3]))
+					}
+				}
+			}
+			for range 600 {
+				for _, e := range g.entities {
+					if g.rng.IntN(8) == 0 {
+						g.mutate(e)
+					}
+				}
+				tickAll(t, s, o, ends)
+			}
+			for _, e := range ends {
+				require.NotZero(t, e.peer.Stats().TornGroups)
+				e.link.SetConfig(netsim.Config{Latency: 2})
+			}
+			requireEqualSoon(t, s, o, ends, 100)
+		})
+	}
+}
+
+// tSlow is looked at every few ticks only.
+type tSlow struct {
+	Stamp uint32
+}
+
+// TestGroupsLookAtSlowComponentsTogether: what is looked at every few ticks only is looked
+// at in the same ticks for all of a group.
+func TestGroupsLookAtSlowComponentsTogether(t *testing.T) {
+	schema := NewSchema()
+	Register[tSlow](schema, Every(7))
+	x := connectedWire(t, schema)
+	slow := ecs.ComponentID[tSlow](x.world)
+	g := x.server.NewGroup()
+	var all []ecs.Entity
+	for range 10 {
+		all = append(all, x.spawn(slow))
+	}
+	x.rounds(3)
+	for _, e := range all {
+		g.Add(e)
+	}
+	stamps := map[uint32]bool{}
+	for i := range 100 {
+		if i < 60 { // then they rest
+			for _, e := range all {
+				(*tSlow)(x.world.Get(e, slow)).Stamp = uint32(i)
+			}
+		}
+		x.round()
+		if i < 20 {
+			continue
+		}
+		shown := map[uint32]bool{}
+		for _, e := range all {
+			m, ok := x.mirrored(e)
+			require.True(t, ok)
+			stamp := (*tSlow)(x.mirror.Get(m, slow)).Stamp
+			shown[stamp], stamps[stamp] = true, true
+		}
+		require.Len(t, shown, 1, "tick %d", i)
+	}
+	require.Less(t, len(stamps), 12)
+	x.requireEqual()
+}
+
+// TestSmallWorldsWithGroupsNeedNoMorePackets: what fits into a packet is in one, also
+// what is in no group.
+func TestSmallWorldsWithGroupsNeedNoMorePackets(t *testing.T) {
+	c := newThrong(t, 40, throngSchema())
+	g := c.server.NewGroup()
+	for _, e := range c.entities[10:14] {
+		g.Add(e)
+	}
+	m := c.join(4, 0)
+	for range 50 {
+		c.tickAll()
+	}
+	before := m.peer.Stats()
+	for range 100 {
+		c.tickAll()
+	}
+	now := m.peer.Stats()
+	require.EqualValues(t, 100, now.Packets-before.Packets)
+	require.EqualValues(t, 4000, now.Updates-before.Updates)
+	require.Zero(t, now.GroupResends)
+}
+
+// TestGroupsDoNotAllocate: once all memory has its size, a tick of a world with groups
+// leaves no garbage.
+func TestGroupsDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	c := newThrong(t, 600, throngSchema())
+	for i := 0; i < 600; i += 6 {
+		g := c.server.NewGroup()
+		for _, e := range c.entities[i : i+3] {
+			g.Add(e)
+		}
+	}
+	for i := range 4 {
+		m := c.join(5+i, 0)
+		if i == 3 {
+			m.peer.SetBudget(20_000)
+		}
+		m.sizes = make([]int, 0, 10_000)
+	}
+	for range 600 {
+		c.tickAll()
+	}
+	total := 0.0
+	for range 50 {
+		c.ticks++
+		for i, p := range c.positions {
+			if i%3 > 0 || c.ticks%4 == 0 { // some of a group
+				c.move(p, i)
+			}
+		}
+		for _, m := range c.members {
+			m.sizes = append(m.sizes, 0)
+			if packet := m.answer(c.ticks); packet != nil {
+				_ = m.peer.Receive(packet)
+			}
+		}
+		first := true
+		total += testing.AllocsPerRun(1, func() {
+			if !first { // the first of two runs is to warm up
+				c.server.Replicate()
+			}
+			first = false
+		})
+	}
+	require.LessOrEqual(t, total, 5.0)
+	require.NotZero(t, c.members[0].peer.Stats().GroupResends)
+}

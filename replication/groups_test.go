@@ -1,0 +1,521 @@
+package replication
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// tCrew says to which crew an entity belongs, 0 for none. All of a crew have the stamp of
+// the tick in which the crew changed last as a whole; Own changes for each alone.
+type tCrew struct {
+	Crew  uint16
+	Stamp uint32
+	Own   uint32
+}
+
+// A fleet is a game of crews, each of which is a group, and of entities without one. It
+// remembers what every crew was after every tick.
+type fleet struct {
+	world  *ecs.World
+	server *Server
+	rng    *rand.Rand
+	crews  []*crew // number 0 is nobody
+	loose  []ecs.Entity
+	limit  int // members of a crew
+	calm   int // one in so many comings and goings happens
+	ends   []*end
+	shown  []map[int]int // by end: which of the past states of a crew it shows
+	bursts []bool        // by end: it is cut off from the server at times
+
+	crew, frozen, marker ecs.ID
+}
+
+type crew struct {
+	group   *Group
+	members []ecs.Entity
+	stamp   uint32
+	resting int
+	closed  bool
+	past    []uint64 // hashes of its states, whenever they changed
+}
+
+func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
+	schema := NewSchema()
+	Register[tCrew](schema)
+	Register[tFrozen](schema)
+	w := ecs.NewWorld()
+	return newFleetOf(NewServer(&w, schema, append(opts, WithSeed(seed))...), seed, crews, limit)
+}
+
+// newFleetOf adds a fleet to a world that may have more in it.
+func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
+	f := &fleet{world: s.world, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
+	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
+	for range crews + 1 {
+		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
+	}
+	for range 3 * crews {
+		f.loose = append(f.loose, f.spawn())
+	}
+	return f
+}
+
+func (f *fleet) connect(cfg netsim.Config) *end {
+	n := uint64(len(f.ends))
+	e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(n+1))
+	f.watch(e, cfg.Burst.Length > 0)
+	return e
+}
+
+// watch adds an end.
+func (f *fleet) watch(e *end, bursts bool) {
+	f.ends, f.shown, f.bursts = append(f.ends, e), append(f.shown, map[int]int{}), append(f.bursts, bursts)
+}
+
+func (f *fleet) of(e ecs.Entity) *tCrew { return (*tCrew)(f.world.Get(e, f.crew)) }
+
+// spawn makes an entity without a crew.
+func (f *fleet) spawn() ecs.Entity {
+	e := f.world.NewEntity(f.crew, f.marker)
+	f.of(e).Own = f.rng.Uint32()
+	return e
+}
+
+// enlist puts an entity into a crew.
+func (f *fleet) enlist(number int, e ecs.Entity) {
+	c := f.crews[number]
+	c.group.Add(e)
+	c.members = append(c.members, e)
+	f.of(e).Crew, f.of(e).Stamp = uint16(number), c.stamp
+}
+
+// dismiss takes a member out of its crew.
+func (f *fleet) dismiss(number, i int) ecs.Entity {
+	c := f.crews[number]
+	e := c.members[i]
+	c.members = slices.Delete(c.members, i, i+1)
+	c.group.Remove(e)
+	f.of(e).Crew = 0
+	return e
+}
+
+// step plays one tick.
+func (f *fleet) step() {
+	r := f.rng
+	for i, e := range f.loose {
+		if r.IntN(4) == 0 {
+			f.of(e).Own++
+		}
+		if r.IntN(60) == 0 {
+			f.world.RemoveEntity(e)
+			f.loose[i] = f.spawn()
+		}
+	}
+	for n, c := range f.crews[1:] {
+		f.play(n+1, c)
+	}
+}
+
+// play plays one tick of a crew.
+func (f *fleet) play(n int, c *crew) {
+	r := f.rng
+	if c.closed {
+		return
+	}
+	if c.resting > 0 {
+		c.resting--
+		return
+	}
+	size := len(c.members)
+	k := r.IntN(60)
+	if r.IntN(f.calm) > 0 {
+		k = 60
+	}
+	switch {
+	case size == 0 || k < 2 && size < f.limit: // somebody new, or several
+		for range 1 + r.IntN(max(1, f.limit/2)) {
+			if len(c.members) < f.limit {
+				f.enlist(n, f.spawn())
+			}
+		}
+	case k == 2 && size < f.limit && len(f.loose) > 0: // who was there before
+		i := r.IntN(len(f.loose))
+		f.enlist(n, f.loose[i])
+		f.loose[i] = f.spawn()
+	case k == 3: // one ends
+		i := r.IntN(size)
+		f.world.RemoveEntity(c.members[i])
+		c.members = slices.Delete(c.members, i, i+1)
+	case k == 4: // one leaves
+		i := r.IntN(len(f.loose))
+		f.world.RemoveEntity(f.loose[i])
+		f.loose[i] = f.dismiss(n, r.IntN(size))
+	case k == 5: // or goes to others
+		if other := 1 + r.IntN(len(f.crews)-1); other != n && !f.crews[other].closed && len(f.crews[other].members) < f.limit {
+			f.enlist(other, f.dismiss(n, r.IntN(size)))
+		}
+	case k == 6 && r.IntN(4) == 0: // all end
+		for _, e := range c.members {
+			f.world.RemoveEntity(e)
+		}
+		c.members = nil
+	case k == 7 && r.IntN(4) == 0: // the group is closed, and another one opened
+		for len(c.members) > 0 {
+			f.world.RemoveEntity(f.dismiss(n, 0))
+		}
+		c.closed = true
+		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
+	case k == 8:
+		c.resting = r.IntN(80)
+	case k == 9: // leaves replication for a while, or for ever
+		i := r.IntN(size)
+		e := c.members[i]
+		c.members = slices.Delete(c.members, i, i+1)
+		f.world.Remove(e, f.marker)
+		if r.IntN(2) == 0 {
+			c.group.Remove(e)
+		}
+	case k == 10:
+		if e := c.members[r.IntN(size)]; f.world.Has(e, f.frozen) {
+			f.world.Remove(e, f.frozen)
+		} else {
+			f.world.Add(e, f.frozen)
+		}
+	}
+	if r.IntN(3) == 0 { // all of them
+		c.stamp = f.server.Tick() + 1
+		for _, e := range c.members {
+			f.of(e).Stamp = c.stamp
+		}
+	}
+	for _, e := range c.members { // some of them
+		if r.IntN(6) == 0 {
+			f.of(e).Own++
+		}
+	}
+}
+
+// hash sums up an entity; the hash of a crew is the sum of those of its members.
+func (t *tCrew) hash(id NetID, frozen bool) uint64 {
+	h := mix64(uint64(id.Slot)<<32 | uint64(id.Generation))
+	h = mix64(h ^ uint64(t.Stamp)<<32 ^ uint64(t.Own))
+	if frozen {
+		h = mix64(h + 1)
+	}
+	return h
+}
+
+// record notes what the crews are.
+func (f *fleet) record() {
+	for _, c := range f.crews[1:] {
+		sum := uint64(0)
+		for _, e := range c.members {
+			id, ok := f.server.NetID(e)
+			if !ok {
+				panic("a member without a NetID")
+			}
+			sum += f.of(e).hash(id, f.world.Has(e, f.frozen))
+		}
+		if c.past[len(c.past)-1] != sum {
+			c.past = append(c.past, sum)
+		}
+	}
+}
+
+// torn returns what is wrong with what an end shows, "" if nothing is: of every crew it
+// shows all as they were in one tick, not before that which it showed last, or, if it may
+// show less, nothing.
+func (f *fleet) torn(k int, partly bool) string {
+	e := f.ends[k]
+	id, frozen := ecs.ComponentID[tCrew](e.world), ecs.ComponentID[tFrozen](e.world)
+	sums, stamps := make([]uint64, len(f.crews)), make([]map[uint32]bool, len(f.crews))
+	e.client.Each(func(net NetID, entity ecs.Entity, _ uint32) {
+		t := (*tCrew)(e.world.Get(entity, id))
+		if t == nil {
+			return
+		}
+		sums[t.Crew] += t.hash(net, e.world.Has(entity, frozen))
+		if stamps[t.Crew] == nil {
+			stamps[t.Crew] = map[uint32]bool{}
+		}
+		stamps[t.Crew][t.Stamp] = true
+	})
+	for n := 1; n < len(f.crews); n++ {
+		if len(stamps[n]) > 1 {
+			return fmt.Sprintf("end %d shows stamps %v of crew %d", k, stamps[n], n)
+		}
+		if len(stamps[n]) == 0 && partly {
+			continue
+		}
+		past, i := f.crews[n].past, f.shown[k][n]
+		for i < len(past) && past[i] != sums[n] {
+			i++
+		}
+		if i == len(past) {
+			return fmt.Sprintf("end %d shows crew %d as it never was, or not since", k, n)
+		}
+		f.shown[k][n] = i
+	}
+	return ""
+}
+
+// tick plays a tick and checks what all ends show; partly says which may show less than
+// there is.
+func (f *fleet) tick(t testing.TB, partly func(end int) bool) {
+	t.Helper()
+	f.step()
+	f.server.Replicate()
+	f.record()
+	for k, e := range f.ends {
+		e.step(t)
+		if torn := f.torn(k, partly(k)); torn != "" && !f.burst(k) {
+			require.FailNow(t, "torn", "tick %d: %s\n%+v", f.server.Tick(), torn, e.peer.Stats())
+		}
+	}
+}
+
+// burst reports whether more has come together for an end, while it was cut off from the
+// server, than fits into a packet.
+func (f *fleet) burst(k int) bool {
+	return f.ends[k].peer.Stats().TornGroups > 0 && f.bursts[k]
+}
+
+func noneOfThem(int) bool { return false }
+func allOfThem(int) bool  { return true }
+
+// requireCalm lets everything come to rest: all clients show what there is, and nothing
+// is left of those who left.
+func (f *fleet) requireCalm(t testing.TB) {
+	t.Helper()
+	for _, e := range f.ends {
+		e.link.SetConfig(netsim.Config{Latency: 2})
+		e.peer.SetInterest(Interest{})
+		e.peer.SetBudget(0)
+		e.peer.SetSendInterval(1)
+	}
+	for range 300 {
+		f.server.Replicate()
+		f.record()
+		for _, e := range f.ends {
+			e.step(t)
+		}
+	}
+	want := f.server.Stats().Entities
+	for k, e := range f.ends {
+		require.Empty(t, f.torn(k, false))
+		shown := 0
+		e.client.Each(func(NetID, ecs.Entity, uint32) { shown++ })
+		require.Equal(t, want, shown, "end %d", k)
+		for n := 1; n < len(f.crews); n++ {
+			past := f.crews[n].past
+			require.Equal(t, past[len(past)-1], past[f.shown[k][n]], "end %d shows crew %d as it was", k, n)
+		}
+		// What comes very late may need what the client dropped for newer states: it does not
+		// report that.
+		require.Zero(t, e.peer.Stats().MissingBaselines, "end %d", k)
+	}
+	for n, c := range f.crews {
+		require.Empty(t, c.group.former, "crew %d", n)
+	}
+}
+
+func ticksOf(long, short int) int {
+	if testing.Short() || raceDetector {
+		return short
+	}
+	return long
+}
+
+func (f *fleet) requireWhole(t testing.TB) {
+	t.Helper()
+	for k, e := range f.ends {
+		stats := e.peer.Stats()
+		require.True(t, stats.TornGroups == 0 || f.burst(k), "end %d: a test of groups that fit", k)
+		t.Logf("end %d: %d packets, %d bytes, %d updates, %d wholes, %d once more", k, stats.Packets, stats.Bytes, stats.Updates, stats.Wholes, stats.GroupResends)
+	}
+}
+
+// TestGroupsAreNeverTorn: whatever crews do and whatever networks do, a client shows
+// each crew as it was in one tick, all of it or nothing, and never goes back.
+func TestGroupsAreNeverTorn(t *testing.T) {
+	f := newFleet(seedOf(t), 8, 10)
+	for _, cfg := range hostileLinks() {
+		f.connect(cfg)
+	}
+	for range ticksOf(5000, 700) {
+		f.tick(t, noneOfThem)
+	}
+	f.requireWhole(t)
+	f.requireCalm(t)
+}
+
+// TestGroupsOfManyPackets: crews that share packets with few others, among so much else
+// that all of it never fits into one.
+func TestGroupsOfManyPackets(t *testing.T) {
+	f := newFleet(seedOf(t), 12, 4, WithMTU(300))
+	f.calm = 16
+	for range 300 {
+		f.loose = append(f.loose, f.spawn())
+	}
+	for _, cfg := range hostileLinks() {
+		f.connect(cfg)
+	}
+	for range ticksOf(2000, 300) {
+		f.tick(t, noneOfThem)
+	}
+	f.requireWhole(t)
+	f.requireCalm(t)
+}
+
+// views sets what the ends may see: some by set, by predicate or by filter, with Keep and
+// without, all of it at times.
+func (f *fleet) views() {
+	set := f.server.NewEntitySet()
+	for k, e := range f.ends {
+		visible := func(e ecs.Entity) bool {
+			return mix64(uint64(e.ID())<<32|uint64(f.server.Tick()+uint32(k)*7)/16)%5 < 2
+		}
+		keep := f.rng.IntN(2) == 0
+		switch f.rng.IntN(4) {
+		case 0:
+			e.peer.SetInterest(Interest{Keep: keep})
+		case 1:
+			filter := ecs.All(f.frozen)
+			e.peer.SetInterest(Interest{Filter: &filter, Keep: keep})
+		case 2:
+			for _, c := range f.crews {
+				if f.rng.IntN(2) == 0 && len(c.members) > 0 {
+					set.Add(c.members[0])
+				}
+			}
+			e.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: keep})
+		default:
+			e.peer.SetInterest(Interest{Visible: visible, Keep: keep})
+		}
+	}
+}
+
+// TestGroupsComeIntoViewTogether: the same where the ends see less than all, and another
+// part of it every now and then.
+func TestGroupsComeIntoViewTogether(t *testing.T) {
+	f := newFleet(seedOf(t), 8, 6)
+	for _, cfg := range hostileLinks() {
+		f.connect(cfg)
+	}
+	for i := range ticksOf(5000, 700) {
+		if i%50 == 0 {
+			f.views()
+		}
+		f.tick(t, allOfThem)
+	}
+	f.requireWhole(t)
+	f.requireCalm(t)
+}
+
+// TestGroupsShareBudgets: the same where there is too little room, and for ends that have
+// their turn now and then.
+func TestGroupsShareBudgets(t *testing.T) {
+	f := newFleet(seedOf(t), 8, 6)
+	for k, cfg := range hostileLinks() {
+		e := f.connect(cfg)
+		e.peer.SetBudget(1500 + 1000*k)
+		if k%2 == 1 {
+			e.peer.SetSendInterval(1 + k)
+		}
+		if k%3 == 0 {
+			e.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+				for i, e := range entities {
+					weights[i] *= 1 + float32(e.ID()%5)
+				}
+			})
+		}
+	}
+	over := uint64(0)
+	for range ticksOf(5000, 700) {
+		f.tick(t, noneOfThem)
+	}
+	for k, e := range f.ends {
+		over += e.peer.Stats().OverBudget
+		moved := 0
+		for n := 1; n < len(f.crews); n++ {
+			moved += f.shown[k][n]
+		}
+		require.Greater(t, moved, 20, "end %d has seen next to nothing", k)
+	}
+	require.NotZero(t, over, "the budgets never were too small")
+	f.requireWhole(t)
+	f.requireCalm(t)
+}
+
+// TestTheDetectorFindsTornGroups: where entities do not wait for the others of their group,
+// the test above fails.
+func TestTheDetectorFindsTornGroups(t *testing.T) {
+	f := newFleet(seedOf(t), 12, 5, WithMTU(300), func(o *serverOptions) { o.noGroups = true })
+	for range 100 {
+		f.loose = append(f.loose, f.spawn())
+	}
+	for _, cfg := range hostileLinks() {
+		f.connect(cfg)
+	}
+	found := map[int]bool{}
+	for range 500 {
+		f.step()
+		f.server.Replicate()
+		f.record()
+		for k, e := range f.ends {
+			e.step(t)
+			if f.torn(k, false) != "" {
+				found[k] = true
+			}
+		}
+	}
+	require.Greater(t, len(found), len(f.ends)/2)
+}
+
+// TestGroupsWithWorkers: the packets are the same however many workers there are.
+func TestGroupsWithWorkers(t *testing.T) {
+	seed := seedOf(t)
+	play := func(workers, limit int) (sent [][]byte) {
+		f := newFleet(seed, 20, 6, WithMTU(600), WithWorkers(workers))
+		f.calm = 4
+		for i := range f.server.workers.caches {
+			f.server.workers.caches[i].limit = limit
+		}
+		for k := range 12 {
+			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})
+			send := e.peer.send
+			e.peer.send = func(p []byte) error {
+				sent = append(sent, append([]byte{byte(k)}, p...))
+				return send(p)
+			}
+			if k%3 == 0 {
+				e.peer.SetBudget(3000 + 1000*k)
+			}
+		}
+		for i := range ticksOf(300, 120) {
+			if i%40 == 20 {
+				f.views()
+			}
+			f.tick(t, allOfThem)
+		}
+		return sent
+	}
+	want := play(1, maxRunBytes)
+	for _, n := range []int{2, 3, 8} {
+		got := play(n, 1000) // with little memory for what is encoded
+		require.Equal(t, len(want), len(got))
+		for i := range want {
+			if !bytes.Equal(want[i], got[i]) {
+				require.FailNow(t, "another packet", "number %d of peer %d, with %d workers", i, got[i][0], n)
+			}
+		}
+	}
+}

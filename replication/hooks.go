@@ -1,0 +1,364 @@
+package replication
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Hooks are functions of the user's that a [Client] calls in Apply when the mirrored world
+// changes: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They
+// are called at two points, at both of which the world is whole:
+//
+//   - Before Apply changes anything, for all that it is about to take away: OnRemove and
+//     OnDespawn. Nothing has gone yet, and nothing has come.
+//   - After Apply has changed everything, references included, for all that came and
+//     changed: OnSpawn, OnAdd and OnChange.
+type hooks struct {
+	spawned, despawned []func(e ecs.Entity)
+	components         []componentHooks // by number; none until there is a hook of one
+
+	parting  bool // there are hooks for what goes
+	arriving bool // there are hooks for what comes and changes
+	running  bool
+
+	events []hookEvent // of this Apply, in order
+}
+
+// componentHooks are those of a component.
+type componentHooks struct {
+	added, removed []func(e ecs.Entity, p unsafe.Pointer)
+	changed        changeHooks // nil if there is none
+}
+
+// changeHooks are a component's hooks for changes. They know its type.
+type changeHooks interface {
+	keep(p unsafe.Pointer) int // copies the value before it changes, and returns the copy's index
+	count() int
+	call(hook int, e ecs.Entity, before int, p unsafe.Pointer)
+	clear()
+}
+
+// changes implements changeHooks.
+type changes[T any] struct {
+	before []T // of this Apply
+	hooks  []func(e ecs.Entity, before, now *T)
+}
+
+func (c *changes[T]) keep(p unsafe.Pointer) int {
+	c.before = append(c.before, *(*T)(p))
+	return len(c.before) - 1
+}
+
+func (c *changes[T]) count() int { return len(c.hooks) }
+
+func (c *changes[T]) call(hook int, e ecs.Entity, before int, p unsafe.Pointer) {
+	c.hooks[hook](e, &c.before[before], (*T)(p))
+}
+
+func (c *changes[T]) clear() {
+	clear(c.before) // it may hold what the garbage collector could free
+	c.before = c.before[:0]
+}
+
+// hookEvent is something that hooks are called for at the end of Apply.
+type hookEvent struct {
+	slot      uint32
+	component int32 // eventSpawn for the entity itself
+	before    int32 // the value before the change, eventAdd if there was none
+}
+
+const (
+	eventSpawn = -1
+	eventAdd   = -1
+)
+
+// OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
+// [Expect]), when all is as the server says, other entities and references included. The
+// hooks of its components ([OnAdd]) follow.
+//
+// In a hook the world may be changed in any way: entities and components may be created
+// and removed, mirrored ones too. What a hook removes is not announced to later ones.
+// All methods of the client may be called but Apply, Receive and Close, which panic.
+// A hook must close the queries that it makes. Hooks of one kind are called in the order
+// in which they were registered, entities in no particular order. A hook can't be
+// unregistered, and is not called for what was there before: see [Client.Each].
+//
+// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for it;
+// what the reset removed is not announced. Entities that are taken over after a reconnect
+// go on being what they were: they are neither despawned nor spawned.
+func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
+	checkHook(c, "OnSpawn", fn == nil)
+	c.hooks.spawned, c.hooks.arriving = append(c.hooks.spawned, fn), true
+}
+
+// OnDespawn makes the client call fn for every mirrored entity that Apply or Close is
+// about to remove. The world is as it was before, so that the entity and all else can still
+// be read. The hooks of its components ([OnRemove]) were called before. What the user
+// removed, or a reset of the world, is not announced.
+//
+// See [Client.OnSpawn] for what a hook may do.
+func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
+	checkHook(c, "OnDespawn", fn == nil)
+	c.hooks.despawned, c.hooks.parting = append(c.hooks.despawned, fn), true
+}
+
+// OnAdd makes the client call fn when a mirrored entity has got the component T from the
+// server, be it new itself or not. All its components have their values. v is valid until
+// fn changes the world.
+//
+// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
+	checkHook(c, "OnAdd", fn == nil)
+	h := hooksOf[T](c, "OnAdd")
+	h.added, c.hooks.arriving = append(h.added, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
+}
+
+// OnRemove makes the client call fn before a mirrored entity loses the component T, as the
+// server's entity did, or is removed itself. Nothing has been removed yet. A component
+// that the user removed is not announced. v is valid until fn changes the world.
+//
+// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
+	checkHook(c, "OnRemove", fn == nil)
+	h := hooksOf[T](c, "OnRemove")
+	h.removed, c.hooks.parting = append(h.removed, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
+}
+
+// OnChange makes the client call fn when the server's value of a component that a mirrored
+// entity had already has changed, or its target if it is a relation. All that changed in
+// this Apply has its new values.
+//
+// before is a copy of what the world held until then: the server's earlier value, with all
+// that the user wrote to the component since. Only replicated fields were overwritten. It is
+// valid until fn returns, now until fn changes the world. An Apply calls fn once for a
+// component, however many states the server sent of it. Fields that refer to entities are
+// filled in and become zero as those come and go, without a call: the hooks of those tell.
+//
+// See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
+func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
+	checkHook(c, "OnChange", fn == nil)
+	h := hooksOf[T](c, "OnChange")
+	if h.changed == nil {
+		h.changed = &changes[T]{}
+	}
+	own := h.changed.(*changes[T])
+	own.hooks, c.hooks.arriving = append(own.hooks, fn), true
+}
+
+func checkHook(c *Client, name string, missing bool) {
+	if c == nil || missing {
+		panic("replication: " + name + " needs a client and a function")
+	}
+}
+
+// hooksOf returns the hooks of component T.
+func hooksOf[T any](c *Client, name string) *componentHooks {
+	k := c.number(name, reflect.TypeFor[T]())
+	if c.hooks.components == nil {
+		c.hooks.components = make([]componentHooks, len(c.components))
+	}
+	return &c.hooks.components[k]
+}
+
+// number returns the number of a component type.
+func (c *Client) number(name string, t reflect.Type) int {
+	for k := range c.schema.components {
+		if c.schema.components[k].typ == t {
+			return k
+		}
+	}
+	panic(fmt.Sprintf("replication: %s: %v is not registered: the server says nothing of it", name, t))
+}
+
+// notInHook panics if a hook is running.
+func (c *Client) notInHook(method string) {
+	if c.hooks.running {
+		panic("replication: " + method + " in a hook: the Apply that called it has not ended; note it and do so afterwards")
+	}
+}
+
+// runHooks calls what calls hooks, and sees that these leave the world in order.
+func (c *Client) runHooks(call func(c *Client)) {
+	c.hooks.running = true
+	defer func() { c.hooks.running = false }()
+	call(c)
+	if c.world.IsLocked() {
+		panic("replication: a hook has left the world locked: close the queries that it makes")
+	}
+	c.noticeReset()
+}
+
+// announce calls the hooks for what this Apply is about to remove.
+func (c *Client) announce() {
+	if c.hooks.parting {
+		c.runHooks((*Client).announceAll)
+	}
+}
+
+func (c *Client) announceAll() {
+	some, foreign := c.outlived()
+	if some {
+		for _, page := range c.mirrors.pages {
+			for j := range page {
+				if m := &page[j]; m.shown && (foreign || !m.any) {
+					c.announceEntity(m)
+				}
+			}
+		}
+		if foreign {
+			return // that was all
+		}
+	}
+	for _, slot := range c.dirty {
+		m := c.mirrors.at(slot)
+		if !m.shown {
+			continue
+		}
+		if m.empty {
+			c.announceEntity(m)
+			continue
+		}
+		switch state := m.held.at(m.newest); {
+		case state == nil:
+		case state.generation != m.generation:
+			c.announceEntity(m)
+		case state.shape != m.shape:
+			for k := range c.hooks.components {
+				if m.shape.set.Has(k) && !state.shape.set.Has(k) {
+					c.announceComponent(m, k)
+				}
+			}
+		}
+	}
+}
+
+// announceEntity calls the hooks for an entity that is about to be removed.
+func (c *Client) announceEntity(m *mirror) {
+	for k := range c.hooks.components {
+		if m.shape.set.Has(k) {
+			c.announceComponent(m, k)
+		}
+	}
+	for _, fn := range c.hooks.despawned {
+		if !c.present(m) {
+			return
+		}
+		fn(m.entity)
+	}
+}
+
+// announceComponent calls the hooks for a component that is about to be removed.
+func (c *Client) announceComponent(m *mirror, k int) {
+	for _, fn := range c.hooks.components[k].removed {
+		if !c.present(m) {
+			return
+		}
+		if p := c.world.Get(m.entity, c.components[k]); p != nil {
+			fn(m.entity, p)
+		}
+	}
+}
+
+// present reports whether the mirror's entity is in the world: a hook may have removed it,
+// or all of them.
+func (c *Client) present(m *mirror) bool {
+	return m.shown && !m.removed && c.intact() && c.world.Alive(m.entity)
+}
+
+// watch reports whether there are hooks for the arrival or for changes of a component.
+func (h *hooks) watch(k int) bool {
+	return k < len(h.components) && (h.components[k].added != nil || h.components[k].changed != nil)
+}
+
+// noteSpawn notes that an entity has come.
+func (c *Client) noteSpawn(slot uint32, m *mirror) {
+	h := &c.hooks
+	if !h.arriving {
+		return
+	}
+	if h.spawned != nil {
+		h.events = append(h.events, hookEvent{slot, eventSpawn, 0})
+	}
+	for k := range h.components {
+		if h.components[k].added != nil && m.shape.set.Has(k) {
+			h.events = append(h.events, hookEvent{slot, int32(k), eventAdd})
+		}
+	}
+}
+
+// noteChange notes that a component, whose value is at p and is about to be written,
+// comes or changes. differs is false if it is only known that it may.
+func (c *Client) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
+	h := &c.hooks.components[k]
+	switch {
+	case !m.shape.set.Has(k):
+		if h.added != nil {
+			c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd})
+		}
+	case h.changed != nil && len(row) > 0 && (differs || c.differs(m.entity, k, p, row) >= 0):
+		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), int32(h.changed.keep(p))})
+	}
+}
+
+// tell calls the hooks for what came and changed in this Apply.
+func (c *Client) tell() {
+	if len(c.hooks.events) > 0 {
+		c.runHooks((*Client).tellAll)
+	}
+}
+
+func (c *Client) tellAll() {
+	h := &c.hooks
+	defer func() {
+		h.events = h.events[:0]
+		for k := range h.components {
+			if own := h.components[k].changed; own != nil {
+				own.clear()
+			}
+		}
+	}()
+	for _, ev := range h.events {
+		m := c.mirrors.at(ev.slot)
+		if ev.component == eventSpawn {
+			for _, fn := range h.spawned {
+				if !c.present(m) {
+					break
+				}
+				fn(m.entity)
+			}
+			continue
+		}
+		own := &h.components[ev.component]
+		n := len(own.added)
+		if ev.before != eventAdd {
+			n = own.changed.count()
+		}
+		for i := range n {
+			if !c.present(m) {
+				break
+			}
+			p := c.world.Get(m.entity, c.components[ev.component])
+			switch {
+			case p == nil: // removed by a hook, or never added for want of room
+			case ev.before == eventAdd:
+				own.added[i](m.entity, p)
+			default:
+				own.changed.call(i, m.entity, int(ev.before), p)
+			}
+		}
+	}
+}
+
+// announceEnd calls the hooks for all that is mirrored.
+func (c *Client) announceEnd() {
+	for _, page := range c.mirrors.pages {
+		for j := range page {
+			if m := &page[j]; m.shown {
+				c.announceEntity(m)
+			}
+		}
+	}
+}

@@ -1,0 +1,473 @@
+package replication
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// hookLog writes down which hooks were called for what.
+type hookLog struct {
+	t     *testing.T
+	x     *wire
+	lines []string
+}
+
+func newHookLog(t *testing.T, x *wire) *hookLog {
+	l := &hookLog{t: t, x: x}
+	l.listen()
+	return l
+}
+
+func (l *hookLog) listen() {
+	c := l.x.client
+	c.OnSpawn(func(e ecs.Entity) { l.note("spawn", e) })
+	c.OnDespawn(func(e ecs.Entity) { l.note("despawn", e) })
+	OnAdd(c, func(e ecs.Entity, v *tPosition) { l.note("add position %v", e, v.X) })
+	OnAdd(c, func(e ecs.Entity, v *tHealth) { l.note("add health %v", e, v.HP) })
+	OnAdd(c, func(e ecs.Entity, _ *tFrozen) { l.note("add frozen", e) })
+	OnRemove(c, func(e ecs.Entity, v *tPosition) { l.note("remove position %v", e, v.X) })
+	OnRemove(c, func(e ecs.Entity, v *tHealth) { l.note("remove health %v", e, v.HP) })
+	OnRemove(c, func(e ecs.Entity, _ *tFrozen) { l.note("remove frozen", e) })
+	OnChange(c, func(e ecs.Entity, before, now *tPosition) { l.note("position %v to %v", e, before.X, now.X) })
+	OnChange(c, func(e ecs.Entity, before, now *tHealth) { l.note("health %v to %v", e, before.HP, now.HP) })
+}
+
+func (l *hookLog) note(format string, e ecs.Entity, args ...any) {
+	id, ok := l.x.client.NetID(e)
+	require.True(l.t, ok, "hooks are called for what is mirrored")
+	require.False(l.t, l.x.mirror.IsLocked())
+	l.lines = append(l.lines, fmt.Sprintf("%v "+format, append([]any{id}, args...)...))
+}
+
+func (l *hookLog) requireThat(lines ...string) {
+	l.t.Helper()
+	require.Equal(l.t, lines, l.lines)
+	l.lines = nil
+}
+
+func TestHooksTellWhatComesChangesAndGoes(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	l := newHookLog(t, x)
+	position, health, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tFrozen](x.world)
+	a, b := x.spawn(position, health), x.spawn(frozen)
+	(*tPosition)(x.world.Get(a, position)).X = 1
+	(*tHealth)(x.world.Get(a, health)).HP = 70
+	x.rounds(3)
+	l.requireThat("0.1 spawn", "0.1 add position 1", "0.1 add health 70", "1.1 spawn", "1.1 add frozen")
+
+	(*tPosition)(x.world.Get(a, position)).X = 2
+	x.world.Add(b, health)
+	x.rounds(3)
+	l.requireThat("0.1 position 1 to 2", "1.1 add health 0")
+
+	// What goes is told before what comes, the components of an entity before itself.
+	(*tHealth)(x.world.Get(a, health)).HP = 60
+	x.world.Remove(a, position)
+	x.world.RemoveEntity(b)
+	x.spawn(position)
+	x.rounds(3)
+	l.requireThat("0.1 remove position 2", "1.1 remove health 0", "1.1 remove frozen", "1.1 despawn",
+		"0.1 health 70 to 60", "2.1 spawn", "2.1 add position 0")
+
+	// Several states of the server between two Applies are one change; what came and went is
+	// none.
+	c := x.spawn(position)
+	for range 3 {
+		(*tHealth)(x.world.Get(a, health)).HP++
+		x.deliver(x.replicate()...)
+	}
+	x.world.RemoveEntity(c)
+	x.deliver(x.replicate()...)
+	x.answer(x.apply()...)
+	x.rounds(3)
+	l.requireThat("0.1 health 60 to 63")
+
+	x.client.Close()
+	l.requireThat("0.1 remove health 63", "0.1 despawn", "2.1 remove position 0", "2.1 despawn")
+}
+
+// TestHooksOfWhatTheUserDid: what the user removed is not announced, and what the user
+// wrote is what was before.
+func TestHooksOfWhatTheUserDid(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	l := newHookLog(t, x)
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	a, b := x.spawn(position, health), x.spawn(position)
+	x.rounds(3)
+	l.lines = nil
+	ma, _ := x.mirrored(a)
+	mb, _ := x.mirrored(b)
+	mirrorPosition, mirrorHealth := ecs.ComponentID[tPosition](x.mirror), ecs.ComponentID[tHealth](x.mirror)
+
+	x.mirror.Remove(ma, mirrorPosition)
+	(*tHealth)(x.mirror.Get(ma, mirrorHealth)).HP = 33
+	x.mirror.RemoveEntity(mb)
+	(*tPosition)(x.world.Get(a, position)).X = 3
+	(*tPosition)(x.world.Get(b, position)).X = 3
+	(*tHealth)(x.world.Get(a, health)).HP = 90
+	x.rounds(3)
+	l.requireThat("0.1 health 33 to 90")
+
+	x.world.Remove(a, position)
+	x.world.RemoveEntity(b)
+	x.rounds(3)
+	require.Empty(t, l.lines)
+
+	// One that the user added counts as the server's from the time that the server adds it.
+	x.mirror.Add(ma, mirrorPosition)
+	(*tPosition)(x.mirror.Get(ma, mirrorPosition)).X = 8
+	x.world.Add(a, position)
+	x.rounds(3)
+	l.requireThat("0.1 add position 0")
+
+	// A reset is not announced, for there is nothing left to be read.
+	x.mirror.Reset()
+	x.rounds(2)
+	l.requireThat("0.1 spawn", "0.1 add position 0", "0.1 add health 90")
+}
+
+// TestHooksOfSessions: a session with the same server goes on with the same entities, one
+// with another server begins anew.
+func TestHooksOfSessions(t *testing.T) {
+	schema := testSchema()
+	x := connectedWire(t, schema)
+	l := newHookLog(t, x)
+	position := ecs.ComponentID[tPosition](x.world)
+	a, b, c := x.spawn(position), x.spawn(position), x.spawn(position)
+	x.rounds(3)
+	l.lines = nil
+	x.client.Reconnect()
+	(*tPosition)(x.world.Get(a, position)).X = 5
+	x.world.RemoveEntity(b)
+	x.rounds(12)
+	require.True(t, x.client.Complete())
+	require.ElementsMatch(t, []string{"0.1 position 0 to 5", "1.1 remove position 0", "1.1 despawn"}, l.lines, "and nothing of %v", c)
+
+	l.lines = nil
+	x.replaceServer(schema, 99)
+	x.spawn(position)
+	x.client.Reconnect()
+	x.rounds(12)
+	l.requireThat("0.1 remove position 5", "0.1 despawn", "2.1 remove position 0", "2.1 despawn",
+		"0.1 spawn", "0.1 add position 0")
+}
+
+// TestHooksMayChangeTheWorld: in any way, and later hooks hear nothing of what is gone.
+func TestHooksMayChangeTheWorld(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	mirrorPosition, mirrorHealth := ecs.ComponentID[tPosition](x.mirror), ecs.ComponentID[tHealth](x.mirror)
+	local := ecs.ComponentID[tLocal](x.mirror)
+	var trail []ecs.Entity
+	heard := 0
+	x.client.OnSpawn(func(e ecs.Entity) {
+		x.mirror.Add(e, local)
+		for range 100 { // moves what Arche keeps
+			trail = append(trail, x.mirror.NewEntity(mirrorPosition, mirrorHealth))
+		}
+	})
+	OnAdd(x.client, func(e ecs.Entity, v *tPosition) {
+		require.True(t, x.mirror.Has(e, local))
+		require.EqualValues(t, 7, v.X)
+		if x.mirror.Has(e, mirrorHealth) {
+			x.mirror.Remove(e, mirrorHealth)
+		}
+	})
+	OnAdd(x.client, func(ecs.Entity, *tHealth) { heard++ })
+	OnRemove(x.client, func(e ecs.Entity, _ *tPosition) { x.mirror.RemoveEntity(e) })
+	OnRemove(x.client, func(_ ecs.Entity, _ *tPosition) { heard++ })
+	x.client.OnDespawn(func(ecs.Entity) { heard++ })
+	a, b := x.spawn(position, health), x.spawn(position)
+	for _, e := range []ecs.Entity{a, b} {
+		(*tPosition)(x.world.Get(e, position)).X = 7
+	}
+	x.rounds(3)
+	require.Len(t, trail, 200)
+	ma, _ := x.mirrored(a)
+	require.False(t, x.mirror.Has(ma, mirrorHealth))
+	x.world.RemoveEntity(a)
+	x.world.Remove(b, position)
+	x.rounds(3)
+	require.Zero(t, heard)
+	require.False(t, x.mirror.Alive(ma))
+	x.world.Add(b, health)
+	x.rounds(3)
+	require.Zero(t, heard, "b is gone here")
+
+	// One may even reset the world.
+	x.client.OnSpawn(func(ecs.Entity) { trail = nil; x.mirror.Reset() })
+	x.client.OnSpawn(func(ecs.Entity) { heard++ })
+	(*tPosition)(x.world.Get(x.spawn(position), position)).X = 7
+	x.deliver(x.replicate()...)
+	x.apply()
+	require.Zero(t, heard)
+	require.Zero(t, x.mirror.Stats().Entities.Used)
+}
+
+func TestWhatAHookMustNotDo(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	var do func()
+	x.client.OnSpawn(func(ecs.Entity) { do() })
+	x.client.OnDespawn(func(ecs.Entity) { do() })
+	refused := func(sentence string, fn func()) {
+		t.Helper()
+		do = fn
+		e := x.spawn(position)
+		packets := x.replicate()
+		require.PanicsWithValue(t, sentence, func() { x.deliver(packets...); _ = x.client.Apply() })
+		do = func() {}
+		x.rounds(3)
+		do = fn
+		x.world.RemoveEntity(e)
+		packets = x.replicate()
+		require.PanicsWithValue(t, sentence, func() { x.deliver(packets...); _ = x.client.Apply() })
+		do = func() {}
+		x.rounds(3)
+		x.requireEqual()
+	}
+	again := "in a hook: the Apply that called it has not ended; note it and do so afterwards"
+	refused("replication: Apply "+again, func() { _ = x.client.Apply() })
+	refused("replication: Receive "+again, func() { _ = x.client.Receive(nil) })
+	refused("replication: Close "+again, func() { x.client.Close() })
+
+	do = func() { x.mirror.Query(ecs.All()) }
+	x.spawn(position)
+	x.deliver(x.replicate()...)
+	require.PanicsWithValue(t, "replication: a hook has left the world locked: close the queries that it makes", func() { _ = x.client.Apply() })
+}
+
+func TestHooksThatCantBe(t *testing.T) {
+	x := newWire(t, testSchema())
+	unknown := "%s: replication.tLocal is not registered: the server says nothing of it"
+	for name, register := range map[string]func(){
+		"OnAdd":    func() { OnAdd(x.client, func(ecs.Entity, *tLocal) {}) },
+		"OnRemove": func() { OnRemove(x.client, func(ecs.Entity, *tLocal) {}) },
+		"OnChange": func() { OnChange(x.client, func(_ ecs.Entity, _, _ *tLocal) {}) },
+	} {
+		require.PanicsWithValue(t, "replication: "+fmt.Sprintf(unknown, name), register)
+	}
+	require.PanicsWithValue(t, "replication: OnSpawn needs a client and a function", func() { x.client.OnSpawn(nil) })
+	require.PanicsWithValue(t, "replication: OnChange needs a client and a function", func() { OnChange[tHealth](x.client, nil) })
+}
+
+// TestHooksOfRelationsAndReferences: a new target is a change, and hooks see all references
+// as they are after Apply.
+func TestHooksOfRelationsAndReferences(t *testing.T) {
+	x := connectedWire(t, referenceSchema())
+	child, target := ecs.ComponentID[rChildOf](x.world), ecs.ComponentID[rTarget](x.world)
+	mirrorChild := ecs.ComponentID[rChildOf](x.mirror)
+	a, b, other := x.spawn(child, target), x.spawn(target), x.spawn(target)
+	x.world.Relations().Set(a, child, b)
+	(*rTarget)(x.world.Get(a, target)).Entity = b
+	calls := 0
+	x.client.OnSpawn(func(e ecs.Entity) {
+		if ma, _ := x.mirrored(a); e == ma {
+			mb, ok := x.mirrored(b)
+			require.True(t, ok, "though it came later in the packet")
+			require.Equal(t, mb, x.mirror.Relations().Get(e, mirrorChild))
+			require.Equal(t, mb, (*rTarget)(x.mirror.Get(e, ecs.ComponentID[rTarget](x.mirror))).Entity)
+			calls++
+		}
+	})
+	OnChange(x.client, func(e ecs.Entity, _, _ *rChildOf) {
+		mo, _ := x.mirrored(other)
+		require.Equal(t, mo, x.mirror.Relations().Get(e, mirrorChild))
+		calls++
+	})
+	OnChange(x.client, func(_ ecs.Entity, before, now *rTarget) {
+		mb, _ := x.mirrored(b)
+		mo, _ := x.mirrored(other)
+		require.Equal(t, mb, before.Entity)
+		require.Equal(t, mo, now.Entity)
+		calls++
+	})
+	x.rounds(3)
+	require.Equal(t, 1, calls)
+	x.world.Relations().Set(a, child, other)
+	(*rTarget)(x.world.Get(a, target)).Entity = other
+	x.rounds(3)
+	require.Equal(t, 3, calls)
+	x.client.OnDespawn(func(e ecs.Entity) {
+		if !x.mirror.Has(e, mirrorChild) {
+			return
+		}
+		target := x.mirror.Relations().Get(e, mirrorChild)
+		require.True(t, x.mirror.Alive(target), "though it goes as well")
+		calls++
+	})
+	x.world.RemoveEntity(other)
+	x.world.RemoveEntity(a)
+	x.rounds(3)
+	require.Equal(t, 4, calls)
+}
+
+// shadow is what a client's world is after its hooks alone.
+type shadow struct {
+	entities map[ecs.Entity]map[string]string
+	bad      string
+}
+
+func shadowComponent[T any](s *shadow, c *Client, name string) {
+	text := func(v *T) string { return fmt.Sprintf("%+v", *v) }
+	OnAdd(c, func(e ecs.Entity, v *T) {
+		if _, ok := s.entities[e][name]; ok || s.entities[e] == nil {
+			s.bad = fmt.Sprintf("%v got %s twice, or before it came", e, name)
+			return
+		}
+		s.entities[e][name] = text(v)
+	})
+	OnChange(c, func(e ecs.Entity, before, now *T) {
+		if was, ok := s.entities[e][name]; !ok || was != text(before) || was == text(now) {
+			s.bad = fmt.Sprintf("%v: %s changed from %v to %v, but was %s", e, name, *before, *now, was)
+			return
+		}
+		s.entities[e][name] = text(now)
+	})
+	OnRemove(c, func(e ecs.Entity, v *T) {
+		if was, ok := s.entities[e][name]; !ok || was != text(v) {
+			s.bad = fmt.Sprintf("%v lost %s %v, but had %s", e, name, *v, was)
+			return
+		}
+		delete(s.entities[e], name)
+	})
+}
+
+func newShadow(c *Client) *shadow {
+	s := &shadow{entities: map[ecs.Entity]map[string]string{}}
+	c.OnSpawn(func(e ecs.Entity) {
+		if s.entities[e] != nil {
+			s.bad = fmt.Sprintf("%v spawned twice", e)
+		}
+		s.entities[e] = map[string]string{}
+	})
+	c.OnDespawn(func(e ecs.Entity) {
+		if len(s.entities[e]) > 0 || s.entities[e] == nil {
+			s.bad = fmt.Sprintf("%v despawned with %v", e, s.entities[e])
+		}
+		delete(s.entities, e)
+	})
+	shadowComponent[tPosition](s, c, "position")
+	shadowComponent[tRotation](s, c, "rotation")
+	shadowComponent[tHealth](s, c, "health")
+	shadowComponent[tExact](s, c, "exact")
+	shadowComponent[tFrozen](s, c, "frozen")
+	shadowComponent[tBulk](s, c, "bulk")
+	return s
+}
+
+func worldComponent[T any](w *ecs.World, e ecs.Entity, name string, into map[string]string) {
+	if id := ecs.ComponentID[T](w); w.Has(e, id) {
+		into[name] = fmt.Sprintf("%+v", *(*T)(w.Get(e, id)))
+	}
+}
+
+// TestHooksTellTheWholeStory: whatever the network and the connection do, a copy of the
+// world that is kept by hooks alone is that world after every Apply.
+func TestHooksTellTheWholeStory(t *testing.T) {
+	ticks := 3000
+	if testing.Short() {
+		ticks = 800
+	}
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed))
+	g := newGame(seed, &w, s.schema, 25)
+	o := newTruth()
+	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
+	story := newShadow(e.client)
+	events := 0
+	e.client.OnSpawn(func(ecs.Entity) { events++ })
+	for tick := range ticks {
+		g.step()
+		s.Replicate()
+		o.record(s)
+		if g.rng.IntN(400) == 0 {
+			e.client.Reconnect()
+		}
+		if g.rng.IntN(300) == 0 {
+			e.world.Reset()
+			clear(story.entities)
+		}
+		e.step(t)
+		e.check(t, s, o)
+		require.Empty(t, story.bad, "tick %d", tick)
+		n := 0
+		e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+			n++
+			want := map[string]string{}
+			worldComponent[tPosition](e.world, entity, "position", want)
+			worldComponent[tRotation](e.world, entity, "rotation", want)
+			worldComponent[tHealth](e.world, entity, "health", want)
+			worldComponent[tExact](e.world, entity, "exact", want)
+			worldComponent[tFrozen](e.world, entity, "frozen", want)
+			worldComponent[tBulk](e.world, entity, "bulk", want)
+			require.Equal(t, want, story.entities[entity], "tick %d, %v", tick, id)
+		})
+		require.Len(t, story.entities, n, "tick %d", tick)
+	}
+	require.Greater(t, events, ticks/20)
+}
+
+// TestHooksDoNotAllocate: nor do Apply and the server, as ever.
+func TestHooksDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	x := connectedWire(t, testSchema())
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	var entities []ecs.Entity
+	for range 100 {
+		entities = append(entities, x.spawn(position, health))
+	}
+	x.rounds(3)
+	var came, went, changed int
+	x.client.OnSpawn(func(ecs.Entity) { came++ })
+	x.client.OnDespawn(func(ecs.Entity) { went++ })
+	OnAdd(x.client, func(ecs.Entity, *tPosition) { came++ })
+	OnRemove(x.client, func(ecs.Entity, *tPosition) { went++ })
+	OnChange(x.client, func(_ ecs.Entity, before, now *tPosition) {
+		if before.X != now.X {
+			changed++
+		}
+	})
+	var ack []byte
+	x.client.send = func(p []byte) error {
+		ack = append(ack[:0], p...)
+		return nil
+	}
+	total := 0.0
+	const warm, runs = 300, 100
+	for tick := range warm + runs {
+		for i, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X = float32((3*tick+i)%50) * 0.1
+		}
+		if tick%2 == 0 {
+			x.world.RemoveEntity(entities[0])
+			entities = append(entities[1:], x.spawn(position, health))
+		}
+		x.deliver(x.replicate()...)
+		before, first := changed, true
+		allocs := testing.AllocsPerRun(1, func() {
+			if first { // of two runs, which is to warm up
+				first = false
+				return
+			}
+			if err := x.client.Apply(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		require.GreaterOrEqual(t, changed, before+90)
+		if tick >= warm {
+			total += allocs
+		}
+		x.answer(ack)
+	}
+	t.Logf("%v allocations per Apply", total/runs)
+	require.LessOrEqual(t, total/runs, 0.1)
+	require.Greater(t, came, 100)
+	require.Greater(t, went, 100)
+}

@@ -1,0 +1,209 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs until the
+// server has it or its tick is over, so that a lost packet costs a few bits and no time.
+
+// ErrInputSet is the error of [SetInput] for a tick that has its input already, or is before one that has.
+var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, in their order")
+
+const (
+	// maxInputBits bounds an input type.
+	maxInputBits = 64 * 8
+	// maxRepeated is how many inputs a packet has at most.
+	maxRepeated = 32
+	// repeatBits is what their number less one takes.
+	repeatBits = 5
+	// inputTicks is the size of the server's ring: inputs of so many ticks are kept, inputsBehind of them before the present.
+	inputTicks   = 128
+	inputsBehind = 32
+)
+
+// An inputRow is the input of a tick, or that there is none.
+type inputRow struct {
+	tick    delta.Tick
+	present bool
+	row     []uint32
+}
+
+// putInputs writes inputs of successive ticks:
+//
+//	low bits of the last tick 16 | number of ticks less one 5 | a bit and, if it is 1, the row, for every tick
+//
+// A tick without row has no input: the client left it out. The first row is absolute; each other one is taken against the one
+// or two before it.
+func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputRow) {
+	w.WriteBits(uint64(rows[len(rows)-1].tick), 16)
+	w.WriteBits(uint64(len(rows)-1), repeatBits)
+	packed.Costs = packed.Costs[:0]
+	var before, before2 *inputRow
+	for i := range rows {
+		in := &rows[i]
+		w.WriteBool(in.present)
+		if !in.present {
+			continue
+		}
+		base, base2, ratio := inputBaselines(in.tick, before, before2)
+		packed.EncodeRow(w, number, in.row, base, base2, ratio)
+		before, before2 = in, before
+	}
+}
+
+// parseInputs reads what putInputs wrote into rows, which it returns. near is a tick near to those of the inputs.
+func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
+	last := delta.Tick(extend16(uint16(r.ReadBits(16)), uint32(near)))
+	n := int(r.ReadBits(repeatBits)) + 1
+	var before, before2 *inputRow
+	for i := range n {
+		in := &rows[i]
+		in.tick, in.present = last-delta.Tick(n-1-i), r.ReadBool()
+		if !in.present {
+			continue
+		}
+		base, base2, ratio := inputBaselines(in.tick, before, before2)
+		packed.DecodeRow(r, number, in.row, base, base2, ratio)
+		if r.Err() != nil || !c.validRow(in.row) {
+			return nil, ErrMalformed
+		}
+		before, before2 = in, before
+	}
+	if r.Finish() != nil {
+		return nil, ErrMalformed
+	}
+	return rows[:n], nil
+}
+
+// inputBaselines returns what the input of a tick is taken against.
+func inputBaselines(tick delta.Tick, before, before2 *inputRow) (base, base2 []uint32, ratio int64) {
+	if before == nil {
+		return nil, nil, 0
+	}
+	if before2 == nil {
+		return before.row, nil, 0
+	}
+	return before.row, before2.row, delta.Ratio(tick, before.tick, before2.tick)
+}
+
+// makeInputRows returns n places for inputs.
+func makeInputRows(n, words int) []inputRow {
+	rows, all := make([]inputRow, n), make([]uint32, n*words)
+	for i := range rows {
+		rows[i].row = all[i*words:][:words:words]
+	}
+	return rows
+}
+
+// SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again until
+// the server has it. Ticks go up; those left out have no input. Which tick to give one for says [Client.InputTick].
+//
+// The errors are [ErrNotConnected], and [ErrInputSet] for a tick that is not after the last one: that happens when the lead
+// shrinks, and then the tick of the client has no input of its own. Only a step back of 64 ticks or more is taken for a new
+// start.
+//
+// Panics if T is not the input type of the schema.
+func SetInput[T any](c *Client, tick uint32, input T) error {
+	c.schema.checkInput(reflect.TypeFor[T]())
+	if !c.welcomed {
+		return ErrNotConnected
+	}
+	t := c.talk
+	if t.inputs.set(delta.Tick(tick)) {
+		return ErrInputSet
+	}
+	v := &t.values[len(c.schema.messages)]
+	*v.pointer.(*T) = input
+	row := t.inputs.add(delta.Tick(tick))
+	c.schema.input.readColumn(row, v.address, 1)
+	if c.schema.input.refers() {
+		c.nameEntities(c.schema.input, row)
+	}
+	return nil
+}
+
+// Input returns the command of a client for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true. If
+// there is none it returns the newest one before it that is not older than 32 ticks, or else the zero value, and false.
+//
+// Panics if T is not the input type of the schema.
+func Input[T any](p *Peer, tick uint32) (T, bool) {
+	s := p.server
+	s.schema.checkInput(reflect.TypeFor[T]())
+	var input T
+	if p.talk == nil {
+		return input, false
+	}
+	row, exact := p.talk.inputs.find(delta.Tick(tick))
+	if row == nil {
+		return input, false
+	}
+	v := &s.messenger.values[len(s.schema.messages)]
+	s.messenger.read(s.schema.input, v, row)
+	return *v.pointer.(*T), exact
+}
+
+func (s *Schema) checkInput(t reflect.Type) {
+	switch {
+	case s.input == nil:
+		panic("replication: the schema has no inputs: call RegisterInput before making servers and clients of it")
+	case s.input.typ != t:
+		panic(fmt.Sprintf("replication: %v is not the input type, which is %v", t, s.input.typ))
+	}
+}
+
+// clientInputs are the inputs that a client has given and the server may not have.
+type clientInputs struct {
+	ring   []inputRow // by tick modulo their number
+	first  delta.Tick // the first that may be sent still
+	newest delta.Tick
+	any    bool // newest is valid
+	list   []inputRow
+}
+
+// set reports whether a tick has its input already, or one shortly after it has.
+func (c *clientInputs) set(tick delta.Tick) bool {
+	return c.any && c.newest-tick < inputRingTicks
+}
+
+// add makes tick the newest one and returns the row to be filled with its input.
+func (c *clientInputs) add(tick delta.Tick) []uint32 {
+	n := delta.Tick(len(c.ring))
+	if !c.any || tick-c.newest >= n { // or a new start
+		c.first, c.newest, c.any = tick, tick-1, true
+	}
+	for c.newest != tick {
+		c.newest++
+		in := &c.ring[c.newest%n]
+		in.tick, in.present = c.newest, c.newest == tick
+	}
+	return c.ring[tick%n].row
+}
+
+// pass notes that inputs up to a tick need not be sent any more.
+func (c *clientInputs) pass(tick delta.Tick) {
+	if c.any && !tick.Before(c.first) {
+		c.first = tick + 1
+		c.any = int32(c.first-c.newest) <= inputRingTicks // else nobody has given any for long
+	}
+}
+
+// unsettled returns those that are to be sent, in their order.
+func (c *clientInputs) unsettled() []inputRow {
+	if !c.any || c.first.After(c.newest) {
+		return nil
+	}
+	if c.newest-c.first >= maxRepeated {
+		c.first = c.newest - maxRepeated + 1
+	}
+	c.list = c.list[:0]
+	for tick := c.first; !tick.After(c.newest); tick++ {
+		c.list = append(c.list, c.ring[tick%delta.Tick(len(c.ring))])
+	}
+	return c.list
+}

@@ -1,0 +1,190 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// An inputRig is a server that asks for a client's input of every tick.
+type inputRig struct {
+	*end
+	server *Server
+	given  map[uint32]mMove
+
+	asked, exact uint64
+	leads        []float64
+}
+
+func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {
+	w := ecs.NewWorld()
+	s := NewServer(&w, talkSchema(), append(opts, WithSeed(seed))...)
+	return &inputRig{end: connect(s, seed, link, WithNonce(seed+1)), server: s, given: map[uint32]mMove{}}
+}
+
+// tick plays a tick. Inputs are such that none equals another.
+func (r *inputRig) tick(t testing.TB) {
+	next := r.server.Tick() + 1
+	if in, ok := Input[mMove](r.peer, next); r.peer.Connected() {
+		r.asked++
+		if ok {
+			r.exact++
+			require.Equal(t, r.given[next].Stamp, in.Stamp)
+			require.Equal(t, r.given[next].Fire, in.Fire)
+			require.InDelta(t, r.given[next].Aim, in.Aim, 0.01)
+		}
+	}
+	delete(r.given, next-200)
+	r.server.Replicate()
+	r.link.Step()
+	r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
+	if r.client.Connected() {
+		r.give()
+		r.leads = append(r.leads, r.client.Lead())
+	}
+	require.NoError(t, r.client.Apply())
+	r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
+}
+
+// give gives the client's input.
+func (r *inputRig) give() {
+	tick := r.client.InputTick()
+	in := mMove{Aim: float32(tick%600)/100 - 3, Fire: tick%7 == 0, Stamp: uint16(tick)}
+	if SetInput(r.client, tick, in) == nil {
+		r.given[tick] = in
+	}
+}
+
+func TestInputsArriveInTime(t *testing.T) {
+	ticks := 60_000
+	if testing.Short() || raceDetector {
+		ticks = 20_000
+	}
+	for i, c := range []struct {
+		name  string
+		link  netsim.Config
+		share float64
+	}{
+		{"120 ms and 20 percent loss", netsim.Config{Latency: 7, Loss: 0.2}, 0.999},
+		{"perfect", netsim.Config{}, 1},
+		{"jitter", netsim.Config{Latency: 3, Jitter: 3, Loss: 0.02}, 0.999},
+		{"hostile", netsim.Config{Latency: 6, Jitter: 2, Loss: 0.2, Duplicate: 0.25, Reorder: 0.3, ReorderBy: 8}, 0.998},
+		{"half is lost", netsim.Config{Latency: 6, Loss: 0.5}, 0.995},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seed := seedOf(t)
+			r := newInputRig(seed, c.link)
+			for range 2000 {
+				r.tick(t)
+			}
+			if i > 0 {
+				ticks = min(ticks, 10_000)
+			}
+			r.asked, r.exact, r.leads = 0, 0, nil
+			before := r.client.Stats()
+			for range ticks {
+				r.tick(t)
+			}
+			share, mean := float64(r.exact)/float64(r.asked), 0.0
+			for _, l := range r.leads {
+				mean += l / float64(len(r.leads))
+			}
+			stats := r.client.Stats()
+			t.Logf("in time %.3f%%, lead %.2f ticks, round trip %.1f, jitter %.2f, %.1f bytes a packet; server at %d, estimate %.1f",
+				100*share, mean, r.client.RoundTrip(), r.client.Jitter(),
+				float64(stats.InputBytes-before.InputBytes)/float64(stats.InputPackets-before.InputPackets), r.server.Tick(), r.client.ServerTick())
+			require.GreaterOrEqual(t, share, c.share)
+		})
+	}
+}
+
+// TestInputsFollowALinkThatChanges: the lead goes up at once when the way becomes longer, and comes down when it is short again.
+func TestInputsFollowALinkThatChanges(t *testing.T) {
+	r := newInputRig(1, netsim.Config{Latency: 3})
+	run := func(ticks int) (missed uint64) {
+		r.asked, r.exact = 0, 0
+		for range ticks {
+			r.tick(t)
+		}
+		return r.asked - r.exact
+	}
+	run(600)
+	near := r.client.Lead()
+	require.InDelta(t, 5, near, 2)
+	r.link.SetConfig(netsim.Config{Latency: 12})
+	require.Less(t, run(100), uint64(45), "two round trips and a report")
+	require.LessOrEqual(t, run(500), uint64(3))
+	far := r.client.Lead()
+	require.InDelta(t, 14, far, 3)
+	r.link.SetConfig(netsim.Config{Latency: 3})
+	require.LessOrEqual(t, run(6000), uint64(6))
+	require.InDelta(t, near, r.client.Lead(), 2)
+}
+
+// TestInputsSurviveAPause: a server, or a client, that stands still for a while is found again.
+func TestInputsSurviveAPause(t *testing.T) {
+	for _, pause := range []int{20, 200, 5000} {
+		r := newInputRig(1, netsim.Config{Latency: 3})
+		settled := func() {
+			for range 300 {
+				r.tick(t)
+			}
+			r.asked, r.exact = 0, 0
+			for range 200 {
+				r.tick(t)
+			}
+			require.LessOrEqual(t, r.asked-r.exact, uint64(2), "after a pause of %d", pause)
+			require.InDelta(t, float64(r.server.Tick()), r.client.ServerTick(), 3)
+		}
+		settled()
+		for range pause { // the server stands still
+			r.link.Step()
+			r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
+			r.give()
+			require.NoError(t, r.client.Apply())
+			r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
+		}
+		settled()
+		for range pause { // the client does
+			_, _ = Input[mMove](r.peer, r.server.Tick()+1)
+			r.server.Replicate()
+			r.link.Step()
+			r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
+		}
+		settled()
+	}
+}
+
+// TestAnInputThatIsMissing returns the one before it, for a while.
+func TestAnInputThatIsMissing(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	first := x.client.InputTick()
+	require.NoError(t, SetInput(x.client, first, mMove{Stamp: 1}))
+	require.NoError(t, SetInput(x.client, first+2, mMove{Stamp: 2, Fire: true}))
+	require.ErrorIs(t, SetInput(x.client, first+2, mMove{}), ErrInputSet)
+	require.ErrorIs(t, SetInput(x.client, first-1, mMove{}), ErrInputSet)
+	x.round()
+	get := func(tick uint32) (uint16, bool) {
+		in, ok := Input[mMove](x.peer, tick)
+		return in.Stamp, ok
+	}
+	for _, c := range []struct {
+		tick  uint32
+		stamp uint16
+		exact bool
+	}{{first - 1, 0, false}, {first, 1, true}, {first + 1, 1, false}, {first + 2, 2, true}, {first + 3, 2, false}, {first + 34, 2, false}, {first + 35, 0, false}} {
+		stamp, exact := get(c.tick)
+		require.Equal(t, c.stamp, stamp, "tick %d", c.tick-first)
+		require.Equal(t, c.exact, exact, "tick %d", c.tick-first)
+	}
+	require.EqualValues(t, 2, x.peer.Stats().Inputs)
+	x.rounds(40)
+	x.rounds(5)
+	missed := x.peer.Stats().InputsMissed
+	require.LessOrEqual(t, missed, uint64(inputsBehind))
+	x.rounds(40)
+	require.Equal(t, missed, x.peer.Stats().InputsMissed, "who gives no inputs misses none")
+}

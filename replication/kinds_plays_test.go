@@ -1,0 +1,213 @@
+package replication
+
+import (
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// The plays of kinds that are more than the values of a component.
+
+type kMatch struct {
+	Round  uint8
+	Name   string `repl:"max=8"`
+	Leader ecs.Entity
+	Local  int `repl:"-"`
+}
+
+// playResource adds, changes and removes a resource, again and again.
+func playResource(x *kindGame) {
+	shown := func() *kMatch { return resourceOf[kMatch](x.end.world) }
+	leader := x.spawn()
+	for i := range 5 {
+		m := setResource(x.world, kMatch{Round: uint8(i), Name: "first"})
+		x.until(func() bool { return shown() != nil && *shown() == kMatch{Round: uint8(i), Name: "first"} })
+		shown().Local = 7
+		m.Name, m.Leader = "second", leader
+		x.until(func() bool {
+			at, ok := x.mirrored(leader)
+			return ok && shown() != nil && *shown() == kMatch{uint8(i), "second", at, 7}
+		})
+		dropResource[kMatch](x.world)
+		x.until(func() bool { return shown() == nil })
+	}
+}
+
+// kSecret stands under a condition. What is odd in it, a client may not see.
+type kSecret struct{ N uint32 }
+
+// playCondition lets the client see a component and then not, by turns. Only even values are there for it to see.
+func playCondition(x *kindGame, show func(e ecs.Entity, yes bool)) {
+	x.truth = nil // what the client has is less than what there is
+	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
+	e, n := x.spawn(id), uint32(1)
+	set := func(v uint32) { (*kSecret)(x.world.Get(e, id)).N = v }
+	shown := func() (v uint32, ok bool) {
+		m, here := x.mirrored(e)
+		if !here || !x.end.world.Has(m, mirrorID) {
+			return 0, false
+		}
+		v = (*kSecret)(x.end.world.Get(m, mirrorID)).N
+		require.Zero(x.t, v%2, "a secret")
+		return v, true
+	}
+	set(n)
+	show(e, false)
+	x.until(func() bool { _, here := x.mirrored(e); return here })
+	for range 5 {
+		for range 10 {
+			n += 2
+			set(n)
+			x.tick()
+			_, ok := shown()
+			require.False(x.t, ok)
+		}
+		show(e, true)
+		for range 4 {
+			n++
+			set(n + n%2)
+			x.until(func() bool { v, ok := shown(); return ok && v == n+n%2 })
+		}
+		show(e, false)
+		n |= 1
+		set(n)
+		x.until(func() bool { _, ok := shown(); return !ok })
+	}
+}
+
+// playOnce changes a component that is sent with its first value only, and gives it anew.
+func playOnce(x *kindGame) {
+	x.truth = nil
+	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
+	e := x.spawn()
+	for i := range uint32(4) {
+		first := 100 * (i + 1)
+		x.world.Add(e, id)
+		p := (*kSecret)(x.world.Get(e, id))
+		p.N = first
+		shown := func() bool {
+			m, here := x.mirrored(e)
+			if !here || !x.end.world.Has(m, mirrorID) {
+				return false
+			}
+			require.Equal(x.t, first, (*kSecret)(x.end.world.Get(m, mirrorID)).N)
+			return true
+		}
+		x.tick()
+		p.N++ // before it can have come
+		x.until(shown)
+		for range 20 {
+			p.N++
+			x.tick()
+			require.True(x.t, shown())
+		}
+		x.world.Remove(e, id)
+		x.until(func() bool { m, _ := x.mirrored(e); return !x.end.world.Has(m, mirrorID) })
+	}
+}
+
+// playGroup lets members of a group come, change and go. All have the number of the tick; the client shows them of one tick.
+func playGroup(x *kindGame) {
+	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
+	group, n := x.server.NewGroup(), uint32(0)
+	var members []ecs.Entity
+	size := map[uint32]int{0: 0} // by number
+	last := uint32(0)
+	shown := func() int {
+		here, number := 0, uint32(0)
+		x.end.client.Each(func(_ NetID, m ecs.Entity, _ uint32) {
+			v := (*kSecret)(x.end.world.Get(m, mirrorID)).N
+			require.True(x.t, here == 0 || v == number, "torn")
+			here, number = here+1, v
+		})
+		if here > 0 {
+			require.Equal(x.t, size[number], here, "not all of them")
+			require.GreaterOrEqual(x.t, number, last)
+			last = number
+		}
+		return here
+	}
+	play := func() {
+		n++
+		for _, e := range members {
+			(*kSecret)(x.world.Get(e, id)).N = n
+		}
+		size[n] = len(members)
+		x.tick()
+		shown()
+	}
+	for turn := range 6 {
+		for range 1 + turn {
+			e := x.spawn(id)
+			group.Add(e)
+			members = append(members, e)
+		}
+		for range 20 {
+			play()
+		}
+		x.world.RemoveEntity(members[0])
+		members = members[1:]
+		for range 20 {
+			play()
+		}
+		for tick := 0; shown() != len(members) || len(members) > 0 && last+20 < n; tick++ {
+			require.Less(x.t, tick, 300)
+			play()
+		}
+	}
+}
+
+type kHello struct {
+	N    uint32
+	Text string `repl:"max=8"`
+}
+
+// playMessages sends messages both ways: each comes once, in order.
+func playMessages(x *kindGame) {
+	var down, up []kHello
+	OnServerMessage(x.end.client, func(m kHello) { down = append(down, m) })
+	OnMessage(x.server, func(_ *Peer, m kHello) { up = append(up, m) })
+	x.until(func() bool { return x.end.client.Connected() && x.end.peer.Connected() })
+	var sent []kHello
+	for i := range uint32(100) {
+		m := kHello{i, "hello"[:i%6]}
+		sent = append(sent, m)
+		require.NoError(x.t, Send(x.end.peer, m))
+		require.NoError(x.t, SendToServer(x.end.client, m))
+		x.tick()
+	}
+	x.until(func() bool { return len(down) >= len(sent) && len(up) >= len(sent) })
+	for range 40 {
+		x.tick()
+	}
+	require.Equal(x.t, sent, down)
+	require.Equal(x.t, sent, up)
+}
+
+// furtherKinds are kinds that are not values of fields.
+func furtherKinds() []kind {
+	owner := func(owned bool) func(x *kindGame) {
+		return func(x *kindGame) {
+			playCondition(x, func(e ecs.Entity, yes bool) {
+				if yes == owned {
+					x.server.SetOwner(e, x.end.peer)
+				} else {
+					x.server.SetOwner(e, nil)
+				}
+			})
+		}
+	}
+	picked := false
+	return []kind{
+		{"component for its owner", func(s *Schema) { Register[kSecret](s, OwnerOnly()) }, owner(true)},
+		{"component for all others", func(s *Schema) { Register[kSecret](s, ExceptOwner()) }, owner(false)},
+		{
+			"component for some",
+			func(s *Schema) { Register[kSecret](s, OnlyFor(func(*Peer) bool { return picked })) },
+			func(x *kindGame) { playCondition(x, func(_ ecs.Entity, yes bool) { picked = yes }) },
+		},
+		{"component sent once", func(s *Schema) { Register[kSecret](s, Once()) }, playOnce},
+		{"resource", func(s *Schema) { RegisterResource[kMatch](s) }, playResource},
+		{"group of entities", func(s *Schema) { Register[kSecret](s) }, playGroup},
+		{"message", func(s *Schema) { RegisterMessage[kHello](s) }, playMessages},
+	}
+}

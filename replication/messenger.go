@@ -1,0 +1,152 @@
+package replication
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"unsafe" // for the type of addresses; none is computed or converted here
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes a row at
+// once, and bits when the tick is captured: only then is it known what the network knows of entities.
+type messenger struct {
+	schema *Schema
+	mtu    int
+	directory
+	packed *delta.Packed
+	values []messageValue // by number; the last one is for inputs
+	row    []uint32       // scratch memory, for the largest row
+	rows   []uint32       // of drafts
+	drafts []draft
+	bits   []byte // of drafts
+	writer talkWriter
+	parser talkParser
+	inputs []inputRow // scratch memory, for those of a packet
+}
+
+// A messageValue is memory for one message of a type: its address as a pointer to that type, and plain.
+type messageValue struct {
+	value   reflect.Value
+	pointer any
+	address unsafe.Pointer
+}
+
+// A draft is a message that was handed over since the last tick.
+type draft struct {
+	number int
+	row    int // where it begins in rows
+	place  int // of its bits, once they are known
+	bits   int // -1: they are not known
+	size   int // in bytes
+
+	// To those only that see an entity.
+	viewers bool
+	entity  ecs.Entity
+	id      NetID // what it was in the tick before, if known
+	known   bool
+}
+
+// init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
+func (m *messenger) init(s *Schema, d directory, mtu int, down bool, slots uint32) {
+	m.schema, m.directory, m.mtu = s, d, mtu
+	m.packed = delta.NewPacked(s.talk)
+	add := func(c *component) {
+		v := reflect.New(c.typ)
+		m.values = append(m.values, messageValue{v.Elem(), v.Interface(), v.UnsafePointer()})
+		if c.words > len(m.row) {
+			m.row = make([]uint32, c.words)
+		}
+	}
+	for i := range s.messages {
+		add(&s.messages[i].component)
+	}
+	if s.input != nil {
+		add(s.input)
+	}
+	m.writer = talkWriter{numberBits: s.numberBits(), down: down, buf: make([]byte, mtu)}
+	m.parser = talkParser{schema: s, packed: m.packed, fromPeer: down, slots: slots, row: m.row}
+}
+
+// room returns the bytes that a message may take.
+func (m *messenger) room() int { return m.mtu - messageOverhead }
+
+// write appends a message to the drafts and returns its index. The caller takes it back with discard if nobody is to get it.
+func write[T any](m *messenger, message T) (int, error) {
+	number := m.schema.messageNumber(reflect.TypeFor[T]())
+	t, v := &m.schema.messages[number], &m.values[number]
+	size := byteSize(t.layout.Width())
+	if size > m.room() {
+		return 0, fmt.Errorf("%w: %s takes %d bytes, and %d fit into a packet of %d: send it in pieces, or raise the MTU",
+			ErrMessageTooLarge, t.name, size, m.room(), m.mtu)
+	}
+	*v.pointer.(*T) = message
+	first := len(m.rows)
+	m.rows = append(m.rows, m.row[:t.words]...)
+	t.readColumn(m.rows[first:], v.address, 1)
+	if t.refers() && !m.writer.down {
+		m.nameEntities(&t.component, m.rows[first:]) // as they are called now
+	}
+	m.drafts = append(m.drafts, draft{number: number, row: first, bits: -1, size: size})
+	return len(m.drafts) - 1, nil
+}
+
+// discard takes the last draft back.
+func (m *messenger) discard() {
+	last := len(m.drafts) - 1
+	m.rows = m.rows[:m.drafts[last].row]
+	m.drafts = m.drafts[:last]
+}
+
+// encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
+// when the message was sent have their slots, and in [SendToServer].
+func (m *messenger) encode(d *draft) (data []byte, bits int) {
+	if d.bits < 0 {
+		t := &m.schema.messages[d.number]
+		row := m.rows[d.row:][:t.words]
+		if t.refers() && m.writer.down {
+			m.nameEntities(&t.component, row) // as they are called in this tick
+		}
+		d.place = len(m.bits)
+		m.bits = slices.Grow(m.bits, d.size)[:d.place+d.size]
+		w := bitbuf.NewWriter(m.bits[d.place:])
+		m.packed.Costs = m.packed.Costs[:0]
+		m.packed.EncodeRow(&w, d.number, row, nil, nil, 0)
+		w.Bytes()
+		d.bits = w.Len()
+	}
+	return m.bits[d.place:][:byteSize(d.bits)], d.bits
+}
+
+// clear forgets the drafts. Memory that a rare burst took is given back.
+func (m *messenger) clear() {
+	const keep = 1 << 14
+	m.drafts, m.rows, m.bits = m.drafts[:0], m.rows[:0], m.bits[:0]
+	if cap(m.rows) > keep {
+		m.rows = nil
+	}
+	if cap(m.bits) > 4*keep {
+		m.bits = nil
+	}
+	if cap(m.drafts) > keep {
+		m.drafts = nil
+	}
+}
+
+// read sets a value to what a row says. Fields that are not replicated are zero.
+func (m *messenger) read(c *component, v *messageValue, row []uint32) {
+	v.value.SetZero()
+	c.write(v.address, row)
+	m.resolve(c, v, row)
+}
+
+// open reads a message's row and sets the value of its type to it.
+func (m *messenger) open(number int, r bitbuf.Reader) {
+	t := &m.schema.messages[number]
+	m.packed.DecodeRow(&r, number, m.row[:t.words], nil, nil, 0)
+	m.read(&t.component, &m.values[number], m.row[:t.words])
+}

@@ -1,0 +1,229 @@
+package replication
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// Reliable messages go in lanes. In each of them they are numbered, sent until acknowledged, and handed over in the order
+// of their numbers.
+
+const (
+	laneState     = iota // of messages that wait for the state of their tick, and of all from clients
+	laneImmediate        // of messages from the server that don't
+	lanes
+)
+
+const (
+	// maxQueued is how many reliable messages of a lane await their acknowledgement at a time, and how far ahead of the next
+	// one its receiver keeps them.
+	maxQueued = 1024
+	// maxQueuedBytes bounds their size, at both ends.
+	maxQueuedBytes = 64 << 10
+	// stuckTimeouts is after how many timeouts a receiver is told again what a message waits for.
+	stuckTimeouts = 4
+	// minQueued is the least size of a ring of messages.
+	minQueued = 16
+	// maxBackoff bounds how much longer than the timeout, as a power of two, messages wait while there are no acks.
+	maxBackoff = 4
+	// maxProbes is how many messages are sent again at a time while there are no acks.
+	maxProbes = 8
+)
+
+// An outLane sends reliable messages. It knows of no world and no packets: put fills them, ack empties the lane.
+type outLane struct {
+	ring   []outMessage // by id modulo their number, a power of two
+	first  uint32       // the first that is not known to be handed over
+	next   uint32       // id of the next message
+	unsent uint32       // the first that was never sent
+	bits   fifo[byte]   // of the messages
+	deps   fifo[dependency]
+
+	size     int // bytes of messages in the ring, and of what is to come
+	expected int // messages that are to come
+
+	latest  delta.Tick // the newest time of a packet that the receiver got, as its acks say
+	heard   bool       // latest is valid
+	backoff uint8      // in how many ticks messages were sent again for want of acks, since the last ack
+	probed  delta.Tick // when that was the last time
+
+	// Of the present tick.
+	now, slack, timeout delta.Tick
+	expired             int  // messages that were sent again for want of acks
+	probes              bool // there may be such
+}
+
+type outMessage struct {
+	number uint16
+	times  uint8 // that it was sent
+	came   bool  // it is with the receiver, but may wait there
+	known  bool  // dependencies are known
+	wrote  uint8 // dependencies that it was sent with the last time
+	count  uint8 // dependencies
+	tick   delta.Tick
+	sent   delta.Tick // when it was sent last
+	bits   uint32
+	place  uint32 // of its bits
+	deps   uint32 // place of its dependencies
+}
+
+func (l *outLane) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
+
+// size of a message in bytes.
+func byteSize(bits int) int { return (bits + 7) / 8 }
+
+// expect makes room for a message, or returns false if there is none.
+func (l *outLane) expect(bytes int) bool {
+	if int(l.next-l.first)+l.expected >= maxQueued || l.size+bytes > maxQueuedBytes {
+		return false
+	}
+	l.expected++
+	l.size += bytes
+	return true
+}
+
+// cancel gives back the room for a message.
+func (l *outLane) cancel(bytes int) {
+	l.expected--
+	l.size -= bytes
+}
+
+// push adds a message for which there is room: so many bytes, of which it may take fewer.
+func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, room int) {
+	l.expected--
+	l.size -= room - byteSize(bits)
+	if l.empty() {
+		l.heard, l.backoff = false, 0 // what was heard may be long ago
+	}
+	if n := len(l.ring); int(l.next-l.first) == n {
+		ring := make([]outMessage, max(minQueued, 2*n))
+		for id := l.first; id != l.next; id++ {
+			ring[id&uint32(len(ring)-1)] = *l.at(id)
+		}
+		l.ring = ring
+	}
+	*l.at(l.next) = outMessage{number: uint16(number), tick: tick, bits: uint32(bits), place: l.bits.add(data...), deps: l.deps.add()}
+	l.next++
+}
+
+// empty reports whether everything was handed over.
+func (l *outLane) empty() bool { return l.first == l.next }
+
+// begin starts a tick.
+func (l *outLane) begin(now delta.Tick, trip *roundTrip) {
+	l.now, l.slack, l.timeout, l.expired = now, trip.slack(), trip.timeout(), 0
+	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
+}
+
+// due reports whether a message is to be sent now.
+func (l *outLane) due(m *outMessage) bool {
+	switch {
+	case m.times == 0:
+		return true
+	case m.came:
+		return false
+	case l.heard && l.latest.After(m.sent) && l.latest-m.sent > l.slack:
+		return true // packets came that were sent well after it
+	case !l.probes || l.now-m.sent <= l.timeout<<l.backoff || l.backoff > 0 && l.expired == maxProbes:
+		return false
+	}
+	l.expired++
+	return true
+}
+
+// end ends a tick. While nothing is heard, less and less is sent.
+func (l *outLane) end() {
+	if l.expired > 0 {
+		l.probed, l.backoff = l.now, min(l.backoff+1, maxBackoff)
+	}
+}
+
+// wake notes that the other end is alive: it is asked more often again.
+func (l *outLane) wake() { l.backoff = min(l.backoff, 1) }
+
+// stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
+// won't come: it waits for open states, as far as the sender knows.
+func (l *outLane) stuck(m *outMessage, open int) bool {
+	since := l.now - m.sent
+	// What it was told last may have got lost, so it is told again, but seldom.
+	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
+}
+
+// sentNow notes that a message was sent.
+func (l *outLane) sentNow(id uint32, deps int) {
+	m := l.at(id)
+	m.sent, m.wrote = l.now, uint8(deps)
+	m.times = min(m.times+1, 100)
+	if !l.before(id, l.unsent) {
+		l.unsent = id + 1
+	}
+}
+
+// before compares ids, which wrap.
+func (l *outLane) before(id, other uint32) bool { return int32(id-other) < 0 }
+
+// A laneAck tells which reliable messages came: all before next were handed over, bit i of the words is message next+i. It
+// knows of packets up to those of the time heard.
+type laneAck struct {
+	present bool
+	heard   uint16
+	next    uint16
+	count   int // words
+	words   [maxQueued / 32]uint32
+}
+
+// has reports whether bit i is set.
+func (a *laneAck) has(i uint32) bool {
+	return int(i/32) < a.count && a.words[i/32]>>(i%32)&1 != 0
+}
+
+// acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
+func (l *outLane) acceptable(a *laneAck) bool {
+	next := extend16(a.next, l.first)
+	if l.before(l.unsent, next) {
+		return false
+	}
+	for i := l.unsent - next; i < uint32(a.count*32); i++ {
+		if a.has(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
+// before.
+func (l *outLane) ack(a *laneAck, now delta.Tick) (later bool) {
+	next := extend16(a.next, l.first)
+	if l.before(next, l.first) && l.first-next > maxQueued {
+		return false // from long ago
+	}
+	for id := l.first; id != l.unsent; id++ {
+		handed := l.before(id, next)
+		if m := l.at(id); handed || a.has(id-next) {
+			m.came = true
+		}
+	}
+	if heard := delta.Tick(extend16(a.heard, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
+		l.latest, l.heard, later = heard, true, true
+	}
+	l.backoff = 0
+	for ; l.before(l.first, next); l.first++ {
+		l.size -= byteSize(int(l.at(l.first).bits))
+	}
+	if l.first == l.next {
+		l.bits.drop(l.bits.base + uint32(len(l.bits.items)))
+		l.deps.drop(l.deps.base + uint32(len(l.deps.items)))
+	} else {
+		l.bits.drop(l.at(l.first).place)
+		l.deps.drop(l.at(l.first).deps)
+	}
+	return later
+}
+
+// depend tells what a message waits for; there are no more than maxDependencies.
+func (l *outLane) depend(m *outMessage, deps []dependency) {
+	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
+}
+
+// dependsLike tells that a message waits for the same as another one.
+func (m *outMessage) dependsLike(other *outMessage) {
+	m.known, m.count, m.deps = true, other.count, other.deps
+}

@@ -1,0 +1,32 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type mWord struct {
+	Text string `repl:"max=200"`
+}
+
+// TestShortMessagesGiveBackTheirRoom: messages take room for the longest of their type until their bits are known, and none of
+// it stays taken.
+func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
+	s := testSchema()
+	RegisterMessage[mWord](s)
+	x := connectedWire(t, s)
+	down, up := 0, 0
+	OnServerMessage(x.client, func(mWord) { down++ })
+	OnMessage(x.server, func(*Peer, mWord) { up++ })
+	for range 1000 {
+		require.NoError(t, Send(x.peer, mWord{"hi"}))
+		require.NoError(t, SendToServer(x.client, mWord{}))
+		x.round()
+	}
+	x.rounds(10)
+	require.Equal(t, 1000, down)
+	require.Equal(t, 1000, up)
+	require.Zero(t, x.peer.talk.out[laneState].size)
+	require.Zero(t, x.client.talk.out[laneState].size)
+}

@@ -1,0 +1,107 @@
+package replication
+
+import (
+	"math/bits"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// ownership is who owns which entities, for [OwnerOnly] and [ExceptOwner].
+type ownership struct {
+	of     map[ecs.Entity]*Peer
+	slots  []*Peer                 // the same by slot
+	unseen map[ecs.Entity]struct{} // owned, and without a slot yet
+}
+
+// SetOwner makes a peer the owner of an entity, in place of the one before, from the next
+// Replicate on; nil makes it nobody's. The entity may get its marker later. That it is owned
+// ends by itself when the entity leaves replication, and when the peer is disconnected: a
+// peer that is so already is as good as nil.
+//
+// Ownership is the server's affair: clients are not told of it but by what they see.
+//
+// Panics if the entity is dead, or the peer is of another server.
+func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
+	if !s.lives(e) {
+		panic("replication: SetOwner of a dead entity: set owners of entities that live")
+	}
+	if p != nil && p.server != s {
+		panic("replication: SetOwner to a peer of another server: use one that this server's Connect returned")
+	}
+	o := &s.owners
+	id, seen := s.NetID(e)
+	if seen {
+		s.disown(int(id.Slot))
+	}
+	delete(o.of, e)
+	delete(o.unseen, e)
+	if p == nil || p.closed {
+		return
+	}
+	if o.of == nil {
+		o.of, o.unseen = map[ecs.Entity]*Peer{}, map[ecs.Entity]struct{}{}
+	}
+	o.of[e] = p
+	if seen {
+		s.own(int(id.Slot), p)
+	} else {
+		o.unseen[e] = struct{}{}
+	}
+}
+
+// Owner returns the owner of an entity, nil if it has none.
+func (s *Server) Owner(e ecs.Entity) *Peer { return s.owners.of[e] }
+
+// own notes that a peer owns what is in a slot.
+func (s *Server) own(slot int, p *Peer) {
+	o := &s.owners
+	if more := s.slots.len() - len(o.slots); more > 0 {
+		o.slots = append(o.slots, make([]*Peer, more)...)
+	}
+	o.slots[slot] = p
+	p.owned = p.owned.grown(slot + 1)
+	p.owned.set(slot)
+}
+
+// disown notes that nobody owns what is in a slot.
+func (s *Server) disown(slot int) {
+	o := &s.owners
+	if slot >= len(o.slots) || o.slots[slot] == nil {
+		return
+	}
+	o.slots[slot].owned.clear(slot)
+	o.slots[slot] = nil
+	e := s.slots.info[slot].entity
+	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
+		delete(o.of, e)
+	}
+}
+
+// settleOwners gives slots to those that are owned and were not seen before.
+func (s *Server) settleOwners() {
+	for e := range s.owners.unseen {
+		if !s.lives(e) {
+			delete(s.owners.unseen, e)
+			delete(s.owners.of, e)
+		} else if id, ok := s.NetID(e); ok {
+			delete(s.owners.unseen, e)
+			s.own(int(id.Slot), s.owners.of[e])
+		}
+	}
+}
+
+// disownAll notes that a peer owns nothing any more.
+func (s *Server) disownAll(p *Peer) {
+	for b, word := range p.owned {
+		for ; word != 0; word &= word - 1 {
+			s.disown(b<<6 + bits.TrailingZeros64(word))
+		}
+	}
+	for e := range s.owners.unseen {
+		if s.owners.of[e] == p {
+			delete(s.owners.unseen, e)
+			delete(s.owners.of, e)
+		}
+	}
+	p.owned = nil
+}

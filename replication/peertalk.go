@@ -1,0 +1,443 @@
+package replication
+
+import (
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A peerTalk is what the server says to one client, and hears from it, beside the state of the world.
+type peerTalk struct {
+	out [lanes]outLane
+	in  [lanes]inLane // only the first is used
+
+	pending []int32 // drafts that the client is to get
+	loose   []int32 // those of them that are unreliable
+	size    int     // bytes of unreliable messages
+	deps    []dependency
+	open    []dependency
+
+	structure structure
+	inputs    inputRing
+	seen      seenTimes  // packets from the client
+	came      delta.Tick // when the newest of them did
+	reported  delta.Tick // when the client was last told so
+	unsaid    bool       // something came that the client was not told of
+
+	packets, messages int // that came since the last tick
+}
+
+const (
+	// maxLoose is how many unreliable messages go out in a tick at most, and maxLooseBytes their size.
+	maxLoose      = 256
+	maxLooseBytes = maxQueuedBytes / 4
+	// maxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and maxMessagesPerTick how many
+	// messages. They leave room for a client or a server that stood still for a while.
+	maxPacketsPerTick  = 256
+	maxMessagesPerTick = 4096
+	// reportTicks is how often a client is told how its inputs fare, at most, unless there is a packet for it anyway.
+	reportTicks = 4
+)
+
+// resetTalk forgets all that was said.
+func (p *Peer) resetTalk() {
+	if !p.server.schema.talks() {
+		return
+	}
+	p.talk = &peerTalk{reported: p.server.tick}
+}
+
+// noteStructure notes that slots of a block came or went for the peer, or changed their components.
+func (p *Peer) noteStructure(b int, mask uint64) {
+	if p.server.waits && mask != 0 {
+		p.talk.structure.note(b, mask, p.server.tick)
+	}
+}
+
+// enqueue hands a draft to the peer.
+func (p *Peer) enqueue(draft int) error {
+	t, d := p.talk, &p.server.messenger.drafts[draft]
+	m := &p.server.schema.messages[d.number]
+	switch {
+	case m.reliable && !t.out[m.lane(true)].expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+		return ErrBufferFull
+	case m.reliable:
+		t.pending = append(t.pending, int32(draft))
+	default:
+		t.loose = append(t.loose, int32(draft))
+		t.size += d.size
+	}
+	return nil
+}
+
+// views reports whether the peer sees the entity of a draft, or saw it before it ended in this tick.
+func (p *Peer) views(d *draft) bool {
+	s := p.server
+	id, ok := s.NetID(d.entity)
+	if ok && s.slots.alive.has(int(id.Slot)) && s.slots.info[id.Slot].entity == d.entity {
+		b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
+		return p.view.sees(b, bit) != 0
+	}
+	if !d.known || s.slots.info[d.id.Slot].generation != d.id.Generation {
+		return false
+	}
+	b, bit := int(d.id.Slot>>6), uint64(1)<<(d.id.Slot&63)
+	return b < len(p.due) && p.gone(b)&bit != 0
+}
+
+// talkToAll sends the peers their messages, after the state of the tick.
+func (s *Server) talkToAll() {
+	if !s.schema.talks() {
+		return
+	}
+	for i := 0; i < len(s.peers); i++ {
+		if p := s.peers[i]; p.connected {
+			p.say()
+		}
+	}
+	s.messenger.clear()
+}
+
+// say sends what there is to say in this tick.
+func (p *Peer) say() {
+	s, t := p.server, p.talk
+	now := s.tick
+	t.packets, t.messages = 0, 0
+	if t.inputs.miss(now) {
+		p.stats.InputsMissed++
+	}
+	p.assign()
+	// Times are completed by the newest state that came, or the newest of these packets.
+	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= shortTime)
+	p.sayReliable(laneImmediate)
+	p.sayReliable(laneState)
+	p.sayLoose()
+	k := &s.messenger.writer
+	if k.index == 0 && !k.open && (t.in[laneState].due > 0 || t.unsaid && now-t.reported >= reportTicks) {
+		p.startTalk()
+	}
+	if k.open {
+		p.finishTalk()
+	}
+	if s.waits {
+		p.bound()
+	}
+}
+
+// assign gives reliable messages their place in the lanes.
+func (p *Peer) assign() {
+	t, m := p.talk, &p.server.messenger
+	for _, i := range t.pending {
+		d := &m.drafts[i]
+		l := &t.out[m.schema.messages[d.number].lane(true)]
+		if d.viewers && !p.views(d) {
+			l.cancel(d.size)
+			continue
+		}
+		data, bits := m.encode(d)
+		l.push(d.number, p.server.tick, data, bits, d.size)
+		p.stats.Messages++
+	}
+	t.pending = t.pending[:0]
+}
+
+// startTalk opens a packet. The first one of a tick has in it what is to be said beside messages.
+func (p *Peer) startTalk() {
+	t, k := p.talk, &p.server.messenger.writer
+	k.start()
+	var report inputReport
+	var ack laneAck
+	if k.index == 0 {
+		if t.unsaid {
+			report = p.report()
+		}
+		if in := &t.in[laneState]; in.due > 0 {
+			in.ack(&ack, t.seen.newest, k.w.Remaining()/64)
+		}
+	}
+	k.bare = !report.present && !ack.present
+	report.write(&k.w, p.server.schema.input != nil)
+	ack.write(&k.w)
+}
+
+// report tells the client how its packets fare.
+func (p *Peer) report() (r inputReport) {
+	t, now := p.talk, p.server.tick
+	t.unsaid, t.reported = false, now
+	r = inputReport{present: true, echo: uint16(t.seen.newest), held: uint32(min(now-t.came, maxHeldTicks))}
+	r.gathered, r.late = t.inputs.gathered(now), t.inputs.late
+	var of delta.Tick
+	if r.margin, of, r.judged = t.inputs.worst(now); r.judged {
+		r.back = uint8(now + inputTicks - of)
+	}
+	return r
+}
+
+// finishTalk sends the open packet.
+func (p *Peer) finishTalk() {
+	packet := p.server.messenger.writer.finish()
+	p.stats.MessagePackets++
+	p.stats.MessageBytes += uint64(len(packet))
+	p.spendOnMessages(len(packet))
+	p.transmit(packet)
+}
+
+// putTalk appends a message to a packet, if need be to a new one, and returns false if it fits into none.
+func (p *Peer) putTalk(m *wireMessage) bool {
+	k := &p.server.messenger.writer
+	if k.open && k.put(m) {
+		return true
+	}
+	for {
+		if k.open {
+			if k.bare && k.count == 0 {
+				k.open = false
+				return false // larger than a packet, with all that it waits for
+			}
+			p.finishTalk()
+		}
+		if k.full() {
+			return false
+		}
+		p.startTalk()
+		if k.put(m) {
+			return true
+		}
+	}
+}
+
+// sayReliable sends what is due of a lane.
+func (p *Peer) sayReliable(lane int) {
+	t := p.talk
+	l := &t.out[lane]
+	if l.empty() {
+		return
+	}
+	var before *outMessage
+	l.begin(p.server.tick, &p.trip)
+	defer l.end()
+	refresh := lane == laneState && l.stuck(l.at(l.first), len(p.open(l, l.at(l.first))))
+	for id := l.first; id != l.next; id++ {
+		m := l.at(id)
+		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(p.open(l, m)))) {
+			before = m
+			continue
+		}
+		w := wireMessage{number: int(m.number), lane: lane, id: id, tick: m.tick, waits: lane == laneState}
+		if w.waits {
+			if !m.known && !p.find(l, m, before) {
+				return // it has to wait here, and so do those after it
+			}
+			w.deps = p.open(l, m)
+		}
+		w.data, w.bits = l.bits.at(m.place, byteSize(int(m.bits))), int(m.bits)
+		if !p.putTalk(&w) {
+			return
+		}
+		if m.times > 0 {
+			p.stats.MessagesResent++
+		}
+		l.sentNow(id, len(w.deps))
+		before = m
+	}
+}
+
+// open returns what a message still has to wait for, as far as the server knows.
+func (p *Peer) open(l *outLane, m *outMessage) []dependency {
+	p.talk.open = p.talk.open[:0]
+	if m.known {
+		p.talk.open = p.stillWaits(l.deps.at(m.deps, int(m.count)), p.talk.open)
+	}
+	return p.talk.open
+}
+
+// find finds out what a message has to wait for, and returns false if that is too much to be sent.
+func (p *Peer) find(l *outLane, m, before *outMessage) bool {
+	if before != nil && before.known && before.tick == m.tick {
+		m.dependsLike(before)
+		return true
+	}
+	deps, ok := p.dependencies(m.tick, p.talk.deps[:0], maxDependencies)
+	p.talk.deps = deps
+	if ok {
+		l.depend(m, deps)
+	}
+	return ok
+}
+
+// sayLoose sends the unreliable messages of the tick.
+func (p *Peer) sayLoose() {
+	t, m := p.talk, &p.server.messenger
+	known, ok := false, false
+	for _, i := range t.loose {
+		d := &m.drafts[i]
+		if d.viewers && !p.views(d) {
+			continue
+		}
+		w := wireMessage{number: d.number, lane: -1, tick: p.server.tick, waits: m.schema.messages[d.number].waits()}
+		w.data, w.bits = m.encode(d)
+		if w.waits {
+			if !known {
+				t.deps, ok = p.dependencies(p.server.tick, t.deps[:0], maxDependencies)
+				known = true
+			}
+			if w.deps = t.deps; !ok {
+				p.stats.MessagesDropped++
+				continue
+			}
+		}
+		if !p.putTalk(&w) {
+			p.stats.MessagesDropped++
+			continue
+		}
+		p.stats.Messages++
+	}
+	t.loose, t.size = t.loose[:0], 0
+}
+
+// receiveTalk takes a packet of messages or inputs.
+func (p *Peer) receiveTalk(packet, body []byte) error {
+	s, t := p.server, p.talk
+	var h talkHeader
+	if t == nil {
+		return ErrUnexpected
+	}
+	rest, ok := h.parse(body, t.seen.near())
+	if !ok {
+		return ErrMalformed
+	}
+	if !p.session.up.matches(packet, 0, h.time) {
+		return ErrChecksum
+	}
+	if s.handling {
+		panic("replication: Receive in a message handler: it runs in a Receive itself, so keep the packet until that returns")
+	}
+	if t.packets == maxPacketsPerTick {
+		p.stats.Floods++
+		return ErrFlood
+	}
+	t.packets++
+	if h.kind == kindInputs {
+		return p.receiveInputs(&h, rest)
+	}
+	k := &s.messenger.parser
+	k.header = h
+	if err := k.parse(rest, &t.in); err != nil {
+		return err
+	}
+	if !t.seen.fresh(h.time, k.index) {
+		return ErrStale
+	}
+	for i := range k.acks {
+		if a := &k.acks[i]; a.present && !t.out[i].acceptable(a) {
+			p.stats.RefusedAcks++
+			return ErrMalformed
+		}
+	}
+	if t.messages+len(k.messages) > maxMessagesPerTick {
+		p.stats.Floods++
+		return ErrFlood
+	}
+	t.messages += len(k.messages)
+	p.hear(&h)
+	t.seen.add(h.time, k.index)
+	for i := range k.acks {
+		if a := &k.acks[i]; a.present {
+			if t.out[i].ack(a, s.tick) && !p.heard {
+				p.trip.sample(s.tick + 1 - t.out[i].latest) // no state was sent to learn it from
+			}
+		}
+	}
+	p.handleAll(k.messages)
+	return nil
+}
+
+// hear notes that a packet came, for the report.
+func (p *Peer) hear(h *talkHeader) {
+	t := p.talk
+	if !t.seen.any || int32(h.time-t.seen.newest) > 0 {
+		t.seen.reach(h.time)
+		t.came = p.server.tick + 1 // as early as the next Replicate can say so
+	}
+	t.unsaid = true
+	for i := range t.out {
+		t.out[i].wake()
+	}
+}
+
+// receiveInputs takes the bits of a packet of inputs.
+func (p *Peer) receiveInputs(h *talkHeader, rest []byte) error {
+	s := p.server
+	if s.schema.input == nil {
+		return ErrUnexpected
+	}
+	rows, err := s.messenger.readInputs(rest, s.tick+1)
+	if err != nil {
+		return err
+	}
+	p.hear(h)
+	for i := range rows {
+		switch p.talk.inputs.take(&rows[i], s.tick) {
+		case inputInTime:
+			p.stats.Inputs++
+		case inputLate:
+			p.stats.InputsLate++
+		case inputEarly:
+			p.stats.InputsEarly++
+		}
+	}
+	return nil
+}
+
+// handleAll hands over the messages of a packet, and reliable ones that waited for them.
+func (p *Peer) handleAll(messages []stagedMessage) {
+	s, t := p.server, p.talk
+	for i := range messages {
+		if m := &messages[i]; m.lane >= 0 {
+			t.in[laneState].take(m, nil, 0)
+		}
+	}
+	s.handling = true
+	defer func() { s.handling = false }()
+	for m := t.in[laneState].head(); m != nil; m = t.in[laneState].head() {
+		number := m.number
+		s.messenger.open(number, m.row())
+		t.in[laneState].pop()
+		if p.handle(number); p.talk != t {
+			return // disconnected
+		}
+	}
+	for i := range messages {
+		if m := &messages[i]; m.lane < 0 {
+			s.messenger.open(m.number, m.row)
+			if p.handle(m.number); p.talk != t {
+				return
+			}
+		}
+	}
+}
+
+// handle hands over the message that was opened.
+func (p *Peer) handle(number int) {
+	h := p.server.handlers[number]
+	if h == nil {
+		p.stats.MessagesUnhandled++
+		return
+	}
+	p.stats.MessagesReceived++
+	h(p)
+}
+
+// toViewers sends a draft to those only that see an entity.
+func (s *Server) toViewers(d *draft, e ecs.Entity) {
+	d.viewers, d.entity = true, e
+	d.id, d.known = s.NetID(e)
+}
+
+// spendOnMessages takes what messages cost out of the budget. They are sent all the same, so debts are bounded.
+func (p *Peer) spendOnMessages(bytes int) {
+	if b := &p.budget; b.rate > 0 {
+		b.spend(bytes, p.server.opts.tickRate)
+		b.tokens = max(b.tokens, -p.savings())
+	}
+}

@@ -1,0 +1,133 @@
+package replication
+
+import (
+	"reflect"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Send sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick, and belongs to
+// it: what was spawned before is there when the message is handed over.
+//
+// The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent then. A
+// message that was taken gets lost only if it is [Unreliable] or the session ends.
+//
+// Panics if T is not registered with [RegisterMessage].
+func Send[T any](p *Peer, message T) error {
+	s := p.server
+	d, err := write(&s.messenger, message)
+	if err != nil {
+		return err
+	}
+	if err = ErrNotConnected; p.connected {
+		err = p.enqueue(d)
+	}
+	if err != nil {
+		s.messenger.discard()
+	}
+	return err
+}
+
+// SendToAll is [Send] to all clients that are connected. If the buffer is full for some of them the others get the message,
+// and the error is [ErrBufferFull].
+func SendToAll[T any](s *Server, message T) error {
+	d, err := write(&s.messenger, message)
+	if err != nil {
+		return err
+	}
+	return s.enqueue(d)
+}
+
+// SendToViewers is [SendToAll] for those clients only that may see an entity, see [Peer.SetInterest]. It is decided in the next
+// [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to which it was
+// shown.
+func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
+	d, err := write(&s.messenger, message)
+	if err != nil {
+		return err
+	}
+	s.toViewers(&s.messenger.drafts[d], e)
+	return s.enqueue(d)
+}
+
+// enqueue hands a draft, the last one, to all peers.
+func (s *Server) enqueue(draft int) (err error) {
+	taken := false
+	for _, p := range s.peers {
+		if !p.connected {
+			continue
+		}
+		if p.enqueue(draft) == nil {
+			taken = true
+		} else {
+			p.stats.MessagesDropped++
+			err = ErrBufferFull
+		}
+	}
+	if !taken {
+		s.messenger.discard()
+	}
+	return err
+}
+
+// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
+func SendToServer[T any](c *Client, message T) error {
+	if c.talk == nil {
+		c.schema.messageNumber(reflect.TypeFor[T]()) // panics
+	}
+	d, err := write(&c.talk.messenger, message)
+	if err != nil {
+		return err
+	}
+	if err = ErrNotConnected; c.welcomed {
+		err = c.talk.enqueue(d)
+	}
+	if err != nil {
+		c.talk.discard()
+	}
+	return err
+}
+
+// OnMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are counted and
+// dropped.
+//
+// It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each once. It
+// may change the world, and send messages. It must not call Receive or Replicate.
+//
+// Panics if T is not registered with [RegisterMessage].
+func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
+	number := s.schema.messageNumber(reflect.TypeFor[T]())
+	if handle == nil {
+		s.handlers[number] = nil
+		return
+	}
+	value := s.messenger.values[number].pointer.(*T)
+	s.handlers[number] = func(p *Peer) { handle(p, *value) }
+}
+
+// OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one are
+// counted and dropped.
+//
+// It is called in [Client.Apply], after the world was brought up to date: reliable messages in the order in which the server
+// sent them, each once, and unless they are [Immediate] not before the world is as it was then, see [RegisterMessage]. It may
+// change the world, and send messages. It must not call Receive or Apply.
+//
+// Panics if T is not registered with [RegisterMessage].
+func OnServerMessage[T any](c *Client, handle func(message T)) {
+	number := c.schema.messageNumber(reflect.TypeFor[T]())
+	if handle == nil {
+		c.talk.handlers[number] = nil
+		return
+	}
+	value := c.talk.values[number].pointer.(*T)
+	c.talk.handlers[number] = func() { handle(*value) }
+}
+
+// MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
+// than 4095 ticks the result is that many ticks before the packet.
+func (c *Client) MessageTick() uint32 {
+	if c.talk == nil {
+		return 0
+	}
+	return uint32(c.talk.tick)
+}

@@ -1,0 +1,219 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// soakName is a text that changes by a few bytes, or as a whole.
+type soakName struct {
+	Name string   `repl:"max=24"`
+	Mark [12]byte `repl:"max=12"`
+}
+
+// everything is a world in which four games are played at once: of conditions and owners, of groups, of resources, and of
+// references and relations. All entities have names and owners at times.
+type everything struct {
+	rng        *rand.Rand
+	conditions *conditionPlay
+	fleet      *fleet
+	resources  *resourceGame
+	references *referenceGame
+	shown      resourceTruth
+	referred   referenceTruth
+	lastShown  []uint32 // by end: the tick of the resources
+	name, own  ecs.ID
+	names      int
+}
+
+func newEverything(seed uint64, opts ...ServerOption) *everything {
+	g := newConditionGame(seed, 6)
+	schema := g.schema()
+	for _, register := range []func(s *Schema, opts ...ComponentOption){
+		Register[tPosition], Register[rTarget], Register[rSquad], Register[rOrbits], Register[rDead], Register[soakName],
+		Register[tCrew], Register[tFrozen], RegisterResource[rsMatch], RegisterResource[rsWeather], RegisterResource[rsOpen],
+		RegisterResource[rsMap],
+	} {
+		register(schema)
+	}
+	Register[rSeldom](schema, Every(3))
+	g.serve(schema, append(opts, WithSeed(seed))...)
+	w := g.world
+	x := &everything{
+		rng: rand.New(rand.NewPCG(seed, 11)), conditions: g, shown: resourceTruth{},
+		fleet:     newFleetOf(g.server, seed, 2, 5),
+		resources: &resourceGame{rng: rand.New(rand.NewPCG(seed, 12)), world: w, limit: 6},
+		references: &referenceGame{
+			rng: rand.New(rand.NewPCG(seed, 13)), world: w, marker: g.marker, limit: 8,
+			ids: []ecs.ID{
+				ecs.ComponentID[tPosition](w), ecs.ComponentID[rTarget](w), ecs.ComponentID[rSquad](w), ecs.ComponentID[rChildOf](w),
+				ecs.ComponentID[rOrbits](w), ecs.ComponentID[rSeldom](w), ecs.ComponentID[rDead](w),
+			},
+		},
+		name: ecs.ComponentID[soakName](w), own: ecs.ComponentID[cAmmo](w),
+	}
+	g.noted = func() {
+		x.fleet.record()
+		x.shown.record(g.server)
+		delete(x.shown, g.server.Tick()-4000)
+		x.referred.record(g.server)
+	}
+	return x
+}
+
+func (x *everything) connect(cfg netsim.Config) *end {
+	e := x.conditions.connect(cfg)
+	x.fleet.watch(e, cfg.Burst.Length > 0)
+	x.lastShown = append(x.lastShown, 0)
+	return e
+}
+
+// anybody returns an entity of any of the games, in an order that a seed reproduces.
+func (x *everything) anybody() (e ecs.Entity, ok bool) {
+	lists := [][]ecs.Entity{x.conditions.entities, x.fleet.loose, x.resources.entities, x.references.entities}
+	for _, c := range x.fleet.crews {
+		lists = append(lists, c.members)
+	}
+	list := lists[x.rng.IntN(len(lists))]
+	if len(list) == 0 {
+		return e, false
+	}
+	return list[x.rng.IntN(len(list))], true
+}
+
+// step plays a tick at the server, or two.
+func (x *everything) step() {
+	r, g := x.rng, x.conditions
+	x.fleet.step()
+	x.resources.step()
+	x.references.step()
+	for range 6 {
+		e, ok := x.anybody()
+		if !ok {
+			continue
+		}
+		switch r.IntN(8) {
+		case 0:
+			g.server.SetOwner(e, g.anybody())
+		case 1: // what only the owner sees, also of a member of a group
+			if g.world.Has(e, x.own) {
+				g.world.Remove(e, x.own)
+			} else {
+				g.world.Add(e, x.own)
+			}
+		case 2:
+			if g.world.Has(e, x.name) && r.IntN(8) == 0 {
+				g.world.Remove(e, x.name)
+			} else if !g.world.Has(e, x.name) {
+				g.world.Add(e, x.name)
+			}
+		case 3: // the games know each other
+			if other, ok := x.anybody(); ok && g.world.Has(e, x.references.ids[1]) {
+				(*rTarget)(g.world.Get(e, x.references.ids[1])).Entity = other
+			}
+		default:
+			x.rename(e)
+		}
+	}
+	g.step()
+}
+
+func (x *everything) rename(e ecs.Entity) {
+	w, r := x.conditions.world, x.rng
+	if w.Has(e, x.own) {
+		(*cAmmo)(w.Get(e, x.own)).Rounds++
+	}
+	if !w.Has(e, x.name) {
+		return
+	}
+	v := (*soakName)(w.Get(e, x.name))
+	if n := len(v.Name); n > 0 && r.IntN(3) > 0 {
+		b := []byte(v.Name)
+		b[r.IntN(n)] = byte('a' + r.IntN(26))
+		v.Name = string(b)
+	} else {
+		v.Name = "The quick brown fox jumps"[r.IntN(10):][:r.IntN(15)]
+		x.names++
+	}
+	v.Mark[r.IntN(12)] = byte(r.IntN(3))
+}
+
+// check compares what an end shows with what was. What takes long to compare has its turn every now and then.
+func (x *everything) check(t *testing.T, i int, all bool) {
+	g, e := x.conditions, x.conditions.ends[i]
+	tick := g.server.Tick()
+	if torn := x.fleet.torn(i, false); torn != "" && !x.fleet.burst(i) {
+		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, torn, e.peer.Stats())
+	}
+	if all || tick%32 == uint32(i+16) {
+		g.check(t, i, e)
+	}
+	if all || tick%16 == uint32(i+8) {
+		x.referred.check(t, g.server, e.client)
+	}
+	if all || tick%16 == uint32(i+4) {
+		if v, at, ok := shownResources(t, e.client); ok {
+			require.GreaterOrEqual(t, at, x.lastShown[i], "link %d went back", i)
+			x.lastShown[i] = at
+			want, known := x.shown[at]
+			require.True(t, known)
+			requireThatView(t, e.client, v, want, "link %d at tick %d (server at %d)", i, at, tick)
+		}
+	}
+}
+
+// TestEverythingConvergesOverHostileLinks is the test of all that there is at once: references and relations, resources, texts,
+// owners, conditions and groups, over the links of the soak. Nothing that a client shows was not so, or not for it to see;
+// groups are never torn; and when the network heals, all worlds show what they may.
+func TestEverythingConvergesOverHostileLinks(t *testing.T) {
+	ticks := ticksOf(20000, 600)
+	seed := seedOf(t)
+	x := newEverything(seed)
+	g := x.conditions
+	for _, cfg := range hostileLinks() {
+		x.connect(cfg)
+	}
+	x.fleet.bursts[1] = true
+	for tick := range ticks {
+		x.step()
+		switch tick { // no acks at all for ten seconds
+		case ticks / 2:
+			g.ends[1].link.Up.SetConfig(netsim.Config{Loss: 1})
+		case ticks/2 + 600:
+			g.ends[1].link.Up.SetConfig(netsim.Config{Latency: 3})
+		}
+		for i, e := range g.ends {
+			e.step(t)
+			x.check(t, i, false)
+		}
+	}
+	for _, e := range g.ends {
+		e.link.SetConfig(netsim.Config{Latency: 2})
+	}
+	for n := range 300 {
+		g.tick()
+		for i, e := range g.ends {
+			e.step(t)
+			x.check(t, i, n%50 == 49)
+		}
+	}
+	g.requireRight(t)
+	requireReferencesSettle(t, g.server, &x.referred, g.ends, 0)
+	for i, e := range g.ends {
+		v, at, ok := shownResources(t, e.client)
+		require.True(t, ok)
+		require.Equal(t, x.shown[g.server.Tick()].text, v.text, "link %d shows the resources of tick %d", i, at)
+		for n := 1; n < len(x.fleet.crews); n++ {
+			past := x.fleet.crews[n].past
+			require.Equal(t, past[len(past)-1], past[x.fleet.shown[i][n]], "link %d shows crew %d as it was", i, n)
+		}
+		t.Logf("link %d: %+v", i, e.peer.Stats())
+	}
+	t.Logf("%d names were given", x.names)
+	require.Greater(t, x.names, ticks/50)
+}

@@ -1,0 +1,288 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// State hashes prove that what a client holds is what the server has, and name the first
+// field that is not. They need no memory of what was sent: the server says what an entity
+// is and since when it has not changed, and a client that holds a state of it from that
+// time on must hold just that. A packet of them, behind a checksum that it always has:
+//
+//	kind 8 | tick 32 | entries | 0 | padding
+//	entry: 1 | gap, exp-Golomb of order 4 | generation 16 | age, exp-Golomb of order 0 | set against the entry before | digests
+//
+// Entries are in the order of slots, and the gap is as in state packets. The entity has
+// been what it is for age ticks before the packet's. There is a digest for every field of
+// every component, in the order of the schema: the code itself if it is one of 8 bits or
+// less, or else 8 bits of a hash of its words with the tick, so that a difference that one
+// hash misses shows in the next.
+
+// kindHashes is a packet of state hashes. Acks go the other way.
+const kindHashes = kindAck
+
+const (
+	hashGapOrder = 4
+	digestBits   = 8
+	maxHashEvery = 3600
+)
+
+// WithStateHash makes the server send every client, on every n-th tick at most, a packet
+// with hashes of what it sees, in turns until all had theirs. The client compares them with
+// what it holds; [Client.Divergence] names what differs. It is for finding faults: of this
+// library, of a transport without checksums, of memory. The packets take up to an MTU, and are
+// outside of budgets; see [PeerStats]. Without the option there is none.
+//
+// Entities are compared if the client holds their newest state, so that those that change
+// in every tick are only if the packet of the same tick arrives first. An entity whose
+// digests take more than a packet is never compared. Whether the client's world still holds
+// what the client does, [Client.Verify] tells.
+//
+// Panics outside 1 to 3600.
+func WithStateHash(n int) ServerOption {
+	if n < 1 || n > maxHashEvery {
+		panic(fmt.Sprintf("replication: WithStateHash(%d): use 1 to %d ticks", n, maxHashEvery))
+	}
+	return func(o *serverOptions) { o.hashEvery = delta.Tick(n) }
+}
+
+// digest returns what is compared of a column, and in how many bits.
+func (col *column) digest(row []uint32, tick uint32) (digest uint64, bits uint) {
+	words := row[col.word:][:col.codec.words()]
+	if len(words) == 1 && col.codec.bits <= digestBits {
+		return uint64(words[0]), col.codec.bits
+	}
+	h := mix64(uint64(tick) + golden64)
+	for _, w := range words {
+		h = mix64((h ^ uint64(w)) + golden64)
+	}
+	return h >> (64 - digestBits), digestBits
+}
+
+// hashing is where the server stands with a peer's hashes.
+type hashing struct {
+	next int        // the slot to go on with
+	at   delta.Tick // when there were some last
+	any  bool
+}
+
+// sendHashes sends all peers the hashes that are due.
+func (s *Server) sendHashes() {
+	every := s.opts.hashEvery
+	if every == 0 {
+		return
+	}
+	for _, p := range s.peers {
+		if p.connected && p.itsTurn() && (!p.hashing.any || s.tick-p.hashing.at >= every) {
+			p.hashing.any, p.hashing.at = true, s.tick
+			p.sendHashes()
+		}
+	}
+}
+
+func (p *Peer) sendHashes() {
+	s := p.server
+	if s.hashes == nil {
+		s.hashes = make([]byte, s.opts.mtu)
+	}
+	w := bitbuf.NewWriter(s.hashes[checksumSize:])
+	w.WriteBits(uint64(kindHashes), 8)
+	w.WriteBits(uint64(s.tick), 32)
+	var set delta.Set
+	next, count := 0, 0
+	slot := p.hashing.next
+	for ; slot < s.slots.len(); slot++ {
+		b := slot >> 6
+		if p.view.sees(b, s.slots.alive[b])>>(slot&63)&1 == 0 {
+			continue
+		}
+		mark, before := w.Mark(), set
+		s.writeHashes(&w, slot, next, &set)
+		if w.Remaining() > 0 { // for the end
+			next = slot + 1
+			count++
+			continue
+		}
+		w.Rollback(mark)
+		set = before
+		if count > 0 {
+			break // it begins the next packet
+		}
+	}
+	if p.hashing.next = slot; slot >= s.slots.len() {
+		p.hashing.next = 0
+	}
+	if count == 0 {
+		return
+	}
+	w.WriteBool(false)
+	packet := s.hashes[:checksumSize+len(w.Bytes())]
+	key := p.session.down
+	key.off = false
+	key.close(packet, 0, 0)
+	p.stats.Hashes += uint64(count)
+	p.stats.HashBytes += uint64(len(packet))
+	p.transmit(packet)
+}
+
+// writeHashes writes the entry of a slot, as far as there is room.
+func (s *Server) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
+	info := &s.slots.info[slot]
+	w.WriteBool(true)
+	w.WriteExpGolomb(uint64(slot-next), hashGapOrder)
+	w.WriteBits(uint64(info.generation), 16)
+	w.WriteExpGolomb(uint64(s.tick-s.slots.changed[slot]), 0)
+	delta.WriteSet(w, &info.set, set)
+	*set = info.set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		row := s.histories[k].Row(slot)
+		columns := s.schema.components[k].columns
+		for i := range columns {
+			if w.Err() != nil {
+				return
+			}
+			w.WriteBits(columns[i].digest(row, uint32(s.tick)))
+		}
+	}
+}
+
+// Divergence returns the first field in which what the client holds was found to differ
+// from what the server has, or nil: see [WithStateHash]. There is none when a session
+// begins. A difference is no reason to go on: the library has a fault, or memory has.
+//
+// Want is nil, for hashes don't tell, and Got is what the client holds; a [NetID] where
+// the field refers to an entity. If the ends differ in whether there is a component, Field
+// is empty and Got and Want are bools.
+func (c *Client) Divergence() *Divergence { return c.divergence }
+
+// receiveHashes takes a packet of state hashes, and reports whether it is one.
+func (c *Client) receiveHashes(packet []byte) (bool, error) {
+	if len(packet) <= checksumSize || packet[checksumSize] != byte(kindHashes) {
+		return false, nil
+	}
+	key := c.session
+	key.off = false
+	if !key.matches(packet, 0, 0) {
+		return !c.session.off, ErrChecksum
+	}
+	body := packet[checksumSize:]
+	if !c.readHashes(body, false) {
+		return true, ErrMalformed
+	}
+	c.readHashes(body, true)
+	return true, nil
+}
+
+// readHashes reads the body of a packet of state hashes, and reports whether it is well
+// formed. If that is known, it compares.
+func (c *Client) readHashes(body []byte, compare bool) bool {
+	r := bitbuf.NewReader(body)
+	r.ReadBits(8)
+	tick := delta.Tick(r.ReadBits(32))
+	var set delta.Set
+	next := uint64(0)
+	for r.ReadBool() {
+		gap := r.ReadExpGolomb(hashGapOrder)
+		if gap >= uint64(c.mirrors.limit) || next+gap >= uint64(c.mirrors.limit) {
+			return false
+		}
+		slot := uint32(next + gap)
+		next += gap + 1
+		generation := uint16(r.ReadBits(16))
+		age := r.ReadExpGolomb(0)
+		set = delta.ReadSet(&r, &set, len(c.components))
+		if r.Err() != nil {
+			return false
+		}
+		var state *heldState
+		if compare {
+			state = c.comparable(slot, tick, age)
+		}
+		var d *Divergence
+		if state != nil {
+			d = compareSets(c.schema, state, generation, &set)
+		}
+		for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+			if d == nil {
+				d = c.compareRow(&r, k, state, tick)
+			} else {
+				c.compareRow(&r, k, nil, tick)
+			}
+			if r.Err() != nil {
+				return false
+			}
+		}
+		if state != nil {
+			c.noteHashes(slot, state, d)
+		}
+	}
+	return r.Finish() == nil
+}
+
+// comparable returns the newest state of a slot if it is one from the last so many ticks up
+// to the given one, or nil.
+func (c *Client) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
+	m := c.mirrors.at(slot)
+	// An empty slot tells nothing: the entity may have gone out of view and come back.
+	if m == nil || !m.any || m.empty || uint64(tick-m.newest) > age {
+		c.stats.HashesPassed++
+		return nil
+	}
+	return m.held.at(m.newest)
+}
+
+// compareSets returns how a state differs in what it is of.
+func compareSets(s *Schema, state *heldState, generation uint16, set *delta.Set) *Divergence {
+	if state.generation != generation {
+		return &Divergence{Got: state.generation, Want: generation}
+	}
+	for k := range s.components {
+		if is, want := state.shape.set.Has(k), set.Has(k); is != want {
+			return &Divergence{Component: s.components[k].name, Got: is, Want: want}
+		}
+	}
+	return nil
+}
+
+// compareRow reads the digests of a component and returns how the state differs from them.
+// Without a state it only reads.
+func (c *Client) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *Divergence) {
+	comp := &c.schema.components[k]
+	var row []uint32
+	if state != nil {
+		row = state.shape.row(state.words, k, comp.words)
+	}
+	for i := range comp.columns {
+		col := &comp.columns[i]
+		bits := uint(digestBits)
+		if col.codec.words() == 1 {
+			bits = min(bits, col.codec.bits)
+		}
+		want := r.ReadBits(bits)
+		if row == nil || d != nil {
+			continue
+		}
+		if own, _ := col.digest(row, uint32(tick)); own != want {
+			d = &Divergence{Component: comp.name, Field: col.path, Got: heldValue(comp, i, row)}
+		}
+	}
+	return d
+}
+
+// noteHashes notes that a state was compared, and how it differs.
+func (c *Client) noteHashes(slot uint32, state *heldState, d *Divergence) {
+	c.stats.HashesCompared++
+	if d == nil {
+		return
+	}
+	c.stats.Diverged++
+	if c.divergence != nil {
+		return
+	}
+	d.NetID, d.Tick = NetID{slot, state.generation}, uint32(state.tick)
+	d.Entity, _ = c.Entity(d.NetID)
+	c.divergence = d
+}

@@ -1,0 +1,280 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// spoil changes what the client holds of an entity's newest state.
+func (x *wire) spoil(e ecs.Entity, change func(state *heldState)) {
+	x.t.Helper()
+	m := x.client.mirrors.at(uint32(x.slotOf(e)))
+	state := m.held.at(m.newest)
+	require.NotNil(x.t, state)
+	change(state)
+}
+
+func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
+	for _, opts := range [][]ServerOption{{WithStateHash(1)}, {WithStateHash(1), WithoutChecksum()}} {
+		x := connectedWire(t, testSchema(), opts...)
+		position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+		x.spawn(position)
+		b := x.spawn(position, health)
+		(*tHealth)(x.world.Get(b, health)).HP = 40
+		x.rounds(10)
+		require.Nil(t, x.client.Divergence())
+		require.Greater(t, x.client.Stats().HashesCompared, uint64(10))
+
+		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 2, 2)[0] = 41 })
+		x.rounds(1)
+		d := x.client.Divergence()
+		require.NotNil(t, d)
+		id, _ := x.server.NetID(b)
+		mb, _ := x.mirrored(b)
+		require.Equal(t, Divergence{NetID: id, Entity: mb, Tick: d.Tick, Component: "tHealth", Field: "HP", Got: int16(41)}, *d)
+		require.Equal(t, "tHealth.HP of the entity in slot 1, generation 1, is 41, and at the server's tick 5 it was something else", d.String())
+		require.EqualValues(t, 1, x.client.Stats().Diverged)
+
+		// It is the first that is named, until another session begins.
+		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 0, 3)[1]++ })
+		x.rounds(1)
+		require.Same(t, d, x.client.Divergence())
+		require.EqualValues(t, 2, x.client.Stats().Diverged)
+		x.client.Reconnect()
+		x.rounds(12)
+		require.Nil(t, x.client.Divergence())
+		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 0, 3)[1]++ })
+		x.rounds(3)
+		require.Equal(t, "tPosition.Y", x.client.Divergence().Name())
+	}
+}
+
+func TestStateHashesCompareWhatThereIs(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithStateHash(1))
+	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
+	a, b := x.spawn(position, frozen), x.spawn(position)
+	x.rounds(3)
+	whole := x.client.mirrors.at(uint32(x.slotOf(a))).shape
+	x.spoil(b, func(state *heldState) { state.shape = whole })
+	x.rounds(1)
+	d := x.client.Divergence()
+	require.Equal(t, []any{"tFrozen", "", true, false}, []any{d.Component, d.Field, d.Got, d.Want})
+
+	x = connectedWire(t, testSchema(), WithStateHash(1))
+	a = x.spawn()
+	x.rounds(3)
+	x.spoil(a, func(state *heldState) { state.generation = 9 })
+	x.rounds(1)
+	d = x.client.Divergence()
+	require.Equal(t, "the generation of the entity in slot 0, generation 9, is 9, and at the server's tick 5 it was 1", d.String())
+}
+
+// TestEveryBitOfAStateIsHashed: in a few ticks, as a hash of 8 bits misses some.
+func TestEveryBitOfAStateIsHashed(t *testing.T) {
+	for name, schema := range map[string]*Schema{"values": testSchema(), "references": referenceSchema()} {
+		x := connectedWire(t, schema, WithStateHash(1))
+		e := x.world.NewEntity(ReplicatedID(x.world))
+		for i := range schema.components {
+			if typ := schema.components[i].typ; !schema.components[i].targeted() && schema.components[i].name != "rDead" {
+				x.world.Add(e, ecs.TypeID(x.world, typ))
+			}
+		}
+		x.rounds(8)
+		require.Nil(t, x.client.Divergence())
+		m := x.client.mirrors.at(uint32(x.slotOf(e)))
+		state := m.held.at(m.newest)
+		for k := range schema.components {
+			comp := &schema.components[k]
+			row := state.shape.row(state.words, k, comp.words)
+			if len(row) == 0 {
+				continue
+			}
+			for i := range comp.columns {
+				col := &comp.columns[i]
+				word := col.word + i%col.codec.words()
+				row[word] ^= 1
+				x.client.divergence = nil
+				for n := 0; x.client.Divergence() == nil; n++ {
+					require.Less(t, n, 8, "%s: %s.%s", name, comp.name, col.path)
+					x.round()
+				}
+				require.Equal(t, comp.name, x.client.Divergence().Component)
+				require.Equal(t, col.path, x.client.Divergence().Field)
+				row[word] ^= 1
+			}
+		}
+	}
+}
+
+// TestStateHashesRaiseNoFalseAlarm: over a bad network, while all comes, goes and changes,
+// while entities go out of view and come back, and whatever the client's user does.
+func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
+	ticks := 2000
+	if testing.Short() {
+		ticks = 500
+	}
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 7))
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), WithStateHash(2), WithMTU(300), WithWorkers(2))
+	g := newGame(seed, &w, s.schema, 40)
+	o := newTruth()
+	cfg := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}
+	ends := []*end{connect(s, seed, cfg), connect(s, seed+1, cfg), connect(s, seed+2, netsim.Config{})}
+	hidden := uint32(0)
+	ends[0].peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e.ID()%4 != hidden }})
+	ends[1].peer.SetSendInterval(3)
+	ends[1].peer.SetBudget(4000)
+	for range ticks {
+		g.step()
+		if rng.IntN(10) == 0 {
+			hidden = rng.Uint32N(5)
+		}
+		if rng.IntN(400) == 0 {
+			ends[rng.IntN(3)].client.Reconnect()
+		}
+		tickAll(t, s, o, ends)
+		for i, e := range ends {
+			if d := e.client.Divergence(); d != nil {
+				require.FailNow(t, "the codec is right", "client %d, tick %d: %v", i, s.Tick(), d)
+			}
+		}
+	}
+	for i, e := range ends {
+		stats := e.client.Stats()
+		t.Logf("client %d: %d compared, %d passed, %d bytes beside %d", i, stats.HashesCompared, stats.HashesPassed, e.peer.Stats().HashBytes, e.peer.Stats().Bytes)
+		require.Greater(t, stats.HashesCompared, uint64(ticks/4), "client %d", i)
+		require.Zero(t, stats.MissingBaselines)
+	}
+}
+
+// TestAllEntitiesHaveTheirTurn: also where a packet holds few, and one is too large.
+func TestAllEntitiesHaveTheirTurn(t *testing.T) {
+	x := newWire(t, testSchema(), WithStateHash(3), WithMTU(64))
+	position, bulk, exact := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tExact](x.world)
+	var entities []ecs.Entity
+	for range 50 {
+		entities = append(entities, x.spawn(position, exact))
+	}
+	large := x.spawn(bulk, position, exact)
+	entities = append(entities, x.spawn(position))
+	x.rounds(200)
+	x.requireEqual()
+	for _, e := range entities {
+		x.client.divergence = nil
+		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
+		for n := 0; x.client.Divergence() == nil; n++ {
+			require.Less(t, n, 400)
+			x.round()
+		}
+		require.Equal(t, "tPosition.Y", x.client.Divergence().Name())
+		id, _ := x.server.NetID(e)
+		require.Equal(t, id, x.client.Divergence().NetID)
+		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
+	}
+	x.client.divergence = nil
+	x.spoil(large, func(state *heldState) { state.words[1] ^= 2 })
+	x.rounds(200)
+	require.Nil(t, x.client.Divergence(), "its digests take more than a packet")
+
+	// A third of the packets that are due, each as large as any.
+	before := x.peer.Stats()
+	x.rounds(30)
+	after := x.peer.Stats()
+	require.LessOrEqual(t, after.HashBytes-before.HashBytes, uint64(10*64))
+	require.Greater(t, after.HashBytes-before.HashBytes, uint64(9*40))
+}
+
+// TestHashesTellNothingOfWhatIsHidden: not even that it is there.
+func TestHashesTellNothingOfWhatIsHidden(t *testing.T) {
+	x := newWire(t, testSchema(), WithStateHash(1))
+	position := ecs.ComponentID[tPosition](x.world)
+	shown, hidden := x.spawn(position), x.spawn(position)
+	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e == shown }})
+	x.rounds(10)
+	before := x.peer.Stats()
+	x.rounds(10)
+	require.EqualValues(t, 10, x.peer.Stats().Hashes-before.Hashes)
+	var packets [][]byte
+	for range 20 {
+		(*tPosition)(x.world.Get(hidden, position)).X++
+		x.server.Replicate()
+		x.server.tick-- // the same tick again, so that all else is the same
+		x.peer.hashing.at--
+		packets = append(packets, x.takeDown()...)
+	}
+	require.GreaterOrEqual(t, len(packets), 20)
+	for _, p := range packets[1:] {
+		require.Equal(t, packets[0], p)
+	}
+}
+
+func TestMalformedStateHashes(t *testing.T) {
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 3))
+	x := connectedWire(t, referenceSchema(), WithStateHash(1))
+	squad, target := ecs.ComponentID[rSquad](x.world), ecs.ComponentID[rTarget](x.world)
+	for range 5 {
+		x.spawn(squad, target)
+	}
+	x.rounds(4)
+	var good []byte
+	for _, p := range x.replicate() {
+		if p[checksumSize] == byte(kindHashes) {
+			good = p
+		}
+	}
+	require.NotNil(t, good)
+	require.NoError(t, x.client.Receive(good))
+	require.NoError(t, x.client.Receive(good), "twice is no harm")
+	refused := 0
+	for range 5000 {
+		bad := append([]byte(nil), good...)
+		switch rng.IntN(3) {
+		case 0:
+			bad = bad[:checksumSize+1+rng.IntN(len(bad)-checksumSize-1)]
+		case 1:
+			for i := range 1 + rng.IntN(40) {
+				bad = append(bad, byte(rng.Uint32()>>i))
+			}
+		}
+		if tail := bad[checksumSize+1:]; len(tail) > 0 {
+			for range rng.IntN(4) {
+				tail[rng.IntN(len(tail))] ^= 1 << rng.IntN(8)
+			}
+		}
+		before := x.client.Stats()
+		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), ErrChecksum)
+		x.client.session.close(bad, 0, 0) // as a server would that has gone mad
+		if err := x.client.Receive(bad); err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")
+			refused++
+		}
+	}
+	require.Greater(t, refused, 1000)
+	require.PanicsWithValue(t, "replication: WithStateHash(0): use 1 to 3600 ticks", func() { WithStateHash(0) })
+	require.PanicsWithValue(t, "replication: WithStateHash(3601): use 1 to 3600 ticks", func() { WithStateHash(3601) })
+}
+
+func TestStateHashesDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	x := connectedWire(t, testSchema(), WithStateHash(1))
+	for range 200 {
+		x.spawn(ecs.ComponentID[tPosition](x.world))
+	}
+	x.rounds(5)
+	x.peer.send = func([]byte) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(20, x.peer.sendHashes))
+	var packet []byte
+	x.peer.send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
+	x.peer.sendHashes()
+	before := x.client.Stats().HashesCompared
+	require.Zero(t, testing.AllocsPerRun(20, func() { _ = x.client.Receive(packet) }))
+	require.Greater(t, x.client.Stats().HashesCompared, before+20*30)
+}

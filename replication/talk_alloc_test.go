@@ -1,0 +1,93 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMessagesDoNotAllocate: once all memory has its size, ticks with components that come and go, messages of all kinds both
+// ways, a part of them lost, and inputs leave no garbage.
+func TestMessagesDoNotAllocate(t *testing.T) {
+	skipAllocationTest(t)
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	var down, up [][]byte
+	carry := func(to *[][]byte) func(p []byte) error {
+		return func(p []byte) error {
+			if len(*to) < cap(*to) {
+				*to = (*to)[:len(*to)+1]
+				last := &(*to)[len(*to)-1]
+				*last = append((*last)[:0], p...)
+			} else {
+				*to = append(*to, append(make([]byte, 0, 1500), p...))
+			}
+			return nil
+		}
+	}
+	s := NewServer(&world, talkSchema(), WithSeed(1))
+	peer := s.Connect(carry(&down))
+	client := NewClient(&mirror, s.schema, carry(&up), WithNonce(1))
+	hits, handled := 0, 0
+	OnServerMessage(client, func(mHit) { hits++ })
+	OnServerMessage(client, func(mChat) {})
+	OnServerMessage(client, func(mSpark) {})
+	OnMessage(s, func(p *Peer, m mHit) {
+		handled++
+		if Send(p, m) != nil {
+			t.Fatal("no room")
+		}
+	})
+	health, frozen, marker := ecs.ComponentID[tHealth](&world), ecs.ComponentID[tFrozen](&world), ReplicatedID(&world)
+	component := []ecs.ID{frozen}
+	var all []ecs.Entity
+	for range 20 {
+		all = append(all, world.NewEntity(marker, health))
+	}
+	tick, commands := 0, 0
+	round := func() {
+		tick++
+		e := all[tick%len(all)]
+		if world.Has(e, frozen) { // so that there is something to wait for
+			world.Remove(e, component...)
+		} else {
+			world.Add(e, component...)
+		}
+		if in, ok := Input[mMove](peer, s.Tick()+1); ok && in.Fire {
+			commands++
+		}
+		_ = Send(peer, mHit{Number: uint32(tick)})
+		_ = SendToAll(s, mChat{})
+		_ = SendToViewers(s, e, mSpark{})
+		s.Replicate()
+		for i, p := range down {
+			if (tick+i)%7 != 0 {
+				_ = client.Receive(p)
+			}
+		}
+		down = down[:0]
+		_ = SetInput(client, client.InputTick(), mMove{Fire: true, Stamp: uint16(tick)})
+		_ = SendToServer(client, mHit{})
+		_ = SendToServer(client, mFlash{})
+		if err := client.Apply(); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range up {
+			if (tick+i)%5 != 0 {
+				_ = peer.Receive(p)
+			}
+		}
+		up = up[:0]
+	}
+	for range 3000 {
+		round()
+	}
+	hits, handled, commands = 0, 0, 0
+	const runs = 1000
+	allocs := testing.AllocsPerRun(runs, round)
+	require.Greater(t, hits, 2*runs*9/10)
+	require.Greater(t, handled, runs*9/10)
+	require.Greater(t, commands, runs*9/10)
+	require.Zero(t, allocs)
+	require.NotZero(t, peer.Stats().MessagesResent)
+}

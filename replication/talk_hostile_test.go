@@ -1,0 +1,512 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// talkWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
+func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *wire {
+	x := newWire(t, talkSchema(), append(opts, WithMTU(400))...)
+	OnMessage(x.server, func(*Peer, mHit) {})
+	OnServerMessage(x.client, func(mHit) {})
+	OnServerMessage(x.client, func(mSpark) {})
+	health := ecs.ComponentID[tHealth](x.world)
+	e := x.spawn(health)
+	for i := range uint32(12) {
+		if x.peer.Connected() {
+			_ = SetInput(x.client, x.client.InputTick(), mMove{Stamp: uint16(i), Aim: float32(i)})
+			for range 3 {
+				_ = Send(x.peer, mHit{Number: i})
+				_ = Send(x.peer, mChat{Number: i})
+				_ = Send(x.peer, mSpark{Number: i})
+				_ = SendToServer(x.client, mHit{Number: i})
+				_ = SendToServer(x.client, mFlash{})
+			}
+		}
+		if i == 6 {
+			x.world.RemoveEntity(e)
+			x.spawn(health)
+		}
+		down := x.replicate()
+		for j, p := range down {
+			if (int(i)+j)%4 != 1 || i < 4 {
+				x.deliver(p)
+			}
+		}
+		up := x.apply()
+		for j, p := range up {
+			if (int(i)+j)%5 != 1 || i < 4 {
+				x.answer(p)
+			}
+		}
+		if packets != nil {
+			for _, p := range down {
+				packets(p, true)
+			}
+			for _, p := range up {
+				packets(p, false)
+			}
+		}
+		x.deliver(x.takeDown()...)
+	}
+	require.True(t, x.peer.Connected())
+	return x
+}
+
+// forgeTalk returns a packet with a right checksum, of the time of the client or the server.
+func (x *wire) forgeTalk(kind packetKind, down bool, ahead int32, body []byte) []byte {
+	h, s := talkHeader{kind, x.client.clock.now + uint32(ahead), true}, x.client.answer
+	if down {
+		h.time, s = x.server.Tick()+uint32(ahead), x.client.session
+	}
+	packet := make([]byte, s.size()+h.size(), s.size()+h.size()+len(body))
+	h.put(packet[s.size():])
+	packet = append(packet, body...)
+	s.close(packet, 0, h.time)
+	return packet
+}
+
+// talkBody returns the bits of a genuine packet of messages or inputs, or nil.
+func talkBody(p []byte) (kind packetKind, body []byte) {
+	if len(p) <= checksumSize {
+		return 0, nil
+	}
+	if kind = kindOf(p[checksumSize:]); kind != kindMessages && kind != kindInputs {
+		return 0, nil
+	}
+	h := talkHeader{long: p[checksumSize]&longBit != 0}
+	if p[checksumSize]&^(longBit|7) != 0 || len(p) < checksumSize+h.size() {
+		return 0, nil
+	}
+	return kind, p[checksumSize+h.size():]
+}
+
+// goesOn requires that after whatever was done to it the session works, with as many messages as there is room for.
+func (x *wire) goesOn() {
+	x.t.Helper()
+	x.rounds(3)
+	got := 0
+	OnServerMessage(x.client, func(mFlash) { got++ })
+	require.NoError(x.t, Send(x.peer, mFlash{}))
+	x.round()
+	require.LessOrEqual(x.t, got, 1+maxWaiting)
+}
+
+// FuzzTalk puts any bits behind the header of a packet of messages or inputs with a right checksum: it is an error, or messages
+// that the game has to judge, but no panic and no hang.
+func FuzzTalk(f *testing.F) {
+	talkWire(f, func(p []byte, down bool) {
+		if kind, body := talkBody(p); body != nil {
+			f.Add(body, down, kind == kindInputs)
+		}
+	})
+	f.Fuzz(func(t *testing.T, body []byte, down, inputs bool) {
+		x := talkWire(t, nil)
+		kind := kindMessages
+		if inputs {
+			kind = kindInputs
+		}
+		before := bytes.Clone(body)
+		for i := range int32(3) {
+			packet := x.forgeTalk(kind, down, i, body)
+			var err error
+			if down {
+				err = x.client.Receive(packet)
+			} else {
+				err = x.peer.Receive(packet)
+			}
+			require.NotErrorIs(t, err, ErrChecksum)
+			x.apply()
+		}
+		require.Equal(t, before, body, "packets are only read")
+		x.goesOn()
+	})
+}
+
+// TestSpoiledTalk hands genuine packets to both ends that are spoiled but have a right checksum.
+func TestSpoiledTalk(t *testing.T) {
+	packets := 200_000
+	if testing.Short() {
+		packets = 20_000
+	}
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	type genuine struct {
+		kind packetKind
+		down bool
+		body []byte
+	}
+	var all []genuine
+	collect := func(p []byte, down bool) {
+		if kind, body := talkBody(p); body != nil {
+			all = append(all, genuine{kind, down, bytes.Clone(body)})
+		}
+	}
+	x := talkWire(t, collect)
+	require.Greater(t, len(all), 20)
+	accepted, refused := 0, 0
+	for i := range packets {
+		g := all[rng.IntN(len(all))]
+		body := bytes.Clone(g.body)
+		for range 1 + rng.IntN(3) {
+			switch bit := rng.IntN(len(body) * 8); rng.IntN(4) {
+			case 0:
+				body = body[:1+rng.IntN(len(body))]
+			case 1:
+				body = append(body, byte(rng.Uint32()))
+			default:
+				body[bit/8] ^= 1 << (bit % 8)
+			}
+		}
+		packet := x.forgeTalk(g.kind, g.down, rng.Int32N(20)-10, body)
+		var err error
+		if g.down {
+			err = x.client.Receive(packet)
+		} else {
+			err = x.peer.Receive(packet)
+		}
+		if err == nil {
+			accepted++
+		} else {
+			refused++
+			require.NotErrorIs(t, err, ErrChecksum)
+		}
+		if i%50 == 0 {
+			_ = Send(x.peer, mHit{})
+			_ = SendToServer(x.client, mHit{})
+			x.round()
+		}
+		if i%5000 == 0 { // what the lies have spoilt ends with the session
+			x = talkWire(t, nil)
+		}
+	}
+	x.goesOn()
+	t.Logf("%d accepted, %d refused", accepted, refused)
+	require.Greater(t, accepted, packets/200)
+	require.Greater(t, refused, packets/10)
+}
+
+// TestHostileTalkIsRefused: packets that no honest end sends, with their error.
+func TestHostileTalkIsRefused(t *testing.T) {
+	x := talkWire(t, nil)
+	x.rounds(40) // nothing is on its way
+	bits := func(write func(w *bitbuf.Writer)) []byte {
+		w := bitbuf.NewWriter(make([]byte, 4000))
+		write(&w)
+		return bytes.Clone(w.Bytes())
+	}
+	head := func(w *bitbuf.Writer, acks int) {
+		w.WriteExpGolomb(0, 0)
+		w.WriteBits(0, uint(acks))
+	}
+	for _, c := range []struct {
+		name string
+		down bool
+		kind packetKind
+		body []byte
+		want string
+	}{
+		{"empty", false, kindMessages, nil, "replication: malformed packet"},
+		{"empty to the client", true, kindMessages, nil, "replication: malformed packet"},
+		{"many packets in a tick", false, kindMessages, bits(func(w *bitbuf.Writer) { w.WriteExpGolomb(16, 0); w.WriteBits(0, 3) }), "replication: malformed packet"},
+		{"unknown message", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|7<<1, 40)
+		}), "replication: malformed packet: message number 7, where the schema has 5 messages"},
+		{"unknown message to the client", true, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|5<<1, 40)
+		}), "replication: malformed packet: message number 5, where the schema has 5 messages"},
+		{"id beyond the window", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|0<<1, 4)
+			w.WriteBits(uint64(x.peer.talk.in[0].next)+maxQueued, 16)
+			w.WriteBits(0, 64)
+		}), "replication: malformed packet"},
+		{"value out of range", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|0<<1, 4)
+			w.WriteBits(uint64(x.peer.talk.in[0].next), 16)
+			w.WriteBits(1, 32)
+			w.WriteBits(1001, 10)
+			w.WriteBits(0, 1)
+		}), "replication: malformed packet"},
+		{"more messages than a packet has", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			for range maxPacketMessages + 1 {
+				w.WriteBits(1|3<<1, 4)
+			}
+			w.WriteBits(0, 1)
+		}), "replication: malformed packet"},
+		{"something behind the end", false, kindMessages, bits(func(w *bitbuf.Writer) { head(w, 3); w.WriteBits(0, 16) }), "replication: malformed packet"},
+		{"an ack of what was never sent", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			w.WriteExpGolomb(0, 0)
+			w.WriteBits(1, 1)
+			w.WriteBits(0, 16)
+			w.WriteBits(uint64(x.peer.talk.out[0].unsent)+1, 16)
+			w.WriteExpGolomb(0, 0)
+			w.WriteBits(0, 2)
+		}), "replication: malformed packet"},
+		{"an ack of too many", false, kindMessages, bits(func(w *bitbuf.Writer) {
+			w.WriteExpGolomb(0, 0)
+			w.WriteBits(1, 1)
+			w.WriteBits(0, 32)
+			w.WriteExpGolomb(33, 0)
+			w.WriteBits(0, 64)
+		}), "replication: malformed packet"},
+		{"a slot beyond the limit", true, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|2<<1, 4)
+			w.WriteBool(true)
+			w.WriteExpGolomb(1, 0)
+			w.WriteExpGolomb(1<<20, dependencyOrder)
+			w.WriteExpGolomb(0, waitOrder)
+			w.WriteBits(0, 64)
+		}), "replication: malformed packet"},
+		{"too much to wait for", true, kindMessages, bits(func(w *bitbuf.Writer) {
+			head(w, 2)
+			w.WriteBits(1|2<<1, 4)
+			w.WriteBool(true)
+			w.WriteExpGolomb(65, 0)
+			for range 65 {
+				w.WriteExpGolomb(0, dependencyOrder)
+				w.WriteExpGolomb(0, waitOrder)
+			}
+			w.WriteBits(0, 64)
+		}), "replication: malformed packet"},
+		{"inputs to the client", true, kindInputs, make([]byte, 9), "replication: malformed packet"},
+		{"inputs cut short", false, kindInputs, make([]byte, 2), "replication: malformed packet"},
+		{"inputs and more", false, kindInputs, make([]byte, 40), "replication: malformed packet"},
+	} {
+		packet := x.forgeTalk(c.kind, c.down, 1, c.body)
+		if c.down {
+			require.EqualError(t, x.client.Receive(packet), c.want, c.name)
+		} else {
+			require.EqualError(t, x.peer.Receive(packet), c.want, c.name)
+		}
+	}
+	require.NotZero(t, x.peer.Stats().RefusedAcks)
+
+	// A packet is taken once, and only in its session and direction.
+	require.NoError(t, SendToServer(x.client, mFlash{}))
+	up := x.apply()
+	last := up[len(up)-1]
+	require.NoError(t, x.peer.Receive(last))
+	require.ErrorIs(t, x.peer.Receive(last), ErrStale)
+	require.EqualValues(t, 1, x.peer.Stats().Duplicates)
+	require.ErrorIs(t, x.client.Receive(last), ErrChecksum)
+	y := talkWire(t, nil, WithSeed(5))
+	require.ErrorIs(t, y.peer.Receive(last), ErrChecksum, "of another session")
+	z := newWire(t, talkSchema())
+	require.ErrorIs(t, z.peer.Receive(last), ErrChecksum, "of one that is not connected")
+	x.server.Disconnect(x.peer)
+	require.ErrorIs(t, x.peer.Receive(last), ErrUnexpected)
+	x.goesOnWithoutPeer()
+}
+
+func (x *wire) goesOnWithoutPeer() {
+	x.t.Helper()
+	for range 3 {
+		x.replicate()
+		x.apply()
+	}
+}
+
+// TestAFloodIsBounded: of more packets in a tick than an honest client sends, the rest is refused.
+func TestAFloodIsBounded(t *testing.T) {
+	x := talkWire(t, nil)
+	x.replicate()
+	handled := 0
+	OnMessage(x.server, func(*Peer, mFlash) { handled++ })
+	packet := func(i int, messages int) []byte {
+		w := bitbuf.NewWriter(make([]byte, 1000))
+		w.WriteExpGolomb(uint64(i%maxTalkPackets), 0)
+		w.WriteBits(0, 2)
+		for range messages {
+			w.WriteBits(1|3<<1, 4)
+		}
+		w.WriteBool(false)
+		return x.forgeTalk(kindMessages, false, int32(1+i/maxTalkPackets), bytes.Clone(w.Bytes()))
+	}
+	flood := func(messages int) (taken, refused int) {
+		for i := range 1000 {
+			switch err := x.peer.Receive(packet(i, messages)); err {
+			case nil:
+				taken++
+			case ErrFlood:
+				refused++
+			default:
+				require.NoError(t, err)
+			}
+		}
+		return taken, refused
+	}
+	taken, refused := flood(1)
+	require.Equal(t, maxPacketsPerTick, taken)
+	require.Equal(t, 1000-maxPacketsPerTick, refused)
+	require.Equal(t, maxPacketsPerTick, handled)
+	x.client.clock.now += 1000
+	x.server.Replicate()
+	handled = 0
+	_, _ = flood(maxPacketMessages)
+	require.Equal(t, maxMessagesPerTick, handled)
+	require.EqualValues(t, 1000-maxPacketsPerTick+1000-maxMessagesPerTick/maxPacketMessages, x.peer.Stats().Floods)
+
+	// Inputs count as well.
+	x.client.clock.now += 1000
+	x.server.Replicate()
+	in := x.forgeTalk(kindInputs, false, 0, make([]byte, 7))
+	for i := range 1000 {
+		if err := x.peer.Receive(in); i < maxPacketsPerTick {
+			require.NotErrorIs(t, err, ErrFlood)
+		} else {
+			require.ErrorIs(t, err, ErrFlood)
+		}
+	}
+}
+
+// TestHostileTalkTakesLittleMemory: messages far ahead of what is next, of the largest size, and inputs of all ticks.
+func TestHostileTalkTakesLittleMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector takes memory of its own")
+	}
+	x := connectedWire(t, talkSchema(), WithMTU(2000))
+	x.replicate()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	buf := make([]byte, 2000)
+	for round := range 20 {
+		for i := range maxQueued - 1 {
+			w := bitbuf.NewWriter(buf)
+			w.WriteExpGolomb(uint64(i%maxTalkPackets), 0)
+			w.WriteBits(0, 2)
+			w.WriteBits(1|4<<1, 4)
+			w.WriteBits(uint64(i+1), 16)
+			for range 150 {
+				w.WriteBits(^uint64(0), 64)
+			}
+			w.WriteBool(false)
+			require.NoError(t, x.peer.Receive(x.forgeTalk(kindMessages, false, int32(1+(round*maxQueued+i)/maxTalkPackets), w.Bytes())))
+			if i%200 == 0 {
+				x.replicate()
+			}
+		}
+	}
+	require.LessOrEqual(t, x.peer.talk.in[laneState].size, maxQueuedBytes)
+	require.Less(t, heap()-before, int64(400<<10))
+	runtime.KeepAlive(x)
+}
+
+// TestPacketsOfMessagesRoundTrip writes packets of random messages and reads them.
+func TestPacketsOfMessagesRoundTrip(t *testing.T) {
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := talkSchema()
+	s.seal()
+	for range 3000 {
+		down := rng.IntN(2) == 0
+		mtu := 64 + rng.IntN(1000)
+		var from, to messenger
+		from.init(s, nil, mtu, down, 0)
+		to.init(s, nil, mtu, !down, 1<<20)
+		key := seal{key: rng.Uint32(), off: rng.IntN(2) == 0}
+		time := rng.Uint32()
+		long := rng.IntN(2) == 0
+		from.writer.begin(key, time, long)
+		k := &from.writer
+		k.index = rng.IntN(maxTalkPackets)
+		k.start()
+		if down {
+			(&inputReport{}).write(&k.w, true)
+		}
+		for range 2 {
+			(&laneAck{}).write(&k.w)
+			if down {
+				break
+			}
+		}
+		var in [lanes]inLane
+		var ids [lanes]uint32
+		for i := range in {
+			in[i].next = rng.Uint32()
+			ids[i] = in[i].next
+		}
+		var sent []wireMessage
+		var deps []dependency
+		for range rng.IntN(20) {
+			number := rng.IntN(len(s.messages))
+			typ := &s.messages[number]
+			m := wireMessage{number: number, lane: -1, waits: typ.waits(), tick: delta.Tick(time)}
+			if typ.reliable {
+				m.lane = typ.lane(down)
+				ids[m.lane] += uint32(rng.IntN(10))
+				m.id = ids[m.lane]
+				ids[m.lane]++
+				if down {
+					m.tick -= delta.Tick(rng.IntN(300))
+				}
+			}
+			if rng.IntN(2) == 0 {
+				deps = nil
+				slot := uint32(0)
+				for range rng.IntN(4) {
+					slot += uint32(rng.IntN(100))
+					deps = append(deps, dependency{slot, delta.Tick(time) - delta.Tick(rng.IntN(100))})
+					slot++
+				}
+			}
+			if m.waits && down {
+				m.deps = deps
+			}
+			m.bits = typ.layout.Width()
+			w := bitbuf.NewWriter(make([]byte, byteSize(m.bits)))
+			row := make([]uint32, typ.words)
+			typ.readColumn(row, from.values[number].address, 1)
+			if rng.IntN(2) == 0 && len(row) > 0 {
+				row[0] = uint32(rng.IntN(100))
+			}
+			from.packed.EncodeRow(&w, number, row, nil, nil, 0)
+			m.data = bytes.Clone(w.Bytes())
+			if k.put(&m) {
+				sent = append(sent, m)
+			} else if m.lane >= 0 {
+				ids[m.lane]--
+			}
+		}
+		packet := k.finish()
+		require.LessOrEqual(t, len(packet), mtu)
+		var h talkHeader
+		rest, ok := h.parse(key.body(packet), time+uint32(rng.IntN(1<<15))-1<<14)
+		require.True(t, ok && key.matches(packet, 0, h.time))
+		require.Equal(t, talkHeader{kindMessages, time, long}, h)
+		to.parser.header = h
+		require.NoError(t, to.parser.parse(rest, &in))
+		require.Len(t, to.parser.messages, len(sent))
+		for i, m := range to.parser.messages {
+			w := sent[i]
+			require.Equal(t, w.number, m.number)
+			require.Equal(t, w.lane, m.lane)
+			require.Equal(t, w.id, m.id)
+			require.Equal(t, w.tick, m.tick)
+			require.Equal(t, w.bits, m.bits)
+			require.Equal(t, append([]dependency{}, w.deps...), append([]dependency{}, to.parser.deps[m.first:][:m.deps]...))
+			var kept inMessage
+			kept.set(&m, nil, 0)
+			require.Equal(t, string(w.data), string(kept.data))
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package replication
+
+import (
+	"encoding/binary"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// Packets of messages and of inputs begin alike:
+//
+//	checksum 32 | kind 3, 0 3, long 1, 0 | time 16 or 32 | bits...
+//
+// The time is the sender's: the server's tick, or how often the client's Apply was called before. The bits of a packet of
+// messages are
+//
+//	index | report | acks | messages ... | 0
+//
+// Index tells apart the packets of one time, so that none is taken twice. Only servers write a report.
+
+const (
+	// maxTalkPackets is how many packets of messages go out in a tick: a sender paces itself.
+	maxTalkPackets = 16
+	// maxPacketMessages bounds what a packet can make its receiver do.
+	maxPacketMessages = 256
+	// maxDependencies is how many slots a message may wait for. With more, it is not sent yet.
+	maxDependencies = 64
+	// maxMessageAge bounds the age that a message is said to have, in ticks.
+	maxMessageAge = 1<<12 - 1
+
+	ageOrder        = 1 // of the exp-Golomb codes of ages of messages,
+	dependencyOrder = 3 // gaps of the slots that messages wait for
+	waitOrder       = 2 // and how many ticks ago they changed
+
+	// messageOverhead is at least what a packet takes beside a message without dependencies that is all that is in it: its
+	// header, 5 + 4 bytes; an index of at most 9 bits, the flags of report and acks, 1 that a message follows, 8 of its number,
+	// 16 of its id, 24 of its age, 1 without dependencies, and 1 at the end.
+	messageOverhead = 5 + 4 + 8
+)
+
+// shortTime is how far two times may lie apart for 16 bits to be enough, with room to spare.
+const shortTime = 1 << 14
+
+// A talkHeader stands before the bits.
+type talkHeader struct {
+	kind packetKind
+	time uint32
+	long bool
+}
+
+func (h *talkHeader) size() int {
+	if h.long {
+		return 1 + 4
+	}
+	return 1 + 2
+}
+
+// put writes the header to the start of b, which has room for it.
+func (h *talkHeader) put(b []byte) {
+	b[0] = byte(h.kind)
+	if h.long {
+		b[0] |= longBit
+		binary.LittleEndian.PutUint32(b[1:], h.time)
+	} else {
+		binary.LittleEndian.PutUint16(b[1:], uint16(h.time))
+	}
+}
+
+// parse reads the header of a packet without its checksum, given a time near to it, and returns what follows.
+func (h *talkHeader) parse(body []byte, near uint32) (rest []byte, ok bool) {
+	h.kind, h.long = packetKind(body[0]&(1<<kindBits-1)), body[0]&longBit != 0
+	if body[0]&^(1<<kindBits-1|longBit) != 0 || len(body) < h.size() {
+		return nil, false
+	}
+	if h.long {
+		h.time = binary.LittleEndian.Uint32(body[1:])
+	} else {
+		h.time = extend16(binary.LittleEndian.Uint16(body[1:]), near)
+	}
+	return body[h.size():], true
+}
+
+// kindOf returns the kind of a session packet without its checksum.
+func kindOf(body []byte) packetKind { return packetKind(body[0] & (1<<kindBits - 1)) }
+
+// A dependency is a state that a message waits for: one of the slot, of that tick or later.
+type dependency struct {
+	slot uint32
+	tick delta.Tick
+}
+
+// A wireMessage is a message as it is put into a packet.
+type wireMessage struct {
+	number int
+	lane   int // -1: none, it is unreliable
+	id     uint32
+	tick   delta.Tick
+	waits  bool
+	deps   []dependency
+	data   []byte // its row
+	bits   int
+}
+
+// A talkWriter fills packets of messages, one after the other.
+type talkWriter struct {
+	numberBits uint
+	down       bool // from the server
+	buf        []byte
+	header     talkHeader
+	seal       seal
+	index      int // of the next packet of this time
+
+	w     bitbuf.Writer
+	open  bool
+	body  int  // where the bits begin in buf
+	count int  // messages in the packet
+	bare  bool // it is for nothing but messages
+	laneContext
+}
+
+// laneContext is what messages of a packet share with those before them.
+type laneContext struct {
+	begun [lanes]bool
+	last  [lanes]uint32 // ids
+	deps  []dependency
+}
+
+// begin starts a tick. long says whether the receiver may have no time near to this one.
+func (k *talkWriter) begin(s seal, time uint32, long bool) {
+	k.header, k.seal = talkHeader{kindMessages, time, long}, s
+	k.index, k.open = 0, false
+}
+
+// full reports whether no more packets may be begun.
+func (k *talkWriter) full() bool { return k.index == maxTalkPackets }
+
+// start opens a packet.
+func (k *talkWriter) start() {
+	from := k.seal.size()
+	k.header.put(k.buf[from:])
+	k.body = from + k.header.size()
+	k.w.Reset(k.buf[k.body:])
+	k.w.WriteExpGolomb(uint64(k.index), 0)
+	k.open, k.count, k.laneContext = true, 0, laneContext{deps: k.deps[:0]}
+}
+
+// put appends a message, and returns false if there is no room for it.
+func (k *talkWriter) put(m *wireMessage) bool {
+	if k.count == maxPacketMessages {
+		return false
+	}
+	mark := k.w.Mark()
+	k.w.WriteBool(true)
+	k.w.WriteBits(uint64(m.number), k.numberBits)
+	if m.lane >= 0 {
+		if k.begun[m.lane] {
+			k.w.WriteExpGolomb(uint64(m.id-k.last[m.lane]-1), 0)
+		} else {
+			k.w.WriteBits(uint64(m.id), 16)
+		}
+		if k.down {
+			k.w.WriteExpGolomb(uint64(min(delta.Tick(k.header.time)-m.tick, maxMessageAge)), ageOrder)
+		}
+	}
+	same := true
+	if k.down && m.waits {
+		same = equalDependencies(m.deps, k.deps)
+		k.w.WriteBool(!same)
+		if !same {
+			k.putDependencies(m.deps)
+		}
+	}
+	k.w.WriteRun(m.data, m.bits)
+	if k.w.Err() != nil || k.w.Remaining() == 0 { // a bit ends the messages
+		k.w.Rollback(mark)
+		return false
+	}
+	if m.lane >= 0 {
+		k.begun[m.lane], k.last[m.lane] = true, m.id
+	}
+	if !same {
+		k.deps = append(k.deps[:0], m.deps...)
+	}
+	k.count++
+	return true
+}
+
+func (k *talkWriter) putDependencies(deps []dependency) {
+	k.w.WriteExpGolomb(uint64(len(deps)), 0)
+	next := uint32(0)
+	for _, d := range deps {
+		k.w.WriteExpGolomb(uint64(d.slot-next), dependencyOrder)
+		k.w.WriteExpGolomb(uint64(delta.Tick(k.header.time)-d.tick), waitOrder)
+		next = d.slot + 1
+	}
+}
+
+func equalDependencies(a, b []dependency) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// finish returns the open packet, which is valid until the next one is begun.
+func (k *talkWriter) finish() []byte {
+	k.w.WriteBool(false)
+	packet := k.buf[:k.body+len(k.w.Bytes())]
+	k.seal.close(packet, 0, k.header.time)
+	k.index++
+	k.open = false
+	return packet
+}

@@ -1,0 +1,183 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A stagedMessage is one of a packet that is not believed yet.
+type stagedMessage struct {
+	number      int
+	lane        int // -1: unreliable
+	id          uint32
+	tick        delta.Tick
+	first, deps int           // what it waits for, in talkStage.deps
+	row         bitbuf.Reader // before its row
+	bits        int           // of its row
+}
+
+// A talkStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
+// changes nothing.
+type talkStage struct {
+	header   talkHeader
+	index    uint
+	report   inputReport
+	acks     [lanes]laneAck
+	messages []stagedMessage
+	deps     []dependency
+}
+
+// A talkParser reads packets of messages.
+type talkParser struct {
+	talkStage
+	schema   *Schema
+	packed   *delta.Packed
+	fromPeer bool // else from the server
+	slots    uint32
+	row      []uint32 // scratch memory
+}
+
+// parse reads what stands behind the header of a packet. in are the lanes of messages that come from there.
+func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
+	k.messages, k.deps = k.messages[:0], k.deps[:0]
+	r := bitbuf.NewReader(rest)
+	index := r.ReadExpGolomb(0)
+	if index >= maxTalkPackets {
+		return ErrMalformed
+	}
+	k.index = uint(index)
+	k.report = inputReport{}
+	if !k.fromPeer {
+		k.report.read(&r, k.schema.input != nil)
+	}
+	for i := range k.acks {
+		k.acks[i].present = false
+		if i == 0 || k.fromPeer { // clients have one lane
+			if err := k.acks[i].read(&r); err != nil {
+				return err
+			}
+		}
+	}
+	var x laneContext
+	same := [2]int{} // the dependencies of the message before: from, to
+	for r.ReadBool() {
+		if len(k.messages) == maxPacketMessages {
+			return ErrMalformed
+		}
+		if err := k.parseMessage(&r, in, &x, &same); err != nil {
+			return err
+		}
+	}
+	if r.Finish() != nil {
+		return ErrMalformed
+	}
+	return nil
+}
+
+func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneContext, same *[2]int) error {
+	m := stagedMessage{number: int(r.ReadBits(k.schema.numberBits())), lane: -1, tick: delta.Tick(k.header.time)}
+	if m.number >= len(k.schema.messages) {
+		return fmt.Errorf("%w: message number %d, where the schema has %d messages", ErrMalformed, m.number, len(k.schema.messages))
+	}
+	t := &k.schema.messages[m.number]
+	if t.reliable {
+		m.lane = t.lane(!k.fromPeer)
+		var ok bool
+		if x.begun[m.lane] {
+			gap := r.ReadExpGolomb(0)
+			m.id = x.last[m.lane] + 1 + uint32(gap)
+			ok = gap < maxQueued && int32(m.id-in[m.lane].next) < maxQueued
+		} else {
+			m.id, ok = in[m.lane].full(uint16(r.ReadBits(16)))
+		}
+		if !ok {
+			return ErrMalformed
+		}
+		x.begun[m.lane], x.last[m.lane] = true, m.id
+		if !k.fromPeer {
+			age := r.ReadExpGolomb(ageOrder)
+			if age > maxMessageAge {
+				return ErrMalformed
+			}
+			m.tick -= delta.Tick(age)
+		}
+	}
+	if !k.fromPeer && t.waits() {
+		if r.ReadBool() {
+			same[0] = len(k.deps)
+			if !k.parseDependencies(r) {
+				return ErrMalformed
+			}
+			same[1] = len(k.deps)
+		}
+		m.first, m.deps = same[0], same[1]-same[0]
+	}
+	m.row = *r
+	from := r.Pos()
+	k.packed.DecodeRow(r, m.number, k.row[:t.words], nil, nil, 0)
+	if r.Err() != nil || !t.validRow(k.row[:t.words]) {
+		return ErrMalformed
+	}
+	m.bits = r.Pos() - from
+	k.messages = append(k.messages, m)
+	return nil
+}
+
+// parseDependencies reads the list of what a message waits for.
+func (k *talkParser) parseDependencies(r *bitbuf.Reader) bool {
+	n := r.ReadExpGolomb(0)
+	if n > maxDependencies {
+		return false
+	}
+	next := uint64(0)
+	for range n {
+		gap, wait := r.ReadExpGolomb(dependencyOrder), r.ReadExpGolomb(waitOrder)
+		if r.Err() != nil || gap >= uint64(k.slots) || next+gap >= uint64(k.slots) || wait >= 1<<31 {
+			return false
+		}
+		k.deps = append(k.deps, dependency{uint32(next + gap), delta.Tick(k.header.time) - delta.Tick(wait)})
+		next += gap + 1
+	}
+	return true
+}
+
+// lane returns the lane of a reliable message type.
+func (m *messageType) lane(down bool) int {
+	if down && m.immediate {
+		return laneImmediate
+	}
+	return laneState
+}
+
+// write appends the ack, or that there is none.
+func (a *laneAck) write(w *bitbuf.Writer) {
+	w.WriteBool(a.present)
+	if !a.present {
+		return
+	}
+	w.WriteBits(uint64(a.heard), 16)
+	w.WriteBits(uint64(a.next), 16)
+	w.WriteExpGolomb(uint64(a.count), 0)
+	for _, x := range a.words[:a.count] {
+		w.WriteBits(uint64(x), 32)
+	}
+}
+
+// read is the inverse of write.
+func (a *laneAck) read(r *bitbuf.Reader) error {
+	if a.present = r.ReadBool(); !a.present {
+		return nil
+	}
+	a.heard, a.next = uint16(r.ReadBits(16)), uint16(r.ReadBits(16))
+	n := r.ReadExpGolomb(0)
+	if n > uint64(len(a.words)) {
+		return ErrMalformed
+	}
+	a.count = int(n)
+	for i := range a.words[:a.count] {
+		a.words[i] = uint32(r.ReadBits(32))
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package replication
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A Divergence is a field of a mirrored entity that is not what the server says.
+type Divergence struct {
+	NetID  NetID
+	Entity ecs.Entity // of the client's world
+	Tick   uint32     // of the server's state that it shows
+
+	Component string
+	Field     string // its path inside the component, "" if the component is a number itself
+
+	// Got is what the world holds, Want what it should. Both are of the field's type; for a
+	// field that refers to an entity, and for a relation's target, [ecs.Entity].
+	Got, Want any
+}
+
+// Name returns the component and field, "Position.X".
+func (d *Divergence) Name() string {
+	if d.Field == "" || d.Field[0] == '[' {
+		return d.Component + d.Field
+	}
+	return d.Component + "." + d.Field
+}
+
+// String says it in a sentence.
+func (d *Divergence) String() string {
+	what, want := d.Name(), d.Want
+	if d.Component == "" {
+		what = "the generation"
+	}
+	if want == nil {
+		want = "something else"
+	}
+	return fmt.Sprintf("%s of the entity in slot %d, generation %d, is %v, and at the server's tick %d it was %v",
+		what, d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, want)
+}
+
+// Verify compares the mirrored entities in the world with the server's states that they
+// show, and returns the first field that differs, in the order of slots and of the schema,
+// or nil. The usual cause is a system of the client's that writes to a mirrored component:
+// what it writes stays until the server's value changes, and then is lost.
+//
+// Fields are compared as codes, so that differences below their precision don't count.
+// Entities and components that the user removed are passed over, and so is what is left
+// of a session before until the new one shows it. It is meant for tests and for
+// finding faults: it takes about the time of writing all these components. The world
+// does not change; call it between Apply and the systems that may write, or after them.
+func (c *Client) Verify() *Divergence {
+	if !c.intact() {
+		return nil
+	}
+	for i, page := range c.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			if !c.present(m) {
+				continue
+			}
+			state := m.held.at(m.tick)
+			if state == nil || state.generation != m.generation {
+				continue
+			}
+			if d := c.verifyEntity(m, state); d != nil {
+				d.NetID = NetID{uint32(i*mirrorPage + j), m.generation}
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// verifyEntity returns the first field of an entity that differs from the state.
+func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
+	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
+		p := c.world.Get(m.entity, c.components[k])
+		if p == nil {
+			continue
+		}
+		comp := &c.schema.components[k]
+		row := state.shape.row(state.words, k, comp.words)
+		i := c.differs(m.entity, k, p, row)
+		if i < 0 {
+			continue
+		}
+		d := &Divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.name, Field: comp.columns[i].path}
+		d.Got, d.Want = c.valuesOf(m.entity, k, i, p, row)
+		return d
+	}
+	return nil
+}
+
+// differs returns the first column in which an entity's component, whose value is at p, is
+// not what the row says, or -1.
+func (c *Client) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
+	comp := &c.schema.components[k]
+	if cap(c.apply.codes) < comp.words {
+		c.apply.codes = make([]uint32, comp.words)
+	}
+	codes := c.apply.codes[:comp.words]
+	comp.readColumn(codes, p, 1)
+	for i := range comp.columns {
+		col := &comp.columns[i]
+		own, other := codes[col.word:][:col.codec.words()], row[col.word:][:col.codec.words()]
+		switch col.codec.op {
+		case opEntity:
+			if !c.refersTo(own[0], own[1], other) {
+				return i
+			}
+		case opRelation:
+			if target := c.world.Relations().Get(e, c.components[k]); !c.refersTo(target.ID(), target.Generation(), other) {
+				return i
+			}
+		default:
+			if !sameRow(own, other) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// refersTo reports whether the entity with the given ID and generation is what the words
+// of a reference mean. The handle of an entity that the user removed counts as none.
+func (c *Client) refersTo(id, generation uint32, words []uint32) bool {
+	none := ecs.Entity{}
+	isNone := id == none.ID() && generation == none.Generation()
+	m := c.referred(words)
+	if m == nil {
+		return isNone
+	}
+	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !c.present(m)
+}
+
+// referred returns the mirror that the words of a reference mean, or nil.
+func (c *Client) referred(words []uint32) *mirror {
+	if words[0] == 0 {
+		return nil
+	}
+	if m := c.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+		return m
+	}
+	return nil
+}
+
+// valuesOf returns a field of an entity's component at p, and what it should be after the
+// row.
+func (c *Client) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
+	comp := &c.schema.components[k]
+	col := &comp.columns[i]
+	if col.codec.op == opEntity || col.codec.op == opRelation {
+		var target ecs.Entity
+		if m := c.referred(row[col.word:]); m != nil {
+			target = m.entity
+		}
+		if col.codec.op == opRelation {
+			return c.world.Relations().Get(e, c.components[k]), target
+		}
+		return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), target
+	}
+	return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), heldValue(comp, i, row)
+}
+
+// heldValue returns what a row says that a column is, a NetID for references.
+func heldValue(comp *component, i int, row []uint32) any {
+	col := &comp.columns[i]
+	if col.codec.op == opEntity || col.codec.op == opRelation {
+		words := row[col.word:][:2]
+		if words[0] == 0 {
+			return NetID{}
+		}
+		return NetID{words[0] - 1, uint16(words[1])}
+	}
+	v := reflect.New(comp.typ)
+	comp.write(v.UnsafePointer(), row)
+	return fieldOf(v.Elem(), col.steps)
+}
+
+// fieldOf returns the field of a value that steps lead to.
+func fieldOf(v reflect.Value, steps []int) any {
+	for _, step := range steps {
+		if v.Kind() == reflect.Struct {
+			v = v.Field(step)
+		} else {
+			v = v.Index(step)
+		}
+	}
+	return v.Interface()
+}
