@@ -346,21 +346,9 @@ func TestConditionsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	var down, up [][]byte
-	carry := func(to *[][]byte) func(p []byte) error {
-		return func(p []byte) error {
-			if len(*to) < cap(*to) {
-				*to = (*to)[:len(*to)+1]
-				last := &(*to)[len(*to)-1]
-				*last = append((*last)[:0], p...)
-			} else {
-				*to = append(*to, append(make([]byte, 0, 1500), p...))
-			}
-			return nil
-		}
-	}
 	s := NewServer(&world, ownerSchema(), WithSeed(1))
-	peer := s.Connect(carry(&down))
-	client := NewClient(&mirror, s.schema, carry(&up), WithNonce(1))
+	peer := s.Connect(carryInto(&down))
+	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
 	place, ammo, ghost, marker := ecs.ComponentID[cPlace](&world), ecs.ComponentID[cAmmo](&world), ecs.ComponentID[cGhost](&world), ReplicatedID(&world)
 	var entities []ecs.Entity
 	for i := range 200 {

@@ -45,6 +45,7 @@ type runCache struct {
 	members      []int32   // of the blocks: runs
 
 	streams []stream
+	news    int // slots that changed
 	// Of the block that goes into streams.
 	classes          classes
 	ratios           []int64 // of the classes

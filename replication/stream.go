@@ -81,7 +81,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 	for _, b := range s.busy {
 		news += bits.OnesCount64(s.news[b])
 	}
-	if news == 0 {
+	if c.news = news; news == 0 {
 		return
 	}
 	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
@@ -117,7 +117,7 @@ func (p *Peer) take(st *stream) {
 		p.served = true
 		return
 	}
-	if len(st.packets) < minShare || p.server.slots.news.count() < p.server.opts.minStream {
+	if len(st.packets) < minShare || p.runs.news < p.server.opts.minStream {
 		return
 	}
 	p.carried = p.carried.grown(len(st.slots))

@@ -13,21 +13,9 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	var down, up [][]byte
-	carry := func(to *[][]byte) func(p []byte) error {
-		return func(p []byte) error {
-			if len(*to) < cap(*to) {
-				*to = (*to)[:len(*to)+1]
-				last := &(*to)[len(*to)-1]
-				*last = append((*last)[:0], p...)
-			} else {
-				*to = append(*to, append(make([]byte, 0, 1500), p...))
-			}
-			return nil
-		}
-	}
 	s := NewServer(&world, talkSchema(), WithSeed(1))
-	peer := s.Connect(carry(&down))
-	client := NewClient(&mirror, s.schema, carry(&up), WithNonce(1))
+	peer := s.Connect(carryInto(&down))
+	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
 	hits, handled := 0, 0
 	OnServerMessage(client, func(mHit) { hits++ })
 	OnServerMessage(client, func(mChat) {})
