@@ -32,7 +32,7 @@ type Compact struct {
 
 // A compactColumn says where a field's contexts are in a model.
 type compactColumn struct {
-	decisions int // of a number or a plain field
+	decisions int // of a number or a field of another kind
 	number    int // index in Model.numbers
 	whole     int // index in Model.whole, and of its decision
 }
@@ -46,10 +46,10 @@ func NewCompact(l *Layout) *Compact {
 			col := compactColumn{whole: all % wholeColumns}
 			all++
 			switch l.Components[i].Fields[j].Kind {
-			case Plain, Reference:
+			default:
 				col.decisions = firstPlain + plains%plainColumns*plainDecisions
 				plains++
-			default:
+			case Linear, Wrap, Quat:
 				col.number = numbers % numberColumns
 				col.decisions = firstNumber + col.number*numberDecisions
 				numbers++
@@ -205,6 +205,8 @@ func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
 		case f.Bits == 0:
 		case f.Kind == Reference:
 			e.putReference(c.model.decisions[col.decisions:][:plainDecisions], cur[f.word:f.word+2])
+		case f.Kind == Bytes:
+			f.putText(e, c.model.decisions[col.decisions:][:plainDecisions], cur)
 		case f.Kind == Quat:
 			e.encodeBits(uint64(cur[f.word]), 2)
 			for _, x := range cur[f.word+1 : f.word+4] {
@@ -232,6 +234,8 @@ func (c *Compact) decodeWhole(d *RangeDecoder, comp *Component, dst []uint32) {
 			f.setCode(dst, 0)
 		case f.Kind == Reference:
 			d.getReference(c.model.decisions[col.decisions:][:plainDecisions], dst[f.word:f.word+2])
+		case f.Kind == Bytes:
+			f.getText(d, c.model.decisions[col.decisions:][:plainDecisions], dst)
 		case f.Kind == Quat:
 			dst[f.word] = uint32(d.decodeBits(2))
 			for j := range 3 {

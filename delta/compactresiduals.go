@@ -109,9 +109,18 @@ func (c *Compact) encodeResiduals(e *RangeEncoder, comp *Component, symbols []de
 				c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 				first, same = false, same && v == 0
 			}
+		case Counter, Flags, Bytes:
+			changed := f.differs(cur, ref.row)
+			if !implied {
+				e.put(&plain[plainChanged], changed)
+			}
+			if changed {
+				f.putJump(e, plain, cur, ref.row)
+			}
+			same = same && !changed
 		default:
 			c.aimField(&n, comp.first+i, f, ref, past, first)
-			v := signed(f.code(cur)-uint64(n.at), f.Bits)
+			v := f.signed(f.code(cur), uint64(n.at))
 			n.learn(v)
 			e.putNumber(&n, v, f.Bits, implied)
 			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
@@ -169,11 +178,23 @@ func (c *Compact) decodeResiduals(d *RangeDecoder, comp *Component, symbols []de
 				c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 				first, same = false, same && v == 0
 			}
+		case Counter, Flags, Bytes:
+			if implied || d.get(&plain[plainChanged]) {
+				f.getJump(d, plain, dst, ref.row)
+				same = false
+			} else {
+				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
+			}
 		default:
 			c.aimField(&n, comp.first+i, f, ref, past, first)
 			v := d.getNumber(&n, f.Bits, implied)
 			n.learn(v)
-			f.setCode(dst, uint64(n.at+v)&lowBits(f.Bits))
+			code, ok := f.plus(uint64(n.at), v)
+			if !ok {
+				d.fail(ErrCode)
+				return
+			}
+			f.setCode(dst, code)
 			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 			first, same = false, same && v == 0
 		}
@@ -193,16 +214,19 @@ func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past 
 		return
 	}
 	ahead, near := to-base, int64(0)
+	if f.Kind == Wrap {
+		ahead = f.signed(uint64(to), uint64(base))
+	}
 	if past.third() {
 		near = base - int64(f.code(past.Near))
-	}
-	if f.Kind == Wrap {
-		ahead, near = signed(uint64(ahead), f.Bits), signed(uint64(near), f.Bits)
+		if f.Kind == Wrap {
+			near = f.signed(uint64(base), f.code(past.Near))
+		}
 	}
 	near = (near*past.NearRatio + 1<<15) >> 16
 	c.aim(n, field, base, base+ahead, near, past.third(), true, first, m)
 	if f.Kind == Wrap {
-		n.at &= int64(lowBits(f.Bits))
+		n.at = f.around(n.at)
 	} else {
 		n.at = min(max(n.at, 0), int64(f.Max))
 	}

@@ -20,7 +20,7 @@ const ModelBytes = 4*(modelDecisions+wholeColumns) + numberColumns*4*2*reachCont
 // Fields have a column of the model each as long as there are any, and share them then.
 const (
 	numberColumns = 8  // of Linear, Wrap and Quat fields
-	plainColumns  = 12 // of Plain and Reference fields
+	plainColumns  = 12 // of fields of all other kinds
 	symbolColumns = 8  // of components
 	wholeColumns  = 16 // of fields of all kinds
 

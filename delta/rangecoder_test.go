@@ -101,7 +101,7 @@ func TestCarriesGoThroughOnes(t *testing.T) {
 			e.settle()
 			want := c.want
 			for range 4 * ones {
-				want = append(want, byte(c.want[3]-8)) // 255 or 0
+				want = append(want, c.want[3]-8) // 255 or 0
 			}
 			if c.v == 0 { // a word of ones more, that has left the interval
 				want = append(want, 255, 255, 255, 255)

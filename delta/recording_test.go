@@ -27,10 +27,6 @@ type traceRow struct {
 	near      []uint32 // scratch memory
 }
 
-type traceTick struct {
-	rows []*traceRow // entities one behind the other
-}
-
 // A recording is the rows of a trace, by tick.
 type recording struct {
 	layout *Layout
