@@ -25,6 +25,12 @@ type Compact struct {
 	columns []compactColumn // by field of the layout
 	model   *Model
 
+	// Costs lists what the rows written since it was last emptied have cost, in units of
+	// 1/[CostUnit] bits. The user empties it.
+	Costs []Cost
+
+	spent uint64 // before what is to be booked next
+
 	// What the entity has shown so far.
 	news    int  // 0: nothing, 1: rows that are as at the baseline or as predicted, 2: residuals
 	largest uint // bits of the largest residual
@@ -88,17 +94,19 @@ func (c *Compact) Entity() { c.news, c.largest = 0, 0 }
 func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	comp := &c.layout.Components[k]
 	base := past.Base
+	if comp.width == 0 {
+		return
+	}
+	c.spent = e.Spent()
 	if base == nil {
 		c.encodeWhole(e, comp, cur)
 		return
 	}
-	if comp.width == 0 {
-		return
-	}
-	symbols := c.symbols(k)
+	symbols, symbol := c.symbols(k), c.layout.fields+k
 	if !c.predict(comp, base, past.Base2, past.Ratio) {
 		same := equal(cur, base)
 		e.put(&symbols[symbolSame+c.news], same)
+		c.book(e, symbol)
 		if same {
 			c.news = max(c.news, 1)
 			return
@@ -109,11 +117,13 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	hit := equal(cur, c.row)
 	e.put(&symbols[symbolPredicted+motionStates*c.news+motion(comp, base, past.Base2)], hit)
 	if hit {
+		c.book(e, symbol)
 		c.news = max(c.news, 1)
 		return
 	}
 	stopped := equal(cur, base)
 	e.put(&symbols[symbolStopped+c.news], stopped)
+	c.book(e, symbol)
 	if stopped {
 		c.news = max(c.news, 1)
 		return
@@ -154,6 +164,13 @@ func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
 	if d.err == nil && !comp.Valid(dst) {
 		d.fail(ErrCode)
 	}
+}
+
+// book notes what went to a field since the last time.
+func (c *Compact) book(e *RangeEncoder, field int) {
+	now := e.Spent()
+	c.Costs = append(c.Costs, Cost{uint32(field), uint32(now - c.spent)})
+	c.spent = now
 }
 
 func (c *Compact) symbols(k int) []decision {
@@ -222,6 +239,7 @@ func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
 				*last = uint32(v)
 			}
 		}
+		c.book(e, comp.first+i)
 	}
 }
 

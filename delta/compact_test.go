@@ -273,7 +273,7 @@ func TestEntitiesCanBeTakenBack(t *testing.T) {
 
 func TestModelSize(t *testing.T) {
 	require.EqualValues(t, ModelBytes, sizeOfModel)
-	require.LessOrEqual(t, ModelBytes, 9<<10)
+	require.LessOrEqual(t, ModelBytes, 10<<10)
 }
 
 func TestCompactDoesNotAllocate(t *testing.T) {

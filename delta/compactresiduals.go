@@ -126,6 +126,7 @@ func (c *Compact) encodeResiduals(e *RangeEncoder, comp *Component, symbols []de
 			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
 			first, same = false, same && v == 0
 		}
+		c.book(e, comp.first+i)
 	}
 }
 

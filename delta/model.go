@@ -12,10 +12,11 @@ type Model struct {
 	decisions [modelDecisions]decision
 	numbers   [numberColumns]numberModel
 	whole     [wholeColumns]uint32 // the latest codes of rows without baseline
+	heads     [HeadDecisions]decision
 }
 
 // ModelBytes is the size of a Model.
-const ModelBytes = 4*(modelDecisions+wholeColumns) + numberColumns*4*2*reachContexts
+const ModelBytes = 4*(modelDecisions+wholeColumns+HeadDecisions) + numberColumns*4*2*reachContexts
 
 // Fields have a column of the model each as long as there are any, and share them then.
 const (
@@ -73,6 +74,9 @@ func NewModel() *Model {
 var fresh = func() (m Model) {
 	for i := range m.decisions {
 		m.decisions[i] = evenDecision
+	}
+	for i := range m.heads {
+		m.heads[i] = evenDecision
 	}
 	for i := range m.numbers {
 		for j := range m.numbers[i].reach {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
 )
 
 // The binary range coder of Compact: a number between 0 and 1 is narrowed down bit by
@@ -13,8 +14,8 @@ import (
 // What is coded is a stream of bytes, most significant first. It ends where its number is
 // told from all others if zeros follow, so the last bytes of the interval cost about one.
 
-// ErrEnd is the error of a decoder that needed more bytes than there are.
-var ErrEnd = errors.New("delta: compact rows end too early")
+// ErrEnd is the error of a decoder that needed more bytes than there are, or far fewer.
+var ErrEnd = errors.New("delta: compact rows do not end where they should")
 
 // ErrFull is the error of an encoder whose buffer has no more room.
 var ErrFull = errors.New("delta: compact rows need a larger buffer")
@@ -116,9 +117,9 @@ func (e *RangeEncoder) word(w uint32) {
 	e.n += 4
 }
 
-// Len returns the bytes that [RangeEncoder.Finish] returns at most.
+// Len returns the bytes that [RangeEncoder.Finish] would return at most.
 func (e *RangeEncoder) Len() int {
-	n := e.n + 8
+	n := e.n + (72-bits.Len64(e.width))/8
 	if e.begun {
 		n += 4 * (1 + e.ones)
 	}
@@ -221,6 +222,14 @@ func (d *RangeDecoder) word() (w uint32) {
 	}
 	d.n += 4
 	return w
+}
+
+// Finish returns the first error: [ErrEnd] if there is none, but bytes that nothing was read of.
+func (d *RangeDecoder) Finish() error {
+	if len(d.buf) > d.n {
+		d.fail(ErrEnd)
+	}
+	return d.err
 }
 
 // fail notes an error if it is the first. What is read afterwards has no meaning.
