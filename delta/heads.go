@@ -9,7 +9,7 @@ import (
 // before them. What they mean is the affair of who uses them.
 
 // HeadDecisions is the number of decisions of a [Model] that are for its user.
-const HeadDecisions = 160
+const HeadDecisions = 192
 
 // PutHead codes a bit by decision i of those that are for the user.
 func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.heads[i], bit) }
@@ -84,4 +84,24 @@ func (e *RangeEncoder) Spent() uint64 {
 	n := uint(bits.Len64(e.width)) // 33..64
 	log := uint64(n-1)*CostUnit + uint64(logs[e.width<<(64-n)>>55&255])
 	return (words*32+64)*CostUnit - log
+}
+
+// CompactWidth returns the bits that Compact takes for a row at most.
+func (c *Component) CompactWidth() int {
+	const most = 12 // of a decision, and a little more
+	n := 2 * most
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch f.Kind {
+		case Quat:
+			n += most + 2 + 3*((most+1)*int(f.Bits)+3*most)
+		case Reference:
+			n += most + (most+1)*(indexBits+1+counterBits) + 2*most
+		case Bytes:
+			n += 3*most + 3*int(f.Bits) + 8*int(f.Max)
+		default:
+			n += (most+1)*int(f.Bits) + 3*most
+		}
+	}
+	return n
 }

@@ -224,6 +224,9 @@ func (d *RangeDecoder) word() (w uint32) {
 	return w
 }
 
+// Fail notes that what was read makes no sense, as [ErrCode].
+func (d *RangeDecoder) Fail() { d.fail(ErrCode) }
+
 // Finish returns the first error: [ErrEnd] if there is none, but bytes that nothing was read of.
 func (d *RangeDecoder) Finish() error {
 	if len(d.buf) > d.n {
