@@ -35,7 +35,7 @@ const (
 	maxKept = 32
 	// maxSince is how many packets with models may follow one whose model is named still: the
 	// client remembers those of heldModels of them, and packets may overtake each other.
-	maxSince = 48
+	maxSince = 40
 	// heldModels is of how many packets the client keeps models: the newest that it took over.
 	heldModels = 64
 	// maxModelAge bounds by how many packets a model may be older than the packet.

@@ -65,6 +65,7 @@ type serverOptions struct {
 	noGroups  bool       // what is in groups does not wait for the others
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
+	coding    Coding     // of peers that ask for none
 }
 
 // A ServerOption configures a [Server].
@@ -217,7 +218,7 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	if send == nil {
 		panic("replication: Connect needs a function that sends a packet")
 	}
-	var o peerOptions
+	o := peerOptions{coding: s.opts.coding}
 	for _, opt := range opts {
 		opt(&o)
 	}
