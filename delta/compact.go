@@ -33,6 +33,7 @@ type Compact struct {
 
 	// What the entity has shown so far.
 	news    int  // 0: nothing, 1: rows that are as at the baseline or as predicted, 2: residuals
+	shown   int  // newsStates if it changes steadily
 	largest uint // bits of the largest residual
 }
 
@@ -86,8 +87,14 @@ func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
 // of the model, of a time when the next call was to be Entity.
 func (c *Compact) Begin(m *Model) { c.model = m }
 
-// Entity begins an entity: what its rows show is of use for those behind them.
-func (c *Compact) Entity() { c.news, c.largest = 0, 0 }
+// Entity begins an entity: what its rows show is of use for those behind them, and whether it
+// is one that changes steadily.
+func (c *Compact) Entity(steady bool) {
+	c.news, c.largest, c.shown = 0, 0, 0
+	if steady {
+		c.shown = newsStates
+	}
+}
 
 // EncodeRow appends the row cur of component k. The rows are only read and must be valid,
 // as [Component.Valid] says.
@@ -105,7 +112,7 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	symbols, symbol := c.symbols(k), c.layout.fields+k
 	if !c.predict(comp, base, past.Base2, past.Ratio) {
 		same := equal(cur, base)
-		e.put(&symbols[symbolSame+c.news], same)
+		e.put(&symbols[symbolSame+c.shown+c.news], same)
 		c.book(e, symbol)
 		if same {
 			c.news = max(c.news, 1)
@@ -115,14 +122,14 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 		return
 	}
 	hit := equal(cur, c.row)
-	e.put(&symbols[symbolPredicted+motionStates*c.news+motion(comp, base, past.Base2)], hit)
+	e.put(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)], hit)
 	if hit {
 		c.book(e, symbol)
 		c.news = max(c.news, 1)
 		return
 	}
 	stopped := equal(cur, base)
-	e.put(&symbols[symbolStopped+c.news], stopped)
+	e.put(&symbols[symbolStopped+c.shown+c.news], stopped)
 	c.book(e, symbol)
 	if stopped {
 		c.news = max(c.news, 1)
@@ -144,17 +151,17 @@ func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
 		clear(dst)
 		return
 	case !c.predict(comp, base, past.Base2, past.Ratio):
-		if d.get(&symbols[symbolSame+c.news]) {
+		if d.get(&symbols[symbolSame+c.shown+c.news]) {
 			c.news = max(c.news, 1)
 			copy(dst, base)
 			return
 		}
 		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, nil)
-	case d.get(&symbols[symbolPredicted+motionStates*c.news+motion(comp, base, past.Base2)]):
+	case d.get(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)]):
 		c.news = max(c.news, 1)
 		copy(dst, c.row)
 		return
-	case d.get(&symbols[symbolStopped+c.news]):
+	case d.get(&symbols[symbolStopped+c.shown+c.news]):
 		c.news = max(c.news, 1)
 		copy(dst, base)
 		return

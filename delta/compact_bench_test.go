@@ -36,7 +36,7 @@ func BenchmarkCompactCrowd(b *testing.B) {
 		e := NewRangeEncoder(buf)
 		for i := range rows {
 			if rows[i].begins {
-				sender.Entity()
+				sender.Entity(true)
 			}
 			sender.EncodeRow(&e, rows[i].component, rows[i].cur, &rows[i].past)
 		}
@@ -49,7 +49,7 @@ func BenchmarkCompactCrowd(b *testing.B) {
 		d := NewRangeDecoder(stream)
 		for i := range rows {
 			if rows[i].begins {
-				receiver.Entity()
+				receiver.Entity(true)
 			}
 			receiver.DecodeRow(&d, rows[i].component, dst[:len(rows[i].cur)], &rows[i].past)
 		}

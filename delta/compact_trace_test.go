@@ -92,7 +92,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 		for j := range tick {
 			x := &tick[j]
 			if j == 0 || x.entity != tick[j-1].entity {
-				sender.Entity()
+				sender.Entity(true)
 			}
 			sender.EncodeRow(&e, x.component, x.cur, &x.past)
 		}
@@ -104,7 +104,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 		for j := range tick {
 			x := &tick[j]
 			if j == 0 || x.entity != tick[j-1].entity {
-				receiver.Entity()
+				receiver.Entity(true)
 			}
 			receiver.DecodeRow(&d, x.component, dst[:len(x.cur)], &x.past)
 			if !equal(x.cur, dst) {

@@ -51,15 +51,17 @@ const (
 	counterLengths = 8
 	plainDecisions = plainCounter + counterLengths
 
-	// Of components: whether the row is as predicted, by what the entity has shown and by
-	// motion; if not so, as at the baseline; as at the baseline where nothing moves; and
-	// whether the chart is the predicted one. Each but the last by what the entity has shown.
+	// Of components: whether the row is as predicted, by what the entity has shown, whether
+	// it is steady, and by motion; if not so, as at the baseline; as at the baseline where nothing moves; and
+	// whether the chart is the predicted one. Each but the last by what the entity has shown and
+	// whether it is steady.
 	symbolPredicted = 0
 	symbolStopped   = symbolPredicted + shownStates*motionStates
 	symbolSame      = symbolStopped + shownStates
 	symbolChart     = symbolSame + shownStates
 	symbolDecisions = symbolChart + 1
-	shownStates     = 3
+	shownStates     = 2 * newsStates
+	newsStates      = 3
 	motionStates    = 4
 )
 

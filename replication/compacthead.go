@@ -22,8 +22,9 @@ const (
 	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
 	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
 	headKind   = headGap + 2*gapLengths       // kindSteps in unary: by origin
-	headName   = headKind + origins*kindSteps // the baselines of the entry before of that origin: by origin
-	headFirst  = headName + origins           // A1 is the tick of the packet whose model this is: by origin
+	headName   = headKind + origins*kindSteps // the baselines of the entry before of that origin: by origin, or that these are not the likely ones
+	headOwn    = headName + origins + 1       // those that are likely
+	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
 	headOld    = headFirst + origins          // A1 is old
 	headNewer  = headOld + 1                  // A1 is newer than that tick
 	headTicks  = headNewer + 1                // lengths of how much it differs
@@ -77,6 +78,7 @@ type compactWalk struct {
 	again  bool // the last listed slot was carried
 	ref    delta.Tick
 	names  [origins]compactName
+	own    compactName // of an entry that is carried again: what is likely for it
 	set    delta.Set
 }
 
@@ -109,11 +111,14 @@ func (w *compactWalk) jump(slot int) {
 func (w *compactWalk) pass(s *compactState, carried bool) (origin int) {
 	l := w.before[w.at]
 	origin = originListed + int(l.seen&1)
-	seen := l.seen << 1 & (1<<seenBits - 1)
+	l.seen = l.seen << 1 & (1<<seenBits - 1)
 	if carried {
-		seen |= 1
+		l.seen |= 1
+		if origin == originAgain {
+			w.own = compactName{a1: w.ref, span: delta.Tick(l.span), third: delta.Tick(l.third)}
+		}
 	}
-	s.list(l.slot, seen)
+	s.list(l)
 	w.at++
 	w.next, w.again = int(l.slot)+1, carried
 	if carried {
@@ -124,14 +129,15 @@ func (w *compactWalk) pass(s *compactState, carried bool) (origin int) {
 
 // found notes that the next entry is of a slot that is not listed.
 func (w *compactWalk) found(s *compactState, slot int) {
-	s.list(uint32(slot), 1)
+	s.list(listedSlot{slot: uint32(slot), seen: 1})
 	w.next, w.fresh = slot+1, true
 }
 
 // end lists what is left for the next packet of the chain.
 func (w *compactWalk) end(s *compactState) {
 	for _, l := range w.before[w.at:] {
-		s.list(l.slot, l.seen<<1&(1<<seenBits-1))
+		l.seen = l.seen << 1 & (1<<seenBits - 1)
+		s.list(l)
 	}
 }
 
@@ -160,4 +166,12 @@ func toInt(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// nameContext returns the decision whether an entry has the baselines of the one before.
+func (w *compactWalk) nameContext(origin int) int {
+	if origin == originAgain && w.names[origin] != w.own {
+		return headName + origins
+	}
+	return headName + origin
 }

@@ -20,8 +20,9 @@ type compactState struct {
 // A listedSlot is a slot that one of the last packets of a chain carried, each of which began
 // with the model of the one before it: bit i tells of the packet i before the last.
 type listedSlot struct {
-	slot uint32
-	seen uint8
+	slot        uint32
+	seen        uint8
+	span, third uint8 // of the baselines that it had last
 }
 
 const (
@@ -29,7 +30,7 @@ const (
 	maxListed  = 2048
 	maxCompact = 2048
 	// seenBits is how many packets back it is known whether they carried a slot.
-	seenBits = 4
+	seenBits = 3
 
 	// maxKept is of how many packets the server keeps models at a time.
 	maxKept = 32
@@ -42,7 +43,7 @@ const (
 	maxModelAge = 1024
 	// staleTicks is by how many ticks a model may be older than the newest that is known to have
 	// come, and still be the better one for other slots.
-	staleTicks = 4
+	staleTicks = 1
 )
 
 // copyFrom makes the state that of another one but for its list, which is empty.
@@ -56,9 +57,16 @@ func (s *compactState) copyFrom(from *compactState) {
 }
 
 // list adds a slot to the list, if there is room.
-func (s *compactState) list(slot uint32, seen uint8) {
-	if seen != 0 && len(s.slots) < maxListed {
-		s.slots = append(s.slots, listedSlot{slot, seen})
+func (s *compactState) list(l listedSlot) {
+	if l.seen != 0 && len(s.slots) < maxListed {
+		s.slots = append(s.slots, l)
+	}
+}
+
+// named notes the baselines of the slot that was listed last, if it is that one.
+func (s *compactState) named(slot int, name *compactName) {
+	if n := len(s.slots) - 1; n >= 0 && int(s.slots[n].slot) == slot {
+		s.slots[n].span, s.slots[n].third = uint8(name.span), uint8(name.third)
 	}
 }
 
@@ -110,7 +118,7 @@ func (k *keptModels) choose(slot int) (best *keptModel) {
 		if !m.acked {
 			continue
 		}
-		if best == nil || m.far(slot) < best.far(slot) || m.far(slot) == best.far(slot) && !m.state.tick.Before(best.state.tick) {
+		if best == nil || m.state.tick.After(best.state.tick) || m.state.tick == best.state.tick && m.far(slot) < best.far(slot) {
 			best = m
 		}
 	}
@@ -128,24 +136,25 @@ func (m *keptModel) far(slot int) int {
 	return 0
 }
 
-// room reports whether the model of one more packet can be kept.
+// room reports whether the model of one more packet can be kept. Of those that are known to
+// have come, one is enough.
 func (k *keptModels) room() bool {
 	if len(k.list) < maxKept {
 		return true
 	}
-	newest := -1
+	oldest, acked := -1, 0
 	for i := range k.list {
-		if k.list[i].acked {
-			newest = i
+		if m := &k.list[i]; m.acked {
+			if acked++; oldest < 0 || m.state.tick.Before(k.list[oldest].state.tick) {
+				oldest = i
+			}
 		}
 	}
-	for i := range k.list[:max(newest, 0)] {
-		if m := &k.list[i]; m.acked && m.state.tick.Before(k.list[newest].state.tick) {
-			k.drop(i)
-			return true
-		}
+	if acked < 2 {
+		return false
 	}
-	return false
+	k.drop(oldest)
+	return true
 }
 
 // keep keeps the model behind a packet.

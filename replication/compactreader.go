@@ -144,7 +144,7 @@ func (c *Client) compactEntry(origin int, tick delta.Tick) error {
 	case entryUpdate, entryRestructure:
 		return c.compactUpdate(slot, origin, tick, kind == entryRestructure)
 	case entryWhole:
-		return c.compactWhole(slot, tick)
+		return c.compactWhole(slot, origin, tick)
 	case entryDespawn:
 		if c.resources.in(int(slot)) || x.d.Err() != nil {
 			return ErrMalformed
@@ -156,7 +156,7 @@ func (c *Client) compactEntry(origin int, tick delta.Tick) error {
 	}
 }
 
-func (c *Client) compactWhole(slot uint32, tick delta.Tick) error {
+func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	x := c.compact
 	generation := x.coder.GetHeadLength(&x.d, headLife, lifeLengths, 16)
 	if !x.coder.GetHead(&x.d, headSet) {
@@ -173,7 +173,7 @@ func (c *Client) compactWhole(slot uint32, tick delta.Tick) error {
 	if words == nil {
 		return ErrMalformed
 	}
-	x.coder.Entity()
+	x.coder.Entity(origin == originAgain)
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		row := sh.row(words, k, comp.words)
@@ -202,6 +202,7 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	}
 	name.a1 = base.tick
 	x.walk.names[origin] = name
+	x.spare.named(int(slot), &name)
 	ratio, ratio3 := name.ratios(tick)
 	if name.span != 0 {
 		if base2 = m.held.at(name.a1 - name.span); base2 == nil {
@@ -227,7 +228,7 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	if words == nil {
 		return ErrMalformed
 	}
-	x.coder.Entity()
+	x.coder.Entity(origin == originAgain)
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		row := sh.row(words, k, comp.words)
@@ -250,8 +251,11 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 func (x *compactReader) getName(origin int) (name compactName, low bool) {
 	c, d := x.coder, &x.d
 	name = x.walk.names[origin]
-	if c.GetHead(d, headName+origin) {
+	if c.GetHead(d, x.walk.nameContext(origin)) {
 		return name, false
+	}
+	if origin == originAgain && name != x.walk.own && c.GetHead(d, headOwn) {
+		return x.walk.own, false
 	}
 	name = compactName{a1: x.walk.ref}
 	if !c.GetHead(d, headFirst+origin) {

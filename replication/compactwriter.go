@@ -319,7 +319,7 @@ func (x *compactWriter) put(c *compactCoder, slot int, entry *compactEntry) {
 	default:
 		return
 	}
-	c.coder.Entity()
+	c.coder.Entity(origin == originAgain)
 	for i := range c.rows {
 		r := &c.rows[i]
 		c.coder.EncodeRow(&x.e, r.component, r.cur, &r.past)
@@ -328,11 +328,20 @@ func (x *compactWriter) put(c *compactCoder, slot int, entry *compactEntry) {
 
 // putName names the baselines.
 func (x *compactWriter) putName(c *delta.Compact, origin int, name *compactName) {
+	x.state.named(x.walk.next-1, name)
 	last := &x.walk.names[origin]
 	same := *name == *last
-	c.PutHead(&x.e, headName+origin, same)
+	c.PutHead(&x.e, x.walk.nameContext(origin), same)
 	if same {
 		return
+	}
+	if origin == originAgain && *last != x.walk.own {
+		own := *name == x.walk.own
+		c.PutHead(&x.e, headOwn, own)
+		if own {
+			*last = *name
+			return
+		}
 	}
 	*last = *name
 	atRef := name.a1 == x.walk.ref && !name.old
@@ -556,6 +565,15 @@ func (c *classes) addSpread(b int, m uint64, at delta.Tick, rows *slotRows) uint
 			continue
 		}
 		m &^= two
+		for third := delta.Tick(1); third < span && third <= 3 && two != 0; third++ {
+			if three := two & held(third); three != 0 {
+				two &^= three
+				c.addClass(class{mask: three, third: uint8(third), Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
+			}
+		}
+		if two == 0 {
+			continue
+		}
 		c.addClass(class{mask: two, Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
 	}
 	return m
