@@ -1,6 +1,9 @@
 package delta
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Found says what a History knows of a row at a tick.
 type Found uint8
@@ -139,14 +142,27 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
 }
 
-// Touch reads what changed in the last n ticks in the 64 slots around the given one, if
-// something did in tick now, so that it is in the processor's cache when it is needed: it
-// waits for all of that memory at once. What it returns has no meaning, but must be used.
-func (h *History) Touch(slot int, n uint, now Tick) (sum uint32) {
+// Touch reads what some of 64 slots are, those whose bits are set, first being the slot of
+// the first bit and a multiple of 64; and what changed in all of them in the last n ticks, if
+// something did in tick now. So it is in the processor's cache when it is needed, which waits
+// for all of that memory at once. What Touch returns has no meaning, but must be used.
+func (h *History) Touch(first int, slots uint64, n uint, now Tick) (sum uint32) {
 	const line = 64 / 4 // words of a cache line
-	b := h.block(slot)
-	if b == nil || b.latest != now {
+	b := h.block(first)
+	if b == nil {
 		return 0
+	}
+	if bits.OnesCount64(slots) > blockSlots/8 {
+		for i := 0; i < len(b.records); i += line {
+			sum += b.records[i]
+		}
+	} else {
+		for ; slots != 0; slots &= slots - 1 {
+			sum += b.records[uint(bits.TrailingZeros64(slots))*h.stride]
+		}
+	}
+	if b.latest != now {
+		return sum
 	}
 	l := &b.past
 	for k := l.n - min(l.n, n); k < l.n; k++ {

@@ -450,23 +450,34 @@ func (s *Server) refresh() {
 	n := s.slots.len()
 	first := int(uint32(s.tick)%refreshShare) * n / refreshShare
 	last := int(uint32(s.tick)%refreshShare+1) * n / refreshShare
-	for slot := first; slot < last; slot++ {
-		s.refreshSlot(slot)
+	for slot := first; slot < last; { // block by block
+		b, end := slot>>6, min(last, (slot|63)+1)
+		s.refreshSlots(b, ^uint64(0)<<(slot&63)&(^uint64(0)>>(63-(end-1)&63)))
+		slot = end
 	}
 }
 
-func (s *Server) refreshSlot(slot int) {
+// refreshSlots brings the ticks of slots of a block forward that are too old.
+func (s *Server) refreshSlots(b int, slots uint64) {
 	limit := s.tick - ancient
-	for _, p := range s.peers {
-		p.refresh(slot, limit) // first: their baselines may be ticks of these changes
-	}
-	info := &s.slots.info[slot]
-	for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
-		if t.Before(limit) {
-			*t = limit
+	var old uint64
+	for slot := range slotsOf(b, slots) {
+		if s.slots.changed[slot].Before(limit) {
+			old |= 1 << (slot & 63)
 		}
 	}
-	for _, h := range s.histories {
-		h.Refresh(slot, limit)
+	for _, p := range s.peers {
+		p.refresh(b, slots, old, limit) // first: their baselines may be ticks of these changes
+	}
+	for slot := range slotsOf(b, slots) {
+		info := &s.slots.info[slot]
+		for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
+			if t.Before(limit) {
+				*t = limit
+			}
+		}
+		for _, h := range s.histories {
+			h.Refresh(slot, limit)
+		}
 	}
 }

@@ -254,10 +254,15 @@ func (k *packetWriter) headSize(long bool) int {
 
 // seal completes a packet whose body has n bits.
 func (k *packetWriter) seal(packet []byte, h stateHeader, n int) {
-	seal := k.peer.session.down
-	h.put(packet[seal.size():])
-	packet[seal.size()] |= byte(-n&7) << padShift
-	seal.close(packet, h.sequence, h.tick)
+	k.putHeader(packet, h, n)
+	k.peer.session.down.close(packet, h.sequence, h.tick)
+}
+
+// putHeader is seal without the checksum.
+func (k *packetWriter) putHeader(packet []byte, h stateHeader, n int) {
+	at := k.peer.session.down.size()
+	h.put(packet[at:])
+	packet[at] |= byte(-n&7) << padShift
 }
 
 // commit counts a packet whose body has n bits, and returns its sequence.

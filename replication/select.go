@@ -124,49 +124,61 @@ func (c *runCache) encode(peers []*Peer) {
 		}
 	}
 	c.beginStreams(peers)
-	for _, p := range peers {
-		if p.stream >= 0 {
-			p.take(&c.streams[p.stream])
-		}
-	}
 	chunks := len(c.server.slots.moved)
 	if len(c.server.slots.busy)*64 <= fewNews || c.server.slots.news.count() <= fewNews {
 		for _, p := range peers {
+			c.takeStream(p)
 			p.encode(0, chunks)
+			c.end(p)
 		}
-	} else {
-		busy := c.server.slots.busy
-		for k := range chunks {
-			n := 0
-			for n < len(busy) && int(busy[n])/chunkBlocks == k {
-				n++
-			}
-			if len(c.streams) == 0 {
-				c.touch(busy[:n])
-			}
-			busy = busy[n:]
-			for _, p := range peers {
-				p.encode(k, k+1)
-			}
+		return
+	}
+	for _, p := range peers {
+		c.takeStream(p)
+	}
+	busy := c.server.slots.busy
+	for k := range chunks {
+		n := 0
+		for n < len(busy) && int(busy[n])/chunkBlocks == k {
+			n++
+		}
+		if len(c.streams) == 0 {
+			c.touch(busy[:n])
+		}
+		busy = busy[n:]
+		for _, p := range peers {
+			p.encode(k, k+1)
 		}
 	}
 	for _, p := range peers {
-		p.runs = c
-		switch p.planned {
-		case sendInTurn, sendReady:
-			p.packet.finish()
-		case sendAll:
-			p.sendDue(p.due)
-		case sendBest:
-			p.sendChosen()
-		}
-		if !p.steps {
-			p.followed = p.log.next
-		}
-		p.log.trim(p.followed)
-		p.wait()
-		p.account()
+		c.end(p)
 	}
+}
+
+// takeStream sends the peer what it can have of its stream.
+func (c *runCache) takeStream(p *Peer) {
+	if p.stream >= 0 {
+		p.take(&c.streams[p.stream])
+	}
+}
+
+// end ends the tick for a peer.
+func (c *runCache) end(p *Peer) {
+	p.runs = c
+	switch p.planned {
+	case sendInTurn, sendReady:
+		p.packet.finish()
+	case sendAll:
+		p.sendDue(p.due)
+	case sendBest:
+		p.sendChosen()
+	}
+	if !p.steps {
+		p.followed = p.log.next
+	}
+	p.log.trim(p.followed)
+	p.wait()
+	p.account()
 }
 
 // encode sends what is due of some chunks, if that is the peer's plan.
@@ -292,15 +304,17 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}
-	blk := p.acks.block(b)
-	live, gone := p.split(b, d)
-	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
-	d = live | gone
-	large := live & blk.rare
-	if large != 0 {
-		large &= p.acks.rare(b).large
+	live, gone, large := d, uint64(0), uint64(0)
+	p.classes.list = p.classes.list[:0]
+	if step != d { // of what is in step, all that follows is known
+		live, gone = p.split(b, d)
+		p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+		d = live | gone
+		if large = live & p.acks.block(b).rare; large != 0 {
+			large &= p.acks.rare(b).large
+		}
+		p.classify(b, live&^large&^step)
 	}
-	p.classify(b, live&^large&^step)
 	if step != 0 {
 		p.classes.addInStep(b, step, p.base())
 	}
@@ -412,15 +426,20 @@ func (p *Peer) sendDespawn(slot int) error {
 	return nil
 }
 
-// refresh keeps the slot's ticks within reach of serial arithmetic.
-func (p *Peer) refresh(slot int, limit delta.Tick) {
-	if slot>>6 >= len(p.due) {
+// refresh keeps the ticks of slots of a block within reach of serial arithmetic. Those in
+// old changed before the limit.
+func (p *Peer) refresh(b int, slots, old uint64, limit delta.Tick) {
+	if b >= len(p.due) {
 		return
 	}
-	if b, bit := slot>>6, uint64(1)<<(slot&63); p.inStep(b)&bit != 0 && p.server.slots.changed[slot].Before(limit) {
-		p.fallOut(b, bit)
+	p.fallOut(b, slots&old)
+	if slots &^= p.inStep(b); slots == 0 {
+		return
 	}
-	if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
-		p.owe(slot>>6, 1<<(slot&63)) // the state is sent whole once
+	blk := p.acks.block(b)
+	for slot := range slotsOf(b, slots&(blk.rest|blk.rare)) {
+		if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
+			p.owe(b, 1<<(slot&63)) // the state is sent whole once
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -41,6 +43,11 @@ type streamPacket struct {
 	bits       int // of the body
 	entries    int
 	copies     uint32 // peers that got it
+
+	// What the checksums of the copies have in common, from the second one on.
+	summed bool
+	sum    uint32
+	shift  crcShift
 }
 
 // A streamBlock is the entries of a block of slots.
@@ -111,9 +118,11 @@ func (p *Peer) streams(news int) bool {
 // there must be many of them: a few would better be mixed.
 func (p *Peer) take(st *stream) {
 	if p.canTakeAll(st) {
+		first := p.log.next
 		for i := range st.packets {
 			p.packet.relay(st, &st.packets[i])
 		}
+		p.putCopies(st.packets, first)
 		p.served = true
 		return
 	}
@@ -134,6 +143,7 @@ func (p *Peer) take(st *stream) {
 			p.due[b] &^= st.slots[b]
 		}
 		p.packet.relay(st, k)
+		p.putCopies(st.packets[i:i+1], p.log.next-1)
 	}
 }
 
@@ -176,7 +186,7 @@ func (p *Peer) carriedSlots(b int) uint64 {
 	return p.runs.streams[p.stream].slots[b]
 }
 
-// relay sends a packet of the peer's stream. No packet may be open.
+// relay books a packet of the peer's stream, which putCopies then sends. No packet may be open.
 func (k *packetWriter) relay(st *stream, from *streamPacket) {
 	p := k.peer
 	from.copies++
@@ -184,14 +194,25 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 	sent := p.log.begin(p.server.tick)
 	sent.stream = true
 	p.log.addAll(sent, st.records[from.first:from.end])
-	p.putCopy(from, k.commit(k.headSize(false)+len(from.body), from.bits))
+	k.commit(k.headSize(false)+len(from.body), from.bits)
 }
 
 // copyOf returns a packet of a stream, with a header of the peer's. It is valid until the
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	k.seal(packet, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick), complete: k.peer.join.complete}, from.bits)
+	seal, h := k.peer.session.down, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick), complete: k.peer.join.complete}
+	if seal.off || from.copies == 1 {
+		k.seal(packet, h, from.bits)
+		return packet
+	}
+	if !from.summed {
+		from.summed, from.sum = true, crc32.Checksum(from.body, castagnoli)
+		from.shift.set(len(from.body))
+	}
+	k.putHeader(packet, h, from.bits)
+	begin := seal.sum(packet[checksumSize:len(packet)-len(from.body)], h.sequence, h.tick)
+	binary.LittleEndian.PutUint32(packet, from.sum^from.shift.of(begin))
 	return packet
 }
 

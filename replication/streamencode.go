@@ -65,11 +65,12 @@ func (c *runCache) fill() {
 func (c *runCache) touch(blocks []int32) {
 	s := c.server
 	for _, b := range blocks {
-		for slot := range slotsOf(int(b), s.slots.news[b]&s.slots.alive[b]) {
+		slots := s.slots.news[b] & s.slots.alive[b]
+		for slot := range slotsOf(int(b), slots) {
 			c.touched += uint32(s.slots.info[slot].born)
 		}
 		for _, h := range s.histories {
-			c.touched += h.Touch(int(b)<<6, streamReach, s.tick)
+			c.touched += h.Touch(int(b)<<6, slots, streamReach, s.tick)
 		}
 	}
 }

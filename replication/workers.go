@@ -116,8 +116,8 @@ type packetBox struct {
 }
 
 type queued struct {
-	first, end int           // of its bytes
-	from       *streamPacket // that it is a copy of, or nil
+	first, end int            // of its bytes
+	from       []streamPacket // that it is a copy of, if any, and those that follow with higher sequences
 	sequence   uint32
 	next       int32 // packet of the same peer, -1 for none
 }
@@ -146,13 +146,21 @@ func (p *Peer) put(packet []byte, sequence uint32) {
 	p.queue(queued{first: first, end: len(b.bytes), sequence: sequence})
 }
 
-// putCopy sends a packet of the peer's stream, or does so later.
-func (p *Peer) putCopy(from *streamPacket, sequence uint32) {
+// putCopies sends packets of the peer's stream, the first one with the given sequence, or
+// does so later.
+func (p *Peer) putCopies(from []streamPacket, sequence uint32) {
 	if p.outbox.direct {
-		p.deliver(p.packet.copyOf(from, sequence), sequence)
+		p.deliverCopies(from, sequence)
 		return
 	}
 	p.queue(queued{from: from, sequence: sequence})
+}
+
+func (p *Peer) deliverCopies(from []streamPacket, sequence uint32) {
+	for i := range from {
+		p.deliver(p.packet.copyOf(&from[i], sequence), sequence)
+		sequence++
+	}
 }
 
 func (p *Peer) queue(q queued) {
@@ -181,7 +189,7 @@ func (p *Peer) flush() {
 		q := &o.box.queued[i]
 		i = q.next
 		if q.from != nil {
-			p.deliver(p.packet.copyOf(q.from, q.sequence), q.sequence)
+			p.deliverCopies(q.from, q.sequence)
 		} else {
 			p.deliver(o.box.bytes[q.first:q.end:q.end], q.sequence)
 		}

@@ -24,6 +24,10 @@ type config struct {
 	peers   int
 	mtu     int // bytes
 	json    bool
+	ticks   int // 0 is all
+	advice  bool
+
+	retags retags // fields whose tag is not the trace's: what advice replays
 }
 
 // name is what the trace is called in texts.
@@ -33,6 +37,10 @@ func (c *config) name() string {
 	}
 	return c.in
 }
+
+// over tells whether -ticks ends the trace before the tick that is elapsed ticks
+// after its first.
+func (c *config) over(elapsed uint64) bool { return c.ticks > 0 && elapsed >= uint64(c.ticks) }
 
 // codings are the values of -coding.
 var codings = []string{replication.Packed.String(), replication.Compact.String()}
@@ -46,6 +54,7 @@ func (c *config) peerCoding() replication.Coding {
 const (
 	maxRTT   = 1000
 	maxPeers = 256
+	maxTicks = math.MaxInt32
 	minMTU   = 64
 	maxMTU   = 65507
 )
@@ -65,6 +74,8 @@ func (c *config) flags() *flag.FlagSet {
 	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's luck: the same `number`, the same run")
 	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
 	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
+	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
+	set.BoolVar(&c.advice, "advice", false, "measure what half and twice the step of each field would cost, by replaying the trace with it")
 	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
 	return set
 }
@@ -109,6 +120,7 @@ func (c *config) check() error {
 		{"rtt", c.rtt, 1, maxRTT, "ticks"},
 		{"peers", c.peers, 1, maxPeers, "clients"},
 		{"mtu", c.mtu, minMTU, maxMTU, "bytes"},
+		{"ticks", c.ticks, 0, maxTicks, "ticks"},
 	} {
 		if f.value < f.min || f.value > f.max {
 			return fmt.Errorf("-%s is %d, but must be %d to %d %s", f.name, f.value, f.min, f.max, f.unit)
@@ -151,6 +163,12 @@ Line 1 is the rate in ticks per second. Line 2 names the columns, Component.Fiel
 each, or Component.Field[i] for the elements of an array. Line 3 gives the Go
 types, each followed by what would stand in the repl struct tag. A row is the
 whole state of an entity from its tick on.
+
+With -advice the trace is replayed two times more for each field that has a step,
+precision or bits: with half and with twice the step, all else as it was. So many
+replays take time; -ticks 500 looks at the beginning only.
+
+    go run ./examples/trace -in match.csv -advice
 
 Exit status: 0 if all is well, 1 if a client ever showed what it should not or
 the worlds were not equal in the end, 2 if a flag or the trace makes no sense.

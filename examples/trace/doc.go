@@ -36,6 +36,13 @@
 // The latency of the link is split so that what is sent at tick t has been
 // acknowledged when tick t+rtt is encoded, and not earlier ([split]).
 //
+// # Advice
+//
+// With -advice the trace is replayed again and again, each time with half or
+// twice the step of one field ([advise], [retags]): what precision costs is
+// measured, not estimated. A recording that is no finer than the step can't tell
+// what half of it costs; that is found out too ([grain]).
+//
 // # What is measured
 //
 // Means are over the measured ticks: those of the recording from its tick rtt+2

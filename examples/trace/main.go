@@ -37,7 +37,12 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer func() { _ = file.Close() }() // it was only read
 
 	bar := newProgressBar(stderr)
-	r, err := run(cfg, file, bar.tick)
+	var r report
+	if cfg.advice {
+		r, err = advise(cfg, file, bar)
+	} else {
+		r, err = run(cfg, file, bar.tick)
+	}
 	bar.done()
 	if err != nil {
 		return complain(stderr, err)

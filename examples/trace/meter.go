@@ -21,6 +21,7 @@ type meter struct {
 // counters are sums over all peers.
 type counters struct {
 	packets, bytes, entityBits uint64
+	sent                       uint64 // entities, as deltas or whole
 	clamped                    uint64
 	fields                     []replication.FieldStats
 }
@@ -33,6 +34,7 @@ func (p *replay) count() counters {
 		c.packets += s.Packets
 		c.bytes += s.Bytes
 		c.entityBits += s.EntityBits
+		c.sent += s.Updates + s.Wholes
 	}
 	return c
 }
@@ -72,6 +74,7 @@ func (p *replay) report(ticks int64, converged bool) report {
 		Converged:          converged,
 		Mismatches:         p.faults.count,
 		Clamped:            m.after.clamped,
+		sentPerTick:        float64(m.after.sent-m.before.sent) * perPeerTick,
 		described:          p.faults.first,
 	}
 	r.KbitPerSecond = r.BytesPerTick * 8 * p.trace.rate / 1000

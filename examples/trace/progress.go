@@ -12,6 +12,8 @@ import (
 type progressBar struct {
 	w        io.Writer
 	terminal bool
+	label    string // which replay it is, if there are many
+	width    int    // of the widest text drawn
 	every    time.Duration
 	began    time.Time
 	last     time.Time
@@ -38,9 +40,10 @@ func (p *progressBar) tick(tick int64, live int) {
 		return
 	}
 	p.last, p.drawn = now, true
-	text := fmt.Sprintf("tick %d, %d entities, %.0f s", tick+1, live, now.Sub(p.began).Seconds())
+	text := p.label + fmt.Sprintf("tick %d, %d entities, %.0f s", tick+1, live, now.Sub(p.began).Seconds())
 	if p.terminal {
-		fmt.Fprintf(p.w, "\r%-60s", text)
+		p.width = max(p.width, len(text), 60)
+		fmt.Fprintf(p.w, "\r%-*s", p.width, text)
 	} else {
 		fmt.Fprintln(p.w, text)
 	}
@@ -49,6 +52,6 @@ func (p *progressBar) tick(tick int64, live int) {
 // done wipes the line.
 func (p *progressBar) done() {
 	if p.terminal && p.drawn {
-		fmt.Fprintf(p.w, "\r%60s\r", "")
+		fmt.Fprintf(p.w, "\r%*s\r", p.width, "")
 	}
 }

@@ -53,6 +53,7 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
+	trace.retag(cfg.retags)
 	schema, err := buildSchema(trace.components)
 	if err != nil {
 		return nil, trace.faultAt(trace.typesLine, err)
@@ -87,7 +88,7 @@ func window(rtt int) int { return max(64, min(2*rtt+8, 120)) }
 // only what a client says has moved.
 const checkEvery = 64
 
-// play plays the trace to its end and returns the number of its ticks.
+// play plays the trace to its end, or to that of -ticks, and returns the number of its ticks.
 func (p *replay) play() (int64, error) {
 	err := p.trace.next()
 	if err != nil {
@@ -113,7 +114,7 @@ func (p *replay) play() (int64, error) {
 		if p.progress != nil {
 			p.progress(now, len(p.oracle.lives))
 		}
-		if err == io.EOF {
+		if err == io.EOF || p.cfg.over(uint64(now)+1) {
 			p.meter.stop(p)
 			return now + 1, nil
 		}

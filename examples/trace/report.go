@@ -42,7 +42,10 @@ type report struct {
 
 	Fields []fieldReport `json:"fields"`
 
-	described []string // the first mismatches
+	Advice *advice `json:"advice,omitempty"` // if asked for
+
+	sentPerTick float64  // entities
+	described   []string // the first mismatches
 }
 
 // fieldReport is what a field costs a peer. The entry named like a component is
@@ -102,6 +105,9 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 		fmt.Fprintf(&b, "; missing models: %d", r.MissingModels)
 	}
 	b.WriteString("\n")
+	if r.Advice != nil {
+		r.Advice.writeTable(&b)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+)
+
+// advice is what precision costs in a recording: that of each field, and what
+// half and twice its step would change. Nothing of it is estimated; the trace was
+// replayed with that one step changed. Bytes are those of [report.BytesPerTick],
+// packet headers included.
+type advice struct {
+	Replays             int           `json:"replays"`
+	EntitiesSentPerTick float64       `json:"entities_sent_per_tick"` // to a peer, as deltas or whole
+	Fields              []fieldAdvice `json:"fields"`                 // in the trace's order
+
+	// All is what changing all fields at once comes to. It is there if more than
+	// one has a step.
+	All *scaledPair `json:"all,omitempty"`
+
+	bytesPerTick float64
+}
+
+// fieldAdvice is about one field of the trace, all elements of an array taken
+// together.
+type fieldAdvice struct {
+	Name      string `json:"name"`
+	Precision string `json:"precision"` // the item of its tag, or "exact", or "raw", or "half float"
+
+	BitsPerTick   float64 `json:"bits_per_tick"`
+	BitsPerUpdate float64 `json:"bits_per_update"` // for each entity sent, whatever changed of it
+	Share         float64 `json:"share"`           // of all bytes sent
+
+	// RecordedFiner tells whether the recording was seen to be finer than the
+	// step. If not, the replay with half the step is of values that were rounded
+	// before, and what it costs is a rough guess.
+	RecordedFiner bool `json:"recorded_finer"`
+
+	*scaledPair
+}
+
+// scaledPair is what half and twice the step do. Both are nil where nothing has a step.
+type scaledPair struct {
+	Half  *scaled `json:"half,omitempty"`
+	Twice *scaled `json:"twice,omitempty"`
+}
+
+// scaled is what a replay with another step came to.
+type scaled struct {
+	Precision    string  `json:"precision,omitempty"` // the item of the tag
+	BytesPerTick float64 `json:"bytes_per_tick"`      // the change of it, negative if less is sent
+	Share        float64 `json:"share"`               // the same as a share of all bytes sent
+	Refused      string  `json:"refused,omitempty"`   // why there was no such replay
+
+	tags retags
+}
+
+// advise replays a trace as it is and then with other steps. The report is that
+// of the first replay, but that mirrors which were wrong in any count.
+func advise(cfg config, src io.Reader, bar *progressBar) (report, error) {
+	data, err := io.ReadAll(src)
+	if err != nil {
+		return report{}, &fault{file: cfg.name(), reason: "cannot be read: " + err.Error()}
+	}
+	a := adviser{cfg: cfg, data: data, bar: bar}
+	if err := a.plan(); err != nil {
+		return report{}, err
+	}
+	if err := a.replayAll(); err != nil {
+		return report{}, err
+	}
+	return a.base, nil
+}
+
+// adviser makes an advice.
+type adviser struct {
+	cfg    config
+	data   []byte // the trace
+	bar    *progressBar
+	base   report // of the trace as it is
+	advice advice
+
+	halves  retags // of all fields that have half a step
+	doubles retags
+	jobs    []job
+}
+
+// job is a replay to come.
+type job struct {
+	label string
+	out   *scaled
+}
+
+// plan reads the trace's header and decides on the replays.
+func (a *adviser) plan() error {
+	plain, release, err := decompress(bytes.NewReader(a.data))
+	if err != nil {
+		return err
+	}
+	defer release()
+	trace, err := newReader(a.cfg.name(), plain)
+	if err != nil {
+		return err
+	}
+	if _, err := buildSchema(trace.components); err != nil {
+		return trace.faultAt(trace.typesLine, err)
+	}
+	a.halves, a.doubles = retags{}, retags{}
+	for _, c := range trace.components {
+		for i := range c.fields {
+			if f := &c.fields[i]; f.tag != "-" {
+				a.planField(trace.components, f, f.fullName(c.name))
+			}
+		}
+	}
+	if len(a.halves) > 1 || len(a.doubles) > 1 {
+		a.advice.All = &scaledPair{planAll(a.halves), planAll(a.doubles)}
+		a.addJob("all, half the step", a.advice.All.Half)
+		a.addJob("all, twice the step", a.advice.All.Twice)
+	}
+	a.advice.Replays = 1 + len(a.jobs)
+	return nil
+}
+
+// addJob adds a replay, if there can be one.
+func (a *adviser) addJob(label string, out *scaled) {
+	if out.Refused == "" {
+		a.jobs = append(a.jobs, job{label, out})
+	}
+}
+
+func (a *adviser) planField(components []component, f *field, name string) {
+	advised := fieldAdvice{Name: name, Precision: f.unscaled()}
+	if key, value, ok := f.precision(); ok && !f.stepOfOne() {
+		advised.Precision = key + "=" + value
+		advised.scaledPair = &scaledPair{
+			Half:  planScaled(components, f, name, true),
+			Twice: planScaled(components, f, name, false),
+		}
+		maps.Copy(a.halves, advised.Half.tags)
+		maps.Copy(a.doubles, advised.Twice.tags)
+		a.addJob(name+", half the step", advised.Half)
+		a.addJob(name+", twice the step", advised.Twice)
+	}
+	a.advice.Fields = append(a.advice.Fields, advised)
+}
+
+// planScaled finds the tag for half or twice the step. It asks the library
+// whether there can be such a field: it has limits of width, and a float32 has
+// its own.
+func planScaled(components []component, f *field, name string, half bool) *scaled {
+	tag, item, err := f.scaled(half)
+	if err != nil {
+		return &scaled{Refused: err.Error()}
+	}
+	s := &scaled{Precision: item, tags: retags{name: tag}}
+	if _, err := buildSchema(s.tags.apply(components)); err != nil {
+		s.Refused, s.tags = strings.TrimPrefix(reason(err), name+": "), nil
+	}
+	return s
+}
+
+// planAll takes all such tags together. The limits of an entity are no concern:
+// codes are never wider than their Go types, and these are within them.
+func planAll(tags retags) *scaled {
+	if len(tags) == 0 {
+		return &scaled{Refused: "no field can have it"}
+	}
+	return &scaled{tags: tags}
+}
+
+// replayAll does what was planned.
+func (a *adviser) replayAll() error {
+	base, err := a.replay(0, "as it is", nil)
+	if err != nil {
+		return err
+	}
+	a.base, a.base.Advice = base, &a.advice
+	a.advice.EntitiesSentPerTick, a.advice.bytesPerTick = base.sentPerTick, base.BytesPerTick
+
+	grains := map[string]*grain{}
+	if len(a.halves) > 0 {
+		if grains, err = measureGrain(a.cfg, bytes.NewReader(a.data), a.halves); err != nil {
+			return err
+		}
+	}
+	for i := range a.advice.Fields {
+		f := &a.advice.Fields[i]
+		f.BitsPerTick = bitsOf(base.Fields, f.Name)
+		f.BitsPerUpdate = quotient(f.BitsPerTick, base.sentPerTick)
+		f.Share = quotient(f.BitsPerTick/8, base.BytesPerTick)
+		f.RecordedFiner = grains[f.Name] != nil && grains[f.Name].finer()
+	}
+	for i, j := range a.jobs {
+		r, err := a.replay(i+1, j.label, j.out.tags)
+		if err != nil {
+			return err
+		}
+		j.out.BytesPerTick = r.BytesPerTick - base.BytesPerTick
+		j.out.Share = quotient(j.out.BytesPerTick, base.BytesPerTick)
+		a.base.blame(j.label, &r)
+	}
+	return nil
+}
+
+// replay replays the trace with other tags.
+func (a *adviser) replay(number int, label string, tags retags) (report, error) {
+	a.bar.label = fmt.Sprintf("%d/%d %s: ", number+1, a.advice.Replays, label)
+	cfg := a.cfg
+	cfg.retags = tags
+	return run(cfg, bytes.NewReader(a.data), a.bar.tick)
+}
+
+// reason is what an error says, without the column that it blames.
+func reason(err error) string {
+	var blamed *columnError
+	if errors.As(err, &blamed) {
+		return blamed.reason
+	}
+	return err.Error()
+}
+
+// blame takes over what was wrong in another replay.
+func (r *report) blame(label string, other *report) {
+	r.Converged = r.Converged && other.Converged
+	r.Mismatches += other.Mismatches
+	for _, text := range other.described {
+		r.described = append(r.described, label+": "+text)
+	}
+}
+
+// bitsOf adds up what a field took, with the elements of an array, and both codes
+// of a direction.
+func bitsOf(fields []fieldReport, name string) float64 {
+	sum := 0.0
+	for _, f := range fields {
+		if part, ok := strings.CutPrefix(f.Name, name); ok && (part == "" || part[0] == '[' || part[0] == '.') {
+			sum += f.BitsPerTick
+		}
+	}
+	return sum
+}
+
+// quotient is 0 where nothing was sent.
+func quotient(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"io"
+	"reflect"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// A recording is often only as fine as the step of its field: the game wrote down
+// what it had quantised before. Replayed with half the step, such a field is not
+// what the game's own values would be. What is finer was never recorded, so that
+// slow creeping comes out as rest, too cheap; and the old rounding stays in it,
+// twice as large in steps of the new size, so that smooth motion is as hard to
+// predict as before, too dear.
+//
+// It shows in how values move: in codes of half the step, they go by even numbers
+// only, wherever the grid begins. Values of a finer recording go by odd numbers
+// as often.
+
+// grain counts how a field moved from row to row, in codes of half its step.
+type grain struct{ odd, even int }
+
+const (
+	// smallMoves are those that tell: over longer ones, a grid that is not quite
+	// the library's (511 steps where the library has 512) comes to odd numbers too.
+	smallMoves = 64
+	// oddShare is 1 in how many small moves must be odd: half of them are in a
+	// recording finer than the step, none where it is as coarse.
+	oddShare = 8
+)
+
+// finer tells whether the recording was seen to be finer than the step. Without
+// small moves it was not.
+func (g grain) finer() bool { return g.odd*oddShare >= g.odd+g.even && g.odd > 0 }
+
+// add takes down a move between two codes.
+func (g *grain) add(before, after uint64) {
+	d := max(before, after) - min(before, after)
+	switch {
+	case d == 0 || d > smallMoves:
+	case d%2 == 0:
+		g.even++
+	default:
+		g.odd++
+	}
+}
+
+// measureGrain reads a trace once, with the tags of half the step in halves, and
+// returns the grain of those fields by their full names.
+func measureGrain(cfg config, src io.Reader, halves retags) (map[string]*grain, error) {
+	plain, release, err := decompress(src)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	trace, err := newReader(cfg.name(), plain)
+	if err != nil {
+		return nil, err
+	}
+	trace.retag(halves)
+	schema, err := buildSchema(trace.components)
+	if err != nil {
+		return nil, trace.faultAt(trace.typesLine, err)
+	}
+	owners, err := codeOwners(trace.components)
+	if err != nil {
+		return nil, trace.faultAt(trace.typesLine, err)
+	}
+
+	grains := map[string]*grain{}
+	for name := range halves {
+		grains[name] = &grain{}
+	}
+	type part struct {
+		entity    uint64
+		component int
+	}
+	latest := map[part][]uint64{}
+	var codes []uint64
+	err = trace.next()
+	for first := trace.tick; err == nil && !cfg.over(trace.tick-first); err = trace.next() {
+		for i, has := range trace.has {
+			at := part{trace.entity, i}
+			before := latest[at]
+			if !has {
+				delete(latest, at)
+				continue
+			}
+			codes = schema.Codes(trace.values[i].Interface(), codes[:0])
+			for k, code := range codes {
+				if g := grains[owners[i][k]]; g != nil && before != nil {
+					g.add(before[k], code)
+				}
+			}
+			latest[at] = append(before[:0], codes...)
+		}
+	}
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	return grains, nil
+}
+
+// codeOwners returns, by component, the full name of the field that each code
+// belongs to.
+func codeOwners(components []component) ([][]string, error) {
+	owners := make([][]string, len(components))
+	for i, c := range components {
+		for j := range c.fields {
+			f := &c.fields[j]
+			typ := structOf(c.name, c.fields[j:j+1])
+			schema := replication.NewSchema()
+			if err := register(schema, c.name, typ); err != nil {
+				return nil, blame(f.columnName(c.name), "%v", err)
+			}
+			for range schema.Codes(reflect.New(typ).Interface(), nil) {
+				owners[i] = append(owners[i], f.fullName(c.name))
+			}
+		}
+	}
+	return owners, nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// retags are tags of fields in place of those that the trace gives them, by
+// Component.Field.
+type retags map[string]string
+
+// apply returns components with the tags exchanged. Those given stay as they are.
+func (t retags) apply(components []component) []component {
+	components = slices.Clone(components)
+	for i := range components {
+		c := &components[i]
+		c.fields = slices.Clone(c.fields)
+		for j := range c.fields {
+			if tag, ok := t[c.fields[j].fullName(c.name)]; ok {
+				c.fields[j].tag = tag
+			}
+		}
+		c.typ = structOf(c.name, c.fields)
+	}
+	return components
+}
+
+// retag reads the rows to come as if the trace had other tags.
+func (r *reader) retag(t retags) {
+	if len(t) > 0 {
+		r.components = t.apply(r.components)
+		r.makeRow()
+	}
+}
+
+// fullName is the name by which tables know the field.
+func (f *field) fullName(component string) string { return component + "." + f.name }
+
+// precisionKeys are the keys of a tag that say how fine a field is.
+var precisionKeys = []string{"step", "precision", "bits"}
+
+// precision finds what a tag says of precision: its item, such as step=0.01, as
+// key and value. There is none where values are exact.
+func (f *field) precision() (key, value string, ok bool) {
+	for item := range strings.SplitSeq(f.tag, ",") {
+		key, value, ok := strings.Cut(item, "=")
+		if ok && slices.Contains(precisionKeys, key) {
+			return key, value, true
+		}
+	}
+	return "", "", false
+}
+
+// scaled returns the field's tag with half the step, or with twice the step, and
+// the item of it that is new. Bits are one more or one less. The error is a
+// reason in one sentence. Whether the tag makes sense is for the library to say.
+func (f *field) scaled(half bool) (tag, item string, err error) {
+	key, value, _ := f.precision()
+	other := ""
+	switch {
+	case key == "bits":
+		other, err = scaleBits(value, half)
+	case f.whole():
+		other, err = scaleWhole(value, half)
+	default:
+		other, err = scaleNumber(value, half)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	items := strings.Split(f.tag, ",")
+	items[slices.Index(items, key+"="+value)] = key + "=" + other
+	return strings.Join(items, ","), key + "=" + other, nil
+}
+
+// scalar is the type of the field, or of an array's elements.
+func (f *field) scalar() reflect.Type {
+	if f.array {
+		return f.typ.Elem()
+	}
+	return f.typ
+}
+
+// whole tells whether the field is made of integers.
+func (f *field) whole() bool {
+	kind := f.scalar().Kind()
+	return kind >= reflect.Int && kind <= reflect.Uint64
+}
+
+// float tells whether the field is made of floats.
+func (f *field) float() bool {
+	kind := f.scalar().Kind()
+	return kind == reflect.Float32 || kind == reflect.Float64
+}
+
+func scaleBits(value string, half bool) (string, error) {
+	bits, err := strconv.Atoi(value)
+	if half {
+		return strconv.Itoa(bits + 1), err
+	}
+	return strconv.Itoa(bits - 1), err
+}
+
+func scaleNumber(value string, half bool) (string, error) {
+	v, err := strconv.ParseFloat(value, 64)
+	if half {
+		return strconv.FormatFloat(v/2, 'g', -1, 64), err
+	}
+	return strconv.FormatFloat(v*2, 'g', -1, 64), err
+}
+
+// scaleWhole scales the step of an integer, which may be written as a duration.
+func scaleWhole(value string, half bool) (string, error) {
+	format := func(v int64) string { return strconv.FormatInt(v, 10) }
+	v, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		d, notDuration := time.ParseDuration(value)
+		if notDuration != nil {
+			return "", fmt.Errorf("%q is neither a whole number nor a duration", value)
+		}
+		v, format = int64(d), func(v int64) string { return time.Duration(v).String() }
+	}
+	switch {
+	case half && v%2 != 0:
+		return "", fmt.Errorf("a step of %s has no whole half", value)
+	case half:
+		return format(v / 2), nil
+	case v > math.MaxInt64/2:
+		return "", fmt.Errorf("twice %s is more than an int64 holds", value)
+	}
+	return format(2 * v), nil
+}
+
+// stepOfOne tells whether the field is an integer in steps of 1, which are exact.
+func (f *field) stepOfOne() bool {
+	key, value, _ := f.precision()
+	return key == "step" && f.whole() && (value == "1" || value == "1ns")
+}
+
+// unscaled says in a word how values go over of a field that has no step.
+func (f *field) unscaled() string {
+	items := strings.Split(f.tag, ",")
+	switch {
+	case slices.Contains(items, "half"):
+		return "half float"
+	case f.float():
+		return "raw"
+	}
+	return "exact"
+}

@@ -1,0 +1,67 @@
+package replication
+
+// A checksum is linear: that of a packet whose end is the same for many peers follows from
+// the checksum of the end and that of the beginning, without looking at the end again. What
+// it takes is to multiply the latter by a power of x modulo the polynomial (M. Adler, zlib
+// 1.2.2.1, crc32_combine).
+
+// A crcShift multiplies by such a power: by nibble, what its bits become.
+type crcShift [8][16]uint32
+
+const (
+	crcOne  = 1 << 31 // the polynomial 1: the coefficient of x^0 is the highest bit
+	crcPoly = 0x82f63b78
+)
+
+// timesX returns a polynomial times x.
+func timesX(p uint32) uint32 { return p>>1 ^ -(p&1)&crcPoly }
+
+// crcTimes returns the product of two polynomials.
+func crcTimes(a, b uint32) (p uint32) {
+	for ; a != 0; a <<= 1 {
+		p ^= b & -(a >> 31)
+		b = timesX(b)
+	}
+	return p
+}
+
+// crcSquares are the 2^(k+3)-th powers of x: what 2^k bytes behind a checksum multiply it by.
+var crcSquares = func() (squares [16]uint32) {
+	p := uint32(crcOne)
+	for range 8 {
+		p = timesX(p)
+	}
+	for k := range squares {
+		squares[k] = p
+		p = crcTimes(p, p)
+	}
+	return squares
+}()
+
+// set makes it the shift over n bytes, n < 2^16.
+func (s *crcShift) set(n int) {
+	p := uint32(crcOne)
+	for k := range crcSquares {
+		if n>>k&1 != 0 {
+			p = crcTimes(crcSquares[k], p)
+		}
+	}
+	for i := len(s) - 1; i >= 0; i-- { // the highest bit of the highest nibble is the polynomial 1
+		nibble := &s[i]
+		for bit := 8; bit > 0; bit >>= 1 {
+			nibble[bit] = p
+			p = timesX(p)
+		}
+		for j := 1; j < len(nibble); j++ {
+			nibble[j] = nibble[j&-j] ^ nibble[j&(j-1)]
+		}
+	}
+}
+
+// of returns the product.
+func (s *crcShift) of(p uint32) (product uint32) {
+	for i := range s {
+		product ^= s[i][p>>(4*i)&15]
+	}
+	return product
+}

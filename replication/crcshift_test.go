@@ -1,0 +1,27 @@
+package replication
+
+import (
+	"hash/crc32"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestChecksumOfASharedEnd: the checksum of a packet put together from that of its
+// beginning and that of its end is the one of the whole.
+func TestChecksumOfASharedEnd(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 1))
+	for _, n := range []int{0, 1, 2, 3, 7, 8, 255, 256, 1183, 4096, 65535} {
+		end := make([]byte, n)
+		for i := range end {
+			end[i] = byte(rng.Uint32())
+		}
+		var shift crcShift
+		shift.set(n)
+		for range 20 {
+			key := rng.Uint32()
+			require.Equal(t, crc32.Update(key, castagnoli, end), crc32.Checksum(end, castagnoli)^shift.of(key), "%d bytes", n)
+		}
+	}
+}
