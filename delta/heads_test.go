@@ -88,3 +88,32 @@ func TestCompactCosts(t *testing.T) {
 	}
 	require.InEpsilon(t, 8*len(stream), float64(sum)/CostUnit, 0.001)
 }
+
+// However unlikely all that a row says is, it takes no more than it is said to.
+func TestCompactWidthIsTheMost(t *testing.T) {
+	rng := randomOf(t)
+	most := 0.0
+	for range 3000 {
+		s := &script{randomBytes(rng, 400)}
+		x := newCompactTest(t, s.componentWithReferences())
+		c := &x.layout.Components[0]
+		for i := range x.ours.decisions { // as sure as can be of either
+			x.ours.decisions[i] = leastValue &^ mostMet
+			if rng.IntN(2) == 0 {
+				x.ours.decisions[i] = mostValue &^ mostMet
+			}
+		}
+		base2 := s.row(c, nil)
+		base := s.row(c, base2)
+		past := []Past{{}, {Base: base}, {Base: base, Base2: base2, Ratio: 1 << 16}}[rng.IntN(3)]
+		e := NewRangeEncoder(x.buf)
+		x.sender.Begin(x.ours)
+		x.sender.Entity(rng.IntN(2) == 0)
+		before := e.Spent()
+		x.sender.EncodeRow(&e, 0, s.row(c, base), &past)
+		taken := float64(e.Spent()-before) / CostUnit
+		require.LessOrEqual(t, taken, float64(c.CompactWidth()), "%+v", c.Fields)
+		most = max(most, taken/float64(c.CompactWidth()))
+	}
+	require.Greater(t, most, 0.5)
+}

@@ -235,6 +235,9 @@ func (x *compactWriter) worst(c *compactCoder, slot int, entry *compactEntry) in
 // putEnd ends the entries.
 func (x *compactWriter) putEnd(c *delta.Compact) {
 	w := &x.walk
+	if !w.begun && len(w.before) > 0 {
+		c.PutHead(&x.e, headJump, false)
+	}
 	room := w.room()
 	if room >= 0 {
 		c.PutHead(&x.e, w.otherContext(room), true)
