@@ -142,7 +142,7 @@ func (w *compactWalk) end(s *compactState) {
 }
 
 func (w *compactWalk) otherContext(room int) int {
-	return headOther + 2*int(min(bits.Len(uint(room)), 3)) + toInt(w.fresh)
+	return headOther + 2*min(bits.Len(uint(room)), 3) + toInt(w.fresh)
 }
 
 func (w *compactWalk) endContext(room int) int {

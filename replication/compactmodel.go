@@ -75,6 +75,7 @@ type keptModels struct {
 	list []keptModel // in the order of their packets
 	sent uint32      // packets so far whose models were kept
 	free []*compactState
+	idle int // how many of these were not needed, in the ticks since some were given back
 }
 
 type keptModel struct {
@@ -90,10 +91,21 @@ type keptModel struct {
 func (k *keptModels) take() *compactState {
 	if n := len(k.free); n > 0 {
 		s := k.free[n-1]
+		k.free[n-1] = nil
 		k.free = k.free[:n-1]
+		k.idle = min(k.idle, n-1)
 		return s
 	}
 	return new(compactState)
+}
+
+// shrink gives back now and then what a rare burst took.
+func (k *keptModels) shrink(now delta.Tick) {
+	if now%resizeTicks == 0 {
+		n := len(k.free) - min(k.idle, len(k.free))
+		clear(k.free[n:])
+		k.free, k.idle = k.free[:n], n
+	}
 }
 
 func (k *keptModels) give(s *compactState) { k.free = append(k.free, s) }
@@ -191,10 +203,9 @@ func (k *keptModels) lose(sequence uint32) {
 	}
 }
 
-// heldState are those that a client keeps.
+// A modelStore is the models that a client keeps.
 type modelStore struct {
 	list []heldModel
-	free *compactState
 }
 
 type heldModel struct {

@@ -180,3 +180,23 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		}
 	}
 }
+
+func TestModelsOfABurstAreGivenBack(t *testing.T) {
+	var k keptModels
+	for i := range uint32(20) {
+		k.keep(i, 0, 0, k.take())
+	}
+	for i := range uint32(19) {
+		k.lose(i)
+	}
+	require.Len(t, k.free, 19)
+	for now := delta.Tick(1); now < 3*resizeTicks; now++ { // one or two are needed
+		k.shrink(now)
+		a := k.take()
+		if now%2 == 0 {
+			k.give(k.take())
+		}
+		k.give(a)
+	}
+	require.Len(t, k.free, 2)
+}

@@ -47,6 +47,9 @@ func (k *packetWriter) begin(p *Peer) {
 		k.order = min(uint(bits.Len64(k.gaps*7/10/k.entries)), 1<<gapOrderBits-1)
 	}
 	k.gaps, k.entries = 0, 0
+	if k.compact != nil {
+		k.compact.kept.shrink(p.server.tick)
+	}
 }
 
 // start opens a packet.

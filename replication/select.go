@@ -380,7 +380,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 	var err error
 	var count *uint64
 	if p.packet.compact != nil {
-		err, count = p.packet.putCompact(slot, c)
+		count, err = p.packet.putCompact(slot, c)
 	} else {
 		var r *run
 		r, count = p.bestRun(slot, c)
