@@ -57,7 +57,10 @@ const (
 const (
 	gapBits  = 30 // of a slot that is behind the list
 	tickBits = 32 // of how much ticks differ
-	modelRef = 3  // order of the code of how much older the packet is whose model this is
+	// Of how many packets before it is whose model this is, the low bits are in the first byte;
+	// the rest is in a code of this order.
+	ageLow   = 2
+	modelRef = 1
 	jumpBits = 4  // order of the code of the first slot
 )
 

@@ -24,17 +24,15 @@ func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Ti
 	}
 	s := &c.staged
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
-	kept := pad&1 != 0
-	switch {
-	case pad > 1:
-		return ErrMalformed
-	case len(body) == 0 && kept:
-		return ErrMalformed
-	case len(body) == 0:
+	kept, age := pad&1 != 0, uint32(pad>>1)
+	if len(body) == 0 {
+		if pad != 0 {
+			return ErrMalformed
+		}
 		return nil
 	}
 	x := c.compact
-	if err := c.decodeCompact(body, sequence, tick); err != nil {
+	if err := c.decodeCompact(body, age, sequence, tick); err != nil {
 		return err
 	}
 	if err := c.commit(tick); err != nil {
@@ -47,16 +45,17 @@ func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Ti
 }
 
 // decodeCompact reads the entries into the staging area.
-func (c *Client) decodeCompact(body []byte, sequence uint32, tick delta.Tick) error {
+func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
 	x := c.compact
 	x.d = delta.NewRangeDecoder(body)
-	age := x.d.GetExpGolomb(modelRef)
-	if x.d.Err() != nil || age >= maxModelAge {
+	high := x.d.GetExpGolomb(modelRef)
+	if x.d.Err() != nil || high >= maxModelAge>>ageLow {
 		return ErrMalformed
 	}
+	age |= uint32(high << ageLow)
 	var from *compactState
 	if age > 0 {
-		if from = x.held.at(sequence - uint32(age)); from == nil {
+		if from = x.held.at(sequence - age); from == nil {
 			return ErrMissingModel
 		}
 	}

@@ -19,6 +19,7 @@ type compactWriter struct {
 	room  int // bytes
 	first int // slot
 	count int // entries
+	age   uint32 // of its model, in packets; 0: a new one
 	keep  bool
 	costs []uint32 // of the open packet, by field and symbols of components
 }
@@ -60,15 +61,15 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	if from != nil && p.log.next-from.sequence >= maxModelAge {
 		from = nil
 	}
-	if from == nil {
+	if x.age = 0; from == nil {
 		x.state.copyFrom(nil)
 		x.walk.begin(nil, p.server.tick)
-		x.e.PutExpGolomb(0, modelRef)
 	} else {
 		x.state.copyFrom(from.state)
 		x.walk.begin(from.state, p.server.tick)
-		x.e.PutExpGolomb(uint64(p.log.next-from.sequence), modelRef)
+		x.age = p.log.next - from.sequence
 	}
+	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
 	x.state.tick = p.server.tick
 	x.first, x.count = slot, 0
 	x.keep = !part && x.kept.room()
@@ -100,6 +101,7 @@ func (k *packetWriter) finishCompact() {
 	packet := k.buf[:k.body+len(body)]
 	seal := p.session.down
 	k.header.put(packet[seal.size():])
+	packet[seal.size()] |= byte(x.age&(1<<ageLow-1)) << (padShift + 1)
 	if x.keep {
 		packet[seal.size()] |= keptBit
 		x.kept.keep(k.header.sequence, uint32(x.first), uint32(x.walk.next-1), x.state)
