@@ -21,6 +21,20 @@ func (d draft) put(words []uint64, v uint64, n uint) draft {
 	return draft{acc, end}
 }
 
+// putLong appends a draft of 64 bits or more, whose words are from, without its first n
+// bits.
+func (d draft) putLong(words, from []uint64, x draft, n uint) draft {
+	from, n = from[n>>6:x.n>>6], n&63
+	if len(from) == 0 {
+		return d.put(words, x.acc>>n, x.n&63-n)
+	}
+	d = d.put(words, from[0]>>n, 64-n)
+	for _, v := range from[1:] {
+		d = d.put(words, v, 64)
+	}
+	return d.put(words, x.acc, x.n&63)
+}
+
 // write appends the draft to w.
 func (d draft) write(w *bitbuf.Writer, words []uint64) {
 	if d.n >= 64 {

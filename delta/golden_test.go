@@ -17,18 +17,19 @@ import (
 // the last class, and k+q bits.
 func TestRowsOfKnownBits(t *testing.T) {
 	var (
-		x     = []Field{{Kind: Linear, Bits: 8}}
-		xy    = []Field{{Kind: Linear, Bits: 10}, {Kind: Linear, Bits: 10}}
-		angle = []Field{{Kind: Wrap, Bits: 8}}
-		flag  = []Field{{Kind: Plain, Bits: 1}}
-		enum  = []Field{{Kind: Plain, Bits: 2}, {Kind: Plain, Bits: 6}}
-		quat  = []Field{{Kind: Quat, Bits: 3}}
-		ref   = []Field{{Kind: Reference, Bits: ReferenceBits}}
-		refs  = []Field{{Kind: Reference, Bits: ReferenceBits}, {Kind: Reference, Bits: ReferenceBits}}
-		hour  = []Field{{Kind: Wrap, Bits: 5, Max: 23}}
-		kills = []Field{{Kind: Counter, Bits: 32}, {Kind: Counter, Bits: 10}}
-		keys  = []Field{{Kind: Flags, Bits: 5}}
-		name  = []Field{{Kind: Bytes, Max: 9}}
+		x       = []Field{{Kind: Linear, Bits: 8}}
+		xy      = []Field{{Kind: Linear, Bits: 10}, {Kind: Linear, Bits: 10}}
+		angle   = []Field{{Kind: Wrap, Bits: 8}}
+		flag    = []Field{{Kind: Plain, Bits: 1}}
+		enum    = []Field{{Kind: Plain, Bits: 2}, {Kind: Plain, Bits: 6}}
+		quat    = []Field{{Kind: Quat, Bits: 3}}
+		turning = []Field{{Kind: Linear, Bits: 8}, {Kind: Quat, Bits: 3}}
+		ref     = []Field{{Kind: Reference, Bits: ReferenceBits}}
+		refs    = []Field{{Kind: Reference, Bits: ReferenceBits}, {Kind: Reference, Bits: ReferenceBits}}
+		hour    = []Field{{Kind: Wrap, Bits: 5, Max: 23}}
+		kills   = []Field{{Kind: Counter, Bits: 32}, {Kind: Counter, Bits: 10}}
+		keys    = []Field{{Kind: Flags, Bits: 5}}
+		name    = []Field{{Kind: Bytes, Max: 9}}
 	)
 	type row = []uint32
 	text := func(s string) row {
@@ -77,6 +78,8 @@ func TestRowsOfKnownBits(t *testing.T) {
 			nil, "1 1 00 1 000 1 1",
 		},
 
+		{"what moves and turns: the chart stands in front", turning, row{101, 2, 4, 4, 4}, row{100, 2, 3, 4, 4}, nil, "1 0 1 010 01 00 1 0 1 0"},
+
 		{"absolute references to nothing, and to index 6, counter 1", refs, row{0, 0, 7, 1}, nil, nil, "0 1 1 0110000 1 100"},
 		{"index 130 is 2 in class 1, counter 9 is 1 in class 1", ref, row{131, 9}, nil, nil, "1 01 0100000000 01 1000"},
 		{"index 600000 and counter 5 at full width", ref, row{600001, 5}, nil, nil, "1 00000 " + number(600000, 30) + number(5, 16)},
@@ -116,9 +119,9 @@ func TestRowsOfKnownBits(t *testing.T) {
 
 // The sums were taken on amd64; if one changes, the wire format has changed.
 func TestRowsAreTheSameOnEveryMachine(t *testing.T) {
-	require.Equal(t, "a82a48150d1b8088", sumOfRows(t, Plain, Linear, Wrap, Quat))
-	require.Equal(t, "b82ef1b1bd534133", sumOfRows(t, Plain, Linear, Wrap, Quat, Counter, Flags, Bytes))
-	require.Equal(t, "ca18fc7b90dd2be8", sumOfRows(t, Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+	require.Equal(t, "13e2687ec2409988", sumOfRows(t, Plain, Linear, Wrap, Quat))
+	require.Equal(t, "0162868fd85851d7", sumOfRows(t, Plain, Linear, Wrap, Quat, Counter, Flags, Bytes))
+	require.Equal(t, "33ba72a1caea33f8", sumOfRows(t, Plain, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
 }
 
 // sumOfRows returns a hash of the bits of rows of fields of the given kinds.
@@ -143,24 +146,34 @@ func sumOfRows(t *testing.T, kinds ...Kind) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
+// TestNamesOfKnownBits has the bit that tells whether a pair leads in front of each name.
 func TestNamesOfKnownBits(t *testing.T) {
-	a := Baselines{A1: 0x1203, A2: 0x11ff, Two: true}
+	a := Baselines{A1: 0x1203, A2: 0x1200, Two: true}
 	b := Baselines{A1: 0x1203}
 	c := Baselines{A1: 0x0080, Old: true}
+	d := Baselines{A1: 0x1200, A2: 0x11f0, Two: true}
 	w := bitbuf.NewWriter(make([]byte, 64))
-	var n Names
+	n := NamesAt(0x1209)
 	for _, step := range []struct {
 		b    Baselines
 		want string
 	}{
-		{a, "11 11000000 1 11000"}, // low bits 3, second 1+3 before
-		{a, "0"},                   // as before
-		{b, "11 11000000 0 0"},
-		{a, "10 00"},
-		{c, "11 00000001 0 1"},
-		{b, "10 10"}, // place 1 of those before the entity before: a, b
+		{a, "1 1 011 0"},                        // the list is empty; age 6, order 3; the second on the grid
+		{a, "1"},                                // in front
+		{b, "0 1 011 10"},                       // the list has one, so this is another one; alone
+		{a, "1"},                                // still in front
+		{b, "0 0"},                              // the other one of two: now it leads
+		{c, "0 1 1 000 00000001"},               // a third one; age 0 is old; low bits 0x80
+		{d, "0 1 01 1000 11 11110"},             // age 9 is 1 in class 1; second 1+15 before; before the third
+		{c, "0 0 01"},                           // place 1+2 of b a d c
+		{a, "0 0 00"},                           // place 1+0 of b a c d
+		{b, "0 0 00"},                           // place 1+0 of a b c d
+		{d, "0 0 01"},                           // place 1+2
+		{Baselines{A1: 0x1208}, "0 1 1 100 10"}, // a fifth one, at place 2
+		{c, "0 0 11"},                           // place 1+3 of b a e d c
 	} {
 		from := w.Len()
+		w.WriteBool(n.Leads(step.b))
 		n.Write(&w, step.b)
 		require.Equal(t, strings.ReplaceAll(step.want, " ", ""), bitsOf(&w)[from:])
 	}

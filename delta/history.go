@@ -142,6 +142,26 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
 }
 
+// Sure reports whether what the slot was at tick t is sure to be known at tick now, by what [NewHistory] says is kept. What At
+// knows beyond that depends on what the slots beside this one did.
+func (h *History) Sure(slot int, t, now Tick) bool {
+	if now-t <= h.window || h.knows(slot) == nil {
+		return true
+	}
+	v := h.Versions(slot)
+	if !v.Began().After(t) {
+		return true
+	}
+	for _, kept := range [...]Tick{now - h.window, v.Began() - 1} { // the same version as then?
+		if v.Began().After(kept) {
+			if rec, _ := v.block.past.find(v.slot, kept, uint(len(v.rec))); rec != nil && !Tick(rec[recordTick]).After(t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Touch reads what some of 64 slots are, those whose bits are set, first being the slot of
 // the first bit and a multiple of 64; and what changed in all of them in the last n ticks, if
 // something did in tick now. So it is in the processor's cache when it is needed, which waits

@@ -3,6 +3,7 @@ package delta
 import (
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -503,4 +504,54 @@ func TestHistoryBeginsAtAnyTick(t *testing.T) {
 		require.Equal(t, Present, found)
 		require.Equal(t, []uint32{2}, row)
 	}
+}
+
+// TestWhatIsSureDoesNotDependOnOthers: two histories of which slot 3 has the same past, and the slots beside it another one,
+// are sure of the same ticks, and know what they are sure of.
+func TestWhatIsSureDoesNotDependOnOthers(t *testing.T) {
+	const slot, window, ticks = 3, 8, 400
+	lucky := [2]int{} // what was known all the same
+	for seed := range uint64(12) {
+		own := rand.New(rand.NewPCG(seed, 1))
+		others := [2]*rand.Rand{rand.New(rand.NewPCG(seed, 2)), rand.New(rand.NewPCG(seed, 3))}
+		first := ^Tick(ticks / 2) // so that ticks wrap
+		h := [2]*History{NewHistory(1, window), NewHistory(1, window)}
+		h[0].Begin(slot)
+		h[1].Begin(slot)
+		chance, beside := 1+own.IntN(20), [2]int{others[0].IntN(3), 1 + others[1].IntN(10)}
+		for n := range Tick(ticks) {
+			now := first + n
+			if n == 0 || own.IntN(chance) == 0 {
+				row, remove := []uint32{own.Uint32()}, own.IntN(4) == 0
+				for i := range h {
+					if remove {
+						h[i].Remove(slot, now)
+					} else {
+						h[i].Set(slot, now, first, row)
+					}
+				}
+			}
+			for i := range h {
+				for range beside[i] {
+					h[i].Set(4+others[i].IntN(20), now, now, []uint32{others[i].Uint32()})
+				}
+			}
+			for at := first; at != now+1 && n%8 == 0; at++ {
+				sure := h[0].Sure(slot, at, now)
+				require.Equal(t, sure, h[1].Sure(slot, at, now), "seed %d: tick %d at %d", seed, n, at-first)
+				if now-at <= window {
+					require.True(t, sure)
+				}
+				for i := range h {
+					_, found := h[i].At(slot, at)
+					require.False(t, sure && found == Forgotten, "seed %d: tick %d at %d", seed, n, at-first)
+					if !sure && found != Forgotten {
+						lucky[i]++
+					}
+				}
+			}
+		}
+	}
+	require.NotZero(t, lucky[0])
+	require.NotEqual(t, lucky[0], lucky[1])
 }

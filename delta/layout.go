@@ -143,6 +143,7 @@ type Component struct {
 	first int  // index of the first field among all fields of the layout
 	last  int  // index of the last field that is wider than 0 bits
 	moves bool // whether a field may be extrapolated
+	quats int  // Quat fields
 }
 
 // Words returns the length of the component's row; 0 for a tag.
@@ -212,7 +213,7 @@ func NewLayout(components ...Component) *Layout {
 	l := &Layout{Components: components}
 	for i := range components {
 		c := &components[i]
-		c.first, c.last, c.words, c.width, c.least, c.moves = l.fields, 0, 0, 0, 0, false
+		c.first, c.last, c.words, c.width, c.least, c.moves, c.quats = l.fields, 0, 0, 0, 0, false, 0
 		for j := range c.Fields {
 			f := &c.Fields[j]
 			if f.Kind > Bytes {
@@ -240,6 +241,9 @@ func NewLayout(components ...Component) *Layout {
 			if f.Bits > 0 {
 				c.last = j
 				c.moves = c.moves || f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat
+			}
+			if f.Kind == Quat {
+				c.quats++
 			}
 			if f.Kind == Wrap && f.Max != lowBits(f.Bits) {
 				f.turn = f.Max + 1

@@ -10,43 +10,74 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// naiveNames lists the pairs used so far, the latest first, and writes text.
-type naiveNames []Baselines
+// naiveNames lists the pairs, the one in front first, and writes text.
+type naiveNames struct {
+	now  Tick
+	list []Baselines
+}
 
+// write returns whether b leads, as a bit, and its name.
 func (n *naiveNames) write(b Baselines) (s string) {
-	i := slices.Index(*n, b)
-	switch {
-	case i < 0 || i >= 5:
-		s = "11" + number(uint64(b.A1), 8)
-		switch {
-		case b.Two:
-			s += "1" + number(uint64(b.A1-b.A2-1), 5)
-		case b.Old:
-			s += "01"
-		default:
-			s += "00"
+	i := slices.Index(n.list, b)
+	if i == 0 {
+		return "1"
+	}
+	s = "0"
+	if len(n.list) == 0 {
+		s = "1"
+	}
+	if i > 0 {
+		if len(n.list) > 1 {
+			s += "0"
 		}
-	case i == 0:
-		s = "0"
+		s += number(uint64(i-1), []uint{2: 0, 3: 1, 4: 2, 5: 2}[len(n.list)])
+		n.list[i], n.list[i-1] = n.list[i-1], n.list[i]
+		return s
+	}
+	if len(n.list) > 1 {
+		s += "1"
+	}
+	age := uint64(n.now - b.A1)
+	w := bitbuf.NewWriter(make([]byte, 8))
+	if b.Old {
+		age = 0
+	}
+	slowResidual(&w, age, 3, 8)
+	s += bitsOf(&w)
+	switch on := b.A1 / 2 * 2; {
+	case b.Old:
+		s += number(uint64(b.A1), 8)
+	case !b.Two:
+		s += "10"
+	case b.A2 == on-2:
+		s += "0"
 	default:
-		s = "10" + number(uint64(i-1), 2)
+		s += "11" + number(uint64(b.A1-b.A2-1), 5)
 	}
-	if i >= 0 {
-		*n = slices.Delete(*n, i, i+1)
+	if len(n.list) == 5 {
+		n.list = n.list[:4]
 	}
-	*n = slices.Insert(*n, 0, b)
+	n.list = slices.Insert(n.list, min(2, len(n.list)), b)
 	return s
 }
 
+// namesNow is a tick soon after ticks wrap.
+const namesNow = 9
+
+// randomBaselines are for names in a packet of tick namesNow.
 func randomBaselines(rng *rand.Rand) (b Baselines) {
-	b.A1 = Tick(rng.Uint32N(8)) - 4 // about where ticks wrap
-	switch rng.IntN(6) {
+	b.A1 = namesNow - 1 - Tick(rng.Uint32N(16))
+	switch rng.IntN(8) {
 	case 0:
-		b.A1 -= 1 << NameBits
+		b.A1 -= 256 + Tick(rng.Uint32N(1000))
 		b.Old = true
-	case 1, 2:
+	case 1:
+		b.A1 -= Tick(rng.Uint32N(240))
+	case 2, 3:
+	case 4, 5:
+		b.Two, b.A2 = true, b.A1/2*2-2
 	default:
-		b.Two, b.A2 = true, b.A1-1-Tick(rng.Uint32N(3))*15
+		b.Two, b.A2 = true, b.A1-1-Tick(rng.Uint32N(32))
 	}
 	return b
 }
@@ -59,30 +90,27 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 			pool = append(pool, randomBaselines(rng))
 		}
 		w := bitbuf.NewWriter(make([]byte, 400))
-		var names Names
-		var naive naiveNames
+		names, naive := NamesAt(namesNow), naiveNames{now: namesNow}
 		var written []Baselines
 		want := ""
 		for range 150 {
 			b := pool[rng.IntN(1+rng.IntN(len(pool)))]
 			written = append(written, b)
 			want += naive.write(b)
-			if !b.Two {
-				b.A2 = Tick(rng.Uint32()) // means nothing
-			}
+			w.WriteBool(names.Leads(b))
 			names.Write(&w, b)
 		}
 		require.NoError(t, w.Err())
 		require.Equal(t, want, bitsOf(&w))
 
 		r := bitbuf.NewReader(w.Bytes())
-		var back Names
+		back := NamesAt(namesNow)
 		for i, b := range written {
-			name := back.Read(&r)
+			name := back.Read(&r, r.ReadBool())
 			got := name.Baselines
 			if !name.Known {
 				require.Equal(t, uint32(b.A1)&(1<<NameBits-1), name.Low)
-				require.Equal(t, b.Old, name.Old)
+				require.True(t, b.Old && name.Old)
 				got = back.Resolve(name, b.A1)
 			}
 			require.Equal(t, b, got, "name %d", i)
@@ -95,9 +123,9 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 // readNames reads names from any bits until they end, and returns how many there were.
 func readNames(t testing.TB, data []byte) (count int) {
 	r := bitbuf.NewReader(data)
-	var n Names
+	n := NamesAt(namesNow)
 	for {
-		name := n.Read(&r)
+		name := n.Read(&r, r.ReadBool())
 		if r.Err() != nil {
 			return count
 		}
@@ -118,7 +146,7 @@ func TestNamesOfAnyBitsEnd(t *testing.T) {
 	for range 5000 {
 		data := randomBytes(rng, rng.IntN(40))
 		if len(data) > 0 {
-			data[0] |= 3 // with a pair of its own, so that later ones may refer to it
+			data[0] |= 1 // with a pair of its own, so that later ones may refer to it
 		}
 		names += readNames(t, data)
 	}
@@ -126,29 +154,67 @@ func TestNamesOfAnyBitsEnd(t *testing.T) {
 }
 
 func TestANameOfNothingIsRefused(t *testing.T) {
-	for _, bits := range []string{"0", "10 00", "11 00000000 0 0  10 00"} {
-		r := bitbuf.NewReader(packedBits(bits))
-		var n Names
-		name := n.Read(&r)
-		if r.Err() == nil {
-			n.Resolve(name, 0)
-			name = n.Read(&r)
+	old := func(low uint64) string { return "1 000 " + number(low, 8) }
+	first, second := "1"+old(1), "0"+old(2)
+	third, fourth := "0 1"+old(3), "0 1"+old(4)
+	for _, c := range []struct {
+		bits string
+		good int // names
+	}{
+		{"0", 0},
+		{first + second + third + fourth + "0 0 11", 4},
+	} {
+		r := bitbuf.NewReader(packedBits(c.bits))
+		n := NamesAt(0x1000)
+		for i := range c.good {
+			name := n.Read(&r, r.ReadBool())
+			require.NoError(t, r.Err(), c.bits)
+			require.False(t, name.Known)
+			n.Resolve(name, Tick(i+1))
 		}
-		require.Equal(t, ErrCode, r.Err(), bits)
-		require.Equal(t, Name{Known: true}, name, bits)
+		name := n.Read(&r, r.ReadBool())
+		require.Equal(t, ErrCode, r.Err(), c.bits)
+		require.Equal(t, Name{Known: true}, name, c.bits)
 	}
 }
 
-func TestNamesRefuseSecondBaselinesOutOfReach(t *testing.T) {
-	const want = "delta: a second baseline must be 1 to 32 ticks before the first, and that not old: choose another, or set Two to false"
-	for _, b := range []Baselines{
-		{A1: 9, A2: 9, Two: true},
-		{A1: 9, A2: 10, Two: true},
-		{A1: 40, A2: 7, Two: true},
-		{A1: 9, A2: 8, Two: true, Old: true},
+func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
+	const (
+		second = "delta: a second baseline must be 1 to 32 ticks before the first, and that not old: choose another, or set Two to false"
+		first  = "delta: a baseline must be before the packet, and Old if it is by 256 ticks or more"
+	)
+	for _, c := range []struct {
+		b    Baselines
+		want string
+	}{
+		{Baselines{A1: 9, A2: 9, Two: true}, second},
+		{Baselines{A1: 9, A2: 10, Two: true}, second},
+		{Baselines{A1: 40, A2: 7, Two: true}, second},
+		{Baselines{A1: 9, A2: 8, Two: true, Old: true}, second},
+		{Baselines{A1: 50}, first},
+		{Baselines{A1: 51}, first},
+		{Baselines{A1: 49, Old: true}, first},
+		{Baselines{A1: 1<<32 + 50 - 1<<NameBits}, first},
 	} {
-		var n Names
+		n := NamesAt(50)
 		var w bitbuf.Writer
-		require.PanicsWithValue(t, want, func() { n.Write(&w, b) })
+		require.PanicsWithValue(t, c.want, func() { n.Write(&w, c.b) })
 	}
+}
+
+// TestAPairThatIsUsedOnceDoesNotCostThatInFront: most entities have the same baselines, and
+// here and there one that was at rest has its own.
+func TestAPairThatIsUsedOnceDoesNotCostThatInFront(t *testing.T) {
+	most := Baselines{A1: 994, A2: Second(994), Two: true}
+	w := bitbuf.NewWriter(make([]byte, 1000))
+	n := NamesAt(1000)
+	n.Write(&w, most)
+	for i := range Tick(100) {
+		n.Write(&w, Baselines{A1: 800 + i})
+		require.True(t, n.Follows(most))
+	}
+	n.Write(&w, Baselines{A1: 990})
+	n.Write(&w, Baselines{A1: 990})
+	n.Write(&w, Baselines{A1: 990})
+	require.True(t, n.Follows(Baselines{A1: 990}), "one that is used again and again gets there")
 }

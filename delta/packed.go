@@ -25,8 +25,12 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 //	still    0    equal to the baseline
 //	         1    residuals against the baseline
 //
-// Residuals follow field by field, in the codes of golomb.go. Of the two ways to code a
-// moving row that is neither the prediction nor the baseline, the shorter one is taken.
+// Before residuals stand the charts of Quat fields. Residuals follow field by field, in the
+// codes of golomb.go. Of the two ways to code a moving row that is neither the prediction
+// nor the baseline, the shorter one is taken.
+//
+// Symbols and charts of several rows of an entity are mostly left out, see entity.go: between
+// Begin and End, Add adds the rows of one entity. A row on its own is written by EncodeRow.
 //
 // A row takes at most 2 bits more with a second baseline than without it, and at most 3
 // bits and three times its width in all.
@@ -40,20 +44,21 @@ type Packed struct {
 	words [2][]uint64 // of drafts: a row that may be coded in two ways is coded in both
 	spare []Cost      // what the way costs that is not booked
 	steps [][]step    // by component; nil for those that encodeFields is for
+	held  held
 }
 
 // A Cost is a number of bits that went to one field, by its index in the layout; the
-// symbols of component c count as field [Layout.Fields]+c.
+// symbols and charts of component c count as field [Layout.Fields]+c.
 type Cost struct {
 	Field, Bits uint32
 }
 
 // NewPacked returns the coding for a layout.
 func NewPacked(l *Layout) *Packed {
-	fields, width := 0, 0
+	fields, width, total := 0, 0, 0
 	for i := range l.Components {
 		c := &l.Components[i]
-		fields, width = max(fields, len(c.Fields)), max(width, c.width)
+		fields, width, total = max(fields, len(c.Fields)), max(width, c.width), total+c.width
 	}
 	p := &Packed{layout: l, spare: make([]Cost, fields)}
 	for i := range l.Components {
@@ -66,6 +71,8 @@ func NewPacked(l *Layout) *Packed {
 	for i := range p.words {
 		p.words[i] = make([]uint64, (3+3*width)/64+1)
 	}
+	p.held.rows = make([]heldRow, max(1, len(l.Components)))
+	p.held.words = make([]uint64, (1+3*len(l.Components)+3*total)/64+1)
 	return p
 }
 
@@ -73,80 +80,79 @@ func NewPacked(l *Layout) *Packed {
 // or nil, base2 that of the second or nil, ratio the [Ratio] of their ticks. The rows
 // are only read. They must be valid, as [Component.Valid] says.
 func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, ratio int64) {
+	p.Begin()
+	p.Add(c, cur, base, base2, ratio)
+	p.End(w)
+}
+
+// Add adds a row to those of an entity, which has one of each component at most. The
+// arguments are those of EncodeRow.
+func (p *Packed) Add(c int, cur, base, base2 []uint32, ratio int64) {
 	comp := &p.layout.Components[c]
 	if base == nil {
-		p.encodeAbsolute(w, comp, cur)
+		p.addAbsolute(comp, cur)
 		return
 	}
 	if comp.width == 0 {
 		return
 	}
-	symbol := Cost{Field: uint32(p.layout.fields + c)}
+	alone := changesAlone(comp, base2, ratio)
 	if base2 == nil || ratio == 0 || !comp.moves || equal(base, base2) {
 		if equal(cur, base) { // most rows of most games
-			p.writeSymbol(w, symbol, 0b0, 1)
+			p.holdSymbol(c, 0b0, 1, !alone)
 			return
 		}
 		base2 = nil
 	}
 	switch steps := p.steps[c]; {
 	case steps == nil:
-		p.encodeFields(w, comp, symbol, cur, base, base2, ratio)
+		p.addFields(c, alone, cur, base, base2, ratio)
 	case comp.Fields[0].Kind == Quat:
-		p.encodeRotation(w, comp, symbol, steps, cur, base, base2, ratio)
+		p.addRotation(c, alone, steps, cur, base, base2, ratio)
 	default:
-		p.encodeSteps(w, comp, symbol, steps, cur, base, base2, ratio)
+		p.addSteps(c, alone, steps, cur, base, base2, ratio)
 	}
 }
 
-// EncodeSame is EncodeRow for a row of component c that is the same as at its baselines.
-func (p *Packed) EncodeSame(w *bitbuf.Writer, c int) {
-	if p.layout.Components[c].width > 0 {
-		p.writeSymbol(w, Cost{Field: uint32(p.layout.fields + c)}, 0b0, 1)
-	}
-}
-
-// encodeFields is EncodeRow for fields of all kinds, against a baseline at least. base2
-// differs from base, or is nil; then cur differs from base. symbol is to be completed.
-func (p *Packed) encodeFields(w *bitbuf.Writer, c *Component, symbol Cost, cur, base, base2 []uint32, ratio int64) {
+// addFields is Add for fields of all kinds, against a baseline at least. base2 differs from
+// base, or is nil; then cur differs from base. alone is what changesAlone says.
+func (p *Packed) addFields(component int, alone bool, cur, base, base2 []uint32, ratio int64) {
+	c := &p.layout.Components[component]
 	moving := base2 != nil && p.predict(c, base, base2, ratio)
 	switch {
 	case !moving && equal(cur, base):
-		p.writeSymbol(w, symbol, 0b0, 1)
+		p.holdSymbol(component, 0b0, 1, !alone)
 		return
 	case moving && equal(cur, p.row):
-		p.writeSymbol(w, symbol, 0b01, 2)
+		p.holdSymbol(component, 0b01, 2, false)
 		return
 	case moving && equal(cur, base):
-		p.writeSymbol(w, symbol, 0b011, 3)
+		p.holdSymbol(component, 0b011, 3, false)
 		return
 	}
-	symbol.Bits = 1
-	all := p.book(1 + len(c.Fields))
-	all[0] = symbol
-	costs := all[1:]
+	costs := p.book(len(c.Fields))
+	words := p.words[byBaseline]
 	if !moving {
-		d := p.encodeResiduals(draft{0b1, 1}, p.words[byBaseline], costs, c, cur, &reference{row: base})
-		d.write(w, p.words[byBaseline])
+		d, same := encodeCharts(draft{0b1, 1}, words, c, cur, base)
+		symbol := uint32(d.n)
+		d = p.encodeResiduals(d, words, costs, c, cur, &reference{row: base}, same)
+		p.hold(component, d, words, symbol, alone && same)
 		return
 	}
+	plain, same := encodeCharts(draft{0b111, 3}, words, c, cur, base)
+	symbol := uint32(plain.n)
+	plain = p.encodeResiduals(plain, words, p.spare, c, cur, &reference{row: base}, same)
+	words = p.words[byPrediction]
+	d, same := encodeCharts(draft{0b0, 1}, words, c, cur, p.row)
+	symbol2 := uint32(d.n)
 	ref := reference{row: p.row, base: base, base2: base2, quats: p.quats}
-	d := p.encodeResiduals(draft{0b0, 1}, p.words[byPrediction], costs, c, cur, &ref)
-	plain := p.encodeResiduals(draft{0b111, 3}, p.words[byBaseline], p.spare, c, cur, &reference{row: base})
+	d = p.encodeResiduals(d, words, costs, c, cur, &ref, same)
 	if d.n <= plain.n {
-		d.write(w, p.words[byPrediction])
+		p.hold(component, d, words, symbol2, same)
 		return
 	}
-	plain.write(w, p.words[byBaseline])
-	all[0].Bits = 3
+	p.hold(component, plain, p.words[byBaseline], symbol, false)
 	copy(costs, p.spare)
-}
-
-// writeSymbol appends the n bits of a row that is a symbol and nothing else.
-func (p *Packed) writeSymbol(w *bitbuf.Writer, symbol Cost, code uint64, n uint) {
-	w.WriteBits(code, n)
-	symbol.Bits = uint32(n)
-	p.Costs = append(p.Costs, symbol)
 }
 
 // book returns n new entries of Costs.
@@ -159,7 +165,7 @@ func (p *Packed) book(n int) []Cost {
 	return p.Costs[from:]
 }
 
-// DecodeRow reads a row of component c into dst, which must not overlap the baselines.
+// DecodeRow reads a row of component c with its symbol into dst, which must not overlap the baselines.
 // The other arguments are those of EncodeRow. An error is left in the Reader; dst then
 // holds anything.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
@@ -175,9 +181,9 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 			copy(dst, base)
 			return
 		}
-		decodeResiduals(r, comp, dst, reference{row: base})
+		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	case !r.ReadBool():
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats})
+		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, true)
 	case !r.ReadBool():
 		copy(dst, p.row)
 		return
@@ -185,14 +191,14 @@ func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, r
 		copy(dst, base)
 		return
 	default:
-		decodeResiduals(r, comp, dst, reference{row: base})
+		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
 	if r.Err() == nil && !comp.Valid(dst) {
 		r.Fail(ErrCode)
 	}
 }
 
-func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
+func (p *Packed) addAbsolute(c *Component, cur []uint32) {
 	var d draft
 	words, costs := p.words[0], p.book(len(c.Fields))
 	for i := range costs {
@@ -212,7 +218,7 @@ func (p *Packed) encodeAbsolute(w *bitbuf.Writer, c *Component, cur []uint32) {
 		}
 		costs[i] = Cost{uint32(c.first + i), uint32(d.n - from)}
 	}
-	d.write(w, words)
+	p.holdAbsolute(d, words)
 }
 
 func decodeAbsolute(r *bitbuf.Reader, c *Component, dst []uint32) {

@@ -345,11 +345,11 @@ func TestCostsSayWhatEachFieldTook(t *testing.T) {
 		{0, []uint32{5}, nil, nil, []Cost{{a, 3}}},
 		{1, []uint32{5, 1}, nil, nil, []Cost{{x, 10}, {b, 1}}},
 		{1, []uint32{100, 1}, []uint32{100, 1}, nil, []Cost{{symbol, 1}}},                             // 0
-		{1, []uint32{101, 1}, []uint32{100, 1}, nil, []Cost{{symbol, 1}, {x, 4}, {b, 1}}},             // 1 1010 0
+		{1, []uint32{101, 1}, []uint32{100, 1}, nil, []Cost{{x, 4}, {b, 1}, {symbol, 1}}},             // 1 1010 0
 		{1, []uint32{110, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{symbol, 2}}},                 // 10
 		{1, []uint32{100, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{symbol, 3}}},                 // 110
-		{1, []uint32{101, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{symbol, 3}, {x, 4}, {b, 1}}}, // 111 1010 0
-		{1, []uint32{111, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{symbol, 1}, {x, 3}, {b, 1}}}, // 0 101 0
+		{1, []uint32{101, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{x, 4}, {b, 1}, {symbol, 3}}}, // 111 1010 0
+		{1, []uint32{111, 1}, []uint32{100, 1}, []uint32{90, 1}, []Cost{{x, 3}, {b, 1}, {symbol, 1}}}, // 0 101 0
 	} {
 		p.Costs = p.Costs[:0]
 		w := bitbuf.NewWriter(make([]byte, 64))

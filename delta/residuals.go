@@ -59,6 +59,44 @@ func plainOrder(width uint) uint {
 	return 8
 }
 
+// encodeCharts appends the charts of the Quat fields of cur against ref, and reports whether
+// they are the same: for each, 0 for the same, or 1 and the chart's two bits.
+func encodeCharts(d draft, words []uint64, c *Component, cur, ref []uint32) (_ draft, same bool) {
+	same = true
+	if c.quats == 0 {
+		return d, same
+	}
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Kind == Quat {
+			code, n := chartBits(cur[f.word], ref[f.word])
+			d = d.put(words, code, n)
+			same = same && n == 1
+		}
+	}
+	return d, same
+}
+
+// decodeCharts reads into dst the charts that encodeCharts wrote, if they were written, and
+// reports whether they are the same.
+func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written bool) (same bool) {
+	same = true
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		if f.Kind != Quat {
+			continue
+		}
+		l := ref[f.word]
+		if written && r.ReadBool() {
+			if l = uint32(r.ReadBits(2)); l == ref[f.word] { // would have been written as the same
+				r.Fail(ErrCode)
+			}
+			same = false
+		}
+		dst[f.word] = l
+	}
+	return same
+}
+
 // encodeResiduals appends cur against ref, from which it differs: if no residual before
 // the last one tells so, that one is not zero and is written less one.
 //
@@ -67,14 +105,14 @@ func plainOrder(width uint) uint {
 //	              1 and the distance less one, in the code of order plainOrder
 //	Counter,      0 or 1 as for Plain, then what jumps.go says
 //	Flags, Bytes
-//	Quat          0 for the same chart, or 1 and the chart's two bits; then three
-//	              distances from the reference in that chart
+//	Quat          three distances from the reference, in the chart of cur, which
+//	              encodeCharts has written
 //	Reference     0 or 1 as for Plain, and draft.changedReference
 //
 // Distances are zigzag codes of the field's width; those of a Quat, which does not wrap,
-// take a bit more. The bits of each field go to costs.
-func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference) draft {
-	x := context{moving: ref.base != nil, first: true, same: true}
+// take a bit more. The bits of each field go to costs. same is what encodeCharts says.
+func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool) draft {
+	x := context{moving: ref.base != nil, first: true, same: same}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -114,12 +152,6 @@ func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Compo
 			q := cur[f.word : f.word+4]
 			to, m := ref.chart(f, quat, q[0])
 			quat++
-			if q[0] == ref.row[f.word] {
-				d = d.put(words, 0b0, 1)
-			} else {
-				d = d.put(words, 1|uint64(q[0])<<1, 3)
-				x.same = false
-			}
 			for j := range to {
 				v := zigzag(int64(q[j+1]) - int64(to[j]))
 				k := x.order(m[j])
@@ -156,9 +188,13 @@ func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Compo
 	return d
 }
 
-// decodeResiduals reads into dst what encodeResiduals wrote against ref.
-func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference) {
+// decodeResiduals reads into dst what encodeCharts, if charts were written, and
+// encodeResiduals wrote against ref.
+func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
 	x := context{moving: ref.base != nil, first: true, same: true}
+	if c.quats > 0 {
+		x.same = decodeCharts(r, c, dst, ref.row, charts)
+	}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -186,16 +222,6 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			}
 		case f.Kind == Quat:
 			q := dst[f.word : f.word+4]
-			q[0] = ref.row[f.word]
-			if r.ReadBool() {
-				l := uint32(r.ReadBits(2))
-				if l == q[0] { // would have been written as the same
-					r.Fail(ErrCode)
-					return
-				}
-				q[0] = l
-				x.same = false
-			}
 			to, m := ref.chart(f, quat, q[0])
 			quat++
 			for j := range to {

@@ -1,7 +1,5 @@
 package delta
 
-import "github.com/arche-replicate/arche-replicate/bitbuf"
-
 // A component that is one Quat field, an orientation, has an encoder of its own as well.
 // What it has to code once it is in one chart are three steps.
 
@@ -31,10 +29,10 @@ func impliedIn(cur, ref uint32) int {
 	return -1
 }
 
-// encodeRotation is EncodeRow for a component that is one Quat, against a baseline at
-// least. base2 differs from base, or is nil; then cur differs from base. symbol is to be
-// completed.
-func (p *Packed) encodeRotation(w *bitbuf.Writer, c *Component, symbol Cost, steps []step, cur, base, base2 []uint32, ratio int64) {
+// addRotation is Add for a component that is one Quat, against a baseline at least. base2
+// differs from base, or is nil; then cur differs from base. alone is what changesAlone says.
+func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
+	c := &p.layout.Components[component]
 	cur, base = cur[:4], base[:4]
 	b, chart := c.Fields[0].Bits, cur[0]
 	moving, off := base2 != nil, false
@@ -53,13 +51,13 @@ func (p *Packed) encodeRotation(w *bitbuf.Writer, c *Component, symbol Cost, ste
 
 	switch {
 	case !moving && equal(cur, base):
-		p.writeSymbol(w, symbol, 0b0, 1)
+		p.holdSymbol(component, 0b0, 1, !alone)
 		return
 	case moving && !off:
-		p.writeSymbol(w, symbol, 0b01, 2)
+		p.holdSymbol(component, 0b01, 2, false)
 		return
 	case moving && equal(cur, base):
-		p.writeSymbol(w, symbol, 0b011, 3)
+		p.holdSymbol(component, 0b011, 3, false)
 		return
 	}
 
@@ -74,8 +72,7 @@ func (p *Packed) encodeRotation(w *bitbuf.Writer, c *Component, symbol Cost, ste
 	flag, n := chartBits(chart, base[0])
 	implied := impliedIn(chart, base[0])
 	var d draft
-	way := byBaseline
-	symbol.Bits = 1
+	way, symbol, usual := byBaseline, uint32(1+n), alone && n == 1
 	if moving {
 		from2 := inChart(base2, &q2, chart, b)
 		if nextChart != chart {
@@ -88,16 +85,15 @@ func (p *Packed) encodeRotation(w *bitbuf.Writer, c *Component, symbol Cost, ste
 		flag2, n2 := chartBits(chart, nextChart)
 		var least uint
 		d, least = movingSteps(draft{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, impliedIn(chart, nextChart))
-		way = byPrediction
+		way, symbol, usual = byPrediction, uint32(1+n2), n2 == 1
 		if d.n > 3+n+least {
 			if plain := plainSteps(draft{0b111 | flag<<3, 3 + n}, p.words[byBaseline], steps, implied); plain.n < d.n {
-				d, way = plain, byBaseline
-				symbol.Bits = 3
+				d, way, symbol, usual = plain, byBaseline, uint32(3+n), false
 			}
 		}
 	} else {
 		d = plainSteps(draft{0b1 | flag<<1, 1 + n}, p.words[byBaseline], steps, implied)
 	}
-	d.write(w, p.words[way])
-	p.Costs = append(p.Costs, symbol, Cost{uint32(c.first), uint32(d.n) - symbol.Bits})
+	p.hold(component, d, p.words[way], symbol, usual)
+	p.Costs = append(p.Costs, Cost{uint32(c.first), uint32(d.n) - symbol})
 }

@@ -33,16 +33,17 @@ func (p *slowPacked) encodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint3
 	if comp.width == 0 {
 		return
 	}
-	symbol := func(bits uint32) { p.costs = append(p.costs, Cost{uint32(p.layout.fields + c), bits}) }
+	symbol := func(bits int) { p.costs = append(p.costs, Cost{uint32(p.layout.fields + c), uint32(bits)}) }
 	if !p.predict(comp, base, base2, ratio) {
-		symbol(1)
+		charts := 0
 		if equal(cur, base) {
 			w.WriteBits(0b0, 1)
-			return
+		} else {
+			w.WriteBits(0b1, 1)
+			charts = p.encodeResiduals(w, comp, cur, slowReference{row: base})
+			p.commit(comp)
 		}
-		w.WriteBits(0b1, 1)
-		p.encodeResiduals(w, comp, cur, slowReference{row: base})
-		p.commit(comp)
+		symbol(1 + charts)
 		return
 	}
 	switch {
@@ -65,16 +66,55 @@ func (p *slowPacked) encodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint3
 	w.Rollback(start)
 	w.WriteBits(0b0, 1)
 	moving := slowReference{row: p.row, base: base, base2: base2, quats: p.quats}
-	p.encodeResiduals(w, comp, cur, moving)
-	if w.Err() == nil && w.Len()-from <= plain {
-		symbol(1)
-	} else {
+	bits := 1 + p.encodeResiduals(w, comp, cur, moving)
+	if w.Err() != nil || w.Len()-from > plain {
 		w.Rollback(start)
 		w.WriteBits(0b111, 3)
-		p.encodeResiduals(w, comp, cur, slowReference{row: base})
-		symbol(3)
+		bits = 3 + p.encodeResiduals(w, comp, cur, slowReference{row: base})
 	}
 	p.commit(comp)
+	symbol(bits)
+}
+
+// A slowRow is a row of an entity.
+type slowRow struct {
+	component        int
+	cur, base, base2 []uint32
+}
+
+// encodeEntity returns the bits of an entity as text. It codes every row on its own, and
+// looks then which of them begin as usual. What they begin with is what is booked last.
+func (p *slowPacked) encodeEntity(rows []slowRow, ratio int64) string {
+	with, without, symbols, usual := "", "", 0, true
+	for _, r := range rows {
+		w := bitbuf.NewWriter(make([]byte, 4096))
+		comp := &p.layout.Components[r.component]
+		p.encodeRow(&w, r.component, r.cur, r.base, r.base2, ratio)
+		bits := bitsOf(&w)
+		with += bits
+		if r.base == nil || comp.width == 0 {
+			without += bits
+			continue
+		}
+		symbols++
+		expected := byte('0')
+		moves := slices.ContainsFunc(comp.Fields, func(f Field) bool {
+			return f.Bits > 0 && (f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat)
+		})
+		if moves && (r.base2 == nil || ratio == 0) {
+			expected = '1'
+		}
+		begin := bits[:p.costs[len(p.costs)-1].Bits]
+		usual = usual && begin[0] == expected && !strings.Contains(begin[1:], "1")
+		without += bits[len(begin):]
+	}
+	switch {
+	case symbols < 2:
+		return with
+	case usual:
+		return "0" + without
+	}
+	return "1" + with
 }
 
 func (p *slowPacked) commit(c *Component) {
@@ -141,9 +181,23 @@ func (x *slowContext) saw(residual uint64) {
 	x.same = x.same && residual == 0
 }
 
-func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, ref slowReference) {
+// encodeResiduals returns how many bits the charts took.
+func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint32, ref slowReference) (charts int) {
 	x := slowContext{moving: ref.base != nil, first: true, same: true}
 	quat := 0
+	start := w.Len()
+	for _, f := range c.Fields {
+		if f.Kind != Quat {
+			continue
+		}
+		other := cur[f.word] != ref.row[f.word]
+		w.WriteBool(other)
+		if other {
+			w.WriteBits(uint64(cur[f.word]), 2)
+			x.same = false
+		}
+	}
+	charts = w.Len() - start
 	for i := range c.Fields {
 		f := &c.Fields[i]
 		last := i == c.last
@@ -183,12 +237,6 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 			q := cur[f.word : f.word+4]
 			to, m := ref.chart(f, quat, q[0])
 			quat++
-			if q[0] == ref.row[f.word] {
-				w.WriteBits(0b0, 1)
-			} else {
-				w.WriteBits(1|uint64(q[0])<<1, 3)
-				x.same = false
-			}
 			for j := range to {
 				v := zigzag(int64(q[j+1]) - int64(to[j]))
 				k := x.order(m[j])
@@ -209,6 +257,7 @@ func (p *slowPacked) encodeResiduals(w *bitbuf.Writer, c *Component, cur []uint3
 		}
 		p.spent[i] = uint32(w.Len() - from)
 	}
+	return charts
 }
 
 // slowDistance is the way from one code of a Linear or Wrap field to another.

@@ -2,8 +2,6 @@ package delta
 
 import (
 	"math/bits"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
 // Components of Linear and Wrap fields alone, such as positions, velocities and angles,
@@ -131,10 +129,10 @@ func movingSteps(d draft, words []uint64, steps []step, implied int) (_ draft, p
 	return d, plain
 }
 
-// encodeSteps is EncodeRow for a component that consists of steps, against a baseline at
-// least. base2 differs from base, or is nil; then cur differs from base. symbol is to be
-// completed.
-func (p *Packed) encodeSteps(w *bitbuf.Writer, c *Component, symbol Cost, steps []step, cur, base, base2 []uint32, ratio int64) {
+// addSteps is Add for a component that consists of steps, against a baseline at least.
+// base2 differs from base, or is nil; then cur differs from base. alone is what
+// changesAlone says.
+func (p *Packed) addSteps(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
 	var moving, off uint32
 	changed := uint32(1)
 	if base2 != nil {
@@ -143,36 +141,34 @@ func (p *Packed) encodeSteps(w *bitbuf.Writer, c *Component, symbol Cost, steps 
 		compare(steps, cur, base)
 	}
 	var d draft
-	way, implied := byPrediction, len(steps)-1
+	way, implied, symbol, usual := byPrediction, len(steps)-1, uint32(1), true
 	switch {
 	case moving == 0 && changed == 0:
-		p.writeSymbol(w, symbol, 0b0, 1)
+		p.holdSymbol(component, 0b0, 1, !alone)
 		return
 	case moving != 0 && off == 0:
-		p.writeSymbol(w, symbol, 0b01, 2)
+		p.holdSymbol(component, 0b01, 2, false)
 		return
 	case moving != 0 && changed == 0:
-		p.writeSymbol(w, symbol, 0b011, 3)
+		p.holdSymbol(component, 0b011, 3, false)
 		return
 	case moving == 0:
 		d, way = plainSteps(draft{0b1, 1}, p.words[byBaseline], steps, implied), byBaseline
-		symbol.Bits = 1
+		usual = alone
 	default:
 		var least uint
 		d, least = movingSteps(draft{0b0, 1}, p.words[byPrediction], steps, implied)
-		symbol.Bits = 1
 		if d.n > 3+least {
 			if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, implied); plain.n < d.n {
 				d, way = plain, byBaseline
-				symbol.Bits = 3
+				symbol, usual = 3, false
 			}
 		}
 	}
-	d.write(w, p.words[way])
-	costs := p.book(1 + len(steps))
-	costs[0] = symbol
-	costs = costs[1:][:len(steps)]
+	p.hold(component, d, p.words[way], symbol, usual)
+	first := uint32(p.layout.Components[component].first)
+	costs := p.book(len(steps))
 	for i := range steps {
-		costs[i] = Cost{uint32(c.first + i), uint32(steps[i].bits[way])}
+		costs[i] = Cost{first + uint32(i), uint32(steps[i].bits[way])}
 	}
 }

@@ -130,7 +130,7 @@ func streamRatio(now Tick, b Baselines) int64 {
 
 // send writes a tick, against baselines of each entity's own choice.
 func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*History, choose func() (Baselines, bool)) {
-	var names Names
+	names := NamesAt(now)
 	row := func(c, e int, t1 Tick) []uint32 {
 		row, found := histories[c].At(e, t1)
 		require.NotEqual(t, Forgotten, found)
@@ -143,6 +143,7 @@ func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameSta
 		b, ok := choose()
 		w.WriteBool(ok)
 		if ok {
+			w.WriteBool(names.Leads(b))
 			names.Write(w, b)
 		}
 		var set, ref Set
@@ -171,13 +172,13 @@ func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameSta
 
 // receive reads a tick and keeps it.
 func (x *streamEnd) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities int) gameState {
-	var names Names
+	names := NamesAt(now)
 	state := make(gameState, entities)
 	nothing := make([][]uint32, len(x.layout.Components))
 	for e := range state {
 		base, base2, ratio := nothing, nothing, int64(0)
 		if r.ReadBool() {
-			name := names.Read(r)
+			name := names.Read(r, r.ReadBool())
 			b := name.Baselines
 			if !name.Known {
 				for held := range x.held {

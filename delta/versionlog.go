@@ -50,8 +50,19 @@ func (l *versionLog) entry(k uint) *logEntry {
 // at returns the row of slot i of the block at tick t, if it has changed since: that of the
 // first version that ended later.
 func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
+	rec, absent := l.find(i, t, stride)
+	switch {
+	case rec == nil:
+		return nil, Forgotten
+	case absent:
+		return nil, Absent
+	}
+	return rec[recordRow:stride:stride], Present
+}
+
+// find is at for the record, nil if it is forgotten, and whether it says that the slot was without the component.
+func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent bool) {
 	bit := uint64(1) << i
-	var rec []uint32
 	var absent uint64
 	if l.newest.ended != 0 && l.newest.at.After(t) {
 		// In a block in which something changes every tick, entries lie as far back as ticks.
@@ -70,17 +81,14 @@ func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 	}
 	if rec == nil || Tick(rec[recordTick]).After(t) { // that version is not in the log any more
 		if l.kept.slots&bit == 0 {
-			return nil, Forgotten
+			return nil, false
 		}
 		rec, absent = l.kept.records[i*stride:], l.kept.absent
 		if Tick(rec[recordTick]).After(t) {
-			return nil, Forgotten
+			return nil, false
 		}
 	}
-	if absent&bit != 0 {
-		return nil, Absent
-	}
-	return rec[recordRow:stride:stride], Present
+	return rec, absent&bit != 0
 }
 
 // begin makes the entry of tick now the newest, and returns its records: one for each slot

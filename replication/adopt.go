@@ -84,6 +84,8 @@ func (c *Client) Expects(e ecs.Entity) bool {
 func (c *Client) expect(k int, e ecs.Entity, applies int) {
 	comp := &c.schema.components[k]
 	switch {
+	case comp.resource:
+		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
 	case !c.world.Alive(e):

@@ -82,7 +82,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 	if m.removed || !c.world.Alive(m.entity) {
 		m.removed = true // by the user, who shall have it so
 		c.referrers.drop(allComponents, &m.links)
-		m.tick, m.shape, m.strings = state.tick, state.shape, nil
+		m.tick, m.shape, m.strings, m.values = state.tick, state.shape, nil, nil
 		return
 	}
 	old := m.held.at(m.tick)
@@ -145,7 +145,7 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 			c.stats.Despawns++
 		}
 	}
-	m.shown, m.removed, m.entity, m.shape, m.strings = false, false, ecs.Entity{}, nil, nil
+	m.shown, m.removed, m.entity, m.shape, m.strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
 func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
@@ -233,6 +233,7 @@ func (c *Client) refresh() {
 	if n == 0 || !c.anyState {
 		return
 	}
+	c.tidyShapes()
 	now := delta.Tick(c.nearTick)
 	page := c.mirrors.pages[c.refreshed%n]
 	c.refreshed++

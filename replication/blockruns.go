@@ -149,8 +149,7 @@ func (c *runCache) join(r *blockRun, b int, d uint64) {
 			w.WriteRice(uint64(slot-x.next), r.order)
 		}
 		x.next = slot + 1
-		w.WriteUnary(uint(run.kind), uint(lastEntryKind))
-		x.names.Write(&w, run.baselines)
+		writeUpdate(&w, &x.names, run.baselines, run.kind == entryRestructure)
 		w.WriteRun(c.bytes(run), int(run.bits))
 		k++
 	}

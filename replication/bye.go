@@ -173,6 +173,7 @@ func (p *Peer) end(why *DisconnectError) {
 	s.disownAll(p)
 	p.ended = why
 	p.close()
+	s.callHooks(s.parting, p)
 }
 
 // receiveBye takes a client's leave, and reports whether that is what the packet is.
@@ -231,7 +232,7 @@ func (c *Client) Disconnect(r Reason) {
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
-// all mirrored entities from the world. The client can't be used afterwards.
+// all mirrored entities and resources from the world. The client can't be used afterwards.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
@@ -247,6 +248,7 @@ func (c *Client) Close() {
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			if page[j].shown || page[j].facet {
+				page[j].any = false // of resources, all go
 				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
 			}
 		}

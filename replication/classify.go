@@ -27,9 +27,8 @@ func classOf(classes []class, bit uint64) *class {
 const (
 	// restAfter is how many ticks without a change make an entity count as at rest.
 	restAfter = 2
-	// spanGrid is the grid of second baselines: that peers and entities have them in
-	// common makes them cheap to name and updates the same for many peers.
-	spanGrid = 4
+	// latelyTicks is what counts as often for what is in step: a change in that many ticks.
+	latelyTicks = 4
 )
 
 // classes is the list of the classes of the block in hand.
@@ -51,7 +50,11 @@ func (p *Peer) classify(b int, d uint64) {
 		d &^= rest & blk.acked
 	}
 	recent := d & blk.acked
-	for at, now := p.recent, p.server.tick; recent != 0 && t.recent(at, now); at-- {
+	at, now := p.recent, p.server.tick
+	if at == now {
+		at-- // a baseline is before the packet, however fast the transport is
+	}
+	for ; recent != 0 && t.recent(at, now); at-- {
 		if m := recent & *t.row(at, b); m != 0 {
 			recent &^= m
 			d &^= m
@@ -89,9 +92,8 @@ func (c *classes) add(mask uint64, base delta.Baselines) {
 }
 
 // addRecent adds the classes of slots whose newest acknowledged state is that of tick at: it
-// looks for the second baseline, the newest acknowledged tick on the grid that is at
-// least a grid step older and not much more, or else the oldest acknowledged one less than
-// a step older. rows has what is acknowledged.
+// looks for the second baseline, the one that delta.Second says or an older one on the grid,
+// or else the oldest acknowledged one of those in between. rows has what is acknowledged.
 func (c *classes) addRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
 	one := delta.Baselines{A1: at}
 	moving := c.movingSince(b, m, at)
@@ -101,10 +103,11 @@ func (c *classes) addRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
 	if c.compact {
 		moving = c.addSpread(b, moving, at, rows)
 	}
-	for d := spanGrid + at%spanGrid; moving != 0 && d <= maxStep && c.recent(at-d); d += spanGrid {
-		moving = c.addSecond(b, moving, at, at-d, rows)
+	second := delta.Second(at)
+	for at2 := second; moving != 0 && at-at2 <= maxStep && c.recent(at2); at2 -= delta.SecondGrid {
+		moving = c.addSecond(b, moving, at, at2, rows)
 	}
-	for d := delta.Tick(spanGrid - 1); moving != 0 && d > 0; d-- {
+	for d := at - second - 1; moving != 0 && d > 0; d-- {
 		if c.recent(at - d) {
 			moving = c.addSecond(b, moving, at, at-d, rows)
 		}

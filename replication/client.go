@@ -21,9 +21,8 @@ type Client struct {
 	fingerprint uint64
 	components  []ecs.ID // none for resources
 	marker      ecs.ID
-	spawnWith   []ecs.ID   // components of the user's for all that is spawned
-	mark        *worldMark // in the world until it is reset
-	markID      ecs.ResID
+	spawnWith   []ecs.ID // components of the user's for all that is spawned
+	mark        worldWatch
 
 	// Handshake, and what becomes of it: see reconnect.go, timeout.go and takeover.go.
 	nonce       uint64 // of the present introduction
@@ -39,6 +38,7 @@ type Client struct {
 	sessionID   uint64 // of the present session
 	session     seal   // of packets from the server
 	answer      seal   // of packets to it
+	former      seal   // of packets from the server in the session before
 	complete    bool   // the server said that all has come that was there when the session began
 	origin      uint64 // of the present session's NetIDs
 	shownOrigin uint64 // of those that the world shows
@@ -49,6 +49,7 @@ type Client struct {
 	refreshed uint32 // pages of mirrors looked after so far
 	nearTick  uint32 // to complete sequences and ticks with
 	anyState  bool
+	inForce   bool // a state packet came since the last welcome
 	window    receiveWindow
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
@@ -159,6 +160,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		world: world, schema: schema, send: send,
 		fingerprint: schema.Fingerprint(),
 		marker:      MirroredID(world),
+		mark:        watchWorld(world),
 		nonce:       o.seed,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
@@ -176,7 +178,6 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if !o.seeded {
 		c.nonce = random64()
 	}
-	c.markWorld()
 	for i := range schema.components {
 		if schema.components[i].resource {
 			c.components = append(c.components, ecs.ID{}) // none
@@ -284,6 +285,9 @@ func (c *Client) receive(packet []byte) error {
 	if hashes, err := c.receiveHashes(packet); hashes {
 		return err
 	}
+	if c.former.signed(packet) {
+		return ErrStale
+	}
 	body := c.session.body(packet)
 	if body != nil && kindOf(body) == kindMessages {
 		return c.receiveTalk(packet, body)
@@ -312,7 +316,7 @@ func (c *Client) receive(packet []byte) error {
 	if !c.anyState || int32(h.tick-c.nearTick) > 0 {
 		c.nearTick = h.tick
 	}
-	c.anyState, c.newAcks = true, true
+	c.anyState, c.inForce, c.newAcks = true, true, true
 	c.clock.arrive(h.tick)
 	c.complete = c.complete || h.complete
 	return err
@@ -427,7 +431,7 @@ func (c *Client) answerServer() {
 			}
 			c.transmit(sealed(h.append(nil)))
 		}
-	case c.newAcks || !c.anyState && due:
+	case c.newAcks || !c.inForce && due:
 		c.sendAcks()
 	}
 }
@@ -452,7 +456,7 @@ func (c *Client) sendAcks() {
 	a.lacks = copy(a.missing[:], c.missing)
 	c.missing = c.missing[:0]
 	key := c.answer
-	key.off = key.off && c.anyState // the first words of a session have a checksum
+	key.off = key.off && c.inForce // the first words of a session have a checksum
 	from := key.size()
 	w := bitbuf.NewWriter(c.out[from:])
 	a.write(&w)

@@ -60,6 +60,9 @@ func (c *Client) resetTalk(tick uint32) {
 	if t := c.talk; t != nil {
 		t.clear()
 		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
+		if t.schema.input != nil {
+			t.lead.begin(tick)
+		}
 	}
 }
 
@@ -73,7 +76,7 @@ func (c *Client) talkToServer() {
 	if !c.welcomed || c.refused != nil {
 		return
 	}
-	if t != nil {
+	if t != nil && (c.anyState || !c.answer.off) { // without checksum, messages can't be what the server begins the session with
 		t.say()
 	}
 	c.clock.step()

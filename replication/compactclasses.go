@@ -6,8 +6,8 @@ import "github.com/arche-replicate/arche-replicate/delta"
 // A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
 
 // compactReach is how many ticks before the newest tick of which a peer has everything its
-// baselines may be, of what has changed in the last spanGrid ticks.
-const compactReach = spanGrid + maxStep
+// baselines may be, of what has changed in the last latelyTicks.
+const compactReach = latelyTicks + maxStep
 
 // addSpread adds the classes of slots, whose newest acknowledged state is that of tick at, that
 // have the baselines that are best for Compact, and returns the others.

@@ -68,8 +68,9 @@ const maxPassed = 12
 // put writes an entry.
 func (x *compactWriter) put(c *compactCoder, slot int, entry *compactEntry) {
 	origin := x.putSlot(c.coder, slot)
+	steps := max(int(entry.kind)-1, 0) // entryNamed is none of them
 	for i := range kindSteps {
-		more := int(entry.kind) > i
+		more := steps > i
 		c.coder.PutHead(&x.e, headKind+origin*kindSteps+i, more)
 		if !more {
 			break

@@ -38,8 +38,8 @@ const (
 	gapLengths  = 16
 	tickLengths = 8
 	lifeLengths = 6
-	kindSteps   = int(lastEntryKind)
-	spanTree    = 1 << delta.SpanBits // the first one is not in use
+	kindSteps   = int(lastEntryKind) - 1 // without entryNamed
+	spanTree    = 1 << delta.SpanBits    // the first one is not in use
 	thirdTree   = 1 << thirdBits
 	thirdBits   = 2
 )
@@ -61,7 +61,7 @@ const (
 	// the rest is in a code of this order.
 	ageLow   = 2
 	modelRef = 1
-	jumpBits = 4  // order of the code of the first slot
+	jumpBits = 4 // order of the code of the first slot
 )
 
 // A compactName is the baselines of an entry.

@@ -135,9 +135,13 @@ func (x *compactReader) getSlot(limit int) (origin int, end, ok bool) {
 func (c *Client) compactEntry(origin int, tick delta.Tick) error {
 	x := c.compact
 	slot := uint32(x.walk.next - 1)
+	steps := 0
+	for steps < kindSteps && x.coder.GetHead(&x.d, headKind+origin*kindSteps+steps) {
+		steps++
+	}
 	kind := entryUpdate
-	for kind < lastEntryKind && x.coder.GetHead(&x.d, headKind+origin*kindSteps+int(kind)) {
-		kind++
+	if steps > 0 {
+		kind = entryKind(steps + 1)
 	}
 	switch kind {
 	case entryUpdate, entryRestructure:

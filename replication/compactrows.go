@@ -73,6 +73,9 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
 	info := &s.slots.info[slot]
 	entry.kind = entryUpdate
+	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
+		return false
+	}
 	if info.restructured.After(name.a1) {
 		var base delta.Set
 		for k, h := range s.histories {

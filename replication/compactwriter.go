@@ -16,9 +16,9 @@ type compactWriter struct {
 	e     delta.RangeEncoder
 	state *compactState // of the open packet
 	walk  compactWalk
-	room  int // bytes
-	first int // slot
-	count int // entries
+	room  int    // bytes
+	first int    // slot
+	count int    // entries
 	age   uint32 // of its model, in packets; 0: a new one
 	keep  bool
 	costs []uint32 // of the open packet, by field and symbols of components
@@ -195,7 +195,7 @@ func (x *compactWriter) worst(c *compactCoder, slot int, entry *compactEntry) in
 	for i := x.walk.at; i < len(x.walk.before) && int(x.walk.before[i].slot) < slot; i++ {
 		n += 2 * mostChance
 	}
-	if entry.kind <= entryWhole {
+	if entry.kind != entryDespawn && entry.kind != entryPart {
 		for i := range c.rows {
 			n += c.worst[c.rows[i].component]
 		}

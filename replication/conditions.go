@@ -68,6 +68,9 @@ func checkConditions(name string, t reflect.Type, o *componentOptions) (conditio
 	if o.resource && len(o.conditions) > 0 {
 		return condition{}, fmt.Errorf("%s: a resource has no condition, since every peer is sent it: use a component of an entity", name)
 	}
+	if o.resource && o.once {
+		return condition{}, fmt.Errorf("%s: the option Once is for components: a resource is sent whenever it changes", name)
+	}
 	if len(o.conditions) == 0 {
 		return condition{}, nil
 	}
@@ -176,6 +179,65 @@ func (i *Interest) everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 
-// keeps reports whether slots of a block stay with the client when they go out of view. A
-// facet does not: its condition may come to an end meanwhile.
-func (p *Peer) keeps(b int) bool { return p.view.Keep && !p.server.slots.facets(b) }
+// keeps returns which slots of a block stay with the client when they go out of view: of facets, those whose condition
+// still holds.
+func (p *Peer) keeps(b int) uint64 {
+	switch v := &p.view; {
+	case !v.Keep:
+		return 0
+	case !p.server.slots.facets(b):
+		return ^uint64(0)
+	case v.kept != nil && b < len(v.kept.now):
+		return v.kept.now[b]
+	}
+	return 0
+}
+
+// keptFacets are those whose condition holds, now and in the tick before.
+type keptFacets struct{ now, before bitset }
+
+// hold finds out of which facets the condition holds, whether the peer sees their entities or not.
+func (p *Peer) hold() {
+	v, s := &p.view, &p.server.slots
+	if !v.Keep || len(p.server.schema.conditions) == 0 {
+		v.kept = nil
+		return
+	}
+	if v.kept == nil {
+		v.kept = &keptFacets{}
+	}
+	held := v.kept.before.grown(s.len())
+	v.kept.now, v.kept.before = held, v.kept.now.grown(s.len())
+	clear(held)
+	for b, class := range s.classes {
+		if class > 0 && v.picked.Has(int(class)-1) && p.server.schema.conditions[class-1].kind != ownerOnly {
+			held[b] = s.alive[b]
+		}
+	}
+	for k := range p.server.schema.conditions {
+		kind := p.server.schema.conditions[k].kind
+		if kind == onlyFor {
+			continue
+		}
+		for b, word := range p.owned {
+			for ; word != 0; word &= word - 1 {
+				f, ok := s.facet(k, b<<6+bits.TrailingZeros64(word))
+				switch {
+				case !ok:
+				case kind == ownerOnly:
+					held.set(f)
+				default:
+					held.clear(f)
+				}
+			}
+		}
+	}
+}
+
+// lapsed returns the facets of a block whose condition does not hold any more, whether they were in view or only kept.
+func (v *view) lapsed(b int) uint64 {
+	if v.kept == nil || b >= len(v.kept.now) {
+		return 0
+	}
+	return v.kept.before[b] &^ v.kept.now[b]
+}

@@ -371,6 +371,101 @@ func (g *conditionPlay) requireRight(t *testing.T) {
 	}
 }
 
+// requireNothingLapsed sees that an end that keeps what it saw keeps nothing of which the condition has ended.
+func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
+	t.Helper()
+	kept := 0
+	e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
+		entity, live := g.live[id]
+		require.True(t, live)
+		for class := 1; class < 5; class++ {
+			switch shown := g.state(e.world, mirror, class); {
+			case !g.holds(e.peer, class, g.server.Owner(entity)):
+				require.Empty(t, shown, "class %d of %v", class, id)
+			case shown != "" && g.hidden[e.peer] > 0 && int(entity.ID())%g.hidden[e.peer] == 0:
+				kept++
+			}
+		}
+	})
+	t.Logf("%d facets are kept out of view", kept)
+}
+
+// TestKeepHoldsWhatStandsUnderConditions for as long as these hold, and as it was when it went out of view.
+func TestKeepHoldsWhatStandsUnderConditions(t *testing.T) {
+	g := newConditionPlay(1, 0)
+	mine := g.connect(netsim.Config{Latency: 1})
+	other := g.connect(netsim.Config{Latency: 1})
+	e := g.world.NewEntity(g.marker, g.ids[0], g.ids[1], g.ids[3], g.ids[4])
+	all := func(n int) {
+		(*cAmmo)(g.world.Get(e, g.ids[1])).Rounds = uint16(n)
+		(*cGhost)(g.world.Get(e, g.ids[3])).Seen = uint32(n)
+		(*cRank)(g.world.Get(e, g.ids[4])).Points = int16(n)
+	}
+	shown := true
+	mine.peer.SetInterest(Interest{Keep: true, Visible: func(ecs.Entity) bool { return shown }})
+	requireThat := func(ammo, ghost, rank int) {
+		t.Helper()
+		for range 20 {
+			g.tick()
+			for _, e := range g.ends {
+				e.step(t)
+			}
+		}
+		id, _ := g.server.NetID(e)
+		m, ok := mine.client.Entity(id)
+		require.True(t, ok)
+		got := []int{-1, -1, -1}
+		if p := (*cAmmo)(mine.world.Get(m, ecs.ComponentID[cAmmo](mine.world))); p != nil {
+			got[0] = int(p.Rounds)
+		}
+		if p := (*cGhost)(mine.world.Get(m, ecs.ComponentID[cGhost](mine.world))); p != nil {
+			got[1] = int(p.Seen)
+		}
+		if p := (*cRank)(mine.world.Get(m, ecs.ComponentID[cRank](mine.world))); p != nil {
+			got[2] = int(p.Points)
+		}
+		require.Equal(t, []int{ammo, ghost, rank}, got)
+	}
+	g.server.SetOwner(e, mine.peer)
+	g.picked[mine.peer] = true
+	all(1)
+	requireThat(1, -1, 1)
+	shown = false
+	all(2)
+	requireThat(1, -1, 1)
+	shown = true
+	requireThat(2, -1, 2)
+	shown = false
+	all(3)
+	requireThat(2, -1, 2)
+	g.server.SetOwner(e, other.peer)
+	requireThat(-1, -1, 2) // it may not see the rounds any more, and not yet the ghost
+	g.picked[mine.peer] = false
+	requireThat(-1, -1, -1)
+	g.server.SetOwner(e, mine.peer)
+	g.picked[mine.peer] = true
+	requireThat(-1, -1, -1) // it has to see it
+	shown = true
+	requireThat(3, -1, 3)
+	g.server.SetOwner(e, nil)
+	requireThat(-1, 3, 3)
+	shown = false
+	all(4)
+	requireThat(-1, 3, 3)
+	g.world.Remove(e, g.ids[3])
+	requireThat(-1, 3, 3)
+	shown = true
+	requireThat(-1, -1, 4)
+	shown = false
+	requireThat(-1, -1, 4)
+	mine.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return shown }})
+	for range 20 {
+		g.tick()
+		mine.step(t)
+	}
+	require.Zero(t, mine.world.Stats().Entities.Used)
+}
+
 // TestConditionsConvergeOverHostileLinks: owners change every few ticks, peers are picked
 // and dropped, components and entities come and go, and ends lose sight of them, lose their
 // worlds and reconnect. What they show was always so and to be seen; and at the end it is
@@ -387,7 +482,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 		switch i {
 		case 1, 4:
 			g.hidden[p] = 3
-			p.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
+			p.SetInterest(Interest{Keep: i == 4, Visible: func(e ecs.Entity) bool {
 				require.True(t, g.world.Alive(e))
 				return g.hidden[p] == 0 || int(e.ID())%g.hidden[p] != 0
 			}})
@@ -421,13 +516,19 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 		e.link.SetConfig(netsim.Config{Latency: 2})
 		e.peer.SetBudget(0)
 	}
-	for range 200 {
-		g.tick()
-		for i, e := range g.ends {
-			e.step(t)
-			g.check(t, i, e)
+	calm := func(ticks int) {
+		for range ticks {
+			g.tick()
+			for i, e := range g.ends {
+				e.step(t)
+				g.check(t, i, e)
+			}
 		}
 	}
+	calm(200)
+	g.requireNothingLapsed(t, g.ends[4])
+	g.hidden[g.ends[4].peer] = 0
+	calm(50)
 	g.requireRight(t)
 	for len(g.entities) > 0 {
 		g.world.RemoveEntity(g.entities[0])

@@ -3,8 +3,10 @@ package replication
 import (
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -420,4 +422,56 @@ func TestConversionsOnSeveralGoroutines(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+type cvBoat struct{ crew *[4]int }
+
+type cvBoatSeen struct {
+	Men uint8 `repl:"range=0:2"`
+}
+
+// TestClientHoldsWhatAConversionMade: Arche moves components as plain bytes, so what only a component leads to is not safe from
+// the garbage collector. What the client's half of a conversion made is, until the next state or the end of the component.
+func TestClientHoldsWhatAConversionMade(t *testing.T) {
+	var freed [3]atomic.Bool // crews, by their size
+	s := NewSchema()
+	Register[cvBoat](s, As(
+		func(from *cvBoat, to *cvBoatSeen) {
+			if from.crew != nil {
+				to.Men = uint8(from.crew[0])
+			}
+		},
+		func(from *cvBoatSeen, to *cvBoat) {
+			to.crew = &[4]int{int(from.Men)}
+			runtime.SetFinalizer(to.crew, func(crew *[4]int) { freed[crew[0]].Store(true) })
+		}))
+	x := connectedWire(t, s)
+	id, mirrorID := ecs.ComponentID[cvBoat](x.world), ecs.ComponentID[cvBoat](x.mirror)
+	e := x.spawn(id)
+	sail := func(men int) {
+		(*cvBoat)(x.world.Get(e, id)).crew = &[4]int{men}
+		x.rounds(3)
+		m, _ := x.mirrored(e)
+		p := (*cvBoat)(x.mirror.Get(m, mirrorID))
+		require.Equal(t, men, p.crew[0])
+		p.crew = nil // as far as the garbage collector knows
+	}
+	collect := func(until func() bool) {
+		for n := 0; n < 500 && !until(); n++ {
+			runtime.GC()
+			time.Sleep(time.Millisecond) // finalizers have a goroutine of their own
+		}
+	}
+	sail(1)
+	n := 0
+	collect(func() bool { n++; return n > 10 })
+	require.False(t, freed[1].Load())
+	sail(2)
+	collect(freed[1].Load)
+	require.True(t, freed[1].Load(), "it lets go of what was before")
+	require.False(t, freed[2].Load())
+	x.world.Remove(e, id)
+	x.rounds(3)
+	collect(freed[2].Load)
+	require.True(t, freed[2].Load())
 }

@@ -40,7 +40,7 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return ErrMalformed
 	}
-	var x context
+	x := context{names: delta.NamesAt(tick)}
 	order := uint(r.ReadBits(gapOrderBits))
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
@@ -61,11 +61,11 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	}
 	slot := uint32(uint64(x.next) + gap)
 	x.next = int(slot) + 1
-	switch entryKind(r.ReadUnary(uint(lastEntryKind))) {
-	case entryUpdate:
-		return c.decodeUpdate(r, slot, tick, x, false)
+	switch kind := entryKind(r.ReadUnary(uint(lastEntryKind))); kind {
+	case entryUpdate, entryNamed:
+		return c.decodeUpdate(r, slot, tick, x, kind == entryUpdate, false)
 	case entryRestructure:
-		return c.decodeUpdate(r, slot, tick, x, true)
+		return c.decodeUpdate(r, slot, tick, x, r.ReadBool(), true)
 	case entryWhole:
 		return c.decodeWhole(r, slot, tick, &x.set)
 	case entryDespawn:
@@ -139,8 +139,8 @@ func (c *Client) minWidth(sh *shape) (width int) {
 	return width
 }
 
-func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, restructure bool) error {
-	name := x.names.Read(r)
+func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
+	name := x.names.Read(r, leads)
 	if r.Err() != nil {
 		return ErrMalformed
 	}
@@ -177,6 +177,11 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	if words == nil {
 		return ErrMalformed
 	}
+	symbols := sh.symbols
+	if sh != base.shape {
+		symbols = c.symbols(sh, base.shape)
+	}
+	usual := delta.Usual(r, symbols)
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
 		row := sh.row(words, k, comp.words)
@@ -185,12 +190,26 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 		if ratio != 0 && row1 != nil {
 			row2 = base2.shape.row(base2.words, k, comp.words)
 		}
-		c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		if usual {
+			c.packed.DecodeUsual(r, k, row, row1, row2, ratio)
+		} else {
+			c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		}
 		if r.Err() != nil || !comp.validRow(row) {
 			return ErrMalformed
 		}
 	}
 	return nil
+}
+
+// symbols returns how many rows of a shape have symbols against one of another shape.
+func (c *Client) symbols(sh, base *shape) (n int) {
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		if base.offsets[k] >= 0 && c.schema.components[k].layout.Width() > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // lacks notes for the next ack that a slot's baseline is not here. It says nothing of an

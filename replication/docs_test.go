@@ -78,7 +78,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 
 // docImports are the packages that fragments may use without saying so.
 var docImports = []string{
-	"bytes", "errors", "flag", "fmt", "log", "math", "net", "net/netip", "time",
+	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "time",
 	"github.com/mlange-42/arche/ecs",
 	"github.com/arche-replicate/arche-replicate/replication",
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
@@ -325,7 +325,7 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 8)
+	require.Len(t, vectors, 9)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
 	spin := func(p *vectorSpin) { p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16 }
 	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, spin))
@@ -347,11 +347,12 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 		p.Hour = (p.Hour + 9) % 24
 	}
 	require.Equal(t, vectors[3], docPackets(t, "Player", 6, play))
-	require.Equal(t, vectors[4], docTalk(t))
+	require.Equal(t, vectors[4], docBody(t))
+	require.Equal(t, vectors[5], docTalk(t))
 
 	compact := replication.WithCoding(replication.Compact)
 	ticks := 0
-	require.Equal(t, vectors[5], herdPackets(t, "Position", 4, 12, func(i int, p *vectorPosition) {
+	require.Equal(t, vectors[6], herdPackets(t, "Position", 4, 12, func(i int, p *vectorPosition) {
 		if i == 0 {
 			ticks++
 		}
@@ -359,8 +360,56 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			p.X, p.Y = p.X+2.5, p.Y+float32(ticks*ticks%7)
 		}
 	}, compact))
-	require.Equal(t, vectors[6], docPackets(t, "Spin", 9, spin, compact))
-	require.Equal(t, vectors[7], docPackets(t, "Player", 6, play, compact))
+	require.Equal(t, vectors[7], docPackets(t, "Spin", 9, spin, compact))
+	require.Equal(t, vectors[8], docPackets(t, "Player", 6, play, compact))
+}
+
+type vectorSpot struct {
+	X uint8 `repl:"linear"`
+}
+
+type vectorHealth struct {
+	HP uint8 `repl:"range=0:100"`
+}
+
+// docBody returns the state packets of a game with one entity of two components, from tick 3 on.
+func docBody(t *testing.T) string {
+	schema := replication.NewSchema()
+	replication.Register[vectorSpot](schema, replication.Name("Spot"))
+	replication.Register[vectorHealth](schema, replication.Name("Health"))
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	var packets strings.Builder
+	var down, up [][]byte
+	server := replication.NewServer(&world, schema, replication.WithSeed(1))
+	peer := server.Connect(func(packet []byte) error {
+		if packet[4]&7 == 3 && server.Tick() > 2 {
+			fmt.Fprintf(&packets, "server %x\n", packet)
+		}
+		down = append(down, bytes.Clone(packet))
+		return nil
+	})
+	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
+		up = append(up, bytes.Clone(packet))
+		return nil
+	}, replication.WithNonce(2))
+	spot, health := ecs.ComponentID[vectorSpot](&world), ecs.ComponentID[vectorHealth](&world)
+	entity := world.NewEntity(spot, health, replication.ReplicatedID(&world))
+	(*vectorHealth)(world.Get(entity, health)).HP = 100
+	for _, x := range []uint8{10, 20, 30, 41, 50, 60} {
+		(*vectorSpot)(world.Get(entity, spot)).X = x
+		if x == 60 {
+			(*vectorHealth)(world.Get(entity, health)).HP = 90
+		}
+		server.Replicate()
+		for ; len(down) > 0; down = down[1:] {
+			require.NoError(t, client.Receive(down[0]))
+		}
+		require.NoError(t, client.Apply())
+		for ; len(up) > 0; up = up[1:] {
+			require.NoError(t, peer.Receive(up[0]))
+		}
+	}
+	return packets.String()
 }
 
 type vectorHit struct {

@@ -26,6 +26,7 @@ func (s *Server) NewEntitySet() *EntitySet {
 // does nothing. It may get its [Replicated] component later. Entities that end leave the
 // set by themselves.
 func (e *EntitySet) Add(entity ecs.Entity) {
+	e.server.noticeReset()
 	if _, ok := e.seated[entity]; !ok {
 		e.waiting[entity] = struct{}{}
 	}
@@ -33,6 +34,7 @@ func (e *EntitySet) Add(entity ecs.Entity) {
 
 // Remove takes an entity out of the set, if it is in it, from the next Replicate on.
 func (e *EntitySet) Remove(entity ecs.Entity) {
+	e.server.noticeReset()
 	delete(e.waiting, entity)
 	if slot, ok := e.seated[entity]; ok {
 		e.unseat(slot)

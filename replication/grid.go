@@ -59,7 +59,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 		k, col := s.schema.field(field)
 		switch {
 		case col == nil:
-			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; write it as in Schema.Text, \"Position.X\"", field))
+			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", field, s.schema.gridFields()))
 		case s.schema.components[k].resource:
 			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", field))
 		case col.codec.op != opFixed:
@@ -105,6 +105,28 @@ func (s *Schema) field(name string) (component int, col *column) {
 		}
 	}
 	return -1, nil
+}
+
+// gridFields returns the names of fields that a grid may be over.
+func (s *Schema) gridFields() string {
+	const most = 12
+	var names []string
+	for k := range s.components {
+		c := &s.components[k]
+		for i := range c.columns {
+			if c.columns[i].codec.op != opFixed || c.resource || c.class != 0 {
+				continue
+			}
+			if len(names) == most {
+				return strings.Join(names, ", ") + " and more"
+			}
+			names = append(names, fullPath(c.name, c.columns[i].path))
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // update moves what changed this tick.

@@ -184,19 +184,19 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 	p := s.Connect(func([]byte) error { return nil })
 	nan := math.NaN()
 	for sentence, fn := range map[string]func(){
-		"replication: a grid with cells of 0: use a positive length":                                                    func() { s.NewGrid(0, "tPosition.X") },
-		"replication: a grid with cells of -1: use a positive length":                                                   func() { s.NewGrid(-1, "tPosition.X") },
-		"replication: a grid with cells of NaN: use a positive length":                                                  func() { s.NewGrid(nan, "tPosition.X") },
-		"replication: a grid with cells of +Inf: use a positive length":                                                 func() { s.NewGrid(math.Inf(1), "tPosition.X") },
-		"replication: a grid over 0 fields: name one to three":                                                          func() { s.NewGrid(1) },
-		"replication: a grid over 4 fields: name one to three":                                                          func() { s.NewGrid(1, "a", "b", "c", "d") },
-		`replication: a grid over "tExact.A": that field needs a range and a step`:                                      func() { s.NewGrid(1, "tExact.A") },
-		`replication: a grid over "tPosition.X" and "tDepth": all fields must be of one component`:                      func() { s.NewGrid(1, "tPosition.X", "tDepth") },
-		`replication: a grid over "Position.X": the schema has no such field; write it as in Schema.Text, "Position.X"`: func() { s.NewGrid(1, "Position.X") },
-		"replication: LookFrom(-1, [0]): use a radius of 0 or more and one to three coordinates":                        func() { p.LookFrom(-1, 0) },
-		"replication: LookFrom(NaN, [0]): use a radius of 0 or more and one to three coordinates":                       func() { p.LookFrom(nan, 0) },
-		"replication: LookFrom(1, []): use a radius of 0 or more and one to three coordinates":                          func() { p.LookFrom(1) },
-		"replication: LookFrom(1, [1 2 3 4]): use a radius of 0 or more and one to three coordinates":                   func() { p.LookFrom(1, 1, 2, 3, 4) },
+		"replication: a grid with cells of 0: use a positive length":                                                                                           func() { s.NewGrid(0, "tPosition.X") },
+		"replication: a grid with cells of -1: use a positive length":                                                                                          func() { s.NewGrid(-1, "tPosition.X") },
+		"replication: a grid with cells of NaN: use a positive length":                                                                                         func() { s.NewGrid(nan, "tPosition.X") },
+		"replication: a grid with cells of +Inf: use a positive length":                                                                                        func() { s.NewGrid(math.Inf(1), "tPosition.X") },
+		"replication: a grid over 0 fields: name one to three":                                                                                                 func() { s.NewGrid(1) },
+		"replication: a grid over 4 fields: name one to three":                                                                                                 func() { s.NewGrid(1, "a", "b", "c", "d") },
+		`replication: a grid over "tExact.A": that field needs a range and a step`:                                                                             func() { s.NewGrid(1, "tExact.A") },
+		`replication: a grid over "tPosition.X" and "tDepth": all fields must be of one component`:                                                             func() { s.NewGrid(1, "tPosition.X", "tDepth") },
+		`replication: a grid over "Position.X": the schema has no such field; with a range and a step there are tPosition.X, tPosition.Y, tPosition.Z, tDepth`: func() { s.NewGrid(1, "Position.X") },
+		"replication: LookFrom(-1, [0]): use a radius of 0 or more and one to three coordinates":                                                               func() { p.LookFrom(-1, 0) },
+		"replication: LookFrom(NaN, [0]): use a radius of 0 or more and one to three coordinates":                                                              func() { p.LookFrom(nan, 0) },
+		"replication: LookFrom(1, []): use a radius of 0 or more and one to three coordinates":                                                                 func() { p.LookFrom(1) },
+		"replication: LookFrom(1, [1 2 3 4]): use a radius of 0 or more and one to three coordinates":                                                          func() { p.LookFrom(1, 1, 2, 3, 4) },
 		"replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields": func() {
 			p.LookFrom(1, 0, nan)
 		},

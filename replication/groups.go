@@ -84,6 +84,7 @@ func (s *Server) NewGroup() *Group {
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {
+	g.server.noticeReset()
 	of := &g.server.groups
 	switch old := of.of[e]; {
 	case old == g:
@@ -107,6 +108,7 @@ func (g *Group) Add(e ecs.Entity) {
 
 // Remove takes an entity out of the group, if it is in it, from the next Replicate on.
 func (g *Group) Remove(e ecs.Entity) {
+	g.server.noticeReset()
 	i := slices.IndexFunc(g.members, func(m groupMember) bool { return m.entity == e })
 	if i < 0 {
 		return

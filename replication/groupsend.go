@@ -380,21 +380,20 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 func (p *Peer) sendTorn(entries []bundleEntry) bool {
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
-	torn := false
+	torn, blocked := false, false
 	for i := range entries {
 		if e := &entries[i]; e.due {
-			torn = torn || len(entries) > 1
-			if p.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil {
-				p.packet.finish()
-				return false
+			if blocked = p.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil; blocked {
+				break
 			}
+			torn = torn || len(entries) > 1
 		}
 	}
 	p.packet.finish()
 	if torn {
 		p.stats.TornGroups++
 	}
-	return true
+	return !blocked
 }
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.

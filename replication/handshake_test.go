@@ -373,3 +373,19 @@ func TestSessionsDontMix(t *testing.T) {
 	b.requireEqual()
 	require.NotEqual(t, delta.Tick(0), a.server.tick)
 }
+
+// TestOffsetsBeyondTheText are nothing to be afraid of, also where an int has 32 bits.
+func TestOffsetsBeyondTheText(t *testing.T) {
+	x := newWire(t, testSchema())
+	for _, offset := range []uint32{1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		h := hello{version: ProtocolVersion, fingerprint: 1, nonce: 5, offset: offset}
+		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+		for _, p := range x.takeDown() {
+			var m refuse
+			require.True(t, m.parse(openHandshake(p)))
+			require.Equal(t, offset, m.offset)
+			require.Empty(t, m.text)
+		}
+	}
+	require.EqualValues(t, 4, x.peer.Stats().RefusedSchemas)
+}

@@ -1,13 +1,21 @@
 package replication
 
-import "unsafe" // for the name of the type that Arche hands out
+import (
+	"reflect"
+	"unsafe" // for the name of the type that Arche hands out
+)
 
 // Arche moves rows as plain bytes, which the garbage collector does not notice: of a string that is moved while it is at work
-// it may see neither the old place nor the new one, and free it. So the client holds the strings that it wrote.
+// it may see neither the old place nor the new one, and free it. So the client holds the strings that it wrote, and whatever
+// a conversion's function may have made: of values that lead to others it holds a copy.
 
-// holdStrings holds the strings of component k of a mirror, whose value is at p. One of them may be the user's.
+// holdStrings holds the strings of component k of a mirror, whose value is at p, and what else that leads to. Some of it may be
+// the user's.
 func (c *Client) holdStrings(m *mirror, k int, p unsafe.Pointer) {
 	comp := &c.schema.components[k]
+	if comp.volatile {
+		m.hold(k, reflect.NewAt(comp.typ, p).Elem())
+	}
 	if len(comp.strings) == 0 {
 		return
 	}
@@ -17,8 +25,20 @@ func (c *Client) holdStrings(m *mirror, k int, p unsafe.Pointer) {
 	comp.holdStrings(m.strings[comp.first:], p, 1)
 }
 
-// dropStrings lets go of the strings of component k.
+// hold keeps a copy of the value of component k.
+func (m *mirror) hold(k int, v reflect.Value) {
+	if m.values == nil {
+		m.values = map[int]reflect.Value{}
+	}
+	if _, ok := m.values[k]; !ok {
+		m.values[k] = reflect.New(v.Type()).Elem()
+	}
+	m.values[k].Set(v)
+}
+
+// dropStrings lets go of what is held of component k.
 func (c *Client) dropStrings(m *mirror, k int) {
+	delete(m.values, k)
 	if comp := &c.schema.components[k]; m.strings != nil {
 		clear(m.strings[comp.first:][:len(comp.strings)])
 	}

@@ -24,7 +24,9 @@ type hooks struct {
 	arriving bool // there are hooks for what comes and changes
 	running  bool
 
-	events []hookEvent // of this Apply, in order
+	events []hookEvent          // of this Apply, in order
+	noted  map[hookKey]struct{} // components that the first of them are about, if references were mended
+	listed int                  // how many
 }
 
 // componentHooks are those of a component.
@@ -36,6 +38,7 @@ type componentHooks struct {
 // changeHooks are a component's hooks for changes. They know its type.
 type changeHooks interface {
 	keep(p unsafe.Pointer) int // copies the value before it changes, and returns the copy's index
+	at(before int) unsafe.Pointer
 	count() int
 	call(hook int, e ecs.Entity, before int, p unsafe.Pointer)
 	clear()
@@ -52,6 +55,8 @@ func (c *changes[T]) keep(p unsafe.Pointer) int {
 	return len(c.before) - 1
 }
 
+func (c *changes[T]) at(before int) unsafe.Pointer { return unsafe.Pointer(&c.before[before]) }
+
 func (c *changes[T]) count() int { return len(c.hooks) }
 
 func (c *changes[T]) call(hook int, e ecs.Entity, before int, p unsafe.Pointer) {
@@ -66,8 +71,15 @@ func (c *changes[T]) clear() {
 // hookEvent is something that hooks are called for at the end of Apply.
 type hookEvent struct {
 	slot      uint32
-	component int32 // eventSpawn for the entity itself
-	before    int32 // the value before the change, eventAdd if there was none
+	component int32      // eventSpawn for the entity itself
+	before    int32      // the value before the change, eventAdd if there was none
+	entity    ecs.Entity // none for resources
+}
+
+// hookKey is a component of what is in a slot.
+type hookKey struct {
+	slot      uint32
+	component int32
 }
 
 const (
@@ -106,8 +118,9 @@ func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 }
 
 // OnAdd makes the client call fn when a mirrored entity has got the component T from the
-// server, be it new itself or not. All its components have their values. v is valid until
-// fn changes the world.
+// server, be it new itself or not. All its components have their values, but those under
+// a condition, as [OwnerOnly], may come later than the others. v is valid until fn changes the
+// world. T may be the type of a resource: then e is the zero entity.
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
@@ -118,7 +131,8 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 
 // OnRemove makes the client call fn before a mirrored entity loses the component T, as the
 // server's entity did, or is removed itself. Nothing has been removed yet. A component
-// that the user removed is not announced. v is valid until fn changes the world.
+// that the user removed is not announced. v is valid until fn changes the world. T may be
+// the type of a resource: then e is the zero entity.
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
@@ -134,8 +148,10 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 // before is a copy of what the world held until then: the server's earlier value, with all
 // that the user wrote to the component since. Only replicated fields were overwritten. It is
 // valid until fn returns, now until fn changes the world. An Apply calls fn once for a
-// component, however many states the server sent of it. Fields that refer to entities are
-// filled in and become zero as those come and go, without a call: the hooks of those tell.
+// component, however many states the server sent of it. That a field which refers to an
+// entity is filled in when that comes, or becomes zero when it goes, is a change as well.
+//
+// T may be the type of a resource: then e is the zero entity.
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
@@ -201,10 +217,14 @@ func (c *Client) announce() {
 func (c *Client) announceAll() {
 	some, foreign := c.outlived()
 	if some {
-		for _, page := range c.mirrors.pages {
+		for i, page := range c.mirrors.pages {
 			for j := range page {
-				if m := &page[j]; m.shown && (foreign || !m.any) {
-					c.announceEntity(m)
+				switch m := &page[j]; {
+				case !foreign && m.any:
+				case m.shown:
+					c.announceEntity(uint32(i*mirrorPage+j), m)
+				case m.attached():
+					c.announceFacet(m, some, foreign)
 				}
 			}
 		}
@@ -214,34 +234,25 @@ func (c *Client) announceAll() {
 	}
 	for _, slot := range c.dirty {
 		m := c.mirrors.at(slot)
-		if !m.shown {
-			continue
+		if m.attached() {
+			c.announceFacet(m, some, foreign)
 		}
-		if m.empty {
-			c.announceEntity(m)
-			continue
-		}
-		switch state := m.held.at(m.newest); {
-		case state == nil:
-		case state.generation != m.generation:
-			c.announceEntity(m)
-		case state.shape != m.shape:
-			for k := range c.hooks.components {
-				if m.shape.set.Has(k) && !state.shape.set.Has(k) {
-					c.announceComponent(m, k)
-				}
+		switch {
+		case !m.shown:
+		case c.leaves(m, false, false):
+			c.announceEntity(slot, m)
+		default:
+			if state := m.held.at(m.newest); state != nil {
+				c.announceLost(m, state)
 			}
 		}
 	}
 }
 
 // announceEntity calls the hooks for an entity that is about to be removed.
-func (c *Client) announceEntity(m *mirror) {
-	for k := range c.hooks.components {
-		if m.shape.set.Has(k) {
-			c.announceComponent(m, k)
-		}
-	}
+func (c *Client) announceEntity(slot uint32, m *mirror) {
+	c.announceComponents(m)
+	c.announceFacets(slot, m)
 	for _, fn := range c.hooks.despawned {
 		if !c.present(m) {
 			return
@@ -253,19 +264,27 @@ func (c *Client) announceEntity(m *mirror) {
 // announceComponent calls the hooks for a component that is about to be removed.
 func (c *Client) announceComponent(m *mirror, k int) {
 	for _, fn := range c.hooks.components[k].removed {
-		if !c.present(m) {
-			return
-		}
-		if p := c.world.Get(m.entity, c.components[k]); p != nil {
+		if p := c.place(m, k); p != nil {
 			fn(m.entity, p)
 		}
 	}
 }
 
+// place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
+func (c *Client) place(m *mirror, k int) unsafe.Pointer {
+	switch {
+	case c.schema.components[k].resource:
+		return c.resources.find(k)
+	case !c.present(m):
+		return nil
+	}
+	return c.world.Get(m.entity, c.components[k])
+}
+
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
 func (c *Client) present(m *mirror) bool {
-	return m.shown && !m.removed && c.intact() && c.world.Alive(m.entity)
+	return (m.shown && !m.removed || m.attached()) && c.intact() && c.world.Alive(m.entity)
 }
 
 // watch reports whether there are hooks for the arrival or for changes of a component.
@@ -280,12 +299,20 @@ func (c *Client) noteSpawn(slot uint32, m *mirror) {
 		return
 	}
 	if h.spawned != nil {
-		h.events = append(h.events, hookEvent{slot, eventSpawn, 0})
+		h.events = append(h.events, hookEvent{slot, eventSpawn, 0, m.entity})
 	}
 	for k := range h.components {
-		if h.components[k].added != nil && m.shape.set.Has(k) {
-			h.events = append(h.events, hookEvent{slot, int32(k), eventAdd})
+		if h.watch(k) && m.shape.set.Has(k) {
+			c.noteAdd(slot, m, k)
 		}
+	}
+}
+
+// noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
+// this Apply is no change.
+func (c *Client) noteAdd(slot uint32, m *mirror, k int) {
+	if c.hooks.components[k].added != nil || c.schema.components[k].refers() {
+		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd, m.entity})
 	}
 }
 
@@ -294,12 +321,28 @@ func (c *Client) noteSpawn(slot uint32, m *mirror) {
 func (c *Client) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	h := &c.hooks.components[k]
 	switch {
-	case !m.shape.set.Has(k):
-		if h.added != nil {
-			c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd})
-		}
-	case h.changed != nil && len(row) > 0 && (differs || c.differs(m.entity, k, p, row) >= 0):
-		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), int32(h.changed.keep(p))})
+	case !m.shown && !m.facet, !m.shape.set.Has(k):
+		c.noteAdd(slot, m, k)
+	case h.changed != nil && len(row) > 0 && (differs && !c.schema.components[k].refers() || c.differs(m.entity, k, p, row) >= 0):
+		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), int32(h.changed.keep(p)), m.entity})
+	}
+}
+
+// noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
+// component may have come or changed in this Apply: then that is what hooks are called for.
+func (c *Client) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
+	h := &c.hooks
+	if k >= len(h.components) || h.components[k].changed == nil {
+		return
+	}
+	if h.noted == nil {
+		h.noted = map[hookKey]struct{}{}
+	}
+	for ; h.listed < len(h.events); h.listed++ {
+		h.noted[hookKey{h.events[h.listed].slot, h.events[h.listed].component}] = struct{}{}
+	}
+	if _, ok := h.noted[hookKey{slot, int32(k)}]; !ok {
+		h.events = append(h.events, hookEvent{slot, int32(k), int32(h.components[k].changed.keep(p)), m.entity})
 	}
 }
 
@@ -313,7 +356,8 @@ func (c *Client) tell() {
 func (c *Client) tellAll() {
 	h := &c.hooks
 	defer func() {
-		h.events = h.events[:0]
+		h.events, h.listed = h.events[:0], 0
+		clear(h.noted)
 		for k := range h.components {
 			if own := h.components[k].changed; own != nil {
 				own.clear()
@@ -327,37 +371,53 @@ func (c *Client) tellAll() {
 				if !c.present(m) {
 					break
 				}
-				fn(m.entity)
+				fn(ev.entity)
 			}
 			continue
 		}
 		own := &h.components[ev.component]
 		n := len(own.added)
 		if ev.before != eventAdd {
-			n = own.changed.count()
+			if n = own.changed.count(); c.unchanged(m, &ev) {
+				continue
+			}
 		}
 		for i := range n {
-			if !c.present(m) {
-				break
-			}
-			p := c.world.Get(m.entity, c.components[ev.component])
+			p := c.place(m, int(ev.component))
 			switch {
-			case p == nil: // removed by a hook, or never added for want of room
+			case p == nil || m.entity != ev.entity: // removed by a hook, or never added for want of room; or now on another entity
 			case ev.before == eventAdd:
-				own.added[i](m.entity, p)
+				own.added[i](ev.entity, p)
 			default:
-				own.changed.call(i, m.entity, int(ev.before), p)
+				own.changed.call(i, ev.entity, int(ev.before), p)
 			}
 		}
 	}
 }
 
+// unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
+// the same Apply.
+func (c *Client) unchanged(m *mirror, ev *hookEvent) bool {
+	comp := &c.schema.components[ev.component]
+	p := c.place(m, int(ev.component))
+	if p == nil || !comp.refers() || comp.targeted() {
+		return false
+	}
+	if cap(c.apply.codes) < 2*comp.words {
+		c.apply.codes = make([]uint32, 2*comp.words)
+	}
+	before, now := c.apply.codes[:comp.words], c.apply.codes[comp.words:][:comp.words]
+	comp.readColumn(before, c.hooks.components[ev.component].changed.at(int(ev.before)), 1)
+	comp.readColumn(now, p, 1)
+	return sameRow(before, now)
+}
+
 // announceEnd calls the hooks for all that is mirrored.
 func (c *Client) announceEnd() {
-	for _, page := range c.mirrors.pages {
+	for i, page := range c.mirrors.pages {
 		for j := range page {
 			if m := &page[j]; m.shown {
-				c.announceEntity(m)
+				c.announceEntity(uint32(i*mirrorPage+j), m)
 			}
 		}
 	}

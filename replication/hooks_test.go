@@ -340,6 +340,18 @@ func shadowComponent[T any](s *shadow, c *Client, name string) {
 
 func newShadow(c *Client) *shadow {
 	s := &shadow{entities: map[ecs.Entity]map[string]string{}}
+	s.listen(c)
+	shadowComponent[tPosition](s, c, "position")
+	shadowComponent[tRotation](s, c, "rotation")
+	shadowComponent[tHealth](s, c, "health")
+	shadowComponent[tExact](s, c, "exact")
+	shadowComponent[tFrozen](s, c, "frozen")
+	shadowComponent[tBulk](s, c, "bulk")
+	return s
+}
+
+// listen makes entities come and go with the client's.
+func (s *shadow) listen(c *Client) {
 	c.OnSpawn(func(e ecs.Entity) {
 		if s.entities[e] != nil {
 			s.bad = fmt.Sprintf("%v spawned twice", e)
@@ -352,13 +364,6 @@ func newShadow(c *Client) *shadow {
 		}
 		delete(s.entities, e)
 	})
-	shadowComponent[tPosition](s, c, "position")
-	shadowComponent[tRotation](s, c, "rotation")
-	shadowComponent[tHealth](s, c, "health")
-	shadowComponent[tExact](s, c, "exact")
-	shadowComponent[tFrozen](s, c, "frozen")
-	shadowComponent[tBulk](s, c, "bulk")
-	return s
 }
 
 func worldComponent[T any](w *ecs.World, e ecs.Entity, name string, into map[string]string) {

@@ -351,10 +351,10 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	base := x.client.mirrors.at(0).newest
 	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, gapOrderBits)
-		var names delta.Names
+		names := delta.NamesAt(delta.Tick(x.client.nearTick + 1))
 		for range n {
-			entryHead(w, 0, 0, entryUpdate)
-			names.Write(w, delta.Baselines{A1: base})
+			w.WriteRice(0, 0)
+			writeUpdate(w, &names, delta.Baselines{A1: base}, false)
 			w.WriteBits(0, 1)
 		}
 	})

@@ -188,3 +188,29 @@ func TestAnInputThatIsMissing(t *testing.T) {
 	x.rounds(40)
 	require.Equal(t, missed, x.peer.Stats().InputsMissed, "who gives no inputs misses none")
 }
+
+// TestTheFirstInputOfASession is given before the first Apply that follows the welcome. It is for a tick to come, and for no
+// other one: on the wire a tick has 16 bits.
+func TestTheFirstInputOfASession(t *testing.T) {
+	const first = 1<<16 - 40
+	x := newWire(t, talkSchema(), WithFirstTick(first))
+	for range 2 {
+		for !x.client.Connected() { // up to the welcome
+			x.answer(x.apply()...)
+			x.deliver(x.replicate()...)
+		}
+		given := x.client.InputTick()
+		require.Greater(t, given, x.server.Tick())
+		require.LessOrEqual(t, given, x.server.Tick()+16)
+		require.NoError(t, SetInput(x.client, given, mMove{Stamp: 7}))
+		for range 60 {
+			in, ok := Input[mMove](x.peer, x.server.Tick()+1)
+			require.Equal(t, x.server.Tick()+1 == given, ok)
+			require.True(t, !ok || in.Stamp == 7)
+			x.round()
+		}
+		require.EqualValues(t, 1, x.peer.Stats().Inputs)
+		x.peer.stats.Inputs = 0
+		x.client.Reconnect()
+	}
+}

@@ -17,7 +17,7 @@ const (
 	// the log of changes still.
 	maxBehind = 20
 	// maxStep bounds how far second baselines lie before first ones.
-	maxStep = 2 * spanGrid
+	maxStep = 8
 	// stepRest is for how many ticks a slot does not change to be at rest: not more than
 	// are left of the log of changes before a tick maxBehind ago.
 	stepRest = recentTicks - maxBehind
@@ -148,7 +148,7 @@ func (p *Peer) fallIn(k int) {
 			missed |= miss
 			if !base.Before(at) {
 				changed |= word
-				if base-at < spanGrid {
+				if base-at < latelyTicks {
 					lately |= word
 				}
 			}
@@ -176,10 +176,10 @@ func (p *Peer) fallIn(k int) {
 }
 
 // mayServe reports whether a state of tick at, so many ticks before base, may be a baseline
-// of something that changed in the last spanGrid ticks up to base, now or later on: as the
+// of something that changed in the last latelyTicks up to base, now or later on: as the
 // first one, as the second where none is on the grid, or as the second on the grid.
 func mayServe(age, at delta.Tick) bool {
-	return age < 2*spanGrid-1 || age < spanGrid+maxStep && at%spanGrid == 0
+	return age < latelyTicks+2*delta.SecondGrid-2 || age < latelyTicks+maxStep && at%delta.SecondGrid == 0
 }
 
 // fallBehind takes slots of some blocks out of step that changed now and can't be sent.

@@ -32,7 +32,7 @@ type Interest struct {
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
 	// learns of their end only. Without Keep they are despawned there. A [Group] that was
 	// kept is despawned as a whole as soon as one of it ends, leaves it or comes into view.
-	// What stands under a condition, as [OwnerOnly], is not kept.
+	// What stands under a condition, as [OwnerOnly], is kept for as long as that holds.
 	Keep bool
 }
 
@@ -63,6 +63,8 @@ type view struct {
 	next    bitset // scratch memory
 	hidden  int    // live slots that are not visible
 
+	kept *keptFacets // with Keep, if there are conditions
+
 	released bool      // Keep ended: what was kept is gone
 	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
 
@@ -87,8 +89,8 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
 	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
-	if gone != 0 && p.keeps(b) {
-		gone &= p.acks.severed(b) // else it shows the entity that the slot still holds
+	if gone != 0 {
+		gone &= p.acks.severed(b) | ^p.keeps(b) // else it shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -116,9 +118,10 @@ func (p *Peer) look() {
 	v.find(s, p.server.resources.any)
 	p.server.groups.show(v.next)
 	p.findFacets()
+	p.hold()
 	seen := 0
 	for b, alive := range s.alive {
-		now, was := v.next[b]&alive, v.visible[b]
+		now, was := v.next[b]&alive, v.visible[b]|v.lapsed(b)
 		if now|was|p.due[b] == 0 && !v.released {
 			continue
 		}
@@ -216,9 +219,9 @@ func (p *Peer) leave(b int, mask uint64) {
 	p.due[b] &^= mask
 	p.fallOut(b, mask)
 	mask &= p.acks.block(b).shown
-	if mask != 0 && p.keeps(b) {
+	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended.
-		mask &= p.acks.severed(b)
+		mask &= p.acks.severed(b) | ^p.keeps(b)
 	}
 	if mask != 0 {
 		p.owe(b, mask)

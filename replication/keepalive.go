@@ -7,12 +7,16 @@ package replication
 // session is in force, or that all is complete. Mostly others tell it sooner.
 const tellTicks = 8
 
+// maxTells bounds how often it is told so: packets get lost, and so does what says that they came.
+const maxTells = 8
+
 // keepAlive is the state of a peer that tells when it is to be sent an empty packet.
 type keepAlive struct {
 	next  uint32 // sequence of the next packet, at the end of the last tick
 	quiet uint32 // ticks since then without a packet
-	begun bool   // something was sent in the session
 	told  bool   // that all is complete
+	in    uint32 // sequence of a packet that told so
+	tells uint8  // empty packets of which the client was not known to have been told so
 	buf   [checksumSize + longHeader + 1]byte
 }
 
@@ -31,20 +35,31 @@ func (o *serverOptions) keepAliveTicks() uint32 {
 func (p *Peer) keep() {
 	k, news := &p.alive, p.join.settle(p)
 	if k.next != p.log.next {
-		k.next, k.quiet, k.begun = p.log.next, 0, true
-		k.told = p.join.complete && !news // what was sent did not know the news
+		k.next, k.quiet = p.log.next, 0
+		k.tell(p, p.join.complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
-	wait := p.server.opts.keepAliveTicks()
-	if !k.begun || p.join.complete && !k.told {
+	wait, unsure := p.server.opts.keepAliveTicks(), !p.heard || p.join.complete && (!k.told || int32(p.recentSequence-k.in) < 0)
+	if unsure && k.tells < maxTells {
 		wait = min(wait, tellTicks)
 	}
 	if k.quiet < wait || !p.itsTurn() || p.log.full() {
 		return
 	}
 	p.sendEmpty()
-	k.next, k.quiet, k.begun, k.told = p.log.next, 0, true, p.join.complete
+	if unsure {
+		k.tells++
+	}
+	k.next, k.quiet = p.log.next, 0
+	k.tell(p, p.join.complete)
+}
+
+// tell notes whether the latest packet told that all is complete.
+func (k *keepAlive) tell(p *Peer, complete bool) {
+	if complete && !k.told {
+		k.told, k.in = true, p.log.next-1
+	}
 }
 
 // sendEmpty sends a state packet without entries.

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"math"
+
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -183,6 +185,99 @@ func playMessages(x *kindGame) {
 	require.Equal(x.t, sent, up)
 }
 
+// playUnreliable sends messages both ways of which each comes at most once, as it was, and most do.
+func playUnreliable(x *kindGame) {
+	down, up := map[uint32]bool{}, map[uint32]bool{}
+	take := func(into map[uint32]bool, m kHello) {
+		require.False(x.t, into[m.N], "twice")
+		require.Equal(x.t, "hello"[:m.N%6], m.Text)
+		into[m.N] = true
+	}
+	OnServerMessage(x.end.client, func(m kHello) { take(down, m) })
+	OnMessage(x.server, func(_ *Peer, m kHello) { take(up, m) })
+	x.until(func() bool { return x.end.client.Connected() && x.end.peer.Connected() })
+	const n = 400
+	for i := range uint32(n) {
+		require.NoError(x.t, Send(x.end.peer, kHello{i, "hello"[:i%6]}))
+		require.NoError(x.t, SendToServer(x.end.client, kHello{i, "hello"[:i%6]}))
+		x.tick()
+	}
+	for range 40 {
+		x.tick()
+	}
+	for _, got := range []map[uint32]bool{down, up} {
+		require.InDelta(x.t, n*0.8, len(got), n*0.1, "a fifth is lost, and not sent again")
+	}
+}
+
+type kAbout struct {
+	Who ecs.Entity
+	N   uint32
+}
+
+// playAbout sends messages about entities that were spawned a moment before, and has them sent back.
+func playAbout(x *kindGame) {
+	var spawned []ecs.Entity
+	back := uint32(0)
+	OnServerMessage(x.end.client, func(m kAbout) {
+		want, ok := x.mirrored(spawned[m.N])
+		require.True(x.t, ok)
+		require.Equal(x.t, want, m.Who)
+		require.NoError(x.t, SendToServer(x.end.client, m))
+	})
+	OnMessage(x.server, func(_ *Peer, m kAbout) {
+		require.Equal(x.t, kAbout{spawned[back], back}, m)
+		back++
+	})
+	x.until(func() bool { return x.end.peer.Connected() })
+	for i := range uint32(60) {
+		spawned = append(spawned, x.spawn())
+		require.NoError(x.t, Send(x.end.peer, kAbout{spawned[i], i}))
+		x.tick()
+	}
+	x.until(func() bool { return int(back) == len(spawned) })
+}
+
+type kKeys struct {
+	Aim  float32 `repl:"angle,bits=12"`
+	Fire bool
+	At   ecs.Entity
+}
+
+// playInput gives an input for every tick; the server finds it when it comes to that tick.
+func playInput(x *kindGame) {
+	target, given := x.spawn(), map[uint32]kKeys{}
+	x.until(func() bool {
+		_, ok := x.mirrored(target)
+		return ok && x.end.peer.Connected()
+	})
+	asked, exact := 0, 0
+	for n := range 900 {
+		at, _ := x.mirrored(target)
+		tick := x.end.client.InputTick()
+		keys := kKeys{float32(tick%64) * math.Pi / 64, tick%7 == 0, at}
+		if SetInput(x.end.client, tick, keys) == nil {
+			given[tick] = keys
+		}
+		next := x.server.Tick() + 1
+		in, ok := Input[kKeys](x.end.peer, next)
+		if n >= 300 { // by then the client knows how far it has to be ahead
+			asked++
+		}
+		if ok {
+			want := given[next]
+			require.InDelta(x.t, want.Aim, in.Aim, 0.001)
+			require.Equal(x.t, want.Fire, in.Fire)
+			require.Equal(x.t, target, in.At)
+			if n >= 300 {
+				exact++
+			}
+		}
+		x.tick()
+	}
+	require.Greater(x.t, exact, asked*85/100, "of %d: how many come in time once the lead has settled is tested elsewhere", asked)
+}
+
 // furtherKinds are kinds that are not values of fields.
 func furtherKinds() []kind {
 	owner := func(owned bool) func(x *kindGame) {
@@ -208,6 +303,14 @@ func furtherKinds() []kind {
 		{"component sent once", func(s *Schema) { Register[kSecret](s, Once()) }, playOnce},
 		{"resource", func(s *Schema) { RegisterResource[kMatch](s) }, playResource},
 		{"group of entities", func(s *Schema) { Register[kSecret](s) }, playGroup},
+		{"component looked at now and then", func(s *Schema) { Register[kSecret](s, Every(5)) }, func(x *kindGame) {
+			x.truth = nil // the client shows older values than the server has
+			playValues(x, equals[kSecret], kSecret{1}, kSecret{2}, kSecret{70000})
+		}},
 		{"message", func(s *Schema) { RegisterMessage[kHello](s) }, playMessages},
+		{"immediate message", func(s *Schema) { RegisterMessage[kHello](s, Immediate()) }, playMessages},
+		{"unreliable message", func(s *Schema) { RegisterMessage[kHello](s, Unreliable()) }, playUnreliable},
+		{"message about entities", func(s *Schema) { RegisterMessage[kAbout](s) }, playAbout},
+		{"input", func(s *Schema) { RegisterInput[kKeys](s) }, playInput},
 	}
 }

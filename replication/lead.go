@@ -49,6 +49,11 @@ const (
 	guessedTrip = 6
 )
 
+// begin makes a first guess, when the server's tick is all that is known. The first input is given before the first Apply.
+func (l *lead) begin(tick uint32) {
+	l.beat, l.ahead, l.guess = tick, guessedTrip+spareTicks, true
+}
+
 // step ends an Apply.
 func (l *lead) step(c *clock) {
 	if !c.known {
@@ -148,7 +153,7 @@ func (c *Client) InputTick() uint32 {
 
 // Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
 func (c *Client) Lead() float64 {
-	if c.talk == nil || !c.talk.lead.guess {
+	if c.talk == nil || !c.talk.lead.guess || !c.clock.known {
 		return 0
 	}
 	return float64(int32(c.InputTick()-c.clock.base)) - c.clock.serverTick()

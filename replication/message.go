@@ -26,7 +26,8 @@ var (
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is taken for the other end. The
 	// message was not sent.
 	ErrBufferFull = errors.New("replication: the message buffer is full: the other end has not acknowledged what is in it")
-	// ErrMessageTooLarge: the message does not fit into a packet. The error that wraps it tells the sizes.
+	// ErrMessageTooLarge: the message does not fit into a packet, or a text in it is longer than its max. The error that
+	// wraps it tells the sizes.
 	ErrMessageTooLarge = errors.New("replication: message too large")
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
 	ErrFlood = errors.New("replication: too many packets of messages and inputs in a tick")
@@ -165,6 +166,10 @@ func newMessageComponent(t reflect.Type, o *componentOptions) (component, error)
 		return c, fmt.Errorf("%s: the option Every is for components", c.name)
 	case o.priority != 0:
 		return c, fmt.Errorf("%s: the option Priority is for components", c.name)
+	case o.once:
+		return c, fmt.Errorf("%s: the option Once is for components", c.name)
+	case len(o.conditions) > 0:
+		return c, fmt.Errorf("%s: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent", c.name)
 	case c.targeted():
 		return c, fmt.Errorf("%s: a relation is for components: use a field of type ecs.Entity", c.name)
 	case (c.name == "message" || c.name == "input") && len(c.columns) > 0 && c.columns[0].path == "":

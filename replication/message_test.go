@@ -376,7 +376,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 			require.NoError(t, Send(p, m))
 			require.NoError(t, SendToAll(x.server, mChat{}))
 		case 1:
-			require.PanicsWithValue(t, "replication: Replicate in a message handler: it runs in a Receive, so wait until that returns", x.server.Replicate)
+			require.PanicsWithValue(t, "replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns", x.server.Replicate)
 			x.server.Disconnect(p)
 		default:
 			t.Fatal("handed over to one that is disconnected")
@@ -482,6 +482,38 @@ func TestTheLargestMessageFits(t *testing.T) {
 	}
 }
 
+// TestTextsTooLongAreRefused: a message is not sent with half of what it was to say.
+func TestTextsTooLongAreRefused(t *testing.T) {
+	type line struct {
+		Text string `repl:"max=5"`
+	}
+	type name struct {
+		Of [4]byte `repl:"max=3"`
+	}
+	s := NewSchema()
+	RegisterMessage[line](s)
+	RegisterInput[name](s)
+	x := connectedWire(t, s)
+	var got []string
+	OnServerMessage(x.client, func(m line) { got = append(got, m.Text) })
+	OnMessage(x.server, func(_ *Peer, m line) { got = append(got, m.Text) })
+	const want = "replication: message too large: line.Text: the string has 6 bytes, and max is 5: shorten it, or raise max in the tag"
+	for _, err := range []error{
+		Send(x.peer, line{"123456"}), SendToAll(x.server, line{"123456"}), SendToViewers(x.server, ecs.Entity{}, line{"123456"}), SendToServer(x.client, line{"123456"}),
+	} {
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, ErrMessageTooLarge)
+	}
+	require.NoError(t, Send(x.peer, line{"12345"}))
+	require.NoError(t, SendToServer(x.client, line{"é123"}))
+	tick := x.client.InputTick()
+	require.EqualError(t, SetInput(x.client, tick, name{[4]byte{1, 2, 3, 4}}),
+		"replication: message too large: name.Of: the array has 4 bytes, and max is 3: shorten it, or raise max in the tag")
+	require.NoError(t, SetInput(x.client, tick, name{[4]byte{1, 2, 3}}))
+	x.rounds(3)
+	require.ElementsMatch(t, []string{"12345", "é123"}, got)
+}
+
 // manyMessages registers n message types.
 func manyMessages(s *Schema, n int) {
 	for i := range n {
@@ -555,6 +587,9 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"pointer", func() { RegisterMessage[*mHit](NewSchema()) }, "*replication.mHit is a pointer: register the component type itself"},
 		{"interval", func() { RegisterMessage[mHit](NewSchema(), Every(2)) }, "mHit: the option Every is for components"},
 		{"priority", func() { RegisterInput[mHit](NewSchema(), Priority(2)) }, "mHit: the option Priority is for components"},
+		{"once", func() { RegisterMessage[mHit](NewSchema(), Once()) }, "mHit: the option Once is for components"},
+		{"condition", func() { RegisterMessage[mHit](NewSchema(), OwnerOnly()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
+		{"condition of inputs", func() { RegisterInput[mHit](NewSchema(), ExceptOwner()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
 			s := talkSchema()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"unsafe" // for the type of addresses; none is computed or converted here
 
 	"github.com/mlange-42/arche/ecs"
@@ -85,6 +86,9 @@ func write[T any](m *messenger, message T) (int, error) {
 			ErrMessageTooLarge, t.name, size, m.room(), m.mtu)
 	}
 	*v.pointer.(*T) = message
+	if err := t.checkTexts(v.address); err != nil {
+		return 0, err
+	}
 	first := len(m.rows)
 	m.rows = append(m.rows, m.row[:t.words]...)
 	t.readColumn(m.rows[first:], v.address, 1)
@@ -93,6 +97,15 @@ func write[T any](m *messenger, message T) (int, error) {
 	}
 	m.drafts = append(m.drafts, draft{number: number, row: first, bits: -1, size: size})
 	return len(m.drafts) - 1, nil
+}
+
+// checkTexts returns an error if a text of the message at p is longer than its max: in a component it would be cut and
+// counted, but who sends a message is there to be told.
+func (c *component) checkTexts(p unsafe.Pointer) error {
+	if err := c.fits(p); err != nil {
+		return fmt.Errorf("%w: %s", ErrMessageTooLarge, strings.TrimPrefix(err.Error(), "replication: "))
+	}
+	return nil
 }
 
 // discard takes the last draft back.

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"reflect"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -23,8 +25,9 @@ type mirror struct {
 	generation uint16
 	tick       delta.Tick
 	shape      *shape
-	links      uint32   // first of the references in what is shown
-	strings    []string // of its components; see holdStrings
+	links      uint32                // first of the references in what is shown
+	strings    []string              // of its components; see holdStrings
+	values     map[int]reflect.Value // the same of those that lead to more
 }
 
 // A heldState is an entity's whole state at a tick.
@@ -147,6 +150,7 @@ type shape struct {
 	set     delta.Set
 	offsets []int // by component, -1 if it is not in the set
 	words   int
+	symbols int // rows that have symbols, against a baseline of this shape
 }
 
 // row returns component c's row in a state of this shape, nil if it is not there.
@@ -192,6 +196,9 @@ func (k *shapes) of(set delta.Set) *shape {
 		if set.Has(c) {
 			s.offsets[c] = s.words
 			s.words += k.schema.components[c].words
+			if k.schema.components[c].layout.Width() > 0 {
+				s.symbols++
+			}
 		}
 	}
 	k.known[set] = s

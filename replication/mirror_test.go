@@ -1,11 +1,15 @@
 package replication
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // What the users of both worlds may do to them.
@@ -432,4 +436,38 @@ func TestAbandonedPartsMakeRoom(t *testing.T) {
 	}
 	x.rounds(100)
 	x.requireEqual()
+}
+
+// TestMoreComponentSetsThanAClientKnows: one after the other, a game may have any number of them.
+func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
+	const tags = 13
+	s := NewSchema()
+	for i := range tags {
+		RegisterType(s, reflect.StructOf([]reflect.StructField{{Name: fmt.Sprintf("F%d", i), Type: reflect.TypeFor[bool]()}}), Name(fmt.Sprintf("Tag%d", i)))
+	}
+	x := connectedWire(t, s, WithWindow(8))
+	e := x.spawn()
+	x.rounds(3)
+	for k := range tags { // as if it had seen so many already
+		x.client.shapes.of(delta.Set{1 << k})
+	}
+	for n := uint64(0); len(x.client.shapes.known) < maxShapes; n++ {
+		x.client.shapes.of(delta.Set{n})
+	}
+	for n := 1; n < 1<<tags; n += 37 {
+		for i := range tags {
+			if id := ecs.TypeID(x.world, s.components[i].typ); x.world.Has(e, id) != (n>>i&1 != 0) {
+				if x.world.Has(e, id) {
+					x.world.Remove(e, id)
+				} else {
+					x.world.Add(e, id)
+				}
+			}
+		}
+		x.round()
+	}
+	x.rounds(3)
+	x.requireEqual()
+	require.LessOrEqual(t, x.client.Stats().RefusedPackets, uint64(1), "until the next Apply")
+	require.Less(t, len(x.client.shapes.known), maxShapes)
 }

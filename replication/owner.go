@@ -28,6 +28,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	if p != nil && p.server != s {
 		panic("replication: SetOwner to a peer of another server: use one that this server's Connect returned")
 	}
+	s.noticeReset()
 	o := &s.owners
 	id, seen := s.NetID(e)
 	if seen {
@@ -50,7 +51,10 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 }
 
 // Owner returns the owner of an entity, nil if it has none.
-func (s *Server) Owner(e ecs.Entity) *Peer { return s.owners.of[e] }
+func (s *Server) Owner(e ecs.Entity) *Peer {
+	s.noticeReset()
+	return s.owners.of[e]
+}
 
 // own notes that a peer owns what is in a slot.
 func (s *Server) own(slot int, p *Peer) {

@@ -203,7 +203,12 @@ func TestOwners(t *testing.T) {
 		visible = false
 		x.rounds(5)
 		require.NotNil(t, shows[cPlace](x, x.owner, e))
-		require.Nil(t, shows[cAmmo](x, x.owner, e), "what has a condition is not kept")
+		require.NotNil(t, shows[cAmmo](x, x.owner, e), "while the condition holds")
+		x.server.SetOwner(e, nil)
+		x.rounds(5)
+		require.NotNil(t, shows[cPlace](x, x.owner, e))
+		require.Nil(t, shows[cAmmo](x, x.owner, e), "it holds no more")
+		x.server.SetOwner(e, x.owner.peer)
 		visible = true
 		x.rounds(5)
 		sees(x.owner, true)

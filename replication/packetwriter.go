@@ -61,7 +61,7 @@ func (k *packetWriter) start() {
 	k.w.Reset(k.buf[k.body:])
 	k.room = k.w.Remaining()
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
-	k.context = context{}
+	k.context = context{names: delta.NamesAt(s.tick)}
 	k.sent = p.log.begin(s.tick)
 	k.open = true
 }
@@ -112,8 +112,8 @@ func (k *packetWriter) noteGap(gap int) {
 
 // update writes an entry against baselines.
 func (k *packetWriter) update(slot int, r *run, bits []byte) {
-	k.head(slot, r.kind)
-	k.names.Write(&k.w, r.baselines)
+	k.gap(slot)
+	writeUpdate(&k.w, &k.names, r.baselines, r.kind == entryRestructure)
 	k.w.WriteRun(bits, int(r.bits))
 }
 
@@ -187,10 +187,15 @@ func (k *packetWriter) despawn(slot int) error {
 	return k.add(slot, recordDespawn, func() { k.head(slot, entryDespawn) })
 }
 
-// head writes what every entry begins with.
+// head writes what an entry begins with that is no update.
 func (k *packetWriter) head(slot int, kind entryKind) {
-	k.w.WriteRice(uint64(slot-k.next), k.order)
+	k.gap(slot)
 	k.w.WriteUnary(uint(kind), uint(lastEntryKind))
+}
+
+// gap writes what leads to a slot.
+func (k *packetWriter) gap(slot int) {
+	k.w.WriteRice(uint64(slot-k.next), k.order)
 	k.next = slot + 1
 }
 

@@ -19,6 +19,7 @@ type Peer struct {
 	byes   int              // sent in answer since then
 
 	session   session             // in force once connected
+	former    seal                // of packets from the client in the session before
 	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
@@ -119,6 +120,20 @@ func (s *session) openFirstWord(packet []byte) []byte {
 	return nil
 }
 
+// openFirstTalk returns the body of a packet of messages or inputs that puts the session in force, since it came before the
+// ack that was sent first, or nil. Only its checksum tells.
+func (s *session) openFirstTalk(packet []byte) []byte {
+	body := s.up.body(packet)
+	if !s.open || s.up.off || body == nil || kindOf(body) != kindMessages && kindOf(body) != kindInputs {
+		return nil
+	}
+	var h talkHeader
+	if _, ok := h.parse(body, 0); !ok || !s.up.matches(packet, 0, h.time) {
+		return nil
+	}
+	return body
+}
+
 // sequenceGap lies between the sequences of a session and those of the next one on the
 // same connection, so that late packets of the former are too old for the latter, even if
 // there is no checksum. In their short form, too: it is less than 2^15.
@@ -153,6 +168,7 @@ func (p *Peer) reset() {
 	p.followed, p.stepped = p.log.next, false
 	p.missed = p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
+	p.view.kept = nil
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 	p.packet.compact, p.classes.compact = nil, p.session.compact
@@ -226,26 +242,45 @@ func (p *Peer) receive(packet []byte) error {
 	}
 	for i := range p.pending {
 		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
-			// What was offered later stays: this may be the late word of a client that is gone.
-			p.session = p.pending[i]
-			clear(p.pending[i:])
-			p.connected = true
-			p.reset()
+			p.enforce(i)
+			if p.closed {
+				return nil // by a hook
+			}
 			return p.receiveAck(body)
 		}
-	}
-	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
-		return p.receiveTalk(packet, body)
+		if body := p.pending[i].openFirstTalk(packet); body != nil && p.server.schema.talks() {
+			p.enforce(i)
+			if p.closed {
+				return nil
+			}
+			return p.receiveTalk(packet, body)
+		}
 	}
 	if p.session.up.off {
 		if body := p.session.openFirstWord(packet); body != nil {
-			return p.receiveAck(body) // repeated
+			return p.receiveAck(body) // repeated; its checksum may look like any kind of packet
 		}
+	}
+	if p.former.signed(packet) {
+		return ErrStale
+	}
+	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
+		return p.receiveTalk(packet, body)
 	}
 	if body := p.session.openPacket(packet); body != nil {
 		return p.receiveAck(body)
 	}
 	return ErrChecksum
+}
+
+// enforce puts a session in force that was offered. What was offered later stays: this may be the late word of a client
+// that is gone.
+func (p *Peer) enforce(pending int) {
+	p.former, p.session = p.session.up, p.pending[pending]
+	clear(p.pending[pending:])
+	p.connected = true
+	p.reset()
+	p.server.callHooks(p.server.connecting, p)
 }
 
 // receiveHello answers a client that introduces itself. The session it is offered
@@ -266,7 +301,7 @@ func (p *Peer) receiveHello(body []byte) error {
 		if h.version == ProtocolVersion {
 			text := s.schema.Text()
 			m.total = uint32(len(text))
-			from := min(int(h.offset), len(text))
+			from := int(min(uint64(h.offset), uint64(len(text)))) // an int may have 32 bits
 			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
 			m.text = []byte(text[from:min(from+room, len(text))])
 		}

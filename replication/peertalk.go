@@ -310,7 +310,7 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 		return ErrChecksum
 	}
 	if s.handling {
-		panic("replication: Receive in a message handler: it runs in a Receive itself, so keep the packet until that returns")
+		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
 	}
 	if t.packets == maxPacketsPerTick {
 		p.stats.Floods++

@@ -111,7 +111,7 @@ func (c *Client) introducing() bool { return c.refused == nil && (!c.welcomed ||
 
 // receiveWelcome takes the server's answer to the present introduction.
 func (c *Client) receiveWelcome(m *welcome) {
-	c.applies = 0
+	c.applies, c.inForce = 0, false // the server may know the session as one that it offered only
 	c.heard()
 	if !c.welcomed || m.session != c.sessionID {
 		c.begin(m)
@@ -123,6 +123,9 @@ func (c *Client) begin(m *welcome) {
 	c.welcomed, c.met = true, true
 	c.stats.Sessions++
 	c.sessionID, c.origin = m.session, m.origin
+	if c.anyState {
+		c.former = c.session
+	}
 	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
 	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
 	c.compact = nil

@@ -168,14 +168,13 @@ func (c *Client) mend(l *link) {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	var p unsafe.Pointer
-	if m := c.mirrors.at(l.holder); comp.resource {
-		p = c.resources.find(int(l.component))
-	} else if !m.removed && c.world.Alive(m.entity) {
-		p = c.world.Get(m.entity, c.components[l.component])
+	m := c.mirrors.at(l.holder)
+	p := c.place(m, int(l.component))
+	if p == nil {
+		return // the user removed it
 	}
-	if p != nil { // else the user removed it
-		e, _ := c.Entity(NetID{l.slot, l.generation})
+	if e, _ := c.Entity(NetID{l.slot, l.generation}); comp.readEntity(p, int(l.column)) != e {
+		c.noteMend(l.holder, m, int(l.component), p)
 		comp.writeEntity(p, int(l.column), e)
 	}
 }

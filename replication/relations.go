@@ -57,6 +57,7 @@ func (c *Client) setTarget(t target) {
 		}
 	}
 	if relations := c.world.Relations(); relations.Get(m.entity, id) != e { // Set would allocate even then
+		c.noteMend(t.holder, m, int(t.component), c.world.Get(m.entity, id))
 		relations.Set(m.entity, id, e)
 	}
 }

@@ -1,36 +1,15 @@
 package replication
 
-import (
-	"reflect"
+import "github.com/mlange-42/arche/ecs"
 
-	"github.com/mlange-42/arche/ecs"
-)
-
-// A worldMark is a resource of a client's world. [ecs.World.Reset] removes all resources
-// without a word, and makes entities that look like those from before: that the mark is
-// gone is what tells. Clients that mirror into one world share it.
+// A worldMark is a resource of a world. That it is gone tells that the world was reset; see worldWatch.
 type worldMark struct {
 	_ byte // so that no two have the same address
 }
 
-// markWorld puts the mark into the world, or takes the one that is there.
-func (c *Client) markWorld() {
-	r := c.world.Resources()
-	c.markID = ecs.ResourceTypeID(c.world, reflect.TypeFor[worldMark]())
-	if m, ok := r.Get(c.markID).(*worldMark); ok {
-		c.mark = m
-		return
-	}
-	c.mark = &worldMark{}
-	r.Add(c.markID, c.mark)
-}
-
 // intact reports whether the world was not reset since the last Apply: then the mirrors'
 // entities are what they were.
-func (c *Client) intact() bool {
-	m, _ := c.world.Resources().Get(c.markID).(*worldMark)
-	return m == c.mark
-}
+func (c *Client) intact() bool { return c.mark.intact() }
 
 // noticeReset makes all mirrors be spawned anew if the world was reset. The client holds
 // the newest state of each, so that takes no traffic.
@@ -38,7 +17,7 @@ func (c *Client) noticeReset() {
 	if c.intact() {
 		return
 	}
-	c.markWorld()
+	c.mark.set()
 	c.expected.reset()
 	for i, page := range c.mirrors.pages {
 		for j := range page {

@@ -179,3 +179,55 @@ func TestServerWorldResetForgetsMembersOfSets(t *testing.T) {
 	require.Zero(t, set.Len())
 	x.requireEqual()
 }
+
+// TestServerWorldResetForgetsWhatWasSaidOfEntities: handles of a new match look like those of the one before. Nobody of it is in
+// a group, in a set or owned because another was that had its handle, also if the game says so of them before the next Replicate.
+func TestServerWorldResetForgetsWhatWasSaidOfEntities(t *testing.T) {
+	for _, pause := range []bool{false, true} {
+		schema := NewSchema()
+		Register[tPosition](schema)
+		Register[cAmmo](schema, OwnerOnly())
+		x := connectedWire(t, schema)
+		position, ammo := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[cAmmo](x.world)
+		old, set := x.server.NewGroup(), x.server.NewEntitySet()
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
+		spawn := func() (all [4]ecs.Entity) {
+			for i := range all {
+				all[i] = x.spawn(position, ammo)
+			}
+			return all
+		}
+		first := spawn()
+		for _, e := range first {
+			old.Add(e)
+			set.Add(e)
+			x.server.SetOwner(e, x.peer)
+		}
+		x.rounds(3)
+		x.requireEqual()
+		x.world.Reset()
+		if pause {
+			x.rounds(3)
+			require.Zero(t, x.client.Stats().Spawns-x.client.Stats().Despawns)
+		}
+		second := spawn()
+		require.Equal(t, first, second, "they look the same")
+		group := x.server.NewGroup()
+		require.NotPanics(t, func() { group.Add(second[0]) })
+		set.Add(second[0])
+		x.server.SetOwner(second[0], x.peer)
+		set.Add(second[1])
+		x.rounds(3)
+		require.Zero(t, old.Len())
+		require.Equal(t, 1, group.Len())
+		require.Equal(t, 2, set.Len())
+		for i, e := range second {
+			m, here := x.mirrored(e)
+			require.Equal(t, i < 2, here, "entity %d", i)
+			require.Equal(t, i < 1, here && x.mirror.Has(m, ecs.ComponentID[cAmmo](x.mirror)), "entity %d", i)
+			require.Equal(t, i < 1, x.server.Owner(e) != nil)
+		}
+		old.Add(second[1])
+		require.Equal(t, 1, old.Len())
+	}
+}

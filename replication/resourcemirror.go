@@ -37,6 +37,9 @@ func (c *Client) applyResources(m *mirror) {
 			p = c.resources.find(k)
 		}
 		if p != nil {
+			if c.hooks.watch(k) {
+				c.noteChange(resourceSlot, m, k, p, row, old != nil)
+			}
 			comp.write(p, row)
 		}
 		if comp.refers() {

@@ -51,7 +51,6 @@ type runCache struct {
 	ratios           []int64 // of the classes
 	rows             []streamRow
 	touched          uint32
-	same             []uint32   // rows that are as they were, by component
 	blockCosts       []uint32   // scratch memory, zero between uses
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
@@ -82,7 +81,6 @@ func (c *runCache) init(s *Server) {
 	}
 	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
-	c.same = make([]uint32, len(s.schema.components))
 	c.blockCosts = make([]uint32, len(c.fieldBits))
 }
 
@@ -205,9 +203,11 @@ func (c *runCache) bytes(r *run) []byte { return c.buf[r.first : r.first+(r.bits
 // encodeWhole writes the slot's rows at fixed width.
 func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
 	set := &c.server.slots.info[slot].set
+	c.packed.Begin()
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		c.packed.EncodeRow(w, k, c.server.histories[k].Row(slot), nil, nil, 0)
+		c.packed.Add(k, c.server.histories[k].Row(slot), nil, nil, 0)
 	}
+	c.packed.End(w)
 }
 
 // encodeUpdate writes the slot's rows against those of the given ticks. It returns false
@@ -218,6 +218,9 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	var ratio int64
 	if b.Two {
 		ratio = delta.Ratio(s.tick, b.A1, b.A2)
+	}
+	if s.tick-b.A1 > delta.Tick(s.opts.window) && !s.sure(slot, b.A1) {
+		return entryUpdate, false
 	}
 	if info.restructured.After(b.A1) {
 		var base delta.Set
@@ -238,10 +241,11 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	if ratio != 0 {
 		oldest = b.A2
 	}
+	c.packed.Begin()
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		v := s.histories[k].Versions(slot)
 		if !v.Began().After(oldest) {
-			c.packed.EncodeSame(w, k)
+			c.packed.AddSame(k, ratio != 0)
 			continue
 		}
 		base, known := before(&v, b.A1)
@@ -254,9 +258,21 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 				return entryUpdate, false
 			}
 		}
-		c.packed.EncodeRow(w, k, v.Row(), base, base2, ratio)
+		c.packed.Add(k, v.Row(), base, base2, ratio)
 	}
+	c.packed.End(w)
 	return kind, true
+}
+
+// sure reports whether the state of a slot at a tick long ago is sure to be known. It may be by chance, for want of changes in
+// the slots beside it; but what a peer is sent must not depend on those, which it may not see.
+func (s *Server) sure(slot int, at delta.Tick) bool {
+	for _, h := range s.histories {
+		if !h.Sure(slot, at, s.tick) {
+			return false
+		}
+	}
+	return true
 }
 
 // before returns the row at tick t, which is not the present one, or nil if there was none.

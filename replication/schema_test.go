@@ -395,6 +395,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"resource of the name of a component", func(s *Schema) { Register[schemaVec](s); RegisterResource[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
 		{"resource with a relation", func(s *Schema) { RegisterResource[rOrbits](s) }, "rOrbits: a resource has no relation: use a field of type ecs.Entity"},
 		{"resource with a slice", func(s *Schema) { RegisterResource[struct{ P []int }](s, Name("P")) }, "P.P: slices can't be replicated; use a fixed array or skip the field with repl:\"-\""},
+		{"resource once", func(s *Schema) { RegisterResource[schemaTeam](s, Once()) }, "schemaTeam: the option Once is for components: a resource is sent whenever it changes"},
 		{"reserved name", func(s *Schema) { Register[schemaTeam](s, Name("component")) }, `the component name "component" has a meaning in the schema text: choose another with the option Name`},
 		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
 		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},

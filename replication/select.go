@@ -70,7 +70,7 @@ func (p *Peer) update() {
 	p.acks.advance(now)
 	if p.server.waits {
 		for _, b := range s.busy {
-			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|s.reshaped[b])
+			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
 	}
 	for _, b := range s.busy {

@@ -12,6 +12,7 @@ import (
 // methods must be called from the goroutine that owns the world.
 type Server struct {
 	world  *ecs.World
+	mark   worldWatch
 	schema *Schema
 	opts   serverOptions
 	tick   delta.Tick
@@ -33,7 +34,9 @@ type Server struct {
 	messenger messenger
 	handlers  []func(from *Peer) // by message number
 	waits     bool               // there are messages that wait for the state of their tick
-	handling  bool               // in one of the handlers
+	handling  bool               // in one of the handlers, or in a hook
+
+	connecting, parting []func(p *Peer) // hooks
 
 	grids  []*Grid
 	sets   []*EntitySet
@@ -186,7 +189,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		opt(&o)
 	}
 	schema.seal()
-	s := &Server{world: world, schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
+	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint = schema.Fingerprint()
 	s.random, s.origin = o.seed, s.newOrigin()
 	for i := range schema.components {
@@ -257,8 +260,9 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	if s.handling {
-		panic("replication: Replicate in a message handler: it runs in a Receive, so wait until that returns")
+		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
+	s.noticeReset()
 	s.groups.tidy(s.tick)
 	s.tick++
 	s.dropSilent()

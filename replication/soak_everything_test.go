@@ -26,7 +26,10 @@ type everything struct {
 	references *referenceGame
 	shown      resourceTruth
 	referred   referenceTruth
+	room       *EntitySet
 	lastShown  []uint32 // by end: the tick of the resources
+	limited    []bool   // by end: it may not see all there is
+	lifted     []uint32 // by end: since when it may
 	name, own  ecs.ID
 	names      int
 }
@@ -42,7 +45,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 		register(schema)
 	}
 	Register[rSeldom](schema, Every(3))
-	g.serve(schema, append(opts, WithSeed(seed))...)
+	g.serve(schema, append(opts, WithSeed(seed), WithStateHash(20))...)
 	w := g.world
 	x := &everything{
 		rng: rand.New(rand.NewPCG(seed, 11)), conditions: g, shown: resourceTruth{},
@@ -69,8 +72,62 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 func (x *everything) connect(cfg netsim.Config) *end {
 	e := x.conditions.connect(cfg)
 	x.fleet.watch(e, cfg.Burst.Length > 0)
-	x.lastShown = append(x.lastShown, 0)
+	x.lastShown, x.limited, x.lifted = append(x.lastShown, 0), append(x.limited, false), append(x.lifted, 0)
 	return e
+}
+
+// trouble does to the ends what games do, each for a while: views by place and by set, kept and not, budgets, intervals, worlds
+// that are reset, and sessions that end. phase is 0 at the begin and 1 at the end of the soak.
+func (x *everything) trouble(tick int, phase float64) {
+	g := x.conditions
+	s, at := g.server, func(from, to float64) bool { return phase >= from && phase < to }
+	view := func(i int, on bool, v Interest) {
+		if on != x.limited[i] {
+			x.limited[i] = on
+			if !on {
+				v, x.lifted[i] = Interest{}, s.Tick()
+			}
+			g.ends[i].peer.SetInterest(v)
+		}
+	}
+	dancing := func(e ecs.Entity) bool { return (e.ID()+s.Tick()/40)%3 > 0 }
+	view(2, at(0.1, 0.4) || at(0.6, 0.7), Interest{Visible: dancing})
+	view(4, at(0.2, 0.6), Interest{Visible: dancing, Keep: true})
+	if x.room != nil {
+		view(7, at(0.1, 0.9), Interest{Sets: []*EntitySet{x.room}})
+	}
+	g.ends[0].peer.SetBudget(map[bool]int{true: 3000}[at(0.4, 0.7)])
+	g.ends[5].peer.SetBudget(map[bool]int{true: 6000}[at(0.3, 0.5)])
+	g.ends[3].peer.SetSendInterval(map[bool]int{true: 4, false: 1}[at(0.5, 0.8)])
+	switch {
+	case tick%500 == 499:
+		g.ends[0].world.Reset()
+		g.ends[0].last = map[NetID]uint32{}
+	case tick%900 == 899:
+		g.ends[5].client.Reconnect()
+	case tick%1300 == 1299: // the client is told so, if it hears of it, and comes again
+		e := g.ends[2]
+		e.peer.Disconnect(Reason{Code: ReasonTimeout})
+		was := e.peer
+		e.peer = s.Connect(e.link.Down.Send)
+		g.picked[e.peer] = g.picked[was]
+		if x.limited[2] {
+			e.peer.SetInterest(Interest{Visible: dancing})
+		}
+	}
+}
+
+// restart resets the server's world, as games do between two matches.
+func (x *everything) restart() {
+	g := x.conditions
+	g.world.Reset()
+	g.entities, x.resources.entities, x.references.entities, x.references.dead = nil, nil, nil, nil
+	for _, c := range x.fleet.crews {
+		c.members = nil
+	}
+	for i := range x.fleet.loose {
+		x.fleet.loose[i] = x.fleet.spawn()
+	}
 }
 
 // anybody returns an entity of any of the games, in an order that a seed reproduces.
@@ -147,11 +204,17 @@ func (x *everything) rename(e ecs.Entity) {
 func (x *everything) check(t *testing.T, i int, all bool) {
 	g, e := x.conditions, x.conditions.ends[i]
 	tick := g.server.Tick()
-	if torn := x.fleet.torn(i, false); torn != "" && !x.fleet.burst(i) {
+	if !e.peer.Connected() || !e.client.Complete() {
+		return // what is left of a session before is shown beside the new
+	}
+	if torn := x.fleet.torn(i, x.limited[i] || tick-x.lifted[i] < 200); torn != "" && !x.fleet.burst(i) {
 		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, torn, e.peer.Stats())
 	}
 	if all || tick%32 == uint32(i+16) {
 		g.check(t, i, e)
+	}
+	if all || tick%16 == uint32(i+12) {
+		require.Nil(t, e.client.Verify())
 	}
 	if all || tick%16 == uint32(i+8) {
 		x.referred.check(t, g.server, e.client)
@@ -168,8 +231,9 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 }
 
 // TestEverythingConvergesOverHostileLinks is the test of all that there is at once: references and relations, resources, texts,
-// owners, conditions and groups, over the links of the soak. Nothing that a client shows was not so, or not for it to see;
-// groups are never torn; and when the network heals, all worlds show what they may.
+// owners, conditions and groups, over the links of the soak, while views and budgets change, worlds are reset at both ends and
+// sessions end. Nothing that a client shows was not so, or not for it to see; groups are never torn; and when the network heals,
+// all worlds show what they may.
 func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	ticks := ticksOf(20000, 600)
 	seed := seedOf(t)
@@ -179,8 +243,13 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 		x.connect(cfg)
 	}
 	x.fleet.bursts[1] = true
+	x.room = g.server.NewEntitySet()
 	for tick := range ticks {
 		x.step()
+		x.trouble(tick, float64(tick)/float64(ticks))
+		if tick == ticks*3/4 {
+			x.restart()
+		}
 		switch tick { // no acks at all for ten seconds
 		case ticks / 2:
 			g.ends[1].link.Up.SetConfig(netsim.Config{Loss: 1})
@@ -192,6 +261,7 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 			x.check(t, i, false)
 		}
 	}
+	x.trouble(ticks, 1)
 	for _, e := range g.ends {
 		e.link.SetConfig(netsim.Config{Latency: 2})
 	}
@@ -212,8 +282,11 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 			past := x.fleet.crews[n].past
 			require.Equal(t, past[len(past)-1], past[x.fleet.shown[i][n]], "link %d shows crew %d as it was", i, n)
 		}
+		require.Nil(t, e.client.Divergence(), "link %d", i)
+		require.Equal(t, ticks > 2000 && (i == 2 || i == 5), e.client.Stats().Sessions > 1, "link %d", i)
 		t.Logf("link %d: %+v", i, e.peer.Stats())
 	}
+	require.NotZero(t, g.ends[0].peer.Stats().OverBudget)
 	t.Logf("%d names were given", x.names)
 	require.Greater(t, x.names, ticks/50)
 }

@@ -283,6 +283,9 @@ func (c *Client) noteHashes(slot uint32, state *heldState, d *Divergence) {
 		return
 	}
 	d.NetID, d.Tick = NetID{slot, state.generation}, uint32(state.tick)
+	if of, facet := c.of(state); facet {
+		d.NetID = of
+	}
 	d.Entity, _ = c.Entity(d.NetID)
 	c.divergence = d
 }

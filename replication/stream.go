@@ -55,9 +55,9 @@ type streamBlock struct {
 	block     int
 	packet    int
 	from, end int             // bits in the body, without the gap of the first entry
-	plain     bool            // all have the baselines of the entry before the first
+	plain     bool            // all have the baselines in front of the list before the first
 	names     delta.Names     // afterwards
-	latest    delta.Baselines // the last of them
+	latest    delta.Baselines // those in front, if plain
 	entries   int
 	copies    uint32 // peers that got it in packets of their own
 

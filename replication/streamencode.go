@@ -128,17 +128,14 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 	if ratio != 0 {
 		oldest = b.A2
 	}
-	same := uint(0) // rows as they were, each of which takes a zero
+	c.packed.Begin()
 	rows := c.rows[c.firstRow[slot&63]:c.endRow[slot&63]]
 	for i := range rows {
 		r := &rows[i]
-		if !r.began.After(oldest) && same < 64 {
-			c.same[r.component]++
-			same++
+		if !r.began.After(oldest) {
+			c.packed.AddSame(r.component, ratio != 0)
 			continue
 		}
-		w.WriteBits(0, same)
-		same = 0
 		base, known := before(&r.Versions, b.A1)
 		if !known {
 			return false
@@ -149,9 +146,9 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 				return false
 			}
 		}
-		c.packed.EncodeRow(w, r.component, r.Row(), base, base2, ratio)
+		c.packed.Add(r.component, r.Row(), base, base2, ratio)
 	}
-	w.WriteBits(0, same)
+	c.packed.End(w)
 	return true
 }
 
@@ -218,7 +215,7 @@ func (st *stream) openPacket(s *Server) bool {
 	}
 	st.w.Reset(st.buf[st.used:][:room:room])
 	st.w.WriteBits(uint64(st.order), gapOrderBits)
-	st.context = context{}
+	st.context = context{names: delta.NamesAt(s.tick)}
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
 	st.open = true
 	return true
@@ -240,9 +237,8 @@ func (st *stream) closePacket() {
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
 	c.packed.Costs = c.packed.Costs[:0]
-	clear(c.same)
 	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
-	last := -1
+	front := -1 // class, if it is in front of the list
 	for d := news; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		slot, class := b<<6+i, 0
@@ -255,13 +251,14 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		if k.entries == 0 {
 			k.from = w.Len()
 		}
-		if class == last {
-			w.WriteBits(0b01, 2) // an update, against the same as the one before
+		if class == front {
+			w.WriteBits(1, 1) // an update, against the baselines in front
 		} else {
 			k.plain = k.plain && x.names.Follows(l.Baselines)
-			w.WriteUnary(uint(entryUpdate), uint(lastEntryKind))
-			x.names.Write(&w, l.Baselines)
-			last = class
+			writeUpdate(&w, &x.names, l.Baselines, false)
+			if x.names.Follows(l.Baselines) {
+				front = class
+			}
 		}
 		if !c.encodeRows(&w, slot, l.Baselines, c.ratios[class]) {
 			w.Rollback(mark)
@@ -277,7 +274,10 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		return false
 	}
 	st.w, st.context = w, x
-	k.end, k.names, k.latest = w.Len(), x.names, c.classes.list[last].Baselines
+	k.end, k.names = w.Len(), x.names
+	if front >= 0 {
+		k.latest = c.classes.list[front].Baselines
+	}
 	c.bookBlock(st, &k, news)
 	st.packets[k.packet].entries += k.entries
 	st.slots[b], st.places[b] = news, int32(len(st.blocks))
@@ -304,12 +304,6 @@ func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
 	for i := k.firstCost; i < len(st.costs); i++ {
 		f := st.costs[i].Field
 		st.costs[i].Bits, c.blockCosts[f] = c.blockCosts[f], 0
-	}
-	symbols := uint32(len(c.blockCosts) - len(c.same))
-	for component, n := range c.same {
-		if n > 0 {
-			st.costs = append(st.costs, delta.Cost{Field: symbols + uint32(component), Bits: n})
-		}
 	}
 	k.lastAge, k.lastCost = len(st.ages), len(st.costs)
 }

@@ -25,6 +25,9 @@ func (s *Server) dropSilent() {
 		return
 	}
 	for i := len(s.peers) - 1; i >= 0; i-- {
+		if i >= len(s.peers) {
+			continue // a hook has disconnected others
+		}
 		if p := s.peers[i]; s.tick-p.heardAt > delta.Tick(s.opts.timeout) {
 			s.stats.Timeouts++
 			p.Disconnect(Reason{Code: ReasonTimeout})

@@ -69,6 +69,9 @@ func (c *Client) Verify() *Divergence {
 			}
 			if d := c.verifyEntity(m, state); d != nil {
 				d.NetID = NetID{uint32(i*mirrorPage + j), m.generation}
+				if m.facet {
+					d.NetID, _ = c.linked(m)
+				}
 				return d
 			}
 		}

@@ -344,6 +344,6 @@ func TestCompactTakesLess(t *testing.T) {
 			require.True(t, r.Converged)
 			bytes = append(bytes, r.EntityBytesPerTick)
 		}
-		require.Less(t, bytes[1], 0.95*bytes[0])
+		require.Less(t, bytes[1], bytes[0])
 	}
 }

@@ -1,0 +1,99 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestMessagesBeginASession: what a client says first may overtake the ack that it sent first, or outlive it. It is as good a
+// first word, and is not refused.
+func TestMessagesBeginASession(t *testing.T) {
+	x := newWire(t, talkSchema())
+	var got []uint32
+	OnMessage(x.server, func(_ *Peer, m mHit) { got = append(got, m.Number) })
+	x.answer(x.apply()...) // hello
+	x.deliver(x.takeDown()...)
+	require.True(t, x.client.Connected())
+	require.NoError(t, SendToServer(x.client, mHit{Number: 5}))
+	up := x.apply()
+	require.Len(t, up, 2, "an ack and a message")
+	require.False(t, x.peer.Connected())
+	damaged := append([]byte(nil), up[1]...)
+	damaged[len(damaged)-1] ^= 1
+	require.ErrorIs(t, x.peer.Receive(damaged), ErrChecksum)
+	require.False(t, x.peer.Connected())
+	require.NoError(t, x.peer.Receive(up[1]))
+	require.True(t, x.peer.Connected())
+	require.Equal(t, []uint32{5}, got)
+	require.NoError(t, x.peer.Receive(up[0]))
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(5)
+	require.Equal(t, []uint32{5}, got)
+	x.requireEqual()
+	require.EqualValues(t, 1, x.client.Stats().Sessions)
+	require.EqualValues(t, 1, x.peer.Stats().RefusedPackets, "the damaged one")
+}
+
+// TestNothingIsRefusedWithoutFault: whatever the network does, and with checksums or without, nothing that a client says is
+// refused, from its first word on.
+func TestNothingIsRefusedWithoutFault(t *testing.T) {
+	seed := seedOf(t)
+	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
+		for n := range uint64(20) {
+			r := newInputRig(seed+n, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.3, Duplicate: 0.2, Reorder: 0.3, ReorderBy: 6}, opts...)
+			got, sent := 0, 0
+			OnMessage(r.server, func(*Peer, mHit) { got++ })
+			for tick := range 300 {
+				if tick < 100 && SendToServer(r.client, mHit{}) == nil {
+					sent++
+				}
+				r.tick(t)
+			}
+			require.Greater(t, sent, 40)
+			require.Equal(t, sent, got)
+			require.Zero(t, r.peer.Stats().RefusedPackets)
+			require.Zero(t, r.client.Stats().RefusedPackets)
+		}
+	}
+}
+
+// TestTheFirstWordsOfAServerAreRepeated: in a world at rest an empty packet tells that there is a session and that all has come.
+// If it gets lost, it is not only the next second that tells; and who never answers is not told for ever.
+func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
+	x := newWire(t, testSchema())
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	for !x.peer.Connected() {
+		x.deliver(x.takeDown()...)
+		x.answer(x.apply()...)
+	}
+	told, lost := 0, 0
+	for tick := 0; !x.client.Complete(); tick++ {
+		require.Less(t, tick, 5*tellTicks, "%d told, %d lost", told, lost)
+		for _, p := range x.replicate() {
+			if len(p) < 20 { // empty
+				if told++; told <= 3 {
+					lost++
+					continue
+				}
+			}
+			x.deliver(p)
+		}
+		x.answer(x.apply()...)
+	}
+	require.Equal(t, 3, lost)
+
+	x.restart(x.client.schema, 9)
+	for range 3 { // it is met, and then silent
+		x.answer(x.apply()...)
+		x.deliver(x.takeDown()...)
+	}
+	before := x.peer.Stats().Packets
+	for range 600 {
+		x.replicate()
+	}
+	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(maxTells+10+20), "one a second, a few more, and the entity again and again")
+}

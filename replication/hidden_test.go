@@ -1,0 +1,68 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// What a peer is sent must not depend on what it may not see, by no way however long.
+
+// TestOldBaselinesAreNotAMatterOfLuck: the history may know more than it promises, if the slots beside one did not change. Whether
+// an update is a delta must not depend on that.
+func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithWindow(8))
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	e := x.spawn(position, health)
+	slot := func() int { id, _ := x.server.NetID(e); return int(id.Slot) }
+	x.rounds(20)
+	first := x.server.tick
+	known := func(at delta.Tick) bool {
+		w := bitbuf.NewWriter(make([]byte, 500))
+		_, known := x.server.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
+		return known
+	}
+	set := func(v float32) { (*tPosition)(x.world.Get(e, position)).X = v }
+	set(1)
+	x.rounds(3)
+	require.True(t, known(first))
+	set(2)
+	x.rounds(5)
+	require.True(t, known(first), "it is kept for a window")
+	x.rounds(20)
+	_, found := x.server.histories[0].At(slot(), first)
+	require.Equal(t, delta.Present, found, "nothing else changed in the block")
+	require.False(t, known(first))
+	require.True(t, known(first+1), "the state before the present one is kept as long as that lasts")
+	(*tHealth)(x.world.Get(e, health)).HP = 3
+	x.rounds(20)
+	require.True(t, known(first+1), "of each component")
+}
+
+// TestMessagesKnowNothingOfTheStructureOfHiddenEntities, not even as something that is soon found to be of no interest.
+func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	health := ecs.ComponentID[tHealth](x.world)
+	seen, hidden := x.spawn(), x.spawn()
+	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e == seen }})
+	x.rounds(5)
+	slot := func(e ecs.Entity) uint32 { id, _ := x.server.NetID(e); return id.Slot }
+	noted := func(e ecs.Entity) bool {
+		for _, c := range x.peer.talk.structure.changes {
+			if c.slot == slot(e) {
+				return true
+			}
+		}
+		return false
+	}
+	x.peer.talk.structure = structure{}
+	x.world.Add(hidden, health)
+	x.world.Add(seen, health)
+	x.server.Replicate()
+	require.True(t, noted(seen))
+	require.False(t, noted(hidden))
+}

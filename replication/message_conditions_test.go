@@ -1,0 +1,69 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestMessagesWaitForWhatStandsUnderConditions: who is told that an entity is its own finds what only the owner sees, and nobody
+// else does; who is told that it is no more its own finds it gone.
+func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
+	seed := seedOf(t)
+	schema := NewSchema()
+	Register[cPlace](schema)
+	Register[cAmmo](schema, OwnerOnly())
+	Register[cGhost](schema, ExceptOwner())
+	RegisterMessage[kAbout](schema)
+	w := ecs.NewWorld()
+	s := NewServer(&w, schema, WithSeed(seed))
+	place, ammo, ghost := ecs.ComponentID[cPlace](&w), ecs.ComponentID[cAmmo](&w), ecs.ComponentID[cGhost](&w)
+	heard := 0
+	var ends []*end
+	for i := range uint64(3) {
+		e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 8}, WithNonce(seed+i))
+		e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/50)%4 > 0 }})
+		OnServerMessage(e.client, func(m kAbout) {
+			if m.Who.IsZero() {
+				return // out of view
+			}
+			heard++
+			require.True(t, e.world.Has(m.Who, ecs.ComponentID[cPlace](e.world)))
+			if latest := s.Tick(); latest-e.client.MessageTick() > 40 {
+				return // much may have changed since, and be here
+			}
+			yours := m.N == 1
+			require.Equal(t, yours, e.world.Has(m.Who, ecs.ComponentID[cAmmo](e.world)), "tick %d", e.client.MessageTick())
+			require.Equal(t, !yours, e.world.Has(m.Who, ecs.ComponentID[cGhost](e.world)), "tick %d", e.client.MessageTick())
+		})
+		ends = append(ends, e)
+	}
+	var all []ecs.Entity
+	for tick := range 1500 {
+		if tick%45 == 0 { // not so often that what comes later could be here
+			e := w.NewEntity(place, ammo, ghost, ReplicatedID(&w))
+			if all = append(all, e); tick%2 == 0 && tick > 45 {
+				e = all[len(all)-2]
+			}
+			owner := ends[tick/45%3]
+			s.SetOwner(e, owner.peer)
+			for _, end := range ends {
+				if end.peer.Connected() {
+					n := uint32(0)
+					if end == owner {
+						n = 1
+					}
+					require.NoError(t, Send(end.peer, kAbout{e, n}))
+				}
+			}
+		}
+		s.Replicate()
+		for _, e := range ends {
+			e.step(t)
+		}
+	}
+	require.Greater(t, heard, 50)
+}

@@ -1,0 +1,105 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// firstName returns the baselines that the first entry of a state packet, an update, is
+// taken against.
+func (x *wire) firstName(packet []byte) delta.Name {
+	body := packet[checksumSize:]
+	h, rest, _, ok := parseStateHeader(body, x.client.nearSeq, x.client.nearTick)
+	require.True(x.t, ok)
+	r := bitbuf.NewReader(rest)
+	r.ReadRice(uint(r.ReadBits(gapOrderBits)))
+	kind := entryKind(r.ReadUnary(uint(lastEntryKind)))
+	require.LessOrEqual(x.t, kind, entryNamed)
+	names := delta.NamesAt(delta.Tick(h.tick))
+	return names.Read(&r, kind == entryUpdate)
+}
+
+// TestWhatCameToRestIsPredictedToRest: an entity that moved, stood still for some ticks and
+// moves again is sent against one baseline; while it moves there are two, the second where
+// it is cheap to name.
+func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	id := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(id)
+	x.rounds(3)
+	move := func() delta.Name {
+		(*tPosition)(x.world.Get(e, id)).X++
+		packets := x.replicate()
+		require.Len(t, packets, 1)
+		name := x.firstName(packets[0])
+		x.deliver(packets...)
+		x.answer(x.apply()...)
+		return name
+	}
+	var name delta.Name
+	for range 12 {
+		name = move()
+	}
+	require.True(t, name.Two)
+	require.Equal(t, delta.Second(name.A1), name.A2)
+	for range 3 {
+		x.rounds(restAfter + 3)
+		require.False(t, move().Two, "it was at rest")
+		x.rounds(restAfter + 300) // also where the baseline is old
+		name = move()
+		require.False(t, name.Two, "it was at rest for long")
+		require.True(t, name.Old)
+		for range 5 {
+			name = move()
+		}
+		require.True(t, name.Two, "it moves again")
+	}
+	x.requireEqual()
+}
+
+// TestAcksWithinATickAreNotBaselinesOfIt: where a transport hands over packets at once, acks
+// come in while the tick that they are for is still being sent.
+func TestAcksWithinATickAreNotBaselinesOfIt(t *testing.T) {
+	schema := testSchema()
+	for _, lossy := range []bool{false, true} {
+		world, mirror := ecs.NewWorld(), ecs.NewWorld()
+		server := NewServer(&world, schema, WithSeed(1), WithMTU(96))
+		var client *Client
+		n := 0
+		peer := server.Connect(func(p []byte) error {
+			if n++; lossy && n%5 == 0 {
+				return nil
+			}
+			_ = client.Receive(p)
+			return client.Apply()
+		})
+		client = NewClient(&mirror, schema, func(p []byte) error { return peer.Receive(p) }, WithNonce(1))
+		id := ecs.ComponentID[tPosition](&world)
+		group := server.NewGroup()
+		var entities []ecs.Entity
+		for i := range 60 {
+			e := world.NewEntity(id, ReplicatedID(&world))
+			entities = append(entities, e)
+			if i%7 == 0 {
+				group.Add(e)
+			}
+		}
+		require.NoError(t, client.Apply())
+		for tick := range 100 {
+			for i, e := range entities {
+				if (i+tick)%3 > 0 {
+					(*tPosition)(world.Get(e, id)).X += float32(i % 5)
+				}
+			}
+			require.NotPanics(t, server.Replicate)
+			require.NoError(t, client.Apply())
+		}
+		require.True(t, client.Connected())
+		require.Zero(t, client.Stats().MissingBaselines)
+	}
+}

@@ -1,0 +1,46 @@
+package replication
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// A client knows the shapes of maxShapes component sets at a time, so that a server can't make it remember ever more. A long game
+// may have more than that, one after the other: those that no state has any more make room.
+
+const (
+	// manyShapes is how many shapes are worth to look for those that are not in use,
+	manyShapes = maxShapes / 4 * 3
+	// sweepEvery in so many calls of Apply.
+	sweepEvery = 64
+)
+
+// tidyShapes forgets shapes before there are too many. It is called between two packets.
+func (c *Client) tidyShapes() {
+	if n := len(c.shapes.known); n == maxShapes || n >= manyShapes && c.refreshed%sweepEvery == 0 {
+		c.sweepShapes()
+	}
+}
+
+// sweepShapes forgets the shapes that are not in use, and the states that need not be held any more.
+func (c *Client) sweepShapes() {
+	used := map[*shape]bool{c.bare: true}
+	for _, page := range c.mirrors.pages {
+		for i := range page {
+			m := &page[i]
+			used[m.shape] = true
+			if m.rest != nil {
+				used[m.rest.shape] = true
+			}
+			for j := range m.held.table {
+				s := &m.held.table[j]
+				if s.shape != nil && s.tick != m.newest && delta.Tick(c.nearTick)-s.tick > c.keep {
+					*s = heldState{}
+				}
+				used[s.shape] = true
+			}
+		}
+	}
+	for set, sh := range c.shapes.known {
+		if !used[sh] {
+			delete(c.shapes.known, set)
+		}
+	}
+}
