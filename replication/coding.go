@@ -8,9 +8,9 @@ type Coding uint8
 const (
 	// Packed has static codes. What several peers need is encoded once for all of them.
 	Packed Coding = iota
-	// Compact learns from all that a client is known to have got, and takes a quarter less
-	// bytes or better, for several times the work: nothing is shared between peers. It is for
-	// few peers, or for those with little bandwidth. See docs/compact.md.
+	// Compact learns from all that a client is known to have got, and takes a fifth less
+	// bytes or better, for about twice the work: nothing is shared between peers. It is for few
+	// peers, or for those with little bandwidth. See docs/compact.md.
 	Compact
 )
 
@@ -44,7 +44,7 @@ func WithCoding(c Coding) PeerOption {
 }
 
 // WithoutCompact makes the client tell servers that it does not take [Compact], which it would
-// need up to a MiB for.
+// need up to 2 MB for.
 func WithoutCompact() ClientOption {
 	return func(o *clientOptions) { o.noCompact = true }
 }
