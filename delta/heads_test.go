@@ -69,7 +69,7 @@ func TestBytesThatAreNotRead(t *testing.T) {
 	require.NoError(t, err)
 	for more := range 12 {
 		d := NewRangeDecoder(append(stream[:len(stream):len(stream)], make([]byte, more)...))
-		require.EqualValues(t, 0x123456789abc, d.GetBits(48))
+		require.Equal(t, uint64(0x123456789abc), d.GetBits(48))
 		require.Equal(t, len(stream)+more > 12, d.Finish() != nil, "%d bytes, and %d", len(stream), more)
 	}
 }
