@@ -66,3 +66,27 @@ func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
 	require.True(t, noted(seen))
 	require.False(t, noted(hidden))
 }
+
+// TestMessagesDoNotWaitForWhatWasKept: an entity that comes back into view before the client's word of it arrives, which then says
+// that there is nothing to send.
+func TestMessagesDoNotWaitForWhatWasKept(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	e, visible := x.spawn(), true
+	x.peer.SetInterest(Interest{Keep: true, Visible: func(ecs.Entity) bool { return visible }})
+	x.deliver(x.replicate()...)
+	late := x.apply()
+	for _, visible = range []bool{false, false, true} {
+		x.server.Replicate()
+		if visible {
+			x.takeDown() // it is sent once more, which gets lost
+		}
+	}
+	x.answer(late...)
+	_, here := x.mirrored(e)
+	require.True(t, here)
+	came := false
+	OnServerMessage(x.client, func(mHit) { came = true })
+	require.NoError(t, Send(x.peer, mHit{}))
+	x.rounds(200)
+	require.True(t, came)
+}

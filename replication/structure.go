@@ -53,7 +53,11 @@ func (p *Peer) learnt(slot int) (delta.Tick, bool) {
 	case p.inStep(b)&bit != 0:
 		return p.through, true
 	}
-	return p.acks.newest(slot, p.recent, now)
+	at, ok := p.acks.newest(slot, p.recent, now)
+	if ok && !p.server.slots.changed[slot].After(at) {
+		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
+	}
+	return at, ok
 }
 
 // tidy brings the list into the order of slots, with each slot once.
