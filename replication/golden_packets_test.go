@@ -30,14 +30,19 @@ import (
 // with: docs/vectors. GOLDEN=update rewrites them, which is right after a change of the wire format only; then
 // "python3 docs/decoder/check.py annotate" writes the bits of some packets beside them.
 func TestGoldenPackets(t *testing.T) {
-	file := filepath.Join(docsRoot, "docs", "vectors", "packed.txt")
-	got := playGolden(t, "packed")
-	if os.Getenv("GOLDEN") == "update" {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	for _, coding := range []replication.Coding{replication.Packed, replication.Compact} {
+		name := strings.ToLower(coding.String())
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(docsRoot, "docs", "vectors", name+".txt")
+			got := playGolden(t, coding)
+			if os.Getenv("GOLDEN") == "update" {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+			}
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, withoutAnnotations(string(data)), got)
+		})
 	}
-	data, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, withoutAnnotations(string(data)), got)
 }
 
 // withoutAnnotations leaves out what the decoder in docs/decoder wrote into a golden file, and checks.
@@ -92,7 +97,7 @@ type (
 		Turn  int16         `repl:"range=-180:179,wrap"`
 		Steps int32         `repl:"range=-10:1005,step=10"`
 		Bag   [2][2]uint8   `repl:"range=0:9"`
-		Legs  [2][4]float64 `repl:"quat,bits=12"`
+		Legs  [2][4]float64 `repl:"quat,bits=15"`
 		Blob  [8]byte       `repl:"max=8"`
 	}
 	goldenStory struct {
@@ -171,7 +176,7 @@ type goldenGame struct {
 	random uint32
 
 	hero, rival, tree, book ecs.Entity
-	sparks                  []ecs.Entity
+	sparks, crowd           []ecs.Entity
 	odd, probe              ecs.Entity
 }
 
@@ -195,7 +200,8 @@ func (g *goldenGame) spark() {
 	g.sparks = append(g.sparks, e)
 }
 
-// The rest begins in goldenRest and ends in goldenStir; in between nothing changes.
+// The rest begins in goldenRest and ends in goldenStir. At its beginning a crowd comes, of which one goes on changing for
+// a while; then nothing changes.
 const (
 	goldenRest = 44
 	goldenStir = 350
@@ -205,6 +211,9 @@ const (
 func (g *goldenGame) step(n int) {
 	g.structure(n)
 	if n >= goldenRest && n < goldenStir {
+		if n > goldenRest+4 && n < goldenRest+16 {
+			get[goldenHealth](g, g.crowd[27]).HP--
+		}
 		return
 	}
 	hero := get[goldenTransform](g, g.hero)
@@ -304,6 +313,12 @@ func (g *goldenGame) structure(n int) {
 		get[goldenTarget](g, g.hero).Of = g.tree
 	case 36:
 		g.world.RemoveEntity(g.tree)
+	case goldenRest + 1:
+		for i := range 30 {
+			e := g.spawn(health)
+			*get[goldenHealth](g, e) = goldenHealth{uint8(100 - i%3), true}
+			g.crowd = append(g.crowd, e)
+		}
 	case goldenStir + 3:
 		g.world.RemoveEntity(g.book)
 	}
@@ -383,7 +398,7 @@ const (
 	goldenSequence = 1<<16 - 9
 )
 
-func playGolden(t *testing.T, coding string) string {
+func playGolden(t *testing.T, coding replication.Coding) string {
 	world := ecs.NewWorld()
 	s := &goldenSession{
 		t: t, schema: goldenSchema(), mirror: ecs.NewWorld(), game: &goldenGame{world: &world},
@@ -391,9 +406,9 @@ func playGolden(t *testing.T, coding string) string {
 	}
 	s.server = replication.NewServer(&world, s.schema, replication.WithSeed(1), replication.WithMTU(200),
 		replication.WithWindow(goldenWindow), replication.WithFirstTick(goldenTick), replication.WithFirstSequence(goldenSequence))
-	s.peer = s.server.Connect(s.sendDown)
+	s.peer = s.server.Connect(s.sendDown, replication.WithCoding(coding))
 	s.client = replication.NewClient(&s.mirror, s.schema, s.sendUp, replication.WithNonce(goldenNonce))
-	s.writeHead(coding)
+	s.writeHead(strings.ToLower(coding.String()))
 	for n := range goldenEnd {
 		s.game.step(n)
 		s.server.Replicate()
@@ -403,7 +418,8 @@ func playGolden(t *testing.T, coding string) string {
 		s.answer(n)
 	}
 	require.True(t, s.client.Complete())
-	require.Len(t, s.shown, 9, "what is there in the end")
+	require.Equal(t, coding, s.client.Coding())
+	require.Len(t, s.shown, 39, "what is there in the end")
 	return s.out.String()
 }
 

@@ -13,14 +13,16 @@ from itertools import zip_longest
 
 sys.dont_write_bytecode = True
 
+import compact
+import packed
 from bits import Malformed
 from client import Client
 from golden import Golden, annotation
 from schema import Schema
 
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
-FILES = ["packed.txt"]
-KINDS = {"packed": ["update", "named update", "whole", "despawn", "restructure", "part"]}
+FILES = ["packed.txt", "compact.txt"]
+KINDS = {"packed": packed.KINDS, "compact": compact.KINDS}
 
 
 class Difference(Exception):
@@ -132,7 +134,7 @@ def parse(words):
 def attack(client, packet, rand):
     """Spoils a packet in many ways. It must be refused or decoded, soon, and whatever comes of it must do no harm."""
     tried = 0
-    for n in range(60):
+    for n in range(30):
         spoilt = bytearray(packet)
         if n % 3 == 0:
             del spoilt[rand.randrange(len(spoilt)) :]

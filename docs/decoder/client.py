@@ -6,7 +6,7 @@ it took, and the search for a server that fell silent are missing.
 
 from bits import BitReader, Malformed, after, signed
 from checksum import HANDSHAKE_SEAL, crc32c, key, seal
-from entries import State
+from compact import read_compact
 from packed import read_packed, read_whole
 
 KIND_WELCOME, KIND_STATE = 1, 3
@@ -19,8 +19,9 @@ class Missing(Malformed):
 class Header:
     """What a state packet begins with."""
 
-    def __init__(self, sequence, tick, complete, trace=None):
+    def __init__(self, sequence, tick, complete):
         self.sequence, self.tick, self.complete = sequence, tick, complete
+        self.model = None  # of Compact, to be kept
 
 
 class Slot:
@@ -55,6 +56,7 @@ class Client:
         self.max_slots = max_slots + schema.resources
         self.slots = {}
         self.seen = set()  # sequences
+        self.models = {}  # of Compact, by sequence
         self.complete = False
 
     # ---- the handshake
@@ -66,13 +68,14 @@ class Client:
             raise Malformed("no welcome of this version")
         number = lambda at, size: int.from_bytes(body[at : at + size], "little")
         flags, self.window = body[2], body[3]
-        if flags & ~1 or not 8 <= self.window <= 120:
+        if flags & ~3 or not 8 <= self.window <= 120:
             raise Malformed("flags or window")
         if number(4, 8) != nonce:
             raise Malformed("a welcome for somebody else")
         self.session, self.tick, self.sequence = number(12, 8), number(20, 4), number(24, 4)
         self.origin = number(28, 8)
         self.checksums = flags & 1 == 0
+        self.compact = flags & 2 != 0
         self.seal = seal(self.schema.fingerprint, self.session, to_server=0)
         self.first = True  # no state packet came yet
 
@@ -91,8 +94,14 @@ class Client:
         if self.checksums and checksum:
             checked(packet, key(self.seal, header.sequence, header.tick))
         self.check_sequence(header.sequence)
-        r = BitReader(body[at:], body[0] >> 3 & 7, trace)
-        entries = read_packed(r, header.tick, self)
+        if self.compact:
+            kept, low = body[0] >> 3 & 1, body[0] >> 4 & 3
+            entries, model = read_compact(body[at:], low, header.sequence, header.tick, self, trace)
+            if model is None and (kept or low):
+                raise Malformed("a model of nothing")
+            header.model = model if kept else None
+        else:
+            entries = read_packed(BitReader(body[at:], body[0] >> 3 & 7, trace), header.tick, self)
         for e in entries:
             self.assemble(e, header.tick)
         return header, entries
@@ -142,6 +151,12 @@ class Client:
             raise Missing("second baseline: slot %d, %s" % (slot, pair))
         return base1, base2
 
+    def model(self, sequence):
+        """The model that a packet of Compact begins with."""
+        if sequence not in self.models:
+            raise Missing("model of sequence %d" % sequence)
+        return self.models[sequence]
+
     # ---- parts
 
     def assemble(self, entry, tick):
@@ -189,6 +204,8 @@ class Client:
                 self.hold(slot, e.state)
             elif getattr(e, "parts", None) is not None:
                 slot.parts = e.parts
+        if header.model is not None:
+            self.models[header.sequence] = header.model
         self.forget()
 
     def hold(self, slot, state):
@@ -204,6 +221,8 @@ class Client:
     def forget(self):
         """Section 11, holding: what no honest server names any more."""
         self.seen = {s for s in self.seen if after(self.sequence, s) < 1024}
+        for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
+            del self.models[sequence]
         for slot in self.slots.values():
             slot.states = {
                 t: s

@@ -77,7 +77,7 @@ def annotation(trace):
     """The lines that say what was read: name, bits, meaning."""
     lines = []
     for name, bits, meaning in trace:
-        if len(bits) > 64:
-            bits = bits[:61] + "..."
+        if len(bits) > 150:
+            bits = bits[:147] + "..."
         lines.append(("  | %-26s %-34s %s" % (name, bits, meaning)).rstrip())
     return lines

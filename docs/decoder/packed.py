@@ -1,6 +1,6 @@
 """The entries of state packets in the Packed coding: sections 4 to 6 of the wire format."""
 
-from bits import Malformed, after
+from bits import Malformed
 from entries import Entry, Part, State, check_set, read_set
 from prediction import ratio
 from rows import read_rows

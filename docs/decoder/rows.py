@@ -1,7 +1,7 @@
 """Rows in the Packed coding: section 7 of the wire format."""
 
-from bits import Malformed, length, signed, unzigzag
-from prediction import Prediction, distance, from_codes, in_chart, to_chart
+from bits import Malformed, length, unzigzag
+from prediction import Prediction, from_codes, in_chart, to_chart
 
 
 def read_rows(r, schema, components, rows1=None, rows2=None, t=None):

@@ -86,7 +86,17 @@ class Schema:
                 raise ValueError("schema line: " + line)
         for component in self.components:
             component.seal()
+        self.number_fields()
         self.resources = any(c.resource for c in self.components)
+
+    def number_fields(self):
+        """Numbers of fields through the whole schema: among all, and among linear, wrap and quat ones or the others."""
+        counts = [0, 0]
+        for component in self.components:
+            for field in component.fields:
+                i = field.kind in ("linear", "wrap", "quat")
+                field.number, field.among = sum(counts), counts[i]
+                counts[i] += 1
 
 
 ARRAY = re.compile(r"((?:\[\d+\])*)(.*)")
