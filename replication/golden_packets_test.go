@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -103,6 +104,10 @@ type (
 	goldenStory struct {
 		Text string `repl:"max=400"`
 	}
+	goldenRing struct {
+		At    uint64 `repl:"wrap"`
+		Turns uint16 `repl:"linear"`
+	}
 	goldenMeasures struct {
 		Third  float32       `repl:"range=0:1,step=0.3"`
 		Grid   float64       `repl:"range=0:9,step=0.3333333333333333"`
@@ -144,6 +149,7 @@ var goldenTypes = map[reflect.Type]goldenType{
 	reflect.TypeFor[goldenFrozen]():    {"Frozen", nil},
 	reflect.TypeFor[goldenRider]():     {"Rider", []any{'r', 'n'}},
 	reflect.TypeFor[goldenOdd]():       {"Odd", []any{'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'q', 'q', 8}},
+	reflect.TypeFor[goldenRing]():      {"Ring", []any{'n', 'n'}},
 	reflect.TypeFor[goldenMeasures]():  {"Measures", []any{'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n'}},
 	reflect.TypeFor[goldenStory]():     {"Story", []any{400}},
 	reflect.TypeFor[goldenMatch]():     {"Match", []any{'n', 'n'}},
@@ -162,6 +168,7 @@ func goldenSchema() *replication.Schema {
 	replication.Register[goldenFrozen](s, replication.Name("Frozen"))
 	replication.Register[goldenRider](s, replication.Name("Rider"))
 	replication.Register[goldenOdd](s, replication.Name("Odd"))
+	replication.Register[goldenRing](s, replication.Name("Ring"))
 	replication.Register[goldenMeasures](s, replication.Name("Measures"))
 	replication.Register[goldenStory](s, replication.Name("Story"))
 	replication.RegisterResource[goldenWeather](s, replication.Name("Weather"))
@@ -283,7 +290,8 @@ func (g *goldenGame) structure(n int) {
 		g.odd = g.spawn(id[goldenOdd](g))
 		*get[goldenOdd](g, g.odd) = goldenOdd{Look: [3]float32{0, 0, 1}, Exact: 1}
 	case 7:
-		g.probe = g.spawn(id[goldenMeasures](g))
+		g.probe = g.spawn(id[goldenRing](g), id[goldenMeasures](g))
+		get[goldenRing](g, g.probe).At = math.MaxUint64 - 76
 	case 9:
 		g.book = g.spawn(id[goldenName](g), id[goldenStory](g))
 		get[goldenName](g, g.book).Text = "book"
@@ -350,6 +358,9 @@ func (g *goldenGame) changeProbe(n int) {
 	m.Third, m.Grid, m.Offset = float32(n%9)/8, v, v
 	m.Near, m.Cold, m.Power = 2+float32(n*n), -2-v*v, 4-float32(n%20)/2
 	m.Age += 3 * time.Second
+	ring := get[goldenRing](g, g.probe)
+	ring.At += 7
+	ring.Turns += 3
 	m.Money -= 1_000_000 * int64(n%2)
 	switch n % 4 {
 	case 0:

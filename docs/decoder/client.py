@@ -134,21 +134,25 @@ class Client:
         if self.schema.resources and slot == 0:
             raise Malformed("despawn of the resources")
 
-    def baselines(self, slot, tick, pair):
+    def old_baseline(self, slot, tick, low):
+        """The tick of the state that is named by its low 8 bits and by being old: of two the newer."""
+        held = self.slots.get(slot, Slot()).states.values()
+        ages = [after(tick, s.tick) for s in held if s.tick & 0xFF == low and not s.empty]
+        ages = [age for age in ages if age >= 256]
+        if not ages:
+            raise Missing("baseline: slot %d, an old one with low bits %d" % (slot, low))
+        return (tick - min(ages)) & 0xFFFFFFFF
+
+    def baselines(self, slot, pair):
         """The states that a pair names."""
         held = self.slots.get(slot, Slot()).states
-        if pair.old:
-            old = [s for s in held.values() if s.tick & 0xFF == pair.a1 and after(tick, s.tick) >= 256]
-            base1 = min(old, key=lambda s: after(tick, s.tick), default=None)
-        else:
-            base1 = held.get(pair.a1)
+        base1, base2 = held.get(pair.a1), None
         if base1 is None or base1.empty:
             raise Missing("baseline: slot %d, %s" % (slot, pair))
-        if pair.a2 is None:
-            return base1, None
-        base2 = held.get(pair.a2)
-        if base2 is None or base2.empty or base2.generation != base1.generation:
-            raise Missing("second baseline: slot %d, %s" % (slot, pair))
+        if pair.a2 is not None:
+            base2 = held.get(pair.a2)
+            if base2 is None or base2.empty or base2.generation != base1.generation:
+                raise Missing("second baseline: slot %d, %s" % (slot, pair))
         return base1, base2
 
     def model(self, sequence):

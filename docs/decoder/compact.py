@@ -66,7 +66,7 @@ def read_whole(r, model, tick, slot, state, client, set_before):
 
 def read_against(r, model, kind, tick, slots, client, names):
     slot, state = slots.slot, slots.state
-    name = names.read(state, slots.listed)
+    name = names.read(state, slots.listed, lambda low: client.old_baseline(slot, tick, low))
     listed = slots.list[-1] if slots.list and slots.list[-1].slot == slot else None
     if listed is not None:
         listed.span, listed.third = name.span, name.third
@@ -180,8 +180,6 @@ class Name:
         return (self.a1, self.span, self.third, self.old) == (other.a1, other.span, other.third, other.old)
 
     def __str__(self):
-        if self.old:
-            return "the old A1 with low bits %d" % self.a1
         text = "A1 = tick %d" % self.a1
         if self.span:
             text += ", A2 = tick %d" % ((self.a1 - self.span) & 0xFFFFFFFF)
@@ -191,14 +189,12 @@ class Name:
 
     def states(self, slot, tick, client):
         """The baselines: one, two or three."""
-        if self.old:
-            return client.baselines(slot, tick, Pair(self.a1, old=True))[:1]
-        if not 1 <= after(tick, self.a1) <= 255:
+        if not self.old and not 1 <= after(tick, self.a1) <= 255:
             raise Malformed("age of a baseline")
         states = []
         for back in (self.span, self.third):
             pair = Pair(self.a1, (self.a1 - back) & 0xFFFFFFFF if back else None)
-            states.append(client.baselines(slot, tick, pair))
+            states.append(client.baselines(slot, pair))
         return (states[0][0], states[0][1], states[1][1])
 
 
@@ -207,12 +203,12 @@ class Names:
         self.r, self.m, self.tick, self.reference = r, model, tick, reference
         self.last = [Name(reference)] * 3
 
-    def read(self, state, listed):
-        self.last[state] = self.read_name(state, listed)
+    def read(self, state, listed, find_old):
+        self.last[state] = self.read_name(state, listed, find_old)
         self.r.note("name", self.last[state])
         return self.last[state]
 
-    def read_name(self, state, listed):
+    def read_name(self, state, listed, find_old):
         r, m, last = self.r, self.m, self.last[state]
         likely = last
         if state == 2:
@@ -224,7 +220,7 @@ class Names:
         if r.decision(m.first, state):
             a1 = self.reference
         elif r.decision(m.old, 0):
-            return Name(r.bits(8), old=True)
+            return Name(find_old(r.bits(8)), old=True)
         else:
             newer = r.decision(m.newer, 0)
             v = r.length_code(32, m.ticks, 0, 8) + 1

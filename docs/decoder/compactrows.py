@@ -1,6 +1,6 @@
 """Rows in the Compact coding: section 17 of the wire format."""
 
-from bits import Malformed, length, unzigzag
+from bits import Malformed, length, signed, unzigzag
 from prediction import Prediction, distance, extrapolate, from_codes, in_chart, limit, ratio, scaled, to_chart
 
 
@@ -97,6 +97,11 @@ class RowReader:
         return Residuals(self, component, row1, row2, row3, prediction if moving else None).read()
 
 
+def apart(c1, c2):
+    """|c1 - c2| as m has it: not round circles, but in 64 bits."""
+    return abs(signed(c1 - c2, 64))
+
+
 def motion(component, row1, row2):
     """m of the page: how far apart the first two baselines are."""
     x = 0
@@ -176,10 +181,7 @@ class Residuals:
     def read_reference(self, i, field):
         if not self.differs(i, self.rows.plain(field)):
             return self.reference[i]
-        code = self.rows.read_reference(field)
-        if code == self.reference[i]:
-            raise Malformed("a reference that does not differ")
-        return code
+        return self.rows.read_reference(field)
 
     def read_bytes(self, i, field):
         c, reference = self.rows.plain(field), self.reference[i]
@@ -209,32 +211,29 @@ class Residuals:
         t, c1, c2 = self.reference[i], self.row1[i], self.row2[i] if self.moving else 0
         near = scaled(c1 - self.row3[i], self.rows.t3) if self.moving and self.row3 else None
         number = self.rows.model.numbers[field.among % 8]
-        return self.number(field, number, field.width, t, c1, abs(c1 - c2), near, i == self.last, lambda v: v, field.max)
+        return self.number(field, number, field.width, t, c1, apart(c1, c2), near, i == self.last, lambda v: v, field.max)
 
     def read_wrap(self, i, field):
         t, c1, c2 = self.reference[i], self.row1[i], self.row2[i] if self.moving else 0
         way = lambda v: distance(v, 0, field.max)
         near = scaled(way(c1 - self.row3[i]), self.rows.t3) if self.moving and self.row3 else None
         number = self.rows.model.numbers[field.among % 8]
-        return self.number(field, number, field.width, t, c1, abs(c1 - c2), near, i == self.last, way, field.max)
+        return self.number(field, number, field.width, t, c1, apart(c1, c2), near, i == self.last, way, field.max)
 
     def read_quat(self, i, field):
         bits, number = field.bits, self.rows.model.numbers[field.among % 8]
         chart = self.reference[i][0]
         if not self.r.decision(self.rows.model.chart, 0):
-            index = self.r.bits(2)
-            if index == chart:
-                raise Malformed("chart")
-            chart, self.same = index, False
+            chart, self.same = self.r.bits(2), False
         self.r.note(field.path, "chart %d" % chart)
         c1 = in_chart(self.row1[i], chart, bits)
-        t, apart, near = c1, [0] * 3, [None] * 3
+        t, moved, near = c1, [0] * 3, [None] * 3
         if self.moving:
             t = to_chart(self.prediction.rotations[i], chart, bits)
             if self.reference[i][0] == chart:
                 t = self.reference[i][1:]
             q1, q2 = from_codes(self.row1[i], bits), from_codes(self.row2[i], bits)
-            apart = [abs(a - b) for a, b in zip(to_chart(q1, chart, bits), to_chart(q2, chart, bits))]
+            moved = [abs(a - b) for a, b in zip(to_chart(q1, chart, bits), to_chart(q2, chart, bits))]
             if self.row3:
                 near = [0] * 3
                 if self.row3[i] != self.row1[i]:
@@ -243,16 +242,16 @@ class Residuals:
         code = [chart]
         for k in range(3):
             last = i == self.last and k == 2
-            code.append(self.number(field, number, bits, t[k], c1[k], apart[k], near[k], last, lambda v: v, field.max))
+            code.append(self.number(field, number, bits, t[k], c1[k], moved[k], near[k], last, lambda v: v, field.max))
         return tuple(code)
 
-    def number(self, field, number, w, t, c1, apart, near, last, way, most):
+    def number(self, field, number, w, t, c1, moved, near, last, way, most):
         """A number: the aim, how far the code is from it, and what is learnt of that.
 
         way makes differences on a circle the shortest ones.
         """
         r, wide = self.r, w > 40
-        m = length(apart) if self.moving else 0
+        m = length(moved) if self.moving else 0
         aim, ahead, more = t, 0, 0
         learns = self.moving and not wide
         if learns:
@@ -293,6 +292,8 @@ class Residuals:
         self.same = self.same and v == 0
         if field.kind == "quat":
             return aim + v
+        if field.kind == "wrap" and (2 * v if v >= 0 else -2 * v - 1) > most:
+            raise Malformed("distance on a circle")
         return (aim + v) % (most + 1 if field.kind == "wrap" else 1 << w)
 
 

@@ -53,8 +53,8 @@ def read_against(r, kind, tick, slot, client, names):
     if kind == RESTRUCTURE:
         leads = r.bit() == 1
         r.note("leads", "the pair in front" if leads else "not the pair in front")
-    pair = names.read(r, leads)
-    base1, base2 = client.baselines(slot, tick, pair)
+    pair = names.read(r, leads, lambda low: client.old_baseline(slot, tick, low))
+    base1, base2 = client.baselines(slot, pair)
     t = ratio(tick, base1.tick, base2.tick) if base2 else None
     components = base1.set
     if kind == RESTRUCTURE:
@@ -75,17 +75,15 @@ def read_part(r):
 
 
 class Pair:
-    """The name of baselines: A1 and, unless it is None, A2. An old A1 is known by its low 8 bits only."""
+    """The name of baselines: A1 and, unless it is None, A2."""
 
-    def __init__(self, a1, a2=None, old=False):
-        self.a1, self.a2, self.old = a1, a2, old
+    def __init__(self, a1, a2=None):
+        self.a1, self.a2 = a1, a2
 
     def __eq__(self, other):
-        return (self.a1, self.a2, self.old) == (other.a1, other.a2, other.old)
+        return (self.a1, self.a2) == (other.a1, other.a2)
 
     def __str__(self):
-        if self.old:
-            return "the old A1 with low bits %d" % self.a1
         return "A1 = tick %d" % self.a1 + ("" if self.a2 is None else ", A2 = tick %d" % self.a2)
 
 
@@ -95,7 +93,7 @@ class Names:
     def __init__(self, tick):
         self.tick, self.pairs = tick, []
 
-    def read(self, r, leads):
+    def read(self, r, leads, find_old):
         n = len(self.pairs)
         if n == 0 and not leads:
             raise Malformed("no pair is behind the front of an empty list")
@@ -107,7 +105,7 @@ class Names:
                 raise Malformed("place in the list")
             r.note("place", "%d: %s" % (place, self.pairs[place]))
             return self.use(place)
-        pair = self.read_pair(r)
+        pair = self.read_pair(r, find_old)
         r.note("name", pair)
         if pair in self.pairs:
             return self.use(self.pairs.index(pair))
@@ -122,11 +120,11 @@ class Names:
             self.pairs[place - 1], self.pairs[place] = self.pairs[place], self.pairs[place - 1]
         return pair
 
-    def read_pair(self, r):
-        """A pair of its own."""
+    def read_pair(self, r, find_old):
+        """A pair of its own. Of an old one find_old tells the tick, given its low bits."""
         age = r.residual(3, 8)
         if age == 0:
-            return Pair(r.bits(8), old=True)
+            return Pair(find_old(r.bits(8)))
         a1 = (self.tick - age) & 0xFFFFFFFF
         if r.bit() == 0:
             return Pair(a1, (a1 - a1 % 2 - 2) & 0xFFFFFFFF)

@@ -325,7 +325,8 @@ class Reference(Quantiser):
         pass
 
     def check(self, codes):
-        pass
+        if codes[0] is not None and codes[0][0] >= 1 << 30:
+            raise Malformed("slot of a reference")
 
     def value(self, codes):
         return None  # whoever is there
