@@ -292,7 +292,7 @@ class Residuals:
         self.same = self.same and v == 0
         if field.kind == "quat":
             return aim + v
-        if field.kind == "wrap" and (2 * v if v >= 0 else -2 * v - 1) > most:
+        if field.kind == "wrap" and most + 1 != 1 << w and (2 * v if v >= 0 else -2 * v - 1) > most:
             raise Malformed("distance on a circle")
         return (aim + v) % (most + 1 if field.kind == "wrap" else 1 << w)
 
