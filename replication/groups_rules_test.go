@@ -236,7 +236,7 @@ func TestGroupsDoNotAllocate(t *testing.T) {
 			first = false
 		})
 	}
-	require.LessOrEqual(t, total, 5.0)
+	require.LessOrEqual(t, total, 10.0) // lists that have never been as long, in 50 ticks of 4 peers
 	require.NotZero(t, c.members[0].peer.Stats().GroupResends)
 }
 

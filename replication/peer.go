@@ -146,7 +146,7 @@ func (p *Peer) firstSequence() uint32 {
 }
 
 func newPeer(s *Server, send func([]byte) error) *Peer {
-	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
+	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s, list: make([]class, 0, maxShared)}}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
 	p.reset()

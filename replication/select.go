@@ -402,7 +402,11 @@ func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
 			b.Two, b.A2 = false, 0
 			r = p.runs.update(slot, b)
 		}
-		if r != nil && !p.runs.jumped(slot, int(r.bits)) {
+		switch {
+		case r == nil:
+		case p.runs.jumped(slot, int(r.bits)):
+			return p.runs.whole(slot), &p.stats.Jumps
+		default:
 			return r, &p.stats.Updates
 		}
 	}
