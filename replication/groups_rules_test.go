@@ -118,7 +118,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 				tickAll(t, s, o, ends)
 			}
 			for _, e := range ends {
-				require.NotZero(t, e.peer.Stats().TornGroups)
+				require.True(t, e.peer.Stats().TornGroups > 0 || e.peer.Coding() == Compact) // in which they may fit
 				e.link.SetConfig(netsim.Config{Latency: 2})
 			}
 			requireEqualSoon(t, s, o, ends, 100)

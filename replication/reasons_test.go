@@ -23,7 +23,7 @@ func TestReasonsAddUp(t *testing.T) {
 		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Loss: 0.1 * float64(i%2)}, WithNonce(uint64(i)+1))
 		switch i {
 		case 1:
-			e.peer.SetBudget(1500)
+			e.peer.SetBudget(800)
 		case 2:
 			e.peer.SetSendInterval(4)
 		case 3:

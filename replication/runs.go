@@ -56,8 +56,9 @@ type runCache struct {
 	blockCosts       []uint32   // scratch memory, zero between uses
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
-	choice chooser
-	bundle bundle
+	choice  chooser
+	compact *compactCoder // nil: none was needed
+	bundle  bundle
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges

@@ -198,7 +198,7 @@ func (p *Peer) flush() {
 	o.first = -1
 	for _, sequence := range o.failed {
 		p.stats.SendErrors++
-		p.lose(p.log.at(sequence))
+		p.loseAt(sequence)
 	}
 	o.failed = o.failed[:0]
 }

@@ -84,6 +84,7 @@ func (p *replay) report(ticks int64, converged bool) report {
 	}
 	for _, mirror := range p.mirrors {
 		r.MissingBaselines += mirror.client.Stats().MissingBaselines
+		r.MissingModels += mirror.client.Stats().MissingModels
 	}
 	return r
 }
