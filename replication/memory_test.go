@@ -36,7 +36,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 		// All that moves is sent again and again. How much of it is on its way is bounded by
 		// the timeout, which is at most maxTimeout, and by maxInFlight.
 		{name: "silent", entities: 5000, silent: true, limit: 25},
-		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16.2}, // what a peer takes anyway included
+		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			const few, more, ticks = 5, 8, 4*resizeTicks + 7 // the few are of all delays that there are
