@@ -19,8 +19,8 @@ type Peer struct {
 	ended  *DisconnectError // why, if closed
 	byes   int              // sent in answer since then
 
-	session   session             // in force once connected
-	former    seal                // of packets from the client in the session before
+	session   session   // in force once connected
+	former    seal      // of packets from the client in the session before
 	pending   []session // offered by welcomes, the newest first; in force with the first ack of one
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
