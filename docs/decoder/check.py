@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Decodes the golden packets of docs/vectors and compares everything with what the files say.
+
+    python3 docs/decoder/check.py             checks; exit status 1 if anything differs
+    python3 docs/decoder/check.py annotate    writes the bits of some packets into the files
+"""
+
+import os
+import random
+import sys
+import time
+from itertools import zip_longest
+
+sys.dont_write_bytecode = True
+
+import compact
+import packed
+from bits import Malformed
+from client import Client
+from golden import Golden, annotation
+from schema import Schema
+
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors")
+FILES = ["packed.txt", "compact.txt"]
+KINDS = {"packed": packed.KINDS, "compact": compact.KINDS}
+
+
+class Difference(Exception):
+    """What was decoded is not what the file says."""
+
+
+def equal(what, got, want):
+    if got != want:
+        raise Difference("%s: decoded %r, expected %r" % (what, got, want))
+
+
+def main():
+    failed = False
+    for name in FILES:
+        golden = Golden(os.path.join(VECTORS, name))
+        try:
+            if sys.argv[1:] == ["annotate"]:
+                golden.annotate(chosen(golden))
+                continue
+            print(name + ":", check(golden))
+        except (Difference, Malformed) as problem:
+            failed = True
+            print("%s: %s: %s" % (name, type(problem).__name__, problem), file=sys.stderr)
+    return 1 if failed else 0
+
+
+def check(golden):
+    client = connect(golden)
+    expected, annotated, tried = {}, set(), 0
+    rand = random.Random(1)
+    for packet in golden.packets:
+        where = "packet %d" % packet.sequence
+        if packet.fate == "lost":
+            continue
+        if packet.fate == "refused":
+            try:
+                client.receive(packet.data)
+            except Malformed:
+                continue
+            raise Difference(where + ": taken, though it came before")
+        tried += attack(client, packet.data, rand)
+        trace = []
+        try:
+            header, entries = client.decode(packet.data, trace)
+        except Malformed as problem:
+            raise Difference("%s: refused: %s; read so far: %s" % (where, problem, trace[-5:]))
+        equal(where + ": sequence", header.sequence, packet.sequence)
+        equal(where + ": tick", header.tick, packet.tick)
+        if packet.bits:
+            for got, want in zip_longest(annotation(trace), packet.bits):
+                equal(where + ": bits", got, want)
+            annotated |= {e.kind for e in entries}
+        client.take(header, entries)
+        for slot, generation, tick, lines in packet.slots:
+            expected.pop(slot, None)
+            if lines is not None:
+                expected[slot] = (generation, tick, lines)
+        compare(where, client, expected)
+    equal("complete", client.complete, True)
+    equal("annotated kinds", sorted(annotated), sorted(KINDS[golden.coding]))
+    return "%d packets, %d spoilt ones" % (len(golden.packets), tried)
+
+
+def connect(golden):
+    schema = Schema(golden.schema_text)
+    equal("fingerprint", schema.fingerprint, golden.fingerprint)
+    client = Client(schema)
+    client.welcome(golden.welcome, golden.nonce)
+    for name, value in golden.session.items():
+        equal(name, getattr(client, name), value)
+    return client
+
+
+def compare(where, client, expected):
+    """Compares all that the client shows: slots, generations, ticks, components, codes and values."""
+    shown = client.shown()
+    equal(where + ": slots", sorted(shown), sorted(expected))
+    for slot, (generation, tick, lines) in expected.items():
+        state = shown[slot]
+        if slot or not client.schema.resources:
+            equal("%s: slot %d: generation" % (where, slot), state.generation, generation)
+            equal("%s: slot %d: tick" % (where, slot), state.tick, tick)
+        got = sorted(describe(client.schema.components[c], row) for c, row in state.rows.items())
+        equal("%s: slot %d" % (where, slot), [codes for codes, _ in got], [line.split(" =")[0] for line in lines])
+        for (codes, values), line in zip(got, lines):
+            equal("%s: slot %d: values of %s" % (where, slot, codes), values, parse(line.partition(" =")[2]))
+
+
+def describe(component, row):
+    """The codes of a component as text, and its values."""
+    codes = " ".join([component.name] + [f.show(code) for f, code in zip(component.fields, row)])
+    values = []
+    for v in component.values(row):
+        values += v if isinstance(v, list) else [v]
+    return codes, values
+
+
+def parse(words):
+    """Values as the file has them: numbers, true and false, texts in hex, and * for references."""
+    values = []
+    for word in words.split():
+        if word.startswith('"'):
+            values.append(bytes.fromhex(word.strip('"')))
+        else:
+            values.append({"true": True, "false": False, "*": None}.get(word, word))
+    return [v if not isinstance(v, str) else float(v) if any(c in v for c in ".eE") else int(v) for v in values]
+
+
+def attack(client, packet, rand):
+    """Spoils a packet in many ways. It must be refused or decoded, soon, and whatever comes of it must do no harm."""
+    tried = 0
+    for n in range(30):
+        spoilt = bytearray(packet)
+        if n % 3 == 0:
+            del spoilt[rand.randrange(len(spoilt)) :]
+        for _ in range(n % 3 + (n % 6 == 3)):
+            if spoilt:
+                at = rand.randrange(8 * len(spoilt))
+                spoilt[at // 8] ^= 1 << at % 8
+        if spoilt == packet:
+            continue
+        begin = time.monotonic()
+        for checksum in (True, False):
+            try:
+                client.decode(bytes(spoilt), checksum=checksum)
+            except Malformed:
+                continue
+            if checksum:
+                raise Difference("a spoilt packet was taken: " + spoilt.hex())
+        if time.monotonic() - begin > 5:
+            raise Difference("a spoilt packet took too long: " + spoilt.hex())
+        tried += 1
+    return tried
+
+
+def chosen(golden):
+    """Annotations of packets that together have an entry of each kind: the shortest that has it."""
+    client, best = connect(golden), {}
+    for i, packet in enumerate(golden.packets):
+        if packet.fate != "taken":
+            continue
+        trace = []
+        header, entries = client.decode(packet.data, trace)
+        client.take(header, entries)
+        for kind in {e.kind for e in entries}:
+            if kind not in best or len(packet.data) < len(golden.packets[best[kind][0]].data):
+                best[kind] = (i, annotation(trace))
+    return dict(best.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,248 @@
+"""A client that takes state packets: sections 2 to 4, 9 and 11 of the wire format.
+
+It shows what the duties of a client are as far as they concern what comes in. It sends nothing: acks, which say what
+it took, and the search for a server that fell silent are missing.
+"""
+
+from bits import BitReader, Malformed, after, signed
+from checksum import HANDSHAKE_SEAL, crc32c, key, seal
+from compact import read_compact
+from packed import read_packed, read_whole
+
+KIND_WELCOME, KIND_STATE = 1, 3
+
+
+class Missing(Malformed):
+    """A packet is in order, but what it builds on is not there: it is not acknowledged, and its baseline is named."""
+
+
+class Header:
+    """What a state packet begins with."""
+
+    def __init__(self, sequence, tick, complete):
+        self.sequence, self.tick, self.complete = sequence, tick, complete
+        self.model = None  # of Compact, to be kept
+
+
+class Slot:
+    """What the client holds of a slot."""
+
+    def __init__(self):
+        self.states = {}  # by tick
+        self.newest = None
+        self.former = None  # the newest one before a long silence
+        self.parts = None
+
+
+class Parts:
+    """A state that is being collected: section 9."""
+
+    def __init__(self, tick, part):
+        self.tick, self.total, self.size, self.data = tick, part.total, part.size, {}
+
+    def add(self, part):
+        self.data[part.index] = part.data
+
+    def whole(self):
+        """The bytes, or None if some are missing."""
+        if len(self.data) * self.size < self.total:
+            return None
+        return b"".join(self.data[i] for i in sorted(self.data))
+
+
+class Client:
+    def __init__(self, schema, max_slots=1 << 20):
+        self.schema = schema
+        self.max_slots = max_slots + schema.resources
+        self.slots = {}
+        self.seen = set()  # sequences
+        self.models = {}  # of Compact, by sequence
+        self.complete = False
+
+    # ---- the handshake
+
+    def welcome(self, packet, nonce):
+        """Takes the answer to a hello: section 3."""
+        body = checked(packet, key(HANDSHAKE_SEAL))
+        if len(body) != 36 or body[0] != KIND_WELCOME or body[1] != 1:
+            raise Malformed("no welcome of this version")
+        number = lambda at, size: int.from_bytes(body[at : at + size], "little")
+        flags, self.window = body[2], body[3]
+        if flags & ~3 or not 8 <= self.window <= 120:
+            raise Malformed("flags or window")
+        if number(4, 8) != nonce:
+            raise Malformed("a welcome for somebody else")
+        self.session, self.tick, self.sequence = number(12, 8), number(20, 4), number(24, 4)
+        self.origin = number(28, 8)
+        self.checksums = flags & 1 == 0
+        self.compact = flags & 2 != 0
+        self.seal = seal(self.schema.fingerprint, self.session, to_server=0)
+        self.first = True  # no state packet came yet
+
+    # ---- state packets
+
+    def receive(self, packet):
+        """Takes a state packet over, all of it or nothing."""
+        header, entries = self.decode(packet)
+        self.take(header, entries)
+        return header, entries
+
+    def decode(self, packet, trace=None, checksum=True):
+        """Reads a packet. This changes nothing."""
+        body = packet[4:] if self.checksums else packet
+        header, at = self.header(body)
+        if self.checksums and checksum:
+            checked(packet, key(self.seal, header.sequence, header.tick))
+        self.check_sequence(header.sequence)
+        if self.compact:
+            kept, low = body[0] >> 3 & 1, body[0] >> 4 & 3
+            entries, model = read_compact(body[at:], low, header.sequence, header.tick, self, trace)
+            if model is None and (kept or low):
+                raise Malformed("a model of nothing")
+            header.model = model if kept else None
+        else:
+            entries = read_packed(BitReader(body[at:], body[0] >> 3 & 7, trace), header.tick, self)
+        for e in entries:
+            self.assemble(e, header.tick)
+        return header, entries
+
+    def header(self, body):
+        """The first bytes, with sequence and tick completed to the nearest ones."""
+        if not body or body[0] & 7 != KIND_STATE:
+            raise Malformed("no state packet")
+        size = 4 if body[0] >> 6 & 1 else 2
+        if len(body) < 1 + 2 * size:
+            raise Malformed("header")
+        sequence = int.from_bytes(body[1 : 1 + size], "little")
+        tick = int.from_bytes(body[1 + size : 1 + 2 * size], "little")
+        if size == 2:
+            sequence = completed(sequence, self.sequence)
+            tick = completed(tick, self.tick)
+        return Header(sequence, tick, body[0] >> 7 == 1), 1 + 2 * size
+
+    def check_sequence(self, sequence):
+        if sequence in self.seen or not self.first and after(self.sequence, sequence) >= 1024:
+            raise Malformed("seen before, or too old")
+
+    # ---- what the entries of a packet ask while they are read
+
+    def check_slot(self, slot):
+        if slot >= self.max_slots:
+            raise Malformed("slot beyond the client's bound")
+
+    def check_despawn(self, slot):
+        if self.schema.resources and slot == 0:
+            raise Malformed("despawn of the resources")
+
+    def baselines(self, slot, tick, pair):
+        """The states that a pair names."""
+        held = self.slots.get(slot, Slot()).states
+        if pair.old:
+            old = [s for s in held.values() if s.tick & 0xFF == pair.a1 and after(tick, s.tick) >= 256]
+            base1 = min(old, key=lambda s: after(tick, s.tick), default=None)
+        else:
+            base1 = held.get(pair.a1)
+        if base1 is None or base1.empty:
+            raise Missing("baseline: slot %d, %s" % (slot, pair))
+        if pair.a2 is None:
+            return base1, None
+        base2 = held.get(pair.a2)
+        if base2 is None or base2.empty or base2.generation != base1.generation:
+            raise Missing("second baseline: slot %d, %s" % (slot, pair))
+        return base1, base2
+
+    def model(self, sequence):
+        """The model that a packet of Compact begins with."""
+        if sequence not in self.models:
+            raise Missing("model of sequence %d" % sequence)
+        return self.models[sequence]
+
+    # ---- parts
+
+    def assemble(self, entry, tick):
+        """Gives a part that completes a state this state."""
+        if entry.part is None:
+            return
+        part_tick = (tick - entry.part.age) & 0xFFFFFFFF
+        slot = self.slots.get(entry.slot, Slot())
+        if slot.newest and after(part_tick, slot.newest.tick) <= 0:
+            return
+        parts = slot.parts
+        if parts is None or after(part_tick, parts.tick) > 0:
+            parts = Parts(part_tick, entry.part)
+        elif after(part_tick, parts.tick) < 0:
+            return
+        if (parts.total, parts.size) != (entry.part.total, entry.part.size):
+            raise Malformed("parts of one state that differ in size")
+        entry.parts = Parts(part_tick, entry.part)
+        entry.parts.data.update(parts.data)
+        entry.parts.add(entry.part)
+        data = entry.parts.whole()
+        if data is not None:
+            entry.state = self.read_collected(data, part_tick, entry.slot)
+
+    def read_collected(self, data, tick, slot):
+        r = BitReader(data)
+        state = read_whole(r, tick, slot, self, [])
+        if r.left >= 8 or r.bits(r.left):
+            raise Malformed("padding of a large state")
+        return state
+
+    # ---- taking over
+
+    def take(self, header, entries):
+        self.seen.add(header.sequence)
+        if self.first or after(header.sequence, self.sequence) > 0:
+            self.sequence = header.sequence
+        if self.first or after(header.tick, self.tick) > 0:
+            self.tick = header.tick
+        self.first = False
+        self.complete = self.complete or header.complete
+        for e in entries:
+            slot = self.slots.setdefault(e.slot, Slot())
+            if e.state is not None:
+                self.hold(slot, e.state)
+            elif getattr(e, "parts", None) is not None:
+                slot.parts = e.parts
+        if header.model is not None:
+            self.models[header.sequence] = header.model
+        self.forget()
+
+    def hold(self, slot, state):
+        slot.states[state.tick] = state
+        newest = slot.newest
+        if newest is None or after(state.tick, newest.tick) > 0:
+            if newest is not None and after(state.tick, newest.tick) > self.window:
+                slot.former = newest
+            slot.newest = state
+        if slot.parts and after(slot.parts.tick, slot.newest.tick) <= 0:
+            slot.parts = None
+
+    def forget(self):
+        """Section 11, holding: what no honest server names any more."""
+        self.seen = {s for s in self.seen if after(self.sequence, s) < 1024}
+        for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
+            del self.models[sequence]
+        for slot in self.slots.values():
+            slot.states = {
+                t: s
+                for t, s in slot.states.items()
+                if after(self.tick, t) <= 2 * self.window or s in (slot.newest, slot.former)
+            }
+
+    def shown(self):
+        """What the world holds: for every slot that is not empty its newest state."""
+        return {n: s.newest for n, s in sorted(self.slots.items()) if s.newest and not s.newest.empty}
+
+
+def checked(packet, continued_from):
+    """The body of a packet, if its checksum is right."""
+    body = packet[4:]
+    if len(packet) < 4 or int.from_bytes(packet[:4], "little") != crc32c(body, continued_from):
+        raise Malformed("checksum")
+    return body
+
+
+def completed(low, near):
+    """A full number from its low 16 bits: the one nearest to another."""
+    return (near + signed(low - near, 16)) & 0xFFFFFFFF

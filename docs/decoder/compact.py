@@ -1,0 +1,234 @@
+"""The entries of state packets in the Compact coding: section 17 of the wire format."""
+
+from bits import Malformed, after, length
+from compactrows import RowReader
+from entries import Entry, Part, State, check_set, read_set
+from model import Listed, Model
+from packed import Pair
+from rangecoder import RangeReader
+
+UPDATE, WHOLE, DESPAWN, RESTRUCTURE, PART = range(5)
+KINDS = ["update", "whole", "despawn", "restructure", "part"]
+
+
+def read_compact(data, low, sequence, tick, client, trace=None):
+    """Reads the entries of a packet, and returns them with the model behind them, None if there are no bytes."""
+    if not data:
+        return [], None
+    r = RangeReader(data, trace)
+    back = 4 * r.exp_golomb(1) + low
+    r.note("root", "the model of sequence %d" % (sequence - back) if back else "a new model")
+    if back > 1023:
+        raise Malformed("root")
+    if back:
+        root = client.model((sequence - back) & 0xFFFFFFFF)
+        model, reference = root.copy(), root.tick
+    else:
+        model, reference = Model(tick), (tick - 1) & 0xFFFFFFFF
+    slots, names, set_before, entries = Slots(r, model), Names(r, model, tick, reference), [], []
+    while slots.find():
+        if len(entries) == 2048:
+            raise Malformed("too many entries")
+        slot, state = slots.slot, slots.state
+        r.note("slot", "%d, %s" % (slot, ["new", "listed", "carried before"][state]))
+        client.check_slot(slot)
+        kind = r.unary(model.kind[state], 4)
+        r.note("kind", KINDS[kind])
+        result = part = None
+        if kind == DESPAWN:
+            client.check_despawn(slot)
+            result = State(tick)
+        elif kind == PART:
+            part = read_part(r)
+        elif kind == WHOLE:
+            result = read_whole(r, model, tick, slot, state, client, set_before)
+            set_before = result.set
+        else:
+            result = read_against(r, model, kind, tick, slots, client, names)
+        entries.append(Entry(KINDS[kind], slot, result, part))
+    r.note("end")
+    r.finish()
+    model.tick, model.list = tick, slots.list
+    return entries, model
+
+
+def read_whole(r, model, tick, slot, state, client, set_before):
+    generation = r.length_code(16, model.life, 0, 6)
+    r.note("generation", generation)
+    if r.decision(model.set, 0):
+        components = set_before
+        r.note("set", "that of the whole before")
+    else:
+        components = read_set(r, set_before, client.schema)
+    check_set(components, slot, client.schema)
+    return State(tick, generation, RowReader(r, model, client.schema, state).read(components))
+
+
+def read_against(r, model, kind, tick, slots, client, names):
+    slot, state = slots.slot, slots.state
+    name = names.read(state, slots.listed)
+    listed = slots.list[-1] if slots.list and slots.list[-1].slot == slot else None
+    if listed is not None:
+        listed.span, listed.third = name.span, name.third
+    bases = name.states(slot, tick, client)
+    components = bases[0].set
+    if kind == RESTRUCTURE:
+        components = read_set(r, components, client.schema)
+        check_set(components, slot, client.schema)
+    rows = RowReader(r, model, client.schema, state, tick, *bases).read(components)
+    return State(tick, bases[0].generation, rows)
+
+
+def read_part(r):
+    part = Part(*(r.exp_golomb(3) for _ in range(4)))
+    part.check()
+    r.note("part", "age %d, total %d, size %d, index %d" % (part.age, part.total, part.size, part.index))
+    part.data = bytes(r.bits(8) for _ in range(part.length()))
+    r.note("bytes", "%d bytes" % len(part.data))
+    return part
+
+
+class Slots:
+    """Goes through the list of the root's model, and makes that of the packet's."""
+
+    MOST = 2048
+
+    def __init__(self, r, model):
+        self.r, self.model = r, model
+        self.root, self.list = model.list, []
+        self.place, self.next = 0, 0
+        self.fresh, self.again = 0, 0
+        self.begun = False
+        # Of the present entry: its slot, its state, and what the root's list has for it.
+        self.slot, self.state, self.listed = 0, 0, None
+
+    def find(self):
+        """Finds the slot of the next entry; false at the end."""
+        r, m = self.r, self.model
+        if not self.begun:
+            self.begun = True
+            if self.root and r.decision(m.jump, 0):
+                return self.jump(r.exp_golomb(4))
+        room = None
+        while self.place < len(self.root):
+            listed = self.root[self.place]
+            room = listed.slot - self.next
+            if r.decision(m.other, 2 * min(length(room), 3) + self.fresh):
+                break
+            self.again = r.decision(m.again, listed.seen + 8 * self.again)
+            self.place += 1
+            self.next = listed.slot + 1
+            if self.again:
+                return self.carry(listed)
+            self.leave(listed)
+            room = None
+        none = room is None
+        if room == 0 or r.decision(m.end, 2 * none + self.fresh):
+            for listed in self.root[self.place :]:
+                self.leave(listed)
+            return False
+        if none:
+            gap = r.length_code(30, m.gap[1], 0, 16)
+        else:
+            gap = r.length_code(length(room - 1), m.gap[0], 0, 16)
+            if gap >= room:
+                raise Malformed("gap")
+        return self.take(self.next + gap)
+
+    def jump(self, slot):
+        """The first entry is far on: the listed slots before it are forgotten."""
+        while self.place < len(self.root) and self.root[self.place].slot < slot:
+            self.place += 1
+        if self.place < len(self.root) and self.root[self.place].slot == slot:
+            self.place += 1
+            self.next, self.again = slot + 1, 1
+            return self.carry(self.root[self.place - 1])
+        return self.take(slot)
+
+    def carry(self, listed):
+        """The entry is about a listed slot."""
+        self.fresh = 0
+        self.slot, self.state, self.listed = listed.slot, 1 + (listed.seen & 1), listed
+        self.add(Listed(listed.slot, (2 * listed.seen + 1) & 7, listed.span, listed.third))
+        return True
+
+    def take(self, slot):
+        """The entry is about a slot that is not listed."""
+        self.fresh, self.next = 1, slot + 1
+        self.slot, self.state, self.listed = slot, 0, None
+        self.add(Listed(slot))
+        return True
+
+    def leave(self, listed):
+        """There is no entry about a listed slot."""
+        seen = (2 * listed.seen) & 7
+        if seen:
+            self.add(Listed(listed.slot, seen, listed.span, listed.third))
+
+    def add(self, listed):
+        if len(self.list) < self.MOST:
+            self.list.append(listed)
+
+
+class Name:
+    """The name of up to three baselines; span and third are how many ticks A2 and A3 are before A1, 0 without."""
+
+    def __init__(self, a1, span=0, third=0, old=False):
+        self.a1, self.span, self.third, self.old = a1, span, third, old
+
+    def __eq__(self, other):
+        return (self.a1, self.span, self.third, self.old) == (other.a1, other.span, other.third, other.old)
+
+    def __str__(self):
+        if self.old:
+            return "the old A1 with low bits %d" % self.a1
+        text = "A1 = tick %d" % self.a1
+        if self.span:
+            text += ", A2 = tick %d" % ((self.a1 - self.span) & 0xFFFFFFFF)
+        if self.third:
+            text += ", A3 = tick %d" % ((self.a1 - self.third) & 0xFFFFFFFF)
+        return text
+
+    def states(self, slot, tick, client):
+        """The baselines: one, two or three."""
+        if self.old:
+            return client.baselines(slot, tick, Pair(self.a1, old=True))[:1]
+        if not 1 <= after(tick, self.a1) <= 255:
+            raise Malformed("age of a baseline")
+        states = []
+        for back in (self.span, self.third):
+            pair = Pair(self.a1, (self.a1 - back) & 0xFFFFFFFF if back else None)
+            states.append(client.baselines(slot, tick, pair))
+        return (states[0][0], states[0][1], states[1][1])
+
+
+class Names:
+    def __init__(self, r, model, tick, reference):
+        self.r, self.m, self.tick, self.reference = r, model, tick, reference
+        self.last = [Name(reference)] * 3
+
+    def read(self, state, listed):
+        self.last[state] = self.read_name(state, listed)
+        self.r.note("name", self.last[state])
+        return self.last[state]
+
+    def read_name(self, state, listed):
+        r, m, last = self.r, self.m, self.last[state]
+        likely = last
+        if state == 2:
+            likely = Name(self.reference, listed.span, listed.third)
+        if r.decision(m.name, state if last == likely else 3):
+            return last
+        if last != likely and r.decision(m.own, 0):
+            return likely
+        if r.decision(m.first, state):
+            a1 = self.reference
+        elif r.decision(m.old, 0):
+            return Name(r.bits(8), old=True)
+        else:
+            newer = r.decision(m.newer, 0)
+            v = r.length_code(32, m.ticks, 0, 8) + 1
+            a1 = (self.reference + (v if newer else -v)) & 0xFFFFFFFF
+        if not r.decision(m.two, state):
+            return Name(a1)
+        return Name(a1, r.tree(5, m.span) + 1, r.tree(2, m.third))

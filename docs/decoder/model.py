@@ -1,0 +1,64 @@
+"""What is learnt in Compact: models, section 17 of the wire format."""
+
+from copy import deepcopy
+
+from rangecoder import EVEN
+
+
+def decisions(n):
+    return [EVEN] * n
+
+
+class Listed:
+    """A slot on the list of a model."""
+
+    def __init__(self, slot, seen=1, span=0, third=0):
+        self.slot, self.seen, self.span, self.third = slot, seen, span, third
+
+
+class Number:
+    """The decisions of an array for linear, wrap and quat fields."""
+
+    def __init__(self):
+        self.length = [decisions(12) for _ in range(16)]
+        self.top = decisions(12)
+        self.reach = [1 << 16] * 12
+        self.turn = [1 << 16] * 12
+
+
+class Whole:
+    """A decision for codes without a baseline, and the code that came last."""
+
+    def __init__(self):
+        self.decision, self.code = decisions(1), 0
+
+
+class Row:
+    """The decisions of an array for components."""
+
+    def __init__(self):
+        self.same, self.predicted, self.stopped = decisions(6), decisions(24), decisions(6)
+
+
+class Model:
+    """All that is learnt. The tick is that of the packet behind which it stands."""
+
+    def __init__(self, tick):
+        self.tick, self.list = tick, []
+        # Which slots.
+        self.jump, self.other, self.again, self.end = decisions(1), decisions(8), decisions(16), decisions(4)
+        self.gap = [decisions(16) for _ in range(2)]
+        # What they hold.
+        self.kind = [decisions(4) for _ in range(3)]
+        self.name, self.own, self.first, self.old, self.newer = (decisions(n) for n in (4, 1, 3, 1, 1))
+        self.ticks, self.two, self.span, self.third = (decisions(n) for n in (8, 3, 32, 4))
+        self.life, self.set = decisions(6), decisions(1)
+        # Rows.
+        self.chart = decisions(1)
+        self.numbers = [Number() for _ in range(8)]
+        self.plains = [decisions(20) for _ in range(12)]
+        self.wholes = [Whole() for _ in range(16)]
+        self.rows = [Row() for _ in range(8)]
+
+    def copy(self):
+        return deepcopy(self)

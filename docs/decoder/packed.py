@@ -1,0 +1,135 @@
+"""The entries of state packets in the Packed coding: sections 4 to 6 of the wire format."""
+
+from bits import Malformed
+from entries import Entry, Part, State, check_set, read_set
+from prediction import ratio
+from rows import read_rows
+
+UPDATE, NAMED, WHOLE, DESPAWN, RESTRUCTURE, PART = range(6)
+KINDS = ["update", "named update", "whole", "despawn", "restructure", "part"]
+
+
+def read_packed(r, tick, client):
+    """Reads the entries of a packet from its bits, against the states that the client holds."""
+    order = r.bits(4)
+    r.note("order", "gaps in Rice of order %d" % order)
+    names, slot, set_before, entries = Names(tick), -1, [], []
+    while r.left:
+        slot += 1 + r.rice(order)
+        r.note("gap", "slot %d" % slot)
+        client.check_slot(slot)
+        kind = r.unary(5)
+        r.note("kind", KINDS[kind])
+        if kind == PART:
+            entries.append(Entry("part", slot, part=read_part(r)))
+            continue
+        if kind == DESPAWN:
+            client.check_despawn(slot)
+            entries.append(Entry("despawn", slot, State(tick)))
+            continue
+        if kind == WHOLE:
+            state = read_whole(r, tick, slot, client, set_before)
+            set_before = state.set
+        else:
+            state = read_against(r, kind, tick, slot, client, names)
+        entries.append(Entry(KINDS[kind], slot, state))
+    return entries
+
+
+def read_whole(r, tick, slot, client, set_before):
+    """A state without baseline; also what parts are put together to."""
+    generation = r.exp_golomb(4)
+    r.note("generation", generation)
+    if generation > 0xFFFF:
+        raise Malformed("generation")
+    components = read_set(r, set_before, client.schema)
+    check_set(components, slot, client.schema)
+    return State(tick, generation, read_rows(r, client.schema, components))
+
+
+def read_against(r, kind, tick, slot, client, names):
+    """An update or restructure: the state against one baseline or two."""
+    leads = kind == UPDATE
+    if kind == RESTRUCTURE:
+        leads = r.bit() == 1
+        r.note("leads", "the pair in front" if leads else "not the pair in front")
+    pair = names.read(r, leads)
+    base1, base2 = client.baselines(slot, tick, pair)
+    t = ratio(tick, base1.tick, base2.tick) if base2 else None
+    components = base1.set
+    if kind == RESTRUCTURE:
+        components = read_set(r, base1.set, client.schema)
+        check_set(components, slot, client.schema)
+    rows = read_rows(r, client.schema, components, base1.rows, base2.rows if base2 else None, t)
+    return State(tick, base1.generation, rows)
+
+
+def read_part(r):
+    """Section 9."""
+    part = Part(*(r.exp_golomb(3) for _ in range(4)))
+    part.check()
+    r.note("part", "age %d, total %d, size %d, index %d" % (part.age, part.total, part.size, part.index))
+    part.data = bytes(r.bits(8) for _ in range(part.length()))
+    r.note("bytes", "%d bytes" % len(part.data))
+    return part
+
+
+class Pair:
+    """The name of baselines: A1 and, unless it is None, A2. An old A1 is known by its low 8 bits only."""
+
+    def __init__(self, a1, a2=None, old=False):
+        self.a1, self.a2, self.old = a1, a2, old
+
+    def __eq__(self, other):
+        return (self.a1, self.a2, self.old) == (other.a1, other.a2, other.old)
+
+    def __str__(self):
+        if self.old:
+            return "the old A1 with low bits %d" % self.a1
+        return "A1 = tick %d" % self.a1 + ("" if self.a2 is None else ", A2 = tick %d" % self.a2)
+
+
+class Names:
+    """The list of baselines' names that the entities of a packet share: section 5."""
+
+    def __init__(self, tick):
+        self.tick, self.pairs = tick, []
+
+    def read(self, r, leads):
+        n = len(self.pairs)
+        if n == 0 and not leads:
+            raise Malformed("no pair is behind the front of an empty list")
+        if n > 0 and leads:
+            return self.use(0)
+        if n > 1 and r.bit() == 0:
+            place = 1 + r.bits((n - 2).bit_length())
+            if place >= n:
+                raise Malformed("place in the list")
+            r.note("place", "%d: %s" % (place, self.pairs[place]))
+            return self.use(place)
+        pair = self.read_pair(r)
+        r.note("name", pair)
+        if pair in self.pairs:
+            return self.use(self.pairs.index(pair))
+        self.pairs.insert(2, pair)
+        del self.pairs[5:]
+        return pair
+
+    def use(self, place):
+        """After each name, its pair changes places with the one before it."""
+        pair = self.pairs[place]
+        if place:
+            self.pairs[place - 1], self.pairs[place] = self.pairs[place], self.pairs[place - 1]
+        return pair
+
+    def read_pair(self, r):
+        """A pair of its own."""
+        age = r.residual(3, 8)
+        if age == 0:
+            return Pair(r.bits(8), old=True)
+        a1 = (self.tick - age) & 0xFFFFFFFF
+        if r.bit() == 0:
+            return Pair(a1, (a1 - a1 % 2 - 2) & 0xFFFFFFFF)
+        if r.bit() == 0:
+            return Pair(a1)
+        return Pair(a1, (a1 - 1 - r.bits(5)) & 0xFFFFFFFF)

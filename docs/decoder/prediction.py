@@ -1,0 +1,114 @@
+"""What a row is predicted to be: section 8 of the wire format. All in integers."""
+
+from math import isqrt
+
+from bits import after, div
+
+
+def ratio(tick, a1, a2):
+    """How far the packet's tick is beyond A1, in spans from A2 to A1, times 2^16; None if there is no prediction."""
+    ahead, span = after(tick, a1), after(a1, a2)
+    if ahead <= 0 or span <= 0 or ahead > 8 * span:
+        return None
+    return div(ahead << 16, span)
+
+
+class Prediction:
+    """A predicted row. Of quaternions the rotation is kept too, as it is finer than its codes."""
+
+    def __init__(self, component, row1, row2, t):
+        self.row, self.rotations = [], {}
+        self.row2 = row2
+        for i, field in enumerate(component.fields):
+            c1, c2 = row1[i], row2[i]
+            if field.kind == "quat":
+                rotation = from_codes(c1, field.bits)
+                code = c1
+                if c1 != c2:
+                    rotation = extrapolate(from_codes(c2, field.bits), rotation, t, field.bits)
+                    code = to_code(rotation, field.bits)
+                self.rotations[i] = rotation
+                self.row.append(code)
+            elif field.width > 44:
+                self.row.append(c1)
+            elif field.kind == "linear":
+                self.row.append(limit(c1 + scaled(c1 - c2, t), field.max))
+            elif field.kind == "wrap":
+                self.row.append((c1 + scaled(distance(c1, c2, field.max), t)) % (field.max + 1))
+            else:
+                self.row.append(c1)
+        self.moving = self.row != row1
+
+
+def scaled(d, t):
+    return (d * t + (1 << 15)) >> 16
+
+
+def limit(v, most):
+    return min(max(v, 0), most)
+
+
+def distance(to, origin, most):
+    """The signed way between two codes on a circle: section 7, wrap."""
+    d = (to - origin) % (most + 1)
+    return d - (most + 1) if 2 * d >= most + 1 else d
+
+
+# ---- rotations: four integers x, y, z, w
+
+
+def scale(bits):
+    m = (1 << bits) - 1
+    return m, (1 << 26) // m
+
+
+def from_codes(code, bits):
+    """A rotation from the codes (index left out, three codes)."""
+    m, s = scale(bits)
+    kept = [(2 * c - m) * s for c in code[1:]]
+    rest = 2 * (m * s) ** 2 - sum(n * n for n in kept)
+    kept.insert(code[0], isqrt(rest) if rest > 0 else 0)
+    return kept
+
+
+def to_chart(rotation, left_out, bits):
+    """The three codes of a rotation in the chart that leaves out a component."""
+    m, s = scale(bits)
+    if rotation[left_out] < 0:
+        rotation = [-x for x in rotation]
+    return [limit((x // s + m + 1) >> 1, m) for i, x in enumerate(rotation) if i != left_out]
+
+
+def to_code(rotation, bits):
+    """The codes of a rotation in the chart that leaves out its component of largest magnitude."""
+    index = max(range(4), key=lambda i: abs(rotation[i]))  # the first of equal ones
+    return (index, *to_chart(rotation, index, bits))
+
+
+def in_chart(code, left_out, bits):
+    """The three codes in a chart of a rotation given by codes; its own if it is its chart."""
+    if code[0] == left_out:
+        return list(code[1:])
+    return to_chart(from_codes(code, bits), left_out, bits)
+
+
+def extrapolate(q2, q1, t, bits):
+    """The great circle from q2 over q1."""
+    m, s = scale(bits)
+    dot = sum(a * b for a, b in zip(q1, q2))
+    sign = 1
+    if dot < 0:
+        dot, sign = -dot, -1
+    full = 2 * (m * s) ** 2
+    x = min(div(dot - full, full >> 30), 0)
+    f1, f2 = sine(t + (1 << 16), x), sine(t, x) * sign
+    return [(f1 * a - f2 * b) >> 20 for a, b in zip(q1, q2)]
+
+
+def sine(t, x):
+    acc = 1 << 24
+    t2 = (t * t) >> 16
+    for i in range(6, 0, -1):
+        f = div(((t2 - (i * i << 16)) * x) >> 22, i * (2 * i + 1))
+        acc = (1 << 24) + ((f * acc) >> 24)
+    return (t * acc) >> 20

@@ -1,0 +1,266 @@
+"""Rows in the Packed coding: section 7 of the wire format."""
+
+from bits import Malformed, length, unzigzag
+from prediction import Prediction, from_codes, in_chart, to_chart
+
+
+def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
+    """The rows of an entity, by component.
+
+    rows1 and rows2 are the rows of the two baselines, or None, and t is the ratio of section 8, None if there is no
+    prediction.
+    """
+    plans = []  # for each row: component, baseline row, prediction
+    for c in components:
+        row1 = (rows1 or {}).get(c)
+        row2 = (rows2 or {}).get(c) if t is not None else None
+        prediction = None
+        if row1 is not None and row2 is not None:
+            prediction = Prediction(schema.components[c], row1, row2, t)
+        plans.append((c, schema.components[c], row1, prediction))
+
+    usual = False
+    if sum(row1 is not None and component.width > 0 for _, component, row1, _ in plans) >= 2:
+        usual = r.bit() == 0
+        r.note("symbols", "usual, and left out" if usual else "before the rows")
+
+    rows = {}
+    for c, component, row1, prediction in plans:
+        if row1 is None:
+            rows[c] = read_without(r, component)
+        elif component.width == 0:
+            rows[c] = row1
+        else:
+            rows[c] = read_with(r, component, row1, prediction, usual)
+        component.check(rows[c])
+    return rows
+
+
+def read_without(r, component):
+    """A row without a baseline: all codes at fixed width, references and texts excepted."""
+    row = []
+    for field in component.fields:
+        if field.kind == "quat":
+            code = (r.bits(2), *(r.bits(field.bits) for _ in range(3)))
+        elif field.kind == "reference":
+            code = read_reference(r) if r.bit() else None
+        elif field.kind == "bytes":
+            n = r.bits(field.width)
+            if n > field.max:
+                raise Malformed("length of a text")
+            code = read_bytes(r, n)
+        else:
+            code = r.bits(field.width)
+        r.note(field.path, field.show(code))
+        row.append(code)
+    return row
+
+
+def read_reference(r):
+    """A reference behind the bit that says that there is one."""
+    q = r.unary(5)
+    if q == 5:
+        return (r.bits(30), r.bits(16))
+    slot = 128 * (8**q - 1) // 7 + r.bits(7 + 3 * q)
+    return (slot, r.residual(3, 16))
+
+
+def read_bytes(r, n):
+    if n == 0:
+        return b""
+    width = 8 if r.bit() else 7
+    return bytes(r.bits(width) for _ in range(n))
+
+
+def read_with(r, component, row1, prediction, usual):
+    """A row with a baseline."""
+    moving = prediction is not None and prediction.moving
+    if usual:
+        # It was at rest, and is sent since it is not any more; or it is expected to stay.
+        if not moving and (prediction is not None or not component.moves):
+            return row1
+    elif moving:
+        symbol = r.unary_ones(3)
+        r.note(component.name, SYMBOLS[symbol])
+        if symbol == 1:
+            return prediction.row
+        if symbol == 2:
+            return row1
+        moving = symbol == 0
+    else:
+        differs = r.bit()
+        r.note(component.name, SYMBOLS[3 if differs else 2])
+        if not differs:
+            return row1
+    return Residuals(r, component, row1, prediction, moving).read(usual)
+
+
+SYMBOLS = [
+    "residuals against the prediction",
+    "the prediction",
+    "as in the first baseline",
+    "residuals against the first baseline",
+]
+
+
+class Residuals:
+    """Residuals of a row, field after field, with the state that is kept while they are read."""
+
+    def __init__(self, r, component, row1, prediction, moving):
+        self.r, self.component = r, component
+        self.row1, self.row2 = row1, None
+        self.reference = row1
+        self.moving, self.prediction = moving, prediction
+        if moving:
+            self.reference = prediction.row
+            self.row2 = prediction.row2
+        self.first, self.same, self.largest = True, True, 0
+        self.last = max(i for i, f in enumerate(component.fields) if f.width)
+
+    def read(self, usual):
+        charts = self.read_charts(usual)
+        row = []
+        for i, field in enumerate(self.component.fields):
+            if field.width == 0:
+                row.append(self.reference[i])
+                continue
+            code = getattr(self, "read_" + field.kind)(i, field, charts.get(i))
+            self.r.note(field.path, field.show(code))
+            row.append(code)
+        return row
+
+    def read_charts(self, usual):
+        """For every quat field the index of the component left out."""
+        charts = {}
+        for i, field in enumerate(self.component.fields):
+            if field.kind != "quat":
+                continue
+            charts[i] = own = self.reference[i][0]
+            if usual:
+                continue
+            if self.r.bit():
+                charts[i] = self.r.bits(2)
+                if charts[i] == own:
+                    raise Malformed("chart")
+                self.same = False
+            self.r.note(field.path, "chart %d" % charts[i])
+        return charts
+
+    # ---- numbers, which have residuals in the narrow sense
+
+    def order(self, m):
+        if not self.moving:
+            return 3 if self.first else max(self.largest - 1, 0)
+        if self.first or self.largest == 0:
+            return m >> 1
+        return ((m >> 1) + self.largest) >> 1
+
+    def residual(self, m, width, last):
+        """A residual. If nothing differed yet, the last one is not zero, and is written less one."""
+        v = self.r.residual(self.order(m), width)
+        one = last and self.same
+        self.first = False
+        self.largest = max(self.largest, length(v))
+        v += one
+        self.same = self.same and v == 0
+        return v
+
+    def read_linear(self, i, field, _):
+        m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
+        v = self.residual(m, field.width, i == self.last)
+        return (self.reference[i] + unzigzag(v)) % (1 << field.width)
+
+    def read_wrap(self, i, field, _):
+        if field.max + 1 == 1 << field.width:
+            return self.read_linear(i, field, _)
+        m = length(abs(self.row1[i] - self.row2[i])) if self.moving else 0
+        v = self.residual(m, field.width, i == self.last)
+        if v > field.max:
+            raise Malformed("distance on a circle")
+        return (self.reference[i] + unzigzag(v)) % (field.max + 1)
+
+    def read_quat(self, i, field, chart):
+        bits = field.bits
+        if self.moving:
+            t = to_chart(self.prediction.rotations[i], chart, bits)
+            c1 = to_chart(from_codes(self.row1[i], bits), chart, bits)
+            c2 = to_chart(from_codes(self.row2[i], bits), chart, bits)
+        else:
+            t = c1 = c2 = in_chart(self.reference[i], chart, bits)
+        code = [chart]
+        for k in range(3):
+            v = self.residual(length(abs(c1[k] - c2[k])), bits + 1, i == self.last and k == 2)
+            code.append(t[k] + unzigzag(v))
+        return tuple(code)
+
+    # ---- all others, which mostly stay
+
+    def differs(self, i):
+        """The bit that says whether a field differs, left out if it must."""
+        if i == self.last and self.same:
+            return True
+        if self.r.bit():
+            self.same = False
+            return True
+        return False
+
+    def read_plain(self, i, field, _):
+        reference, w = self.reference[i], field.width
+        if not self.differs(i):
+            return reference
+        if w == 1:
+            return reference ^ 1
+        order = 0 if w <= 2 else 3 if w <= 16 else 6 if w <= 32 else 8
+        return (reference + unzigzag(self.r.residual(order, w) + 1)) % (1 << w)
+
+    def read_counter(self, i, field, _):
+        reference, w = self.reference[i], field.width
+        if not self.differs(i):
+            return reference
+        if w == 1:
+            return reference ^ 1
+        return (reference + self.r.residual(0, w) + 1) % (1 << w)
+
+    def read_flags(self, i, field, _):
+        reference, w = self.reference[i], field.width
+        if not self.differs(i):
+            return reference
+        if w == 1:
+            return reference ^ 1
+        if self.r.bit():
+            return reference ^ self.r.bits(w)
+        number = self.r.bits(length(w - 1))
+        if number >= w:
+            raise Malformed("number of a flag")
+        return reference ^ 1 << number
+
+    def read_reference(self, i, field, _):
+        reference = self.reference[i]
+        if not self.differs(i):
+            return reference
+        code = read_reference(self.r) if reference is None or self.r.bit() else None
+        if code == reference:
+            raise Malformed("a reference that does not differ")
+        return code
+
+    def read_bytes(self, i, field, _):
+        reference = self.reference[i]
+        if not self.differs(i):
+            return reference
+        m = len(reference)
+        begin = self.r.bits(length(m))
+        if begin > m:
+            raise Malformed("beginning of a text")
+        end = self.r.bits(length(m - begin))
+        if end > m - begin:
+            raise Malformed("end of a text")
+        old, room = m - begin - end, field.max - begin - end
+        if old == 0:
+            if room == 0:
+                raise Malformed("no room in a text")
+            n = self.r.bits(length(room - 1)) + 1
+        else:
+            n = self.r.bits(length(room)) if self.r.bit() else old
+        if n > room:
+            raise Malformed("length of a text")
+        return reference[:begin] + read_bytes(self.r, n) + reference[m - end :]
