@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
@@ -20,6 +21,7 @@ type Peer struct {
 	session   session             // in force once connected
 	former    seal                // of packets from the client in the session before
 	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
+	tag       uint8               // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
@@ -89,12 +91,32 @@ type session struct {
 }
 
 // newSession makes a session for a client that introduced itself with the given nonce.
-func (s *Server) newSession(nonce uint64, first uint32) session {
-	id := s.newSessionID()
+func (p *Peer) newSession(nonce uint64) session {
+	s := p.server
+	id, first := s.newSessionID(), p.firstSequence()
+	if s.opts.noChecksum {
+		id = id&^(sessionTags-1) | uint64(p.nextTag(id))
+	}
 	return session{
 		id: id, nonce: nonce, open: true, first: first,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
+	}
+}
+
+// nextTag returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
+// never that of a session that the client may believe in, or of the one before.
+func (p *Peer) nextTag(id uint64) uint8 {
+	sessions := p.sessions()
+	if len(sessions) == 0 {
+		p.tag = tagOf(id)
+		return p.tag
+	}
+	for {
+		p.tag = (p.tag + 1) % sessionTags
+		if p.former.tag != p.tag && !slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == p.tag }) {
+			return p.tag
+		}
 	}
 }
 
@@ -126,7 +148,7 @@ func (s *session) openFirstTalk(packet []byte) []byte {
 		return nil
 	}
 	var h talkHeader
-	if _, ok := h.parse(body, 0); !ok || !s.up.matches(packet, 0, h.time) {
+	if _, ok := h.parse(body, 0); !ok || h.check(s.up) != nil || !s.up.matches(packet, 0, h.time) {
 		return nil
 	}
 	return body
@@ -320,7 +342,7 @@ func (p *Peer) offer(h *hello) session {
 		}
 	}
 	copy(p.pending[1:], p.pending[:])
-	p.pending[0] = p.server.newSession(h.nonce, p.firstSequence())
+	p.pending[0] = p.newSession(h.nonce)
 	return p.pending[0]
 }
 
