@@ -320,7 +320,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	}
 	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
 		p.due[b] &^= d
-		p.acks.send(b, d&^step, s.tick)
+		p.acks.send(b, d&^step, s.tick, p.log.next)
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}
@@ -382,7 +382,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 	case nil:
 		*count++
 		if bit := uint64(1) << (slot & 63); p.inStep(slot>>6)&bit == 0 {
-			p.acks.send(slot>>6, bit, p.server.tick)
+			p.acks.send(slot>>6, bit, p.server.tick, p.log.next)
 		}
 		return nil
 	case errTooLarge:
@@ -414,7 +414,7 @@ func (p *Peer) sendDespawn(slot int) error {
 		return err
 	}
 	p.stats.Despawns++
-	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick)
+	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick, p.log.next)
 	return nil
 }
 
