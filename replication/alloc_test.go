@@ -29,6 +29,12 @@ type allocPlayer struct {
 // leaves no garbage, neither at the server nor at the client.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
+	for _, coding := range []Coding{Packed, Compact} {
+		t.Run(coding.String(), func(t *testing.T) { checkAllocations(t, coding) })
+	}
+}
+
+func checkAllocations(t *testing.T, coding Coding) {
 	schema := testSchema()
 	Register[allocPlayer](schema)
 	Register[cvShip](schema, With(cvTime{}))
@@ -36,7 +42,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	// Packets travel in memory of their own.
 	var down, up [][]byte
 	s := NewServer(&world, schema, WithSeed(1))
-	peer := s.Connect(carryInto(&down))
+	peer := s.Connect(carryInto(&down), WithCoding(coding))
 	client := NewClient(&mirror, schema, carryInto(&up), WithNonce(1))
 
 	marker := ReplicatedID(&world)

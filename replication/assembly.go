@@ -27,8 +27,7 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 	total := r.ReadExpGolomb(partOrder)
 	size := r.ReadExpGolomb(partOrder)
 	index := r.ReadExpGolomb(partOrder)
-	if r.Err() != nil || age >= 1<<31 || total > maxLargeBytes || size == 0 || size > maxMTU ||
-		index >= total || index*size >= total {
+	if r.Err() != nil || !validPart(age, total, size, index) {
 		return ErrMalformed
 	}
 	n := int(min(size, total-index*size))
@@ -41,6 +40,11 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
 	return nil
+}
+
+// validPart reports whether there can be such a part.
+func validPart(age, total, size, index uint64) bool {
+	return age < 1<<31 && total <= maxLargeBytes && size != 0 && size <= maxMTU && index < total && index*size < total
 }
 
 // commitPart takes over a part, and with the last one the whole state.

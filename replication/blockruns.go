@@ -122,7 +122,7 @@ func (c *runCache) gather(b int, d uint64, classes []class) bool {
 	for ; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		r := c.update(b<<6+i, classOf(classes, 1<<i).Baselines)
-		if r == nil {
+		if r == nil || c.jumped(b<<6+i, int(r.bits)) {
 			return false
 		}
 		c.members = append(c.members, r.index)

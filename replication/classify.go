@@ -11,6 +11,7 @@ import (
 type class struct {
 	mask  uint64
 	whole bool
+	third uint8 // how many ticks before A1 a third baseline is, for Compact; 0: there is none
 	delta.Baselines
 }
 
@@ -32,8 +33,9 @@ const (
 
 // classes is the list of the classes of the block in hand.
 type classes struct {
-	server *Server
-	list   []class
+	server  *Server
+	list    []class
+	compact bool // they are for Compact
 }
 
 // classify sets p.classes to the classes of the slots d of a block: the ticks that their
@@ -81,7 +83,7 @@ func (p *Peer) classifyResting(b int, mask uint64) {
 // add adds slots to the class with these baselines.
 func (c *classes) add(mask uint64, base delta.Baselines) {
 	for i := range c.list {
-		if k := &c.list[i]; k.Baselines == base && !k.whole {
+		if k := &c.list[i]; k.Baselines == base && k.third == 0 && !k.whole {
 			k.mask |= mask
 			return
 		}
@@ -97,6 +99,9 @@ func (c *classes) addRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
 	moving := c.movingSince(b, m, at)
 	if still := m &^ moving; still != 0 {
 		c.add(still, one)
+	}
+	if c.compact {
+		moving = c.addSpread(b, moving, at, rows)
 	}
 	second := delta.Second(at)
 	for at2 := second; moving != 0 && at-at2 <= maxStep && c.recent(at2); at2 -= delta.SecondGrid {

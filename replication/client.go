@@ -72,13 +72,15 @@ type Client struct {
 
 	divergence *Divergence // the first that was found
 
-	packed *delta.Packed
-	out    []byte
-	ack    ack
-	apply  applier
-	clock  clock
-	talk   *clientTalk // nil: the schema has neither messages nor inputs
-	stats  ClientStats
+	packed  *delta.Packed
+	compact *compactReader // nil: the session is Packed
+	codings uint8          // that the client takes besides
+	out     []byte
+	ack     ack
+	apply   applier
+	clock   clock
+	talk    *clientTalk // nil: the schema has neither messages nor inputs
+	stats   ClientStats
 }
 
 type clientOptions struct {
@@ -88,6 +90,7 @@ type clientOptions struct {
 	mtu      int
 	timeout  int
 
+	noCompact bool
 	spawnWith []ecs.ID
 }
 
@@ -169,6 +172,9 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		packed:      delta.NewPacked(schema.layout),
 		out:         make([]byte, 512),
 	}
+	if !o.noCompact {
+		c.codings = takesCompact
+	}
 	if !o.seeded {
 		c.nonce = random64()
 	}
@@ -245,7 +251,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
-// [ErrUnexpected] or [ErrMissingBaseline]. Panics in a hook.
+// [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.notInHook("Receive")
 	err := c.receive(packet)
@@ -257,6 +263,9 @@ func (c *Client) Receive(packet []byte) error {
 	case errors.Is(err, ErrMissingBaseline):
 		c.heard()
 		c.stats.MissingBaselines++
+	case errors.Is(err, ErrMissingModel):
+		c.heard()
+		c.stats.MissingModels++
 	default:
 		c.stats.RefusedPackets++
 	}
@@ -296,8 +305,8 @@ func (c *Client) receive(packet []byte) error {
 	if !c.window.fresh(h.sequence) {
 		return ErrStale
 	}
-	err := c.decode(rest, pad, delta.Tick(h.tick))
-	if err != nil && !errors.Is(err, ErrMissingBaseline) {
+	err := c.decodeBody(rest, pad, h.sequence, delta.Tick(h.tick))
+	if err != nil && !errors.Is(err, ErrMissingBaseline) && !errors.Is(err, ErrMissingModel) {
 		return err
 	}
 	c.stats.Packets++
@@ -319,6 +328,9 @@ func (c *Client) receiveAnswer(body []byte) error {
 	case kindWelcome:
 		var m welcome
 		if !m.parse(body) {
+			return ErrMalformed
+		}
+		if m.compact && c.codings&takesCompact == 0 {
 			return ErrMalformed
 		}
 		if m.nonce != c.nonce || !c.introducing() {
@@ -413,7 +425,7 @@ func (c *Client) answerServer() {
 	switch {
 	case !c.welcomed || c.seeking:
 		if due {
-			h := hello{version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset}
+			h := hello{version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset, codings: c.codings}
 			if c.welcomed {
 				h.session = c.sessionID
 			}

@@ -325,11 +325,10 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 6)
+	require.Len(t, vectors, 9)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
-	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, func(p *vectorSpin) {
-		p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16
-	}))
+	spin := func(p *vectorSpin) { p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16 }
+	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, spin))
 	other := ecs.NewWorld()
 	self := other.NewEntity() // the first entity is the same in all worlds
 	n := 0
@@ -340,15 +339,29 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 		}
 	}))
 	names := []string{"", "", "Ann", "Anna", "Hanna", "Hänna", "Hänna"}
-	require.Equal(t, vectors[3], docPackets(t, "Player", 6, func(p *vectorPlayer) {
+	play := func(p *vectorPlayer) {
 		p.tick++
 		p.Name = names[p.tick]
 		p.Kills += uint32(p.tick) % 3
 		p.Keys ^= 1 << (p.tick % 5)
 		p.Hour = (p.Hour + 9) % 24
-	}))
+	}
+	require.Equal(t, vectors[3], docPackets(t, "Player", 6, play))
 	require.Equal(t, vectors[4], docBody(t))
 	require.Equal(t, vectors[5], docTalk(t))
+
+	compact := replication.WithCoding(replication.Compact)
+	ticks := 0
+	require.Equal(t, vectors[6], herdPackets(t, "Position", 4, 12, func(i int, p *vectorPosition) {
+		if i == 0 {
+			ticks++
+		}
+		if ticks%(i+1) == 0 {
+			p.X, p.Y = p.X+2.5, p.Y+float32(ticks*ticks%7)
+		}
+	}, compact))
+	require.Equal(t, vectors[7], docPackets(t, "Spin", 9, spin, compact))
+	require.Equal(t, vectors[8], docPackets(t, "Player", 6, play, compact))
 }
 
 type vectorSpot struct {
@@ -478,7 +491,12 @@ type vectorPlayer struct {
 }
 
 // docPackets returns the packets of a game with one entity of one component, over a perfect network.
-func docPackets[T any](t *testing.T, name string, ticks int, change func(*T)) string {
+func docPackets[T any](t *testing.T, name string, ticks int, change func(*T), opts ...replication.PeerOption) string {
+	return herdPackets(t, name, 1, ticks, func(_ int, c *T) { change(c) }, opts...)
+}
+
+// herdPackets is docPackets for several entities.
+func herdPackets[T any](t *testing.T, name string, entities, ticks int, change func(int, *T), opts ...replication.PeerOption) string {
 	schema := replication.NewSchema()
 	replication.Register[T](schema, replication.Name(name))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
@@ -489,7 +507,7 @@ func docPackets[T any](t *testing.T, name string, ticks int, change func(*T)) st
 		fmt.Fprintf(&packets, "server %x\n", packet)
 		down = append(down, bytes.Clone(packet))
 		return nil
-	})
+	}, opts...)
 	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
 		fmt.Fprintf(&packets, "client %x\n", packet)
 		up = append(up, bytes.Clone(packet))
@@ -497,9 +515,14 @@ func docPackets[T any](t *testing.T, name string, ticks int, change func(*T)) st
 	}, replication.WithNonce(2))
 
 	id := ecs.ComponentID[T](&world)
-	entity := world.NewEntity(id, replication.ReplicatedID(&world))
+	var herd []ecs.Entity
+	for range entities {
+		herd = append(herd, world.NewEntity(id, replication.ReplicatedID(&world)))
+	}
 	for range ticks {
-		change((*T)(world.Get(entity, id)))
+		for i, entity := range herd {
+			change(i, (*T)(world.Get(entity, id)))
+		}
 		server.Replicate()
 		for ; len(down) > 0; down = down[1:] {
 			require.NoError(t, client.Receive(down[0]))

@@ -201,12 +201,13 @@ func FuzzScript(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0x00, 0x40, 0x41, 0x80, 0xa0, 0xc0, 0x20, 0xe0}, 20))
 	f.Add(bytes.Repeat([]byte{0x07, 0x45, 0x61, 0x80, 0xb0, 0xa1, 0xc1, 0x23, 0xe1, 0x9f}, 30))
 	f.Fuzz(func(t *testing.T, script []byte) {
-		playScript(t, script[:min(len(script), 2000)])
+		playScript(t, script[:min(len(script), 2000)], Packed)
+		playScript(t, script[:min(len(script), 2000)], Compact)
 	})
 }
 
-func playScript(t *testing.T, script []byte) {
-	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8))
+func playScript(t *testing.T, script []byte, coding Coding) {
+	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8), withCoding(coding))
 	x.restart(x.server.schema, 7, WithServerTimeout(40))
 	g := newGame(1, x.world, x.server.schema, 0)
 	o := newTruth()
@@ -351,6 +352,6 @@ func TestRandomScripts(t *testing.T) {
 			}
 			script[i] = byte(op<<5 | rng.IntN(32))
 		}
-		playScript(t, script)
+		playScript(t, script, Coding(rng.IntN(2)))
 	}
 }

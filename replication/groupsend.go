@@ -127,7 +127,7 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 			for i := range unit {
 				e := &unit[i]
 				p.due.clear(int(e.slot))
-				size += int(e.bits) + p.packet.heads
+				size += max(int(e.bits)+p.packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == bundleLarge
 			}
 			if large || used+size > room {
@@ -459,6 +459,9 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 	if p.blocked() {
 		return false, true
 	}
+	if k.compact != nil {
+		return k.compactTogether(entries), false
+	}
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
 	n := len(entries)
 	gaps := int(entries[n-1].slot) + 1 - n
@@ -501,7 +504,9 @@ func (k *packetWriter) book(e *bundleEntry) {
 	kind := recordDespawn
 	if e.kind == bundleState {
 		kind = recordState
-		p.runs.runs[e.run].copies++
+		if k.compact == nil {
+			p.runs.runs[e.run].copies++
+		}
 	}
 	k.record(slot, kind)
 	*e.count++

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | zeros to 60 bytes
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | zeros to 60 bytes
 //	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
@@ -16,7 +16,7 @@ import "encoding/binary"
 // server knows it, the welcome bears the same number, and it goes on.
 
 const (
-	helloSize   = 1 + 1 + 8 + 8 + 4 + 8
+	helloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1
 	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
 	refuseSize  = 1 + 1 + 8 + 4 + 4
 
@@ -26,7 +26,12 @@ const (
 	paddedHello      = minMTU - checksumSize
 	maxAmplification = 3
 
+	// Flags of a welcome.
 	flagNoChecksum = 1
+	flagCompact    = 2 // states are coded by Compact
+
+	// Codings of a hello that the client takes besides Packed.
+	takesCompact = 1
 )
 
 type hello struct {
@@ -35,6 +40,7 @@ type hello struct {
 	nonce       uint64
 	offset      uint32
 	session     uint64 // that the client believes to have, or 0
+	codings     uint8
 }
 
 func (h *hello) append(b []byte) []byte {
@@ -43,6 +49,7 @@ func (h *hello) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.nonce)
 	b = binary.LittleEndian.AppendUint32(b, h.offset)
 	b = binary.LittleEndian.AppendUint64(b, h.session)
+	b = append(b, h.codings)
 	return append(b, make([]byte, paddedHello-helloSize)...)
 }
 
@@ -55,12 +62,14 @@ func (h *hello) parse(b []byte) bool {
 	h.nonce = binary.LittleEndian.Uint64(b[10:])
 	h.offset = binary.LittleEndian.Uint32(b[18:])
 	h.session = binary.LittleEndian.Uint64(b[22:])
+	h.codings = b[30]
 	return true
 }
 
 type welcome struct {
 	version    uint8
 	noChecksum bool
+	compact    bool
 	window     uint8
 	nonce      uint64
 	session    uint64
@@ -74,6 +83,9 @@ func (m *welcome) append(b []byte) []byte {
 	if m.noChecksum {
 		flags |= flagNoChecksum
 	}
+	if m.compact {
+		flags |= flagCompact
+	}
 	b = append(b, byte(kindWelcome), m.version, flags, m.window)
 	b = binary.LittleEndian.AppendUint64(b, m.nonce)
 	b = binary.LittleEndian.AppendUint64(b, m.session)
@@ -83,10 +95,11 @@ func (m *welcome) append(b []byte) []byte {
 }
 
 func (m *welcome) parse(b []byte) bool {
-	if len(b) != welcomeSize || b[2]&^flagNoChecksum != 0 || b[3] > maxWindow {
+	if len(b) != welcomeSize || b[2]&^(flagNoChecksum|flagCompact) != 0 || b[3] > maxWindow {
 		return false
 	}
-	m.version, m.noChecksum, m.window = b[1], b[2] == flagNoChecksum, b[3]
+	m.version, m.window = b[1], b[3]
+	m.noChecksum, m.compact = b[2]&flagNoChecksum != 0, b[2]&flagCompact != 0
 	m.nonce = binary.LittleEndian.Uint64(b[4:])
 	m.session = binary.LittleEndian.Uint64(b[12:])
 	m.tick = binary.LittleEndian.Uint32(b[20:])

@@ -152,7 +152,7 @@ func (p *Peer) fallIn(k int) {
 					lately |= word
 				}
 			}
-			if base.Before(at) || mayServe(base-at, at) {
+			if base.Before(at) || mayServe(base-at, at) || p.session.compact && base-at < compactReach {
 				missedLately |= miss
 			}
 		}

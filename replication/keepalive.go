@@ -67,15 +67,20 @@ func (p *Peer) sendEmpty() {
 	s, seal := p.server, p.session.down
 	h := stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
 	packet := p.alive.buf[:seal.size()+h.size()+1]
-	h.put(packet[seal.size():])
-	packet[len(packet)-1] = 0 // an order of gaps
-	packet[seal.size()] |= (8 - gapOrderBits) << padShift
+	if p.session.compact {
+		packet = packet[:len(packet)-1]
+		h.put(packet[seal.size():])
+	} else {
+		h.put(packet[seal.size():])
+		packet[len(packet)-1] = 0 // an order of gaps
+		packet[seal.size()] |= (8 - gapOrderBits) << padShift
+		p.stats.EntityBits += gapOrderBits
+	}
 	p.log.begin(s.tick).status = sentLost // nothing waits for it
 	p.log.commit()
 	seal.close(packet, h.sequence, h.tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
-	p.stats.EntityBits += gapOrderBits
 	p.budget.spend(len(packet), s.opts.tickRate)
 	if p.send(packet) != nil {
 		p.stats.SendErrors++

@@ -67,6 +67,19 @@ func (p *Peer) sendParts(slot int) error {
 			k.finish() // a part fills a packet
 		}
 		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
+		if k.compact != nil {
+			if err := k.addCompact(slot, recordPart, compactEntry{
+				kind: entryPart, payload: payload,
+				part: [4]uint64{uint64(p.server.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
+			}); err != nil {
+				return err
+			}
+			k.sent.part, k.sent.partTick = uint32(i), l.tick
+			l.parts[i] = partInFlight
+			k.finish()
+			p.stats.Parts++
+			continue
+		}
 		err := k.add(slot, recordPart, func() {
 			k.head(slot, entryPart)
 			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)

@@ -23,6 +23,10 @@ var (
 	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
 	// says so to the server, which then sends that entity whole.
 	ErrMissingBaseline = errors.New("replication: a baseline is missing")
+	// ErrMissingModel: the packet needs what was learnt from another one, in a session with
+	// [Compact], and this end does not remember it: the packet was on its way for very long.
+	// It counts as lost.
+	ErrMissingModel = errors.New("replication: a model is missing")
 )
 
 // packetKind is the kind of a packet, in the low three bits of its first byte after
@@ -46,10 +50,11 @@ const kindBye packetKind = 7
 const (
 	checksumSize = 4
 	kindBits     = 3
-	padShift     = kindBits // 3 bits: unused bits of the packet's last byte
-	tagShift     = kindBits // 3 bits, of messages and inputs: the tag of the session
-	longBit      = 1 << 6   // sequence and tick have 32 bits, not 16
-	completeBit  = 1 << 7   // what was there when the session began is acknowledged
+	padShift     = kindBits      // 3 bits: unused bits of the packet's last byte
+	tagShift     = kindBits      // 3 bits, of messages and inputs: the tag of the session
+	keptBit      = 1 << padShift // with Compact: the model behind the packet is kept
+	longBit      = 1 << 6        // sequence and tick have 32 bits, not 16
+	completeBit  = 1 << 7        // what was there when the session began is acknowledged
 
 	// minMTU leaves room for a welcome and for parts of a useful size.
 	minMTU = 64

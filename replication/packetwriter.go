@@ -25,6 +25,8 @@ type packetWriter struct {
 	// entry of a packet are of another size, and few.
 	gaps, entries uint64
 
+	compact *compactWriter // nil: the session is Packed
+
 	heads int // bits of an entry beside its run, about, in packets of groups
 }
 
@@ -45,6 +47,9 @@ func (k *packetWriter) begin(p *Peer) {
 		k.order = min(uint(bits.Len64(k.gaps*7/10/k.entries)), 1<<gapOrderBits-1)
 	}
 	k.gaps, k.entries = 0, 0
+	if k.compact != nil {
+		k.compact.kept.shrink(p.server.tick)
+	}
 }
 
 // start opens a packet.
@@ -117,6 +122,9 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 // room left is closed for it.
 func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 	p := k.peer
+	if k.compact != nil {
+		return false
+	}
 	if !k.open {
 		if p.blocked() {
 			return false
@@ -173,6 +181,9 @@ func (k *packetWriter) record(slot int, kind recordKind) {
 // despawn appends that a slot is empty. It returns errFull if no more packets may be
 // sent.
 func (k *packetWriter) despawn(slot int) error {
+	if k.compact != nil {
+		return k.addCompact(slot, recordDespawn, compactEntry{kind: entryDespawn})
+	}
 	return k.add(slot, recordDespawn, func() { k.head(slot, entryDespawn) })
 }
 
@@ -230,6 +241,10 @@ func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
 // finish sends the open packet, if there is one.
 func (k *packetWriter) finish() {
 	if !k.open {
+		return
+	}
+	if k.compact != nil {
+		k.finishCompact()
 		return
 	}
 	k.open, k.sent = false, nil // which would keep a ring alive that the log gave back

@@ -15,6 +15,7 @@ type Peer struct {
 	server *Server
 	send   func(packet []byte) error
 	closed bool
+	coding Coding           // that it is to have
 	ended  *DisconnectError // why, if closed
 	byes   int              // sent in answer since then
 
@@ -48,7 +49,7 @@ type Peer struct {
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	recentSequence uint32     // of a packet acknowledged with that tick
-	stream         int        // of the worker's streams, in the present tick; -1 for none
+	stream         int32      // of the worker's streams, in the present tick; -1 for none
 	carried        bitset     // blocks that packets of it carry
 	resume         int        // the slot to begin with: where the last tick had to stop
 	behind         int        // the same for what is in groups
@@ -86,6 +87,7 @@ type session struct {
 	id       uint64
 	nonce    uint64
 	open     bool
+	compact  bool   // the coding is Compact
 	first    uint32 // sequence of its first state packet
 	down, up seal   // of packets to the client and from it
 }
@@ -167,8 +169,11 @@ func (p *Peer) firstSequence() uint32 {
 	return uint32(p.server.opts.firstSequence)
 }
 
-func newPeer(s *Server, send func([]byte) error) *Peer {
-	p := &Peer{server: s, send: send, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
+func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
+	p := &Peer{
+		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1,
+		classes: classes{server: s, list: make([]class, 0, maxShared)},
+	}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
 	p.reset()
@@ -191,6 +196,10 @@ func (p *Peer) reset() {
 	p.view.kept = nil
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
+	p.packet.compact, p.classes.compact = nil, p.session.compact
+	if p.session.compact {
+		p.packet.compact = newCompactWriter(p.server)
+	}
 	p.resetTalk()
 }
 
@@ -200,6 +209,7 @@ func (p *Peer) close() {
 	p.arrived, p.talk = nil, nil
 	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
 	p.join = join{}
+	p.packet.compact = nil
 }
 
 // Connected reports whether the client has introduced itself with the same schema and
@@ -325,7 +335,7 @@ func (p *Peer) receiveHello(body []byte) error {
 	}
 	offered := p.offer(&h)
 	m := welcome{
-		version: ProtocolVersion, noChecksum: s.opts.noChecksum, window: uint8(s.opts.window),
+		version: ProtocolVersion, noChecksum: s.opts.noChecksum, compact: offered.compact, window: uint8(s.opts.window),
 		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: offered.first, origin: s.origin,
 	}
 	p.transmit(sealed(m.append(nil)))
@@ -343,6 +353,7 @@ func (p *Peer) offer(h *hello) session {
 	}
 	copy(p.pending[1:], p.pending[:])
 	p.pending[0] = p.newSession(h.nonce)
+	p.pending[0].compact = p.coding == Compact && h.codings&takesCompact != 0
 	return p.pending[0]
 }
 

@@ -128,6 +128,10 @@ func (c *Client) begin(m *welcome) {
 	}
 	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
 	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
+	c.compact = nil
+	if m.compact {
+		c.compact = newCompactReader(c.schema)
+	}
 	c.keep = 2 * delta.Tick(m.window)
 	c.nearSeq, c.nearTick = m.sequence, m.tick
 	c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}

@@ -306,7 +306,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		w := ecs.NewWorld()
 		r := &restless{end: end{world: &w, link: netsim.NewLink(seed+uint64(i), cfg), last: map[NetID]uint32{}}}
 		r.client = NewClient(&w, schema, r.link.Up.Send, WithNonce(seed+uint64(i)), WithServerTimeout(timeout))
-		r.peer = s.Connect(r.link.Down.Send)
+		r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		all = append(all, r)
 	}
 	sessions, servers, errs := map[uint64]bool{}, uint64(1), 0
@@ -336,7 +336,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		if r.peer.Err() != nil && (rng.IntN(20) == 0 || calm) { // as a transport does that hears of somebody unknown
-			r.peer = s.Connect(r.link.Down.Send)
+			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
 		if shown := truths[r.client.shownOrigin]; shown != nil {
 			r.check(t, s, shown)
@@ -364,7 +364,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 			case 4:
 				r.world.Reset()
 			case 5: // the transport lost its connection, and the server knows nothing of it
-				r.peer = s.Connect(r.link.Down.Send)
+				r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 			}
 		}
 		if rng.IntN(2000) == 0 {
@@ -374,7 +374,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 			}
 			begin(servers)
 			for _, r := range all {
-				r.peer = s.Connect(r.link.Down.Send)
+				r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 			}
 		}
 		play(false)

@@ -56,6 +56,9 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	}
 	sent.status = sentAcked
 	p.stats.Acked++
+	if k := p.packet.compact; k != nil {
+		k.kept.acknowledge(sequence)
+	}
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
@@ -169,8 +172,16 @@ func (p *Peer) overdue(from uint32) uint32 {
 // expire takes packets for lost whose acknowledgement is overdue.
 func (p *Peer) expire() {
 	for q := p.overdue(p.log.oldest); q != p.log.next; q = p.overdue(q) {
-		p.lose(p.log.at(q))
+		p.loseAt(q)
 	}
+}
+
+// loseAt takes the packet with a sequence for lost.
+func (p *Peer) loseAt(sequence uint32) {
+	if k := p.packet.compact; k != nil {
+		k.kept.lose(sequence)
+	}
+	p.lose(p.log.at(sequence))
 }
 
 // lose takes a packet for lost. That costs nothing: what it carried is due again and is

@@ -34,8 +34,9 @@ type runCache struct {
 	worst  int // bytes that a run takes at most
 	limit  int // bytes that are used at most, and a little more
 
-	filling uint32 // how often the cache was empty
-	pinned  bool   // runs are in use: bound has to wait
+	head    [maxSetBytes]byte // scratch memory
+	filling uint32            // how often the cache was empty
+	pinned  bool              // runs are in use: bound has to wait
 
 	blocks       []blockRun
 	blockHeads   []runHead
@@ -50,12 +51,14 @@ type runCache struct {
 	classes          classes
 	ratios           []int64 // of the classes
 	rows             []streamRow
+	narrowest        int // width of an entity of the block
 	touched          uint32
 	blockCosts       []uint32   // scratch memory, zero between uses
 	firstRow, endRow [64]uint32 // of each slot, in rows
 
-	choice chooser
-	bundle bundle
+	choice  chooser
+	compact *compactCoder // nil: none was needed
+	bundle  bundle
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
@@ -198,6 +201,22 @@ func (c *runCache) reserve(bytes int) {
 
 // bytes returns the bits of a run as bytes.
 func (c *runCache) bytes(r *run) []byte { return c.buf[r.first : r.first+(r.bits+7)/8] }
+
+// jumped reports whether a slot went so far from its baselines that it takes fewer bits
+// without them: a teleport costs no more than to send what is there.
+func (c *runCache) jumped(slot, bits int) bool {
+	info := &c.server.slots.info[slot]
+	if bits <= info.width {
+		return false
+	}
+	w := bitbuf.NewWriter(c.head[:])
+	w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	delta.WriteSet(&w, &info.set, &delta.Set{})
+	return bits > info.width+w.Len()
+}
+
+// maxSetBytes is more than a generation and a component set take.
+const maxSetBytes = 256
 
 // encodeWhole writes the slot's rows at fixed width.
 func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {

@@ -243,7 +243,7 @@ type fakeClient struct {
 func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
 	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
-	h := hello{version: ProtocolVersion, fingerprint: s.schema.Fingerprint(), nonce: nonce}
+	h := hello{version: ProtocolVersion, fingerprint: s.schema.Fingerprint(), nonce: nonce, codings: takesCompact}
 	require.NoError(tb, f.peer.Receive(sealed(h.append(nil))))
 	var m welcome
 	require.True(tb, m.parse(openHandshake(f.welcome)))

@@ -377,8 +377,16 @@ func (p *Peer) shareable(d uint64) bool {
 
 // sendState sends the state of a slot.
 func (p *Peer) sendState(slot int, c *class) error {
-	r, count := p.bestRun(slot, c)
-	switch err := p.packet.put(slot, r); err {
+	var err error
+	var count *uint64
+	if p.packet.compact != nil {
+		count, err = p.packet.putCompact(slot, c)
+	} else {
+		var r *run
+		r, count = p.bestRun(slot, c)
+		err = p.packet.put(slot, r)
+	}
+	switch err {
 	case nil:
 		*count++
 		if bit := uint64(1) << (slot & 63); p.inStep(slot>>6)&bit == 0 {
@@ -402,7 +410,11 @@ func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
 			b.Two, b.A2 = false, 0
 			r = p.runs.update(slot, b)
 		}
-		if r != nil {
+		switch {
+		case r == nil:
+		case p.runs.jumped(slot, int(r.bits)):
+			return p.runs.whole(slot), &p.stats.Jumps
+		default:
 			return r, &p.stats.Updates
 		}
 	}

@@ -68,6 +68,7 @@ type serverOptions struct {
 	noGroups  bool       // what is in groups does not wait for the others
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
+	coding    Coding     // of peers that ask for none
 }
 
 // A ServerOption configures a [Server].
@@ -216,11 +217,15 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 //
 // The peer is sent nothing but handshake answers until its client has introduced
 // itself.
-func (s *Server) Connect(send func(packet []byte) error) *Peer {
+func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
 	if send == nil {
 		panic("replication: Connect needs a function that sends a packet")
 	}
-	p := newPeer(s, send)
+	o := peerOptions{coding: s.opts.coding}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	p := newPeer(s, send, o)
 	p.phase = s.joined
 	s.joined++
 	s.peers = append(s.peers, p)

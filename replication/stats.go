@@ -1,6 +1,10 @@
 package replication
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // ServerStats is what a server has done since it was made.
 type ServerStats struct {
@@ -55,6 +59,7 @@ type PeerStats struct {
 
 	Updates  uint64 // entities sent as deltas
 	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
+	Jumps    uint64 // entities sent whole as they went so far from their baseline that this is shorter: teleports
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
@@ -103,6 +108,7 @@ type ClientStats struct {
 	Duplicates       uint64 // packets that came twice or too late to tell
 	RefusedPackets   uint64 // packets that were damaged, foreign or made no sense
 	MissingBaselines uint64 // packets that needed a state the client does not hold
+	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold
 	Outdated         uint64 // entities in packets that came after newer ones
 	SendErrors       uint64 // packets that the send function refused
 
@@ -180,7 +186,7 @@ func (p *Peer) account() {
 	} else {
 		p.stats.OverBudget += uint64(due)
 	}
-	sent := p.stats.Updates + p.stats.Wholes - p.counted
+	sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
 	p.counted += sent
 	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	p.stats.NotVisible += uint64(p.view.hidden)
@@ -202,6 +208,11 @@ func (s *Server) Stats() ServerStats {
 		stats.SharedPackets += c.shared
 		for i := range stats.Fields {
 			stats.Fields[i].Bits += c.fieldBits[i]
+		}
+		if c.compact != nil {
+			for i := range stats.Fields {
+				stats.Fields[i].Bits += c.compact.costs[i] / delta.CostUnit
+			}
 		}
 		for i, n := range c.ages {
 			stats.BaselineAges[i] += n

@@ -94,7 +94,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
 	for _, p := range peers {
 		if !p.served && p.streams(news) {
-			p.stream = c.stream(p.base(), order)
+			p.stream = int32(c.stream(p.base(), order))
 			p.packet.order = order
 		}
 	}
@@ -108,7 +108,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 // too little to copy for what it costs to encode all.
 func (p *Peer) streams(news int) bool {
 	o := &p.server.opts
-	if o.noStreams || !p.steps || p.planned != sendInTurn || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
+	if o.noStreams || p.session.compact || !p.steps || p.planned != sendInTurn || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
 		return false
 	}
 	return p.outNews < news/8

@@ -3,7 +3,6 @@ package replication
 import (
 	"math/bits"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
@@ -100,12 +99,14 @@ func (r *streamRow) secondBefore(t delta.Tick) (row []uint32, known bool) {
 
 // gatherRows finds the rows of slots of a block, which all streams need.
 func (c *runCache) gatherRows(b int, news uint64) {
-	c.rows = c.rows[:0]
+	c.rows, c.narrowest = c.rows[:0], maxEntityBits
 	for ; news != 0; news &= news - 1 {
 		i := bits.TrailingZeros64(news)
 		slot := b<<6 + i
 		c.firstRow[i] = uint32(len(c.rows))
-		t := c.server.slots.info[slot].table
+		info := &c.server.slots.info[slot]
+		t := info.table
+		c.narrowest = min(c.narrowest, info.width)
 		for m := range t.members {
 			m := &t.members[m]
 			if m.values.layout.Width() > 0 {
@@ -120,10 +121,10 @@ func (c *runCache) gatherRows(b int, news uint64) {
 // streamReach is how many ticks back baselines mostly are.
 const streamReach = 20
 
-// encodeRows writes the rows of a slot against baselines, as encodeUpdate does for an
-// entity whose component set is still the same. It returns false if one is not kept any
-// more.
-func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, ratio int64) bool {
+// addRows makes the rows of a slot against baselines, as encodeUpdate does for an entity whose
+// component set is still the same. It returns false if one is not kept any more, or the slot
+// better goes without them.
+func (c *runCache) addRows(slot int, b delta.Baselines, ratio int64) bool {
 	oldest := b.A1
 	if ratio != 0 {
 		oldest = b.A2
@@ -148,8 +149,8 @@ func (c *runCache) encodeRows(w *bitbuf.Writer, slot int, b delta.Baselines, rat
 		}
 		c.packed.Add(r.component, r.Row(), base, base2, ratio)
 	}
-	c.packed.End(w)
-	return true
+	held := c.packed.Held()
+	return held <= c.narrowest || !c.jumped(slot, held)
 }
 
 // addBlock adds the slots of a block that changed.
@@ -191,13 +192,12 @@ func (c *runCache) tryBlock(st *stream, b int, news uint64) bool {
 			return false
 		}
 	}
-	if c.appendBlock(st, b, news) {
-		return true
-	}
-	if opened {
+	n := len(st.blocks)
+	fits := c.appendBlock(st, b, news)
+	if opened && len(st.blocks) == n {
 		st.open, st.packets = false, st.packets[:len(st.packets)-1]
 	}
-	return false
+	return fits
 }
 
 // openPacket begins a packet. It returns false if there is no more room for one.
@@ -232,8 +232,8 @@ func (st *stream) closePacket() {
 	st.used += len(k.body)
 }
 
-// appendBlock adds slots of a block to the open packet. It returns false, and adds
-// nothing, if they don't fit.
+// appendBlock adds slots of a block to the open packet, but for those that are left to the
+// peers. It returns false, and adds nothing, if they don't fit.
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
 	c.packed.Costs = c.packed.Costs[:0]
@@ -246,6 +246,12 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 			class++
 		}
 		l := &c.classes.list[class]
+		costs := len(c.packed.Costs)
+		if !c.addRows(slot, l.Baselines, c.ratios[class]) {
+			c.packed.Costs = c.packed.Costs[:costs]
+			news &^= 1 << i
+			continue
+		}
 		w.WriteRice(uint64(slot-x.next), st.order)
 		x.next = slot + 1
 		if k.entries == 0 {
@@ -260,14 +266,11 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 				front = class
 			}
 		}
-		if !c.encodeRows(&w, slot, l.Baselines, c.ratios[class]) {
-			w.Rollback(mark)
-			if news &^= 1 << i; news == 0 {
-				return false
-			}
-			return c.appendBlock(st, b, news) // the slot is left to the peers
-		}
+		c.packed.End(&w)
 		k.entries++
+	}
+	if news == 0 {
+		return true
 	}
 	if w.Err() != nil {
 		w.Rollback(mark)

@@ -166,10 +166,19 @@ type end struct {
 	last   map[NetID]uint32 // tick shown before: never goes back
 }
 
+// codingOf returns the coding of the next peer: that of the first one is that of the server's
+// options, those of the others alternate, in an order that the seed tells.
+func codingOf(s *Server) Coding {
+	if len(s.peers) == 0 {
+		return s.opts.coding
+	}
+	return Coding((s.opts.seed + uint64(len(s.peers))) % 2)
+}
+
 func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *end {
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
-	e.peer = s.Connect(e.link.Down.Send)
+	e.peer = s.Connect(e.link.Down.Send, WithCoding(codingOf(s)))
 	e.client = NewClient(&w, s.schema, e.link.Up.Send, opts...)
 	return e
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // config is what the flags say.
@@ -40,7 +43,12 @@ func (c *config) name() string {
 func (c *config) over(elapsed uint64) bool { return c.ticks > 0 && elapsed >= uint64(c.ticks) }
 
 // codings are the values of -coding.
-var codings = []string{"packed"}
+var codings = []string{replication.Packed.String(), replication.Compact.String()}
+
+// peerCoding is what -coding means.
+func (c *config) peerCoding() replication.Coding {
+	return replication.Coding(slices.Index(codings, c.coding))
+}
 
 // Bounds of the flags. The MTU's are the library's.
 const (

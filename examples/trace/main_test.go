@@ -134,7 +134,7 @@ func TestWrongUseIsOneSentenceAndExitCode2(t *testing.T) {
 		{`"3" is too much; there is one trace, named by -in or after all flags`, []string{in, "-rtt", "3"}},
 		{"flag provided but not defined: -speed; -h explains the flags", []string{"-speed", "9"}},
 		{`invalid value "six" for flag -rtt: parse error; -h explains the flags`, []string{"-in", in, "-rtt", "six"}},
-		{`-coding "zip" is unknown; there is packed`, []string{"-in", in, "-coding", "zip"}},
+		{`-coding "zip" is unknown; there is packed, compact`, []string{"-in", in, "-coding", "zip"}},
 		{"-rtt is 0, but must be 1 to 1000 ticks", []string{"-in", in, "-rtt", "0"}},
 		{"-rtt is 1001, but must be 1 to 1000 ticks", []string{"-in", in, "-rtt", "1001"}},
 		{"-loss is 5, but must be a share from 0 to 1; 0.05 is 5 %", []string{"-in", in, "-loss", "5"}},

@@ -34,7 +34,7 @@ func (p *replay) count() counters {
 		c.packets += s.Packets
 		c.bytes += s.Bytes
 		c.entityBits += s.EntityBits
-		c.sent += s.Updates + s.Wholes
+		c.sent += s.Updates + s.Wholes + s.Jumps
 	}
 	return c
 }
@@ -84,6 +84,7 @@ func (p *replay) report(ticks int64, converged bool) report {
 	}
 	for _, mirror := range p.mirrors {
 		r.MissingBaselines += mirror.client.Stats().MissingBaselines
+		r.MissingModels += mirror.client.Stats().MissingModels
 	}
 	return r
 }

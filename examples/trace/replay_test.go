@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -329,4 +330,20 @@ func TestOracleForgetsWhatNobodyShows(t *testing.T) {
 	converged, err := p.heal(n)
 	require.NoError(t, err)
 	require.True(t, converged)
+}
+
+// Both codings show the truth, and Compact takes less.
+func TestCompactTakesLess(t *testing.T) {
+	for _, loss := range []string{"0", "0.2"} {
+		var bytes []float64
+		for _, coding := range codings {
+			code, stdout, stderr := invoke(t, "", "-in", "testdata/crowd.csv", "-json", "-loss", loss, "-dup", loss, "-reorder", loss, "-coding", coding)
+			require.Equal(t, exitOK, code, stderr)
+			var r report
+			require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+			require.True(t, r.Converged)
+			bytes = append(bytes, r.EntityBytesPerTick)
+		}
+		require.Less(t, bytes[1], bytes[0])
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // report is what a run found out. Means are over the measured ticks, see the
@@ -36,6 +38,7 @@ type report struct {
 
 	Clamped          uint64 `json:"clamped"`           // values outside their range, at every capture of the recording
 	MissingBaselines uint64 `json:"missing_baselines"` // packets that needed a state their client had not
+	MissingModels    uint64 `json:"-"`                 // packets that needed a model their client had not
 
 	Fields []fieldReport `json:"fields"`
 
@@ -96,8 +99,12 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 	}
 	field("entities and baselines", rest)
 
-	fmt.Fprintf(&b, "\nworlds equal in the end: %s; mismatches: %d; values clamped: %d; missing baselines: %d\n",
+	fmt.Fprintf(&b, "\nworlds equal in the end: %s; mismatches: %d; values clamped: %d; missing baselines: %d",
 		yesNo(r.Converged), r.Mismatches, r.Clamped, r.MissingBaselines)
+	if c.peerCoding() == replication.Compact {
+		fmt.Fprintf(&b, "; missing models: %d", r.MissingModels)
+	}
+	b.WriteString("\n")
 	if r.Advice != nil {
 		r.Advice.writeTable(&b)
 	}

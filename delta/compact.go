@@ -1,0 +1,280 @@
+package delta
+
+// Compact is the coding of rows in few bits: each decision costs as much as it was unlikely
+// after all that a [Model] has seen in its place. What comes out depends on everything before
+// it in the packet and on the model, so that it is for one peer only. A Compact holds scratch
+// memory and the state of the packet in hand; use one per goroutine and direction.
+//
+// Layouts, baselines and the predicted row are those of [Packed]. A row without baseline has
+// for every field whether its code is that of the row without baseline before, and, if it is
+// not, the code; rotations never are. One with a baseline begins with decisions:
+//
+//	moving   the prediction; if not so, the baseline; if not so, residuals
+//	still    the baseline; if not so, residuals
+//
+// If it moves, numbers are not coded against the prediction as it is, but as far as the model
+// has seen such motions reach, and with what a third baseline says; see reach.go. A residual
+// is its length in bits, in unary, in a context of what the entity has shown so far and of
+// its own motion; the bit below its highest; its sign; and the bits below that, the last two
+// as they are.
+//
+// Decoding is total: any bytes give valid rows or leave an error in the [RangeDecoder].
+type Compact struct {
+	layout *Layout
+	predictor
+	columns []compactColumn // by field of the layout
+	model   *Model
+
+	// Costs lists what the rows written since it was last emptied have cost, in units of
+	// 1/[CostUnit] bits. The user empties it.
+	Costs []Cost
+
+	spent uint64 // before what is to be booked next
+
+	// What the entity has shown so far.
+	news    int  // 0: nothing, 1: rows that are as at the baseline or as predicted, 2: residuals
+	shown   int  // newsStates if it changes steadily
+	largest uint // bits of the largest residual
+}
+
+// A compactColumn says where a field's contexts are in a model.
+type compactColumn struct {
+	decisions int // of a number or a field of another kind
+	number    int // index in Model.numbers
+	whole     int // index in Model.whole, and of its decision
+}
+
+// NewCompact returns the coding for a layout.
+func NewCompact(l *Layout) *Compact {
+	c := &Compact{layout: l}
+	numbers, plains, all := 0, 0, 0
+	for i := range l.Components {
+		for j := range l.Components[i].Fields {
+			col := compactColumn{whole: all % wholeColumns}
+			all++
+			switch l.Components[i].Fields[j].Kind {
+			default:
+				col.decisions = firstPlain + plains%plainColumns*plainDecisions
+				plains++
+			case Linear, Wrap, Quat:
+				col.number = numbers % numberColumns
+				col.decisions = firstNumber + col.number*numberDecisions
+				numbers++
+			}
+			c.columns = append(c.columns, col)
+		}
+	}
+	return c
+}
+
+// A Past is what a row is coded against: rows of the component, or nil.
+type Past struct {
+	// Base and Base2 are the baselines and Ratio the [Ratio] of their ticks, as in
+	// [Packed.EncodeRow].
+	Base, Base2 []uint32
+	Ratio       int64
+	// Near is the row at a third baseline between these two and NearRatio the Ratio of Base
+	// and that. Without Base2, or with a ratio of 0, it is not looked at.
+	Near      []uint32
+	NearRatio int64
+}
+
+// third reports whether there is a third baseline to look at.
+func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
+
+// Begin begins a packet with a model, which learns from then on. To take back what was written
+// last, such as an entity that does not fit, go back to a copy of the RangeEncoder and to one
+// of the model, of a time when the next call was to be Entity.
+func (c *Compact) Begin(m *Model) { c.model = m }
+
+// Entity begins an entity: what its rows show is of use for those behind them, and whether it
+// is one that changes steadily.
+func (c *Compact) Entity(steady bool) {
+	c.news, c.largest, c.shown = 0, 0, 0
+	if steady {
+		c.shown = newsStates
+	}
+}
+
+// EncodeRow appends the row cur of component k. The rows are only read and must be valid,
+// as [Component.Valid] says.
+func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
+	comp := &c.layout.Components[k]
+	base := past.Base
+	if comp.width == 0 {
+		return
+	}
+	c.spent = e.Spent()
+	if base == nil {
+		c.encodeWhole(e, comp, cur)
+		return
+	}
+	symbols, symbol := c.symbols(k), c.layout.fields+k
+	if !c.predict(comp, base, past.Base2, past.Ratio) {
+		same := equal(cur, base)
+		e.put(&symbols[symbolSame+c.shown+c.news], same)
+		c.book(e, symbol)
+		if same {
+			c.news = max(c.news, 1)
+			return
+		}
+		c.encodeResiduals(e, comp, symbols, cur, &reference{row: base}, nil)
+		return
+	}
+	hit := equal(cur, c.row)
+	e.put(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)], hit)
+	if hit {
+		c.book(e, symbol)
+		c.news = max(c.news, 1)
+		return
+	}
+	stopped := equal(cur, base)
+	e.put(&symbols[symbolStopped+c.shown+c.news], stopped)
+	c.book(e, symbol)
+	if stopped {
+		c.news = max(c.news, 1)
+		return
+	}
+	c.encodeResiduals(e, comp, symbols, cur, c.moving(past), past)
+}
+
+// DecodeRow reads a row of component k into dst, which must not overlap the others. An
+// error is left in the RangeDecoder; dst then holds anything.
+func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
+	comp := &c.layout.Components[k]
+	base := past.Base
+	symbols := c.symbols(k)
+	switch {
+	case base == nil:
+		c.decodeWhole(d, comp, dst)
+	case comp.width == 0:
+		clear(dst)
+		return
+	case !c.predict(comp, base, past.Base2, past.Ratio):
+		if d.get(&symbols[symbolSame+c.shown+c.news]) {
+			c.news = max(c.news, 1)
+			copy(dst, base)
+			return
+		}
+		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, nil)
+	case d.get(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)]):
+		c.news = max(c.news, 1)
+		copy(dst, c.row)
+		return
+	case d.get(&symbols[symbolStopped+c.shown+c.news]):
+		c.news = max(c.news, 1)
+		copy(dst, base)
+		return
+	default:
+		c.decodeResiduals(d, comp, symbols, dst, c.moving(past), past)
+	}
+	if d.err == nil && !comp.Valid(dst) {
+		d.fail(ErrCode)
+	}
+}
+
+// book notes what went to a field since the last time.
+func (c *Compact) book(e *RangeEncoder, field int) {
+	now := e.Spent()
+	c.Costs = append(c.Costs, Cost{uint32(field), uint32(now - c.spent)})
+	c.spent = now
+}
+
+func (c *Compact) symbols(k int) []decision {
+	return c.model.decisions[firstSymbol+k%symbolColumns*symbolDecisions:][:symbolDecisions]
+}
+
+func (c *Compact) moving(past *Past) *reference {
+	return &reference{row: c.row, base: past.Base, base2: past.Base2, quats: c.quats}
+}
+
+// motion returns how far a component went between its baselines: 0 if hardly, to 3.
+func motion(c *Component, base, base2 []uint32) int {
+	var moved uint64
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch f.Kind {
+		case Linear, Wrap:
+			a, b := f.code(base), f.code(base2)
+			moved |= max(a, b) - min(a, b)
+		case Quat:
+			if base[f.word] != base2[f.word] {
+				return 3
+			}
+			for j := f.word + 1; j < f.word+4; j++ {
+				a, b := base[j], base2[j]
+				moved |= uint64(max(a, b) - min(a, b))
+			}
+		}
+	}
+	switch {
+	case moved <= 1:
+		return 0
+	case moved <= 3:
+		return 1
+	case moved <= 15:
+		return 2
+	}
+	return 3
+}
+
+// A row without baseline has for every field whether it is as in the row without baseline
+// before it, and, if it is not, its code. Rotations never are.
+
+func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
+	for i := range comp.Fields {
+		f := &comp.Fields[i]
+		col := &c.columns[comp.first+i]
+		switch {
+		case f.Bits == 0:
+		case f.Kind == Reference:
+			e.putReference(c.model.decisions[col.decisions:][:plainDecisions], cur[f.word:f.word+2])
+		case f.Kind == Bytes:
+			f.putText(e, c.model.decisions[col.decisions:][:plainDecisions], cur)
+		case f.Kind == Quat:
+			e.encodeBits(uint64(cur[f.word]), 2)
+			for _, x := range cur[f.word+1 : f.word+4] {
+				e.putBits(uint64(x), f.Bits)
+			}
+		default:
+			last := &c.model.whole[col.whole]
+			v := f.code(cur)
+			same := v == uint64(*last)
+			e.put(&c.model.decisions[firstWhole+col.whole], same)
+			if !same {
+				e.putBits(v, f.Bits)
+				*last = uint32(v)
+			}
+		}
+		c.book(e, comp.first+i)
+	}
+}
+
+func (c *Compact) decodeWhole(d *RangeDecoder, comp *Component, dst []uint32) {
+	for i := range comp.Fields {
+		f := &comp.Fields[i]
+		col := &c.columns[comp.first+i]
+		switch {
+		case f.Bits == 0:
+			f.setCode(dst, 0)
+		case f.Kind == Reference:
+			d.getReference(c.model.decisions[col.decisions:][:plainDecisions], dst[f.word:f.word+2])
+		case f.Kind == Bytes:
+			f.getText(d, c.model.decisions[col.decisions:][:plainDecisions], dst)
+		case f.Kind == Quat:
+			dst[f.word] = uint32(d.decodeBits(2))
+			for j := range 3 {
+				dst[f.word+1+j] = uint32(d.getBits(f.Bits))
+			}
+		default:
+			last := &c.model.whole[col.whole]
+			if d.get(&c.model.decisions[firstWhole+col.whole]) {
+				f.setCode(dst, uint64(*last))
+				continue
+			}
+			v := d.getBits(f.Bits)
+			f.setCode(dst, v)
+			*last = uint32(v)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package delta
+
+import "math/bits"
+
+// How Compact makes decisions of numbers.
+
+// put codes a bit by a decision of a model, and the decision learns from it.
+func (e *RangeEncoder) put(d *decision, bit bool) {
+	e.encode(bit, d.chance())
+	d.learn(bit)
+}
+
+func (d *RangeDecoder) get(x *decision) bool {
+	bit := d.decode(x.chance())
+	x.learn(bit)
+	return bit
+}
+
+// putBits codes the n low bits of v as they are, n <= 64.
+func (e *RangeEncoder) putBits(v uint64, n uint) {
+	for ; n > 16; n -= 16 {
+		e.encodeBits(v>>(n-16)&0xffff, 16)
+	}
+	e.encodeBits(v&lowBits(n), n)
+}
+
+func (d *RangeDecoder) getBits(n uint) (v uint64) {
+	for ; n > 16; n -= 16 {
+		v = v<<16 | d.decodeBits(16)
+	}
+	return v<<n | d.decodeBits(n)
+}
+
+// putLength codes v < 2^width: its length in unary, each step being one of the decisions,
+// the last of them for all steps beyond, and then what is below its highest bit.
+func (e *RangeEncoder) putLength(decisions []decision, count int, v uint64, width uint) {
+	n := uint(bits.Len64(v))
+	last := uint(count - 1)
+	for i := range n {
+		e.put(&decisions[min(i, last)], true)
+	}
+	if n < width {
+		e.put(&decisions[min(n, last)], false)
+	}
+	if n > 1 {
+		e.putBits(v, n-1)
+	}
+}
+
+func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) uint64 {
+	n := uint(0)
+	for last := uint(count - 1); n < width && d.get(&decisions[min(n, last)]); {
+		n++
+	}
+	if n < 2 {
+		return uint64(n)
+	}
+	return 1<<(n-1) | d.getBits(n-1)
+}
+
+// putNumber codes a residual of up to width bits, which is not zero if implied says so: its
+// length in unary, the bit below its highest one, its sign and the bits below.
+func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
+	a := uint64(abs(v))
+	n := uint(bits.Len64(a))
+	lengths := x.column[x.context*lengthDecisions:][:lengthDecisions]
+	i := uint(0)
+	if implied {
+		i = 1
+	}
+	for ; i < n; i++ {
+		e.put(&lengths[min(i, lengthDecisions-1)], true)
+	}
+	if n < width {
+		e.put(&lengths[min(n, lengthDecisions-1)], false)
+	}
+	if n == 0 {
+		return
+	}
+	rest := n - 1
+	if rest > 0 {
+		rest--
+		e.put(&x.column[numberTop+min(rest, topDecisions-1)], a>>rest&1 != 0)
+	}
+	e.putBits(a&lowBits(rest)<<1|uint64(v)>>63, rest+1)
+}
+
+func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
+	lengths := x.column[x.context*lengthDecisions:][:lengthDecisions]
+	n := uint(0)
+	if implied {
+		n = 1
+	}
+	for n < width && d.get(&lengths[min(n, lengthDecisions-1)]) {
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	a, rest := uint64(1), n-1
+	if rest > 0 {
+		rest--
+		a = 2
+		if d.get(&x.column[numberTop+min(rest, topDecisions-1)]) {
+			a = 3
+		}
+	}
+	low := d.getBits(rest + 1)
+	v := int64(a<<rest | low>>1)
+	if low&1 != 0 {
+		v = -v
+	}
+	return v
+}
+
+// putReference codes the words of a reference: both in lengths, the second one if there is
+// a first.
+func (e *RangeEncoder) putReference(plain []decision, words []uint32) {
+	e.putLength(plain[plainLength:], plainLengths, uint64(words[0]), indexBits+1)
+	if words[0] != 0 {
+		e.putLength(plain[plainCounter:], counterLengths, uint64(words[1]), counterBits)
+	}
+}
+
+func (d *RangeDecoder) getReference(plain []decision, words []uint32) {
+	words[0], words[1] = uint32(d.getLength(plain[plainLength:], plainLengths, indexBits+1)), 0
+	if words[0] != 0 {
+		words[1] = uint32(d.getLength(plain[plainCounter:], counterLengths, counterBits))
+	}
+}

@@ -1,0 +1,173 @@
+package delta
+
+import "math/bits"
+
+// How Compact codes what Counter, Flags and Bytes fields changed by. Whether they did is a
+// decision, as for Plain fields; their decisions are those of a plain column.
+//
+//	Counter  by how much it grew less one, on the circle of its width, as a length
+//	Flags    whether more than one bit changed, a decision; the number of the only one, as
+//	         it is, or all bits, those that changed being 1; nothing if there is one bit
+//	Bytes    as Packed says, bits as they are, but for two decisions: whether another number
+//	         of bytes is between what is equal, and whether a byte is above 127
+
+// putJump codes how a field changed.
+func (f *Field) putJump(e *RangeEncoder, plain []decision, cur, ref []uint32) {
+	switch f.Kind {
+	case Bytes:
+		f.putEdit(e, plain, cur, ref)
+		return
+	case Counter:
+		if f.Bits > 1 {
+			grown := (f.code(cur) - f.code(ref)) & lowBits(f.Bits)
+			e.putLength(plain[plainLength:], plainLengths, grown-1, f.Bits)
+		}
+		return
+	}
+	if f.Bits == 1 {
+		return
+	}
+	x := f.code(cur) ^ f.code(ref)
+	several := x&(x-1) != 0
+	e.put(&plain[plainLength], several)
+	if several {
+		e.putBits(x, f.Bits)
+	} else {
+		e.putBits(uint64(bits.TrailingZeros64(x)), flagBits(f.Bits))
+	}
+}
+
+// getJump reads into dst how a field changed.
+func (f *Field) getJump(d *RangeDecoder, plain []decision, dst, ref []uint32) {
+	switch f.Kind {
+	case Bytes:
+		f.getEdit(d, plain, dst, ref)
+		return
+	case Counter:
+		grown := uint64(1)
+		if f.Bits > 1 {
+			grown += d.getLength(plain[plainLength:], plainLengths, f.Bits)
+		}
+		f.setCode(dst, (f.code(ref)+grown)&lowBits(f.Bits))
+		return
+	}
+	x := uint64(1)
+	if f.Bits > 1 {
+		if d.get(&plain[plainLength]) {
+			x = d.getBits(f.Bits)
+		} else if i := d.getBits(flagBits(f.Bits)); i < uint64(f.Bits) {
+			x = 1 << i
+		} else {
+			d.fail(ErrCode)
+		}
+	}
+	f.setCode(dst, f.code(ref)^x)
+}
+
+// putText codes a text without a baseline: its length and its bytes.
+func (f *Field) putText(e *RangeEncoder, plain []decision, cur []uint32) {
+	t := f.text(cur)
+	e.putBits(uint64(t[0]), f.Bits)
+	putTextBytes(e, plain, t, 0, int(t[0]))
+}
+
+// getText reads what putText wrote.
+func (f *Field) getText(d *RangeDecoder, plain []decision, dst []uint32) {
+	t := f.text(dst)
+	clear(t)
+	n := d.getBits(f.Bits)
+	if n > f.Max {
+		d.fail(ErrCode)
+		return
+	}
+	t[0] = uint32(n)
+	getTextBytes(d, plain, t, 0, int(n))
+}
+
+// putEdit codes a text against another one.
+func (f *Field) putEdit(e *RangeEncoder, plain []decision, cur, ref []uint32) {
+	cur, ref = f.text(cur), f.text(ref)
+	begin, end := equalEnds(cur, ref)
+	n, m := int(cur[0])-begin-end, int(ref[0])-begin-end
+	room := int(f.Max) - begin - end
+	e.putBits(uint64(begin), lenBits(int(ref[0])))
+	e.putBits(uint64(end), lenBits(int(ref[0])-begin))
+	if m == 0 {
+		e.putBits(uint64(n-1), lenBits(room-1))
+	} else {
+		e.put(&plain[plainLength], n != m)
+		if n != m {
+			e.putBits(uint64(n), lenBits(room))
+		}
+	}
+	putTextBytes(e, plain, cur, begin, n)
+}
+
+// getEdit reads what putEdit wrote.
+func (f *Field) getEdit(d *RangeDecoder, plain []decision, dst, ref []uint32) {
+	t := f.text(dst)
+	ref = f.text(ref)
+	clear(t)
+	was := int(ref[0])
+	begin := int(d.getBits(lenBits(was)))
+	if begin > was {
+		d.fail(ErrCode)
+		return
+	}
+	end := int(d.getBits(lenBits(was - begin)))
+	room := int(f.Max) - begin - end
+	m := was - begin - end
+	n := m
+	switch {
+	case m < 0 || m == 0 && room == 0:
+		d.fail(ErrCode)
+		return
+	case m == 0:
+		n = 1 + int(d.getBits(lenBits(room-1)))
+	case d.get(&plain[plainLength]):
+		n = int(d.getBits(lenBits(room)))
+	}
+	if n > room {
+		d.fail(ErrCode)
+		return
+	}
+	t[0] = uint32(begin + n + end)
+	for i := range begin {
+		setTextByte(t, i, textByte(ref, i))
+	}
+	getTextBytes(d, plain, t, begin, n)
+	for i := range end {
+		setTextByte(t, begin+n+i, textByte(ref, was-end+i))
+	}
+}
+
+// putTextBytes codes the n bytes of the text t from one on.
+func putTextBytes(e *RangeEncoder, plain []decision, t []uint32, from, n int) {
+	if n == 0 {
+		return
+	}
+	var all byte
+	for i := from; i < from+n; i++ {
+		all |= textByte(t, i)
+	}
+	wide := all>>7 != 0
+	e.put(&plain[plainLength+1], wide)
+	width := uint(7 + all>>7)
+	for i := from; i < from+n; i++ {
+		e.encodeBits(uint64(textByte(t, i)), width)
+	}
+}
+
+// getTextBytes reads what putTextBytes wrote.
+func getTextBytes(d *RangeDecoder, plain []decision, t []uint32, from, n int) {
+	if n == 0 {
+		return
+	}
+	width := uint(7)
+	if d.get(&plain[plainLength+1]) {
+		width = 8
+	}
+	for i := from; i < from+n && d.err == nil; i++ {
+		setTextByte(t, i, byte(d.decodeBits(width)))
+	}
+}

@@ -1,0 +1,107 @@
+package delta
+
+import (
+	"math"
+	"math/bits"
+)
+
+// Rows are not all that is in a packet: a Model has some more decisions, for what stands
+// before them. What they mean is the affair of who uses them.
+
+// HeadDecisions is the number of decisions of a [Model] that are for its user.
+const HeadDecisions = 192
+
+// PutHead codes a bit by decision i of those that are for the user.
+func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.heads[i], bit) }
+
+// GetHead reads what PutHead wrote.
+func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
+
+// PutHeadLength codes v < 2^width: its length in unary by the n decisions from i on, the last
+// of them for all steps beyond, and what is below its highest bit as it is.
+func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
+	e.putLength(c.model.heads[i:i+n], n, v, width)
+}
+
+// GetHeadLength reads what PutHeadLength wrote.
+func (c *Compact) GetHeadLength(d *RangeDecoder, i, n int, width uint) uint64 {
+	return d.getLength(c.model.heads[i:i+n], n, width)
+}
+
+// PutBits codes the n low bits of v as they are, n <= 64.
+func (e *RangeEncoder) PutBits(v uint64, n uint) { e.putBits(v, n) }
+
+// GetBits reads what PutBits wrote.
+func (d *RangeDecoder) GetBits(n uint) uint64 { return d.getBits(n) }
+
+// PutExpGolomb codes v < 2^32 in the exp-Golomb code of an order below 32, its bits as they
+// are.
+func (e *RangeEncoder) PutExpGolomb(v uint64, order uint) {
+	v += 1 << order
+	n := uint(bits.Len64(v)) - 1
+	for range n - order { // one by one, as they are read
+		e.encodeBits(0, 1)
+	}
+	e.encodeBits(1, 1)
+	e.putBits(v, n)
+}
+
+// GetExpGolomb reads what PutExpGolomb wrote, and leaves [ErrCode] if it is 2^32 or more.
+func (d *RangeDecoder) GetExpGolomb(order uint) uint64 {
+	n := order
+	for d.decodeBits(1) == 0 {
+		if n++; n > 32 {
+			d.fail(ErrCode)
+			return 0
+		}
+	}
+	v := 1<<n + d.getBits(n) - 1<<order
+	if v>>32 != 0 {
+		d.fail(ErrCode)
+		return 0
+	}
+	return v
+}
+
+// CostUnit is how many units of [Compact.Costs] and [RangeEncoder.Spent] make a bit.
+const CostUnit = 256
+
+// logs are the logarithms of 1 to 2 in steps of 1/256, in units of costs.
+var logs = func() (t [256]uint16) {
+	for i := range t {
+		t[i] = uint16(math.Round(math.Log2(1+float64(i)/256) * CostUnit))
+	}
+	return t
+}()
+
+// Spent returns how much has been written, in units of 1/[CostUnit] bits, rounded: it is for
+// statistics.
+func (e *RangeEncoder) Spent() uint64 {
+	words := uint64(e.n/4 + e.ones)
+	if e.begun {
+		words++
+	}
+	n := uint(bits.Len64(e.width)) // 33..64
+	log := uint64(n-1)*CostUnit + uint64(logs[e.width<<(64-n)>>55&255])
+	return (words*32+64)*CostUnit - log
+}
+
+// CompactWidth returns the bits that Compact takes for a row at most.
+func (c *Component) CompactWidth() int {
+	const most = 12 // of a decision, and a little more
+	n := 2 * most
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		switch f.Kind {
+		case Quat:
+			n += most + 2 + 3*((most+1)*int(f.Bits)+3*most)
+		case Reference:
+			n += most + (most+1)*(indexBits+1+counterBits) + 2*most
+		case Bytes:
+			n += 3*most + 3*int(f.Bits) + 8*int(f.Max)
+		default:
+			n += (most+1)*int(f.Bits) + 3*most
+		}
+	}
+	return n
+}

@@ -1,0 +1,246 @@
+package delta
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/bits"
+)
+
+// The binary range coder of Compact: a number between 0 and 1 is narrowed down bit by
+// bit, by as much as each bit was unlikely (G. N. N. Martin, "Range encoding", 1979). The
+// interval has 64 bits, of which 32 go out at a time.
+//
+// What is coded is a stream of bytes, most significant first. It ends where its number is
+// told from all others if zeros follow, so the last bytes of the interval cost about one.
+
+// ErrEnd is the error of a decoder that needed more bytes than there are, or far fewer.
+var ErrEnd = errors.New("delta: compact rows do not end where they should")
+
+// ErrFull is the error of an encoder whose buffer has no more room.
+var ErrFull = errors.New("delta: compact rows need a larger buffer")
+
+const (
+	chanceBits = 16
+	leastRange = 1 << 32 // of an interval: narrower ones are widened by 32 bits
+)
+
+// A RangeEncoder writes bits to a buffer of its user's. A copy of it is a mark to which one
+// can go back: what it has put into the buffer so far does not change any more.
+type RangeEncoder struct {
+	low, width uint64
+	buf        []byte
+	n          int    // bytes in buf
+	last       uint32 // the newest word, to which a carry may have to be added
+	ones       int    // words of all ones behind it, which would pass a carry on
+	begun      bool   // last is one
+	full       bool
+}
+
+// NewRangeEncoder returns an encoder that writes to buf, up to its length.
+func NewRangeEncoder(buf []byte) RangeEncoder {
+	return RangeEncoder{buf: buf, width: math.MaxUint64}
+}
+
+// encode adds a bit whose probability to be set is chance / 2^16, 0 < chance < 2^16.
+func (e *RangeEncoder) encode(bit bool, chance uint32) {
+	part := e.width >> chanceBits * uint64(chance)
+	if bit {
+		e.width = part
+	} else {
+		e.width -= part
+		if e.low += part; e.low < part {
+			e.carry()
+		}
+	}
+	if e.width < leastRange {
+		e.shift()
+	}
+}
+
+// encodeBits adds the n low bits of v, all values being equally likely; n <= 16.
+func (e *RangeEncoder) encodeBits(v uint64, n uint) {
+	e.width >>= n & 63
+	part := e.width * v
+	if e.low += part; e.low < part {
+		e.carry()
+	}
+	if e.width < leastRange {
+		e.shift()
+	}
+}
+
+// carry adds 1 to what has left the interval.
+func (e *RangeEncoder) carry() {
+	e.last++
+	if e.ones > 0 { // they become zeros
+		e.word(e.last)
+		for ; e.ones > 1; e.ones-- {
+			e.word(0)
+		}
+		e.ones, e.last = 0, 0
+	}
+}
+
+// shift moves 32 bits out of the interval.
+func (e *RangeEncoder) shift() {
+	next := uint32(e.low >> 32)
+	e.low <<= 32
+	e.width <<= 32
+	switch {
+	case !e.begun:
+		e.begun, e.last = true, next
+	case next == math.MaxUint32:
+		e.ones++
+	default:
+		e.settle()
+		e.last = next
+	}
+}
+
+// settle writes what is before the interval.
+func (e *RangeEncoder) settle() {
+	if e.begun {
+		e.word(e.last)
+	}
+	for ; e.ones > 0; e.ones-- {
+		e.word(math.MaxUint32)
+	}
+}
+
+func (e *RangeEncoder) word(w uint32) {
+	if len(e.buf)-e.n < 4 {
+		e.full = true
+		return
+	}
+	binary.BigEndian.PutUint32(e.buf[e.n:], w)
+	e.n += 4
+}
+
+// Len returns the bytes that [RangeEncoder.Finish] would return at most.
+func (e *RangeEncoder) Len() int {
+	n := e.n + (72-bits.Len64(e.width))/8
+	if e.begun {
+		n += 4 * (1 + e.ones)
+	}
+	return n
+}
+
+// Finish returns what was written; it belongs to the buffer. Nothing may be written
+// afterwards. The error is [ErrFull].
+func (e *RangeEncoder) Finish() ([]byte, error) {
+	for n := 0; ; n++ { // 8 bytes always do
+		mask := uint64(math.MaxUint64) >> (8 * n)
+		end := (e.low + mask) &^ mask
+		if end-e.low >= e.width {
+			continue
+		}
+		if end < e.low {
+			e.carry()
+		}
+		e.settle()
+		if e.full || len(e.buf)-e.n < n {
+			return nil, ErrFull
+		}
+		for range n {
+			e.buf[e.n] = byte(end >> 56)
+			end <<= 8
+			e.n++
+		}
+		return e.buf[:e.n], nil
+	}
+}
+
+// A RangeDecoder reads what a [RangeEncoder] wrote. Of other bytes it makes any bits.
+type RangeDecoder struct {
+	at, width uint64 // place in the interval, which is below its width
+	buf       []byte
+	n         int // bytes read, with those of value zero behind buf
+	err       error
+}
+
+// NewRangeDecoder returns a decoder of buf, which it keeps until it is done.
+func NewRangeDecoder(buf []byte) RangeDecoder {
+	d := RangeDecoder{buf: buf, width: math.MaxUint64}
+	d.at = uint64(d.word())<<32 | uint64(d.word())
+	if d.at == d.width { // not in the interval
+		d.fail(ErrCode)
+	}
+	return d
+}
+
+// decode reads a bit that is set with a probability of chance / 2^16.
+func (d *RangeDecoder) decode(chance uint32) bool {
+	part := d.width >> chanceBits * uint64(chance)
+	bit := d.at < part
+	if bit {
+		d.width = part
+	} else {
+		d.width -= part
+		d.at -= part
+	}
+	if d.width < leastRange {
+		d.shift()
+	}
+	return bit
+}
+
+// decodeBits reads n bits whose values are equally likely; n <= 16.
+func (d *RangeDecoder) decodeBits(n uint) uint64 {
+	d.width >>= n & 63
+	v := d.at / d.width
+	d.at -= v * d.width
+	if v>>n != 0 { // what was lost when the width was divided
+		d.fail(ErrCode)
+		v = 0
+	}
+	if d.width < leastRange {
+		d.shift()
+	}
+	return v
+}
+
+func (d *RangeDecoder) shift() {
+	d.width <<= 32
+	d.at = d.at<<32 | uint64(d.word())
+}
+
+// word reads 4 bytes, zeros behind the end.
+func (d *RangeDecoder) word() (w uint32) {
+	if len(d.buf)-d.n >= 4 {
+		w = binary.BigEndian.Uint32(d.buf[d.n:])
+	} else {
+		for i := range 4 {
+			w <<= 8
+			if d.n+i < len(d.buf) {
+				w |= uint32(d.buf[d.n+i])
+			}
+		}
+		if d.n+4 > len(d.buf)+8 {
+			d.fail(ErrEnd)
+		}
+	}
+	d.n += 4
+	return w
+}
+
+// Fail notes that what was read makes no sense, as [ErrCode].
+func (d *RangeDecoder) Fail() { d.fail(ErrCode) }
+
+// Finish returns the first error: [ErrEnd] if there is none, but bytes that nothing was read of.
+func (d *RangeDecoder) Finish() error {
+	if len(d.buf) > d.n {
+		d.fail(ErrEnd)
+	}
+	return d.err
+}
+
+// fail notes an error if it is the first. What is read afterwards has no meaning.
+func (d *RangeDecoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// Err returns the first error: [ErrEnd] or [ErrCode].
+func (d *RangeDecoder) Err() error { return d.err }

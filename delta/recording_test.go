@@ -1,0 +1,241 @@
+package delta
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/quantize"
+)
+
+// A traceRow is the row of an entity as a server codes it for a peer.
+type traceRow struct {
+	component int
+	entity    int
+	cur       []uint32
+	past      Past
+	near      []uint32 // scratch memory
+}
+
+// A recording is the rows of a trace, by tick.
+type recording struct {
+	layout *Layout
+	ticks  [][]traceRow // entities one behind the other
+}
+
+// A traceColumn turns cells into codes.
+type traceColumn struct {
+	cells int
+	parse func(cells []string, row []uint32)
+}
+
+type traceVersion struct {
+	at   Tick
+	rows [][]uint32 // by component, nil for those that it does not have
+}
+
+// traceSecond chooses a second baseline as replication does: the newest state on a grid of
+// four ticks that is at least four ticks older, or a nearer one.
+func traceSecond(versions []traceVersion, a1, now Tick) *traceVersion {
+	at := func(d Tick) *traceVersion {
+		for i := range versions {
+			if versions[i].at+d == a1 && now-a1 <= MaxExtrapolation*d {
+				return &versions[i]
+			}
+		}
+		return nil
+	}
+	for _, d := range []Tick{4 + a1%4, 8 + a1%4} {
+		if v := at(d); v != nil && d <= 8 {
+			return v
+		}
+	}
+	for d := Tick(3); d > 0; d-- {
+		if v := at(d); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// traceThird chooses a third baseline, the newest state between the other two that is not
+// too near.
+func traceThird(versions []traceVersion, a1, a2, now Tick) *traceVersion {
+	for i := len(versions) - 1; i >= 0 && versions[i].at != a2 && a1-versions[i].at <= 3; i-- {
+		if Ratio(now, a1, versions[i].at) != 0 {
+			return &versions[i]
+		}
+	}
+	return nil
+}
+
+// readRecording reads a trace and finds, for everything that changes in a tick, what it is
+// coded against if all that was sent is acknowledged after a round trip.
+func readRecording(t testing.TB, file string, rtt Tick) *recording {
+	src, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { _ = src.Close() }()
+	plain, err := zstd.NewReader(src)
+	require.NoError(t, err)
+	defer plain.Close()
+	buffered := bufio.NewReaderSize(plain, 1<<16)
+	for {
+		first, err := buffered.Peek(1)
+		require.NoError(t, err)
+		if first[0] != '#' {
+			break
+		}
+		_, err = buffered.ReadString('\n')
+		require.NoError(t, err)
+	}
+	table := csv.NewReader(buffered)
+	table.ReuseRecord = true
+	record, err := table.Read()
+	require.NoError(t, err)
+	names := append([]string(nil), record...)
+	types, err := table.Read()
+	require.NoError(t, err)
+
+	var components []Component
+	var columns [][]traceColumn
+	for i := 2; i < len(names); {
+		name, _, _ := strings.Cut(names[i], ".")
+		if len(components) == 0 || components[len(components)-1].Name != name {
+			components = append(components, Component{Name: name})
+			columns = append(columns, nil)
+		}
+		c := len(components) - 1
+		f, col := traceField(t, types[i])
+		f.Name = names[i]
+		components[c].Fields = append(components[c].Fields, f)
+		columns[c] = append(columns[c], col)
+		i += col.cells
+	}
+	r := &recording{layout: NewLayout(components...)}
+	histories := map[int][]traceVersion{} // recent versions, oldest first
+	record, err = table.Read()
+	for now := Tick(0); err == nil; now++ {
+		var rows []traceRow
+		for err == nil && record[0] == strconv.Itoa(int(now)) {
+			entity, _ := strconv.Atoi(record[1])
+			v := traceVersion{at: now}
+			gone, cell := true, 2
+			for c := range columns {
+				comp := &r.layout.Components[c]
+				var row []uint32
+				for j := range columns[c] {
+					col := &columns[c][j]
+					if record[cell] != "" {
+						if row == nil {
+							row, gone = make([]uint32, comp.Words()), false
+						}
+						col.parse(record[cell:cell+col.cells], row[comp.Fields[j].Word():])
+					}
+					cell += col.cells
+				}
+				v.rows = append(v.rows, row)
+			}
+			record, err = table.Read()
+			old := histories[entity]
+			switch {
+			case gone:
+				delete(histories, entity)
+			case len(old) == 0 || !slices.EqualFunc(v.rows, old[len(old)-1].rows, slices.Equal[[]uint32]):
+				rows = append(rows, v.rowsAfter(old, entity, rtt)...)
+				if old = append(old, v); len(old) > 80 {
+					old = slices.Clone(old[40:])
+				}
+				histories[entity] = old
+			}
+		}
+		r.ticks = append(r.ticks, rows)
+	}
+	require.Equal(t, io.EOF, err)
+	return r
+}
+
+// rowsAfter returns the rows of an entity's version, coded against those before it.
+func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick) (rows []traceRow) {
+	i := len(old) - 1
+	for i >= 0 && old[i].at+rtt > v.at {
+		i--
+	}
+	var base, base2, near *traceVersion
+	if i >= 0 {
+		base = &old[i]
+		if rested := v.at-base.at > 2 && i == len(old)-1; !rested && v.at-base.at < 64 {
+			base2 = traceSecond(old[:i], base.at, v.at)
+		}
+		if base2 != nil {
+			near = traceThird(old[:i], base.at, base2.at, v.at)
+		}
+	}
+	for c, row := range v.rows {
+		if row == nil {
+			continue
+		}
+		x := traceRow{component: c, entity: entity, cur: row}
+		if base != nil {
+			x.past.Base = base.rows[c]
+		}
+		if base2 != nil {
+			x.past.Base2, x.past.Ratio = base2.rows[c], Ratio(v.at, base.at, base2.at)
+		}
+		if near != nil {
+			x.past.Near, x.past.NearRatio = near.rows[c], Ratio(v.at, base.at, near.at)
+		}
+		rows = append(rows, x)
+	}
+	return rows
+}
+
+func traceField(t testing.TB, text string) (Field, traceColumn) {
+	typ, tag, _ := strings.Cut(text, " ")
+	if strings.HasSuffix(tag, "9") && strings.HasPrefix(tag, "quat") {
+		q, err := quantize.NewQuat(9)
+		require.NoError(t, err)
+		return Field{Kind: Quat, Bits: 9}, traceColumn{4, func(cells []string, row []uint32) {
+			var v [4]float64
+			for i := range v {
+				x, _ := strconv.ParseFloat(cells[i], 32)
+				v[i] = float64(float32(x))
+			}
+			code, _ := q.Encode(v)
+			copy(row, quatRow(code))
+		}}
+	}
+	if typ == "bool" {
+		return Field{Kind: Plain, Bits: 1}, traceColumn{1, func(cells []string, row []uint32) {
+			row[0] = 0
+			if cells[0] == "true" {
+				row[0] = 1
+			}
+		}}
+	}
+	var low, high, step float64
+	if _, err := fmt.Sscanf(tag, "range=%g:%g,step=%g", &low, &high, &step); err == nil {
+		q, err := quantize.NewFixed32(low, high, step)
+		require.NoError(t, err)
+		return Field{Kind: Linear, Bits: q.Bits(), Max: q.Max()}, traceColumn{1, func(cells []string, row []uint32) {
+			x, _ := strconv.ParseFloat(cells[0], 32)
+			code, _ := q.Encode(float64(float32(x)))
+			row[0] = uint32(code)
+		}}
+	}
+	_, err := fmt.Sscanf(tag, "range=%g:%g", &low, &high)
+	require.NoError(t, err, text)
+	return Field{Kind: Plain, Bits: bitbuf.Width(uint64(high - low)), Max: uint64(high - low)}, traceColumn{1, func(cells []string, row []uint32) {
+		x, _ := strconv.ParseFloat(cells[0], 64)
+		row[0] = uint32(x - low)
+	}}
+}

@@ -1,0 +1,248 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// withCoding sets the coding of all peers.
+func withCoding(c Coding) ServerOption { return func(o *serverOptions) { o.coding = c } }
+
+func TestCodingIsNegotiated(t *testing.T) {
+	for _, c := range []struct {
+		server, want Coding
+		opts         []ClientOption
+	}{
+		{Packed, Packed, nil},
+		{Compact, Compact, nil},
+		{Compact, Packed, []ClientOption{WithoutCompact()}},
+		{Packed, Packed, []ClientOption{WithoutCompact()}},
+	} {
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(1))
+		link := netsim.NewLink(1, netsim.Config{})
+		mirror := ecs.NewWorld()
+		e := &end{world: &mirror, link: link, last: map[NetID]uint32{}}
+		e.peer = s.Connect(link.Down.Send, WithCoding(c.server))
+		e.client = NewClient(&mirror, s.schema, link.Up.Send, c.opts...)
+		require.Equal(t, Packed, e.peer.Coding())
+		for range 6 {
+			s.Replicate()
+			e.step(t)
+		}
+		require.True(t, e.client.Connected())
+		require.Equal(t, c.want, e.peer.Coding())
+		require.Equal(t, c.want, e.client.Coding())
+	}
+	require.Equal(t, "compact", Compact.String())
+	require.Equal(t, "Coding(7)", Coding(7).String())
+	require.PanicsWithValue(t, "replication: Coding(2): use Packed or Compact", func() { WithCoding(2) })
+}
+
+// A client that does not take Compact does not believe a welcome that says so.
+func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
+	x := newWire(t, testSchema(), withCoding(Compact))
+	x.restart(x.server.schema, 7, WithoutCompact())
+	x.apply()
+	m := welcome{version: ProtocolVersion, compact: true, window: 64, nonce: 7, session: 1}
+	require.ErrorIs(t, x.client.Receive(sealed(m.append(nil))), ErrMalformed)
+	m.compact = false
+	require.NoError(t, x.client.Receive(sealed(m.append(nil))))
+}
+
+// TestBothCodingsShowTheSame: over links without trouble all mirrors are equal in every tick,
+// whatever their coding.
+func TestBothCodingsShowTheSame(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed)) // nothing goes in parts, which take longer
+	g := newGame(seed, &w, s.schema, 40)
+	ends := []*end{connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2})}
+	for range ticksOf(2000, 300) {
+		g.step()
+		s.Replicate()
+		for _, e := range ends {
+			e.step(t)
+			if e.client.Tick() > 20 {
+				require.Equal(t, worldHash(ends[0].client), worldHash(e.client))
+			}
+		}
+	}
+	require.NotEqual(t, ends[1].peer.Coding(), ends[2].peer.Coding())
+	stats := [2]PeerStats{ends[1].peer.Stats(), ends[2].peer.Stats()}
+	if ends[1].peer.Coding() == Compact {
+		stats[0], stats[1] = stats[1], stats[0]
+	}
+	require.Less(t, stats[1].EntityBits, stats[0].EntityBits)
+	for _, e := range ends {
+		require.Zero(t, e.client.Stats().MissingModels+e.client.Stats().MissingBaselines)
+	}
+}
+
+// TestModelsThatAreNamedAreThere: whatever gets lost, doubled or late, the server names no
+// model that the client does not remember.
+func TestModelsThatAreNamedAreThere(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150))
+	g := newGame(seed, &w, s.schema, 80)
+	o := newTruth()
+	var ends []*end
+	for i, cfg := range []netsim.Config{
+		{Latency: 1},
+		{Latency: 3, Loss: 0.3, Duplicate: 0.3, Reorder: 0.2, ReorderBy: 3},
+		{Latency: 40, Loss: 0.1, Reorder: 0.1, ReorderBy: 2},
+		{Latency: 2, Burst: netsim.Burst{Start: 0.02, Length: 40}},
+	} {
+		e := connect(s, seed+uint64(i), cfg)
+		e.peer.coding = Compact
+		ends = append(ends, e)
+	}
+	for tick := range ticksOf(4000, 500) {
+		g.step()
+		tickAll(t, s, o, ends)
+		if tick%500 == 250 { // nothing is heard of the clients for long
+			for _, e := range ends {
+				e.link.Up.SetConfig(netsim.Config{Loss: 1})
+			}
+		}
+		if tick%500 == 250+int(seed%100) {
+			for _, e := range ends {
+				e.link.Up.SetConfig(netsim.Config{Latency: 1, Loss: 0.2})
+			}
+		}
+		for _, e := range ends {
+			require.Zero(t, e.client.Stats().MissingModels)
+			if k := e.peer.packet.compact; k != nil {
+				require.LessOrEqual(t, len(k.kept.list), maxKept)
+				require.LessOrEqual(t, len(k.kept.list)+len(k.kept.free), maxKept+1)
+			}
+			if c := e.client.compact; c != nil {
+				require.LessOrEqual(t, len(c.held.list), heldModels)
+			}
+		}
+	}
+	for _, e := range ends {
+		require.Equal(t, Compact, e.client.Coding())
+		e.link.SetConfig(netsim.Config{Latency: 2})
+	}
+	requireEqualSoon(t, s, o, ends, 200)
+}
+
+// A client that has forgotten its models, which it must not, still comes to know everything.
+func TestForgottenModels(t *testing.T) {
+	x, entities, move := crowd(t, 40, withCoding(Compact))
+	x.rounds(10)
+	last := 0
+	for i := range 100 {
+		for j, e := range entities {
+			move(e, float32((i+j)%5)-2)
+		}
+		if i < 20 {
+			x.client.compact.held = modelStore{}
+		}
+		before := x.client.Stats().MissingModels
+		if x.round(); x.client.Stats().MissingModels > before {
+			last = i
+		}
+	}
+	require.Greater(t, last, 18)
+	require.Less(t, last, maxSince+2, "then a new one is begun")
+	x.requireEqual()
+}
+
+// What a model takes is known, whatever there is in a packet.
+func TestModelMemory(t *testing.T) {
+	require.LessOrEqual(t, int(unsafe.Sizeof(compactState{})), 11<<10)
+	require.LessOrEqual(t, maxListed*int(unsafe.Sizeof(listedSlot{})), 16<<10)
+	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))
+	for i := range 40 {
+		for j, e := range entities {
+			move(e, float32((i+j)%5)-2)
+		}
+		x.round()
+	}
+	x.rounds(5)
+	for _, m := range x.client.compact.held.list {
+		require.LessOrEqual(t, len(m.state.slots), maxListed)
+		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
+	}
+	for _, m := range x.peer.packet.compact.kept.list {
+		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
+	}
+}
+
+// TestCompactPacketsAreWithinTheirSize: packets of any size are as large as they may be, and
+// what does not fit is not in them.
+func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range ticksOf(40, 12) {
+		mtu := minMTU + rng.IntN(400)
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(mtu), withCoding(Compact))
+		g := newGame(rng.Uint64(), &w, s.schema, 60)
+		o := newTruth()
+		e := connect(s, rng.Uint64(), netsim.Config{Latency: 2, Loss: rng.Float64() / 4})
+		send, full, packets := e.peer.send, 0, 0
+		e.peer.send = func(p []byte) error {
+			require.LessOrEqual(t, len(p), mtu)
+			if packets++; len(p) > mtu-8 {
+				full++
+			}
+			return send(p)
+		}
+		for range 60 {
+			g.step()
+			tickAll(t, s, o, []*end{e})
+		}
+		e.link.SetConfig(netsim.Config{Latency: 1})
+		requireEqualSoon(t, s, o, []*end{e}, 100)
+		require.Zero(t, e.client.Stats().MissingModels)
+	}
+}
+
+// FuzzCompactPacket is FuzzPacket for a session with Compact.
+func FuzzCompactPacket(f *testing.F) {
+	fuzzWire(f, func(p []byte) {
+		if len(p) > 12 {
+			f.Add(p[4]>>padShift&7, p[9:])
+			f.Add(byte(1), p[11:])
+		}
+	}, withCoding(Compact))
+	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
+		x := fuzzWire(t, nil, withCoding(Compact))
+		require.Equal(t, Compact, x.client.Coding())
+		before := bytes.Clone(body)
+		x.receiveForged(pad, body)
+		require.Equal(t, before, body)
+		x.rounds(3)
+	})
+}
+
+// Any bytes are an error or a packet, and take bounded time and memory.
+func TestCompactPacketsOfAnyBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 0))
+	x := fuzzWire(t, nil, withCoding(Compact))
+	taken := 0
+	for range ticksOf(20000, 3000) {
+		body := make([]byte, rng.IntN(60))
+		for i := range body {
+			body[i] = byte(rng.Uint32())
+		}
+		if len(body) > 0 && rng.IntN(2) == 0 { // an age that is known
+			body[0] = 0x80 | byte(rng.IntN(64))<<1
+		}
+		before := x.client.Stats().Packets
+		x.receiveForged(byte(rng.IntN(2)), body)
+		taken += int(x.client.Stats().Packets - before)
+	}
+	t.Logf("%d packets were taken", taken)
+}

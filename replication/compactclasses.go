@@ -1,0 +1,50 @@
+package replication
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// Peers with [Compact] have baselines of their own: nothing is gained by having those of others.
+// A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
+
+// compactReach is how many ticks before the newest tick of which a peer has everything its
+// baselines may be, of what has changed in the last latelyTicks.
+const compactReach = latelyTicks + maxStep
+
+// addSpread adds the classes of slots, whose newest acknowledged state is that of tick at, that
+// have the baselines that are best for Compact, and returns the others.
+func (c *classes) addSpread(b int, m uint64, at delta.Tick, rows *slotRows) uint64 {
+	held := func(d delta.Tick) uint64 {
+		if !c.recent(at-d) || c.server.tick-at > delta.MaxExtrapolation*d || at == c.server.tick {
+			return 0
+		}
+		return rows[(at-d)&(c.server.slots.rows-1)%recentTicks][b%chunkBlocks]
+	}
+	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
+		two := m & held(span)
+		if two == 0 {
+			continue
+		}
+		m &^= two
+		for third := delta.Tick(1); third < span && third <= 3 && two != 0; third++ {
+			if three := two & held(third); three != 0 {
+				two &^= three
+				c.addClass(class{mask: three, third: uint8(third), Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
+			}
+		}
+		if two == 0 {
+			continue
+		}
+		c.addClass(class{mask: two, Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
+	}
+	return m
+}
+
+// addClass adds the slots of a class.
+func (c *classes) addClass(k class) {
+	for i := range c.list {
+		if o := &c.list[i]; o.Baselines == k.Baselines && o.third == k.third && !o.whole {
+			o.mask |= k.mask
+			return
+		}
+	}
+	c.list = append(c.list, k)
+}

@@ -1,0 +1,180 @@
+package replication
+
+import (
+	"math/bits"
+	"sort"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// What stands before the rows of an entry in a packet of Compact: the slot, the kind, and the
+// baselines or the generation and component set.
+//
+// Most slots are those that the packet carried whose model this one begins with, or one before
+// it in the chain. They are listed, and gone through: whether a slot that is not listed comes
+// first, and if not so, whether the next one of the list is carried again.
+
+// Decisions, as indices of those that a model has for heads.
+const (
+	headJump   = 0                            // the packet does not begin with the list
+	headOther  = headJump + 1                 // not the next of the list: by the room before it, and by whether the last one was new
+	headEnd    = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
+	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
+	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
+	headKind   = headGap + 2*gapLengths       // kindSteps in unary: by origin
+	headName   = headKind + origins*kindSteps // the baselines of the entry before of that origin: by origin, or that these are not the likely ones
+	headOwn    = headName + origins + 1       // those that are likely
+	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
+	headOld    = headFirst + origins          // A1 is old
+	headNewer  = headOld + 1                  // A1 is newer than that tick
+	headTicks  = headNewer + 1                // lengths of how much it differs
+	headTwo    = headTicks + tickLengths      // there is a second baseline: by origin
+	headSpan   = headTwo + origins            // tree of how much older it is
+	headThird  = headSpan + spanTree          // tree of the third
+	headSet    = headThird + thirdTree        // the component set of the last whole
+	headLife   = headSet + 1                  // lengths of generations
+	headsInUse = headLife + lifeLengths
+
+	gapLengths  = 16
+	tickLengths = 8
+	lifeLengths = 6
+	kindSteps   = int(lastEntryKind) - 1 // without entryNamed
+	spanTree    = 1 << delta.SpanBits    // the first one is not in use
+	thirdTree   = 1 << thirdBits
+	thirdBits   = 2
+)
+
+var _ = [delta.HeadDecisions - headsInUse]struct{}{}
+
+// The origin of an entry is what the list says of its slot.
+const (
+	originNew    = iota // it is not listed
+	originListed        // listed, but the last packet of the chain did not carry it
+	originAgain         // the last packet of the chain carried it
+	origins
+)
+
+const (
+	gapBits  = 30 // of a slot that is behind the list
+	tickBits = 32 // of how much ticks differ
+	// Of how many packets before it is whose model this is, the low bits are in the first byte;
+	// the rest is in a code of this order.
+	ageLow   = 2
+	modelRef = 1
+	jumpBits = 4 // order of the code of the first slot
+)
+
+// A compactName is the baselines of an entry.
+type compactName struct {
+	a1          delta.Tick
+	span, third delta.Tick // how much older the others are; 0: there is none
+	old         bool
+}
+
+// A compactWalk is how far a packet has come, at either end.
+type compactWalk struct {
+	before []listedSlot // the list of the model that the packet begins with
+	at     int          // the next one of it
+	next   int          // the slot after the last one
+	begun  bool
+	fresh  bool // the last slot was not listed
+	again  bool // the last listed slot was carried
+	ref    delta.Tick
+	names  [origins]compactName
+	own    compactName // of an entry that is carried again: what is likely for it
+	set    delta.Set
+}
+
+// begin starts a packet of tick now, with the model of a state or a new one.
+func (w *compactWalk) begin(from *compactState, now delta.Tick) {
+	*w = compactWalk{ref: now - 1}
+	if from != nil {
+		w.before, w.ref = from.slots, from.tick
+	}
+	for i := range w.names {
+		w.names[i] = compactName{a1: w.ref}
+	}
+}
+
+// room returns how many slots there are before the next listed one, or -1 if there is none.
+func (w *compactWalk) room() int {
+	if w.at == len(w.before) {
+		return -1
+	}
+	return int(w.before[w.at].slot) - w.next
+}
+
+// jump goes to a slot without going through the list.
+func (w *compactWalk) jump(slot int) {
+	w.at = sort.Search(len(w.before), func(i int) bool { return int(w.before[i].slot) >= slot })
+	w.next = slot
+}
+
+// pass notes whether the next listed slot is carried.
+func (w *compactWalk) pass(s *compactState, carried bool) (origin int) {
+	l := w.before[w.at]
+	origin = originListed + int(l.seen&1)
+	l.seen = l.seen << 1 & (1<<seenBits - 1)
+	if carried {
+		l.seen |= 1
+		if origin == originAgain {
+			w.own = compactName{a1: w.ref, span: delta.Tick(l.span), third: delta.Tick(l.third)}
+		}
+	}
+	s.list(l)
+	w.at++
+	w.next, w.again = int(l.slot)+1, carried
+	if carried {
+		w.fresh = false
+	}
+	return origin
+}
+
+// found notes that the next entry is of a slot that is not listed.
+func (w *compactWalk) found(s *compactState, slot int) {
+	s.list(listedSlot{slot: uint32(slot), seen: 1})
+	w.next, w.fresh = slot+1, true
+}
+
+// end lists what is left for the next packet of the chain.
+func (w *compactWalk) end(s *compactState) {
+	for _, l := range w.before[w.at:] {
+		l.seen = l.seen << 1 & (1<<seenBits - 1)
+		s.list(l)
+	}
+}
+
+func (w *compactWalk) otherContext(room int) int {
+	return headOther + 2*min(bits.Len(uint(room)), 3) + toInt(w.fresh)
+}
+
+func (w *compactWalk) endContext(room int) int {
+	return headEnd + 2*toInt(room < 0) + toInt(w.fresh)
+}
+
+func (w *compactWalk) againContext() int {
+	return headAgain + int(w.before[w.at].seen) + toInt(w.again)<<seenBits
+}
+
+// gapWidth returns the decisions of the gap before a new slot and the bits that it takes at most.
+func (w *compactWalk) gapWidth(room int) (context int, width uint) {
+	if room < 0 {
+		return headGap + gapLengths, gapBits
+	}
+	return headGap, uint(bits.Len(uint(room - 1)))
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// nameContext returns the decision whether an entry has the baselines of the one before.
+func (w *compactWalk) nameContext(origin int) int {
+	if origin == originAgain && w.names[origin] != w.own {
+		return headName + origins
+	}
+	return headName + origin
+}

@@ -1,0 +1,328 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A compactReader is what a client has for a session with [Compact].
+type compactReader struct {
+	coder *delta.Compact
+	held  modelStore
+	spare *compactState
+	d     delta.RangeDecoder
+	walk  compactWalk
+}
+
+func newCompactReader(s *Schema) *compactReader {
+	return &compactReader{coder: delta.NewCompact(s.layout), spare: new(compactState)}
+}
+
+// decodeBody reads the entries of a state packet and takes them over, as decode does.
+func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	if c.compact == nil {
+		return c.decode(body, pad, tick)
+	}
+	s := &c.staged
+	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
+	kept, age := pad&1 != 0, uint32(pad>>1)
+	if len(body) == 0 {
+		if pad != 0 {
+			return ErrMalformed
+		}
+		return nil
+	}
+	x := c.compact
+	if err := c.decodeCompact(body, age, sequence, tick); err != nil {
+		return err
+	}
+	if err := c.commit(tick); err != nil {
+		return err
+	}
+	if kept {
+		x.spare = x.held.keep(sequence, x.spare)
+	}
+	return nil
+}
+
+// decodeCompact reads the entries into the staging area.
+func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
+	x := c.compact
+	x.d = delta.NewRangeDecoder(body)
+	high := x.d.GetExpGolomb(modelRef)
+	if x.d.Err() != nil || high >= maxModelAge>>ageLow {
+		return ErrMalformed
+	}
+	age |= uint32(high << ageLow)
+	var from *compactState
+	if age > 0 {
+		if from = x.held.at(sequence - age); from == nil {
+			return ErrMissingModel
+		}
+	}
+	x.spare.copyFrom(from)
+	x.spare.tick = tick
+	x.walk.begin(from, tick)
+	x.coder.Begin(&x.spare.model)
+	for range maxCompact {
+		origin, end, ok := x.getSlot(int(c.mirrors.limit))
+		if !ok || x.d.Err() != nil {
+			return ErrMalformed
+		}
+		if end {
+			return x.finish()
+		}
+		if err := c.compactEntry(origin, tick); err != nil {
+			return err
+		}
+	}
+	if _, end, ok := x.getSlot(int(c.mirrors.limit)); !ok || !end {
+		return ErrMalformed
+	}
+	return x.finish()
+}
+
+// finish reports whether the packet ends where it should.
+func (x *compactReader) finish() error {
+	if x.d.Finish() != nil {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// getSlot reads which slot the next entry is of, into x.walk.next less one, or that there is
+// none.
+func (x *compactReader) getSlot(limit int) (origin int, end, ok bool) {
+	w, c, s := &x.walk, x.coder, x.spare
+	if !w.begun {
+		w.begun = true
+		if len(w.before) > 0 && c.GetHead(&x.d, headJump) {
+			slot := x.d.GetExpGolomb(jumpBits)
+			if slot >= uint64(limit) {
+				return 0, false, false
+			}
+			w.jump(int(slot))
+			if w.room() == 0 {
+				return w.pass(s, true), false, true
+			}
+			w.found(s, int(slot))
+			return originNew, false, true
+		}
+	}
+	for {
+		room := w.room()
+		if room >= 0 && !c.GetHead(&x.d, w.otherContext(room)) {
+			again := c.GetHead(&x.d, w.againContext())
+			if origin = w.pass(s, again); again {
+				return origin, false, true
+			}
+			continue
+		}
+		if room == 0 || c.GetHead(&x.d, w.endContext(room)) {
+			w.end(s)
+			return 0, true, true
+		}
+		context, width := w.gapWidth(room)
+		gap := int(c.GetHeadLength(&x.d, context, gapLengths, width))
+		if room > 0 && gap >= room || gap >= limit-w.next {
+			return 0, false, false
+		}
+		w.found(s, w.next+gap)
+		return originNew, false, true
+	}
+}
+
+// compactEntry reads what follows the slot of an entry into the staging area.
+func (c *Client) compactEntry(origin int, tick delta.Tick) error {
+	x := c.compact
+	slot := uint32(x.walk.next - 1)
+	steps := 0
+	for steps < kindSteps && x.coder.GetHead(&x.d, headKind+origin*kindSteps+steps) {
+		steps++
+	}
+	kind := entryUpdate
+	if steps > 0 {
+		kind = entryKind(steps + 1)
+	}
+	switch kind {
+	case entryUpdate, entryRestructure:
+		return c.compactUpdate(slot, origin, tick, kind == entryRestructure)
+	case entryWhole:
+		return c.compactWhole(slot, origin, tick)
+	case entryDespawn:
+		if c.resources.in(int(slot)) || x.d.Err() != nil {
+			return ErrMalformed
+		}
+		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
+		return nil
+	default:
+		return c.compactPart(slot, tick)
+	}
+}
+
+func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
+	x := c.compact
+	generation := x.coder.GetHeadLength(&x.d, headLife, lifeLengths, 16)
+	if !x.coder.GetHead(&x.d, headSet) {
+		x.walk.set = x.getSet(&x.walk.set, len(c.schema.components))
+	}
+	if x.d.Err() != nil {
+		return ErrMalformed
+	}
+	sh := c.shapes.of(x.walk.set)
+	if sh == nil {
+		return ErrMalformed
+	}
+	words := c.stage(slot, tick, uint16(generation), sh)
+	if words == nil {
+		return ErrMalformed
+	}
+	x.coder.Entity(origin == originAgain)
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		row := sh.row(words, k, comp.words)
+		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
+		if x.d.Err() != nil || !comp.validRow(row) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
+	x := c.compact
+	m := c.mirrors.at(slot)
+	name, low := x.getName(origin)
+	if age := tick - name.a1; x.d.Err() != nil || !name.old && age-1 >= maxHeld-1 {
+		return ErrMalformed
+	}
+	resolve := delta.Name{Baselines: delta.Baselines{A1: name.a1, Old: name.old}, Known: !low, Low: uint32(name.a1)}
+	var base, base2, base3 *heldState
+	if m != nil {
+		base = m.baseline(&resolve, tick)
+	}
+	if base == nil {
+		return c.lacks(m, slot, &resolve, tick)
+	}
+	name.a1 = base.tick
+	x.walk.names[origin] = name
+	x.spare.named(int(slot), &name)
+	ratio, ratio3 := name.ratios(tick)
+	if name.span != 0 {
+		if base2 = m.held.at(name.a1 - name.span); base2 == nil {
+			return c.lacks(m, slot, &resolve, tick)
+		}
+	}
+	if name.third != 0 {
+		if base3 = m.held.at(name.a1 - name.third); base3 == nil {
+			return c.lacks(m, slot, &resolve, tick)
+		}
+	}
+	sh := base.shape
+	if restructure {
+		set := x.getSet(&sh.set, len(c.schema.components))
+		if x.d.Err() != nil {
+			return ErrMalformed
+		}
+		if sh = c.shapes.of(set); sh == nil {
+			return ErrMalformed
+		}
+	}
+	words := c.stage(slot, tick, base.generation, sh)
+	if words == nil {
+		return ErrMalformed
+	}
+	x.coder.Entity(origin == originAgain)
+	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+		comp := &c.schema.components[k]
+		row := sh.row(words, k, comp.words)
+		past := delta.Past{Base: base.shape.row(base.words, k, comp.words)}
+		if ratio != 0 && past.Base != nil {
+			past.Base2, past.Ratio = base2.shape.row(base2.words, k, comp.words), ratio
+			if ratio3 != 0 && past.Base2 != nil {
+				past.Near, past.NearRatio = base3.shape.row(base3.words, k, comp.words), ratio3
+			}
+		}
+		x.coder.DecodeRow(&x.d, k, row, &past)
+		if x.d.Err() != nil || !comp.validRow(row) {
+			return ErrMalformed
+		}
+	}
+	return nil
+}
+
+// getName reads the name of an entry's baselines. If low, a1 is the low bits of a tick.
+func (x *compactReader) getName(origin int) (name compactName, low bool) {
+	c, d := x.coder, &x.d
+	name = x.walk.names[origin]
+	if c.GetHead(d, x.walk.nameContext(origin)) {
+		return name, false
+	}
+	if origin == originAgain && name != x.walk.own && c.GetHead(d, headOwn) {
+		return x.walk.own, false
+	}
+	name = compactName{a1: x.walk.ref}
+	if !c.GetHead(d, headFirst+origin) {
+		if name.old = c.GetHead(d, headOld); name.old {
+			name.a1 = delta.Tick(d.GetBits(delta.NameBits))
+			return name, true
+		}
+		newer := c.GetHead(d, headNewer)
+		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
+		if newer {
+			name.a1 += differ
+		} else {
+			name.a1 -= differ
+		}
+	}
+	if c.GetHead(d, headTwo+origin) {
+		name.span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
+		name.third = delta.Tick(x.getTree(headThird, thirdBits))
+	}
+	return name, false
+}
+
+// getTree reads what putTree wrote.
+func (x *compactReader) getTree(tree int, n uint) uint {
+	node := uint(1)
+	for range n {
+		bit := toInt(x.coder.GetHead(&x.d, tree+int(node)))
+		node = node<<1 | uint(bit)
+	}
+	return node - 1<<n
+}
+
+// getSet reads what putSet wrote, for a schema of n components.
+func (x *compactReader) getSet(ref *delta.Set, n int) delta.Set {
+	s := *ref
+	next := uint64(0)
+	for count := x.d.GetExpGolomb(0); count > 0 && x.d.Err() == nil; count-- {
+		gap := x.d.GetExpGolomb(0)
+		if gap >= uint64(n) || next+gap >= uint64(n) {
+			x.d.Fail()
+			return s
+		}
+		s.Toggle(int(next + gap))
+		next += gap + 1
+	}
+	return s
+}
+
+// compactPart reads a part of a state.
+func (c *Client) compactPart(slot uint32, tick delta.Tick) error {
+	d := &c.compact.d
+	age, total, size, index := d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder)
+	if d.Err() != nil || !validPart(age, total, size, index) {
+		return ErrMalformed
+	}
+	bytes := make([]byte, min(size, total-index*size))
+	for i := range bytes {
+		bytes[i] = byte(d.GetBits(8))
+	}
+	if d.Err() != nil {
+		return ErrMalformed
+	}
+	c.staged.parts = append(c.staged.parts, stagedPart{
+		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
+	})
+	return nil
+}

@@ -1,0 +1,137 @@
+package replication
+
+import "github.com/arche-replicate/arche-replicate/delta"
+
+// The rows of an entity and what they are coded against.
+
+// A compactCoder is scratch memory, which the peers of a worker share.
+type compactCoder struct {
+	coder *delta.Compact
+	rows  []compactRow
+	mark  delta.Model
+	worst []int    // bits that a row takes at most, by component
+	costs []uint64 // sent so far, by field and symbols of components, in units of delta.CostUnit
+}
+
+type compactRow struct {
+	component int
+	cur       []uint32
+	past      delta.Past
+}
+
+func newCompactCoder(s *Schema) *compactCoder {
+	c := &compactCoder{coder: delta.NewCompact(s.layout), costs: make([]uint64, s.layout.Fields()+len(s.components))}
+	for i := range s.layout.Components {
+		c.worst = append(c.worst, s.layout.Components[i].CompactWidth())
+	}
+	return c
+}
+
+// compactCoder returns the worker's.
+func (c *runCache) compactCoder() *compactCoder {
+	if c.compact == nil {
+		c.compact = newCompactCoder(c.server.schema)
+	}
+	return c.compact
+}
+
+// prepareCompact finds the rows of a slot and what they are coded against.
+func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
+	s, c := p.server, p.runs.compactCoder()
+	info := &s.slots.info[slot]
+	entry.set = info.set
+	if !k.whole {
+		name := compactName{a1: k.A1, old: k.Old}
+		if k.Two {
+			name.span, name.third = k.A1-k.A2, delta.Tick(k.third)
+		}
+		for tries := 0; ; tries++ { // again with fewer baselines, if some are not kept any more
+			if c.gather(s, slot, name, &entry) {
+				entry.name = name
+				return entry
+			}
+			if name.span == 0 {
+				break
+			}
+			if name.third != 0 {
+				name.third = 0
+			} else {
+				name.span = 0
+			}
+		}
+	}
+	entry.kind, entry.part[0] = entryWhole, uint64(info.generation)
+	c.rows = c.rows[:0]
+	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
+		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
+	}
+	return entry
+}
+
+// gather finds the rows of a slot and those at its baselines. It returns false if one of them
+// is not kept any more.
+func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
+	info := &s.slots.info[slot]
+	entry.kind = entryUpdate
+	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
+		return false
+	}
+	if info.restructured.After(name.a1) {
+		var base delta.Set
+		for k, h := range s.histories {
+			switch _, found := h.At(slot, name.a1); found {
+			case delta.Forgotten:
+				return false
+			case delta.Present:
+				base.Add(k)
+			}
+		}
+		if base != info.set {
+			entry.kind, entry.ref = entryRestructure, base
+		}
+	}
+	ratio, ratio3 := name.ratios(s.tick)
+	oldest := name.a1
+	if ratio != 0 {
+		oldest -= name.span
+	}
+	c.rows = c.rows[:0]
+	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
+		v := s.histories[k].Versions(slot)
+		r := compactRow{component: k, cur: v.Row()}
+		if !v.Began().After(oldest) {
+			r.past.Base = r.cur
+			c.rows = append(c.rows, r)
+			continue
+		}
+		known := false
+		if r.past.Base, known = before(&v, name.a1); !known {
+			return false
+		}
+		if r.past.Base != nil && ratio != 0 {
+			if r.past.Base2, known = before(&v, name.a1-name.span); !known {
+				return false
+			}
+			r.past.Ratio = ratio
+			if r.past.Base2 != nil && ratio3 != 0 {
+				if r.past.Near, known = before(&v, name.a1-name.third); !known {
+					return false
+				}
+				r.past.NearRatio = ratio3
+			}
+		}
+		c.rows = append(c.rows, r)
+	}
+	return true
+}
+
+// ratios returns those of the second and the third baseline, for a packet of a tick.
+func (n *compactName) ratios(now delta.Tick) (ratio, ratio3 int64) {
+	if n.span != 0 {
+		ratio = delta.Ratio(now, n.a1, n.a1-n.span)
+	}
+	if ratio != 0 && n.third != 0 {
+		ratio3 = delta.Ratio(now, n.a1, n.a1-n.third)
+	}
+	return ratio, ratio3
+}

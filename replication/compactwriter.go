@@ -1,0 +1,249 @@
+package replication
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// The state packets of a session with [Compact]: one string of bytes from a range coder, in
+// which entries stand as in others. None of it is shared between peers.
+
+// A compactWriter is what a packetWriter has for them.
+type compactWriter struct {
+	kept  keptModels
+	e     delta.RangeEncoder
+	state *compactState // of the open packet
+	walk  compactWalk
+	room  int    // bytes
+	first int    // slot
+	count int    // entries
+	age   uint32 // of its model, in packets; 0: a new one
+	keep  bool
+	costs []uint32 // of the open packet, by field and symbols of components
+}
+
+func newCompactWriter(s *Server) *compactWriter {
+	return &compactWriter{costs: make([]uint32, s.schema.layout.Fields()+len(s.schema.components))}
+}
+
+// A compactEntry is what is to be written of a slot.
+type compactEntry struct {
+	kind     entryKind
+	name     compactName
+	set, ref delta.Set // of entryRestructure
+	payload  []byte    // of entryPart
+	part     [4]uint64 // age, total, size, index
+}
+
+const (
+	// mostChance is the bits that a decision takes at most, and a little more.
+	mostChance = 12
+	// endBytes is more than the end of a packet takes.
+	endBytes = 4
+	// compactHead is the bits that a head takes at most, without what is gone through of the
+	// list, and with a set.
+	compactHead = 100*mostChance + 4*delta.MaxComponents
+)
+
+// startCompact opens a packet whose first entry is of a slot.
+func (k *packetWriter) startCompact(slot int, part bool) {
+	p, x := k.peer, k.compact
+	k.start()
+	x.room = len(k.buf) - k.body
+	x.e = delta.NewRangeEncoder(k.buf[k.body:])
+	x.state = x.kept.take()
+	var from *keptModel
+	if !part { // a part is to take as much in any packet
+		from = x.kept.choose(slot)
+	}
+	if from != nil && p.log.next-from.sequence >= maxModelAge {
+		from = nil
+	}
+	if x.age = 0; from == nil {
+		x.state.copyFrom(nil)
+		x.walk.begin(nil, p.server.tick)
+	} else {
+		x.state.copyFrom(from.state)
+		x.walk.begin(from.state, p.server.tick)
+		x.age = p.log.next - from.sequence
+	}
+	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
+	x.state.tick = p.server.tick
+	x.first, x.count = slot, 0
+	x.keep = !part && x.kept.room()
+	clear(x.costs)
+}
+
+// dropCompact gives up the open packet.
+func (k *packetWriter) dropCompact() {
+	x := k.compact
+	x.kept.give(x.state)
+	x.state = nil
+	k.open, k.sent.status = false, sentUnused
+}
+
+// finishCompact sends the open packet.
+func (k *packetWriter) finishCompact() {
+	p, x := k.peer, k.compact
+	c := p.runs.compactCoder()
+	c.coder.Begin(&x.state.model)
+	x.putEnd(c.coder)
+	body, err := x.e.Finish()
+	if err != nil {
+		panic("replication: " + err.Error()) // there was room
+	}
+	for i, cost := range x.costs {
+		c.costs[i] += uint64(cost)
+	}
+	k.open, k.sent = false, nil
+	packet := k.buf[:k.body+len(body)]
+	seal := p.session.down
+	k.header.put(packet[seal.size():])
+	packet[seal.size()] |= byte(x.age&(1<<ageLow-1)) << (padShift + 1)
+	if x.keep {
+		packet[seal.size()] |= keptBit
+		x.kept.keep(k.header.sequence, uint32(x.first), uint32(x.walk.next-1), x.state)
+	} else {
+		x.kept.give(x.state)
+	}
+	x.state = nil
+	seal.close(packet, k.header.sequence, k.header.tick)
+	p.put(packet, k.commit(len(packet), 8*len(body)))
+}
+
+// putCompact appends the state of a slot, to a new packet if need be, and returns the counter
+// of its kind. The error is that of packetWriter.put.
+func (k *packetWriter) putCompact(slot int, c *class) (count *uint64, err error) {
+	p := k.peer
+	entry := p.prepareCompact(slot, c)
+	count = &p.stats.Updates
+	if entry.kind == entryWhole {
+		count = &p.stats.Wholes
+	}
+	if err = k.addCompact(slot, recordState, entry); err == nil {
+		p.runs.countCompact(&entry)
+	}
+	return count, err
+}
+
+// countCompact counts an entry that is sent.
+func (c *runCache) countCompact(entry *compactEntry) {
+	age := delta.Tick(0)
+	if entry.kind != entryWhole {
+		age = min(c.tick-entry.name.a1, 32)
+	}
+	c.ages[age]++
+	c.copied++
+	c.made++
+}
+
+// addCompact appends an entry, to a new packet if need be.
+func (k *packetWriter) addCompact(slot int, kind recordKind, entry compactEntry) error {
+	for {
+		if !k.open {
+			if k.peer.blocked() {
+				return errFull
+			}
+			k.startCompact(slot, entry.kind == entryPart)
+		}
+		if k.tryCompact(slot, &entry) {
+			k.record(slot, kind)
+			return nil
+		}
+		if k.compact.count == 0 {
+			k.dropCompact()
+			return errTooLarge
+		}
+		k.finish()
+	}
+}
+
+// tryCompact appends an entry to the open packet, or nothing if it does not fit.
+func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
+	x, c := k.compact, k.peer.runs.compactCoder()
+	if x.count == maxCompact {
+		return false
+	}
+	c.coder.Begin(&x.state.model)
+	safe := x.e.Len()+endBytes+(x.worst(c, slot, entry)+7)/8 < x.room
+	var e delta.RangeEncoder
+	var walk compactWalk
+	listed := len(x.state.slots)
+	if !safe {
+		e, walk, c.mark = x.e, x.walk, x.state.model
+	}
+	x.put(c, slot, entry)
+	if !safe && x.e.Len()+endBytes > x.room {
+		x.e, x.walk, x.state.model = e, walk, c.mark
+		x.state.slots = x.state.slots[:listed]
+		c.coder.Costs = c.coder.Costs[:0]
+		return false
+	}
+	for _, cost := range c.coder.Costs {
+		x.costs[cost.Field] += cost.Bits
+	}
+	c.coder.Costs = c.coder.Costs[:0]
+	x.count++
+	return true
+}
+
+// worst returns the bits that an entry takes at most.
+func (x *compactWriter) worst(c *compactCoder, slot int, entry *compactEntry) int {
+	n := compactHead + 8*len(entry.payload)
+	for i := x.walk.at; i < len(x.walk.before) && int(x.walk.before[i].slot) < slot; i++ {
+		n += 2 * mostChance
+	}
+	if entry.kind != entryDespawn && entry.kind != entryPart {
+		for i := range c.rows {
+			n += c.worst[c.rows[i].component]
+		}
+	}
+	return n
+}
+
+// compactTogether is putTogether.
+func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
+	p := k.peer
+	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+	k.startCompact(int(entries[0].slot), false)
+	ages, copied, made := p.runs.ages, p.runs.copied, p.runs.made
+	for i := range entries {
+		slot := int(entries[i].slot)
+		entry := compactEntry{kind: entryDespawn}
+		if entries[i].kind == bundleState {
+			entry = p.prepareCompact(slot, p.classOfSlot(slot))
+		}
+		if !k.tryCompact(slot, &entry) {
+			k.dropCompact()
+			p.runs.ages, p.runs.copied, p.runs.made = ages, copied, made
+			return false
+		}
+		if entry.kind != entryDespawn {
+			p.runs.countCompact(&entry)
+		}
+	}
+	bits := 0
+	for i := range entries {
+		bits -= int(entries[i].bits)
+		k.book(&entries[i])
+	}
+	bits += 8 * k.compact.e.Len()
+	n := len(entries)
+	k.heads = max(bits/n+2, k.heads-1)
+	k.finish()
+	return true
+}
+
+// classOfSlot returns the class of a slot that the peer is to be sent.
+func (p *Peer) classOfSlot(slot int) *class {
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	if p.steps && p.inStep(b)&bit != 0 {
+		p.classes.list = p.classes.list[:0]
+		p.classes.addInStep(b, bit, p.base())
+	} else {
+		p.classify(b, bit)
+	}
+	return &p.classes.list[0]
+}
