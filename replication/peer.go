@@ -22,6 +22,7 @@ type Peer struct {
 	session   session   // in force once connected
 	former    seal      // of packets from the client in the session before
 	pending   []session // offered by welcomes, the newest first; in force with the first ack of one
+	tag       uint8     // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
@@ -91,12 +92,32 @@ type session struct {
 }
 
 // newSession makes a session for a client that introduced itself with the given nonce.
-func (s *Server) newSession(nonce uint64, first uint32) session {
-	id := s.newSessionID()
+func (p *Peer) newSession(nonce uint64) session {
+	s := p.server
+	id, first := s.newSessionID(), p.firstSequence()
+	if s.opts.noChecksum {
+		id = id&^(sessionTags-1) | uint64(p.nextTag(id))
+	}
 	return session{
 		id: id, nonce: nonce, open: true, first: first,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
+	}
+}
+
+// nextTag returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
+// never that of a session that the client may believe in, or of the one before.
+func (p *Peer) nextTag(id uint64) uint8 {
+	sessions := p.sessions()
+	if len(sessions) == 0 {
+		p.tag = tagOf(id)
+		return p.tag
+	}
+	for {
+		p.tag = (p.tag + 1) % sessionTags
+		if p.former.tag != p.tag && !slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == p.tag }) {
+			return p.tag
+		}
 	}
 }
 
@@ -128,7 +149,7 @@ func (s *session) openFirstTalk(packet []byte) []byte {
 		return nil
 	}
 	var h talkHeader
-	if _, ok := h.parse(body, 0); !ok || !s.up.matches(packet, 0, h.time) {
+	if _, ok := h.parse(body, 0); !ok || h.check(s.up) != nil || !s.up.matches(packet, 0, h.time) {
 		return nil
 	}
 	return body
@@ -329,7 +350,7 @@ func (p *Peer) offer(h *hello) session {
 			return *s
 		}
 	}
-	offered := p.server.newSession(h.nonce, p.firstSequence())
+	offered := p.newSession(h.nonce)
 	offered.compact = p.coding == Compact && h.codings&takesCompact != 0
 	p.pending = slices.Insert(p.pending[:min(len(p.pending), maxPending-1)], 0, offered)
 	return offered
