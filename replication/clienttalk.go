@@ -240,6 +240,9 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if !ok {
 		return ErrMalformed
 	}
+	if err := h.check(c.session); err != nil {
+		return err
+	}
 	if !c.session.matches(packet, 0, h.time) {
 		return ErrChecksum
 	}

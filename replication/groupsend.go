@@ -518,7 +518,7 @@ func (k *packetWriter) book(e *bundleEntry) {
 		p.acks.doubt(b, bit) // it is sent once more
 		p.stats.GroupResends++
 	}
-	p.acks.send(b, bit, p.server.tick)
+	p.acks.send(b, bit, p.server.tick, p.log.next)
 }
 
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with

@@ -49,7 +49,7 @@ func (p *Peer) beginLarge(slot int) error {
 	l.missed = len(l.parts)
 	p.large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.acks.send(b, bit, s.tick)
+	p.acks.send(b, bit, s.tick, p.log.next)
 	p.acks.rare(b).large |= bit
 	p.acks.block(b).rare |= bit
 	return p.sendParts(slot)

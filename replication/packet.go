@@ -51,6 +51,7 @@ const (
 	checksumSize = 4
 	kindBits     = 3
 	padShift     = kindBits      // 3 bits: unused bits of the packet's last byte
+	tagShift     = kindBits      // 3 bits, of messages and inputs: the tag of the session
 	keptBit      = 1 << padShift // with Compact: the model behind the packet is kept
 	longBit      = 1 << 6        // sequence and tick have 32 bits, not 16
 	completeBit  = 1 << 7        // what was there when the session began is acknowledged
@@ -66,7 +67,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // this library if you need that.
 type seal struct {
 	key uint32
-	off bool // the transport guards integrity: there is no checksum
+	off bool  // the transport guards integrity: there is no checksum
+	tag uint8 // then in packets of messages and inputs: tells them from those of the sessions before
 }
 
 // handshakeSeal guards the packets before there is a session. It is that of all protocol
@@ -82,8 +84,17 @@ func sessionSeal(fingerprint, session uint64, toServer, off bool) seal {
 	if toServer {
 		b[16] = 1
 	}
-	return seal{key: crc32.Checksum(b[:], castagnoli), off: off}
+	s := seal{key: crc32.Checksum(b[:], castagnoli), off: off}
+	if off {
+		s.tag = tagOf(session)
+	}
+	return s
 }
+
+// sessionTags is how many sessions in a row have different tags.
+const sessionTags = 8
+
+func tagOf(session uint64) uint8 { return uint8(session % sessionTags) }
 
 // size returns the bytes that the checksum takes.
 func (s seal) size() int {

@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
@@ -18,9 +19,10 @@ type Peer struct {
 	ended  *DisconnectError // why, if closed
 	byes   int              // sent in answer since then
 
-	session   session             // in force once connected
-	former    seal                // of packets from the client in the session before
-	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
+	session   session   // in force once connected
+	former    seal      // of packets from the client in the session before
+	pending   []session // offered by welcomes, the newest first; in force with the first ack of one
+	tag       uint8     // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
@@ -70,7 +72,6 @@ type Peer struct {
 	waits          []uint16    // by slot: since when, low bits of a tick
 	met            bitset      // slots of which the peer knows, if there is a budget
 	packet         packetWriter
-	ack            ack
 	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
 	counted        uint64 // entities sent in ticks that are accounted for
@@ -91,12 +92,32 @@ type session struct {
 }
 
 // newSession makes a session for a client that introduced itself with the given nonce.
-func (s *Server) newSession(nonce uint64, first uint32) session {
-	id := s.newSessionID()
+func (p *Peer) newSession(nonce uint64) session {
+	s := p.server
+	id, first := s.newSessionID(), p.firstSequence()
+	if s.opts.noChecksum {
+		id = id&^(sessionTags-1) | uint64(p.nextTag(id))
+	}
 	return session{
 		id: id, nonce: nonce, open: true, first: first,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
+	}
+}
+
+// nextTag returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
+// never that of a session that the client may believe in, or of the one before.
+func (p *Peer) nextTag(id uint64) uint8 {
+	sessions := p.sessions()
+	if len(sessions) == 0 {
+		p.tag = tagOf(id)
+		return p.tag
+	}
+	for {
+		p.tag = (p.tag + 1) % sessionTags
+		if p.former.tag != p.tag && !slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == p.tag }) {
+			return p.tag
+		}
 	}
 }
 
@@ -128,7 +149,7 @@ func (s *session) openFirstTalk(packet []byte) []byte {
 		return nil
 	}
 	var h talkHeader
-	if _, ok := h.parse(body, 0); !ok || !s.up.matches(packet, 0, h.time) {
+	if _, ok := h.parse(body, 0); !ok || h.check(s.up) != nil || !s.up.matches(packet, 0, h.time) {
 		return nil
 	}
 	return body
@@ -148,7 +169,10 @@ func (p *Peer) firstSequence() uint32 {
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1, classes: classes{server: s}}
+	p := &Peer{
+		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1,
+		classes: classes{server: s, list: make([]class, 0, maxShared)},
+	}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
 	p.reset()
@@ -241,7 +265,7 @@ func (p *Peer) receive(packet []byte) error {
 		return nil
 	}
 	for i := range p.pending {
-		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
+		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.ack.parse(body) == nil {
 			p.enforce(i)
 			if p.closed {
 				return nil // by a hook
@@ -277,7 +301,7 @@ func (p *Peer) receive(packet []byte) error {
 // that is gone.
 func (p *Peer) enforce(pending int) {
 	p.former, p.session = p.session.up, p.pending[pending]
-	clear(p.pending[pending:])
+	p.pending = slices.Clone(p.pending[:pending])
 	p.connected = true
 	p.reset()
 	p.server.callHooks(p.server.connecting, p)
@@ -326,10 +350,10 @@ func (p *Peer) offer(h *hello) session {
 			return *s
 		}
 	}
-	copy(p.pending[1:], p.pending[:])
-	p.pending[0] = p.server.newSession(h.nonce, p.firstSequence())
-	p.pending[0].compact = p.coding == Compact && h.codings&takesCompact != 0
-	return p.pending[0]
+	offered := p.newSession(h.nonce)
+	offered.compact = p.coding == Compact && h.codings&takesCompact != 0
+	p.pending = slices.Insert(p.pending[:min(len(p.pending), maxPending-1)], 0, offered)
+	return offered
 }
 
 func (p *Peer) transmit(packet []byte) {

@@ -306,6 +306,9 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	if !ok {
 		return ErrMalformed
 	}
+	if err := h.check(p.session.up); err != nil {
+		return err
+	}
 	if !p.session.up.matches(packet, 0, h.time) {
 		return ErrChecksum
 	}

@@ -49,7 +49,7 @@ func TestReasonsAddUp(t *testing.T) {
 			b, a := before[i], e.peer.Stats()
 			before[i] = a
 			total := a.NotVisible - b.NotVisible + a.UpToDate - b.UpToDate + a.InFlight - b.InFlight +
-				a.Interval - b.Interval + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes
+				a.Interval - b.Interval + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes + a.Jumps - b.Jumps
 			require.EqualValues(t, s.Stats().Entities, total, "peer %d\n%+v\n%+v", i, b, a)
 		}
 	}
@@ -73,7 +73,7 @@ func TestReasonsAddUp(t *testing.T) {
 		ages += n
 	}
 	for _, p := range before {
-		sent += p.Updates + p.Wholes
+		sent += p.Updates + p.Wholes + p.Jumps
 	}
 	require.Equal(t, stats.Entries, ages)
 	require.GreaterOrEqual(t, stats.Entries, sent)

@@ -14,7 +14,7 @@ func (p *Peer) receiveAck(body []byte) error {
 	if packetKind(body[0]) != kindAck {
 		return ErrUnexpected
 	}
-	a := &p.ack
+	a := &p.server.ack
 	if err := a.parse(body); err != nil {
 		return err
 	}
@@ -146,12 +146,7 @@ func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uin
 // the packet with the given sequence, that no later packet carried.
 func (p *Peer) confirm(b int, mask uint64, sequence uint32) uint64 {
 	rare := p.acks.rare(b)
-	for again := mask & rare.again; again != 0; again &= again - 1 {
-		i := bits.TrailingZeros64(again)
-		if p.log.sentAgain(sequence, b<<6+i) {
-			mask &^= 1 << i
-		}
-	}
+	mask &^= p.acks.sentAfter(b, mask&rare.again, sequence)
 	rare.again &^= mask
 	return mask
 }

@@ -34,8 +34,9 @@ type runCache struct {
 	worst  int // bytes that a run takes at most
 	limit  int // bytes that are used at most, and a little more
 
-	filling uint32 // how often the cache was empty
-	pinned  bool   // runs are in use: bound has to wait
+	head    [maxSetBytes]byte // scratch memory
+	filling uint32            // how often the cache was empty
+	pinned  bool              // runs are in use: bound has to wait
 
 	blocks       []blockRun
 	blockHeads   []runHead
@@ -208,8 +209,7 @@ func (c *runCache) jumped(slot, bits int) bool {
 	if bits <= info.width {
 		return false
 	}
-	var buf [maxSetBytes]byte
-	w := bitbuf.NewWriter(buf[:])
+	w := bitbuf.NewWriter(c.head[:])
 	w.WriteExpGolomb(uint64(info.generation), generationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	return bits > info.width+w.Len()

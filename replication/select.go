@@ -177,6 +177,9 @@ func (c *runCache) end(p *Peer) {
 		p.followed = p.log.next
 	}
 	p.log.trim(p.followed)
+	if p.server.tick%resizeTicks == 0 {
+		p.acks.shrink()
+	}
 	p.wait()
 	p.account()
 }
@@ -320,7 +323,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	}
 	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
 		p.due[b] &^= d
-		p.acks.send(b, d&^step, s.tick)
+		p.acks.send(b, d&^step, s.tick, p.log.next)
 		p.stats.Updates += uint64(bits.OnesCount64(d))
 		return nil
 	}
@@ -390,7 +393,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 	case nil:
 		*count++
 		if bit := uint64(1) << (slot & 63); p.inStep(slot>>6)&bit == 0 {
-			p.acks.send(slot>>6, bit, p.server.tick)
+			p.acks.send(slot>>6, bit, p.server.tick, p.log.next)
 		}
 		return nil
 	case errTooLarge:
@@ -410,7 +413,11 @@ func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
 			b.Two, b.A2 = false, 0
 			r = p.runs.update(slot, b)
 		}
-		if r != nil && !p.runs.jumped(slot, int(r.bits)) {
+		switch {
+		case r == nil:
+		case p.runs.jumped(slot, int(r.bits)):
+			return p.runs.whole(slot), &p.stats.Jumps
+		default:
 			return r, &p.stats.Updates
 		}
 	}
@@ -422,7 +429,7 @@ func (p *Peer) sendDespawn(slot int) error {
 		return err
 	}
 	p.stats.Despawns++
-	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick)
+	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick, p.log.next)
 	return nil
 }
 

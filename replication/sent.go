@@ -234,20 +234,6 @@ func (l *sentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
-// sentAgain reports whether a packet after the given one carried the state of a slot.
-func (l *sentLog) sentAgain(after uint32, slot int) bool {
-	for q := after + 1; q != l.next; q++ {
-		p := l.at(q)
-		for i := range p.count {
-			r := l.record(p, i)
-			if r.block == uint32(slot>>6) && r.mask>>(slot&63)&1 != 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // trim ends a tick: it moves oldest over the packets that are resolved, up to the given
 // sequence. No packet may be open.
 func (l *sentLog) trim(end uint32) {

@@ -23,6 +23,7 @@ type Server struct {
 	capture   capture
 	histories []*delta.History // by component
 	slots     slotTable
+	ack       ack // the one in hand
 	names     entityNames
 	resources serverResources
 	owners    ownership
@@ -298,7 +299,7 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
 }
 
-// newSessionID returns a number for a new session, never 0: random, or with [WithSeed] the
+// newSessionID returns a number for a new session, never one of the first few: random, or with [WithSeed] the
 // next one of splitmix64.
 func (s *Server) newSessionID() uint64 {
 	for {
@@ -307,7 +308,7 @@ func (s *Server) newSessionID() uint64 {
 			s.random += golden64
 			id = mix64(s.random)
 		}
-		if id != 0 {
+		if id >= sessionTags { // tags are the low bits, and no session is 0
 			return id
 		}
 	}

@@ -58,7 +58,8 @@ type PeerStats struct {
 	SendErrors uint64 // packets that the send function refused
 
 	Updates  uint64 // entities sent as deltas
-	Wholes   uint64 // entities sent whole: new to the peer, without a usable baseline, or so far from it that this is shorter
+	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
+	Jumps    uint64 // entities sent whole as they went so far from their baseline that this is shorter: teleports
 	Parts    uint64 // parts of entities too large for a packet
 	Despawns uint64 // despawns sent
 
@@ -185,7 +186,7 @@ func (p *Peer) account() {
 	} else {
 		p.stats.OverBudget += uint64(due)
 	}
-	sent := p.stats.Updates + p.stats.Wholes - p.counted
+	sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
 	p.counted += sent
 	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	p.stats.NotVisible += uint64(p.view.hidden)

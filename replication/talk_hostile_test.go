@@ -64,10 +64,11 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 
 // forgeTalk returns a packet with a right checksum, of the time of the client or the server.
 func (x *wire) forgeTalk(kind packetKind, down bool, ahead int32, body []byte) []byte {
-	h, s := talkHeader{kind, x.client.clock.now + uint32(ahead), true}, x.client.answer
+	h, s := talkHeader{kind, x.client.clock.now + uint32(ahead), true, 0}, x.client.answer
 	if down {
 		h.time, s = x.server.Tick()+uint32(ahead), x.client.session
 	}
+	h.tag = s.tag
 	packet := make([]byte, s.size()+h.size(), s.size()+h.size()+len(body))
 	h.put(packet[s.size():])
 	packet = append(packet, body...)
@@ -492,7 +493,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		var h talkHeader
 		rest, ok := h.parse(key.body(packet), time+uint32(rng.IntN(1<<15))-1<<14)
 		require.True(t, ok && key.matches(packet, 0, h.time))
-		require.Equal(t, talkHeader{kindMessages, time, long}, h)
+		require.Equal(t, talkHeader{kindMessages, time, long, key.tag}, h)
 		to.parser.header = h
 		require.NoError(t, to.parser.parse(rest, &in))
 		require.Len(t, to.parser.messages, len(sent))

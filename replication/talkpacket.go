@@ -9,9 +9,9 @@ import (
 
 // Packets of messages and of inputs begin alike:
 //
-//	checksum 32 | kind 3, 0 3, long 1, 0 | time 16 or 32 | bits...
+//	checksum 32 | kind 3, tag 3, long 1, 0 | time 16 or 32 | bits...
 //
-// The time is the sender's: the server's tick, or how often the client's Apply was called before. The bits of a packet of
+// The tag is 0 where there is a checksum. Else it tells what is late of a former session. The time is the sender's: the server's tick, or how often the client's Apply was called before. The bits of a packet of
 // messages are
 //
 //	index | report | acks | messages ... | 0
@@ -46,6 +46,7 @@ type talkHeader struct {
 	kind packetKind
 	time uint32
 	long bool
+	tag  uint8
 }
 
 func (h *talkHeader) size() int {
@@ -57,7 +58,7 @@ func (h *talkHeader) size() int {
 
 // put writes the header to the start of b, which has room for it.
 func (h *talkHeader) put(b []byte) {
-	b[0] = byte(h.kind)
+	b[0] = byte(h.kind) | h.tag<<tagShift
 	if h.long {
 		b[0] |= longBit
 		binary.LittleEndian.PutUint32(b[1:], h.time)
@@ -68,8 +69,8 @@ func (h *talkHeader) put(b []byte) {
 
 // parse reads the header of a packet without its checksum, given a time near to it, and returns what follows.
 func (h *talkHeader) parse(body []byte, near uint32) (rest []byte, ok bool) {
-	h.kind, h.long = packetKind(body[0]&(1<<kindBits-1)), body[0]&longBit != 0
-	if body[0]&^(1<<kindBits-1|longBit) != 0 || len(body) < h.size() {
+	h.kind, h.long, h.tag = kindOf(body), body[0]&longBit != 0, body[0]>>tagShift%sessionTags
+	if body[0]>>7 != 0 || len(body) < h.size() {
 		return nil, false
 	}
 	if h.long {
@@ -78,6 +79,17 @@ func (h *talkHeader) parse(body []byte, near uint32) (rest []byte, ok bool) {
 		h.time = extend16(binary.LittleEndian.Uint16(body[1:]), near)
 	}
 	return body[h.size():], true
+}
+
+// check returns an error if the packet is not of the session with the given seal, as far as the tag tells.
+func (h *talkHeader) check(s seal) error {
+	switch {
+	case h.tag == s.tag:
+		return nil
+	case s.off:
+		return ErrStale
+	}
+	return ErrMalformed
 }
 
 // kindOf returns the kind of a session packet without its checksum.
@@ -127,7 +139,7 @@ type laneContext struct {
 
 // begin starts a tick. long says whether the receiver may have no time near to this one.
 func (k *talkWriter) begin(s seal, time uint32, long bool) {
-	k.header, k.seal = talkHeader{kindMessages, time, long}, s
+	k.header, k.seal = talkHeader{kindMessages, time, long, s.tag}, s
 	k.index, k.open = 0, false
 }
 

@@ -113,6 +113,7 @@ type packetBox struct {
 	bytes  []byte
 	queued []queued
 	most   int // bytes in a tick, lately
+	list   int // packets in a tick, lately
 }
 
 type queued struct {
@@ -124,13 +125,13 @@ type queued struct {
 
 // empty ends a tick. Now and then it gives back what a rare burst took.
 func (b *packetBox) empty(now delta.Tick) {
-	b.most = max(b.most, len(b.bytes))
+	b.most, b.list = max(b.most, len(b.bytes)), max(b.list, len(b.queued))
 	b.bytes, b.queued = b.bytes[:0], b.queued[:0]
 	if now%resizeTicks == 0 {
 		if size := b.most + b.most/16; cap(b.bytes) > size+size/8 {
-			b.bytes, b.queued = make([]byte, 0, size), nil
+			b.bytes, b.queued = make([]byte, 0, size), make([]queued, 0, b.list)
 		}
-		b.most = 0
+		b.most, b.list = 0, 0
 	}
 }
 

@@ -108,13 +108,13 @@ func TestNothingArrivesUntilTheNetworkHeals(t *testing.T) {
 
 func TestInterruptEndsInOrder(t *testing.T) {
 	for _, transport := range []string{"memory", "udp"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		var stdout, stderr bytes.Buffer
 		start := time.Now()
 		code := run(ctx, []string{"-json", "-transport", transport, "-bots", "10", "-duration", "1h"}, &stdout, &stderr)
 		require.Equal(t, exitOK, code, "%s", stdout.String())
-		require.Less(t, time.Since(start), 5*time.Second)
+		require.Less(t, time.Since(start), 10*time.Second)
 		var r report
 		require.NoError(t, json.Unmarshal(stdout.Bytes(), &r))
 		require.True(t, r.Interrupted)

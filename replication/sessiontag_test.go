@@ -1,0 +1,90 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLateMessagesWithoutChecksumAreOfTheirSession: a client begins a new session on the same connection, and messages and inputs
+// of the old one arrive late, at both ends, before and after the new one is in force. Nothing but their tag tells, and they are
+// not handed over.
+func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
+	x := newWire(t, talkSchema(), WithoutChecksum())
+	var up, down []uint32
+	OnMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
+	OnServerMessage(x.client, func(m mHit) { down = append(down, m.Number) })
+	talk := func(packets [][]byte) (talk [][]byte) {
+		for _, p := range packets {
+			if k := kindOf(p); openHandshake(p) == nil && (k == kindMessages || k == kindInputs) {
+				talk = append(talk, p)
+			}
+		}
+		return talk
+	}
+	connect := func() {
+		before := x.peer.session.id
+		for n := 0; x.peer.session.id == before || !x.client.anyState; n++ {
+			require.Less(t, n, 100)
+			x.answer(x.apply()...)
+			x.deliver(x.replicate()...)
+		}
+	}
+	connect()
+	tags := map[uint8]bool{}
+	for n := range uint32(3 * sessionTags) {
+		up, down = nil, nil
+		require.NoError(t, SendToServer(x.client, mHit{Number: 100 + n}))
+		require.NoError(t, Send(x.peer, mHit{Number: 200 + n}))
+		lateUp, lateDown := talk(x.apply()), talk(x.replicate())
+		require.NotEmpty(t, lateUp)
+		require.NotEmpty(t, lateDown)
+		x.client.Reconnect()
+		x.answer(x.apply()...)
+		x.deliver(x.takeDown()...) // welcome
+		require.NotEqual(t, x.peer.session.id, x.client.sessionID)
+		for _, p := range lateDown {
+			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+		}
+		old := x.client.session.tag
+		connect()
+		require.Equal(t, x.peer.session.id, x.client.sessionID)
+		require.Equal(t, old, x.peer.session.up.tag)
+		for _, p := range lateUp {
+			require.ErrorIs(t, x.peer.Receive(p), ErrStale)
+		}
+		for _, p := range lateDown {
+			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+		}
+		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
+		require.NoError(t, Send(x.peer, mHit{Number: n}))
+		x.rounds(3)
+		require.Equal(t, []uint32{n}, up)
+		require.Equal(t, []uint32{n}, down)
+		tags[old] = true
+	}
+	require.Len(t, tags, sessionTags)
+	require.Zero(t, x.client.Stats().RefusedPackets)
+	require.Zero(t, x.peer.Stats().RefusedPackets)
+}
+
+// TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn: whatever is offered, and comes into force or does not.
+func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
+	x := newWire(t, talkSchema(), WithoutChecksum())
+	for n := range uint64(200) {
+		h := hello{version: ProtocolVersion, fingerprint: x.client.fingerprint, nonce: 1000 + n}
+		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+		if n%7 == 3 {
+			x.peer.enforce(int(n) % 3)
+		}
+		seen := map[uint8]bool{}
+		if x.peer.former.off {
+			seen[x.peer.former.tag] = true
+		}
+		for _, s := range x.peer.sessions() {
+			require.False(t, seen[s.up.tag], "in round %d", n)
+			require.Equal(t, s.up.tag, s.down.tag)
+			seen[s.up.tag] = true
+		}
+	}
+}
