@@ -32,6 +32,7 @@ func BenchmarkCompactCrowd(b *testing.B) {
 		bytes[0] = len(w.Bytes())
 		times := [5]time.Time{start, time.Now()}
 
+		sender.Costs = sender.Costs[:0]
 		sender.Begin(ours)
 		e := NewRangeEncoder(buf)
 		for i := range rows {

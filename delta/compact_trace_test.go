@@ -3,6 +3,8 @@ package delta
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,42 +18,88 @@ import (
 //	DELTA_TRACES=DIRECTORY go test -run TestCodingsOfTraces -v ./delta
 //
 // where the directory has the traces of docs/benchmarks.md. Only rows are counted: what
-// names entities and baselines is not of this package.
+// names entities and baselines is not of this package. The codings take turns, and each ratio of
+// times is one of sums over all ticks of the median of seven turns; DELTA_TURNS is another number.
 
 func TestCodingsOfTraces(t *testing.T) {
 	dir := os.Getenv("DELTA_TRACES")
 	if dir == "" {
 		t.Skip("DELTA_TRACES names no directory with traces")
 	}
+	turns, err := strconv.Atoi(os.Getenv("DELTA_TURNS"))
+	if err != nil {
+		turns = 7
+	}
 	for _, trace := range []struct {
 		name string
 		rtt  int
 	}{{"cubes", 6}, {"arena", 6}, {"rocket", 3}, {"football", 2}} {
-		r := readRecording(t, filepath.Join(dir, trace.name+".trace.csv.zst"), Tick(trace.rtt))
-		packed := r.packed(trace.rtt)
-		two := r.compact(t, trace.rtt, false)
-		three := r.compact(t, trace.rtt, true)
-		t.Logf("%-9s packed %7.1f bytes/tick; compact %7.1f, with three baselines %7.1f", trace.name, packed.bytes, two.bytes, three.bytes)
-		t.Logf("          encode %4.0f, %4.0f, %4.0f ns/row: %.1f and %.1f times as long; decode %.0f and %.0f ns/row",
-			packed.encode, two.encode, three.encode, two.encode/packed.encode, three.encode/packed.encode, two.decode, three.decode)
+		read := func(choose traceChooser) *recording {
+			return readRecording(t, filepath.Join(dir, trace.name+".trace.csv.zst"), Tick(trace.rtt), choose)
+		}
+		shared, own := read(packedBaselines), read(compactBaselines(2, 4))
+		var bytes [3]float64
+		var encode, decode [3]tickTimes
+		for range turns {
+			for i := range bytes {
+				var times runTimes
+				switch i {
+				case 0:
+					bytes[i], times = shared.packed(trace.rtt)
+				default: // with two baselines, and with three
+					bytes[i], times = own.compact(t, trace.rtt, i == 2)
+				}
+				encode[i], decode[i] = append(encode[i], times.encode), append(decode[i], times.decode)
+			}
+		}
+		one := encode[0].sum()
+		ratios := []float64{encode[1].sum() / one, decode[1].sum() / one, encode[2].sum() / one, decode[2].sum() / one}
+		t.Logf("%-9s packed %8.2f bytes/tick; compact %8.2f, with three baselines %8.2f", trace.name, bytes[0], bytes[1], bytes[2])
+		t.Logf("          times of packed's encoding, %.0f ns/row: encode %.2f, decode %.2f; with three baselines %.2f, %.2f",
+			one/float64(shared.rows()), ratios[0], ratios[1], ratios[2], ratios[3])
+		for _, ratio := range ratios {
+			if turns < 5 {
+				break // that was for the bytes
+			}
+			require.Less(t, ratio, 6.)
+		}
 	}
 }
 
-// A codingCost is bytes per tick and nanoseconds per row.
-type codingCost struct{ bytes, encode, decode float64 }
+// runTimes are nanoseconds by tick.
+type runTimes struct{ encode, decode []float64 }
 
-func (r *recording) cost(first, bits, rows int, encode, decode time.Duration) codingCost {
-	return codingCost{
-		float64(bits) / 8 / float64(len(r.ticks)-first),
-		float64(encode.Nanoseconds()) / float64(rows), float64(decode.Nanoseconds()) / float64(rows),
+// tickTimes are those of several runs.
+type tickTimes [][]float64
+
+// sum adds up the medians of all ticks.
+func (x tickTimes) sum() (sum float64) {
+	for i := range x[0] {
+		var times []float64
+		for _, run := range x {
+			times = append(times, run[i])
+		}
+		slices.Sort(times)
+		sum += times[len(times)/2]
 	}
+	return sum
 }
 
-func (r *recording) packed(rtt int) codingCost {
+func (r *recording) rows() (n int) {
+	for _, tick := range r.ticks {
+		n += len(tick)
+	}
+	return n
+}
+
+func (r *recording) perTick(bits, first int) float64 {
+	return float64(bits) / 8 / float64(len(r.ticks)-first)
+}
+
+func (r *recording) packed(rtt int) (bytes float64, times runTimes) {
 	packed := NewPacked(r.layout)
 	buf := make([]byte, 1<<20)
-	bits, rows := 0, 0
-	var encode time.Duration
+	bits := 0
 	for i, tick := range r.ticks {
 		start := time.Now()
 		w := bitbuf.NewWriter(buf)
@@ -60,17 +108,17 @@ func (r *recording) packed(rtt int) codingCost {
 			x := &tick[j]
 			packed.EncodeRow(&w, x.component, x.cur, x.past.Base, x.past.Base2, x.past.Ratio)
 		}
-		encode += time.Since(start)
-		if rows += len(tick); i > rtt {
+		times.encode = append(times.encode, float64(time.Since(start)))
+		if i > rtt {
 			bits += w.Len()
 		}
 	}
-	return r.cost(rtt+1, bits, rows, encode, 0)
+	return r.perTick(bits, rtt+1), times
 }
 
 // compact codes each tick as a packet that begins with the model of the packet of one round
 // trip before.
-func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
+func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, times runTimes) {
 	sender, receiver := NewCompact(r.layout), NewCompact(r.layout)
 	ours, theirs := make([]Model, rtt), make([]Model, rtt)
 	for i := range ours {
@@ -78,8 +126,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 		theirs[i].Reset()
 	}
 	buf, dst := make([]byte, 1<<20), make([]uint32, 64)
-	bits, rows := 0, 0
-	var encode, decode time.Duration
+	bits := 0
 	for i, tick := range r.ticks {
 		if !near {
 			for j := range tick {
@@ -87,6 +134,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 			}
 		}
 		start := time.Now()
+		sender.Costs = sender.Costs[:0]
 		sender.Begin(&ours[i%rtt])
 		e := NewRangeEncoder(buf)
 		for j := range tick {
@@ -111,10 +159,10 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 				t.Fatalf("tick %d: entity %d is %v, want %v", i, x.entity, dst[:len(x.cur)], x.cur)
 			}
 		}
-		decode += time.Since(middle)
-		encode += middle.Sub(start)
+		times.decode = append(times.decode, float64(time.Since(middle)))
+		times.encode = append(times.encode, float64(middle.Sub(start)))
 		require.NoError(t, d.Err())
-		if rows += len(tick); i > rtt {
+		if i > rtt {
 			bits += 8 * len(stream)
 		}
 		if !near {
@@ -123,5 +171,5 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) codingCost {
 			}
 		}
 	}
-	return r.cost(rtt+1, bits, rows, encode, decode)
+	return r.perTick(bits, rtt+1), times
 }

@@ -144,6 +144,8 @@ type Component struct {
 	last  int  // index of the last field that is wider than 0 bits
 	moves bool // whether a field may be extrapolated
 	quats int  // Quat fields
+
+	numbers []numberWord
 }
 
 // Words returns the length of the component's row; 0 for a tag.
@@ -214,6 +216,7 @@ func NewLayout(components ...Component) *Layout {
 	for i := range components {
 		c := &components[i]
 		c.first, c.last, c.words, c.width, c.least, c.moves, c.quats = l.fields, 0, 0, 0, 0, false, 0
+		c.numbers = nil
 		for j := range c.Fields {
 			f := &c.Fields[j]
 			if f.Kind > Bytes {
@@ -249,6 +252,7 @@ func NewLayout(components ...Component) *Layout {
 				f.turn = f.Max + 1
 			}
 			f.word = c.words
+			c.addNumbers(f)
 			c.words += f.Words()
 			c.width += int(f.Width())
 			switch f.Kind {

@@ -44,44 +44,59 @@ type traceVersion struct {
 	rows [][]uint32 // by component, nil for those that it does not have
 }
 
-// traceSecond chooses a second baseline as replication does: the newest state on a grid of
-// four ticks that is at least four ticks older, or a nearer one.
-func traceSecond(versions []traceVersion, a1, now Tick) *traceVersion {
-	at := func(d Tick) *traceVersion {
+// traceChooser chooses the second and third baseline of an entity whose first one is of tick a1:
+// versions are those before it that are known to have come, oldest first.
+type traceChooser func(versions []traceVersion, a1, now Tick) (base2, near *traceVersion)
+
+// traceAt returns the version that is span ticks older than the first baseline, if there is one
+// and it is not too near to predict from.
+func traceAt(versions []traceVersion, a1, now, span Tick) *traceVersion {
+	if now-a1 <= MaxExtrapolation*span {
 		for i := range versions {
-			if versions[i].at+d == a1 && now-a1 <= MaxExtrapolation*d {
+			if versions[i].at+span == a1 {
 				return &versions[i]
 			}
-		}
-		return nil
-	}
-	for _, d := range []Tick{4 + a1%4, 8 + a1%4} {
-		if v := at(d); v != nil && d <= 8 {
-			return v
-		}
-	}
-	for d := Tick(3); d > 0; d-- {
-		if v := at(d); v != nil {
-			return v
 		}
 	}
 	return nil
 }
 
-// traceThird chooses a third baseline, the newest state between the other two that is not
-// too near.
-func traceThird(versions []traceVersion, a1, a2, now Tick) *traceVersion {
-	for i := len(versions) - 1; i >= 0 && versions[i].at != a2 && a1-versions[i].at <= 3; i-- {
-		if Ratio(now, a1, versions[i].at) != 0 {
-			return &versions[i]
+// packedBaselines chooses as replication does for Packed.
+func packedBaselines(versions []traceVersion, a1, now Tick) (base2, near *traceVersion) {
+	second := a1 - Second(a1)
+	for d := second; d <= 8; d += SecondGrid {
+		if v := traceAt(versions, a1, now, d); v != nil {
+			return v, nil
 		}
 	}
-	return nil
+	for d := second - 1; d > 0; d-- {
+		if v := traceAt(versions, a1, now, d); v != nil {
+			return v, nil
+		}
+	}
+	return nil, nil
+}
+
+// compactBaselines chooses as replication does for Compact: the newest version that is least to
+// most ticks older, and a third one between the two that is at most 3 ticks older.
+func compactBaselines(least, most Tick) traceChooser {
+	return func(versions []traceVersion, a1, now Tick) (base2, near *traceVersion) {
+		for span := least; span <= most; span++ {
+			if base2 = traceAt(versions, a1, now, span); base2 == nil {
+				continue
+			}
+			for third := Tick(1); third < span && third <= 3 && near == nil; third++ {
+				near = traceAt(versions, a1, now, third)
+			}
+			return base2, near
+		}
+		return packedBaselines(versions, a1, now)
+	}
 }
 
 // readRecording reads a trace and finds, for everything that changes in a tick, what it is
 // coded against if all that was sent is acknowledged after a round trip.
-func readRecording(t testing.TB, file string, rtt Tick) *recording {
+func readRecording(t testing.TB, file string, rtt Tick, choose traceChooser) *recording {
 	src, err := os.Open(file)
 	require.NoError(t, err)
 	defer func() { _ = src.Close() }()
@@ -151,7 +166,7 @@ func readRecording(t testing.TB, file string, rtt Tick) *recording {
 			case gone:
 				delete(histories, entity)
 			case len(old) == 0 || !slices.EqualFunc(v.rows, old[len(old)-1].rows, slices.Equal[[]uint32]):
-				rows = append(rows, v.rowsAfter(old, entity, rtt)...)
+				rows = append(rows, v.rowsAfter(old, entity, rtt, choose)...)
 				if old = append(old, v); len(old) > 80 {
 					old = slices.Clone(old[40:])
 				}
@@ -165,7 +180,7 @@ func readRecording(t testing.TB, file string, rtt Tick) *recording {
 }
 
 // rowsAfter returns the rows of an entity's version, coded against those before it.
-func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick) (rows []traceRow) {
+func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick, choose traceChooser) (rows []traceRow) {
 	i := len(old) - 1
 	for i >= 0 && old[i].at+rtt > v.at {
 		i--
@@ -174,10 +189,7 @@ func (v *traceVersion) rowsAfter(old []traceVersion, entity int, rtt Tick) (rows
 	if i >= 0 {
 		base = &old[i]
 		if rested := v.at-base.at > 2 && i == len(old)-1; !rested && v.at-base.at < 64 {
-			base2 = traceSecond(old[:i], base.at, v.at)
-		}
-		if base2 != nil {
-			near = traceThird(old[:i], base.at, base2.at, v.at)
+			base2, near = choose(old[:i], base.at, v.at)
 		}
 	}
 	for c, row := range v.rows {

@@ -68,11 +68,25 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 	return entry
 }
 
+// leapParts is how many times the bits of an entity's [delta.Component.Leap] must exceed those of
+// its state for an update to be likely to be longer. Only then is it looked at what it takes,
+// which needs a copy of the model.
+const leapParts = 2
+
+// forgetPast makes the entry that was prepared last one without baseline.
+func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
+	entry.kind, entry.part[0], entry.leaps = entryWhole, uint64(s.slots.info[slot].generation), false
+	for i := range c.rows {
+		c.rows[i].past = delta.Past{}
+	}
+}
+
 // gather finds the rows of a slot and those at its baselines. It returns false if one of them
 // is not kept any more.
 func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
 	info := &s.slots.info[slot]
 	entry.kind = entryUpdate
+	leap := 0
 	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
 		return false
 	}
@@ -120,8 +134,12 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 				r.past.NearRatio = ratio3
 			}
 		}
+		if r.past.Base != nil {
+			leap += s.schema.layout.Components[k].Leap(r.cur, r.past.Base, r.past.Base2, r.past.Ratio)
+		}
 		c.rows = append(c.rows, r)
 	}
+	entry.leaps = leapParts*leap > info.width
 	return true
 }
 

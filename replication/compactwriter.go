@@ -35,6 +35,7 @@ type compactEntry struct {
 	set, ref delta.Set // of entryRestructure
 	payload  []byte    // of entryPart
 	part     [4]uint64 // age, total, size, index
+	leaps    bool      // an update that may be longer than the state without baseline
 }
 
 const (
@@ -118,14 +119,22 @@ func (k *packetWriter) finishCompact() {
 func (k *packetWriter) putCompact(slot int, c *class) (count *uint64, err error) {
 	p := k.peer
 	entry := p.prepareCompact(slot, c)
-	count = &p.stats.Updates
-	if entry.kind == entryWhole {
-		count = &p.stats.Wholes
-	}
-	if err = k.addCompact(slot, recordState, entry); err == nil {
+	whole := entry.kind == entryWhole
+	if err = k.addCompact(slot, recordState, &entry); err == nil {
 		p.runs.countCompact(&entry)
 	}
-	return count, err
+	return p.counterOf(&entry, whole), err
+}
+
+// counterOf returns the counter of an entry that was written, which was to be whole or not.
+func (p *Peer) counterOf(entry *compactEntry, whole bool) *uint64 {
+	switch {
+	case whole:
+		return &p.stats.Wholes
+	case entry.kind == entryWhole:
+		return &p.stats.Jumps
+	}
+	return &p.stats.Updates
 }
 
 // countCompact counts an entry that is sent.
@@ -140,7 +149,7 @@ func (c *runCache) countCompact(entry *compactEntry) {
 }
 
 // addCompact appends an entry, to a new packet if need be.
-func (k *packetWriter) addCompact(slot int, kind recordKind, entry compactEntry) error {
+func (k *packetWriter) addCompact(slot int, kind recordKind, entry *compactEntry) error {
 	for {
 		if !k.open {
 			if k.peer.blocked() {
@@ -148,7 +157,7 @@ func (k *packetWriter) addCompact(slot int, kind recordKind, entry compactEntry)
 			}
 			k.startCompact(slot, entry.kind == entryPart)
 		}
-		if k.tryCompact(slot, &entry) {
+		if k.tryCompact(slot, entry) {
 			k.record(slot, kind)
 			return nil
 		}
@@ -171,14 +180,22 @@ func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	var e delta.RangeEncoder
 	var walk compactWalk
 	listed := len(x.state.slots)
-	if !safe {
+	if !safe || entry.leaps {
 		e, walk, c.mark = x.e, x.walk, x.state.model
 	}
-	x.put(c, slot, entry)
-	if !safe && x.e.Len()+endBytes > x.room {
+	back := func() {
 		x.e, x.walk, x.state.model = e, walk, c.mark
 		x.state.slots = x.state.slots[:listed]
 		c.coder.Costs = c.coder.Costs[:0]
+	}
+	x.put(c, slot, entry)
+	if entry.leaps && k.peer.runs.jumped(slot, c.rowBits()) {
+		back()
+		c.forgetPast(k.peer.server, slot, entry)
+		x.put(c, slot, entry)
+	}
+	if !safe && x.e.Len()+endBytes > x.room {
+		back()
 		return false
 	}
 	for _, cost := range c.coder.Costs {
@@ -187,6 +204,15 @@ func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	c.coder.Costs = c.coder.Costs[:0]
 	x.count++
 	return true
+}
+
+// rowBits returns what the rows of the entry that was written last cost.
+func (c *compactCoder) rowBits() int {
+	n := 0
+	for _, cost := range c.coder.Costs {
+		n += int(cost.Bits)
+	}
+	return n / delta.CostUnit
 }
 
 // worst returns the bits that an entry takes at most.
@@ -215,6 +241,7 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 		if entries[i].kind == bundleState {
 			entry = p.prepareCompact(slot, p.classOfSlot(slot))
 		}
+		whole := entry.kind == entryWhole
 		if !k.tryCompact(slot, &entry) {
 			k.dropCompact()
 			p.runs.ages, p.runs.copied, p.runs.made = ages, copied, made
@@ -222,6 +249,7 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 		}
 		if entry.kind != entryDespawn {
 			p.runs.countCompact(&entry)
+			entries[i].count = p.counterOf(&entry, whole)
 		}
 	}
 	bits := 0

@@ -68,7 +68,7 @@ func (p *Peer) sendParts(slot int) error {
 		}
 		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
 		if k.compact != nil {
-			if err := k.addCompact(slot, recordPart, compactEntry{
+			if err := k.addCompact(slot, recordPart, &compactEntry{
 				kind: entryPart, payload: payload,
 				part: [4]uint64{uint64(p.server.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
 			}); err != nil {

@@ -182,7 +182,7 @@ func (k *packetWriter) record(slot int, kind recordKind) {
 // sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.compact != nil {
-		return k.addCompact(slot, recordDespawn, compactEntry{kind: entryDespawn})
+		return k.addCompact(slot, recordDespawn, &compactEntry{kind: entryDespawn})
 	}
 	return k.add(slot, recordDespawn, func() { k.head(slot, entryDespawn) })
 }

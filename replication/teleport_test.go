@@ -17,7 +17,9 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 		X, Y, Z float32    `repl:"range=-1000:1000,step=0.01"`
 		Turn    [4]float32 `repl:"quat,bits=9"`
 	}
-	for name, opts := range map[string][]ServerOption{"streams": nil, "no streams": {func(o *serverOptions) { o.noStreams = true }}} {
+	for name, opts := range map[string][]ServerOption{
+		"streams": nil, "no streams": {func(o *serverOptions) { o.noStreams = true }}, "compact": {withCoding(Compact)},
+	} {
 		for _, n := range []int{1, 50, 700} {
 			rng := rand.New(rand.NewPCG(seedOf(t), 1))
 			w := ecs.NewWorld()
@@ -74,4 +76,56 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestJumpsOfAnyDistance: with Compact, which has to guess when to try, nothing that jumps by any
+// distance in the midst of others takes many bits more than it has, though nothing like that was
+// ever learnt.
+func TestJumpsOfAnyDistance(t *testing.T) {
+	type body struct {
+		X, Y, Z float32 `repl:"range=-1000:1000,step=0.01"`
+		Yaw     float32 `repl:"angle,bits=12"`
+	}
+	const absolute = 3*18 + 12
+	whole := uint64(0)
+	for axes := 1; axes <= 4; axes++ {
+		for far := float32(0.01); far < 1000; far *= 2 {
+			w := ecs.NewWorld()
+			schema := NewSchema()
+			Register[body](schema)
+			s := NewServer(&w, schema, withCoding(Compact), WithSeed(1))
+			e := connect(s, 1, netsim.Config{Latency: 2})
+			id := ecs.ComponentID[body](&w)
+			var bodies []ecs.Entity
+			for range 12 {
+				bodies = append(bodies, w.NewEntity(id, ReplicatedID(&w)))
+			}
+			tick := func() float64 {
+				for _, b := range bodies {
+					b := (*body)(w.Get(b, id))
+					b.X, b.Y, b.Z = b.X+0.3, b.Y-0.2, b.Z+0.1
+				}
+				before := e.peer.Stats().EntityBits
+				s.Replicate()
+				e.step(t)
+				return float64(e.peer.Stats().EntityBits - before)
+			}
+			var usual float64
+			for range 60 {
+				usual = tick()
+			}
+			b := (*body)(w.Get(bodies[5], id))
+			for i, x := range []*float32{&b.X, &b.Y, &b.Z, &b.Yaw}[:axes] {
+				*x += far / float32(1+i)
+			}
+			bits := tick()
+			require.Less(t, bits-usual, absolute+40., "%v along %d axes", far, axes) // packets end at bytes
+			whole += e.peer.Stats().Jumps
+			for range 10 {
+				tick()
+			}
+			require.Nil(t, e.client.Verify())
+		}
+	}
+	require.NotZero(t, whole)
 }

@@ -1,0 +1,100 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A client that acknowledges what it never took lacks that until it changes, or for the session.
+// Others are served as ever.
+func TestALiarHurtsOnlyItself(t *testing.T) {
+	seed := seedOf(t)
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(200))
+	g := newGame(seed, &w, s.schema, 60)
+	o := newTruth()
+	honest, liar := connect(s, seed, netsim.Config{Latency: 2}), connect(s, seed+1, netsim.Config{Latency: 1})
+	for _, e := range []*end{honest, liar} {
+		e.peer.coding = Compact
+	}
+	for range 20 {
+		g.step()
+		tickAll(t, s, o, []*end{honest, liar})
+	}
+	require.Equal(t, Compact, liar.client.Coding())
+	for range 150 {
+		g.step()
+		tickAll(t, s, o, []*end{honest})
+		liar.link.Step()
+		liar.link.Down.Receive(func([]byte) {})
+		for q := liar.peer.log.oldest; q != liar.peer.log.next; q++ {
+			if sent := liar.peer.log.find(q); sent != nil {
+				liar.peer.acknowledge(sent, q)
+			}
+		}
+		require.LessOrEqual(t, len(liar.peer.packet.compact.kept.list), maxKept)
+	}
+	require.NotEmpty(t, liar.equalTo(s, o))
+	liar.client.Reconnect()
+	requireEqualSoon(t, s, o, []*end{honest, liar}, 100)
+	require.Equal(t, Compact, liar.client.Coding())
+	require.Zero(t, honest.client.Stats().MissingModels)
+}
+
+// A client that drops its models against the rules, in a world of many packets a tick, is served
+// from new ones when those are known to be of no use.
+func TestForgottenModelsOfManyPackets(t *testing.T) {
+	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
+	x.rounds(10)
+	x.client.compact.held = modelStore{}
+	last := 0
+	for i := range 300 {
+		for j, e := range entities {
+			move(e, float32((i+j)%5)-2)
+		}
+		before := x.client.Stats().MissingModels
+		if x.round(); x.client.Stats().MissingModels > before {
+			last = i
+		}
+	}
+	t.Logf("the last packet of a model that was dropped came after %d ticks; %d were refused", last, x.client.Stats().MissingModels)
+	require.Less(t, last, 200)
+	x.rounds(5)
+	x.requireEqual()
+}
+
+// Sessions whose sequences and ticks wrap, in all their widths, miss nothing.
+func TestCompactSessionsWrap(t *testing.T) {
+	for _, c := range []struct {
+		sequence uint16
+		tick     uint32
+		log      uint32
+	}{{1<<16 - 40, 1<<16 - 60, 1<<16 - 300}, {0, 1<<32 - 60, 1<<32 - 300}, {7, 1<<31 - 60, 1<<31 - 300}} {
+		seed := seedOf(t)
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150), WithFirstTick(c.tick), WithFirstSequence(c.sequence))
+		g := newGame(seed, &w, s.schema, 40)
+		o := newTruth()
+		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})
+		e.peer.coding = Compact
+		for i := range 600 {
+			g.step()
+			tickAll(t, s, o, []*end{e})
+			if i == 20 { // the successor of a session that has gone on for long
+				e.peer.log.next = c.log - sequenceGap
+				e.peer.log.oldest = e.peer.log.next
+				e.client.Reconnect()
+			}
+		}
+		require.Greater(t, e.peer.log.next-c.log, uint32(300))
+		require.Less(t, e.peer.log.next-c.log, uint32(1<<16))
+		require.Equal(t, Compact, e.client.Coding())
+		require.Zero(t, e.client.Stats().MissingModels)
+		e.link.SetConfig(netsim.Config{Latency: 1})
+		requireEqualSoon(t, s, o, []*end{e}, 200)
+	}
+}
