@@ -105,7 +105,7 @@ func TestHooksOfAConditionInOrder(t *testing.T) {
 		lines = nil
 	}
 	x.client.OnSpawn(func(ecs.Entity) { note("spawn") })
-	x.client.OnDespawn(func(e ecs.Entity) { note("despawn") })
+	x.client.OnDespawn(func(ecs.Entity) { note("despawn") })
 	OnAdd(x.client, func(_ ecs.Entity, v *cPlace) { note("add place %d", v.X) })
 	OnRemove(x.client, func(_ ecs.Entity, v *cPlace) { note("remove place %d", v.X) })
 	OnAdd(x.client, func(_ ecs.Entity, v *cAmmo) { note("add ammo %d", v.Rounds) })
@@ -226,7 +226,7 @@ func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 		}
 		return id.String()
 	}
-	OnChange(x.client, func(e ecs.Entity, before, now *rTarget) {
+	OnChange(x.client, func(_ ecs.Entity, before, now *rTarget) {
 		was := "somebody"
 		if before.Entity.IsZero() {
 			was = "nobody"

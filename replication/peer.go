@@ -19,10 +19,10 @@ type Peer struct {
 	ended  *DisconnectError // why, if closed
 	byes   int              // sent in answer since then
 
-	session   session             // in force once connected
-	former    seal                // of packets from the client in the session before
-	pending   [maxPending]session // offered by welcomes; in force with the first ack of one
-	tag       uint8               // of the session that was offered last
+	session   session   // in force once connected
+	former    seal      // of packets from the client in the session before
+	pending   []session // offered by welcomes, the newest first; in force with the first ack of one
+	tag       uint8     // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
@@ -72,7 +72,6 @@ type Peer struct {
 	waits          []uint16    // by slot: since when, low bits of a tick
 	met            bitset      // slots of which the peer knows, if there is a budget
 	packet         packetWriter
-	ack            ack
 	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
 	counted        uint64 // entities sent in ticks that are accounted for
@@ -266,7 +265,7 @@ func (p *Peer) receive(packet []byte) error {
 		return nil
 	}
 	for i := range p.pending {
-		if body := p.pending[i].openFirstWord(packet); body != nil && p.ack.parse(body) == nil {
+		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.ack.parse(body) == nil {
 			p.enforce(i)
 			if p.closed {
 				return nil // by a hook
@@ -302,7 +301,7 @@ func (p *Peer) receive(packet []byte) error {
 // that is gone.
 func (p *Peer) enforce(pending int) {
 	p.former, p.session = p.session.up, p.pending[pending]
-	clear(p.pending[pending:])
+	p.pending = slices.Clone(p.pending[:pending])
 	p.connected = true
 	p.reset()
 	p.server.callHooks(p.server.connecting, p)
@@ -351,10 +350,10 @@ func (p *Peer) offer(h *hello) session {
 			return *s
 		}
 	}
-	copy(p.pending[1:], p.pending[:])
-	p.pending[0] = p.newSession(h.nonce)
-	p.pending[0].compact = p.coding == Compact && h.codings&takesCompact != 0
-	return p.pending[0]
+	offered := p.newSession(h.nonce)
+	offered.compact = p.coding == Compact && h.codings&takesCompact != 0
+	p.pending = slices.Insert(p.pending[:min(len(p.pending), maxPending-1)], 0, offered)
+	return offered
 }
 
 func (p *Peer) transmit(packet []byte) {

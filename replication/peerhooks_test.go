@@ -41,7 +41,7 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 			delete(ships, p)
 		}
 	})
-	OnMessage(x.server, func(p *Peer, m mHit) {
+	OnMessage(x.server, func(p *Peer, _ mHit) {
 		lines = append(lines, "message")
 		p.Disconnect(Reason{Code: ReasonKicked})
 	})

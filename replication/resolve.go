@@ -14,7 +14,7 @@ func (p *Peer) receiveAck(body []byte) error {
 	if packetKind(body[0]) != kindAck {
 		return ErrUnexpected
 	}
-	a := &p.ack
+	a := &p.server.ack
 	if err := a.parse(body); err != nil {
 		return err
 	}

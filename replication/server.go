@@ -23,6 +23,7 @@ type Server struct {
 	capture   capture
 	histories []*delta.History // by component
 	slots     slotTable
+	ack       ack // the one in hand
 	names     entityNames
 	resources serverResources
 	owners    ownership
