@@ -10,7 +10,7 @@ import (
 // has acknowledged, and which may be on its way. All of it is kept as bits by slot and
 // recent tick, so that a packet, its acknowledgement and its loss cost a few operations
 // for a block of 64 slots; only what has not moved for long needs a tick of its own. It
-// takes less than 12 bytes for every slot, and 2 more where something was sent more than once.
+// takes less than 12 bytes for every slot, and little more where something was sent more than once.
 type ackTable struct {
 	slots  *slotTable
 	chunks []ackChunk // of chunkBlocks blocks each
@@ -38,7 +38,7 @@ type ackChunk struct {
 	blocks [chunkBlocks]ackBlock
 	rare   [chunkBlocks]rareBlock
 	rest   [64 * chunkBlocks]delta.Tick // by slot: see rareBlock
-	last   *[64 * chunkBlocks]uint16    // by slot: see rareBlock.again; nil if nothing was lately
+	resent *[]resent                    // the packets that carried last what is in rareBlock.again; nil if nothing was lately
 }
 
 // An ackBlock holds what every packet asks of 64 slots, bit by slot, in a cache line.
@@ -53,7 +53,7 @@ type ackBlock struct {
 
 // A rareBlock holds the rest.
 type rareBlock struct {
-	again uint64 // the newest state was sent more than once, the last time in the packet with low bits in last, and not known to have come then
+	again uint64 // the newest state was sent more than once, and not known to have come the last time
 	floor uint64 // acknowledgements of what was sent before the tick in rest don't count
 	large uint64 // a state is on its way in parts
 
@@ -237,49 +237,6 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick, sequence uint32) {
 			}
 		}
 	}
-}
-
-// sendAgain notes where the state of slots of a block was sent once more.
-func (t *ackTable) sendAgain(b int, mask uint64, sequence uint32) {
-	ch := &t.chunks[b/chunkBlocks]
-	if mask == 0 {
-		return
-	}
-	if ch.last == nil {
-		ch.last = new([64 * chunkBlocks]uint16)
-	}
-	for slot := range slotsOf(b, mask) {
-		ch.last[slot%(64*chunkBlocks)] = uint16(sequence)
-	}
-}
-
-// shrink gives back what was for states that were sent more than once, where there are none any more.
-func (t *ackTable) shrink() {
-	for c := range t.chunks {
-		ch := &t.chunks[c]
-		if ch.last == nil {
-			continue
-		}
-		var again uint64
-		for i := range ch.rare {
-			again |= ch.rare[i].again
-		}
-		if again == 0 {
-			ch.last = nil
-		}
-	}
-}
-
-// sentAfter returns those of the slots of a block, all of them sent more than once, of which the state was sent once more
-// after the packet with the given sequence, which carried it too.
-func (t *ackTable) sentAfter(b int, mask uint64, sequence uint32) (later uint64) {
-	ch := &t.chunks[b/chunkBlocks]
-	for slot := range slotsOf(b, mask) {
-		if int16(ch.last[slot%(64*chunkBlocks)]-uint16(sequence)) > 0 {
-			later |= 1 << (slot & 63)
-		}
-	}
-	return later
 }
 
 // fly notes that the present state of slots of a block is on its way.

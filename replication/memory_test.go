@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxTableBytes is what is kept of every entity for every peer, but for 2 bytes more where something was sent again.
+// maxTableBytes is what is kept of every entity for every peer.
 const maxTableBytes = 16
 
 // TestPeersTakeLittleMemory measures what peers of a lively world take for every entity,
