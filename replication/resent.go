@@ -40,7 +40,8 @@ func (t *ackTable) sendAgain(b int, mask uint64, sequence uint32) {
 	if list = list[:n]; n == cap(list) {
 		list = append(make([]resent, 0, n+n/8+4), list...) // what a peer takes counts
 	}
-	*ch.resent = append(list, resent{uint32(mask), uint32(mask >> 32), uint16(sequence), block})
+	list = append(list, resent{uint32(mask), uint32(mask >> 32), uint16(sequence), block})
+	*ch.resent = list
 }
 
 // sentAfter returns those of the slots of a block, all of them in rareBlock.again, of which the state was sent once more after
