@@ -340,14 +340,6 @@ func (r *sharedRig) sent() (n uint64) {
 	return n
 }
 
-// packets returns how many packets were sent to all clients so far.
-func (r *sharedRig) packets() (n uint64) {
-	for _, f := range r.fakes {
-		n += f.packets
-	}
-	return n
-}
-
 // check sees that the server took the acks.
 func (r *sharedRig) check(tb testing.TB) {
 	tb.Helper()
