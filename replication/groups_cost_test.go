@@ -1,0 +1,47 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatGroupsCost is the table of docs/groups.md:
+//
+//	go test -run TestWhatGroupsCost -v ./replication
+//
+// 400 entities wander on a plane, each of them in every nth tick; those of a group are as far apart in that as can be. Acks take 6
+// ticks. One peer is enough: what it is sent does not depend on others.
+func TestWhatGroupsCost(t *testing.T) {
+	const entities, warm, measured = 400, 100, 160
+	cost := func(every, size int) float64 {
+		c := newThrong(t, entities, throngSchema())
+		for i := 0; size > 1 && i < entities; i += size {
+			g := c.server.NewGroup()
+			for _, e := range c.entities[i : i+size] {
+				g.Add(e)
+			}
+		}
+		m := c.join(6, 0)
+		for n := range warm + measured {
+			var moving []int
+			for i := range entities {
+				if turn := i/4 + []int{0, 2, 1, 3}[i%4]*every/4; (turn+n)%every == 0 {
+					moving = append(moving, i)
+				}
+			}
+			c.tick(moving...)
+		}
+		return float64(sum(m.sizes[warm:])) / measured
+	}
+	for _, every := range []int{1, 4, 16} {
+		none, two, four := cost(every, 1), cost(every, 2), cost(every, 4)
+		t.Logf("each changes in every tick of %2d: %.0f bytes without groups, %.0f with groups of 2, %.0f with groups of 4", every, none, two, four)
+		require.GreaterOrEqual(t, two, none)
+		require.GreaterOrEqual(t, four, two)
+		require.Less(t, four, 4*none)
+		if every == 1 {
+			require.Less(t, four, 1.02*none, "all of a group is sent anyway")
+		}
+	}
+}
