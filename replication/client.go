@@ -99,8 +99,8 @@ type ClientOption func(*clientOptions)
 
 // WithMaxEntities bounds how many entities at a time the client takes. The default is
 // 1,048,576. A packet that names a slot beyond is refused as malformed, so the bound must
-// cover the most entities that the server ever replicates at a time. For each of them it keeps up to 257 states, as far as the server may name
-// them as baselines.
+// cover the most entities that the server ever replicates at a time. For each of them it
+// keeps up to 257 states, as far as the server may name them as baselines.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {

@@ -20,8 +20,8 @@ type Codec[T any] interface {
 	// Fields returns what codes there are, 1 to 256, always the same. It is called when a component is registered.
 	Fields() []CodecField
 	// Encode sets the codes of a value, one for each field. They are zero before. A code beyond its field's Max is
-	// clamped and counted in [ServerStats]. The codes must follow from the value alone; the zero value has codes as well. Encode must not change
-	// the value nor keep the pointer.
+	// clamped and counted in [ServerStats]. The codes must follow from the value alone; the zero value has codes as well.
+	// Encode must not change the value nor keep the pointer.
 	Encode(v *T, codes []uint64)
 	// Decode sets a value from codes, each of them within its field's Max: any combination of such must do, as it comes
 	// from the wire. The value may be zero or any other before. Encoding it again gives codes that decode to the same.

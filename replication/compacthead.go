@@ -22,8 +22,8 @@ const (
 	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
 	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
 	headKind   = headGap + 2*gapLengths       // kindSteps in unary: by origin
-	headName   = headKind + origins*kindSteps // the baselines of the entry before of that origin: by origin, or that these are not the likely ones
-	headOwn    = headName + origins + 1       // those that are likely
+	headName   = headKind + origins*kindSteps // those of the entry before of that origin: by origin, or that these are not likely
+	headOwn    = headName + origins + 1       // the likely baselines
 	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
 	headOld    = headFirst + origins          // A1 is old
 	headNewer  = headOld + 1                  // A1 is newer than that tick

@@ -13,8 +13,8 @@
 //	                                                                 packets to the server, through the function of [NewClient]
 //	both      messages: [Send], [SendToServer]
 //
-// Both ends need the same [Schema]: the types of components and resources that are replicated, the types of messages and inputs, and how each of
-// their fields is coded.
+// Both ends need the same [Schema]: the types of components and resources that are replicated, the types of
+// messages and inputs, and how each of their fields is coded.
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -52,7 +52,7 @@
 //     something else.
 //   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.
 //   - A client whose server fell silent, was started anew or dropped it finds it again by itself; see [Client.Status].
-//   - No packet is larger than [WithMTU] says, and each can be decoded without those before it.
+//   - No packet of the server is larger than [WithMTU] says, and each can be decoded without those before it.
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
 //   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.
 //

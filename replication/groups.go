@@ -19,7 +19,7 @@ import (
 //
 // What of a group is news to a client travels in one packet. So everything in a group must
 // fit into one, at the latest when a client sees it for the first time and gets it whole:
-// with the default MTU that is about 1150 bytes at the widths of the schema. If it does not
+// with the default MTU that is about 1100 bytes at the widths of the schema. If it does not
 // fit, the entities are sent one by one, and may show different ticks until all have come;
 // [PeerStats.TornGroups] counts that.
 //
@@ -59,8 +59,8 @@ type formerMember struct {
 //
 // A slot that leaves stays bound to the group at a peer until T is known to have passed
 // the tick at which it left; one that joins was not in the group before. Slots in groups
-// are never in step with a peer nor in streams, so only this file and groupsend.go know of
-// groups, and worlds without any pay nothing for them.
+// are never in step with a peer nor in streams, so what serves those knows nothing of groups,
+// and worlds without any pay nothing for them.
 type groups struct {
 	made   uint32
 	list   []*Group              // that have or had members

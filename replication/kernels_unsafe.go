@@ -13,8 +13,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers. What they rely on: p is the address
-// of n values of c.typ, one behind the other, and the offsets come from package reflect.
+// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers.
+// What they rely on: p is the address of n values of c.typ, one behind the other, and the offsets come from package reflect.
 
 // readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
 const readBlock = 256

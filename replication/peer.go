@@ -21,7 +21,7 @@ type Peer struct {
 
 	session   session   // in force once connected
 	former    seal      // of packets from the client in the session before
-	pending   []session // offered by welcomes, the newest first; in force with the first ack of one
+	pending   []session // offered by welcomes, the newest first; in force with the client's first word of one
 	tag       uint8     // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last

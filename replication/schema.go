@@ -237,8 +237,8 @@ func (s *Schema) seal() {
 }
 
 // Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
-// for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys are written in one way only, so that two schemas have
-// the same text if and only if they have the same names and codes.
+// for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys are written in
+// one way only, so that two schemas have the same text if and only if they have the same names and codes.
 //
 //	arche-replicate schema 1
 //	component Position

@@ -11,8 +11,8 @@ import (
 //
 //	checksum 32 | kind 3, tag 3, long 1, 0 | time 16 or 32 | bits...
 //
-// The tag is 0 where there is a checksum. Else it tells what is late of a former session. The time is the sender's: the server's tick, or how often the client's Apply was called before. The bits of a packet of
-// messages are
+// The tag is 0 where there is a checksum. Else it tells what is late of a former session. The time is the sender's: the
+// server's tick, or how often the client's Apply was called before. The bits of a packet of messages are
 //
 //	index | report | acks | messages ... | 0
 //
