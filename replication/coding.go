@@ -8,7 +8,7 @@ type Coding uint8
 const (
 	// Packed has static codes. What several peers need is encoded once for all of them.
 	Packed Coding = iota
-	// Compact learns from all that a client is known to have got, and takes a fifth less
+	// Compact learns from all that a client is known to have got, and takes about a fifth less
 	// bytes or better, for about twice the work: nothing is shared between peers. It is for few
 	// peers, or for those with little bandwidth. See docs/compact.md.
 	Compact
