@@ -1,0 +1,209 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// tOnStage is in no schema: it moves entities between Arche's tables, and filters ask
+// for it.
+type tOnStage struct{}
+
+// A stage is a world in which every entity says itself which one it is and since when it
+// is as it is, and in which it is known who was to be seen when.
+type stage struct {
+	world    *ecs.World
+	server   *Server
+	schema   *Schema
+	rng      *rand.Rand
+	actors   []*actor         // that live
+	known    map[NetID]*actor // all that ever had a slot
+	entities map[ecs.Entity]*actor
+	grid     *Grid
+	set      *EntitySet
+	ends     []*end
+	last     []map[NetID]uint32 // by end: tick shown before
+
+	position, exact, onStage, marker ecs.ID
+}
+
+type actor struct {
+	serial  int32
+	entity  ecs.Entity
+	visible bool
+	flips   []uint32 // ticks from which on it was visible, hidden, visible ...
+	acts    []uint32 // ticks in which it changed, rising
+	ended   uint32   // tick from which on it was gone, 0 while it lives
+}
+
+func newStage(t testing.TB, actors int) *stage { return newStageOf(seedOf(t), actors) }
+
+func newStageOf(seed uint64, actors int) *stage {
+	w := ecs.NewWorld()
+	g := &stage{world: &w, schema: testSchema(), rng: rand.New(rand.NewPCG(seed, 5)), known: map[NetID]*actor{}, entities: map[ecs.Entity]*actor{}}
+	g.server = NewServer(g.world, g.schema, WithSeed(seed), WithFirstTick(1))
+	g.position, g.exact = ecs.ComponentID[tPosition](g.world), ecs.ComponentID[tExact](g.world)
+	g.onStage, g.marker = ecs.ComponentID[tOnStage](g.world), ReplicatedID(g.world)
+	g.grid = g.server.NewGrid(10, "tPosition.X", "tPosition.Y")
+	g.set = g.server.NewEntitySet()
+	for range actors {
+		g.enter(g.rng)
+	}
+	return g
+}
+
+// interests are the ways to say that what is on stage is visible.
+func (g *stage) interests(keep bool) []namedInterest {
+	onStage := ecs.All(g.onStage)
+	return []namedInterest{
+		{"filter", Interest{Filter: &onStage, Keep: keep}},
+		{"grid", Interest{Grid: g.grid, Keep: keep}},
+		{"set", Interest{Sets: []*EntitySet{g.set}, Keep: keep}},
+		{"visible", Interest{Visible: func(e ecs.Entity) bool { return g.entities[e].visible }, Keep: keep}},
+	}
+}
+
+type namedInterest struct {
+	name string
+	Interest
+}
+
+// connect adds an end with an interest.
+func (g *stage) connect(i Interest, cfg netsim.Config) *end {
+	n := uint64(len(g.ends))
+	e := connect(g.server, g.rng.Uint64(), cfg, WithNonce(n+1))
+	e.peer.SetInterest(i)
+	e.peer.LookFrom(20, 0, 0)
+	g.ends = append(g.ends, e)
+	return e
+}
+
+// enter adds an actor, who is behind the stage.
+func (g *stage) enter(rng *rand.Rand) *actor {
+	a := &actor{serial: int32(len(g.entities) + 1)}
+	a.entity = g.world.NewEntity(g.position, g.exact, g.marker)
+	g.entities[a.entity] = a
+	(*tPosition)(g.world.Get(a.entity, g.position)).X = 50 + 40*rng.Float32()
+	g.actors = append(g.actors, a)
+	g.act(a)
+	return a
+}
+
+// act makes the actor's state say in which tick it is from.
+func (g *stage) act(a *actor) {
+	next := g.server.Tick() + 1
+	v := (*tExact)(g.world.Get(a.entity, g.exact))
+	v.A, v.B = float64(next), a.serial
+	if n := len(a.acts); n == 0 || a.acts[n-1] != next {
+		a.acts = append(a.acts, next)
+	}
+}
+
+// flip brings the actor on stage, or off it.
+func (g *stage) flip(a *actor) {
+	a.visible = !a.visible
+	a.flips = append(a.flips, g.server.Tick()+1)
+	p := (*tPosition)(g.world.Get(a.entity, g.position))
+	if a.visible {
+		p.X = 10
+		g.world.Add(a.entity, g.onStage)
+		g.set.Add(a.entity)
+	} else {
+		p.X = -50
+		g.world.Remove(a.entity, g.onStage)
+		g.set.Remove(a.entity)
+	}
+}
+
+// end removes an actor for ever.
+func (g *stage) end(i int) {
+	a := g.actors[i]
+	g.world.RemoveEntity(a.entity)
+	a.ended = g.server.Tick() + 1
+	g.actors[i] = g.actors[len(g.actors)-1]
+	g.actors = g.actors[:len(g.actors)-1]
+}
+
+// tick plays a tick and checks what all ends show.
+func (g *stage) tick(t testing.TB) {
+	t.Helper()
+	g.server.Replicate()
+	for _, a := range g.actors {
+		if id, ok := g.server.NetID(a.entity); ok {
+			g.known[id] = a
+		}
+	}
+	for i, e := range g.ends {
+		e.step(t)
+		g.check(t, i, e)
+	}
+}
+
+// check sees that everything an end shows was so, and could be seen, at the tick that it
+// shows, and nothing goes back.
+func (g *stage) check(t testing.TB, i int, e *end) {
+	exact := ecs.ComponentID[tExact](e.world)
+	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+		a := g.known[id]
+		if last, ok := e.last[id]; ok && last == tick {
+			return
+		} else if ok {
+			require.Greater(t, tick, last, "end %d: %v went back", i, id)
+		}
+		e.last[id] = tick
+		v := (*tExact)(e.world.Get(entity, exact))
+		if v.B != a.serial || v.A != float64(a.actBefore(tick)) || !a.visibleAt(tick) || a.ended != 0 && tick >= a.ended {
+			require.FailNow(t, "wrong state", "end %d: %v shows actor %d of tick %v at tick %d, visible %v; is %d of tick %d, ended %d",
+				i, id, v.B, v.A, tick, a.visibleAt(tick), a.serial, a.actBefore(tick), a.ended)
+		}
+	})
+}
+
+func (a *actor) actBefore(tick uint32) (at uint32) {
+	for i := len(a.acts) - 1; i >= 0; i-- {
+		if a.acts[i] <= tick {
+			return a.acts[i]
+		}
+	}
+	return 0
+}
+
+func (a *actor) visibleAt(tick uint32) bool {
+	n := len(a.flips)
+	for n > 0 && a.flips[n-1] > tick {
+		n--
+	}
+	return n%2 == 1
+}
+
+// requireView sees that an end shows what is visible now, as it is now; and, if it keeps,
+// besides that only what lives.
+func (g *stage) requireView(t testing.TB, e *end, keep bool, msg string) (kept int) {
+	t.Helper()
+	exact := ecs.ComponentID[tExact](e.world)
+	shown := 0
+	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+		a := g.known[id]
+		require.Zero(t, a.ended, "%s: %v has ended", msg, id)
+		if !a.visible {
+			require.True(t, keep, "%s: %v is not visible", msg, id)
+			kept++
+			return
+		}
+		shown++
+		require.EqualValues(t, a.acts[len(a.acts)-1], (*tExact)(e.world.Get(entity, exact)).A, "%s: %v is outdated", msg, id)
+	})
+	want := 0
+	for _, a := range g.actors {
+		if a.visible {
+			want++
+		}
+	}
+	require.Equal(t, want, shown, "%s: %+v", msg, e.peer.Stats())
+	return kept
+}
