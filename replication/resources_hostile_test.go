@@ -1,0 +1,110 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// Packets that say of resources what no honest server says.
+
+// TestSlotsOfOtherKinds: what an honest server never says changes nothing.
+func TestSlotsOfOtherKinds(t *testing.T) {
+	const position, match, weather = 0, 1, 3 // in resourceSchema
+	x := connectedWire(t, resourceSchema())
+	setResource(x.world, rsWeather{Rain: 1})
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(3)
+	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 1
+	x.rounds(3) // forged packets are of a later tick than what is known of the resources
+	whole := func(w *bitbuf.Writer, gap uint64, components ...int) {
+		var set delta.Set
+		for _, k := range components {
+			set.Add(k)
+		}
+		w.WriteRice(gap, 0)
+		w.WriteUnary(uint(entryWhole), uint(lastEntryKind))
+		w.WriteExpGolomb(1, generationOrder)
+		delta.WriteSet(w, &set, &delta.Set{})
+		for _, k := range components {
+			c := &x.client.schema.components[k]
+			x.client.packed.EncodeRow(w, k, make([]uint32, c.words), nil, nil, 0)
+		}
+	}
+	for name, put := range map[string]func(w *bitbuf.Writer){
+		"resources and components": func(w *bitbuf.Writer) { whole(w, 0, position, weather) },
+		"components in slot 0":     func(w *bitbuf.Writer) { whole(w, 0, position) },
+		"resources elsewhere":      func(w *bitbuf.Writer) { whole(w, 5, weather) },
+		"both elsewhere":           func(w *bitbuf.Writer) { whole(w, 5, position, match) },
+		"no resources any more": func(w *bitbuf.Writer) {
+			w.WriteRice(0, 0)
+			w.WriteUnary(uint(entryDespawn), uint(lastEntryKind))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := bitbuf.NewWriter(make([]byte, 2000))
+			w.WriteBits(0, gapOrderBits)
+			put(&w)
+			before, refused := worldHash(x.client), x.client.Stats().RefusedPackets
+			x.receiveForged(byte(-w.Len()&7), w.Bytes())
+			require.Equal(t, refused+3, x.client.Stats().RefusedPackets)
+			require.Equal(t, before, worldHash(x.client))
+		})
+	}
+
+	// And what one could say: another generation is the same resources.
+	p := resourceOf[rsWeather](x.mirror)
+	w := bitbuf.NewWriter(make([]byte, 2000))
+	w.WriteBits(0, gapOrderBits)
+	whole(&w, 0, weather)
+	x.receiveForged(byte(-w.Len()&7), w.Bytes())
+	require.Same(t, p, resourceOf[rsWeather](x.mirror))
+	require.Equal(t, rsWeather{Wind: [2]float32{-50, -50}}, *p)
+}
+
+// TestForgedResources: packets with any bits are an error or a change, but no panic.
+func TestForgedResources(t *testing.T) {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	taken := uint64(0)
+	for range rounds {
+		x := connectedWire(t, resourceSchema(), WithSeed(seed))
+		g := &resourceGame{rng: rng, world: x.world}
+		for range 20 {
+			g.step()
+			var own [][]byte
+			for _, p := range x.replicate() {
+				own = append(own, p)
+				_ = x.client.Receive(p)
+			}
+			x.answer(x.apply()...)
+			if len(own) == 0 || len(own[0]) < 12 {
+				continue
+			}
+			at := 9
+			if own[0][checksumSize]&longBit != 0 {
+				at = 13
+			}
+			body := bytes.Clone(own[0][min(at, len(own[0])):])
+			for range 1 + rng.IntN(6) {
+				if len(body) > 0 {
+					body[rng.IntN(min(len(body), 12))] ^= 1 << rng.IntN(8)
+				}
+			}
+			before := x.client.Stats().Packets
+			x.receiveForged(own[0][checksumSize]>>padShift&7, body)
+			taken += x.client.Stats().Packets - before
+		}
+	}
+	require.NotZero(t, taken, "some make sense")
+}
