@@ -1,0 +1,393 @@
+package replication
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A game whose entities have owners and components under all conditions, and what its mirrors must show of it.
+
+type cPlace struct {
+	X, Y int32 `repl:"range=-1000:1000"`
+}
+
+type cAmmo struct{ Rounds uint16 }
+
+type cAim struct {
+	At ecs.Entity
+	Up uint8
+}
+
+type cGhost struct{ Seen uint32 }
+
+type cRank struct{ Points int16 }
+
+type cCard struct{}
+
+type cHoard struct{ Cells [60]uint64 }
+
+type cSeed struct{ N uint32 }
+
+type cDeal struct{ N uint32 }
+
+// conditionPlay plays a game on a server whose entities have owners and components under
+// all conditions, and knows what every peer has to see.
+type conditionPlay struct {
+	rng      *rand.Rand
+	world    *ecs.World
+	server   *Server
+	entities []ecs.Entity
+	ids      []ecs.ID
+	marker   ecs.ID
+	picked   map[*Peer]bool
+	hidden   map[*Peer]int // entities with an ID that this divides are not visible; 0: all are
+	ends     []*end
+	limit    int
+
+	versions map[conditionKey][]conditionVersion
+	live     map[NetID]ecs.Entity
+	noted    func() // is called after every tick, if there is such
+}
+
+// conditionKey is an entity, or what it has under a condition.
+type conditionKey struct {
+	id    NetID
+	class int
+}
+
+type conditionVersion struct {
+	tick  uint32
+	state string // "" if there is none
+	owner *Peer
+}
+
+// conditionSchema is called for every play, since a schema has functions of the play.
+func (g *conditionPlay) schema() *Schema {
+	s := NewSchema()
+	Register[cPlace](s)
+	Register[cAmmo](s, OwnerOnly())
+	Register[cAim](s, OwnerOnly())
+	Register[cGhost](s, ExceptOwner())
+	picked := OnlyFor(func(p *Peer) bool { return g.picked[p] })
+	Register[cRank](s, picked)
+	Register[cCard](s, picked)
+	Register[cHoard](s, OnlyFor(func(p *Peer) bool { return !g.picked[p] }))
+	Register[cSeed](s, Once())
+	Register[cDeal](s, Once(), OwnerOnly())
+	Register[rChildOf](s)
+	return s
+}
+
+const conditionComponents = 10 // in that schema
+
+func newConditionPlay(seed uint64, limit int, opts ...ServerOption) *conditionPlay {
+	g := newConditionGame(seed, limit)
+	g.serve(g.schema(), append(opts, WithSeed(seed))...)
+	return g
+}
+
+// newConditionGame is a play without a server.
+func newConditionGame(seed uint64, limit int) *conditionPlay {
+	w := ecs.NewWorld()
+	return &conditionPlay{
+		rng: rand.New(rand.NewPCG(seed, 7)), world: &w, limit: limit, picked: map[*Peer]bool{}, hidden: map[*Peer]int{},
+		versions: map[conditionKey][]conditionVersion{}, live: map[NetID]ecs.Entity{},
+	}
+}
+
+// serve makes the server, of a schema that begins with that of the play.
+func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
+	g.server = NewServer(g.world, schema, opts...)
+	for i := range schema.components[:conditionComponents] {
+		g.ids = append(g.ids, ecs.TypeID(g.world, schema.components[i].typ))
+	}
+	g.marker = ReplicatedID(g.world)
+}
+
+func (g *conditionPlay) connect(cfg netsim.Config) *end {
+	n := uint64(len(g.ends)) + 1
+	e := connect(g.server, g.rng.Uint64(), cfg, WithNonce(n))
+	g.ends = append(g.ends, e)
+	return e
+}
+
+// holds reports whether the peer may see what stands under the condition of a class.
+func (g *conditionPlay) holds(p *Peer, class int, owner *Peer) bool {
+	switch class {
+	case 0:
+		return true
+	case 1:
+		return owner == p
+	case 2:
+		return owner != p
+	case 3:
+		return g.picked[p]
+	}
+	return !g.picked[p]
+}
+
+func (g *conditionPlay) spawn() {
+	ids := []ecs.ID{g.marker}
+	for i, id := range g.ids {
+		if i != 6 && g.rng.IntN(2) == 0 || g.rng.IntN(12) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	e := g.world.NewEntity(ids...)
+	for i := range g.ids {
+		g.mutate(e, i)
+	}
+	if g.rng.IntN(2) == 0 {
+		g.server.SetOwner(e, g.anybody()) // before a Replicate has seen it
+	}
+	g.entities = append(g.entities, e)
+}
+
+func (g *conditionPlay) anybody() *Peer {
+	if i := g.rng.IntN(len(g.ends) + 1); i < len(g.ends) {
+		return g.ends[i].peer
+	}
+	return nil
+}
+
+func (g *conditionPlay) mutate(e ecs.Entity, i int) {
+	if !g.world.Has(e, g.ids[i]) {
+		return
+	}
+	r, p := g.rng, g.world.Get(e, g.ids[i])
+	switch i {
+	case 0:
+		v := (*cPlace)(p)
+		v.X, v.Y = v.X+int32(r.IntN(5))-2, int32(r.IntN(100))
+	case 1:
+		(*cAmmo)(p).Rounds = uint16(r.IntN(100))
+	case 2:
+		v := (*cAim)(p)
+		v.Up, v.At = uint8(r.IntN(10)), ecs.Entity{}
+		if n := len(g.entities); n > 0 {
+			v.At = g.entities[r.IntN(n)]
+		}
+	case 3:
+		(*cGhost)(p).Seen++
+	case 4:
+		(*cRank)(p).Points += int16(r.IntN(7))
+	case 6:
+		(*cHoard)(p).Cells[r.IntN(60)] = r.Uint64()
+	case 7:
+		(*cSeed)(p).N = r.Uint32()
+	case 8:
+		(*cDeal)(p).N = r.Uint32()
+	}
+}
+
+func (g *conditionPlay) step() {
+	r := g.rng
+	if len(g.entities) < g.limit && r.IntN(3) == 0 {
+		g.spawn()
+	}
+	if n := len(g.entities); n > 0 {
+		if r.IntN(8) == 0 {
+			i := r.IntN(n)
+			g.world.RemoveEntity(g.entities[i])
+			g.entities[i] = g.entities[n-1]
+			g.entities = g.entities[:n-1]
+		} else if e := g.entities[r.IntN(n)]; r.IntN(20) == 0 {
+			g.world.Remove(e, g.marker) // for a tick it is not replicated, and nobody's after that
+			g.tick()
+			g.world.Add(e, g.marker)
+		}
+	}
+	if n := len(g.entities); n > 0 {
+		if r.IntN(3) == 0 {
+			g.server.SetOwner(g.entities[r.IntN(n)], g.anybody())
+		}
+		if i, e := r.IntN(7), g.entities[r.IntN(n)]; r.IntN(3) == 0 {
+			if id := g.ids[i]; g.world.Has(e, id) {
+				g.world.Remove(e, id)
+			} else if i != 6 || r.IntN(6) == 0 {
+				g.world.Add(e, id)
+			}
+		}
+	}
+	if r.IntN(25) == 0 {
+		p := g.ends[r.IntN(len(g.ends))].peer
+		g.picked[p] = !g.picked[p]
+	}
+	for _, e := range g.entities {
+		if r.IntN(3) == 0 {
+			g.mutate(e, r.IntN(7))
+		}
+	}
+	g.tick()
+}
+
+// tick replicates and notes what is so now.
+func (g *conditionPlay) tick() {
+	s := g.server
+	s.Replicate()
+	now := map[NetID]ecs.Entity{}
+	filter := ecs.All(g.marker)
+	q := g.world.Query(&filter)
+	for q.Next() {
+		if id, ok := s.NetID(q.Entity()); ok {
+			now[id] = q.Entity()
+		}
+	}
+	for id := range g.live {
+		if _, ok := now[id]; !ok {
+			for class := range 5 {
+				g.note(conditionKey{id, class}, "", nil)
+			}
+		}
+	}
+	for id, e := range now {
+		for class := range 5 {
+			g.note(conditionKey{id, class}, g.state(g.world, e, class), s.Owner(e))
+		}
+	}
+	g.live = now
+	if g.noted != nil {
+		g.noted()
+	}
+}
+
+func (g *conditionPlay) note(k conditionKey, state string, owner *Peer) {
+	v := g.versions[k]
+	if n := len(v); n == 0 || v[n-1].state != state || v[n-1].owner != owner {
+		g.versions[k] = append(v, conditionVersion{g.server.Tick(), state, owner})
+	}
+}
+
+func (g *conditionPlay) at(k conditionKey, tick uint32) (v conditionVersion) {
+	list := g.versions[k]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].tick <= tick {
+			return list[i]
+		}
+	}
+	return v
+}
+
+// state returns what an entity has under the condition of a class, but for references.
+func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text string) {
+	for i := range g.ids {
+		c := &g.server.schema.components[i]
+		id := ecs.TypeID(w, c.typ)
+		if c.class != class || !w.Has(e, id) {
+			continue
+		}
+		switch p := w.Get(e, id); i {
+		case 2:
+			text += fmt.Sprint("aim ", (*cAim)(p).Up, " ")
+		case 9: // a relation
+			text += "child "
+		default:
+			row := make([]uint32, c.words)
+			c.readColumn(row, p, 1)
+			text += fmt.Sprint(c.name, row, " ")
+		}
+	}
+	if class == 0 {
+		text += "."
+	}
+	return text
+}
+
+// check sees that all that an end shows was so, slot by slot, at a tick at which it could
+// be seen.
+func (g *conditionPlay) check(t *testing.T, n int, e *end) {
+	attached := map[conditionKey]bool{}
+	for i, page := range e.client.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			if !m.facet || m.entity.IsZero() {
+				continue
+			}
+			slot := i*mirrorPage + j
+			id, ok := e.client.NetID(m.entity)
+			require.True(t, ok, "a facet of nobody")
+			k := conditionKey{id, g.server.slots.class(slot >> 6)}
+			require.NotZero(t, k.class)
+			require.False(t, attached[k], "two facets of a condition")
+			attached[k] = true
+			v := g.at(k, uint32(m.tick))
+			require.Equal(t, v.state, g.state(e.world, m.entity, k.class), "end %d: class %d of %v at tick %d", n, k.class, id, m.tick)
+			if k.class <= 2 {
+				require.True(t, g.holds(e.peer, k.class, v.owner), "end %d: class %d of %v at tick %d", n, k.class, id, m.tick)
+			}
+		}
+	}
+	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+		require.Equal(t, g.at(conditionKey{id, 0}, tick).state, g.state(e.world, entity, 0), "end %d: %v at tick %d", n, id, tick)
+		require.GreaterOrEqual(t, int32(tick-e.last[id]), int32(0))
+		e.last[id] = tick
+		for class := 1; class < 5; class++ {
+			if !attached[conditionKey{id, class}] {
+				require.Empty(t, g.state(e.world, entity, class), "end %d: class %d of %v without a facet", n, class, id)
+			}
+		}
+	})
+}
+
+// requireRight sees that all ends show what they may see, as it is, and nothing else.
+func (g *conditionPlay) requireRight(t *testing.T) {
+	t.Helper()
+	for n, e := range g.ends {
+		shown := 0
+		e.client.Each(func(id NetID, _ ecs.Entity, _ uint32) {
+			shown++
+			require.Contains(t, g.live, id, "end %d", n)
+		})
+		for id, entity := range g.live {
+			mirror, ok := e.client.Entity(id)
+			if d := g.hidden[e.peer]; d > 0 && int(entity.ID())%d == 0 {
+				require.False(t, ok, "end %d: %v is not visible", n, id)
+				continue
+			}
+			shown--
+			require.True(t, ok, "end %d: %v is not here", n, id)
+			for class := range 5 {
+				want := ""
+				if g.holds(e.peer, class, g.server.Owner(entity)) {
+					want = g.at(conditionKey{id, class}, g.server.Tick()).state
+				}
+				require.Equal(t, want, g.state(e.world, mirror, class), "end %d: class %d of %v", n, class, id)
+			}
+			if aim := ecs.ComponentID[cAim](e.world); e.world.Has(mirror, aim) {
+				var want ecs.Entity
+				if at := (*cAim)(g.world.Get(entity, g.ids[2])).At; g.world.Alive(at) {
+					if id, ok := g.server.NetID(at); ok {
+						want, _ = e.client.Entity(id)
+					}
+				}
+				require.Equal(t, want, (*cAim)(e.world.Get(mirror, aim)).At, "end %d: %v", n, id)
+			}
+		}
+		require.Zero(t, shown, "end %d", n)
+	}
+}
+
+// requireNothingLapsed sees that an end that keeps what it saw keeps nothing of which the condition has ended.
+func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
+	t.Helper()
+	kept := 0
+	e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
+		entity, live := g.live[id]
+		require.True(t, live)
+		for class := 1; class < 5; class++ {
+			switch shown := g.state(e.world, mirror, class); {
+			case !g.holds(e.peer, class, g.server.Owner(entity)):
+				require.Empty(t, shown, "class %d of %v", class, id)
+			case shown != "" && g.hidden[e.peer] > 0 && int(entity.ID())%g.hidden[e.peer] == 0:
+				kept++
+			}
+		}
+	})
+	t.Logf("%d facets are kept out of view", kept)
+}
