@@ -1,0 +1,167 @@
+package replication
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// Peers whose lines are slow, or silent for long.
+
+// TestJoiningTakesNoLongerThanItMust: a peer of 64 kbit/s that joins a large world has it
+// as soon as its line allows, whether things move or not, and others notice nothing.
+func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
+	const rate = 64_000 / 8
+	n := 10_000
+	if testing.Short() || raceDetector {
+		n = 2000
+	}
+	play := func(t *testing.T, joins bool, movers []int) (others []uint64) {
+		c := newThrong(t, n, throngSchema())
+		for i := range 2 {
+			c.join(5+i, 0)
+		}
+		c.tick(movers...)
+		whole := c.members[0].sizes[len(c.members[0].sizes)-1] // all at once
+		for range 60 {
+			c.tick(movers...)
+		}
+		var e *end
+		var sizes []int
+		ideal := float64(whole) / rate * 60
+		if joins {
+			e = connect(c.server, 1, netsim.Config{}, WithNonce(99))
+			e.peer.SetBudget(rate)
+			send := e.peer.send
+			e.peer.send = func(p []byte) error {
+				if e.peer.Connected() {
+					sizes[len(sizes)-1] += len(p)
+				}
+				return send(p)
+			}
+		}
+		ticks := 0
+		for limit := int(1.15 * ideal); ticks < limit; ticks++ {
+			sizes = append(sizes, 0)
+			c.tick(movers...)
+			if joins {
+				e.step(t)
+				if e.client.Stats().Spawns == uint64(n) {
+					joins = false // and off it goes
+					t.Logf("%d bytes of wholes took %d ticks, ideal %.0f", whole, ticks, ideal)
+					requireWithin(t, sizes, rate, 60, depthOf(e.peer, rate))
+				}
+			}
+		}
+		if joins {
+			require.Fail(t, "not joined in time", "%d of %d entities in %d ticks", e.client.Stats().Spawns, n, ticks)
+		}
+		for _, m := range c.members {
+			require.Len(t, m.sizes, ticks+61)
+			others = append(others, m.hash)
+		}
+		return others
+	}
+	var movers []int
+	for i := 0; i < n; i += 10 {
+		movers = append(movers, i)
+	}
+	t.Run("still", func(t *testing.T) { play(t, true, nil) })
+	t.Run("moving", func(t *testing.T) {
+		require.Equal(t, play(t, false, movers), play(t, true, movers), "others get the same packets")
+	})
+}
+
+// TestPoorPeersAreTheirOwnProblem plays the same game with and without a peer that is
+// silent for a minute and one of 8 kbit/s: all others get the same packets, and memory
+// stays where it was.
+func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
+	const rate = 8000 / 8
+	entities, others, silence := 60, 100, 3600
+	if testing.Short() || raceDetector {
+		entities, others, silence = 60, 10, 900
+	}
+	var moving []int
+	for i := 0; i < entities; i += 3 {
+		moving = append(moving, i)
+	}
+	play := func(poor bool) (hashes []uint64) {
+		c := newThrong(t, entities, throngSchema())
+		for i := range others {
+			c.join(5+i%5, 0)
+		}
+		var silent, slow *end
+		var sizes []int
+		if poor {
+			silent = connect(c.server, 1, netsim.Config{Latency: 2}, WithNonce(1001))
+			slow = connect(c.server, 2, netsim.Config{Latency: 2}, WithNonce(1002))
+			slow.peer.SetBudget(rate)
+			send := slow.peer.send
+			slow.peer.send = func(p []byte) error {
+				if slow.peer.Connected() {
+					sizes[len(sizes)-1] += len(p)
+				}
+				return send(p)
+			}
+		}
+		tick := func(moving []int) {
+			sizes = append(sizes, 0)
+			c.tick(moving...)
+			if poor {
+				silent.step(t)
+				slow.step(t)
+			}
+		}
+		for _, m := range c.members {
+			m.sizes = slices.Grow(m.sizes, silence+1000)
+		}
+		for range 100 {
+			tick(moving)
+		}
+		early := heapBytes()
+		var grown int64
+		for i := range silence {
+			if poor && i == 0 {
+				silent.link.SetConfig(netsim.Config{Loss: 1})
+			}
+			tick(moving)
+		}
+		grown = int64(heapBytes()) - int64(early)
+		if poor {
+			require.Less(t, grown, int64(4<<20))
+			silent.link.SetConfig(netsim.Config{Latency: 2})
+		}
+		for range 60 {
+			tick(moving)
+		}
+		for range 300 { // and rests
+			tick(nil)
+		}
+		if poor {
+			o := newTruth()
+			o.record(c.server)
+			require.Empty(t, silent.equalTo(c.server, o), "the silent one is back")
+			require.Empty(t, slow.equalTo(c.server, o), "the slow one is there at last")
+			requireWithin(t, sizes, rate, 60, depthOf(slow.peer, rate))
+			require.Greater(t, sum(sizes[100:silence]), (silence-100)*rate/60*95/100, "its line is used")
+		}
+		for _, m := range c.members {
+			require.NotZero(t, m.hash)
+			hashes = append(hashes, m.hash)
+		}
+		runtime.KeepAlive(c)
+		return hashes
+	}
+	require.Equal(t, play(false), play(true))
+}
+
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
