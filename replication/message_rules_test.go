@@ -1,0 +1,199 @@
+package replication
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// What is refused of messages: too large, too many, and misuse, with its sentence.
+
+// TestTheLargestMessageFits into a packet of any size, and one byte more does not.
+func TestTheLargestMessageFits(t *testing.T) {
+	for _, mtu := range []int{64, 100, 300, 1200, 2000} {
+		s := NewSchema()
+		RegisterMessage[mBytes40](s)
+		RegisterMessage[mBytes47](s)
+		RegisterMessage[mBytes48](s)
+		RegisterMessage[mMap](s)
+		manyMessages(s, 200) // type numbers take all their bits
+		x := connectedWire(t, s, WithMTU(mtu), WithFirstTick(1<<31))
+		n := 0
+		OnServerMessage(x.client, func(mBytes47) { n++ })
+		OnServerMessage(x.client, func(mMap) { n++ })
+		OnServerMessage(x.client, func(mBytes48) { n++ })
+		require.NoError(t, Send(x.peer, mBytes47{}))
+		err := Send(x.peer, mBytes48{})
+		if mtu == 64 {
+			require.EqualError(t, err, "replication: message too large: mBytes48 takes 48 bytes, and 47 fit into a packet of 64: "+
+				"send it in pieces, or raise the MTU")
+			require.ErrorIs(t, err, ErrMessageTooLarge)
+		} else {
+			require.NoError(t, err)
+		}
+		if mtu < 1217 {
+			require.ErrorIs(t, Send(x.peer, mMap{}), ErrMessageTooLarge)
+		} else {
+			require.NoError(t, Send(x.peer, mMap{}))
+		}
+		x.server.tick += maxMessageAge // an age takes all its bits
+		for range 3 {
+			for _, p := range x.replicate() {
+				require.LessOrEqual(t, len(p), mtu)
+				x.deliver(p)
+			}
+			x.answer(x.apply()...)
+		}
+		require.Equal(t, int(x.peer.Stats().Messages), n, "mtu %d", mtu)
+		require.Equal(t, uint64(n), x.client.Stats().MessagesReceived)
+	}
+}
+
+// TestTextsTooLongAreRefused: a message is not sent with half of what it was to say.
+func TestTextsTooLongAreRefused(t *testing.T) {
+	type line struct {
+		Text string `repl:"max=5"`
+	}
+	type name struct {
+		Of [4]byte `repl:"max=3"`
+	}
+	s := NewSchema()
+	RegisterMessage[line](s)
+	RegisterInput[name](s)
+	x := connectedWire(t, s)
+	var got []string
+	OnServerMessage(x.client, func(m line) { got = append(got, m.Text) })
+	OnMessage(x.server, func(_ *Peer, m line) { got = append(got, m.Text) })
+	const want = "replication: message too large: line.Text: the string has 6 bytes, and max is 5: shorten it, or raise max in the tag"
+	for _, err := range []error{
+		Send(x.peer, line{"123456"}), SendToAll(x.server, line{"123456"}), SendToViewers(x.server, ecs.Entity{}, line{"123456"}), SendToServer(x.client, line{"123456"}),
+	} {
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, ErrMessageTooLarge)
+	}
+	require.NoError(t, Send(x.peer, line{"12345"}))
+	require.NoError(t, SendToServer(x.client, line{"é123"}))
+	tick := x.client.InputTick()
+	require.EqualError(t, SetInput(x.client, tick, name{[4]byte{1, 2, 3, 4}}),
+		"replication: message too large: name.Of: the array has 4 bytes, and max is 3: shorten it, or raise max in the tag")
+	require.NoError(t, SetInput(x.client, tick, name{[4]byte{1, 2, 3}}))
+	x.rounds(3)
+	require.ElementsMatch(t, []string{"12345", "é123"}, got)
+}
+
+// manyMessages registers n message types.
+func manyMessages(s *Schema, n int) {
+	for i := range n {
+		t := reflect.ArrayOf(i+1, reflect.TypeFor[bool]())
+		if err := s.registerMessage(t, []MessageOption{Name(fmt.Sprint("Bools", i))}); err != nil {
+			panic(err)
+		}
+	}
+}
+
+type mBytes40 struct{ B [40]uint8 }
+
+type mBytes47 struct{ B [47]uint8 }
+
+type mBytes48 struct{ B [48]uint8 }
+
+// TestBuffersAreBounded: a lane takes 1024 messages or 64 KiB, a tick 256 unreliable ones or 16 KiB.
+func TestBuffersAreBounded(t *testing.T) {
+	x := connectedWire(t, talkSchema(), WithMTU(2000))
+	fill := func(send func() error) (n int) {
+		for {
+			if err := send(); err != nil {
+				require.Equal(t, ErrBufferFull, err)
+				return n
+			}
+			n++
+		}
+	}
+	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mHit{}) }))
+	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mChat{}) }), "a lane of its own")
+	require.Equal(t, 256, fill(func() error { return Send(x.peer, mSpark{}) }))
+	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
+	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
+	require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrBufferFull)
+	require.Equal(t, 1024+1024+256, len(x.server.messenger.drafts), "what nobody takes is not kept")
+	for range 20 { // the server goes silent: what waits stays
+		x.replicate()
+	}
+	require.Equal(t, 0, fill(func() error { return Send(x.peer, mHit{}) }))
+	x.rounds(100)
+	require.Equal(t, 54, fill(func() error { return Send(x.peer, mMap{}) }), "64 KiB of 1200 bytes")
+	x.rounds(100)
+	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mHit{}) }))
+	require.EqualValues(t, 1, x.peer.Stats().MessagesDropped)
+}
+
+// TestRefusalsOfMessages: what is refused, with its sentence.
+func TestRefusalsOfMessages(t *testing.T) {
+	full := func() *Schema {
+		s := NewSchema()
+		manyMessages(s, maxMessageTypes)
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"no schema", func() { RegisterMessage[mHit](nil) }, "RegisterMessage needs a schema: make one with NewSchema"},
+		{"no schema for inputs", func() { RegisterInput[mHit](nil) }, "RegisterInput needs a schema: make one with NewSchema"},
+		{"twice", func() { RegisterMessage[mHit](talkSchema()) }, "mHit: replication.mHit is registered already: register every type once"},
+		{"name of a component", func() { RegisterMessage[mMap](talkSchema(), Name("tHealth")) }, "tHealth: replication.tHealth and replication.mMap have the same name: give one another with the option Name"},
+		{"name of a message", func() { Register[mMap](talkSchema(), Name("mHit")) }, "mHit: replication.mHit and replication.mMap have the same name: give one another with the option Name"},
+		{"name of the input", func() { RegisterMessage[mBytes40](talkSchema(), Name("mMove")) }, "mMove: replication.mMove and replication.mBytes40 have the same name: give one another with the option Name"},
+		{"second input", func() { RegisterInput[mBytes40](talkSchema()) }, "mBytes40: the schema has the input type mMove already: put all commands into one"},
+		{"large input", func() { RegisterInput[mMap](NewSchema()) }, "mMap: an input of 9600 bits, where 512 are the most: inputs are sent again and again; use ranges, and messages for what is rare"},
+		{"slice", func() {
+			type tSlice struct{ A []int }
+			RegisterMessage[tSlice](NewSchema())
+		}, `tSlice.A: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
+		{"pointer", func() { RegisterMessage[*mHit](NewSchema()) }, "*replication.mHit is a pointer: register the component type itself"},
+		{"interval", func() { RegisterMessage[mHit](NewSchema(), Every(2)) }, "mHit: the option Every is for components"},
+		{"priority", func() { RegisterInput[mHit](NewSchema(), Priority(2)) }, "mHit: the option Priority is for components"},
+		{"once", func() { RegisterMessage[mHit](NewSchema(), Once()) }, "mHit: the option Once is for components"},
+		{"condition", func() { RegisterMessage[mHit](NewSchema(), OwnerOnly()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
+		{"condition of inputs", func() { RegisterInput[mHit](NewSchema(), ExceptOwner()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
+		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
+		{"sealed", func() {
+			s := talkSchema()
+			s.seal()
+			RegisterMessage[mBytes40](s)
+		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
+		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},
+		{"small MTU", func() { WithClientMTU(100) }, "a client's MTU of 100 bytes: use 256 to 65507"},
+
+		{"unknown to send", func() { _ = Send(connectedWire(t, talkSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to send to the server", func() { _ = SendToServer(connectedWire(t, testSchema()).client, mHit{}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to handle", func() { OnMessage(connectedWire(t, testSchema()).server, func(*Peer, mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to handle at a client", func() { OnServerMessage(connectedWire(t, testSchema()).client, func(mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"pointer to send", func() { _ = Send(connectedWire(t, talkSchema()).peer, &mHit{}) }, "*replication.mHit is a pointer: send and handle the message itself"},
+		{"no inputs", func() { _ = SetInput(connectedWire(t, testSchema()).client, 0, mMove{}) }, "the schema has no inputs: call RegisterInput before making servers and clients of it"},
+		{"other input", func() { _, _ = Input[mHit](connectedWire(t, talkSchema()).peer, 0) }, "replication.mHit is not the input type, which is replication.mMove"},
+	} {
+		require.PanicsWithValue(t, "replication: "+c.want, c.do, c.name)
+	}
+	x := newWire(t, talkSchema())
+	require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
+	require.NoError(t, SendToAll(x.server, mHit{}), "to nobody")
+	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
+	require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
+	require.ErrorIs(t, SetInput(x.client, 0, mMove{}), ErrNotConnected)
+	require.Empty(t, x.server.messenger.drafts)
+	require.Zero(t, x.client.InputTick())
+	require.Zero(t, x.client.Lead()+x.client.ServerTick()+x.client.RoundTrip())
+	for err, want := range map[error]string{
+		ErrNotConnected: "replication: not connected: messages and inputs need a session, see Connected",
+		ErrBufferFull:   "replication: the message buffer is full: the other end has not acknowledged what is in it",
+		ErrFlood:        "replication: too many packets of messages and inputs in a tick",
+		ErrInputSet:     "replication: the tick has its input already: inputs are set once for a tick, in their order",
+	} {
+		require.EqualError(t, err, want)
+	}
+}

@@ -1,0 +1,185 @@
+package replication
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// Messages that wait: for the world that they speak of, and for their acknowledgement.
+
+// TestMessagesWaitForTheWorld: one that was sent in a tick is handed over when the world has the structure of it.
+func TestMessagesWaitForTheWorld(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var got []string
+	collect[mHit](x.client, &got)
+	collect[mChat](x.client, &got)
+	collect[mSpark](x.client, &got)
+	health := ecs.ComponentID[tHealth](x.world)
+	e := x.spawn(health)
+	say := func(n uint32) {
+		require.NoError(t, Send(x.peer, mHit{Number: n}))
+		require.NoError(t, Send(x.peer, mChat{Number: n}))
+		require.NoError(t, Send(x.peer, mSpark{Number: n}))
+	}
+	// round loses all state, or lets all come.
+	round := func(lose bool) {
+		got = nil
+		for _, p := range x.replicate() {
+			if kind := kindOf(p[checksumSize:]); !lose || kind == kindMessages {
+				x.deliver(p)
+			}
+		}
+		x.answer(x.apply()...)
+	}
+	steps := []struct {
+		what string
+		do   func()
+	}{
+		{"spawned", func() {}},
+		{"another component", func() { x.world.Add(e, ecs.ComponentID[tFrozen](x.world)) }},
+		{"one less", func() { x.world.Remove(e, health) }},
+		{"despawned", func() { x.world.RemoveEntity(e) }},
+	}
+	for i, step := range steps {
+		step.do()
+		say(uint32(i))
+		round(true)
+		require.Equal(t, []string{fmt.Sprintf("replication.mChat{%d [0 0 0 0]}", i)}, got, step.what)
+		for len(got) == 0 || got[0][:16] != "replication.mHit" {
+			round(false)
+		}
+		require.Equal(t, []string{fmt.Sprintf("replication.mHit{%d 0}", i), fmt.Sprintf("replication.mSpark{%d [0 0 1]}", i)}, got, step.what)
+		x.rounds(20)
+	}
+	// A value that changed is nothing to wait for.
+	e = x.spawn(health)
+	x.rounds(20)
+	(*tHealth)(x.world.Get(e, health)).HP = 7
+	say(9)
+	round(true)
+	require.Len(t, got, 3)
+}
+
+// TestMessagesDontWaitForEver: what a message waits for may never come.
+func TestMessagesDontWaitForEver(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var got []string
+	collect[mHit](x.client, &got)
+	hidden := false
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
+	x.round()
+	x.spawn(ecs.ComponentID[tHealth](x.world))
+	require.NoError(t, Send(x.peer, mHit{Number: 1}))
+	for _, p := range x.replicate() { // the entity does not come
+		if kindOf(p[checksumSize:]) == kindMessages {
+			x.deliver(p)
+		}
+	}
+	x.answer(x.apply()...)
+	require.Empty(t, got, "the message waits")
+	hidden = true // and is not sent again: the client may keep what it has seen, which is nothing
+	resent := func() uint64 { return x.peer.Stats().MessagesResent }
+	for i := 0; resent() < 2; i++ { // what says so gets lost twice
+		x.replicate()
+		x.answer(x.apply()...)
+		require.Less(t, i, 500)
+	}
+	require.Empty(t, got)
+	for i := 0; len(got) == 0; i++ {
+		x.round()
+		require.Less(t, i, 500)
+	}
+	require.Equal(t, 0, x.client.mirrorsShown())
+}
+
+// TestUnreliableMessagesWaitForAWhile: then they are dropped, and so are more than there is room for.
+func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var got []string
+	collect[mSpark](x.client, &got)
+	x.spawn(ecs.ComponentID[tHealth](x.world))
+	lose := func() {
+		for _, p := range x.replicate() {
+			if kindOf(p[checksumSize:]) == kindMessages {
+				x.deliver(p)
+			}
+		}
+		x.apply()
+	}
+	for range 3 {
+		for range maxLoose {
+			require.NoError(t, Send(x.peer, mSpark{}))
+		}
+		lose()
+	}
+	require.Equal(t, maxWaiting, x.client.talk.kept)
+	require.EqualValues(t, maxLoose, x.client.Stats().MessagesDropped)
+	for range waitApplies {
+		lose()
+	}
+	require.Zero(t, x.client.talk.kept+x.client.talk.bytes)
+	require.EqualValues(t, 3*maxLoose, x.client.Stats().MessagesDropped)
+	x.rounds(5)
+	require.Empty(t, got)
+}
+
+// TestASilentClientIsSentLittle: what awaits its acknowledgement is sent again ever less often.
+func TestASilentClientIsSentLittle(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	for range maxQueued {
+		require.NoError(t, Send(x.peer, mHit{}))
+	}
+	x.replicate()
+	first := x.peer.Stats().MessageBytes
+	require.Greater(t, first, uint64(maxQueued*5))
+	for range 1000 {
+		for _, p := range x.replicate() {
+			require.LessOrEqual(t, len(p), 1200)
+		}
+	}
+	require.Less(t, x.peer.Stats().MessageBytes-first, first+2000)
+	require.Less(t, x.peer.Stats().MessagesResent, uint64(maxQueued+100*maxProbes))
+	got := 0
+	OnServerMessage(x.client, func(mHit) { got++ })
+	for i := 0; got < maxQueued; i++ { // it was not gone
+		x.round()
+		require.Less(t, i, 200)
+	}
+}
+
+func (c *Client) mirrorsShown() (n int) {
+	c.Each(func(NetID, ecs.Entity, uint32) { n++ })
+	return n
+}
+
+// TestImmediateMessagesOvertakeAWorld: while a client gets to know a large world, messages that need it wait at the server.
+func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
+	x := newWire(t, talkSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	for range 5000 {
+		x.spawn(position)
+	}
+	x.peer.SetBudget(60_000)
+	for !x.peer.Connected() {
+		x.round()
+	}
+	var got []string
+	collect[mHit](x.client, &got)
+	collect[mChat](x.client, &got)
+	require.NoError(t, Send(x.peer, mHit{}))
+	require.NoError(t, Send(x.peer, mChat{}))
+	x.rounds(3)
+	require.Equal(t, []string{"replication.mChat{0 [0 0 0 0]}"}, got)
+	require.Less(t, x.client.mirrorsShown(), 1000)
+	for i := 0; len(got) < 2; i++ {
+		x.round()
+		require.Less(t, i, 400)
+	}
+	require.Equal(t, 5000, x.client.mirrorsShown(), "the message has seen it all")
+	x.rounds(2 * cleanAt)
+	require.LessOrEqual(t, len(x.peer.talk.structure.changes), cleanAt)
+	require.Less(t, cap(x.peer.talk.structure.changes), 1025)
+}
