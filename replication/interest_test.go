@@ -10,22 +10,6 @@ import (
 // tVelvet is in no schema.
 type tVelvet struct{}
 
-// requireSeen compares what the client has with what it should have.
-func (x *wire) requireSeen(want ...ecs.Entity) {
-	x.t.Helper()
-	var got, expected []NetID
-	x.client.Each(func(id NetID, _ ecs.Entity, _ uint32) { got = append(got, id) })
-	for _, e := range want {
-		id, ok := x.server.NetID(e)
-		require.True(x.t, ok)
-		expected = append(expected, id)
-		m, ok := x.client.Entity(id)
-		require.True(x.t, ok, "%v is not mirrored", id)
-		require.Equal(x.t, stateOf(x.server.schema, x.world, e), stateOf(x.server.schema, x.mirror, m))
-	}
-	require.ElementsMatch(x.t, expected, got)
-}
-
 func TestInterestByFilterFollowsAllComponents(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)

@@ -149,6 +149,22 @@ func (x *wire) requireEqual(msg ...any) {
 	require.Empty(x.t, e.equalTo(x.server, o), msg...)
 }
 
+// requireSeen compares what the client has with what it should have.
+func (x *wire) requireSeen(want ...ecs.Entity) {
+	x.t.Helper()
+	var got, expected []NetID
+	x.client.Each(func(id NetID, _ ecs.Entity, _ uint32) { got = append(got, id) })
+	for _, e := range want {
+		id, ok := x.server.NetID(e)
+		require.True(x.t, ok)
+		expected = append(expected, id)
+		m, ok := x.client.Entity(id)
+		require.True(x.t, ok, "%v is not mirrored", id)
+		require.Equal(x.t, stateOf(x.server.schema, x.world, e), stateOf(x.server.schema, x.mirror, m))
+	}
+	require.ElementsMatch(x.t, expected, got)
+}
+
 // worldHash is a hash of all that a client shows: entities, ticks and codes.
 func worldHash(c *Client) uint64 {
 	h := fnv.New64a()
