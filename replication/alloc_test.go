@@ -18,6 +18,18 @@ func skipAllocationTest(t *testing.T) {
 	}
 }
 
+// allocsOf returns how many allocations a call of fn makes, and calls it just once:
+// the run that testing.AllocsPerRun warms up with is an empty one.
+func allocsOf(fn func()) float64 {
+	first := true
+	return testing.AllocsPerRun(1, func() {
+		if !first {
+			fn()
+		}
+		first = false
+	})
+}
+
 // allocPlayer has a text that stays beside a number that does not.
 type allocPlayer struct {
 	Name  string   `repl:"max=16"`
@@ -98,7 +110,6 @@ func checkAllocations(t *testing.T, coding Coding) {
 	before := peer.Stats().Updates
 	allocs := map[string]float64{}
 	measure := func(name string, fn func()) {
-		// AllocsPerRun runs a function alone, and each of these needs the others before it.
 		const runs = 50
 		total := 0.0
 		for range runs {
@@ -107,13 +118,7 @@ func checkAllocations(t *testing.T, coding Coding) {
 				fn   func()
 			}{{"replicate", replicate}, {"receive", receive}, {"apply", apply}, {"acknowledge", acknowledge}} {
 				if part.name == name {
-					first := true
-					total += testing.AllocsPerRun(1, func() {
-						if !first { // the first of two runs is to warm up
-							fn()
-						}
-						first = false
-					})
+					total += allocsOf(fn)
 				} else {
 					part.fn()
 				}

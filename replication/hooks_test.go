@@ -455,12 +455,8 @@ func TestHooksDoNotAllocate(t *testing.T) {
 			entities = append(entities[1:], x.spawn(position, health))
 		}
 		x.deliver(x.replicate()...)
-		before, first := changed, true
-		allocs := testing.AllocsPerRun(1, func() {
-			if first { // of two runs, which is to warm up
-				first = false
-				return
-			}
+		before := changed
+		allocs := allocsOf(func() {
 			if err := x.client.Apply(); err != nil {
 				t.Fatal(err)
 			}

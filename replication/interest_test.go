@@ -246,13 +246,7 @@ func TestInterestDoesNotAllocate(t *testing.T) {
 			total := 0.0
 			for range 50 {
 				play()
-				first := true
-				total += testing.AllocsPerRun(1, func() {
-					if !first { // the first of two runs is to warm up
-						s.Replicate()
-					}
-					first = false
-				})
+				total += allocsOf(s.Replicate)
 			}
 			now := f.peer.Stats()
 			require.Greater(t, now.Despawns-before.Despawns, uint64(500))

@@ -401,13 +401,7 @@ func TestConditionsDoNotAllocate(t *testing.T) {
 	total := 0.0
 	for range runs {
 		step()
-		first := true
-		total += testing.AllocsPerRun(1, func() {
-			if !first { // the first of two runs is to warm up
-				play()
-			}
-			first = false
-		})
+		total += allocsOf(play)
 	}
 	t.Logf("%v allocations per tick", total/runs)
 	require.LessOrEqual(t, total/runs, 0.1)

@@ -69,13 +69,7 @@ func TestReferencesDoNotAllocate(t *testing.T) {
 		total := 0.0
 		for range runs {
 			step()
-			first := true
-			total += testing.AllocsPerRun(1, func() {
-				if !first { // the first of two runs is to warm up
-					play()
-				}
-				first = false
-			})
+			total += allocsOf(play)
 		}
 		t.Logf("%v allocations per tick", total/runs)
 		require.GreaterOrEqual(t, client.Stats().Spawns-before.Spawns, uint64(runs/4))
