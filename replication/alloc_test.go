@@ -50,17 +50,13 @@ func checkAllocations(t *testing.T, coding Coding) {
 	schema := testSchema()
 	Register[allocPlayer](schema)
 	Register[cvShip](schema, With(cvTime{}))
-	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	// Packets travel in memory of their own.
-	var down, up [][]byte
-	s := NewServer(&world, schema, WithSeed(1))
-	peer := s.Connect(carryInto(&down), WithCoding(coding))
-	client := NewClient(&mirror, schema, carryInto(&up), WithNonce(1))
+	x := newLeanWire(t, schema, WithCoding(coding))
+	world, peer := x.world, x.peer
 
-	marker := ReplicatedID(&world)
-	position, rotation := ecs.ComponentID[tPosition](&world), ecs.ComponentID[tRotation](&world)
-	health, frozen := ecs.ComponentID[tHealth](&world), ecs.ComponentID[tFrozen](&world)
-	player, ship := ecs.ComponentID[allocPlayer](&world), ecs.ComponentID[cvShip](&world)
+	marker := ReplicatedID(world)
+	position, rotation := ecs.ComponentID[tPosition](world), ecs.ComponentID[tRotation](world)
+	health, frozen := ecs.ComponentID[tHealth](world), ecs.ComponentID[tFrozen](world)
+	player, ship := ecs.ComponentID[allocPlayer](world), ecs.ComponentID[cvShip](world)
 	var moving []ecs.Entity
 	for i := range 300 {
 		moving = append(moving, world.NewEntity(marker, position, rotation, player, ship))
@@ -83,26 +79,9 @@ func checkAllocations(t *testing.T, coding Coding) {
 			(*allocPlayer)(world.Get(e, player)).Score++
 			(*cvShip)(world.Get(e, ship)).Level++
 		}
-		s.Replicate()
+		x.server.Replicate()
 	}
-	receive := func() {
-		for _, p := range down {
-			_ = client.Receive(p)
-		}
-		down = down[:0]
-	}
-	apply := func() {
-		if err := client.Apply(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	acknowledge := func() {
-		for _, p := range up {
-			_ = peer.Receive(p)
-		}
-		up = up[:0]
-	}
-	round := func() { replicate(); receive(); apply(); acknowledge() }
+	round := func() { replicate(); x.receive(); x.apply(); x.acknowledge() }
 	for range 600 { // the client's tables grow to what names can tell apart
 		round()
 	}
@@ -110,13 +89,13 @@ func checkAllocations(t *testing.T, coding Coding) {
 	before := peer.Stats().Updates
 	allocs := map[string]float64{}
 	measure := func(name string, fn func()) {
-		const runs = 50
+		const runs = 50 // of all, as each of them needs the others before it
 		total := 0.0
 		for range runs {
 			for _, part := range []struct {
 				name string
 				fn   func()
-			}{{"replicate", replicate}, {"receive", receive}, {"apply", apply}, {"acknowledge", acknowledge}} {
+			}{{"replicate", replicate}, {"receive", x.receive}, {"apply", x.apply}, {"acknowledge", x.acknowledge}} {
 				if part.name == name {
 					total += allocsOf(fn)
 				} else {
@@ -127,27 +106,12 @@ func checkAllocations(t *testing.T, coding Coding) {
 		allocs[name] = total / runs
 	}
 	measure("replicate", replicate)
-	measure("receive", receive)
-	measure("apply", apply)
-	measure("acknowledge", acknowledge)
+	measure("receive", x.receive)
+	measure("apply", x.apply)
+	measure("acknowledge", x.acknowledge)
 	t.Logf("allocations per tick: %v", allocs)
 	require.Greater(t, peer.Stats().Updates-before, uint64(4*50*300-1), "all were sent as updates every tick")
 	for name, n := range allocs {
 		require.LessOrEqual(t, n, 0.1, name)
-	}
-}
-
-// carryInto returns a send function that keeps copies of packets in memory that is used
-// again once the list was emptied.
-func carryInto(to *[][]byte) func(p []byte) error {
-	return func(p []byte) error {
-		if len(*to) < cap(*to) {
-			*to = (*to)[:len(*to)+1]
-			last := &(*to)[len(*to)-1]
-			*last = append((*last)[:0], p...)
-		} else {
-			*to = append(*to, append(make([]byte, 0, 1500), p...))
-		}
-		return nil
 	}
 }

@@ -491,11 +491,8 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 // TestEntitiesInMessagesDoNotAllocate: once all memory has its size, messages and inputs about entities leave no garbage.
 func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var down, up [][]byte
-	s := NewServer(&world, mentioningSchema(), WithSeed(1))
-	peer := s.Connect(carryInto(&down))
-	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
+	x := newLeanWire(t, mentioningSchema())
+	world, s, peer, client := x.world, x.server, x.peer, x.client
 	met, handled, orders := 0, 0, 0
 	var last ecs.Entity
 	OnServerMessage(client, func(m rWhom) {
@@ -508,7 +505,7 @@ func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 			handled++
 		}
 	})
-	label, marker := ecs.ComponentID[rLabel](&world), ReplicatedID(&world)
+	label, marker := ecs.ComponentID[rLabel](world), ReplicatedID(world)
 	var all []ecs.Entity
 	for range 20 {
 		all = append(all, world.NewEntity(marker, label))
@@ -526,21 +523,13 @@ func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 		}
 		_ = Send(peer, rWhom{Target: all[k]})
 		s.Replicate()
-		for _, p := range down {
-			_ = client.Receive(p)
-		}
-		down = down[:0]
-		if mirror.Alive(last) {
+		x.receive()
+		if x.mirror.Alive(last) {
 			_ = SetInput(client, client.InputTick(), rOrder{Target: last})
 			_ = SendToServer(client, rWhom{Others: [3]ecs.Entity{1: last}})
 		}
-		if err := client.Apply(); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range up {
-			_ = peer.Receive(p)
-		}
-		up = up[:0]
+		x.apply()
+		x.acknowledge()
 	}
 	for range 3000 {
 		round()

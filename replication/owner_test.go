@@ -349,12 +349,9 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 // owners that change, and entities that come and go with their facets leave no garbage.
 func TestConditionsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var down, up [][]byte
-	s := NewServer(&world, ownerSchema(), WithSeed(1))
-	peer := s.Connect(carryInto(&down))
-	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
-	place, ammo, ghost, marker := ecs.ComponentID[cPlace](&world), ecs.ComponentID[cAmmo](&world), ecs.ComponentID[cGhost](&world), ReplicatedID(&world)
+	x := newLeanWire(t, ownerSchema())
+	world, s, peer := x.world, x.server, x.peer
+	place, ammo, ghost, marker := ecs.ComponentID[cPlace](world), ecs.ComponentID[cAmmo](world), ecs.ComponentID[cGhost](world), ReplicatedID(world)
 	var entities []ecs.Entity
 	for i := range 200 {
 		entities = append(entities, world.NewEntity(marker, place, ammo, ghost))
@@ -379,29 +376,15 @@ func TestConditionsDoNotAllocate(t *testing.T) {
 			entities[i] = world.NewEntity(marker, place, ammo, ghost)
 		}
 	}
-	play := func() {
-		s.Replicate()
-		for _, p := range down {
-			_ = client.Receive(p)
-		}
-		down = down[:0]
-		if err := client.Apply(); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range up {
-			_ = peer.Receive(p)
-		}
-		up = up[:0]
-	}
 	for range 4000 {
 		step()
-		play()
+		x.round()
 	}
 	const runs = 100
 	total := 0.0
 	for range runs {
 		step()
-		total += allocsOf(play)
+		total += allocsOf(x.round)
 	}
 	t.Logf("%v allocations per tick", total/runs)
 	require.LessOrEqual(t, total/runs, 0.1)

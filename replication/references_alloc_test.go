@@ -14,14 +14,11 @@ import (
 func TestReferencesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, retarget := range []bool{false, true} {
-		world, mirror := ecs.NewWorld(), ecs.NewWorld()
-		var down, up [][]byte
-		s := NewServer(&world, referenceSchema(), WithSeed(1))
-		peer := s.Connect(carryInto(&down))
-		client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
+		x := newLeanWire(t, referenceSchema())
+		world, client := x.world, x.client
 
-		marker := ReplicatedID(&world)
-		target, squad, child := ecs.ComponentID[rTarget](&world), ecs.ComponentID[rSquad](&world), ecs.ComponentID[rChildOf](&world)
+		marker := ReplicatedID(world)
+		target, squad, child := ecs.ComponentID[rTarget](world), ecs.ComponentID[rSquad](world), ecs.ComponentID[rChildOf](world)
 		var holders, parents []ecs.Entity
 		for range 6 {
 			parents = append(parents, world.NewEntity(marker))
@@ -33,7 +30,7 @@ func TestReferencesDoNotAllocate(t *testing.T) {
 		holders = append(holders, world.NewEntity(marker, target, squad)) // no child, as it comes and goes
 		shown := true                                                     // the last parent, and the last holder
 		hides := func(e ecs.Entity) bool { return e == parents[5] || e == holders[200] }
-		peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return shown || !hides(e) }})
+		x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return shown || !hides(e) }})
 		tick := 0
 		step := func() {
 			tick++
@@ -46,30 +43,16 @@ func TestReferencesDoNotAllocate(t *testing.T) {
 			}
 			shown = tick%4 > 1
 		}
-		play := func() {
-			s.Replicate()
-			for _, p := range down {
-				_ = client.Receive(p)
-			}
-			down = down[:0]
-			if err := client.Apply(); err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range up {
-				_ = peer.Receive(p)
-			}
-			up = up[:0]
-		}
 		for range 600 {
 			step()
-			play()
+			x.round()
 		}
 		before := client.Stats()
 		const runs = 100
 		total := 0.0
 		for range runs {
 			step()
-			total += allocsOf(play)
+			total += allocsOf(x.round)
 		}
 		t.Logf("%v allocations per tick", total/runs)
 		require.GreaterOrEqual(t, client.Stats().Spawns-before.Spawns, uint64(runs/4))

@@ -11,35 +11,21 @@ import (
 // tick, and refer to entities that come and go, leave no garbage.
 func TestResourcesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var down, up [][]byte
-	s := NewServer(&world, resourceSchema(), WithSeed(1))
-	peer := s.Connect(carryInto(&down))
-	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
+	x := newLeanWire(t, resourceSchema())
+	world, peer := x.world, x.peer
 	var players []ecs.Entity
 	for range 6 {
-		players = append(players, world.NewEntity(ReplicatedID(&world)))
+		players = append(players, world.NewEntity(ReplicatedID(world)))
 	}
-	match, weather, area := setResource(&world, rsMatch{}), setResource(&world, rsWeather{}), setResource(&world, rsMap{})
-	peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e != players[5] || s.Tick()%4 > 1 }})
+	match, weather, area := setResource(world, rsMatch{}), setResource(world, rsWeather{}), setResource(world, rsMap{})
+	peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e != players[5] || x.server.Tick()%4 > 1 }})
 	tick := 0
 	play := func() {
 		tick++
 		match.Clock, match.Leader, match.Seats[tick%2] = int32(tick), players[tick%6], players[5]
 		weather.Wind[0] = float32(tick%1000)/10 - 50
 		area.Cells[tick%300]++
-		s.Replicate()
-		for _, p := range down {
-			_ = client.Receive(p)
-		}
-		down = down[:0]
-		if err := client.Apply(); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range up {
-			_ = peer.Receive(p)
-		}
-		up = up[:0]
+		x.round()
 	}
 	for range 600 {
 		play()
@@ -49,5 +35,5 @@ func TestResourcesDoNotAllocate(t *testing.T) {
 	t.Logf("%v allocations per tick", n)
 	require.LessOrEqual(t, n, 0.1)
 	require.GreaterOrEqual(t, peer.Stats().Updates-before, uint64(200))
-	require.EqualValues(t, tick, resourceOf[rsMatch](&mirror).Clock)
+	require.EqualValues(t, tick, resourceOf[rsMatch](x.mirror).Clock)
 }

@@ -11,11 +11,8 @@ import (
 // ways, a part of them lost, and inputs leave no garbage.
 func TestMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var down, up [][]byte
-	s := NewServer(&world, talkSchema(), WithSeed(1))
-	peer := s.Connect(carryInto(&down))
-	client := NewClient(&mirror, s.schema, carryInto(&up), WithNonce(1))
+	x := newLeanWire(t, talkSchema())
+	world, s, peer, client := x.world, x.server, x.peer, x.client
 	hits, handled := 0, 0
 	OnServerMessage(client, func(mHit) { hits++ })
 	OnServerMessage(client, func(mChat) {})
@@ -26,7 +23,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 			t.Fatal("no room")
 		}
 	})
-	health, frozen, marker := ecs.ComponentID[tHealth](&world), ecs.ComponentID[tFrozen](&world), ReplicatedID(&world)
+	health, frozen, marker := ecs.ComponentID[tHealth](world), ecs.ComponentID[tFrozen](world), ReplicatedID(world)
 	component := []ecs.ID{frozen}
 	var all []ecs.Entity
 	for range 20 {
@@ -48,24 +45,22 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 		_ = SendToAll(s, mChat{})
 		_ = SendToViewers(s, e, mSpark{})
 		s.Replicate()
-		for i, p := range down {
+		for i, p := range x.down {
 			if (tick+i)%7 != 0 {
 				_ = client.Receive(p)
 			}
 		}
-		down = down[:0]
+		x.down = x.down[:0]
 		_ = SetInput(client, client.InputTick(), mMove{Fire: true, Stamp: uint16(tick)})
 		_ = SendToServer(client, mHit{})
 		_ = SendToServer(client, mFlash{})
-		if err := client.Apply(); err != nil {
-			t.Fatal(err)
-		}
-		for i, p := range up {
+		x.apply()
+		for i, p := range x.up {
 			if (tick+i)%5 != 0 {
 				_ = peer.Receive(p)
 			}
 		}
-		up = up[:0]
+		x.up = x.up[:0]
 	}
 	for range 3000 {
 		round()
