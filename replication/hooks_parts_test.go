@@ -10,44 +10,6 @@ import (
 
 // Hooks for components under conditions, for resources, and for references that are filled in later.
 
-// conditionShadow returns a shadow of all that the play of conditions has, but for the relation.
-func conditionShadow(c *Client) *shadow {
-	s := &shadow{entities: map[ecs.Entity]map[string]string{}}
-	s.listen(c)
-	shadowComponent[cPlace](s, c, "place")
-	shadowComponent[cAmmo](s, c, "ammo")
-	shadowComponent[cAim](s, c, "aim")
-	shadowComponent[cGhost](s, c, "ghost")
-	shadowComponent[cRank](s, c, "rank")
-	shadowComponent[cCard](s, c, "card")
-	shadowComponent[cHoard](s, c, "hoard")
-	shadowComponent[cSeed](s, c, "seed")
-	shadowComponent[cDeal](s, c, "deal")
-	return s
-}
-
-// requireConditions compares the shadow with what an end shows.
-func (s *shadow) requireConditions(t *testing.T, e *end) {
-	t.Helper()
-	require.Empty(t, s.bad)
-	n := 0
-	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
-		n++
-		want := map[string]string{}
-		worldComponent[cPlace](e.world, entity, "place", want)
-		worldComponent[cAmmo](e.world, entity, "ammo", want)
-		worldComponent[cAim](e.world, entity, "aim", want)
-		worldComponent[cGhost](e.world, entity, "ghost", want)
-		worldComponent[cRank](e.world, entity, "rank", want)
-		worldComponent[cCard](e.world, entity, "card", want)
-		worldComponent[cHoard](e.world, entity, "hoard", want)
-		worldComponent[cSeed](e.world, entity, "seed", want)
-		worldComponent[cDeal](e.world, entity, "deal", want)
-		require.Equal(t, want, s.entities[entity], "%v", id)
-	})
-	require.Len(t, s.entities, n)
-}
-
 // TestHooksTellOfConditionsAndReferences: components that come and go with owners and conditions are announced like all
 // others, and so are references that are filled in when their target comes.
 func TestHooksTellOfConditionsAndReferences(t *testing.T) {
@@ -63,7 +25,8 @@ func TestHooksTellOfConditionsAndReferences(t *testing.T) {
 		if i == 1 {
 			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (e.ID()+g.server.Tick()/20)%3 > 0 }})
 		}
-		shadows = append(shadows, conditionShadow(e.client))
+		shadows = append(shadows, newShadow(e.client, shadowComponent[cPlace], shadowComponent[cAmmo], shadowComponent[cAim], shadowComponent[cGhost],
+			shadowComponent[cRank], shadowComponent[cCard], shadowComponent[cHoard], shadowComponent[cSeed], shadowComponent[cDeal])) // all but the relation
 	}
 	owned := 0
 	OnAdd(g.ends[0].client, func(ecs.Entity, *cAmmo) { owned++ })
@@ -78,7 +41,7 @@ func TestHooksTellOfConditionsAndReferences(t *testing.T) {
 				e.client.Reconnect()
 			}
 			e.step(t)
-			shadows[i].requireConditions(t, e)
+			shadows[i].requireEqual(t, e, tick)
 			require.Nil(t, e.client.Verify())
 		}
 	}

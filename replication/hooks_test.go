@@ -307,71 +307,6 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 	require.Equal(t, 4, calls)
 }
 
-// shadow is what a client's world is after its hooks alone.
-type shadow struct {
-	entities map[ecs.Entity]map[string]string
-	bad      string
-}
-
-func shadowComponent[T any](s *shadow, c *Client, name string) {
-	text := func(v *T) string { return fmt.Sprintf("%+v", *v) }
-	OnAdd(c, func(e ecs.Entity, v *T) {
-		if _, ok := s.entities[e][name]; ok || s.entities[e] == nil {
-			s.bad = fmt.Sprintf("%v got %s twice, or before it came", e, name)
-			return
-		}
-		s.entities[e][name] = text(v)
-	})
-	OnChange(c, func(e ecs.Entity, before, now *T) {
-		if was, ok := s.entities[e][name]; !ok || was != text(before) || was == text(now) {
-			s.bad = fmt.Sprintf("%v: %s changed from %v to %v, but was %s", e, name, *before, *now, was)
-			return
-		}
-		s.entities[e][name] = text(now)
-	})
-	OnRemove(c, func(e ecs.Entity, v *T) {
-		if was, ok := s.entities[e][name]; !ok || was != text(v) {
-			s.bad = fmt.Sprintf("%v lost %s %v, but had %s", e, name, *v, was)
-			return
-		}
-		delete(s.entities[e], name)
-	})
-}
-
-func newShadow(c *Client) *shadow {
-	s := &shadow{entities: map[ecs.Entity]map[string]string{}}
-	s.listen(c)
-	shadowComponent[tPosition](s, c, "position")
-	shadowComponent[tRotation](s, c, "rotation")
-	shadowComponent[tHealth](s, c, "health")
-	shadowComponent[tExact](s, c, "exact")
-	shadowComponent[tFrozen](s, c, "frozen")
-	shadowComponent[tBulk](s, c, "bulk")
-	return s
-}
-
-// listen makes entities come and go with the client's.
-func (s *shadow) listen(c *Client) {
-	c.OnSpawn(func(e ecs.Entity) {
-		if s.entities[e] != nil {
-			s.bad = fmt.Sprintf("%v spawned twice", e)
-		}
-		s.entities[e] = map[string]string{}
-	})
-	c.OnDespawn(func(e ecs.Entity) {
-		if len(s.entities[e]) > 0 || s.entities[e] == nil {
-			s.bad = fmt.Sprintf("%v despawned with %v", e, s.entities[e])
-		}
-		delete(s.entities, e)
-	})
-}
-
-func worldComponent[T any](w *ecs.World, e ecs.Entity, name string, into map[string]string) {
-	if id := ecs.ComponentID[T](w); w.Has(e, id) {
-		into[name] = fmt.Sprintf("%+v", *(*T)(w.Get(e, id)))
-	}
-}
-
 // TestHooksTellTheWholeStory: whatever the network and the connection do, a copy of the
 // world that is kept by hooks alone is that world after every Apply.
 func TestHooksTellTheWholeStory(t *testing.T) {
@@ -385,7 +320,8 @@ func TestHooksTellTheWholeStory(t *testing.T) {
 	g := newGame(seed, &w, s.schema, 25)
 	o := newTruth()
 	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
-	story := newShadow(e.client)
+	story := newShadow(e.client, shadowComponent[tPosition], shadowComponent[tRotation], shadowComponent[tHealth],
+		shadowComponent[tExact], shadowComponent[tFrozen], shadowComponent[tBulk])
 	events := 0
 	e.client.OnSpawn(func(ecs.Entity) { events++ })
 	for tick := range ticks {
@@ -401,20 +337,7 @@ func TestHooksTellTheWholeStory(t *testing.T) {
 		}
 		e.step(t)
 		e.check(t, s, o)
-		require.Empty(t, story.bad, "tick %d", tick)
-		n := 0
-		e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
-			n++
-			want := map[string]string{}
-			worldComponent[tPosition](e.world, entity, "position", want)
-			worldComponent[tRotation](e.world, entity, "rotation", want)
-			worldComponent[tHealth](e.world, entity, "health", want)
-			worldComponent[tExact](e.world, entity, "exact", want)
-			worldComponent[tFrozen](e.world, entity, "frozen", want)
-			worldComponent[tBulk](e.world, entity, "bulk", want)
-			require.Equal(t, want, story.entities[entity], "tick %d, %v", tick, id)
-		})
-		require.Len(t, story.entities, n, "tick %d", tick)
+		story.requireEqual(t, e, tick)
 	}
 	require.Greater(t, events, ticks/20)
 }
