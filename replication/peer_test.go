@@ -314,22 +314,16 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
 	x := connectedWire(t, testSchema())
 	g := newGame(3, x.world, x.server.schema, 200)
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	x.peer.send = func([]byte) error { return nil }
-	var early uint64
+	var early int64
 	for tick := range ticks {
 		g.step()
 		x.server.Replicate()
 		if tick == ticks/5 {
-			early = heap()
+			early = heapInUse()
 		}
 	}
-	grown := int64(heap()) - int64(early)
+	grown := heapInUse() - early
 	ring := len(x.peer.log.records) * int(unsafe.Sizeof(sentRecord{}))
 	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.log.ring), ring>>10)
 	require.Less(t, grown, int64(maxBytes))

@@ -122,15 +122,14 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 		for range 100 {
 			tick(moving)
 		}
-		early := heapBytes()
-		var grown int64
+		early := heapInUse()
 		for i := range silence {
 			if poor && i == 0 {
 				silent.link.SetConfig(netsim.Config{Loss: 1})
 			}
 			tick(moving)
 		}
-		grown = int64(heapBytes()) - int64(early)
+		grown := heapInUse() - early
 		if poor {
 			require.Less(t, grown, int64(4<<20))
 			silent.link.SetConfig(netsim.Config{Latency: 2})
@@ -157,11 +156,4 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 		return hashes
 	}
 	require.Equal(t, play(false), play(true))
-}
-
-func heapBytes() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
