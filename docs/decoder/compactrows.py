@@ -2,6 +2,7 @@
 
 from bits import Malformed, length, signed, unzigzag
 from prediction import Prediction, distance, extrapolate, from_codes, in_chart, limit, ratio, scaled, to_chart
+from rows import read_splice
 
 
 class RowReader:
@@ -187,23 +188,8 @@ class Residuals:
         c, reference = self.rows.plain(field), self.reference[i]
         if not self.differs(i, c):
             return reference
-        m = len(reference)
-        begin = self.r.bits(length(m))
-        if begin > m:
-            raise Malformed("beginning of a text")
-        end = self.r.bits(length(m - begin))
-        if end > m - begin:
-            raise Malformed("end of a text")
-        old, room = m - begin - end, field.max - begin - end
-        if old == 0:
-            if room == 0:
-                raise Malformed("no room in a text")
-            n = self.r.bits(length(room - 1)) + 1
-        else:
-            n = self.r.bits(length(room)) if self.r.decision(c, 1) else old
-        if n > room:
-            raise Malformed("length of a text")
-        return reference[:begin] + self.rows.read_bytes(field, n) + reference[m - end :]
+        begin, end, n = read_splice(self.r, len(reference), field.max, lambda: self.r.decision(c, 1))
+        return reference[:begin] + self.rows.read_bytes(field, n) + reference[end:]
 
     # ---- numbers
 

@@ -72,6 +72,29 @@ def read_bytes(r, n):
     return bytes(r.bits(width) for _ in range(n))
 
 
+def read_splice(r, m, largest, resized):
+    """Where what changed begins and ends in a text of m bytes, and how many bytes stand there now.
+
+    The text may grow to the largest number of bytes. resized reads whether there are not as many as before.
+    """
+    begin = r.bits(length(m))
+    if begin > m:
+        raise Malformed("beginning of a text")
+    end = r.bits(length(m - begin))
+    if end > m - begin:
+        raise Malformed("end of a text")
+    old, room = m - begin - end, largest - begin - end
+    if old == 0:
+        if room == 0:
+            raise Malformed("no room in a text")
+        n = r.bits(length(room - 1)) + 1
+    else:
+        n = r.bits(length(room)) if resized() else old
+    if n > room:
+        raise Malformed("length of a text")
+    return begin, m - end, n
+
+
 def read_with(r, component, row1, prediction, usual):
     """A row with a baseline."""
     moving = prediction is not None and prediction.moving
@@ -247,20 +270,5 @@ class Residuals:
         reference = self.reference[i]
         if not self.differs(i):
             return reference
-        m = len(reference)
-        begin = self.r.bits(length(m))
-        if begin > m:
-            raise Malformed("beginning of a text")
-        end = self.r.bits(length(m - begin))
-        if end > m - begin:
-            raise Malformed("end of a text")
-        old, room = m - begin - end, field.max - begin - end
-        if old == 0:
-            if room == 0:
-                raise Malformed("no room in a text")
-            n = self.r.bits(length(room - 1)) + 1
-        else:
-            n = self.r.bits(length(room)) if self.r.bit() else old
-        if n > room:
-            raise Malformed("length of a text")
-        return reference[:begin] + read_bytes(self.r, n) + reference[m - end :]
+        begin, end, n = read_splice(self.r, len(reference), field.max, self.r.bit)
+        return reference[:begin] + read_bytes(self.r, n) + reference[end:]
