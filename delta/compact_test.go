@@ -177,21 +177,12 @@ func checkCompactDecode(t testing.TB, data []byte, s *script) {
 }
 
 func TestCompactRowsOfAnyBytes(t *testing.T) {
-	rng := randomOf(t)
-	for range 3000 {
-		checkCompactDecode(t, randomBytes(rng, rng.IntN(60)), &script{randomBytes(rng, 200)})
-	}
+	decodeRandomBytes(t, 3000, checkCompactDecode)
 }
 
 // FuzzDecodeCompact reads any bytes as rows, with any layout and baselines.
 func FuzzDecodeCompact(f *testing.F) {
-	rng := randomOf(f)
-	for n := range 32 {
-		f.Add(randomBytes(rng, n), randomBytes(rng, 8*n))
-	}
-	f.Fuzz(func(t *testing.T, data, choices []byte) {
-		checkCompactDecode(t, data, &script{choices})
-	})
+	fuzzDecode(f, checkCompactDecode)
 }
 
 // crowdPast returns the past of a row of a crowd, with a third baseline if it has two.

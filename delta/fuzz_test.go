@@ -15,6 +15,26 @@ func addScripts(f *testing.F) {
 	}
 }
 
+// decodeRandomBytes has a check decode short random bytes, with layouts and baselines of
+// random choices.
+func decodeRandomBytes(t *testing.T, rounds int, check func(t testing.TB, data []byte, s *script)) {
+	rng := randomOf(t)
+	for range rounds {
+		check(t, randomBytes(rng, rng.IntN(60)), &script{randomBytes(rng, 200)})
+	}
+}
+
+// fuzzDecode is decodeRandomBytes with bytes and choices of the fuzzer.
+func fuzzDecode(f *testing.F, check func(t testing.TB, data []byte, s *script)) {
+	rng := randomOf(f)
+	for n := range 32 {
+		f.Add(randomBytes(rng, n), randomBytes(rng, 8*n))
+	}
+	f.Fuzz(func(t *testing.T, data, choices []byte) {
+		check(t, data, &script{choices})
+	})
+}
+
 // checkDecode decodes any bits as a row of any layout. What comes out is a valid row or an
 // error; a row can be written and read again.
 func checkDecode(t testing.TB, data []byte, s *script) {
@@ -41,21 +61,12 @@ func checkDecode(t testing.TB, data []byte, s *script) {
 }
 
 func TestRowsOfAnyBits(t *testing.T) {
-	rng := randomOf(t)
-	for range 10_000 {
-		checkDecode(t, randomBytes(rng, rng.IntN(60)), &script{randomBytes(rng, 200)})
-	}
+	decodeRandomBytes(t, 10_000, checkDecode)
 }
 
 // FuzzDecodeRow reads any bits as rows, with any layout and baselines.
 func FuzzDecodeRow(f *testing.F) {
-	rng := randomOf(f)
-	for n := range 32 {
-		f.Add(randomBytes(rng, n), randomBytes(rng, 8*n))
-	}
-	f.Fuzz(func(t *testing.T, data, choices []byte) {
-		checkDecode(t, data, &script{choices})
-	})
+	fuzzDecode(f, checkDecode)
 }
 
 // FuzzRows writes rows of any layout against any baselines and reads them back.
