@@ -67,7 +67,7 @@ type conditionVersion struct {
 	owner *Peer
 }
 
-// conditionSchema is called for every play, since a schema has functions of the play.
+// schema is made for every play, since it has functions of the play.
 func (g *conditionPlay) schema() *Schema {
 	s := NewSchema()
 	Register[cPlace](s)
@@ -231,14 +231,7 @@ func (g *conditionPlay) step() {
 func (g *conditionPlay) tick() {
 	s := g.server
 	s.Replicate()
-	now := map[NetID]ecs.Entity{}
-	filter := ecs.All(g.marker)
-	q := g.world.Query(&filter)
-	for q.Next() {
-		if id, ok := s.NetID(q.Entity()); ok {
-			now[id] = q.Entity()
-		}
-	}
+	now := replicatedBy(s)
 	for id := range g.live {
 		if _, ok := now[id]; !ok {
 			for class := range 5 {

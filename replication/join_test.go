@@ -68,7 +68,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 						sees = limited
 					}
 				}
-				var owed map[NetID]bool
+				var owed map[NetID]ecs.Entity
 				missed := 0
 				for tick := 0; !e.client.Complete(); tick++ {
 					require.Less(t, tick, 1500, "%+v", e.peer.Stats())
@@ -80,7 +80,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 					}
 					missed = 0
 					for id := range owed {
-						if _, ok := e.client.Entity(id); !ok && o.live[id] && sees(id) {
+						if _, ok := e.client.Entity(id); !ok && !o.live[id].IsZero() && sees(id) {
 							missed++
 						}
 					}

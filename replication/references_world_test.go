@@ -127,7 +127,7 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 // referenceTruth is what a server's world was at every tick.
 type referenceTruth struct {
 	versions map[NetID][]referenceVersion
-	live     map[NetID]bool
+	live     map[NetID]ecs.Entity
 }
 
 type referenceVersion struct {
@@ -138,17 +138,10 @@ type referenceVersion struct {
 }
 
 func (o *referenceTruth) record(s *Server) {
-	seen := map[NetID]bool{}
-	filter := ecs.All(s.capture.marker)
-	q := s.world.Query(&filter)
-	for q.Next() {
-		id, ok := s.NetID(q.Entity())
-		if !ok {
-			panic("a replicated entity without NetID")
-		}
-		seen[id] = true
+	now := replicatedBy(s)
+	for id, e := range now {
 		var state referrerState
-		state.read(s.schema, s.world, q.Entity(), func(component int) bool { return s.schema.components[component].every > 1 })
+		state.read(s.schema, s.world, e, func(component int) bool { return s.schema.components[component].every > 1 })
 		v := referenceVersion{tick: s.Tick(), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
@@ -157,11 +150,11 @@ func (o *referenceTruth) record(s *Server) {
 		o.note(id, v)
 	}
 	for id := range o.live {
-		if !seen[id] {
+		if _, ok := now[id]; !ok {
 			o.note(id, referenceVersion{tick: s.Tick(), gone: true})
 		}
 	}
-	o.live = seen
+	o.live = now
 }
 
 func (o *referenceTruth) note(id NetID, v referenceVersion) {

@@ -99,7 +99,7 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 // the library's histories.
 type truth struct {
 	versions map[NetID][]truthVersion
-	live     map[NetID]bool
+	live     map[NetID]ecs.Entity
 }
 
 type truthVersion struct {
@@ -108,12 +108,26 @@ type truthVersion struct {
 }
 
 func newTruth() *truth {
-	return &truth{versions: map[NetID][]truthVersion{}, live: map[NetID]bool{}}
+	return &truth{versions: map[NetID][]truthVersion{}}
 }
 
 // record notes the state of all replicated entities after a Replicate.
 func (o *truth) record(s *Server) {
-	seen := map[NetID]bool{}
+	now := replicatedBy(s)
+	for id, e := range now {
+		o.note(id, s.Tick(), stateOf(s.schema, s.world, e))
+	}
+	for id := range o.live {
+		if _, ok := now[id]; !ok {
+			o.note(id, s.Tick(), "")
+		}
+	}
+	o.live = now
+}
+
+// replicatedBy returns all replicated entities after a Replicate.
+func replicatedBy(s *Server) map[NetID]ecs.Entity {
+	now := map[NetID]ecs.Entity{}
 	filter := ecs.All(s.capture.marker)
 	q := s.world.Query(&filter)
 	for q.Next() {
@@ -121,18 +135,9 @@ func (o *truth) record(s *Server) {
 		if !ok {
 			panic("a replicated entity without NetID")
 		}
-		seen[id] = true
-		o.note(id, s.Tick(), stateOf(s.schema, s.world, q.Entity()))
+		now[id] = q.Entity()
 	}
-	for id := range o.live {
-		if !seen[id] {
-			o.note(id, s.Tick(), "")
-			delete(o.live, id)
-		}
-	}
-	for id := range seen {
-		o.live[id] = true
-	}
+	return now
 }
 
 func (o *truth) note(id NetID, tick uint32, state string) {
