@@ -196,14 +196,12 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					var sizes []int
 					send := e.peer.send
 					e.peer.send = func(p []byte) error {
-						if e.peer.Connected() {
-							sizes[len(sizes)-1] += len(p)
-						}
 						if rng.IntN(10) == 0 {
 							return errors.New("buffer full")
 						}
 						return send(p)
 					}
+					countBytes(e.peer, &sizes)
 					o := newTruth()
 					for tick := range ticks {
 						sizes = append(sizes, 0)

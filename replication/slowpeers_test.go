@@ -36,13 +36,7 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 		if joins {
 			e = connect(c.server, 1, netsim.Config{}, WithNonce(99))
 			e.peer.SetBudget(rate)
-			send := e.peer.send
-			e.peer.send = func(p []byte) error {
-				if e.peer.Connected() {
-					sizes[len(sizes)-1] += len(p)
-				}
-				return send(p)
-			}
+			countBytes(e.peer, &sizes)
 		}
 		ticks := 0
 		for limit := int(1.15 * ideal); ticks < limit; ticks++ {
@@ -100,13 +94,7 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 			silent = connect(c.server, 1, netsim.Config{Latency: 2}, WithNonce(1001))
 			slow = connect(c.server, 2, netsim.Config{Latency: 2}, WithNonce(1002))
 			slow.peer.SetBudget(rate)
-			send := slow.peer.send
-			slow.peer.send = func(p []byte) error {
-				if slow.peer.Connected() {
-					sizes[len(sizes)-1] += len(p)
-				}
-				return send(p)
-			}
+			countBytes(slow.peer, &sizes)
 		}
 		tick := func(moving []int) {
 			sizes = append(sizes, 0)

@@ -133,6 +133,17 @@ func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
 	require.LessOrEqual(tb, largest, depth*tickRate, "more than the rate by %d bytes", largest/tickRate)
 }
 
+// countBytes adds what a connected peer is sent to the last of sizes.
+func countBytes(p *Peer, sizes *[]int) {
+	send := p.send
+	p.send = func(packet []byte) error {
+		if p.Connected() {
+			(*sizes)[len(*sizes)-1] += len(packet)
+		}
+		return send(packet)
+	}
+}
+
 // depthOf is how many bytes beyond the rate a peer may be sent.
 func depthOf(p *Peer, rate int) int {
 	o := p.server.opts
