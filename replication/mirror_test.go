@@ -358,16 +358,22 @@ func TestTwoServersAndClientsInOneProcess(t *testing.T) {
 	}
 }
 
-// TestTwoClientsInOneWorld mirrors two servers side by side.
-func TestTwoClientsInOneWorld(t *testing.T) {
+// twoIntoOneWorld returns wires of two servers, whose clients mirror into the same world.
+func twoIntoOneWorld(t testing.TB) (a, b *wire) {
 	schema := testSchema()
-	a, b := newWire(t, schema), newWire(t, schema)
+	a, b = newWire(t, schema), newWire(t, schema)
 	b.mirror = a.mirror
 	b.client = NewClient(a.mirror, schema, func(p []byte) error {
 		b.up = append(b.up, append([]byte(nil), p...))
 		return nil
 	}, WithNonce(5))
-	ga, gb := newGame(1, a.world, schema, 10), newGame(2, b.world, schema, 10)
+	return a, b
+}
+
+// TestTwoClientsInOneWorld mirrors two servers side by side.
+func TestTwoClientsInOneWorld(t *testing.T) {
+	a, b := twoIntoOneWorld(t)
+	ga, gb := newGame(1, a.world, a.server.schema, 10), newGame(2, b.world, b.server.schema, 10)
 	for range 200 {
 		ga.step()
 		gb.step()

@@ -94,14 +94,8 @@ func TestClientWorldResetAtAnyTime(t *testing.T) {
 
 // TestResetOfAWorldThatTwoClientsMirrorInto: each of them notices.
 func TestResetOfAWorldThatTwoClientsMirrorInto(t *testing.T) {
-	schema := testSchema()
-	a, b := newWire(t, schema), newWire(t, schema)
-	b.mirror = a.mirror
-	b.client = NewClient(a.mirror, schema, func(p []byte) error {
-		b.up = append(b.up, append([]byte(nil), p...))
-		return nil
-	}, WithNonce(5))
-	ga, gb := newGame(1, a.world, schema, 10), newGame(2, b.world, schema, 10)
+	a, b := twoIntoOneWorld(t)
+	ga, gb := newGame(1, a.world, a.server.schema, 10), newGame(2, b.world, b.server.schema, 10)
 	for tick := range 200 {
 		ga.step()
 		gb.step()
