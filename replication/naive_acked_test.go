@@ -63,13 +63,7 @@ var ackedClassOf = func() (table [33]struct{ class, width uint8 }) {
 }()
 
 type ackedServer struct {
-	world    *ecs.World
-	filter   ecs.Mask
-	position ecs.ID
-	velocity ecs.ID
-	health   ecs.ID
-	grounded ecs.ID
-	codec    naiveCodec
+	naiveWorld
 
 	tick    uint32
 	read    []naiveEntity // by id, the place in the world: as of the last tick
@@ -103,13 +97,7 @@ type ackedRecord struct {
 }
 
 func newAckedServer(tb testing.TB, w *ecs.World) *ackedServer {
-	s := &ackedServer{
-		world: w, codec: newNaiveCodec(tb),
-		position: ecs.ComponentID[scalePosition](w), velocity: ecs.ComponentID[scaleVelocity](w),
-		health: ecs.ComponentID[scaleHealth](w), grounded: ecs.ComponentID[scaleGrounded](w),
-	}
-	s.filter = ecs.All(s.position, s.velocity, s.health, s.grounded)
-	return s
+	return &ackedServer{naiveWorld: newNaiveWorld(tb, w)}
 }
 
 func (s *ackedServer) connect(send func(packet []byte) error) *ackedPeer {

@@ -37,16 +37,21 @@ const (
 	reliableEntryBits = 4 + 32 + 8 + 3*18 + 3*10 + 7 + 1 // at most
 )
 
-type reliableServer struct {
+// A naiveWorld is what both naive servers know of a world.
+type naiveWorld struct {
 	world    *ecs.World
 	filter   ecs.Mask
 	position ecs.ID
 	velocity ecs.ID
 	health   ecs.ID
 	grounded ecs.ID
-	now      []naiveEntity // by id: the place in the world
 	codec    naiveCodec
-	peers    []*reliablePeer
+}
+
+type reliableServer struct {
+	naiveWorld
+	now   []naiveEntity // by id: the place in the world
+	peers []*reliablePeer
 }
 
 type naiveCodec struct {
@@ -71,14 +76,18 @@ func newNaiveCodec(tb testing.TB) (c naiveCodec) {
 	return c
 }
 
-func newReliableServer(tb testing.TB, w *ecs.World) *reliableServer {
-	s := &reliableServer{
+func newNaiveWorld(tb testing.TB, w *ecs.World) naiveWorld {
+	s := naiveWorld{
 		world: w, codec: newNaiveCodec(tb),
 		position: ecs.ComponentID[scalePosition](w), velocity: ecs.ComponentID[scaleVelocity](w),
 		health: ecs.ComponentID[scaleHealth](w), grounded: ecs.ComponentID[scaleGrounded](w),
 	}
 	s.filter = ecs.All(s.position, s.velocity, s.health, s.grounded)
 	return s
+}
+
+func newReliableServer(tb testing.TB, w *ecs.World) *reliableServer {
+	return &reliableServer{naiveWorld: newNaiveWorld(tb, w)}
 }
 
 func (s *reliableServer) connect(send func(packet []byte) error) {
