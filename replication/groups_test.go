@@ -327,13 +327,6 @@ func (f *fleet) requireCalm(t testing.TB) {
 	}
 }
 
-func ticksOf(long, short int) int {
-	if testing.Short() || raceDetector {
-		return short
-	}
-	return long
-}
-
 func (f *fleet) requireWhole(t testing.TB) {
 	t.Helper()
 	for k, e := range f.ends {

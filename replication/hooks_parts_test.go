@@ -13,10 +13,7 @@ import (
 // TestHooksTellOfConditionsAndReferences: components that come and go with owners and conditions are announced like all
 // others, and so are references that are filled in when their target comes.
 func TestHooksTellOfConditionsAndReferences(t *testing.T) {
-	ticks := 2000
-	if testing.Short() || raceDetector {
-		ticks = 600
-	}
+	ticks := ticksOf(2000, 600)
 	seed := seedOf(t)
 	g := newConditionPlay(seed, 30)
 	var shadows []*shadow

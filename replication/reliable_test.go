@@ -237,10 +237,7 @@ func (r *messageRig) settle(ticks int) {
 
 // TestMessagesHoldWhateverTheServerDoes plays messages with all that changes what a client is sent and when.
 func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
-	ticks := 1000
-	if testing.Short() || raceDetector {
-		ticks = 300
-	}
+	ticks := ticksOf(1000, 300)
 	for _, c := range []struct {
 		name string
 		opts []ServerOption

@@ -70,6 +70,14 @@ func seedOf(t testing.TB) uint64 {
 	return seed
 }
 
+// ticksOf is how long a random test runs: short where time is scarce.
+func ticksOf(long, short int) int {
+	if testing.Short() || raceDetector {
+		return short
+	}
+	return long
+}
+
 // stateOf returns the codes of an entity as text, component by component.
 func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
