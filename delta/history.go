@@ -97,6 +97,11 @@ func (h *History) Has(slot int) bool {
 	return b != nil && b.present>>place(slot)&1 != 0
 }
 
+// Began returns the tick at which the present row of a slot that has the component began.
+func (h *History) Began(slot int) Tick {
+	return Tick(h.block(slot).records[place(slot)*h.stride+recordTick])
+}
+
 // Row returns the present row of a slot that has the component. It belongs to the
 // history and is valid until the slot changes.
 func (h *History) Row(slot int) []uint32 {

@@ -18,6 +18,9 @@ type ackTable struct {
 	marks  []ackMark  // by chunk
 	newRow delta.Tick // no row after that of this tick has a slot
 	inStep bitset     // slots of which nothing is known here, see instep.go
+	strays bitset     // by block: an entity in it may be out of step
+	owed   bitset     // by block: there may be slots in Peer.due
+	flying bitset     // by block: there are slots in ackBlock.flight
 	ticks  delta.Tick // how many of the rows are in use: a power of two
 }
 
@@ -25,8 +28,7 @@ type ackTable struct {
 type ackMark struct {
 	row     delta.Tick // no row after that of this tick has a slot
 	entered delta.Tick // when a slot came into view last
-	flight  int16      // slots in ackBlock.flight
-	due     bool       // there may be slots in Peer.due
+	rows    uint32     // which of the rows may have slots, by tick modulo recentTicks
 }
 
 // chunkBlocks is how many blocks are encoded for one peer after the other: what they read
@@ -80,6 +82,8 @@ func (t *ackTable) reset(slots *slotTable) {
 // grow makes room for slots below n.
 func (t *ackTable) grow(n int) {
 	t.inStep = t.inStep.grown(n)
+	blocks := len(t.inStep)
+	t.strays, t.owed, t.flying = t.strays.grown(blocks), t.owed.grown(blocks), t.flying.grown(blocks)
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
 		if n := len(t.chunks) + more; n > cap(t.chunks) {
 			// They are large: few that lie idle make up for copying them now and then.
@@ -127,7 +131,10 @@ func (t *ackTable) advance(now delta.Tick) {
 	}
 	for c := range t.chunks {
 		if m := &t.marks[c]; now-m.row <= t.ticks {
-			t.advanceChunk(c, now)
+			if bit := uint32(1) << (now & (t.ticks - 1)); m.rows&bit != 0 {
+				m.rows &^= bit
+				t.advanceChunk(c, now)
+			}
 		} else if now-m.row > ancient {
 			m.row = now - t.ticks - 1
 		}
@@ -155,7 +162,9 @@ func (t *ackTable) advanceChunk(c int, now delta.Tick) {
 
 // mark notes that a row of tick at has slots of a block.
 func (t *ackTable) mark(b int, at delta.Tick) {
-	if m := &t.marks[b/chunkBlocks]; at.After(m.row) {
+	m := &t.marks[b/chunkBlocks]
+	m.rows |= 1 << (at & (t.ticks - 1))
+	if at.After(m.row) {
 		m.row = at
 		if at.After(t.newRow) {
 			t.newRow = at
@@ -241,16 +250,20 @@ func (t *ackTable) send(b int, mask uint64, now delta.Tick, sequence uint32) {
 
 // fly notes that the present state of slots of a block is on its way.
 func (t *ackTable) fly(b int, mask uint64) {
-	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight += int16(bits.OnesCount64(mask &^ blk.flight))
-	blk.flight |= mask
+	if mask != 0 {
+		t.block(b).flight |= mask
+		t.flying.set(b)
+	}
 }
 
 // land notes that nothing is on its way any more of slots of a block.
 func (t *ackTable) land(b int, mask uint64) {
-	blk := t.block(b)
-	t.marks[b/chunkBlocks].flight -= int16(bits.OnesCount64(mask & blk.flight))
-	blk.flight &^= mask
+	if t.flying.has(b) {
+		blk := t.block(b)
+		if blk.flight &^= mask; blk.flight == 0 {
+			t.flying.clear(b)
+		}
+	}
 }
 
 // counts returns those of the slots of a block of which an acknowledgement of something

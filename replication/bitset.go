@@ -28,6 +28,22 @@ func (b bitset) count() (n int) {
 	return n
 }
 
+// next returns the first slot of the set from a given one on, or one that there is no room for.
+func (b bitset) next(slot int) int {
+	if slot>>6 >= len(b) {
+		return slot
+	}
+	word := b[slot>>6] >> (slot & 63) << (slot & 63)
+	for i := slot >> 6; ; word = b[i] {
+		if word != 0 {
+			return i<<6 + bits.TrailingZeros64(word)
+		}
+		if i++; i == len(b) {
+			return i << 6
+		}
+	}
+}
+
 // slotsOf iterates over the slots of a block that a mask names.
 func slotsOf(block int, mask uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {

@@ -401,10 +401,7 @@ func (p *Peer) sendTogether(of bitset) bool {
 	u, s := &p.runs.bundle, &p.server.slots
 	u.begin(s.len())
 	room, used := 8*p.server.opts.mtu, 0
-	for b := range of {
-		if k := b / chunkBlocks; b%chunkBlocks == 0 && s.moved[k] != p.server.tick && !p.owing(k) {
-			continue // its other blocks are soon looked through
-		}
+	for b := p.nextWanted(0); b < len(of); b = p.nextWanted(b + 1) {
 		d := of[b] & p.due[b]
 		step := uint64(0)
 		if p.steps {

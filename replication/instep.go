@@ -81,14 +81,18 @@ func (p *Peer) fallOut(b int, mask uint64) {
 		return
 	}
 	t.inStep[b] &^= mask
+	t.strays.set(b)
 	p.fell = p.log.next
 	ch, i := &t.chunks[b/chunkBlocks], b%chunkBlocks
 	blk, rare := &ch.blocks[i], &ch.rare[i]
 	resting := mask
 	for at := p.through; t.recent(at, p.server.tick); at-- {
 		word := s.log[b/chunkBlocks][at%recentTicks][i] & mask
-		ch.rows[at%recentTicks][i] |= word
-		resting &^= word
+		if word != 0 {
+			ch.rows[at%recentTicks][i] |= word
+			t.marks[b/chunkBlocks].rows |= 1 << (at % recentTicks)
+			resting &^= word
+		}
 	}
 	t.mark(b, p.through)
 	blk.acked |= mask
@@ -118,6 +122,10 @@ func (p *Peer) fallOut(b int, mask uint64) {
 // in step holds, and that have nothing to wait for.
 func (p *Peer) fallIn(k int) {
 	t, s := &p.acks, &p.server.slots
+	strays := t.strays[k*chunkBlocks/64] >> (k * chunkBlocks % 64)
+	if strays&(1<<chunkBlocks-1) == 0 {
+		return
+	}
 	if p.server.tick-t.marks[k].row > t.ticks+fallInEvery {
 		return // nothing was acknowledged or came to rest since it was tried last
 	}
@@ -130,14 +138,25 @@ func (p *Peer) fallIn(k int) {
 		if b >= len(p.due) {
 			return
 		}
-		blk, rare := &ch.blocks[i], &ch.rare[i]
-		can := p.view.sees(b, blk.shown&blk.acked&s.alive[b]) &^
-			(t.inStep[b] | blk.lost | rare.again | rare.large | p.due[b] | s.young(b))
+		if strays>>i&1 == 0 {
+			continue
+		}
+		if t.inStep[b] == s.alive[b] { // those that were not are gone
+			t.strays.clear(b)
+			continue
+		}
+		can := p.view.sees(b, s.alive[b]) &^ (t.inStep[b] | p.due[b] | s.young(b))
 		if can == 0 {
 			continue
 		}
+		blk, rare := &ch.blocks[i], &ch.rare[i]
+		if can &= blk.shown & blk.acked &^ (blk.lost | rare.again | rare.large); can == 0 {
+			continue
+		}
 		in := can & blk.rest & rare.prompt &^ (rare.woken | blk.flight)
-		can &^= blk.rest
+		if can &^= blk.rest; can|in == 0 {
+			continue
+		}
 		// What changes often needs to be in order only where the peer is asked for a
 		// baseline; anything else as far back as anybody remembers.
 		var changed, lately, missed, missedLately uint64
@@ -171,6 +190,9 @@ func (p *Peer) fallIn(k int) {
 		rare.floor &^= in
 		blk.rare = rare.again | rare.floor | rare.large
 		t.inStep[b] |= in
+		if t.inStep[b] == s.alive[b] {
+			t.strays.clear(b)
+		}
 		p.stepped = true
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -479,14 +478,15 @@ func (a *storm) invariants() {
 		t := &p.acks
 		for k := range t.chunks {
 			ch := &t.chunks[k]
-			flight := int16(0)
 			for j := range ch.blocks {
 				b := k*chunkBlocks + j
 				if b >= len(p.acks.inStep) {
 					continue
 				}
 				blk, rare := &ch.blocks[j], &ch.rare[j]
-				flight += int16(bits.OnesCount64(blk.flight))
+				if (blk.flight != 0) != t.flying.has(b) {
+					a.fail("end %d block %d: flight %x, flying %v", i, b, blk.flight, t.flying.has(b))
+				}
 				in := p.acks.inStep[b]
 				if b < len(s.alive) && in&^s.alive[b] != 0 {
 					a.fail("end %d block %d: in step but dead %x", i, b, in&^s.alive[b])
@@ -499,6 +499,12 @@ func (a *storm) invariants() {
 				}
 				if b < len(p.due) && in&p.due[b] != 0 {
 					a.fail("end %d block %d: in step and due", i, b)
+				}
+				if b < len(s.alive) && s.alive[b]&^in != 0 && !t.strays.has(b) {
+					a.fail("end %d block %d: out of step, not among the strays: %x", i, b, s.alive[b]&^in)
+				}
+				if b < len(p.due) && p.due[b] != 0 && !t.owed.has(b) {
+					a.fail("end %d block %d: due, but not owed", i, b)
 				}
 				if in != 0 && !p.stepped {
 					a.fail("end %d block %d: in step, not stepped", i, b)
@@ -517,6 +523,9 @@ func (a *storm) invariants() {
 					if delta.Tick(r) >= t.ticks && w != 0 {
 						a.fail("row beyond")
 					}
+					if w != 0 && t.marks[k].rows>>r&1 == 0 {
+						a.fail("end %d block %d: row of tick %d, not marked", i, b, at)
+					}
 					if w != 0 && at.After(t.marks[k].row) {
 						a.fail("end %d block %d: row of tick %d after mark %d", i, b, at, t.marks[k].row)
 					}
@@ -527,9 +536,6 @@ func (a *storm) invariants() {
 				if b < len(s.alive) && blk.acked&^blk.rest&^rows != 0 {
 					a.fail("end %d block %d: acked, not rest, no rows: %x", i, b, blk.acked&^blk.rest&^rows)
 				}
-			}
-			if flight != t.marks[k].flight {
-				a.fail("end %d chunk %d: flight %d, mark %d", i, k, flight, t.marks[k].flight)
 			}
 		}
 	}

@@ -61,6 +61,7 @@ type view struct {
 	limited bool
 	visible bitset // nil: all
 	next    bitset // scratch memory
+	stirred bitset // by block: something that is seen changed now
 	hidden  int    // live slots that are not visible
 
 	kept *keptFacets // with Keep, if there are conditions
@@ -114,7 +115,8 @@ func (p *Peer) look() {
 	for len(v.visible) < len(s.alive) {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
-	v.next = v.next.grown(s.len())
+	v.next, v.stirred = v.next.grown(s.len()), v.stirred.grown(len(s.alive))
+	clear(v.stirred)
 	v.find(s, p.server.resources.any)
 	p.server.groups.show(v.next)
 	p.findFacets()
@@ -122,7 +124,7 @@ func (p *Peer) look() {
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]|v.lapsed(b)
-		if now|was|p.due[b] == 0 && !v.released {
+		if now|was == 0 && !p.acks.owed.has(b) && !v.released {
 			continue
 		}
 		v.visible[b] = now
@@ -136,14 +138,17 @@ func (p *Peer) look() {
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
 		}
-		p.owe(b, s.news[b]&now&^p.inStep(b))
+		if news := s.news[b] & now; news != 0 {
+			v.stirred.set(b)
+			p.owe(b, news&^p.inStep(b))
+		}
 		if p.due[b]&^now != 0 {
 			p.due[b] &= now | p.gone(b)
 		}
 	}
 	v.hidden, v.released = s.live-seen, false
 	if !v.limited {
-		v.visible, v.next = nil, nil
+		v.visible, v.next, v.stirred = nil, nil, nil
 	}
 }
 

@@ -92,6 +92,9 @@ func (p *Peer) arriveAll() {
 // arriveRecord notes that something came. It covers exactly what the packet carried.
 func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
 	b := int(r.block)
+	if r.kind == recordState && !p.acks.strays.has(b) {
+		return // what lives is in step, and of the dead no state counts
+	}
 	mask := r.mask &^ p.inStep(b)
 	if mask == 0 {
 		return

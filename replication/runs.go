@@ -46,7 +46,6 @@ type runCache struct {
 	members      []int32   // of the blocks: runs
 
 	streams []stream
-	news    int // slots that changed
 	// Of the block that goes into streams.
 	classes          classes
 	ratios           []int64 // of the classes
@@ -60,11 +59,20 @@ type runCache struct {
 	compact *compactCoder // nil: none was needed
 	bundle  bundle
 
+	changed []changedSlots // see changedSince
+
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
 	made      uint64
 	copied    uint64
 	shared    uint64 // packets
+}
+
+// changedSlots are those of entities that changed after a tick.
+type changedSlots struct {
+	after    delta.Tick
+	slots    bitset
+	entities int // their number
 }
 
 type runHead struct {
@@ -89,6 +97,7 @@ func (c *runCache) init(s *Server) {
 // begin starts a tick.
 func (c *runCache) begin(now delta.Tick) {
 	c.tick = now
+	c.changed = c.changed[:0]
 	c.clear()
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{})
@@ -261,11 +270,12 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	}
 	c.packed.Begin()
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		v := s.histories[k].Versions(slot)
-		if !v.Began().After(oldest) {
+		h := s.histories[k]
+		if !h.Began(slot).After(oldest) {
 			c.packed.AddSame(k, ratio != 0)
 			continue
 		}
+		v := h.Versions(slot)
 		base, known := before(&v, b.A1)
 		if !known {
 			return entryUpdate, false

@@ -73,19 +73,22 @@ func (p *Peer) update() {
 			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
 	}
-	for _, b := range s.busy {
+	for _, b := range s.turning {
 		b := int(b)
-		if word := s.turned[b]; word != 0 {
-			word &^= p.unseen(b)
-			p.turn(b, word)
-			p.owe(b, word&p.acks.block(b).shown)
-		}
-		word := s.woke[b] &^ p.inStep(b) // what is in step needs no telling
-		if !p.view.Keep && !p.view.released {
-			word = p.view.sees(b, word) // of what is out of view nothing is known
-		}
-		if word != 0 {
-			p.acks.wake(b, word, now)
+		p.acks.strays.set(b)
+		word := s.turned[b] &^ p.unseen(b)
+		p.turn(b, word)
+		p.owe(b, word&p.acks.block(b).shown)
+	}
+	for w, waking := range s.waking {
+		for b := range slotsOf(w, waking&p.acks.strays[w]) { // what is in step needs no telling
+			word := s.woke[b] &^ p.inStep(b)
+			if !p.view.Keep && !p.view.released {
+				word = p.view.sees(b, word) // of what is out of view nothing is known
+			}
+			if word != 0 {
+				p.acks.wake(b, word, now)
+			}
 		}
 	}
 	if p.steps && now-p.acks.newRow <= p.acks.ticks+fallInEvery {
@@ -94,11 +97,14 @@ func (p *Peer) update() {
 		}
 	}
 	p.outNews = 0
-	for _, b := range s.busy {
-		if out := s.news[b] &^ p.inStep(int(b)); out != 0 {
-			p.outNews += bits.OnesCount64(out &^ s.inGroups(int(b)))
-			if p.view.visible == nil { // else look knows what is seen
-				p.owe(int(b), out)
+	if p.view.visible != nil {
+		return // look knows what is seen
+	}
+	for w, stirred := range s.stirred {
+		for b := range slotsOf(w, stirred&p.acks.strays[w]) {
+			if out := s.news[b] &^ p.inStep(b); out != 0 {
+				p.outNews += bits.OnesCount64(out &^ s.inGroups(b))
+				p.owe(b, out)
 			}
 		}
 	}
@@ -124,8 +130,8 @@ func (c *runCache) encode(peers []*Peer) {
 		}
 	}
 	c.beginStreams(peers)
-	chunks := len(c.server.slots.moved)
-	if len(c.server.slots.busy)*64 <= fewNews || c.server.slots.news.count() <= fewNews {
+	chunks := len(c.server.slots.log)
+	if c.server.slots.changes <= fewNews {
 		for _, p := range peers {
 			c.takeStream(p)
 			p.encode(0, chunks)
@@ -144,6 +150,7 @@ func (c *runCache) encode(peers []*Peer) {
 		}
 		if len(c.streams) == 0 {
 			c.touch(busy[:n])
+			c.touchPeers(k, peers)
 		}
 		busy = busy[n:]
 		for _, p := range peers {
@@ -223,6 +230,7 @@ func (p *Peer) grow() {
 		p.due = p.due.grown(n)
 		p.acks.grow(n)
 		for b, alive := range s.slots.alive[old:] {
+			p.acks.strays.set(old + b)
 			p.owe(old+b, alive)
 			p.noteStructure(old+b, alive)
 		}
@@ -233,21 +241,26 @@ func (p *Peer) grow() {
 func (p *Peer) owe(b int, mask uint64) {
 	if mask != 0 {
 		p.due[b] |= mask
-		p.acks.marks[b/chunkBlocks].due = true
+		p.acks.owed.set(b)
 	}
 }
 
-// owing reports whether anything is due in a chunk.
-func (p *Peer) owing(k int) bool {
-	m := &p.acks.marks[k]
-	if m.due {
-		var due uint64
-		for _, word := range p.due[k*chunkBlocks : min((k+1)*chunkBlocks, len(p.due))] {
-			due |= word
-		}
-		m.due = due != 0
+// owing returns the slots of a block that are due, if it is among those that may owe some.
+func (p *Peer) owing(b int) uint64 {
+	due := p.due[b]
+	if due == 0 {
+		p.acks.owed.clear(b)
 	}
-	return m.due
+	return due
+}
+
+// nextWanted returns the first block from b on of which the peer may need something.
+func (p *Peer) nextWanted(b int) int {
+	stirred := p.server.slots.stirred
+	if p.view.visible != nil {
+		stirred = p.view.stirred
+	}
+	return min(p.acks.owed.next(b), stirred.next(b))
 }
 
 // turn notes that slots of a block hold another entity than before, or none.
@@ -264,9 +277,8 @@ func (p *Peer) turn(b int, mask uint64) {
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
 	stream := p.planned == sendInTurn && p.stream >= 0
 	for b := from >> 6; b<<6 < to; b++ {
-		if k := b / chunkBlocks; b%chunkBlocks == 0 && p.planned >= sendInTurn && p.server.slots.moved[k] != p.server.tick && !p.owing(k) {
-			b += chunkBlocks - 1
-			continue
+		if b = p.nextWanted(b); b<<6 >= to {
+			break
 		}
 		if stream {
 			if b = p.copyStretch(b, to>>6); b<<6 >= to {

@@ -269,7 +269,7 @@ func (s *Server) Replicate() {
 	s.dropSilent()
 	s.captureWorld()
 	s.settleOwners()
-	s.slots.list(s.tick)
+	s.slots.list()
 	for _, g := range s.grids {
 		g.update()
 	}

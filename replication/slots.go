@@ -25,10 +25,11 @@ type slotTable struct {
 	restsOld  []rest            // the one before it
 	newborn   [newEpochs]bitset // slots that turned in this epoch, and in those before
 	log       []slotRows        // by chunk: what changed in recent ticks
-	moved     []delta.Tick      // by chunk: when a slot in it changed last
 	busy      []int32           // blocks with news
-	lately    []int32           // blocks with news in one of the last maxBehind ticks
-	blockAt   []delta.Tick      // by block: when it had news last
+	turning   []int32           // of these, where an entity came or went
+	stirred   bitset            // the busy ones as a set of blocks
+	waking    bitset            // blocks with slots in woke
+	changes   int               // slots with news
 
 	changed  []delta.Tick // when the newest version of anything in the slot began
 	previous []delta.Tick // what changed was before its latest change
@@ -88,7 +89,7 @@ func (t *slotTable) grow(n int, now delta.Tick) {
 		t.newborn[i] = t.newborn[i].grown(n)
 	}
 	if (n-1)>>6/chunkBlocks == len(t.log) {
-		t.log, t.moved = append(t.log, slotRows{}), append(t.moved, now-1)
+		t.log = append(t.log, slotRows{})
 	}
 	t.recent.grow(n)
 }
@@ -101,7 +102,7 @@ func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
 	t.alive.set(slot)
 	t.changed[slot], t.previous[slot] = now, now
-	t.note(slot, now)
+	t.news.set(slot)
 	t.turned.set(slot)
 	old := t.info[slot].generation
 	t.info[slot] = slotInfo{entity: e, of: uint32(slot), generation: old + 1, born: now, restructured: now, weight: 1}
@@ -113,7 +114,7 @@ func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.alive.clear(slot)
 	t.changed[slot] = now
-	t.note(slot, now)
+	t.news.set(slot)
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
@@ -126,7 +127,7 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
 		t.date(slot, now)
-		t.note(slot, now)
+		t.news.set(slot)
 	}
 }
 
@@ -138,13 +139,9 @@ func (t *slotTable) touchSet(first int, set uint64, now delta.Tick) {
 		}
 	}
 	b, shift := first>>6, uint(first&63)
-	if low := set << shift; low != 0 {
-		t.news[b] |= low
-		t.moved[b/chunkBlocks] = now
-	}
+	t.news[b] |= set << shift
 	if high := set >> (64 - shift); high != 0 {
 		t.news[b+1] |= high
-		t.moved[(b+1)/chunkBlocks] = now
 	}
 }
 
@@ -164,28 +161,24 @@ func (t *slotTable) wake(slot int, from, to delta.Tick) {
 	t.woke.set(slot)
 }
 
-// note sets the slot's bit in news.
-func (t *slotTable) note(slot int, now delta.Tick) {
-	t.news.set(slot)
-	t.moved[slot>>6/chunkBlocks] = now
-}
-
 // list finds out which blocks have news, when all is captured.
-func (t *slotTable) list(now delta.Tick) {
-	for n := len(t.news); len(t.blockAt) < n; {
-		t.blockAt = append(t.blockAt, now-ancient)
-	}
-	t.busy, t.lately = t.busy[:0], t.lately[:0]
+func (t *slotTable) list() {
+	t.busy, t.turning, t.changes = t.busy[:0], t.turning[:0], 0
+	n := len(t.news)
+	t.stirred, t.waking = t.stirred.grown(n), t.waking.grown(n)
+	clear(t.stirred)
+	clear(t.waking)
 	for b, word := range t.news {
 		if word != 0 {
 			t.busy = append(t.busy, int32(b))
-			t.blockAt[b] = now
-		}
-		switch age := now - t.blockAt[b]; {
-		case age < maxBehind:
-			t.lately = append(t.lately, int32(b))
-		case age > 2*ancient:
-			t.blockAt[b] = now - ancient
+			t.stirred.set(b)
+			t.changes += bits.OnesCount64(word)
+			if t.turned[b] != 0 {
+				t.turning = append(t.turning, int32(b))
+			}
+			if t.woke[b] != 0 {
+				t.waking.set(b)
+			}
 		}
 	}
 }

@@ -159,26 +159,15 @@ func fieldStats(s *Schema) []FieldStats {
 func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
-	since := s.slots.recent.after(p.through)
-	if since != nil {
-		for _, b := range s.slots.lately {
-			inFlight += bits.OnesCount64(p.inStep(int(b)) & (since[b] | s.slots.news[b]))
-		}
+	if p.stepped {
+		inFlight = p.inStepSince()
 	}
-	for k := range p.acks.marks {
-		first, end := k*chunkBlocks, min((k+1)*chunkBlocks, len(p.due))
-		if p.acks.marks[k].flight > 0 {
-			for b := first; b < end; b++ {
-				inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
-			}
+	for w, flying := range p.acks.flying {
+		for b := range slotsOf(w, flying) {
+			inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
 		}
-		if !p.owing(k) {
-			continue
-		}
-		for b, word := range p.due[first:end] {
-			if word != 0 {
-				due += bits.OnesCount64(p.view.sees(first+b, s.slots.alive[first+b]) & word)
-			}
+		for b := range slotsOf(w, p.acks.owed[w]) {
+			due += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.owing(b))
 		}
 	}
 	if !p.itsTurn() {
@@ -191,6 +180,51 @@ func (p *Peer) account() {
 	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	p.stats.NotVisible += uint64(p.view.hidden)
 	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - due - inFlight)
+}
+
+// inStepSince returns how many of the slots in step changed since the peer acknowledged
+// everything.
+func (p *Peer) inStepSince() (n int) {
+	since := p.runs.changedSince(p.through)
+	if p.view.visible != nil {
+		for b, slots := range since.slots {
+			n += bits.OnesCount64(p.acks.inStep[b] & slots)
+		}
+		return n
+	}
+	n = since.entities
+	for w, strays := range p.acks.strays {
+		for b := range slotsOf(w, strays) {
+			if slots := since.slots[b]; slots != 0 {
+				n -= bits.OnesCount64(slots &^ p.acks.inStep[b])
+			}
+		}
+	}
+	return n
+}
+
+// changedSince returns what changed after tick at, one of the last recentTicks. Most peers ask
+// for the same few ticks.
+func (c *runCache) changedSince(at delta.Tick) *changedSlots {
+	for i := range c.changed {
+		if k := &c.changed[i]; k.after == at {
+			return k
+		}
+	}
+	n := len(c.changed)
+	if n == cap(c.changed) {
+		c.changed = append(c.changed, changedSlots{})
+	} else {
+		c.changed = c.changed[:n+1]
+	}
+	k, s := &c.changed[n], &c.server.slots
+	k.after, k.entities = at, 0
+	k.slots = k.slots.grown(s.len())
+	for b, word := range s.recent.after(at) {
+		k.slots[b] = s.alive[b] & (word | s.news[b])
+		k.entities += bits.OnesCount64(k.slots[b])
+	}
+	return k
 }
 
 // Stats returns what the server has done so far.

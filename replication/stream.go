@@ -26,6 +26,7 @@ type stream struct {
 	costs   []delta.Cost // of the blocks, by field and symbols of components
 	ages    []streamAge  // of the blocks
 	slots   bitset       // that are in the stream
+	lacking bitset       // by block: something that changed in it is not in the stream
 	places  []int32      // by block of slots: index in blocks, if it is there
 
 	// The packet that is being filled.
@@ -84,11 +85,8 @@ const (
 func (c *runCache) beginStreams(peers []*Peer) {
 	c.streams = c.streams[:0]
 	s := &c.server.slots
-	news := 0
-	for _, b := range s.busy {
-		news += bits.OnesCount64(s.news[b])
-	}
-	if c.news = news; news == 0 {
+	news := s.changes
+	if news == 0 {
 		return
 	}
 	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
@@ -126,7 +124,7 @@ func (p *Peer) take(st *stream) {
 		p.served = true
 		return
 	}
-	if len(st.packets) < minShare || p.runs.news < p.server.opts.minStream {
+	if len(st.packets) < minShare || p.server.slots.changes < p.server.opts.minStream {
 		return
 	}
 	p.carried = p.carried.grown(len(st.slots))
@@ -152,17 +150,23 @@ func (p *Peer) canTakeAll(st *stream) bool {
 	if p.log.next+uint32(len(st.packets))-p.log.oldest > maxInFlight {
 		return false
 	}
-	var wrong uint64
-	for _, b := range p.server.slots.busy {
-		in, slots := p.acks.inStep[b], st.slots[b]
-		wrong |= p.server.slots.news[b]&in&^slots | slots&^in
-	}
-	if wrong != 0 {
-		return false
-	}
-	for k := range p.acks.marks {
-		if p.owing(k) {
+	s := &p.server.slots
+	for w, stirred := range s.stirred {
+		strays := p.acks.strays[w]
+		if st.lacking[w]&^strays != 0 {
 			return false
+		}
+		for b := range slotsOf(w, stirred&strays) {
+			if in, slots := p.inStep(b), st.slots[b]; s.news[b]&in&^slots|slots&^in != 0 {
+				return false
+			}
+		}
+	}
+	for w, owed := range p.acks.owed {
+		for b := range slotsOf(w, owed) {
+			if p.owing(b) != 0 {
+				return false
+			}
 		}
 	}
 	return true
@@ -220,7 +224,7 @@ func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 // up to block end, as long as it needs just what is there and its packet has named the
 // same baselines. It returns the block after the last one.
 func (p *Peer) copyStretch(b, end int) int {
-	s, st, k := &p.server.slots, &p.runs.streams[p.stream], &p.packet
+	st, k := &p.runs.streams[p.stream], &p.packet
 	if st.slots[b] == 0 || !p.wantsBlock(st, b) {
 		return b
 	}
@@ -242,16 +246,13 @@ func (p *Peer) copyStretch(b, end int) int {
 	}
 	room := k.w.Remaining() - k.gapBits(b<<6+bits.TrailingZeros64(st.slots[b]))
 	last, entries := i, 0
-	next := b
+	next, alone := b, p.alone(st, b)
 	for j := i; j < st.packets[first.packet].end; j++ {
 		x := &st.blocks[j]
 		if x.block >= end || x.end-first.from > room || !alike && !x.plain {
 			break
 		}
-		for next < x.block && p.due[next] == 0 && (s.news[next] == 0 || !p.needs(next)) {
-			next++
-		}
-		if next < x.block || !p.wantsBlock(st, x.block) {
+		if x.block > alone && !p.wantsNothing(next, x.block) || !p.wantsBlock(st, x.block) {
 			break
 		}
 		next = x.block + 1
@@ -279,13 +280,26 @@ func (p *Peer) copyStretch(b, end int) int {
 	return x.block + 1
 }
 
-// needs reports whether the peer, which is not owed anything of a block, needs something
-// that changed in it.
-func (p *Peer) needs(b int) bool {
-	return p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) != 0
+// alone returns the first block from b on of which the peer may need something that its
+// stream does not have.
+func (p *Peer) alone(st *stream, b int) int {
+	return min(st.lacking.next(b), p.acks.owed.next(b))
+}
+
+// wantsNothing reports whether the peer needs nothing of some blocks.
+func (p *Peer) wantsNothing(from, end int) bool {
+	for b := from; b < end; b++ {
+		if p.due[b] != 0 || p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // wantsBlock reports whether the peer needs of a block just what its stream has.
 func (p *Peer) wantsBlock(st *stream, b int) bool {
+	if !p.carries && !p.acks.strays.has(b) && !p.acks.owed.has(b) {
+		return !st.lacking.has(b)
+	}
 	return p.due[b] == 0 && p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) == st.slots[b]
 }

@@ -29,6 +29,8 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 	st.costs, st.ages = st.costs[:0], st.ages[:0]
 	st.slots = st.slots.grown(c.server.slots.len())
 	clear(st.slots)
+	st.lacking = st.lacking.grown(len(st.slots))
+	clear(st.lacking)
 	for len(st.places) < len(st.slots) {
 		st.places = append(st.places, 0)
 	}
@@ -54,7 +56,13 @@ func (c *runCache) fill() {
 		}
 	}
 	for i := range c.streams {
-		c.streams[i].closePacket()
+		st := &c.streams[i]
+		st.closePacket()
+		for _, b := range s.busy {
+			if s.news[b]&s.alive[b]&^st.slots[b] != 0 {
+				st.lacking.set(int(b))
+			}
+		}
 	}
 	c.packed.Costs = c.packed.Costs[:0]
 }
@@ -66,10 +74,19 @@ func (c *runCache) touch(blocks []int32) {
 	for _, b := range blocks {
 		slots := s.slots.news[b] & s.slots.alive[b]
 		for slot := range slotsOf(int(b), slots) {
-			c.touched += uint32(s.slots.info[slot].born)
+			c.touched += uint32(s.slots.info[slot].born) + c.heads[slot].filling
 		}
 		for _, h := range s.histories {
 			c.touched += h.Touch(int(b)<<6, slots, streamReach, s.tick)
+		}
+	}
+}
+
+// touchPeers reads what is asked of peers about a chunk, for the same reason.
+func (c *runCache) touchPeers(k int, peers []*Peer) {
+	for _, p := range peers {
+		if b := k * chunkBlocks; b < len(p.due) {
+			c.touched += uint32(p.due[b]) + uint32(p.acks.inStep[b])
 		}
 	}
 }
