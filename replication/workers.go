@@ -150,6 +150,9 @@ func (p *Peer) put(packet []byte, sequence uint32) {
 // putCopies sends packets of the peer's stream, the first one with the given sequence, or
 // does so later.
 func (p *Peer) putCopies(from []streamPacket, sequence uint32) {
+	if len(from) == 0 {
+		return // all that changed is in groups
+	}
 	if p.outbox.direct {
 		p.deliverCopies(from, sequence)
 		return

@@ -1,0 +1,32 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoEmptyPackets: where all that changes is in groups, nothing is left for streams, and the send function is not called for
+// nothing.
+func TestNoEmptyPackets(t *testing.T) {
+	c := newThrong(t, 400, throngSchema()) // more than a packet
+	for i := 0; i < 400; i += 2 {
+		g := c.server.NewGroup()
+		g.Add(c.entities[i])
+		g.Add(c.entities[i+1])
+	}
+	for range 3 {
+		m := c.join(4, 0)
+		send := m.peer.send
+		m.peer.send = func(p []byte) error {
+			require.NotEmpty(t, p, "tick %d", c.ticks)
+			return send(p)
+		}
+	}
+	for range 50 {
+		c.tickAll()
+	}
+	for _, m := range c.members {
+		require.Equal(t, m.peer.Stats().Packets, m.packets)
+	}
+}
