@@ -42,6 +42,7 @@ func TestMessagesBeginASession(t *testing.T) {
 // refused, from its first word on.
 func TestNothingIsRefusedWithoutFault(t *testing.T) {
 	seed := seedOf(t)
+	all := 0
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
 		for n := range uint64(20) {
 			r := newInputRig(seed+n, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.3, Duplicate: 0.2, Reorder: 0.3, ReorderBy: 6}, opts...)
@@ -56,12 +57,13 @@ func TestNothingIsRefusedWithoutFault(t *testing.T) {
 			for late := 0; got < sent && late < 2000; late++ { // who hears nothing for long says little
 				r.tick(t)
 			}
-			require.Greater(t, sent, 40)
+			all += sent // few in one run if the handshake had no luck
 			require.Equal(t, sent, got)
 			require.Zero(t, r.peer.Stats().RefusedPackets)
 			require.Zero(t, r.client.Stats().RefusedPackets)
 		}
 	}
+	require.Greater(t, all, 40*40)
 }
 
 // TestTheFirstWordsOfAServerAreRepeated: in a world at rest an empty packet tells that there is a session and that all has come.

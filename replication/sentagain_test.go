@@ -40,7 +40,7 @@ func TestWhereStatesWereSentAgainIsKnown(t *testing.T) {
 	}
 	ends = append(ends, connect(s, seed+50, netsim.Config{Latency: 5, Loss: 0.7}, WithNonce(seed+60)))
 	var later, last int
-	for tick := range 500 {
+	for tick := range 1000 {
 		if tick%100 < 30 {
 			g.step() // and then it rests, and much is sent again
 		}
