@@ -10,6 +10,7 @@ import (
 
 // How a peer is sent what is in groups: before everything else of the tick, in packets of
 // its own, as many whole groups in each as fit; see groups.go for what that is good for.
+// Where groups took all the room that there was, the rest goes first the next time.
 // Where all that a peer needs in a tick fits into one packet, it is one.
 
 // bundle is scratch memory for what is to travel together, which the peers of a worker
@@ -92,10 +93,11 @@ func (p *Peer) sendGroups(of bitset) (all bool) {
 	default:
 		p.crowded = crowdedTicks
 	}
-	first := p.behind
+	first, sent := p.behind, p.log.next
 	p.behind = 0
 	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
 		p.behind = max(p.behind, 1) // 0: nowhere
+		p.yields = p.yields || p.log.next != sent
 	}
 	return false
 }

@@ -53,6 +53,7 @@ type Peer struct {
 	carried        bitset     // blocks that packets of it carry
 	resume         int        // the slot to begin with: where the last tick had to stop
 	behind         int        // the same for what is in groups
+	yields         bool       // what is in groups took all the room, so that the rest goes first
 	runs           *runCache
 	classes        classes
 	outbox         outbox
@@ -186,7 +187,7 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
-	p.heard, p.resume, p.behind, p.crowded = false, 0, 0, 0
+	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.typical, p.overhead = 64, firstOverhead
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false

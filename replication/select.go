@@ -209,10 +209,19 @@ func (p *Peer) encode(chunk, end int) {
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
 func (p *Peer) sendDue(of bitset) {
 	p.packet.begin(p)
-	if p.sendGroups(of) {
+	if p.yields {
+		p.sendRest(of)
+		p.sendGroups(of)
+	} else if p.sendGroups(of) {
 		p.resume = 0
-		return
+	} else {
+		p.sendRest(of)
 	}
+}
+
+// sendRest sends what is not in groups of a part of what is due.
+func (p *Peer) sendRest(of bitset) {
+	p.yields = p.yields && p.blocked() // it has its turn now
 	first := p.resume
 	p.resume = 0
 	if p.sendSlots(of, first, len(of)<<6) && first > 0 {

@@ -1,0 +1,41 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestGroupsLeaveRoomForTheRest: groups go first, and these are more than may be on the way at once. The client can't take
+// any of them before it got the missing parts of what is in no group.
+func TestGroupsLeaveRoomForTheRest(t *testing.T) {
+	for _, coding := range []Coding{Packed, Compact} {
+		t.Run(coding.String(), func(t *testing.T) {
+			x := newWire(t, testSchema(), WithMTU(128))
+			x.peer.coding = coding
+			x.rounds(5)
+			bulk := ecs.ComponentID[tBulk](x.world)
+			for i := range maxAssemblies {
+				fillBulk(x, x.spawn(bulk), uint64(i+1))
+			}
+			for i, p := range x.replicate() {
+				if i%3 > 0 { // of all, not all parts
+					x.deliver(p)
+				}
+			}
+			require.Len(t, x.client.parts, maxAssemblies)
+			for i := range 100 {
+				g := x.server.NewGroup()
+				for j := range 3 {
+					e := x.spawn(bulk)
+					fillBulk(x, e, uint64(1000+3*i+j))
+					g.Add(e)
+				}
+			}
+			x.rounds(100)
+			require.GreaterOrEqual(t, x.peer.Stats().Parts, uint64(maxInFlight))
+			x.requireEqual()
+		})
+	}
+}
