@@ -92,32 +92,38 @@ type session struct {
 	down, up seal   // of packets to the client and from it
 }
 
-// newSession makes a session for a client that introduced itself with the given nonce.
-func (p *Peer) newSession(nonce uint64) session {
+// newSession makes a session for a client that introduced itself.
+func (p *Peer) newSession(h *hello) session {
 	s := p.server
 	id, first := s.newSessionID(), p.firstSequence()
 	if s.opts.noChecksum {
-		id = id&^(sessionTags-1) | uint64(p.nextTag(id))
+		id = id&^(sessionTags-1) | uint64(p.nextTag(id, h.session))
 	}
 	return session{
-		id: id, nonce: nonce, open: true, first: first,
+		id: id, nonce: h.nonce, open: true, first: first,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
 	}
 }
 
 // nextTag returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
-// never that of a session that the client may believe in, or of the one before.
-func (p *Peer) nextTag(id uint64) uint8 {
+// never that of a session that the client may believe in, or of the one before. named is the session that the client says it
+// is in, 0 for none: it may be one with another peer, of which messages and inputs arrive until the new one begins.
+func (p *Peer) nextTag(id, named uint64) uint8 {
 	sessions := p.sessions()
+	taken := func(tag uint8) bool {
+		return named != 0 && tagOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == tag })
+	}
 	if len(sessions) == 0 {
-		p.tag = tagOf(id)
+		if p.tag = tagOf(id); taken(p.tag) {
+			p.tag = (p.tag + 1) % sessionTags
+		}
 		return p.tag
 	}
 	for {
 		p.tag = (p.tag + 1) % sessionTags
-		if p.former.tag != p.tag && !slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == p.tag }) {
-			return p.tag
+		if p.former.tag != p.tag && !taken(p.tag) {
+			return p.tag // there is one: no more than 7 are taken
 		}
 	}
 }
@@ -351,7 +357,7 @@ func (p *Peer) offer(h *hello) session {
 			return *s
 		}
 	}
-	offered := p.newSession(h.nonce)
+	offered := p.newSession(h)
 	offered.compact = p.coding == Compact && h.codings&takesCompact != 0
 	p.pending = slices.Insert(p.pending[:min(len(p.pending), maxPending-1)], 0, offered)
 	return offered

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -87,4 +88,38 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 			seen[s.up.tag] = true
 		}
 	}
+}
+
+// TestMessagesOfASessionWithAnotherPeerAreStale: a client whose server has dropped it looks for it on a new connection, and goes
+// on talking in the old session until it is answered. The new peer knows nothing of that one, and does not take it for its own.
+func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
+	x := newWire(t, talkSchema(), WithoutChecksum())
+	var up []uint32
+	OnMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
+	e := x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(5)
+	tags := map[uint8]bool{}
+	for n := range uint32(60) {
+		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X++
+		x.rounds(3)
+		require.True(t, x.peer.Connected() && x.client.anyState, "in round %d", n)
+		tags[x.client.session.tag] = true
+		x.peer.Disconnect(Reason{})
+		x.takeDown() // the bye is lost
+		x.connect()
+		for !x.client.seeking {
+			x.apply()
+		}
+		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
+		packets := x.apply() // are on a detour
+		x.rounds(2 * introduceEvery)
+		require.Equal(t, x.peer.session.id, x.client.sessionID)
+		for _, p := range packets {
+			if k := kindOf(p); openHandshake(p) == nil && (k == kindMessages || k == kindInputs) {
+				require.ErrorIs(t, x.peer.Receive(p), ErrStale)
+			}
+		}
+	}
+	require.Empty(t, up)
+	require.Len(t, tags, sessionTags)
 }
