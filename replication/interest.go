@@ -225,8 +225,9 @@ func (p *Peer) leave(b int, mask uint64) {
 	p.fallOut(b, mask)
 	mask &= p.acks.block(b).shown
 	if mask != 0 {
-		// The client keeps what it has, unless that may be an entity that ended.
-		mask &= p.acks.severed(b) | ^p.keeps(b)
+		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
+		// these, so it is told to drop them.
+		mask &= p.acks.severed(b) | ^p.keeps(b) | p.neverWhole(b, mask)
 	}
 	if mask != 0 {
 		p.owe(b, mask)

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"slices"
+
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
@@ -131,10 +133,28 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
 }
 
 func (p *Peer) losePart(slot int, sent *sentPacket) {
-	if l := p.partOf(slot, sent); l != nil && l.parts[sent.part] == partInFlight {
-		l.parts[sent.part] = partDue
-		p.owe(slot>>6, 1<<(slot&63))
+	l := p.partOf(slot, sent)
+	if l == nil || l.parts[sent.part] != partInFlight {
+		return
 	}
+	l.parts[sent.part] = partDue
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	p.owe(b, bit)
+	if out := bit &^ p.view.sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
+		p.turn(b, out)
+		p.noteStructure(b, out)
+	}
+}
+
+// neverWhole returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
+// and had nothing before. It shows nothing of them.
+func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
+	for slot := range slotsOf(b, mask&p.acks.rare(b).large&^p.acks.block(b).acked) {
+		if slices.Contains(p.large[slot].parts, partDue) {
+			never |= 1 << (slot & 63)
+		}
+	}
+	return never
 }
 
 // dropLarge ends the sending of parts of the states of slots of a block.
