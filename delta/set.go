@@ -12,6 +12,13 @@ type Set [MaxComponents / 64]uint64
 // Add puts component c into the set.
 func (s *Set) Add(c int) { s[c>>6] |= 1 << (c & 63) }
 
+// AddAll puts all components of another set into the set.
+func (s *Set) AddAll(other *Set) {
+	for i := range s {
+		s[i] |= other[i]
+	}
+}
+
 // Toggle adds component c to the set or takes it out.
 func (s *Set) Toggle(c int) { s[c>>6] ^= 1 << (c & 63) }
 

@@ -47,13 +47,12 @@ type runCache struct {
 
 	streams []stream
 	// Of the block that goes into streams.
-	classes          classes
-	ratios           []int64 // of the classes
-	rows             []streamRow
-	narrowest        int // width of an entity of the block
-	touched          uint32
-	blockCosts       []uint32   // scratch memory, zero between uses
-	firstRow, endRow [64]uint32 // of each slot, in rows
+	columns   *delta.Columns
+	classes   classes
+	against   []delta.Against // the classes
+	narrowest int             // width of an entity of the block
+	reshaped  uint64          // slots that may have had other components at a baseline
+	touched   uint32
 
 	choice  chooser
 	compact *compactCoder // nil: none was needed
@@ -83,7 +82,7 @@ type runHead struct {
 func (c *runCache) init(s *Server) {
 	c.server, c.classes.server = s, s
 	c.limit = maxRunBytes
-	c.packed = delta.NewPacked(s.schema.layout)
+	c.packed, c.columns = delta.NewPacked(s.schema.layout), delta.NewColumns(s.schema.layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
 	// sets take less than a KiB.
 	for i := range s.schema.components {
@@ -91,7 +90,6 @@ func (c *runCache) init(s *Server) {
 	}
 	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
-	c.blockCosts = make([]uint32, len(c.fieldBits))
 }
 
 // begin starts a tick.

@@ -49,7 +49,7 @@ func (c *runCache) fill() {
 			if !few {
 				c.touch(s.busy[i : i+1])
 			}
-			c.gatherRows(int(b), news)
+			c.gatherColumns(int(b), news)
 			for i := range c.streams {
 				c.addBlock(&c.streams[i], int(b), news)
 			}
@@ -64,7 +64,6 @@ func (c *runCache) fill() {
 			}
 		}
 	}
-	c.packed.Costs = c.packed.Costs[:0]
 }
 
 // touch reads what has changed lately in some of the busy blocks: the processor waits for
@@ -91,113 +90,76 @@ func (c *runCache) touchPeers(k int, peers []*Peer) {
 	}
 }
 
-// A streamRow is a component of a slot that goes into streams.
-type streamRow struct {
-	component int
-	began     delta.Tick // when the row became what it is
-	delta.Versions
-
-	// The second baseline that was asked for last: streams have it in common.
-	second    []uint32
-	secondOf  delta.Tick
-	hasSecond bool
-}
-
-// secondBefore is before for second baselines.
-func (r *streamRow) secondBefore(t delta.Tick) (row []uint32, known bool) {
-	if !r.hasSecond || r.secondOf != t {
-		if row, known = before(&r.Versions, t); !known {
-			return nil, false
-		}
-		r.second, r.secondOf, r.hasSecond = row, t, true
-	}
-	return r.second, true
-}
-
-// gatherRows finds the rows of slots of a block, which all streams need.
-func (c *runCache) gatherRows(b int, news uint64) {
-	c.rows, c.narrowest = c.rows[:0], maxEntityBits
-	for ; news != 0; news &= news - 1 {
-		i := bits.TrailingZeros64(news)
-		slot := b<<6 + i
-		c.firstRow[i] = uint32(len(c.rows))
-		info := &c.server.slots.info[slot]
-		t := info.table
+// gatherColumns finds the components of slots of a block, which all streams need.
+func (c *runCache) gatherColumns(b int, news uint64) {
+	s := c.server
+	c.narrowest, c.reshaped = maxEntityBits, 0
+	var components delta.Set
+	for slot := range slotsOf(b, news) {
+		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
-		for m := range t.members {
-			m := &t.members[m]
-			if m.values.layout.Width() > 0 {
-				v := m.history.Versions(slot)
-				c.rows = append(c.rows, streamRow{component: m.component, began: v.Began(), Versions: v})
-			}
+		if info.restructured.After(c.tick - maxBehind) {
+			c.reshaped |= 1 << (slot & 63)
 		}
-		c.endRow[i] = uint32(len(c.rows))
+		components.AddAll(&info.set)
+	}
+	c.columns.Begin()
+	for k := components.Next(0); k >= 0; k = components.Next(k + 1) {
+		c.columns.Add(k, s.histories[k], b<<6, news)
 	}
 }
 
 // streamReach is how many ticks back baselines mostly are.
 const streamReach = 20
 
-// addRows makes the rows of a slot against baselines, as encodeUpdate does for an entity whose
-// component set is still the same. It returns false if one is not kept any more, or the slot
-// better goes without them.
-func (c *runCache) addRows(slot int, b delta.Baselines, ratio int64) bool {
-	oldest := b.A1
-	if ratio != 0 {
-		oldest = b.A2
-	}
-	c.packed.Begin()
-	rows := c.rows[c.firstRow[slot&63]:c.endRow[slot&63]]
-	for i := range rows {
-		r := &rows[i]
-		if !r.began.After(oldest) {
-			c.packed.AddSame(r.component, ratio != 0)
-			continue
-		}
-		base, known := before(&r.Versions, b.A1)
-		if !known {
-			return false
-		}
-		var base2 []uint32
-		if base != nil && ratio != 0 {
-			if base2, known = r.secondBefore(b.A2); !known {
-				return false
-			}
-		}
-		c.packed.Add(r.component, r.Row(), base, base2, ratio)
-	}
-	held := c.packed.Held()
-	return held <= c.narrowest || !c.jumped(slot, held)
-}
-
-// addBlock adds the slots of a block that changed.
+// addBlock adds the slots of a block that changed, but for those that are left to the peers.
 func (c *runCache) addBlock(st *stream, b int, news uint64) {
 	c.classes.list = c.classes.list[:0]
 	c.classes.addInStep(b, news, st.base)
-	for slot := range slotsOf(b, news) {
+	for slot := range slotsOf(b, news&c.reshaped) {
 		if c.server.slots.info[slot].restructured.After(st.base) {
 			news &^= 1 << (slot & 63)
 		}
 	}
-	c.ratios = c.ratios[:0]
+	c.against = c.against[:0]
 	for i := range c.classes.list {
-		k := &c.classes.list[i]
-		if k.whole {
-			news &^= k.mask
+		if k := &c.classes.list[i]; !k.whole {
+			a := delta.Against{Slots: k.mask & news, A1: k.A1, A2: k.A2}
+			if k.Two {
+				a.Ratio = delta.Ratio(c.tick, k.A1, k.A2)
+			}
+			c.against = append(c.against, a)
 		}
-		var ratio int64
-		if k.Two {
-			ratio = delta.Ratio(c.tick, k.A1, k.A2)
-		}
-		c.ratios = append(c.ratios, ratio)
 	}
-	if news == 0 || c.tryBlock(st, b, news) {
+	if news = c.encodeColumns(b); news == 0 || c.tryBlock(st, b, news) {
 		return
 	}
 	if st.open {
 		st.closePacket()
 		c.tryBlock(st, b, news) // else it is larger than a packet
 	}
+}
+
+// encodeColumns encodes slots of the block in hand, and returns those of which there are
+// baselines and that better go with them than whole.
+func (c *runCache) encodeColumns(b int) (slots uint64) {
+	slots = c.columns.Encode(c.against)
+	if c.columns.Most(slots) <= c.narrowest {
+		return slots
+	}
+	jumped := uint64(0)
+	for slot := range slotsOf(b, slots) {
+		if c.jumped(slot, c.columns.Bits(slot)) {
+			jumped |= 1 << (slot & 63)
+		}
+	}
+	if jumped == 0 {
+		return slots
+	}
+	for i := range c.against {
+		c.against[i].Slots &^= jumped
+	}
+	return c.columns.Encode(c.against)
 }
 
 // tryBlock adds slots of a block to the open packet, or to a new one if none is. It
@@ -249,11 +211,10 @@ func (st *stream) closePacket() {
 	st.used += len(k.body)
 }
 
-// appendBlock adds slots of a block to the open packet, but for those that are left to the
-// peers. It returns false, and adds nothing, if they don't fit.
+// appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if
+// they don't fit.
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
-	c.packed.Costs = c.packed.Costs[:0]
 	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
 	front := -1 // class, if it is in front of the list
 	for d := news; d != 0; d &= d - 1 {
@@ -263,12 +224,6 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 			class++
 		}
 		l := &c.classes.list[class]
-		costs := len(c.packed.Costs)
-		if !c.addRows(slot, l.Baselines, c.ratios[class]) {
-			c.packed.Costs = c.packed.Costs[:costs]
-			news &^= 1 << i
-			continue
-		}
 		w.WriteRice(uint64(slot-x.next), st.order)
 		x.next = slot + 1
 		if k.entries == 0 {
@@ -283,11 +238,8 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 				front = class
 			}
 		}
-		c.packed.End(&w)
+		c.columns.Write(&w, slot)
 		k.entries++
-	}
-	if news == 0 {
-		return true
 	}
 	if w.Err() != nil {
 		w.Rollback(mark)
@@ -315,16 +267,7 @@ func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
 			st.ages = append(st.ages, streamAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
 		}
 	}
-	for _, cost := range c.packed.Costs {
-		if c.blockCosts[cost.Field] == 0 {
-			st.costs = append(st.costs, delta.Cost{Field: cost.Field})
-		}
-		c.blockCosts[cost.Field] += cost.Bits
-	}
-	for i := k.firstCost; i < len(st.costs); i++ {
-		f := st.costs[i].Field
-		st.costs[i].Bits, c.blockCosts[f] = c.blockCosts[f], 0
-	}
+	st.costs = c.columns.AppendCosts(st.costs)
 	k.lastAge, k.lastCost = len(st.ages), len(st.costs)
 }
 

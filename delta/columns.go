@@ -1,0 +1,332 @@
+package delta
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// Columns encodes what neighbouring slots changed, for the same baselines in all components.
+// It goes component by component through up to 64 slots: the history is asked once for all of
+// them, and what did not change costs a few operations for all of them. The bits of a slot are
+// those that [Packed] makes of its rows between Begin and End.
+//
+// For a block of slots call Begin, then Add for each of their components, in rising order. Then
+// for any number of baselines call Encode, and after it Bits and Write for each slot that it
+// returns. It holds scratch memory only, and rows of histories until the next Begin; use one
+// per goroutine.
+type Columns struct {
+	packed  *Packed
+	columns []*column // room for all components
+	n       int       // how many are in use
+	active  []*column // those in which something changed
+	of      []Against
+
+	some, more uint64 // slots with a symbol, with more than one
+	unusual    uint64 // slots in which not all symbols are the usual ones
+	held       [blockSlots]int32
+
+	costs  []uint32 // by field, and symbols by component, as in Cost
+	fields []uint32 // that have costs
+}
+
+// Against says what some slots of a block are encoded against: the state of tick A1, and for
+// prediction that of A2, if Ratio, the [Ratio] of these, is not 0.
+type Against struct {
+	Slots  uint64 // those whose bits are set
+	A1, A2 Tick
+	Ratio  int64
+}
+
+// A column is the rows of a component.
+type column struct {
+	component int
+	block     *block
+	present   uint64 // slots that have it
+	changed   uint64 // slots whose bits are in rows; others are as they were
+	rows      [blockSlots]heldRow
+
+	base, base2 [blockSlots][]uint32 // of changed slots
+	second      uint64               // slots whose row of tick secondOf is in base2
+	secondOf    Tick
+}
+
+// NewColumns returns a Columns for a layout.
+func NewColumns(l *Layout) *Columns {
+	return &Columns{packed: NewPacked(l), costs: make([]uint32, l.fields+len(l.Components))}
+}
+
+// Begin begins a block of slots, without components.
+func (c *Columns) Begin() { c.n = 0 }
+
+// Add adds a component. slots are those of a block that may have it; first is the slot of the
+// first bit, a multiple of 64. A component of no width may be left out.
+func (c *Columns) Add(component int, h *History, first int, slots uint64) {
+	b := h.block(first)
+	if b == nil || b.present&slots == 0 || c.packed.layout.Components[component].width == 0 {
+		return
+	}
+	if c.n == len(c.columns) {
+		c.columns = append(c.columns, new(column))
+	}
+	k := c.columns[c.n]
+	k.component, k.block, k.present, k.second = component, b, b.present&slots, 0
+	c.n++
+}
+
+// Encode encodes slots of the block, against what is said of each. It returns those of them of
+// which all baselines are known; others are left out.
+func (c *Columns) Encode(of []Against) (slots uint64) {
+	c.of = append(c.of[:0], of...)
+	for {
+		lost := c.encode()
+		if lost == 0 {
+			break
+		}
+		for i := range c.of {
+			c.of[i].Slots &^= lost
+		}
+	}
+	for i := range c.of {
+		slots |= c.of[i].Slots
+	}
+	c.bookSymbols(slots)
+	return slots
+}
+
+func (c *Columns) encode() (lost uint64) {
+	c.some, c.more, c.unusual = 0, 0, 0
+	c.held = [blockSlots]int32{}
+	c.active = c.active[:0]
+	for _, f := range c.fields {
+		c.costs[f] = 0
+	}
+	c.fields = c.fields[:0]
+	c.packed.held.long = c.packed.held.long[:0]
+	for _, k := range c.columns[:c.n] {
+		k.changed = 0
+		for i := range c.of {
+			a := &c.of[i]
+			has := a.Slots & k.present
+			if has == 0 {
+				continue
+			}
+			c.more |= c.some & has
+			c.some |= has
+			oldest := a.A1
+			if a.Ratio != 0 {
+				oldest = a.A2
+			}
+			changed := k.block.began(has, oldest)
+			if a.Ratio == 0 && changed != has && c.packed.layout.Components[k.component].moves {
+				c.unusual |= has &^ changed
+			}
+			if changed != 0 {
+				lost |= c.encodeColumn(k, changed, a)
+			}
+		}
+		if k.changed != 0 {
+			c.active = append(c.active, k)
+			for _, cost := range c.packed.Costs {
+				c.book(cost.Field, cost.Bits)
+			}
+			c.packed.Costs = c.packed.Costs[:0]
+		}
+	}
+	return lost
+}
+
+// encodeColumn encodes rows of a component that changed after the older baseline. It returns
+// slots of which a baseline is not known.
+func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint64) {
+	later := k.block.began(changed, a.A1)
+	lost = k.block.rowsAt(later, a.A1, &k.base)
+	stride := k.block.stride()
+	for rest := changed &^ later; rest != 0; rest &= rest - 1 {
+		i := uint(bits.TrailingZeros64(rest))
+		k.base[i] = k.block.record(i, stride)[recordRow:]
+	}
+	if a.Ratio != 0 {
+		if k.secondOf != a.A2 {
+			k.second, k.secondOf = 0, a.A2
+		}
+		unknown := k.block.rowsAt(changed&^k.second, a.A2, &k.base2)
+		k.second |= changed &^ unknown
+		lost |= unknown
+	}
+	changed &^= lost
+	k.changed |= changed
+	p := c.packed
+	p.held.rows = k.rows[:]
+	for ; changed != 0; changed &= changed - 1 {
+		i := bits.TrailingZeros64(changed)
+		base := k.base[i]
+		if base == nil { // it came after the baseline
+			lost |= 1 << i
+			continue
+		}
+		var base2 []uint32
+		if a.Ratio != 0 {
+			base2 = k.base2[i]
+		}
+		p.held.n, p.held.unusual = i, false
+		p.Add(k.component, k.block.record(uint(i), stride)[recordRow:], base, base2, a.Ratio)
+		if p.held.unusual {
+			c.unusual |= 1 << i
+		}
+		c.held[i] += int32(k.rows[i].n) - 1
+	}
+	return lost
+}
+
+// Bits returns how many bits the rows of a slot take with symbols, as [Packed.Held] does.
+func (c *Columns) Bits(slot int) int {
+	n := int(c.held[slot%blockSlots])
+	for _, k := range c.columns[:c.n] {
+		n += int(k.present >> (slot % blockSlots) & 1)
+	}
+	return n
+}
+
+// Most returns a number that Bits does not exceed for any slot of those given.
+func (c *Columns) Most(slots uint64) int {
+	most := int32(0)
+	for ; slots != 0; slots &= slots - 1 {
+		most = max(most, c.held[bits.TrailingZeros64(slots)])
+	}
+	return int(most) + c.n
+}
+
+// Write writes the rows of a slot.
+func (c *Columns) Write(w *bitbuf.Writer, slot int) {
+	i := uint(slot) % blockSlots
+	words := c.packed.held.words
+	var d draft
+	if c.more>>i&1 != 0 {
+		if c.unusual>>i&1 == 0 {
+			d.n = 1
+			for _, k := range c.active {
+				if k.changed>>i&1 != 0 {
+					d = c.put(d, &k.rows[i], uint(k.rows[i].symbol))
+				}
+			}
+			d.write(w, words)
+			return
+		}
+		d = draft{1, 1}
+	}
+	for _, k := range c.columns[:c.n] {
+		switch {
+		case k.changed>>i&1 != 0:
+			d = c.put(d, &k.rows[i], 0)
+		case k.present>>i&1 != 0:
+			d = d.put(words, 0, 1)
+		}
+	}
+	d.write(w, words)
+}
+
+// put appends a row without its first bits.
+func (c *Columns) put(d draft, r *heldRow, without uint) draft {
+	h := &c.packed.held
+	if r.n < 64 {
+		return d.put(h.words, r.acc>>(without&63), r.n-without)
+	}
+	return d.putLong(h.words, h.long[r.long:], r.draft, without)
+}
+
+// bookSymbols books what is written beside the rows.
+func (c *Columns) bookSymbols(slots uint64) {
+	usual := slots & c.more &^ c.unusual
+	symbols := uint32(c.packed.layout.fields)
+	seen := ^slots
+	for _, k := range c.columns[:c.n] {
+		first := k.present &^ seen
+		seen |= k.present
+		n := bits.OnesCount64(first & c.more) // the bit before all
+		rest := k.present & slots &^ usual
+		n += bits.OnesCount64(rest &^ k.changed)
+		for rest &= k.changed; rest != 0; rest &= rest - 1 {
+			n += int(k.rows[bits.TrailingZeros64(rest)].symbol)
+		}
+		if n > 0 {
+			c.book(symbols+uint32(k.component), uint32(n))
+		}
+	}
+}
+
+func (c *Columns) book(field, bits uint32) {
+	if bits == 0 {
+		return
+	}
+	if c.costs[field] == 0 {
+		c.fields = append(c.fields, field)
+	}
+	c.costs[field] += bits
+}
+
+// AppendCosts appends what all slots that Encode returned cost to costs.
+func (c *Columns) AppendCosts(costs []Cost) []Cost {
+	for _, f := range c.fields {
+		costs = append(costs, Cost{f, c.costs[f]})
+	}
+	return costs
+}
+
+// began returns those of a set of slots whose present version began after tick t.
+func (b *block) began(set uint64, t Tick) (later uint64) {
+	stride := b.stride()
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // as After, but for the sign of 2^31
+	}
+	return later
+}
+
+// rowsAt finds the rows at tick t of a set of slots that have changed since, nil for those
+// that were without the component. It returns slots whose row is not known any more.
+func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
+	l, stride := &b.past, b.stride()
+	slow := uint64(0)
+	if l.newest.ended != 0 && l.newest.at.After(t) {
+		for k := l.n - min(l.n, uint(l.newest.at-t-1)); k < l.n && set != 0; k++ {
+			e := l.entry(k)
+			hit := e.ended & set
+			if hit == 0 || !e.at.After(t) {
+				continue
+			}
+			set &^= hit
+			slow |= hit & e.absent
+			for hit &^= e.absent; hit != 0; hit &= hit - 1 {
+				i := bits.TrailingZeros64(hit)
+				nth := uint(bits.OnesCount64(e.ended & (1<<i - 1)))
+				rec := l.records[uint(e.start)+nth*stride:][:stride:stride]
+				if Tick(rec[recordTick]).After(t) {
+					slow |= 1 << i
+					continue
+				}
+				rows[i] = rec[recordRow:]
+			}
+		}
+		hit := set & l.newest.ended &^ l.newest.absent
+		set &^= hit
+		for ; hit != 0; hit &= hit - 1 {
+			i := bits.TrailingZeros64(hit)
+			rec := l.records[uint(l.newest.start)+uint(i)*stride:][:stride:stride]
+			if Tick(rec[recordTick]).After(t) {
+				slow |= 1 << i
+				continue
+			}
+			rows[i] = rec[recordRow:]
+		}
+	}
+	for slow |= set; slow != 0; slow &= slow - 1 {
+		i := bits.TrailingZeros64(slow)
+		row, found := l.at(uint(i), t, stride)
+		if found == Forgotten {
+			unknown |= 1 << i
+		}
+		rows[i] = row
+	}
+	return unknown
+}

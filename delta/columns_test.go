@@ -1,0 +1,216 @@
+package delta
+
+import (
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// A columnsTest has a block of slots, the second one, whose rows change now and then.
+type columnsTest struct {
+	t         testing.TB
+	layout    *Layout
+	histories []*History
+	now       Tick
+	columns   *Columns
+	packed    *Packed
+
+	entries, lost int // what was met
+}
+
+const columnsFirst = blockSlots // the first slot of the block
+
+func newColumnsTest(t testing.TB, s *script) *columnsTest {
+	var components []Component
+	for range 1 + s.below(6) {
+		components = append(components, s.componentOf(Plain, Linear, Linear, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+	}
+	l := NewLayout(components...)
+	x := &columnsTest{t: t, layout: l, now: Tick(s.number()), columns: NewColumns(l), packed: NewPacked(l)}
+	for i := range l.Components {
+		x.histories = append(x.histories, NewHistory(int(l.Components[i].Words()), 4+s.below(16)))
+	}
+	return x
+}
+
+// tick lets rows of some slots change, come and go.
+func (x *columnsTest) tick(s *script, born Tick) {
+	x.now++
+	for c, h := range x.histories {
+		comp := &x.layout.Components[c]
+		lazy := 1 + s.below(4)
+		for slot := columnsFirst; slot < columnsFirst+blockSlots; slot++ {
+			switch {
+			case x.now == born+1 && s.below(5) > 0:
+				h.Set(slot, x.now, born, s.row(comp, nil))
+			case s.below(lazy*2) > 0:
+			case h.Has(slot) && s.below(60) == 0:
+				h.Remove(slot, x.now)
+			case h.Has(slot):
+				h.Set(slot, x.now, born, s.row(comp, append([]uint32{}, h.Row(slot)...)))
+			case s.below(30) == 0:
+				h.Set(slot, x.now, born, s.row(comp, nil))
+			}
+		}
+	}
+}
+
+// against deals slots out to some baselines.
+func (x *columnsTest) against(s *script, born Tick) (of []Against) {
+	left := ^uint64(0)
+	for range 1 + s.below(4) {
+		a := Against{Slots: left & s.number(), A1: x.now - 1 - Tick(s.below(12))}
+		if s.below(4) > 0 {
+			a.A2 = a.A1 - 1 - Tick(s.below(8))
+			a.Ratio = Ratio(x.now, a.A1, a.A2)
+		}
+		if !a.A1.After(born) || a.Ratio != 0 && !a.A2.After(born) {
+			continue
+		}
+		left &^= a.Slots
+		of = append(of, a)
+	}
+	return of
+}
+
+// encode is what Packed makes of a slot, or false if a baseline is not known.
+func (x *columnsTest) encode(w *bitbuf.Writer, slot int, a *Against) (held int, known bool) {
+	oldest := a.A1
+	if a.Ratio != 0 {
+		oldest = a.A2
+	}
+	costs := len(x.packed.Costs)
+	x.packed.Begin()
+	for c, h := range x.histories {
+		if !h.Has(slot) || x.layout.Components[c].Width() == 0 {
+			continue
+		}
+		if !h.ChangedSince(slot, oldest) {
+			x.packed.AddSame(c, a.Ratio != 0)
+			continue
+		}
+		var base2 []uint32
+		base, found := h.At(slot, a.A1)
+		if found == Present && a.Ratio != 0 {
+			var found2 Found
+			if base2, found2 = h.At(slot, a.A2); found2 == Forgotten {
+				found = Forgotten
+			} else if found2 == Absent {
+				base2 = nil
+			}
+		}
+		if found != Present {
+			x.packed.Costs = x.packed.Costs[:costs]
+			return 0, false
+		}
+		x.packed.Add(c, h.Row(slot), base, base2, a.Ratio)
+	}
+	held = x.packed.Held()
+	x.packed.End(w)
+	return held, true
+}
+
+// check compares all slots.
+func (x *columnsTest) check(of []Against) {
+	got := x.columns.Encode(of)
+	var want uint64
+	x.packed.Costs = x.packed.Costs[:0]
+	most := x.columns.Most(got)
+	for i := range of {
+		for set := of[i].Slots; set != 0; set &= set - 1 {
+			slot := columnsFirst + bits.TrailingZeros64(set)
+			w := bitbuf.NewWriter(make([]byte, 1<<13))
+			held, known := x.encode(&w, slot, &of[i])
+			if !known {
+				x.lost++
+				continue
+			}
+			want |= 1 << (slot % blockSlots)
+			if got>>(slot%blockSlots)&1 == 0 {
+				continue
+			}
+			w2 := bitbuf.NewWriter(make([]byte, 1<<13))
+			x.columns.Write(&w2, slot)
+			require.Equal(x.t, bitsOf(&w), bitsOf(&w2), "slot %d at tick %d against %+v", slot, x.now, of[i])
+			require.Equal(x.t, held, x.columns.Bits(slot))
+			require.LessOrEqual(x.t, held, most)
+			x.entries++
+		}
+	}
+	require.Equal(x.t, want, got)
+	require.Equal(x.t, x.sums(x.packed.Costs), x.sums(x.columns.AppendCosts(nil)))
+}
+
+// sums adds costs up by field.
+func (x *columnsTest) sums(costs []Cost) map[uint32]uint32 {
+	m := map[uint32]uint32{}
+	for _, c := range costs {
+		if c.Bits > 0 {
+			m[c.Field] += c.Bits
+		}
+	}
+	return m
+}
+
+// TestColumnsAreWhatPackedMakesOfSlots, whatever changes in a block, and whatever it is encoded
+// against. What a block costs by field is the same as well.
+func TestColumnsAreWhatPackedMakesOfSlots(t *testing.T) {
+	rng := randomOf(t)
+	entries, lost := 0, 0
+	for range 40 {
+		s := &script{randomBytes(rng, 1<<18)}
+		x := newColumnsTest(t, s)
+		born := x.now
+		for range 40 {
+			x.tick(s, born)
+			x.columns.Begin()
+			slots := ^uint64(0)
+			if s.below(3) == 0 {
+				slots = s.number()
+			}
+			for c, h := range x.histories {
+				x.columns.Add(c, h, columnsFirst, slots)
+			}
+			for range 3 {
+				of := x.against(s, born)
+				for i := range of {
+					of[i].Slots &= slots
+				}
+				x.check(of)
+			}
+		}
+		entries, lost = entries+x.entries, lost+x.lost
+	}
+	require.Greater(t, entries, 50_000)
+	require.Greater(t, lost, 5_000)
+}
+
+// TestColumnsAllocateNothing once they have their memory.
+func TestColumnsAllocateNothing(t *testing.T) {
+	s := &script{randomBytes(randomOf(t), 1<<18)}
+	x := newColumnsTest(t, s)
+	born := x.now
+	for range 30 {
+		x.tick(s, born)
+	}
+	of := []Against{
+		{Slots: 0xffff, A1: x.now - 3, A2: x.now - 4, Ratio: Ratio(x.now, x.now-3, x.now-4)},
+		{Slots: 0xffff0000, A1: x.now - 2},
+	}
+	memory := make([]byte, 1<<13)
+	encode := func() {
+		x.columns.Begin()
+		for c, h := range x.histories {
+			x.columns.Add(c, h, columnsFirst, ^uint64(0))
+		}
+		w := bitbuf.NewWriter(memory)
+		for set := x.columns.Encode(of); set != 0; set &= set - 1 {
+			x.columns.Write(&w, columnsFirst+bits.TrailingZeros64(set))
+		}
+	}
+	encode()
+	require.Zero(t, testing.AllocsPerRun(20, encode))
+}
