@@ -9,6 +9,7 @@
 //   - [Packed] codes a row against one or two baseline rows. With two, the state is
 //     extrapolated and only the error of that is sent; quaternions are extrapolated as
 //     rotations. All arithmetic is in integers, so that both ends agree to the bit.
+//   - [Columns] makes the bits of Packed for up to 64 neighbouring slots, component by component.
 //   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely,
 //     and a [RangeEncoder] codes it in as many bits as it is unlikely.
 //   - [Set] is an entity's component set, coded as a difference as well.
