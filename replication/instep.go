@@ -141,8 +141,7 @@ func (p *Peer) fallIn(k int) {
 		if strays>>i&1 == 0 {
 			continue
 		}
-		if t.inStep[b] == s.alive[b] { // those that were not are gone
-			t.strays.clear(b)
+		if p.endStraying(b) { // those that strayed are gone
 			continue
 		}
 		can := p.view.sees(b, s.alive[b]) &^ (t.inStep[b] | p.due[b] | s.young(b))
@@ -190,11 +189,22 @@ func (p *Peer) fallIn(k int) {
 		rare.floor &^= in
 		blk.rare = rare.again | rare.floor | rare.large
 		t.inStep[b] |= in
-		if t.inStep[b] == s.alive[b] {
-			t.strays.clear(b)
-		}
+		p.endStraying(b)
 		p.stepped = true
 	}
+}
+
+// endStraying takes a block out of strays if all entities in it are in step, and reports whether
+// they are. Where something turned now, update has still to look.
+func (p *Peer) endStraying(b int) bool {
+	s := &p.server.slots
+	if p.acks.inStep[b] != s.alive[b] {
+		return false
+	}
+	if s.turned[b] == 0 {
+		p.acks.strays.clear(b)
+	}
+	return true
 }
 
 // mayServe reports whether a state of tick at, so many ticks before base, may be a baseline
