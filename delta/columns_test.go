@@ -31,7 +31,7 @@ func newColumnsTest(t testing.TB, s *script) *columnsTest {
 	l := NewLayout(components...)
 	x := &columnsTest{t: t, layout: l, now: Tick(s.number()), columns: NewColumns(l), packed: NewPacked(l)}
 	for i := range l.Components {
-		x.histories = append(x.histories, NewHistory(int(l.Components[i].Words()), 4+s.below(16)))
+		x.histories = append(x.histories, NewHistory(l.Components[i].Words(), 4+s.below(16)))
 	}
 	return x
 }
