@@ -211,13 +211,8 @@ func (c *runCache) changedSince(at delta.Tick) *changedSlots {
 			return k
 		}
 	}
-	n := len(c.changed)
-	if n == cap(c.changed) {
-		c.changed = append(c.changed, changedSlots{})
-	} else {
-		c.changed = c.changed[:n+1]
-	}
-	k, s := &c.changed[n], &c.server.slots
+	c.changed = again(c.changed)
+	k, s := &c.changed[len(c.changed)-1], &c.server.slots
 	k.after, k.entities = at, 0
 	k.slots = k.slots.grown(s.len())
 	for b, word := range s.recent.after(at) {

@@ -18,11 +18,7 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 		}
 	}
 	n := len(c.streams)
-	if n == cap(c.streams) {
-		c.streams = append(c.streams, stream{})
-	} else {
-		c.streams = c.streams[:n+1]
-	}
+	c.streams = again(c.streams)
 	st := &c.streams[n]
 	st.base, st.order, st.used, st.open = base, order, 0, false
 	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
@@ -35,6 +31,15 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 		st.places = append(st.places, 0)
 	}
 	return n
+}
+
+// again returns list with one more element: one with memory that was there before, if any was.
+func again[T any](list []T) []T {
+	if len(list) < cap(list) {
+		return list[:len(list)+1]
+	}
+	var fresh T
+	return append(list, fresh)
 }
 
 // fill puts all that has changed into the streams.
