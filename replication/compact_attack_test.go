@@ -26,6 +26,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 		tickAll(t, s, o, []*end{honest, liar})
 	}
 	require.Equal(t, Compact, liar.client.Coding())
+	hurt := false // as long as there is anything that it lacks
 	for range 150 {
 		g.step()
 		tickAll(t, s, o, []*end{honest})
@@ -37,8 +38,9 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, len(liar.peer.packet.compact.kept.list), maxKept)
+		hurt = hurt || liar.equalTo(s, o) != ""
 	}
-	require.NotEmpty(t, liar.equalTo(s, o))
+	require.True(t, hurt)
 	liar.client.Reconnect()
 	requireEqualSoon(t, s, o, []*end{honest, liar}, 100)
 	require.Equal(t, Compact, liar.client.Coding())

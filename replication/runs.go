@@ -180,10 +180,12 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 			return r
 		}
 	}
-	r := run{
+	c.runs = append(c.runs, run{
 		kind: kind, baselines: b, known: true, index: int32(len(c.runs)), next: head.first,
 		first: int32(c.used), firstCost: int32(len(c.packed.Costs)),
-	}
+	})
+	r := &c.runs[len(c.runs)-1]
+	head.first = r.index
 	c.reserve(c.worst)
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == entryWhole {
@@ -194,9 +196,7 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	r.bits = int32(w.Len())
 	c.used += len(w.Bytes())
 	r.lastCost = int32(len(c.packed.Costs))
-	head.first = r.index
-	c.runs = append(c.runs, r)
-	return &c.runs[head.first]
+	return r
 }
 
 // reserve makes room for as many bytes, and one word, in the buffer.
