@@ -209,12 +209,13 @@ func (p *Peer) encode(chunk, end int) {
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
 func (p *Peer) sendDue(of bitset) {
 	p.packet.begin(p)
-	if p.yields {
+	switch {
+	case p.yields:
 		p.sendRest(of)
 		p.sendGroups(of)
-	} else if p.sendGroups(of) {
+	case p.sendGroups(of):
 		p.resume = 0
-	} else {
+	default:
 		p.sendRest(of)
 	}
 }
