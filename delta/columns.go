@@ -200,17 +200,17 @@ func (c *Columns) Most(slots uint64) int {
 // Write writes the rows of a slot.
 func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 	i := uint(slot) % blockSlots
-	words := c.packed.held.words
+	h := &c.packed.held
 	var d draft
 	if c.more>>i&1 != 0 {
 		if c.unusual>>i&1 == 0 {
 			d.n = 1
 			for _, k := range c.active {
 				if k.changed>>i&1 != 0 {
-					d = c.put(d, &k.rows[i], uint(k.rows[i].symbol))
+					d = h.put(d, &k.rows[i], uint(k.rows[i].symbol))
 				}
 			}
-			d.write(w, words)
+			d.write(w, h.words)
 			return
 		}
 		d = draft{1, 1}
@@ -218,21 +218,12 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 	for _, k := range c.columns[:c.n] {
 		switch {
 		case k.changed>>i&1 != 0:
-			d = c.put(d, &k.rows[i], 0)
+			d = h.put(d, &k.rows[i], 0)
 		case k.present>>i&1 != 0:
-			d = d.put(words, 0, 1)
+			d = d.put(h.words, 0, 1)
 		}
 	}
-	d.write(w, words)
-}
-
-// put appends a row without its first bits.
-func (c *Columns) put(d draft, r *heldRow, without uint) draft {
-	h := &c.packed.held
-	if r.n < 64 {
-		return d.put(h.words, r.acc>>(without&63), r.n-without)
-	}
-	return d.putLong(h.words, h.long[r.long:], r.draft, without)
+	d.write(w, h.words)
 }
 
 // bookSymbols books what is written beside the rows.
@@ -271,62 +262,4 @@ func (c *Columns) AppendCosts(costs []Cost) []Cost {
 		costs = append(costs, Cost{f, c.costs[f]})
 	}
 	return costs
-}
-
-// began returns those of a set of slots whose present version began after tick t.
-func (b *block) began(set uint64, t Tick) (later uint64) {
-	stride := b.stride()
-	for ; set != 0; set &= set - 1 {
-		i := uint(bits.TrailingZeros64(set))
-		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // as After, but for the sign of 2^31
-	}
-	return later
-}
-
-// rowsAt finds the rows at tick t of a set of slots that have changed since, nil for those
-// that were without the component. It returns slots whose row is not known any more.
-func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
-	l, stride := &b.past, b.stride()
-	slow := uint64(0)
-	if l.newest.ended != 0 && l.newest.at.After(t) {
-		for k := l.n - min(l.n, uint(l.newest.at-t-1)); k < l.n && set != 0; k++ {
-			e := l.entry(k)
-			hit := e.ended & set
-			if hit == 0 || !e.at.After(t) {
-				continue
-			}
-			set &^= hit
-			slow |= hit & e.absent
-			for hit &^= e.absent; hit != 0; hit &= hit - 1 {
-				i := bits.TrailingZeros64(hit)
-				nth := uint(bits.OnesCount64(e.ended & (1<<i - 1)))
-				rec := l.records[uint(e.start)+nth*stride:][:stride:stride]
-				if Tick(rec[recordTick]).After(t) {
-					slow |= 1 << i
-					continue
-				}
-				rows[i] = rec[recordRow:]
-			}
-		}
-		hit := set & l.newest.ended &^ l.newest.absent
-		set &^= hit
-		for ; hit != 0; hit &= hit - 1 {
-			i := bits.TrailingZeros64(hit)
-			rec := l.records[uint(l.newest.start)+uint(i)*stride:][:stride:stride]
-			if Tick(rec[recordTick]).After(t) {
-				slow |= 1 << i
-				continue
-			}
-			rows[i] = rec[recordRow:]
-		}
-	}
-	for slow |= set; slow != 0; slow &= slow - 1 {
-		i := bits.TrailingZeros64(slow)
-		row, found := l.at(uint(i), t, stride)
-		if found == Forgotten {
-			unknown |= 1 << i
-		}
-		rows[i] = row
-	}
-	return unknown
 }

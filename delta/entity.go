@@ -82,6 +82,14 @@ func (h *held) keep(r *heldRow, words []uint64) {
 	h.long = append(h.long, words[:r.n>>6]...)
 }
 
+// put appends a row without its first bits to the draft of an entity.
+func (h *held) put(d draft, r *heldRow, without uint) draft {
+	if r.n < 64 {
+		return d.put(h.words, r.acc>>(without&63), r.n-without)
+	}
+	return d.putLong(h.words, h.long[r.long:], r.draft, without)
+}
+
 // AddSame is Add for a row of component c that is the same as at its baselines, of which
 // there are two or one.
 func (p *Packed) AddSame(c int, two bool) {
@@ -124,12 +132,8 @@ func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
 	}
 	p.Costs = append(p.Costs, Cost{uint32(p.layout.fields) + rows[first].component, 1})
 	for i := range rows {
-		switch r := &rows[i]; {
-		case r.n == uint(r.symbol):
-		case r.n < 64:
-			d = d.put(h.words, r.acc>>(r.symbol&63), r.n-uint(r.symbol))
-		default:
-			d = d.putLong(h.words, h.long[r.long:], r.draft, uint(r.symbol))
+		if r := &rows[i]; r.n != uint(r.symbol) {
+			d = h.put(d, r, uint(r.symbol))
 		}
 	}
 	return d
@@ -142,11 +146,7 @@ func (p *Packed) withSymbols(d draft, rows []heldRow) draft {
 	n, bit := 0, uint32(d.n)
 	for i := range rows {
 		r := &rows[i]
-		if r.n < 64 {
-			d = d.put(h.words, r.acc, r.n)
-		} else {
-			d = d.putLong(h.words, h.long[r.long:], r.draft, 0)
-		}
+		d = h.put(d, r, 0)
 		if r.symbol > 0 {
 			costs[n] = Cost{uint32(p.layout.fields) + r.component, r.symbol + bit}
 			n, bit = n+1, 0

@@ -164,6 +164,65 @@ func (b *block) refresh(i uint, t Tick) {
 	}
 }
 
+// began returns those of a set of slots whose present version began after tick t.
+func (b *block) began(set uint64, t Tick) (later uint64) {
+	stride := b.stride()
+	for ; set != 0; set &= set - 1 {
+		i := uint(bits.TrailingZeros64(set))
+		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // as After, but for the sign of 2^31
+	}
+	return later
+}
+
+// rowsAt finds the rows at tick t of a set of slots that have changed since, nil for those
+// that were without the component. It returns slots whose row is not known any more. It says
+// what versionLog.at says of each, but goes through the log once for all of them.
+func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
+	l, stride := &b.past, b.stride()
+	slow := uint64(0)
+	if l.newest.ended != 0 && l.newest.at.After(t) {
+		for k := l.n - min(l.n, uint(l.newest.at-t-1)); k < l.n && set != 0; k++ {
+			e := l.entry(k)
+			hit := e.ended & set
+			if hit == 0 || !e.at.After(t) {
+				continue
+			}
+			set &^= hit
+			slow |= hit & e.absent
+			for hit &^= e.absent; hit != 0; hit &= hit - 1 {
+				i := bits.TrailingZeros64(hit)
+				nth := uint(bits.OnesCount64(e.ended & (1<<i - 1)))
+				rec := l.records[uint(e.start)+nth*stride:][:stride:stride]
+				if Tick(rec[recordTick]).After(t) {
+					slow |= 1 << i
+					continue
+				}
+				rows[i] = rec[recordRow:]
+			}
+		}
+		hit := set & l.newest.ended &^ l.newest.absent
+		set &^= hit
+		for ; hit != 0; hit &= hit - 1 {
+			i := bits.TrailingZeros64(hit)
+			rec := l.records[uint(l.newest.start)+uint(i)*stride:][:stride:stride]
+			if Tick(rec[recordTick]).After(t) {
+				slow |= 1 << i
+				continue
+			}
+			rows[i] = rec[recordRow:]
+		}
+	}
+	for slow |= set; slow != 0; slow &= slow - 1 {
+		i := bits.TrailingZeros64(slow)
+		row, found := l.at(uint(i), t, stride)
+		if found == Forgotten {
+			unknown |= 1 << i
+		}
+		rows[i] = row
+	}
+	return unknown
+}
+
 // copyWords copies src to the beginning of dst. The usual lengths need no call.
 func copyWords(dst, src []uint32) {
 	switch len(src) {
