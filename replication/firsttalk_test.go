@@ -102,3 +102,23 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	}
 	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(maxTells+10+20), "one a second, a few more, and the entity again and again")
 }
+
+// TestLateWordOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes
+// when the next one is welcomed already.
+func TestLateWordOfAnOldClientLocksNobodyOut(t *testing.T) {
+	x := newWire(t, testSchema())
+	x.answer(x.apply()...) // hello
+	x.deliver(x.takeDown()...)
+	var late [][]byte
+	for len(late) == 0 {
+		late = x.apply() // the first ack
+	}
+	x.restart(x.server.schema, 8)
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...)
+	require.True(t, x.client.Connected())
+	x.answer(late...)
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.rounds(20)
+	x.requireEqual()
+}

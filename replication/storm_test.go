@@ -1,0 +1,117 @@
+package replication
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func (a *storm) run() {
+	c := &a.cfg
+	for range c.ticks {
+		a.events()
+		a.tick(true)
+	}
+	for _, e := range a.ends {
+		e.l.loss, e.l.upLoss, e.l.sendErr, e.l.burst, e.l.upBurst = 0, 0, 0, 0, 0
+		e.peer.SetInterest(Interest{})
+		e.peer.SetBudget(0)
+		e.peer.SetSendInterval(1)
+	}
+	for range 300 {
+		a.tick(false)
+	}
+	a.equal()
+	var before []uint64
+	for _, e := range a.ends {
+		before = append(before, e.peer.Stats().InFlight)
+	}
+	for range 20 {
+		a.tick(false)
+	}
+	for i, e := range a.ends {
+		if got := e.peer.Stats().InFlight; got != before[i] && a.stuck(e.peer) != "" && e.peer.log.next == e.peer.log.oldest {
+			a.fail("end %d: InFlight grows in quiet: %d to %d%s", i, before[i], got, a.stuck(e.peer))
+		}
+	}
+	// and once more in motion
+	for range 60 {
+		a.tick(true)
+	}
+	for range 2*c.delay + 3*c.jitter + 140 {
+		a.tick(false)
+	}
+	a.equal()
+}
+
+func runStorm(t testing.TB, c stormConfig) (msg string, a *storm) {
+	defer func() {
+		if r := recover(); r != nil {
+			if f, ok := r.(stormFailure); ok {
+				msg = f.msg
+				if a != nil {
+					msg = fmt.Sprintf("tick %d (server %d): %s", a.now, a.server.Tick(), msg)
+				}
+				return
+			}
+			panic(r)
+		}
+	}()
+	a = newStorm(t, c)
+	a.run()
+	return "", a
+}
+
+// stormSeeds are storms that something went wrong in once.
+var stormSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 700, 808, 873}
+
+// TestStorms: clients show what was, lack nothing and end up equal to the server.
+func TestStorms(t *testing.T) {
+	run := func(c stormConfig) {
+		msg, _ := runStorm(t, c)
+		require.Empty(t, msg, "%+v", c)
+	}
+	for _, seed := range stormSeeds {
+		c := randomConfig(seed)
+		if c.grid = 1; seed != 333 { // that one takes its time
+			c.ticks = 200
+		}
+		run(c)
+	}
+	seed := seedOf(t)
+	for i := range uint64(5) {
+		c := randomConfig(seed + i)
+		c.n, c.ticks = min(c.n, 70), 200
+		run(c)
+	}
+}
+
+// requireSamePackets runs a storm twice, differently, and compares all packets.
+func requireSamePackets(t *testing.T, c, d stormConfig) {
+	c.keepLog, d.keepLog = true, true
+	c.ticks, d.ticks = 120, 120
+	msg, a := runStorm(t, c)
+	require.Empty(t, msg, "%+v", c)
+	msg, b := runStorm(t, d)
+	require.Empty(t, msg, "%+v", d)
+	for i := range a.ends {
+		require.Equal(t, len(a.ends[i].log), len(b.ends[i].log), "%+v", c)
+		for k := range a.ends[i].log {
+			require.True(t, bytes.Equal(a.ends[i].log[k], b.ends[i].log[k]), "end %d packet %d: %+v", i, k, c)
+		}
+	}
+}
+
+// TestWorkersMakeNoDifferenceInStorms compares packets.
+func TestWorkersMakeNoDifferenceInStorms(t *testing.T) {
+	seed := seedOf(t)
+	for i := range uint64(4) {
+		c := randomConfig(seed + i)
+		c.n, c.workers = min(c.n, 70), 1
+		d := c
+		d.workers = 3
+		requireSamePackets(t, c, d)
+	}
+}
