@@ -106,6 +106,15 @@ func (c *runCache) begin(now delta.Tick) {
 	}
 }
 
+// again returns list with one more element: one with memory that was there before, if any was.
+func again[T any](list []T) []T {
+	if len(list) < cap(list) {
+		return list[:len(list)+1]
+	}
+	var fresh T
+	return append(list, fresh)
+}
+
 // clear forgets all runs. Their heads are those of another filling then.
 func (c *runCache) clear() {
 	c.filling++

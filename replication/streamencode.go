@@ -33,15 +33,6 @@ func (c *runCache) stream(base delta.Tick, order uint) int {
 	return n
 }
 
-// again returns list with one more element: one with memory that was there before, if any was.
-func again[T any](list []T) []T {
-	if len(list) < cap(list) {
-		return list[:len(list)+1]
-	}
-	var fresh T
-	return append(list, fresh)
-}
-
 // fill puts all that has changed into the streams.
 func (c *runCache) fill() {
 	s := &c.server.slots
