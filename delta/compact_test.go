@@ -136,7 +136,7 @@ func checkHistories(t testing.TB, s *script) {
 
 func TestCompactRowsAreThoseOfPacked(t *testing.T) {
 	rng := randomOf(t)
-	for range 300 {
+	for range roundsOf(300, 100) {
 		checkHistories(t, &script{randomBytes(rng, 4000)})
 	}
 }
@@ -177,7 +177,7 @@ func checkCompactDecode(t testing.TB, data []byte, s *script) {
 }
 
 func TestCompactRowsOfAnyBytes(t *testing.T) {
-	decodeRandomBytes(t, 3000, checkCompactDecode)
+	decodeRandomBytes(t, roundsOf(3000, 1000), checkCompactDecode)
 }
 
 // FuzzDecodeCompact reads any bytes as rows, with any layout and baselines.

@@ -93,7 +93,7 @@ func TestCompactCosts(t *testing.T) {
 func TestCompactWidthIsTheMost(t *testing.T) {
 	rng := randomOf(t)
 	most := 0.0
-	for range 3000 {
+	for range roundsOf(3000, 1500) {
 		s := &script{randomBytes(rng, 400)}
 		x := newCompactTest(t, s.componentWithReferences())
 		c := &x.layout.Components[0]

@@ -29,6 +29,15 @@ func seedOf(t testing.TB) uint64 {
 	return seed
 }
 
+// roundsOf is how often a random test does the same with other values: fewer where time is
+// scarce. A test that counts what it met asks for as much less.
+func roundsOf(long, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return long
+}
+
 func randomOf(t testing.TB) *rand.Rand { return rand.New(rand.NewPCG(seedOf(t), 0)) }
 
 // bitsOf returns what was written, first bit first.

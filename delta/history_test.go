@@ -233,7 +233,7 @@ func TestHistoryMatchesTheFullLog(t *testing.T) {
 	rng := randomOf(t)
 	for _, window := range []int{0, 1, 2, 3, 4, 5, 8, 13, 32, 64} {
 		for _, words := range []int{0, 1, 3} {
-			checkHistory(t, words, window, &script{randomBytes(rng, 3000)})
+			checkHistory(t, words, window, &script{randomBytes(rng, roundsOf(3000, 1500))})
 		}
 	}
 }
@@ -330,7 +330,7 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 	for _, words := range []int{0, 1, 2, 3, 5} {
 		for _, window := range []int{0, 3, 20} {
 			x := newHistoryTest(t, words, window, 1<<32-40)
-			for range 120 {
+			for range roundsOf(120, 60) {
 				x.now += uint64(rng.IntN(3))
 				var slots []uint32
 				if first := rng.Uint32N(3 * blockSlots); rng.IntN(3) > 0 { // neighbours, across pages too
@@ -439,7 +439,7 @@ func TestHistoryOfCrowds(t *testing.T) {
 			x.log.begin(slot, x.now)
 		}
 		share := 1.0
-		for range 400 {
+		for range roundsOf(400, 200) {
 			x.now += 1 + uint64(rng.IntN(20)/19)
 			if rng.IntN(8) == 0 {
 				share = []float64{0, 0.1, 0.5, 0.9, 1}[rng.IntN(5)]

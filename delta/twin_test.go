@@ -90,7 +90,7 @@ func TestRowsAreThoseOfTheSlowTwin(t *testing.T) {
 		}
 		return c
 	}
-	for range 400 {
+	for range roundsOf(400, 150) {
 		s := &script{randomBytes(rng, 100)}
 		x := newTwins(t, NewLayout(some(Linear, Wrap), some(Quat), some(Plain, Linear), s.componentWithReferences(), some(Linear)))
 		for c := range x.layout.Components {
