@@ -75,7 +75,9 @@ func TestSentLogRemembers(t *testing.T) {
 			require.Equal(t, sent.status, p.status)
 			require.EqualValues(t, len(sent.records), p.count)
 			for k, r := range sent.records {
-				require.Equal(t, r, l.record(p, uint32(k)), "record %d of packet %d", k, i)
+				if got := l.record(p, uint32(k)); got != r { // millions of them
+					require.Equal(t, r, got, "record %d of packet %d", k, i)
+				}
 			}
 			if at, ok := l.sentAt(first+uint32(i), now); now-sent.tick < markedTicks-markTicks {
 				require.True(t, ok)
