@@ -80,7 +80,7 @@ type (
 // looks at everything.
 func TestCaptureMissesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
-	for range 4 {
+	for range roundsOf(4, 2, 1) {
 		schema := NewSchema()
 		Register[checkPlace](schema)
 		Register[checkLevel](schema)

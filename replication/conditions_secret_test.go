@@ -80,7 +80,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				for i := range set.entities {
 					g.entities = append(g.entities, spawn(i))
 				}
-				for tick := range 300 {
+				for tick := range roundsOf(300, 200, 150) {
 					for i, e := range g.entities {
 						if g.rng.IntN(8) == 0 {
 							g.mutate(e, 0)

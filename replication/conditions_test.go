@@ -90,7 +90,7 @@ func TestKeepHoldsWhatStandsUnderConditions(t *testing.T) {
 // worlds and reconnect. What they show was always so and to be seen; and at the end it is
 // what they may see, exactly.
 func TestConditionsConvergeOverHostileLinks(t *testing.T) {
-	ticks := ticksOf(2000, 600)
+	ticks := roundsOf(2000, 450, 260)
 	seed := seedOf(t)
 	g := newConditionPlay(seed, 30, WithWorkers(1+int(seed%3)))
 	for i, cfg := range hostileLinks() {

@@ -26,7 +26,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 				position, health, marker := ecs.ComponentID[tPosition](&w), ecs.ComponentID[tHealth](&w), ReplicatedID(&w)
 				var peers []*Peer
 				var grid *Grid
-				for i := range 12 {
+				for i := range roundsOf(12, 6, 4) {
 					peers = append(peers, connectFake(t, s, uint64(i)+1, 1, 0).peer)
 				}
 				coordinate := func() float32 {

@@ -109,7 +109,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 					}
 				}
 			}
-			for range 600 {
+			for range roundsOf(600, 400, 200) {
 				for _, e := range g.entities {
 					if g.rng.IntN(8) == 0 {
 						g.mutate(e)

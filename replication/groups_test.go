@@ -343,7 +343,7 @@ func TestGroupsAreNeverTorn(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range ticksOf(5000, 700) {
+	for range roundsOf(5000, 700, 350) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -361,7 +361,7 @@ func TestGroupsOfManyPackets(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range ticksOf(2000, 300) {
+	for range roundsOf(2000, 300, 150) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -403,7 +403,7 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for i := range ticksOf(5000, 700) {
+	for i := range roundsOf(5000, 700, 350) {
 		if i%50 == 0 {
 			f.views()
 		}

@@ -13,7 +13,7 @@ import (
 // TestHooksTellOfConditionsAndReferences: components that come and go with owners and conditions are announced like all
 // others, and so are references that are filled in when their target comes.
 func TestHooksTellOfConditionsAndReferences(t *testing.T) {
-	ticks := ticksOf(2000, 600)
+	ticks := roundsOf(2000, 450, 260)
 	seed := seedOf(t)
 	g := newConditionPlay(seed, 30)
 	var shadows []*shadow

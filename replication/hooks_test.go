@@ -310,10 +310,7 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 // TestHooksTellTheWholeStory: whatever the network and the connection do, a copy of the
 // world that is kept by hooks alone is that world after every Apply.
 func TestHooksTellTheWholeStory(t *testing.T) {
-	ticks := 3000
-	if testing.Short() {
-		ticks = 800
-	}
+	ticks := roundsOf(3000, 800, 400)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))

@@ -16,10 +16,7 @@ import (
 // TestInterestFlips has a thousand entities come into view and go, hundreds in every
 // tick, while they change and end and their slots go to others.
 func TestInterestFlips(t *testing.T) {
-	flips := 50_000
-	if testing.Short() {
-		flips = 10_000
-	}
+	flips := roundsOf(50_000, 10_000, 5_000)
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep=%v", keep), func(t *testing.T) {
 			g := newStage(t, 1000)
@@ -89,6 +86,7 @@ func TestInterestFlips(t *testing.T) {
 // TestLargeEntitiesFlip has entities of several packets come and go while their parts are
 // on the way.
 func TestLargeEntitiesFlip(t *testing.T) {
+	ticks := roundsOf(400, 300, 150)
 	for _, keep := range []bool{false, true} {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -101,14 +99,14 @@ func TestLargeEntitiesFlip(t *testing.T) {
 		var big []ecs.Entity
 		in := map[ecs.Entity]bool{}
 		o := newTruth()
-		for tick := range 500 {
-			if tick == 400 {
+		for tick := range ticks + 100 {
+			if tick == ticks {
 				e.link.SetConfig(netsim.Config{Latency: 1})
 			}
 			for len(big) < 6 {
 				big = append(big, w.NewEntity(huge, marker))
 			}
-			if i := rng.IntN(len(big)); tick < 400 {
+			if i := rng.IntN(len(big)); tick < ticks {
 				b := big[i]
 				switch rng.IntN(12) {
 				case 0, 1, 2, 3:

@@ -129,7 +129,7 @@ func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 		(*list)[i] = (*list)[len(*list)-1]
 		*list = (*list)[:len(*list)-1]
 	}
-	for tick := range 400 {
+	for tick := range roundsOf(400, 240, 180) {
 		for i, a := range seen {
 			switch g.rng.IntN(12) {
 			case 0, 1, 2:

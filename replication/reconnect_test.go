@@ -263,10 +263,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 // the while packets of all times get lost, doubled and late. What is shown is what was at
 // the server that is shown, and never older than before.
 func TestReconnectsOverHostileLinks(t *testing.T) {
-	ticks := 6000
-	if testing.Short() {
-		ticks = 2500
-	}
+	ticks := roundsOf(6000, 2500, 1800)
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "wrap": {WithFirstTick(1<<32 - 1500), WithFirstSequence(1<<16 - 200)}} {
 		t.Run(name, func(t *testing.T) { playReconnects(t, ticks, opts...) })
 	}

@@ -15,10 +15,7 @@ import (
 // entity referred to in that tick, in that very incarnation, or nothing. Views change,
 // acks fail for ten seconds, and the world begins anew meanwhile.
 func TestReferencesConvergeOverHostileLinks(t *testing.T) {
-	ticks := 5000
-	if testing.Short() {
-		ticks = 600
-	}
+	ticks := roundsOf(5000, 600, 300)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, referenceSchema(), WithSeed(seed))

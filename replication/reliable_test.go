@@ -237,7 +237,7 @@ func (r *messageRig) settle(ticks int) {
 
 // TestMessagesHoldWhateverTheServerDoes plays messages with all that changes what a client is sent and when.
 func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
-	ticks := ticksOf(1000, 300)
+	ticks := roundsOf(1000, 300, 200)
 	for _, c := range []struct {
 		name string
 		opts []ServerOption

@@ -27,10 +27,7 @@ func hostileLinks() []netsim.Config {
 // does and whatever a network does, every mirror shows states that were, each entity of
 // one tick, never older than before; and when the network heals, all worlds are equal.
 func TestWorldsConvergeOverHostileLinks(t *testing.T) {
-	ticks := 20000
-	if testing.Short() {
-		ticks = 2000
-	}
+	ticks := roundsOf(20000, 1500, 1300)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
@@ -116,7 +113,7 @@ func TestCountersWrap(t *testing.T) {
 			connect(s, 0, netsim.Config{Latency: 2}),
 			connect(s, seed, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.2, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 9}),
 		}
-		for range 2000 {
+		for range roundsOf(2000, 1000, 400) {
 			g.step()
 			tickAll(t, s, o, ends)
 		}

@@ -44,7 +44,8 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 // stretches of them, and everything else.
 func TestStreamsMixWithTheRest(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
-	for i := range uint64(6) {
+	storms := roundsOf(6, 6, 3)
+	for i := range uint64(storms) {
 		c := randomConfig(seed + i)
 		c.streams, c.window, c.n, c.ticks = true, 64, 130, 250
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
@@ -52,7 +53,9 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 		require.Empty(t, msg, "%+v", c)
 		shared += a.server.Stats().SharedPackets
 	}
-	require.NotZero(t, shared)
+	if storms >= 6 { // among fewer there may well be none that shares
+		require.NotZero(t, shared)
+	}
 }
 
 // TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to

@@ -412,7 +412,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := talkSchema()
 	s.seal()
-	for range 3000 {
+	for range roundsOf(3000, 1500, 500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
 		var from, to messenger

@@ -78,6 +78,15 @@ func ticksOf(long, short int) int {
 	return long
 }
 
+// roundsOf is ticksOf for what takes the race detector long and tells it little: one round
+// after the other does the same in the same goroutines, so a few of them show what there is.
+func roundsOf(long, short, race int) int {
+	if raceDetector {
+		return race
+	}
+	return ticksOf(long, short)
+}
+
 // stateOf returns the codes of an entity as text, component by component.
 func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
