@@ -2,6 +2,7 @@ package replication
 
 import (
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
@@ -102,22 +103,24 @@ func TestAcksOfWhatWasSentAgainAreCheap(t *testing.T) {
 		x.server.Replicate()
 	}
 	p := x.peer
-	acked, again := 0, 0
-	start := time.Now()
+	again := 0
+	var times []time.Duration // one by one, as one that is interrupted says nothing
 	for q := p.log.next - uint32(len(p.log.ring)); q != p.log.next; q++ {
 		if sent := p.log.find(q); sent != nil {
 			for i := range sent.count {
 				r := p.log.record(sent, i)
 				again += bits.OnesCount64(r.mask & p.acks.rare(int(r.block)).again)
 			}
-			acked++
+			start := time.Now()
 			p.acknowledge(sent, q)
 			p.arriveAll()
+			times = append(times, time.Since(start))
 		}
 	}
-	each := time.Since(start) / time.Duration(max(acked, 1))
-	t.Logf("%d packets with %d states that were sent again, %v for each", acked, again, each)
-	require.Greater(t, acked, 50)
+	require.Greater(t, len(times), 50)
 	require.Greater(t, again, 5000)
-	require.Less(t, each, 60*time.Microsecond, "it was more than 200 when all packets were looked through for each state")
+	slices.Sort(times)
+	each := times[len(times)/2]
+	t.Logf("%d packets with %d states that were sent again, %v for each", len(times), again, each)
+	require.Less(t, each, 50*time.Microsecond, "it was 75 when all packets were looked through for each state")
 }
