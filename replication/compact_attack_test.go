@@ -83,12 +83,15 @@ func TestCompactSessionsWrap(t *testing.T) {
 		o := newTruth()
 		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})
 		e.peer.coding = Compact
+		jumped := false
 		for i := range 600 {
 			g.step()
 			tickAll(t, s, o, []*end{e})
-			if i == 20 { // the successor of a session that has gone on for long
-				e.peer.log.next = c.log - sequenceGap
-				e.peer.log.oldest = e.peer.log.next
+			if i >= 20 && !jumped && e.peer.Connected() { // the successor of a session that has gone on for long
+				jumped = true
+				p := e.peer
+				p.log = newSentLog(c.log - sequenceGap)
+				p.followed, p.arrived = p.log.next, nil
 				e.client.Reconnect()
 			}
 		}
