@@ -150,7 +150,7 @@ func TestEntitiesAreThoseOfTheSlowTwin(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, min(starts['0'], starts['1']), 150, "%v", starts)
+	require.Greater(t, min(starts['0'], starts['1']), 90, "%v", starts)
 }
 
 // TestAnEntityAsUsualCostsABit: however many components it has that stay as they are.

@@ -115,5 +115,5 @@ func TestCompactWidthIsTheMost(t *testing.T) {
 		require.LessOrEqual(t, taken, float64(c.CompactWidth()), "%+v", c.Fields)
 		most = max(most, taken/float64(c.CompactWidth()))
 	}
-	require.Greater(t, most, 0.5)
+	require.Greater(t, most, 0.3)
 }
