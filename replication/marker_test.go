@@ -27,6 +27,8 @@ func TestTwoServersOfOneWorld(t *testing.T) {
 	require.NotEqual(t, players.capture.marker, spectators.capture.marker)
 
 	g := newGame(seed, &w, players.schema, 20)
+	w.NewEntity(g.marker, second) // these two stay, whatever the game does
+	w.NewEntity(g.marker)
 	ends := [2][]*end{{connect(players, seed, cfg)}, {connect(spectators, seed+1, cfg)}}
 	truths := [2]*truth{newTruth(), newTruth()}
 	for tick := range 800 {

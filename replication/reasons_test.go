@@ -17,6 +17,9 @@ func TestReasonsAddUp(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
 	g := newGame(seed, &w, s.schema, 60)
+	for range 30 { // so that there is something to be said from the start
+		g.spawn(g.ids[0], g.ids[1], g.ids[3])
+	}
 	o := newTruth()
 	var ends []*end
 	for i := range 6 {
