@@ -42,7 +42,7 @@ func TestHooksTellOfConditionsAndReferences(t *testing.T) {
 			require.Nil(t, e.client.Verify())
 		}
 	}
-	require.Greater(t, owned, ticks/40)
+	require.Greater(t, owned, ticks/300)
 	for i, e := range g.ends {
 		e.client.Close()
 		require.Empty(t, shadows[i].bad)
