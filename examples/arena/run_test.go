@@ -127,6 +127,8 @@ func TestRealTimeIsReal(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	start := time.Now()
 	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "1200ms", "-bots", "10"}, &stdout, &stderr))
-	require.InDelta(t, 1.2, time.Since(start).Seconds(), 0.8)
+	took := time.Since(start)
+	require.Greater(t, took, time.Second)
+	require.Less(t, took, 10*time.Second, "on a machine that has other things to do, too")
 	require.Contains(t, stdout.String(), "kB/s, ", "the status line")
 }
