@@ -168,10 +168,10 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 }
 
 // Touch reads what some of 64 slots are, those whose bits are set, first being the slot of
-// the first bit and a multiple of 64; and what changed in all of them in the last n ticks, if
-// something did in tick now. So it is in the processor's cache when it is needed, which waits
+// the first bit and a multiple of 64; and which rows ended in all of them in ticks from..to, if
+// one did in tick now. So it is in the processor's cache when it is needed, which waits
 // for all of that memory at once. What Touch returns has no meaning, but must be used.
-func (h *History) Touch(first int, slots uint64, n uint, now Tick) (sum uint32) {
+func (h *History) Touch(first int, slots uint64, from, to, now Tick) (sum uint32) {
 	const line = 64 / 4 // words of a cache line
 	b := h.block(first)
 	if b == nil {
@@ -190,8 +190,11 @@ func (h *History) Touch(first int, slots uint64, n uint, now Tick) (sum uint32) 
 		return sum
 	}
 	l := &b.past
-	for k := l.n - min(l.n, n); k < l.n; k++ {
+	for k := l.n - min(l.n, uint(now-from)); k < l.n; k++ {
 		e := l.entry(k)
+		if e.at.Before(from) || e.at.After(to) {
+			continue
+		}
 		end := l.end(e, h.stride)
 		for i := uint(e.start); i < end; i += line {
 			sum += l.records[i]

@@ -375,6 +375,7 @@ func BenchmarkCapture(b *testing.B) {
 					s.tick++
 					s.captureWorld()
 					took += time.Since(start)
+					s.slots.list()
 					s.slots.settle(s.tick)
 				}
 				return took

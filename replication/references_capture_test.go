@@ -84,6 +84,7 @@ func BenchmarkCaptureReferences(b *testing.B) {
 			}
 			g.server.tick++
 			g.server.captureWorld()
+			g.server.slots.list()
 			g.server.slots.settle(g.server.tick)
 		}
 		return g

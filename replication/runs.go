@@ -53,6 +53,7 @@ type runCache struct {
 	narrowest int             // width of an entity of the block
 	reshaped  uint64          // slots that may have had other components at a baseline
 	touched   uint32
+	from, to  delta.Tick // see reach
 
 	choice  chooser
 	compact *compactCoder // nil: none was needed
@@ -70,8 +71,9 @@ type runCache struct {
 // changedSlots are those of entities that changed after a tick.
 type changedSlots struct {
 	after    delta.Tick
-	slots    bitset
-	entities int // their number
+	slots    bitset // what is said of other blocks has no meaning
+	blocks   bitset // that may have some
+	entities int    // their number
 }
 
 type runHead struct {

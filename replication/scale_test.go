@@ -114,10 +114,10 @@ func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
 	return p
 }
 
-// tick plays both worlds, in turns: each a few ticks, so that it finds its memory where
-// it left it.
+// tick plays both worlds, in turns: each for longer than baselines and acknowledgements lie
+// back, so that it finds its memory where it left it, as a server does that has one world.
 func (p *marginalPair) tick() {
-	const turn = 4
+	const turn = 64
 	for range turn {
 		p.withTimes = append(p.withTimes, p.with.tick())
 	}

@@ -129,6 +129,7 @@ func (c *runCache) encode(peers []*Peer) {
 			p.served = p.sendGroups(p.due)
 		}
 	}
+	c.reach(peers)
 	c.beginStreams(peers)
 	chunks := len(c.server.slots.log)
 	if c.server.slots.changes <= fewNews {

@@ -185,7 +185,7 @@ func (t *slotTable) list() {
 
 // settle ends tick now.
 func (t *slotTable) settle(now delta.Tick) {
-	t.recent.settle(t.news, now)
+	t.recent.settle(t.news, t.stirred, now)
 	for b, word := range t.news {
 		t.log[b/chunkBlocks][now%recentTicks][b%chunkBlocks] = word
 	}
@@ -257,6 +257,7 @@ const recentTicks = 32
 type changeLog struct {
 	now    delta.Tick          // the last tick that is settled
 	rows   [recentTicks]bitset // by tick modulo recentTicks: what changed after it
+	blocks [recentTicks]bitset // the same by block
 	nobody bitset
 }
 
@@ -264,20 +265,25 @@ func (l *changeLog) grow(slots int) {
 	l.nobody = l.nobody.grown(slots)
 	for i := range l.rows {
 		l.rows[i] = l.rows[i].grown(slots)
+		l.blocks[i] = l.blocks[i].grown(len(l.nobody))
 	}
 }
 
-// settle adds what changed in tick now, the one after the last.
-func (l *changeLog) settle(news bitset, now delta.Tick) {
+// settle adds what changed in tick now, the one after the last, in blocks with news.
+func (l *changeLog) settle(news, stirred bitset, now delta.Tick) {
 	l.now = now
-	for b, word := range news {
-		if word != 0 {
+	for w, blocks := range stirred {
+		for b := range slotsOf(w, blocks) {
 			for i := range l.rows {
-				l.rows[i][b] |= word
+				l.rows[i][b] |= news[b]
 			}
+		}
+		for i := range l.blocks {
+			l.blocks[i][w] |= blocks
 		}
 	}
 	clear(l.rows[now%recentTicks])
+	clear(l.blocks[now%recentTicks])
 }
 
 // after returns what changed after tick at, up to the last tick that is settled, or nil

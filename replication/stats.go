@@ -187,17 +187,17 @@ func (p *Peer) account() {
 func (p *Peer) inStepSince() (n int) {
 	since := p.runs.changedSince(p.through)
 	if p.view.visible != nil {
-		for b, slots := range since.slots {
-			n += bits.OnesCount64(p.acks.inStep[b] & slots)
+		for w, blocks := range since.blocks {
+			for b := range slotsOf(w, blocks) {
+				n += bits.OnesCount64(p.acks.inStep[b] & since.slots[b])
+			}
 		}
 		return n
 	}
 	n = since.entities
-	for w, strays := range p.acks.strays {
-		for b := range slotsOf(w, strays) {
-			if slots := since.slots[b]; slots != 0 {
-				n -= bits.OnesCount64(slots &^ p.acks.inStep[b])
-			}
+	for w, blocks := range since.blocks {
+		for b := range slotsOf(w, blocks&p.acks.strays[w]) {
+			n -= bits.OnesCount64(since.slots[b] &^ p.acks.inStep[b])
 		}
 	}
 	return n
@@ -215,9 +215,14 @@ func (c *runCache) changedSince(at delta.Tick) *changedSlots {
 	k, s := &c.changed[len(c.changed)-1], &c.server.slots
 	k.after, k.entities = at, 0
 	k.slots = k.slots.grown(s.len())
-	for b, word := range s.recent.after(at) {
-		k.slots[b] = s.alive[b] & (word | s.news[b])
-		k.entities += bits.OnesCount64(k.slots[b])
+	k.blocks = k.blocks.grown(len(k.slots))
+	changed := s.recent.after(at)
+	for w, blocks := range s.recent.blocks[at%recentTicks] {
+		k.blocks[w] = blocks | s.stirred[w]
+		for b := range slotsOf(w, k.blocks[w]) {
+			k.slots[b] = s.alive[b] & (changed[b] | s.news[b])
+			k.entities += bits.OnesCount64(k.slots[b])
+		}
 	}
 	return k
 }

@@ -44,8 +44,7 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 // stretches of them, and everything else.
 func TestStreamsMixWithTheRest(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
-	storms := roundsOf(6, 6, 3)
-	for i := range uint64(storms) {
+	for i := range uint64(roundsOf(6, 6, 3)) {
 		c := randomConfig(seed + i)
 		c.streams, c.window, c.n, c.ticks = true, 64, 130, 250
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
@@ -56,9 +55,7 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 		require.Empty(t, msg, "%+v", c)
 		shared += a.server.Stats().SharedPackets
 	}
-	if storms >= 6 { // among fewer there may well be none that shares
-		require.NotZero(t, shared)
-	}
+	require.NotZero(t, shared)
 }
 
 // TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to

@@ -62,6 +62,28 @@ func (c *runCache) fill() {
 	}
 }
 
+// reach finds out from which ticks rows will be needed: those that ended after the baselines of
+// peers in step.
+func (c *runCache) reach(peers []*Peer) {
+	c.from, c.to = c.tick-maxBehind, c.tick
+	first := true
+	for _, p := range peers {
+		if !p.steps {
+			continue
+		}
+		base := p.base()
+		if first || base.Before(c.from) {
+			c.from = base
+		}
+		if first || base.After(c.to) {
+			c.to = base
+		}
+		first = false
+	}
+	c.from -= delta.SecondGrid - 1 // second baselines lie at least so far back, and mostly no farther
+	c.to++
+}
+
 // touch reads what has changed lately in some of the busy blocks: the processor waits for
 // all of that memory at once, and not for one row after the other.
 func (c *runCache) touch(blocks []int32) {
@@ -71,8 +93,11 @@ func (c *runCache) touch(blocks []int32) {
 		for slot := range slotsOf(int(b), slots) {
 			c.touched += uint32(s.slots.info[slot].born) + c.heads[slot].filling
 		}
+		for at := c.from; !at.After(c.to); at++ {
+			c.touched += uint32(s.slots.log[b/chunkBlocks][at%recentTicks][b%chunkBlocks])
+		}
 		for _, h := range s.histories {
-			c.touched += h.Touch(int(b)<<6, slots, streamReach, s.tick)
+			c.touched += h.Touch(int(b)<<6, slots, c.from, c.to, s.tick)
 		}
 	}
 }
@@ -104,9 +129,6 @@ func (c *runCache) gatherColumns(b int, news uint64) {
 		c.columns.Add(k, s.histories[k], b<<6, news)
 	}
 }
-
-// streamReach is how many ticks back baselines mostly are.
-const streamReach = 20
 
 // addBlock adds the slots of a block that changed, but for those that are left to the peers.
 func (c *runCache) addBlock(st *stream, b int, news uint64) {
