@@ -104,14 +104,31 @@ type marginalPair struct {
 	withTimes, aloneTimes []time.Duration
 }
 
+// newMarginalPair has clients that join a world which has gone on for a while.
 func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
 	p := &marginalPair{
-		with:  newSharedRig(b, load, marginalClients, 0, seed),
+		with:  newSharedRig(b, load, 0, 0, seed),
 		alone: newSharedRig(b, load, 0, 0, seed),
 	}
 	p.with.warm()
 	p.alone.warm()
+	p.with.connect(b, marginalClients, 0)
+	p.with.warm()
 	return p
+}
+
+// stir changes every entity of both worlds, some in each of a few ticks.
+func (p *marginalPair) stir() {
+	const ticks = 128
+	for _, r := range []*sharedRig{p.with, p.alone} {
+		for tick := range ticks {
+			for i := tick; i < len(r.world.parts); i += ticks {
+				r.world.parts[i].health.HP--
+			}
+			r.tick()
+		}
+		r.warm()
+	}
 }
 
 // tick plays both worlds, in turns: each for longer than baselines and acknowledgements lie
@@ -152,21 +169,30 @@ func BenchmarkStill(b *testing.B) {
 }
 
 // BenchmarkSparse has the same hundred movers among few and among many entities: what
-// rests costs a client next to nothing.
+// rests costs a client next to nothing. What has not moved since a client joined is encoded for
+// that client alone when it does.
 func BenchmarkSparse(b *testing.B) {
-	seed := scaleSeed(b)
-	few := newMarginalPair(b, scaleLoad{entities: 1_000, movers: 100}, seed)
-	many := newMarginalPair(b, scaleLoad{entities: 100_000, movers: 100}, seed)
-	for b.Loop() {
-		few.tick()
-		many.tick()
+	for _, moved := range []bool{true, false} {
+		b.Run(fmt.Sprintf("moved=%v", moved), func(b *testing.B) {
+			seed := scaleSeed(b)
+			few := newMarginalPair(b, scaleLoad{entities: 1_000, movers: 100}, seed)
+			many := newMarginalPair(b, scaleLoad{entities: 100_000, movers: 100}, seed)
+			if moved {
+				few.stir()
+				many.stir()
+			}
+			for b.Loop() {
+				few.tick()
+				many.tick()
+			}
+			few.with.check(b)
+			many.with.check(b)
+			b.ReportMetric(0, "ns/op") // of four worlds: says nothing
+			b.ReportMetric(few.marginal(), "ns/peer-tick@1k")
+			b.ReportMetric(many.marginal(), "ns/peer-tick@100k")
+			b.ReportMetric(many.marginal()/few.marginal(), "ratio")
+		})
 	}
-	few.with.check(b)
-	many.with.check(b)
-	b.ReportMetric(0, "ns/op") // of four worlds: says nothing
-	b.ReportMetric(few.marginal(), "ns/peer-tick@1k")
-	b.ReportMetric(many.marginal(), "ns/peer-tick@100k")
-	b.ReportMetric(many.marginal()/few.marginal(), "ratio")
 }
 
 // TestScaleReport compares the library with its naive twins, and many clients with few.

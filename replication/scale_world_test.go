@@ -309,12 +309,19 @@ type sharedRig struct {
 
 // newSharedRig returns a rig in which all entities have been sent to all clients.
 func newSharedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64, opts ...ServerOption) *sharedRig {
-	r := &sharedRig{world: newScaleWorld(load, seed), acks: make([][]byte, clients), ticks: 16}
+	r := &sharedRig{world: newScaleWorld(load, seed), ticks: 16}
 	r.server = NewServer(&r.world.ecs, scaleSchema(), append(opts, WithSeed(seed))...)
-	for i := range clients {
-		r.fakes = append(r.fakes, connectFake(tb, r.server, uint64(i)+1, 5+i%5, loss))
-	}
+	r.connect(tb, clients, loss)
 	return r
+}
+
+// connect adds clients.
+func (r *sharedRig) connect(tb testing.TB, clients int, loss float64) {
+	for range clients {
+		i := len(r.fakes)
+		r.fakes = append(r.fakes, connectFake(tb, r.server, uint64(i)+1, 5+i%5, loss))
+		r.acks = append(r.acks, nil)
+	}
 }
 
 func (r *sharedRig) tick() time.Duration {
