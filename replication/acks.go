@@ -21,7 +21,6 @@ type ackTable struct {
 	strays bitset     // by block: an entity in it may be out of step
 	owed   bitset     // by block: there may be slots in Peer.due
 	flying bitset     // by block: there are slots in ackBlock.flight
-	rowed  bitset     // by chunk: there is something in ackMark.rows
 	ticks  delta.Tick // how many of the rows are in use: a power of two
 }
 
@@ -85,7 +84,6 @@ func (t *ackTable) grow(n int) {
 	t.inStep = t.inStep.grown(n)
 	blocks := len(t.inStep)
 	t.strays, t.owed, t.flying = t.strays.grown(blocks), t.owed.grown(blocks), t.flying.grown(blocks)
-	t.rowed = t.rowed.grown(blocks/chunkBlocks + 1)
 	if more := (n+64*chunkBlocks-1)/(64*chunkBlocks) - len(t.chunks); more > 0 {
 		if n := len(t.chunks) + more; n > cap(t.chunks) {
 			// They are large: few that lie idle make up for copying them now and then.
@@ -130,33 +128,16 @@ func (t *ackTable) advance(now delta.Tick) {
 			return // the rows are empty
 		}
 		t.newRow = now - t.ticks - 1 // within reach of serial arithmetic
-		for c := range t.marks {
-			t.marks[c].renew(now, t.ticks)
-		}
-		return
 	}
-	bit := uint32(1) << (now & (t.ticks - 1))
-	for w, rowed := range t.rowed {
-		for c := range slotsOf(w, rowed) {
-			m := &t.marks[c]
-			if m.rows&bit == 0 {
-				continue
+	for c := range t.chunks {
+		if m := &t.marks[c]; now-m.row <= t.ticks {
+			if bit := uint32(1) << (now & (t.ticks - 1)); m.rows&bit != 0 {
+				m.rows &^= bit
+				t.advanceChunk(c, now)
 			}
-			t.advanceChunk(c, now)
-			if m.rows &^= bit; m.rows == 0 {
-				t.rowed.clear(c)
-			}
+		} else if now-m.row > ancient {
+			m.row = now - t.ticks - 1
 		}
-	}
-	if n := uint(len(t.marks)); n > 0 {
-		t.marks[uint(now)%n].renew(now, t.ticks)
-	}
-}
-
-// renew keeps row within reach of serial arithmetic.
-func (m *ackMark) renew(now, ticks delta.Tick) {
-	if now-m.row > ancient {
-		m.row = now - ticks - 1
 	}
 }
 
@@ -183,7 +164,6 @@ func (t *ackTable) advanceChunk(c int, now delta.Tick) {
 func (t *ackTable) mark(b int, at delta.Tick) {
 	m := &t.marks[b/chunkBlocks]
 	m.rows |= 1 << (at & (t.ticks - 1))
-	t.rowed.set(b / chunkBlocks)
 	if at.After(m.row) {
 		m.row = at
 		if at.After(t.newRow) {
