@@ -212,10 +212,22 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 }
 
 // BenchmarkGrid is of a world of 100,000 entities, 30 % of which move, and 256 clients
-// that walk through it and each see about 1 % of it.
+// that walk through it and each see about 1 % of it. They were spawned anyhow or, as a level may
+// be loaded, in the order of where they are.
 func BenchmarkGrid(b *testing.B) {
-	r := newGridRig(b, scaleGame(100_000), 256, 0)
-	r.warm()
+	for _, ordered := range []bool{false, true} {
+		b.Run(fmt.Sprintf("ordered=%v", ordered), func(b *testing.B) {
+			r := newGridRig(b, scaleGame(100_000), 256, 0)
+			if ordered {
+				r.world.sortByCell(float32(gridRadius) / 2)
+			}
+			r.warm()
+			benchmarkGrid(b, r)
+		})
+	}
+}
+
+func benchmarkGrid(b *testing.B, r *gridRig) {
 	sent := r.sent()
 	var times []time.Duration
 	for b.Loop() {

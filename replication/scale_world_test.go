@@ -2,8 +2,10 @@ package replication
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -115,6 +117,22 @@ func newScaleWorld(load scaleLoad, seed uint64) *scaleWorld {
 		g.start(i)
 	}
 	return g
+}
+
+// sortByCell deals the places out anew, so that entities follow one another in the order of the
+// cells that they are in. Nobody may have seen them yet.
+func (g *scaleWorld) sortByCell(side float32) {
+	places := make([]scalePosition, len(g.parts))
+	for i, p := range g.parts {
+		places[i] = *p.position
+	}
+	cell := func(v float32) int { return int((v + 1000) / side) }
+	slices.SortFunc(places, func(a, b scalePosition) int {
+		return cmp.Or(cmp.Compare(cell(a.X), cell(b.X)), cmp.Compare(cell(a.Y), cell(b.Y)))
+	})
+	for i, p := range g.parts {
+		*p.position = places[i]
+	}
 }
 
 // upTo returns a number between -limit and limit.
