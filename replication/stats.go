@@ -24,7 +24,7 @@ type ServerStats struct {
 	Entries, Encoded uint64
 
 	// SharedPackets is how many packets were copies, under headers of their own, of
-	// packets for all peers that had acknowledged the same.
+	// packets for all peers that had acknowledged the same, though that may be a single one.
 	SharedPackets uint64
 
 	// BaselineAges has how many entities were sent against a baseline of an age: item 0
