@@ -59,7 +59,7 @@ func (r *inputRig) give() {
 }
 
 func TestInputsArriveInTime(t *testing.T) {
-	ticks := roundsOf(60_000, 20_000, 10_000)
+	ticks := ticksOf(60_000, 20_000)
 	for i, c := range []struct {
 		name  string
 		link  netsim.Config

@@ -122,3 +122,51 @@ func TestReasonsOfAScript(t *testing.T) {
 	x.replicate()
 	expect(0, 0, 7, 1, 1, 0, 1)
 }
+
+// TestAPanicOfTheUsersDoesNotLast: a game that goes on after its functions panicked in a few
+// ticks finds a server that goes on, too.
+func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
+	for _, panics := range []int{1, 2, 8, 40} {
+		seed := seedOf(t)
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(seed))
+		position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+		var entities []ecs.Entity
+		for range 200 {
+			entities = append(entities, w.NewEntity(position, marker))
+		}
+		move := func() {
+			for _, e := range entities {
+				(*tPosition)(w.Get(e, position)).X += 0.1
+			}
+		}
+		upset := false
+		o := newTruth()
+		ends := []*end{connect(s, seed, netsim.Config{Latency: 1}), connect(s, seed+1, netsim.Config{Latency: 1})}
+		ends[1].peer.SetInterest(Interest{Visible: func(ecs.Entity) bool {
+			if upset {
+				panic("the user's")
+			}
+			return true
+		}})
+		for range 100 {
+			move()
+			tickAll(t, s, o, ends)
+		}
+		require.True(t, ends[0].peer.stepped)
+		upset = true
+		for range panics {
+			move()
+			require.PanicsWithValue(t, "the user's", s.Replicate)
+			for _, e := range ends {
+				e.step(t)
+			}
+		}
+		upset = false
+		for range 100 {
+			move()
+			require.NotPanics(t, func() { tickAll(t, s, o, ends) })
+		}
+		requireEqualSoon(t, s, o, ends, 200)
+	}
+}

@@ -217,6 +217,10 @@ func (c *runCache) changedSince(at delta.Tick) *changedSlots {
 	k.slots = k.slots.grown(s.len())
 	k.blocks = k.blocks.grown(len(k.slots))
 	changed := s.recent.after(at)
+	if changed == nil { // ticks did not end: a function of the user's panicked, and the game went on
+		clear(k.blocks)
+		return k
+	}
 	for w, blocks := range s.recent.blocks[at%recentTicks] {
 		k.blocks[w] = blocks | s.stirred[w]
 		for b := range slotsOf(w, k.blocks[w]) {
