@@ -57,18 +57,20 @@ func play(r scaleRig, ticks int) time.Duration {
 
 // BenchmarkScale has every client see everything, at no loss and without a budget:
 //
-//   - shared is the library;
+//   - shared is the library, with first baselines of any tick and of every fourth;
 //   - naive does the same for each client by itself, see [ackedServer];
 //   - reliable does less: it counts on a link that loses nothing, see [reliableServer].
 func BenchmarkScale(b *testing.B) {
 	load := scaleGame(scaleEntities)
 	for _, clients := range []int{16, 64, 256} {
-		b.Run(fmt.Sprintf("peers=%d/shared", clients), func(b *testing.B) {
-			r := newSharedRig(b, load, clients, 0, scaleSeed(b))
-			r.warm()
-			benchmarkTicks(b, r, clients)
-			r.check(b)
-		})
+		for _, grid := range []int{1, 4} {
+			b.Run(fmt.Sprintf("peers=%d/shared,grid=%d", clients, grid), func(b *testing.B) {
+				r := newSharedRig(b, load, clients, 0, scaleSeed(b), WithBaselineGrid(grid))
+				r.warm()
+				benchmarkTicks(b, r, clients)
+				r.check(b)
+			})
+		}
 		b.Run(fmt.Sprintf("peers=%d/naive", clients), func(b *testing.B) {
 			r := newAckedRig(b, load, clients, 0, scaleSeed(b))
 			r.warm()
