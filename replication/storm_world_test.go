@@ -189,15 +189,8 @@ func (a *storm) join() {
 		if c.keepLog {
 			e.log = append(e.log, bytes.Clone(p))
 		}
-		if e.l.burst > 0 || e.rng.Float64() < e.l.loss {
-			return nil
-		}
-		n := 1
-		if e.rng.Float64() < e.l.dup {
-			n = 2
-		}
-		for range n {
-			e.l.down = append(e.l.down, stormPacket{a.now + e.l.delay + e.rng.IntN(e.l.jitter+1), bytes.Clone(p)})
+		if e.l.burst == 0 {
+			e.l.down = e.carry(e.l.down, e.l.loss, a.now+e.l.delay, e.l.jitter, p)
 		}
 		return nil
 	})
@@ -210,18 +203,26 @@ func (a *storm) restart(e *stormEnd) {
 	w := ecs.NewWorld()
 	e.world, e.last = &w, map[NetID]uint32{}
 	e.client = NewClient(&w, a.server.schema, func(p []byte) error {
-		if e.l.upBurst > 0 || e.rng.Float64() < e.l.upLoss {
-			return nil
-		}
-		n := 1
-		if e.rng.Float64() < e.l.dup {
-			n = 2
-		}
-		for range n {
-			e.l.up = append(e.l.up, stormPacket{a.now + e.l.upDelay + e.rng.IntN(e.l.upJitter+1), bytes.Clone(p)})
+		if e.l.upBurst == 0 {
+			e.l.up = e.carry(e.l.up, e.l.upLoss, a.now+e.l.upDelay, e.l.upJitter, p)
 		}
 		return nil
 	}, WithNonce(a.nonce*7919))
+}
+
+// carry puts a packet that is not lost on its way, once or twice.
+func (e *stormEnd) carry(way []stormPacket, loss float64, due, jitter int, packet []byte) []stormPacket {
+	if e.rng.Float64() < loss {
+		return way
+	}
+	n := 1
+	if e.rng.Float64() < e.l.dup {
+		n = 2
+	}
+	for range n {
+		way = append(way, stormPacket{due + e.rng.IntN(jitter+1), bytes.Clone(packet)})
+	}
+	return way
 }
 
 func (a *storm) spawn(i int) {

@@ -62,26 +62,19 @@ func (c *runCache) fill() {
 	}
 }
 
-// reach finds out from which ticks rows will be needed: those that ended after the baselines of
-// peers in step.
+// reach finds out in which ticks rows ended that will be needed: those of the baselines of peers
+// in step.
 func (c *runCache) reach(peers []*Peer) {
-	c.from, c.to = c.tick-maxBehind, c.tick
-	first := true
+	nearest, farthest := delta.Tick(maxBehind), delta.Tick(1)
 	for _, p := range peers {
-		if !p.steps {
-			continue
+		if p.steps {
+			age := c.tick - p.base()
+			nearest, farthest = min(nearest, age), max(farthest, age)
 		}
-		base := p.base()
-		if first || base.Before(c.from) {
-			c.from = base
-		}
-		if first || base.After(c.to) {
-			c.to = base
-		}
-		first = false
 	}
-	c.from -= delta.SecondGrid - 1 // second baselines lie at least so far back, and mostly no farther
-	c.to++
+	// A row ended after the tick that it is the baseline of, and second baselines are mostly two
+	// or three ticks older.
+	c.from, c.to = c.tick-max(nearest, farthest)-delta.SecondGrid, c.tick-min(nearest, farthest)+1
 }
 
 // touch reads what has changed lately in some of the busy blocks: the processor waits for
