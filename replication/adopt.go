@@ -78,7 +78,7 @@ func Expect[T any](c *Client, e ecs.Entity, applies int) {
 // any more when it was adopted: then [Client.NetID] tells what it mirrors.
 func (c *Client) Expects(e ecs.Entity) bool {
 	_, ok := c.expected.byEntity[e]
-	return ok && c.intact() && c.world.Alive(e)
+	return ok && c.intact() && alive(c.world, e)
 }
 
 func (c *Client) expect(k int, e ecs.Entity, applies int) {
@@ -88,7 +88,7 @@ func (c *Client) expect(k int, e ecs.Entity, applies int) {
 		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
-	case !c.world.Alive(e):
+	case !alive(c.world, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !c.world.Has(e, c.components[k]):
 		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.name))
@@ -215,7 +215,7 @@ func (c *Client) expire() {
 			case item.until >= x.now:
 				x.nextEnd = min(x.nextEnd, item.until)
 			default:
-				if c.world.Alive(item.entity) {
+				if alive(c.world, item.entity) {
 					c.stats.Unconfirmed++
 				}
 				x.remove(int32(i))
@@ -224,7 +224,7 @@ func (c *Client) expire() {
 	}
 	i := x.swept % len(x.items)
 	x.swept = i + 1
-	if e := x.items[i].entity; !e.IsZero() && !c.world.Alive(e) {
+	if e := x.items[i].entity; !e.IsZero() && !alive(c.world, e) {
 		x.remove(int32(i))
 	}
 }
@@ -248,7 +248,7 @@ func (c *Client) match(state *heldState) ecs.Entity {
 			next, e := item.next, item.entity
 			if item.component == k && slices.Equal(item.codes, row) {
 				x.remove(i)
-				if c.world.Alive(e) && !c.world.Has(e, c.marker) {
+				if alive(c.world, e) && !c.world.Has(e, c.marker) {
 					return e
 				}
 			}

@@ -79,7 +79,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 		c.spawnEntity(slot, m, state)
 		return
 	}
-	if m.removed || !c.world.Alive(m.entity) {
+	if m.removed || !alive(c.world, m.entity) {
 		m.removed = true // by the user, who shall have it so
 		c.referrers.drop(allComponents, &m.links)
 		m.tick, m.shape, m.strings, m.values = state.tick, state.shape, nil, nil
@@ -130,7 +130,7 @@ func (c *Client) removeEntity(slot uint32, m *mirror) {
 	case !m.shown || m.removed:
 	case c.resources.in(int(slot)):
 		c.removeResources(m)
-	case c.world.Alive(m.entity):
+	case alive(c.world, m.entity):
 		c.relations.remove(c.world, m.entity)
 	}
 	c.forgetEntity(slot, m)

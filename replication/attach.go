@@ -54,7 +54,7 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 
 // detach takes the components of a facet from its entity.
 func (c *Client) detach(m *mirror) {
-	if !m.entity.IsZero() && c.world.Alive(m.entity) {
+	if !m.entity.IsZero() && alive(c.world, m.entity) {
 		c.restructure(m, &heldState{shape: c.bare})
 	}
 	c.forgetFacet(m)

@@ -214,7 +214,7 @@ func (c *Client) Stats() ClientStats { return c.stats }
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	m := c.mirrors.at(id.Slot)
-	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !c.world.Alive(m.entity) {
+	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
 		return ecs.Entity{}, false
 	}
 	return m.entity, true
@@ -222,14 +222,17 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	if !c.intact() || !alive(c.world, e) || !c.world.Has(e, c.marker) {
+	if !c.intact() {
 		return NetID{}, false
 	}
-	id := (*Mirrored)(c.world.Get(e, c.marker)).id
-	if own, ok := c.Entity(id); !ok || own != e {
+	m := (*Mirrored)(lookUp(c.world, e, c.marker))
+	if m == nil {
 		return NetID{}, false
 	}
-	return id, true
+	if own, ok := c.Entity(m.id); !ok || own != e {
+		return NetID{}, false
+	}
+	return m.id, true
 }
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
@@ -241,7 +244,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	for i, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]
-			if m.shown && !m.removed && c.world.Alive(m.entity) {
+			if m.shown && !m.removed && alive(c.world, m.entity) {
 				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
 			}
 		}

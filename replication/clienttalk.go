@@ -190,7 +190,11 @@ func (t *clientTalk) sayReliable() {
 }
 
 func (t *clientTalk) sayLoose() {
-	for _, i := range t.loose {
+	for k, i := range t.loose {
+		if i == taken {
+			continue
+		}
+		t.loose[k] = taken
 		w := wireMessage{number: t.drafts[i].number, lane: -1}
 		w.data, w.bits = t.encode(&t.drafts[i])
 		if t.putTalk(&w) {

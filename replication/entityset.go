@@ -57,7 +57,7 @@ func (e *EntitySet) update() {
 		}
 	}
 	for member := range e.waiting {
-		if !s.lives(member) {
+		if !alive(s.world, member) {
 			delete(e.waiting, member)
 		} else if id, ok := s.NetID(member); ok {
 			delete(e.waiting, member)
@@ -71,17 +71,6 @@ func (e *EntitySet) unseat(slot int32) {
 	delete(e.seated, e.holders[slot])
 	delete(e.holders, slot)
 	e.slots.clear(int(slot))
-}
-
-// lives reports whether an entity lives. Arche panics on one from before a reset of the
-// world, or takes it for the one that is the next to get its number.
-func (s *Server) lives(entity ecs.Entity) (lives bool) {
-	defer func() { _ = recover() }()
-	if s.world.Alive(entity) {
-		s.world.Has(entity, s.capture.marker) // panics as well if nobody has the number now
-		lives = true
-	}
-	return lives
 }
 
 // find adds the members to a set of slots.

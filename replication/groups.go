@@ -89,7 +89,7 @@ func (g *Group) Add(e ecs.Entity) {
 	switch old := of.of[e]; {
 	case old == g:
 		return
-	case old != nil && g.server.lives(e):
+	case old != nil && alive(g.server.world, e):
 		panic(fmt.Sprintf("replication: entity %v is in another group: call that one's Remove first", e))
 	case old != nil:
 		old.Remove(e)
@@ -230,7 +230,7 @@ func (g *Group) update() {
 			g.part(&m, s.tick) // it may only have lost its marker
 		}
 		if m.slot < 0 {
-			if !s.lives(m.entity) {
+			if !alive(s.world, m.entity) {
 				delete(s.groups.of, m.entity)
 				continue
 			}

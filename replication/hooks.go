@@ -284,7 +284,7 @@ func (c *Client) place(m *mirror, k int) unsafe.Pointer {
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
 func (c *Client) present(m *mirror) bool {
-	return (m.shown && !m.removed || m.attached()) && c.intact() && c.world.Alive(m.entity)
+	return (m.shown && !m.removed || m.attached()) && c.intact() && alive(c.world, m.entity)
 }
 
 // watch reports whether there are hooks for the arrival or for changes of a component.

@@ -135,6 +135,21 @@ func (m *messenger) encode(d *draft) (data []byte, bits int) {
 	return m.bits[d.place:][:byteSize(d.bits)], d.bits
 }
 
+// forgetEntities makes drafts mean no entity any more, since the handles in them are from before a reset of the world. Who got a
+// draft's entity shown is known still.
+func (m *messenger) forgetEntities() {
+	for i := range m.drafts {
+		d := &m.drafts[i]
+		d.entity = ecs.Entity{}
+		t := &m.schema.messages[d.number]
+		if d.bits < 0 && t.refers() {
+			for _, k := range t.references {
+				clear(m.rows[d.row+t.columns[k].word:][:2])
+			}
+		}
+	}
+}
+
 // clear forgets the drafts. Memory that a rare burst took is given back.
 func (m *messenger) clear() {
 	const keep = 1 << 14

@@ -22,7 +22,7 @@ type ownership struct {
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
-	if !s.lives(e) {
+	if !alive(s.world, e) {
 		panic("replication: SetOwner of a dead entity: set owners of entities that live")
 	}
 	if p != nil && p.server != s {
@@ -84,7 +84,7 @@ func (s *Server) disown(slot int) {
 // settleOwners gives slots to those that are owned and were not seen before.
 func (s *Server) settleOwners() {
 	for e := range s.owners.unseen {
-		if !s.lives(e) {
+		if !alive(s.world, e) {
 			delete(s.owners.unseen, e)
 			delete(s.owners.of, e)
 		} else if id, ok := s.NetID(e); ok {

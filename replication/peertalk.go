@@ -124,10 +124,18 @@ func (p *Peer) say() {
 	}
 }
 
+// taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what
+// waits is looked at once, so that the next Replicate neither sends it again nor panics again.
+const taken = -1
+
 // assign gives reliable messages their place in the lanes.
 func (p *Peer) assign() {
 	t, m := p.talk, &p.server.messenger
-	for _, i := range t.pending {
+	for k, i := range t.pending {
+		if i == taken {
+			continue
+		}
+		t.pending[k] = taken
 		d := &m.drafts[i]
 		l := &t.out[m.schema.messages[d.number].lane(true)]
 		if d.viewers && !p.views(d) {
@@ -269,7 +277,11 @@ func (p *Peer) find(l *outLane, m, before *outMessage) bool {
 func (p *Peer) sayLoose() {
 	t, m := p.talk, &p.server.messenger
 	known, ok := false, false
-	for _, i := range t.loose {
+	for k, i := range t.loose {
+		if i == taken {
+			continue
+		}
+		t.loose[k] = taken
 		d := &m.drafts[i]
 		if d.viewers && !p.views(d) {
 			continue

@@ -170,3 +170,60 @@ func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
 		requireEqualSoon(t, s, o, ends, 200)
 	}
 }
+
+// TestAPanicOfTheSendFunction: whatever packet of messages it panics at, none is handed over twice, and reliable ones are handed
+// over once, in order.
+func TestAPanicOfTheSendFunction(t *testing.T) {
+	for at := range 6 {
+		x := connectedWire(t, talkSchema(), WithMTU(64))
+		var hits, sparks []uint32
+		OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
+		OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
+		send, left := x.peer.send, at
+		x.peer.send = func(p []byte) error {
+			if kindOf(p[checksumSize:]) == kindMessages {
+				if left == 0 {
+					left = -1
+					panic("the user's")
+				}
+				left--
+			}
+			return send(p)
+		}
+		var want []uint32
+		for i := range uint32(20) {
+			want = append(want, i)
+			require.NoError(t, Send(x.peer, mHit{Number: i}))
+			require.NoError(t, Send(x.peer, mSpark{Number: i}))
+		}
+		require.PanicsWithValue(t, "the user's", x.server.Replicate, "at %d", at)
+		x.deliver(x.takeDown()...)
+		for range 20 {
+			require.NotPanics(t, x.round)
+		}
+		require.Equal(t, want, hits)
+		require.IsIncreasing(t, sparks, "%v", at)
+	}
+}
+
+// TestAMessageThatPanicsDoesNotDoSoForEver: even if the library itself fails at one.
+func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var hits, sparks []uint32
+	OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
+	OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
+	for i := range uint32(3) {
+		require.NoError(t, Send(x.peer, mHit{Number: i}))
+		require.NoError(t, Send(x.peer, mSpark{Number: i}))
+	}
+	x.server.messenger.drafts[2].row = 1 << 30 // the second hit
+	x.server.messenger.drafts[3].row = 1 << 30
+	require.Panics(t, x.server.Replicate)
+	require.Panics(t, x.server.Replicate)
+	for range 10 {
+		require.NotPanics(t, x.round)
+	}
+	require.Equal(t, []uint32{0, 2}, hits)
+	require.Equal(t, []uint32{2}, sparks, "the one in the packet that was open is lost")
+	require.Empty(t, x.server.messenger.drafts)
+}

@@ -47,7 +47,7 @@ func putTargets(rows []uint32, words int, targets []ecs.Entity) {
 func (c *Client) setTarget(t target) {
 	m := c.mirrors.at(t.holder)
 	id := c.components[t.component]
-	if !m.shown || m.removed || !c.world.Alive(m.entity) || !c.world.Has(m.entity, id) {
+	if !m.shown || m.removed || !alive(c.world, m.entity) || !c.world.Has(m.entity, id) {
 		return // by the user; or both by the server
 	}
 	var e ecs.Entity

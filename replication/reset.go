@@ -1,7 +1,5 @@
 package replication
 
-import "github.com/mlange-42/arche/ecs"
-
 // A worldMark is a resource of a world. That it is gone tells that the world was reset; see worldWatch.
 type worldMark struct {
 	_ byte // so that no two have the same address
@@ -36,11 +34,4 @@ func (c *Client) noticeReset() {
 			}
 		}
 	}
-}
-
-// alive is [ecs.World.Alive] for any entity: Arche (v0.15.3) panics at one whose ID the world has not given out since it was
-// reset.
-func alive(w *ecs.World, e ecs.Entity) (ok bool) {
-	defer func() { _ = recover() }() // ok is false then
-	return w.Alive(e)
 }

@@ -15,6 +15,7 @@ import (
 // Panics if T is not registered with [RegisterMessage].
 func Send[T any](p *Peer, message T) error {
 	s := p.server
+	s.noticeReset()
 	d, err := write(&s.messenger, message)
 	if err != nil {
 		return err
@@ -31,6 +32,7 @@ func Send[T any](p *Peer, message T) error {
 // SendToAll is [Send] to all clients that are connected. If the buffer is full for some of them the others get the message,
 // and the error is [ErrBufferFull].
 func SendToAll[T any](s *Server, message T) error {
+	s.noticeReset()
 	d, err := write(&s.messenger, message)
 	if err != nil {
 		return err
@@ -42,6 +44,7 @@ func SendToAll[T any](s *Server, message T) error {
 // [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to which it was
 // shown.
 func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
+	s.noticeReset()
 	d, err := write(&s.messenger, message)
 	if err != nil {
 		return err

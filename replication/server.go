@@ -288,10 +288,13 @@ func (s *Server) Tick() uint32 { return uint32(s.tick) }
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
-	if !alive(s.world, e) || !s.world.Has(e, s.capture.marker) {
+	if !s.mark.intact() {
 		return NetID{}, false
 	}
-	m := (*Replicated)(s.world.Get(e, s.capture.marker))
+	m := (*Replicated)(lookUp(s.world, e, s.capture.marker))
+	if m == nil {
+		return NetID{}, false
+	}
 	slot := int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		return NetID{}, false

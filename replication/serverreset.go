@@ -26,6 +26,7 @@ func (s *Server) noticeReset() {
 		s.disownAll(p)
 	}
 	s.owners = ownership{}
+	s.messenger.forgetEntities()
 }
 
 // forget empties the set.

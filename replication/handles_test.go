@@ -1,0 +1,142 @@
+package replication
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Methods of Arche's that panic at a handle of nobody's.
+var takesHandle = []string{
+	"Get", "GetUnchecked", "Has", "HasUnchecked", "Mask", "Ids", "Relations",
+	"Add", "AddFn", "Assign", "Set", "Remove", "RemoveEntity", "Exchange", "ExchangeFn",
+}
+
+// safeHandles are the functions that give a world handles without asking first, and why each of these is known to live.
+var safeHandles = map[string]string{
+	"alive":               "it is the question",
+	"lookUp":              "asks",
+	"Client.expect":       "asks",
+	"Client.sign":         "of what expect asked about",
+	"Client.match":        "asks",
+	"Client.adopt":        "of what match asked about",
+	"Client.writeRows":    "applyMirror and applyFacet asked",
+	"Client.spawnEntity":  "of what it made, or match asked about",
+	"Client.restructure":  "applyMirror, applyFacet and detach asked",
+	"Client.place":        "present asks",
+	"Client.setTarget":    "asks about the holder; the target is of Client.Entity, which asks",
+	"Client.verifyEntity": "Verify asked",
+	"Client.differs":      "its callers have the component's address",
+	"Client.valuesOf":     "its callers have the component's address",
+	"relations.of":        "its callers asked",
+	"relations.remove":    "removeEntity asked",
+}
+
+// TestHandlesAreAskedAboutInOnePlace: nothing but alive asks Arche whether an entity lives, as Arche's answer is wrong for some
+// handles; and what needs a living one is done only where that is known.
+//
+// It knows worlds by their names, w and world, and checks that none has another.
+func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
+	files, used := token.NewFileSet(), map[string]bool{}
+	for _, file := range parsePackage(t, files) {
+		for _, decl := range file.Decls {
+			function := ""
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				function = nameOf(f)
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if n == nil {
+					return true
+				}
+				at := files.Position(n.Pos())
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					switch {
+					case n.Sel.Name == "Alive":
+						require.Equal(t, "alive", function, "%v: ask alive, which knows every handle", at)
+					case slices.Contains(takesHandle, n.Sel.Name) && isWorld(n.X):
+						require.Contains(t, safeHandles, function,
+							"%v: %s of a handle: ask alive first, or use lookUp, and say in safeHandles why it is safe", at, n.Sel.Name)
+						used[function] = true
+					}
+				case *ast.Field:
+					if isWorldType(n.Type) {
+						for _, name := range n.Names {
+							require.True(t, isWorld(name), "%v: a world by the name of %s: call it w or world", at, name.Name)
+						}
+					}
+				case *ast.AssignStmt:
+					for i, from := range n.Rhs {
+						if of, ok := from.(*ast.SelectorExpr); ok && isWorld(of) {
+							require.True(t, isWorld(n.Lhs[i]), "%v: a world by another name: call it w or world", at)
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	for name := range safeHandles {
+		require.True(t, used[name], "%s gives no world a handle any more: take it out of the list", name)
+	}
+}
+
+// parsePackage parses the files of the package, without its tests.
+func parsePackage(t testing.TB, set *token.FileSet) (files []*ast.File) {
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, name, nil, 0)
+		require.NoError(t, err)
+		files = append(files, file)
+	}
+	require.Greater(t, len(files), 50)
+	return files
+}
+
+// nameOf returns the name of a function, behind that of its receiver.
+func nameOf(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return f.Name.Name
+	}
+	of := f.Recv.List[0].Type
+	for {
+		switch e := of.(type) {
+		case *ast.StarExpr:
+			of = e.X
+		case *ast.IndexExpr:
+			of = e.X
+		case *ast.IndexListExpr:
+			of = e.X
+		default:
+			return of.(*ast.Ident).Name + "." + f.Name.Name
+		}
+	}
+}
+
+func isWorld(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name == "w" || e.Name == "world"
+	case *ast.SelectorExpr:
+		return e.Sel.Name == "world"
+	}
+	return false
+}
+
+func isWorldType(e ast.Expr) bool {
+	if star, ok := e.(*ast.StarExpr); ok {
+		e = star.X
+	}
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "World"
+}
