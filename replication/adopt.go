@@ -68,15 +68,14 @@ type expectation struct {
 // Panics if T is not in the schema, the entity is dead, has no T or is mirrored already, or
 // if applies is negative.
 func Expect[T any](c *Client, e ecs.Entity, applies int) {
-	if c == nil {
-		panic("replication: Expect needs a client")
-	}
+	c.mustExist()
 	c.expect(c.number("Expect", reflect.TypeFor[T]()), e, applies)
 }
 
 // Expects reports whether a local entity waits for the server's; see [Expect]. It does not
 // any more when it was adopted: then [Client.NetID] tells what it mirrors.
 func (c *Client) Expects(e ecs.Entity) bool {
+	c.mustExist()
 	_, ok := c.expected.byEntity[e]
 	return ok && c.intact() && alive(c.world, e)
 }

@@ -30,6 +30,7 @@ type applier struct {
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
+	c.mustExist()
 	c.notInHook("Apply")
 	if c.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")

@@ -28,6 +28,7 @@ type budget struct {
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
+	p.mustExist()
 	if bytesPerSecond < 0 {
 		panic(fmt.Sprintf("replication: a budget of %d bytes per second: use 0 for none", bytesPerSecond))
 	}
@@ -51,22 +52,8 @@ const maxRate = 1 << 40
 //
 // weigh must not change the world, nor keep the slices.
 func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32)) {
+	p.mustExist()
 	p.weigh = weigh
-}
-
-// SetPriority gives an entity a weight for all peers, on top of those of its components:
-// the products of weight and ticks waited say who is sent first where the budget does not
-// suffice. The default is 1. The entity must have been found by a Replicate; its weight
-// lasts as long as it does.
-//
-// Panics if the weight is not positive.
-func (s *Server) SetPriority(e ecs.Entity, weight float32) {
-	if !(weight > 0) {
-		panic(fmt.Sprintf("replication: a priority of %v: use a positive weight", weight))
-	}
-	if id, ok := s.NetID(e); ok {
-		s.slots.info[id.Slot].weight = weight
-	}
 }
 
 // savings returns what the tokens grow up to: less by a packet than what may be sent at

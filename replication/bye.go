@@ -63,11 +63,17 @@ type DisconnectError struct {
 }
 
 func (e *DisconnectError) Error() string {
+	if e == nil {
+		return nilError
+	}
 	if e.Remote {
 		return "replication: disconnected by the other end: " + e.Reason.String()
 	}
 	return "replication: disconnected: " + e.Reason.String()
 }
+
+// nilError is what methods of nil errors return, as fmt prints it.
+const nilError = "<nil>"
 
 const (
 	byeHead       = 1 + 1 + 8
@@ -126,6 +132,7 @@ func parseBye(packet []byte, session uint64, key seal) (Reason, bool) {
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
+	p.mustExist()
 	if p.closed {
 		return
 	}
@@ -142,6 +149,7 @@ func (p *Peer) Disconnect(r Reason) {
 // Err returns nil until the connection has ended, and why it has after that: a
 // [*DisconnectError].
 func (p *Peer) Err() error {
+	p.mustExist()
 	if p.ended == nil {
 		return nil
 	}
@@ -217,6 +225,7 @@ func (p *Peer) repeatBye(packet []byte) {
 // once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
+	c.mustExist()
 	if c.refused != nil {
 		return
 	}
@@ -232,10 +241,11 @@ func (c *Client) Disconnect(r Reason) {
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
-// all mirrored entities and resources from the world. The client can't be used afterwards.
+// all mirrored entities and resources from the world. Reconnect panics afterwards.
 //
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
+	c.mustExist()
 	c.notInHook("Close")
 	if c.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")

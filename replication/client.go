@@ -152,9 +152,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
 	o := clientOptions{maxSlots: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	applyOptions("NewClient", &o, opts)
 	schema.seal()
 	c := &Client{
 		world: world, schema: schema, send: send,
@@ -201,18 +199,35 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	return c
 }
 
+// mustExist panics if the client is nil, or zero.
+func (c *Client) mustExist() {
+	if c == nil || c.world == nil {
+		panic("replication: there is no client: NewClient makes one")
+	}
+}
+
 // Connected reports whether the server has accepted the client, and has not been silent
 // for too long since: whether its status is [StatusConnected].
-func (c *Client) Connected() bool { return c.Status() == StatusConnected }
+func (c *Client) Connected() bool {
+	c.mustExist()
+	return c.Status() == StatusConnected
+}
 
 // Tick returns the newest server tick of which a packet came.
-func (c *Client) Tick() uint32 { return c.nearTick }
+func (c *Client) Tick() uint32 {
+	c.mustExist()
+	return c.nearTick
+}
 
 // Stats returns what came to and went from the client.
-func (c *Client) Stats() ClientStats { return c.stats }
+func (c *Client) Stats() ClientStats {
+	c.mustExist()
+	return c.stats
+}
 
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
+	c.mustExist()
 	m := c.mirrors.at(id.Slot)
 	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
 		return ecs.Entity{}, false
@@ -222,6 +237,7 @@ func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
+	c.mustExist()
 	if !c.intact() {
 		return NetID{}, false
 	}
@@ -237,7 +253,13 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
 // of the state that it shows. fn must not change the structure of the world.
+//
+// Panics if fn is nil.
 func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	c.mustExist()
+	if fn == nil {
+		panic("replication: Each needs a function")
+	}
 	if !c.intact() {
 		return
 	}
@@ -256,6 +278,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
+	c.mustExist()
 	c.notInHook("Receive")
 	err := c.receive(packet)
 	switch {

@@ -131,6 +131,7 @@ func (c *clock) serverTick() float64 { return c.est + c.roundTrip()/2 }
 // a second or two. Between two of them the estimate stands still. The half of the round trip is in it as soon as it is
 // known, see [Client.RoundTrip].
 func (c *Client) ServerTick() float64 {
+	c.mustExist()
 	if !c.clock.known {
 		return 0
 	}
@@ -140,7 +141,13 @@ func (c *Client) ServerTick() float64 {
 
 // RoundTrip returns how long it takes from sending something to the server's answer, in ticks, smoothed; 0 if it is not known.
 // It is measured only if the schema has messages or inputs.
-func (c *Client) RoundTrip() float64 { return c.clock.roundTrip() }
+func (c *Client) RoundTrip() float64 {
+	c.mustExist()
+	return c.clock.roundTrip()
+}
 
 // Jitter returns by how many ticks packets come earlier or later than could be expected, in the mean.
-func (c *Client) Jitter() float64 { return c.clock.jitter }
+func (c *Client) Jitter() float64 {
+	c.mustExist()
+	return c.clock.jitter
+}

@@ -53,3 +53,49 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 	x.server.Close()
 	require.NotPanics(t, x.server.Close)
 }
+
+// TestAClosedServerBeginsNothing: a peer that it connected would look alive and never hear anything.
+func TestAClosedServerBeginsNothing(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	e := x.spawn(ecs.ComponentID[tHealth](x.world))
+	x.rounds(3)
+	id, _ := x.server.NetID(e)
+	send := func([]byte) error { return nil }
+	const refused = "replication: Connect of a closed server: make a new one with NewServer"
+	calls := 0
+	x.server.OnDisconnect(func(*Peer) {
+		calls++
+		require.PanicsWithValue(t, refused, func() { x.server.Connect(send) }, "or Close would not end")
+		require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrNotConnected)
+	})
+	x.server.Close()
+	require.Equal(t, 1, calls)
+	require.PanicsWithValue(t, refused, func() { x.server.Connect(send) })
+	require.PanicsWithValue(t, "replication: Replicate of a closed server: make a new one with NewServer", x.server.Replicate)
+	require.NotPanics(t, func() {
+		require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
+		require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrNotConnected)
+		require.ErrorIs(t, SendToViewers(x.server, e, mHit{}), ErrNotConnected)
+		require.ErrorIs(t, x.peer.Receive(nil), ErrUnexpected)
+		x.server.SetOwner(e, x.peer)
+		x.server.SetPriority(e, 2)
+		require.Nil(t, x.server.Owner(e))
+		set, group := x.server.NewEntitySet(), x.server.NewGroup()
+		set.Add(e)
+		group.Add(e)
+		set.Remove(e)
+		group.Remove(e)
+		x.server.NewGrid(1, "tPosition.X")
+		OnMessage(x.server, func(*Peer, mHit) {})
+		x.server.OnConnect(func(*Peer) {})
+		now, ok := x.server.NetID(e)
+		require.True(t, ok)
+		require.Equal(t, id, now)
+		x.server.Disconnect(x.peer)
+		x.server.Close()
+	})
+	require.Empty(t, x.server.messenger.drafts, "what is sent does not pile up")
+	require.Zero(t, x.server.Stats().Peers)
+	x.client.Close()
+	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
+}

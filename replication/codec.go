@@ -49,8 +49,8 @@ const maxCodecFields = 256
 //
 // Panics if the codec is nil.
 func With[T any](codec Codec[T], paths ...string) ComponentOption {
-	if codec == nil {
-		panic("replication: With needs a codec")
+	if isNil(codec) {
+		panic("replication: With needs a codec that is not nil")
 	}
 	return useConversion(&coded[T]{codec: codec}, paths)
 }

@@ -51,6 +51,7 @@ func WithoutCompact() ClientOption {
 
 // Coding returns the coding of the present session.
 func (p *Peer) Coding() Coding {
+	p.mustExist()
 	if p.session.compact {
 		return Compact
 	}
@@ -59,6 +60,7 @@ func (p *Peer) Coding() Coding {
 
 // Coding returns the coding of the present session.
 func (c *Client) Coding() Coding {
+	c.mustExist()
 	if c.compact != nil {
 		return Compact
 	}

@@ -206,7 +206,7 @@ func TestRefusedConversions(t *testing.T) {
 		do   func(s *Schema)
 		want string
 	}{
-		{func(*Schema) { With[schemaVec](nil) }, "With needs a codec"},
+		{func(*Schema) { With[schemaVec](nil) }, "With needs a codec that is not nil"},
 		{func(*Schema) { As[schemaVec, string](nil, func(*string, *schemaVec) {}) }, "As needs two functions, one for each direction"},
 		{func(*Schema) { As[schemaVec, string](func(*schemaVec, *string) {}, nil) }, "As needs two functions, one for each direction"},
 		{func(s *Schema) { Register[box](s, with()) }, "box.A: the codec has 0 fields: use 1 to 256"},

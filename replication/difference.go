@@ -15,6 +15,9 @@ type SchemaError struct {
 
 // Error returns the difference as a sentence.
 func (e *SchemaError) Error() string {
+	if e == nil {
+		return nilError
+	}
 	return "replication: the schemas differ, register the same components in the same order on both ends: " + e.sentence()
 }
 

@@ -56,6 +56,22 @@
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
 //   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.
 //
+// # Misuse
+//
+// The value of such a panic is a text that begins with "replication: ". The rules are the same everywhere:
+//
+//   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or option is needed. Where it means
+//     something, as for [OnMessage] and [Server.SetOwner], the documentation says what.
+//   - A [Server], [Client], [Peer], [EntitySet] or [Group] that is zero is refused as nil is. A zero [Schema] has no
+//     components, as one of [NewSchema].
+//   - Handles of entities may be any. One of an entity that was removed, or of any from before a reset of the world, names
+//     nobody; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world gave the handle out
+//     anew, it is that of the new entity.
+//   - What has ended may still be called, since a game learns of the end at its own pace. After [Server.Close],
+//     [Client.Close] and [Peer.Disconnect] what asks answers as of the end, what sends returns [ErrNotConnected], what
+//     receives returns [ErrUnexpected], and the rest does nothing. Refused is only what would begin again: [Server.Connect],
+//     [Server.Replicate] and [Client.Reconnect].
+//
 // # What is not
 //
 // Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to one goroutine, those of

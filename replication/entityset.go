@@ -14,6 +14,7 @@ type EntitySet struct {
 
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
+	s.mustExist()
 	e := &EntitySet{
 		server: s,
 		seated: map[ecs.Entity]int32{}, holders: map[int32]ecs.Entity{}, waiting: map[ecs.Entity]struct{}{},
@@ -22,10 +23,18 @@ func (s *Server) NewEntitySet() *EntitySet {
 	return e
 }
 
+// mustExist panics if the set is nil, or zero.
+func (e *EntitySet) mustExist() {
+	if e == nil || e.server == nil {
+		panic("replication: there is no entity set: Server.NewEntitySet makes one")
+	}
+}
+
 // Add puts an entity into the set, from the next Replicate on. Adding one that is in it
 // does nothing. It may get its [Replicated] component later. Entities that end leave the
 // set by themselves.
 func (e *EntitySet) Add(entity ecs.Entity) {
+	e.mustExist()
 	e.server.noticeReset()
 	if _, ok := e.seated[entity]; !ok {
 		e.waiting[entity] = struct{}{}
@@ -34,6 +43,7 @@ func (e *EntitySet) Add(entity ecs.Entity) {
 
 // Remove takes an entity out of the set, if it is in it, from the next Replicate on.
 func (e *EntitySet) Remove(entity ecs.Entity) {
+	e.mustExist()
 	e.server.noticeReset()
 	delete(e.waiting, entity)
 	if slot, ok := e.seated[entity]; ok {
@@ -43,7 +53,10 @@ func (e *EntitySet) Remove(entity ecs.Entity) {
 
 // Len returns the number of entities in the set. Those that ended count until the next
 // Replicate.
-func (e *EntitySet) Len() int { return len(e.seated) + len(e.waiting) }
+func (e *EntitySet) Len() int {
+	e.mustExist()
+	return len(e.seated) + len(e.waiting)
+}
 
 // update brings the slots up to date with the world, once per tick.
 func (e *EntitySet) update() {

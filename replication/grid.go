@@ -48,6 +48,7 @@ var nowhere = gridPlace{cell: -1}
 //
 // Panics if there is no such field, or cell is not positive.
 func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
+	s.mustExist()
 	if !(cell > 0) || math.IsInf(cell, 0) {
 		panic(fmt.Sprintf("replication: a grid with cells of %v: use a positive length", cell))
 	}
@@ -209,6 +210,7 @@ type eye struct {
 // Panics if the radius is negative or not a number, if there is no coordinate or more
 // than three, or if one is not a number.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
+	p.mustExist()
 	if !(radius >= 0) || len(place) == 0 || len(place) > maxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
 	}

@@ -74,8 +74,16 @@ type groups struct {
 
 // NewGroup returns an empty group.
 func (s *Server) NewGroup() *Group {
+	s.mustExist()
 	s.groups.made++
 	return &Group{server: s, phase: s.groups.made}
+}
+
+// mustExist panics if the group is nil, or zero.
+func (g *Group) mustExist() {
+	if g == nil || g.server == nil {
+		panic("replication: there is no group: Server.NewGroup makes one")
+	}
 }
 
 // Add puts an entity into the group, from the next Replicate on. Adding one that is in it
@@ -84,6 +92,7 @@ func (s *Server) NewGroup() *Group {
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {
+	g.mustExist()
 	g.server.noticeReset()
 	of := &g.server.groups
 	switch old := of.of[e]; {
@@ -108,6 +117,7 @@ func (g *Group) Add(e ecs.Entity) {
 
 // Remove takes an entity out of the group, if it is in it, from the next Replicate on.
 func (g *Group) Remove(e ecs.Entity) {
+	g.mustExist()
 	g.server.noticeReset()
 	i := slices.IndexFunc(g.members, func(m groupMember) bool { return m.entity == e })
 	if i < 0 {
@@ -120,7 +130,10 @@ func (g *Group) Remove(e ecs.Entity) {
 
 // Len returns the number of entities in the group. Those that ended count until the next
 // Replicate.
-func (g *Group) Len() int { return len(g.members) }
+func (g *Group) Len() int {
+	g.mustExist()
+	return len(g.members)
+}
 
 // part notes that the slot of a member, if it has one, is without it from a tick on.
 func (g *Group) part(m *groupMember, from delta.Tick) {

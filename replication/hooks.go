@@ -165,8 +165,9 @@ func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 }
 
 func checkHook(c *Client, name string, missing bool) {
-	if c == nil || missing {
-		panic("replication: " + name + " needs a client and a function")
+	c.mustExist()
+	if missing {
+		panic("replication: " + name + " needs a function")
 	}
 }
 

@@ -252,8 +252,8 @@ func TestHooksThatCantBe(t *testing.T) {
 	} {
 		require.PanicsWithValue(t, "replication: "+fmt.Sprintf(unknown, name), register)
 	}
-	require.PanicsWithValue(t, "replication: OnSpawn needs a client and a function", func() { x.client.OnSpawn(nil) })
-	require.PanicsWithValue(t, "replication: OnChange needs a client and a function", func() { OnChange[tHealth](x.client, nil) })
+	require.PanicsWithValue(t, "replication: OnSpawn needs a function", func() { x.client.OnSpawn(nil) })
+	require.PanicsWithValue(t, "replication: OnChange needs a function", func() { OnChange[tHealth](x.client, nil) })
 }
 
 // TestHooksOfRelationsAndReferences: a new target is a change, and hooks see all references

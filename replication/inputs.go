@@ -110,6 +110,7 @@ func makeInputRows(n, words int) []inputRow {
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
+	c.mustExist()
 	c.schema.checkInput(reflect.TypeFor[T]())
 	if !c.welcomed {
 		return ErrNotConnected
@@ -136,6 +137,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 //
 // Panics if T is not the input type of the schema.
 func Input[T any](p *Peer, tick uint32) (T, bool) {
+	p.mustExist()
 	s := p.server
 	s.schema.checkInput(reflect.TypeFor[T]())
 	var input T

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -39,15 +40,22 @@ type Interest struct {
 // SetInterest sets what the peer may see, from the next Replicate on. Any field can be
 // changed at any tick.
 //
-// Panics if the grid or a set is of another server.
+// Panics if the grid or a set is of another server, if a set is nil, or the filter is a nil pointer.
 func (p *Peer) SetInterest(i Interest) {
+	p.mustExist()
 	if i.Grid != nil && i.Grid.server != p.server {
 		panic("replication: a grid of another server: make one with this server's NewGrid")
 	}
-	for _, set := range i.Sets {
+	for n, set := range i.Sets {
+		if set == nil {
+			panic(fmt.Sprintf("replication: entity set %d is nil: leave it out, or make one with NewEntitySet", n+1))
+		}
 		if set.server != p.server {
 			panic("replication: an entity set of another server: make one with this server's NewEntitySet")
 		}
+	}
+	if i.Filter != nil && isNil(i.Filter) {
+		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
 	}
 	p.view.released = p.view.released || p.view.Keep && !i.Keep
 	p.view.Interest = i

@@ -145,6 +145,7 @@ func (l *lead) judge(margin int32, of delta.Tick, c *clock) {
 // every Apply, if there are as many of them as ticks, but for a step now and then, forth when inputs come too late and back when
 // they come too early. It is 0 before the server has accepted the client, and if the schema has no inputs.
 func (c *Client) InputTick() uint32 {
+	c.mustExist()
 	if c.talk == nil || !c.talk.lead.guess {
 		return 0
 	}
@@ -153,6 +154,7 @@ func (c *Client) InputTick() uint32 {
 
 // Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
 func (c *Client) Lead() float64 {
+	c.mustExist()
 	if c.talk == nil || !c.talk.lead.guess || !c.clock.known {
 		return 0
 	}

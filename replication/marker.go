@@ -16,7 +16,12 @@ type Replicated struct {
 }
 
 // ReplicatedID returns the ID of the marker component [Replicated] in a world.
-func ReplicatedID(w *ecs.World) ecs.ID { return ecs.ComponentID[Replicated](w) }
+func ReplicatedID(w *ecs.World) ecs.ID {
+	if w == nil {
+		panic("replication: ReplicatedID needs a world")
+	}
+	return ecs.ComponentID[Replicated](w)
+}
 
 // WithMarker gives the server a marker component of its own in place of [Replicated], so
 // that several servers can replicate one world, each the entities that have its marker:

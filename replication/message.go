@@ -85,9 +85,7 @@ func Immediate() MessageOption {
 //
 // Panics where [Register] does, if T is a relation, and if there are 256 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
-	if s == nil {
-		panic("replication: RegisterMessage needs a schema: make one with NewSchema")
-	}
+	s.mustExist()
 	if err := s.registerMessage(reflect.TypeFor[T](), opts); err != nil {
 		panic("replication: " + err.Error())
 	}
@@ -99,9 +97,7 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 //
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more than 64 bytes.
 func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
-	if s == nil {
-		panic("replication: RegisterInput needs a schema: make one with NewSchema")
-	}
+	s.mustExist()
 	if err := s.registerInput(reflect.TypeFor[T](), opts); err != nil {
 		panic("replication: " + err.Error())
 	}
@@ -112,7 +108,10 @@ const maxMessageTypes = delta.MaxComponents - 1
 
 func (s *Schema) registerMessage(t reflect.Type, opts []MessageOption) error {
 	var o messageOptions
-	for _, opt := range opts {
+	for i, opt := range opts {
+		if isNil(opt) {
+			panic(nilOption("RegisterMessage", i))
+		}
 		opt.applyToMessage(&o)
 	}
 	c, err := newMessageComponent(t, &o.componentOptions)
@@ -133,9 +132,7 @@ func (s *Schema) registerMessage(t reflect.Type, opts []MessageOption) error {
 
 func (s *Schema) registerInput(t reflect.Type, opts []ComponentOption) error {
 	var o componentOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	applyOptions("RegisterInput", &o, opts)
 	c, err := newMessageComponent(t, &o)
 	if err != nil {
 		return err

@@ -142,8 +142,8 @@ func TestRefusalsOfMessages(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{"no schema", func() { RegisterMessage[mHit](nil) }, "RegisterMessage needs a schema: make one with NewSchema"},
-		{"no schema for inputs", func() { RegisterInput[mHit](nil) }, "RegisterInput needs a schema: make one with NewSchema"},
+		{"no schema", func() { RegisterMessage[mHit](nil) }, "there is no schema: make one with NewSchema"},
+		{"no schema for inputs", func() { RegisterInput[mHit](nil) }, "there is no schema: make one with NewSchema"},
 		{"twice", func() { RegisterMessage[mHit](talkSchema()) }, "mHit: replication.mHit is registered already: register every type once"},
 		{"name of a component", func() { RegisterMessage[mMap](talkSchema(), Name("tHealth")) }, "tHealth: replication.tHealth and replication.mMap have the same name: give one another with the option Name"},
 		{"name of a message", func() { Register[mMap](talkSchema(), Name("mHit")) }, "mHit: replication.mHit and replication.mMap have the same name: give one another with the option Name"},

@@ -24,7 +24,19 @@ type Mirrored struct {
 }
 
 // NetID returns what the entity mirrors.
-func (m *Mirrored) NetID() NetID { return m.id }
+//
+// Panics if m is nil, which is what the world has of an entity that mirrors nothing.
+func (m *Mirrored) NetID() NetID {
+	if m == nil {
+		panic("replication: the entity mirrors nothing: ask Client.NetID, or query for entities with Mirrored")
+	}
+	return m.id
+}
 
 // MirroredID returns the ID of the component [Mirrored] in a world.
-func MirroredID(w *ecs.World) ecs.ID { return ecs.ComponentID[Mirrored](w) }
+func MirroredID(w *ecs.World) ecs.ID {
+	if w == nil {
+		panic("replication: MirroredID needs a world")
+	}
+	return ecs.ComponentID[Mirrored](w)
+}

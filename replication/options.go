@@ -69,9 +69,7 @@ func Priority(w float32) ComponentOption {
 // is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) ComponentOption {
 	var tag fieldTag
-	for _, opt := range opts {
-		opt(&tag)
-	}
+	applyOptions("Field", &tag, opts)
 	return func(o *componentOptions) { o.fields = append(o.fields, fieldOverride{path, tag}) }
 }
 

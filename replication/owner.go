@@ -22,6 +22,7 @@ type ownership struct {
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
+	s.mustExist()
 	if !alive(s.world, e) {
 		panic("replication: SetOwner of a dead entity: set owners of entities that live")
 	}
@@ -52,6 +53,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 
 // Owner returns the owner of an entity, nil if it has none.
 func (s *Server) Owner(e ecs.Entity) *Peer {
+	s.mustExist()
 	s.noticeReset()
 	return s.owners.of[e]
 }

@@ -218,22 +218,39 @@ func (p *Peer) close() {
 	p.packet.compact = nil
 }
 
+// mustExist panics if the peer is nil, or zero.
+func (p *Peer) mustExist() {
+	if p == nil || p.server == nil {
+		panic("replication: there is no peer: Server.Connect returns one")
+	}
+}
+
 // Connected reports whether the client has introduced itself with the same schema and
 // is sent state. When that ends, [Peer.Err] says why.
-func (p *Peer) Connected() bool { return p.connected }
+func (p *Peer) Connected() bool {
+	p.mustExist()
+	return p.connected
+}
 
 // Stats returns what went to and came from the peer.
-func (p *Peer) Stats() PeerStats { return p.stats }
+func (p *Peer) Stats() PeerStats {
+	p.mustExist()
+	return p.stats
+}
 
 // RoundTrip returns the estimated time from sending a packet to learning that it came,
 // in ticks, or 0 if none did yet.
-func (p *Peer) RoundTrip() float64 { return float64(p.trip.smooth) / 8 }
+func (p *Peer) RoundTrip() float64 {
+	p.mustExist()
+	return float64(p.trip.smooth) / 8
+}
 
 // SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
 // default, is every tick. Peers with the same interval take turns.
 //
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {
+	p.mustExist()
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
 	}
@@ -248,6 +265,7 @@ const maxInterval = 60
 // [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
 // are handed over in it, see [OnMessage].
 func (p *Peer) Receive(packet []byte) error {
+	p.mustExist()
 	err := p.receive(packet)
 	switch {
 	case errors.Is(err, ErrStale):

@@ -11,6 +11,7 @@ package replication
 //
 // Panics if fn is nil.
 func (s *Server) OnConnect(fn func(p *Peer)) {
+	s.mustExist()
 	if fn == nil {
 		panic("replication: OnConnect needs a function")
 	}
@@ -24,6 +25,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 //
 // fn may do what one of [Server.OnConnect] may. Panics if fn is nil.
 func (s *Server) OnDisconnect(fn func(p *Peer)) {
+	s.mustExist()
 	if fn == nil {
 		panic("replication: OnDisconnect needs a function")
 	}

@@ -37,6 +37,7 @@ func (s Status) String() string {
 
 // Status returns how the client stands with its server.
 func (c *Client) Status() Status {
+	c.mustExist()
 	switch {
 	case c.refused != nil:
 		return StatusDisconnected
@@ -51,7 +52,10 @@ func (c *Client) Status() Status {
 // Complete reports whether everything has come that the client may see of what was in the
 // server's world when the session began: there is no more to wait for before the game can
 // be shown. After the Apply that follows, it is in the client's world.
-func (c *Client) Complete() bool { return c.welcomed && c.complete }
+func (c *Client) Complete() bool {
+	c.mustExist()
+	return c.welcomed && c.complete
+}
 
 // Reconnect begins a new session, whether the present one has ended or not, and whatever
 // the server said to the last introduction. A client whose server has gone silent, or has
@@ -65,6 +69,7 @@ func (c *Client) Complete() bool { return c.welcomed && c.complete }
 //
 // Panics if the client is closed.
 func (c *Client) Reconnect() {
+	c.mustExist()
 	if c.closed {
 		panic("replication: Reconnect of a closed client: make a new one with NewClient")
 	}

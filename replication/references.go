@@ -177,6 +177,7 @@ func (b bitset) holds(i uint32) bool {
 // Entity returns the entity of the server's world that has the given network ID, if the
 // latest Replicate found it. It may have been removed since, but not by a reset of the world.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
+	s.mustExist()
 	if !s.mark.intact() || int64(id.Slot) >= int64(s.slots.len()) || s.slots.facets(int(id.Slot>>6)) || !s.slots.alive.has(int(id.Slot)) ||
 		s.slots.info[id.Slot].generation != id.Generation || s.resources.in(int(id.Slot)) {
 		return ecs.Entity{}, false

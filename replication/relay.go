@@ -21,7 +21,8 @@ import (
 //	}
 //
 // NewClient panics if one of them is a component of the schema, a relation or [Mirrored],
-// or is named twice.
+// or is named twice,
+// or if the world has no such component.
 func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 	return func(o *clientOptions) { o.spawnWith = append(o.spawnWith, ids...) }
 }
@@ -29,7 +30,10 @@ func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 // checkSpawnComponents panics if the components can't be on all mirrored entities.
 func (c *Client) checkSpawnComponents() {
 	for i, id := range c.spawnWith {
-		info, _ := ecs.ComponentInfo(c.world, id)
+		info, ok := ecs.ComponentInfo(c.world, id)
+		if !ok {
+			panic(fmt.Sprintf("replication: WithSpawnComponents: the client's world has no component %v: use IDs of this world", id))
+		}
 		var why string
 		switch {
 		case id == c.marker:

@@ -67,6 +67,13 @@ type component struct {
 // NewSchema returns a schema without components.
 func NewSchema() *Schema { return &Schema{} }
 
+// mustExist panics if the schema is nil. A zero one is as good as one of NewSchema.
+func (s *Schema) mustExist() {
+	if s == nil {
+		panic("replication: there is no schema: make one with NewSchema")
+	}
+}
+
 // Register adds the component type T to the schema. How a field is coded says its tag:
 //
 //	type Position struct {
@@ -122,9 +129,7 @@ func Register[T any](s *Schema, opts ...ComponentOption) {
 // RegisterType is [Register] for a type known at run time. Types made by [reflect.StructOf] have no name and need the
 // option [Name].
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
-	if s == nil {
-		panic("replication: Register needs a schema: make one with NewSchema")
-	}
+	s.mustExist()
 	if err := s.register(t, opts); err != nil {
 		panic("replication: " + err.Error())
 	}
@@ -135,9 +140,7 @@ func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
 		return fmt.Errorf("RegisterType needs a component type, not nil")
 	}
 	var o componentOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+	applyOptions("Register", &o, opts)
 	c, err := newComponent(t, &o)
 	if err != nil {
 		return err
@@ -249,6 +252,7 @@ func (s *Schema) seal() {
 //
 // If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
 func (s *Schema) Text() string {
+	s.mustExist()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
@@ -272,6 +276,7 @@ func (s *Schema) Text() string {
 // Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It tells honest mistakes apart; it is no defence against
 // forgery and needs none, as no code from the wire is trusted.
 func (s *Schema) Fingerprint() uint64 {
+	s.mustExist()
 	h := fnv.New64a()
 	h.Write([]byte(s.Text())) // never fails
 	return h.Sum64()
@@ -284,6 +289,7 @@ func (s *Schema) Fingerprint() uint64 {
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {
+	s.mustExist()
 	v := reflect.ValueOf(component)
 	if v.Kind() != reflect.Pointer {
 		if !v.IsValid() {

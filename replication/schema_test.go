@@ -425,5 +425,5 @@ func TestRegisterRefusesComponents(t *testing.T) {
 	s := NewSchema()
 	require.Panics(t, func() { Register[struct{ P *int }](s, Name("P")) })
 	require.Equal(t, schemaHeader+"\n", s.Text(), "a refused component must leave nothing behind")
-	require.PanicsWithValue(t, "replication: Register needs a schema: make one with NewSchema", func() { Register[schemaVec](nil) })
+	require.PanicsWithValue(t, "replication: there is no schema: make one with NewSchema", func() { Register[schemaVec](nil) })
 }

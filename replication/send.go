@@ -14,6 +14,7 @@ import (
 //
 // Panics if T is not registered with [RegisterMessage].
 func Send[T any](p *Peer, message T) error {
+	p.mustExist()
 	s := p.server
 	s.noticeReset()
 	d, err := write(&s.messenger, message)
@@ -30,8 +31,9 @@ func Send[T any](p *Peer, message T) error {
 }
 
 // SendToAll is [Send] to all clients that are connected. If the buffer is full for some of them the others get the message,
-// and the error is [ErrBufferFull].
+// and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, message T) error {
+	s.mustExist()
 	s.noticeReset()
 	d, err := write(&s.messenger, message)
 	if err != nil {
@@ -44,6 +46,7 @@ func SendToAll[T any](s *Server, message T) error {
 // [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to which it was
 // shown.
 func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
+	s.mustExist()
 	s.noticeReset()
 	d, err := write(&s.messenger, message)
 	if err != nil {
@@ -55,6 +58,10 @@ func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
 
 // enqueue hands a draft, the last one, to all peers.
 func (s *Server) enqueue(draft int) (err error) {
+	if s.closed {
+		s.messenger.discard()
+		return ErrNotConnected
+	}
 	taken := false
 	for _, p := range s.peers {
 		if !p.connected {
@@ -75,6 +82,7 @@ func (s *Server) enqueue(draft int) (err error) {
 
 // SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
 func SendToServer[T any](c *Client, message T) error {
+	c.mustExist()
 	if c.talk == nil {
 		c.schema.messageNumber(reflect.TypeFor[T]()) // panics
 	}
@@ -99,6 +107,7 @@ func SendToServer[T any](c *Client, message T) error {
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
+	s.mustExist()
 	number := s.schema.messageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		s.handlers[number] = nil
@@ -117,6 +126,7 @@ func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {
+	c.mustExist()
 	number := c.schema.messageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		c.talk.handlers[number] = nil
@@ -129,6 +139,7 @@ func OnServerMessage[T any](c *Client, handle func(message T)) {
 // MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
 // than 4095 ticks the result is that many ticks before the packet.
 func (c *Client) MessageTick() uint32 {
+	c.mustExist()
 	if c.talk == nil {
 		return 0
 	}

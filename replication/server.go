@@ -27,7 +27,8 @@ type Server struct {
 	names     entityNames
 	resources serverResources
 	owners    ownership
-	bare      table // of facets without components
+	weights   map[ecs.Entity]float32 // of SetPriority, for entities that have no slot yet
+	bare      table                  // of facets without components
 
 	peers   []*Peer
 	workers workers
@@ -46,6 +47,7 @@ type Server struct {
 	random uint64     // state of the session generator
 	hashes []byte     // memory for a packet of them
 	stats  ServerStats
+	closed bool
 }
 
 type serverOptions struct {
@@ -186,9 +188,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
 	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID, minStream: minStream, smooth: smoothTicks}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	applyOptions("NewServer", &o, opts)
 	schema.seal()
 	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint = schema.Fingerprint()
@@ -212,20 +212,31 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	return s
 }
 
+// mustExist panics if the server is nil, or zero.
+func (s *Server) mustExist() {
+	if s == nil || s.world == nil {
+		panic("replication: there is no server: NewServer makes one")
+	}
+}
+
 // Connect adds a peer, to which packets go through send. The packet belongs to the
 // server again when send returns. An error of send counts as a lost packet and is
 // counted in [PeerStats.SendErrors]. send must not call back into the server.
 //
 // The peer is sent nothing but handshake answers until its client has introduced
 // itself.
+//
+// Panics if the server is closed.
 func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
+	s.mustExist()
 	if send == nil {
 		panic("replication: Connect needs a function that sends a packet")
 	}
-	o := peerOptions{coding: s.opts.coding}
-	for _, opt := range opts {
-		opt(&o)
+	if s.closed {
+		panic("replication: Connect of a closed server: make a new one with NewServer")
 	}
+	o := peerOptions{coding: s.opts.coding}
+	applyOptions("Connect", &o, opts)
 	p := newPeer(s, send, o)
 	p.phase = s.joined
 	s.joined++
@@ -234,16 +245,21 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 }
 
 // Disconnect ends the connection with a peer: [Peer.Disconnect] with [ReasonClosed].
-func (s *Server) Disconnect(p *Peer) { p.Disconnect(Reason{}) }
+func (s *Server) Disconnect(p *Peer) {
+	s.mustExist()
+	p.Disconnect(Reason{})
+}
 
 // Close disconnects all peers and frees what the server has registered with its world.
-// The server can't be used afterwards. The marker components stay.
+// Replicate and Connect panic afterwards. The marker components stay.
 //
 // Panics if the world is locked.
 func (s *Server) Close() {
+	s.mustExist()
 	if s.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}
+	s.closed = true
 	for len(s.peers) > 0 {
 		s.Disconnect(s.peers[0])
 	}
@@ -256,8 +272,11 @@ func (s *Server) Close() {
 // Replicate makes a tick: it captures the world and sends every connected peer what it
 // needs. Call it once per tick, after the systems ran. It does not change the structure
 // of the world and works on a locked one.
+//
+// Panics if the server is closed, and in a message handler or hook of the server.
 func (s *Server) Replicate() {
-	if s.capture.tables == nil {
+	s.mustExist()
+	if s.closed {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	if s.handling {
@@ -269,6 +288,7 @@ func (s *Server) Replicate() {
 	s.dropSilent()
 	s.captureWorld()
 	s.settleOwners()
+	s.settleWeights()
 	s.slots.list()
 	for _, g := range s.grids {
 		g.update()
@@ -284,10 +304,14 @@ func (s *Server) Replicate() {
 }
 
 // Tick returns the tick of the latest Replicate.
-func (s *Server) Tick() uint32 { return uint32(s.tick) }
+func (s *Server) Tick() uint32 {
+	s.mustExist()
+	return uint32(s.tick)
+}
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
+	s.mustExist()
 	if !s.mark.intact() {
 		return NetID{}, false
 	}

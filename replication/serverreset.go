@@ -26,6 +26,7 @@ func (s *Server) noticeReset() {
 		s.disownAll(p)
 	}
 	s.owners = ownership{}
+	clear(s.weights)
 	s.messenger.forgetEntities()
 }
 

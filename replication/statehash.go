@@ -156,7 +156,10 @@ func (s *Server) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
 // Want is nil, for hashes don't tell, and Got is what the client holds; a [NetID] where
 // the field refers to an entity. If the ends differ in whether there is a component, Field
 // is empty and Got and Want are bools.
-func (c *Client) Divergence() *Divergence { return c.divergence }
+func (c *Client) Divergence() *Divergence {
+	c.mustExist()
+	return c.divergence
+}
 
 // receiveHashes takes a packet of state hashes, and reports whether it is one.
 func (c *Client) receiveHashes(packet []byte) (bool, error) {

@@ -44,6 +44,9 @@ type FieldStats struct {
 
 // Name returns the component and field, "Position.X".
 func (f *FieldStats) Name() string {
+	if f == nil {
+		return ""
+	}
 	if f.Field == "" {
 		return f.Component
 	}
@@ -233,6 +236,7 @@ func (c *runCache) changedSince(at delta.Tick) *changedSlots {
 
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
+	s.mustExist()
 	stats := s.stats
 	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live-s.slots.faceted, len(s.peers)
 	if s.slots.len() > 0 && s.resources.any {

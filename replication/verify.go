@@ -24,14 +24,20 @@ type Divergence struct {
 
 // Name returns the component and field, "Position.X".
 func (d *Divergence) Name() string {
+	if d == nil {
+		return ""
+	}
 	if d.Field == "" || d.Field[0] == '[' {
 		return d.Component + d.Field
 	}
 	return d.Component + "." + d.Field
 }
 
-// String says it in a sentence.
+// String says it in a sentence. It is "nothing differs" if d is nil.
 func (d *Divergence) String() string {
+	if d == nil {
+		return "nothing differs"
+	}
 	what, want := d.Name(), d.Want
 	if d.Component == "" {
 		what = "the generation"
@@ -54,6 +60,7 @@ func (d *Divergence) String() string {
 // finding faults: it takes about the time of writing all these components. The world
 // does not change; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
+	c.mustExist()
 	if !c.intact() {
 		return nil
 	}

@@ -1,0 +1,41 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// SetPriority gives an entity a weight for all peers, on top of those of its components:
+// the products of weight and ticks waited say who is sent first where the budget does not
+// suffice. The default is 1. The entity may get its marker later; its weight lasts until it
+// leaves replication. A dead entity has none.
+//
+// Panics if the weight is not positive.
+func (s *Server) SetPriority(e ecs.Entity, weight float32) {
+	s.mustExist()
+	if !(weight > 0) {
+		panic(fmt.Sprintf("replication: a priority of %v: use a positive weight", weight))
+	}
+	s.noticeReset()
+	if id, ok := s.NetID(e); ok {
+		s.slots.info[id.Slot].weight = weight
+	} else if alive(s.world, e) {
+		if s.weights == nil {
+			s.weights = map[ecs.Entity]float32{}
+		}
+		s.weights[e] = weight
+	}
+}
+
+// settleWeights gives weights to entities that had no slot when these were set.
+func (s *Server) settleWeights() {
+	for e, weight := range s.weights {
+		if id, ok := s.NetID(e); ok {
+			s.slots.info[id.Slot].weight = weight
+			delete(s.weights, e)
+		} else if !alive(s.world, e) {
+			delete(s.weights, e)
+		}
+	}
+}
