@@ -315,6 +315,11 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 // something of an earlier one may be shown.
 func (t *ackTable) severed(b int) uint64 { return t.rare(b).floor &^ t.block(b).acked }
 
+// severedAt reports whether what was known of a slot ended in tick now, and nothing was acknowledged since.
+func (t *ackTable) severedAt(slot int, now delta.Tick) bool {
+	return t.severed(slot>>6)>>(slot&63)&1 != 0 && *t.rest(slot) == now
+}
+
 // doubt notes that what is on its way of slots of a block will be sent once more.
 func (t *ackTable) doubt(b int, mask uint64) {
 	blk := t.block(b)

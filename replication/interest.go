@@ -141,7 +141,7 @@ func (p *Peer) look() {
 			p.enter(b, entered)
 		}
 		if v.released {
-			was = ^uint64(0)
+			was |= ^p.acks.severed(b) // of what is severed the client is being told already
 		}
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)

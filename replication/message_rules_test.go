@@ -197,3 +197,72 @@ func TestRefusalsOfMessages(t *testing.T) {
 		require.EqualError(t, err, want)
 	}
 }
+
+// TestViewersOfAnEntityThatEndedAreThoseOfNoOther: a message for the viewers of an entity waits while ticks are not finished, and
+// then another entity has its slot, which a client was shown. It never saw the first one.
+func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	var got []string
+	collect[mHit](x.client, &got)
+	var shown ecs.Entity
+	upset := false
+	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
+		if upset {
+			panic("the user's")
+		}
+		return e == shown
+	}})
+	unfinished := func() {
+		t.Helper()
+		require.PanicsWithValue(t, "the user's", x.server.Replicate)
+	}
+	position := ecs.ComponentID[tPosition](x.world)
+	hidden := x.spawn(position)
+	x.spawn(position)
+	x.rounds(3)
+	slot := x.slotOf(hidden)
+	require.NoError(t, SendToViewers(x.server, hidden, mHit{}))
+	x.world.RemoveEntity(hidden)
+	upset = true
+	unfinished()
+	upset = false
+	shown = x.spawn(position)
+	send := x.peer.send
+	x.peer.send = func([]byte) error { panic("the user's") }
+	unfinished()
+	x.peer.send = send
+	require.Equal(t, slot, x.slotOf(shown))
+	require.NotZero(t, x.peer.acks.block(0).shown)
+	shown = ecs.Entity{}
+	x.rounds(10)
+	require.Empty(t, got)
+}
+
+// TestWhoIsYetToLearnOfAnEndIsNoViewer: a client still shows an entity that ended, and the next one in its slot came and ended
+// unseen. That one's messages are none of its business, not even in the tick in which kept entities are let go.
+func TestWhoIsYetToLearnOfAnEndIsNoViewer(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		x := connectedWire(t, talkSchema())
+		var got []string
+		collect[mHit](x.client, &got)
+		var shown ecs.Entity
+		visible := func(e ecs.Entity) bool { return e == shown }
+		x.peer.SetInterest(Interest{Visible: visible, Keep: keep})
+		position := ecs.ComponentID[tPosition](x.world)
+		shown = x.spawn(position)
+		x.rounds(3)
+		slot := x.slotOf(shown)
+		require.NoError(t, SendToViewers(x.server, shown, mHit{Number: 1}))
+		x.world.RemoveEntity(shown)
+		x.replicate() // lost
+		hidden := x.spawn(position)
+		x.replicate() // lost
+		require.Equal(t, slot, x.slotOf(hidden))
+		require.NoError(t, SendToViewers(x.server, hidden, mHit{Number: 2}))
+		x.world.RemoveEntity(hidden)
+		x.peer.SetInterest(Interest{Visible: visible})
+		x.rounds(20)
+		require.Equal(t, []string{"replication.mHit{1 0}"}, got)
+		x.requireSeen()
+	}
+}

@@ -82,7 +82,8 @@ func (p *Peer) views(d *draft) bool {
 		return false
 	}
 	b, bit := int(d.id.Slot>>6), uint64(1)<<(d.id.Slot&63)
-	return b < len(p.due) && p.gone(b)&bit != 0
+	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
+	return b < len(p.due) && p.gone(b)&bit != 0 && p.acks.severedAt(int(d.id.Slot), s.tick)
 }
 
 // talkToAll sends the peers their messages, after the state of the tick.
