@@ -37,7 +37,6 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 		b.tokens = 0
 	}
 	b.rate = min(int64(bytesPerSecond), maxRate)
-	b.tokens = min(b.tokens, p.savings())
 }
 
 // maxRate keeps tokens from overflowing.

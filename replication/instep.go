@@ -156,6 +156,7 @@ func (p *Peer) fallIn(k int) {
 		if can &^= blk.rest; can|in == 0 {
 			continue
 		}
+		// Of ticks after through nothing is acknowledged here, see arriveAll.
 		// What changes often needs to be in order only where the peer is asked for a
 		// baseline; anything else as far back as anybody remembers.
 		var changed, lately, missed, missedLately uint64
@@ -173,11 +174,6 @@ func (p *Peer) fallIn(k int) {
 			if base.Before(at) || mayServe(base-at, at) || p.session.compact && base-at < compactReach {
 				missedLately |= miss
 			}
-		}
-		if p.recent.After(p.through) { // a part of the next tick was acknowledged as well
-			again := ch.rows[p.recent%recentTicks][i] &^ s.log[k][p.recent%recentTicks][i]
-			missed |= again
-			missedLately |= again
 		}
 		in |= can & (changed&^missed | lately&^missedLately)
 		if in == 0 {

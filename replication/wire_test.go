@@ -92,6 +92,24 @@ func (x *wire) apply() [][]byte {
 	return p
 }
 
+// split tells which of the packets of the latest tick, all state packets, carry something of a slot.
+func (x *wire) split(packets [][]byte, slot int) (carry, others [][]byte) {
+	for i, packet := range packets {
+		p := x.peer.log.at(x.peer.log.next - uint32(len(packets)-i))
+		carries := false
+		for k := range p.count {
+			r := x.peer.log.record(p, k)
+			carries = carries || int(r.block) == slot>>6 && r.mask>>(slot&63)&1 != 0
+		}
+		if carries {
+			carry = append(carry, packet)
+		} else {
+			others = append(others, packet)
+		}
+	}
+	return carry, others
+}
+
 func (x *wire) deliver(packets ...[]byte) {
 	for _, p := range packets {
 		_ = x.client.Receive(p)

@@ -1,0 +1,146 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// muteAcks plays ticks in which an entity moves and what the client says gets lost: the server goes on with the baselines that
+// it knows of, and the client must hold them.
+func (x *wire) muteAcks(ticks int, move func()) {
+	x.t.Helper()
+	for range ticks {
+		move()
+		x.deliver(x.replicate()...)
+		x.apply()
+	}
+	require.Zero(x.t, x.client.Stats().MissingBaselines)
+	x.requireEqual()
+}
+
+// TestChangesOutOfViewAreNotInStep: an entity changes while it is out of view and comes back a tick later. Not everything that
+// changed up to then is on its way, so acknowledgements of those ticks do not cover it.
+func TestChangesOutOfViewAreNotInStep(t *testing.T) {
+	for phase := range fallInEvery {
+		x, e, move := crowd(t, 2)
+		set := x.server.NewEntitySet()
+		set.Add(e[0])
+		set.Add(e[1])
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
+		var down [][][]byte
+		play := func(ticks int) {
+			for range ticks {
+				move(e[0], 0.1)
+				move(e[1], 0.1)
+				down = append(down, x.replicate())
+				if len(down) > 4 {
+					x.deliver(down[0]...)
+					down = down[1:]
+				}
+				x.answer(x.apply()...)
+			}
+		}
+		play(2*epochTicks + 20 + phase)
+		require.NotZero(t, x.peer.inStep(0)&1)
+		set.Remove(e[0])
+		play(1)
+		set.Add(e[0])
+		play(40)
+		require.NotZero(t, x.peer.inStep(0)&1, "it is again")
+		require.Zero(t, x.client.Stats().MissingBaselines, "phase %d", phase)
+	}
+}
+
+// TestWhatWasSentAgainIsNotInStep: a state was sent twice, and only the first packet is known to have come. If the second one
+// comes, the client holds the state as of that tick for good, and as of the first one for a while.
+func TestWhatWasSentAgainIsNotInStep(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	for range 2*epochTicks + 20 {
+		move(e[1], 0.1)
+		x.round()
+	}
+	require.EqualValues(t, 3, x.peer.inStep(0))
+	move(e[0], 1)
+	first := x.replicate()
+	var again [][]byte
+	for i := 0; again == nil; i++ {
+		require.Less(t, i, 60)
+		move(e[1], 0.1)
+		var others [][]byte
+		if again, others = x.split(x.replicate(), 0); again == nil {
+			x.deliver(others...)
+			x.answer(x.apply()...)
+		}
+	}
+	x.deliver(first...)
+	x.answer(x.apply()...)
+	for range 3 * fallInEvery {
+		move(e[1], 0.1)
+		x.round()
+	}
+	require.Zero(t, x.peer.inStep(0)&1)
+	x.deliver(again...)
+	for range 3 * x.server.opts.window {
+		move(e[1], 0.1)
+		x.round()
+	}
+	x.muteAcks(40, func() { move(e[0], 0.1) })
+}
+
+// TestWhatWasSentAgainInTheNextTickIsNotInStep: the second packet came, but not all of its tick, so that the peer is served from
+// the one before. The client's newest state is of the later tick all the same.
+func TestWhatWasSentAgainInTheNextTickIsNotInStep(t *testing.T) {
+	for phase := range fallInEvery {
+		x, e, move := crowd(t, 100, WithMTU(100))
+		moveOthers := func() {
+			for i, e := range e[1:] {
+				move(e, float32((uint32(i)*7+x.server.Tick()*13)%11)/8-0.6)
+			}
+		}
+		for range 2*epochTicks + 20 + phase {
+			moveOthers()
+			x.round()
+		}
+		move(e[0], 1)
+		first := x.replicate()
+		var again, others [][]byte
+		for i := 0; again == nil; i++ {
+			require.Less(t, i, 60)
+			moveOthers()
+			if again, others = x.split(x.replicate(), 0); again == nil {
+				x.deliver(others...)
+				x.answer(x.apply()...)
+			}
+		}
+		require.NotEmpty(t, others, "and they are lost")
+		x.deliver(first...)
+		x.deliver(again...)
+		x.answer(x.apply()...)
+		for range fallInEvery + 1 {
+			x.replicate()
+		}
+		for range 3 * x.server.opts.window {
+			moveOthers()
+			x.round()
+		}
+		x.muteAcks(40, func() { move(e[0], 0.1) })
+	}
+}
+
+// TestWhatWakesAndLeavesStepInOneTick: a group takes an entity out of step in the tick in which its rest ends. What the client
+// holds is of the rest that ends now, not of the one before.
+func TestWhatWakesAndLeavesStepInOneTick(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	for range 3 {
+		move(e[0], 1)
+		x.rounds(2*epochTicks + 20)
+	}
+	require.NotZero(t, x.peer.inStep(0)&1)
+	last := x.server.slots.changed[0]
+	x.server.NewGroup().Add(e[0])
+	move(e[0], 1)
+	x.replicate()
+	require.Zero(t, x.peer.inStep(0)&1)
+	require.Equal(t, last, x.acked(0))
+}
