@@ -555,3 +555,21 @@ func TestWhatIsSureDoesNotDependOnOthers(t *testing.T) {
 	require.NotZero(t, lucky[0])
 	require.NotEqual(t, lucky[0], lucky[1])
 }
+
+// TestWhatDoesNotRestTakesNoMemoryForIt: a version that ended longer than a window ago is kept where it is the one before the
+// present. A block in which there is none has no room for such.
+func TestWhatDoesNotRestTakesNoMemoryForIt(t *testing.T) {
+	const window = 8
+	for _, every := range []Tick{1, 3, window - 1, window, window + 1, 3 * window} {
+		h := NewHistory(1, window)
+		h.Begin(5)
+		h.Begin(6)
+		for now := Tick(1); now < 20*window; now++ {
+			h.Set(5, now, 1, []uint32{uint32(now / every)})
+			if every < window {
+				h.Set(6, now, 1, []uint32{uint32(now)})
+			}
+		}
+		require.Nil(t, h.blocks[0].past.kept.records, "a change in every %d ticks", every)
+	}
+}

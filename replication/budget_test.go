@@ -277,7 +277,9 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 		c.tickAll()
 	}
 	require.Nil(t, m.peer.waits, "it takes no memory")
+	require.NotZero(t, m.peer.budget.tokens)
 	m.peer.SetBudget(2000)
+	require.Zero(t, m.peer.budget.tokens, "nor do debts and savings")
 	c.tickAll()
 	for slot := range 2000 {
 		require.LessOrEqual(t, m.peer.rankOf(slot, 1), uint32(256))

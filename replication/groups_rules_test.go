@@ -268,3 +268,43 @@ func TestATornGroupIsCountedWhereTheBudgetEnds(t *testing.T) {
 	}
 	require.NotZero(t, tears)
 }
+
+// TestWhoJoinsAGroupSaysNothingOfItsPast: a client has got a state of an entity that joined the group since. Of those that were
+// in it before, one of which has left, it may still show what they were, and what they are comes together.
+func TestWhoJoinsAGroupSaysNothingOfItsPast(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(64))
+	exact := ecs.ComponentID[tExact](x.world)
+	first, other, second, late := x.spawn(exact), x.spawn(exact), x.spawn(exact), x.spawn(exact)
+	change := func(entities ...ecs.Entity) {
+		for _, e := range entities {
+			v := (*tExact)(x.world.Get(e, exact))
+			v.A, v.B = 1.1*(v.A+7)/1.7, v.B*5+12345
+		}
+	}
+	g, h := x.server.NewGroup(), x.server.NewGroup()
+	g.Add(first)
+	g.Add(second)
+	h.Add(other)
+	for range 10 {
+		change(first, other, second, late)
+		x.round()
+	}
+	x.requireEqual()
+	g.Remove(second)
+	change(first, second)
+	require.Len(t, x.replicate(), 1) // and it is lost
+	change(late)
+	x.round()
+	g.Add(late)
+	change(first, other, second)
+	packets := x.replicate()
+	require.Len(t, packets, 2, "they don't fit into one")
+	carry, _ := x.split(packets, x.slotOf(second))
+	x.deliver(carry...)
+	x.apply()
+	for _, e := range []ecs.Entity{first, second} {
+		m, ok := x.mirrored(e)
+		require.True(t, ok)
+		require.Equal(t, stateOf(x.server.schema, x.world, e), stateOf(x.server.schema, x.mirror, m))
+	}
+}

@@ -256,3 +256,61 @@ func TestInterestDoesNotAllocate(t *testing.T) {
 		})
 	}
 }
+
+// TestInterestsBetweenTwoTicks: the last one counts, however often the interest is set before the next tick. Without Keep, what
+// was kept goes.
+func TestInterestsBetweenTwoTicks(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		x, e, _ := crowd(t, 2)
+		set := x.server.NewEntitySet()
+		set.Add(e[0])
+		set.Add(e[1])
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
+		x.rounds(3)
+		set.Remove(e[0])
+		x.rounds(3)
+		x.requireSeen(e...)
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: keep})
+		x.rounds(4)
+		if keep {
+			x.requireSeen(e...)
+		} else {
+			x.requireSeen(e[1])
+		}
+	}
+}
+
+// TestWhatComesBackIntoViewMayBeOnItsWayTwice: a state was sent before the entity left the view and again when it came back, and
+// only the first packet is known to have come. If the second one came, the client holds the state as of that tick for good, and
+// as of the first one for a while.
+func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
+	for _, opts := range [][]ServerOption{nil, {withoutSteps}} {
+		x, e, move := crowd(t, 2, opts...)
+		set := x.server.NewEntitySet()
+		set.Add(e[0])
+		set.Add(e[1])
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
+		for range 2*epochTicks + 20 {
+			move(e[1], 0.1)
+			x.round()
+		}
+		move(e[0], 1)
+		first := x.replicate()
+		set.Remove(e[0])
+		x.replicate()
+		set.Add(e[0])
+		second, _ := x.split(x.replicate(), 0)
+		require.Len(t, second, 1)
+		x.deliver(first...)
+		x.answer(x.apply()...)
+		for i := range 3 * x.server.opts.window {
+			move(e[1], float32(1-i%2*2))
+			x.round()
+			if i == 70 { // acks don't go that far back
+				x.deliver(second...)
+			}
+		}
+		x.muteAcks(40, func() { move(e[0], 0.1) })
+	}
+}

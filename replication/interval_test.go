@@ -111,3 +111,26 @@ func TestEvery(t *testing.T) {
 	require.Panics(t, func() { Every(0) })
 	require.Panics(t, func() { Every(61) })
 }
+
+// TestBudgetsOfPeersWithIntervals: a peer with a budget that is sent something seldom gets all that its budget allows, also where
+// that is more at a time than is saved up otherwise.
+func TestBudgetsOfPeersWithIntervals(t *testing.T) {
+	const rate, ticks = 6000, 240
+	for _, interval := range []int{1, 7, 30, 60} {
+		c := newThrong(t, 1500, throngSchema())
+		m := c.join(2, 0)
+		m.peer.SetSendInterval(interval)
+		m.peer.SetBudget(rate)
+		for range 60 {
+			c.tickAll()
+		}
+		from := len(m.sizes)
+		for range ticks {
+			c.tickAll()
+		}
+		bytes := sum(m.sizes[from:])
+		t.Logf("interval %d: %d bytes of %d", interval, bytes, rate*ticks/60)
+		require.Greater(t, bytes, rate*ticks/60*9/10, "interval %d", interval)
+		requireWithin(t, m.sizes, rate, 60, depthOf(m.peer, rate))
+	}
+}

@@ -129,3 +129,49 @@ func TestCompleteIsToldAgain(t *testing.T) {
 	x.rounds(61)
 	require.True(t, x.client.Complete())
 }
+
+// TestCompleteDoesNotWaitForNewcomers, not even where one got the slot of an entity that was there when the session began, and a
+// tick was not finished in between.
+func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		x := newWire(t, testSchema())
+		position := ecs.ComponentID[tPosition](x.world)
+		upset := false
+		x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool {
+			if upset {
+				panic("the user's")
+			}
+			return true
+		}})
+		first, gone := x.spawn(position), x.spawn(position)
+		for i := 0; !x.peer.join.begun; i++ {
+			x.answer(x.apply()...)
+			for _, p := range x.replicate() {
+				if openHandshake(p) != nil { // states are lost
+					x.deliver(p)
+				}
+			}
+			x.deliver(x.takeDown()...)
+			require.Less(t, i, 10)
+		}
+		slot := x.slotOf(gone)
+		x.world.RemoveEntity(gone)
+		if upset = panics; upset {
+			require.PanicsWithValue(t, "the user's", x.server.Replicate)
+			upset = false
+		} else {
+			x.replicate()
+		}
+		newcomer := x.spawn(position)
+		x.replicate()
+		require.Equal(t, slot, x.slotOf(newcomer))
+		for i := 0; !x.peer.join.complete; i++ {
+			require.Less(t, i, 60)
+			(*tPosition)(x.world.Get(first, position)).X++
+			_, others := x.split(x.replicate(), slot) // the newcomer never comes
+			x.deliver(others...)
+			x.answer(x.apply()...)
+		}
+		x.requireSeen(first)
+	}
+}

@@ -183,3 +183,33 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	require.LessOrEqual(t, len(x.peer.talk.structure.changes), cleanAt)
 	require.Less(t, cap(x.peer.talk.structure.changes), 1025)
 }
+
+// TestWhatAMessageWaitsForGetsLess: a message is sent again when less is known to be missing, and overtakes its first copy. What
+// the newer one said counts.
+func TestWhatAMessageWaitsForGetsLess(t *testing.T) {
+	for name, order := range map[string][2]int{"in order": {0, 1}, "overtaken": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			x := connectedWire(t, talkSchema())
+			var got []string
+			collect[mHit](x.client, &got)
+			hidden := false
+			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
+			x.round()
+			x.spawn(ecs.ComponentID[tHealth](x.world))
+			require.NoError(t, Send(x.peer, mHit{Number: 1}))
+			var copies [][]byte
+			for i := 0; len(copies) < 2; i++ { // the entity never comes
+				for _, p := range x.replicate() {
+					if kindOf(p[checksumSize:]) == kindMessages {
+						copies = append(copies, p)
+					}
+				}
+				hidden = true
+				require.Less(t, i, 100)
+			}
+			x.deliver(copies[order[0]], copies[order[1]])
+			x.apply()
+			require.Len(t, got, 1, "there is nothing to wait for any more")
+		})
+	}
+}

@@ -477,3 +477,19 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	require.LessOrEqual(t, x.client.Stats().RefusedPackets, uint64(1), "until the next Apply")
 	require.Less(t, len(x.client.shapes.known), maxShapes)
 }
+
+// TestClientsHoldStatesForTwoWindows, and not for longer: that is what they take memory for.
+func TestClientsHoldStatesForTwoWindows(t *testing.T) {
+	for _, window := range []int{8, 16, 64} {
+		x, e, move := crowd(t, 1, WithWindow(window))
+		for i := range 8 * window {
+			move(e[0], float32(1-i%2*2))
+			x.round()
+		}
+		held := &x.client.mirrors.at(0).held
+		for age := range delta.Tick(2 * window) {
+			require.NotNil(t, held.at(x.server.tick-age), "window %d, %d ticks old", window, age)
+		}
+		require.Len(t, held.table, 4*window, "window %d: it has room for the power of two that is more than two windows", window)
+	}
+}

@@ -101,20 +101,30 @@ func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
 }
 
 func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
-	x, entities, move := crowd(t, 20)
-	x.client.mirrors.at(7).held = heldStates{}
-	before := x.peer.Stats()
-	for range 20 {
-		for _, e := range entities {
-			move(e, 0.5)
+	for _, inStep := range []bool{false, true} {
+		x, entities, move := crowd(t, 20)
+		if inStep {
+			for range 3 * epochTicks {
+				move(entities[0], 0.1)
+				x.round()
+			}
 		}
-		x.round()
+		require.Equal(t, inStep, x.peer.inStep(0) != 0)
+		x.client.mirrors.at(7).held = heldStates{}
+		before := x.peer.Stats()
+		for i := range 20 {
+			for _, e := range entities {
+				move(e, 0.5)
+			}
+			x.round()
+			if i > 0 {
+				x.requireEqual("it takes one round to say so")
+			}
+		}
+		now := x.peer.Stats()
+		require.EqualValues(t, 1, now.MissingBaselines-before.MissingBaselines)
+		require.EqualValues(t, 1, now.Wholes-before.Wholes)
 	}
-	x.rounds(3)
-	x.requireEqual()
-	now := x.peer.Stats()
-	require.EqualValues(t, 1, now.MissingBaselines-before.MissingBaselines)
-	require.EqualValues(t, 1, now.Wholes-before.Wholes)
 }
 
 func TestDirtyMeansAnotherVersionNotAnotherValue(t *testing.T) {

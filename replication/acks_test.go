@@ -1,0 +1,120 @@
+package replication
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// TestALateAckIsNoStepBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
+// client keeps old states for a while only.
+func TestALateAckIsNoStepBack(t *testing.T) {
+	x, e, move := crowd(t, 1, withoutSteps)
+	move(e[0], 1)
+	late := x.replicate()
+	move(e[0], 1)
+	x.rounds(recentTicks + 5)
+	baseline, acked := x.acked(0), x.peer.Stats().Acked
+	x.deliver(late...)
+	x.answer(x.apply()...)
+	require.Greater(t, x.peer.Stats().Acked, acked)
+	require.Equal(t, baseline, x.acked(0))
+}
+
+// TestABaselineIsNamedForAWindow, however long it was the newest state: from when something newer is sent that may have come,
+// the client is not sure to hold it for longer.
+func TestABaselineIsNamedForAWindow(t *testing.T) {
+	for _, changes := range []int{1, 1000} {
+		for _, rest := range []int{0, recentTicks + 5, 300} {
+			x, e, move := crowd(t, 1, withoutSteps)
+			x.rounds(rest)
+			baseline, first, window := x.acked(0), x.server.tick+1, delta.Tick(x.server.opts.window)
+			updates, wholes := 0, 0
+			for i := range int(3 * window) {
+				if i < changes {
+					move(e[0], 0.3)
+				}
+				before := x.peer.Stats()
+				x.deliver(x.replicate()...)
+				x.apply() // and the acks are lost
+				now := x.peer.Stats()
+				switch tick := x.server.tick; {
+				case tick-first > window:
+					require.Equal(t, before.Updates, now.Updates, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
+					wholes += int(now.Wholes - before.Wholes)
+				case tick-baseline <= window || rest > 0 && tick-first < window:
+					require.Equal(t, before.Wholes, now.Wholes, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
+					updates += int(now.Updates - before.Updates)
+				}
+			}
+			require.NotZero(t, updates)
+			require.NotZero(t, wholes)
+			require.Zero(t, x.client.Stats().MissingBaselines)
+		}
+	}
+}
+
+// TestAcksOfLostPacketsWithinATick: where a transport hands over packets at once, an ack of a packet that was taken for lost may
+// come in while packets are being sent that take its place in the log.
+func TestAcksOfLostPacketsWithinATick(t *testing.T) {
+	x, entities, move := crowd(t, 500, WithMTU(100), withoutSteps)
+	moveAll := func() {
+		for i, e := range entities {
+			move(e, float32(i%5+1)/8)
+		}
+	}
+	moveAll()
+	packets := x.replicate()
+	x.deliver(packets[0])
+	late := x.apply()
+	sequence := x.peer.log.next - uint32(len(packets))
+	for i := 0; int32(sequence-x.peer.log.oldest) >= 0; i++ {
+		x.replicate() // all of it is lost
+		require.Less(t, i, 200)
+	}
+	require.NotNil(t, x.peer.log.find(sequence))
+	var got [][]byte
+	x.peer.send = func(p []byte) error {
+		if got == nil {
+			x.answer(late...)
+		}
+		got = append(got, bytes.Clone(p))
+		return nil
+	}
+	acked := x.peer.Stats().Acked
+	for i := 0; x.peer.log.find(sequence) != nil; i++ {
+		moveAll()
+		x.server.Replicate()
+		require.Less(t, i, 20)
+	}
+	require.Greater(t, x.peer.Stats().Acked, acked)
+	x.server.Replicate()
+	for slot := range entities {
+		require.NotNil(t, x.client.mirrors.at(uint32(slot)).held.at(x.acked(slot)), "slot %d: the client holds what it acknowledged", slot)
+	}
+}
+
+// TestReportsOfFormerBaselinesMeanNothing: a client that lacked a baseline may have got a newer state in the meantime, and the same
+// packet may say both.
+func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
+	x, e, move := crowd(t, 1, withoutSteps)
+	former := x.acked(0)
+	move(e[0], 1)
+	x.deliver(x.replicate()...)
+	x.apply() // its ack is put together by hand
+	a := ack{sequence: x.peer.log.next - 1, count: 1, lacks: 1}
+	a.words[0], a.missing[0] = 1, missingBaseline{0, uint32(former) & (maxHeld - 1)}
+	for range 2 {
+		x.answer(forgeAck(x.client, &a))
+		require.Equal(t, x.server.tick, x.acked(0))
+		require.Zero(t, x.peer.Stats().MissingBaselines)
+	}
+	a.missing[0].low = uint32(x.server.tick) & (maxHeld - 1)
+	x.answer(forgeAck(x.client, &a))
+	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
+	require.Zero(t, x.acked(0))
+	require.NotEmpty(t, x.replicate(), "it is sent whole")
+}
