@@ -154,9 +154,10 @@ func WithBaselineGrid(n int) ServerOption {
 }
 
 // WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
-// end before it returns. The packets are the same whatever n is, and the send functions
-// are still called on the caller's goroutine, peer after peer in the order in which they
-// connected. The default is 1; more than the number of cores is of no use.
+// end before it returns. The packets are the same whatever n is, and all functions of the
+// user are still called on the caller's goroutine, the send functions peer after peer in
+// the order in which they connected. The default is 1; more than the number of cores is of
+// no use.
 //
 // Panics outside 1 to 64.
 func WithWorkers(n int) ServerOption {

@@ -14,12 +14,16 @@ const maxWorkers = 64
 
 // workers share the encoding for peers. Each has a cache of its own; as peers that have
 // acknowledged the same go to the same worker, little is encoded twice for that.
+//
+// The first worker runs on the caller's goroutine, and so does whatever calls functions of
+// the user: what they panic with reaches the caller of Replicate.
 type workers struct {
 	caches []runCache
 	boxes  []packetBox // of the caches
 	jobs   []func()    // of all but the first, made once so that starting them allocates nothing
 	group  sync.WaitGroup
 	peers  []*Peer // connected ones, by what they acknowledged
+	active int     // workers that have peers in the present tick, and the first in any case
 }
 
 func (w *workers) init(s *Server, n int) {
@@ -49,14 +53,16 @@ func (w *workers) run(s *Server) {
 			p.prepare(&w.caches[0].choice)
 		}
 	}
+	w.active = max(1, min(len(w.caches), len(w.peers)))
 	for i := range w.caches {
 		w.caches[i].begin(s.tick)
+		w.boxes[i].empty(s.tick) // here, since a send function may have panicked
 	}
 	if len(w.caches) > 1 {
 		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.tick-a.recent, s.tick-b.recent) })
 	}
-	w.group.Add(len(w.jobs) - 1)
-	for _, job := range w.jobs[1:] {
+	w.group.Add(w.active - 1)
+	for _, job := range w.jobs[1:w.active] {
 		go job()
 	}
 	w.work(0)
@@ -71,9 +77,6 @@ func (w *workers) run(s *Server) {
 			p.keep()
 		}
 	}
-	for i := range w.boxes {
-		w.boxes[i].empty(s.tick)
-	}
 }
 
 // ask has the filter judge all tables, on the caller's goroutine: it may be the user's own.
@@ -87,8 +90,8 @@ func (v *view) ask(tables map[ecs.Mask]*table) {
 
 // work is the share of one worker.
 func (w *workers) work(i int) {
-	n := len(w.caches)
-	peers := w.peers[i*len(w.peers)/n : (i+1)*len(w.peers)/n]
+	n := len(w.peers)
+	peers := w.peers[i*n/w.active : (i+1)*n/w.active]
 	for _, p := range peers {
 		p.outbox.box, p.outbox.first = &w.boxes[i], -1
 		if !p.callsBack() {
@@ -100,7 +103,7 @@ func (w *workers) work(i int) {
 
 // An outbox lists the packets of a tick until the send function may be called.
 type outbox struct {
-	direct      bool // it may be called at once
+	direct      bool // it may be called at once: there is no other peer, so this is the caller's goroutine
 	box         *packetBox
 	first, last int32    // packets in the box, if there are any
 	failed      []uint32 // sequences of packets that were not taken
@@ -123,7 +126,7 @@ type queued struct {
 	next       int32 // packet of the same peer, -1 for none
 }
 
-// empty ends a tick. Now and then it gives back what a rare burst took.
+// empty drops the packets of the tick before. Now and then it gives back what a rare burst took.
 func (b *packetBox) empty(now delta.Tick) {
 	b.most, b.list = max(b.most, len(b.bytes)), max(b.list, len(b.queued))
 	b.bytes, b.queued = b.bytes[:0], b.queued[:0]

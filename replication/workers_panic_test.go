@@ -1,0 +1,81 @@
+package replication
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestSendFunctionsRunOnTheCallersGoroutine whatever is sent and however few peers there are, so that the caller of
+// Replicate can recover what a send function panics with, and the game can go on after that.
+func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
+	for _, workers := range []int{1, 2, 4, 64} {
+		for peers := 1; peers <= 5; peers += 2 {
+			t.Run(fmt.Sprint(workers, " workers, ", peers, " peers"), func(t *testing.T) {
+				seed := seedOf(t)
+				w := ecs.NewWorld()
+				s := NewServer(&w, talkSchema(), WithSeed(seed), WithWorkers(workers), WithStateHash(20))
+				g := newGame(seed, &w, s.schema, 30)
+				home, sent, upset := goroutine(), 0, false
+				var ends []*end
+				for i := range peers {
+					e := connect(s, seed+uint64(i), netsim.Config{Latency: 1}, WithNonce(uint64(i)+1))
+					send := e.peer.send
+					e.peer.send = func(p []byte) error {
+						sent++
+						if here := goroutine(); here != home { // no FailNow here: it would end a worker
+							t.Errorf("called on goroutine %s instead of %s", here, home)
+							return send(p)
+						}
+						if upset {
+							panic("the user's")
+						}
+						return send(p)
+					}
+					OnServerMessage(e.client, func(mHit) {})
+					ends = append(ends, e)
+				}
+				o := newTruth()
+				play := func(ticks int, moves bool) {
+					for range ticks {
+						if moves {
+							g.step()
+							require.NoError(t, SendToAll(s, mHit{}))
+						}
+						tickAll(t, s, o, ends)
+					}
+				}
+				w.NewEntity(ReplicatedID(&w)) // so that there is something to hash
+				play(40, true)
+				play(200, false)
+				require.NotZero(t, ends[0].peer.Stats().Hashes)
+				require.NotZero(t, ends[0].peer.Stats().MessagesReceived+ends[0].client.Stats().MessagesReceived)
+				for range 10 {
+					g.step()
+					w.NewEntity(ReplicatedID(&w)) // so that there is a state to be sent
+					upset = true
+					require.PanicsWithValue(t, "the user's", s.Replicate)
+					o.record(s)
+					upset = false
+					for _, e := range ends {
+						e.step(t)
+					}
+				}
+				play(100, true)
+				requireEqualSoon(t, s, o, ends, 200)
+				for i := range s.workers.boxes {
+					require.Less(t, len(s.workers.boxes[i].queued), 100, "packets of ticks before")
+				}
+				for _, e := range ends {
+					before := sent
+					e.peer.Disconnect(Reason{})
+					require.Greater(t, sent, before)
+				}
+			})
+		}
+	}
+}
