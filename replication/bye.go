@@ -3,6 +3,7 @@ package replication
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -137,7 +138,7 @@ func (p *Peer) Disconnect(r Reason) {
 		return
 	}
 	r.Text = cut(r.Text, maxReasonText)
-	for _, s := range p.sessions() {
+	for s := range p.sessions() {
 		packet := byePacket(r, s.id, s.down, p.server.opts.mtu)
 		for range byeCopies {
 			p.transmit(packet)
@@ -157,16 +158,17 @@ func (p *Peer) Err() error {
 }
 
 // sessions returns the sessions that the client may believe in.
-func (p *Peer) sessions() (open []*session) {
-	if p.session.open {
-		open = append(open, &p.session)
-	}
-	for i := range p.pending {
-		if p.pending[i].open {
-			open = append(open, &p.pending[i])
+func (p *Peer) sessions() iter.Seq[*session] {
+	return func(yield func(*session) bool) {
+		if p.session.open && !yield(&p.session) {
+			return
+		}
+		for i := range p.pending {
+			if p.pending[i].open && !yield(&p.pending[i]) {
+				return
+			}
 		}
 	}
-	return open
 }
 
 // end takes the peer from the server.
@@ -189,7 +191,7 @@ func (p *Peer) receiveBye(packet []byte) bool {
 	if !maybeBye(packet) {
 		return false
 	}
-	for _, s := range p.sessions() {
+	for s := range p.sessions() {
 		if r, ok := parseBye(packet, s.id, s.up); ok {
 			if s != &p.session && p.connected {
 				*s = session{} // one that never came into force
@@ -212,7 +214,7 @@ func (p *Peer) repeatBye(packet []byte) {
 	if body := openHandshake(packet); body != nil && packetKind(body[0]) == kindHello && h.parse(body) {
 		named = h.session
 	}
-	for _, s := range p.sessions() {
+	for s := range p.sessions() {
 		if s.id == named || named == 0 && s.openPacket(packet) != nil {
 			p.byes++
 			p.transmit(byePacket(p.ended.Reason, s.id, s.down, p.server.opts.mtu))

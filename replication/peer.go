@@ -110,7 +110,7 @@ func (p *Peer) newSession(h *hello) session {
 // never that of a session that the client may believe in, or of the one before. named is the session that the client says it
 // is in, 0 for none: it may be one with another peer, of which messages and inputs arrive until the new one begins.
 func (p *Peer) nextTag(id, named uint64) uint8 {
-	sessions := p.sessions()
+	sessions := slices.Collect(p.sessions())
 	taken := func(tag uint8) bool {
 		return named != 0 && tagOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == tag })
 	}
@@ -347,14 +347,14 @@ func (p *Peer) receiveHello(body []byte) error {
 	if h.version != ProtocolVersion || h.fingerprint != s.fingerprint {
 		p.stats.RefusedSchemas++
 		m := refuse{version: ProtocolVersion, nonce: h.nonce, offset: h.offset}
+		piece := ""
 		if h.version == ProtocolVersion {
-			text := s.schema.Text()
-			m.total = uint32(len(text))
-			from := int(min(uint64(h.offset), uint64(len(text)))) // an int may have 32 bits
+			m.total = uint32(len(s.text))
+			from := int(min(uint64(h.offset), uint64(len(s.text)))) // an int may have 32 bits
 			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
-			m.text = []byte(text[from:min(from+room, len(text))])
+			piece = s.text[from:min(from+room, len(s.text))]
 		}
-		p.transmit(sealed(m.append(nil)))
+		p.answerHello(append(m.append(s.answer[:checksumSize]), piece...))
 		return nil
 	}
 	offered := p.offer(&h)
@@ -362,15 +362,21 @@ func (p *Peer) receiveHello(body []byte) error {
 		version: ProtocolVersion, noChecksum: s.opts.noChecksum, compact: offered.compact, window: uint8(s.opts.window),
 		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: offered.first, origin: s.origin,
 	}
-	p.transmit(sealed(m.append(nil)))
+	p.answerHello(m.append(s.answer[:checksumSize]))
 	return nil
+}
+
+// answerHello completes a packet, in the server's memory for answers, and sends it.
+func (p *Peer) answerHello(packet []byte) {
+	handshakeSeal().close(packet, 0, 0)
+	p.transmit(packet)
 }
 
 // offer returns the session for a client that introduces itself: the one that it names, or
 // that it was offered before if it asks again, as the answer may have been lost; or a new
 // one.
 func (p *Peer) offer(h *hello) session {
-	for _, s := range p.sessions() {
+	for s := range p.sessions() {
 		if s.id == h.session || s.nonce == h.nonce {
 			return *s
 		}

@@ -25,8 +25,9 @@ type Schema struct {
 	mu         sync.Mutex
 	components []component // and resources, in order: the index is the component's number on the wire
 	layout     *delta.Layout
-	refers     bool // some of them, or of the messages, refer to entities
-	strings    int  // how many columns are strings
+	text       string // once it is sealed
+	refers     bool   // some of them, or of the messages, refer to entities
+	strings    int    // how many columns are strings
 
 	messages []messageType // the index is the message's number on the wire
 	numbers  map[reflect.Type]int
@@ -47,7 +48,7 @@ type component struct {
 	words      int      // length of a row
 	columns    []column // in the order of their words
 	references []int    // those of the columns that refer to entities
-	lines      []string // of the schema text
+	lines      []string // of the schema text, until the schema is sealed
 	layout     *delta.Component
 	resource   bool  // it is a resource of the world, see resources.go
 	strings    []int // the columns that are strings in the component itself
@@ -237,6 +238,8 @@ func (s *Schema) seal() {
 		s.strings += len(s.components[i].strings)
 	}
 	s.sealMessages()
+	s.text = s.buildText()
+	s.dropLines()
 }
 
 // Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
@@ -255,6 +258,14 @@ func (s *Schema) Text() string {
 	s.mustExist()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.layout != nil {
+		return s.text
+	}
+	return s.buildText()
+}
+
+// buildText is Text of a schema that is not sealed.
+func (s *Schema) buildText() string {
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
@@ -271,6 +282,19 @@ func (s *Schema) Text() string {
 		b.WriteString("facets\n")
 	}
 	return b.String()
+}
+
+// dropLines frees what the text was made of: servers and clients need nothing but the text.
+func (s *Schema) dropLines() {
+	for i := range s.components {
+		s.components[i].lines = nil
+	}
+	for i := range s.messages {
+		s.messages[i].lines = nil
+	}
+	if s.input != nil {
+		s.input.lines = nil
+	}
 }
 
 // Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It tells honest mistakes apart; it is no defence against

@@ -18,6 +18,7 @@ type Server struct {
 	tick   delta.Tick
 
 	fingerprint uint64 // of the schema
+	text        string // of the schema, for clients with another one
 	origin      uint64 // the NetIDs of two sessions mean the same if this is the same
 
 	capture   capture
@@ -43,9 +44,10 @@ type Server struct {
 	grids  []*Grid
 	sets   []*EntitySet
 	groups groups
-	joined delta.Tick // peers so far
-	random uint64     // state of the session generator
-	hashes []byte     // memory for a packet of them
+	joined delta.Tick                      // peers so far
+	random uint64                          // state of the session generator
+	hashes []byte                          // memory for a packet of them
+	answer [maxAmplification * minMTU]byte // memory for an answer to a hello
 	stats  ServerStats
 	closed bool
 }
@@ -192,7 +194,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	applyOptions("NewServer", &o, opts)
 	schema.seal()
 	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
-	s.fingerprint = schema.Fingerprint()
+	s.fingerprint, s.text = schema.Fingerprint(), schema.Text()
 	s.random, s.origin = o.seed, s.newOrigin()
 	for i := range schema.components {
 		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))

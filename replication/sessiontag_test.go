@@ -82,7 +82,7 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 		if x.peer.former.off {
 			seen[x.peer.former.tag] = true
 		}
-		for _, s := range x.peer.sessions() {
+		for s := range x.peer.sessions() {
 			require.False(t, seen[s.up.tag], "in round %d", n)
 			require.Equal(t, s.up.tag, s.down.tag)
 			seen[s.up.tag] = true

@@ -1,0 +1,107 @@
+package replication
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// schemaOfText returns a schema with a text of about so many bytes, at least a few thousand.
+func schemaOfText(bytes int) *Schema {
+	s := testSchema()
+	for i := 0; bytes > 0; i++ {
+		n := min(300, bytes/300+1)
+		RegisterType(s, reflect.ArrayOf(n+i%2, reflect.StructOf([]reflect.StructField{
+			{Name: "AnUncommonlyLongFieldName", Type: reflect.TypeFor[float64](), Tag: `repl:"range=-123456.25:123456.25,step=0.015625"`},
+			{Name: fmt.Sprint("Second", i), Type: reflect.TypeFor[tManyFields]()},
+		})), Name(fmt.Sprint("Component", i)))
+		bytes -= n * 300
+	}
+	return s
+}
+
+// strangers returns a server and what hands it a hello; the answer is counted, not kept.
+func strangers(t testing.TB, schema *Schema) (x *wire, say func(h hello)) {
+	world := ecs.NewWorld()
+	x = &wire{t: t, world: &world}
+	x.server = NewServer(x.world, schema, WithSeed(1))
+	x.peer = x.server.Connect(func(p []byte) error {
+		x.down = append(x.down[:0], p)
+		return nil
+	})
+	packets := map[hello][]byte{}
+	return x, func(h hello) {
+		packet := packets[h]
+		if packet == nil {
+			packet = sealed(h.append(nil))
+			packets[h] = packet
+		}
+		if err := x.peer.Receive(packet); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAnswersToHellosAllocateNothing whatever part of the schema's text a stranger asks for, and whether the hello matches.
+func TestAnswersToHellosAllocateNothing(t *testing.T) {
+	skipAllocationTest(t)
+	x, say := strangers(t, schemaOfText(20_000))
+	text := x.server.schema.Text()
+	require.Greater(t, len(text), 15_000)
+	for _, offset := range []uint32{0, 1, 169, 170, 171, 10_000, uint32(len(text)) - 170, uint32(len(text)) - 1, uint32(len(text)), uint32(len(text)) + 1, 1 << 31, math.MaxUint32} {
+		h := hello{version: ProtocolVersion, fingerprint: 1, nonce: 7, offset: offset}
+		require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "offset %d", offset)
+		var m refuse
+		require.True(t, m.parse(openHandshake(x.down[0])))
+		from := min(int64(offset), int64(len(text)))
+		require.Equal(t, text[from:min(from+170, int64(len(text)))], string(m.text))
+		require.Equal(t, refuse{version: ProtocolVersion, nonce: 7, offset: offset, total: uint32(len(text)), text: m.text}, m)
+		require.LessOrEqual(t, len(x.down[0]), maxAmplification*minMTU)
+	}
+	h := hello{version: ProtocolVersion + 1}
+	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "another version")
+	h = hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 7}
+	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "one that matches")
+	require.NotNil(t, openHandshake(x.down[0]))
+}
+
+// TestASealedSchemaHoldsItsTextOnce: what it was made of is freed.
+func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
+	s := schemaOfText(5_000)
+	RegisterMessage[mHit](s)
+	RegisterInput[mMove](s)
+	before, fingerprint := s.Text(), s.Fingerprint()
+	s.seal()
+	require.Equal(t, before, s.Text())
+	require.Equal(t, fingerprint, s.Fingerprint())
+	require.True(t, strings.HasSuffix(before, "mMove.Stamp uint16\n"))
+	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Text() }))
+	require.Nil(t, s.components[0].lines)
+	require.Nil(t, s.messages[0].lines)
+	require.Nil(t, s.input.lines)
+}
+
+// BenchmarkHello is a server's answer to a client with its schema, and to one with another: with a small schema and a huge one.
+func BenchmarkHello(b *testing.B) {
+	for _, size := range []int{23_000, 482_000} {
+		x, say := strangers(b, schemaOfText(size))
+		own := x.server.fingerprint
+		for name, h := range map[string]hello{
+			"matches":   {version: ProtocolVersion, fingerprint: own, nonce: 7},
+			"refused":   {version: ProtocolVersion, fingerprint: own + 1, nonce: 7},
+			"at-an-end": {version: ProtocolVersion, fingerprint: own + 1, nonce: 7, offset: math.MaxUint32},
+		} {
+			b.Run(fmt.Sprintf("text=%dkB/%s", len(x.server.schema.Text())/1000, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					say(h)
+				}
+			})
+		}
+	}
+}
