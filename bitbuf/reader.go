@@ -105,6 +105,11 @@ func (r *Reader) ReadBytes(dst []byte) {
 	}
 }
 
+// Skip passes over the next n bits. If fewer are left the Reader has overrun.
+func (r *Reader) Skip(n uint) {
+	r.pos += uint64(n)
+}
+
 // Pos returns the number of bits read. After an error it stays where reading
 // stopped, which after an overrun is the end of the buffer.
 func (r *Reader) Pos() int {

@@ -53,6 +53,30 @@ func TestAReadAcrossTheEndKeepsTheBitsThereAre(t *testing.T) {
 	}
 }
 
+func TestSkipPassesOverBits(t *testing.T) {
+	for n := range 20 {
+		buf := make([]byte, n)
+		for i := range buf {
+			buf[i] = byte(37 * (i + 1))
+		}
+		for skip := range uint(8*n + 100) {
+			r, want := NewReader(buf), NewReader(buf)
+			for range skip {
+				want.ReadBool()
+			}
+			r.Skip(skip)
+			require.Equal(t, want.Pos(), r.Pos())
+			require.Equal(t, want.Remaining(), r.Remaining())
+			require.Equal(t, want.ReadBits(23), r.ReadBits(23), "%d bits of %d bytes", skip, n)
+			require.Equal(t, want.Err(), r.Err())
+		}
+	}
+	r := NewReader([]byte{1, 2})
+	r.Skip(1<<32 - 1)
+	require.ErrorIs(t, r.Err(), ErrOverrun)
+	require.Zero(t, r.ReadBits(64))
+}
+
 func TestAlignRefusesPaddingThatIsNotZero(t *testing.T) {
 	for pos := uint(1); pos < 8; pos++ {
 		for bad := pos; bad < 8; bad++ {

@@ -90,11 +90,12 @@ func (t *clientTalk) enqueue(draft int) error {
 	d := &t.drafts[draft]
 	m := &t.schema.messages[d.number]
 	switch l := &t.out[laneState]; {
-	case m.reliable && !l.expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+	case m.reliable && !l.expect(d.size, d.fragments), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
 		return ErrBufferFull
 	case m.reliable:
 		data, bits := t.encode(d)
-		l.push(d.number, delta.Tick(t.client.clock.now), data, bits, d.size)
+		l.cancel(d.size, d.fragments)
+		l.push(d.number, delta.Tick(t.client.clock.now), data, bits, d.fragments)
 		t.client.stats.Messages++
 	default:
 		t.loose = append(t.loose, int32(draft))
@@ -171,14 +172,21 @@ func (t *clientTalk) putTalk(m *wireMessage) bool {
 
 func (t *clientTalk) sayReliable() {
 	l := &t.out[laneState]
+	begun := t.writer.index
 	l.begin(delta.Tick(t.client.clock.now), &t.client.clock.trip)
 	defer l.end()
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
+		if m.fragment != wholeMessage && t.writer.index-begun >= maxFragmentPackets {
+			return
+		}
 		if !l.due(m) {
 			continue
 		}
-		w := wireMessage{number: int(m.number), lane: laneState, id: id, bits: int(m.bits), data: l.bits.at(m.place, byteSize(int(m.bits)))}
+		w := wireMessage{
+			number: int(m.number), lane: laneState, id: id, long: t.schema.messages[m.number].long, fragment: m.fragment,
+			bits: int(m.bits), data: l.bits.at(m.place, byteSize(int(m.bits))),
+		}
 		if !t.putTalk(&w) {
 			return
 		}
@@ -324,11 +332,17 @@ func (t *clientTalk) handleAll() {
 	defer func() { t.handling = false }()
 	for i := range t.in {
 		l := &t.in[i]
-		for m := l.head(); m != nil && t.client.ready(m.deps); m = l.head() {
-			number, row := m.number, m.row()
-			t.open(number, row)
-			t.tick = m.tick
-			l.pop()
+		for {
+			next, ok := l.turn(t.schema.messages)
+			if !ok || !next.broken && !t.client.ready(next.last.deps) {
+				break
+			}
+			number, tick := next.last.number, next.last.tick
+			if !t.openTurn(l, &next) {
+				t.client.stats.MessagesMalformed++
+				continue
+			}
+			t.tick = tick
 			t.handle(number)
 		}
 	}

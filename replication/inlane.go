@@ -14,16 +14,17 @@ type inLane struct {
 	due  int         // how many times the sender has to be told what came
 }
 
-// An inMessage is a message that waits for its turn, or for the world.
+// An inMessage is a message, or a fragment of one, that waits for its turn, or for the world.
 type inMessage struct {
-	have   bool
-	number int
-	tick   delta.Tick // of the state that it belongs to
-	said   delta.Tick // of the packet that told what it waits for
-	until  uint32     // if it is unreliable: when it is forgotten, in client ticks
-	bits   int
-	data   []byte
-	deps   []dependency
+	have     bool
+	number   int
+	fragment fragment
+	tick     delta.Tick // of the state that it belongs to
+	said     delta.Tick // of the packet that told what it waits for
+	until    uint32     // if it is unreliable: when it is forgotten, in client ticks
+	bits     int
+	data     []byte
+	deps     []dependency
 }
 
 // ackTimes is how often the same is acknowledged: an ack may be lost, and then the sender would send all again.
@@ -34,7 +35,7 @@ const maxKeptBytes = 256
 
 // set fills the place with a message of which r reads the bits.
 func (m *inMessage) set(s *stagedMessage, deps []dependency, said delta.Tick) {
-	m.have, m.number, m.tick, m.said, m.bits = true, s.number, s.tick, said, s.bits
+	m.have, m.number, m.fragment, m.tick, m.said, m.bits = true, s.number, s.fragment, s.tick, said, s.bits
 	m.deps = append(m.deps[:0], deps...)
 	n := byteSize(s.bits)
 	if cap(m.data) < n {
@@ -104,22 +105,13 @@ func (l *inLane) grow() {
 	l.ring = ring
 }
 
-// head returns the message whose turn it is, or nil if it has not come.
-func (l *inLane) head() *inMessage {
-	if len(l.ring) == 0 || !l.at(l.next).have {
-		return nil
-	}
-	return l.at(l.next)
-}
-
-// pop takes the head out.
-func (l *inLane) pop() {
-	m := l.at(l.next)
-	l.size -= byteSize(m.bits)
-	m.clear()
-	l.next++
-	if int32(l.top-l.next) < 0 {
-		l.top = l.next
+// pop takes the next ids out, which are there.
+func (l *inLane) pop(ids int) {
+	for range ids {
+		m := l.at(l.next)
+		l.size -= byteSize(m.bits)
+		m.clear()
+		l.next++
 	}
 	l.due = ackTimes
 }

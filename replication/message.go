@@ -26,8 +26,8 @@ var (
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is taken for the other end. The
 	// message was not sent.
 	ErrBufferFull = errors.New("replication: the message buffer is full: the other end has not acknowledged what is in it")
-	// ErrMessageTooLarge: the message does not fit into a packet, or a text in it is longer than its max. The error that
-	// wraps it tells the sizes.
+	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
+	// packets carry, or a text in it is longer than its max. The error that wraps it tells the sizes.
 	ErrMessageTooLarge = errors.New("replication: message too large")
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
 	ErrFlood = errors.New("replication: too many packets of messages and inputs in a tick")
@@ -38,6 +38,7 @@ type messageType struct {
 	component
 	reliable  bool
 	immediate bool // does not wait for the state of its tick
+	long      bool // it may go in fragments: a bit says whether it does
 }
 
 // waits reports whether messages from the server wait for the state of their tick.
@@ -251,9 +252,11 @@ func (s *Schema) sealMessages() {
 	s.talk = s.layoutOfMessages()
 	s.numbers = map[reflect.Type]int{}
 	for i := range s.messages {
-		s.messages[i].layout = &s.talk.Components[i]
-		s.mentions = s.mentions || s.messages[i].refers()
-		s.numbers[s.messages[i].typ] = i
+		m := &s.messages[i]
+		m.layout = &s.talk.Components[i]
+		m.long = m.reliable && byteSize(m.layout.Width()) > wholeBytes
+		s.mentions = s.mentions || m.refers()
+		s.numbers[m.typ] = i
 	}
 	if s.input != nil {
 		s.input.layout = &s.talk.Components[len(s.messages)]

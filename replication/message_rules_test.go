@@ -11,47 +11,6 @@ import (
 
 // What is refused of messages: too large, too many, and misuse, with its sentence.
 
-// TestTheLargestMessageFits into a packet of any size, and one byte more does not.
-func TestTheLargestMessageFits(t *testing.T) {
-	for _, mtu := range []int{64, 100, 300, 1200, 2000} {
-		s := NewSchema()
-		RegisterMessage[mBytes40](s)
-		RegisterMessage[mBytes47](s)
-		RegisterMessage[mBytes48](s)
-		RegisterMessage[mMap](s)
-		manyMessages(s, 200) // type numbers take all their bits
-		x := connectedWire(t, s, WithMTU(mtu), WithFirstTick(1<<31))
-		n := 0
-		OnServerMessage(x.client, func(mBytes47) { n++ })
-		OnServerMessage(x.client, func(mMap) { n++ })
-		OnServerMessage(x.client, func(mBytes48) { n++ })
-		require.NoError(t, Send(x.peer, mBytes47{}))
-		err := Send(x.peer, mBytes48{})
-		if mtu == 64 {
-			require.EqualError(t, err, "replication: message too large: mBytes48 takes 48 bytes, and 47 fit into a packet of 64: "+
-				"send it in pieces, or raise the MTU")
-			require.ErrorIs(t, err, ErrMessageTooLarge)
-		} else {
-			require.NoError(t, err)
-		}
-		if mtu < 1217 {
-			require.ErrorIs(t, Send(x.peer, mMap{}), ErrMessageTooLarge)
-		} else {
-			require.NoError(t, Send(x.peer, mMap{}))
-		}
-		x.server.tick += maxMessageAge // an age takes all its bits
-		for range 3 {
-			for _, p := range x.replicate() {
-				require.LessOrEqual(t, len(p), mtu)
-				x.deliver(p)
-			}
-			x.answer(x.apply()...)
-		}
-		require.Equal(t, int(x.peer.Stats().Messages), n, "mtu %d", mtu)
-		require.Equal(t, uint64(n), x.client.Stats().MessagesReceived)
-	}
-}
-
 // TestTextsTooLongAreRefused: a message is not sent with half of what it was to say.
 func TestTextsTooLongAreRefused(t *testing.T) {
 	type line struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes a row at
-// once, and bits when the tick is captured: only then is it known what the network knows of entities.
+// A messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes bits at
+// once, or, if it refers to entities of a server, when the tick is captured: only then is it known what the network calls them.
 type messenger struct {
 	schema *Schema
 	mtu    int
@@ -22,12 +22,13 @@ type messenger struct {
 	packed *delta.Packed
 	values []messageValue // by number; the last one is for inputs
 	row    []uint32       // scratch memory, for the largest row
-	rows   []uint32       // of drafts
+	rows   []uint32       // of drafts that wait for their bits
 	drafts []draft
 	bits   []byte // of drafts
 	writer talkWriter
 	parser talkParser
 	inputs []inputRow // scratch memory, for those of a packet
+	joined []byte     // scratch memory, for a message from its fragments
 }
 
 // A messageValue is memory for one message of a type: its address as a pointer to that type, and plain.
@@ -43,7 +44,10 @@ type draft struct {
 	row    int // where it begins in rows
 	place  int // of its bits, once they are known
 	bits   int // -1: they are not known
-	size   int // in bytes
+
+	// What it takes at most, and precisely so once its bits are known.
+	size      int // in bytes
+	fragments int // 1 if it is to go as a whole
 
 	// To those only that see an entity.
 	viewers bool
@@ -80,23 +84,63 @@ func (m *messenger) room() int { return m.mtu - messageOverhead }
 func write[T any](m *messenger, message T) (int, error) {
 	number := m.schema.messageNumber(reflect.TypeFor[T]())
 	t, v := &m.schema.messages[number], &m.values[number]
-	size := byteSize(t.layout.Width())
-	if size > m.room() {
-		return 0, fmt.Errorf("%w: %s takes %d bytes, and %d fit into a packet of %d: send it in pieces, or raise the MTU",
-			ErrMessageTooLarge, t.name, size, m.room(), m.mtu)
-	}
 	*v.pointer.(*T) = message
 	if err := t.checkTexts(v.address); err != nil {
 		return 0, err
 	}
-	first := len(m.rows)
-	m.rows = append(m.rows, m.row[:t.words]...)
-	t.readColumn(m.rows[first:], v.address, 1)
-	if t.refers() && !m.writer.down {
-		m.nameEntities(&t.component, m.rows[first:]) // as they are called now
+	m.drafts = append(m.drafts, draft{number: number, row: len(m.rows), place: len(m.bits), bits: -1})
+	index := len(m.drafts) - 1
+	d, row := &m.drafts[index], m.row[:t.words]
+	t.readColumn(row, v.address, 1)
+	if t.refers() && m.writer.down {
+		m.rows = append(m.rows, row...)
+		d.size = m.measure(t, number, row)
+	} else {
+		if t.refers() {
+			m.nameEntities(&t.component, row) // as they are called now
+		}
+		m.encodeRow(d, row)
+		d.size = byteSize(d.bits)
 	}
-	m.drafts = append(m.drafts, draft{number: number, row: first, bits: -1, size: size})
-	return len(m.drafts) - 1, nil
+	d.fragments = m.fragments(d.size)
+	if err := m.checkSize(t, d.size); err != nil {
+		m.discard()
+		return 0, err
+	}
+	return index, nil
+}
+
+// encodeRow sets the bits of a draft.
+func (m *messenger) encodeRow(d *draft, row []uint32) {
+	d.place = len(m.bits)
+	d.bits = m.appendRow(d.number, row)
+}
+
+// measure returns how many bytes a message takes at most whose row has entities of this world where the wire has their names.
+// It takes the row for memory.
+func (m *messenger) measure(t *messageType, number int, row []uint32) int {
+	most := byteSize(t.layout.Width())
+	if most <= wholeBytes {
+		return most // it makes no difference
+	}
+	for _, i := range t.references {
+		clear(row[t.columns[i].word:][:2]) // nothing, which takes a bit
+	}
+	n := len(m.bits)
+	bits := m.appendRow(number, row)
+	m.bits = m.bits[:n]
+	return byteSize(bits + len(t.references)*(delta.ReferenceBits-1))
+}
+
+// appendRow appends the bits of a row to those of drafts and returns how many there are.
+func (m *messenger) appendRow(number int, row []uint32) (bits int) {
+	first, most := len(m.bits), byteSize(m.schema.messages[number].layout.Width())
+	m.bits = slices.Grow(m.bits, most)[:first+most]
+	w := bitbuf.NewWriter(m.bits[first:])
+	m.packed.Costs = m.packed.Costs[:0]
+	m.packed.EncodeRow(&w, number, row, nil, nil, 0)
+	m.bits = m.bits[:first+len(w.Bytes())]
+	return w.Len()
 }
 
 // checkTexts returns an error if a text of the message at p is longer than its max: in a component it would be cut and
@@ -110,9 +154,9 @@ func (c *component) checkTexts(p unsafe.Pointer) error {
 
 // discard takes the last draft back.
 func (m *messenger) discard() {
-	last := len(m.drafts) - 1
-	m.rows = m.rows[:m.drafts[last].row]
-	m.drafts = m.drafts[:last]
+	d := &m.drafts[len(m.drafts)-1]
+	m.rows, m.bits = m.rows[:d.row], m.bits[:d.place]
+	m.drafts = m.drafts[:len(m.drafts)-1]
 }
 
 // encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
@@ -121,16 +165,8 @@ func (m *messenger) encode(d *draft) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.messages[d.number]
 		row := m.rows[d.row:][:t.words]
-		if t.refers() && m.writer.down {
-			m.nameEntities(&t.component, row) // as they are called in this tick
-		}
-		d.place = len(m.bits)
-		m.bits = slices.Grow(m.bits, d.size)[:d.place+d.size]
-		w := bitbuf.NewWriter(m.bits[d.place:])
-		m.packed.Costs = m.packed.Costs[:0]
-		m.packed.EncodeRow(&w, d.number, row, nil, nil, 0)
-		w.Bytes()
-		d.bits = w.Len()
+		m.nameEntities(&t.component, row) // as they are called in this tick
+		m.encodeRow(d, row)
 	}
 	return m.bits[d.place:][:byteSize(d.bits)], d.bits
 }

@@ -37,7 +37,7 @@ type outLane struct {
 	deps   fifo[dependency]
 
 	size     int // bytes of messages in the ring, and of what is to come
-	expected int // messages that are to come
+	expected int // ids that what is to come takes
 
 	latest  delta.Tick // the newest time of a packet that the receiver got, as its acks say
 	heard   bool       // latest is valid
@@ -50,18 +50,20 @@ type outLane struct {
 	probes              bool // there may be such
 }
 
+// An outMessage is a message, or a fragment of one.
 type outMessage struct {
-	number uint16
-	times  uint8 // that it was sent
-	came   bool  // it is with the receiver, but may wait there
-	known  bool  // dependencies are known
-	wrote  uint8 // dependencies that it was sent with the last time
-	count  uint8 // dependencies
-	tick   delta.Tick
-	sent   delta.Tick // when it was sent last
-	bits   uint32
-	place  uint32 // of its bits
-	deps   uint32 // place of its dependencies
+	number   uint16
+	fragment fragment
+	times    uint8 // that it was sent
+	came     bool  // it is with the receiver, but may wait there
+	known    bool  // dependencies are known
+	wrote    uint8 // dependencies that it was sent with the last time
+	count    uint8 // dependencies
+	tick     delta.Tick
+	sent     delta.Tick // when it was sent last
+	bits     uint32
+	place    uint32 // of its bits
+	deps     uint32 // place of its dependencies
 }
 
 func (l *outLane) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
@@ -69,29 +71,45 @@ func (l *outLane) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.rin
 // size of a message in bytes.
 func byteSize(bits int) int { return (bits + 7) / 8 }
 
-// expect makes room for a message, or returns false if there is none.
-func (l *outLane) expect(bytes int) bool {
-	if int(l.next-l.first)+l.expected >= maxQueued || l.size+bytes > maxQueuedBytes {
+// expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
+func (l *outLane) expect(bytes, fragments int) bool {
+	if int(l.next-l.first)+l.expected+fragments > maxQueued || l.size+bytes > maxQueuedBytes {
 		return false
 	}
-	l.expected++
+	l.expected += fragments
 	l.size += bytes
 	return true
 }
 
 // cancel gives back the room for a message.
-func (l *outLane) cancel(bytes int) {
-	l.expected--
+func (l *outLane) cancel(bytes, fragments int) {
+	l.expected -= fragments
 	l.size -= bytes
 }
 
-// push adds a message for which there is room: so many bytes, of which it may take fewer.
-func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, room int) {
-	l.expected--
-	l.size -= room - byteSize(bits)
+// push adds a message, for which there must be room.
+func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, fragments int) {
 	if l.empty() {
 		l.heard, l.backoff = false, 0 // what was heard may be long ago
 	}
+	m := outMessage{number: uint16(number), tick: tick, bits: uint32(bits)}
+	if fragments == 1 {
+		l.add(&m, data)
+		return
+	}
+	size := (len(data) + fragments - 1) / fragments
+	for m.fragment = moreFragments; len(data) > 0; data = data[size:] {
+		if len(data) <= size {
+			size, m.fragment = len(data), lastFragment
+		}
+		m.bits = uint32(8 * size)
+		l.add(&m, data[:size])
+	}
+}
+
+// add gives a message, or fragment, the next id.
+func (l *outLane) add(m *outMessage, data []byte) {
+	l.size += len(data)
 	if n := len(l.ring); int(l.next-l.first) == n {
 		ring := make([]outMessage, max(minQueued, 2*n))
 		for id := l.first; id != l.next; id++ {
@@ -99,8 +117,18 @@ func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, room int)
 		}
 		l.ring = ring
 	}
-	*l.at(l.next) = outMessage{number: uint16(number), tick: tick, bits: uint32(bits), place: l.bits.add(data...), deps: l.deps.add()}
+	m.place, m.deps = l.bits.add(data...), l.deps.add()
+	*l.at(l.next) = *m
 	l.next++
+}
+
+// head returns the message that is to be handed over next, or the last of its fragments; the lane is not empty.
+func (l *outLane) head() *outMessage {
+	id := l.first
+	for l.at(id).fragment == moreFragments {
+		id++
+	}
+	return l.at(id)
 }
 
 // empty reports whether everything was handed over.

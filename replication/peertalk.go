@@ -59,7 +59,7 @@ func (p *Peer) enqueue(draft int) error {
 	t, d := p.talk, &p.server.messenger.drafts[draft]
 	m := &p.server.schema.messages[d.number]
 	switch {
-	case m.reliable && !t.out[m.lane(true)].expect(d.size), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+	case m.reliable && !t.out[m.lane(true)].expect(d.size, d.fragments), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
 		return ErrBufferFull
 	case m.reliable:
 		t.pending = append(t.pending, int32(draft))
@@ -139,12 +139,12 @@ func (p *Peer) assign() {
 		t.pending[k] = taken
 		d := &m.drafts[i]
 		l := &t.out[m.schema.messages[d.number].lane(true)]
+		l.cancel(d.size, d.fragments)
 		if d.viewers && !p.views(d) {
-			l.cancel(d.size)
 			continue
 		}
 		data, bits := m.encode(d)
-		l.push(d.number, p.server.tick, data, bits, d.size)
+		l.push(d.number, p.server.tick, data, bits, m.fragments(len(data)))
 		p.stats.Messages++
 	}
 	t.pending = t.pending[:0]
@@ -223,17 +223,25 @@ func (p *Peer) sayReliable(lane int) {
 		return
 	}
 	var before *outMessage
+	k := &p.server.messenger.writer
+	begun := k.index
 	l.begin(p.server.tick, &p.trip)
 	defer l.end()
-	refresh := lane == laneState && l.stuck(l.at(l.first), len(p.open(l, l.at(l.first))))
+	refresh := lane == laneState && l.stuck(l.head(), len(p.open(l, l.head())))
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
+		if m.fragment != wholeMessage && k.index-begun >= maxFragmentPackets {
+			return
+		}
 		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(p.open(l, m)))) {
 			before = m
 			continue
 		}
-		w := wireMessage{number: int(m.number), lane: lane, id: id, tick: m.tick, waits: lane == laneState}
-		if w.waits {
+		w := wireMessage{
+			number: int(m.number), lane: lane, id: id, long: p.server.schema.messages[m.number].long, fragment: m.fragment,
+			tick: m.tick, waits: lane == laneState,
+		}
+		if w.waits && m.fragment != moreFragments {
 			if !m.known && !p.find(l, m, before) {
 				return // it has to wait here, and so do those after it
 			}
@@ -415,10 +423,16 @@ func (p *Peer) handleAll(messages []stagedMessage) {
 	}
 	s.handling = true
 	defer func() { s.handling = false }()
-	for m := t.in[laneState].head(); m != nil; m = t.in[laneState].head() {
-		number := m.number
-		s.messenger.open(number, m.row())
-		t.in[laneState].pop()
+	for in := &t.in[laneState]; ; {
+		next, ok := in.turn(s.schema.messages)
+		if !ok {
+			break
+		}
+		number := next.last.number
+		if !s.messenger.openTurn(in, &next) {
+			p.stats.MessagesMalformed++
+			continue
+		}
 		if p.handle(number); p.talk != t {
 			return // disconnected
 		}

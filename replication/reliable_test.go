@@ -123,6 +123,11 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 			e.got++
 			e.note(c.MessageTick())
 		})
+		OnServerMessage(c, func(m mMap) {
+			require.Equal(t, mapOf(e.got), m, "once, whole and in order")
+			e.got++
+			e.note(c.MessageTick())
+		})
 		OnServerMessage(c, func(m mChat) {
 			require.Equal(t, e.gotNow, m.Number, "once and in order")
 			e.gotNow++
@@ -139,7 +144,28 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 		require.Equal(t, e.gotUp, m.Number, "once and in order")
 		e.gotUp++
 	})
+	OnMessage(s, func(p *Peer, m mMap) {
+		e := r.endOf(p)
+		require.Equal(t, mapOf(e.gotUp), m, "once, whole and in order")
+		e.gotUp++
+	})
 	return r
+}
+
+// mapOf returns the message with a number, of 1200 bytes.
+func mapOf(number uint32) (m mMap) {
+	for i := range m.Cells {
+		m.Cells[i] = uint64(number) + uint64(i)<<40
+	}
+	return m
+}
+
+// sendHit sends the next one of those that are handed over in order; one of many is large, and goes in fragments.
+func sendHit(number uint32, hit func(mHit) error, large func(mMap) error) error {
+	if number%24 == 7 {
+		return large(mapOf(number))
+	}
+	return hit(mHit{Number: number})
 }
 
 func (r *messageRig) endOf(p *Peer) *messageEnd {
@@ -163,7 +189,7 @@ func (r *messageRig) tick(messages int) {
 	for _, e := range r.ends {
 		if e.peer.Connected() {
 			for range messages {
-				if Send(e.peer, mHit{Number: e.sent}) == nil {
+				if sendHit(e.sent, func(m mHit) error { return Send(e.peer, m) }, func(m mMap) error { return Send(e.peer, m) }) == nil {
 					e.sent++
 				}
 			}
@@ -175,7 +201,7 @@ func (r *messageRig) tick(messages int) {
 			}
 		}
 		for range messages {
-			if SendToServer(e.client, mHit{Number: e.sentUp}) == nil {
+			if sendHit(e.sentUp, func(m mHit) error { return SendToServer(e.client, m) }, func(m mMap) error { return SendToServer(e.client, m) }) == nil {
 				e.sentUp++
 			}
 		}
@@ -265,7 +291,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 		}},
 		{name: "budget", set: func(r *messageRig) {
 			for _, e := range r.ends {
-				e.peer.SetBudget(8000)
+				e.peer.SetBudget(20_000)
 			}
 		}},
 		{name: "interval", set: func(r *messageRig) {

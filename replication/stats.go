@@ -84,12 +84,13 @@ type PeerStats struct {
 	MissingBaselines uint64 // reports of the client that it lacks a baseline
 
 	Messages          uint64 // handed to this peer for its client, each counted once
-	MessagesResent    uint64 // times that a reliable one was sent again
+	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
 	MessagesDropped   uint64 // not sent, for want of room
 	MessagePackets    uint64 // packets of messages, and of what belongs to messages and inputs
 	MessageBytes      uint64 // in them
 	MessagesReceived  uint64 // of the client that were handed over
 	MessagesUnhandled uint64 // of the client that no function takes
+	MessagesMalformed uint64 // of the client that came in fragments which make no message
 
 	Inputs       uint64 // of the client that came in time
 	InputsLate   uint64 // that came when their tick was over
@@ -131,12 +132,13 @@ type ClientStats struct {
 	Acks uint64 // acknowledgement packets sent
 
 	Messages          uint64 // sent to the server, each counted once
-	MessagesResent    uint64 // times that a reliable one was sent again
+	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
 	MessagesDropped   uint64 // not sent, or not handed over, for want of room or of the state they wait for
 	MessagePackets    uint64 // packets of messages, and of what belongs to them
 	MessageBytes      uint64 // in them
 	MessagesReceived  uint64 // of the server that were handed over
 	MessagesUnhandled uint64 // of the server that no function takes
+	MessagesMalformed uint64 // of the server that came in fragments which make no message
 
 	InputPackets uint64 // packets of inputs sent
 	InputBytes   uint64 // in them

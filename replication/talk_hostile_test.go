@@ -15,7 +15,9 @@ import (
 
 // talkWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
 func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *wire {
-	x := newWire(t, talkSchema(), append(opts, WithMTU(400))...)
+	s := talkSchema()
+	x := newWire(t, s, append(opts, WithMTU(400))...)
+	x.restart(s, 7, WithClientMTU(400))
 	OnMessage(x.server, func(*Peer, mHit) {})
 	OnServerMessage(x.client, func(mHit) {})
 	OnServerMessage(x.client, func(mSpark) {})
@@ -30,6 +32,10 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 				_ = Send(x.peer, mSpark{Number: i})
 				_ = SendToServer(x.client, mHit{Number: i})
 				_ = SendToServer(x.client, mFlash{})
+			}
+			if i%3 == 0 { // in fragments
+				_ = Send(x.peer, mMap{})
+				_ = SendToServer(x.client, mMap{Cells: [150]uint64{140: uint64(i)}})
 			}
 		}
 		if i == 6 {
@@ -391,6 +397,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 			w.WriteBits(0, 2)
 			w.WriteBits(1|4<<1, 4)
 			w.WriteBits(uint64(i+1), 16)
+			w.WriteBool(false) // whole
 			for range 150 {
 				w.WriteBits(^uint64(0), 64)
 			}
@@ -445,13 +452,16 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		for range rng.IntN(20) {
 			number := rng.IntN(len(s.messages))
 			typ := &s.messages[number]
-			m := wireMessage{number: number, lane: -1, waits: typ.waits(), tick: delta.Tick(time)}
+			m := wireMessage{number: number, lane: -1, long: typ.long, waits: typ.waits(), tick: delta.Tick(time)}
 			if typ.reliable {
 				m.lane = typ.lane(down)
 				ids[m.lane] += uint32(rng.IntN(10))
 				m.id = ids[m.lane]
 				ids[m.lane]++
-				if down {
+				if typ.long {
+					m.fragment = fragment(rng.IntN(3))
+				}
+				if down && m.fragment != moreFragments {
 					m.tick -= delta.Tick(rng.IntN(300))
 				}
 			}
@@ -464,7 +474,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 					slot++
 				}
 			}
-			if m.waits && down {
+			if m.waits && down && m.fragment != moreFragments {
 				m.deps = deps
 			}
 			m.bits = typ.layout.Width()
@@ -476,6 +486,10 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			}
 			from.packed.EncodeRow(&w, number, row, nil, nil, 0)
 			m.data = bytes.Clone(w.Bytes())
+			if m.fragment != wholeMessage {
+				m.data = m.data[:1+rng.IntN(len(m.data))]
+				m.bits = 8 * len(m.data)
+			}
 			if k.put(&m) {
 				sent = append(sent, m)
 			} else if m.lane >= 0 {
@@ -496,6 +510,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			require.Equal(t, w.number, m.number)
 			require.Equal(t, w.lane, m.lane)
 			require.Equal(t, w.id, m.id)
+			require.Equal(t, w.fragment, m.fragment)
 			require.Equal(t, w.tick, m.tick)
 			require.Equal(t, w.bits, m.bits)
 			require.Equal(t, append([]dependency{}, w.deps...), append([]dependency{}, to.parser.deps[m.first:][:m.deps]...))

@@ -34,7 +34,7 @@ const (
 
 	// messageOverhead is at least what a packet takes beside a message without dependencies that is all that is in it: its
 	// header, 5 + 4 bytes; an index of at most 9 bits, the flags of report and acks, 1 that a message follows, 8 of its number,
-	// 16 of its id, 24 of its age, 1 without dependencies, and 1 at the end.
+	// 16 of its id, 1 that it is whole, 24 of its age, 1 without dependencies, and 1 at the end.
 	messageOverhead = 5 + 4 + 8
 )
 
@@ -103,14 +103,16 @@ type dependency struct {
 
 // A wireMessage is a message as it is put into a packet.
 type wireMessage struct {
-	number int
-	lane   int // -1: none, it is unreliable
-	id     uint32
-	tick   delta.Tick
-	waits  bool
-	deps   []dependency
-	data   []byte // its row
-	bits   int
+	number   int
+	lane     int // -1: none, it is unreliable
+	id       uint32
+	long     bool // its type is
+	fragment fragment
+	tick     delta.Tick
+	waits    bool
+	deps     []dependency
+	data     []byte // its row, or some of it
+	bits     int
 }
 
 // A talkWriter fills packets of messages, one after the other.
@@ -170,17 +172,23 @@ func (k *talkWriter) put(m *wireMessage) bool {
 		} else {
 			k.w.WriteBits(uint64(m.id), 16)
 		}
-		if k.down {
+		if m.long {
+			m.fragment.write(&k.w)
+		}
+		if k.down && m.fragment != moreFragments {
 			k.w.WriteExpGolomb(uint64(min(delta.Tick(k.header.time)-m.tick, maxMessageAge)), ageOrder)
 		}
 	}
 	same := true
-	if k.down && m.waits {
+	if k.down && m.waits && m.fragment != moreFragments {
 		same = equalDependencies(m.deps, k.deps)
 		k.w.WriteBool(!same)
 		if !same {
 			k.putDependencies(m.deps)
 		}
+	}
+	if m.fragment != wholeMessage {
+		k.w.WriteBits(uint64(len(m.data)), fragmentSizeBits)
 	}
 	k.w.WriteRun(m.data, m.bits)
 	if k.w.Err() != nil || k.w.Remaining() == 0 { // a bit ends the messages

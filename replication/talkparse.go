@@ -12,10 +12,11 @@ type stagedMessage struct {
 	number      int
 	lane        int // -1: unreliable
 	id          uint32
+	fragment    fragment
 	tick        delta.Tick
 	first, deps int           // what it waits for, in talkStage.deps
-	row         bitbuf.Reader // before its row
-	bits        int           // of its row
+	row         bitbuf.Reader // before its row, or the bytes of a fragment
+	bits        int           // of these
 }
 
 // A talkStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
@@ -96,7 +97,10 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 			return ErrMalformed
 		}
 		x.begun[m.lane], x.last[m.lane] = true, m.id
-		if !k.fromPeer {
+		if t.long {
+			m.fragment.read(r)
+		}
+		if !k.fromPeer && m.fragment != moreFragments {
 			age := r.ReadExpGolomb(ageOrder)
 			if age > maxMessageAge {
 				return ErrMalformed
@@ -104,7 +108,7 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 			m.tick -= delta.Tick(age)
 		}
 	}
-	if !k.fromPeer && t.waits() {
+	if !k.fromPeer && t.waits() && m.fragment != moreFragments {
 		if r.ReadBool() {
 			same[0] = len(k.deps)
 			if !k.parseDependencies(r) {
@@ -114,15 +118,26 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 		}
 		m.first, m.deps = same[0], same[1]-same[0]
 	}
+	if !k.parseContent(r, t, &m) {
+		return ErrMalformed
+	}
+	k.messages = append(k.messages, m)
+	return nil
+}
+
+// parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
+func (k *talkParser) parseContent(r *bitbuf.Reader, t *messageType, m *stagedMessage) bool {
+	if m.fragment != wholeMessage {
+		m.bits = 8 * int(r.ReadBits(fragmentSizeBits))
+		m.row = *r
+		r.Skip(uint(m.bits))
+		return r.Err() == nil && m.bits > 0 && byteSize(m.bits) <= byteSize(t.layout.Width())
+	}
 	m.row = *r
 	from := r.Pos()
 	k.packed.DecodeRow(r, m.number, k.row[:t.words], nil, nil, 0)
-	if r.Err() != nil || !t.validRow(k.row[:t.words]) {
-		return ErrMalformed
-	}
 	m.bits = r.Pos() - from
-	k.messages = append(k.messages, m)
-	return nil
+	return r.Err() == nil && t.validRow(k.row[:t.words])
 }
 
 // parseDependencies reads the list of what a message waits for.

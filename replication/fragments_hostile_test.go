@@ -1,0 +1,202 @@
+package replication
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// A piece is a message of letterSchema as a forger writes it.
+type piece struct {
+	number   int
+	ahead    uint32 // of the id before
+	fragment fragment
+	size     int // as said; 0 is that of the data, and -1 none
+	data     []byte
+	bits     int // of the data, if it is not in bytes
+}
+
+const (
+	numberHit    = 0
+	numberLetter = 2
+	numberBulk   = 5
+)
+
+// forgePieces returns a packet with a right checksum, of the n-th forged time.
+func (x *wire) forgePieces(down bool, n int32, first uint32, pieces ...piece) []byte {
+	w := bitbuf.NewWriter(make([]byte, 60_000))
+	w.WriteExpGolomb(0, 0)
+	w.WriteBits(0, 2) // no acks; or no report and no ack
+	for i, p := range pieces {
+		w.WriteBits(1|uint64(p.number)<<1, 4)
+		if i == 0 {
+			w.WriteBits(uint64(first), 16)
+		} else {
+			w.WriteExpGolomb(uint64(p.ahead), 0)
+		}
+		if x.server.schema.messages[p.number].long {
+			p.fragment.write(&w)
+		}
+		if down && p.fragment != moreFragments {
+			w.WriteExpGolomb(0, ageOrder)
+			w.WriteBool(false)
+		}
+		if p.fragment != wholeMessage {
+			size := max(p.size, 0)
+			if p.size == 0 {
+				size = len(p.data)
+			}
+			w.WriteBits(uint64(size), fragmentSizeBits)
+		}
+		if p.bits == 0 {
+			p.bits = 8 * len(p.data)
+		}
+		w.WriteRun(p.data, p.bits)
+	}
+	w.WriteBool(false)
+	return x.forgeTalk(kindMessages, down, n, bytes.Clone(w.Bytes()))
+}
+
+// receive hands a packet to one of the ends.
+func (x *wire) receive(down bool, packet []byte) error {
+	if down {
+		return x.client.Receive(packet)
+	}
+	return x.peer.Receive(packet)
+}
+
+// letterWire is a session in which letters come by forged packets only.
+func letterWire(t testing.TB, got *[]string) *wire {
+	x := connectedWire(t, letterSchema())
+	OnServerMessage(x.client, func(m mHit) { *got = append(*got, "hit") })
+	OnMessage(x.server, func(_ *Peer, m mHit) { *got = append(*got, "hit") })
+	OnServerMessage(x.client, func(m mBulk) { *got = append(*got, m.Parts[0]) })
+	OnMessage(x.server, func(_ *Peer, m mBulk) { *got = append(*got, m.Parts[0]) })
+	OnServerMessage(x.client, func(m mLetter) { *got = append(*got, text(m.Pages)) })
+	OnMessage(x.server, func(_ *Peer, m mLetter) { *got = append(*got, text(m.Pages)) })
+	return x
+}
+
+// TestHostileFragmentsAreRefused where a packet alone tells that they are no honest ones.
+func TestHostileFragmentsAreRefused(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		for _, c := range []struct {
+			name string
+			p    piece
+		}{
+			{"empty", piece{number: numberBulk, fragment: moreFragments, size: -1}},
+			{"an empty last one", piece{number: numberBulk, fragment: lastFragment, size: -1}},
+			{"longer than the packet", piece{number: numberBulk, fragment: moreFragments, size: 101, data: make([]byte, 100)}},
+			{"as long as can be said", piece{number: numberBulk, fragment: lastFragment, size: 65535, data: make([]byte, 100)}},
+			{"larger than its type", piece{number: numberLetter, fragment: lastFragment, data: make([]byte, 13_000)}},
+		} {
+			var got []string
+			x := letterWire(t, &got)
+			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), ErrMalformed, c.name)
+			require.Zero(t, x.client.talk.in[laneState].size+x.peer.talk.in[laneState].size)
+			x.goesOn()
+			require.Empty(t, got)
+		}
+	}
+}
+
+// TestFragmentsThatMakeNoMessage are counted and dropped, and what is behind them comes.
+func TestFragmentsThatMakeNoMessage(t *testing.T) {
+	row := func(size int) []byte { // of a mBulk
+		s := letterSchema()
+		s.seal()
+		var m messenger
+		m.init(s, nil, 1200, false, 0)
+		d, err := write(&m, bulk(size))
+		require.NoError(t, err)
+		data, _ := m.encode(&m.drafts[d])
+		return bytes.Clone(data)
+	}
+	good := row(3000)
+	more := func(data []byte) piece { return piece{number: numberBulk, fragment: moreFragments, data: data} }
+	last := func(data []byte) piece { return piece{number: numberBulk, fragment: lastFragment, data: data} }
+	hit := piece{number: numberHit, fragment: wholeMessage, data: make([]byte, 6), bits: 32 + 10}
+	endless := make([]piece, 200)
+	for i := range endless {
+		endless[i] = more([]byte{1})
+	}
+	padded := bytes.Clone(good)
+	padded[len(padded)-1] |= 0x80
+	for _, c := range []struct {
+		name      string
+		pieces    []piece
+		malformed uint64
+		got       []string
+	}{
+		{"honest", []piece{more(good[:1000]), more(good[1000:2000]), last(good[2000:])}, 0, []string{bulk(3000).Parts[0]}},
+		{"of one", []piece{last(good)}, 0, []string{bulk(3000).Parts[0]}},
+		{"endless", endless, 1, nil},
+		{"more than the type has", []piece{more(make([]byte, 15_000)), last(make([]byte, 15_000))}, 1, nil},
+		{"more than the type has, and still more", []piece{more(make([]byte, 15_000)), more(make([]byte, 15_000)), more([]byte{1})}, 2, nil},
+		{"cut short", []piece{more(good[:1000]), last(good[1000:2999])}, 1, nil},
+		{"a byte too many", []piece{more(good), last([]byte{0})}, 1, nil},
+		{"padding", []piece{more(good[:1000]), last(padded[1000:])}, 1, nil},
+		{"nonsense", []piece{more(bytes.Repeat([]byte{0xff}, 100)), last([]byte{0xff})}, 1, nil},
+		{"without end", []piece{more(good[:1000])}, 1, nil},
+		{"another type between", []piece{more(good[:1000]), {number: numberLetter, fragment: moreFragments, data: []byte{1}}, last(good[1000:])}, 3, nil},
+		{"a whole one between", []piece{more(good[:1000]), hit, last(good[1000:])}, 2, []string{"hit"}},
+		{"a whole one of the same type between", []piece{more(good[:1000]), {number: numberBulk, data: make([]byte, 8), bits: 60}, last(good)}, 1, []string{"", bulk(3000).Parts[0]}},
+	} {
+		for _, down := range []bool{false, true} {
+			var got []string
+			x := letterWire(t, &got)
+			pieces := append(c.pieces[:len(c.pieces):len(c.pieces)], hit)
+			if down || len(pieces) < 100 {
+				require.NoError(t, x.receive(down, x.forgePieces(down, 1, 0, pieces...)))
+			} else { // one by one, the last ones first
+				for i := len(pieces) - 1; i >= 0; i-- {
+					require.NoError(t, x.receive(down, x.forgePieces(down, int32(len(pieces)-i), uint32(i), pieces[i])))
+				}
+			}
+			require.NoError(t, x.client.Apply())
+			require.Equal(t, append(c.got[:len(c.got):len(c.got)], "hit"), got, c.name)
+			malformed := x.peer.Stats().MessagesMalformed
+			in := &x.peer.talk.in[laneState]
+			if down {
+				malformed = x.client.Stats().MessagesMalformed
+				in = &x.client.talk.in[laneState]
+			}
+			if c.name == "endless" { // one of 128, and the rest when something else comes
+				c.malformed = 2
+			}
+			require.Equal(t, c.malformed, malformed, c.name)
+			require.EqualValues(t, len(pieces), in.next, c.name)
+			require.Zero(t, in.size, c.name)
+			x.goesOn()
+		}
+	}
+}
+
+// TestHostileFragmentsTakeLittleMemory: what never becomes a message counts against the bounds of its lane.
+func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
+	var got []string
+	x := letterWire(t, &got)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, down := range []bool{false, true} {
+		in := &x.peer.talk.in[laneState]
+		if down {
+			in = &x.client.talk.in[laneState]
+		}
+		for i := range int32(5000) {
+			id := in.next + 1 + uint32(rng.IntN(maxQueued-1))
+			_ = x.receive(down, x.forgePieces(down, 1+i, id, piece{number: numberBulk, fragment: moreFragments, data: make([]byte, 1+rng.IntN(1100))}))
+			if i%100 == 0 {
+				x.server.Replicate()
+				require.NoError(t, x.client.Apply())
+			}
+			require.LessOrEqual(t, in.size, maxQueuedBytes)
+			require.LessOrEqual(t, len(in.ring), maxQueued)
+		}
+		require.Greater(t, in.size, maxQueuedBytes*9/10)
+	}
+	require.Empty(t, got)
+}
