@@ -325,7 +325,7 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			vectors = append(vectors, b.text)
 		}
 	}
-	require.Len(t, vectors, 9)
+	require.Len(t, vectors, 10)
 	require.Equal(t, vectors[0], docPackets(t, "Position", 6, func(p *vectorPosition) { p.X += 2.5 }))
 	spin := func(p *vectorSpin) { p.Q[0], p.Q[1], p.Q[2], p.Q[3] = p.Q[0]+1, p.Q[1]-2, p.Q[2]+3, 16 }
 	require.Equal(t, vectors[1], docPackets(t, "Spin", 9, spin))
@@ -348,11 +348,12 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 	}
 	require.Equal(t, vectors[3], docPackets(t, "Player", 6, play))
 	require.Equal(t, vectors[4], docBody(t))
-	require.Equal(t, vectors[5], docTalk(t))
+	require.Equal(t, vectors[5], docLetters(t))
+	require.Equal(t, vectors[6], docTalk(t))
 
 	compact := replication.WithCoding(replication.Compact)
 	ticks := 0
-	require.Equal(t, vectors[6], herdPackets(t, "Position", 4, 12, func(i int, p *vectorPosition) {
+	require.Equal(t, vectors[7], herdPackets(t, "Position", 4, 12, func(i int, p *vectorPosition) {
 		if i == 0 {
 			ticks++
 		}
@@ -360,8 +361,8 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 			p.X, p.Y = p.X+2.5, p.Y+float32(ticks*ticks%7)
 		}
 	}, compact))
-	require.Equal(t, vectors[7], docPackets(t, "Spin", 9, spin, compact))
-	require.Equal(t, vectors[8], docPackets(t, "Player", 6, play, compact))
+	require.Equal(t, vectors[8], docPackets(t, "Spin", 9, spin, compact))
+	require.Equal(t, vectors[9], docPackets(t, "Player", 6, play, compact))
 }
 
 type vectorSpot struct {
@@ -420,6 +421,78 @@ type vectorMove struct {
 	Turn int8 `repl:"range=-1:1"`
 }
 
+type vectorLetter struct {
+	Text string `repl:"max=100"`
+}
+
+// docLetters returns the packets of messages of a game in which both ends send a letter in the third tick, the server's in
+// two fragments.
+func docLetters(t *testing.T) string {
+	schema := replication.NewSchema()
+	replication.RegisterMessage[vectorLetter](schema, replication.Name("Letter"))
+	world, mirror := ecs.NewWorld(), ecs.NewWorld()
+	x := newDocTalk(t, &world, &mirror, schema, replication.WithMTU(64))
+	var got []string
+	replication.OnServerMessage(x.client, func(m vectorLetter) { got = append(got, m.Text) })
+	replication.OnMessage(x.server, func(_ *replication.Peer, m vectorLetter) { got = append(got, m.Text) })
+	long := strings.Repeat("a", 60)
+	for tick := range 4 {
+		if tick == 2 {
+			require.NoError(t, replication.Send(x.peer, vectorLetter{long}))
+			require.NoError(t, replication.SendToServer(x.client, vectorLetter{"hi"}))
+		}
+		x.tick(nil)
+	}
+	require.Equal(t, []string{long, "hi"}, got)
+	return x.packets.String()
+}
+
+// docTalkWire is a server and a client without anything between them, and a list of their packets of messages and inputs.
+type docTalkWire struct {
+	t        *testing.T
+	server   *replication.Server
+	peer     *replication.Peer
+	client   *replication.Client
+	down, up [][]byte
+	packets  strings.Builder
+}
+
+func newDocTalk(t *testing.T, world, mirror *ecs.World, schema *replication.Schema, opts ...replication.ServerOption) *docTalkWire {
+	x := &docTalkWire{t: t}
+	show := func(from string, packet []byte) {
+		if kind := packet[4] & 7; kind == 5 || kind == 6 {
+			fmt.Fprintf(&x.packets, "%s %x\n", from, packet)
+		}
+	}
+	x.server = replication.NewServer(world, schema, append(opts, replication.WithSeed(1))...)
+	x.peer = x.server.Connect(func(packet []byte) error {
+		show("server", packet)
+		x.down = append(x.down, bytes.Clone(packet))
+		return nil
+	})
+	x.client = replication.NewClient(mirror, schema, func(packet []byte) error {
+		show("client", packet)
+		x.up = append(x.up, bytes.Clone(packet))
+		return nil
+	}, replication.WithNonce(2))
+	return x
+}
+
+// tick plays a tick. The client does something after what came.
+func (x *docTalkWire) tick(play func()) {
+	x.server.Replicate()
+	for ; len(x.down) > 0; x.down = x.down[1:] {
+		require.NoError(x.t, x.client.Receive(x.down[0]))
+	}
+	if play != nil {
+		play()
+	}
+	require.NoError(x.t, x.client.Apply())
+	for ; len(x.up) > 0; x.up = x.up[1:] {
+		require.NoError(x.t, x.peer.Receive(x.up[0]))
+	}
+}
+
 // docTalk returns the packets of messages and inputs of a game in which an entity appears in the fourth tick.
 func docTalk(t *testing.T) string {
 	schema := replication.NewSchema()
@@ -427,47 +500,24 @@ func docTalk(t *testing.T) string {
 	replication.RegisterMessage[vectorHit](schema, replication.Name("Hit"))
 	replication.RegisterInput[vectorMove](schema, replication.Name("Move"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var packets strings.Builder
-	var down, up [][]byte
-	show := func(from string, packet []byte) {
-		if kind := packet[4] & 7; kind == 5 || kind == 6 {
-			fmt.Fprintf(&packets, "%s %x\n", from, packet)
-		}
-	}
-	server := replication.NewServer(&world, schema, replication.WithSeed(1))
-	peer := server.Connect(func(packet []byte) error {
-		show("server", packet)
-		down = append(down, bytes.Clone(packet))
-		return nil
-	})
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
-		show("client", packet)
-		up = append(up, bytes.Clone(packet))
-		return nil
-	}, replication.WithNonce(2))
+	x := newDocTalk(t, &world, &mirror, schema)
 	got := 0
-	replication.OnServerMessage(client, func(vectorHit) { got++ })
-	replication.OnMessage(server, func(*replication.Peer, vectorHit) { got++ })
+	replication.OnServerMessage(x.client, func(vectorHit) { got++ })
+	replication.OnMessage(x.server, func(*replication.Peer, vectorHit) { got++ })
 	for tick := range 5 {
 		if tick == 3 {
 			world.NewEntity(ecs.ComponentID[vectorPosition](&world), replication.ReplicatedID(&world))
-			require.NoError(t, replication.Send(peer, vectorHit{Damage: 25}))
-			require.NoError(t, replication.SendToServer(client, vectorHit{Damage: 3}))
+			require.NoError(t, replication.Send(x.peer, vectorHit{Damage: 25}))
+			require.NoError(t, replication.SendToServer(x.client, vectorHit{Damage: 3}))
 		}
-		server.Replicate()
-		for ; len(down) > 0; down = down[1:] {
-			require.NoError(t, client.Receive(down[0]))
-		}
-		if tick >= 2 {
-			require.NoError(t, replication.SetInput(client, server.Tick()+2, vectorMove{Turn: int8(tick % 2)}))
-		}
-		require.NoError(t, client.Apply())
-		for ; len(up) > 0; up = up[1:] {
-			require.NoError(t, peer.Receive(up[0]))
-		}
+		x.tick(func() {
+			if tick >= 2 {
+				require.NoError(t, replication.SetInput(x.client, x.server.Tick()+2, vectorMove{Turn: int8(tick % 2)}))
+			}
+		})
 	}
 	require.Equal(t, 2, got)
-	return packets.String()
+	return x.packets.String()
 }
 
 type vectorPosition struct {

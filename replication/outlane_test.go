@@ -10,8 +10,7 @@ type mWord struct {
 	Text string `repl:"max=200"`
 }
 
-// TestShortMessagesGiveBackTheirRoom: messages take room for the longest of their type until their bits are known, and none of
-// it stays taken.
+// TestShortMessagesGiveBackTheirRoom: none of the room that messages take stays taken.
 func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	s := testSchema()
 	RegisterMessage[mWord](s)

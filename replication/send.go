@@ -12,6 +12,10 @@ import (
 // The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent then. A
 // message that was taken gets lost only if it is [Unreliable] or the session ends.
 //
+// A message that is larger than a packet goes in fragments, 128 at most, and is handed over when all are there. One that is
+// [Unreliable] must fit into a packet: 17 bytes less than the MTU. What counts is what the message takes, not the most that its
+// type may take; only entities in it count with the most that they may take, 52 bits each, if its type may take more than 47 bytes.
+//
 // Panics if T is not registered with [RegisterMessage].
 func Send[T any](p *Peer, message T) error {
 	p.mustExist()

@@ -16,6 +16,8 @@ import (
 //
 //	index | report | acks | messages ... | 0
 //
+// where a message may be a fragment of one, see fragments.go.
+//
 // Index tells apart the packets of one time, so that none is taken twice. Only servers write a report.
 
 const (
