@@ -216,8 +216,8 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 		require.NoError(t, Send(x.peer, mHit{Number: i}))
 		require.NoError(t, Send(x.peer, mSpark{Number: i}))
 	}
-	x.server.messenger.drafts[2].row = 1 << 30 // the second hit
-	x.server.messenger.drafts[3].row = 1 << 30
+	x.server.messenger.drafts[2].place = 1 << 30 // the second hit
+	x.server.messenger.drafts[3].place = 1 << 30
 	require.Panics(t, x.server.Replicate)
 	require.Panics(t, x.server.Replicate)
 	for range 10 {
