@@ -285,3 +285,26 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 		require.LessOrEqual(t, m.peer.rankOf(slot, 1), uint32(256))
 	}
 }
+
+// TestIntervalsLeaveTheBudgetAsItIs: a peer that is sent something now and then may spend then what it has saved since, and
+// in no tick more than the bytes of an eighth of a second, or of its interval if that is longer, and two packets.
+func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
+	const rate, tickRate, ticks = 20_000, 60, 600
+	for _, interval := range []int{1, 7, 20, 60} {
+		t.Run(fmt.Sprint(interval), func(t *testing.T) {
+			c := newThrong(t, 5000, throngSchema())
+			m := c.join(5, 0)
+			m.peer.SetBudget(rate)
+			m.peer.SetSendInterval(interval)
+			for range ticks {
+				c.tickAll()
+			}
+			most := max(rate/8, rate*interval/tickRate) + 2*m.peer.server.opts.mtu
+			require.LessOrEqual(t, slices.Max(m.sizes), most)
+			requireWithin(t, m.sizes, rate, tickRate, most)
+			bytes := sum(m.sizes[2*interval:]) * tickRate / (ticks - 2*interval)
+			t.Logf("%d bytes per second, %d at once", bytes, slices.Max(m.sizes))
+			require.Greater(t, bytes, rate*8/10, "the budget is used")
+		})
+	}
+}

@@ -8,8 +8,9 @@ import (
 
 // WithTimeout makes the server disconnect a peer of which nothing came for so many ticks,
 // with [ReasonTimeout]; a client that is still there introduces itself again. 0, the
-// default, is never: a silent peer is kept, and sent no more than 1024 packets that
-// nothing is known of.
+// default, is never: a silent peer is kept, and sent whatever changes, without end. No more
+// than 1024 packets at a time are remembered of which nothing is known; the others count
+// as lost.
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) ServerOption {
