@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"reflect"
+
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
@@ -12,7 +15,14 @@ import (
 // schema, so that one can check the other.
 type reader struct {
 	world   *ecs.World
-	columns []func(e ecs.Entity, dst []uint64) ([]uint64, bool)
+	columns []column
+}
+
+// A column is a component of all entities.
+type column struct {
+	name  string
+	codes func(e ecs.Entity, dst []uint64) ([]uint64, bool)
+	value func(e ecs.Entity) (component any, has bool)
 }
 
 // newReader returns a reader for one world. It knows the components by heart: a
@@ -35,12 +45,20 @@ func newReader(w *ecs.World, s *replication.Schema) *reader {
 
 func addColumn[T any](r *reader, s *replication.Schema) {
 	id := ecs.ComponentID[T](r.world)
-	r.columns = append(r.columns, func(e ecs.Entity, dst []uint64) ([]uint64, bool) {
-		component := (*T)(r.world.Get(e, id))
-		if component == nil {
-			return dst, false
-		}
-		return s.Codes(component, dst), true
+	get := func(e ecs.Entity) *T { return (*T)(r.world.Get(e, id)) }
+	r.columns = append(r.columns, column{
+		name: reflect.TypeFor[T]().Name(),
+		codes: func(e ecs.Entity, dst []uint64) ([]uint64, bool) {
+			component := get(e)
+			if component == nil {
+				return dst, false
+			}
+			return s.Codes(component, dst), true
+		},
+		value: func(e ecs.Entity) (any, bool) {
+			component := get(e)
+			return component, component != nil
+		},
 	})
 }
 
@@ -50,9 +68,20 @@ func (r *reader) codes(e ecs.Entity, dst []uint64) []uint64 {
 	dst = append(dst, 0)
 	for i, column := range r.columns {
 		var has bool
-		if dst, has = column(e, dst); has {
+		if dst, has = column.codes(e, dst); has {
 			dst[mask] |= 1 << i
 		}
 	}
 	return dst
+}
+
+// json returns the entity as encoding/json writes it: its ID and its components by their names.
+func (r *reader) json(e ecs.Entity, id replication.NetID) ([]byte, error) {
+	entity := map[string]any{"id": id.String()}
+	for _, column := range r.columns {
+		if component, has := column.value(e); has {
+			entity[column.name] = component
+		}
+	}
+	return json.Marshal(entity)
 }

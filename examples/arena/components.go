@@ -89,7 +89,12 @@ const (
 	Over
 )
 
-func (p Phase) String() string { return [...]string{"warm-up", "fight", "over"}[p] }
+func (p Phase) String() string {
+	if p > Over {
+		return "?" // from a server that is none of this program
+	}
+	return [...]string{"warm-up", "fight", "over"}[p]
+}
 
 // NewSchema registers what is replicated. Both sides must register the same;
 // the library compares before it sends anything.

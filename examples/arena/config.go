@@ -15,8 +15,9 @@ import (
 type config struct {
 	headless bool
 	json     bool
-	ticks    int // 0 is without end
+	ticks    int // 0 is until somebody ends it
 	duration time.Duration
+	byTicks  bool // -ticks was given, rather than -duration
 
 	seed     uint64
 	bots     int
@@ -46,8 +47,10 @@ const (
 
 const usage = `Arena: bots fight in a world that a server replicates to clients over a bad network.
 
-Without flags it plays for ten seconds in one process. It exits with 0 if all
-worlds came out equal, with 1 if not, and with 2 if it does not understand the flags.
+Without flags it plays for ten seconds in one process: on a terminal it shows the fight, as
+the server has it and as a client sees it, elsewhere it prints a line per second. It exits
+with 0 if all worlds came out equal, with 1 if not or if the other side of -serve or -connect
+does not come, and with 2 if it does not understand the flags.
 
 `
 
@@ -61,21 +64,21 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.headless, "headless", false, "run as fast as possible and print only the result")
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
-	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play; -serve alone plays until Ctrl-C")
+	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play;\n-serve and -connect without it play until one of them ends")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships that the server flies; every client has one more")
-	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own; with -serve, to wait for")
+	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\nwith -serve, to wait for")
 	fs.IntVar(&c.tickRate, "tick-rate", 60, "simulation steps per second")
 	fs.IntVar(&c.sendRate, "send-rate", 20, "packets per second; it must divide -tick-rate")
 	fs.Float64Var(&c.loss, "loss", 0.05, "`share` of the packets that vanish, each way")
 	fs.DurationVar(&c.latency, "latency", 50*time.Millisecond, "one way; a round trip takes twice that")
 	fs.DurationVar(&c.jitter, "jitter", 10*time.Millisecond, "by how much the latency varies, up and down")
 	fs.Float64Var(&c.dup, "dup", 0.01, "`share` of the packets that arrive twice")
-	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that are held back, so that later ones overtake them")
+	fs.Float64Var(&c.reorder, "reorder", 0.01, "`share` of the packets that later ones overtake")
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this TCP and UDP `address`")
 	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
-	fs.DurationVar(&c.wait, "wait", 0, "how long -serve and -connect wait for the other side (default: 30s if -headless, else for ever)")
+	fs.DurationVar(&c.wait, "wait", 0, "how long to wait for the other side (default: 30s if -headless;\nelse -connect waits a minute, or -duration if given, and -serve for ever)")
 
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -93,18 +96,26 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	if err := c.validate(given); err != nil {
 		return c, err
 	}
+	c.byTicks = given["ticks"]
 	switch {
-	case given["ticks"]:
-	case c.serve != "" && !given["duration"] && !c.headless:
-		c.ticks = 0 // until Ctrl-C
-	default:
-		c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate)))
+	case c.byTicks:
+	case given["duration"], c.serve == "" && c.connect == "", c.serve != "" && c.headless:
+		c.setTicks()
 	}
-	if c.wait == 0 && c.headless {
+	switch {
+	case c.wait > 0:
+	case c.headless:
 		c.wait = 30 * time.Second
+	case c.connect != "" && given["duration"]:
+		c.wait = c.duration
+	case c.connect != "":
+		c.wait = time.Minute
 	}
 	return c, nil
 }
+
+// setTicks makes the fight as long as -duration says.
+func (c *config) setTicks() { c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate))) }
 
 // validate tells the first thing that is wrong.
 func (c *config) validate(given map[string]bool) error {
@@ -158,6 +169,23 @@ func (c *config) validate(given map[string]bool) error {
 
 // sendStep is the number of simulation steps from one packet of state to the next.
 func (c *config) sendStep() int { return c.tickRate / c.sendRate }
+
+// link is the network in words.
+func (c *config) link() string {
+	late := c.latency.String()
+	if c.jitter > 0 {
+		late = fmt.Sprintf("%v to %v", max(c.latency-c.jitter, 0), c.latency+c.jitter)
+	}
+	text := fmt.Sprintf("%.4g %% lost, %s late, %.4g %% doubled, %.4g %% overtaken", 100*c.loss, late, 100*c.dup, 100*c.reorder)
+	switch {
+	case c.serve != "":
+		return text + ", to clients"
+	case c.connect != "":
+		return text + ", to the server"
+	default:
+		return text + ", each way"
+	}
+}
 
 // weather is the network in terms of ticks.
 func (c *config) weather() netsim.Config {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,7 +58,8 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, exitUsage, run(t.Context(), tt.args, &stdout, &stderr))
 		require.Empty(t, stdout.String())
-		require.Equal(t, "arena: "+tt.want+"; -help tells what there is\n", stderr.String())
+		requireFits(t, stderr.String())
+		require.Equal(t, "arena: "+tt.want+"; -help tells what there is", strings.Join(strings.Fields(stderr.String()), " "))
 	}
 }
 
@@ -65,6 +67,7 @@ func TestHelpIsNoFailure(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, exitOK, run(t.Context(), []string{"-help"}, &stdout, &stderr))
 	require.Contains(t, stdout.String(), "-send-rate")
+	requireFits(t, stdout.String())
 	require.Empty(t, stderr.String())
 	_, err := parseFlags([]string{"-h"}, io.Discard)
 	require.ErrorIs(t, err, flag.ErrHelp)
@@ -84,6 +87,10 @@ func TestHowLongToPlay(t *testing.T) {
 		{[]string{"-serve", ":0", "-ticks", "7"}, 7},
 		{[]string{"-serve", ":0", "-duration", "1s"}, 60},
 		{[]string{"-serve", ":0", "-headless"}, 600},
+		{[]string{"-connect", ":1"}, 0},
+		{[]string{"-connect", ":1", "-headless"}, 0},
+		{[]string{"-connect", ":1", "-ticks", "7"}, 7},
+		{[]string{"-connect", ":1", "-duration", "1s"}, 60},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, testConfig(t, tt.args...).ticks, "%q", tt.args)
@@ -101,5 +108,12 @@ func TestWeatherIsInTicks(t *testing.T) {
 
 	c = testConfig(t, "-latency", "0", "-jitter", "0", "-loss", "0", "-dup", "0", "-reorder", "0")
 	require.Zero(t, c.weather())
+}
+
+func TestHowLongToWait(t *testing.T) {
 	require.Equal(t, 30*time.Second, testConfig(t, "-headless").wait)
+	require.Zero(t, testConfig(t, "-serve", ":0").wait, "for ever")
+	require.Equal(t, time.Minute, testConfig(t, "-connect", ":1").wait)
+	require.Equal(t, 2*time.Second, testConfig(t, "-connect", ":1", "-duration", "2s").wait)
+	require.Equal(t, 3*time.Second, testConfig(t, "-connect", ":1", "-duration", "2s", "-wait", "3s").wait)
 }

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 )
 
 // runClients plays with clients whose server is a process of its own.
 func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
-	conn, err := dial(ctx, c)
+	w := &waiting{c: c, screen: s, until: time.Now().Add(c.wait)}
+	conn, err := w.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +36,17 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	if err := ctl.send(h); err != nil {
 		return nil, fmt.Errorf("the server has gone: %w", err)
 	}
-	var w welcome
-	if err := ctl.greeting(&w); err != nil {
+	var answer welcome
+	if err := ctl.greeting(&answer); err != nil {
 		return nil, fmt.Errorf("the server does not answer as one should: %w", err)
 	}
-	if w.Refused != "" {
-		return nil, fmt.Errorf("the server does not want these clients: %s", w.Refused)
+	if answer.Refused != "" {
+		return nil, fmt.Errorf("the server does not want these clients: %s", answer.Refused)
 	}
-	c.tickRate, c.sendRate = w.TickRate, w.SendRate
-	s.say("arena mirrors %s for %d clients", c.connect, c.clients)
+	c.tickRate, c.sendRate = answer.TickRate, answer.SendRate
+	if c.ticks > 0 && !c.byTicks {
+		c.setTicks() // of the server's length
+	}
 
 	v := &visit{c: c, control: ctl, truth: newTruth(), screen: s}
 	server := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
@@ -50,27 +54,16 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 		seed := c.seed + 2*uint64(i) + 1
 		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed, c.weather())))
 	}
-	return v.run(ctx)
-}
+	s.say(fmt.Sprintf("arena: mirrors %s for %s", c.connect, count(c.clients, "client")))
+	s.say("link: " + c.link())
 
-// dial connects to the server, as soon as there is one.
-func dial(ctx context.Context, c *config) (net.Conn, error) {
-	start := time.Now()
-	for {
-		dialer := net.Dialer{Timeout: maxPatience}
-		conn, err := dialer.DialContext(ctx, "tcp", c.connect)
-		if err == nil {
-			return conn, nil
-		}
-		var address *net.AddrError
-		if errors.As(err, &address) || ctx.Err() != nil || (c.wait > 0 && time.Since(start) > c.wait) {
-			return nil, err
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-		}
+	// Wakes up whatever reads.
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
+	if err := w.begin(ctx, ctl, answer.Expected); err != nil {
+		v.bye()
+		return nil, err
 	}
+	return v.run(ctx)
 }
 
 // openSockets opens a UDP socket for each client, on the interface that leads
@@ -95,39 +88,73 @@ type visit struct {
 	truth   *truth
 	mirrors []*mirror
 	screen  *screen
-	result  *report
-	frames  int
+	result  *report // the server's
+	first   int     // number of the first frame
+	frames  int     // number of the latest frame
+	cost    cost
+	traffic traffic
+	meter   meter
 }
 
-// run mirrors until the server has enough, or ctx is done.
+// run mirrors until the server has enough, these clients have, or ctx is done.
 func (v *visit) run(ctx context.Context) (*report, error) {
-	// Wakes up receive.
-	defer context.AfterFunc(ctx, func() { _ = v.conn.SetReadDeadline(time.Now()) })()
-
+	began := time.Now()
 	for v.result == nil {
 		var f frame
-		err := v.receive(&f)
-		if ctx.Err() != nil {
-			v.bye()
-			r := v.report(&report{Interrupted: true, Ticks: v.frames, TickRate: v.c.tickRate, SendRate: v.c.sendRate})
-			return r, nil
+		patience := v.patience(time.Since(began))
+		err := v.conn.SetReadDeadline(time.Now().Add(patience))
+		if err == nil && ctx.Err() == nil {
+			err = v.receive(&f)
 		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return v.leave(true), nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && patience < maxSilence:
+			return v.leave(false), nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fmt.Errorf("the server has been silent for %v", maxSilence)
+		case err != nil:
 			return nil, fmt.Errorf("the server has gone: %w", err)
+		case v.enough(&f):
+			return v.leave(false), nil
 		}
 		if err := v.show(&f); err != nil {
 			return nil, err
 		}
 	}
+	v.screen.leave()
 	return v.report(v.result), nil
 }
 
-// bye leaves before the end, and waits until the server knows: to close on what
-// it has sent meanwhile might take the message away from it.
+// patience is how long to wait for a frame, when so much time has passed since the first one.
+func (v *visit) patience(passed time.Duration) time.Duration {
+	if v.c.ticks == 0 || v.c.headless {
+		return maxSilence
+	}
+	// A server that ends at the same time still has to compare the worlds.
+	const grace = 5 * time.Second
+	length := time.Duration(v.c.ticks) * time.Second / time.Duration(v.c.tickRate)
+	return max(min(length+grace-passed, maxSilence), time.Millisecond)
+}
+
+// enough tells whether these clients have played for as long as they should, while the fight goes
+// on.
+func (v *visit) enough(f *frame) bool {
+	return v.c.ticks > 0 && v.first > 0 && f.Number-v.first >= v.c.ticks && !f.Quiet && f.Result == nil
+}
+
+// leave leaves before the end.
+func (v *visit) leave(interrupted bool) *report {
+	v.screen.leave()
+	v.bye()
+	return v.departure(interrupted)
+}
+
+// bye tells the server, and waits until it knows: to close on what it has sent meanwhile might
+// take the message away from it.
 func (v *visit) bye() {
-	_ = v.conn.SetReadDeadline(time.Now().Add(time.Second))
-	for err := v.send(reply{Number: v.frames, Bye: true}); err == nil; {
-		err = v.receive(&frame{})
+	if v.send(reply{Number: v.frames, Bye: true}) == nil {
+		v.drain(time.Second)
 	}
 }
 
@@ -137,7 +164,10 @@ func (v *visit) show(f *frame) error {
 		v.result = f.Result
 		return nil
 	}
-	v.frames = f.Number
+	v.frames, v.cost, v.traffic = f.Number, f.Cost, f.Traffic
+	if v.first == 0 {
+		v.first = f.Number
+	}
 	if f.Recorded {
 		v.truth.add(f.Tick, f.Changes)
 	}
@@ -152,7 +182,6 @@ func (v *visit) show(f *frame) error {
 		if err := m.step(v.truth); err != nil {
 			return err
 		}
-		r.Delays = append(r.Delays, m.line.delay())
 		r.Views = append(r.Views, m.outlook())
 		r.Sent = append(r.Sent, m.line.port.written())
 		r.Checks = append(r.Checks, m.checks)
@@ -161,24 +190,76 @@ func (v *visit) show(f *frame) error {
 			r.Equal = append(r.Equal, m.equal(v.truth))
 		}
 	}
-	v.screen.status(func() string {
-		return fmt.Sprintf("%5.1f s  %d clients mirror %d entities  %d wrong",
-			float64(f.Number)/float64(v.c.tickRate), len(v.mirrors), v.truth.alive(), mismatches(v.mirrors))
-	})
+	if !f.Quiet {
+		v.screen.show(f.Number, v.c.tickRate, v.picture)
+	}
 	if v.send(r) != nil {
 		return errors.New("the server has gone")
 	}
 	return nil
 }
 
+// played is how many ticks of the fight these clients have seen.
+func (v *visit) played() int {
+	if v.first == 0 {
+		return 0
+	}
+	return v.frames - v.first + 1
+}
+
+// picture is all that this process can see.
+func (v *visit) picture() *picture {
+	p := &picture{c: v.c, ticks: v.played(), limit: v.c.ticks, views: []view{v.mirrors[0].view(1, v.truth)}}
+	var roundTrip mean
+	for _, m := range v.mirrors {
+		roundTrip.add(m.outlook().RoundTrip)
+	}
+	p.figures = v.meter.figures(v.frames, v.c, &v.cost, v.traffic)
+	p.figures.roundTrip = roundTrip.value()
+	p.figures.checks, p.figures.wrong = tally(v.mirrors)
+	return p
+}
+
 // report is what the server found with what these clients know better.
 func (v *visit) report(r *report) *report {
-	r.Role, r.Transport = "clients", "udp"
-	r.Clients = len(v.mirrors)
-	if len(r.Rows) != len(v.mirrors) {
+	r.Role = "clients"
+	if len(r.Rows) != len(v.mirrors) { // not by a server that is this program
 		r.Rows = make([]row, len(v.mirrors))
 	}
-	r.Converged = r.compare(v.mirrors, v.truth) && v.result != nil // else it was not the end
+	r.Clients = len(v.mirrors)
+	r.Converged = r.compare(v.mirrors, v.truth)
+	r.judge(v.mirrors)
+	return r
+}
+
+// departure is what clients know that leave before the end. What the server would have to tell is
+// missing, and whether the worlds would have come out equal.
+func (v *visit) departure(interrupted bool) *report {
+	r := &report{
+		Role: "clients", Transport: "udp", Seed: v.c.seed, TickRate: v.c.tickRate, SendRate: v.c.sendRate,
+		Ticks: v.played(), Clients: len(v.mirrors), Interrupted: interrupted, Left: true,
+	}
+	seconds := float64(v.played()) / float64(v.c.tickRate)
+	var roundTrip, lead mean
+	for i, m := range v.mirrors {
+		stats, view := m.client.Stats(), m.outlook()
+		r.Entities = max(r.Entities, m.entities())
+		r.Bytes += m.bytes
+		r.Packets += stats.Packets
+		roundTrip.add(view.RoundTrip)
+		lead.add(view.Lead)
+		r.Rows = append(r.Rows, row{
+			Client: i + 1, Packets: stats.Packets, Bytes: per(float64(m.bytes), seconds),
+			Messages: stats.MessagesReceived, MessagesUp: stats.Messages,
+			RoundTrip: tenth(view.RoundTrip), Lead: tenth(view.Lead),
+		})
+		if m.checks > 0 && (r.Checked == 0 || newer(m.checked, r.Checked)) {
+			r.Checked = m.checked
+		}
+	}
+	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds*float64(len(v.mirrors)))
+	r.setRoundTrip(roundTrip.value())
+	r.LeadTicks = tenth(lead.value())
 	r.judge(v.mirrors)
 	return r
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/gob"
+	"io"
 	"net"
 	"time"
 )
@@ -28,10 +29,14 @@ import (
 
 // controlMagic tells that both are this program, in versions that understand
 // each other.
-const controlMagic = "arena 2"
+const controlMagic = "arena 3"
 
-// maxPatience is for how long a silent process is believed to be alive.
-const maxPatience = 10 * time.Second
+const (
+	// maxPatience is for how long a silent process of clients is believed to be alive.
+	maxPatience = 10 * time.Second
+	// maxSilence is the same of a server, which may wait for other clients.
+	maxSilence = 3 * maxPatience
+)
 
 // hello is the first message, from the clients.
 type hello struct {
@@ -43,7 +48,7 @@ type hello struct {
 type welcome struct {
 	Refused            string // why not, if so
 	TickRate, SendRate int
-	Ticks              int // that the fight took so far
+	Expected           int // clients with which the fight begins
 }
 
 // frame is a tick of the server.
@@ -54,7 +59,9 @@ type frame struct {
 	Changes  []change
 	Sent     []uint64 // datagrams to each client so far, if time does not matter
 	Quiet    bool     // nothing changes any more, and the weather is fine
-	Result   *report  // this is the end
+	Cost     cost
+	Traffic  traffic // to these clients
+	Result   *report // this is the end
 }
 
 // reply is the same tick as the clients saw it.
@@ -64,7 +71,6 @@ type reply struct {
 	Equal      []bool    // in quiet ticks: whether the world equals the server's
 	Checks     []int     // of each client so far
 	Mismatches []int     // that failed
-	Delays     []float64 // ticks that the datagrams of each client were under way
 	Views      []outlook // of each client
 	Bye        bool      // the clients leave before the end
 }
@@ -72,14 +78,15 @@ type reply struct {
 // control is one end of such a conversation.
 type control struct {
 	conn net.Conn
+	in   *bufio.Reader
 	out  *bufio.Writer
 	enc  *gob.Encoder
 	dec  *gob.Decoder
 }
 
 func newControl(conn net.Conn) *control {
-	out := bufio.NewWriter(conn)
-	return &control{conn, out, gob.NewEncoder(out), gob.NewDecoder(bufio.NewReader(conn))}
+	in, out := bufio.NewReader(conn), bufio.NewWriter(conn)
+	return &control{conn, in, out, gob.NewEncoder(out), gob.NewDecoder(in)}
 }
 
 // send writes a message, soon or not at all.
@@ -104,7 +111,21 @@ func (c *control) greeting(message any) error {
 	return c.conn.SetReadDeadline(time.Time{})
 }
 
-// receive reads a message into a zero value. It waits for as long as it takes.
+// receive reads a message into a zero value. It waits for as long as it takes, unless there is a
+// deadline.
 func (c *control) receive(message any) error { return c.dec.Decode(message) }
+
+// arrives waits until a message begins to arrive, which receive then reads.
+func (c *control) arrives() error {
+	_, err := c.in.Peek(1)
+	return err
+}
+
+// drain reads what comes and forgets it, until the other end closes the connection or time is up.
+func (c *control) drain(limit time.Duration) {
+	if c.conn.SetReadDeadline(time.Now().Add(limit)) == nil {
+		_, _ = io.Copy(io.Discard, c.conn)
+	}
+}
 
 func (c *control) close() { _ = c.conn.Close() }

@@ -6,9 +6,12 @@
 //
 //	go run ./examples/arena
 //
-// plays for ten seconds with a server and some clients in one process, tells
+// plays for ten seconds with a server and some clients in one process, shows
 // how it goes, and ends with a table: what the replication cost, what plain
-// snapshots would have cost, and whether all worlds came out equal.
+// snapshots would have cost, and whether all worlds came out equal. On a terminal
+// it draws the fight in place, as the server has it and as a client shows it;
+// elsewhere, and if TERM is dumb, it prints a line per second. It honours NO_COLOR,
+// and draws in ASCII unless the locale has UTF-8.
 //
 //	go run ./examples/arena -headless -ticks 1200 -bots 100 -clients 8 -loss 0.1 -latency 60ms -json
 //
@@ -27,7 +30,14 @@
 // [replication.Client]; these two show how the library is used. messages.go is what
 // they say beside the state: events.go is the server's part in that, and pilot.go
 // the player at a client. line.go, memory.go and udp.go carry datagrams; local.go,
-// serve.go with lobby.go, and connect.go are the three ways to run it all.
+// serve.go with lobby.go, and connect.go with waiting.go are the three ways to run
+// it all.
+//
+// What is shown is a picture, see picture.go: survey.go looks at a world, the
+// server's or a mirror alike, field.go draws it on the canvas of canvas.go in the
+// style of style.go, and cost.go and figures.go say what it costs. screen.go decides
+// whether terminal.go shows that in place or plain.go in lines. report.go is the
+// result and reporttext.go what people read of it.
 //
 // truth.go checks everything: it keeps what the server's world was at every
 // tick, and after each [replication.Client.Apply] it compares every mirrored

@@ -18,6 +18,8 @@ type host struct {
 
 	reader *reader
 	truth  *truth
+	costs  accountant
+	meter  meter
 }
 
 // talk counts what was said beside the state.
@@ -29,15 +31,15 @@ type talk struct {
 
 // guest is a client as the server sees it.
 type guest struct {
-	number  int // from 0
-	line    *line
-	peer    *replication.Peer
-	ship    int     // the number of what it steers, or -1
-	joined  int     // at that step
-	left    int     // at that step, or -1
-	rawBits uint64  // what plain snapshots would have taken in place of what it was sent
-	upDelay float64 // ticks that the client's datagrams were under way
-	view    outlook // what the client thinks, for the report
+	number int // from 0
+	line   *line
+	peer   *replication.Peer
+	ship   int     // the number of what it steers, or -1
+	joined int     // at that step
+	left   int     // at that step, or -1
+	raw    uint64  // bytes that snapshots would have taken in place of what it was sent, see cost
+	json   uint64  // and those in JSON
+	view   outlook // what the client thinks, for the report
 }
 
 func newHost(c *config) *host {
@@ -102,7 +104,8 @@ func (h *host) step(fight bool) []change {
 	h.server.Replicate()
 	changes := h.truth.record(h.server.Tick(), &h.game.World, h.reader, h.server.NetID)
 	if h.ticks%h.sendStep == 0 {
-		h.countRaw()
+		h.costs.update(h)
+		h.countSnapshots()
 	}
 	for _, g := range h.guests {
 		if !g.gone() {
@@ -112,15 +115,49 @@ func (h *host) step(fight bool) []change {
 	return changes
 }
 
-// countRaw adds what a plain snapshot takes, for everybody who got packets
-// instead.
-func (h *host) countRaw() {
-	raw := uint64(h.server.Stats().RawBits)
+// countSnapshots adds what snapshots take, for everybody who got packets instead.
+func (h *host) countSnapshots() {
 	for _, g := range h.guests {
 		if !g.gone() && g.peer.Connected() {
-			g.rawBits += raw
+			g.raw += uint64(h.costs.Raw)
+			g.json += uint64(h.costs.JSON)
 		}
 	}
+}
+
+// seconds is how long a client has been there.
+func (h *host) seconds(g *guest) float64 {
+	until := h.ticks
+	if g.gone() {
+		until = g.left
+	}
+	return float64(until-g.joined) / float64(h.tickRate)
+}
+
+// figures is how it goes. What clients have compared, they must tell.
+func (h *host) figures(c *config, checks, wrong int) figures {
+	var roundTrip mean
+	for _, g := range h.guests {
+		if !g.gone() {
+			roundTrip.add(g.view.RoundTrip)
+		}
+	}
+	f := h.meter.figures(h.ticks, c, &h.costs.cost, h.traffic(h.guests))
+	f.roundTrip, f.checks, f.wrong = roundTrip.value(), checks, wrong
+	return f
+}
+
+// traffic is what some clients were sent.
+func (h *host) traffic(guests []*guest) traffic {
+	var t traffic
+	for _, g := range guests {
+		p := g.peer.Stats()
+		t.Bytes += p.Bytes + p.MessageBytes
+		t.Packets += p.Packets
+		t.Lost += p.Lost
+		t.Seconds += h.seconds(g)
+	}
+	return t
 }
 
 // heal makes the lines perfect.

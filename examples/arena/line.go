@@ -25,8 +25,6 @@ type port interface {
 type line struct {
 	out  *netsim.Pipe
 	port port
-
-	inside uint64 // datagrams in the pipe, summed over all ticks
 }
 
 func newLine(p port, seed uint64, weather netsim.Config) *line {
@@ -48,17 +46,6 @@ func (l *line) flush() {
 		// Whatever keeps a datagram from being sent, it is lost like others are.
 		_ = l.port.write(packet)
 	})
-	l.inside += uint64(l.out.Pending())
-}
-
-// delay is how many ticks datagrams spent in the weather on average, by Little's
-// law (Operations Research 9, 1961): how many are inside, over how many get out.
-func (l *line) delay() float64 {
-	delivered := l.out.Stats().Delivered
-	if delivered == 0 {
-		return 0
-	}
-	return float64(l.inside) / float64(delivered)
 }
 
 // heal ends the bad weather.

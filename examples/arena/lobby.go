@@ -15,7 +15,8 @@ type visitor struct {
 	guests  []*guest
 	replies chan reply // closed with the connection
 	latest  reply
-	bye     bool // it said so
+	result  *report // of its clients, when the fight was over
+	bye     bool    // it said so
 	gone    bool
 }
 
@@ -83,7 +84,7 @@ func greet(ctl *control, c *config) (*visitor, error) {
 	if err := ctl.greeting(&h); err != nil {
 		return nil, err
 	}
-	w := welcome{TickRate: c.tickRate, SendRate: c.sendRate}
+	w := welcome{TickRate: c.tickRate, SendRate: c.sendRate, Expected: c.clients}
 	switch {
 	case h.Magic != controlMagic:
 		w.Refused = fmt.Sprintf("it speaks %q, the clients %q", controlMagic, h.Magic)

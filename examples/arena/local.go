@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -11,6 +12,8 @@ const localPatience = 50 * time.Millisecond
 
 // runLocal plays with the server and all clients in this process.
 func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
+	s.say(fmt.Sprintf("arena: %s and %s in one process for %.4g s\nlink: %s",
+		count(c.bots, "bot"), count(c.clients, "client"), float64(c.ticks)/float64(c.tickRate), c.link()))
 	h := newHost(c)
 	weather := c.weather()
 	var mirrors []*mirror
@@ -52,21 +55,30 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 				return err
 			}
 			h.guests[i].line.port.expect(m.line.port.written())
-			h.guests[i].upDelay = m.line.delay()
 			h.guests[i].view = m.outlook()
 		}
 		return nil
 	}
 
+	picture := func() *picture {
+		checks, wrong := tally(mirrors)
+		return &picture{
+			c: c, ticks: h.ticks, limit: c.ticks, figures: h.figures(c, checks, wrong),
+			views: []view{h.view(), mirrors[0].view(1, h.truth)},
+		}
+	}
+
 	pace := newPace(c)
+	s.show(h.ticks, c.tickRate, picture)
 	for h.ticks < c.ticks && ctx.Err() == nil {
 		pace.wait(ctx)
 		if err := step(true); err != nil {
 			return nil, err
 		}
-		s.status(func() string { return h.status(c, mismatches(mirrors)) })
+		s.show(h.ticks, c.tickRate, picture)
 	}
-	result := h.report(c)
+	s.leave()
+	result := h.report(c, h.guests)
 	result.Interrupted = ctx.Err() != nil
 
 	h.heal()

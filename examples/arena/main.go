@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // Exit codes.
@@ -18,7 +19,7 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the end
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -40,6 +41,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	default:
 		s = newScreen(stdout)
 	}
+	defer s.leave() // when it panics, too
+	// The terminal is given back at once, whatever else takes its time.
+	defer context.AfterFunc(ctx, s.leave)()
 
 	play := runLocal
 	switch {
@@ -53,11 +57,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil {
 		return complain(stderr, exitFailed, err)
 	}
-	write := result.writeTable
 	if c.json {
-		write = result.writeJSON
+		err = result.writeJSON(stdout)
+	} else {
+		err = result.writeText(stdout, columnsOf(stdout))
 	}
-	if err := write(stdout); err != nil {
+	if err != nil {
 		return complain(stderr, exitFailed, err)
 	}
 	if !result.ok() {
@@ -68,6 +73,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // complain says what is wrong, if anybody listens, and returns the exit code.
 func complain(stderr io.Writer, code int, err error) int {
-	_, _ = fmt.Fprintf(stderr, "arena: %v\n", err)
+	_, _ = fmt.Fprintln(stderr, wrap(fmt.Sprintf("arena: %v", err), columnsOf(stderr)))
 	return code
 }

@@ -18,9 +18,12 @@ type mirror struct {
 	reader  *reader
 	scratch []uint64
 
-	checks     int // comparisons of an entity with the record
-	mismatches int // that found a difference
-	tooOld     int // for which the record does not reach back
+	bytes uint64 // of all datagrams that came
+
+	checks     int    // comparisons of an entity with the record
+	mismatches int    // that found a difference
+	tooOld     int    // for which the record does not reach back
+	checked    uint32 // the newest tick of which an entity was compared
 }
 
 func newMirror(name string, l *line) *mirror {
@@ -37,6 +40,7 @@ func newMirror(name string, l *line) *mirror {
 func (m *mirror) step(t *truth) error {
 	m.line.step()
 	m.line.receive(func(packet []byte) {
+		m.bytes += uint64(len(packet))
 		_ = m.client.Receive(packet) // what it does not take is in its Stats
 	})
 	m.pilot.step()
@@ -48,8 +52,15 @@ func (m *mirror) step(t *truth) error {
 	return nil
 }
 
-// outlook is what the library tells the client.
+// outlook is what the library tells the client, the round trip that the arena speaks of among it.
 func (m *mirror) outlook() outlook { return outlook{m.client.Lead(), m.client.RoundTrip()} }
+
+// entities is how many are shown.
+func (m *mirror) entities() int {
+	n := 0
+	m.client.Each(func(replication.NetID, ecs.Entity, uint32) { n++ })
+	return n
+}
 
 // check compares all that is shown with the record of the server, each entity
 // as of the tick that the client has of it.
@@ -65,6 +76,9 @@ func (m *mirror) check(t *truth) {
 			return
 		case wrong:
 			m.mismatches++
+		}
+		if m.checks == 0 || newer(tick, m.checked) {
+			m.checked = tick
 		}
 		m.checks++
 	})

@@ -53,7 +53,13 @@ func (n *news) add(m news) {
 
 // outlook is what a client thinks of the way to the server, in ticks.
 type outlook struct {
-	Lead, RoundTrip float64
+	Lead float64 // by which its inputs are ahead of the server
+
+	// RoundTrip is how long it takes from sending something to the server's answer, smoothed by
+	// the library, see [replication.Client.RoundTrip]; 0 if it is not known. It is the round trip
+	// in all that the arena prints: the latency of the link there and back, and up to a tick for
+	// each end to notice.
+	RoundTrip float64
 }
 
 // track is where a ship was seen last, from which its velocity follows.

@@ -1,80 +1,101 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"time"
+	"strconv"
 )
 
-// screen shows how it goes while it goes.
+// screen shows how it goes while it goes: in place on a terminal, in lines elsewhere, or not at
+// all.
 type screen struct {
 	out      io.Writer // nil: nowhere
-	terminal bool
-	last     time.Time
+	terminal *terminal // nil: in lines
+	headed   bool
+	shown    int // tick of the latest line
 }
 
-// newScreen writes to out, in place if that is a terminal.
+// newScreen writes to out, in place if that is a terminal that can.
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: out, last: time.Now()}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		s.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	s := &screen{out: out}
+	f, ok := out.(*os.File)
+	if !ok {
+		return s
+	}
+	if _, _, ok := terminalSize(f); !ok {
+		return s
+	}
+	if style, ok := styleOf(os.Getenv); ok {
+		s.terminal = &terminal{out: out, size: func() (columns, rows int) { return sizeOf(f) }, style: style}
 	}
 	return s
 }
 
-// say prints a line.
-func (s *screen) say(format string, args ...any) {
+// sizeOf is the size of a terminal, or what is usual if it does not know.
+func sizeOf(f *os.File) (columns, rows int) {
+	columns, rows, _ = terminalSize(f)
+	known := func(size int, name string, usual int) int {
+		if size > 0 {
+			return size
+		}
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+			return n
+		}
+		return usual
+	}
+	return known(columns, "COLUMNS", 80), known(rows, "LINES", 24)
+}
+
+// columnsOf is how wide lines may be that are written to out.
+func columnsOf(out io.Writer) int {
+	if f, ok := out.(*os.File); ok {
+		if _, _, ok := terminalSize(f); ok {
+			columns, _ := sizeOf(f)
+			return min(columns, plainWidth)
+		}
+	}
+	return plainWidth
+}
+
+// say prints text outside of the frames, in lines that fit.
+func (s *screen) say(text string) {
 	if s.out != nil {
-		s.print(fmt.Sprintf(format+"\n", args...))
+		s.print(wrap(text, columnsOf(s.out)))
 	}
 }
 
-// status shows a line now and then, and asks for it only then.
-func (s *screen) status(line func() string) {
-	if s.out == nil {
-		return
+// print prints a line. A fight does not end because nobody can watch it.
+func (s *screen) print(line string) { _, _ = io.WriteString(s.out, line+"\n") }
+
+// show shows the fight as of a tick, and asks for a picture only if it is time for one.
+func (s *screen) show(tick, tickRate int, picture func() *picture) {
+	switch {
+	case s.out == nil:
+	case s.terminal != nil:
+		if s.terminal.due() {
+			s.terminal.show(picture().draw)
+		}
+	case tick > s.shown && tick%tickRate == 0:
+		s.shown = tick
+		if !s.headed {
+			s.headed = true
+			s.print("\n" + plainHead)
+		}
+		s.print(picture().plainRow())
 	}
-	every := time.Second
-	if s.terminal {
-		every /= 10
-	}
-	if time.Since(s.last) < every {
-		return
-	}
-	s.last = time.Now()
-	if s.terminal {
-		s.print("\r\x1b[K" + line())
-		return
-	}
-	s.print(line() + "\n")
 }
 
-// done leaves the status line.
+// done is leave, and a gap before what follows.
 func (s *screen) done() {
-	if s.out != nil && s.terminal {
-		s.print("\r\x1b[K")
+	s.leave()
+	if s.out != nil {
+		s.print("")
 	}
 }
 
-// print writes text. A fight does not end because nobody can watch it.
-func (s *screen) print(text string) { _, _ = io.WriteString(s.out, text) }
-
-// status is what happens right now, in a line.
-func (h *host) status(c *config, mismatches int) string {
-	r := h.report(c)
-	match := *h.game.status.Get(h.game.match)
-	return fmt.Sprintf("%5.1f s  %s, ship %d leads with %d  %d entities  %d x %.1f kB/s, %.1f %% saved  %d wrong",
-		float64(h.ticks)/float64(c.tickRate), match.Phase, match.Leader, match.Kills, r.Entities, r.Clients,
-		r.BytesPerClientPerSecond/1000, 100*r.Saved, mismatches)
-}
-
-// mismatches is how many wrong entities the mirrors have shown.
-func mismatches(mirrors []*mirror) int {
-	n := 0
-	for _, m := range mirrors {
-		n += m.mismatches
+// leave ends what is shown in place. What was said before is to be seen again.
+func (s *screen) leave() {
+	if s.terminal != nil {
+		s.terminal.leave()
 	}
-	return n
 }

@@ -34,7 +34,9 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 			p.dismissAll(v)
 		}
 	}()
-	s.say("arena serves %s and waits for %d clients", lobby.tcp.Addr(), c.clients)
+	s.say(fmt.Sprintf("arena: serves %s and waits for %s; start some with:\n  go run ./examples/arena -connect %s -clients %d",
+		lobby.tcp.Addr(), count(c.clients, "client"), lobby.tcp.Addr(), c.clients))
+	s.say("link: " + c.link())
 	if c.onListen != nil {
 		c.onListen(lobby.tcp.Addr().String())
 	}
@@ -48,11 +50,19 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 		pace.wait(ctx)
 		p.admit()
 		p.tick(true)
-		s.status(func() string { return p.status(c, p.mismatches()) })
+		s.show(p.ticks, c.tickRate, p.picture)
 	}
-	result := p.report(c)
-	result.Role, result.Transport = "server", "udp"
-	result.Interrupted = ctx.Err() != nil || p.allSaidBye()
+	s.leave()
+	summary := func(guests []*guest) *report {
+		r := p.report(c, guests)
+		r.Role, r.Transport = "server", "udp"
+		r.Interrupted = ctx.Err() != nil || p.allSaidBye()
+		return r
+	}
+	result := summary(p.guests)
+	for _, v := range p.visitors {
+		v.result = summary(v.guests)
+	}
 
 	p.heal()
 	p.lockstep = true
@@ -61,10 +71,7 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 		result.QuietTicks++
 		result.Converged = result.QuietTicks >= c.sendStep() && p.compare(result)
 	}
-	for _, v := range p.visitors {
-		result.Checks += sum(v.latest.Checks)
-		result.Mismatches += sum(v.latest.Mismatches)
-	}
+	result.Checks, result.Mismatches = p.compared()
 	p.farewell(result)
 	return result, nil
 }
@@ -75,10 +82,14 @@ func (p *party) assemble(ctx context.Context) error {
 	if p.c.wait > 0 {
 		late = time.After(p.c.wait)
 	}
+	ticker := time.NewTicker(time.Second / 10)
+	defer ticker.Stop()
 	for p.present() < p.c.clients {
 		select {
 		case v := <-p.lobby.knocked:
 			p.seat(v)
+		case <-ticker.C:
+			p.seeOff()
 		case <-ctx.Done():
 			return nil
 		case <-late:
@@ -86,6 +97,20 @@ func (p *party) assemble(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// seeOff notices who leaves before the fight.
+func (p *party) seeOff() {
+	for _, v := range p.visitors {
+		select {
+		case r, ok := <-v.replies:
+			if !v.gone && (!ok || r.Bye) {
+				v.bye = true // of a fight that did not begin, nobody need say good-bye
+				p.dismissAll(v)
+			}
+		default:
+		}
+	}
 }
 
 // admit lets in who comes later.
@@ -131,6 +156,7 @@ func (p *party) tick(fight bool) {
 	for _, v := range p.visitors {
 		p.tell(v, frame{
 			Number: p.ticks, Recorded: p.truth.records > before, Tick: p.truth.tick, Changes: changes, Quiet: !fight,
+			Cost: p.costs.cost,
 		})
 	}
 	for _, v := range p.visitors {
@@ -143,6 +169,7 @@ func (p *party) tell(v *visitor, f frame) {
 	if v.gone {
 		return
 	}
+	f.Traffic = p.traffic(v.guests)
 	if p.lockstep {
 		for _, g := range v.guests {
 			f.Sent = append(f.Sent, g.line.port.written())
@@ -174,9 +201,6 @@ func (p *party) listen(v *visitor) {
 				return
 			}
 			v.latest = r
-			for i := range min(len(v.guests), len(r.Delays)) {
-				v.guests[i].upDelay = r.Delays[i]
-			}
 			for i := range min(len(v.guests), len(r.Views)) {
 				v.guests[i].view = r.Views[i]
 			}
@@ -222,13 +246,21 @@ func (p *party) allSaidBye() bool {
 	return true
 }
 
-// mismatches is how many wrong entities the clients say they have shown.
-func (p *party) mismatches() int {
-	n := 0
+// compared is how many entities the clients say they have compared, and how many were wrong.
+func (p *party) compared() (checks, wrong int) {
 	for _, v := range p.visitors {
-		n += sum(v.latest.Mismatches)
+		checks += sum(v.latest.Checks)
+		wrong += sum(v.latest.Mismatches)
 	}
-	return n
+	return checks, wrong
+}
+
+// picture is all that this process can see.
+func (p *party) picture() *picture {
+	checks, wrong := p.compared()
+	return &picture{
+		c: p.c, ticks: p.ticks, limit: p.c.ticks, views: []view{p.view()}, figures: p.figures(p.c, checks, wrong),
+	}
 }
 
 func sum(numbers []int) int {
@@ -249,7 +281,7 @@ func (p *party) compare(r *report) bool {
 		}
 		for i, g := range v.guests {
 			equal := !v.gone && i < len(v.latest.Equal) && v.latest.Equal[i]
-			r.Rows[g.number].Equal = equal
+			r.Rows[g.number].Equal, r.Rows[g.number].Compared = equal, true
 			all = all && equal
 		}
 	}
@@ -259,14 +291,13 @@ func (p *party) compare(r *report) bool {
 // farewell sends every process the result and the rows of its clients.
 func (p *party) farewell(r *report) {
 	for _, v := range p.visitors {
-		own := *r
-		own.Rows = nil
+		v.result.Converged, v.result.QuietTicks = r.Converged, r.QuietTicks
 		for i, g := range v.guests {
 			if i < len(v.latest.Mismatches) {
 				r.Rows[g.number].Mismatches = v.latest.Mismatches[i]
 			}
-			own.Rows = append(own.Rows, r.Rows[g.number])
+			v.result.Rows[i] = r.Rows[g.number]
 		}
-		p.tell(v, frame{Number: p.ticks, Result: &own})
+		p.tell(v, frame{Number: p.ticks, Result: v.result})
 	}
 }

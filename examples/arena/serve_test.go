@@ -156,7 +156,7 @@ func TestStrangersAreTurnedAway(t *testing.T) {
 	require.NoError(t, ctl.send(hello{Magic: "arena 0", Ports: []uint16{1}}))
 	var w welcome
 	require.NoError(t, ctl.greeting(&w))
-	require.Equal(t, `it speaks "arena 2", the clients "arena 0"`, w.Refused)
+	require.Equal(t, `it speaks "arena 3", the clients "arena 0"`, w.Refused)
 
 	requireMirrored(t, await(t, startClients(t.Context(), t, address, rough...)))
 	requireMirrored(t, await(t, server))

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/mlange-42/arche/ecs"
+)
+
+// picture is all that can be shown of a moment of the fight.
+type picture struct {
+	c       *config
+	ticks   int    // of the fight so far
+	limit   int    // of ticks, or 0 if it goes on until somebody ends it
+	views   []view // at least one; the first is the one to look at if there is room for one only
+	figures figures
+}
+
+// view is a world to look at.
+type view struct {
+	title string
+	world *ecs.World
+}
+
+// view looks at the truth.
+func (h *host) view() view {
+	return view{"server: " + count(h.server.Stats().Entities, "entity"), &h.game.World}
+}
+
+// view looks at what a client shows, given the number by which people know it.
+func (m *mirror) view(number int, t *truth) view {
+	title := fmt.Sprintf("client %d: %d wrong", number, m.mismatches)
+	if behind := int32(t.tick - m.client.Tick()); m.checks > 0 && behind >= 0 {
+		title += ", " + count(int(behind), "tick") + " behind"
+	}
+	return view{title, &m.world}
+}
+
+// tally is how many comparisons there were in all mirrors, and how many found a difference.
+func tally(mirrors []*mirror) (checks, wrong int) {
+	for _, m := range mirrors {
+		checks += m.checks
+		wrong += m.mismatches
+	}
+	return checks, wrong
+}
+
+// standing is who leads, in so many words.
+func (s *survey) standing() string {
+	title, kills := s.leader()
+	if title == "" {
+		return "nobody leads"
+	}
+	return fmt.Sprintf("%s leads with %s", title, count(kills, "kill"))
+}
+
+// clock is how long it has gone on.
+func (p *picture) clock() string {
+	seconds := func(ticks int) float64 { return float64(ticks) / float64(p.c.tickRate) }
+	if p.limit == 0 {
+		return fmt.Sprintf("%.1f s, Ctrl-C ends", seconds(p.ticks))
+	}
+	return fmt.Sprintf("%.1f of %.4g s", seconds(p.ticks), seconds(p.limit))
+}
+
+// savedOf is the share that figures show as saved of a rate.
+func (f *figures) savedOf(rate float64) string {
+	if rate == 0 {
+		return "-"
+	}
+	return percent(1 - f.sent/rate)
+}
+
+// Sizes of a frame, in cells.
+const (
+	headRows    = 2
+	figureRows  = 7
+	enoughRows  = 10 // of a field with its edges; below that there are fewer figures
+	fewestRows  = 5  // below that there is no field
+	twoFields   = 64 // columns from which on there are two boxes beside each other
+	widestField = 3  // columns for each row, where 2 is about square
+)
+
+// draw returns the lines of a frame.
+func (p *picture) draw(columns, rows int, s style) []string {
+	c := newCanvas(columns, rows, s)
+	seen := look(p.views[0].world)
+	p.drawHead(c, seen)
+	below := rows - figureRows
+	if below < headRows+enoughRows {
+		below = rows - 1
+		p.drawBrief(c, below)
+	} else {
+		p.drawFigures(c, below)
+	}
+	if below >= headRows+fewestRows {
+		p.drawBoxes(c, box{0, headRows, columns, below - headRows}, seen)
+	}
+	return c.lines()
+}
+
+// drawHead says how the match stands, and what the link is like.
+func (p *picture) drawHead(c *canvas, s *survey) {
+	x := c.write(1, 0, strongInk, "arena")
+	c.write(x+2, 0, plainInk, fmt.Sprintf("%s, %d s left: %s", s.match.Phase, s.match.TimeLeft, s.standing()))
+	c.writeRight(c.width, 0, strongInk, "  "+p.clock()+" ")
+	x = c.write(1, 1, faintInk, "link ")
+	c.write(x+2, 1, plainInk, p.c.link())
+}
+
+// drawBoxes shows what the views show, beside each other if there is room, and the best ships if
+// there is room but only one view.
+func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
+	whole := b.width
+	if whole >= twoFields {
+		b.width /= 2
+	}
+	b.width = min(b.width, widestField*(b.height-2)+2)
+	b.height = min(b.height, b.width*3/4)
+	c.drawField(c.frameBox(b, p.views[0].title, strongInk), first)
+	if whole < twoFields {
+		return
+	}
+	next := box{b.x + b.width, b.y, min(b.width, whole-b.width), b.height}
+	if len(p.views) > 1 {
+		c.drawField(c.frameBox(next, p.views[1].title, strongInk), look(p.views[1].world))
+		return
+	}
+	inside := c.frameBox(next, "kills and deaths", strongInk)
+	for i, ship := range first.ranking() {
+		if i == inside.height {
+			break
+		}
+		i, ink := inside.y+i, botInk
+		if ship.name != "" {
+			ink = playerInk
+		}
+		c.write(inside.x+1, i, ink, ship.title())
+		c.writeRight(inside.x+inside.width-1, i, plainInk, fmt.Sprintf("  %4d %4d", ship.score.Kills, ship.score.Deaths))
+	}
+}
+
+// drawFigures is the lower part of a frame.
+func (p *picture) drawFigures(c *canvas, y int) {
+	f := &p.figures
+	most := max(f.sent, f.raw, f.json)
+	for i, rate := range []struct {
+		name  string
+		kbits float64
+		ink   ink
+	}{{"sent", f.sent, goodInk}, {"as snapshots", f.raw, plainInk}, {"as JSON", f.json, plainInk}} {
+		c.write(1, y+i, plainInk, rate.name)
+		c.writeRight(29, y+i, rate.ink, thousands(int(math.Round(rate.kbits)))+" kbit/s")
+		c.drawBar(31, y+i, c.width-32, rate.ink, rate.kbits/max(most, 1))
+	}
+	c.write(1, y+3, plainInk, fmt.Sprintf("saved %s of snapshots, %s of JSON", f.savedOf(f.raw), f.savedOf(f.json)))
+	c.drawTrend(y+3, f.trend)
+
+	x := c.write(1, y+4, plainInk, "round trip "+roundTripText(f.roundTrip, p.c.tickRate))
+	x = c.write(x, y+4, plainInk, ", age of baselines "+ageText(f.age))
+	c.write(x, y+4, plainInk, fmt.Sprintf(", lost %s of %s", thousands(f.traffic.Lost), count(f.traffic.Packets, "packet")))
+	ink, text := f.worlds()
+	c.write(1, y+5, ink, text)
+	p.drawLegend(c, y+6)
+}
+
+// worlds says whether what mirrors showed was true so far.
+func (f *figures) worlds() (ink, string) {
+	switch {
+	case f.checks == 0:
+		return plainInk, "no entity of a mirror was compared yet"
+	case f.wrong > 0:
+		return badInk, fmt.Sprintf("worlds differ: %s of %s wrong", thousands(f.wrong), count(f.checks, "compared entity"))
+	default:
+		return goodInk, fmt.Sprintf("worlds equal: %s compared, 0 wrong", thousands(f.checks)+" mirrored entities")
+	}
+}
+
+// drawLegend says what the characters mean.
+func (p *picture) drawLegend(c *canvas, y int) {
+	g, x := c.style.glyphs(), 1
+	for _, of := range []struct {
+		glyphs []rune
+		ink    ink
+		name   string
+	}{
+		{g.player[:], playerInk, "players"},
+		{g.bot[:], botInk, "bots"},
+		{[]rune{g.wreck}, faintInk, "wrecks"},
+		{[]rune{g.shot}, shotInk, "shots"},
+		{[]rune{g.crate}, crateInk, "power-ups"},
+	} {
+		x = c.write(x, y, of.ink, string(of.glyphs))
+		x = c.write(x+1, y, faintInk, of.name) + 2
+	}
+}
+
+// drawBrief is all figures that a small terminal has room for.
+func (p *picture) drawBrief(c *canvas, y int) {
+	f := &p.figures
+	ink, _ := f.worlds()
+	x := c.write(1, y, ink, fmt.Sprintf("%d wrong", f.wrong))
+	c.write(x+2, y, plainInk, fmt.Sprintf("%.0f kbit/s, JSON %.0f, %s", f.sent, f.json, roundTripText(f.roundTrip, p.c.tickRate)))
+}
+
+// drawBar fills a share of so many columns, at least one step of them if there is anything.
+func (c *canvas) drawBar(x, y, columns int, i ink, share float64) {
+	bar := c.style.glyphs().bar
+	steps := int(clamp(share, 0, 1) * float64(max(columns, 0)*len(bar)))
+	if share > 0 {
+		steps = max(steps, 1)
+	}
+	for ; steps > 0; steps -= len(bar) {
+		*c.at(x, y) = cell{bar[min(steps, len(bar))-1], i}
+		x++
+	}
+}
+
+// drawTrend shows how the bandwidth was in the latest half minute, at the right.
+func (c *canvas) drawTrend(y int, trend []float64) {
+	const label = "kbit/s so far "
+	room := c.width - 48 - width(label)
+	trend = trend[max(0, len(trend)-max(room, 0)):]
+	if len(trend) < 2 {
+		return
+	}
+	most := 0.0
+	for _, rate := range trend {
+		most = max(most, rate)
+	}
+	levels := c.style.glyphs().trend
+	x := c.width - 1 - len(trend)
+	c.writeRight(x, y, faintInk, label)
+	for i, rate := range trend {
+		level := int(rate / max(most, 1) * float64(len(levels)-1))
+		*c.at(x+i, y) = cell{levels[level], goodInk}
+	}
+}

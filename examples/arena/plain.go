@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// plainHead is the heading of the rows that plainRow returns.
+const plainHead = "   time  phase    leader (kills)      kbit/s  as JSON   saved  round trip  wrong"
+
+// plainRow is a picture in a line, for where there is no terminal.
+func (p *picture) plainRow() string {
+	s, f := look(p.views[0].world), &p.figures
+	leader, kills := s.leader()
+	if leader == "" {
+		leader = "nobody"
+	} else {
+		leader = fmt.Sprintf("%.12s (%d)", printable(leader), kills)
+	}
+	return fmt.Sprintf("%5.1f s  %-7s  %-17s  %7.1f  %7.0f  %6s  %10s  %5d",
+		float64(p.ticks)/float64(p.c.tickRate), s.match.Phase, leader, f.sent, f.json, f.savedOf(f.json),
+		roundTripText(f.roundTrip, p.c.tickRate), f.wrong)
+}
+
+// printable is text from another machine without what does something to a terminal.
+func printable(text string) string {
+	c := &canvas{style: style{unicode: true}}
+	return strings.Map(c.safe, text)
+}

@@ -1,0 +1,8 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package main
+
+import "os"
+
+// terminalSize knows no terminals here: what is printed comes in plain lines.
+func terminalSize(*os.File) (columns, rows int, ok bool) { return 0, 0, false }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/mlange-42/arche/generic"
+)
+
+// survey is what can be seen in a world, the server's or a mirror of it: an ordinary system that
+// neither knows nor asks where the entities come from.
+type survey struct {
+	match  Match
+	ships  []sight
+	shots  []vec
+	crates []vec // power-ups that nobody has taken yet
+}
+
+// sight is a ship as it is seen.
+type sight struct {
+	number  int
+	at      vec
+	heading float64
+	alive   bool
+	name    string // of the player; empty if it is a bot of the server
+	score   Score
+}
+
+// look surveys a world.
+func look(w *ecs.World) *survey {
+	s := &survey{}
+	heading, player, score := generic.NewMap[Heading](w), generic.NewMap[Player](w), generic.NewMap[Score](w)
+
+	ships := generic.NewFilter2[Position, Ship]().Query(w)
+	for ships.Next() {
+		at, ship := ships.Get()
+		seen := sight{number: int(ship.Number), at: at.vec(), alive: ship.Alive}
+		e := ships.Entity()
+		if h := heading.Get(e); h != nil {
+			seen.heading = h.angle()
+		}
+		if p := player.Get(e); p != nil {
+			seen.name = p.Name
+		}
+		if sc := score.Get(e); sc != nil {
+			seen.score = *sc
+		}
+		s.ships = append(s.ships, seen)
+	}
+	shots := generic.NewFilter2[Position, Bullet]().Query(w)
+	for shots.Next() {
+		at, _ := shots.Get()
+		s.shots = append(s.shots, at.vec())
+	}
+	crates := generic.NewFilter2[Position, PowerUp]().Query(w)
+	for crates.Next() {
+		if at, powerUp := crates.Get(); powerUp.Kind != NoPowerUp {
+			s.crates = append(s.crates, at.vec())
+		}
+	}
+	matches := generic.NewFilter1[Match]().Query(w)
+	for matches.Next() {
+		s.match = *matches.Get()
+	}
+	return s
+}
+
+// title is what to call a ship.
+func (s *sight) title() string {
+	return cmp.Or(s.name, fmt.Sprint("ship ", s.number))
+}
+
+// leader is who has most kills and how many, or "" if nobody has any.
+func (s *survey) leader() (title string, kills int) {
+	if s.match.Kills == 0 {
+		return "", 0
+	}
+	leader := sight{number: int(s.match.Leader)}
+	for _, ship := range s.ships {
+		if ship.number == leader.number {
+			leader = ship
+		}
+	}
+	return leader.title(), int(s.match.Kills)
+}
+
+// ranking is the ships by what they have done in this round, the best first.
+func (s *survey) ranking() []sight {
+	return slices.SortedFunc(slices.Values(s.ships), func(a, b sight) int {
+		return cmp.Or(
+			cmp.Compare(b.score.Kills, a.score.Kills),
+			cmp.Compare(a.score.Deaths, b.score.Deaths),
+			cmp.Compare(a.number, b.number))
+	})
+}
