@@ -129,6 +129,7 @@ func (s *Server) captureWorld() {
 		s.captureReferences(s.table(&c.probe.masks[i]))
 	}
 	s.captureResources()
+	clear(s.groups.early)
 	s.refresh()
 	c.settleContests()
 }
@@ -294,7 +295,7 @@ func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tic
 	var rows [captureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (m.values.once || (s.groups.turnOf(slot)+uint32(s.tick))%uint32(m.values.every) != 0) && m.history.Has(int(slot)) {
+		if (m.values.once || !s.groups.turn(slot, s.tick, m.values.every)) && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])

@@ -67,6 +67,7 @@ type groups struct {
 	of     map[ecs.Entity]*Group // by member
 	bySlot [][]*Group            // with which a slot is sent
 	phases []uint32              // by slot, of components that are looked at every few ticks
+	early  bitset                // slots that are looked at in the next tick, as their phase is another one now
 	fresh  []int32               // slots that joined in this tick
 	blocks []int32               // with such slots, in order
 	moved  bool                  // blocks is out of date
@@ -164,7 +165,8 @@ func (g *Group) join(m *groupMember, slot int32) {
 }
 
 // phase sets when the components of a slot are looked at that have their turn every few
-// ticks: those of a group together.
+// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
+// the former phase may be lost, and by moving again and again it could lose every one.
 func (s *Server) phase(slot int, phase uint32) {
 	if s.groups.phases[slot] == phase {
 		return
@@ -173,6 +175,8 @@ func (s *Server) phase(slot int, phase uint32) {
 	if !s.slots.alive.has(slot) {
 		return
 	}
+	s.groups.early = s.groups.early.grown(s.slots.len())
+	s.groups.early.set(slot)
 	for i := range s.slots.info[slot].table.members {
 		m := &s.slots.info[slot].table.members[i]
 		for j := range m.blocks {
@@ -183,12 +187,13 @@ func (s *Server) phase(slot int, phase uint32) {
 	}
 }
 
-// turnOf returns when a slot has its turn, see phase.
-func (of *groups) turnOf(slot uint32) uint32 {
+// turn reports whether a slot has its turn in tick now, of those that come every n ticks.
+func (of *groups) turn(slot uint32, now delta.Tick, n int) bool {
+	phase := slot
 	if int64(slot) < int64(len(of.phases)) {
-		return of.phases[slot]
+		phase = of.phases[slot]
 	}
-	return slot
+	return (phase+uint32(now))%uint32(n) == 0 || of.early.holds(slot)
 }
 
 // tidyEvery is how many ticks lie between two attempts to forget former members.

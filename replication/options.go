@@ -39,7 +39,8 @@ func Name(name string) ComponentOption {
 
 // Every makes the server look at the component on every n-th tick only, in turns that
 // spread the entities over the ticks: what changes all the time is sent that often at
-// most. An entity that is new, or gets the component, is looked at at once.
+// most. An entity that is new, or gets the component, is looked at at once, as is one that
+// enters or leaves a [Group]. So what is sent is at most n-1 ticks old.
 //
 // Panics if n is not 1 to 60.
 func Every(n int) ComponentOption {
