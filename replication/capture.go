@@ -108,6 +108,7 @@ func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) 
 // captureWorld brings the slots and histories up to date with the world.
 func (s *Server) captureWorld() {
 	c := &s.capture
+	s.slots.reclaim()
 	c.probe.masks = c.probe.masks[:0]
 	q := s.world.Query(&c.probe)
 	q.Count()

@@ -171,7 +171,7 @@ func TestBothBuildsGiveTheSameCodes(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "386" {
 		t.Skip("elsewhere the machine may round the sums of vectors in another way")
 	}
-	for seed, want := range []uint64{0xea6bb5d5200a441e, 0xb7267d0e6c3c2909, 0xd80bddc5f932455b} {
+	for seed, want := range []uint64{0xfcccb8254e8f8ff4, 0x2fdaf54662475905, 0x213090686f03e185} {
 		require.Equal(t, want, buildWorld(uint64(seed)), "seed %d, safe kernels: %v", seed, safeKernels)
 	}
 }

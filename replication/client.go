@@ -84,11 +84,11 @@ type Client struct {
 }
 
 type clientOptions struct {
-	maxSlots uint32
-	seed     uint64
-	seeded   bool
-	mtu      int
-	timeout  int
+	maxEntities int
+	seed        uint64
+	seeded      bool
+	mtu         int
+	timeout     int
 
 	noCompact bool
 	spawnWith []ecs.ID
@@ -97,17 +97,23 @@ type clientOptions struct {
 // A ClientOption configures a [Client].
 type ClientOption func(*clientOptions)
 
-// WithMaxEntities bounds how many entities at a time the client takes. The default is
-// 1,048,576. A packet that names a slot beyond is refused as malformed, so the bound must
-// cover the most entities that the server ever replicates at a time. For each of them it
-// keeps up to 257 states, as far as the server may name them as baselines.
+// WithMaxEntities sets how large a server's world the client has room for: n is the most
+// entities that the server replicates at a time, whether this client may see them or not.
+// The default is 1,048,576. What comes on top need not be counted: resources, what entities
+// have under conditions, and the slots of those that end in the tick in which others begin.
+//
+// It bounds the client's memory: there are 2n slots, as many again for each condition in the
+// client's schema, and up to 257 states of each are kept. A world of at most n entities is
+// mirrored whole. The server is told of the bound and withholds entities that have no slot
+// below it, so that all others are mirrored still: [PeerStats.Withheld] counts them. A packet
+// that names a slot beyond the bound is refused as malformed.
 //
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {
 	if n < 1 || n > 1<<30 {
 		panic(fmt.Sprintf("replication: at most %d entities: use 1 to 2^30", n))
 	}
-	return func(o *clientOptions) { o.maxSlots = uint32(n) }
+	return func(o *clientOptions) { o.maxEntities = n }
 }
 
 // WithNonce sets the number that tells this client's introduction from others, for
@@ -151,7 +157,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := clientOptions{maxSlots: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
+	o := clientOptions{maxEntities: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
 	schema.seal()
 	c := &Client{
@@ -163,8 +169,6 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
 		spawnWith:   o.spawnWith,
-		mirrors:     mirrorTable{limit: o.maxSlots},
-		referrers:   referrers{limit: o.maxSlots},
 		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
 		packed:      delta.NewPacked(schema.layout),
@@ -187,13 +191,12 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 			c.shapes.relations.Add(i)
 		}
 	}
-	if c.resources.init(world, schema); c.resources.any {
-		c.mirrors.limit++ // theirs is beside those of the entities
-		c.referrers.limit++
-	}
+	c.resources.init(world, schema)
+	slots := slotsFor(o.maxEntities, len(schema.conditions), c.resources.any)
+	c.mirrors.limit, c.referrers.limit = slots, slots
 	c.bare = bareShape(schema, &c.shapes)
 	if schema.talks() {
-		c.talk = newClientTalk(c, o.mtu, o.maxSlots)
+		c.talk = newClientTalk(c, o.mtu, slots)
 	}
 	c.checkSpawnComponents()
 	return c
@@ -451,7 +454,10 @@ func (c *Client) answerServer() {
 	switch {
 	case !c.welcomed || c.seeking:
 		if due {
-			h := hello{version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset, codings: c.codings}
+			h := hello{
+				version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset,
+				codings: c.codings, slots: c.mirrors.limit,
+			}
 			if c.welcomed {
 				h.session = c.sessionID
 			}

@@ -143,7 +143,7 @@ func (p *Peer) findFacets() {
 		switch c := &p.server.schema.conditions[k]; {
 		case c.kind == ownerOnly || !v.picked.Has(k):
 			v.next[b] = 0
-		case v.everything():
+		case v.everything() && !v.crowded:
 			v.next[b] = s.alive[b]
 		default:
 			v.next[b] = 0

@@ -19,40 +19,6 @@ import (
 // entities stay neighbours, and their numbers say nothing of facets but how many blocks
 // these have.
 
-// A slotPool has the slots of a class that were never used, or are free again.
-type slotPool struct {
-	free []uint32
-	next int // in the block that was taken last; the first of a block: there is none
-}
-
-// initClasses makes room for facets under so many conditions.
-func (t *slotTable) initClasses(conditions int) {
-	t.pools = make([]slotPool, 1+conditions)
-	t.facetOf = make([][]uint32, conditions)
-}
-
-// take returns a free slot of a class: 0 for entities, else 1 + the condition of facets.
-func (t *slotTable) take(class int, now delta.Tick) int {
-	pool := &t.pools[class]
-	if len(pool.free) > 0 {
-		i := t.spare(pool.free)
-		slot := int(pool.free[i])
-		pool.free = append(pool.free[:i], pool.free[i+1:]...)
-		return slot
-	}
-	if len(t.pools) == 1 {
-		t.grow(len(t.info)+1, now)
-		return len(t.info) - 1
-	}
-	if pool.next&63 == 0 {
-		pool.next = len(t.info)
-		t.grow(len(t.info)+64, now)
-		t.classes = append(t.classes, uint8(class))
-	}
-	pool.next++
-	return pool.next - 1
-}
-
 // class returns the class of the slots of a block.
 func (t *slotTable) class(b int) int {
 	if b >= len(t.classes) {

@@ -323,19 +323,3 @@ func (of *groups) show(set bitset) {
 		}
 	}
 }
-
-// spare returns the place of a slot in a list of free ones that is to be used next: one
-// of the last, and if possible none that a group still tells its peers the end of. Who got
-// that would have to travel with the group.
-func (t *slotTable) spare(free []uint32) int {
-	n := len(free)
-	for i := n - 1; i >= max(0, n-maxSpare); i-- {
-		if slot := free[i]; t.inGroups(int(slot>>6))>>(slot&63)&1 == 0 {
-			return i
-		}
-	}
-	return n - 1
-}
-
-// maxSpare bounds how many free slots are looked at.
-const maxSpare = 16

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | zeros to 60 bytes
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 | zeros to 60 bytes
 //	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
@@ -16,7 +16,7 @@ import "encoding/binary"
 // server knows it, the welcome bears the same number, and it goes on.
 
 const (
-	helloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1
+	helloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4
 	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
 	refuseSize  = 1 + 1 + 8 + 4 + 4
 
@@ -41,6 +41,7 @@ type hello struct {
 	offset      uint32
 	session     uint64 // that the client believes to have, or 0
 	codings     uint8
+	slots       uint32 // that the client takes, from 0 on; 0: it does not say
 }
 
 func (h *hello) append(b []byte) []byte {
@@ -50,6 +51,7 @@ func (h *hello) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, h.offset)
 	b = binary.LittleEndian.AppendUint64(b, h.session)
 	b = append(b, h.codings)
+	b = binary.LittleEndian.AppendUint32(b, h.slots)
 	return append(b, make([]byte, paddedHello-helloSize)...)
 }
 
@@ -63,6 +65,7 @@ func (h *hello) parse(b []byte) bool {
 	h.offset = binary.LittleEndian.Uint32(b[18:])
 	h.session = binary.LittleEndian.Uint64(b[22:])
 	h.codings = b[30]
+	h.slots = binary.LittleEndian.Uint32(b[31:])
 	return true
 }
 

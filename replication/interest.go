@@ -59,7 +59,6 @@ func (p *Peer) SetInterest(i Interest) {
 	}
 	p.view.released = p.view.released || p.view.Keep && !i.Keep
 	p.view.Interest = i
-	p.view.limited = !i.everything() || len(p.server.schema.conditions) > 0
 	p.view.passes, p.view.lastTable = nil, nil
 }
 
@@ -71,6 +70,10 @@ type view struct {
 	next    bitset // scratch memory
 	stirred bitset // by block: something that is seen changed now
 	hidden  int    // live slots that are not visible
+
+	room     int  // slots that the client takes, from 0 on; 0: all
+	crowded  bool // the server has more
+	withheld int  // live slots that would be visible, were there room
 
 	kept *keptFacets // with Keep, if there are conditions
 
@@ -127,7 +130,9 @@ func (p *Peer) look() {
 	clear(v.stirred)
 	v.find(s, p.server.resources.any)
 	p.server.groups.show(v.next)
+	p.withhold()
 	p.findFacets()
+	p.withholdFacets()
 	p.hold()
 	seen := 0
 	for b, alive := range s.alive {
@@ -154,7 +159,7 @@ func (p *Peer) look() {
 			p.due[b] &= now | p.gone(b)
 		}
 	}
-	v.hidden, v.released = s.live-seen, false
+	v.hidden, v.released = s.live-seen-v.withheld, false
 	if !v.limited {
 		v.visible, v.next, v.stirred = nil, nil, nil
 	}

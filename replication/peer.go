@@ -89,6 +89,7 @@ type session struct {
 	open     bool
 	compact  bool   // the coding is Compact
 	first    uint32 // sequence of its first state packet
+	slots    uint32 // that the client takes; 0: it does not say
 	down, up seal   // of packets to the client and from it
 }
 
@@ -100,7 +101,7 @@ func (p *Peer) newSession(h *hello) session {
 		id = id&^(sessionTags-1) | uint64(p.nextTag(id, h.session))
 	}
 	return session{
-		id: id, nonce: h.nonce, open: true, first: first,
+		id: id, nonce: h.nonce, open: true, first: first, slots: h.slots,
 		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
 		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
 	}
@@ -200,6 +201,7 @@ func (p *Peer) reset() {
 	p.missed = p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.view.kept = nil
+	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
 	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
 	p.packet.compact, p.classes.compact = nil, p.session.compact

@@ -357,7 +357,7 @@ func TestResourcesReferToEntities(t *testing.T) {
 }
 
 // TestMaxEntitiesBesideResources: the slot of the resources is none of those that
-// WithMaxEntities allows.
+// WithMaxEntities allows, which are two for each entity.
 func TestMaxEntitiesBesideResources(t *testing.T) {
 	x := newWire(t, resourceSchema())
 	x.restart(x.server.schema, 8, WithMaxEntities(2))
@@ -370,10 +370,19 @@ func TestMaxEntitiesBesideResources(t *testing.T) {
 	require.Equal(t, m, resourceOf[rsMatch](x.mirror).Leader)
 	require.NotNil(t, resourceOf[rsOpen](x.mirror))
 	require.Equal(t, 2, x.mirror.Stats().Entities.Used)
-	refused := x.client.Stats().RefusedPackets
 	x.spawn()
+	last = x.spawn()
 	x.rounds(2)
-	require.Greater(t, x.client.Stats().RefusedPackets, refused)
+	require.Equal(t, 4, x.mirror.Stats().Entities.Used)
+	require.Zero(t, x.peer.Stats().Withheld)
+	x.spawn()
+	setResource(x.world, rsMatch{Leader: last})
+	x.rounds(2)
+	m, _ = x.mirrored(last)
+	require.Equal(t, m, resourceOf[rsMatch](x.mirror).Leader)
+	require.Equal(t, 4, x.mirror.Stats().Entities.Used)
+	require.EqualValues(t, 2, x.peer.Stats().Withheld, "one, in two ticks")
+	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
 // TestComponentsWithTheNumberOfAResource: Arche counts components and resources apart. That

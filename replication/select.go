@@ -19,6 +19,7 @@ var errFull = errors.New("replication: too many packets in flight")
 // when it is sent, unless there are things it may not see.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
+	p.limit()
 	p.earn()
 	p.planned = sendNothing
 	if p.plain() {

@@ -12,6 +12,7 @@ import (
 // 64 at a time, as bits of a word.
 type slotTable struct {
 	alive    bitset // slots that hold an entity
+	free     bitset // slots that held one: see freeslots.go
 	news     bitset // slots in which something changed this tick
 	turned   bitset // of these, where an entity came or went
 	woke     bitset // of these, what had not changed for restTicks
@@ -36,8 +37,9 @@ type slotTable struct {
 	info     []slotInfo
 	live     int
 
+	pools []slotPool // by class
+
 	// Of facets: see facets.go.
-	pools   []slotPool // by class
 	classes []uint8    // by block; empty if there are no conditions
 	facetOf [][]uint32 // by condition and slot: 1 + the facet, or 0
 	faceted int        // how many of the live slots are facets
@@ -82,7 +84,7 @@ func (t *slotTable) grow(n int, now delta.Tick) {
 		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
 		t.info = append(t.info, slotInfo{born: now, restructured: now})
 	}
-	t.alive, t.news = t.alive.grown(n), t.news.grown(n)
+	t.alive, t.free, t.news = t.alive.grown(n), t.free.grown(n), t.news.grown(n)
 	t.turned, t.woke = t.turned.grown(n), t.woke.grown(n)
 	t.reshaped = t.reshaped.grown(n)
 	for i := range t.newborn {
@@ -113,13 +115,12 @@ func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 // remove empties the slot.
 func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.alive.clear(slot)
+	t.free.set(slot)
 	t.changed[slot] = now
 	t.news.set(slot)
 	t.turned.set(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
-	pool := &t.pools[t.class(slot>>6)]
-	pool.free = append(pool.free, uint32(slot))
 	t.live--
 }
 

@@ -73,6 +73,7 @@ type PeerStats struct {
 	InFlight   uint64 // the newest state is on its way
 	Interval   uint64 // it is not the peer's turn to be sent anything
 	OverBudget uint64 // there was no room
+	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
 	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
 	GroupResends uint64 // entities that were on their way and were sent once more with their group
@@ -184,7 +185,8 @@ func (p *Peer) account() {
 	p.counted += sent
 	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	p.stats.NotVisible += uint64(p.view.hidden)
-	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - due - inFlight)
+	p.stats.Withheld += uint64(p.view.withheld)
+	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - p.view.withheld - due - inFlight)
 }
 
 // inStepSince returns how many of the slots in step changed since the peer acknowledged
