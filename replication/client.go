@@ -48,6 +48,7 @@ type Client struct {
 	applies   uint32 // calls of Apply, to space introductions
 	refreshed uint32 // pages of mirrors looked after so far
 	nearTick  uint32 // to complete sequences and ticks with
+	stateTick uint32 // of the newest state packet of any session
 	anyState  bool
 	inForce   bool // a state packet came since the last welcome
 	window    receiveWindow
@@ -338,12 +339,17 @@ func (c *Client) receive(packet []byte) error {
 	if err != nil && !errors.Is(err, ErrMissingBaseline) && !errors.Is(err, ErrMissingModel) {
 		return err
 	}
+	if c.anyState && c.outdated(h.tick) { // and so may be what the packet is about
+		c.forgetStates()
+		c.leave()
+		return ErrStale
+	}
 	c.stats.Packets++
 	c.stats.Bytes += uint64(len(packet))
 	c.window.add(h.sequence, err == nil)
 	c.nearSeq = c.window.newest
 	if !c.anyState || int32(h.tick-c.nearTick) > 0 {
-		c.nearTick = h.tick
+		c.nearTick, c.stateTick = h.tick, h.tick
 	}
 	c.anyState, c.inForce, c.newAcks = true, true, true
 	c.clock.arrive(h.tick)

@@ -128,6 +128,9 @@ func (c *Client) begin(m *welcome) {
 	c.welcomed, c.met = true, true
 	c.stats.Sessions++
 	c.sessionID, c.origin = m.session, m.origin
+	if c.outdated(m.tick) {
+		c.shownOrigin = ^m.origin // whoever it was
+	}
 	if c.anyState {
 		c.former = c.session
 	}

@@ -5,6 +5,18 @@ package replication
 // does not come again has ended meanwhile, or is not to be seen any more; that is known
 // once the session is complete. The NetIDs of another server mean other entities.
 
+// generationSpan is how many ticks after the last state that it got a client can be sure that
+// a slot with the same generation still means the same entity: half of what it takes until a
+// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
+// ticks or more, see freeslots.go.
+const generationSpan = 1 << 16
+
+// outdated reports whether at a tick of the server's, what the client shows may mean other
+// entities.
+func (c *Client) outdated(tick uint32) bool {
+	return int32(tick-c.stateTick) > generationSpan
+}
+
 // forgetStates makes nothing known of any slot but what the world shows.
 func (c *Client) forgetStates() {
 	c.dirty = c.dirty[:0]

@@ -130,11 +130,12 @@ func (x *wire) round() {
 	x.deliver(x.takeDown()...) // answers of the handshake
 }
 
-// jump lets many still ticks pass at once, a multiple of recentTicks.
+// jump lets many still ticks pass at once, a multiple of recentTicks, with a word of the server now and then.
 func (x *wire) jump(ticks delta.Tick) {
 	x.rounds(2 * recentTicks)
 	x.server.tick += ticks
 	x.server.slots.recent.now += ticks
+	x.client.stateTick += uint32(ticks)
 }
 
 func (x *wire) rounds(n int) {

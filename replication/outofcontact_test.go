@@ -1,0 +1,97 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestGenerationsThatComeAgain: a client is out of contact for so long that a slot may have had
+// 65,536 entities meanwhile, and the one that it has now the generation of the one that the
+// client shows. However the two find together again, that is another entity.
+func TestGenerationsThatComeAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		server []ServerOption
+		client []ClientOption
+		newly  bool // another peer takes what comes
+	}{
+		{name: "in the session", client: []ClientOption{WithServerTimeout(0)}},
+		{name: "in the session, no checksum", server: []ServerOption{WithoutChecksum()}, client: []ClientOption{WithServerTimeout(0)}},
+		{name: "the client asks"},
+		{name: "the server gave up", server: []ServerOption{WithTimeout(1000)}, newly: true},
+	} {
+		for _, gone := range []int{generationSpan / 2, generationSpan + 2} {
+			t.Run(c.name, func(t *testing.T) {
+				x := newWire(t, testSchema(), c.server...)
+				x.restart(x.server.schema, 8, c.client...)
+				position := ecs.ComponentID[tPosition](x.world)
+				local := ecs.ComponentID[tLocal](x.mirror)
+				e, stays := x.spawn(position), x.spawn(position)
+				x.rounds(8)
+				was, ok := x.server.NetID(e)
+				require.True(t, ok)
+				for _, e := range []ecs.Entity{e, stays} {
+					m, ok := x.mirrored(e)
+					require.True(t, ok)
+					x.mirror.Add(m, local)
+				}
+				long := gone > generationSpan
+				if long {
+					x.world.RemoveEntity(e)
+				}
+				for i := range gone {
+					x.replicate()
+					if i%64 == 0 && c.client == nil {
+						x.apply() // in which the client notices the silence
+					}
+				}
+				if long {
+					x.server.slots.info[was.Slot].generation = was.Generation - 1
+					e = x.spawn(position)
+				}
+				if c.newly {
+					x.connect()
+				}
+				for range 200 {
+					x.round()
+				}
+				is, ok := x.server.NetID(e)
+				require.True(t, ok)
+				require.Equal(t, was, is)
+				require.True(t, x.client.Connected() && x.client.Complete())
+				x.requireEqual()
+				for _, e := range []ecs.Entity{e, stays} {
+					m, ok := x.mirrored(e)
+					require.True(t, ok)
+					require.Equal(t, !long, x.mirror.Has(m, local), "what the user added to the one before")
+				}
+				if long {
+					require.EqualValues(t, 4, x.client.Stats().Spawns)
+				}
+			})
+		}
+	}
+}
+
+// TestFreedSlotsRestUntilTheNextTick is what makes a slot's lives two ticks long at least:
+// entities that come in the tick in which others end have slots of their own.
+func TestFreedSlotsRestUntilTheNextTick(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(position)
+	last := map[int]uint16{}
+	for range 200 {
+		x.round()
+		slot := x.slotOf(e)
+		require.Less(t, slot, 2)
+		generation := x.server.slots.info[slot].generation
+		require.Equal(t, last[slot]+1, generation)
+		last[slot] = generation
+		x.world.RemoveEntity(e)
+		e = x.spawn(position)
+	}
+	require.EqualValues(t, 100, last[0])
+	require.EqualValues(t, 100, last[1])
+}
