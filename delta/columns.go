@@ -188,6 +188,16 @@ func (c *Columns) Bits(slot int) int {
 	return n
 }
 
+// Work returns the [Component.Work] of the rows of some slots that were encoded, and 1 for those
+// that are as at the baselines.
+func (c *Columns) Work(slots uint64) (work int) {
+	for _, k := range c.columns[:c.n] {
+		present, changed := bits.OnesCount64(k.present&slots), bits.OnesCount64(k.changed&slots)
+		work += present + changed*(c.packed.layout.Components[k.component].work-1)
+	}
+	return work
+}
+
 // Most returns a number that Bits does not exceed for any slot of those given.
 func (c *Columns) Most(slots uint64) int {
 	most := int32(0)

@@ -141,36 +141,47 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 // DecodeRow reads a row of component k into dst, which must not overlap the others. An
 // error is left in the RangeDecoder; dst then holds anything.
 func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
+	if !c.DecodeChange(d, k, dst, past) {
+		copy(dst, past.Base)
+	}
+}
+
+// DecodeChange is DecodeRow, but for rows at rest, which it leaves to the caller as
+// [Packed.DecodeChange] does.
+func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
 	base := past.Base
 	symbols := c.symbols(k)
+	moves := base != nil && !rests(comp, base, past.Base2, past.Ratio)
 	switch {
 	case base == nil:
 		c.decodeWhole(d, comp, dst)
 	case comp.width == 0:
-		clear(dst)
-		return
-	case !c.predict(comp, base, past.Base2, past.Ratio):
+		return false
+	case !moves || !c.extrapolate(comp, base, past.Base2, past.Ratio):
 		if d.get(&symbols[symbolSame+c.shown+c.news]) {
 			c.news = max(c.news, 1)
-			copy(dst, base)
-			return
+			if moves {
+				copy(dst, base)
+			}
+			return moves
 		}
 		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, nil)
 	case d.get(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)]):
 		c.news = max(c.news, 1)
 		copy(dst, c.row)
-		return
+		return true
 	case d.get(&symbols[symbolStopped+c.shown+c.news]):
 		c.news = max(c.news, 1)
 		copy(dst, base)
-		return
+		return true
 	default:
 		c.decodeResiduals(d, comp, symbols, dst, c.moving(past), past)
 	}
 	if d.err == nil && !comp.Valid(dst) {
 		d.fail(ErrCode)
 	}
+	return true
 }
 
 // book notes what went to a field since the last time.

@@ -162,23 +162,8 @@ func Usual(r *bitbuf.Reader, symbols int) bool { return symbols > 1 && !r.ReadBo
 
 // DecodeUsual is DecodeRow for a row whose symbol is the usual one and was left out.
 func (p *Packed) DecodeUsual(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
-	comp := &p.layout.Components[c]
-	switch {
-	case base == nil:
-		decodeAbsolute(r, comp, dst)
-	case comp.width == 0:
-		clear(dst)
-		return
-	case p.predict(comp, base, base2, ratio):
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, false)
-	case changesAlone(comp, base2, ratio):
-		decodeResiduals(r, comp, dst, reference{row: base}, false)
-	default:
+	if !p.DecodeChange(r, c, true, dst, base, base2, ratio) {
 		copy(dst, base)
-		return
-	}
-	if r.Err() == nil && !comp.Valid(dst) {
-		r.Fail(ErrCode)
 	}
 }
 

@@ -66,6 +66,9 @@ const MaxQuatBits = 20
 // MaxBytes is the largest length of a Bytes field, in bytes.
 const MaxBytes = 4096
 
+// QuatWork is what a Quat field adds to [Component.Work].
+const QuatWork = 8
+
 // A Field is one quantised value of a component.
 type Field struct {
 	// Name is the field's path inside its component, for statistics and messages.
@@ -140,6 +143,7 @@ type Component struct {
 	words int
 	width int
 	least int  // bits of the shortest row without baseline
+	work  int  // see Work
 	first int  // index of the first field among all fields of the layout
 	last  int  // index of the last field that is wider than 0 bits
 	moves bool // whether a field may be extrapolated
@@ -157,6 +161,15 @@ func (c *Component) Width() int { return c.width }
 
 // MinWidth returns the bits of the shortest row without baseline.
 func (c *Component) MinWidth() int { return c.least }
+
+// Work returns how much work it is to decode a row of the component, and the memory that the
+// row takes: 1 for every word, but [QuatWork] for a Quat field, which is the dearest to
+// predict. It does not depend on the bits of the row: both codings can spend next to none on a
+// field that is as expected.
+func (c *Component) Work() int { return c.work }
+
+// Moves reports whether the component has a field that may be extrapolated.
+func (c *Component) Moves() bool { return c.moves }
 
 // FirstField returns the index of the component's first field among all fields of
 // the layout, in order.
@@ -216,6 +229,7 @@ func NewLayout(components ...Component) *Layout {
 	for i := range components {
 		c := &components[i]
 		c.first, c.last, c.words, c.width, c.least, c.moves, c.quats = l.fields, 0, 0, 0, 0, false, 0
+		c.work = 0
 		c.numbers = nil
 		for j := range c.Fields {
 			f := &c.Fields[j]
@@ -254,6 +268,11 @@ func NewLayout(components ...Component) *Layout {
 			f.word = c.words
 			c.addNumbers(f)
 			c.words += f.Words()
+			if f.Kind == Quat {
+				c.work += QuatWork
+			} else {
+				c.work += f.Words()
+			}
 			c.width += int(f.Width())
 			switch f.Kind {
 			case Reference:

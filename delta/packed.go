@@ -169,33 +169,48 @@ func (p *Packed) book(n int) []Cost {
 // The other arguments are those of EncodeRow. An error is left in the Reader; dst then
 // holds anything.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
+	if !p.DecodeChange(r, c, false, dst, base, base2, ratio) {
+		copy(dst, base)
+	}
+}
+
+// DecodeChange is DecodeRow, or DecodeUsual if usual, but for rows at rest: with one the same
+// as the first baseline's, and nothing to predict from the second, it leaves dst as it is and
+// returns false. That takes as long however many fields the row has, unless the rows of the two
+// baselines have to be compared, which they have not where they are the same memory.
+func (p *Packed) DecodeChange(r *bitbuf.Reader, c int, usual bool, dst, base, base2 []uint32, ratio int64) (changed bool) {
 	comp := &p.layout.Components[c]
+	moves := base != nil && !rests(comp, base, base2, ratio)
 	switch {
 	case base == nil:
 		decodeAbsolute(r, comp, dst)
 	case comp.width == 0:
-		clear(dst)
-		return
-	case !p.predict(comp, base, base2, ratio):
-		if !r.ReadBool() {
-			copy(dst, base)
-			return
+		return false
+	case !moves || !p.extrapolate(comp, base, base2, ratio):
+		differs := usual && changesAlone(comp, base2, ratio) || !usual && r.ReadBool()
+		if !differs && !moves {
+			return false
 		}
-		decodeResiduals(r, comp, dst, reference{row: base}, true)
-	case !r.ReadBool():
-		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, true)
+		if !differs {
+			copy(dst, base)
+			return true
+		}
+		decodeResiduals(r, comp, dst, reference{row: base}, !usual)
+	case usual || !r.ReadBool():
+		decodeResiduals(r, comp, dst, reference{row: p.row, base: base, base2: base2, quats: p.quats}, !usual)
 	case !r.ReadBool():
 		copy(dst, p.row)
-		return
+		return true
 	case !r.ReadBool():
 		copy(dst, base)
-		return
+		return true
 	default:
 		decodeResiduals(r, comp, dst, reference{row: base}, true)
 	}
 	if r.Err() == nil && !comp.Valid(dst) {
 		r.Fail(ErrCode)
 	}
+	return true
 }
 
 func (p *Packed) addAbsolute(c *Component, cur []uint32) {

@@ -39,9 +39,21 @@ type quatPrediction struct {
 // predict fills p with the prediction for component c and reports whether it differs
 // from base. base2 may be nil. Valid rows give a valid prediction.
 func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
-	if base2 == nil || ratio == 0 || !c.moves || equal(base, base2) {
-		return false
-	}
+	return !rests(c, base, base2, ratio) && p.extrapolate(c, base, base2, ratio)
+}
+
+// rests reports whether there is nothing to extrapolate: no second baseline, or one with the same
+// row.
+func rests(c *Component, base, base2 []uint32, ratio int64) bool {
+	return base2 == nil || ratio == 0 || !c.moves || alike(base, base2)
+}
+
+// alike is equal for rows that may be the same memory, which is then not looked at. They are not
+// empty.
+func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
+
+// extrapolate is predict for rows that differ.
+func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64) (moving bool) {
 	p.row = append(p.row[:0], base...)
 	p.quats = p.quats[:0]
 	for i := range c.Fields {
