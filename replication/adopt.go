@@ -237,7 +237,7 @@ func (c *Client) match(state *heldState) ecs.Entity {
 	}
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		row := state.shape.row(state.words, k, c.schema.components[k].words)
+		row := state.row(k, c.schema.components[k].words)
 		w, ok := x.bySign[hashRow(k, row)]
 		if !ok {
 			continue

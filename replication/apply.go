@@ -101,9 +101,9 @@ func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 			continue
 		}
 		comp := &c.schema.components[k]
-		row := state.shape.row(state.words, k, comp.words)
+		row := state.row(k, comp.words)
 		if old != nil && old.generation == state.generation {
-			if was := old.shape.row(old.words, k, comp.words); was != nil && sameRow(was, row) {
+			if was := old.row(k, comp.words); was != nil && sameRow(was, row) {
 				continue
 			}
 		}
@@ -168,7 +168,7 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		p, row := c.world.Get(m.entity, c.components[k]), state.shape.row(state.words, k, comp.words)
+		p, row := c.world.Get(m.entity, c.components[k]), state.row(k, comp.words)
 		if p != nil { // or an adopted entity has no room for it
 			comp.write(p, row)
 			c.holdStrings(m, k, p)
@@ -219,6 +219,9 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 }
 
 func sameRow(a, b []uint32) bool {
+	if len(a) > 0 && &a[0] == &b[0] {
+		return true // shared
+	}
 	for i := range a {
 		if a[i] != b[i] {
 			return false

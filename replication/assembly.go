@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"math"
+
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
@@ -36,10 +38,9 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 	}
 	bytes := make([]byte, n)
 	r.ReadBytes(bytes)
-	c.staged.parts = append(c.staged.parts, stagedPart{
+	return c.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
-	return nil
 }
 
 // validPart reports whether there can be such a part.
@@ -80,6 +81,7 @@ func (c *Client) commitPart(p *stagedPart, now delta.Tick) error {
 	delete(c.parts, p.slot)
 	s := &c.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
+	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
 	r := bitbuf.NewReader(a.bytes)
 	var set delta.Set
 	if err := c.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {

@@ -15,7 +15,7 @@ func (c *Client) of(state *heldState) (id NetID, facet bool) {
 	if c.schema.link < 0 {
 		return NetID{}, false
 	}
-	row := state.shape.row(state.words, c.schema.link, 2)
+	row := state.row(c.schema.link, 2)
 	if row == nil {
 		return NetID{}, false
 	}

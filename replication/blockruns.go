@@ -26,6 +26,7 @@ type blockRun struct {
 	first, bits int   // where the bits stand in the cache's buffer
 	after       delta.Names
 	gaps        uint64 // between the entries
+	work        int    // of the entries
 	firstMember int    // their runs, in the cache's members
 	lastMember  int
 	copies      uint32 // packets that got them
@@ -149,6 +150,7 @@ func (c *runCache) join(r *blockRun, b int, d uint64) {
 			w.WriteRice(uint64(slot-x.next), r.order)
 		}
 		x.next = slot + 1
+		r.work += int(run.work)
 		writeUpdate(&w, &x.names, run.baselines, run.kind == entryRestructure)
 		w.WriteRun(c.bytes(run), int(run.bits))
 		k++

@@ -55,15 +55,16 @@ type Client struct {
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
-	mirrors mirrorTable
-	names   entityNames // of what was ever mirrored, if there are entities in messages or inputs
-	shapes  shapes
-	bare    *shape // of facets without components
-	staged  staging
-	parts   map[uint32]*assembly
-	dirty   []uint32
-	missing []missingBaseline
-	newAcks bool
+	mirrors  mirrorTable
+	names    entityNames // of what was ever mirrored, if there are entities in messages or inputs
+	shapes   shapes
+	bare     *shape // of facets without components
+	staged   staging
+	freeWork workBound // of a packet; another one in tests
+	parts    map[uint32]*assembly
+	dirty    []uint32
+	missing  []missingBaseline
+	newAcks  bool
 
 	referrers referrers
 	relations relations
@@ -170,10 +171,11 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
 		spawnWith:   o.spawnWith,
-		shapes:      shapes{schema: schema, known: map[delta.Set]*shape{}},
+		shapes:      shapes{schema: schema, rows: new(rowPool), known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
 		packed:      delta.NewPacked(schema.layout),
 		out:         make([]byte, 512),
+		freeWork:    freeWork,
 	}
 	if !o.noCompact {
 		c.codings = takesCompact

@@ -19,11 +19,11 @@ func newCompactReader(s *Schema) *compactReader {
 
 // decodeBody reads the entries of a state packet and takes them over, as decode does.
 func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	defer c.staged.end(c.shapes.rows)
 	if c.compact == nil {
 		return c.decode(body, pad, tick)
 	}
-	s := &c.staged
-	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
+	c.staged.begin(8*len(body), c.freeWork)
 	kept, age := pad&1 != 0, uint32(pad>>1)
 	if len(body) == 0 {
 		if pad != 0 {
@@ -73,6 +73,9 @@ func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tic
 		}
 		if err := c.compactEntry(origin, tick); err != nil {
 			return err
+		}
+		if !c.staged.fair() {
+			return ErrMalformed
 		}
 	}
 	if _, end, ok := x.getSlot(int(c.mirrors.limit)); !ok || !end {
@@ -172,16 +175,20 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	if sh == nil {
 		return ErrMalformed
 	}
-	words := c.stage(slot, tick, uint16(generation), sh)
-	if words == nil {
+	e := c.stage(slot, tick, uint16(generation), sh)
+	if e == nil {
 		return ErrMalformed
 	}
 	x.coder.Entity(origin == originAgain)
+	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		row := sh.row(words, k, comp.words)
+		if comp.words == 0 {
+			continue
+		}
+		row := c.room(e, rows, k, comp.words)
 		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
-		if x.d.Err() != nil || !comp.validRow(row) {
+		if x.d.Err() != nil || !c.takeRow(comp, row) {
 			return ErrMalformed
 		}
 	}
@@ -227,23 +234,33 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 			return ErrMalformed
 		}
 	}
-	words := c.stage(slot, tick, base.generation, sh)
-	if words == nil {
+	e := c.stage(slot, tick, base.generation, sh)
+	if e == nil {
 		return ErrMalformed
 	}
+	if ratio == 0 {
+		base2 = nil
+	}
 	x.coder.Entity(origin == originAgain)
+	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		row := sh.row(words, k, comp.words)
-		past := delta.Past{Base: base.shape.row(base.words, k, comp.words)}
-		if ratio != 0 && past.Base != nil {
-			past.Base2, past.Ratio = base2.shape.row(base2.words, k, comp.words), ratio
+		if comp.words == 0 {
+			continue
+		}
+		row := c.room(e, rows, k, comp.words)
+		past := delta.Past{Base: base.row(k, comp.words)}
+		if base2 != nil && past.Base != nil {
+			past.Base2, past.Ratio = base2.row(k, comp.words), ratio
 			if ratio3 != 0 && past.Base2 != nil {
-				past.Near, past.NearRatio = base3.shape.row(base3.words, k, comp.words), ratio3
+				past.Near, past.NearRatio = base3.row(k, comp.words), ratio3
 			}
 		}
-		x.coder.DecodeRow(&x.d, k, row, &past)
-		if x.d.Err() != nil || !comp.validRow(row) {
+		changed := x.coder.DecodeChange(&x.d, k, row, &past)
+		if !changed {
+			c.keepRow(e, k, row, past.Base, base, base2)
+		}
+		if x.d.Err() != nil || changed && !c.takeRow(comp, row) {
 			return ErrMalformed
 		}
 	}
@@ -321,8 +338,7 @@ func (c *Client) compactPart(slot uint32, tick delta.Tick) error {
 	if d.Err() != nil {
 		return ErrMalformed
 	}
-	c.staged.parts = append(c.staged.parts, stagedPart{
+	return c.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
-	return nil
 }

@@ -61,7 +61,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 		}
 	}
 	entry.kind, entry.part[0] = entryWhole, uint64(info.generation)
-	c.rows = c.rows[:0]
+	c.rows, entry.work = c.rows[:0], s.schema.wholeWork(&info.set)
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
 	}
@@ -109,15 +109,18 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 	if ratio != 0 {
 		oldest -= name.span
 	}
-	c.rows = c.rows[:0]
+	c.rows, entry.work = c.rows[:0], 0
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
+		layout := &s.schema.layout.Components[k]
 		v := s.histories[k].Versions(slot)
 		r := compactRow{component: k, cur: v.Row()}
 		if !v.Began().After(oldest) {
 			r.past.Base = r.cur
 			c.rows = append(c.rows, r)
+			entry.work += rowWork(layout, false)
 			continue
 		}
+		entry.work += rowWork(layout, true)
 		known := false
 		if r.past.Base, known = before(&v, name.a1); !known {
 			return false
@@ -135,11 +138,13 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 			}
 		}
 		if r.past.Base != nil {
-			leap += s.schema.layout.Components[k].Leap(r.cur, r.past.Base, r.past.Base2, r.past.Ratio)
+			leap += layout.Leap(r.cur, r.past.Base, r.past.Base2, r.past.Ratio)
 		}
 		c.rows = append(c.rows, r)
 	}
-	entry.leaps = leapParts*leap > info.width
+	if entry.leaps = leapParts*leap > info.width; entry.leaps {
+		entry.work = s.schema.wholeWork(&info.set) // it may become one
+	}
 	return true
 }
 

@@ -19,6 +19,7 @@ type compactWriter struct {
 	room  int    // bytes
 	first int    // slot
 	count int    // entries
+	work  int    // of them, see work.go
 	age   uint32 // of its model, in packets; 0: a new one
 	keep  bool
 	costs []uint32 // of the open packet, by field and symbols of components
@@ -35,6 +36,7 @@ type compactEntry struct {
 	set, ref delta.Set // of entryRestructure
 	payload  []byte    // of entryPart
 	part     [4]uint64 // age, total, size, index
+	work     int       // at most, see work.go
 	leaps    bool      // an update that may be longer than the state without baseline
 }
 
@@ -72,7 +74,7 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	}
 	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
 	x.state.tick = p.server.tick
-	x.first, x.count = slot, 0
+	x.first, x.count, x.work = slot, 0, 0
 	x.keep = !part && x.kept.room()
 	clear(x.costs)
 }
@@ -172,7 +174,7 @@ func (k *packetWriter) addCompact(slot int, kind recordKind, entry *compactEntry
 // tryCompact appends an entry to the open packet, or nothing if it does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	x, c := k.compact, k.peer.runs.compactCoder()
-	if x.count == maxCompact {
+	if x.count == maxCompact || x.count > 0 && !k.peer.server.opts.freeWork.allows(x.work+entry.work, 8*(x.e.Len()-endBytes)) {
 		return false
 	}
 	c.coder.Begin(&x.state.model)
@@ -203,6 +205,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	}
 	c.coder.Costs = c.coder.Costs[:0]
 	x.count++
+	x.work += entry.work
 	return true
 }
 

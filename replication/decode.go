@@ -5,38 +5,13 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// staging collects what a packet says before any of it is believed: a packet with a
-// single wrong bit changes nothing.
-type staging struct {
-	entries []stagedEntry
-	words   []uint32 // rows of the entries
-	parts   []stagedPart
-}
-
-type stagedEntry struct {
-	slot       uint32
-	tick       delta.Tick
-	shape      *shape // nil: the slot is empty
-	generation uint16
-	first      int // where its words begin
-}
-
-type stagedPart struct {
-	slot        uint32
-	tick        delta.Tick
-	total, size int
-	index       int
-	bytes       []byte // in the packet
-}
-
 // decode reads the entries of a state packet and takes them over if all are right. If a
 // baseline is missing it takes over nothing, since some of them may belong together, and
 // returns ErrMissingBaseline.
 func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
-	s := &c.staged
-	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
 	r := bitbuf.NewReader(body)
 	end := len(body)*8 - pad
+	c.staged.begin(end, c.freeWork)
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return ErrMalformed
 	}
@@ -45,6 +20,9 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
 			return err
+		}
+		if !c.staged.fair() {
+			return ErrMalformed
 		}
 	}
 	if r.Err() != nil || r.Pos() != end {
@@ -79,30 +57,6 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	}
 }
 
-// maxStagedWords bounds the memory that a packet can make the client use, to 4 MiB of
-// states: an update in a few bits may stand for an entity of thousands of fields.
-const maxStagedWords = 1 << 20
-
-// stage makes room for the rows of a state of a slot, or returns nil if there is none, or
-// the slot can't have such a state.
-func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) []uint32 {
-	s := &c.staged
-	first := len(s.words)
-	if first+sh.words > maxStagedWords || c.resources.any && !c.resources.fits(slot, &sh.set) {
-		return nil
-	}
-	if n := first + sh.words; n <= cap(s.words) {
-		s.words = s.words[:n]
-	} else {
-		s.words = append(s.words, make([]uint32, sh.words)...)
-	}
-	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: first})
-	if s.words == nil {
-		s.words = make([]uint32, 0, 64) // tags only: nil would mean no room
-	}
-	return s.words[first:len(s.words):len(s.words)]
-}
-
 func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
 	generation := r.ReadExpGolomb(generationOrder)
 	*set = delta.ReadSet(r, set, len(c.schema.components))
@@ -116,15 +70,19 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 	if c.minWidth(sh) > r.Remaining() {
 		return ErrMalformed
 	}
-	words := c.stage(slot, tick, uint16(generation), sh)
-	if words == nil {
+	e := c.stage(slot, tick, uint16(generation), sh)
+	if e == nil {
 		return ErrMalformed
 	}
+	rows := c.staged.words[e.first:]
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		row := sh.row(words, k, comp.words)
+		if comp.words == 0 {
+			continue
+		}
+		row := c.room(e, rows, k, comp.words)
 		c.packed.DecodeRow(r, k, row, nil, nil, 0)
-		if r.Err() != nil || !comp.validRow(row) {
+		if r.Err() != nil || !c.takeRow(comp, row) {
 			return ErrMalformed
 		}
 	}
@@ -173,29 +131,34 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 			return ErrMalformed
 		}
 	}
-	words := c.stage(slot, tick, base.generation, sh)
-	if words == nil {
+	e := c.stage(slot, tick, base.generation, sh)
+	if e == nil {
 		return ErrMalformed
+	}
+	if ratio == 0 {
+		base2 = nil
 	}
 	symbols := sh.symbols
 	if sh != base.shape {
 		symbols = c.symbols(sh, base.shape)
 	}
 	usual := delta.Usual(r, symbols)
+	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		comp := &c.schema.components[k]
-		row := sh.row(words, k, comp.words)
-		row1 := base.shape.row(base.words, k, comp.words)
+		if comp.words == 0 {
+			continue
+		}
+		row, row1 := c.room(e, rows, k, comp.words), base.row(k, comp.words)
 		var row2 []uint32
-		if ratio != 0 && row1 != nil {
-			row2 = base2.shape.row(base2.words, k, comp.words)
+		if base2 != nil && row1 != nil {
+			row2 = base2.row(k, comp.words)
 		}
-		if usual {
-			c.packed.DecodeUsual(r, k, row, row1, row2, ratio)
-		} else {
-			c.packed.DecodeRow(r, k, row, row1, row2, ratio)
+		changed := c.packed.DecodeChange(r, k, usual, row, row1, row2, ratio)
+		if !changed {
+			c.keepRow(e, k, row, row1, base, base2)
 		}
-		if r.Err() != nil || !comp.validRow(row) {
+		if r.Err() != nil || changed && !c.takeRow(comp, row) {
 			return ErrMalformed
 		}
 	}
@@ -205,7 +168,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 // symbols returns how many rows of a shape have symbols against one of another shape.
 func (c *Client) symbols(sh, base *shape) (n int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		if base.offsets[k] >= 0 && c.schema.components[k].layout.Width() > 0 {
+		if base.set.Has(k) && c.schema.components[k].layout.Width() > 0 {
 			n++
 		}
 	}
@@ -259,8 +222,8 @@ func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
 		if h == nil {
 			return false
 		}
-		h.tick, h.generation, h.shape = e.tick, e.generation, e.shape
-		h.words = append(h.words[:0], c.staged.words[e.first:e.first+e.shape.words]...)
+		h.tick, h.generation = e.tick, e.generation
+		h.hold(e.shape, c.staged.words[e.first:][:e.shape.words])
 	}
 	if !newer {
 		c.stats.Outdated++

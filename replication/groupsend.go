@@ -32,6 +32,7 @@ type bundleEntry struct {
 	kind  bundleKind
 	due   bool  // else it is on its way already
 	bits  int32 // of the run
+	work  int32 // of the entry, about with Compact
 	count *uint64
 }
 
@@ -110,7 +111,7 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 	if p.packet.heads == 0 {
 		p.packet.heads = firstHead
 	}
-	used := 0
+	used, work := 0, 0
 	for _, b := range p.server.groups.blocks {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
@@ -125,28 +126,29 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 			first := len(u.entries)
 			p.gather(slot)
 			unit := u.entries[first:]
-			size, large := 0, false
+			size, load, large := 0, 0, false
 			for i := range unit {
 				e := &unit[i]
+				load += int(e.work)
 				p.due.clear(int(e.slot))
 				size += max(int(e.bits)+p.packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == bundleLarge
 			}
-			if large || used+size > room {
+			if large || used+size > room || !p.server.opts.freeWork.allows(work+load, used) {
 				if !p.sendBundle(u.entries[:first]) {
 					p.putOff(unit)
 					return false
 				}
 				n := copy(u.entries, unit)
-				u.entries, used = u.entries[:n], 0
+				u.entries, used, work = u.entries[:n], 0, 0
 			}
-			used += size
+			used, work = used+size, work+load
 			if large { // sendBundle finds out about what is more than a packet
 				if !p.sendTorn(u.entries) {
 					p.behind = slot
 					return false
 				}
-				u.entries, used = u.entries[:0], 0
+				u.entries, used, work = u.entries[:0], 0, 0
 			}
 		}
 	}
@@ -340,7 +342,7 @@ func (p *Peer) gatherSlot(slot int) {
 // addState appends the state of a slot, of the given class.
 func (p *Peer) addState(slot int, c *class) {
 	r, count := p.bestRun(slot, c)
-	p.add(bundleEntry{slot: int32(slot), run: r.index, count: count, bits: r.bits})
+	p.add(bundleEntry{slot: int32(slot), run: r.index, count: count, bits: r.bits, work: r.work})
 }
 
 func (p *Peer) add(e bundleEntry) {
@@ -474,6 +476,7 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 			continue
 		}
 		r := &p.runs.runs[e.run]
+		k.work += int(r.work)
 		if r.kind == entryWhole {
 			k.head(slot, entryWhole)
 			k.wholeHead(slot)
@@ -482,7 +485,7 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 			k.update(slot, r, p.runs.bytes(r))
 		}
 	}
-	if k.w.Err() != nil {
+	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
 		k.open, k.sent.status = false, sentUnused
 		return false, false
 	}

@@ -23,7 +23,7 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	first := x.server.tick
 	known := func(at delta.Tick) bool {
 		w := bitbuf.NewWriter(make([]byte, 500))
-		_, known := x.server.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
+		_, _, known := x.server.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
 		return known
 	}
 	set := func(v float32) { (*tPosition)(x.world.Get(e, position)).X = v }

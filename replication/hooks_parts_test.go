@@ -251,7 +251,7 @@ func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
 	require.True(t, ok)
 	m := x.client.mirrors.at(uint32(slot))
 	state := m.held.at(m.newest)
-	state.shape.row(state.words, 1, 1)[0] = 9
+	state.row(1, 1)[0] = 9
 	x.rounds(1)
 	d := x.client.Divergence()
 	require.NotNil(t, d)

@@ -248,6 +248,31 @@ func entryHead(w *bitbuf.Writer, gap int, order uint, kind entryKind) {
 	w.WriteUnary(uint(kind), uint(lastEntryKind))
 }
 
+// beginPart writes an entry with the first byte of as large a state as there may be.
+func beginPart(w *bitbuf.Writer) {
+	entryHead(w, mirrorPage-1, 6, entryPart)
+	w.WriteExpGolomb(0, partOrder)
+	w.WriteExpGolomb(maxLargeBytes, partOrder)
+	w.WriteExpGolomb(1, partOrder)
+	w.WriteExpGolomb(1, partOrder)
+	w.WriteBits(0, 8)
+}
+
+// TestAPacketHasOnePart: each may complete a state, which is as much work as a packet's.
+func TestAPacketHasOnePart(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	for i, parts := range []int{1, 2} {
+		err := x.client.Receive(x.forgeState(uint32(1+i), uint32(10+i), func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			for range parts {
+				beginPart(w)
+			}
+		}))
+		require.Equal(t, parts > 1, errors.Is(err, ErrMalformed), "%d parts: %v", parts, err)
+	}
+	require.Len(t, x.client.parts, 1)
+}
+
 // allocated returns the bytes that fn allocates, garbage included.
 func allocated(fn func()) uint64 {
 	var before, after runtime.MemStats
@@ -258,9 +283,8 @@ func allocated(fn func()) uint64 {
 }
 
 // maxPacketCost is what a packet of 1200 bytes with a right checksum may make a client
-// allocate in Receive and Apply, garbage included. The worst are beginnings of parts,
-// each of which reserves a whole state, though of maxAssemblies at a time (5.2 MB), and
-// entries that touch a page of mirrors each, 2.5 bytes for 8 kB (4.2 MB).
+// allocate in Receive and Apply, garbage included. The worst are entries that touch a page of
+// mirrors each, 2.5 bytes for 8 kB (4.2 MB).
 const maxPacketCost = 8 << 20
 
 func TestNoPacketCostsMuchMemory(t *testing.T) {
@@ -292,15 +316,14 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 				set = next
 			}
 		},
+		"the beginning of a part": func(w *bitbuf.Writer) {
+			w.WriteBits(6, gapOrderBits)
+			beginPart(w)
+		},
 		"beginnings of parts": func(w *bitbuf.Writer) {
 			w.WriteBits(6, gapOrderBits)
 			for !full(w) {
-				entryHead(w, mirrorPage-1, 6, entryPart)
-				w.WriteExpGolomb(0, partOrder)
-				w.WriteExpGolomb(maxLargeBytes, partOrder)
-				w.WriteExpGolomb(1, partOrder)
-				w.WriteExpGolomb(1, partOrder)
-				w.WriteBits(0, 8)
+				beginPart(w)
 			}
 		},
 		"a part of more than there is": func(w *bitbuf.Writer) {

@@ -520,7 +520,7 @@ func FuzzKinds(f *testing.F) {
 			state := m.held.at(m.newest)
 			for k := range x.client.schema.components {
 				comp := &x.client.schema.components[k]
-				row := state.shape.row(state.words, k, comp.words)
+				row := state.row(k, comp.words)
 				if row == nil {
 					continue
 				}

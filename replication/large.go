@@ -82,7 +82,7 @@ func (p *Peer) sendParts(slot int) error {
 			p.stats.Parts++
 			continue
 		}
-		err := k.add(slot, recordPart, func() {
+		err := k.add(slot, recordPart, 0, func() {
 			k.head(slot, entryPart)
 			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)

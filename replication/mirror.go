@@ -34,8 +34,8 @@ type mirror struct {
 type heldState struct {
 	tick       delta.Tick
 	generation uint16
-	shape      *shape // nil: no state here
-	words      []uint32
+	shape      *shape   // nil: no state here
+	words      []uint32 // rows, and indices of shared ones
 }
 
 // heldStates keeps states by the low bits of their tick, so that a baseline's name is
@@ -103,8 +103,18 @@ func (m *mirror) supersede(t, window delta.Tick) {
 	if m.rest == nil {
 		m.rest = &heldState{}
 	}
-	m.rest.words = append(m.rest.words[:0], s.words...)
-	m.rest.tick, m.rest.generation, m.rest.shape = s.tick, s.generation, s.shape
+	m.rest.hold(s.shape, s.words)
+	m.rest.tick, m.rest.generation = s.tick, s.generation
+}
+
+// release gives up the shared rows of all states of the mirror.
+func (m *mirror) release() {
+	for i := range m.held.table {
+		m.held.table[i].release()
+	}
+	if m.rest != nil {
+		m.rest.release()
+	}
 }
 
 // put returns the place for the state of tick t, or nil if a later one needs it. newest
@@ -144,23 +154,20 @@ func (h *heldStates) grow() {
 	h.table = table
 }
 
-// A shape is a component set and where the rows of its components begin in the words of
-// a state.
+// A shape is a component set and where a state has the rows of its components.
 type shape struct {
 	set     delta.Set
-	offsets []int // by component, -1 if it is not in the set
+	offsets []int // by component: where it begins in the words, or sharedAt less where its index is, or noRow
 	words   int
-	symbols int // rows that have symbols, against a baseline of this shape
+	rows    *rowPool
+	shared  []int // where the indices of shared rows are
+	symbols int   // rows that have symbols, against a baseline of this shape
 }
 
-// row returns component c's row in a state of this shape, nil if it is not there.
-func (s *shape) row(words []uint32, c int, n int) []uint32 {
-	o := s.offsets[c]
-	if o < 0 {
-		return nil
-	}
-	return words[o : o+n : o+n]
-}
+const (
+	noRow    = -1
+	sharedAt = -2
+)
 
 // maxShapes bounds what a server can make a client remember of component sets.
 const maxShapes = 4096
@@ -168,6 +175,7 @@ const maxShapes = 4096
 // shapes knows the shapes of the component sets seen.
 type shapes struct {
 	schema    *Schema
+	rows      *rowPool
 	relations delta.Set // the components that are relations of Arche
 	known     map[delta.Set]*shape
 }
@@ -190,19 +198,31 @@ func (k *shapes) of(set delta.Set) *shape {
 	if relations > 1 {
 		return nil
 	}
-	s := &shape{set: set, offsets: make([]int, len(k.schema.components))}
+	s := &shape{set: set, rows: k.rows, offsets: make([]int, len(k.schema.components))}
 	for c := range s.offsets {
-		s.offsets[c] = -1
+		s.offsets[c] = noRow
 		if set.Has(c) {
-			s.offsets[c] = s.words
-			s.words += k.schema.components[c].words
-			if k.schema.components[c].layout.Width() > 0 {
-				s.symbols++
-			}
+			s.add(c, &k.schema.components[c])
 		}
 	}
 	k.known[set] = s
 	return s
+}
+
+// add finds a place for the rows of component c.
+func (s *shape) add(c int, comp *component) {
+	width := comp.layout.Width()
+	if width > 0 {
+		s.symbols++
+	}
+	if comp.words >= sharedWords || comp.words > 0 && width == 0 { // which are all the same
+		s.offsets[c] = sharedAt - s.words
+		s.shared = append(s.shared, s.words)
+		s.words++
+		return
+	}
+	s.offsets[c] = s.words
+	s.words += comp.words
 }
 
 // A mirrorTable finds mirrors by slot. It is made of pages so that one packet can't make

@@ -19,6 +19,7 @@ type packetWriter struct {
 	room   int // bits that a packet holds
 	sent   *sentPacket
 	order  uint // of the Rice code of slot gaps
+	work   int  // of its entries, see work.go
 	context
 
 	// The gaps of the tick before tell the order of the code. Those before the first
@@ -63,7 +64,7 @@ func (k *packetWriter) start() {
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
 	k.context = context{names: delta.NamesAt(s.tick)}
 	k.sent = p.log.begin(s.tick)
-	k.open = true
+	k.open, k.work = true, 0
 }
 
 // near reports whether the peer got a packet near enough to complete short forms of the
@@ -81,14 +82,15 @@ const headBits = 200
 func (k *packetWriter) put(slot int, r *run) error {
 	r.copies++
 	bits := k.peer.runs.bytes(r)
-	if k.open && r.kind != entryWhole && k.w.Remaining() >= int(r.bits)+headBits {
+	if k.open && r.kind != entryWhole && k.w.Remaining() >= int(r.bits)+headBits && k.bears(int(r.work), int(r.bits)) {
 		k.noteGap(slot - k.next)
 		k.entries++
 		k.update(slot, r, bits)
+		k.work += int(r.work)
 		k.record(slot, recordState)
 		return nil
 	}
-	err := k.add(slot, recordState, func() {
+	err := k.add(slot, recordState, int(r.work), func() {
 		if r.kind == entryWhole {
 			k.head(slot, entryWhole)
 			k.wholeHead(slot)
@@ -101,6 +103,12 @@ func (k *packetWriter) put(slot int, r *run) error {
 		r.copies--
 	}
 	return err
+}
+
+// bears reports whether the open packet may have entries of so much work more, which take so many
+// bits at least.
+func (k *packetWriter) bears(work, bits int) bool {
+	return k.peer.server.opts.freeWork.allows(k.work+work, k.w.Len()+bits)
 }
 
 // noteGap counts the gap before an entry that is about to be written.
@@ -136,8 +144,9 @@ func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 		return false
 	}
 	slot := b<<6 + bits.TrailingZeros64(d)
-	if k.gapBits(slot)+r.bits > k.w.Remaining() {
-		if r.bits+headBits > k.room || k.w.Remaining() > k.room/wasteShare {
+	bears := k.bears(r.work, r.bits)
+	if !bears || k.gapBits(slot)+r.bits > k.w.Remaining() {
+		if r.bits+headBits > k.room || !k.peer.server.opts.freeWork.allows(r.work, r.bits) || bears && k.w.Remaining() > k.room/wasteShare {
 			return false
 		}
 		k.finish()
@@ -156,6 +165,7 @@ func (k *packetWriter) putBlock(b int, d, step uint64) bool {
 	k.noteGap(int(gap))
 	k.gaps += r.gaps
 	k.entries += uint64(bits.OnesCount64(d))
+	k.work += r.work
 	k.next, k.names = b<<6+bits.Len64(d), r.after
 	p.log.add(k.sent, b, d, recordState)
 	return true
@@ -184,7 +194,7 @@ func (k *packetWriter) despawn(slot int) error {
 	if k.compact != nil {
 		return k.addCompact(slot, recordDespawn, &compactEntry{kind: entryDespawn})
 	}
-	return k.add(slot, recordDespawn, func() { k.head(slot, entryDespawn) })
+	return k.add(slot, recordDespawn, 0, func() { k.head(slot, entryDespawn) })
 }
 
 // head writes what an entry begins with that is no update.
@@ -207,9 +217,9 @@ func (k *packetWriter) wholeHead(slot int) {
 	k.set = info.set
 }
 
-// add lets write append an entry; if it does not fit, it is undone and written to a new
-// packet.
-func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
+// add lets write append an entry of so much work; if it does not fit, it is undone and written to
+// a new packet.
+func (k *packetWriter) add(slot int, kind recordKind, work int, write func()) error {
 	for {
 		if !k.open {
 			if k.peer.blocked() {
@@ -219,7 +229,8 @@ func (k *packetWriter) add(slot int, kind recordKind, write func()) error {
 		}
 		mark, before := k.w.Mark(), k.context
 		write()
-		if k.w.Err() == nil {
+		if k.w.Err() == nil && (k.bears(work, 0) || k.sent.count == 0) {
+			k.work += work
 			if before.next > 0 {
 				k.gaps += uint64(k.next - 1 - before.next)
 			}

@@ -250,7 +250,7 @@ func (c *Client) checkLinks(t testing.TB, least int) {
 					if k == c.schema.link {
 						continue
 					}
-					if row := state.shape.row(state.words, k, comp.words); row != nil {
+					if row := state.row(k, comp.words); row != nil {
 						for _, column := range comp.references {
 							if row[comp.columns[column].word] != 0 {
 								named++

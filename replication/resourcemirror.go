@@ -27,8 +27,8 @@ func (c *Client) applyResources(m *mirror) {
 			continue
 		}
 		comp := &c.schema.components[k]
-		row := state.shape.row(state.words, k, comp.words)
-		if was && old != nil && old.shape.set.Has(k) && sameRow(old.shape.row(old.words, k, comp.words), row) {
+		row := state.row(k, comp.words)
+		if was && old != nil && old.shape.set.Has(k) && sameRow(old.row(k, comp.words), row) {
 			continue
 		}
 		p := c.resources.find(k)

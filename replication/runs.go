@@ -20,6 +20,7 @@ type run struct {
 	first, bits         int32 // where the bits stand in the cache's buffer: byte and number of bits
 	firstCost, lastCost int32 // what they cost by field
 	copies              uint32
+	work                int32 // of the entry, see work.go
 }
 
 // A runCache holds the runs made in the present tick.
@@ -201,8 +202,11 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == entryWhole {
 		c.encodeWhole(&w, slot)
+		r.work = int32(c.server.schema.wholeWork(&c.server.slots.info[slot].set))
 	} else {
-		r.kind, r.known = c.encodeUpdate(&w, slot, b)
+		var work int
+		r.kind, work, r.known = c.encodeUpdate(&w, slot, b)
+		r.work = int32(work)
 	}
 	r.bits = int32(w.Len())
 	c.used += len(w.Bytes())
@@ -246,9 +250,9 @@ func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
 	c.packed.End(w)
 }
 
-// encodeUpdate writes the slot's rows against those of the given ticks. It returns false
-// if the state at one of them is not kept any more.
-func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind entryKind, known bool) {
+// encodeUpdate writes the slot's rows against those of the given ticks, and returns the work of
+// the entry at most. It returns false if the state at one of them is not kept any more.
+func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind entryKind, work int, known bool) {
 	s := c.server
 	info := &s.slots.info[slot]
 	var ratio int64
@@ -256,14 +260,14 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		ratio = delta.Ratio(s.tick, b.A1, b.A2)
 	}
 	if s.tick-b.A1 > delta.Tick(s.opts.window) && !s.sure(slot, b.A1) {
-		return entryUpdate, false
+		return entryUpdate, 0, false
 	}
 	if info.restructured.After(b.A1) {
 		var base delta.Set
 		for k, h := range s.histories {
 			switch _, found := h.At(slot, b.A1); found {
 			case delta.Forgotten:
-				return entryUpdate, false
+				return entryUpdate, 0, false
 			case delta.Present:
 				base.Add(k)
 			}
@@ -282,23 +286,25 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		h := s.histories[k]
 		if !h.Began(slot).After(oldest) {
 			c.packed.AddSame(k, ratio != 0)
+			work += rowWork(s.schema.components[k].layout, false)
 			continue
 		}
 		v := h.Versions(slot)
 		base, known := before(&v, b.A1)
 		if !known {
-			return entryUpdate, false
+			return entryUpdate, 0, false
 		}
 		var base2 []uint32
 		if base != nil && ratio != 0 {
 			if base2, known = before(&v, b.A2); !known {
-				return entryUpdate, false
+				return entryUpdate, 0, false
 			}
 		}
 		c.packed.Add(k, v.Row(), base, base2, ratio)
+		work += rowWork(s.schema.components[k].layout, true)
 	}
 	c.packed.End(w)
-	return kind, true
+	return kind, work, true
 }
 
 // sure reports whether the state of a slot at a tick long ago is sure to be known. It may be by chance, for want of changes in

@@ -74,6 +74,7 @@ type serverOptions struct {
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
 	coding    Coding     // of peers that ask for none
+	freeWork  workBound  // of a packet
 }
 
 // A ServerOption configures a [Server].
@@ -190,7 +191,10 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID, minStream: minStream, smooth: smoothTicks}
+	o := serverOptions{
+		mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID,
+		minStream: minStream, smooth: smoothTicks, freeWork: freeWork,
+	}
 	applyOptions("NewServer", &o, opts)
 	schema.seal()
 	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}

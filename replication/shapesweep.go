@@ -32,6 +32,7 @@ func (c *Client) sweepShapes() {
 			for j := range m.held.table {
 				s := &m.held.table[j]
 				if s.shape != nil && s.tick != m.newest && delta.Tick(c.nearTick)-s.tick > c.keep {
+					s.release()
 					*s = heldState{}
 				}
 				used[s.shape] = true

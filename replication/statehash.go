@@ -256,7 +256,7 @@ func (c *Client) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delt
 	comp := &c.schema.components[k]
 	var row []uint32
 	if state != nil {
-		row = state.shape.row(state.words, k, comp.words)
+		row = state.row(k, comp.words)
 	}
 	for i := range comp.columns {
 		col := &comp.columns[i]

@@ -30,7 +30,7 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		require.Nil(t, x.client.Divergence())
 		require.Greater(t, x.client.Stats().HashesCompared, uint64(10))
 
-		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 2, 2)[0] = 41 })
+		x.spoil(b, func(state *heldState) { state.row(2, 2)[0] = 41 })
 		x.rounds(1)
 		d := x.client.Divergence()
 		require.NotNil(t, d)
@@ -41,14 +41,14 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		require.EqualValues(t, 1, x.client.Stats().Diverged)
 
 		// It is the first that is named, until another session begins.
-		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 0, 3)[1]++ })
+		x.spoil(b, func(state *heldState) { state.row(0, 3)[1]++ })
 		x.rounds(1)
 		require.Same(t, d, x.client.Divergence())
 		require.EqualValues(t, 2, x.client.Stats().Diverged)
 		x.client.Reconnect()
 		x.rounds(12)
 		require.Nil(t, x.client.Divergence())
-		x.spoil(b, func(state *heldState) { state.shape.row(state.words, 0, 3)[1]++ })
+		x.spoil(b, func(state *heldState) { state.row(0, 3)[1]++ })
 		x.rounds(3)
 		require.Equal(t, "tPosition.Y", x.client.Divergence().Name())
 	}
@@ -90,7 +90,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		state := m.held.at(m.newest)
 		for k := range schema.components {
 			comp := &schema.components[k]
-			row := state.shape.row(state.words, k, comp.words)
+			row := state.row(k, comp.words)
 			if len(row) == 0 {
 				continue
 			}

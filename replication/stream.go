@@ -33,6 +33,7 @@ type stream struct {
 	open    bool
 	w       bitbuf.Writer
 	context context
+	work    int    // of its entries
 	buf     []byte // bodies of packets
 	used    int
 }
@@ -60,6 +61,7 @@ type streamBlock struct {
 	names     delta.Names     // afterwards
 	latest    delta.Baselines // those in front, if plain
 	entries   int
+	work      int    // of the entries, see work.go
 	copies    uint32 // peers that got it in packets of their own
 
 	firstAge, lastAge   int
@@ -245,18 +247,18 @@ func (p *Peer) copyStretch(b, end int) int {
 		return b
 	}
 	room := k.w.Remaining() - k.gapBits(b<<6+bits.TrailingZeros64(st.slots[b]))
-	last, entries := i, 0
+	last, entries, work := i, 0, 0
 	next, alone := b, p.alone(st, b)
 	for j := i; j < st.packets[first.packet].end; j++ {
 		x := &st.blocks[j]
-		if x.block >= end || x.end-first.from > room || !alike && !x.plain {
+		if x.block >= end || x.end-first.from > room || !alike && !x.plain || !k.bears(work+x.work, x.end-first.from) {
 			break
 		}
 		if x.block > alone && !p.wantsNothing(next, x.block) || !p.wantsBlock(st, x.block) {
 			break
 		}
 		next = x.block + 1
-		last, entries = j, entries+x.entries
+		last, entries, work = j, entries+x.entries, work+x.work
 	}
 	if entries == 0 {
 		return b
@@ -269,6 +271,7 @@ func (p *Peer) copyStretch(b, end int) int {
 	k.next = x.block<<6 + bits.Len64(st.slots[x.block])
 	k.gaps += uint64(k.next - slot - entries)
 	k.entries += uint64(entries)
+	k.work += work
 	if alike {
 		k.names = x.names
 	}

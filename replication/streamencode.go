@@ -205,7 +205,7 @@ func (st *stream) openPacket(s *Server) bool {
 	}
 	st.w.Reset(st.buf[st.used:][:room:room])
 	st.w.WriteBits(uint64(st.order), gapOrderBits)
-	st.context = context{names: delta.NamesAt(s.tick)}
+	st.context, st.work = context{names: delta.NamesAt(s.tick)}, 0
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
 	st.open = true
 	return true
@@ -252,11 +252,12 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		c.columns.Write(&w, slot)
 		k.entries++
 	}
-	if w.Err() != nil {
+	k.work = c.columns.Work(news)
+	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+k.work, w.Len()) {
 		w.Rollback(mark)
 		return false
 	}
-	st.w, st.context = w, x
+	st.w, st.context, st.work = w, x, st.work+k.work
 	k.end, k.names = w.Len(), x.names
 	if front >= 0 {
 		k.latest = c.classes.list[front].Baselines

@@ -23,6 +23,7 @@ func (c *Client) forgetStates() {
 	for _, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]
+			m.release()
 			m.held, m.rest, m.any, m.empty, m.dirty = heldStates{}, nil, false, false, false
 			c.leftover = c.leftover || m.shown || m.facet
 		}

@@ -94,7 +94,7 @@ func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
 			continue
 		}
 		comp := &c.schema.components[k]
-		row := state.shape.row(state.words, k, comp.words)
+		row := state.row(k, comp.words)
 		i := c.differs(m.entity, k, p, row)
 		if i < 0 {
 			continue

@@ -1,0 +1,434 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// Entities of so many fields that the updates of a few hundred of them, a few bits each, stand for
+// a million fields.
+
+type (
+	tWide4000 struct{ Cells [4000]uint8 }
+	tWide1100 struct{ Cells [1100]uint64 }
+	tWide2000 struct{ Cells [2000]uint8 }
+	tWide97   struct{ Cells [97]uint8 }
+	tNarrow   struct{ Cell uint8 }
+)
+
+// A wideWorld is entities that have the same components on one wire.
+type wideWorld struct {
+	*wire
+	entities []ecs.Entity
+	ids      []ecs.ID
+}
+
+func newWideWorld(t *testing.T, schema *Schema, n int, ids func(w *ecs.World) []ecs.ID, opts ...ServerOption) *wideWorld {
+	x := &wideWorld{wire: connectedWire(t, schema, opts...)}
+	x.ids = ids(x.world)
+	for range n {
+		x.entities = append(x.entities, x.spawn(x.ids...))
+	}
+	return x
+}
+
+// play makes some ticks and returns what was sent in them. No packet may be refused.
+func (x *wideWorld) play(ticks int) (packets, bytes int) {
+	x.t.Helper()
+	for range ticks {
+		for _, p := range x.replicate() {
+			packets, bytes = packets+1, bytes+len(p)
+			require.NoError(x.t, x.client.Receive(p))
+		}
+		x.answer(x.apply()...)
+	}
+	return packets, bytes
+}
+
+// stale returns how many entities are not here as they are now.
+func (x *wideWorld) stale() (n int) {
+	for _, e := range x.entities {
+		m, here := x.mirrored(e)
+		if !here || stateOf(x.server.schema, x.world, e) != stateOf(x.server.schema, x.mirror, m) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestCompactMirrorsManyWideEntities: entities that are all alike take next to no bits.
+func TestCompactMirrorsManyWideEntities(t *testing.T) {
+	for name, c := range map[string]struct {
+		register func(s *Schema)
+		id       func(w *ecs.World) ecs.ID
+		n        int
+	}{
+		"4000 bytes":       {func(s *Schema) { Register[tWide4000](s) }, func(w *ecs.World) ecs.ID { return ecs.ComponentID[tWide4000](w) }, 300},
+		"1100 large words": {func(s *Schema) { Register[tWide1100](s) }, func(w *ecs.World) ecs.ID { return ecs.ComponentID[tWide1100](w) }, 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := NewSchema()
+			c.register(schema)
+			x := newWideWorld(t, schema, c.n, func(w *ecs.World) []ecs.ID { return []ecs.ID{c.id(w)} }, withCoding(Compact), WithMTU(1200))
+			packets, bytes := x.play(3)
+			t.Logf("%d packets, %d bytes", packets, bytes)
+			require.Zero(t, x.stale())
+			require.Less(t, packets, 50)
+			require.Less(t, bytes, 2000)
+		})
+	}
+}
+
+// TestSmallChangesOfWideEntitiesAreCheap: what does not change of an entity costs nothing.
+func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
+	for name, c := range map[string]struct {
+		register func(s *Schema)
+		id       func(w *ecs.World) ecs.ID
+		n        int
+		opts     []ServerOption
+	}{
+		"2001 fields": {func(s *Schema) { Register[tWide2000](s) }, func(w *ecs.World) ecs.ID { return ecs.ComponentID[tWide2000](w) }, 1000, nil},
+		"98 fields": {
+			func(s *Schema) { Register[tWide97](s) }, func(w *ecs.World) ecs.ID { return ecs.ComponentID[tWide97](w) }, 12500,
+			[]ServerOption{WithMTU(16384)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := NewSchema()
+			c.register(schema)
+			Register[tNarrow](schema)
+			x := newWideWorld(t, schema, c.n, func(w *ecs.World) []ecs.ID {
+				return []ecs.ID{c.id(w), ecs.ComponentID[tNarrow](w)}
+			}, c.opts...)
+			x.play(8)
+			require.Zero(t, x.stale())
+			for n := range 12 {
+				for _, e := range x.entities {
+					(*tNarrow)(x.world.Get(e, x.ids[1])).Cell++
+				}
+				packets, bytes := x.play(1)
+				require.Equal(t, 1, packets, "in tick %d", n)
+				require.Less(t, bytes, 9*c.n/8+200, "9 bits for each")
+			}
+			require.Zero(t, x.stale())
+		})
+	}
+}
+
+// tDrift moves on and on by the same steps: in both codings that takes no bits for its fields.
+type tDrift struct {
+	Cells [64]float32 `repl:"range=0:30000,step=0.5"`
+}
+
+// tGlide is a smaller one.
+type tGlide struct {
+	Cells [24]float32 `repl:"range=0:30000,step=0.5"`
+}
+
+// boundless makes a server hostile: it puts into a packet what fits.
+func boundless(o *serverOptions) { o.freeWork = 1 << 40 }
+
+// hostileUpdates is a session in which every packet makes much work, the last one not delivered
+// yet.
+func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *wire, packet []byte) {
+	schema := NewSchema()
+	Register[tDrift](schema)
+	x = connectedWire(t, schema, boundless, withCoding(coding), WithMTU(1200))
+	honest := x.client.freeWork
+	x.client.freeWork = 1 << 40
+	drift := ecs.ComponentID[tDrift](x.world)
+	var entities []ecs.Entity
+	for range n {
+		entities = append(entities, x.spawn(drift))
+	}
+	var packets [][]byte
+	for tick := range 20 {
+		for _, e := range entities {
+			cells := &(*tDrift)(x.world.Get(e, drift)).Cells
+			for i := range cells {
+				cells[i] += 3
+			}
+			if jitter {
+				cells[63] += float32(tick * tick % 7)
+			}
+		}
+		x.deliver(packets...)
+		x.answer(x.apply()...)
+		packets = x.replicate()
+	}
+	require.Len(t, packets, 1)
+	x.client.freeWork = honest
+	return x, packets[0]
+}
+
+// TestWorkOfAPacketIsBounded: a packet of 1200 bytes may have rows of 32,768 fields, and one more for each bit.
+func TestWorkOfAPacketIsBounded(t *testing.T) {
+	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
+		for i, n := range around {
+			x, packet := hostileUpdates(t, n, coding, false)
+			h, body, pad, ok := parseStateHeader(packet[checksumSize:], x.client.nearSeq, x.client.nearTick)
+			require.True(t, ok)
+			if coding == Compact {
+				pad = 0 // it says something else
+			}
+			limit := 32768 + 8*len(body) - pad
+			require.Equal(t, i == 0, 64*n <= limit, "%d fields, of %d", 64*n, limit)
+			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
+			err := x.client.Receive(packet)
+			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
+			require.Equal(t, i == 0, x.client.mirrors.at(0).newest == delta.Tick(h.tick))
+		}
+	}
+}
+
+// TestAnEntityAloneMayMakeAnyWork: however large an entity is, it gets through.
+func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
+	for _, coding := range []Coding{Packed, Compact} {
+		schema := NewSchema()
+		Register[tDrift](schema)
+		Register[tNarrow](schema)
+		x := connectedWire(t, schema, withCoding(coding), func(o *serverOptions) { o.freeWork = -1 << 20 })
+		x.client.freeWork = -1 << 20
+		drift, narrow := ecs.ComponentID[tDrift](x.world), ecs.ComponentID[tNarrow](x.world)
+		for range 40 {
+			x.spawn(drift, narrow)
+		}
+		x.rounds(10)
+		x.requireEqual()
+		require.Zero(t, x.client.Stats().RefusedPackets)
+		require.GreaterOrEqual(t, x.client.Stats().Packets, uint64(40), "each takes a packet of its own")
+	}
+}
+
+// TestAllPathsKeepTheWorkBound: entries come to packets one by one, as blocks, in streams, with
+// their groups, and in both codings. With a bound that is hit all the time no packet is refused.
+func TestAllPathsKeepTheWorkBound(t *testing.T) {
+	for name, opts := range map[string][]ServerOption{
+		"streams": {func(o *serverOptions) { o.minStream, o.smooth = 1, 4 }},
+		"blocks":  {func(o *serverOptions) { o.noStreams = true }},
+		"alone":   {func(o *serverOptions) { o.noSteps = true }},
+		"compact": {withCoding(Compact)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const bound = 1500
+			seed := seedOf(t)
+			rng := rand.New(rand.NewPCG(seed, 3))
+			schema := NewSchema()
+			Register[tGlide](schema)
+			Register[tNarrow](schema)
+			w := ecs.NewWorld()
+			s := NewServer(&w, schema, append(opts, WithSeed(seed), func(o *serverOptions) { o.freeWork = bound })...)
+			drift, narrow, marker := ecs.ComponentID[tGlide](&w), ecs.ComponentID[tNarrow](&w), ReplicatedID(&w)
+			var entities []ecs.Entity
+			n, every := 260, 2
+			if name == "streams" {
+				n, every = 640, 4 // so that blocks are small against packets
+			}
+			for range n {
+				entities = append(entities, w.NewEntity(drift, narrow, marker))
+			}
+			g := s.NewGroup()
+			for _, e := range entities[100:110] {
+				g.Add(e)
+			}
+			var ends []*end
+			for i := range map[string]int{"streams": 7}[name] + 3 {
+				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithNonce(uint64(i)+1))
+				e.client.freeWork = bound
+				ends = append(ends, e)
+			}
+			o := newTruth()
+			for tick := range 120 {
+				for i, e := range entities {
+					if tick > 100 {
+						break
+					}
+					if v := (*tGlide)(w.Get(e, drift)); i%every == 0 {
+						for k := range v.Cells {
+							v.Cells[k]++
+						}
+					}
+					if rng.IntN(3*every) == 0 {
+						(*tNarrow)(w.Get(e, narrow)).Cell++
+					}
+				}
+				s.Replicate()
+				o.record(s)
+				for _, e := range ends {
+					e.step(t)
+					e.check(t, s, o)
+					requireSharedRows(t, e.client)
+				}
+			}
+			full := 0
+			for i, e := range ends {
+				require.Empty(t, e.equalTo(s, o))
+				require.Zero(t, e.client.Stats().RefusedPackets, "end %d", i)
+				full += int(e.client.Stats().Packets)
+			}
+			t.Logf("%d packets", full)
+			if name == "streams" {
+				require.NotZero(t, s.Stats().SharedPackets)
+			}
+		})
+	}
+}
+
+// requireSharedRows sees that every shared row is held as often as it says, and that those that no
+// state holds, and no others, are there to be taken.
+func requireSharedRows(t testing.TB, c *Client) {
+	holders, free := make([]int, len(c.shapes.rows.rows)), make([]int, len(c.shapes.rows.rows))
+	count := func(h *heldState) {
+		if h == nil || h.shape == nil {
+			return
+		}
+		for _, place := range h.shape.shared {
+			holders[h.words[place]]++
+		}
+	}
+	for _, page := range c.mirrors.pages {
+		for i := range page {
+			count(page[i].rest)
+			for j := range page[i].held.table {
+				count(&page[i].held.table[j])
+			}
+		}
+	}
+	for _, list := range c.shapes.rows.free {
+		for _, i := range list {
+			free[i]++
+		}
+	}
+	for i, r := range c.shapes.rows.rows {
+		want := 0
+		if holders[i] == 0 {
+			want = 1
+		}
+		if r.holders != holders[i] || free[i] != want || r.staged {
+			require.FailNow(t, "shared row", "%d of component %d: %d hold it, it says %d, %d times free", i, r.component, holders[i], r.holders, free[i])
+		}
+	}
+}
+
+// TestSharedRowsAreHeldAsOftenAsTheySay plays what makes states come and go: entities that change and rest, lose and get
+// components, end, and are sent whole again and in parts, in sessions that end.
+func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
+	for _, coding := range []Coding{Packed, Compact} {
+		seed := seedOf(t)
+		rng := rand.New(rand.NewPCG(seed, 4))
+		x := connectedWire(t, testSchema(), withCoding(coding), WithMTU(200), WithWindow(8))
+		bulk, position := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tPosition](x.world)
+		var entities []ecs.Entity
+		for tick := range 600 {
+			if len(entities) < 12 {
+				entities = append(entities, x.spawn(bulk, position))
+			}
+			for i, e := range entities {
+				(*tPosition)(x.world.Get(e, position)).X = float32(rng.IntN(90))
+				switch r := rng.IntN(60); {
+				case r < 10 && x.world.Has(e, bulk):
+					(*tBulk)(x.world.Get(e, bulk)).Cells[rng.IntN(40)] = uint64(rng.IntN(3))
+				case r == 10 && x.world.Has(e, bulk):
+					x.world.Remove(e, bulk)
+				case r == 11 && !x.world.Has(e, bulk):
+					x.world.Add(e, bulk)
+				case r == 12 && len(entities) == 12:
+					x.world.RemoveEntity(e)
+					entities[i] = entities[len(entities)-1]
+					entities = entities[:len(entities)-1]
+				}
+				if len(entities) < 12 {
+					break
+				}
+			}
+			for _, p := range x.replicate() {
+				if rng.IntN(10) > 0 {
+					x.deliver(p)
+					requireSharedRows(t, x.client)
+				}
+			}
+			if up := x.apply(); rng.IntN(5) > 0 {
+				x.answer(up...)
+			}
+			x.deliver(x.takeDown()...)
+			requireSharedRows(t, x.client)
+			if tick%200 == 150 {
+				x.client.Reconnect()
+			}
+		}
+		x.rounds(60)
+		x.requireEqual()
+		requireSharedRows(t, x.client)
+		require.NotEmpty(t, x.client.shapes.rows.rows)
+	}
+}
+
+// TestBaselinesTooOldToPredictFromAreNotMerged: a row that is as at the first baseline is that at the
+// second one only where there is a prediction.
+func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
+	schema := NewSchema()
+	Register[tDrift](schema)
+	x := connectedWire(t, schema)
+	drift := ecs.ComponentID[tDrift](x.world)
+	e := x.spawn(drift)
+	for range 8 {
+		(*tDrift)(x.world.Get(e, drift)).Cells[5]++
+		x.round()
+	}
+	m := x.client.mirrors.at(uint32(x.slotOf(e)))
+	b := delta.Baselines{A1: m.newest, A2: m.newest - 1, Two: true}
+	tick := uint32(b.A1) + 40
+	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
+	require.NoError(t, x.client.Receive(x.forgeState(x.client.nearSeq+1, tick, func(w *bitbuf.Writer) {
+		w.WriteBits(0, gapOrderBits)
+		names := delta.NamesAt(delta.Tick(tick))
+		w.WriteRice(uint64(x.slotOf(e)), 0)
+		writeUpdate(w, &names, b, false)
+		w.WriteBits(0, 1)
+	})))
+	newest, at := m.held.at(m.newest).row(0, 64), func(t delta.Tick) []uint32 { return m.held.at(t).row(0, 64) }
+	require.Equal(t, at(b.A1), newest)
+	require.NotEqual(t, at(b.A1), at(b.A2))
+	requireSharedRows(t, x.client)
+}
+
+// BenchmarkHostilePacket is the time that a client takes for a packet of at most 1200 bytes that
+// makes as much work as it may: fields that are as predicted, and in Compact such between others.
+func BenchmarkHostilePacket(b *testing.B) {
+	for name, c := range map[string]struct {
+		coding Coding
+		n      int
+		jitter bool
+	}{
+		"packed/predicted":  {Packed, 540, false},
+		"compact/predicted": {Compact, 512, false},
+		"compact/residuals": {Compact, 520, true},
+	} {
+		b.Run(name, func(b *testing.B) {
+			x, packet := hostileUpdates(b, c.n, c.coding, c.jitter)
+			h, body, pad, ok := parseStateHeader(packet[checksumSize:], x.client.nearSeq, x.client.nearTick)
+			require.True(b, ok)
+			if c.coding == Compact {
+				pad &^= 1 // its model is not kept: it would soon push out the one that it needs
+			}
+			best := time.Hour // of all: what else runs on the machine is not counted
+			for b.Loop() {
+				start := time.Now()
+				if err := x.client.decodeBody(body, pad, h.sequence, delta.Tick(h.tick)); err != nil {
+					b.Fatal(err)
+				}
+				best = min(best, time.Since(start))
+			}
+			b.ReportMetric(float64(len(packet)), "bytes")
+			b.ReportMetric(float64(best.Microseconds())/1000, "best-ms")
+		})
+	}
+}
