@@ -2,7 +2,7 @@
 
 from bits import Malformed, after, length
 from compactrows import RowReader
-from entries import Entry, Part, State, check_set, read_set
+from entries import Entry, Part, State, check_entries, check_set, read_set
 from model import Listed, Model
 from packed import Pair
 from rangecoder import RangeReader
@@ -48,6 +48,7 @@ def read_compact(data, low, sequence, tick, client, trace=None):
         entries.append(Entry(KINDS[kind], slot, result, part))
     r.note("end")
     r.finish()
+    check_entries(entries, 8 * len(data))
     model.tick, model.list = tick, slots.list
     return entries, model
 
@@ -61,7 +62,7 @@ def read_whole(r, model, tick, slot, state, client, set_before):
     else:
         components = read_set(r, set_before, client.schema)
     check_set(components, slot, client.schema)
-    return State(tick, generation, RowReader(r, model, client.schema, state).read(components))
+    return State(tick, generation, *RowReader(r, model, client.schema, state).read(components))
 
 
 def read_against(r, model, kind, tick, slots, client, names):
@@ -76,7 +77,7 @@ def read_against(r, model, kind, tick, slots, client, names):
         components = read_set(r, components, client.schema)
         check_set(components, slot, client.schema)
     rows = RowReader(r, model, client.schema, state, tick, *bases).read(components)
-    return State(tick, bases[0].generation, rows)
+    return State(tick, bases[0].generation, *rows)
 
 
 def read_part(r):

@@ -2,6 +2,7 @@
 
 from bits import Malformed, length, signed, unzigzag
 from prediction import Prediction, distance, extrapolate, from_codes, in_chart, limit, ratio, scaled, to_chart
+from entries import row_work
 from rows import read_splice
 
 
@@ -17,7 +18,8 @@ class RowReader:
         self.news, self.largest = 0, 0
 
     def read(self, components):
-        rows = {}
+        """The rows by component, and their work."""
+        rows, work = {}, 0
         for c in components:
             component = self.schema.components[c]
             row1 = self.bases[0].get(c)
@@ -29,7 +31,8 @@ class RowReader:
                 row = self.read_with(c, component, row1)
             component.check(row)
             rows[c] = row
-        return rows
+            work += row_work(component, row, row1, self.bases[1].get(c) if self.t is not None else None)
+        return rows, work
 
     # ---- without a first baseline row
 

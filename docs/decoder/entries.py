@@ -6,8 +6,8 @@ from bits import Malformed
 class State:
     """The state of a slot at a tick: a generation and the rows by component, or empty (rows is None)."""
 
-    def __init__(self, tick, generation=0, rows=None):
-        self.tick, self.generation, self.rows = tick, generation, rows
+    def __init__(self, tick, generation=0, rows=None, work=0):
+        self.tick, self.generation, self.rows, self.work = tick, generation, rows, work
 
     @property
     def empty(self):
@@ -37,6 +37,36 @@ class Part:
 
     def length(self):
         return min(self.size, self.total - self.index * self.size)
+
+
+FREE_WORK = 32768
+
+
+def check_entries(entries, bits):
+    """Section 11, limits: the parts and the work of a packet with so many bits of entries."""
+    if sum(e.part is not None for e in entries) > 1:
+        raise Malformed("more than one part")
+    work = sum(e.state.work for e in entries if e.state)
+    if len(entries) > 1 and work > FREE_WORK + bits:
+        raise Malformed("too much work")
+
+
+def row_work(component, row, row1, row2):
+    """The work of a row. row2 is None if there is no prediction; row is row1 itself if it is said to be that."""
+    if row1 is not None:
+        if component.width == 0:
+            return 0
+        if row is row1 and (row2 is None or not component.moves or row1 == row2):
+            return 1
+    return sum(field_work(field) for field in component.fields)
+
+
+def field_work(field):
+    if field.kind == "quat":
+        return 8
+    if field.kind == "bytes":
+        return 1 + (field.max + 3) // 4
+    return 2 if field.kind == "reference" or field.width > 32 else 1
 
 
 def read_set(r, reference, schema):

@@ -1,7 +1,7 @@
 """The entries of state packets in the Packed coding: sections 4 to 6 of the wire format."""
 
 from bits import Malformed
-from entries import Entry, Part, State, check_set, read_set
+from entries import Entry, Part, State, check_entries, check_set, read_set
 from prediction import ratio
 from rows import read_rows
 
@@ -33,6 +33,7 @@ def read_packed(r, tick, client):
         else:
             state = read_against(r, kind, tick, slot, client, names)
         entries.append(Entry(KINDS[kind], slot, state))
+    check_entries(entries, r.end)
     return entries
 
 
@@ -44,7 +45,7 @@ def read_whole(r, tick, slot, client, set_before):
         raise Malformed("generation")
     components = read_set(r, set_before, client.schema)
     check_set(components, slot, client.schema)
-    return State(tick, generation, read_rows(r, client.schema, components))
+    return State(tick, generation, *read_rows(r, client.schema, components))
 
 
 def read_against(r, kind, tick, slot, client, names):
@@ -61,7 +62,7 @@ def read_against(r, kind, tick, slot, client, names):
         components = read_set(r, base1.set, client.schema)
         check_set(components, slot, client.schema)
     rows = read_rows(r, client.schema, components, base1.rows, base2.rows if base2 else None, t)
-    return State(tick, base1.generation, rows)
+    return State(tick, base1.generation, *rows)
 
 
 def read_part(r):

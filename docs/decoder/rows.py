@@ -1,11 +1,12 @@
 """Rows in the Packed coding: section 7 of the wire format."""
 
 from bits import Malformed, length, unzigzag
+from entries import row_work
 from prediction import Prediction, from_codes, in_chart, to_chart
 
 
 def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
-    """The rows of an entity, by component.
+    """The rows of an entity, by component, and their work.
 
     rows1 and rows2 are the rows of the two baselines, or None, and t is the ratio of section 8, None if there is no
     prediction.
@@ -24,7 +25,7 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
         usual = r.bit() == 0
         r.note("symbols", "usual, and left out" if usual else "before the rows")
 
-    rows = {}
+    rows, work = {}, 0
     for c, component, row1, prediction in plans:
         if row1 is None:
             rows[c] = read_without(r, component)
@@ -33,7 +34,8 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
         else:
             rows[c] = read_with(r, component, row1, prediction, usual)
         component.check(rows[c])
-    return rows
+        work += row_work(component, rows[c], row1, prediction.row2 if prediction else None)
+    return rows, work
 
 
 def read_without(r, component):
