@@ -3,6 +3,7 @@ package replication
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,8 +73,8 @@ func (x *wire) receive(down bool, packet []byte) error {
 // letterWire is a session in which letters come by forged packets only.
 func letterWire(t testing.TB, got *[]string) *wire {
 	x := connectedWire(t, letterSchema())
-	OnServerMessage(x.client, func(m mHit) { *got = append(*got, "hit") })
-	OnMessage(x.server, func(_ *Peer, m mHit) { *got = append(*got, "hit") })
+	OnServerMessage(x.client, func(mHit) { *got = append(*got, "hit") })
+	OnMessage(x.server, func(_ *Peer, _ mHit) { *got = append(*got, "hit") })
 	OnServerMessage(x.client, func(m mBulk) { *got = append(*got, m.Parts[0]) })
 	OnMessage(x.server, func(_ *Peer, m mBulk) { *got = append(*got, m.Parts[0]) })
 	OnServerMessage(x.client, func(m mLetter) { *got = append(*got, text(m.Pages)) })
@@ -149,7 +150,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 		for _, down := range []bool{false, true} {
 			var got []string
 			x := letterWire(t, &got)
-			pieces := append(c.pieces[:len(c.pieces):len(c.pieces)], hit)
+			pieces := append(slices.Clone(c.pieces), hit)
 			if down || len(pieces) < 100 {
 				require.NoError(t, x.receive(down, x.forgePieces(down, 1, 0, pieces...)))
 			} else { // one by one, the last ones first

@@ -162,7 +162,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 	const noClient, noServer, noPeer, noSchema = "there is no client", "there is no server", "there is no peer", "there is no schema"
 	var (
 		nilOnClient = func(do func(c *Client)) func(x *misused) {
-			return func(x *misused) { do(nil) }
+			return func(*misused) { do(nil) }
 		}
 		send = func([]byte) error { return nil }
 	)
