@@ -1,10 +1,8 @@
 package replication
 
 import (
-	"cmp"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"github.com/mlange-42/arche/ecs"
 )
@@ -79,42 +77,20 @@ func (b *budget) spend(bytes, tickRate int) {
 	}
 }
 
-// A candidate is a slot that waits for being sent. What comes or goes is two of them.
-type candidate struct {
-	slot int32
-	kind candidateKind
-	rank uint32 // order: the highest first
-}
-
-type candidateKind uint8
-
 const (
-	differs candidateKind = iota // whatever waits, by weight and waiting
-	comes                        // the peer is to learn that there is such an entity; by waiting alone
-	goes                         // that there is not
-	candidateKinds
-)
-
-// chooser is scratch memory, which the peers of a worker share.
-type chooser struct {
-	candidates []candidate
-	entities   []ecs.Entity
-	weights    []float32
-	chosen     bitset
-}
-
-const (
-	// restBoost is how much more weight has what has come to rest: it is not sent again.
-	restBoost = 2
 	// structureShare is the share of the budget that is kept for what comes, and once more
 	// for what goes.
 	structureShare = 8
-	// leastEntry is the least bits that an entry takes.
-	leastEntry = 8
+	// endBits is about what the entry of a despawn takes.
+	endBits = 12
 	// wholeBits is about what the entry of a whole takes beside what any entry does.
 	wholeBits = 12
 	// headerBits is about what a packet takes beside its entries.
 	headerBits = 14 * 8
+
+	maxChoices = 3 // in a tick
+
+	margin = 32 // the share of the room that is left for entries that are longer than usual
 
 	quantum   = 15  // a peer whose budget is short gets that many packets a second, or larger ones
 	minPacket = 100 // but not smaller than so many bytes
@@ -130,21 +106,36 @@ func (p *Peer) affordable() int {
 	return 8*bytes - (bytes+o.mtu-1)/o.mtu*headerBits
 }
 
-// need returns about how many bits all that is due takes.
-func (p *Peer) need() (need int) {
-	s := p.server
-	for b, d := range p.due {
-		if d == 0 {
-			continue
-		}
-		live := p.view.sees(b, d&s.slots.alive[b])
-		whole := live &^ p.acks.block(b).acked
-		need += bits.OnesCount64(d)*p.overhead/overheadUnit + bits.OnesCount64(live&^whole)*p.typical
-		for slot := range slotsOf(b, whole) {
-			need += s.slots.info[slot].width + wholeBits
+// need returns about how many bits all that is due takes, and finds out what entries cost.
+func (p *Peer) need() int {
+	s := &p.server.slots
+	cheap, dear, width := 0, 0, 0
+	for w, owed := range p.acks.owed {
+		for ; owed != 0; owed &= owed - 1 {
+			b := w<<6 + bits.TrailingZeros64(owed)
+			d := p.due[b]
+			costly := p.costly(b, d)
+			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
+			for slot := range slotsOf(b, costly) {
+				width += s.info[slot].width
+			}
 		}
 	}
-	return need
+	p.cost.cheap = p.typical / typicalUnit
+	if dear > 0 { // what the peer may not see does not count
+		p.cost.dear = width/dear + wholeBits
+	}
+	return cheap*p.cost.cheap + dear*p.cost.dear
+}
+
+// costly returns those of some slots of a block that are sent whole.
+func (p *Peer) costly(b int, d uint64) uint64 {
+	blk := p.acks.block(b)
+	d &= p.view.sees(b, p.server.slots.alive[b])
+	if d&blk.rare != 0 {
+		return d &^ (blk.acked &^ p.acks.rare(b).large)
+	}
+	return d &^ blk.acked
 }
 
 // plan is what a peer does in a tick.
@@ -161,13 +152,10 @@ const (
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
 func (p *Peer) plan() plan {
-	if p.budget.rate > 0 {
-		p.meet()
-	}
 	if !p.itsTurn() {
 		return sendNothing
 	}
-	if p.budget.rate == 0 {
+	if p.budget.rate == 0 || p.inOrder {
 		return sendAll
 	}
 	need, room := p.need(), p.affordable()
@@ -185,195 +173,188 @@ func (p *Peer) itsTurn() bool {
 	return p.interval == 1 || (p.server.tick+p.phase)%p.interval == 0
 }
 
-// rank collects all that is due and orders the best of it by weight and waiting.
-func (p *Peer) rank(c *chooser) {
-	s := p.server
-	c.candidates, c.entities, c.weights = c.candidates[:0], c.entities[:0], c.weights[:0]
-	for b, d := range p.due {
-		if d == 0 {
-			continue
-		}
-		live, gone := p.split(b, d)
+// press adds the weights of what waits to its urgency.
+func (p *Peer) press(c *chooser) {
+	s, u := &p.server.slots, &p.urgency
+	u.grow(s.len())
+	weights := s.weights.blocks
+	if p.weigh != nil {
+		weights = p.askWeights(c)
+	}
+	for b := range u.waiting {
+		live, gone := p.split(b, p.due[b])
 		p.due[b] = live | gone
-		for slot := range slotsOf(b, live) {
-			info := &s.slots.info[slot]
-			weight := s.slots.info[info.of].weight * info.table.weight
-			if s.tick-s.slots.changed[slot] > restAfter {
-				weight *= restBoost
-			}
-			c.candidates = append(c.candidates, candidate{slot: int32(slot)})
-			c.weights = append(c.weights, weight)
-			c.entities = append(c.entities, info.entity)
-		}
+		u.gain(b, p.due[b], &weights[b], live&^s.lively(b, live))
 	}
-	first := 0
-	if len(c.entities) > 0 && c.entities[0].IsZero() {
-		first = 1 // the resources, which are no entity
+}
+
+// lively returns those of some slots of a block that have changed in the last restAfter ticks.
+// What has not is more urgent: it won't be sent again soon.
+func (t *slotTable) lively(b int, mask uint64) uint64 {
+	return mask&t.news[b] | t.changedAfter(t.recent.now-restAfter, b, mask)
+}
+
+// askWeights returns the weights that the peer's own function gives to what waits.
+func (p *Peer) askWeights(c *chooser) []slicedWeights {
+	s := &p.server.slots
+	for len(c.weights) < len(s.alive) {
+		c.weights = append(c.weights, slicedWeights{})
 	}
-	if p.weigh != nil && len(c.entities) > first {
-		p.weigh(c.entities[first:], c.weights[first:])
-	}
-	for i, weight := range c.weights {
-		c.candidates[i].rank = p.rankOf(int(c.candidates[i].slot), weight)
-	}
+	c.asked, c.entities, c.said = c.asked[:0], c.entities[:0], c.said[:0]
 	for b, d := range p.due {
-		if d == 0 {
-			continue
-		}
+		c.weights[b].reset()
 		live, gone := p.split(b, d)
-		for slot := range slotsOf(b, live&^p.met[b]) {
-			c.candidates = append(c.candidates, candidate{int32(slot), comes, p.rankOf(slot, 1)})
-		}
 		for slot := range slotsOf(b, gone) {
-			rank := p.rankOf(slot, 1)
-			c.candidates = append(c.candidates, candidate{int32(slot), goes, rank}, candidate{int32(slot), differs, rank})
+			c.weights[b].set(slot, 1, 0)
+		}
+		for slot := range slotsOf(b, live) {
+			if entity := s.info[slot].entity; !entity.IsZero() {
+				c.asked = append(c.asked, int32(slot))
+				c.entities, c.said = append(c.entities, entity), append(c.said, s.weight(slot))
+			} else { // the resources
+				c.weights[b].set(slot, s.weight(slot), 0)
+			}
 		}
 	}
-	c.sort(p.affordable())
+	if len(c.asked) > 0 {
+		p.weigh(c.entities, c.said)
+	}
+	for i, slot := range c.asked {
+		c.weights[slot>>6].set(int(slot), c.said[i], chanceOf(int(slot), uint32(p.server.tick)))
+	}
+	return c.weights
 }
 
-// rankOf returns the rank of a slot: the product of its weight and the ticks it waits, in
-// 1/256.
-func (p *Peer) rankOf(slot int, weight float32) uint32 {
-	waited := uint16(0)
-	if slot>>6 < len(p.waiting) && p.waiting.has(slot) {
-		waited = uint16(p.server.tick) - p.waits[slot]
-	}
-	product := float64(weight) * 256 * (float64(waited) + 1)
-	if !(product > 0) {
-		return 0
-	}
-	return uint32(min(product, 1<<32-1))
-}
-
-// classes of ranks, 16 to the octave.
-const rankClasses = 33 << 4
-
-func rankClass(rank uint32) int {
-	n := bits.Len32(rank)
-	return n<<4 | int(uint64(rank)<<(37-n)>>32&15)
-}
-
-// sort orders the best of the candidates, as many as fit into so many bits if they are as
-// small as can be, of every kind, and drops the others. It takes linear time, but for
-// these.
-func (c *chooser) sort(room int) {
-	var counts [candidateKinds][rankClasses]int
-	for i := range c.candidates {
-		k := &c.candidates[i]
-		counts[k.kind][rankClass(k.rank)]++
-	}
-	var least [candidateKinds]int
-	for kind := range counts {
-		n, class := 0, rankClasses-1
-		for ; class > 0 && n <= room/leastEntry; class-- {
-			n += counts[kind][class]
-		}
-		least[kind] = class
-	}
-	c.candidates = slices.DeleteFunc(c.candidates, func(k candidate) bool {
-		return rankClass(k.rank) < least[k.kind]
-	})
-	slices.SortFunc(c.candidates, func(x, y candidate) int {
-		return cmp.Or(cmp.Compare(y.rank, x.rank), cmp.Compare(x.slot, y.slot))
-	})
-}
-
-// sendChosen sends of what is due as much as the budget allows, best first.
+// sendChosen sends of what is due as much as the budget allows, the most urgent first. What was
+// chosen may turn out to be smaller than it was taken for: then there is another choice.
 func (p *Peer) sendChosen() {
 	c := &p.runs.choice
-	best := p.best
-	if p.weigh == nil {
-		p.rank(c)
-		best = c.candidates
-	}
-	c.chosen = c.chosen.grown(p.server.slots.len())
-	clear(c.chosen)
-	room := p.affordable()
-	var runs, entries int
-	choose := func(room int, kind candidateKind) int { // returns what is used of the room
-		used := 0
-		for _, k := range best {
-			slot := int(k.slot)
-			if used >= room {
-				break
-			}
-			if k.kind != kind || c.chosen.has(slot) {
-				continue
-			}
-			for _, slot := range p.chooseWith(slot, c.chosen) {
-				cost := p.cost(int(slot))
-				runs, entries = runs+cost, entries+1
-				used += cost + p.overhead/overheadUnit
-			}
+	for range maxChoices {
+		sent := p.log.next
+		p.choose(c)
+		p.sendDue(c.chosen)
+		if p.log.next == sent || p.resume != 0 || p.behind != 0 || p.budget.tokens < int64(p.server.opts.mtu*p.server.opts.tickRate) {
+			return
 		}
-		return used
-	}
-	// What comes and goes has shares of its own, and competes for the rest.
-	reserved := choose(room/structureShare, goes) + choose(room/structureShare, comes)
-	choose(room-reserved, differs)
-	before := p.stats.EntityBits
-	p.sendDue(c.chosen)
-	if p.resume == 0 && p.behind == 0 && entries > 0 {
-		p.learnOverhead((int(p.stats.EntityBits-before) - runs) * overheadUnit / entries)
 	}
 }
 
-// cost returns the bits that the entry of a slot takes, without what any entry does.
-func (p *Peer) cost(slot int) int {
-	b, bit := slot>>6, uint64(1)<<(slot&63)
-	s := p.server
-	if p.view.sees(b, s.slots.alive[b])&bit == 0 {
-		return 0
+// choose chooses what is sent. What comes and goes has shares of its own, and competes for the
+// rest.
+func (p *Peer) choose(c *chooser) {
+	s, u, room := &p.server.slots, &p.urgency, p.affordable()
+	c.begin(s.len())
+	used := 0
+	if p.waitingFor(c, goes) {
+		used += c.choose(u, room/structureShare, prices{cheap: endBits})
 	}
-	if p.acks.block(b).rare&bit != 0 && p.acks.rare(b).large&bit != 0 {
-		return s.opts.mtu * 8
+	if p.waitingFor(c, comes) {
+		used += c.choose(u, room/structureShare, p.cost)
 	}
-	p.classify(b, bit)
-	r, _ := p.bestRun(slot, &p.classes.list[0])
-	if r.kind == entryWhole {
-		return int(r.bits) + wholeBits
+	if p.waitingFor(c, differs) {
+		c.choose(u, room-room/margin-used, p.cost)
 	}
-	p.typical += (int(r.bits) - p.typical) / 16
-	return int(r.bits)
+	for _, b := range p.server.groups.blocks {
+		for slot := range slotsOf(int(b), c.chosen[b]&s.bound[b]) {
+			p.chooseWith(slot, c.chosen)
+		}
+	}
+}
+
+// A share of the budget is kept for what is of a kind.
+type share uint8
+
+const (
+	goes    share = iota // the peer is to learn that there is no such entity any more
+	comes                // that there is
+	differs              // whatever waits
+)
+
+// waitingFor makes what waits for a share the candidates, and reports whether there are any.
+func (p *Peer) waitingFor(c *chooser, of share) bool {
+	alive := p.server.slots.alive
+	for w, owed := range p.acks.owed {
+		for ; owed != 0; owed &= owed - 1 {
+			b := w<<6 + bits.TrailingZeros64(owed)
+			d := p.due[b]
+			live := p.view.sees(b, d&alive[b])
+			switch of {
+			case goes: // press has left nothing else that is due and not live
+				c.add(b, d&^live, 0)
+			case comes:
+				c.add(b, live&^p.met[b], ^uint64(0))
+			default:
+				c.add(b, d, p.costly(b, live))
+			}
+		}
+	}
+	return len(c.blocks) > 0
 }
 
 const (
-	overheadUnit  = 16 // of Peer.overhead, in a bit
-	firstOverhead = 12 * overheadUnit
+	typicalUnit  = 16 // of Peer.typical, in a bit
+	firstTypical = 76 * typicalUnit
 )
 
-// learnOverhead notes what entries took beside their runs, as a moving mean.
-func (p *Peer) learnOverhead(overhead int) {
-	overhead = min(max(overhead, 0), headBits*overheadUnit)
-	p.overhead += (overhead - p.overhead) / 8
+// spending is what a peer has been sent.
+type spending struct{ bits, updates, wholes, despawns int }
+
+func (s *PeerStats) spending() spending {
+	return spending{int(s.EntityBits), int(s.Updates), int(s.Wholes + s.Jumps), int(s.Despawns)}
+}
+
+// learn ends a tick for the budget: it notes what an update takes with all that belongs to it, as a
+// moving mean, and for how long the budget has sufficed.
+func (p *Peer) learn() {
+	if p.budget.rate == 0 {
+		return
+	}
+	now, l := p.stats.spending(), &p.usage
+	bits, updates := now.bits-l.spent.bits, now.updates-l.spent.updates
+	if updates > 0 {
+		bits := bits - (now.wholes-l.spent.wholes)*p.cost.dear - (now.despawns-l.spent.despawns)*endBits
+		p.typical += (max(bits, 8)*typicalUnit/updates - p.typical) / 8
+	}
+	l.spent, l.most = now, max(bits, l.most-l.most/ampleTicks)
+	if l.ample++; p.resume != 0 || p.planned == sendBest || p.planned == sendNothing {
+		l.ample = 0
+	}
+}
+
+// usage is what a budget has turned out to be good for.
+type usage struct {
+	spent spending
+	most  int // bits in a tick, of late
+	ample int // ticks in a row in which all was sent that was due
+}
+
+// ampleTicks is for how long a budget must have sufficed to count as ample.
+const ampleTicks = 16
+
+// ample reports whether the budget is as good as none: it has sufficed for a while, and would
+// suffice for twice as much.
+func (p *Peer) ample() bool {
+	return p.budget.rate == 0 || p.usage.ample >= ampleTicks && p.affordable() >= 2*p.usage.most+8*p.server.opts.mtu
 }
 
 // meet notes of which entities the peer knows that they are there: something of them was
 // acknowledged, if only long ago.
 func (p *Peer) meet() {
+	if p.budget.rate == 0 {
+		return
+	}
 	s := &p.server.slots
 	p.met = p.met.grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.acks.block(b).acked
+		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.acks.block(b).acked | p.inStep(b)
 	}
 }
 
-// wait notes since when what is due and was not sent waits.
+// wait ends a tick for what is due and was not sent.
 func (p *Peer) wait() {
 	if p.budget.rate == 0 {
-		p.waiting, p.waits, p.met = nil, nil, nil
+		p.urgency, p.met = urgency{}, nil
 		return
 	}
-	n := p.server.slots.len()
-	p.waiting = p.waiting.grown(n)
-	if more := len(p.waiting)*64 - len(p.waits); more > 0 {
-		p.waits = append(p.waits, make([]uint16, more)...)
-	}
-	for b, d := range p.due {
-		for slot := range slotsOf(b, d&^p.waiting[b]) {
-			p.waits[slot] = uint16(p.server.tick)
-		}
-		p.waiting[b] = d
-	}
+	p.urgency.wait(p.due)
 }

@@ -27,7 +27,7 @@ const (
 
 // canStep reports whether the peer's slots can be in step in this tick.
 func (p *Peer) canStep() bool {
-	return p.orderly() && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
+	return p.inOrder && !p.server.opts.noSteps && p.acks.ticks == recentTicks && p.server.tick-p.base() < maxBehind
 }
 
 // base returns the tick that peers in step are served from: the last one on the grid of

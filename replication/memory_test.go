@@ -59,7 +59,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(len(p.acks.chunks)*int(unsafe.Sizeof(ackChunk{}))+2*cap(p.acks.since)+8*(cap(p.due)+cap(p.waiting)+cap(p.met))+2*cap(p.waits)) / float64(c.entities)
+				tables = float64(len(p.acks.chunks)*int(unsafe.Sizeof(ackChunk{}))+2*cap(p.acks.since)+8*(cap(p.due)+cap(p.urgency.waiting)+cap(p.met))+int(unsafe.Sizeof(sliced{}))*cap(p.urgency.blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.workers.caches)
 				for _, f := range r.fakes {

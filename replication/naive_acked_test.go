@@ -82,6 +82,7 @@ type ackedPeer struct {
 	sequence uint16        // of the next packet
 	flights  [ackedWindow]*ackedFlight
 	buf      [naiveMTU]byte
+	plan     ackedPlan
 }
 
 // An ackedFlight is a packet whose ack has not come.
@@ -111,7 +112,12 @@ func (s *ackedServer) replicate() {
 	s.tick++
 	s.capture()
 	for _, p := range s.peers {
-		p.replicate(s)
+		p.grow(len(s.now))
+		if p.plan.plain() {
+			p.replicate(s)
+		} else {
+			p.replicateChosen(s)
+		}
 	}
 }
 
@@ -154,14 +160,18 @@ func (c *naiveCodec) quantise(e *naiveEntity) (codes entityCodes) {
 	return codes
 }
 
-// replicate sends the entities that the client has not acknowledged, but not those whose
-// present state may still be on its way.
-func (p *ackedPeer) replicate(s *ackedServer) {
-	if more := len(s.now) - len(p.known); more > 0 {
+// grow makes room for so many entities.
+func (p *ackedPeer) grow(n int) {
+	if more := n - len(p.known); more > 0 {
 		p.known = append(p.known, make([]entityCodes, more)...)
 		p.since = append(p.since, make([]uint32, more)...)
 		p.tried = append(p.tried, make([]uint32, more)...)
 	}
+}
+
+// replicate sends the entities that the client has not acknowledged, but not those whose
+// present state may still be on its way.
+func (p *ackedPeer) replicate(s *ackedServer) {
 	now, tick := s.now, s.tick
 	known, since, tried, changed := p.known[:len(now)], p.since[:len(now)], p.tried[:len(now)], s.changed[:len(now)]
 	w := bitbuf.NewWriter(p.buf[ackedHeader:])
@@ -290,6 +300,7 @@ type ackedRig struct {
 	outs   [][2 + windowSize/8]byte // by client
 	acks   [][]byte                 // by client: in outs, or nil
 	ticks  int
+	cpu    time.Duration // that the server took so far
 }
 
 func newAckedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64) *ackedRig {
@@ -333,15 +344,18 @@ func (r *ackedRig) tick() time.Duration {
 	for i := range r.links {
 		r.acks[i] = r.answer(i)
 	}
-	begin := time.Now()
+	begin, used := time.Now(), cpuTime()
 	for i, packet := range r.acks {
 		if packet != nil {
 			r.server.peers[i].receive(r.server, packet)
 		}
 	}
 	r.server.replicate()
+	r.cpu += cpuTime() - used
 	return time.Since(begin)
 }
+
+func (r *ackedRig) used() time.Duration { return r.cpu }
 
 func (r *ackedRig) sent() (n uint64) {
 	for _, l := range r.links {

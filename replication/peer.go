@@ -44,6 +44,7 @@ type Peer struct {
 	served    bool  // with all that is to be sent in the present tick
 	crowded   uint8 // for so many ticks it is not tried to send all in one packet
 	planned   plan
+	inOrder   bool // all that is due is to be sent, in the order of slots
 
 	outNews        int // slots that changed now and are not in step
 	trip           roundTrip
@@ -66,12 +67,11 @@ type Peer struct {
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns
 	weigh          func([]ecs.Entity, []float32)
-	best           []candidate // of what is due, in the order of rank, if there is weigh
-	typical        int         // bits of an update, about
-	overhead       int         // bits of an entry beside its run, about, in 1/16
-	waiting        bitset      // slots that were due and not sent, if there is a budget
-	waits          []uint16    // by slot: since when, low bits of a tick
-	met            bitset      // slots of which the peer knows, if there is a budget
+	typical        int     // bits of an update with all that belongs to it, about, in 1/16
+	cost           prices  // of entries, in the present tick
+	usage          usage   // of a budget
+	urgency        urgency // of what is due, if there is a budget
+	met            bitset  // slots of which the peer knows, if there is a budget
 	packet         packetWriter
 	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
@@ -195,7 +195,7 @@ func (p *Peer) reset() {
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
-	p.typical, p.overhead = 64, firstOverhead
+	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
 	p.arrived = p.arrived[:0]
 	p.followed, p.stepped = p.log.next, false
 	p.missed = p.server.tick
@@ -203,7 +203,7 @@ func (p *Peer) reset() {
 	p.view.kept = nil
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
 	p.join, p.alive = join{}, keepAlive{next: p.log.next}
-	p.waiting, p.waits, p.met, p.best = nil, nil, nil, nil
+	p.urgency, p.met = urgency{}, nil
 	p.packet.compact, p.classes.compact = nil, p.session.compact
 	if p.session.compact {
 		p.packet.compact = newCompactWriter(p.server)
@@ -215,7 +215,7 @@ func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
 	p.arrived, p.talk = nil, nil
-	p.view, p.waiting, p.waits, p.met, p.best = view{}, nil, nil, nil, nil
+	p.view, p.urgency, p.met = view{}, urgency{}, nil
 	p.join = join{}
 	p.packet.compact = nil
 }

@@ -323,6 +323,7 @@ type sharedRig struct {
 	fakes  []*fakeClient
 	acks   [][]byte // by client
 	ticks  int
+	cpu    time.Duration // that the server took so far
 }
 
 // newSharedRig returns a rig in which all entities have been sent to all clients.
@@ -348,15 +349,18 @@ func (r *sharedRig) tick() time.Duration {
 	for i, f := range r.fakes {
 		r.acks[i] = f.answer(r.ticks)
 	}
-	begin := time.Now()
+	begin, used := time.Now(), cpuTime()
 	for i, packet := range r.acks {
 		if packet != nil {
 			_ = r.fakes[i].peer.Receive(packet) // refused acks are counted, and checked
 		}
 	}
 	r.server.Replicate()
+	r.cpu += cpuTime() - used
 	return time.Since(begin)
 }
+
+func (r *sharedRig) used() time.Duration { return r.cpu }
 
 func (r *sharedRig) sent() (n uint64) {
 	for _, f := range r.fakes {

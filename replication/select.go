@@ -21,12 +21,13 @@ func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.limit()
 	p.earn()
+	p.inOrder = p.interval == 1 && p.resume == 0 && p.ample()
 	p.planned = sendNothing
 	if p.plain() {
 		p.planned = sendInTurn
 	}
 	p.preparing = true
-	if p.orderly() {
+	if p.inOrder {
 		p.follow()
 	}
 	if p.steps = p.canStep(); !p.steps {
@@ -37,6 +38,7 @@ func (p *Peer) prepare(c *chooser) {
 	p.arriveAll()
 	if p.planned == sendInTurn {
 		p.expire()
+		p.meet()
 		p.preparing = false
 		p.packet.begin(p)
 		return
@@ -45,22 +47,18 @@ func (p *Peer) prepare(c *chooser) {
 	p.update()
 	p.expire()
 	p.look()
+	p.meet()
 	if p.planned = p.plan(); p.planned == sendBest {
-		if p.weigh != nil { // which is to be called now
-			p.rank(c)
-			p.best = append(p.best[:0], c.candidates...)
-		}
+		p.press(c)
 	} else if p.planned == sendAll && p.resume == 0 {
 		p.planned = sendReady
 		p.packet.begin(p)
 	}
 }
 
-// orderly reports whether the peer is to be sent all that is due, in the order of slots.
-func (p *Peer) orderly() bool { return p.budget.rate == 0 && p.interval == 1 && p.resume == 0 }
-
-// plain reports whether, besides, it sees everything.
-func (p *Peer) plain() bool { return p.orderly() && !p.view.limited && p.view.visible == nil }
+// plain reports whether the peer is to be sent all that is due, in the order of slots, and sees
+// everything.
+func (p *Peer) plain() bool { return p.inOrder && !p.view.limited && p.view.visible == nil }
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
@@ -190,6 +188,7 @@ func (c *runCache) end(p *Peer) {
 		p.acks.shrink()
 	}
 	p.wait()
+	p.learn()
 	p.account()
 }
 

@@ -36,6 +36,7 @@ type slotTable struct {
 	previous []delta.Tick // what changed was before its latest change
 	info     []slotInfo
 	live     int
+	weights  weightTable
 
 	pools []slotPool // by class
 

@@ -149,7 +149,8 @@ func (p *Peer) take(st *stream) {
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
 func (p *Peer) canTakeAll(st *stream) bool {
-	if p.log.next+uint32(len(st.packets))-p.log.oldest > maxInFlight {
+	if p.log.next+uint32(len(st.packets))-p.log.oldest > maxInFlight ||
+		p.budget.rate > 0 && p.budget.tokens < int64(len(st.packets)*p.server.opts.mtu*p.server.opts.tickRate) {
 		return false
 	}
 	s := &p.server.slots

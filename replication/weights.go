@@ -19,7 +19,7 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 	}
 	s.noticeReset()
 	if id, ok := s.NetID(e); ok {
-		s.slots.info[id.Slot].weight = weight
+		s.giveWeight(id, weight)
 	} else if alive(s.world, e) {
 		if s.weights == nil {
 			s.weights = map[ecs.Entity]float32{}
@@ -32,10 +32,16 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 func (s *Server) settleWeights() {
 	for e, weight := range s.weights {
 		if id, ok := s.NetID(e); ok {
-			s.slots.info[id.Slot].weight = weight
+			s.giveWeight(id, weight)
 			delete(s.weights, e)
 		} else if !alive(s.world, e) {
 			delete(s.weights, e)
 		}
 	}
+}
+
+// giveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
+func (s *Server) giveWeight(id NetID, weight float32) {
+	s.slots.info[id.Slot].weight = weight
+	s.slots.weights.forgetAll()
 }

@@ -45,6 +45,9 @@ func (w *workers) run(s *Server) {
 			w.peers = append(w.peers, p)
 		}
 	}
+	if slices.ContainsFunc(w.peers, func(p *Peer) bool { return p.budget.rate > 0 }) {
+		s.slots.weights.update(&s.slots, uint32(s.tick))
+	}
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
 		p.view.ask(s.capture.tables)

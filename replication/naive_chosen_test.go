@@ -1,0 +1,110 @@
+package replication
+
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+)
+
+// What the naive twin does for clients with a view, a budget or a send interval: brute force,
+// as one writes it first. It tests the distance of every entity to every client, sorts all that
+// waits by how long it has waited, and writes the best until the bytes are spent.
+
+// ackedChosenOrder is that of the exp-Golomb codes of gaps, in place of ackedGapOrder: what is
+// chosen lies farther apart.
+const ackedChosenOrder = 4
+
+// An ackedPlan is what a client of the twin asks for; the zero value asks for nothing.
+type ackedPlan struct {
+	interval int     // ticks between sends; 0 and 1: every tick
+	budget   int     // bytes per second; 0: no limit
+	radius   float32 // of what it sees; 0: everything
+	x, y     float32 // where it looks from
+
+	phase  int
+	tokens int // bytes that may be sent, times scaleRate
+	mean   int // bits of an entry, lately
+	queue  []ackedCandidate
+}
+
+type ackedCandidate struct {
+	id, waited uint32
+}
+
+func (a *ackedPlan) plain() bool { return a.interval <= 1 && a.budget == 0 && a.radius == 0 }
+
+// sees tests the distance of an entity.
+func (a *ackedPlan) sees(e *naiveEntity) bool {
+	dx, dy := e.position.X-a.x, e.position.Y-a.y
+	return dx*dx+dy*dy <= a.radius*a.radius
+}
+
+// replicateChosen is replicate for a client that asks for something.
+func (p *ackedPeer) replicateChosen(s *ackedServer) {
+	a := &p.plan
+	if a.budget > 0 {
+		a.tokens = min(a.tokens+a.budget, a.budget*max(scaleRate/8, a.interval)+naiveMTU*scaleRate)
+	}
+	if a.interval > 1 && (int(s.tick)+a.phase)%a.interval != 0 {
+		return
+	}
+	if a.budget > 0 && a.tokens < min(naiveMTU, a.budget/15)*scaleRate {
+		return
+	}
+	a.queue = a.queue[:0]
+	for id := range s.now {
+		if a.radius > 0 && !a.sees(&s.read[id]) {
+			continue
+		}
+		if s.now[id] == p.known[id] || p.tried[id] >= s.changed[id] && s.tick-p.tried[id] < ackedPatience {
+			continue
+		}
+		a.queue = append(a.queue, ackedCandidate{uint32(id), s.tick - max(p.tried[id], p.since[id])})
+	}
+	if a.budget > 0 {
+		p.choose()
+	}
+	p.writeQueue(s)
+}
+
+// choose leaves in the queue what has waited longest, as much as the budget has room for, in the
+// order of ids.
+func (p *ackedPeer) choose() {
+	a := &p.plan
+	slices.SortFunc(a.queue, func(x, y ackedCandidate) int { return int(y.waited) - int(x.waited) })
+	bits := a.tokens / scaleRate * 8
+	a.queue = a.queue[:min(len(a.queue), bits/max(a.mean, 1)+1)]
+	slices.SortFunc(a.queue, func(x, y ackedCandidate) int { return int(x.id) - int(y.id) })
+}
+
+// writeQueue sends what is in the queue.
+func (p *ackedPeer) writeQueue(s *ackedServer) {
+	a := &p.plan
+	w := bitbuf.NewWriter(p.buf[ackedHeader:])
+	var f *ackedFlight
+	last, sent := -1, 0
+	end := func() {
+		sent += ackedHeader + len(w.Bytes())
+		p.flush(s, &w, f)
+	}
+	for _, c := range a.queue {
+		if f != nil && w.Remaining() < ackedEntryBits {
+			end()
+			w.Reset(p.buf[ackedHeader:])
+			f, last = nil, -1
+		}
+		if f == nil {
+			f = s.flight()
+		}
+		e, k := &s.now[c.id], &p.known[c.id]
+		w.WriteExpGolomb(uint64(int(c.id)-last-1), ackedChosenOrder)
+		writeDifference(&w, e, k, s.tick-p.since[c.id], p.since[c.id])
+		f.records = append(f.records, ackedRecord{c.id, *e})
+		p.tried[c.id], last = s.tick, int(c.id)
+	}
+	if f != nil {
+		end()
+		a.mean += (8*sent/len(a.queue) - a.mean) / 8
+	}
+	a.tokens -= sent * scaleRate
+}
