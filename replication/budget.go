@@ -43,7 +43,8 @@ const maxRate = 1 << 40
 // SetPriority makes the peer call weigh in ticks in which its budget does not suffice, on
 // the goroutine that calls Replicate: it gets the entities that wait for being sent and
 // their weights so far, and may change the weights, for instance by distance. What is
-// sent first is what has the largest product of weight and ticks waited. What an entity has
+// sent first is what has the largest sum of weights, added up over the ticks it waited.
+// Weights count in sixteenths, and up to 255. What an entity has
 // under a condition waits by itself, so entities may come up more than once. An entity of
 // weight 0 or less is sent when there is room for all others. nil ends that.
 //

@@ -51,8 +51,8 @@ func Every(n int) ComponentOption {
 }
 
 // Priority gives entities that have the component a weight of at least w, 1 being that of
-// all others. Where a peer's budget does not suffice, the product of weight and ticks
-// waited says what is sent first; see [Peer.SetBudget].
+// all others. Where a peer's budget does not suffice, the weights added up over the ticks
+// that it waited say what is sent first; see [Peer.SetBudget].
 //
 // Panics if w is less than 1.
 func Priority(w float32) ComponentOption {

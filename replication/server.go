@@ -146,7 +146,7 @@ func WithTickRate(perSecond int) ServerOption {
 // of a tick that is a multiple of n, where a peer got everything so far. Peers with other
 // round trips then share more of the encoding, and updates are a little larger, since
 // baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
-// peers 2 or 4 may pay. It changes nothing for peers with a budget or a send interval.
+// peers 2 or 4 may pay. It changes nothing for peers whose budget is short or that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
 func WithBaselineGrid(n int) ServerOption {

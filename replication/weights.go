@@ -7,8 +7,8 @@ import (
 )
 
 // SetPriority gives an entity a weight for all peers, on top of those of its components:
-// the products of weight and ticks waited say who is sent first where the budget does not
-// suffice. The default is 1. The entity may get its marker later; its weight lasts until it
+// the weights added up over the ticks that it waited say who is sent first where the budget
+// does not suffice. The default is 1. The entity may get its marker later; its weight lasts until it
 // leaves replication. A dead entity has none.
 //
 // Panics if the weight is not positive.
