@@ -28,7 +28,7 @@ type budget struct {
 func (p *Peer) SetBudget(bytesPerSecond int) {
 	p.mustExist()
 	if bytesPerSecond < 0 {
-		panic(fmt.Sprintf("replication: a budget of %d bytes per second: use 0 for none", bytesPerSecond))
+		panic(fmt.Sprintf("replication: SetBudget(%d): use bytes per second, or 0 for no limit", bytesPerSecond))
 	}
 	b := &p.budget
 	if b.rate == 0 {

@@ -113,7 +113,7 @@ type ClientOption func(*clientOptions)
 // Panics on less than 1 or more than 2^30.
 func WithMaxEntities(n int) ClientOption {
 	if n < 1 || n > 1<<30 {
-		panic(fmt.Sprintf("replication: at most %d entities: use 1 to 2^30", n))
+		panic(fmt.Sprintf("replication: WithMaxEntities(%d): use 1 to 2^30", n))
 	}
 	return func(o *clientOptions) { o.maxEntities = n }
 }

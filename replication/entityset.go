@@ -32,11 +32,11 @@ func (e *EntitySet) mustExist() {
 
 // Add puts an entity into the set, from the next Replicate on. Adding one that is in it
 // does nothing. It may get its [Replicated] component later. Entities that end leave the
-// set by themselves.
+// set by themselves, and a dead one is not taken.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
-	if _, ok := e.seated[entity]; !ok {
+	if _, ok := e.seated[entity]; !ok && alive(e.server.world, entity) {
 		e.waiting[entity] = struct{}{}
 	}
 }

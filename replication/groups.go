@@ -89,20 +89,22 @@ func (g *Group) mustExist() {
 
 // Add puts an entity into the group, from the next Replicate on. Adding one that is in it
 // does nothing. It may get its [Replicated] component later. Entities that ought to appear
-// together must be in the group when the first of them is replicated.
+// together must be in the group when the first of them is replicated. A dead one is not
+// taken.
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {
 	g.mustExist()
 	g.server.noticeReset()
+	if !alive(g.server.world, e) {
+		return
+	}
 	of := &g.server.groups
 	switch old := of.of[e]; {
 	case old == g:
 		return
-	case old != nil && alive(g.server.world, e):
-		panic(fmt.Sprintf("replication: entity %v is in another group: call that one's Remove first", e))
 	case old != nil:
-		old.Remove(e)
+		panic(fmt.Sprintf("replication: entity %v is in another group: call that one's Remove first", e))
 	}
 	if of.of == nil {
 		of.of = map[ecs.Entity]*Group{}

@@ -165,7 +165,7 @@ func WithBaselineGrid(n int) ServerOption {
 // Panics outside 1 to 64.
 func WithWorkers(n int) ServerOption {
 	if n < 1 || n > maxWorkers {
-		panic(fmt.Sprintf("replication: %d workers: use 1 to %d", n, maxWorkers))
+		panic(fmt.Sprintf("replication: WithWorkers(%d): use 1 to %d", n, maxWorkers))
 	}
 	return func(o *serverOptions) { o.workers = n }
 }

@@ -211,3 +211,29 @@ func TestAReferenceFromBeforeAReset(t *testing.T) {
 		}
 	}
 }
+
+// TestSetsAndGroupsDontTakeTheDead: a handle that a reset has made void does not become a member
+// when the world gives it out again.
+func TestSetsAndGroupsDontTakeTheDead(t *testing.T) {
+	c := newThrong(t, 3, throngSchema())
+	set, group := c.server.NewEntitySet(), c.server.NewGroup()
+	c.replicate()
+	old := c.entities[2]
+	c.world.Reset()
+	set.Add(old)
+	group.Add(old)
+	for range 3 {
+		c.world.NewEntity(c.position, ReplicatedID(&c.world))
+	}
+	require.True(t, c.world.Alive(old), "the world has given the handle out again")
+	for range 3 {
+		c.replicate()
+		require.Zero(t, set.Len())
+		require.Zero(t, group.Len())
+	}
+	set.Add(old)
+	group.Add(old)
+	c.replicate()
+	require.Equal(t, 1, set.Len())
+	require.Equal(t, 1, group.Len())
+}

@@ -15,7 +15,7 @@ import (
 func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 	s.mustExist()
 	if !(weight > 0) {
-		panic(fmt.Sprintf("replication: a priority of %v: use a positive weight", weight))
+		panic(fmt.Sprintf("replication: SetPriority(%v): use a positive weight", weight))
 	}
 	s.noticeReset()
 	if id, ok := s.NetID(e); ok {

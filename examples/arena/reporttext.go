@@ -97,7 +97,7 @@ func (r *report) verdict() string {
 		return fmt.Sprintf("All worlds came out equal, %s after the last change, and %s on the way found nothing wrong.",
 			count(r.QuietTicks, "tick"), count(r.Checks, "check"))
 	case r.Interrupted:
-		return fmt.Sprintf("Interrupted before the worlds could be compared as a whole; %s until then found nothing wrong.",
+		return fmt.Sprintf("The fight ended before the worlds could be compared as a whole; %s until then found nothing wrong.",
 			count(r.Checks, "check"))
 	default:
 		return "Not all worlds came out equal."

@@ -34,7 +34,7 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 			p.dismissAll(v)
 		}
 	}()
-	s.say(fmt.Sprintf("arena: serves %s and waits for %s; start some with:\n  go run ./examples/arena -connect %s -clients %d",
+	s.say(fmt.Sprintf("arena: serves %s and waits for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
 		lobby.tcp.Addr(), count(c.clients, "client"), lobby.tcp.Addr(), c.clients))
 	s.say("link: " + c.link())
 	if c.onListen != nil {

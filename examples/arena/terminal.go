@@ -9,10 +9,11 @@ import (
 )
 
 // Control sequences of terminals since the VT100, as xterm has them: the other screen, no cursor,
-// and no new line after the last column; and back.
+// and no new line after the last column; and back, from an empty one, as some terminals leave what
+// stands there behind after a resize.
 const (
 	enterSequence = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	leaveSequence = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+	leaveSequence = "\x1b[0m\x1b[H\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
 const (
