@@ -1,0 +1,304 @@
+package soak
+
+import (
+	"errors"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A conn is a client with its world, its peer at the server, and the link between them.
+type conn struct {
+	ep   *episode
+	host *host
+	g    *chance
+
+	peer  *replication.Peer
+	link  *netsim.Link
+	bad   netsim.Config
+	clean bool // none ever are
+	spoil bool // packets are damaged, and strangers' and old ones thrown in
+	opts  []replication.PeerOption
+	old   [][]byte // packets of some time ago
+	tap   func(packet []byte)
+
+	world  *ecs.World
+	client *replication.Client
+	ids    []ecs.ID
+	resIDs []ecs.ResID
+	locals ecs.ID // a component of the client's own
+
+	eyes     eyes
+	sights   map[replication.NetID]*timeline[sight]
+	online   timeline[bool]
+	since    uint32 // first tick that the client could get anything of
+	started  bool
+	session  uint32 // tick in which the present session came into force
+	budget   int
+	interval int
+	every    int // calls of Apply: one in so many ticks
+	messy    bool
+
+	applies   int
+	shown     map[replication.NetID]*showing
+	hooked    map[ecs.Entity]bool // what OnSpawn and OnDespawn leave
+	torn      bool                // groups did not fit, or the user has taken from them
+	kept      bool                // the peer has or had Keep
+	rejoined  bool                // what is left of a session before may be shown
+	resources uint32              // the tick that resources show at least
+	had       bool                // resources were shown
+	scratch   [][]cell
+	expected  map[uint16]*expectation
+
+	down      mailbox             // from the server
+	up        map[uint64]*mailbox // to it, by session of the client
+	upSession uint64              // of the latest message that came there
+	ended     *replication.Reason
+	endedBy   string
+	returning int // ticks until it comes again
+	inputs    map[uint32][]issued
+	inTime    int
+}
+
+// join makes a client of a host.
+func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
+	g := newChance(ep.seed, 1000+uint64(len(ep.conns)))
+	world := ecs.NewWorld()
+	c := &conn{
+		ep: ep, host: h, g: g, world: &world, every: 1, interval: 1, messy: len(spawn) == 0 && g.one(3), spoil: h.checksums && g.one(3),
+		sights: map[replication.NetID]*timeline[sight]{}, shown: map[replication.NetID]*showing{}, hooked: map[ecs.Entity]bool{},
+		expected: map[uint16]*expectation{}, inputs: map[uint32][]issued{},
+		torn: len(h.groups) == 0,
+	}
+	ecs.ComponentID[localThing](c.world) // IDs differ from those of the server
+	c.locals = ecs.ComponentID[localThing](c.world)
+	c.ids, c.resIDs = idsOf(c.world, h.plan, true)
+	for _, p := range h.plan.components {
+		c.scratch = append(c.scratch, make([]cell, p.cells))
+	}
+	c.clean = !c.spoil
+	c.bad = weather(g, c.spoil)
+	if g.one(4) {
+		c.opts = append(c.opts, replication.WithCoding(replication.Compact))
+	}
+	if g.one(4) {
+		c.every = 2 + g.IntN(3)
+	}
+	opts := []replication.ClientOption{replication.WithNonce(g.Uint64()), replication.WithServerTimeout(pick(g, 50, 100, 600))}
+	if g.one(8) {
+		opts = append(opts, replication.WithoutCompact())
+	}
+	if g.one(4) {
+		opts = append(opts, replication.WithClientMTU(256))
+	}
+	if len(spawn) > 0 {
+		opts = append(opts, replication.WithSpawnComponents(spawn...))
+	}
+	schema := h.plan.schema(true, nil)
+	if g.one(2) && h.plan.same() {
+		schema = h.schema
+	}
+	c.link = netsim.NewLink(g.Uint64(), c.bad)
+	c.client = replication.NewClient(c.world, schema, func(packet []byte) error { return c.link.Up.Send(packet) }, opts...)
+	c.client.OnSpawn(func(e ecs.Entity) {
+		if c.hooked[e] {
+			ep.fail("OnSpawn twice")
+		}
+		c.hooked[e] = true
+	})
+	c.client.OnDespawn(func(e ecs.Entity) {
+		if !c.hooked[e] || !c.world.Alive(e) {
+			ep.fail("OnDespawn of what was not spawned, or is gone")
+		}
+		delete(c.hooked, e)
+	})
+	c.takeNotes()
+	h.conns = append(h.conns, c)
+	ep.conns = append(ep.conns, c)
+	if g.one(2) {
+		c.open()
+	}
+	c.attach()
+	return c
+}
+
+// attach gives the client a peer.
+func (c *conn) attach() {
+	if c.peer != nil && !c.host.checksums { // that takes a connection of its own
+		c.link = netsim.NewLink(c.g.Uint64(), c.bad)
+	}
+	link := c.link
+	c.peer = c.host.server.Connect(func(packet []byte) error {
+		if c.g.one(500) && !c.ep.quiet {
+			return errors.New("the queue is full")
+		}
+		return link.Down.Send(packet)
+	}, c.opts...)
+	c.host.ofPeer[c.peer] = c
+	c.tell()
+	c.throttle()
+}
+
+func (c *conn) throttle() {
+	c.peer.SetBudget(c.budget)
+	c.peer.SetSendInterval(c.interval)
+	c.peer.SetPriority(nil)
+	if c.g.one(4) {
+		g := c.g
+		c.peer.SetPriority(func(_ []ecs.Entity, weights []float32) {
+			for i := range weights {
+				weights[i] *= float32(g.between(0.1, 5))
+			}
+		})
+	}
+}
+
+func weather(g *chance, spoil bool) netsim.Config {
+	cfg := pick(g,
+		netsim.Config{}, netsim.Config{Latency: 2}, netsim.Config{Latency: 3, Loss: 0.05},
+		netsim.Config{Latency: 6, Loss: 0.2, Duplicate: 0.2}, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.05},
+		netsim.Config{Latency: 6, Loss: 0.2, Duplicate: 0.25, Reorder: 0.3, ReorderBy: 8},
+		netsim.Config{Latency: 10, Jitter: 9, Loss: 0.5}, netsim.Config{Latency: 2, Loss: 0.25, Reorder: 0.04, ReorderBy: 40},
+		netsim.Config{Latency: 4, Burst: netsim.Burst{Start: 0.01, Length: 40}}, netsim.Config{Latency: 25, Jitter: 5, Loss: 0.05},
+	)
+	if spoil {
+		cfg.Corrupt = 0.1
+	}
+	return cfg
+}
+
+// orderly links let no packet overtake another.
+func (c *conn) orderly() bool { return c.bad.Jitter == 0 && c.bad.Reorder == 0 && !c.spoil }
+
+// hear hands the server what came from the client.
+func (c *conn) hear() {
+	c.link.Up.Receive(func(packet []byte) {
+		c.ep.packets++
+		if err := c.peer.Err(); err != nil && c.returning == 0 { // it was dropped, and is heard again
+			var gone *replication.DisconnectError
+			if !errors.As(err, &gone) {
+				c.ep.fail("Peer.Err is %v", err)
+			}
+			if gone.Reason.Code == replication.ReasonTimeout && c.host.checksums {
+				c.attach()
+			}
+		}
+		c.known(c.peer.Receive(packet))
+		c.strays(c.peer.Receive)
+	})
+	if c.host.plan.input && c.peer.Connected() {
+		c.takeInput()
+	}
+}
+
+// known fails on an error that is not documented.
+func (c *conn) known(err error) {
+	if err == nil {
+		return
+	}
+	for _, of := range []error{
+		replication.ErrMalformed, replication.ErrChecksum, replication.ErrStale, replication.ErrUnexpected,
+		replication.ErrMissingBaseline, replication.ErrMissingModel, replication.ErrFlood,
+	} {
+		if errors.Is(err, of) {
+			return
+		}
+	}
+	c.ep.fail("an error that is not documented: %v", err)
+}
+
+// listen hands the client what came from the server.
+func (c *conn) listen() {
+	c.link.Step()
+	c.link.Down.Receive(func(packet []byte) {
+		c.ep.packets++
+		if c.spoil && c.g.one(10) {
+			c.old = append(c.old, append([]byte(nil), packet...))
+			c.ep.strays = append(c.ep.strays, c.old[len(c.old)-1])
+		}
+		if c.tap != nil {
+			c.tap(packet)
+		}
+		err := c.client.Receive(packet)
+		c.known(err)
+		bye := len(packet) > 4 && packet[4] == kindBye // of a session that the client never heard of
+		if c.clean && !bye && c.client.Stats().Sessions <= 1 && (errors.Is(err, replication.ErrMalformed) || errors.Is(err, replication.ErrChecksum)) {
+			c.ep.fail("an honest packet is refused: %v", err)
+		}
+		if c.clean && c.orderly() && errors.Is(err, replication.ErrMissingBaseline) {
+			c.ep.fail("a baseline is missing that no packet can have overtaken: %v", err)
+		}
+		c.strays(c.client.Receive)
+	})
+}
+
+// strays throws in packets of others and of long ago, whole and damaged.
+func (c *conn) strays(receive func([]byte) error) {
+	if !c.spoil || c.ep.quiet || !c.g.one(10) || len(c.ep.strays) == 0 {
+		return
+	}
+	packet := append([]byte(nil), pick(c.g, c.ep.strays...)...)
+	if c.g.one(2) && len(packet) > 0 {
+		packet[c.g.IntN(len(packet))] ^= 1 << c.g.IntN(8)
+	}
+	c.ep.packets++
+	c.known(receive(packet))
+}
+
+// step is a tick of the client.
+func (c *conn) step() {
+	c.listen()
+	if c.ep.tick%c.every != 0 {
+		return
+	}
+	if !c.ep.quiet {
+		c.play()
+	}
+	if c.host.plan.input {
+		c.giveInput()
+	}
+	was := c.client.Complete()
+	c.applies++
+	err := c.client.Apply()
+	c.ended1(err)
+	c.check()
+	if was && err == nil && c.client.Complete() {
+		c.complete()
+	}
+	if d := c.client.Divergence(); d != nil {
+		c.ep.fail("state hashes differ: %v", d)
+	}
+	if c.g.one(10) {
+		if d := c.client.Verify(); d != nil {
+			c.ep.fail("the client's world is not what the client holds: %v", d)
+		}
+	}
+}
+
+// begins is the server's OnConnect.
+func (c *conn) begins(peer *replication.Peer) {
+	if peer != c.peer {
+		c.ep.fail("OnConnect of a peer that is replaced")
+	}
+	c.session = c.host.server.Tick() + 1
+	c.down.restart()
+}
+
+// ends is the server's OnDisconnect.
+func (c *conn) ends(peer *replication.Peer) {
+	for e, owner := range c.host.owners {
+		if owner == peer {
+			delete(c.host.owners, e)
+			delete(c.host.owned, e)
+		}
+	}
+	if peer.Err() == nil || peer.Connected() {
+		c.ep.fail("OnDisconnect of a peer that is connected")
+	}
+	if c.ep.gone[peer] {
+		c.ep.fail("OnDisconnect twice")
+	}
+	c.ep.gone[peer] = true
+}

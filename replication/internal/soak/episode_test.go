@@ -1,0 +1,258 @@
+package soak
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// An episode is a world of a random plan, its servers and clients, from a seed.
+type episode struct {
+	t    *testing.T
+	seed uint64
+	g    *chance
+	tick int
+
+	packets uint64
+	checks  uint64
+	quiet   bool
+
+	game    *game
+	hosts   []*host
+	conns   []*conn
+	sent    []*sent
+	unique  uint32
+	numbers uint16 // of signatures
+	fired   map[uint16]bool
+	gone    map[*replication.Peer]bool
+	strays  [][]byte
+}
+
+type otherMarker replication.Replicated
+
+func newEpisode(t *testing.T, seed uint64) *episode {
+	ep := &episode{
+		t: t, seed: seed, g: newChance(seed, 0), fired: map[uint16]bool{}, gone: map[*replication.Peer]bool{},
+	}
+	world := ecs.NewWorld()
+	p := newPlan(ep.g)
+	h := newHost(ep, "server", &world, p, replication.ReplicatedID(&world), nil)
+	ep.game = newGame(ep, &world, p)
+	ep.game.markers = []ecs.ID{h.truth.marker}
+	if ep.g.one(3) { // a second server of the same world, by another schema
+		other := ecs.ComponentID[otherMarker](&world)
+		newHost(ep, "other server", &world, p.part(ep.g), other, replication.WithMarker[otherMarker]())
+		ep.game.markers = append(ep.game.markers, other)
+	}
+	for _, h := range ep.hosts {
+		for range 1 + ep.g.IntN(3) {
+			ep.join(h)
+		}
+	}
+	if ep.g.one(3) { // a client's world that is the source of another server
+		var world *ecs.World
+		c := ep.join(ep.hosts[0])
+		world = c.world
+		c.relay(world)
+	}
+	return ep
+}
+
+// relay makes the client's world the source of a server of its own.
+func (c *conn) relay(world *ecs.World) {
+	h := newHost(c.ep, "relay", world, c.host.plan, replication.ReplicatedID(world), nil)
+	h.truth.exact = true
+	for range 1 + c.g.IntN(2) {
+		c.ep.join(h)
+	}
+}
+
+func (ep *episode) fail(format string, args ...any) {
+	ep.t.Helper()
+	ep.t.Fatalf("-soak.seed=%d fails in tick %d after %d packets: %s", ep.seed, ep.tick, ep.packets, fmt.Sprintf(format, args...))
+}
+
+// run plays the episode to its end.
+func (ep *episode) run() {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Printf("-soak.seed=%d panics in tick %d\n", ep.seed, ep.tick)
+			panic(r)
+		}
+	}()
+	for range 100 + ep.g.IntN(300) {
+		ep.step()
+		if len(ep.conns) < 8 && ep.g.one(150) {
+			ep.join(ep.hosts[ep.g.IntN(len(ep.hosts))])
+		}
+	}
+	ep.calmDown()
+	reason := ""
+	for range 1500 {
+		ep.step()
+		if reason = ep.open(); reason == "" {
+			break
+		}
+	}
+	if reason != "" {
+		ep.fail("the worlds stay different: %s", reason)
+	}
+	for range 3 { // and stay as they are
+		ep.step()
+		if reason = ep.open(); reason != "" {
+			ep.fail("the worlds were equal, and then: %s", reason)
+		}
+	}
+}
+
+// step is a tick of everybody.
+func (ep *episode) step() {
+	ep.tick++
+	for _, h := range ep.hosts {
+		for _, c := range h.conns {
+			c.hear()
+			if ep.quiet && c.peer.Err() != nil { // it was silent, and a new peer takes a connection of its own
+				c.again()
+			}
+		}
+	}
+	if !ep.quiet {
+		ep.game.step()
+	}
+	ep.game.fire(ep.hosts[0])
+	for _, h := range ep.hosts { // relays are last: what came to their worlds goes on at once
+		if !ep.quiet {
+			for _, c := range h.conns {
+				c.retune()
+			}
+			h.shuffle()
+			h.sendDown()
+		}
+		h.replicate()
+		for _, c := range h.conns {
+			c.step()
+		}
+	}
+}
+
+// calmDown ends all changes and heals all links.
+func (ep *episode) calmDown() {
+	ep.quiet = true
+	for _, c := range ep.conns {
+		if c.returning > 0 || c.peer.Err() != nil || c.ended != nil {
+			c.returning = 0
+			c.ended = new(replication.Reason)
+			c.again()
+		}
+		c.spoil = false
+		c.bad = netsim.Config{Latency: 2}
+		c.link.SetConfig(c.bad)
+		if c.budget = 0; c.g.one(3) {
+			c.budget = 20000
+		}
+		c.throttle()
+		c.inTime = 0
+	}
+}
+
+// open says what still differs, or is on its way.
+func (ep *episode) open() string {
+	for i, c := range ep.conns {
+		if wrong := c.open1(); wrong != "" {
+			return fmt.Sprintf("client %d, of the %s: %s", i, c.host.name, wrong)
+		}
+	}
+	return ""
+}
+
+// open1 says what differs between what the client shows and what it should.
+func (c *conn) open1() string {
+	h := c.host
+	switch {
+	case !c.client.Connected() || !c.peer.Connected():
+		return "not connected: " + c.client.Status().String()
+	case !c.client.Complete():
+		return "not complete"
+	case c.rejoined:
+		return "what is left of the session before is there"
+	case c.down.open() > 0:
+		return fmt.Sprintf("%d messages to the client are on their way", c.down.open())
+	case c.upMail(c.client.Stats().Sessions).open() > 0:
+		return "messages to the server are on their way"
+	case h.plan.input && c.inTime < 20:
+		return "no inputs come in time"
+	}
+	for _, l := range h.truth.here {
+		if wrong := c.settled(l); wrong != "" {
+			return wrong
+		}
+	}
+	wrong := ""
+	c.client.Each(func(id replication.NetID, _ ecs.Entity, _ uint32) {
+		if h.truth.lives[id].over {
+			wrong = fmt.Sprintf("%v has ended", id)
+		}
+	})
+	for i, p := range h.plan.components {
+		if p.resource && wrong == "" {
+			has := c.world.Resources().Has(c.resIDs[i])
+			if has {
+				clear(c.scratch[i])
+				readAll(&p.client, pointerIn(c.world.Resources().Get(c.resIDs[i])), c.scratch[i])
+			}
+			wrong = c.differsNow(h.truth.resources, p, has)
+		}
+	}
+	return wrong
+}
+
+// differsNow is differs without what Every allows.
+func (c *conn) differsNow(l *life, p *component, has bool) string {
+	v := l.at(p.index, c.host.truth.now)
+	if has != (v != nil) {
+		return fmt.Sprintf("%v: whether there is a %s", l.id, p.name)
+	}
+	if v == nil {
+		return ""
+	}
+	return c.unlike(p, v.cells)
+}
+
+// settled says how one entity differs.
+func (c *conn) settled(l *life) string {
+	now := c.host.truth.now
+	e, here := c.client.Entity(l.id)
+	s := c.shown[l.id]
+	if s != nil && s.removed {
+		return ""
+	}
+	switch seen := c.showable(l.id, now, everyone); {
+	case seen == maybe || seen == no && c.eyes.keep:
+		return ""
+	case here != (seen == yes):
+		return fmt.Sprintf("%v is here: %v", l.id, here)
+	case !here:
+		return ""
+	}
+	c.read(e)
+	for _, p := range c.host.plan.components {
+		if p.resource || s.lost>>p.index&1 != 0 {
+			continue
+		}
+		has := c.world.Has(e, c.ids[p.index])
+		if c.showable(l.id, now, p.condition) == no {
+			if has {
+				return fmt.Sprintf("%v still has %s", l.id, p.name)
+			}
+			continue
+		}
+		if wrong := c.differsNow(l, p, has); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package soak
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// skipped is the shape of a field that is not replicated.
+func skipped(g *chance) shape {
+	if g.one(3) { // of a type that could not be
+		return shape{
+			typ: reflect.TypeFor[[]func()](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
+			leaves: func(_ string, _ uintptr, c *cells) { c.skips++ },
+		}
+	}
+	return shape{
+		typ: reflect.TypeFor[uint64](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
+		leaves: func(path string, offset uintptr, c *cells) {
+			c.locals, c.skips = append(c.locals, local{path, offset}), c.skips+1
+		},
+	}
+}
+
+// plain is a shape that is one value.
+func plain(g *chance) shape {
+	switch g.IntN(6) {
+	case 0:
+		return boolShape(g)
+	case 1:
+		return entityShape(g)
+	case 2, 3:
+		return pick(g, integerShapes...)(g)
+	case 4:
+		return floatShape[float64](g)
+	}
+	return floatShape[float32](g)
+}
+
+// anyShape is a shape of any kind. depth bounds how far structs and arrays are nested.
+func anyShape(g *chance, depth int) shape {
+	switch n := g.IntN(20); {
+	case n < 8 || depth == 0 && n >= 15:
+		return plain(g)
+	case n == 8:
+		return directionShape[float32](g)
+	case n == 9:
+		return directionShape[float64](g)
+	case n == 10:
+		return rotationShape[float32](g)
+	case n == 11:
+		return rotationShape[float64](g)
+	case n == 12:
+		return textShape(1+g.IntN(30))
+	case n == 13:
+		return bytesShape(g)
+	case n == 14:
+		return skipped(g)
+	case n == 15:
+		return pick(g, asShape, withShape)(g)
+	case n < 18:
+		return arrayOf(g, 1+g.IntN(4), anyShape(g, depth-1))
+	}
+	return structOf(g, fmt.Sprintf("N%d", depth), 1+g.IntN(3), depth-1, false)
+}
+
+// arrayOf is an array; its tag is that of its elements.
+func arrayOf(_ *chance, n int, of shape) shape {
+	s := of
+	s.typ = reflect.ArrayOf(n, of.typ)
+	size := of.typ.Size()
+	s.leaves = func(path string, offset uintptr, c *cells) {
+		for i := range n {
+			of.leaves(fmt.Sprintf("%s[%d]", path, i), offset+uintptr(i)*size, c)
+		}
+	}
+	return s
+}
+
+// structOf is a struct of n random fields. Where it may, it says by options what tags would, as if somebody else owned
+// the type: then these are among its own options, for a component only.
+func structOf(g *chance, name string, n, depth int, component bool) shape {
+	var fields []shape
+	for range n {
+		fields = append(fields, anyShape(g, depth))
+	}
+	return fieldsOf(name, fields, component && g.one(4))
+}
+
+func fieldsOf(name string, fields []shape, options bool) shape {
+	s := shape{opts: map[string]replication.ComponentOption{}}
+	var of []reflect.StructField
+	for i, f := range fields {
+		field := reflect.StructField{Name: fmt.Sprintf("%sF%d", name, i), Type: f.typ}
+		if f.tag != "" {
+			if options && f.tags != nil {
+				s.opts[field.Name] = replication.Field(field.Name, f.tags...)
+			} else {
+				field.Tag = reflect.StructTag(fmt.Sprintf(`repl:"%s"`, f.tag))
+			}
+		}
+		for key, o := range f.opts {
+			s.opts[key] = o
+		}
+		of = append(of, field)
+	}
+	s.typ = reflect.StructOf(of)
+	s.leaves = func(path string, offset uintptr, c *cells) {
+		for i, f := range fields {
+			field := s.typ.Field(i)
+			f.leaves(path+"."+field.Name, offset+field.Offset, c)
+		}
+	}
+	return s
+}

@@ -1,0 +1,384 @@
+package soak
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"runtime"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A hostile server knows the wire format, the schema and what an honest server once said, and seals whatever it likes. Its
+// packets are made by hand, after the page on the wire format alone.
+type hostile struct {
+	g           *chance
+	fingerprint uint64
+	genuine     [][]byte // bodies of an honest server's packets, in their order
+	next        int      // of these
+
+	nonce, session uint64
+	compact        bool
+	sequence, tick uint32
+	welcomed       bool
+}
+
+// Bits of the first byte of state and message packets, and of the flags of a welcome.
+const (
+	longBit       = 1 << 6
+	completeBit   = 1 << 7
+	flagCompact   = 1 << 1
+	handshakeSeal = 0x61726368
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealed puts the right checksum before a body.
+func sealed(key uint32, body []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(nil, crc32.Update(key, castagnoli, body)), body...)
+}
+
+// seal is the key of the session's packets to the client.
+func (x *hostile) seal() uint32 {
+	b := binary.LittleEndian.AppendUint64(nil, x.fingerprint)
+	b = binary.LittleEndian.AppendUint64(b, x.session)
+	return crc32.Checksum(append(b, 0), castagnoli)
+}
+
+// hears takes what the client sends: of a hello the nonce.
+func (x *hostile) hears(packet []byte) error {
+	if len(packet) == 64 && packet[4] == kindHello {
+		if nonce := binary.LittleEndian.Uint64(packet[14:]); nonce != x.nonce {
+			x.nonce, x.welcomed = nonce, false
+		}
+	}
+	return nil
+}
+
+// welcome answers a hello.
+func (x *hostile) welcome() []byte {
+	g := x.g
+	x.session, x.sequence, x.tick, x.next = 8+g.Uint64()>>1, g.Uint32(), g.Uint32(), 0
+	flags := byte(0)
+	if x.compact {
+		flags = flagCompact
+	}
+	body := []byte{kindWelcome, replication.ProtocolVersion, flags, byte(8 + g.IntN(113))}
+	for _, v := range []uint64{x.nonce, x.session} {
+		body = binary.LittleEndian.AppendUint64(body, v)
+	}
+	body = binary.LittleEndian.AppendUint32(body, x.tick)
+	body = binary.LittleEndian.AppendUint32(body, x.sequence)
+	body = binary.LittleEndian.AppendUint64(body, g.Uint64N(3))
+	x.welcomed = true
+	return sealed(handshakeSeal, x.spoilt(body, 30))
+}
+
+// spoilt damages a body, one in so many.
+func (x *hostile) spoilt(body []byte, in int) []byte {
+	g := x.g
+	if !g.one(in) || len(body) == 0 {
+		return body
+	}
+	switch g.IntN(5) {
+	case 0:
+		return body[:g.IntN(len(body))]
+	case 1:
+		for range 1 + g.IntN(12) {
+			body = append(body, byte(g.Uint32()))
+		}
+	case 2: // the end of another one
+		if len(x.genuine) > 0 {
+			other, at := pick(g, x.genuine...), g.IntN(len(body))
+			body = append(body[:at:at], other[min(at, len(other)):]...)
+		}
+	case 3:
+		at := g.IntN(len(body))
+		b := pick[byte](g, 0, 0xff, byte(g.Uint32()))
+		for i := at; i < min(len(body), at+1+g.IntN(16)); i++ {
+			body[i] = b
+		}
+	default:
+		for range 1 + g.IntN(6) {
+			body[g.IntN(len(body))] ^= 1 << g.IntN(8)
+		}
+	}
+	return body
+}
+
+// packet returns the next one to throw at the client.
+func (x *hostile) packet() []byte {
+	g := x.g
+	switch n := g.IntN(100); {
+	case !x.welcomed && n < 60 || n == 0:
+		return x.welcome()
+	case n == 1:
+		return x.refuse()
+	case n == 2:
+		body := binary.LittleEndian.AppendUint64([]byte{kindBye, byte(pick(g, 0, 1, 2, 64, 255))}, x.session)
+		return sealed(x.seal(), x.spoilt(append(body, pick(g, words...)...), 3))
+	case n < 10:
+		body := append(binary.LittleEndian.AppendUint32([]byte{kindHashes}, x.tick-uint32(g.IntN(3))), x.noise(60)...)
+		return sealed(x.seal(), body)
+	case n < 25:
+		return x.talk(x.spoilt(x.noise(80), 2))
+	case n < 40:
+		return x.state(0, x.invented())
+	}
+	return x.again()
+}
+
+func (x *hostile) refuse() []byte {
+	body := binary.LittleEndian.AppendUint64([]byte{kindRefuse, byte(x.g.IntN(3))}, x.nonce)
+	body = binary.LittleEndian.AppendUint32(body, pick(x.g, 0, x.g.Uint32()))
+	body = binary.LittleEndian.AppendUint32(body, pick(x.g, 0, 1<<20, x.g.Uint32()))
+	return sealed(handshakeSeal, append(body, x.noise(100)...))
+}
+
+// again is what an honest server said, as it was or spoilt, under a header that the client takes.
+func (x *hostile) again() []byte {
+	if len(x.genuine) == 0 {
+		return x.noise(50)
+	}
+	if x.next %= len(x.genuine); x.g.one(10) {
+		x.next = x.g.IntN(len(x.genuine))
+	}
+	body := x.genuine[x.next]
+	x.next++
+	head := 5
+	if body[0]&longBit != 0 {
+		head = 9
+	}
+	if len(body) < head {
+		return x.noise(50)
+	}
+	switch body[0] & 7 {
+	case kindState:
+		return x.state(body[0], x.spoilt(append([]byte(nil), body[head:]...), 2))
+	case kindMessages:
+		return x.talk(x.spoilt(append([]byte(nil), body[min(len(body), 1+(head-1)/2):]...), 3))
+	}
+	return sealed(x.seal(), x.spoilt(append([]byte(nil), body...), 2))
+}
+
+// state is a state packet with a long header.
+func (x *hostile) state(first byte, rest []byte) []byte {
+	g := x.g
+	x.sequence += pick[uint32](g, 1, 1, 1, 1, 2, 0)
+	x.tick += pick[uint32](g, 1, 1, 1, 0, 2)
+	sequence, tick := x.sequence, x.tick
+	if g.one(30) {
+		sequence, tick = sequence-uint32(g.IntN(40)), tick+pick(g, 100, 1<<31, g.Uint32())
+	}
+	body := []byte{first&^completeBit | kindState | longBit}
+	if g.one(20) {
+		body[0] |= completeBit
+	}
+	if g.one(10) {
+		body[0] ^= byte(g.IntN(8)) << 3
+	}
+	body = binary.LittleEndian.AppendUint32(body, sequence)
+	body = binary.LittleEndian.AppendUint32(body, tick)
+	return sealed(x.seal()^sequence*0x9E3779B1^tick*0x85EBCA6B, append(body, rest...))
+}
+
+// talk is a packet of messages with a long time.
+func (x *hostile) talk(rest []byte) []byte {
+	body := binary.LittleEndian.AppendUint32([]byte{kindMessages | longBit}, x.tick)
+	return sealed(x.seal()^x.tick*0x85EBCA6B, append(body, rest...))
+}
+
+// noise is up to n bytes, of which mostly zeros or ones: these are what long codes are made of.
+func (x *hostile) noise(n int) []byte {
+	b := make([]byte, x.g.IntN(n))
+	rate := x.g.IntN(9)
+	for i := range b {
+		for bit := range 8 {
+			if x.g.IntN(8) < rate {
+				b[i] |= 1 << bit
+			}
+		}
+	}
+	return b
+}
+
+// invented are the bits of entries that begin as they should.
+func (x *hostile) invented() []byte {
+	g := x.g
+	var b bits
+	b.put(uint64(g.IntN(16)), 4) // the order of gaps
+	for range 1 + g.IntN(40) {
+		b.put(1, 1) // a quotient of nothing
+		b.put(g.Uint64(), g.IntN(6))
+		switch kind := g.IntN(6); kind {
+		case 5: // a part: age, total, size, index
+			b.put(0, 5)
+			for range 4 {
+				b.golomb(g.Uint64()>>(48+g.IntN(16)), 3)
+			}
+		case 2:
+			b.put(1<<2, 3)
+			b.golomb(uint64(g.IntN(20)), 4) // the generation
+			n := g.IntN(6)                  // the set
+			b.golomb(uint64(n), 0)
+			for range n {
+				b.golomb(uint64(g.IntN(3)), 0)
+			}
+		default:
+			b.put(1<<kind, kind+1)
+		}
+		for range g.IntN(20) {
+			b.put(g.Uint64(), g.IntN(20))
+		}
+	}
+	return b.bytes
+}
+
+// bits is a bit string, the low bits first.
+type bits struct {
+	bytes []byte
+	n     int
+}
+
+func (b *bits) put(v uint64, n int) {
+	for i := range n {
+		if b.n%8 == 0 {
+			b.bytes = append(b.bytes, 0)
+		}
+		b.bytes[b.n/8] |= byte(v>>i&1) << (b.n % 8)
+		b.n++
+	}
+}
+
+// golomb is exp-Golomb of an order.
+func (b *bits) golomb(v uint64, order int) {
+	u := v + 1<<order
+	q := 0
+	for u>>(q+order+1) != 0 {
+		q++
+	}
+	b.put(0, q)
+	b.put(1, 1)
+	b.put(u, q+order)
+}
+
+// honest returns the bodies that an honest server sent its first client.
+func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
+	ep := newEpisode(t, seed)
+	ep.hosts = ep.hosts[:1]
+	c := ep.hosts[0].conns[0]
+	ep.hosts[0].conns, ep.conns = ep.hosts[0].conns[:1], ep.conns[:1]
+	var bodies [][]byte
+	c.spoil = false
+	c.link.SetConfig(netsim.Config{})
+	c.tap = func(packet []byte) {
+		if len(packet) > 9 && ep.hosts[0].checksums && packet[4]&7 >= kindState {
+			bodies = append(bodies, append([]byte(nil), packet[4:]...))
+		}
+	}
+	for range 60 {
+		ep.step()
+	}
+	return ep, bodies
+}
+
+// TestHostileServer: whatever a server says, nothing worse happens to a client than errors, and what it shows has values that
+// quantisers make.
+func TestHostileServer(t *testing.T) {
+	seed, packets := *seedFlag, *packetsFlag/4
+	if seed == 0 {
+		seed = 1
+	}
+	if packets == 0 {
+		packets = 8000
+	}
+	t.Logf("-soak.seed=%d", seed)
+	shown := 0
+	for done := uint64(0); done < packets; seed++ {
+		ep, genuine := honest(t, seed)
+		n := hostileSession(t, ep, genuine, &shown)
+		done += n
+	}
+	require.NotZero(t, shown, "no client ever showed anything: its server was too clumsy to tell")
+}
+
+// limitOfHostile is more than the documented bounds of so few entities allow.
+const (
+	limitOfHostile = 64
+	memoryOfOne    = 16 << 20 // what a packet may make a client allocate: 4 MiB staged, and slices that grow
+	memoryOfAll    = 96 << 20
+)
+
+func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown *int) uint64 {
+	g, h := newChance(ep.seed, 99), ep.hosts[0]
+	schema := h.plan.schema(true, nil)
+	x := &hostile{g: g, fingerprint: schema.Fingerprint(), genuine: genuine, compact: h.conns[0].peer.Coding() == replication.Compact}
+	world := ecs.NewWorld()
+	client := replication.NewClient(&world, schema, x.hears, replication.WithMaxEntities(limitOfHostile))
+	c := &conn{ep: ep, host: h, g: g, world: &world, client: client}
+	c.ids, c.resIDs = idsOf(&world, h.plan, true)
+	for _, p := range h.plan.components {
+		c.scratch = append(c.scratch, make([]cell, p.cells))
+	}
+	if h.plan.notes {
+		for _, calls := range noteTypes {
+			calls.onClient(client, func(note) {})
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := before.HeapAlloc
+	const rounds = 2000
+	for i := range rounds {
+		packet := x.packet()
+		runtime.ReadMemStats(&before)
+		c.known(client.Receive(packet))
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > memoryOfOne {
+			t.Fatalf("-soak.seed=%d: packet %d of %d bytes makes the client allocate %d: %x", ep.seed, i, len(packet), n, packet)
+		}
+		if i%4 == 0 {
+			if client.Apply() != nil {
+				client.Reconnect()
+			}
+			c.sane(shown)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if after.HeapAlloc > start+memoryOfAll {
+		t.Fatalf("-soak.seed=%d: the client holds %d bytes", ep.seed, after.HeapAlloc-start)
+	}
+	client.Close()
+	return rounds
+}
+
+// sane fails if the client's world has what no server could have put there.
+func (c *conn) sane(shown *int) {
+	count := 0
+	c.client.Each(func(id replication.NetID, e ecs.Entity, _ uint32) {
+		count++
+		c.read(e)
+		for i, p := range c.host.plan.components {
+			if p.resource || !c.world.Has(e, c.ids[i]) {
+				continue
+			}
+			for j := range p.client.leaves {
+				l := &p.client.leaves[j]
+				got := c.scratch[i][l.at : l.at+l.n]
+				if l.ref && !got[0].e.IsZero() && !c.world.Alive(got[0].e) || !l.ref && !l.fits(got, got) {
+					c.ep.fail("a hostile server makes %v show %s", id, describe(p.name+l.path, got, got))
+				}
+			}
+		}
+	})
+	*shown += count
+	if count > limitOfHostile {
+		c.ep.fail("a hostile server makes %d entities, and %d were allowed", count, limitOfHostile)
+	}
+}

@@ -1,0 +1,131 @@
+package soak
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+type integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+type team uint8
+
+var integerShapes = []func(g *chance) shape{
+	integerShape[int], integerShape[int8], integerShape[int16], integerShape[int32], integerShape[int64],
+	integerShape[uint], integerShape[uint8], integerShape[uint16], integerShape[uint32], integerShape[uint64],
+	integerShape[team], integerShape[time.Duration],
+}
+
+// span returns a range that the type has room for, with bounds that a float64 holds exactly.
+func span[T integer](g *chance) (low, high T) {
+	bits := min(reflect.TypeFor[T]().Bits(), 40)
+	if T(0)-1 < T(0) {
+		half := int64(1) << (bits - 1)
+		l := g.Int64N(2*half) - half
+		if g.one(3) {
+			l = -min(half, int64(1+g.IntN(100)))
+		}
+		h := min(l+1+g.Int64N(half-l), half-1)
+		l = min(l, h-1)
+		return T(l), T(h)
+	}
+	top := int64(1) << bits
+	l := g.Int64N(top - 1)
+	if g.one(2) {
+		l = 0
+	}
+	return T(l), T(l + 1 + g.Int64N(top-l-1))
+}
+
+// integerShape is an integer with a random tag.
+func integerShape[T integer](g *chance) shape {
+	read := func(v *T, out []cell) { out[0] = cell{u: uint64(*v)} }
+	low, high := span[T](g)
+	width := uint64(high) - uint64(low) // which T may have no room for
+	speed := T(1 + g.IntN(3))
+	drift := func(v *T) { *v += speed }
+	jump := func(g *chance, v *T) {
+		switch g.IntN(8) {
+		case 0:
+			*v = T(g.Uint64())
+		case 1:
+			*v = pick(g, low, high, low-1, high+1, 0, 1)
+		case 2, 3:
+			*v -= speed
+		default:
+			*v = low + T(g.Uint64()>>1%(width+1))
+		}
+	}
+	exact := func(rule func(v T) T) func(want, got []cell) bool {
+		return func(want, got []cell) bool { return T(got[0].u) == rule(T(want[0].u)) }
+	}
+	clamp := func(v T) T { return min(max(v, low), high) }
+	bounds := fmt.Sprintf("range=%d:%d", low, high)
+	between := replication.Range(float64(low), float64(high))
+	bits := reflect.TypeFor[T]().Bits()
+	hint, hints := "", []replication.FieldOption(nil)
+	switch g.IntN(5) {
+	case 0:
+		hint, hints = ",linear", []replication.FieldOption{replication.Linear()}
+	case 1:
+		hint, hints = ",counter", []replication.FieldOption{replication.Counter()}
+	}
+	switch g.IntN(8) {
+	case 0, 1: // at full width
+		if g.one(4) {
+			hint, hints = ",wrap", []replication.FieldOption{replication.Wrap()}
+		}
+		tag := ""
+		if hint != "" {
+			tag = hint[1:]
+		}
+		return simple(tag, hints, 1, read, drift, jump, exact(func(v T) T { return v }))
+	case 2: // in steps
+		step := T(1 + g.Uint64N(min(width/2+1, 100)))
+		if step == 1 { // the same as none
+			break
+		}
+		return simple(fmt.Sprintf("%s,step=%d%s", bounds, step, hint),
+			append(hints, between, replication.Step(float64(step))), 1, read, drift, jump,
+			func(want, got []cell) bool {
+				v, w := T(got[0].u), clamp(T(want[0].u))
+				off := uint64(max(v, w)) - uint64(min(v, w))
+				return v >= low && v <= high && off <= uint64(step)/2 && (v == high || (uint64(v)-uint64(low))%uint64(step) == 0)
+			})
+	case 3: // round a circle
+		if bits == 64 { // turns would overflow in this rule
+			break
+		}
+		return simple(bounds+",wrap", []replication.FieldOption{between, replication.Wrap()}, 1, read, drift, jump,
+			exact(func(v T) T {
+				turn := int64(high) - int64(low) + 1
+				return T(int64(low) + ((int64(v)-int64(low))%turn+turn)%turn)
+			}))
+	case 4:
+		n := 2 + g.IntN(1<<min(bits-1, 9)-2)
+		return simple(fmt.Sprintf("enum=%d", n), []replication.FieldOption{replication.Enum(n)}, 1, read, drift, jump,
+			exact(func(v T) T { return min(max(v, 0), T(n-1)) }))
+	case 5:
+		kind := reflect.TypeFor[T]().Kind()
+		n := 1 + g.IntN(bits)
+		if kind == reflect.Int || kind == reflect.Uint {
+			n = min(n, 32)
+		}
+		ones := uint64(math.MaxUint64) >> (64 - n)
+		mask := T(ones)
+		flip := func(g *chance, v *T) {
+			*v ^= 1 << g.IntN(n)
+			if g.one(8) {
+				*v = T(g.Uint64())
+			}
+		}
+		return simple(fmt.Sprintf("flags=%d", n), []replication.FieldOption{replication.Flags(n)}, 1, read,
+			func(v *T) { *v ^= 1 }, flip, exact(func(v T) T { return v & mask }))
+	}
+	return simple(bounds+hint, append(hints, between), 1, read, drift, jump, exact(clamp))
+}

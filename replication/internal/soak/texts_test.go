@@ -1,0 +1,107 @@
+package soak
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication"
+)
+
+// words are all texts that systems of the soak put into components: Arche moves rows without telling the garbage
+// collector, so somebody must hold them.
+var words = func() (all []string) {
+	g := newChance(1, 1)
+	for i := range 400 {
+		letters := "abcdefgh"
+		if i%3 == 0 {
+			letters = "aéß漢🙂b"
+		}
+		var b strings.Builder
+		for n := g.IntN(pick(g, 4, 20, 60, 300)); b.Len() < n; {
+			b.WriteRune([]rune(letters)[g.IntN(utf8.RuneCountInString(letters))])
+		}
+		all = append(all, b.String())
+	}
+	long := strings.Repeat("0123456789", 60)
+	for i := range 60 { // long ones that differ by little
+		all = append(all, long[:300+5*i]+words1(i)+long[300:])
+	}
+	return append(all, "", "")
+}()
+
+func words1(i int) string { return fmt.Sprint(i * i) }
+
+// cut is the longest beginning of whole characters.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+func textShape(limit int) shape {
+	return simple(fmt.Sprintf("max=%d", limit), []replication.FieldOption{replication.Max(limit)}, 1,
+		func(v *string, out []cell) { out[0] = cell{s: strings.Clone(*v)} },
+		func(*string) {},
+		func(g *chance, v *string) { *v = pick(g, words...) },
+		func(want, got []cell) bool { return got[0].s == cut(want[0].s, limit) })
+}
+
+// bytesShape is an array of bytes as one value.
+func bytesShape(g *chance) shape {
+	room := 1 + g.IntN(40)
+	limit := 1 + g.IntN(room)
+	s := shape{
+		typ: reflect.ArrayOf(room, reflect.TypeFor[byte]()), tag: fmt.Sprintf("max=%d", limit),
+		tags: []replication.FieldOption{replication.Max(limit)},
+	}
+	s.leaves = func(path string, offset uintptr, c *cells) {
+		bytes := func(p unsafe.Pointer) []byte { return unsafe.Slice(at[byte](p, offset), room) }
+		c.add(leaf{
+			path: path, n: 1,
+			read:  func(p unsafe.Pointer, out []cell) { out[0] = cell{s: string(bytes(p))} },
+			drift: func(p unsafe.Pointer) { bytes(p)[0]++ },
+			jump: func(g *chance, p unsafe.Pointer) {
+				b := bytes(p)
+				if g.one(3) {
+					clear(b)
+				}
+				for range 1 + g.IntN(5) {
+					b[g.IntN(len(b))] = pick(g, 0, byte(g.Uint32()))
+				}
+			},
+			fits: func(want, got []cell) bool {
+				return got[0].s == want[0].s[:limit]+strings.Repeat("\x00", room-limit)
+			},
+		})
+	}
+	return s
+}
+
+func boolShape(*chance) shape {
+	return simple("", nil, 1, func(v *bool, out []cell) {
+		if *v {
+			out[0] = cell{u: 1}
+		} else {
+			out[0] = cell{}
+		}
+	}, func(v *bool) { *v = !*v }, func(g *chance, v *bool) { *v = g.one(2) }, sameCells)
+}
+
+// entityShape is a reference; who it is to be is the truth's and the check's affair.
+func entityShape(*chance) shape {
+	return shape{typ: reflect.TypeFor[ecs.Entity](), leaves: func(path string, offset uintptr, c *cells) {
+		l := lift(path, offset, 1, func(v *ecs.Entity, out []cell) { out[0] = cell{e: *v} },
+			func(*ecs.Entity) {}, func(g *chance, v *ecs.Entity) { *v = g.someone() }, nil)
+		l.ref = true
+		c.add(l)
+	}}
+}
