@@ -122,8 +122,8 @@ func (ep *episode) step() {
 	}
 	if !ep.quiet {
 		ep.game.step()
+		ep.game.fire(ep.hosts[0])
 	}
-	ep.game.fire(ep.hosts[0])
 	for _, h := range ep.hosts { // relays are last: what came to their worlds goes on at once
 		if !ep.quiet {
 			for _, c := range h.conns {

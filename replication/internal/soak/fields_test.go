@@ -52,7 +52,7 @@ func anyShape(g *chance, depth int) shape {
 	case n == 11:
 		return rotationShape[float64](g)
 	case n == 12:
-		return textShape(1+g.IntN(30))
+		return textShape(1 + g.IntN(30))
 	case n == 13:
 		return bytesShape(g)
 	case n == 14:
