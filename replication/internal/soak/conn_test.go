@@ -31,11 +31,14 @@ type conn struct {
 	locals ecs.ID // a component of the client's own
 
 	eyes     eyes
+	twitchy  bool // has neither budget nor interval, and a view that changes often
+	blinked  eyes // in place of its eyes at other times
 	sights   map[replication.NetID]*timeline[sight]
 	online   timeline[bool]
 	since    uint32 // first tick that the client could get anything of
 	started  bool
 	session  uint32 // tick in which the present session came into force
+	begun    bool   // there was a session
 	budget   int
 	interval int
 	every    int // calls of Apply: one in so many ticks
@@ -117,7 +120,8 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	c.takeNotes()
 	h.conns = append(h.conns, c)
 	ep.conns = append(ep.conns, c)
-	if g.one(2) {
+	c.eyes.veil, c.blinked.veil = -1, -1
+	if c.twitchy = g.one(3); c.twitchy || g.one(2) {
 		c.open()
 	}
 	c.attach()
@@ -282,6 +286,8 @@ func (c *conn) begins(peer *replication.Peer) {
 	if peer != c.peer {
 		c.ep.fail("OnConnect of a peer that is replaced")
 	}
+	c.rejoined = c.rejoined || c.begun // the client may have noticed by itself that its session is over
+	c.begun = true
 	c.session = c.host.server.Tick() + 1
 	c.down.restart()
 }

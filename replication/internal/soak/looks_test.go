@@ -67,6 +67,19 @@ func (c *conn) open() {
 	}
 }
 
+// twitch opens a limited view, or goes back to it: what comes into view was sent before, and not long ago.
+func (c *conn) twitch() {
+	y := c.eyes
+	c.eyes, c.blinked = c.blinked, y
+	c.eyes.looks, c.eyes.radius, c.eyes.place = y.looks, y.radius, y.place
+	c.kept = c.kept || c.eyes.keep
+	c.tell()
+	if c.g.one(4) { // a tick without anything, that is no tick at all
+		c.peer.SetInterest(replication.Interest{})
+		c.tell()
+	}
+}
+
 // tell says it to the server.
 func (c *conn) tell() {
 	y := &c.eyes

@@ -34,11 +34,14 @@ func (c *conn) retune() {
 	if c.eyes.grid != nil {
 		c.glance()
 	}
-	if g.one(60) {
+	if c.twitchy && g.one(6) {
+		c.twitch()
+	}
+	if !c.twitchy && g.one(60) {
 		c.budget = pick(g, 0, 0, 1500, 6000, 40000)
 		c.throttle()
 	}
-	if g.one(60) {
+	if !c.twitchy && g.one(60) {
 		c.interval = pick(g, 1, 1, 2, 3, 7)
 		c.throttle()
 	}
