@@ -52,9 +52,9 @@ type expectation struct {
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, 60)
 //
-// applies is in how many calls of Apply it may be adopted, 0 for as long as it takes. When
-// they are over, or the entity is removed, or the world is reset, it waits no more; see
-// [Client.Expects]. The library never removes it: what the server never confirms is the
+// applies is in how many calls of Apply it may be adopted, 0 for as long as it takes. The
+// one after them ends its waiting, and so does that the entity is removed, or the world is
+// reset; see [Client.Expects]. The library never removes it: what the server never confirms is the
 // user's to remove.
 //
 // The signature's fields that refer to entities mean what those mirror; those that mirror

@@ -31,8 +31,9 @@ func (e *EntitySet) mustExist() {
 }
 
 // Add puts an entity into the set, from the next Replicate on. Adding one that is in it
-// does nothing. It may get its [Replicated] component later. Entities that end leave the
-// set by themselves, and a dead one is not taken.
+// does nothing. It may get its [Replicated] component later. Entities that are removed from
+// the world leave the set by themselves, one that only loses its marker stays, and a dead one
+// is not taken.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()

@@ -15,7 +15,8 @@ import (
 //
 // An entity can be in one group at a time. Joining and leaving are part of what the group
 // does together: a client never sees that a turret has left before it sees the ship as it
-// was then. An entity that ends leaves the group by itself.
+// was then. An entity that is removed from the world leaves the group by itself; one that
+// only loses its marker is a member again when it gets another.
 //
 // What of a group is news to a client travels in one packet. So everything in a group must
 // fit into one, at the latest when a client sees it for the first time and gets it whole:

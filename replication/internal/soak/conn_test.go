@@ -33,6 +33,8 @@ type conn struct {
 	eyes     eyes
 	twitchy  bool // has neither budget nor interval, and a view that changes often
 	blinked  eyes // in place of its eyes at other times
+	blinks   int  // ticks to the next one; 0: it does not blink
+	shut     bool
 	sights   map[replication.NetID]*timeline[sight]
 	online   timeline[bool]
 	since    uint32 // first tick that the client could get anything of
@@ -123,6 +125,10 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	c.eyes.veil, c.blinked.veil = -1, -1
 	if c.twitchy = g.one(3); c.twitchy || g.one(2) {
 		c.open()
+	}
+	if c.twitchy && g.one(2) {
+		c.blinks, c.blinked, c.eyes = 20, c.eyes, eyes{veil: -1, keep: !g.one(4)}
+		c.kept = c.eyes.keep
 	}
 	c.attach()
 	return c

@@ -80,6 +80,20 @@ func (c *conn) twitch() {
 	}
 }
 
+// blink is twitch for a tick or two now and then, in a view that is wide open and keeps what it has seen.
+func (c *conn) blink() {
+	switch c.blinks--; {
+	case c.blinks > 0:
+	case !c.shut:
+		c.shut, c.blinks = true, 1+c.g.IntN(2)
+		c.blinked.keep = c.eyes.keep
+		c.twitch()
+	default:
+		c.shut, c.blinks = false, 8+c.g.IntN(30)
+		c.twitch()
+	}
+}
+
 // tell says it to the server.
 func (c *conn) tell() {
 	y := &c.eyes

@@ -25,7 +25,7 @@ func (x *expectation) open(apply int) bool { return x.until == 0 || apply <= x.u
 // retune is what the server's user does to a peer.
 func (c *conn) retune() {
 	g := c.g
-	if g.one(40) {
+	if c.blinks == 0 && g.one(40) {
 		c.open()
 		if g.one(3) { // what counts is the last one
 			c.open()
@@ -34,8 +34,11 @@ func (c *conn) retune() {
 	if c.eyes.grid != nil {
 		c.glance()
 	}
-	if c.twitchy && g.one(6) {
+	if c.blinks == 0 && c.twitchy && g.one(6) {
 		c.twitch()
+	}
+	if c.blinks > 0 {
+		c.blink()
 	}
 	if !c.twitchy && g.one(60) {
 		c.budget = pick(g, 0, 0, 1500, 6000, 40000)
