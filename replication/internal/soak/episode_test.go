@@ -231,6 +231,8 @@ func (c *conn) settled(l *life) string {
 		return ""
 	}
 	switch seen := c.showable(l.id, now, everyone); {
+	case seen == no && c.eyes.keep && here:
+		return c.lapsed(l.id, e)
 	case seen == maybe || seen == no && c.eyes.keep:
 		return ""
 	case here != (seen == yes):
@@ -252,6 +254,17 @@ func (c *conn) settled(l *life) string {
 		}
 		if wrong := c.differsNow(l, p, has); wrong != "" {
 			return wrong
+		}
+	}
+	return ""
+}
+
+// lapsed says which component is kept though its condition holds no more.
+func (c *conn) lapsed(id replication.NetID, e ecs.Entity) string {
+	holds := c.sightOf(id).last().conditions
+	for i, p := range c.host.plan.components {
+		if !p.resource && holds>>p.condition&1 == 0 && c.world.Has(e, c.ids[i]) {
+			return fmt.Sprintf("%v, which is kept, still has %s", id, p.name)
 		}
 	}
 	return ""

@@ -33,13 +33,18 @@ type game struct {
 	marked  map[ecs.Entity]bool // whose markers changed in this tick
 	limit   int
 	calm    int // one tick in so many has comings and goings
+	pause   int // ticks, in the mean, between two changes of what changes seldom
+	churn   int // entities that are replaced in every tick, so that slots are used again and again
 }
 
 func newGame(ep *episode, world *ecs.World, p *plan) *game {
 	g := newChance(ep.seed, 7)
 	w := &game{
 		ep: ep, g: g, world: world, plan: p, styles: map[ecs.Entity]style{}, marked: map[ecs.Entity]bool{},
-		limit: pick(g, 3, 10, 25, 25, 70), calm: pick(g, 1, 2, 5, 20),
+		limit: pick(g, 3, 10, 25, 25, 70), calm: pick(g, 1, 2, 5, 20), pause: pick(g, 5, 10, 40),
+	}
+	if g.one(6) {
+		w.churn = 1 + g.IntN(3)
 	}
 	w.ids, w.resIDs = idsOf(world, p, false)
 	g.someone = func() ecs.Entity {
@@ -129,6 +134,10 @@ func (w *game) step() {
 			w.change()
 		}
 	}
+	for range min(w.churn, len(w.all)) {
+		w.remove(g.IntN(len(w.all)))
+		w.spawn()
+	}
 	if g.one(100) { // many at once
 		for range g.IntN(w.limit) {
 			w.change()
@@ -151,7 +160,7 @@ func (w *game) move(e ecs.Entity) {
 	case g.one(200):
 		w.styles[e] = style(g.IntN(int(styles)))
 		return
-	case s == rests, s == seldom && !g.one(10):
+	case s == rests, s == seldom && !g.one(w.pause):
 		return
 	case s == steady:
 	default:
@@ -189,12 +198,7 @@ func (w *game) change() {
 	e := w.all[i]
 	switch g.IntN(6) {
 	case 0:
-		w.world.RemoveEntity(e)
-		w.all = append(w.all[:i], w.all[i+1:]...)
-		delete(w.styles, e)
-		if w.dead = append(w.dead, e); len(w.dead) > 20 {
-			w.dead = w.dead[1:]
-		}
+		w.remove(i)
 		if len(w.all) < w.limit/2 || g.one(2) { // another one may get the handle, and the slot
 			w.spawn()
 		}
@@ -219,6 +223,16 @@ func (w *game) change() {
 			w.scatter(c, w.world.Get(e, w.ids[c.index]))
 			w.aim(e, c)
 		}
+	}
+}
+
+func (w *game) remove(i int) {
+	e := w.all[i]
+	w.world.RemoveEntity(e)
+	w.all = append(w.all[:i], w.all[i+1:]...)
+	delete(w.styles, e)
+	if w.dead = append(w.dead, e); len(w.dead) > 20 {
+		w.dead = w.dead[1:]
 	}
 }
 

@@ -132,7 +132,7 @@ func (c *conn) expect() {
 		s.Owner, x.loose = c.someone(), true
 	}
 	(*localThing)(c.world.Get(x.e, c.locals)).Value = uint64(x.number) << 8
-	n := pick(g, 0, 5, 60)
+	n := pick(g, 0, 1+g.IntN(20), 1+g.IntN(20), 60)
 	if n > 0 {
 		x.until = c.applies + n
 	}
