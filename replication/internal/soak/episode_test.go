@@ -155,6 +155,11 @@ func (ep *episode) calmDown() {
 			c.budget = 20000
 		}
 		c.throttle()
+		if c.eyes.keep && c.g.one(2) { // what was kept goes, however often the view is set
+			c.eyes.keep = false
+			c.tell()
+			c.tell()
+		}
 		c.inTime = 0
 	}
 }

@@ -49,7 +49,7 @@ func (c *conn) retune() {
 		c.throttle()
 	}
 	if g.one(100) {
-		c.link.SetConfig(pick(g, c.bad, c.bad, netsim.Config{Loss: 1}))
+		pick(g, c.link.SetConfig, c.link.Up.SetConfig, c.link.Down.SetConfig)(pick(g, c.bad, c.bad, netsim.Config{Loss: 1}))
 	}
 	if gone := c.peer.Err(); gone != nil && c.returning == 0 && !c.host.checksums {
 		c.returning = 10 // it was silent; a new peer takes a connection of its own
@@ -81,7 +81,7 @@ func (c *conn) play() {
 	case g.one(400) && c.client.Connected():
 		c.again()
 	}
-	if c.host.plan.signature != nil && c.host.plan.notes && g.one(10) && c.client.Connected() && c.host == c.ep.hosts[0] {
+	if c.host.plan.signature != nil && c.host.plan.notes && g.one(4) && c.client.Connected() && c.host == c.ep.hosts[0] {
 		c.expect()
 	}
 	c.sendUp()
@@ -132,7 +132,7 @@ func (c *conn) expect() {
 		s.Owner, x.loose = c.someone(), true
 	}
 	(*localThing)(c.world.Get(x.e, c.locals)).Value = uint64(x.number) << 8
-	n := pick(g, 0, 1+g.IntN(20), 1+g.IntN(20), 60)
+	n := pick(g, 0, 1+g.IntN(20), 1+2*int(c.bad.Latency)+g.IntN(6), 60)
 	if n > 0 {
 		x.until = c.applies + n
 	}
