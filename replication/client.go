@@ -39,6 +39,7 @@ type Client struct {
 	session     seal   // of packets from the server
 	answer      seal   // of packets to it
 	former      seal   // of packets from the server in the session before
+	formerHeld  seal   // the same of the latest one before of which states came
 	complete    bool   // the server said that all has come that was there when the session began
 	origin      uint64 // of the present session's NetIDs
 	shownOrigin uint64 // of those that the world shows
@@ -317,7 +318,7 @@ func (c *Client) receive(packet []byte) error {
 	if hashes, err := c.receiveHashes(packet); hashes {
 		return err
 	}
-	if c.former.signed(packet) {
+	if c.former.signed(packet) || c.formerHeld.signed(packet) {
 		return ErrStale
 	}
 	body := c.session.body(packet)

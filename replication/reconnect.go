@@ -131,8 +131,8 @@ func (c *Client) begin(m *welcome) {
 	if c.outdated(m.tick) {
 		c.shownOrigin = ^m.origin // whoever it was
 	}
-	if c.anyState {
-		c.former = c.session
+	if c.former = c.session; c.anyState { // of any session hashes and byes may come late, though no state of it did
+		c.formerHeld = c.session
 	}
 	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
 	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)

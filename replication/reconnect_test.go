@@ -508,3 +508,34 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	require.Zero(t, x.peer.Stats().RefusedAcks)
 	x.requireEqual()
 }
+
+// TestLateHashesOfASessionWithoutStatesAreKnown: a session may be over for the client before any of its states came, and state
+// hashes of it come late. Without checksums they must not be taken for states of the next session.
+func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1))
+	x.restart(x.server.schema, 7)
+	for range 40 {
+		x.spawn()
+	}
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...) // the welcome
+	x.answer(x.apply()...)     // the session is in force
+	require.True(t, x.peer.Connected())
+	var late [][]byte
+	for n := 0; len(late) < 20; n++ {
+		require.Less(t, n, 2000)
+		for _, p := range x.replicate() { // all the states are lost
+			if p[checksumSize] == byte(kindHashes) && kindOf(p) == kindState {
+				late = append(late, p)
+			}
+		}
+	}
+	x.client.Reconnect()
+	x.rounds(1)
+	require.EqualValues(t, 2, x.client.Stats().Sessions)
+	for _, p := range late {
+		require.ErrorIs(t, x.client.Receive(p), ErrStale)
+	}
+	x.rounds(5)
+	x.requireEqual()
+}
