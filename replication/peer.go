@@ -168,12 +168,19 @@ func (s *session) openFirstTalk(packet []byte) []byte {
 // there is no checksum. In their short form, too: it is less than 2^15.
 const sequenceGap = 1 << 14
 
-// firstSequence returns the sequence with which a session begins that is offered now.
+// firstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
+// come into force when the client is in this one already, so it keeps its distance from them as well.
 func (p *Peer) firstSequence() uint32 {
+	first := uint32(p.server.opts.firstSequence)
 	if p.session.open {
-		return p.log.next + sequenceGap
+		first = p.log.next + sequenceGap
 	}
-	return uint32(p.server.opts.firstSequence)
+	for i := range p.pending {
+		if next := p.pending[i].first + sequenceGap; int32(next-first) > 0 {
+			first = next
+		}
+	}
+	return first
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {

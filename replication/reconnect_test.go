@@ -539,3 +539,39 @@ func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 	x.rounds(5)
 	x.requireEqual()
 }
+
+// TestLateStatesOfASessionPassedOverAreTooOld: of two sessions that are offered, the client is in the second already when its first
+// word of the first one arrives. What the server then says in the first must not be taken for the second, without checksums either.
+func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum())
+	x.restart(x.server.schema, 7)
+	x.spawn()
+	introduce := func() (word [][]byte) {
+		sessions := x.client.Stats().Sessions
+		for n := 0; x.client.Stats().Sessions == sessions; n++ {
+			require.Less(t, n, 100)
+			x.answer(x.apply()...)
+			x.deliver(x.takeDown()...)
+		}
+		return x.apply()
+	}
+	first := introduce()
+	require.NotEmpty(t, first)
+	x.client.Reconnect()
+	second := introduce()
+	require.False(t, x.peer.Connected())
+	x.answer(first...)
+	require.True(t, x.peer.Connected())
+	late := 0
+	for range 5 {
+		x.spawn()
+		for _, p := range x.replicate() {
+			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+			late++
+		}
+	}
+	require.NotZero(t, late)
+	x.answer(second...)
+	x.rounds(60)
+	x.requireEqual()
+}
