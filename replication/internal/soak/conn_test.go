@@ -91,7 +91,7 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	if g.one(4) {
 		c.every = 2 + g.IntN(3)
 	}
-	opts := []replication.ClientOption{replication.WithNonce(g.Uint64()), replication.WithServerTimeout(pick(g, 50, 100, 600))}
+	opts := []replication.ClientOption{replication.WithNonce(g.Uint64()), replication.WithServerTimeout(pick(g, 100, 150, 600))}
 	if g.one(8) {
 		opts = append(opts, replication.WithoutCompact())
 	}

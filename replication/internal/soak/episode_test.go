@@ -91,6 +91,9 @@ func (ep *episode) run() {
 		}
 	}
 	ep.calmDown()
+	for range 70 { // until the last packet of the bad weather has come
+		ep.step()
+	}
 	reason := ""
 	for range 1500 {
 		ep.step()
