@@ -179,8 +179,8 @@ func weather(g *chance, spoil bool) netsim.Config {
 	return cfg
 }
 
-// orderly links let no packet overtake another.
-func (c *conn) orderly() bool { return c.bad.Jitter == 0 && c.bad.Reorder == 0 && !c.spoil }
+// orderly links let no packet overtake another, until they become faster in the end.
+func (c *conn) orderly() bool { return c.bad.Jitter == 0 && c.bad.Reorder == 0 && !c.ep.quiet }
 
 // hear hands the server what came from the client.
 func (c *conn) hear() {
