@@ -100,9 +100,6 @@ func (c *conn) read(e ecs.Entity) {
 	}
 }
 
-// everySurvivesGroups: how old a component with Every may be is not bounded yet where its entity moves between groups.
-const everySurvivesGroups = false
-
 // differs says how a component, read before, differs from what the server's was at a tick; with Every, in the ticks since
 // the one before that it was looked at.
 func (c *conn) differs(l *life, p *component, tick uint32, has bool) string {
@@ -118,9 +115,6 @@ func (c *conn) differs(l *life, p *component, tick uint32, has bool) string {
 		return wrong
 	}
 	oldest := tick - uint32(p.every-1)
-	if !everySurvivesGroups && (len(l.group.marks) > 1 || l.group.last() > 0) {
-		oldest = l.born
-	}
 	for t := tick - 1; !after(oldest, t); t-- {
 		v := l.at(p.index, t)
 		if v == nil || !l.lives(t) {
