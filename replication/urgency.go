@@ -14,8 +14,8 @@ const (
 	weightBits = 12 // of a weight: it is less than 256
 	maxWeight  = 1<<weightBits - 1
 
-	// urgencyBits are enough for 4,095 ticks at weight 1. What has waited for longer is all alike.
-	urgencyBits = 16
+	// urgencyBits are enough for 2,047 ticks at weight 1. What has waited for longer is all alike.
+	urgencyBits = 15
 )
 
 // sliced are the urgencies of the slots of a block, from the lowest bit to the highest.
