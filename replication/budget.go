@@ -122,7 +122,7 @@ func (p *Peer) need() int {
 			}
 		}
 	}
-	p.cost.cheap = p.typical / typicalUnit
+	p.cost.cheap = max(p.typical/typicalUnit, 1)
 	if dear > 0 { // what the peer may not see does not count
 		p.cost.dear = width/dear + wholeBits
 	}

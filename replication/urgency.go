@@ -96,13 +96,18 @@ func chanceOf(slot int, tick uint32) uint32 {
 type weightTable struct {
 	blocks []slicedWeights
 	known  bitset // blocks whose weights stand there
+	tick   uint32 // of the last update
 }
 
 // forgetAll does so for all blocks.
 func (t *weightTable) forgetAll() { clear(t.known) }
 
-// update looks up the weights of all blocks that may have changed.
+// update looks up the weights of all blocks that may have changed since the tick before.
 func (t *weightTable) update(s *slotTable, tick uint32) {
+	if tick != t.tick+1 { // what changed meanwhile is not known
+		t.forgetAll()
+	}
+	t.tick = tick
 	for len(t.blocks) < len(s.alive) {
 		t.blocks = append(t.blocks, slicedWeights{})
 	}

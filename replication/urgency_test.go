@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -164,4 +165,33 @@ func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	}
 	require.Equal(t, 1, slices.Min(seen))
 	require.Equal(t, 2, slices.Max(seen))
+}
+
+// TestWeightsAreThoseOfNow: weights that were looked up for one budget are looked up again for the
+// next, if entities got others in between, when nobody had one.
+func TestWeightsAreThoseOfNow(t *testing.T) {
+	schema := NewSchema()
+	Register[tPosition](schema)
+	Register[tHealth](schema, Priority(8))
+	c := newThrong(t, 100, schema)
+	m := c.join(5, 0)
+	m.peer.SetBudget(100_000)
+	for range 5 {
+		c.tickAll()
+	}
+	m.peer.SetBudget(0)
+	c.replicate()
+	c.world.Add(c.entities[7], ecs.ComponentID[tHealth](&c.world))
+	c.replicate()
+	m.peer.SetBudget(100_000)
+	c.replicate()
+	for slot := range c.server.slots.len() {
+		weight := 0
+		for i, plane := range c.server.slots.weights.blocks[slot>>6].planes {
+			weight |= int(plane>>(slot&63)&1) << i
+		}
+		require.Equal(t, int(c.server.slots.weight(slot)*weightUnit), weight, "slot %d", slot)
+	}
+	id, _ := c.server.NetID(c.entities[7])
+	require.EqualValues(t, 8, c.server.slots.weight(int(id.Slot)))
 }
