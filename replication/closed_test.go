@@ -99,3 +99,16 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 	x.client.Close()
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
 }
+
+// TestAHookMayCloseTheServerInReplicate: the tick does not happen then.
+func TestAHookMayCloseTheServerInReplicate(t *testing.T) {
+	x := newWire(t, testSchema(), WithTimeout(5))
+	x.server.OnDisconnect(func(*Peer) { x.server.Close() })
+	x.spawn(ecs.ComponentID[tHealth](x.world))
+	for n := 0; x.peer.Err() == nil; n++ {
+		require.Less(t, n, 10)
+		require.NotPanics(t, x.server.Replicate)
+	}
+	require.EqualError(t, x.peer.Err(), "replication: disconnected: timeout")
+	require.PanicsWithValue(t, "replication: Replicate of a closed server: make a new one with NewServer", x.server.Replicate)
+}

@@ -23,7 +23,8 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 // [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that [Server.Connect]
 // made, also for those whose client never came. By then the peer owns nothing any more.
 //
-// fn may do what one of [Server.OnConnect] may. Panics if fn is nil.
+// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick. Panics if
+// fn is nil.
 func (s *Server) OnDisconnect(fn func(p *Peer)) {
 	s.mustExist()
 	if fn == nil {

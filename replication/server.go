@@ -292,7 +292,9 @@ func (s *Server) Replicate() {
 	s.noticeReset()
 	s.groups.tidy(s.tick)
 	s.tick++
-	s.dropSilent()
+	if s.dropSilent(); s.closed {
+		return // by a hook
+	}
 	s.captureWorld()
 	s.settleOwners()
 	s.settleWeights()
