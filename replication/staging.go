@@ -7,7 +7,7 @@ import "github.com/arche-replicate/arche-replicate/delta"
 type staging struct {
 	entries []stagedEntry
 	words   []uint32 // rows of the entries, and indices of shared ones
-	fresh   []uint32 // those of the shared that no state holds yet
+	rows    []uint32 // the shared rows of the entries: new ones, and those of baselines
 	parts   []stagedPart
 	work    int // see work.go
 	bits    int // of the packet's entries
@@ -36,15 +36,16 @@ func (s *staging) begin(bits int, bound workBound) {
 	s.work, s.bits, s.bound = 0, bits, bound
 }
 
-// end gives back the rows that no state took over.
+// end gives back the rows that no state holds: new ones that no state took over, and those of
+// baselines that the packet itself made the client drop.
 func (s *staging) end(rows *rowPool) {
-	for _, i := range s.fresh {
+	for _, i := range s.rows {
 		r := rows.rows[i]
 		if r.staged = false; r.holders == 0 {
 			rows.give(i)
 		}
 	}
-	s.fresh = s.fresh[:0]
+	s.rows = s.rows[:0]
 }
 
 // fair reports whether the packet makes no more work than it may.
@@ -92,7 +93,7 @@ func (c *Client) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 	i := e.shape.rows.take(k, n)
 	r := e.shape.rows.rows[i]
 	r.staged = true
-	s.fresh = append(s.fresh, i)
+	s.rows = append(s.rows, i)
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = i
 	return r.words
 }
@@ -104,11 +105,11 @@ func (c *Client) share(e *stagedEntry, k int, base, base2 *heldState) {
 	if c.schema.components[k].layout.Width() == 0 {
 		s.work--
 	}
-	last, rows := len(s.fresh)-1, e.shape.rows
-	rows.rows[s.fresh[last]].staged = false
-	rows.give(s.fresh[last])
-	s.fresh = s.fresh[:last]
+	last, rows := len(s.rows)-1, e.shape.rows
+	rows.rows[s.rows[last]].staged = false
+	rows.give(s.rows[last])
 	same := base.words[sharedAt-base.shape.offsets[k]]
+	s.rows[last], rows.rows[same].staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
 	if base2 != nil && c.schema.components[k].layout.Moves() {
 		base2.merge(k, same)
