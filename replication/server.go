@@ -306,10 +306,17 @@ func (s *Server) Replicate() {
 		e.update()
 	}
 	s.groups.update(s)
+	s.sendStates()
+	s.talkToAll()
+}
+
+// sendStates sends the peers what changed, and ends the tick of the slots: also if a function of
+// the user's panics, or the next tick would have the news of this one as its own, which peers
+// may have acknowledged by then.
+func (s *Server) sendStates() {
+	defer s.slots.settle(s.tick)
 	s.workers.run(s)
 	s.sendHashes()
-	s.slots.settle(s.tick)
-	s.talkToAll()
 }
 
 // Tick returns the tick of the latest Replicate.

@@ -79,3 +79,52 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 		}
 	}
 }
+
+// TestATickEndsWhateverPanics: what changed in it is not news of the next one, of which a peer may have acknowledged it already.
+func TestATickEndsWhateverPanics(t *testing.T) {
+	seed := seedOf(t)
+	for workers := 1; workers <= 3; workers++ {
+		for play := range uint64(10) {
+			w := ecs.NewWorld()
+			s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
+			g := newGame(seed+play, &w, s.schema, 30)
+			var ends []*end
+			upset := false
+			for i := range uint64(3) {
+				e := connect(s, seed+i, netsim.Config{Latency: float64(i), Loss: 0.1}, WithNonce(i+1))
+				send := e.peer.send
+				e.peer.send = func(p []byte) error {
+					if i == play%3 && upset {
+						panic("the user's")
+					}
+					return send(p)
+				}
+				ends = append(ends, e)
+			}
+			o := newTruth()
+			for tick := range 100 {
+				g.step()
+				upset = tick > 20 && g.rng.IntN(4) == 0
+				func() {
+					defer func() {
+						if x := recover(); x != nil {
+							require.Equal(t, "the user's", x)
+						}
+					}()
+					s.Replicate()
+				}()
+				upset = false
+				require.Equal(t, s.tick, s.slots.recent.now)
+				for _, word := range s.slots.news {
+					require.Zero(t, word)
+				}
+				o.record(s)
+				for _, e := range ends {
+					e.step(t)
+					e.check(t, s, o)
+				}
+			}
+			requireEqualSoon(t, s, o, ends, 200)
+		}
+	}
+}
