@@ -306,12 +306,13 @@ func (s *Server) Replicate() {
 		e.update()
 	}
 	s.groups.update(s)
+	s.workers.ask(s)
 	s.sendStates()
 	s.talkToAll()
 }
 
-// sendStates sends the peers what changed, and ends the tick of the slots: also if a function of
-// the user's panics, or the next tick would have the news of this one as its own, which peers
+// sendStates sends the peers what changed, and ends the tick of the slots: also if a send
+// function panics, or the next tick would have the news of this one as its own, which peers
 // may have acknowledged by then.
 func (s *Server) sendStates() {
 	defer s.slots.settle(s.tick)

@@ -37,8 +37,8 @@ func (w *workers) init(s *Server, n int) {
 	}
 }
 
-// run replicates to all connected peers.
-func (w *workers) run(s *Server) {
+// ask calls what the user gave to choose what connected peers are sent.
+func (w *workers) ask(s *Server) {
 	w.peers = w.peers[:0]
 	for _, p := range s.peers {
 		if p.connected {
@@ -56,6 +56,10 @@ func (w *workers) run(s *Server) {
 			p.prepare(&w.caches[0].choice)
 		}
 	}
+}
+
+// run replicates to all connected peers, which were asked about.
+func (w *workers) run(s *Server) {
 	w.active = max(1, min(len(w.caches), len(w.peers)))
 	for i := range w.caches {
 		w.caches[i].begin(s.tick)
