@@ -168,6 +168,15 @@ func (s *session) openFirstTalk(packet []byte) []byte {
 // there is no checksum. In their short form, too: it is less than 2^15.
 const sequenceGap = 1 << 14
 
+const (
+	// offerGap lies between the sequences of sessions that are offered while none of them comes into force. It is more than
+	// what may be in flight.
+	offerGap = 1 << 11
+	// maxOfferGaps is how many of these there are. Who is offered more sessions than that has them begin alike: farther
+	// off, packets of the session in force would seem to be of the time to come, in their short form.
+	maxOfferGaps = 7
+)
+
 // firstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
 // come into force when the client is in this one already, so it keeps its distance from them as well.
 func (p *Peer) firstSequence() uint32 {
@@ -175,10 +184,14 @@ func (p *Peer) firstSequence() uint32 {
 	if p.session.open {
 		first = p.log.next + sequenceGap
 	}
+	last := first + maxOfferGaps*offerGap
 	for i := range p.pending {
-		if next := p.pending[i].first + sequenceGap; int32(next-first) > 0 {
+		if next := p.pending[i].first + offerGap; int32(next-first) > 0 {
 			first = next
 		}
+	}
+	if int32(first-last) > 0 {
+		return last
 	}
 	return first
 }

@@ -575,3 +575,25 @@ func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
 	x.rounds(60)
 	x.requireEqual()
 }
+
+// TestOffersStayNearTheSessionInForce: however many sessions are offered in a row, packets of the
+// session before them are too old in all of them, also by the low bits of their sequences.
+func TestOffersStayNearTheSessionInForce(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithoutChecksum())
+	x.rounds(20)
+	var last uint32
+	for nonce := range uint64(40) {
+		h := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 1000 + nonce}
+		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+		var m welcome
+		down := x.takeDown()
+		require.True(t, m.parse(openHandshake(down[len(down)-1])))
+		ahead := m.sequence - x.peer.log.next
+		require.GreaterOrEqual(t, ahead, uint32(sequenceGap))
+		require.Less(t, ahead, uint32(1<<15), "offer %d", nonce)
+		if nonce > 0 && nonce <= maxOfferGaps {
+			require.Equal(t, last+offerGap, m.sequence)
+		}
+		last = m.sequence
+	}
+}
