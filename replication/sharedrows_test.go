@@ -7,39 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireRows compares what a client counts of its shared rows with the states that hold them.
-func requireRows(t testing.TB, c *Client) {
-	t.Helper()
-	p := c.shapes.rows
-	holders, free := make([]int, len(p.rows)), make([]int, len(p.rows))
-	count := func(h *heldState) {
-		if h == nil || h.shape == nil {
-			return
-		}
-		for _, place := range h.shape.shared {
-			holders[h.words[place]]++
-		}
-	}
-	for _, page := range c.mirrors.pages {
-		for i := range page {
-			count(page[i].rest)
-			for j := range page[i].held.table {
-				count(&page[i].held.table[j])
-			}
-		}
-	}
-	for _, list := range p.free {
-		for _, i := range list {
-			free[i]++
-		}
-	}
-	for i, r := range p.rows {
-		require.Equal(t, holders[i], r.holders, "holders of row %d", i)
-		require.Equal(t, toInt(holders[i] == 0), free[i], "how often row %d is free", i)
-		require.False(t, r.staged, "row %d", i)
-	}
-}
-
 // TestSharedRowsOutliveTheirBaselines: a packet may make the client drop the very baseline from which it shares a row. That
 // takes a server that names states which are older than the window that it told the client.
 func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
@@ -57,7 +24,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 				(*tHealth)(x.world.Get(e, health)).HP, cells[0] = hp, cell
 				x.deliver(x.replicate()...)
 				x.apply()
-				requireRows(t, x.client)
+				requireSharedRows(t, x.client)
 			}
 			for x.server.Tick()-first < minHeld-1 {
 				x.replicate()
@@ -69,7 +36,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 			other := x.spawn(bulk) // needs a row
 			(*tBulk)(x.world.Get(other, bulk)).Cells[0] = 9
 			x.round()
-			requireRows(t, x.client)
+			requireSharedRows(t, x.client)
 			require.Nil(t, x.client.Verify())
 			x.requireEqual()
 		})

@@ -285,6 +285,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 // requireSharedRows sees that every shared row is held as often as it says, and that those that no
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {
+	t.Helper()
 	holders, free := make([]int, len(c.shapes.rows.rows)), make([]int, len(c.shapes.rows.rows))
 	count := func(h *heldState) {
 		if h == nil || h.shape == nil {
