@@ -20,7 +20,7 @@ const freeWork workBound = 1 << 15
 
 // allows reports whether a packet with so many bits of entries may make so much work. One of a
 // single entry may make any: what that takes is bounded by the schema.
-func (b workBound) allows(work, bits int) bool { return work <= int(b)+bits }
+func (b workBound) allows(work, bits int) bool { return work-int(b) <= bits } // a sum may be more than an int of 32 bits
 
 // rowWork returns the work of a row, at rest or not.
 func rowWork(c *delta.Component, changed bool) int {

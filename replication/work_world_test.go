@@ -134,7 +134,7 @@ type tGlide struct {
 }
 
 // boundless makes a server hostile: it puts into a packet what fits.
-func boundless(o *serverOptions) { o.freeWork = 1 << 40 }
+func boundless(o *serverOptions) { o.freeWork = 1 << 30 }
 
 // hostileUpdates is a session in which every packet makes much work, the last one not delivered
 // yet.
@@ -143,7 +143,7 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *wire, p
 	Register[tDrift](schema)
 	x = connectedWire(t, schema, boundless, withCoding(coding), WithMTU(1200))
 	honest := x.client.freeWork
-	x.client.freeWork = 1 << 40
+	x.client.freeWork = 1 << 30
 	drift := ecs.ComponentID[tDrift](x.world)
 	var entities []ecs.Entity
 	for range n {
