@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -13,10 +14,17 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// seedOf returns the seed of a random test, which its failure prints.
+// seedOf returns the seed of a random test, which its failure prints: one that is its own and
+// always the same, or what DELTA_SEED says, which may be a number or "random".
 func seedOf(t testing.TB) uint64 {
-	seed := uint64(time.Now().UnixNano())
-	if env := os.Getenv("DELTA_SEED"); env != "" {
+	hash := fnv.New64a()
+	hash.Write([]byte(t.Name()))
+	seed := hash.Sum64()
+	switch env := os.Getenv("DELTA_SEED"); env {
+	case "":
+	case "random":
+		seed = uint64(time.Now().UnixNano())
+	default:
 		var err error
 		seed, err = strconv.ParseUint(env, 10, 64)
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package quantize_test
 
 import (
+	"hash/fnv"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -12,13 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newRand returns a generator whose seed is printed when the test fails, and can be set to reproduce the failure.
+// newRand returns a generator whose seed the test prints: one that is the test's own and always the same, or what
+// QUANTIZE_SEED says, which may be a number or "random".
 func newRand(t testing.TB) *rand.Rand {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("QUANTIZE_SEED"); s != "" {
+	hash := fnv.New64a()
+	hash.Write([]byte(t.Name()))
+	seed := hash.Sum64()
+	switch env := os.Getenv("QUANTIZE_SEED"); env {
+	case "":
+	case "random":
+		seed = uint64(time.Now().UnixNano())
+	default:
 		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
+		seed, err = strconv.ParseUint(env, 10, 64)
 		require.NoError(t, err)
 	}
 	t.Logf("to repeat: QUANTIZE_SEED=%d go test -run '^%s$'", seed, t.Name())

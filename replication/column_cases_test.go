@@ -6,22 +6,15 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
 // Fields of all kinds of numbers with their quantisers, and values worth testing.
 
-// newColumnRand returns a generator that prints its seed if the test fails.
+// newColumnRand returns the generator of a random test.
 func newColumnRand(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seedOf(t), 0))
 }
 
 // scalarCase is a field type with a tag, and its quantiser made by hand: the oracle takes no part of the schema's way.

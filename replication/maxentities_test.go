@@ -313,7 +313,7 @@ func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
 func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
 	f := newFleet(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
-		e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(uint64(k)+1), WithMaxEntities(10+3*k))
+		e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(uint64(k)+1), WithMaxEntities(10+k))
 		f.watch(e, cfg.Burst.Length > 0)
 	}
 	for i := range roundsOf(5000, 700, 350) {

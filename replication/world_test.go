@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -54,10 +55,17 @@ func testSchema() *Schema {
 	return s
 }
 
-// seedOf returns the seed of a random test, which its failure prints.
+// seedOf returns the seed of a random test, which its failure prints: one that is its own and
+// always the same, or what REPLICATION_SEED says, which may be a number or "random".
 func seedOf(t testing.TB) uint64 {
-	seed := uint64(time.Now().UnixNano())
-	if env := os.Getenv("REPLICATION_SEED"); env != "" {
+	hash := fnv.New64a()
+	hash.Write([]byte(t.Name()))
+	seed := hash.Sum64()
+	switch env := os.Getenv("REPLICATION_SEED"); env {
+	case "":
+	case "random":
+		seed = uint64(time.Now().UnixNano())
+	default:
 		var err error
 		seed, err = strconv.ParseUint(env, 10, 64)
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	seedFlag    = flag.Uint64("soak.seed", 0, "seed of the first episode; the next ones have the next numbers; 0: by the clock")
+	seedFlag    = flag.Uint64("soak.seed", 1, "seed of the first episode; the next ones have the next numbers; 0: by the clock")
 	packetsFlag = flag.Uint64("soak.packets", 0, "how many packets to play with; 0: as many as some seconds take")
 )
 
