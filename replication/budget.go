@@ -169,10 +169,16 @@ func (p *Peer) plan() plan {
 	return sendBest
 }
 
-// itsTurn reports whether the present tick is one of the peer's send interval.
-func (p *Peer) itsTurn() bool {
+// itsTurn reports whether the peer may be sent state in the present tick.
+func (p *Peer) itsTurn() bool { return p.inInterval() && !p.silence.paused }
+
+// inInterval reports whether the present tick is one of the peer's send interval.
+func (p *Peer) inInterval() bool {
 	return p.interval == 1 || (p.server.tick+p.phase)%p.interval == 0
 }
+
+// everyTick reports whether the peer may be sent state in every tick.
+func (p *Peer) everyTick() bool { return p.interval == 1 && p.silence.length == 0 }
 
 // press adds the weights of what waits to its urgency.
 func (p *Peer) press(c *chooser) {

@@ -131,7 +131,7 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 
 // TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
 func TestOldBaselinesStayOld(t *testing.T) {
-	x, es, move := crowd(t, 1, withoutSteps)
+	x, es, move := crowd(t, 1, withoutSteps, neverSilent, WithTimeout(0))
 	e := es[0]
 	move(e, 1)
 	x.round()
@@ -160,7 +160,7 @@ func TestOldBaselinesStayOld(t *testing.T) {
 
 // TestWhollyStillWorldMovesAgain: not even a packet was sent meanwhile.
 func TestWhollyStillWorldMovesAgain(t *testing.T) {
-	x, es, move := crowd(t, 3)
+	x, es, move := crowd(t, 3, WithTimeout(0))
 	for range 9 {
 		x.jump(1 << 28)
 		x.rounds(refreshShare + 3)

@@ -130,7 +130,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				s := NewSchema()
 				RegisterMessage[mBulk](s)
 				manyMessages(s, 200) // type numbers take all their bits
-				x := newWire(t, s, WithMTU(mtu), WithFirstTick(1<<31))
+				x := newWire(t, s, WithMTU(mtu), WithFirstTick(1<<31), WithTimeout(0))
 				x.restart(s, 7, WithClientMTU(max(mtu, minClientMTU)))
 				x.rounds(5)
 				require.True(t, x.peer.Connected())

@@ -124,7 +124,7 @@ func TestInputsFollowALinkThatChanges(t *testing.T) {
 // TestInputsSurviveAPause: a server, or a client, that stands still for a while is found again.
 func TestInputsSurviveAPause(t *testing.T) {
 	for _, pause := range []int{20, 200, 5000} {
-		r := newInputRig(1, netsim.Config{Latency: 3})
+		r := newInputRig(1, netsim.Config{Latency: 3}, WithTimeout(0))
 		settled := func() {
 			for range 300 {
 				r.tick(t)

@@ -10,6 +10,7 @@ import (
 // it knows of, and the client must hold them.
 func (x *wire) muteAcks(ticks int, move func()) {
 	x.t.Helper()
+	x.server.opts.noSilence = true
 	for range ticks {
 		move()
 		x.deliver(x.replicate()...)

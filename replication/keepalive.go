@@ -1,7 +1,8 @@
 package replication
 
 // A peer that is sent nothing for a second is sent an empty state packet, so that its
-// client knows that the server lives and what tick it is, and answers.
+// client knows that the server lives and what tick it is, and answers. A silent one is sent them
+// more often at first, instead of state.
 
 // tellTicks is after how many quiet ticks the client is told by an empty packet that its
 // session is in force, or that all is complete. Mostly others tell it sooner.
@@ -44,7 +45,10 @@ func (p *Peer) keep() {
 	if unsure && k.tells < maxTells {
 		wait = min(wait, tellTicks)
 	}
-	if k.quiet < wait || !p.itsTurn() || p.log.full() {
+	if p.silence.length > 0 {
+		wait = min(wait, p.silence.pause())
+	}
+	if k.quiet < wait || !p.inInterval() || p.log.full() {
 		return
 	}
 	p.sendEmpty()
@@ -78,6 +82,7 @@ func (p *Peer) sendEmpty() {
 	}
 	p.log.begin(s.tick).status = sentLost // nothing waits for it
 	p.log.commit()
+	p.silence.skip(p.log.next)
 	seal.close(packet, h.sequence, h.tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))

@@ -33,7 +33,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 		{name: "no loss", entities: 10_000, limit: 16},
 		// What may still be acknowledged lasts longer, and how long goes up and down.
 		{name: "5 percent loss", entities: 5000, loss: 0.05, limit: 19},
-		// All that moves is sent again and again. How much of it is on its way is bounded by
+		// All that moves is sent again and again, as long as they do not count as silent. How much of it is on its way is bounded by
 		// the timeout, which is at most maxTimeout, and by maxInFlight.
 		{name: "silent", entities: 5000, silent: true, limit: 27},
 		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16},
@@ -46,7 +46,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 			}
 			var tables float64
 			heap := func(n int) (peers, encoding int64) {
-				r := newSharedRig(t, scaleGame(c.entities), n, c.loss, 1)
+				r := newSharedRig(t, scaleGame(c.entities), n, c.loss, 1, neverSilent)
 				for _, f := range r.fakes {
 					f.peer.SetBudget(c.budget)
 				}

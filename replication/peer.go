@@ -62,6 +62,7 @@ type Peer struct {
 	owned          bitset // slots whose entities the peer owns
 	join           join
 	alive          keepAlive
+	silence        silence
 	hashing        hashing
 	budget         budget
 	interval       delta.Tick // ticks from one send to the next
@@ -222,7 +223,7 @@ func (p *Peer) reset() {
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.view.kept = nil
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
-	p.join, p.alive = join{}, keepAlive{next: p.log.next}
+	p.join, p.alive, p.silence = join{}, keepAlive{next: p.log.next}, silence{answered: p.log.next}
 	p.urgency, p.met = urgency{}, nil
 	p.packet.compact, p.classes.compact = nil, p.session.compact
 	if p.session.compact {

@@ -284,7 +284,7 @@ func TestProgressAtTheLeastMTU(t *testing.T) {
 // TestLongOutage sends more packets into the void than a sequence number on the wire
 // can count, and then heals.
 func TestLongOutage(t *testing.T) {
-	x := connectedWire(t, testSchema(), WithMTU(minMTU))
+	x := connectedWire(t, testSchema(), WithMTU(minMTU), WithTimeout(0), neverSilent)
 	position := ecs.ComponentID[tPosition](x.world)
 	var entities []ecs.Entity
 	for range 400 {
@@ -312,7 +312,7 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 		ticks = 1000
 	}
 	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
-	x := connectedWire(t, testSchema())
+	x := connectedWire(t, testSchema(), WithTimeout(0), neverSilent)
 	g := newGame(3, x.world, x.server.schema, 200)
 	x.peer.send = func([]byte) error { return nil }
 	var early int64

@@ -108,6 +108,19 @@ func (p *Peer) say() {
 		p.stats.InputsMissed++
 	}
 	p.assign()
+	if p.silence.mute {
+		p.dropLoose() // what is reliable waits
+	} else {
+		p.sayAll()
+	}
+	if s.waits {
+		p.bound()
+	}
+}
+
+// sayAll sends the messages that are due, and what else the client is to know.
+func (p *Peer) sayAll() {
+	s, t, now := p.server, p.talk, p.server.tick
 	// Times are completed by the newest state that came, or the newest of these packets.
 	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= shortTime)
 	p.sayReliable(laneImmediate)
@@ -120,9 +133,17 @@ func (p *Peer) say() {
 	if k.open {
 		p.finishTalk()
 	}
-	if s.waits {
-		p.bound()
+}
+
+// dropLoose gives up the unreliable messages of the tick.
+func (p *Peer) dropLoose() {
+	t := p.talk
+	for _, i := range t.loose {
+		if i != taken {
+			p.stats.MessagesDropped++
+		}
 	}
+	t.loose, t.size = t.loose[:0], 0
 }
 
 // taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what

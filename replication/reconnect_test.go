@@ -512,7 +512,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 // TestLateHashesOfASessionWithoutStatesAreKnown: a session may be over for the client before any of its states came, and state
 // hashes of it come late. Without checksums they must not be taken for states of the next session.
 func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
-	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1))
+	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), neverSilent)
 	x.restart(x.server.schema, 7)
 	for range 40 {
 		x.spawn()

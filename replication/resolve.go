@@ -18,6 +18,7 @@ func (p *Peer) receiveAck(body []byte) error {
 	if err := a.parse(body); err != nil {
 		return err
 	}
+	p.silence.end(p.log.next)
 	newest := a.sequence
 	if a.count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient

@@ -21,7 +21,8 @@ func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.limit()
 	p.earn()
-	p.inOrder = p.interval == 1 && p.resume == 0 && p.ample()
+	p.beginSilence()
+	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
 	p.planned = sendNothing
 	if p.plain() {
 		p.planned = sendInTurn

@@ -88,7 +88,7 @@ func TestWhereStatesWereSentAgainIsKnown(t *testing.T) {
 // TestAcksOfWhatWasSentAgainAreCheap: a client that lets all be sent to it again and again, and then acknowledges it one packet at
 // a time, does not make its acks dear: they don't cost more the more is on its way.
 func TestAcksOfWhatWasSentAgainAreCheap(t *testing.T) {
-	x := connectedWire(t, testSchema(), WithWindow(120))
+	x := connectedWire(t, testSchema(), WithWindow(120), neverSilent)
 	position := ecs.ComponentID[tPosition](x.world)
 	var moving []ecs.Entity
 	for i := range 10_000 {

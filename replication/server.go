@@ -71,6 +71,7 @@ type serverOptions struct {
 	noSteps   bool       // no slot is ever in step
 	noStreams bool       // nothing but runs is shared
 	noGroups  bool       // what is in groups does not wait for the others
+	noSilence bool       // no peer is ever taken for silent
 	minStream int        // see there
 	smooth    delta.Tick // instead of smoothTicks
 	coding    Coding     // of peers that ask for none
@@ -132,7 +133,7 @@ func WithoutChecksum() ServerOption {
 }
 
 // WithTickRate says how many times per second Replicate is called, 60 by default. It is
-// what budgets are counted by; the server reads no clock.
+// what budgets, and the timeout if none is set, are counted by; the server reads no clock.
 //
 // Panics outside 1 to 1000.
 func WithTickRate(perSecond int) ServerOption {
@@ -193,9 +194,12 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	o := serverOptions{
 		mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID,
-		minStream: minStream, smooth: smoothTicks, freeWork: freeWork,
+		minStream: minStream, smooth: smoothTicks, freeWork: freeWork, timeout: -1,
 	}
 	applyOptions("NewServer", &o, opts)
+	if o.timeout < 0 {
+		o.timeout = defaultTimeout * o.tickRate
+	}
 	schema.seal()
 	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
 	s.fingerprint, s.text = schema.Fingerprint(), schema.Text()

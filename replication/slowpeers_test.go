@@ -84,7 +84,7 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 		moving = append(moving, i)
 	}
 	play := func(poor bool) (hashes []uint64) {
-		c := newThrong(t, entities, throngSchema())
+		c := newThrong(t, entities, throngSchema(), WithTimeout(0))
 		for i := range others {
 			c.join(5+i%5, 0)
 		}

@@ -72,6 +72,7 @@ type PeerStats struct {
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
 	Interval   uint64 // it is not the peer's turn to be sent anything
+	Silent     uint64 // the peer acknowledges nothing, and is sent less and less: see [WithTimeout]
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
@@ -86,7 +87,7 @@ type PeerStats struct {
 
 	Messages          uint64 // handed to this peer for its client, each counted once
 	MessagesResent    uint64 // times that a reliable one, or a fragment of one, was sent again
-	MessagesDropped   uint64 // not sent, for want of room
+	MessagesDropped   uint64 // not sent, for want of room or since the client is silent
 	MessagePackets    uint64 // packets of messages, and of what belongs to messages and inputs
 	MessageBytes      uint64 // in them
 	MessagesReceived  uint64 // of the client that were handed over
@@ -176,9 +177,12 @@ func (p *Peer) account() {
 			due += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.owing(b))
 		}
 	}
-	if !p.itsTurn() {
+	switch {
+	case p.silence.paused:
+		p.stats.Silent += uint64(due)
+	case !p.itsTurn():
 		p.stats.Interval += uint64(due)
-	} else {
+	default:
 		p.stats.OverBudget += uint64(due)
 	}
 	sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted

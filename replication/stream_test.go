@@ -61,7 +61,7 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 // TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to
 // get too old, the history does not know the baseline. It is the only one of its block.
 func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
-	x := connectedWire(t, testSchema(), func(o *serverOptions) { o.minStream, o.smooth = 1, 4 })
+	x := connectedWire(t, testSchema(), func(o *serverOptions) { o.minStream, o.smooth = 1, 4 }, WithTimeout(0))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
 	var e []ecs.Entity
 	for range 65 {

@@ -6,11 +6,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// WithTimeout makes the server disconnect a peer of which nothing came for so many ticks,
-// with [ReasonTimeout]; a client that is still there introduces itself again. 0, the
-// default, is never: a silent peer is kept, and sent whatever changes, without end. No more
-// than 1024 packets at a time are remembered of which nothing is known; the others count
-// as lost.
+// WithTimeout makes the server disconnect a peer from which nothing came for so many ticks,
+// with [ReasonTimeout]; a client that is still there introduces itself again. That holds for
+// peers whose client never came as well. The default is 30 seconds by [WithTickRate]: 1800
+// ticks at 60 per second. 0 is never. [Server.OnDisconnect] tells of those that are gone.
+//
+// Until then a peer that acknowledges nothing is sent less and less, whatever the timeout is.
+// The server's patience is 1.5 times the time that an acknowledgement may take, which is the
+// round trip and four times its deviation; it is at least 32 ticks and at most 192. After that,
+// state is sent only when an eighth of the silence has passed since the last packet. After three
+// times the patience nothing is sent but empty packets of about 10 bytes, in the end one per
+// second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement
+// ends all that.
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) ServerOption {
@@ -19,6 +26,9 @@ func WithTimeout(ticks int) ServerOption {
 	}
 	return func(o *serverOptions) { o.timeout = ticks }
 }
+
+// defaultTimeout is the timeout in seconds if none is set.
+const defaultTimeout = 30
 
 // dropSilent disconnects the peers that have been silent for too long.
 func (s *Server) dropSilent() {

@@ -46,9 +46,9 @@ func TestSilentPeerIsDropped(t *testing.T) {
 	}
 }
 
-// TestSilentPeerIsKept if the server was not told otherwise.
+// TestSilentPeerIsKept if the server was told so.
 func TestSilentPeerIsKept(t *testing.T) {
-	x, _, _ := crowd(t, 3)
+	x, _, _ := crowd(t, 3, WithTimeout(0))
 	x.server.Connect(func([]byte) error { return nil })
 	for range 20_000 {
 		x.replicate()
@@ -131,7 +131,7 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 
 // TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can tell apart.
 func TestAnEmptyWorldThatWakes(t *testing.T) {
-	x := connectedWire(t, testSchema())
+	x := connectedWire(t, testSchema(), WithTimeout(0))
 	e := x.spawn()
 	x.rounds(4)
 	x.world.RemoveEntity(e)
@@ -151,7 +151,7 @@ func TestAnEmptyWorldThatWakes(t *testing.T) {
 func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
-			x, e, move := crowd(t, 50, opts...)
+			x, e, move := crowd(t, 50, append(opts, WithTimeout(0))...)
 			id := x.client.sessionID
 			move(e[0], 1)
 			x.round()

@@ -43,7 +43,7 @@ func (x *wire) acked(slot int) delta.Tick {
 }
 
 func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
-	x, e, move := crowd(t, 3, withoutSteps)
+	x, e, move := crowd(t, 3, withoutSteps, neverSilent)
 	slot := x.slotOf(e[0])
 	for i := range x.server.opts.window + 40 {
 		move(e[0], 0.3)
@@ -389,7 +389,7 @@ func TestStillEntityKeepsItsBaseline(t *testing.T) {
 // TestStillEntityOutlivesSerialArithmetic lets years pass: a still entity, a slot that
 // has been empty for as long, and a peer that knows them.
 func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
-	x, e, move := crowd(t, 300)
+	x, e, move := crowd(t, 300, WithTimeout(0))
 	still, gone, mover := e[0], e[299], e[1]
 	x.world.RemoveEntity(gone)
 	x.rounds(3)
