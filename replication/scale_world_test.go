@@ -186,15 +186,18 @@ func drift(p, v *float32) {
 	}
 }
 
-// A fakeLink loses packets or lets them come a fixed number of ticks after they were
-// sent, and remembers which came, for acks.
+// A fakeLink loses packets or lets them come some ticks after they were sent, in order, and
+// remembers which came, for acks.
 type fakeLink struct {
-	delay int
-	loss  float64 // share of packets that never come
-	rng   *rand.Rand
+	delay   int     // ticks from a packet to its ack
+	jitter  int     // by up to so many it may be more
+	loss    float64 // share of packets that never come
+	ackLoss float64 // share of acks that never come
+	rng     *rand.Rand
 
 	packets, bytes uint64
 	next           uint32            // sequence of the next packet
+	seen           uint32            // of the next one to come
 	ends           [16]uint32        // next after a tick, by tick modulo 16
 	came           [windowSize]bool  // by sequence modulo windowSize
 	ackedUpTo      [2]uint32         // newest sequences in the last two acks
@@ -204,7 +207,7 @@ type fakeLink struct {
 
 // newFakeLink returns a link whose first packet has a given sequence.
 func newFakeLink(first uint32, seed uint64, delay int, loss float64) fakeLink {
-	l := fakeLink{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(seed, 2)), next: first, kept: map[uint32][]byte{}}
+	l := fakeLink{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(seed, 2)), next: first, seen: first, kept: map[uint32][]byte{}}
 	for i := range l.ends {
 		l.ends[i] = first
 	}
@@ -228,7 +231,12 @@ func (l *fakeLink) carry(packet []byte) {
 func (l *fakeLink) arrive(tick int) (newest, count uint32) {
 	l.ends[(tick-1)&15] = l.next
 	newest = l.ackedUpTo[0]
-	for s := l.ends[(tick-l.delay-1)&15]; s != l.ends[(tick-l.delay)&15]; s++ {
+	delay := l.delay
+	if l.jitter > 0 {
+		delay += l.rng.IntN(l.jitter + 1)
+	}
+	for s := l.seen; int32(l.ends[(tick-delay)&15]-s) > 0; s++ {
+		l.seen = s + 1
 		l.came[s%windowSize] = l.loss == 0 || l.rng.Float64() >= l.loss
 		if l.came[s%windowSize] {
 			newest = s
@@ -286,7 +294,7 @@ func (f *fakeClient) take(packet []byte) error {
 // next one, or nil if there is none.
 func (f *fakeClient) answer(tick int) []byte {
 	newest, count := f.arrive(tick)
-	if count == 0 {
+	if count == 0 || f.ackLoss > 0 && f.rng.Float64() < f.ackLoss {
 		return nil
 	}
 	a := ack{sequence: newest}
