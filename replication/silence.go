@@ -8,7 +8,8 @@ import "github.com/arche-replicate/arche-replicate/delta"
 // picked at which an outage becomes a loss.
 //
 // The patience is one and a half acknowledgement timeouts (see roundTrip.timeout), at least
-// minPatience: an outage of a second on a path of half a second is hardly noticed.
+// minPatience and some send intervals: an outage of a second on a path of half a second is
+// hardly noticed.
 //
 //   - Up to the patience, the peer is sent what it would be sent anyway.
 //   - Up to backoffEnd times the patience, state goes out when a backoffShare of the silence has
@@ -22,9 +23,10 @@ import "github.com/arche-replicate/arche-replicate/delta"
 const (
 	// minPatience is more than the ticks after which nothing is in step (see maxBehind), so that
 	// a peer that is silent never is.
-	minPatience  = 32
-	backoffShare = 8
-	backoffEnd   = 3
+	minPatience   = 32
+	patienceSends = 4 // packets to a peer with a send interval
+	backoffShare  = 8
+	backoffEnd    = 3
 )
 
 // silence is for how long a peer has acknowledged nothing of what it was sent.
@@ -51,13 +53,18 @@ func (q *silence) skip(next uint32) {
 // beginSilence starts a tick.
 func (p *Peer) beginSilence() {
 	if !p.server.opts.noSilence {
-		p.silence.begin(p.server.tick, p.log.next, p.alive.quiet, &p.trip)
+		p.silence.begin(p.server.tick, p.log.next, p.alive.quiet, p.patience())
 	}
+}
+
+// patience returns after how many ticks without an acknowledgement the peer is taken for silent.
+func (p *Peer) patience() delta.Tick {
+	return max(minPatience, p.trip.timeout()*3/2, p.interval*patienceSends)
 }
 
 // begin starts a tick. next is the sequence of the next packet, quiet the number of ticks since
 // the last one.
-func (q *silence) begin(now delta.Tick, next, quiet uint32, trip *roundTrip) {
+func (q *silence) begin(now delta.Tick, next, quiet uint32, patience delta.Tick) {
 	q.length, q.mute, q.paused = 0, false, false
 	switch {
 	case next == q.answered:
@@ -67,7 +74,6 @@ func (q *silence) begin(now delta.Tick, next, quiet uint32, trip *roundTrip) {
 	case now-q.since > ancient:
 		q.since = now - ancient // within reach of serial arithmetic
 	}
-	patience := trip.patience()
 	if now-q.since <= patience {
 		return
 	}
@@ -75,9 +81,6 @@ func (q *silence) begin(now delta.Tick, next, quiet uint32, trip *roundTrip) {
 	q.mute = q.length > backoffEnd*patience
 	q.paused = q.mute || quiet+1 < q.pause()
 }
-
-// patience returns after how many ticks a peer that acknowledges nothing is taken for silent.
-func (r *roundTrip) patience() delta.Tick { return max(minPatience, r.timeout()*3/2) }
 
 // pause returns how many ticks lie between two packets to a silent peer.
 func (q *silence) pause() uint32 { return max(1, uint32(q.length/backoffShare)) }

@@ -141,7 +141,7 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(latency), func(t *testing.T) {
 			h := newHush(t, netsim.Config{Latency: latency})
 			h.play(300)
-			patience := int(h.peer.trip.patience())
+			patience := int(h.peer.patience())
 			require.GreaterOrEqual(t, patience, int(2*latency))
 			from := len(h.bytes)
 			for range 600 {
@@ -166,8 +166,12 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 
 // TestClientsThatComeBackConverge, whenever that is, and at once.
 func TestClientsThatComeBackConverge(t *testing.T) {
+	moments := []int{20, 40, 90, 150, 400, 800, 1400}
+	if testing.Short() {
+		moments = []int{40, 150, 1400}
+	}
 	for _, c := range hushes {
-		for _, away := range []int{20, 40, 90, 150, 400, 800, 1700} {
+		for _, away := range moments {
 			for _, loss := range []float64{0, 0.2} {
 				t.Run(fmt.Sprintf("%s after %d, loss %v", c.name, away, loss), func(t *testing.T) {
 					line := netsim.Config{Latency: 3 + c.farther, Jitter: c.farther, Loss: loss}
@@ -240,7 +244,7 @@ func neverSilent(o *serverOptions) { o.noSilence = true }
 // each way, and everything for a second now and then, one way or both, is served as well as by a server that never
 // takes anybody for silent.
 func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
-	ticks := ticksOf(60_000, 18_000)
+	ticks := ticksOf(60_000, 6000)
 	line, burst := netsim.Config{Latency: 15, Jitter: 3, Loss: 0.3}, netsim.Config{Loss: 1}
 	play := func(adjust func(*hush), opts ...ServerOption) (behind float64, stats PeerStats) {
 		h := newHush(t, line, append(opts, WithWindow(120))...)
@@ -266,14 +270,15 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 			}
 		}
 		h.link.SetConfig(netsim.Config{})
-		h.play(20)
-		h.ticksUntilEqual(60)
+		h.play(60)
+		h.ticksUntilEqual(120)
 		require.EqualValues(t, 1, h.client.Stats().Sessions)
 		return float64(total) / float64(ticks), h.peer.Stats()
 	}
 	for name, adjust := range map[string]func(*hush){
 		"plain":    func(*hush) {},
 		"interval": func(h *hush) { h.peer.SetSendInterval(6) },
+		"seldom":   func(h *hush) { h.peer.SetSendInterval(maxInterval) },
 		"budget":   func(h *hush) { h.peer.SetBudget(16_000) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +286,11 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 			with, after := play(adjust)
 			t.Logf("%.2f ticks behind in the mean, %.2f if never taken for silent; %d bytes and %d; silent for %d of %d entities and ticks",
 				with, without, after.Bytes, before.Bytes, after.Silent, 200*ticks)
-			require.Less(t, with, without*1.03)
+			slack := 0.03 * without
+			if name == "seldom" {
+				slack += 4 // a hundred packets more or less
+			}
+			require.Less(t, with, without+slack)
 			require.Less(t, after.Silent, uint64(200*ticks)*4/100, "only in outages")
 		})
 	}

@@ -13,11 +13,11 @@ import (
 //
 // Until then a peer that acknowledges nothing is sent less and less, whatever the timeout is.
 // The server's patience is 1.5 times the time that an acknowledgement may take, which is the
-// round trip and four times its deviation; it is at least 32 ticks and at most 192. After that,
-// state is sent only when an eighth of the silence has passed since the last packet. After three
-// times the patience nothing is sent but empty packets of about 10 bytes, in the end one per
-// second; unreliable messages are dropped, and reliable ones wait. The first acknowledgement
-// ends all that.
+// round trip and four times its deviation; it is 32 to 192 ticks, or four send intervals if
+// these are more. After that, state is sent only when an eighth of the silence has passed since
+// the last packet. After three times the patience nothing is sent but empty packets of about 10
+// bytes, in the end one per second; unreliable messages are dropped, and reliable ones wait. The
+// first acknowledgement ends all that.
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) ServerOption {
