@@ -52,7 +52,7 @@ func TestReasonsAddUp(t *testing.T) {
 			b, a := before[i], e.peer.Stats()
 			before[i] = a
 			total := a.NotVisible - b.NotVisible + a.UpToDate - b.UpToDate + a.InFlight - b.InFlight +
-				a.Interval - b.Interval + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes + a.Jumps - b.Jumps
+				a.Interval - b.Interval + a.Silent - b.Silent + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes + a.Jumps - b.Jumps
 			require.EqualValues(t, s.Stats().Entities, total, "peer %d\n%+v\n%+v", i, b, a)
 		}
 	}
