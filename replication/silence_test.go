@@ -310,8 +310,8 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 	for range 300 {
 		tick()
 	}
-	for range ticksOf(300, 100) {
-		move(e[0], 1)
+	for i := range ticksOf(300, 100) {
+		move(e[0], float32(1-i%2*2))
 		before := c.peer.Stats()
 		tick()
 		after := c.peer.Stats()
