@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -60,6 +61,10 @@ type Config struct {
 	// finds the queue empty. It has no effect without Bandwidth.
 	QueueLimit int
 
+	// Through, if not nil, is a line that the pipe shares with others: packets
+	// wait for its bandwidth, in its queue. Bandwidth and QueueLimit must be 0.
+	Through *Bottleneck
+
 	// MTU is the size in bytes of the largest packet; 0 is no limit. Send
 	// refuses larger packets, as a socket would.
 	MTU int
@@ -109,6 +114,9 @@ func (c Config) Validate() error {
 	if c.Burst.Start > 0 && c.Burst.Length < 1 {
 		return fmt.Errorf("netsim: Config.Burst.Length is %v, but must be at least 1 tick as Burst.Start is %v",
 			c.Burst.Length, c.Burst.Start)
+	}
+	if c.Through != nil && (c.Bandwidth != 0 || c.QueueLimit != 0) {
+		return errors.New("netsim: Config.Bandwidth and Config.QueueLimit must be 0 with Through: those of the Bottleneck count")
 	}
 	if c.Reorder > 0 && c.ReorderBy < 1 {
 		return fmt.Errorf("netsim: Config.ReorderBy is %d, but must be at least 1 tick as Reorder is %v",

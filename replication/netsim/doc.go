@@ -15,6 +15,9 @@
 //	         QueueLimit        Loss              Reorder, ReorderBy
 //	         (tail drop)       Duplicate         Corrupt
 //
+// The queue and its bandwidth are the pipe's own, or those of a [Bottleneck]
+// that several pipes share.
+//
 // A packet sent at tick t over an idle pipe with latency L is due as soon as
 // the pipe has been stepped to tick t+L: with L = 0 at once, within the tick
 // in which it was sent; a fraction of a tick counts as a whole one, as the

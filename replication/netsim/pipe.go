@@ -29,9 +29,11 @@ type Pipe struct {
 	outages     rand.PCG // of the beginning and end of bursts
 	outage      bool
 
-	queue  queue
-	flight flight
-	newest uint64 // sequence number of the latest sent among the delivered
+	own     Bottleneck  // of the pipe alone
+	through *Bottleneck // that packets wait at: own, or one that is shared
+	waiting int         // packets that do
+	flight  flight
+	newest  uint64 // sequence number of the latest sent among the delivered
 
 	lent []byte   // the packet that the receiver is looking at
 	free [][]byte // buffers to use again
@@ -55,14 +57,25 @@ func NewPipe(seed uint64, cfg Config) *Pipe {
 		corruptSeed: seeds.Uint64(),
 	}
 	p.outages.Seed(seeds.Uint64(), 0)
-	p.queue.step(p.odds.bandwidth)
+	p.join(cfg)
+	p.own.queue.step(p.own.bandwidth)
 	return p
+}
+
+// join makes the pipe wait where the configuration, which was compiled, says.
+func (p *Pipe) join(cfg Config) {
+	p.own.set(p.odds)
+	p.through = &p.own
+	if cfg.Through != nil {
+		p.through = cfg.Through
+	}
 }
 
 // SetConfig changes the weather. It holds for the packets that enter the line
 // from now on, and an outage ends if the new configuration knows none; packets
 // on the line keep their fate. Those that wait for bandwidth leave at the new
-// rate, at once if it is unlimited.
+// rate, at once if it is unlimited; those that wait at a shared [Bottleneck]
+// stay there.
 //
 // Panics: if the configuration is not valid, see [Config.Validate].
 func (p *Pipe) SetConfig(cfg Config) {
@@ -70,10 +83,8 @@ func (p *Pipe) SetConfig(cfg Config) {
 	if p.odds.burstStart == 0 {
 		p.outage = false
 	}
-	if p.queue.len() == 0 {
-		p.queue.credit = min(p.queue.credit, p.odds.bandwidth)
-	}
-	p.drain()
+	p.join(cfg)
+	p.own.drain(0)
 }
 
 // Send puts a copy of the packet into the pipe at the current tick; the caller
@@ -89,16 +100,11 @@ func (p *Pipe) Send(data []byte) error {
 	p.stats.Sent++
 	p.stats.SentBytes += uint64(len(data))
 
-	switch {
-	case p.Pending() >= maxPending:
+	if p.Pending() >= maxPending {
 		p.stats.Dropped++
-	case p.queue.len() == 0 && p.queue.passes(len(data), p.odds.bandwidth):
-		p.enter(packet{p.clone(data), seq})
-	case p.queue.len() > 0 && p.queue.bytes+len(data) > p.odds.queueLimit:
-		p.stats.Dropped++
-	default:
-		p.queue.push(packet{p.clone(data), seq})
+		return nil
 	}
+	p.through.take(p, data, seq)
 	return nil
 }
 
@@ -113,23 +119,12 @@ func (p *Pipe) Step() {
 	default:
 		p.outage = p.odds.burstStart.holds(draw)
 	}
-	p.queue.step(p.odds.bandwidth)
-	p.drain()
+	p.own.queue.step(p.own.bandwidth)
+	p.own.drain(0)
 }
 
-// drain lets waiting packets enter the line as far as bandwidth allows.
-func (p *Pipe) drain() {
-	for {
-		pk, ok := p.queue.next(p.odds.bandwidth)
-		if !ok {
-			return
-		}
-		p.enter(pk)
-	}
-}
-
-// enter decides the fate of a packet that enters the line now.
-func (p *Pipe) enter(pk packet) {
+// enter decides the fate of a packet that enters the line at a tick.
+func (p *Pipe) enter(pk packet, now int64) {
 	dice := roll(p.seed, pk.seq)
 	switch {
 	case p.outage:
@@ -145,22 +140,22 @@ func (p *Pipe) enter(pk packet) {
 		p.stats.Duplicated++
 		// The copy is taken first, as what follows may damage the original.
 		twin := packet{p.clone(pk.data), pk.seq}
-		p.fly(pk, &dice.copies[0], 0)
-		p.fly(twin, &dice.copies[1], 1)
+		p.fly(pk, now, &dice.copies[0], 0)
+		p.fly(twin, now, &dice.copies[1], 1)
 		return
 	}
-	p.fly(pk, &dice.copies[0], 0)
+	p.fly(pk, now, &dice.copies[0], 0)
 }
 
 // fly puts one copy of a packet on the line.
-func (p *Pipe) fly(pk packet, dice *copyDice, copyIndex uint64) {
+func (p *Pipe) fly(pk packet, now int64, dice *copyDice, copyIndex uint64) {
 	if p.odds.corrupt.holds(dice.corrupt) {
 		var pcg rand.PCG
 		pcg.Seed(p.corruptSeed, pk.seq<<1|copyIndex)
 		pk.data = corrupt(pk.data, p.odds.mtu, &pcg)
 		p.stats.Corrupted++
 	}
-	p.flight.push(pk, instantOfTick(p.now)+p.odds.delay(dice))
+	p.flight.push(pk, instantOfTick(now)+p.odds.delay(dice))
 }
 
 // Next takes the next packet that is due out of the pipe, or reports false if
@@ -211,7 +206,7 @@ func (p *Pipe) Stats() Stats { return p.stats }
 
 // Pending is the number of packets and copies inside the pipe: waiting for
 // bandwidth, on the line, or due but not yet received.
-func (p *Pipe) Pending() int { return p.queue.len() + len(p.flight.heap) }
+func (p *Pipe) Pending() int { return p.waiting + len(p.flight.heap) }
 
 // Idle tells whether nothing is inside the pipe: without a Send, nothing will
 // ever be due.

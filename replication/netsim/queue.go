@@ -6,15 +6,21 @@ package netsim
 // the part of it that is on the line already; with nobody waiting it is what is
 // left of this tick, and the next tick starts afresh.
 type queue struct {
-	waiting []packet // from head on
+	waiting []waiting // from head on
 	head    int
 	bytes   int // in waiting
 	credit  int // bytes
 }
 
+// waiting is a packet that waits, and the pipe that it is in.
+type waiting struct {
+	packet
+	pipe *Pipe
+}
+
 func (q *queue) len() int { return len(q.waiting) - q.head }
 
-func (q *queue) push(p packet) {
+func (q *queue) push(p waiting) {
 	if q.head > len(q.waiting)/2 {
 		n := copy(q.waiting, q.waiting[q.head:])
 		clear(q.waiting[n:])
@@ -46,12 +52,12 @@ func (q *queue) passes(size, bandwidth int) bool {
 }
 
 // next removes the packet at the head if it may enter the line now.
-func (q *queue) next(bandwidth int) (packet, bool) {
+func (q *queue) next(bandwidth int) (waiting, bool) {
 	if q.len() == 0 || !q.passes(len(q.waiting[q.head].data), bandwidth) {
-		return packet{}, false
+		return waiting{}, false
 	}
 	p := q.waiting[q.head]
-	q.waiting[q.head] = packet{}
+	q.waiting[q.head] = waiting{}
 	q.head++
 	q.bytes -= len(p.data)
 	return p, true
