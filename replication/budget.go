@@ -5,6 +5,8 @@ import (
 	"math/bits"
 
 	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // A peer with less bandwidth than there is news gets what matters most: what has waited
@@ -15,6 +17,8 @@ import (
 type budget struct {
 	rate   int64 // bytes per second; 0: no limit
 	tokens int64 // what may be sent now; less than 0 by no more than a packet
+
+	control *rateControl // nil: the rate is fixed
 }
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting
@@ -30,11 +34,41 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 	if bytesPerSecond < 0 {
 		panic(fmt.Sprintf("replication: SetBudget(%d): use bytes per second, or 0 for no limit", bytesPerSecond))
 	}
-	b := &p.budget
+	p.budget.set(int64(bytesPerSecond))
+	p.budget.control = nil
+}
+
+// SetBudgetRange makes the budget adapt to what the path to the client carries, between least and most bytes per second. It
+// counts as [Peer.SetBudget] does, and replaces what that has set; a call of SetBudget ends it. [PeerStats.Budget] is the budget of
+// now.
+//
+// The budget begins with least, rises by half of itself every fifth of a second until the path is busy, and then follows it: it
+// falls when round trips get longer or a tenth of the packets are lost, and rises while neither happens and the game needs it.
+// It learns from acknowledgements alone: a client that acknowledges what it did not get can raise it, up to most, and one that
+// acknowledges nothing is soon sent least. It begins anew with each session.
+//
+// What is saved up is less than with a fixed budget: the bytes between two sends and two packets.
+//
+// Panics if least is less than 1 or more than most.
+func (p *Peer) SetBudgetRange(least, most int) {
+	p.mustExist()
+	if least < 1 || most < least {
+		panic(fmt.Sprintf("replication: SetBudgetRange(%d, %d): use bytes per second, from 1 up, the smaller number first", least, most))
+	}
+	b, from, to := &p.budget, min(int64(least), maxRate), min(int64(most), maxRate)
+	if b.control == nil {
+		b.control = newRateControl(from, to, p.server.opts.tickRate, p.server.tick)
+	}
+	b.control.within(from, to)
+	b.set(b.control.budget())
+}
+
+// set changes the rate.
+func (b *budget) set(rate int64) {
 	if b.rate == 0 {
 		b.tokens = 0
 	}
-	b.rate = min(int64(bytesPerSecond), maxRate)
+	b.rate = min(rate, maxRate)
 }
 
 // maxRate keeps tokens from overflowing.
@@ -58,12 +92,19 @@ func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32))
 // once, since the last packet that is begun may take more than there is.
 func (p *Peer) savings() int64 {
 	b, o := &p.budget, &p.server.opts
-	return max(b.rate*int64(o.tickRate)/8, b.rate*int64(p.interval)) + int64(o.mtu*o.tickRate)
+	saved := b.rate * int64(p.interval)
+	if b.control == nil {
+		saved = max(saved, b.rate*int64(o.tickRate)/8)
+	}
+	return saved + int64(o.mtu*o.tickRate)
 }
 
 // earn adds the tokens of a tick.
 func (p *Peer) earn() {
 	if b := &p.budget; b.rate > 0 {
+		if b.control != nil {
+			b.rate = b.control.tick(p.server.tick, p.interval)
+		}
 		b.tokens = min(b.tokens+b.rate, p.savings())
 	}
 }
@@ -75,6 +116,43 @@ func (b *budget) short() bool { return b.rate > 0 && b.tokens <= 0 }
 func (b *budget) spend(bytes, tickRate int) {
 	if b.rate > 0 {
 		b.tokens -= int64(bytes * tickRate)
+	}
+	if b.control != nil {
+		b.control.spend(bytes)
+	}
+}
+
+// What becomes of packets is told to what controls the rate, if it is not fixed.
+
+func (b *budget) restart(now delta.Tick) {
+	if b.control != nil {
+		b.control.restart(now)
+		b.rate = b.control.budget()
+	}
+}
+
+// deliver takes bytes for delivered, as nobody will say whether they were.
+func (b *budget) deliver(bytes int) {
+	if b.control != nil {
+		b.control.deliver(bytes)
+	}
+}
+
+func (b *budget) acknowledge(packet *sentPacket, now delta.Tick) {
+	if b.control != nil && packet.bytes > 0 {
+		b.control.acknowledge(now, int(packet.bytes), packet.status == sentLost)
+	}
+}
+
+func (b *budget) sample(packet *sentPacket, now delta.Tick) {
+	if b.control != nil && packet.bytes > 0 {
+		b.control.sample(packet.tick, now-packet.tick, int(packet.bytes))
+	}
+}
+
+func (b *budget) lose() {
+	if b.control != nil {
+		b.control.lose()
 	}
 }
 
@@ -93,8 +171,9 @@ const (
 
 	margin = 32 // the share of the room that is left for entries that are longer than usual
 
-	quantum   = 15  // a peer whose budget is short gets that many packets a second, or larger ones
-	minPacket = 100 // but not smaller than so many bytes
+	quantum         = 15  // a peer whose budget is short gets that many packets a second, or larger ones
+	adaptiveQuantum = 30  // the same of a budget that adapts: many packets tell more about the path than few
+	minPacket       = 100 // but not smaller than so many bytes
 )
 
 // affordable returns the bits that may be sent now: whole packets, if it is more than one.
@@ -163,10 +242,18 @@ func (p *Peer) plan() plan {
 	switch {
 	case need+need/2 <= room:
 		return sendAll
-	case p.budget.tokens < min(int64(p.server.opts.mtu), max(p.budget.rate/quantum, minPacket))*int64(p.server.opts.tickRate):
+	case p.budget.tokens < min(int64(p.server.opts.mtu), max(p.budget.rate/p.budget.quantum(), minPacket))*int64(p.server.opts.tickRate):
 		return sendNothing
 	}
 	return sendBest
+}
+
+// quantum returns how many packets a second a budget that is short is spent in, or larger ones.
+func (b *budget) quantum() int64 {
+	if b.control != nil {
+		return adaptiveQuantum
+	}
+	return quantum
 }
 
 // itsTurn reports whether the peer may be sent state in the present tick.

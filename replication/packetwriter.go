@@ -291,5 +291,6 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	p.stats.Bytes += uint64(bytes)
 	p.stats.EntityBits += uint64(n)
 	p.budget.spend(bytes, p.server.opts.tickRate)
+	p.log.at(p.log.next).bytes = uint16(bytes)
 	return p.log.commit()
 }

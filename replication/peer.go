@@ -215,6 +215,7 @@ func (p *Peer) reset() {
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
+	p.budget.restart(p.server.tick)
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
 	p.arrived = p.arrived[:0]
@@ -258,7 +259,9 @@ func (p *Peer) Connected() bool {
 // Stats returns what went to and came from the peer.
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
-	return p.stats
+	stats := p.stats
+	stats.Budget = int(p.budget.rate)
+	return stats
 }
 
 // RoundTrip returns the estimated time from sending a packet to learning that it came,

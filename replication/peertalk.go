@@ -489,6 +489,7 @@ func (s *Server) toViewers(d *draft, e ecs.Entity) {
 func (p *Peer) spendOnMessages(bytes int) {
 	if b := &p.budget; b.rate > 0 {
 		b.spend(bytes, p.server.opts.tickRate)
+		b.deliver(bytes)
 		b.tokens = max(b.tokens, -p.savings())
 	}
 }

@@ -34,6 +34,7 @@ func (p *Peer) receiveAck(body []byte) error {
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.log.find(newest); sent.status != sentAcked {
 			p.trip.sample(p.server.tick + 1 - sent.tick)
+			p.budget.sample(sent, p.server.tick+1)
 		}
 	}
 	for i, word := range a.words[:a.count] {
@@ -55,6 +56,7 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
 	}
+	p.budget.acknowledge(sent, p.server.tick+1)
 	sent.status = sentAcked
 	p.stats.Acked++
 	if k := p.packet.compact; k != nil {
@@ -193,6 +195,7 @@ func (p *Peer) loseAt(sequence uint32) {
 func (p *Peer) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
+	p.budget.lose()
 	for i := range sent.count {
 		r := p.log.record(sent, i)
 		b := int(r.block)

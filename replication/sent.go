@@ -56,6 +56,7 @@ const (
 type sentPacket struct {
 	status sentStatus
 	stream bool // of a stream: everything in it was in step
+	bytes  uint16
 	tick   delta.Tick
 	first  uint32 // number of its first record
 	count  uint32 // of its records

@@ -76,6 +76,8 @@ type PeerStats struct {
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
+	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
+
 	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
 	GroupResends uint64 // entities that were on their way and were sent once more with their group
 	Hashes       uint64 // entities of which state hashes were sent

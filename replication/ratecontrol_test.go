@@ -1,0 +1,213 @@
+package replication
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A controlled path plays a rate control against a line without packets: bytes go into a queue that a line of
+// some bytes per tick empties, and each tick's bytes are acknowledged as one packet.
+type controlledPath struct {
+	control  *rateControl
+	now      delta.Tick
+	trip     delta.Tick // round trip without queue
+	line     float64    // bytes per tick
+	queue    float64    // bytes
+	unspent  float64
+	flying   []controlledPacket
+	wanted   float64                                  // bytes per tick that the game has to send
+	answer   func(c *rateControl, k controlledPacket) // instead of the usual
+	greatest int64
+}
+
+type controlledPacket struct {
+	sent, back delta.Tick
+	bytes      int
+}
+
+const controlledRate = 60
+
+func newControlledPath(least, most int64) *controlledPath {
+	x := &controlledPath{trip: 6, line: 500, wanted: math.Inf(1)}
+	x.control = newRateControl(least, most, controlledRate, x.now)
+	return x
+}
+
+func (x *controlledPath) run(ticks int) {
+	for range ticks {
+		x.now++
+		n := 0
+		for _, k := range x.flying {
+			switch {
+			case k.back != x.now:
+				x.flying[n] = k
+				n++
+			case x.answer != nil:
+				x.answer(x.control, k)
+			default:
+				x.control.sample(k.sent, k.back-k.sent, k.bytes)
+				x.control.acknowledge(k.back, k.bytes, false)
+			}
+		}
+		x.flying = x.flying[:n]
+		rate := x.control.tick(x.now, 1)
+		x.greatest = max(x.greatest, rate)
+		x.unspent = min(x.unspent+float64(rate)/controlledRate, x.wanted)
+		if bytes := int(min(x.unspent, 1200)); bytes > 0 {
+			x.unspent -= float64(bytes)
+			x.control.spend(bytes)
+			x.queue += float64(bytes)
+			x.flying = append(x.flying, controlledPacket{x.now, x.now + x.trip + delta.Tick(x.queue/x.line), bytes})
+		}
+		x.queue = max(x.queue-x.line, 0)
+	}
+}
+
+// mean returns the mean rate of some ticks.
+func (x *controlledPath) mean(ticks int) (mean float64) {
+	for range ticks {
+		x.run(1)
+		mean += float64(x.control.budget()) / float64(ticks)
+	}
+	return mean
+}
+
+func TestRateFollowsTheLine(t *testing.T) {
+	x := newControlledPath(1000, 1_000_000)
+	require.EqualValues(t, 1000, x.control.budget())
+	for _, line := range []float64{500, 1000, 250, 100, 600} { // bytes per tick
+		x.line = line
+		x.run(6 * controlledRate)
+		require.InEpsilon(t, line*controlledRate, x.mean(6*controlledRate), 0.25, "of %v bytes per tick", line)
+	}
+}
+
+func TestRateStaysWithinItsRange(t *testing.T) {
+	x := newControlledPath(9000, 12_000)
+	x.run(600)
+	require.EqualValues(t, 12_000, x.control.budget())
+	x.line = 50
+	x.run(600)
+	require.EqualValues(t, 9000, x.control.budget())
+	require.EqualValues(t, 12_000, x.greatest)
+	x.control.within(20_000, 30_000)
+	require.EqualValues(t, 20_000, x.control.budget())
+	x.control.within(100, 200)
+	require.LessOrEqual(t, x.control.budget(), int64(200))
+}
+
+// TestRateOfAGameThatNeedsLess: what is not used proves nothing, so the rate stays near what was used, and where it was.
+func TestRateOfAGameThatNeedsLess(t *testing.T) {
+	x := newControlledPath(1000, 1_000_000)
+	x.wanted = 100
+	x.run(60 * controlledRate)
+	require.Less(t, x.control.budget(), int64(3*100*controlledRate), "it never rises far beyond what is sent")
+	x.wanted = math.Inf(1)
+	x.run(10 * controlledRate)
+	before := x.control.budget()
+	require.Greater(t, before, int64(20_000))
+	x.wanted = 50
+	x.run(60)
+	before = x.control.budget()
+	x.run(120 * controlledRate)
+	require.Equal(t, before, x.control.budget(), "nor does it fall")
+}
+
+// TestRateOfHostileAcks: whatever a client says, its rate is not above the most, and one that says nothing gets the least.
+func TestRateOfHostileAcks(t *testing.T) {
+	for name, answer := range map[string]func(c *rateControl, k controlledPacket){
+		"at once": func(c *rateControl, k controlledPacket) {
+			c.sample(k.back, 0, k.bytes)
+			c.acknowledge(k.back, k.bytes, true)
+		},
+		"again and again": func(c *rateControl, k controlledPacket) {
+			for range 100 {
+				c.sample(k.sent, 1, k.bytes)
+				c.acknowledge(k.back, math.MaxUint16, false)
+			}
+		},
+		"as from the future": func(c *rateControl, k controlledPacket) {
+			c.sample(k.sent, math.MaxUint32, k.bytes)
+			c.acknowledge(k.sent-1000, k.bytes, false)
+		},
+	} {
+		x := newControlledPath(1000, 50_000)
+		x.answer = answer
+		x.run(1000)
+		require.LessOrEqual(t, x.greatest, int64(50_000), name)
+		require.GreaterOrEqual(t, x.control.budget(), int64(1000), name)
+	}
+	x := newControlledPath(1000, 50_000)
+	x.run(600)
+	require.Greater(t, x.control.budget(), int64(20_000))
+	x.answer = func(c *rateControl, _ controlledPacket) { c.lose() }
+	x.run(10 * controlledRate)
+	require.EqualValues(t, 1000, x.control.budget(), "silence")
+}
+
+// TestRateRecoversFromALongerWay: when the way becomes longer for good that is no queue, and the rate comes back.
+func TestRateRecoversFromALongerWay(t *testing.T) {
+	x := newControlledPath(1000, 1_000_000)
+	x.run(10 * controlledRate)
+	x.trip = 14
+	x.run(10 * controlledRate)
+	require.Greater(t, x.mean(10*controlledRate), 0.75*x.line*controlledRate)
+}
+
+// TestRateOfAPolicer: a line without a queue drops what is too much. The rate settles where little is dropped.
+func TestRateOfAPolicer(t *testing.T) {
+	x := newControlledPath(1000, 1_000_000)
+	x.line = math.Inf(1)
+	allowed := 0.0 // bytes
+	x.answer = func(c *rateControl, k controlledPacket) {
+		if allowed < float64(k.bytes) {
+			c.lose()
+			return
+		}
+		allowed -= float64(k.bytes)
+		c.sample(k.sent, k.back-k.sent, k.bytes)
+		c.acknowledge(k.back, k.bytes, false)
+	}
+	var rates float64
+	for tick := range 30 * controlledRate {
+		allowed = min(allowed+500, 2000)
+		x.run(1)
+		if tick >= 15*controlledRate {
+			rates += float64(x.control.budget()) / (15 * controlledRate)
+		}
+	}
+	require.InEpsilon(t, 500*controlledRate, rates, 0.25)
+}
+
+func TestRateControlAllocatesNothing(t *testing.T) {
+	x := newControlledPath(1000, 1_000_000)
+	x.run(2000)
+	require.Zero(t, testing.AllocsPerRun(500, func() { x.run(1) }))
+}
+
+// TestBudgetRangeIsSetAndUnset: what is set last holds, the range may change, and a new session begins with the least.
+func TestBudgetRangeIsSetAndUnset(t *testing.T) {
+	x := connectedWire(t, talkSchema())
+	p := x.peer
+	require.Zero(t, p.Stats().Budget)
+	p.SetBudgetRange(3000, 9000)
+	require.Equal(t, 3000, p.Stats().Budget)
+	p.SetBudgetRange(5000, 9000)
+	require.Equal(t, 5000, p.Stats().Budget)
+	p.SetBudget(700)
+	require.Equal(t, 700, p.Stats().Budget)
+	p.SetBudgetRange(5000, 9000)
+	p.budget.control.rate = 8000
+	p.reset()
+	require.Equal(t, 5000, p.Stats().Budget)
+	p.SetBudget(0)
+	require.Zero(t, p.Stats().Budget)
+	require.Nil(t, p.budget.control)
+	for _, of := range [][2]int{{0, 100}, {-1, 100}, {200, 100}} {
+		require.Panics(t, func() { p.SetBudgetRange(of[0], of[1]) })
+	}
+}

@@ -1,0 +1,232 @@
+package replication
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// A sharedLine is a crowd that moves all the time, more than any of its clients has bandwidth for, and
+// clients whose budgets adapt, behind one bottleneck of 256 kbit/s with a queue of 300 ms.
+type sharedLine struct {
+	*throng
+	line      *netsim.Bottleneck
+	bandwidth int // bytes per tick
+	path      linePath
+	seed      uint64
+	ends      []*end
+	samples   []lineSample
+}
+
+// A linePath is what lies between the server and a client beside the bottleneck.
+type linePath struct {
+	roundTrip, jitter time.Duration // jitter of either way
+	loss              float64
+	interval          int // ticks
+}
+
+func (p linePath) String() string {
+	return fmt.Sprintf("%v +-%v, loss %v %%, interval %d", p.roundTrip, p.jitter, 100*p.loss, p.interval)
+}
+
+// A lineSample is how things were after a tick.
+type lineSample struct {
+	line      int      // bytes per second
+	queue     float64  // seconds that the last byte of the queue waits
+	budgets   []int    // bytes per second
+	delivered []uint64 // bytes so far
+}
+
+const (
+	lineRate  = 60                            // ticks per second
+	lineBytes = 256_000 / 8 / lineRate        // per tick
+	lineFull  = float64(lineBytes * lineRate) // per second
+)
+
+func newSharedLine(t testing.TB, seed uint64, path linePath) *sharedLine {
+	s := &sharedLine{throng: newThrong(t, 1200, throngSchema()), seed: seed, path: path}
+	s.line = netsim.NewBottleneck(lineBytes, 0)
+	s.setBandwidth(lineBytes)
+	return s
+}
+
+// join connects a client, with a range of budgets that goes far beyond the line.
+func (s *sharedLine) join() *end {
+	cfg := netsim.Config{
+		Latency: netsim.Ticks(s.path.roundTrip/2, lineRate), Jitter: netsim.Ticks(s.path.jitter, lineRate), Loss: s.path.loss,
+	}
+	e := connect(s.server, s.seed*100+uint64(len(s.ends)), cfg, WithNonce(uint64(len(s.ends))+1))
+	cfg.Through = s.line
+	e.link.Down.SetConfig(cfg)
+	e.peer.SetSendInterval(s.path.interval)
+	e.peer.SetBudgetRange(2000, 1_000_000)
+	s.ends = append(s.ends, e)
+	return e
+}
+
+func (s *sharedLine) setBandwidth(bytesPerTick int) {
+	s.bandwidth = bytesPerTick
+	s.line.SetLimits(bytesPerTick, lineBytes*lineRate*3/10)
+}
+
+func (s *sharedLine) run(seconds int) {
+	for range seconds * lineRate {
+		s.tickAll()
+		s.line.Step()
+		rate := s.bandwidth * lineRate
+		sample := lineSample{line: rate, queue: float64(s.line.Waiting()) / float64(rate)}
+		for _, e := range s.ends {
+			e.step(s.tb)
+			sample.budgets = append(sample.budgets, e.peer.Stats().Budget)
+			sample.delivered = append(sample.delivered, e.link.Down.Stats().DeliveredBytes)
+		}
+		s.samples = append(s.samples, sample)
+	}
+}
+
+// rate returns the bytes per second that a client got between two times, in seconds.
+func (s *sharedLine) rate(client, from, to int) float64 {
+	before, after := &s.samples[from*lineRate-1], &s.samples[to*lineRate-1]
+	return float64(after.delivered[client]-before.delivered[client]) / float64(to-from)
+}
+
+// queue returns the mean seconds of queue between two times.
+func (s *sharedLine) queue(from, to int) (mean float64) {
+	samples := s.samples[from*lineRate : to*lineRate]
+	for i := range samples {
+		mean += samples[i].queue / float64(len(samples))
+	}
+	return mean
+}
+
+// budget returns the mean budget of a client between two times.
+func (s *sharedLine) budget(client, from, to int) (mean float64) {
+	samples := s.samples[from*lineRate : to*lineRate]
+	for i := range samples {
+		mean += float64(samples[i].budgets[client]) / float64(len(samples))
+	}
+	return mean
+}
+
+// A spread is the mean of some figures, and the least and largest of them.
+type spread struct{ n, mean, least, most float64 }
+
+func (s *spread) add(x float64) {
+	if s.n == 0 {
+		s.least, s.most = x, x
+	}
+	s.n++
+	s.mean += (x - s.mean) / s.n
+	s.least, s.most = min(s.least, x), max(s.most, x)
+}
+
+func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.mean, s.least, s.most) }
+
+// linePaths are the paths that adaptive budgets are tested with, and linesPerPath how many seeds each.
+func linePaths(loss float64) (paths []linePath) {
+	for _, roundTrip := range []time.Duration{30, 100, 150} {
+		for _, interval := range []int{1, 3} {
+			for _, jitter := range []time.Duration{0, 10} {
+				if testing.Short() && (jitter > 0) != (interval > 1) {
+					continue
+				}
+				paths = append(paths, linePath{roundTrip * time.Millisecond, jitter * time.Millisecond, loss, interval})
+			}
+		}
+	}
+	return paths
+}
+
+func linesPerPath() uint64 {
+	if testing.Short() || raceDetector {
+		return 2
+	}
+	return 6
+}
+
+// TestBudgetRangeFindsTheLine: from the fifth second on a client gets at least four fifths of the line, with a
+// short queue, also if a fiftieth of its packets are lost at random. What the line gains is found within five
+// seconds, what it loses within one.
+func TestBudgetRangeFindsTheLine(t *testing.T) {
+	seed := seedOf(t)
+	for _, loss := range []float64{0, 0.02} {
+		var queues spread
+		for _, path := range linePaths(loss) {
+			t.Run(path.String(), func(t *testing.T) {
+				var goodput, queue, doubled, halved spread
+				for i := range linesPerPath() {
+					s := newSharedLine(t, seed+i, path)
+					s.join()
+					s.run(15)
+					goodput.add(s.rate(0, 5, 15) / lineFull)
+					queue.add(s.queue(5, 15))
+					s.setBandwidth(2 * lineBytes)
+					s.run(7)
+					found := 0.0 // in the best second of five
+					for second := range 5 {
+						found = max(found, s.rate(0, 15+second, 16+second))
+					}
+					doubled.add(found / lineFull / 2)
+					s.setBandwidth(lineBytes)
+					s.run(3)
+					halved.add(s.budget(0, 23, 24) / lineFull)
+				}
+				t.Logf("goodput %v, queue %v s, doubled %v, halved %v", goodput, queue, doubled, halved)
+				require.Greater(t, goodput.mean, 0.8)
+				require.Greater(t, goodput.least, 0.7)
+				require.LessOrEqual(t, goodput.most, 1.01)
+				require.Greater(t, doubled.mean, 0.75)
+				require.Greater(t, doubled.least, 0.5)
+				require.Less(t, halved.most, 1.1)
+				require.Less(t, queue.most, 0.09)
+				queues.add(queue.mean)
+			})
+		}
+		t.Logf("loss %v: queues %v s", loss, queues)
+		require.Less(t, queues.mean, 0.06)
+	}
+}
+
+// TestBudgetRangesShareALine: two clients behind one bottleneck get about as much, also if one comes later.
+func TestBudgetRangesShareALine(t *testing.T) {
+	seed := seedOf(t)
+	var shares, queues spread
+	for _, loss := range []float64{0, 0.02} {
+		for _, path := range linePaths(loss) {
+			t.Run(path.String(), func(t *testing.T) {
+				var share, late, queue, goodput spread
+				for i := range linesPerPath() {
+					for _, head := range []int{0, 8} { // seconds that the first one is alone
+						s := newSharedLine(t, seed+i, path)
+						s.join()
+						s.run(head)
+						s.join()
+						s.run(30)
+						a, b := s.rate(0, head+10, head+30), s.rate(1, head+10, head+30)
+						if head > 0 {
+							late.add(min(a/b, b/a))
+						} else {
+							share.add(min(a/b, b/a))
+						}
+						queue.add(s.queue(head+10, head+30))
+						goodput.add((a + b) / lineFull)
+					}
+				}
+				t.Logf("share %v, one later %v, queue %v s, goodput %v", share, late, queue, goodput)
+				require.Greater(t, min(share.least, late.least), 0.4)
+				require.Greater(t, goodput.mean, 0.8)
+				require.Less(t, queue.most, 0.09)
+				shares.add(share.mean)
+				shares.add(late.mean)
+				queues.add(queue.mean)
+			})
+		}
+	}
+	t.Logf("shares %v, queues %v s", shares, queues)
+	require.Greater(t, shares.mean, 0.8)
+	require.Less(t, queues.mean, 0.06)
+}
