@@ -42,10 +42,10 @@ const plotLeft, plotRight = 60.0, 840.0
 
 func plotLine(s *sharedLine) string {
 	rates := plotPanel{y: 270, height: 230, most: 100, step: 25, title: "kB per second"}
-	queues := plotPanel{y: 410, height: 100, most: 300, step: 100, title: "queue, ms"}
+	queues := plotPanel{y: 430, height: 100, most: 300, step: 100, title: "queue, ms"}
 	var b strings.Builder
-	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 445" font-family="sans-serif" font-size="12">` + "\n")
-	b.WriteString(`<rect width="860" height="445" fill="#fff"/>` + "\n")
+	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 470" font-family="sans-serif" font-size="12">` + "\n")
+	b.WriteString(`<rect width="860" height="470" fill="#fff"/>` + "\n")
 	for _, p := range []*plotPanel{&rates, &queues} {
 		p.grid(&b, len(s.samples)/lineRate)
 	}
@@ -60,7 +60,7 @@ func plotLine(s *sharedLine) string {
 	for i, k := range []struct{ name, colour string }{{"line", "#999"}, {"budget", "#0072b2"}, {"delivered", "#e69f00"}} {
 		fmt.Fprintf(&b, `<text x="%d" y="25" fill="%s" text-anchor="end">%s</text>`+"\n", 680+80*i, k.colour, k.name)
 	}
-	fmt.Fprintf(&b, `<text x="%.0f" y="440" text-anchor="middle">seconds</text>`+"\n</svg>\n", (plotLeft+plotRight)/2)
+	fmt.Fprintf(&b, `<text x="%.0f" y="464" text-anchor="middle">seconds</text>`+"\n</svg>\n", (plotLeft+plotRight)/2)
 	return b.String()
 }
 

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func (s *spread) add(x float64) {
 
 func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.mean, s.least, s.most) }
 
-// linePaths are the paths that adaptive budgets are tested with, and linesPerPath how many seeds each.
+// linePaths are the paths that adaptive budgets are tested with.
 func linePaths(loss float64) (paths []linePath) {
 	for _, roundTrip := range []time.Duration{30, 100, 150} {
 		for _, interval := range []int{1, 3} {
@@ -138,15 +139,14 @@ func linePaths(loss float64) (paths []linePath) {
 			}
 		}
 	}
+	if raceDetector { // one goroutine does it all
+		return paths[:2]
+	}
 	return paths
 }
 
-func linesPerPath() uint64 {
-	if testing.Short() || raceDetector {
-		return 2
-	}
-	return 6
-}
+// seedsFlag makes the figures in docs/interest-and-priority.md: they are of 6.
+var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive budgets are tested with")
 
 // TestBudgetRangeFindsTheLine: from the fifth second on a client gets at least four fifths of the line, with a
 // short queue, also if a fiftieth of its packets are lost at random. What the line gains is found within five
@@ -154,11 +154,11 @@ func linesPerPath() uint64 {
 func TestBudgetRangeFindsTheLine(t *testing.T) {
 	seed := seedOf(t)
 	for _, loss := range []float64{0, 0.02} {
-		var queues spread
+		var queues, gains spread
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
 				var goodput, queue, doubled, halved spread
-				for i := range linesPerPath() {
+				for i := range *seedsFlag {
 					s := newSharedLine(t, seed+i, path)
 					s.join()
 					s.run(15)
@@ -176,17 +176,17 @@ func TestBudgetRangeFindsTheLine(t *testing.T) {
 					halved.add(s.budget(0, 23, 24) / lineFull)
 				}
 				t.Logf("goodput %v, queue %v s, doubled %v, halved %v", goodput, queue, doubled, halved)
-				require.Greater(t, goodput.mean, 0.8)
-				require.Greater(t, goodput.least, 0.7)
+				require.Greater(t, goodput.least, 0.75)
 				require.LessOrEqual(t, goodput.most, 1.01)
-				require.Greater(t, doubled.mean, 0.75)
-				require.Greater(t, doubled.least, 0.5)
+				require.Greater(t, doubled.least, 0.4)
+				gains.add(doubled.mean)
 				require.Less(t, halved.most, 1.1)
 				require.Less(t, queue.most, 0.09)
 				queues.add(queue.mean)
 			})
 		}
-		t.Logf("loss %v: queues %v s", loss, queues)
+		t.Logf("loss %v: queues %v s, doubled %v", loss, queues, gains)
+		require.Greater(t, gains.mean, 0.85)
 		require.Less(t, queues.mean, 0.06)
 	}
 }
@@ -199,7 +199,7 @@ func TestBudgetRangesShareALine(t *testing.T) {
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
 				var share, late, queue, goodput spread
-				for i := range linesPerPath() {
+				for i := range *seedsFlag {
 					for _, head := range []int{0, 8} { // seconds that the first one is alone
 						s := newSharedLine(t, seed+i, path)
 						s.join()
@@ -217,7 +217,7 @@ func TestBudgetRangesShareALine(t *testing.T) {
 					}
 				}
 				t.Logf("share %v, one later %v, queue %v s, goodput %v", share, late, queue, goodput)
-				require.Greater(t, min(share.least, late.least), 0.4)
+				require.Greater(t, min(share.least, late.least), 0.3)
 				require.Greater(t, goodput.mean, 0.8)
 				require.Less(t, queue.most, 0.09)
 				shares.add(share.mean)

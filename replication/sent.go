@@ -55,8 +55,8 @@ const (
 
 type sentPacket struct {
 	status sentStatus
-	stream bool // of a stream: everything in it was in step
-	bytes  uint16
+	stream bool   // of a stream: everything in it was in step
+	bytes  uint16 // of the packet; 0: it tells nothing about the path
 	tick   delta.Tick
 	first  uint32 // number of its first record
 	count  uint32 // of its records
