@@ -230,3 +230,34 @@ func TestBudgetRangesShareALine(t *testing.T) {
 	require.Greater(t, shares.mean, 0.8)
 	require.Less(t, queues.mean, 0.06)
 }
+
+// TestBudgetRangeOfASilentClient: a client that says nothing any more is soon sent the least, and leaves the line to the other.
+func TestBudgetRangeOfASilentClient(t *testing.T) {
+	s := newSharedLine(t, seedOf(t), linePath{roundTrip: 50 * time.Millisecond, interval: 1})
+	silent, other := s.join(), s.join()
+	s.run(10)
+	require.Greater(t, silent.peer.Stats().Budget, 5000)
+	silent.link.Up.SetConfig(netsim.Config{Loss: 1})
+	s.run(10)
+	require.Equal(t, 2000, silent.peer.Stats().Budget)
+	s.run(10)
+	require.Greater(t, s.rate(1, 20, 30)/lineFull, 0.75)
+	require.LessOrEqual(t, other.peer.Stats().Budget, 1_000_000)
+	silent.link.Up.SetConfig(netsim.Config{})
+	s.run(10)
+	require.Greater(t, silent.peer.Stats().Budget, 5000, "it is back")
+}
+
+// TestBudgetRangeOfAClientThatAcknowledgesAll: its budget is the most, and what it is sent stays within that.
+func TestBudgetRangeOfAClientThatAcknowledgesAll(t *testing.T) {
+	const most = 40_000
+	c := newThrong(t, 1200, throngSchema())
+	m := c.join(1, 0) // whatever was sent is acknowledged in the next tick
+	m.peer.SetBudgetRange(1000, most)
+	for range 10 * lineRate {
+		c.tickAll()
+		require.LessOrEqual(t, m.peer.Stats().Budget, most)
+	}
+	require.Equal(t, most, m.peer.Stats().Budget)
+	requireWithin(t, m.sizes[60:], most, lineRate, depthOf(m.peer, most))
+}

@@ -54,6 +54,9 @@ func (q *silence) skip(next uint32) {
 func (p *Peer) beginSilence() {
 	if !p.server.opts.noSilence {
 		p.silence.begin(p.server.tick, p.log.next, p.alive.quiet, p.patience())
+		if p.silence.mute {
+			p.budget.restart(p.server.tick) // who comes back after that may come another way
+		}
 	}
 }
 
