@@ -179,13 +179,26 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	return lost
 }
 
-// Bits returns how many bits the rows of a slot take with symbols, as [Packed.Held] does.
+// Bits returns how many bits the rows of a slot take: as many as Write writes.
 func (c *Columns) Bits(slot int) int {
-	n := int(c.held[slot%blockSlots])
+	i := uint(slot) % blockSlots
+	n := int(c.held[i])
 	for _, k := range c.columns[:c.n] {
-		n += int(k.present >> (slot % blockSlots) & 1)
+		n += int(k.present >> i & 1)
 	}
-	return n
+	if c.more>>i&1 == 0 {
+		return n
+	}
+	if c.unusual>>i&1 == 0 { // no symbols
+		for _, k := range c.columns[:c.n] {
+			if k.changed>>i&1 != 0 {
+				n -= int(k.rows[i].symbol)
+			} else {
+				n -= int(k.present >> i & 1)
+			}
+		}
+	}
+	return n + 1
 }
 
 // Work returns the [Component.Work] of the rows of some slots that were encoded, and 1 for those
@@ -204,7 +217,7 @@ func (c *Columns) Most(slots uint64) int {
 	for ; slots != 0; slots &= slots - 1 {
 		most = max(most, c.held[bits.TrailingZeros64(slots)])
 	}
-	return int(most) + c.n
+	return int(most) + c.n + 1
 }
 
 // Write writes the rows of a slot.

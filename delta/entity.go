@@ -115,14 +115,6 @@ func (p *Packed) End(w *bitbuf.Writer) {
 	d.write(w, h.words)
 }
 
-// Held returns the bits of the rows that were added since Begin, symbols included.
-func (p *Packed) Held() (n int) {
-	for i := range p.held.rows[:p.held.n] {
-		n += int(p.held.rows[i].n)
-	}
-	return n
-}
-
 // withoutSymbols appends rows, some of which have symbols, without these.
 func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
 	h := &p.held

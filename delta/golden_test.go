@@ -150,7 +150,7 @@ func sumOfRows(t *testing.T, kinds ...Kind) string {
 func TestNamesOfKnownBits(t *testing.T) {
 	a := Baselines{A1: 0x1203, A2: 0x1200, Two: true}
 	b := Baselines{A1: 0x1203}
-	c := Baselines{A1: 0x0080, Old: true}
+	c := Baselines{A1: 0x110a}
 	d := Baselines{A1: 0x1200, A2: 0x11f0, Two: true}
 	w := bitbuf.NewWriter(make([]byte, 64))
 	n := NamesAt(0x1209)
@@ -162,15 +162,19 @@ func TestNamesOfKnownBits(t *testing.T) {
 		{a, "1"},                                // in front
 		{b, "0 1 011 10"},                       // the list has one, so this is another one; alone
 		{a, "1"},                                // still in front
-		{b, "0 0"},                              // the other one of two: now it leads
-		{c, "0 1 1 000 00000001"},               // a third one; age 0 is old; low bits 0x80
+		{b, "0 0"},                              // the other one of two
+		{a, "1"},                                // still in front
+		{c, "0 1 00000 11111111 10"},            // a third one; age 255 at full width; at place 2
 		{d, "0 1 01 1000 11 11110"},             // age 9 is 1 in class 1; second 1+15 before; before the third
-		{c, "0 0 01"},                           // place 1+2 of b a d c
-		{a, "0 0 00"},                           // place 1+0 of b a c d
-		{b, "0 0 00"},                           // place 1+0 of a b c d
-		{d, "0 0 01"},                           // place 1+2
+		{c, "0 0 01"},                           // place 1+2 of a b d c
+		{b, "0 0 00"},                           // place 1+0 of a b c d: it stays
+		{c, "0 0 10"},                           // place 1+1: now before b
+		{d, "0 0 01"},                           // place 1+2 of a c b d
 		{Baselines{A1: 0x1208}, "0 1 1 100 10"}, // a fifth one, at place 2
-		{c, "0 0 11"},                           // place 1+3 of b a e d c
+		{b, "0 0 11"},                           // place 1+3 of a c e d b
+		{Baselines{A1: 0x1207}, "0 1 1 010 10"}, // a sixth one, at place 2
+		{d, "0 1 01 1000 11 11110"},             // it was the last one of a c e b d, and left
+		{a, "1"},                                // still in front
 	} {
 		from := w.Len()
 		w.WriteBool(n.Leads(step.b))

@@ -31,22 +31,18 @@ func (n *naiveNames) write(b Baselines) (s string) {
 			s += "0"
 		}
 		s += number(uint64(i-1), []uint{2: 0, 3: 1, 4: 2, 5: 2}[len(n.list)])
-		n.list[i], n.list[i-1] = n.list[i-1], n.list[i]
+		if i > 1 {
+			n.list[i], n.list[i-1] = n.list[i-1], n.list[i]
+		}
 		return s
 	}
 	if len(n.list) > 1 {
 		s += "1"
 	}
-	age := uint64(n.now - b.A1)
 	w := bitbuf.NewWriter(make([]byte, 8))
-	if b.Old {
-		age = 0
-	}
-	slowResidual(&w, age, 3, 8)
+	slowResidual(&w, uint64(n.now-b.A1), 3, 8)
 	s += bitsOf(&w)
 	switch on := b.A1 / 2 * 2; {
-	case b.Old:
-		s += number(uint64(b.A1), 8)
 	case !b.Two:
 		s += "10"
 	case b.A2 == on-2:
@@ -69,8 +65,8 @@ func randomBaselines(rng *rand.Rand) (b Baselines) {
 	b.A1 = namesNow - 1 - Tick(rng.Uint32N(16))
 	switch rng.IntN(8) {
 	case 0:
-		b.A1 -= 256 + Tick(rng.Uint32N(1000))
-		b.Old = true
+		b.A1 = namesNow
+		b.A1 -= MaxAge
 	case 1:
 		b.A1 -= Tick(rng.Uint32N(240))
 	case 2, 3:
@@ -106,14 +102,7 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 		r := bitbuf.NewReader(w.Bytes())
 		back := NamesAt(namesNow)
 		for i, b := range written {
-			name := back.Read(&r, r.ReadBool())
-			got := name.Baselines
-			if !name.Known {
-				require.Equal(t, uint32(b.A1)&(1<<NameBits-1), name.Low)
-				require.True(t, b.Old && name.Old)
-				got = back.Resolve(name, b.A1)
-			}
-			require.Equal(t, b, got, "name %d", i)
+			require.Equal(t, b, back.Read(&r, r.ReadBool()), "name %d", i)
 		}
 		require.NoError(t, r.Finish())
 		require.Equal(t, w.Len(), r.Pos())
@@ -125,15 +114,12 @@ func readNames(t testing.TB, data []byte) (count int) {
 	r := bitbuf.NewReader(data)
 	n := NamesAt(namesNow)
 	for {
-		name := n.Read(&r, r.ReadBool())
+		b := n.Read(&r, r.ReadBool())
 		if r.Err() != nil {
 			return count
 		}
-		b := name.Baselines
-		if !name.Known {
-			b = n.Resolve(name, Tick(name.Low)+Tick(count)<<NameBits)
-		}
-		if d := b.A1 - b.A2; b.Two && (d < 1 || d > MaxSpan) || b.Two && b.Old || !b.Two && b.A2 != 0 {
+		age, span := Tick(namesNow)-b.A1, b.A1-b.A2
+		if age < 1 || age > MaxAge || b.Two && (span < 1 || span > MaxSpan) || !b.Two && b.A2 != 0 {
 			t.Fatalf("name %d of %x is %+v", count, data, b)
 		}
 		count++
@@ -154,34 +140,38 @@ func TestNamesOfAnyBitsEnd(t *testing.T) {
 }
 
 func TestANameOfNothingIsRefused(t *testing.T) {
-	old := func(low uint64) string { return "1 000 " + number(low, 8) }
-	first, second := "1"+old(1), "0"+old(2)
-	third, fourth := "0 1"+old(3), "0 1"+old(4)
+	const (
+		first  = "1 1 100 10" // age 1, alone
+		second = "0 1 010 10"
+		third  = "0 1 1 110 10"
+		fourth = "0 1 1 001 10"
+		none   = "1 000 10" // age 0
+	)
 	for _, c := range []struct {
 		bits string
 		good int // names
 	}{
 		{"0", 0},
+		{"1" + none, 0},
+		{first + "0" + none, 1},
+		{first + second + "0 1" + none, 2},
 		{first + second + third + fourth + "0 0 11", 4},
 	} {
 		r := bitbuf.NewReader(packedBits(c.bits))
 		n := NamesAt(0x1000)
-		for i := range c.good {
-			name := n.Read(&r, r.ReadBool())
+		for range c.good {
+			n.Read(&r, r.ReadBool())
 			require.NoError(t, r.Err(), c.bits)
-			require.False(t, name.Known)
-			n.Resolve(name, Tick(i+1))
 		}
-		name := n.Read(&r, r.ReadBool())
+		require.Equal(t, Baselines{}, n.Read(&r, r.ReadBool()), c.bits)
 		require.Equal(t, ErrCode, r.Err(), c.bits)
-		require.Equal(t, Name{Known: true}, name, c.bits)
 	}
 }
 
 func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 	const (
-		second = "delta: a second baseline must be 1 to 32 ticks before the first, and that not old: choose another, or set Two to false"
-		first  = "delta: a baseline must be before the packet, and Old if it is by 256 ticks or more"
+		second = "delta: a second baseline must be 1 to 32 ticks before the first: choose another, or set Two to false"
+		first  = "delta: a baseline must be 1 to 255 ticks before the packet: choose a newer tick at which it was valid, or send the whole state"
 	)
 	for _, c := range []struct {
 		b    Baselines
@@ -190,11 +180,10 @@ func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 		{Baselines{A1: 9, A2: 9, Two: true}, second},
 		{Baselines{A1: 9, A2: 10, Two: true}, second},
 		{Baselines{A1: 40, A2: 7, Two: true}, second},
-		{Baselines{A1: 9, A2: 8, Two: true, Old: true}, second},
 		{Baselines{A1: 50}, first},
 		{Baselines{A1: 51}, first},
-		{Baselines{A1: 49, Old: true}, first},
-		{Baselines{A1: 1<<32 + 50 - 1<<NameBits}, first},
+		{Baselines{A1: 1<<32 + 50 - MaxAge - 1}, first},
+		{Baselines{A1: 50 + 1<<31}, first},
 	} {
 		n := NamesAt(50)
 		var w bitbuf.Writer
@@ -202,9 +191,9 @@ func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 	}
 }
 
-// TestAPairThatIsUsedOnceDoesNotCostThatInFront: most entities have the same baselines, and
-// here and there one that was at rest has its own.
-func TestAPairThatIsUsedOnceDoesNotCostThatInFront(t *testing.T) {
+// TestThePairThatIsNamedFirstStaysInFront: whoever writes the packet begins with the pair that
+// most entities have.
+func TestThePairThatIsNamedFirstStaysInFront(t *testing.T) {
 	most := Baselines{A1: 994, A2: Second(994), Two: true}
 	w := bitbuf.NewWriter(make([]byte, 1000))
 	n := NamesAt(1000)
@@ -213,8 +202,11 @@ func TestAPairThatIsUsedOnceDoesNotCostThatInFront(t *testing.T) {
 		n.Write(&w, Baselines{A1: 800 + i})
 		require.True(t, n.Follows(most))
 	}
-	n.Write(&w, Baselines{A1: 990})
-	n.Write(&w, Baselines{A1: 990})
-	n.Write(&w, Baselines{A1: 990})
-	require.True(t, n.Follows(Baselines{A1: 990}), "one that is used again and again gets there")
+	for range 10 {
+		n.Write(&w, Baselines{A1: 990})
+		require.True(t, n.Follows(most), "however often another one is used")
+	}
+	length := w.Len()
+	n.Write(&w, most)
+	require.Equal(t, length, w.Len())
 }

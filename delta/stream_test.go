@@ -178,15 +178,7 @@ func (x *streamEnd) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities i
 	for e := range state {
 		base, base2, ratio := nothing, nothing, int64(0)
 		if r.ReadBool() {
-			name := names.Read(r, r.ReadBool())
-			b := name.Baselines
-			if !name.Known {
-				for held := range x.held {
-					if uint32(held)&(1<<NameBits-1) == name.Low {
-						b = names.Resolve(name, held)
-					}
-				}
-			}
+			b := names.Read(r, r.ReadBool())
 			require.Contains(t, x.held, b.A1)
 			base, ratio = x.held[b.A1][e], streamRatio(now, b)
 			if b.Two {

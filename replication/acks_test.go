@@ -12,7 +12,7 @@ import (
 // TestALateAckIsNoStepBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
 // client keeps old states for a while only.
 func TestALateAckIsNoStepBack(t *testing.T) {
-	x, e, move := crowd(t, 1, withoutSteps)
+	x, e, move := crowd(t, 1, withoutStreams)
 	move(e[0], 1)
 	late := x.replicate()
 	move(e[0], 1)
@@ -29,7 +29,7 @@ func TestALateAckIsNoStepBack(t *testing.T) {
 func TestABaselineIsNamedForAWindow(t *testing.T) {
 	for _, changes := range []int{1, 1000} {
 		for _, rest := range []int{0, recentTicks + 5, 300} {
-			x, e, move := crowd(t, 1, withoutSteps)
+			x, e, move := crowd(t, 1, withoutStreams)
 			x.rounds(rest)
 			baseline, first, window := x.acked(0), x.server.tick+1, delta.Tick(x.server.opts.window)
 			updates, wholes := 0, 0
@@ -60,7 +60,7 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 // TestAcksOfLostPacketsWithinATick: where a transport hands over packets at once, an ack of a packet that was taken for lost may
 // come in while packets are being sent that take its place in the log.
 func TestAcksOfLostPacketsWithinATick(t *testing.T) {
-	x, entities, move := crowd(t, 500, WithMTU(100), withoutSteps)
+	x, entities, move := crowd(t, 500, WithMTU(100), withoutStreams)
 	moveAll := func() {
 		for i, e := range entities {
 			move(e, float32(i%5+1)/8)
@@ -100,19 +100,19 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 // TestReportsOfFormerBaselinesMeanNothing: a client that lacked a baseline may have got a newer state in the meantime, and the same
 // packet may say both.
 func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
-	x, e, move := crowd(t, 1, withoutSteps)
+	x, e, move := crowd(t, 1, withoutStreams)
 	former := x.acked(0)
 	move(e[0], 1)
 	x.deliver(x.replicate()...)
 	x.apply() // its ack is put together by hand
 	a := ack{sequence: x.peer.log.next - 1, count: 1, lacks: 1}
-	a.words[0], a.missing[0] = 1, missingBaseline{0, uint32(former) & (maxHeld - 1)}
+	a.words[0], a.missing[0] = 1, missingBaseline{0, uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))
 		require.Equal(t, x.server.tick, x.acked(0))
 		require.Zero(t, x.peer.Stats().MissingBaselines)
 	}
-	a.missing[0].low = uint32(x.server.tick) & (maxHeld - 1)
+	a.missing[0].low = uint32(x.server.tick) & (1<<delta.NameBits - 1)
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))

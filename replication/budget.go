@@ -210,12 +210,7 @@ func (p *Peer) need() int {
 
 // costly returns those of some slots of a block that are sent whole.
 func (p *Peer) costly(b int, d uint64) uint64 {
-	blk := p.acks.block(b)
-	d &= p.view.sees(b, p.server.slots.alive[b])
-	if d&blk.rare != 0 {
-		return d &^ (blk.acked &^ p.acks.rare(b).large)
-	}
-	return d &^ blk.acked
+	return d & p.view.sees(b, p.server.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
 }
 
 // plan is what a peer does in a tick.
@@ -225,8 +220,6 @@ const (
 	sendNothing plan = iota
 	sendAll
 	sendBest
-	sendInTurn // all, in turns with other peers, as it is found out what that is
-	sendReady  // all, in turns with other peers; what that is is known
 )
 
 // plan decides what to do with the budget: what is due is sent at once if there is room
@@ -440,7 +433,7 @@ func (p *Peer) meet() {
 	s := &p.server.slots
 	p.met = p.met.grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.acks.block(b).acked | p.inStep(b)
+		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.server.slots.alive[b]&^p.acks.none[b]
 	}
 }
 

@@ -462,14 +462,8 @@ func (s *Server) refresh() {
 // refreshSlots brings the ticks of slots of a block forward that are too old.
 func (s *Server) refreshSlots(b int, slots uint64) {
 	limit := s.tick - ancient
-	var old uint64
-	for slot := range slotsOf(b, slots) {
-		if s.slots.changed[slot].Before(limit) {
-			old |= 1 << (slot & 63)
-		}
-	}
 	for _, p := range s.peers {
-		p.refresh(b, slots, old, limit) // first: their baselines may be ticks of these changes
+		p.refresh(b, slots, limit)
 	}
 	for slot := range slotsOf(b, slots) {
 		info := &s.slots.info[slot]

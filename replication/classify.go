@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
@@ -24,12 +22,12 @@ func classOf(classes []class, bit uint64) *class {
 	return &classes[i]
 }
 
-const (
-	// restAfter is how many ticks without a change make an entity count as at rest.
-	restAfter = 2
-	// latelyTicks is what counts as often for what is in step: a change in that many ticks.
-	latelyTicks = 4
-)
+// nearBases is how many bases are tried, from the newest on, before an entity is encoded against
+// baselines of its own.
+const nearBases = 4
+
+// restAfter is how many ticks without a change make an entity count as at rest.
+const restAfter = 2
 
 // classes is the list of the classes of the block in hand.
 type classes struct {
@@ -38,134 +36,134 @@ type classes struct {
 	compact bool // they are for Compact
 }
 
+// base returns the tick that a peer's updates are taken against where nothing is missing: the newest up to
+// which everything is known, of those at which it was sent something. A peer that does not lack what
+// changed between its sends has it as of these ticks only.
+func (p *Peer) base() delta.Tick {
+	at, step := p.acks.through, p.server.opts.grid
+	if p.interval > 1 {
+		return at - (at+p.phase)%p.interval
+	}
+	return at - at%step
+}
+
+// second returns the second baseline that goes with a base.
+func (p *Peer) second(base delta.Tick) delta.Tick {
+	if p.interval > 1 {
+		return base - p.interval
+	}
+	return delta.Second(base)
+}
+
 // classify sets p.classes to the classes of the slots d of a block: the ticks that their
-// updates are taken against, all of them of states that the peer has acknowledged and
-// still holds.
+// updates are taken against, all of them such as of which the peer holds them.
 func (p *Peer) classify(b int, d uint64) {
-	p.classes.list = p.classes.list[:0]
 	t := &p.acks
-	blk := t.block(b)
-	if rest := d & blk.acked & blk.rest; rest != 0 {
-		p.classifyResting(b, rest)
-		d &^= rest & blk.acked
+	p.classes.list = p.classes.list[:0]
+	if whole := d & t.none[b]; whole != 0 {
+		p.classes.list = append(p.classes.list, class{mask: whole, whole: true})
+		d &^= whole
 	}
-	recent := d & blk.acked
-	at, now := p.recent, p.server.tick
-	if at == now {
-		at-- // a baseline is before the packet, however fast the transport is
+	at, step := p.base(), max(p.interval, p.server.opts.grid)
+	for range nearBases { // others have these too, so it may be encoded already
+		if second := p.second(at); d != 0 && t.recent(second) && p.server.fresh(second) {
+			held := d &^ (t.lacks(at, b) | t.lacks(second, b))
+			d &^= held
+			p.addRecent(b, held, at)
+		}
+		at -= step
 	}
-	for ; recent != 0 && t.recent(at, now); at-- {
-		if m := recent & *t.row(at, b); m != 0 {
-			recent &^= m
-			d &^= m
-			p.classes.addRecent(b, m, at, &t.chunks[b/chunkBlocks].rows)
+	for _, at := range [...]delta.Tick{p.base(), t.through} {
+		if d != 0 && t.recent(at) && p.server.fresh(at) {
+			held := d &^ t.lacks(at, b)
+			d &^= held
+			p.addRecent(b, held, at)
 		}
 	}
-	if d != 0 {
-		p.classes.list = append(p.classes.list, class{mask: d, whole: true})
+	for slot := range slotsOf(b, d) {
+		p.addOld(slot)
 	}
 }
 
-// classifyResting is for slots whose baseline is older than there are rows.
-func (p *Peer) classifyResting(b int, mask uint64) {
-	now, window := p.server.tick, delta.Tick(p.server.opts.window)
-	t := &p.acks
-	for slot := range slotsOf(b, mask) {
-		at, held := t.resting(slot, now, window)
-		if !held {
-			t.disown(b, 1<<(slot&63))
-			continue
-		}
-		p.classes.add(1<<(slot&63), delta.Baselines{A1: at, Old: now-at >= 1<<delta.NameBits})
+// fresh reports whether a tick is young enough for a baseline.
+func (s *Server) fresh(at delta.Tick) bool { return s.tick-at <= delta.Tick(s.opts.window) }
+
+// addOld adds the class of a slot that the peer holds as of a tick that is no base.
+func (p *Peer) addOld(slot int) {
+	s, t, bit := &p.server.slots, &p.acks, uint64(1)<<(slot&63)
+	at, _ := t.holds(slot)
+	if before := s.changed[slot] - 1; !s.previous[slot].After(at) && before.After(at) {
+		at = before // it was like that up to then
+	}
+	switch {
+	case !p.server.fresh(at):
+		p.classes.list = append(p.classes.list, class{mask: bit, whole: true})
+	case t.recent(at) && !at.After(t.through):
+		p.addRecent(slot>>6, bit, at)
+	default:
+		p.classes.add(bit, delta.Baselines{A1: at})
 	}
 }
 
 // add adds slots to the class with these baselines.
 func (c *classes) add(mask uint64, base delta.Baselines) {
-	for i := range c.list {
-		if k := &c.list[i]; k.Baselines == base && k.third == 0 && !k.whole {
-			k.mask |= mask
-			return
-		}
-	}
-	c.list = append(c.list, class{mask: mask, Baselines: base})
+	c.addClass(class{mask: mask, Baselines: base})
 }
 
-// addRecent adds the classes of slots whose newest acknowledged state is that of tick at: it
-// looks for the second baseline, the one that delta.Second says or an older one on the grid,
-// or else the oldest acknowledged one of those in between. rows has what is acknowledged.
-func (c *classes) addRecent(b int, m uint64, at delta.Tick, rows *slotRows) {
+// addRecent adds the classes of slots that the peer holds as of tick at: it looks for the second
+// baseline.
+func (p *Peer) addRecent(b int, m uint64, at delta.Tick) {
+	c := &p.classes
 	one := delta.Baselines{A1: at}
-	moving := c.movingSince(b, m, at)
-	if still := m &^ moving; still != 0 {
-		c.add(still, one)
+	if p.server.tick-at > restAfter {
+		if stopped := p.server.slots.stopped(b, m, at, p.second(at)); stopped != 0 {
+			c.add(stopped, one)
+			m &^= stopped
+		}
 	}
 	if c.compact {
-		moving = c.addSpread(b, moving, at, rows)
+		m = p.addSpread(b, m, at)
 	}
-	second := delta.Second(at)
-	for at2 := second; moving != 0 && at-at2 <= maxStep && c.recent(at2); at2 -= delta.SecondGrid {
-		moving = c.addSecond(b, moving, at, at2, rows)
-	}
-	for d := at - second - 1; moving != 0 && d > 0; d-- {
-		if c.recent(at - d) {
-			moving = c.addSecond(b, moving, at, at-d, rows)
+	second := p.second(at)
+	for at2 := second; m != 0 && (at2 == second || at-at2 <= maxStep); at2 -= max(p.interval, delta.SecondGrid) {
+		if m2 := m & p.heldFor(b, at, at2); m2 != 0 {
+			c.add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
+			m &^= m2
 		}
 	}
-	if moving != 0 {
-		c.add(moving, one)
+	if m != 0 {
+		c.add(m, one)
 	}
 }
 
-// addSecond adds those of the slots whose state of tick at2 is acknowledged too, and
-// returns the others.
-func (c *classes) addSecond(b int, m uint64, at, at2 delta.Tick, rows *slotRows) uint64 {
-	m2 := m & rows[at2&(c.server.slots.rows-1)%recentTicks][b%chunkBlocks]
-	if m2 == 0 || c.server.tick-at > delta.MaxExtrapolation*(at-at2) || at == c.server.tick {
-		return m
+// maxStep bounds how far second baselines lie before first ones, other than the likely one.
+const maxStep = 8
+
+// heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
+// a second baseline for one of tick at.
+func (p *Peer) heldFor(b int, at, at2 delta.Tick) uint64 {
+	if !p.acks.recent(at2) || !p.server.fresh(at2) || at-at2 > delta.MaxSpan || p.server.tick-at > delta.MaxExtrapolation*(at-at2) {
+		return 0
 	}
-	c.add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
-	return m &^ m2
+	return ^(p.acks.lacks(at2, b) | p.acks.none[b])
 }
 
-// movingSince returns those of the slots that did not come to rest at the state of tick
-// at: where a change, if there is one now, is not the first after it. An old motion
-// predicts nothing.
-func (c *classes) movingSince(b int, m uint64, at delta.Tick) uint64 {
-	s := &c.server.slots
-	if c.server.tick-at <= restAfter {
-		return m
+// stopped returns those of the slots of a block that changed between two baselines, and not after the
+// later one until now. An old motion predicts nothing.
+func (t *slotTable) stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
+	now := t.recent.now + 1
+	if now-at2 >= recentTicks {
+		return 0
 	}
-	news := m & s.news[b]
-	moving := s.changedAfter(at, b, news) // before this tick, that is
-	for late := m &^ news; late != 0; late &= late - 1 {
-		i := bits.TrailingZeros64(late)
-		if s.previous[b<<6+i].After(at) {
-			moving |= 1 << i
+	m &^= t.changedAfter(at, b, m&t.news[b]) // before this tick, that is
+	for slot := range slotsOf(b, m&^t.news[b]) {
+		if t.previous[slot].After(at) {
+			m &^= 1 << (slot & 63)
 		}
 	}
-	return moving
-}
-
-// recent reports whether there are rows of tick at.
-func (c *classes) recent(at delta.Tick) bool { return c.server.tick-at < c.server.slots.rows }
-
-// addInStep adds the classes of slots of a block for peers in step that are served from tick base.
-func (c *classes) addInStep(b int, mask uint64, base delta.Tick) {
-	s, now := &c.server.slots, c.server.tick
-	rows := &s.log[b/chunkBlocks]
-	for at := base; mask != 0 && c.recent(at); at-- {
-		if m := mask & rows[at%recentTicks][b%chunkBlocks]; m != 0 {
-			mask &^= m
-			c.addRecent(b, m, at, rows)
-		}
+	var moved uint64
+	for ; at != at2; at-- {
+		moved |= t.log[at%recentTicks][b]
 	}
-	for slot := range slotsOf(b, mask) {
-		bit := uint64(1) << (slot & 63)
-		if r, ok := s.restAt(slot, base); ok {
-			c.add(bit, delta.Baselines{A1: r.from, Old: now-r.from >= 1<<delta.NameBits})
-		} else {
-			c.list = append(c.list, class{mask: bit, whole: true})
-		}
-	}
+	return m & moved
 }

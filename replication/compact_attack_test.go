@@ -91,7 +91,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 				jumped = true
 				p := e.peer
 				p.log = newSentLog(c.log - sequenceGap)
-				p.followed, p.arrived = p.log.next, nil
+				p.followed = p.log.next
 				e.client.Reconnect()
 			}
 		}

@@ -5,35 +5,25 @@ import "github.com/arche-replicate/arche-replicate/delta"
 // Peers with [Compact] have baselines of their own: nothing is gained by having those of others.
 // A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
 
-// compactReach is how many ticks before the newest tick of which a peer has everything its
-// baselines may be, of what has changed in the last latelyTicks.
-const compactReach = latelyTicks + maxStep
-
-// addSpread adds the classes of slots, whose newest acknowledged state is that of tick at, that
-// have the baselines that are best for Compact, and returns the others.
-func (c *classes) addSpread(b int, m uint64, at delta.Tick, rows *slotRows) uint64 {
-	held := func(d delta.Tick) uint64 {
-		if !c.recent(at-d) || c.server.tick-at > delta.MaxExtrapolation*d || at == c.server.tick {
-			return 0
-		}
-		return rows[(at-d)&(c.server.slots.rows-1)%recentTicks][b%chunkBlocks]
-	}
+// addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines
+// that are best for Compact, and returns the others.
+func (p *Peer) addSpread(b int, m uint64, at delta.Tick) uint64 {
+	c := &p.classes
 	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
-		two := m & held(span)
+		two := m & p.heldFor(b, at, at-span)
 		if two == 0 {
 			continue
 		}
 		m &^= two
 		for third := delta.Tick(1); third < span && third <= 3 && two != 0; third++ {
-			if three := two & held(third); three != 0 {
+			if three := two & p.heldFor(b, at, at-third); three != 0 {
 				two &^= three
 				c.addClass(class{mask: three, third: uint8(third), Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
 			}
 		}
-		if two == 0 {
-			continue
+		if two != 0 {
+			c.addClass(class{mask: two, Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
 		}
-		c.addClass(class{mask: two, Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
 	}
 	return m
 }

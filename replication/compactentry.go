@@ -120,14 +120,9 @@ func (x *compactWriter) putName(c *delta.Compact, origin int, name *compactName)
 		}
 	}
 	*last = *name
-	atRef := name.a1 == x.walk.ref && !name.old
+	atRef := name.a1 == x.walk.ref
 	c.PutHead(&x.e, headFirst+origin, atRef)
 	if !atRef {
-		c.PutHead(&x.e, headOld, name.old)
-		if name.old {
-			x.e.PutBits(uint64(name.a1)&(maxHeld-1), delta.NameBits)
-			return
-		}
 		differ := int32(name.a1 - x.walk.ref)
 		c.PutHead(&x.e, headNewer, differ > 0)
 		if differ < 0 {

@@ -25,8 +25,7 @@ const (
 	headName   = headKind + origins*kindSteps // those of the entry before of that origin: by origin, or that these are not likely
 	headOwn    = headName + origins + 1       // the likely baselines
 	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
-	headOld    = headFirst + origins          // A1 is old
-	headNewer  = headOld + 1                  // A1 is newer than that tick
+	headNewer  = headFirst + origins          // A1 is newer than that tick
 	headTicks  = headNewer + 1                // lengths of how much it differs
 	headTwo    = headTicks + tickLengths      // there is a second baseline: by origin
 	headSpan   = headTwo + origins            // tree of how much older it is
@@ -68,7 +67,6 @@ const (
 type compactName struct {
 	a1          delta.Tick
 	span, third delta.Tick // how much older the others are; 0: there is none
-	old         bool
 }
 
 // A compactWalk is how far a packet has come, at either end.

@@ -198,30 +198,28 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
 	x := c.compact
 	m := c.mirrors.at(slot)
-	name, low := x.getName(origin)
-	if age := tick - name.a1; x.d.Err() != nil || !name.old && age-1 >= maxHeld-1 {
+	name := x.getName(origin)
+	if x.d.Err() != nil || tick-name.a1-1 >= delta.MaxAge {
 		return ErrMalformed
 	}
-	resolve := delta.Name{Baselines: delta.Baselines{A1: name.a1, Old: name.old}, Known: !low, Low: uint32(name.a1)}
-	var base, base2, base3 *heldState
-	if m != nil {
-		base = m.baseline(&resolve, tick)
-	}
-	if base == nil {
-		return c.lacks(m, slot, &resolve, tick)
-	}
-	name.a1 = base.tick
 	x.walk.names[origin] = name
 	x.spare.named(int(slot), &name)
+	var base, base2, base3 *heldState
+	if m != nil {
+		base = m.held.find(name.a1)
+	}
+	if base == nil {
+		return c.lacks(m, slot, name.a1, tick)
+	}
 	ratio, ratio3 := name.ratios(tick)
 	if name.span != 0 {
-		if base2 = m.held.at(name.a1 - name.span); base2 == nil {
-			return c.lacks(m, slot, &resolve, tick)
+		if base2 = m.held.find(name.a1 - name.span); base2 == nil {
+			return c.lacks(m, slot, name.a1, tick)
 		}
 	}
 	if name.third != 0 {
-		if base3 = m.held.at(name.a1 - name.third); base3 == nil {
-			return c.lacks(m, slot, &resolve, tick)
+		if base3 = m.held.find(name.a1 - name.third); base3 == nil {
+			return c.lacks(m, slot, name.a1, tick)
 		}
 	}
 	sh := base.shape
@@ -267,22 +265,18 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	return nil
 }
 
-// getName reads the name of an entry's baselines. If low, a1 is the low bits of a tick.
-func (x *compactReader) getName(origin int) (name compactName, low bool) {
+// getName reads the name of an entry's baselines.
+func (x *compactReader) getName(origin int) compactName {
 	c, d := x.coder, &x.d
-	name = x.walk.names[origin]
+	name := x.walk.names[origin]
 	if c.GetHead(d, x.walk.nameContext(origin)) {
-		return name, false
+		return name
 	}
 	if origin == originAgain && name != x.walk.own && c.GetHead(d, headOwn) {
-		return x.walk.own, false
+		return x.walk.own
 	}
 	name = compactName{a1: x.walk.ref}
 	if !c.GetHead(d, headFirst+origin) {
-		if name.old = c.GetHead(d, headOld); name.old {
-			name.a1 = delta.Tick(d.GetBits(delta.NameBits))
-			return name, true
-		}
 		newer := c.GetHead(d, headNewer)
 		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
 		if newer {
@@ -295,7 +289,7 @@ func (x *compactReader) getName(origin int) (name compactName, low bool) {
 		name.span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
 		name.third = delta.Tick(x.getTree(headThird, thirdBits))
 	}
-	return name, false
+	return name
 }
 
 // getTree reads what putTree wrote.

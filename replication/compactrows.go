@@ -41,7 +41,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 	info := &s.slots.info[slot]
 	entry.set = info.set
 	if !k.whole {
-		name := compactName{a1: k.A1, old: k.Old}
+		name := compactName{a1: k.A1}
 		if k.Two {
 			name.span, name.third = k.A1-k.A2, delta.Tick(k.third)
 		}

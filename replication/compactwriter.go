@@ -270,11 +270,6 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 // classOfSlot returns the class of a slot that the peer is to be sent.
 func (p *Peer) classOfSlot(slot int) *class {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	if p.steps && p.inStep(b)&bit != 0 {
-		p.classes.list = p.classes.list[:0]
-		p.classes.addInStep(b, bit, p.base())
-	} else {
-		p.classify(b, bit)
-	}
+	p.classify(b, bit)
 	return &p.classes.list[0]
 }

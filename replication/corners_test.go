@@ -24,7 +24,7 @@ func TestHugePartSizesAreRefused(t *testing.T) {
 	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
 		x := connectedWire(t, testSchema())
 		p := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
-			w.WriteBits(0, gapOrderBits)
+			beginEntries(w, 0)
 			entryHead(w, 0, 0, entryPart)
 			w.WriteExpGolomb(0, partOrder)
 			w.WriteExpGolomb(4, partOrder)
@@ -101,7 +101,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 
 // TestLateStateTakesNoBaselinesPlace: the two have the same name.
 func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
-	x := connectedWire(t, testSchema(), withoutSteps)
+	x := connectedWire(t, testSchema(), withoutStreams)
 	pos := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(pos)
 	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
@@ -131,7 +131,7 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 
 // TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
 func TestOldBaselinesStayOld(t *testing.T) {
-	x, es, move := crowd(t, 1, withoutSteps, neverSilent, WithTimeout(0))
+	x, es, move := crowd(t, 1, withoutStreams, neverSilent, WithTimeout(0))
 	e := es[0]
 	move(e, 1)
 	x.round()

@@ -17,6 +17,9 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	}
 	x := context{names: delta.NamesAt(tick)}
 	order := uint(r.ReadBits(gapOrderBits))
+	if r.Pos() < end {
+		x.names.Read(&r, true) // those in front
+	}
 	for r.Pos() < end && r.Err() == nil {
 		if err := c.decodeEntry(&r, order, tick, &x); err != nil {
 			return err
@@ -98,26 +101,22 @@ func (c *Client) minWidth(sh *shape) (width int) {
 }
 
 func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
-	name := x.names.Read(r, leads)
+	b := x.names.Read(r, leads)
 	if r.Err() != nil {
 		return ErrMalformed
 	}
 	m := c.mirrors.at(slot)
 	var base, base2 *heldState
 	if m != nil {
-		base = m.baseline(&name, tick)
+		base = m.held.find(b.A1)
 	}
 	if base == nil {
-		return c.lacks(m, slot, &name, tick)
-	}
-	b := name.Baselines
-	if !name.Known {
-		b = x.names.Resolve(name, base.tick)
+		return c.lacks(m, slot, b.A1, tick)
 	}
 	var ratio int64
 	if b.Two {
-		if base2 = m.held.at(b.A2); base2 == nil {
-			return c.lacks(m, slot, &name, tick)
+		if base2 = m.held.find(b.A2); base2 == nil {
+			return c.lacks(m, slot, b.A1, tick)
 		}
 		ratio = delta.Ratio(tick, b.A1, b.A2)
 	}
@@ -175,16 +174,12 @@ func (c *Client) symbols(sh, base *shape) (n int) {
 	return n
 }
 
-// lacks notes for the next ack that a slot's baseline is not here. It says nothing of an
-// update that is late: its baseline was dropped for newer ones.
-func (c *Client) lacks(m *mirror, slot uint32, name *delta.Name, tick delta.Tick) error {
-	low := name.Low
-	if name.Known {
-		low = uint32(name.A1) & (maxHeld - 1)
-	}
+// lacks notes for the next ack that a slot's baseline is not here, which is named by tick a1. It
+// says nothing of an update that is late: its baseline was dropped for newer ones.
+func (c *Client) lacks(m *mirror, slot uint32, a1, tick delta.Tick) error {
 	late := m != nil && m.any && !tick.After(m.newest)
 	if !late && len(c.missing) < maxMissing {
-		c.missing = append(c.missing, missingBaseline{slot, low})
+		c.missing = append(c.missing, missingBaseline{slot, uint32(a1) % (1 << delta.NameBits)})
 	}
 	return ErrMissingBaseline
 }
@@ -195,12 +190,10 @@ func (c *Client) commit(now delta.Tick) error {
 	if c.anyState && delta.Tick(c.nearTick).After(now) {
 		now = delta.Tick(c.nearTick)
 	}
-	var err error
 	for i := range s.entries {
-		if !c.commitEntry(&s.entries[i], now) {
-			err = ErrMissingBaseline // not kept, so not to be acknowledged
-		}
+		c.commitEntry(&s.entries[i], now)
 	}
+	var err error
 	for i := range s.parts {
 		if e := c.commitPart(&s.parts[i], now); e != nil {
 			err = e
@@ -209,25 +202,22 @@ func (c *Client) commit(now delta.Tick) error {
 	return err
 }
 
-// commitEntry takes over a state of a slot, and returns false if there is no room for it
-// among newer ones.
-func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
+// commitEntry takes over a state of a slot.
+func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := c.mirrors.add(e.slot)
 	newer := !m.any || e.tick.After(m.newest)
-	if newer {
-		m.supersede(e.tick, c.keep/2)
-	}
 	if e.shape != nil {
-		h := m.held.put(e.tick, m.newest, now, c.keep)
+		h := m.held.put(e.tick, now, c.keep)
 		if h == nil {
-			return false
+			c.stats.Outdated++
+			return
 		}
-		h.tick, h.generation = e.tick, e.generation
+		h.generation = e.generation
 		h.hold(e.shape, c.staged.words[e.first:][:e.shape.words])
 	}
 	if !newer {
 		c.stats.Outdated++
-		return true
+		return
 	}
 	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
 	if a := c.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
@@ -237,5 +227,4 @@ func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) bool {
 		m.dirty = true
 		c.dirty = append(c.dirty, e.slot)
 	}
-	return true
 }

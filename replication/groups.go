@@ -61,7 +61,7 @@ type formerMember struct {
 //
 // A slot that leaves stays bound to the group at a peer until T is known to have passed
 // the tick at which it left; one that joins was not in the group before. Slots in groups
-// are never in step with a peer nor in streams, so what serves those knows nothing of groups,
+// are never in streams, so what serves those knows nothing of groups,
 // and worlds without any pay nothing for them.
 type groups struct {
 	made   uint32

@@ -64,13 +64,6 @@ func (t *slotTable) inGroups(b int) uint64 {
 	return t.bound[b]
 }
 
-// leaveStep takes slots out of step that are in a group from now on.
-func (p *Peer) leaveStep() {
-	for _, slot := range p.server.groups.fresh {
-		p.fallOut(int(slot)>>6, 1<<(slot&63))
-	}
-}
-
 // sendGroups sends what of some slots is due and in groups, with what belongs to it. It
 // returns true if that was all that is due.
 func (p *Peer) sendGroups(of bitset) (all bool) {
@@ -242,7 +235,7 @@ func (p *Peer) released(g *Group, f formerMember) bool {
 	if int(f.slot)>>6 >= len(p.due) {
 		return true // it was never sent
 	}
-	if p.acks.block(int(f.slot)>>6).shown>>(f.slot&63)&1 == 0 || p.holdsSince(f.slot, f.ended, f.ended) {
+	if !p.acks.shown.has(int(f.slot)) || p.holdsSince(f.slot, f.ended, f.ended) {
 		return true
 	}
 	settled := !p.lacksAny(f.slot)
@@ -268,7 +261,10 @@ func (p *Peer) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	if b >= len(p.due) || p.view.sees(b, p.server.slots.alive[b])&bit == 0 || p.server.slots.turned[b]&bit != 0 {
 		return false
 	}
-	at, ok := p.acks.newest(int(slot), p.recent, p.server.tick)
+	at, ok := p.acks.holds(int(slot))
+	if ok {
+		at, ok = p.server.slots.changedBy(int(slot), at)
+	}
 	return ok && !at.Before(t) && !at.Before(t2)
 }
 
@@ -279,7 +275,7 @@ func (p *Peer) lacksAny(slot int32) bool {
 		return true
 	}
 	if p.view.sees(b, p.server.slots.alive[b])&bit == 0 {
-		return p.acks.block(b).shown&bit != 0
+		return p.acks.shown[b]&bit != 0
 	}
 	return p.lacks(b, bit)
 }
@@ -287,16 +283,7 @@ func (p *Peer) lacksAny(slot int32) bool {
 // lacks reports whether the peer is not known to hold the present state of a slot that it
 // sees.
 func (p *Peer) lacks(b int, bit uint64) bool {
-	blk := p.acks.block(b)
-	if p.due[b]&bit != 0 || blk.acked&bit == 0 {
-		return true
-	}
-	if (blk.flight|blk.lost)&bit == 0 {
-		return false
-	}
-	slot := b<<6 + bits.TrailingZeros64(bit)
-	at, ok := p.acks.newest(slot, p.recent, p.server.tick)
-	return !ok || p.server.slots.changed[slot].After(at)
+	return (p.due[b]|p.acks.none[b]|p.acks.behind(b))&bit != 0
 }
 
 // gather appends what has to travel with a slot that is due, as a unit.
@@ -317,7 +304,7 @@ func (p *Peer) gatherSlot(slot int) {
 	s := &p.server.slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if p.view.sees(b, s.alive[b])&bit == 0 {
-		if p.acks.block(b).shown&bit == 0 {
+		if p.acks.shown[b]&bit == 0 {
 			p.due[b] &^= bit // gone before the peer heard of it
 			return
 		}
@@ -331,7 +318,7 @@ func (p *Peer) gatherSlot(slot int) {
 	if !p.lacks(b, bit) {
 		return
 	}
-	if p.acks.block(b).rare&bit != 0 && p.acks.rare(b).large&bit != 0 {
+	if p.acks.large[b]&bit != 0 {
 		p.add(bundleEntry{slot: int32(slot), kind: bundleLarge})
 		return
 	}
@@ -405,13 +392,9 @@ func (p *Peer) sendTogether(of bitset) bool {
 	u, s := &p.runs.bundle, &p.server.slots
 	u.begin(s.len())
 	room, used := 8*p.server.opts.mtu, 0
-	for b := p.nextWanted(0); b < len(of); b = p.nextWanted(b + 1) {
+	for b := p.acks.owed.next(0); b < len(of); b = p.acks.owed.next(b + 1) {
 		d := of[b] & p.due[b]
-		step := uint64(0)
-		if p.steps {
-			step = s.news[b] & p.inStep(b)
-		}
-		if d |= step; d == 0 {
+		if d == 0 {
 			continue
 		}
 		first := len(u.entries)
@@ -423,13 +406,10 @@ func (p *Peer) sendTogether(of bitset) bool {
 		d &^= s.inGroups(b)
 		live, gone := p.split(b, d)
 		p.due[b] &^= d &^ live &^ gone
-		if live&p.acks.block(b).rare&p.acks.rare(b).large != 0 {
+		if live&p.acks.large[b] != 0 {
 			return false
 		}
-		p.classify(b, live&^step)
-		if step != 0 {
-			p.classes.addInStep(b, step, p.base())
-		}
+		p.classify(b, live)
 		for slot := range slotsOf(b, live) {
 			p.addState(slot, classOf(p.classes.list, 1<<(slot&63)))
 		}
@@ -513,14 +493,10 @@ func (k *packetWriter) book(e *bundleEntry) {
 	k.record(slot, kind)
 	*e.count++
 	p.due[b] &^= bit
-	if p.inStep(b)&bit != 0 {
-		return
-	}
-	if !e.due {
-		p.acks.doubt(b, bit) // it is sent once more
+	p.acks.shown[b] |= bit
+	if !e.due { // it is on its way already
 		p.stats.GroupResends++
 	}
-	p.acks.send(b, bit, p.server.tick, p.log.next)
 }
 
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with

@@ -263,7 +263,7 @@ func TestAPacketHasOnePart(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	for i, parts := range []int{1, 2} {
 		err := x.client.Receive(x.forgeState(uint32(1+i), uint32(10+i), func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			for range parts {
 				beginPart(w)
 			}
@@ -293,17 +293,17 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 	full := func(w *bitbuf.Writer) bool { return w.Len() >= size*8 }
 	for name, write := range map[string]func(w *bitbuf.Writer){
 		"despawns far apart": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			for !full(w) {
 				entryHead(w, mirrorPage-1, 6, entryDespawn)
 			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
-			w.WriteBits(15, gapOrderBits)
+			beginEntries(w, 15)
 			entryHead(w, 1<<20-1, 15, entryDespawn)
 		},
 		"many shapes": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			var set delta.Set
 			for i := 0; !full(w); i++ {
 				entryHead(w, mirrorPage-1, 6, entryWhole)
@@ -317,17 +317,17 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			}
 		},
 		"the beginning of a part": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			beginPart(w)
 		},
 		"beginnings of parts": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			for !full(w) {
 				beginPart(w)
 			}
 		},
 		"a part of more than there is": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			entryHead(w, 0, 6, entryPart)
 			w.WriteExpGolomb(0, partOrder)
 			w.WriteExpGolomb(1<<40, partOrder)
@@ -335,7 +335,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			w.WriteExpGolomb(0, partOrder)
 		},
 		"an endless component set": func(w *bitbuf.Writer) {
-			w.WriteBits(6, gapOrderBits)
+			beginEntries(w, 6)
 			entryHead(w, 0, 6, entryWhole)
 			w.WriteExpGolomb(0, generationOrder)
 			w.WriteExpGolomb(1<<62, 0)
@@ -373,6 +373,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, gapOrderBits)
 		names := delta.NamesAt(delta.Tick(x.client.nearTick + 1))
+		names.Write(w, delta.Baselines{A1: base})
 		for range n {
 			w.WriteRice(0, 0)
 			writeUpdate(w, &names, delta.Baselines{A1: base}, false)
@@ -389,7 +390,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	entity := func(w *bitbuf.Writer) {
-		w.WriteBits(0, gapOrderBits)
+		beginEntries(w, 0)
 		entryHead(w, 0, 0, entryWhole)
 		w.WriteExpGolomb(1, generationOrder)
 		set := delta.Set{}
@@ -407,7 +408,7 @@ func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 func TestBadPartsChangeNothing(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
-		w.WriteBits(0, gapOrderBits)
+		beginEntries(w, 0)
 		entryHead(w, 0, 0, entryPart)
 		w.WriteExpGolomb(0, partOrder)
 		w.WriteExpGolomb(4, partOrder)
@@ -446,7 +447,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
-		w.WriteBits(0, gapOrderBits)
+		beginEntries(w, 0)
 		entryHead(w, 1, 0, entryWhole)
 		w.WriteExpGolomb(1, generationOrder)
 		set := delta.Set{}
@@ -459,4 +460,11 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 		_ = x.client.Receive(packet)
 		x.apply()
 	})
+}
+
+// beginEntries writes what stands before the entries of a state packet.
+func beginEntries(w *bitbuf.Writer, order uint64) {
+	w.WriteBits(order, gapOrderBits)
+	names := delta.NamesAt(1)
+	names.Write(w, delta.Baselines{A1: 0})
 }

@@ -100,7 +100,7 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // gone returns the slots of a block that the client may show and shall not, because what
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
-	gone := p.acks.block(b).shown &^ p.view.sees(b, p.server.slots.alive[b])
+	gone := p.acks.shown[b] &^ p.view.sees(b, p.server.slots.alive[b])
 	if gone != 0 {
 		gone &= p.acks.severed(b) | ^p.keeps(b) // else it shows the entity that the slot still holds
 	}
@@ -153,7 +153,7 @@ func (p *Peer) look() {
 		}
 		if news := s.news[b] & now; news != 0 {
 			v.stirred.set(b)
-			p.owe(b, news&^p.inStep(b))
+			p.owe(b, news)
 		}
 		if p.due[b]&^now != 0 {
 			p.due[b] &= now | p.gone(b)
@@ -219,15 +219,7 @@ func (v *view) pass(t *table) bool {
 
 // enter notes that slots of a block came into view.
 func (p *Peer) enter(b int, mask uint64) {
-	t := &p.acks
-	t.marks[b/chunkBlocks].entered = p.server.tick
-	for held := mask & t.block(b).acked; held != 0; held &= held - 1 {
-		slot := b<<6 + bits.TrailingZeros64(held) // kept while it was out of view
-		if at, ok := t.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
-			mask &^= 1 << (slot & 63)
-		}
-	}
-	t.doubt(b, mask) // it may have been sent before it left
+	mask &= p.acks.behind(b) | p.server.slots.news[b] // else it was kept while it was out of view
 	p.owe(b, mask)
 	p.noteStructure(b, mask)
 }
@@ -235,8 +227,7 @@ func (p *Peer) enter(b int, mask uint64) {
 // leave notes that slots of a block went out of view.
 func (p *Peer) leave(b int, mask uint64) {
 	p.due[b] &^= mask
-	p.fallOut(b, mask)
-	mask &= p.acks.block(b).shown
+	mask &= p.acks.shown[b]
 	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
 		// these, so it is told to drop them.

@@ -27,7 +27,7 @@ func (j *join) settle(p *Peer) bool {
 	var left uint64
 	for b, owed := range j.owed {
 		if owed &= s.alive[b]; owed != 0 {
-			owed = p.view.sees(b, owed) &^ (p.acks.block(b).acked | p.inStep(b))
+			owed = p.view.sees(b, owed) & p.acks.none[b]
 		}
 		j.owed[b] = owed
 		left |= owed

@@ -41,7 +41,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 				return func(id NetID) bool { return id.Slot%2 == 0 }
 			},
 		},
-		"not in step": {opts: []ServerOption{withoutSteps}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
+		"not in step": {opts: []ServerOption{withoutStreams}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedOf(t)

@@ -51,9 +51,8 @@ func (p *Peer) beginLarge(slot int) error {
 	l.missed = len(l.parts)
 	p.large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.acks.send(b, bit, s.tick, p.log.next)
-	p.acks.rare(b).large |= bit
-	p.acks.block(b).rare |= bit
+	p.acks.shown[b] |= bit
+	p.acks.large[b] |= bit
 	return p.sendParts(slot)
 }
 
@@ -109,7 +108,7 @@ func (p *Peer) partOf(slot int, sent *sentPacket) *largeState {
 	return nil
 }
 
-func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
+func (p *Peer) acknowledgePart(slot int, sent *sentPacket) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.parts[sent.part] == partAcked {
 		return
@@ -118,17 +117,8 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket, sequence uint32) {
 	if l.missed--; l.missed == 0 {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
-		p.acks.rare(b).again &^= bit // parts that are still on their way make no newer state
-		if p.server.slots.changedAfter(l.tick, b, bit) == 0 {
-			p.acknowledgeStates(b, bit, l.tick, sequence)
-			return
-		}
-		// The changes since were not sent. So this is a baseline, but no tick in a row of
-		// ticks that the peer holds.
-		p.acks.forget(b, bit)
-		p.acks.block(b).acked |= bit
-		p.acks.settle(b, bit, l.tick)
-		p.owe(b, bit)
+		p.holdAt(b, bit, l.tick)
+		p.owe(b, bit&p.server.slots.changedAfter(l.tick, b, bit)) // the changes since were not sent
 	}
 }
 
@@ -149,7 +139,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 // neverWhole returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
 // and had nothing before. It shows nothing of them.
 func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
-	for slot := range slotsOf(b, mask&p.acks.rare(b).large&^p.acks.block(b).acked) {
+	for slot := range slotsOf(b, mask&p.acks.large[b]&p.acks.none[b]) {
 		if slices.Contains(p.large[slot].parts, partDue) {
 			never |= 1 << (slot & 63)
 		}
@@ -159,7 +149,7 @@ func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
 
 // dropLarge ends the sending of parts of the states of slots of a block.
 func (p *Peer) dropLarge(b int, mask uint64) {
-	p.acks.rare(b).large &^= mask
+	p.acks.large[b] &^= mask
 	for slot := range slotsOf(b, mask) {
 		delete(p.large, slot)
 	}

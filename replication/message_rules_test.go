@@ -191,7 +191,7 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 	unfinished()
 	x.peer.send = send
 	require.Equal(t, slot, x.slotOf(shown))
-	require.NotZero(t, x.peer.acks.block(0).shown)
+	require.NotZero(t, x.peer.acks.shown[0])
 	shown = ecs.Entity{}
 	x.rounds(10)
 	require.Empty(t, got)

@@ -11,7 +11,6 @@ import (
 // baselines, and the entity that shows the newest of them.
 type mirror struct {
 	held   heldStates
-	rest   *heldState // a state that was the newest for more than a window, once
 	newest delta.Tick // of what was received; survives despawns
 	any    bool       // newest is valid
 	empty  bool       // the newest state is that the slot is empty
@@ -36,122 +35,6 @@ type heldState struct {
 	generation uint16
 	shape      *shape   // nil: no state here
 	words      []uint32 // rows, and indices of shared ones
-}
-
-// heldStates keeps states by the low bits of their tick, so that a baseline's name is
-// its place. It grows from a few places to all that names can tell apart.
-type heldStates struct {
-	table []heldState
-}
-
-const (
-	minHeld = 4
-	maxHeld = 1 << delta.NameBits
-)
-
-// find returns the state held whose tick has these low bits, or nil.
-func (h *heldStates) find(low uint32) *heldState {
-	if len(h.table) == 0 {
-		return nil
-	}
-	s := &h.table[int(low)&(len(h.table)-1)]
-	if s.shape == nil || uint32(s.tick)&(maxHeld-1) != low {
-		return nil
-	}
-	return s
-}
-
-// at returns the state of exactly tick t, or nil.
-func (h *heldStates) at(t delta.Tick) *heldState {
-	if s := h.find(uint32(t) & (maxHeld - 1)); s != nil && s.tick == t {
-		return s
-	}
-	return nil
-}
-
-// baseline returns the state that a name means in a packet of tick now, or nil.
-func (m *mirror) baseline(name *delta.Name, now delta.Tick) *heldState {
-	low := name.Low
-	if name.Known {
-		low = uint32(name.A1) & (maxHeld - 1)
-	}
-	var best *heldState // the newer one: a late state may have taken the place of an old one
-	for _, s := range [...]*heldState{m.held.find(low), m.rest} {
-		if s == nil || s.shape == nil || uint32(s.tick)&(maxHeld-1) != low || !s.tick.Before(now) {
-			continue
-		}
-		if name.Known && s.tick != name.A1 || !name.Known && name.Old != (now-s.tick >= maxHeld) {
-			continue
-		}
-		if best == nil || s.tick.After(best.tick) {
-			best = s
-		}
-	}
-	return best
-}
-
-// supersede is called before the slot's newest state is followed by one of tick t. If it
-// was that for long, it is put aside: the server may name it until it learns of the next.
-func (m *mirror) supersede(t, window delta.Tick) {
-	if !m.any || t-m.newest <= window {
-		return
-	}
-	s := m.held.at(m.newest)
-	if s == nil {
-		return
-	}
-	if m.rest == nil {
-		m.rest = &heldState{}
-	}
-	m.rest.hold(s.shape, s.words)
-	m.rest.tick, m.rest.generation = s.tick, s.generation
-}
-
-// release gives up the shared rows of all states of the mirror.
-func (m *mirror) release() {
-	for i := range m.held.table {
-		m.held.table[i].release()
-	}
-	if m.rest != nil {
-		m.rest.release()
-	}
-}
-
-// put returns the place for the state of tick t, or nil if a later one needs it. newest
-// is the slot's newest state, which is kept however old it is; others are kept while
-// they are not more than keep ticks older than now.
-func (h *heldStates) put(t, newest, now delta.Tick, keep delta.Tick) *heldState {
-	for {
-		if len(h.table) > 0 {
-			s := &h.table[int(t)&(len(h.table)-1)]
-			if s.shape == nil || s.tick == t {
-				return s
-			}
-			needed := s.tick == newest && !t.After(newest) || now-s.tick <= keep
-			if !needed {
-				return s
-			}
-			if len(h.table) == maxHeld {
-				if s.tick == newest && !t.After(newest) || s.tick.After(t) {
-					return nil
-				}
-				return s
-			}
-		}
-		h.grow()
-	}
-}
-
-// grow doubles the table. States that had places of their own keep them apart.
-func (h *heldStates) grow() {
-	table := make([]heldState, max(minHeld, 2*len(h.table)))
-	for i := range h.table {
-		s := &h.table[i]
-		if s.shape != nil {
-			table[int(s.tick)&(len(table)-1)] = *s
-		}
-	}
-	h.table = table
 }
 
 // A shape is a component set and where a state has the rows of its components.

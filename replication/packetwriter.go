@@ -63,8 +63,21 @@ func (k *packetWriter) start() {
 	k.room = k.w.Remaining()
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
 	k.context = context{names: delta.NamesAt(s.tick)}
+	k.names.Write(&k.w, p.front())
 	k.sent = p.log.begin(s.tick)
 	k.open, k.work = true, 0
+}
+
+// front returns the baselines that are in front of the list in the peer's packets.
+func (p *Peer) front() delta.Baselines {
+	switch base := p.base(); {
+	case !p.server.fresh(base) || base == p.server.tick:
+		return delta.Baselines{A1: p.server.tick - 1}
+	case p.interval > delta.MaxSpan:
+		return delta.Baselines{A1: base}
+	default:
+		return delta.Baselines{A1: base, A2: p.second(base), Two: true}
+	}
 }
 
 // near reports whether the peer got a packet near enough to complete short forms of the
@@ -125,63 +138,8 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 	k.w.WriteRun(bits, int(r.bits))
 }
 
-// putBlock appends the entries of slots d of a block, of which step are in step and all
-// others have the peer's present classes, all at once, and returns false if they have to be put one by one. A packet that has little
-// room left is closed for it.
-func (k *packetWriter) putBlock(b int, d, step uint64) bool {
-	p := k.peer
-	if k.compact != nil {
-		return false
-	}
-	if !k.open {
-		if p.blocked() {
-			return false
-		}
-		k.start()
-	}
-	r := p.blockRun(b, d, step)
-	if r == nil {
-		return false
-	}
-	slot := b<<6 + bits.TrailingZeros64(d)
-	bears := k.bears(r.work, r.bits)
-	if !bears || k.gapBits(slot)+r.bits > k.w.Remaining() {
-		if r.bits+headBits > k.room || !k.peer.server.opts.freeWork.allows(r.work, r.bits) || bears && k.w.Remaining() > k.room/wasteShare {
-			return false
-		}
-		k.finish()
-		if p.blocked() {
-			return false
-		}
-		k.start()
-		if r = p.blockRun(b, d, step); r == nil || k.gapBits(slot)+r.bits > k.w.Remaining() {
-			return false
-		}
-	}
-	r.copies++
-	gap := uint64(slot - k.next)
-	k.w.WriteRice(gap, k.order)
-	k.w.WriteRun(p.runs.buf[r.first:r.first+(r.bits+7)/8], r.bits)
-	k.noteGap(int(gap))
-	k.gaps += r.gaps
-	k.entries += uint64(bits.OnesCount64(d))
-	k.work += r.work
-	k.next, k.names = b<<6+bits.Len64(d), r.after
-	p.log.add(k.sent, b, d, recordState)
-	return true
-}
-
-// gapBits returns the bits of the gap before an entry of a slot.
-func (k *packetWriter) gapBits(slot int) int {
-	return int(bitbuf.RiceLen(uint64(slot-k.next), k.order))
-}
-
 // blocked reports whether no more packets may be sent now.
 func (p *Peer) blocked() bool { return p.log.full() || p.budget.short() }
-
-// wasteShare is the share of a packet that may stay empty so that the entries of a block
-// go on in the next as one.
-const wasteShare = 8
 
 // record notes that the packet carries something of a slot.
 func (k *packetWriter) record(slot int, kind recordKind) {

@@ -30,28 +30,22 @@ type Peer struct {
 	due      bitset // slots to look at: all others are up to date or on their way
 	large    map[int]*largeState
 	log      sentLog
-	arrived  []uint32   // sequences acknowledged since the last tick
-	followed uint32     // all packets before are acknowledged, or what they carried is not in step
-	fell     uint32     // no slot fell out of step since the packet with that sequence was sent
-	through  delta.Tick // of all that is in step everything up to this tick is acknowledged
-	missed   delta.Tick // when it turned out last that a packet did not come in time
+	followed uint32     // of all packets before it is known what became of them, or taken to be
+	prepared delta.Tick // for which the peer was prepared last
+	full     uint32     // ticks, modulo recentTicks, in which all that changed was sent in packets of a stream
 
-	heard     bool  // recent and recentSequence are valid
-	preparing bool  // the ackTable does not know of the present tick yet
-	stepped   bool  // a slot may be in step
-	steps     bool  // slots can be in step in the present tick
-	carries   bool  // carried is of the present tick
-	served    bool  // with all that is to be sent in the present tick
-	crowded   uint8 // for so many ticks it is not tried to send all in one packet
-	planned   plan
-	inOrder   bool // all that is due is to be sent, in the order of slots
+	heard   bool  // recent and recentSequence are valid
+	relays  bool  // packets of a stream may be all that is to be sent in the present tick
+	turns   bool  // it is sent what it needs in turns with other peers, in the present tick
+	crowded uint8 // for so many ticks it is not tried to send all in one packet
+	planned plan
+	inOrder bool // all that is due is to be sent, in the order of slots
+	sending bool // what is due is being sent, or was when a send function panicked
 
-	outNews        int // slots that changed now and are not in step
 	trip           roundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	recentSequence uint32     // of a packet acknowledged with that tick
 	stream         int32      // of the worker's streams, in the present tick; -1 for none
-	carried        bitset     // blocks that packets of it carry
 	resume         int        // the slot to begin with: where the last tick had to stop
 	behind         int        // the same for what is in groups
 	yields         bool       // what is in groups took all the room, so that the rest goes first
@@ -200,7 +194,7 @@ func (p *Peer) firstSequence() uint32 {
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{
 		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1,
-		classes: classes{server: s, list: make([]class, 0, maxShared)},
+		classes: classes{server: s},
 	}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
@@ -210,17 +204,16 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acks.reset(&p.server.slots)
+	p.acks.reset(&p.server.slots, p.server.tick)
 	p.due = nil
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = roundTrip{}
 	p.budget.restart(p.server.tick)
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
+	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
-	p.arrived = p.arrived[:0]
-	p.followed, p.stepped = p.log.next, false
-	p.missed = p.server.tick
+	p.followed, p.full, p.prepared = p.log.next, 0, p.server.tick
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.view.kept = nil
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
@@ -236,7 +229,7 @@ func (p *Peer) reset() {
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
-	p.arrived, p.talk = nil, nil
+	p.talk = nil
 	p.view, p.urgency, p.met = view{}, urgency{}, nil
 	p.join = join{}
 	p.packet.compact = nil

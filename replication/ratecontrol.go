@@ -133,11 +133,11 @@ func (c *rateControl) sample(sentAt, ticks delta.Tick, bytes int) {
 // than small ones: those of about the same size are compared, and if there were none before the
 // queue, it is added what the packet takes at the rate of delivery.
 func (c *rateControl) shortest(took int64, bytes int) int64 {
-	alike, any := c.base[bits.Len16(uint16(bytes))].note(took), c.base[0].note(took)
+	alike, least := c.base[bits.Len16(uint16(bytes))].note(took), c.base[0].note(took)
 	if c.delivered == 0 {
 		return alike
 	}
-	return min(alike, any+(int64(bytes)*c.tickRate+c.delivered-1)/c.delivered)
+	return min(alike, least+(int64(bytes)*c.tickRate+c.delivered-1)/c.delivered)
 }
 
 // note notes a round trip and returns the shortest one of late.

@@ -153,7 +153,7 @@ func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
 			move()
 			tickAll(t, s, o, ends)
 		}
-		require.True(t, ends[0].peer.stepped)
+		require.NotZero(t, s.Stats().SharedPackets)
 		upset = true
 		for range panics {
 			move()

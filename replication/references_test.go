@@ -120,7 +120,7 @@ func TestTargetThatComesLaterIsFilledIn(t *testing.T) {
 
 // TestTargetWhosePacketIsLate: an update is shown before the spawn that it refers to.
 func TestTargetWhosePacketIsLate(t *testing.T) {
-	x := newReferring(t, withoutSteps)
+	x := newReferring(t, withoutStreams)
 	e := x.spawn(x.target)
 	x.rounds(3)
 	spawned := x.spawn(x.target)

@@ -65,96 +65,103 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
-	p.arrived = append(p.arrived, sequence)
-	if int32(sequence-p.log.oldest) < 0 {
-		p.arriveAll() // the records of a packet that was taken for lost may be overwritten soon
+	if int32(sequence-p.followed) < 0 { // it was taken for lost; its records may be overwritten soon
+		for i := range sent.count {
+			p.arriveLate(sent, p.log.record(sent, i))
+		}
 	}
 }
 
-// arriveAll goes through what the packets carried that are acknowledged. Those of a tick
-// have their turn together, when follow is done with it.
-func (p *Peer) arriveAll() {
-	n := 0
-	for _, sequence := range p.arrived {
-		if int32(sequence-p.followed) >= 0 {
-			p.arrived[n] = sequence
-			n++
+// follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
+// or something that was sent later came.
+func (p *Peer) follow() {
+	last := p.server.slots.recent.now // the tick that has ended
+	if p.followed == p.log.next && last-p.acks.through > 2*recentTicks {
+		p.acks.leap(last) // there were no ticks for a while
+	}
+	for p.acks.through != last {
+		at, end, open := p.acks.through+1, p.followed, false
+		for ; end != p.log.next && p.log.at(end).tick == at; end++ {
+			open = open || p.log.at(end).status == sentInFlight
+		}
+		if open && !(p.heard && p.recent.After(at)) {
+			return
+		}
+		p.pass(at, end)
+	}
+}
+
+// pass takes note of what came of the packets of the tick after through, those up to sequence end.
+func (p *Peer) pass(at delta.Tick, end uint32) {
+	t, now := &p.acks, p.server.tick
+	if t.lacksNothing(t.through) && p.sentAll(at) && p.allArrived(end) {
+		t.skip()
+		p.followed = end
+		return
+	}
+	t.pass(now)
+	for ; p.followed != end; p.followed++ {
+		sent := p.log.at(p.followed)
+		if sent.status != sentAcked {
 			continue
 		}
-		sent := p.log.at(sequence)
-		if sent.stream && int32(sequence-p.fell) >= 0 {
-			continue // it is in step still, and needs no word
-		}
 		for i := range sent.count {
-			p.arriveRecord(sent, sequence, p.log.record(sent, i))
+			r := p.log.record(sent, i)
+			if r.kind != recordState {
+				p.arriveLate(sent, r)
+				continue
+			}
+			b := int(r.block)
+			if mask := t.arrive(b, r.mask) & p.due[b]; mask != 0 { // taken for lost too early
+				p.due[b] &^= mask &^ t.slots.changedAfter(at, b, mask)
+			}
 		}
 	}
-	p.arrived = p.arrived[:n]
+	t.settle()
 }
 
-// arriveRecord notes that something came. It covers exactly what the packet carried.
-func (p *Peer) arriveRecord(sent *sentPacket, sequence uint32, r record) {
+// sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.
+func (p *Peer) sentAll(at delta.Tick) bool {
+	return p.server.tick-at < recentTicks && p.full>>(at%recentTicks)&1 != 0
+}
+
+// allArrived reports whether the packets up to a sequence came that nothing is known of yet.
+func (p *Peer) allArrived(end uint32) bool {
+	for q := p.followed; q != end; q++ {
+		if sent := p.log.at(q); sent.count > 0 && (sent.status != sentAcked || !sent.stream) {
+			return false
+		}
+	}
+	return true
+}
+
+// arriveLate notes that something came that a packet carried, which may be long ago. It covers
+// exactly what the packet carried.
+func (p *Peer) arriveLate(sent *sentPacket, r record) {
 	b := int(r.block)
-	if r.kind == recordState && !p.acks.strays.has(b) {
-		return // what lives is in step, and of the dead no state counts
-	}
-	mask := r.mask &^ p.inStep(b)
-	if mask == 0 {
-		return
-	}
-	blk := p.acks.block(b)
-	if mask&blk.rare != 0 {
-		mask = p.acks.counts(b, mask, sent.tick)
-	}
 	switch r.kind {
 	case recordState:
-		mask &^= p.server.slots.bornAfter(sent.tick, b, mask) // also where there is no floor any more
-		p.acknowledgeStates(b, mask, sent.tick, sequence)
+		p.holdAt(b, r.mask, sent.tick)
 	case recordDespawn:
-		// Where the floor is gone, a state was acknowledged that is newer. What turns now is
+		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
-		mask &= p.acks.severed(b)
+		mask := p.acks.counts(b, r.mask&p.acks.severed(b), sent.tick)
 		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]&^p.unseen(b)
-		blk.shown &^= mask
-		p.acks.land(b, mask)
+		p.acks.shown[b] &^= mask
 	case recordPart:
-		if mask != 0 {
-			p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent, sequence)
+		if mask := p.acks.counts(b, r.mask, sent.tick); mask != 0 {
+			p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent)
 		}
 	}
 }
 
-// acknowledgeStates notes that the peer holds states of tick at, that the packet with the
-// given sequence completed, of slots of a block.
-func (p *Peer) acknowledgeStates(b int, mask uint64, at delta.Tick, sequence uint32) {
-	t := &p.acks
-	blk := t.block(b)
-	current := mask &^ t.slots.changedAfter(at, b, mask)
-	if current != 0 { // the peer is up to date
-		p.due[b] &^= current & blk.lost
-		blk.lost &^= current
-		if current&blk.rare != 0 {
-			current = p.confirm(b, current, sequence)
-		}
-		t.land(b, current)
+// holdAt notes that the peer holds what slots of a block were at a tick. What is like that still is
+// not due any more.
+func (p *Peer) holdAt(b int, mask uint64, at delta.Tick) {
+	now := p.acks.arriveLate(b, mask, at, p.server.tick)
+	if now &= p.due[b]; now != 0 {
+		p.due[b] &^= now &^ p.server.slots.changedAfter(p.acks.through, b, now)
 	}
-	if !t.recent(at, p.server.tick) {
-		t.acknowledgeLate(b, mask, at)
-		return
-	}
-	*t.row(at, b) |= mask
-	t.mark(b, at)
-	blk.acked |= mask
-	blk.rest &^= mask
-}
-
-// confirm returns those of the slots of a block, whose present state the peer holds from
-// the packet with the given sequence, that no later packet carried.
-func (p *Peer) confirm(b int, mask uint64, sequence uint32) uint64 {
-	rare := p.acks.rare(b)
-	mask &^= p.acks.sentAfter(b, mask&rare.again, sequence)
-	rare.again &^= mask
-	return mask
 }
 
 // overdue returns the first packet from the given sequence on that counts as lost, since one
@@ -196,61 +203,50 @@ func (p *Peer) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
 	p.budget.lose()
+	t := &p.acks
 	for i := range sent.count {
 		r := p.log.record(sent, i)
 		b := int(r.block)
-		if fell := r.mask & p.inStep(b); fell != 0 {
-			p.fallOut(b, fell)
-			if sent.tick == p.server.tick {
-				p.acks.fly(b, fell) // sent a moment ago
-			}
-		}
-		mask := p.acks.counts(b, r.mask, sent.tick)
-		if r.kind == recordPart {
+		mask := t.counts(b, r.mask, sent.tick)
+		switch r.kind {
+		case recordPart:
 			if mask != 0 {
 				p.losePart(b<<6+bits.TrailingZeros64(mask), sent)
 			}
 			continue
-		}
-		if r.kind == recordDespawn {
+		case recordDespawn:
 			mask &= p.gone(b)
-		} else { // what changed since is due already, or on its way
-			mask &^= p.server.slots.changedAfter(sent.tick, b, mask)
+		default: // what changed since is due already, or on its way
+			mask &^= t.slots.changedAfter(sent.tick, b, mask) | t.large[b]
+			mask &= t.behind(b) | t.slots.news[b]
 		}
-		blk := p.acks.block(b)
-		for again := mask & p.acks.rare(b).again; again != 0; again &= again - 1 {
-			slot := b<<6 + bits.TrailingZeros64(again)
-			if at, ok := p.acks.newest(slot, p.recent, p.server.tick); ok && !p.server.slots.changed[slot].After(at) {
-				mask &^= 1 << (slot & 63) // up to date: an earlier one came
-				p.acks.land(b, 1<<(slot&63))
-			}
-		}
-		if mask &= blk.flight; mask != 0 {
-			p.acks.land(b, mask)
-			blk.lost |= mask
-			p.owe(b, mask)
-		}
+		p.owe(b, mask)
 	}
 }
 
 // forget takes back an acknowledgement: the client says it lacks that state. Only this
-// entity is sent whole, and only if the report is of the present baseline.
+// entity is sent whole, and only if the report is of what it is known to hold.
 func (p *Peer) forget(m missingBaseline) {
 	b, bit := int(m.slot>>6), uint64(1)<<(m.slot&63)
 	if b >= len(p.due) {
 		return
 	}
-	p.arriveAll()
-	p.fallOut(b, bit)
-	const names = 1<<delta.NameBits - 1
-	at, ok := p.acks.newest(int(m.slot), p.recent, p.server.tick)
-	if !ok || uint32(at)&names != m.low&names {
+	p.follow()
+	at, ok := p.acks.holds(int(m.slot))
+	if !ok {
 		return
 	}
+	now := p.server.tick
+	named := now - (now-delta.Tick(m.low))&delta.MaxAge
+	if began, known := p.server.slots.changedBy(int(m.slot), at); known && named.Before(began) {
+		return // it has got something newer since
+	}
 	p.stats.MissingBaselines++
-	p.acks.disown(b, bit)
-	if p.acks.rare(b).large&bit == 0 {
-		p.acks.doubt(b, bit)
+	since := p.server.tick + 1
+	if l := p.large[int(m.slot)]; l != nil {
+		since = l.tick // what is on its way is whole
+	} else {
 		p.owe(b, bit)
 	}
+	p.acks.forget(b, bit, since)
 }

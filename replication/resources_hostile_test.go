@@ -49,7 +49,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := bitbuf.NewWriter(make([]byte, 2000))
-			w.WriteBits(0, gapOrderBits)
+			beginEntries(&w, 0)
 			put(&w)
 			before, refused := worldHash(x.client), x.client.Stats().RefusedPackets
 			x.receiveForged(byte(-w.Len()&7), w.Bytes())
@@ -61,7 +61,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	// And what one could say: another generation is the same resources.
 	p := resourceOf[rsWeather](x.mirror)
 	w := bitbuf.NewWriter(make([]byte, 2000))
-	w.WriteBits(0, gapOrderBits)
+	beginEntries(&w, 0)
 	whole(&w, 0, weather)
 	x.receiveForged(byte(-w.Len()&7), w.Bytes())
 	require.Same(t, p, resourceOf[rsWeather](x.mirror))

@@ -239,7 +239,7 @@ func TestResourcesInStreams(t *testing.T) {
 	Register[tPosition](s)
 	Register[tHealth](s)
 	RegisterResource[rsWeather](s)
-	c := newThrong(t, 1500, s, func(o *serverOptions) { o.smooth = 8 })
+	c := newThrong(t, 1500, s)
 	weather := setResource(&c.world, rsWeather{})
 	for i := range 3 {
 		w := ecs.NewWorld()

@@ -12,15 +12,17 @@ import (
 
 // firstName returns the baselines that the first entry of a state packet, an update, is
 // taken against.
-func (x *wire) firstName(packet []byte) delta.Name {
+func (x *wire) firstName(packet []byte) delta.Baselines {
 	body := packet[checksumSize:]
 	h, rest, _, ok := parseStateHeader(body, x.client.nearSeq, x.client.nearTick)
 	require.True(x.t, ok)
 	r := bitbuf.NewReader(rest)
-	r.ReadRice(uint(r.ReadBits(gapOrderBits)))
+	order := uint(r.ReadBits(gapOrderBits))
+	names := delta.NamesAt(delta.Tick(h.tick))
+	names.Read(&r, true)
+	r.ReadRice(order)
 	kind := entryKind(r.ReadUnary(uint(lastEntryKind)))
 	require.LessOrEqual(x.t, kind, entryNamed)
-	names := delta.NamesAt(delta.Tick(h.tick))
 	return names.Read(&r, kind == entryUpdate)
 }
 
@@ -32,7 +34,7 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	id := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(id)
 	x.rounds(3)
-	move := func() delta.Name {
+	move := func() delta.Baselines {
 		(*tPosition)(x.world.Get(e, id)).X++
 		packets := x.replicate()
 		require.Len(t, packets, 1)
@@ -41,7 +43,15 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 		x.answer(x.apply()...)
 		return name
 	}
-	var name delta.Name
+	moved := func(name delta.Baselines) bool { // from the second baseline to the first
+		for at := name.A1; name.Two && at != name.A2; at-- {
+			if x.server.slots.log[at%recentTicks].has(x.slotOf(e)) {
+				return true
+			}
+		}
+		return false
+	}
+	var name delta.Baselines
 	for range 12 {
 		name = move()
 	}
@@ -49,11 +59,11 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	require.Equal(t, delta.Second(name.A1), name.A2)
 	for range 3 {
 		x.rounds(restAfter + 3)
-		require.False(t, move().Two, "it was at rest")
-		x.rounds(restAfter + 300) // also where the baseline is old
+		require.False(t, moved(move()), "it was at rest")
+		x.rounds(restAfter + 300) // however long
 		name = move()
-		require.False(t, name.Two, "it was at rest for long")
-		require.True(t, name.Old)
+		require.False(t, moved(name), "it was at rest for long")
+		require.Equal(t, delta.Tick(x.server.Tick())-1, name.A1, "the newest tick at which it was as it is at the client")
 		for range 5 {
 			name = move()
 		}

@@ -39,13 +39,6 @@ type runCache struct {
 	filling uint32            // how often the cache was empty
 	pinned  bool              // runs are in use: bound has to wait
 
-	blocks       []blockRun
-	blockHeads   []runHead
-	steps        []stepRun
-	stepHeads    []runHead // by block
-	blockClasses []class   // of the blocks
-	members      []int32   // of the blocks: runs
-
 	streams []stream
 	// Of the block that goes into streams.
 	columns   *delta.Columns
@@ -54,7 +47,6 @@ type runCache struct {
 	narrowest int             // width of an entity of the block
 	reshaped  uint64          // slots that may have had other components at a baseline
 	touched   uint32
-	from, to  delta.Tick // see reach
 
 	choice  chooser
 	compact *compactCoder // nil: none was needed
@@ -103,10 +95,6 @@ func (c *runCache) begin(now delta.Tick) {
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{})
 	}
-	for n := len(c.server.slots.alive); len(c.blockHeads) < n; {
-		c.blockHeads = append(c.blockHeads, runHead{})
-		c.stepHeads = append(c.stepHeads, runHead{})
-	}
 }
 
 // again returns list with one more element: one with memory that was there before, if any was.
@@ -122,8 +110,6 @@ func again[T any](list []T) []T {
 func (c *runCache) clear() {
 	c.filling++
 	c.runs, c.used = c.runs[:0], 0
-	c.blocks, c.blockClasses, c.members = c.blocks[:0], c.blockClasses[:0], c.members[:0]
-	c.steps = c.steps[:0]
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
@@ -141,12 +127,6 @@ func (c *runCache) bound() {
 
 // finish books what the runs have cost, now that it is known how often they went out.
 func (c *runCache) finish() {
-	for i := range c.blocks {
-		r := &c.blocks[i]
-		for _, k := range c.members[r.firstMember:r.lastMember] {
-			c.runs[k].copies += r.copies
-		}
-	}
 	for i := range c.runs {
 		r := &c.runs[i]
 		for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {
@@ -236,6 +216,9 @@ func (c *runCache) jumped(slot, bits int) bool {
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	return bits > info.width+w.Len()
 }
+
+// maxRunBytes bounds the bytes of all runs that are kept at a time.
+const maxRunBytes = 16 << 20
 
 // maxSetBytes is more than a generation and a component set take.
 const maxSetBytes = 256

@@ -15,202 +15,167 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare starts a tick. A peer that is to be sent all that is due is brought up to date
-// when it is sent, unless there are things it may not see.
+// prepare starts a tick.
 func (p *Peer) prepare(c *chooser) {
 	p.grow()
 	p.limit()
 	p.earn()
 	p.beginSilence()
 	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
-	p.planned = sendNothing
-	if p.plain() {
-		p.planned = sendInTurn
-	}
-	p.preparing = true
-	if p.inOrder {
-		p.follow()
-	}
-	if p.steps = p.canStep(); !p.steps {
-		p.fallOutAll()
-		p.followed = p.log.next
-	}
-	p.leaveStep()
-	p.arriveAll()
-	if p.planned == sendInTurn {
-		p.expire()
-		p.meet()
-		p.preparing = false
-		p.packet.begin(p)
-		return
-	}
-	p.preparing = false
-	p.update()
+	p.beginTick()
+	p.follow()
+	p.turnAll()
 	p.expire()
 	p.look()
 	p.meet()
-	if p.planned = p.plan(); p.planned == sendBest {
-		p.press(c)
-	} else if p.planned == sendAll && p.resume == 0 {
-		p.planned = sendReady
-		p.packet.begin(p)
+	if p.sending {
+		p.oweLacking()
+	}
+	p.planned, p.relays = sendNothing, false
+	if p.inOrder && p.canRelay() {
+		p.planned, p.relays = sendAll, true
+	} else {
+		p.oweNews()
+		if p.planned = p.plan(); p.planned == sendBest {
+			p.press(c)
+		}
+	}
+	p.packet.begin(p)
+}
+
+// beginTick makes room in full for the present tick. In those that are left out the peer was sent nothing.
+func (p *Peer) beginTick() {
+	now := p.server.tick
+	if now-p.prepared >= recentTicks {
+		p.full = 0
+	}
+	for p.prepared != now {
+		p.prepared++
+		if now-p.prepared >= recentTicks {
+			p.prepared = now
+		}
+		p.full &^= 1 << (p.prepared % recentTicks)
 	}
 }
 
-// plain reports whether the peer is to be sent all that is due, in the order of slots, and sees
-// everything.
-func (p *Peer) plain() bool { return p.inOrder && !p.view.limited && p.view.visible == nil }
+// canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
+// encoded against is missing: a stream may be all that it is to be sent.
+func (p *Peer) canRelay() bool {
+	base := p.base()
+	t, second := &p.acks, p.second(base)
+	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !t.recent(second) || !t.lacksNothing(base) || !t.lacksNothing(second) {
+		return false
+	}
+	for w, owed := range t.owed {
+		for b := range slotsOf(w, owed) {
+			if p.owing(b) != 0 {
+				return false
+			}
+		}
+	}
+	for b, none := range t.none {
+		if none&p.server.slots.alive[b] != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
 
-// update brings what is known of all slots up to the present tick.
-func (p *Peer) update() {
-	s, now := &p.server.slots, p.server.tick
-	p.acks.advance(now)
+// turnAll ends what is known of slots that hold another entity now, or none.
+func (p *Peer) turnAll() {
+	s := &p.server.slots
 	if p.server.waits {
 		for _, b := range s.busy {
 			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
 	}
 	for _, b := range s.turning {
-		b := int(b)
-		p.acks.strays.set(b)
-		word := s.turned[b] &^ p.unseen(b)
-		p.turn(b, word)
-		p.owe(b, word&p.acks.block(b).shown)
+		word := s.turned[b] &^ p.unseen(int(b))
+		p.turn(int(b), word)
+		p.owe(int(b), word&p.acks.shown[b])
 	}
-	for w, waking := range s.waking {
-		for b := range slotsOf(w, waking&p.acks.strays[w]) { // what is in step needs no telling
-			word := s.woke[b] &^ p.inStep(b)
-			if !p.view.Keep && !p.view.released {
-				word = p.view.sees(b, word) // of what is out of view nothing is known
-			}
-			if word != 0 {
-				p.acks.wake(b, word, now)
-			}
-		}
+}
+
+// oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
+// what was taken from due by then need not be in a packet.
+func (p *Peer) oweLacking() {
+	for b := range p.due {
+		p.owe(b, p.view.sees(b, p.server.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
 	}
-	if p.steps && now-p.acks.newRow <= p.acks.ticks+fallInEvery {
-		for c := int(-now % fallInEvery); c < len(p.acks.marks); c += fallInEvery {
-			p.fallIn(c)
-		}
-	}
-	p.outNews = 0
+	p.sending = false
+}
+
+// oweNews makes due what changed now.
+func (p *Peer) oweNews() {
 	if p.view.visible != nil {
-		return // look knows what is seen
+		return // look has done so for what is seen
 	}
-	for w, stirred := range s.stirred {
-		for b := range slotsOf(w, stirred&p.acks.strays[w]) {
-			if out := s.news[b] &^ p.inStep(b); out != 0 {
-				p.outNews += bits.OnesCount64(out &^ s.inGroups(b))
-				p.owe(b, out)
+	s := &p.server.slots
+	for _, b := range s.busy {
+		p.owe(int(b), s.news[b])
+	}
+}
+
+// turnBlocks is how many blocks peers are sent something of in turns: what they read of the history for
+// one peer is in the processor's cache for the others.
+const turnBlocks = 32
+
+// encode fills the packets of the present tick for peers that are prepared, with runs and streams from
+// the cache. The packets are the same as if it were one peer after the other.
+func (c *runCache) encode(peers []*Peer) {
+	c.beginStreams(peers)
+	for _, p := range peers {
+		p.runs, p.turns, p.sending = c, false, true
+		switch p.planned {
+		case sendAll:
+			if p.relays && !p.takeAll() {
+				p.relays = false
+				p.oweNews()
+			}
+			if p.relays {
+				break
+			}
+			if p.turns = p.resume == 0 && !p.yields; !p.turns {
+				p.sendDue(p.due)
+			} else if p.sendGroups(p.due) {
+				p.turns = false
+			}
+		case sendBest:
+			p.sendChosen()
+		}
+	}
+	for b := 0; b < len(c.server.slots.alive); b += turnBlocks {
+		for _, p := range peers {
+			if p.turns && p.resume == 0 {
+				p.sendSlots(p.due, b<<6, min(b+turnBlocks, len(p.due))<<6)
 			}
 		}
 	}
-}
-
-// fewNews is how many slots may change in a tick so that all that is read for them stays
-// in the processor's cache.
-const fewNews = 1024
-
-// encode fills the packets of the present tick for peers that are prepared, with runs from
-// the cache. Where much has changed it goes chunk by chunk, for all peers: what one reads of
-// the history is there for the others. Else it goes peer by peer. The packets are the same.
-func (c *runCache) encode(peers []*Peer) {
 	for _, p := range peers {
-		if p.planned == sendInTurn {
-			p.update()
+		if p.turns {
+			p.packet.finish()
 		}
-	}
-	for _, p := range peers {
-		p.runs, p.stream, p.carries, p.served = c, -1, false, false
-		if p.planned == sendInTurn || p.planned == sendReady {
-			p.served = p.sendGroups(p.due)
-		}
-	}
-	c.reach(peers)
-	c.beginStreams(peers)
-	chunks := len(c.server.slots.log)
-	if c.server.slots.changes <= fewNews {
-		for _, p := range peers {
-			c.takeStream(p)
-			p.encode(0, chunks)
-			c.end(p)
-		}
-		return
-	}
-	for _, p := range peers {
-		c.takeStream(p)
-	}
-	busy := c.server.slots.busy
-	for k := range chunks {
-		n := 0
-		for n < len(busy) && int(busy[n])/chunkBlocks == k {
-			n++
-		}
-		if len(c.streams) == 0 {
-			c.touch(busy[:n])
-			c.touchPeers(k, peers)
-		}
-		busy = busy[n:]
-		for _, p := range peers {
-			p.encode(k, k+1)
-		}
-	}
-	for _, p := range peers {
 		c.end(p)
-	}
-}
-
-// takeStream sends the peer what it can have of its stream.
-func (c *runCache) takeStream(p *Peer) {
-	if p.stream >= 0 {
-		p.take(&c.streams[p.stream])
 	}
 }
 
 // end ends the tick for a peer.
 func (c *runCache) end(p *Peer) {
-	p.runs = c
-	switch p.planned {
-	case sendInTurn, sendReady:
-		p.packet.finish()
-	case sendAll:
-		p.sendDue(p.due)
-	case sendBest:
-		p.sendChosen()
+	if p.relays {
+		p.full |= 1 << (p.server.tick % recentTicks)
 	}
-	if !p.steps {
-		p.followed = p.log.next
-	}
+	p.sending = false
 	p.log.trim(p.followed)
-	if p.server.tick%resizeTicks == 0 {
-		p.acks.shrink()
-	}
 	p.wait()
 	p.learn()
 	p.account()
 }
 
-// encode sends what is due of some chunks, if that is the peer's plan.
-func (p *Peer) encode(chunk, end int) {
-	if p.served || p.planned != sendInTurn && p.planned != sendReady {
-		return
-	}
-	from, to := chunk*chunkBlocks, min(end*chunkBlocks, len(p.due))
-	if p.resume == 0 {
-		p.sendSlots(p.due, from<<6, to<<6)
-		from = p.resume>>6 + 1
-	}
-	if p.steps && p.resume != 0 {
-		p.fallBehind(max(from, chunk*chunkBlocks), to)
-	}
-}
-
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
 func (p *Peer) sendDue(of bitset) {
-	p.packet.begin(p)
 	switch {
 	case p.yields:
 		p.sendRest(of)
@@ -240,9 +205,8 @@ func (p *Peer) grow() {
 	n := s.slots.len()
 	if old := len(p.due); len(s.slots.alive) > old {
 		p.due = p.due.grown(n)
-		p.acks.grow(n)
+		p.acks.grow(n, s.tick)
 		for b, alive := range s.slots.alive[old:] {
-			p.acks.strays.set(old + b)
 			p.owe(old+b, alive)
 			p.noteStructure(old+b, alive)
 		}
@@ -266,47 +230,19 @@ func (p *Peer) owing(b int) uint64 {
 	return due
 }
 
-// nextWanted returns the first block from b on of which the peer may need something.
-func (p *Peer) nextWanted(b int) int {
-	stirred := p.server.slots.stirred
-	if p.view.visible != nil {
-		stirred = p.view.stirred
-	}
-	return min(p.acks.owed.next(b), stirred.next(b))
-}
-
 // turn notes that slots of a block hold another entity than before, or none.
 func (p *Peer) turn(b int, mask uint64) {
-	if large := mask & p.acks.rare(b).large; large != 0 {
+	if large := mask & p.acks.large[b]; large != 0 {
 		p.dropLarge(b, large)
 	}
-	p.fallOut(b, mask)
 	p.acks.sever(b, mask, p.server.tick)
 }
 
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Peer) sendSlots(of bitset, from, to int) bool {
-	stream := p.planned == sendInTurn && p.stream >= 0
-	for b := from >> 6; b<<6 < to; b++ {
-		if b = p.nextWanted(b); b<<6 >= to {
-			break
-		}
-		if stream {
-			if b = p.copyStretch(b, to>>6); b<<6 >= to {
-				break
-			}
-		}
-		d := of[b] &^ p.server.slots.inGroups(b)
-		if d == 0 && p.server.slots.news[b] == 0 {
-			continue
-		}
-		if p.steps {
-			d |= p.server.slots.news[b] & p.inStep(b) &^ p.carriedSlots(b)
-		}
-		if d == 0 {
-			continue
-		}
+	for b := p.acks.owed.next(from >> 6); b<<6 < to; b = p.acks.owed.next(b + 1) {
+		d := of[b] & p.owing(b) &^ p.server.slots.inGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -325,49 +261,48 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 // do for a slot until it changes or what was sent is lost.
 func (p *Peer) sendBlock(b int, d uint64) error {
 	p.runs.bound()
-	s := p.server
-	step := d & p.inStep(b)
-	if step == d && (p.view.visible == nil || bits.OnesCount64(d) >= minShared) && p.packet.putBlock(b, d, step) {
-		p.stats.Updates += uint64(bits.OnesCount64(d))
-		return nil
+	live, gone := p.split(b, d)
+	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	d = live | gone
+	var st *stream
+	copies := uint64(0)
+	if p.stream >= 0 && p.runs.streams[p.stream].filled {
+		st = &p.runs.streams[p.stream]
+		copies = p.copies(st, b, live)
 	}
-	live, gone, large := d, uint64(0), uint64(0)
-	p.classes.list = p.classes.list[:0]
-	if step != d { // of what is in step, all that follows is known
-		live, gone = p.split(b, d)
-		p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
-		d = live | gone
-		if large = live & p.acks.block(b).rare; large != 0 {
-			large &= p.acks.rare(b).large
-		}
-		p.classify(b, live&^large&^step)
+	large := live & p.acks.large[b]
+	if others := live &^ (large | copies); others != 0 {
+		p.classify(b, others)
 	}
-	if step != 0 {
-		p.classes.addInStep(b, step, p.base())
-	}
-	if step != d && bits.OnesCount64(d) >= minShared && p.packet.putBlock(b, d, step) {
-		p.due[b] &^= d
-		p.acks.send(b, d&^step, s.tick, p.log.next)
-		p.stats.Updates += uint64(bits.OnesCount64(d))
-		return nil
-	}
-	for ; d != 0; d &= d - 1 {
+	for d != 0 {
 		i := bits.TrailingZeros64(d)
-		p.due.clear(b<<6 + i) // a part that is lost sets it again
+		bit := uint64(1) << i
+		if copies&bit != 0 {
+			if put := p.packet.putStretch(st, b, d&copies, d); put != 0 {
+				p.due[b] &^= put
+				p.acks.shown[b] |= put
+				p.stats.Updates += uint64(bits.OnesCount64(put))
+				d &^= put
+				continue
+			}
+			copies = 0
+			p.classify(b, d&live&^large)
+		}
+		p.due[b] &^= bit // a part that is lost sets it again
 		var err error
 		switch {
-		case live>>i&1 == 0:
+		case gone&bit != 0:
 			err = p.sendDespawn(b<<6 + i)
-		case large>>i&1 != 0:
+		case large&bit != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
-			err = p.sendState(b<<6+i, classOf(p.classes.list, 1<<i))
+			err = p.sendState(b<<6+i, classOf(p.classes.list, bit))
 		}
 		if err != nil {
-			p.fallOut(b, d)
 			p.owe(b, d)
 			return err
 		}
+		d &^= bit
 	}
 	return nil
 }
@@ -382,31 +317,13 @@ func (p *Peer) split(b int, d uint64) (live, gone uint64) {
 	return live, gone
 }
 
-// minShared is how many slots of a block make it worth to keep their entries together
-// for other peers.
-const minShared = 4
-
-// shareable reports whether the due slots of the block in hand, d, are updates all and
-// their entries worth to be kept for other peers.
-func (p *Peer) shareable(d uint64) bool {
-	if len(p.classes.list) > maxShared {
-		return false
-	}
-	for i := range p.classes.list {
-		c := &p.classes.list[i]
-		if c.whole {
-			return false
-		}
-		d &^= c.mask
-	}
-	return d == 0
-}
-
 // sendState sends the state of a slot.
 func (p *Peer) sendState(slot int, c *class) error {
 	var err error
 	var count *uint64
-	if p.packet.compact != nil {
+	if st := p.runs.ready(slot, c); st != nil && p.packet.compact == nil && p.packet.putReady(st, slot, c) {
+		count = &p.stats.Updates
+	} else if p.packet.compact != nil {
 		count, err = p.packet.putCompact(slot, c)
 	} else {
 		var r *run
@@ -416,12 +333,9 @@ func (p *Peer) sendState(slot int, c *class) error {
 	switch err {
 	case nil:
 		*count++
-		if bit := uint64(1) << (slot & 63); p.inStep(slot>>6)&bit == 0 {
-			p.acks.send(slot>>6, bit, p.server.tick, p.log.next)
-		}
+		p.acks.shown.set(slot)
 		return nil
 	case errTooLarge:
-		p.fallOut(slot>>6, 1<<(slot&63))
 		return p.beginLarge(slot)
 	default:
 		return err
@@ -453,24 +367,14 @@ func (p *Peer) sendDespawn(slot int) error {
 		return err
 	}
 	p.stats.Despawns++
-	p.acks.send(slot>>6, 1<<(slot&63), p.server.tick, p.log.next)
+	p.acks.shown.set(slot)
 	return nil
 }
 
-// refresh keeps the ticks of slots of a block within reach of serial arithmetic. Those in
-// old changed before the limit.
-func (p *Peer) refresh(b int, slots, old uint64, limit delta.Tick) {
+// refresh keeps the ticks of slots of a block within reach of serial arithmetic.
+func (p *Peer) refresh(b int, slots uint64, limit delta.Tick) {
 	if b >= len(p.due) {
 		return
 	}
-	p.fallOut(b, slots&old)
-	if slots &^= p.inStep(b); slots == 0 {
-		return
-	}
-	blk := p.acks.block(b)
-	for slot := range slotsOf(b, slots&(blk.rest|blk.rare)) {
-		if !p.acks.refresh(slot, limit, p.server.tick, delta.Tick(p.server.opts.window)) {
-			p.owe(b, 1<<(slot&63)) // the state is sent whole once
-		}
-	}
+	p.owe(b, p.acks.refresh(b, slots, limit, p.server.tick)) // these are sent whole once
 }

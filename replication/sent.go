@@ -55,7 +55,7 @@ const (
 
 type sentPacket struct {
 	status sentStatus
-	stream bool   // of a stream: everything in it was in step
+	stream bool   // a copy of one of a stream
 	bytes  uint16 // of the packet; 0: it tells nothing about the path
 	tick   delta.Tick
 	first  uint32 // number of its first record

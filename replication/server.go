@@ -68,14 +68,12 @@ type serverOptions struct {
 	marker        func(*ecs.World) ecs.ID
 
 	// For tests, which compare or make much of what is rare.
-	noSteps   bool       // no slot is ever in step
-	noStreams bool       // nothing but runs is shared
-	noGroups  bool       // what is in groups does not wait for the others
-	noSilence bool       // no peer is ever taken for silent
-	minStream int        // see there
-	smooth    delta.Tick // instead of smoothTicks
-	coding    Coding     // of peers that ask for none
-	freeWork  workBound  // of a packet
+	noStreams bool      // nothing but runs is shared
+	eager     bool      // whoever could use a part of a stream gets one
+	noGroups  bool      // what is in groups does not wait for the others
+	noSilence bool      // no peer is ever taken for silent
+	coding    Coding    // of peers that ask for none
+	freeWork  workBound // of a packet
 }
 
 // A ServerOption configures a [Server].
@@ -147,7 +145,7 @@ func WithTickRate(perSecond int) ServerOption {
 // of a tick that is a multiple of n, where a peer got everything so far. Peers with other
 // round trips then share more of the encoding, and updates are a little larger, since
 // baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
-// peers 2 or 4 may pay. It changes nothing for peers whose budget is short or that have a send interval.
+// peers 2 or 4 may pay. It changes nothing for peers that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
 func WithBaselineGrid(n int) ServerOption {
@@ -194,7 +192,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	o := serverOptions{
 		mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID,
-		minStream: minStream, smooth: smoothTicks, freeWork: freeWork, timeout: -1,
+		freeWork: freeWork, timeout: -1,
 	}
 	applyOptions("NewServer", &o, opts)
 	if o.timeout < 0 {
@@ -212,8 +210,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		s.bare.weight = 1
 		s.bare.set.Add(schema.link)
 	}
-	s.slots.recent.now, s.slots.rows = s.tick, delta.Tick(rowsFor(o.window))
-	s.slots.restTicks = min(s.slots.rows, stepRest)
+	s.slots.recent.now = s.tick
 	s.capture.init(world, schema, o.marker)
 	s.resources.init(s)
 	s.workers.init(s, o.workers)
@@ -299,6 +296,7 @@ func (s *Server) Replicate() {
 	if s.dropSilent(); s.closed {
 		return // by a hook
 	}
+	s.slots.begin(s.tick)
 	s.captureWorld()
 	s.settleOwners()
 	s.settleWeights()

@@ -26,16 +26,9 @@ func (c *Client) sweepShapes() {
 		for i := range page {
 			m := &page[i]
 			used[m.shape] = true
-			if m.rest != nil {
-				used[m.rest.shape] = true
-			}
-			for j := range m.held.table {
-				s := &m.held.table[j]
-				if s.shape != nil && s.tick != m.newest && delta.Tick(c.nearTick)-s.tick > c.keep {
-					s.release()
-					*s = heldState{}
-				}
-				used[s.shape] = true
+			m.held.tidy(delta.Tick(c.nearTick), c.keep)
+			for j := range m.held.ring {
+				used[m.held.ring[j].shape] = true
 			}
 		}
 	}

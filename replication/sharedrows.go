@@ -86,6 +86,12 @@ func (h *heldState) release() {
 	}
 }
 
+// empty makes the place of a state free for another one.
+func (h *heldState) empty() {
+	h.release()
+	h.shape = nil
+}
+
 // merge makes a state, if it has a row of component k, share one that has the same content. So
 // that is not compared again.
 func (h *heldState) merge(k int, same uint32) {

@@ -21,10 +21,8 @@ import "github.com/arche-replicate/arche-replicate/delta"
 // anything gets through to it.
 
 const (
-	// minPatience is more than the ticks after which nothing is in step (see maxBehind), so that
-	// a peer that is silent never is.
-	minPatience   = 32
-	patienceSends = 4 // packets to a peer with a send interval
+	minPatience   = 32 // ticks
+	patienceSends = 4  // packets to a peer with a send interval
 	backoffShare  = 8
 	backoffEnd    = 3
 )

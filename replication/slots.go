@@ -15,22 +15,16 @@ type slotTable struct {
 	free     bitset // slots that held one: see freeslots.go
 	news     bitset // slots in which something changed this tick
 	turned   bitset // of these, where an entity came or went
-	woke     bitset // of these, what had not changed for restTicks
 	bound    bitset // slots that are in groups, or were and are not forgotten there; nil without groups
 	reshaped bitset // of these, what has other components than before
 	recent   changeLog
 
-	rows      delta.Tick        // how many ticks back peers remember what they acknowledged: a power of two
-	restTicks delta.Tick        // how many ticks without a change make a rest
-	rests     []rest            // the latest of every slot
-	restsOld  []rest            // the one before it
-	newborn   [newEpochs]bitset // slots that turned in this epoch, and in those before
-	log       []slotRows        // by chunk: what changed in recent ticks
-	busy      []int32           // blocks with news
-	turning   []int32           // of these, where an entity came or went
-	stirred   bitset            // the busy ones as a set of blocks
-	waking    bitset            // blocks with slots in woke
-	changes   int               // slots with news
+	newborn [newEpochs]bitset   // slots that turned in this epoch, and in those before
+	log     [recentTicks]bitset // by tick modulo their number: what changed in it
+	busy    []int32             // blocks with news
+	turning []int32             // of these, where an entity came or went
+	stirred bitset              // the busy ones as a set of blocks
+	changes int                 // slots with news
 
 	changed  []delta.Tick // when the newest version of anything in the slot began
 	previous []delta.Tick // what changed was before its latest change
@@ -58,41 +52,22 @@ type slotInfo struct {
 	weight       float32 // set by the user
 }
 
-// A rest is when a slot did not change for restTicks or longer: from the tick of its
-// change before up to the one after.
-type rest struct{ from, to delta.Tick }
-
-// slotRows are sets of the slots of a chunk, by tick modulo their number.
-type slotRows [recentTicks][chunkBlocks]uint64
-
-// restAt returns the rest that a slot was at in tick at and is not any more, if it is one
-// of the last two.
-func (t *slotTable) restAt(slot int, at delta.Tick) (rest, bool) {
-	for _, r := range [...]rest{t.rests[slot], t.restsOld[slot]} {
-		if !r.from.After(at) && r.to.After(at) {
-			return r, true
-		}
-	}
-	return rest{}, false
-}
-
 func (t *slotTable) len() int { return len(t.info) }
 
 // grow makes room for slots below n.
 func (t *slotTable) grow(n int, now delta.Tick) {
 	for len(t.info) < n {
 		t.changed, t.previous = append(t.changed, now), append(t.previous, now)
-		t.rests, t.restsOld = append(t.rests, rest{}), append(t.restsOld, rest{})
 		t.info = append(t.info, slotInfo{born: now, restructured: now})
 	}
 	t.alive, t.free, t.news = t.alive.grown(n), t.free.grown(n), t.news.grown(n)
-	t.turned, t.woke = t.turned.grown(n), t.woke.grown(n)
+	t.turned = t.turned.grown(n)
 	t.reshaped = t.reshaped.grown(n)
 	for i := range t.newborn {
 		t.newborn[i] = t.newborn[i].grown(n)
 	}
-	if (n-1)>>6/chunkBlocks == len(t.log) {
-		t.log = append(t.log, slotRows{})
+	for i := range t.log {
+		t.log[i] = t.log[i].grown(n)
 	}
 	t.recent.grow(n)
 }
@@ -150,26 +125,15 @@ func (t *slotTable) touchSet(first int, set uint64, now delta.Tick) {
 // date brings the ticks of a slot up to date that changes now, and did not change now
 // before.
 func (t *slotTable) date(slot int, now delta.Tick) {
-	last := t.changed[slot]
-	if now-last >= t.restTicks {
-		t.wake(slot, last, now)
-	}
-	t.previous[slot], t.changed[slot] = last, now
-}
-
-// wake notes that a slot ends its rest.
-func (t *slotTable) wake(slot int, from, to delta.Tick) {
-	t.rests[slot], t.restsOld[slot] = rest{from, to}, t.rests[slot]
-	t.woke.set(slot)
+	t.previous[slot], t.changed[slot] = t.changed[slot], now
 }
 
 // list finds out which blocks have news, when all is captured.
 func (t *slotTable) list() {
 	t.busy, t.turning, t.changes = t.busy[:0], t.turning[:0], 0
 	n := len(t.news)
-	t.stirred, t.waking = t.stirred.grown(n), t.waking.grown(n)
+	t.stirred = t.stirred.grown(n)
 	clear(t.stirred)
-	clear(t.waking)
 	for b, word := range t.news {
 		if word != 0 {
 			t.busy = append(t.busy, int32(b))
@@ -178,19 +142,31 @@ func (t *slotTable) list() {
 			if t.turned[b] != 0 {
 				t.turning = append(t.turning, int32(b))
 			}
-			if t.woke[b] != 0 {
-				t.waking.set(b)
-			}
 		}
 	}
 }
 
+// begin begins tick now. Ticks that did not end, since a function of the user's panicked, end
+// here: what they have captured changed in them, and is news still.
+func (t *slotTable) begin(now delta.Tick) {
+	if now-1-t.recent.now > recentTicks {
+		t.recent.now = now - 1 - recentTicks
+	}
+	for t.recent.now != now-1 {
+		t.list()
+		t.note(t.recent.now + 1)
+	}
+}
+
+// note puts the news of a tick into the logs.
+func (t *slotTable) note(at delta.Tick) {
+	t.recent.settle(t.news, t.stirred, at)
+	copy(t.log[at%recentTicks], t.news)
+}
+
 // settle ends tick now.
 func (t *slotTable) settle(now delta.Tick) {
-	t.recent.settle(t.news, t.stirred, now)
-	for b, word := range t.news {
-		t.log[b/chunkBlocks][now%recentTicks][b%chunkBlocks] = word
-	}
+	t.note(now)
 	if now%epochTicks == 0 {
 		last := t.newborn[newEpochs-1]
 		copy(t.newborn[1:], t.newborn[:newEpochs-1])
@@ -202,33 +178,20 @@ func (t *slotTable) settle(now delta.Tick) {
 	}
 	clear(t.news)
 	clear(t.turned)
-	clear(t.woke)
 	clear(t.reshaped)
 }
 
 const (
-	// epochTicks is how long an epoch is: a peer that misses nothing knows a slot that is
-	// older than two of them.
+	// epochTicks is how long an epoch is: two of them are recentTicks.
 	epochTicks = 16
 	// newEpochs is how many epochs are told apart.
 	newEpochs = 3
 )
 
-// young returns the slots of a block that no peer can be in step with, for they turned
-// only lately or are in groups.
-func (t *slotTable) young(b int) uint64 {
-	return t.turned[b] | t.newborn[0][b] | t.newborn[1][b] | t.inGroups(b)
-}
-
-// settled returns the slots of a block that all peers that missed nothing are in step with.
-func (t *slotTable) settled(b int) uint64 { return t.alive[b] &^ (t.young(b) | t.newborn[2][b]) }
-
-// bornAfter returns those of the slots of a block whose present life began after tick at.
+// bornAfter returns those of some slots of a block, which live, that began to after tick at, one of the
+// last recentTicks.
 func (t *slotTable) bornAfter(at delta.Tick, b int, of uint64) (later uint64) {
-	if t.recent.now-at < recentTicks {
-		of &= t.newborn[0][b] | t.newborn[1][b] | t.newborn[2][b]
-	}
-	for slot := range slotsOf(b, of) {
+	for slot := range slotsOf(b, of&(t.turned[b]|t.newborn[0][b]|t.newborn[1][b]|t.newborn[2][b])) {
 		if t.info[slot].born.After(at) {
 			later |= 1 << (slot & 63)
 		}
@@ -249,6 +212,30 @@ func (t *slotTable) changedAfter(at delta.Tick, block int, of uint64) uint64 {
 		}
 	}
 	return changed
+}
+
+// changedIn returns the slots of a block that changed in a tick, when it is tick now. Where that
+// is too long ago to know, it returns all that may have.
+func (t *slotTable) changedIn(at, now delta.Tick, b int) uint64 {
+	if now-at < recentTicks {
+		return t.log[at%recentTicks][b]
+	}
+	return t.changedAfter(at-1, b, t.alive[b])
+}
+
+// changedBy returns when a slot changed last up to tick at. It returns false if that is too long ago to know.
+func (t *slotTable) changedBy(slot int, at delta.Tick) (delta.Tick, bool) {
+	for _, c := range [...]delta.Tick{t.changed[slot], t.previous[slot]} {
+		if !c.After(at) {
+			return c, true
+		}
+	}
+	for ; t.recent.now-at < recentTicks; at-- {
+		if t.log[at%recentTicks].has(slot) {
+			return at, true
+		}
+	}
+	return 0, false
 }
 
 // recentTicks is for how many ticks back a change and an acknowledgement are kept as

@@ -168,15 +168,19 @@ func fieldStats(s *Schema) []FieldStats {
 func (p *Peer) account() {
 	s := p.server
 	var due, inFlight int
-	if p.stepped {
-		inFlight = p.inStepSince()
-	}
-	for w, flying := range p.acks.flying {
-		for b := range slotsOf(w, flying) {
-			inFlight += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.acks.block(b).flight &^ p.due[b])
-		}
-		for b := range slotsOf(w, p.acks.owed[w]) {
+	for w, owed := range p.acks.owed {
+		for b := range slotsOf(w, owed) {
 			due += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.owing(b))
+		}
+	}
+	if p.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
+		inFlight = p.runs.changedSince(p.acks.through).entities - due
+	} else {
+		for b, alive := range s.slots.alive {
+			if alive = p.view.sees(b, alive); alive == 0 {
+				continue
+			}
+			inFlight += bits.OnesCount64(alive & (p.acks.behind(b) | s.slots.news[b]) &^ p.due[b])
 		}
 	}
 	switch {
@@ -193,27 +197,6 @@ func (p *Peer) account() {
 	p.stats.NotVisible += uint64(p.view.hidden)
 	p.stats.Withheld += uint64(p.view.withheld)
 	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - p.view.withheld - due - inFlight)
-}
-
-// inStepSince returns how many of the slots in step changed since the peer acknowledged
-// everything.
-func (p *Peer) inStepSince() (n int) {
-	since := p.runs.changedSince(p.through)
-	if p.view.visible != nil {
-		for w, blocks := range since.blocks {
-			for b := range slotsOf(w, blocks) {
-				n += bits.OnesCount64(p.acks.inStep[b] & since.slots[b])
-			}
-		}
-		return n
-	}
-	n = since.entities
-	for w, blocks := range since.blocks {
-		for b := range slotsOf(w, blocks&p.acks.strays[w]) {
-			n -= bits.OnesCount64(since.slots[b] &^ p.acks.inStep[b])
-		}
-	}
-	return n
 }
 
 // changedSince returns what changed after tick at, one of the last recentTicks. Most peers ask

@@ -25,74 +25,26 @@ func (a *storm) check(i int, e *stormEnd) {
 
 // invariants are of the server's tables.
 func (a *storm) invariants() {
-	s := &a.server.slots
-	now := a.server.tick
 	for i, e := range a.ends {
 		p := e.peer
 		if !p.connected {
 			continue
 		}
+		if a.now%8 == 0 || a.cfg.wild != nil {
+			if msg := heldBy(a.server, p, e.client); msg != "" {
+				a.fail("end %d: %s", i, msg)
+			}
+			if msg := forgottenBy(a.server, p); msg != "" && !a.torn {
+				a.fail("end %d: %s", i, msg)
+			}
+		}
 		t := &p.acks
-		for k := range t.chunks {
-			ch := &t.chunks[k]
-			for j := range ch.blocks {
-				b := k*chunkBlocks + j
-				if b >= len(p.acks.inStep) {
-					continue
-				}
-				blk, rare := &ch.blocks[j], &ch.rare[j]
-				if (blk.flight != 0) != t.flying.has(b) {
-					a.fail("end %d block %d: flight %x, flying %v", i, b, blk.flight, t.flying.has(b))
-				}
-				in := p.acks.inStep[b]
-				if b < len(s.alive) && in&^s.alive[b] != 0 {
-					a.fail("end %d block %d: in step but dead %x", i, b, in&^s.alive[b])
-				}
-				if in&(blk.acked|blk.rest|blk.flight|blk.lost|rare.again|rare.floor|rare.large) != 0 {
-					a.fail("end %d block %d: in step with bits: %x acked %x rest %x flight %x lost %x again %x floor %x large %x", i, b, in, blk.acked, blk.rest, blk.flight, blk.lost, rare.again, rare.floor, rare.large)
-				}
-				if in&^blk.shown != 0 {
-					a.fail("end %d block %d: in step, not shown", i, b)
-				}
-				if b < len(p.due) && in&p.due[b] != 0 {
-					a.fail("end %d block %d: in step and due", i, b)
-				}
-				if b < len(s.alive) && s.alive[b]&^in != 0 && !t.strays.has(b) {
-					a.fail("end %d block %d: out of step, not among the strays: %x", i, b, s.alive[b]&^in)
-				}
-				if b < len(p.due) && p.due[b] != 0 && !t.owed.has(b) {
-					a.fail("end %d block %d: due, but not owed", i, b)
-				}
-				if in != 0 && !p.stepped {
-					a.fail("end %d block %d: in step, not stepped", i, b)
-				}
-				if (rare.again|rare.floor|rare.large)&^blk.rare != 0 {
-					a.fail("end %d block %d: rare lacks", i, b)
-				}
-				if blk.rest&^blk.acked != 0 {
-					a.fail("end %d block %d: rest without acked", i, b)
-				}
-				var rows uint64
-				for r := range ch.rows {
-					w := ch.rows[r][j]
-					rows |= w
-					at := now - (now-delta.Tick(r))&(t.ticks-1)
-					if delta.Tick(r) >= t.ticks && w != 0 {
-						a.fail("row beyond")
-					}
-					if w != 0 && t.marks[k].rows>>r&1 == 0 {
-						a.fail("end %d block %d: row of tick %d, not marked", i, b, at)
-					}
-					if w != 0 && at.After(t.marks[k].row) {
-						a.fail("end %d block %d: row of tick %d after mark %d", i, b, at, t.marks[k].row)
-					}
-				}
-				if rows&in != 0 {
-					a.fail("end %d block %d: rows in step", i, b)
-				}
-				if b < len(s.alive) && blk.acked&^blk.rest&^rows != 0 {
-					a.fail("end %d block %d: acked, not rest, no rows: %x", i, b, blk.acked&^blk.rest&^rows)
-				}
+		for b := range p.due {
+			if p.due[b] != 0 && !t.owed.has(b) {
+				a.fail("end %d block %d: due, but not owed", i, b)
+			}
+			if t.ended[b]&^t.none[b] != 0 {
+				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.ended[b]&^t.none[b])
 			}
 		}
 	}
@@ -108,8 +60,8 @@ func (a *storm) equal() {
 
 func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 	s := &a.server.slots
-	for at := a.server.tick; a.server.tick-at < 32; at-- {
-		if s.log[slot>>6/chunkBlocks][at%recentTicks][slot>>6%chunkBlocks]>>(slot&63)&1 != 0 {
+	for at := a.server.tick; a.server.tick-at < recentTicks; at-- {
+		if s.log[at%recentTicks].has(slot) {
 			ticks = append(ticks, at)
 		}
 	}
@@ -117,10 +69,10 @@ func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 }
 
 func (a *storm) stuck(p *Peer) (out string) {
+	t := &p.acks
 	for b := range p.due {
-		blk, rare := p.acks.block(b), p.acks.rare(b)
-		if blk.flight != 0 || p.due[b] != 0 {
-			out += fmt.Sprintf(" [block %d flight %x due %x lost %x acked %x rest %x again %x floor %x large %x shown %x alive %x inflight %d]", b, blk.flight, p.due[b], blk.lost, blk.acked, blk.rest, rare.again, rare.floor, rare.large, blk.shown, a.server.slots.alive[b], p.log.next-p.log.oldest)
+		if t.behind(b) != 0 || p.due[b] != 0 {
+			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.due[b], t.none[b], t.large[b], t.shown[b], a.server.slots.alive[b], p.log.next-p.log.oldest)
 		}
 	}
 	return

@@ -16,11 +16,17 @@ func (a *storm) run() {
 	}
 	for _, e := range a.ends {
 		e.l.loss, e.l.upLoss, e.l.sendErr, e.l.burst, e.l.upBurst = 0, 0, 0, 0, 0
+		if c.views {
+			continue // and that was it
+		}
 		e.peer.SetInterest(Interest{})
 		e.peer.SetBudget(0)
 		e.peer.SetSendInterval(1)
 	}
-	for range 300 {
+	if c.views {
+		return
+	}
+	for range 300 + 6*c.delay {
 		a.tick(false)
 	}
 	a.equal()

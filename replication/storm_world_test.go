@@ -51,6 +51,11 @@ type storm struct {
 	marker ecs.ID
 	nonce  uint64
 	set    *EntitySet
+
+	bonds    []*Group
+	armed    bool // functions of the user may panic
+	torn     bool // the tick did not end
+	panicked int
 }
 
 type stormEntity struct {
@@ -68,7 +73,6 @@ type stormConfig struct {
 	window    int
 	grid      int
 	workers   int
-	noSteps   bool
 	ends      int
 	delay     int
 	jitter    int
@@ -86,7 +90,9 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
-	streams   bool // from one slot and one packet on
+	streams   int // 0: none, 1: as usual, 2: for whoever could use a part of one
+	wild      *wildConfig
+	views     bool // nobody ever sees everything
 }
 
 var stormRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
@@ -125,7 +131,7 @@ func randomConfig(seed uint64) stormConfig {
 	c.firstTick = pick(r, uint32(0), 0, 1<<32-100, 1<<31-100, 1<<16-100)
 	c.firstSeq = pick(r, uint16(0), 1<<16-100)
 	c.bigRests = r.IntN(2) == 0
-	c.streams = r.IntN(3) > 0
+	c.streams = r.IntN(3)
 	return c
 }
 
@@ -141,10 +147,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
 	opts = append(opts, func(o *serverOptions) {
-		o.noSteps = c.noSteps
-		if c.streams {
-			o.minStream, o.smooth = 1, 4
-		}
+		o.noStreams, o.eager = c.streams == 0, c.streams == 2
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
@@ -182,7 +185,14 @@ func (a *storm) join() {
 		e.l.upDelay = e.rng.IntN(c.delay)
 	}
 	e.end = &end{}
+	coding := Packed
+	if c.wild != nil && (c.wild.coding == 2 || c.wild.coding == 1 && a.nonce%2 == 0) {
+		coding = Compact
+	}
 	e.peer = a.server.Connect(func(p []byte) error {
+		if a.armed && c.wild.panics && a.rng.IntN(200) == 0 {
+			panic(wildPanic{})
+		}
 		if e.l.sendErr > 0 && e.rng.Float64() < e.l.sendErr {
 			return errStorm
 		}
@@ -193,7 +203,11 @@ func (a *storm) join() {
 			e.l.down = e.carry(e.l.down, e.l.loss, a.now+e.l.delay, e.l.jitter, p)
 		}
 		return nil
-	})
+	}, WithCoding(coding))
+	if m := len(a.ends); c.views {
+		e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
+		e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9))
+	}
 	a.restart(e)
 	a.ends = append(a.ends, e)
 }
@@ -360,6 +374,9 @@ func (a *storm) stepWorld() {
 
 func (a *storm) events() {
 	c, r := &a.cfg, a.rng
+	if c.wild != nil {
+		a.wildEvents()
+	}
 	for _, e := range a.ends {
 		if e.l.burst > 0 {
 			e.l.burst--
@@ -429,7 +446,7 @@ func (a *storm) tick(world bool) {
 	if world {
 		a.stepWorld()
 	}
-	a.server.Replicate()
+	a.replicateWildly()
 	a.truth.record(a.server)
 	a.invariants()
 	for i, e := range a.ends {
@@ -437,8 +454,8 @@ func (a *storm) tick(world bool) {
 		if len(e.client.missing) > 0 {
 			m := e.client.missing[0]
 			b, bit := int(m.slot>>6), uint64(1)<<(m.slot&63)
-			ch := &e.peer.acks.chunks[b/chunkBlocks]
-			a.fail("end %d: client lacks slot %d low %d (tick %d); step %v acked %v rest %v; changed %d through %d recent %d; log %v", i, m.slot, m.low, e.client.nearTick, e.peer.acks.inStep[b]&bit != 0, ch.blocks[b%chunkBlocks].acked&bit != 0, ch.blocks[b%chunkBlocks].rest&bit != 0, a.server.slots.changed[m.slot], e.peer.through, e.peer.recent, a.logOf(int(m.slot)))
+			t := &e.peer.acks
+			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.slot, m.low, e.client.nearTick, t.none[b]&bit != 0, t.lacks(t.through, b)&bit != 0, t.since[m.slot], a.server.slots.changed[m.slot], t.through, e.peer.recent, a.logOf(int(m.slot)))
 		}
 		if e.client.Apply() != nil {
 			a.fail("apply")

@@ -9,23 +9,30 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// Peers in step share more than runs. A stream is what changed in a tick, in the order of
-// slots, encoded against what peers in step hold that are served from the same tick, and
-// put into packets. Of these a peer gets those of which it is in step with every slot,
-// under headers of its own. What it needs beside them goes into packets of its own, which
-// follow; into these, stretches of blocks are copied from the stream at once.
+// A stream is what changed in a tick, in the order of slots, encoded against what peers hold that
+// have acknowledged everything up to the same tick, and put into packets. A peer that needs all of
+// it gets the packets under headers of its own. One that needs a part, because it lacks a
+// baseline of something or needs something else besides, has packets of its own, into which the
+// stretches that it needs are copied.
 //
-// What is in a stream depends on the world and the tick alone, and what a peer gets of it
-// on that peer: neither on other peers nor on workers.
+// A stream depends on the world and the tick alone. An entry that is copied has the bits that it
+// would have if it were encoded for that peer, so nobody can tell whether there was a stream.
 type stream struct {
-	base    delta.Tick // that the peers are served from
-	order   uint       // of the Rice code of slot gaps
+	base, second delta.Tick // its baselines
+	span         delta.Tick // for how many ticks back it has what changed
+	order        uint       // of the Rice code of slot gaps
+	wanted       int        // entries that peers want of it, about
+	whole        bool       // a peer may be able to have all of it
+	filled       bool
+
 	packets []streamPacket
 	blocks  []streamBlock
+	entries []streamEntry
 	records []sentRecord // of the blocks
 	costs   []delta.Cost // of the blocks, by field and symbols of components
 	ages    []streamAge  // of the blocks
 	slots   bitset       // that are in the stream
+	plain   bitset       // of these, those whose entries can be copied: they have its baselines
 	lacking bitset       // by block: something that changed in it is not in the stream
 	places  []int32      // by block of slots: index in blocks, if it is there
 
@@ -54,97 +61,110 @@ type streamPacket struct {
 
 // A streamBlock is the entries of a block of slots.
 type streamBlock struct {
-	block     int
-	packet    int
-	from, end int             // bits in the body, without the gap of the first entry
-	plain     bool            // all have the baselines in front of the list before the first
-	names     delta.Names     // afterwards
-	latest    delta.Baselines // those in front, if plain
-	entries   int
-	work      int    // of the entries, see work.go
-	copies    uint32 // peers that got it in packets of their own
+	block   int
+	packet  int
+	first   int    // its first entry
+	entries int    //
+	copies  uint32 // of entries, in packets of peers
 
 	firstAge, lastAge   int
 	firstCost, lastCost int
 }
 
+// A streamEntry is where an entry stands in the body of its packet, without the gap before it, and its work, see work.go.
+type streamEntry struct{ from, end, work int32 }
+
 // A streamAge counts entries by the age of their baselines.
 type streamAge struct{ age, entries uint8 }
 
 const (
-	// minStream is how many slots must change in a tick for a stream that is not all that
-	// a peer needs: enough for several packets.
-	minStream = 1024
-	// minShare is of how many packets a stream must be for peers that need more than it.
-	minShare = 4
-	// smoothTicks is for how long a peer must have missed nothing to get such a stream.
-	smoothTicks = 64
 	// maxStreamBytes bounds the bodies of a stream's packets.
 	maxStreamBytes = 1 << 20
+	// streamShare is the share of what changed that a peer must want for a part in a stream.
+	streamShare = 32
 )
 
 // beginStreams ends the streams of the last tick and makes those that the peers need.
 func (c *runCache) beginStreams(peers []*Peer) {
 	c.streams = c.streams[:0]
-	s := &c.server.slots
-	news := s.changes
-	if news == 0 {
-		return
-	}
-	order := min(uint(bits.Len64(uint64((s.len()-news)*7/10/news))), 1<<gapOrderBits-1)
 	for _, p := range peers {
-		if !p.served && p.streams(news) {
-			p.stream = int32(c.stream(p.base(), order))
-			p.packet.order = order
+		p.stream = -1
+		if span := p.span(); span > 0 {
+			news := c.newsOf(span)
+			if want := p.wants(news); want > news/streamShare || c.server.opts.eager {
+				order := gapOrder(c.server.slots.len(), news)
+				if p.view.visible == nil { // else it would tell of what is hidden
+					p.packet.order = order
+				}
+				p.stream = int32(c.stream(p.base(), p.second(p.base()), span, order))
+				st := &c.streams[p.stream]
+				st.wanted += want
+				st.whole = st.whole || p.relays
+			}
 		}
 	}
-	if len(c.streams) > 0 {
-		c.fill()
+	for i := range c.streams {
+		st := &c.streams[i]
+		st.filled = st.whole || st.wanted > c.newsOf(st.span) || c.server.opts.eager
 	}
+	c.fill()
 }
 
-// streams reports whether the peer is to have a stream: one that is in step with nearly
-// all that changed. Where that is much, and packets get lost every now and then, there is
-// too little to copy for what it costs to encode all.
-func (p *Peer) streams(news int) bool {
-	o := &p.server.opts
-	if o.noStreams || p.session.compact || !p.steps || p.planned != sendInTurn || !p.near() || news >= o.minStream && p.server.tick-p.missed < o.smooth {
+// span returns for how many ticks back a stream for the peer has what changed, or 0 if it is to have none.
+func (p *Peer) span() delta.Tick {
+	o, base := &p.server.opts, p.base()
+	if o.noStreams || p.session.compact || p.planned != sendAll || p.interval > maxSpan || !p.heard || !p.near() ||
+		!p.server.fresh(p.second(base)) || !p.acks.recent(p.second(base)) || p.server.tick-base > delta.MaxExtrapolation*(base-p.second(base)) {
+		return 0
+	}
+	return p.interval
+}
+
+// maxSpan is the longest send interval with which a peer gets streams.
+const maxSpan = 8
+
+// newsOf returns how many slots changed in the last ticks, the present one among them.
+func (c *runCache) newsOf(span delta.Tick) int {
+	if span == 1 {
+		return c.server.slots.changes
+	}
+	return c.changedSince(c.tick - span).entities
+}
+
+// wants returns how many entries the peer is to be sent, of so much that changed.
+func (p *Peer) wants(news int) (n int) {
+	if p.relays {
+		return news
+	}
+	for w, owed := range p.acks.owed {
+		for b := range slotsOf(w, owed) {
+			n += bits.OnesCount64(p.due[b])
+		}
+	}
+	return n
+}
+
+// gapOrder returns the order of the Rice code for so many of some slots.
+func gapOrder(slots, of int) uint {
+	return min(uint(bits.Len64(uint64((slots-of)*7/10/max(of, 1)))), 1<<gapOrderBits-1)
+}
+
+// takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
+// nothing changed it needs none.
+func (p *Peer) takeAll() bool {
+	if p.stream < 0 {
+		return p.server.slots.changes == 0
+	}
+	st := &p.runs.streams[p.stream]
+	if !p.canTakeAll(st) {
 		return false
 	}
-	return p.outNews < news/8
-}
-
-// take sends the peer the packets that it can have of its stream. If others are to follow
-// there must be many of them: a few would better be mixed.
-func (p *Peer) take(st *stream) {
-	if p.canTakeAll(st) {
-		first := p.log.next
-		for i := range st.packets {
-			p.packet.relay(st, &st.packets[i])
-		}
-		p.putCopies(st.packets, first)
-		p.served = true
-		return
-	}
-	if len(st.packets) < minShare || p.server.slots.changes < p.server.opts.minStream {
-		return
-	}
-	p.carried = p.carried.grown(len(st.slots))
-	clear(p.carried)
-	p.carries = true
+	first := p.log.next
 	for i := range st.packets {
-		k := &st.packets[i]
-		if p.blocked() || !p.canTake(st, k) {
-			continue
-		}
-		for j := range st.blocks[k.first:k.end] {
-			b := st.blocks[k.first+j].block
-			p.carried.set(b)
-			p.due[b] &^= st.slots[b]
-		}
-		p.packet.relay(st, k)
-		p.putCopies(st.packets[i:i+1], p.log.next-1)
+		p.packet.relay(st, &st.packets[i])
 	}
+	p.putCopies(st.packets, first)
+	return true
 }
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
@@ -153,44 +173,12 @@ func (p *Peer) canTakeAll(st *stream) bool {
 		p.budget.rate > 0 && p.budget.tokens < int64(len(st.packets)*p.server.opts.mtu*p.server.opts.tickRate) {
 		return false
 	}
-	s := &p.server.slots
-	for w, stirred := range s.stirred {
-		strays := p.acks.strays[w]
-		if st.lacking[w]&^strays != 0 {
+	for _, blocks := range st.lacking {
+		if blocks != 0 {
 			return false
-		}
-		for b := range slotsOf(w, stirred&strays) {
-			if in, slots := p.inStep(b), st.slots[b]; s.news[b]&in&^slots|slots&^in != 0 {
-				return false
-			}
-		}
-	}
-	for w, owed := range p.acks.owed {
-		for b := range slotsOf(w, owed) {
-			if p.owing(b) != 0 {
-				return false
-			}
 		}
 	}
 	return true
-}
-
-// canTake reports whether the peer is in step with all slots of a packet.
-func (p *Peer) canTake(st *stream, k *streamPacket) bool {
-	var missing uint64
-	for i := range st.blocks[k.first:k.end] {
-		b := st.blocks[k.first+i].block
-		missing |= st.slots[b] &^ p.acks.inStep[b]
-	}
-	return missing == 0
-}
-
-// carriedSlots returns the slots of a block that a packet of a stream has carried in this tick.
-func (p *Peer) carriedSlots(b int) uint64 {
-	if !p.carries || !p.carried.has(b) {
-		return 0
-	}
-	return p.runs.streams[p.stream].slots[b]
 }
 
 // relay books a packet of the peer's stream, which putCopies then sends. No packet may be open.
@@ -223,87 +211,108 @@ func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	return packet
 }
 
-// copyStretch appends blocks of the peer's stream to its own packets, from block b on and
-// up to block end, as long as it needs just what is there and its packet has named the
-// same baselines. It returns the block after the last one.
-func (p *Peer) copyStretch(b, end int) int {
-	st, k := &p.runs.streams[p.stream], &p.packet
-	if st.slots[b] == 0 || !p.wantsBlock(st, b) {
-		return b
+// copies returns those of some slots of a block whose entries can be copied from the stream: the
+// peer holds their baselines.
+func (p *Peer) copies(st *stream, b int, d uint64) uint64 {
+	if d &= st.plain[b]; d == 0 {
+		return 0
 	}
-	i := int(st.places[b])
-	first := &st.blocks[i]
-	var before delta.Names
-	if i > st.packets[first.packet].first {
-		before = st.blocks[i-1].names
+	t := &p.acks
+	return d &^ (t.lacks(st.base, b) | t.lacks(st.second, b) | t.none[b] | t.large[b] | p.server.slots.inGroups(b))
+}
+
+// ready returns the stream that has a slot's entry against baselines, or nil if there is none.
+func (c *runCache) ready(slot int, of *class) *stream {
+	if !of.Two {
+		return nil
 	}
-	if !k.open {
-		if p.blocked() {
-			return b
+	for i := range c.streams {
+		if st := &c.streams[i]; st.filled && st.base == of.A1 && st.second == of.A2 && st.plain.has(slot) {
+			return st
 		}
-		k.start()
 	}
-	alike := before == k.names
-	if !alike && !(first.plain && k.names.Follows(first.latest)) {
-		return b
+	return nil
+}
+
+// putReady appends a slot's entry that a stream has, to the open packet, if it is sure to fit.
+func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
+	x := &st.blocks[st.places[slot>>6]]
+	e := &st.entries[x.first+bits.OnesCount64(st.slots[slot>>6]&(1<<(slot&63)-1))]
+	n := int(e.end-e.from) - 1 // without what tells that it is against those in front
+	if !k.open || k.w.Remaining() < n+headBits || !k.bears(int(e.work), n) {
+		return false
 	}
-	room := k.w.Remaining() - k.gapBits(b<<6+bits.TrailingZeros64(st.slots[b]))
-	last, entries, work := i, 0, 0
-	next, alone := b, p.alone(st, b)
-	for j := i; j < st.packets[first.packet].end; j++ {
-		x := &st.blocks[j]
-		if x.block >= end || x.end-first.from > room || !alike && !x.plain || !k.bears(work+x.work, x.end-first.from) {
-			break
-		}
-		if x.block > alone && !p.wantsNothing(next, x.block) || !p.wantsBlock(st, x.block) {
-			break
-		}
-		next = x.block + 1
-		last, entries, work = j, entries+x.entries, work+x.work
-	}
-	if entries == 0 {
-		return b
-	}
-	x := &st.blocks[last]
-	slot := b<<6 + bits.TrailingZeros64(st.slots[b])
 	k.noteGap(slot - k.next)
-	k.w.WriteRice(uint64(slot-k.next), k.order)
-	k.w.WriteSpan(st.packets[first.packet].body, first.from, x.end-first.from)
-	k.next = x.block<<6 + bits.Len64(st.slots[x.block])
-	k.gaps += uint64(k.next - slot - entries)
-	k.entries += uint64(entries)
-	k.work += work
-	if alike {
-		k.names = x.names
-	}
-	p.log.addAll(k.sent, st.records[i:last+1])
-	for j := i; j <= last; j++ {
-		st.blocks[j].copies++
-	}
-	p.stats.Updates += uint64(entries)
-	return x.block + 1
-}
-
-// alone returns the first block from b on of which the peer may need something that its
-// stream does not have.
-func (p *Peer) alone(st *stream, b int) int {
-	return min(st.lacking.next(b), p.acks.owed.next(b))
-}
-
-// wantsNothing reports whether the peer needs nothing of some blocks.
-func (p *Peer) wantsNothing(from, end int) bool {
-	for b := from; b < end; b++ {
-		if p.due[b] != 0 || p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) != 0 {
-			return false
-		}
-	}
+	k.entries++
+	k.gap(slot)
+	writeUpdate(&k.w, &k.names, of.Baselines, false)
+	k.w.WriteSpan(st.packets[x.packet].body, int(e.from)+1, n)
+	k.work += int(e.work)
+	k.record(slot, recordState)
+	x.copies++
 	return true
 }
 
-// wantsBlock reports whether the peer needs of a block just what its stream has.
-func (p *Peer) wantsBlock(st *stream, b int) bool {
-	if !p.carries && !p.acks.strays.has(b) && !p.acks.owed.has(b) {
-		return !st.lacking.has(b)
+// putStretch appends entries of a block from the stream, those of some slots from the first one on that
+// follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
+// not even the first one fits, into an empty packet if need be, or no packet may be sent.
+func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uint64) {
+	x := &st.blocks[st.places[b]]
+	first := bits.TrailingZeros64(slots)
+	if between := all >> first &^ (slots >> first); between != 0 {
+		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not to be copied
 	}
-	return p.due[b] == 0 && p.server.slots.news[b]&p.inStep(b)&^p.carriedSlots(b) == st.slots[b]
+	in := st.slots[b]
+	if between := in >> first &^ (slots >> first); between != 0 {
+		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1
+	}
+	if k.order != st.order { // other gaps
+		slots = 1 << first
+	}
+	index := x.first + bits.OnesCount64(in&(1<<first-1))
+	n := bits.OnesCount64(slots)
+	entries := st.entries[index : index+n]
+	from, gap := entries[0].from, 0
+	for {
+		if !k.open {
+			if k.peer.blocked() {
+				return 0
+			}
+			k.start()
+		}
+		gap = (b<<6 + first) - k.next
+		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(gap), k.order))
+		for n > 0 && int(entries[n-1].end-from) > room {
+			n--
+		}
+		if n > 0 {
+			break
+		}
+		if k.sent.count == 0 {
+			return 0
+		}
+		k.finish()
+		n = len(entries)
+	}
+	work := 0
+	for i := range entries[:n] {
+		work += int(entries[i].work)
+	}
+	if !k.bears(work, int(entries[n-1].end-from)) {
+		return 0
+	}
+	for bits.OnesCount64(slots) > n {
+		slots &^= 1 << (63 - bits.LeadingZeros64(slots))
+	}
+	last := 63 - bits.LeadingZeros64(slots)
+	k.noteGap(gap)
+	k.w.WriteRice(uint64(gap), k.order)
+	k.w.WriteSpan(st.packets[x.packet].body, int(from), int(entries[n-1].end-from))
+	k.next = b<<6 + last + 1
+	k.gaps += uint64(last - first + 1 - n)
+	k.entries += uint64(n)
+	k.work += work
+	k.peer.log.add(k.sent, b, slots, recordState)
+	x.copies += uint32(n)
+	return slots
 }

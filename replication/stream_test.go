@@ -46,10 +46,11 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
 	for i := range uint64(roundsOf(6, 6, 3)) {
 		c := randomConfig(seed + i)
-		c.streams, c.window, c.n, c.ticks = true, 64, 130, 250
+		c.window, c.n, c.ticks = 64, 130, 250
+		c.streams = 1 + int(i%2)
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
 		if i == 0 { // where nothing keeps peers from the same stream
-			c = stormConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, streams: true}
+			c = stormConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, streams: 1}
 		}
 		msg, a := runStorm(t, c)
 		require.Empty(t, msg, "%+v", c)
@@ -61,7 +62,7 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 // TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to
 // get too old, the history does not know the baseline. It is the only one of its block.
 func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
-	x := connectedWire(t, testSchema(), func(o *serverOptions) { o.minStream, o.smooth = 1, 4 }, WithTimeout(0))
+	x := connectedWire(t, testSchema(), WithTimeout(0))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
 	var e []ecs.Entity
 	for range 65 {

@@ -9,51 +9,64 @@ import (
 // How streams are made. All of a tick are made together, block by block, so that what one
 // reads of the history is there for the others.
 
-// stream returns the index of the stream for peers that are served from tick base, which is
-// empty if it is new.
-func (c *runCache) stream(base delta.Tick, order uint) int {
+// stream returns the index of the stream with these baselines, which is empty if it is new.
+func (c *runCache) stream(base, second, span delta.Tick, order uint) int {
 	for i := range c.streams {
-		if c.streams[i].base == base {
+		if st := &c.streams[i]; st.base == base && st.span == span {
 			return i
 		}
 	}
 	n := len(c.streams)
 	c.streams = again(c.streams)
 	st := &c.streams[n]
-	st.base, st.order, st.used, st.open = base, order, 0, false
+	st.base, st.second, st.span, st.order = base, second, span, order
+	st.wanted, st.whole, st.filled = 0, false, false
+	st.used, st.open = 0, false
 	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
-	st.costs, st.ages = st.costs[:0], st.ages[:0]
-	st.slots = st.slots.grown(c.server.slots.len())
+	st.costs, st.ages, st.entries = st.costs[:0], st.ages[:0], st.entries[:0]
+	return n
+}
+
+// clear makes a stream empty, with room for the slots of a server.
+func (st *stream) clear(s *slotTable) {
+	st.slots, st.plain = st.slots.grown(s.len()), st.plain.grown(s.len())
 	clear(st.slots)
+	clear(st.plain)
 	st.lacking = st.lacking.grown(len(st.slots))
 	clear(st.lacking)
 	for len(st.places) < len(st.slots) {
 		st.places = append(st.places, 0)
 	}
-	return n
 }
 
-// fill puts all that has changed into the streams.
+// fill puts what has changed into the streams that are to be filled.
 func (c *runCache) fill() {
 	s := &c.server.slots
-	few := len(s.busy) < fewNews // that is far apart
-	if few {
-		c.touch(s.busy)
-	}
-	for i, b := range s.busy {
-		if news := s.news[b] & s.settled(int(b)); news != 0 {
-			if !few {
-				c.touch(s.busy[i : i+1])
-			}
-			c.gatherColumns(int(b), news)
-			for i := range c.streams {
-				c.addBlock(&c.streams[i], int(b), news)
-			}
+	widest := delta.Tick(0)
+	for i := range c.streams {
+		if st := &c.streams[i]; st.filled {
+			widest = max(widest, st.span)
+			st.clear(s)
 		}
+	}
+	switch widest {
+	case 0:
+		return
+	case 1:
+		c.fillBlocks(s.stirred, s.news)
+	default:
+		changed := c.changedSince(c.tick - widest)
+		c.fillBlocks(changed.blocks, changed.slots)
 	}
 	for i := range c.streams {
 		st := &c.streams[i]
+		if !st.filled {
+			continue
+		}
 		st.closePacket()
+		if !st.whole {
+			continue
+		}
 		for _, b := range s.busy {
 			if s.news[b]&s.alive[b]&^st.slots[b] != 0 {
 				st.lacking.set(int(b))
@@ -62,45 +75,54 @@ func (c *runCache) fill() {
 	}
 }
 
-// reach finds out in which ticks rows ended that will be needed: those of the baselines of peers
-// in step.
-func (c *runCache) reach(peers []*Peer) {
-	nearest, farthest := delta.Tick(maxBehind), delta.Tick(1)
-	for _, p := range peers {
-		if p.steps {
-			age := c.tick - p.base()
-			nearest, farthest = min(nearest, age), max(farthest, age)
+// fillBlocks is fill for some slots of some blocks.
+func (c *runCache) fillBlocks(blocks, slots bitset) {
+	s := &c.server.slots
+	for w, blocks := range blocks {
+		for b := range slotsOf(w, blocks) {
+			news := slots[b] & s.alive[b] &^ (s.turned[b] | s.inGroups(b))
+			if news == 0 {
+				continue
+			}
+			c.touch(b, news)
+			c.gatherColumns(b, news)
+			for i := range c.streams {
+				st := &c.streams[i]
+				if !st.filled {
+					continue
+				}
+				of := news
+				if st.span == 1 {
+					of &= s.news[b]
+				} else {
+					of &= s.news[b] | s.changedAfter(c.tick-st.span, b, of)
+				}
+				if of &^= s.bornAfter(st.second, b, of); of != 0 {
+					c.addBlock(st, b, of)
+				}
+			}
 		}
 	}
-	// A row ended after the tick that it is the baseline of, and second baselines are mostly two
-	// or three ticks older.
-	c.from, c.to = c.tick-max(nearest, farthest)-delta.SecondGrid, c.tick-min(nearest, farthest)+1
 }
 
-// touch reads what has changed lately in some of the busy blocks: the processor waits for
+// touch reads what has changed lately in slots of a block: the processor waits for
 // all of that memory at once, and not for one row after the other.
-func (c *runCache) touch(blocks []int32) {
+func (c *runCache) touch(b int, slots uint64) {
 	s := c.server
-	for _, b := range blocks {
-		slots := s.slots.news[b] & s.slots.alive[b]
-		for slot := range slotsOf(int(b), slots) {
-			c.touched += uint32(s.slots.info[slot].born) + c.heads[slot].filling
+	nearest, farthest := delta.Tick(recentTicks), delta.Tick(1)
+	for i := range c.streams {
+		st := &c.streams[i]
+		if !st.filled {
+			continue
 		}
-		for at := c.from; !at.After(c.to); at++ {
-			c.touched += uint32(s.slots.log[b/chunkBlocks][at%recentTicks][b%chunkBlocks])
-		}
-		for _, h := range s.histories {
-			c.touched += h.Touch(int(b)<<6, slots, c.from, c.to, s.tick)
-		}
+		nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
 	}
-}
-
-// touchPeers reads what is asked of peers about a chunk, for the same reason.
-func (c *runCache) touchPeers(k int, peers []*Peer) {
-	for _, p := range peers {
-		if b := k * chunkBlocks; b < len(p.due) {
-			c.touched += uint32(p.due[b]) + uint32(p.acks.inStep[b])
-		}
+	from, to := c.tick-max(nearest, farthest), c.tick-nearest+1
+	for slot := range slotsOf(b, slots) {
+		c.touched += uint32(s.slots.info[slot].born)
+	}
+	for _, h := range s.histories {
+		c.touched += h.Touch(b<<6, slots, from, to, s.tick)
 	}
 }
 
@@ -112,7 +134,7 @@ func (c *runCache) gatherColumns(b int, news uint64) {
 	for slot := range slotsOf(b, news) {
 		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
-		if info.restructured.After(c.tick - maxBehind) {
+		if info.restructured.After(c.tick - recentTicks) {
 			c.reshaped |= 1 << (slot & 63)
 		}
 		components.AddAll(&info.set)
@@ -126,7 +148,15 @@ func (c *runCache) gatherColumns(b int, news uint64) {
 // addBlock adds the slots of a block that changed, but for those that are left to the peers.
 func (c *runCache) addBlock(st *stream, b int, news uint64) {
 	c.classes.list = c.classes.list[:0]
-	c.classes.addInStep(b, news, st.base)
+	stopped := uint64(0)
+	if c.tick-st.base > restAfter {
+		if stopped = c.server.slots.stopped(b, news, st.base, st.second); stopped != 0 {
+			c.classes.add(stopped, delta.Baselines{A1: st.base})
+		}
+	}
+	if moving := news &^ stopped; moving != 0 {
+		c.classes.add(moving, delta.Baselines{A1: st.base, A2: st.second, Two: true})
+	}
 	for slot := range slotsOf(b, news&c.reshaped) {
 		if c.server.slots.info[slot].restructured.After(st.base) {
 			news &^= 1 << (slot & 63)
@@ -134,13 +164,12 @@ func (c *runCache) addBlock(st *stream, b int, news uint64) {
 	}
 	c.against = c.against[:0]
 	for i := range c.classes.list {
-		if k := &c.classes.list[i]; !k.whole {
-			a := delta.Against{Slots: k.mask & news, A1: k.A1, A2: k.A2}
-			if k.Two {
-				a.Ratio = delta.Ratio(c.tick, k.A1, k.A2)
-			}
-			c.against = append(c.against, a)
+		k := &c.classes.list[i]
+		a := delta.Against{Slots: k.mask & news, A1: k.A1, A2: k.A2}
+		if k.Two {
+			a.Ratio = delta.Ratio(c.tick, k.A1, k.A2)
 		}
+		c.against = append(c.against, a)
 	}
 	if news = c.encodeColumns(b); news == 0 || c.tryBlock(st, b, news) {
 		return
@@ -206,6 +235,7 @@ func (st *stream) openPacket(s *Server) bool {
 	st.w.Reset(st.buf[st.used:][:room:room])
 	st.w.WriteBits(uint64(st.order), gapOrderBits)
 	st.context, st.work = context{names: delta.NamesAt(s.tick)}, 0
+	st.context.names.Write(&st.w, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
 	st.open = true
 	return true
@@ -226,45 +256,38 @@ func (st *stream) closePacket() {
 // they don't fit.
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
-	k := streamBlock{block: b, packet: len(st.packets) - 1, plain: true}
-	front := -1 // class, if it is in front of the list
+	k := streamBlock{block: b, packet: len(st.packets) - 1, first: len(st.entries)}
+	work, plain := 0, uint64(0)
 	for d := news; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		slot, class := b<<6+i, 0
 		for c.classes.list[class].mask>>i&1 == 0 {
 			class++
 		}
-		l := &c.classes.list[class]
 		w.WriteRice(uint64(slot-x.next), st.order)
 		x.next = slot + 1
-		if k.entries == 0 {
-			k.from = w.Len()
-		}
-		if class == front {
+		from := w.Len()
+		if l := &c.classes.list[class]; l.Two {
+			plain |= 1 << i
 			w.WriteBits(1, 1) // an update, against the baselines in front
 		} else {
-			k.plain = k.plain && x.names.Follows(l.Baselines)
 			writeUpdate(&w, &x.names, l.Baselines, false)
-			if x.names.Follows(l.Baselines) {
-				front = class
-			}
 		}
 		c.columns.Write(&w, slot)
-		k.entries++
+		e := streamEntry{int32(from), int32(w.Len()), int32(c.columns.Work(d & -d))}
+		work += int(e.work)
+		st.entries = append(st.entries, e)
 	}
-	k.work = c.columns.Work(news)
-	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+k.work, w.Len()) {
+	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
+		st.entries = st.entries[:k.first]
 		return false
 	}
-	st.w, st.context, st.work = w, x, st.work+k.work
-	k.end, k.names = w.Len(), x.names
-	if front >= 0 {
-		k.latest = c.classes.list[front].Baselines
-	}
+	st.w, st.context, st.work = w, x, st.work+work
+	k.entries = len(st.entries) - k.first
 	c.bookBlock(st, &k, news)
 	st.packets[k.packet].entries += k.entries
-	st.slots[b], st.places[b] = news, int32(len(st.blocks))
+	st.slots[b], st.plain[b], st.places[b] = news, plain, int32(len(st.blocks))
 	st.records = append(st.records, newRecord(b, news, recordState))
 	st.blocks = append(st.blocks, k)
 	return true
@@ -287,17 +310,22 @@ func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
 func (c *runCache) finishStreams() {
 	for i := range c.streams {
 		st := &c.streams[i]
+		if !st.filled {
+			continue
+		}
 		for j := range st.blocks {
 			k := &st.blocks[j]
-			copies := uint64(k.copies + st.packets[k.packet].copies)
+			entries := uint64(k.entries)
+			copies := uint64(st.packets[k.packet].copies)*entries + uint64(k.copies)
 			for _, cost := range st.costs[k.firstCost:k.lastCost] {
-				c.fieldBits[cost.Field] += uint64(cost.Bits) * copies
+				c.fieldBits[cost.Field] += uint64(cost.Bits) * copies / entries
 			}
 			for _, a := range st.ages[k.firstAge:k.lastAge] {
-				c.ages[a.age] += uint64(a.entries) * copies
+				c.ages[a.age] += uint64(a.entries) * uint64(st.packets[k.packet].copies)
 			}
-			c.made += uint64(k.entries)
-			c.copied += uint64(k.entries) * copies
+			c.ages[min(c.tick-st.base, 32)] += uint64(k.copies)
+			c.made += entries
+			c.copied += copies
 		}
 		for j := range st.packets {
 			c.shared += uint64(st.packets[j].copies)

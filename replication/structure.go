@@ -47,13 +47,10 @@ func (p *Peer) settled(slot int, at delta.Tick) bool {
 func (p *Peer) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	now := p.server.tick
-	switch {
-	case p.view.sees(b, p.server.slots.alive[b])&bit == 0:
+	if p.view.sees(b, p.server.slots.alive[b])&bit == 0 {
 		return now, p.gone(b)&bit == 0
-	case p.inStep(b)&bit != 0:
-		return p.through, true
 	}
-	at, ok := p.acks.newest(slot, p.recent, now)
+	at, ok := p.acks.holds(slot)
 	if ok && !p.server.slots.changed[slot].After(at) {
 		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
 	}

@@ -23,8 +23,8 @@ func (c *Client) forgetStates() {
 	for _, page := range c.mirrors.pages {
 		for j := range page {
 			m := &page[j]
-			m.release()
-			m.held, m.rest, m.any, m.empty, m.dirty = heldStates{}, nil, false, false, false
+			m.held.release()
+			m.held, m.any, m.empty, m.dirty = heldStates{}, false, false, false
 			c.leftover = c.leftover || m.shown || m.facet
 		}
 	}

@@ -28,9 +28,8 @@ class Slot:
     """What the client holds of a slot."""
 
     def __init__(self):
-        self.states = {}  # by tick
-        self.newest = None
-        self.former = None  # the newest one before a long silence
+        self.states = []  # in the order of their ticks, without those that are empty
+        self.newest = None  # empty or not
         self.parts = None
 
 
@@ -134,26 +133,16 @@ class Client:
         if self.schema.resources and slot == 0:
             raise Malformed("despawn of the resources")
 
-    def old_baseline(self, slot, tick, low):
-        """The tick of the state that is named by its low 8 bits and by being old: of two the newer."""
-        held = self.slots.get(slot, Slot()).states.values()
-        ages = [after(tick, s.tick) for s in held if s.tick & 0xFF == low and not s.empty]
-        ages = [age for age in ages if age >= 256]
-        if not ages:
-            raise Missing("baseline: slot %d, an old one with low bits %d" % (slot, low))
-        return (tick - min(ages)) & 0xFFFFFFFF
+    def baselines(self, slot, *ticks):
+        """The states that ticks name, None for None: what was valid then."""
+        return [None if tick is None else self.valid(slot, tick) for tick in ticks]
 
-    def baselines(self, slot, pair):
-        """The states that a pair names."""
-        held = self.slots.get(slot, Slot()).states
-        base1, base2 = held.get(pair.a1), None
-        if base1 is None or base1.empty:
-            raise Missing("baseline: slot %d, %s" % (slot, pair))
-        if pair.a2 is not None:
-            base2 = held.get(pair.a2)
-            if base2 is None or base2.empty or base2.generation != base1.generation:
-                raise Missing("second baseline: slot %d, %s" % (slot, pair))
-        return base1, base2
+    def valid(self, slot, tick):
+        """The newest state that is not after a tick."""
+        for state in reversed(self.slots.get(slot, Slot()).states):
+            if after(tick, state.tick) >= 0:
+                return state
+        raise Missing("baseline: slot %d, tick %d" % (slot, tick))
 
     def model(self, sequence):
         """The model that a packet of Compact begins with."""
@@ -213,12 +202,12 @@ class Client:
         self.forget()
 
     def hold(self, slot, state):
-        slot.states[state.tick] = state
-        newest = slot.newest
-        if newest is None or after(state.tick, newest.tick) > 0:
-            if newest is not None and after(state.tick, newest.tick) > self.window:
-                slot.former = newest
+        if slot.newest is None or after(state.tick, slot.newest.tick) > 0:
             slot.newest = state
+        if not state.empty:
+            slot.states = [s for s in slot.states if s.tick != state.tick]
+            slot.states.append(state)
+            slot.states.sort(key=lambda s: -after(self.tick, s.tick))
         if slot.parts and after(slot.parts.tick, slot.newest.tick) <= 0:
             slot.parts = None
 
@@ -228,11 +217,8 @@ class Client:
         for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
             del self.models[sequence]
         for slot in self.slots.values():
-            slot.states = {
-                t: s
-                for t, s in slot.states.items()
-                if after(self.tick, t) <= 2 * self.window or s in (slot.newest, slot.former)
-            }
+            while len(slot.states) > 1 and after(self.tick, slot.states[1].tick) >= 2 * self.window:
+                del slot.states[0]
 
     def shown(self):
         """What the world holds: for every slot that is not empty its newest state."""

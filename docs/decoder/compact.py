@@ -4,7 +4,6 @@ from bits import Malformed, after, length
 from compactrows import RowReader
 from entries import Entry, Part, State, check_entries, check_set, read_set
 from model import Listed, Model
-from packed import Pair
 from rangecoder import RangeReader
 
 UPDATE, WHOLE, DESPAWN, RESTRUCTURE, PART = range(5)
@@ -67,16 +66,17 @@ def read_whole(r, model, tick, slot, state, client, set_before):
 
 def read_against(r, model, kind, tick, slots, client, names):
     slot, state = slots.slot, slots.state
-    name = names.read(state, slots.listed, lambda low: client.old_baseline(slot, tick, low))
+    name = names.read(state, slots.listed)
     listed = slots.list[-1] if slots.list and slots.list[-1].slot == slot else None
     if listed is not None:
         listed.span, listed.third = name.span, name.third
-    bases = name.states(slot, tick, client)
+    ticks = name.ticks(tick)
+    bases = client.baselines(slot, *ticks)
     components = bases[0].set
     if kind == RESTRUCTURE:
         components = read_set(r, components, client.schema)
         check_set(components, slot, client.schema)
-    rows = RowReader(r, model, client.schema, state, tick, *bases).read(components)
+    rows = RowReader(r, model, client.schema, state, tick, ticks, bases).read(components)
     return State(tick, bases[0].generation, *rows)
 
 
@@ -174,11 +174,11 @@ class Slots:
 class Name:
     """The name of up to three baselines; span and third are how many ticks A2 and A3 are before A1, 0 without."""
 
-    def __init__(self, a1, span=0, third=0, old=False):
-        self.a1, self.span, self.third, self.old = a1, span, third, old
+    def __init__(self, a1, span=0, third=0):
+        self.a1, self.span, self.third = a1, span, third
 
     def __eq__(self, other):
-        return (self.a1, self.span, self.third, self.old) == (other.a1, other.span, other.third, other.old)
+        return (self.a1, self.span, self.third) == (other.a1, other.span, other.third)
 
     def __str__(self):
         text = "A1 = tick %d" % self.a1
@@ -188,15 +188,11 @@ class Name:
             text += ", A3 = tick %d" % ((self.a1 - self.third) & 0xFFFFFFFF)
         return text
 
-    def states(self, slot, tick, client):
-        """The baselines: one, two or three."""
-        if not self.old and not 1 <= after(tick, self.a1) <= 255:
+    def ticks(self, tick):
+        """A1, A2 and A3 in a packet of a tick; None for those that there are not."""
+        if not 1 <= after(tick, self.a1) <= 255:
             raise Malformed("age of a baseline")
-        states = []
-        for back in (self.span, self.third):
-            pair = Pair(self.a1, (self.a1 - back) & 0xFFFFFFFF if back else None)
-            states.append(client.baselines(slot, pair))
-        return (states[0][0], states[0][1], states[1][1])
+        return [self.a1] + [(self.a1 - back) & 0xFFFFFFFF if back else None for back in (self.span, self.third)]
 
 
 class Names:
@@ -204,12 +200,12 @@ class Names:
         self.r, self.m, self.tick, self.reference = r, model, tick, reference
         self.last = [Name(reference)] * 3
 
-    def read(self, state, listed, find_old):
-        self.last[state] = self.read_name(state, listed, find_old)
+    def read(self, state, listed):
+        self.last[state] = self.read_name(state, listed)
         self.r.note("name", self.last[state])
         return self.last[state]
 
-    def read_name(self, state, listed, find_old):
+    def read_name(self, state, listed):
         r, m, last = self.r, self.m, self.last[state]
         likely = last
         if state == 2:
@@ -220,8 +216,6 @@ class Names:
             return likely
         if r.decision(m.first, state):
             a1 = self.reference
-        elif r.decision(m.old, 0):
-            return Name(find_old(r.bits(8)), old=True)
         else:
             newer = r.decision(m.newer, 0)
             v = r.length_code(32, m.ticks, 0, 8) + 1

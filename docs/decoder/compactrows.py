@@ -9,12 +9,11 @@ from rows import read_splice
 class RowReader:
     """Reads the rows of an entity, against up to three baselines."""
 
-    def __init__(self, r, model, schema, state, tick=0, base1=None, base2=None, base3=None):
+    def __init__(self, r, model, schema, state, tick=0, ticks=(None, None, None), bases=(None, None, None)):
         self.r, self.model, self.schema = r, model, schema
         self.carried = state == 2
-        self.bases = [base.rows if base else {} for base in (base1, base2, base3)]
-        self.t = ratio(tick, base1.tick, base2.tick) if base2 else None
-        self.t3 = ratio(tick, base1.tick, base3.tick) if base3 else None
+        self.bases = [base.rows if base else {} for base in bases]
+        self.t, self.t3 = (None if at is None else ratio(tick, ticks[0], at) for at in ticks[1:])
         self.news, self.largest = 0, 0
 
     def read(self, components):

@@ -50,7 +50,7 @@ class Model:
         self.gap = [decisions(16) for _ in range(2)]
         # What they hold.
         self.kind = [decisions(4) for _ in range(3)]
-        self.name, self.own, self.first, self.old, self.newer = (decisions(n) for n in (4, 1, 3, 1, 1))
+        self.name, self.own, self.first, self.newer = (decisions(n) for n in (4, 1, 3, 1))
         self.ticks, self.two, self.span, self.third = (decisions(n) for n in (8, 3, 32, 4))
         self.life, self.set = decisions(6), decisions(1)
         # Rows.

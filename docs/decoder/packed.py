@@ -14,6 +14,8 @@ def read_packed(r, tick, client):
     order = r.bits(4)
     r.note("order", "gaps in Rice of order %d" % order)
     names, slot, set_before, entries = Names(tick), -1, [], []
+    if r.left:
+        names.read_front(r)
     while r.left:
         slot += 1 + r.rice(order)
         r.note("gap", "slot %d" % slot)
@@ -54,9 +56,9 @@ def read_against(r, kind, tick, slot, client, names):
     if kind == RESTRUCTURE:
         leads = r.bit() == 1
         r.note("leads", "the pair in front" if leads else "not the pair in front")
-    pair = names.read(r, leads, lambda low: client.old_baseline(slot, tick, low))
-    base1, base2 = client.baselines(slot, pair)
-    t = ratio(tick, base1.tick, base2.tick) if base2 else None
+    pair = names.read(r, leads)
+    base1, base2 = client.baselines(slot, pair.a1, pair.a2)
+    t = ratio(tick, pair.a1, pair.a2) if base2 else None
     components = base1.set
     if kind == RESTRUCTURE:
         components = read_set(r, base1.set, client.schema)
@@ -94,11 +96,14 @@ class Names:
     def __init__(self, tick):
         self.tick, self.pairs = tick, []
 
-    def read(self, r, leads, find_old):
+    def read_front(self, r):
+        """The pair that stands before the entries."""
+        self.pairs = [self.read_pair(r)]
+        r.note("front", self.pairs[0])
+
+    def read(self, r, leads):
         n = len(self.pairs)
-        if n == 0 and not leads:
-            raise Malformed("no pair is behind the front of an empty list")
-        if n > 0 and leads:
+        if leads:
             return self.use(0)
         if n > 1 and r.bit() == 0:
             place = 1 + r.bits((n - 2).bit_length())
@@ -106,7 +111,7 @@ class Names:
                 raise Malformed("place in the list")
             r.note("place", "%d: %s" % (place, self.pairs[place]))
             return self.use(place)
-        pair = self.read_pair(r, find_old)
+        pair = self.read_pair(r)
         r.note("name", pair)
         if pair in self.pairs:
             return self.use(self.pairs.index(pair))
@@ -115,17 +120,17 @@ class Names:
         return pair
 
     def use(self, place):
-        """After each name, its pair changes places with the one before it."""
+        """A pair changes places with the one before it, but never with the one in front."""
         pair = self.pairs[place]
-        if place:
+        if place > 1:
             self.pairs[place - 1], self.pairs[place] = self.pairs[place], self.pairs[place - 1]
         return pair
 
-    def read_pair(self, r, find_old):
-        """A pair of its own. Of an old one find_old tells the tick, given its low bits."""
+    def read_pair(self, r):
+        """A pair of its own."""
         age = r.residual(3, 8)
         if age == 0:
-            return Pair(find_old(r.bits(8)))
+            raise Malformed("age of a baseline")
         a1 = (self.tick - age) & 0xFFFFFFFF
         if r.bit() == 0:
             return Pair(a1, (a1 - a1 % 2 - 2) & 0xFFFFFFFF)

@@ -1,0 +1,268 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// naiveHeld lists the ticks of the states held, in any order, as numbers that do not wrap.
+type naiveHeld []int64
+
+// needed reports whether no state that is newer than one of tick t is keep ticks old.
+func (h naiveHeld) needed(t, now, keep int64) bool {
+	return !slices.ContainsFunc(h, func(u int64) bool { return u > t && now-u >= keep })
+}
+
+func (h *naiveHeld) put(t, now, keep int64) bool {
+	kept := h.needed(t, now, keep)
+	if kept && !slices.Contains(*h, t) {
+		*h = append(*h, t)
+	}
+	h.tidy(now, keep)
+	return kept
+}
+
+func (h *naiveHeld) tidy(now, keep int64) {
+	all := slices.Clone(*h)
+	*h = slices.DeleteFunc(*h, func(t int64) bool { return !all.needed(t, now, keep) })
+}
+
+func (h naiveHeld) find(t int64) (tick int64, ok bool) {
+	for _, u := range h {
+		if u <= t && (!ok || u > tick) {
+			tick, ok = u, true
+		}
+	}
+	return tick, ok
+}
+
+// oneWord is a shape whose states have a word.
+var oneWord = &shape{words: 1}
+
+// holdTick puts a state that says which tick it is of.
+func (h *heldStates) holdTick(t, now, keep delta.Tick) bool {
+	s := h.put(t, now, keep)
+	if s != nil {
+		s.hold(oneWord, []uint32{uint32(t)})
+	}
+	return s != nil
+}
+
+func TestHeldStatesMatchTheNaiveList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 5))
+	for range 60 {
+		keep := int64(rng.IntN(20))
+		if rng.IntN(4) == 0 {
+			keep = int64(16 + rng.IntN(225))
+		}
+		late, pause := 1+rng.IntN(40), 1+rng.IntN(6)
+		now := int64(1)<<32*int64(rng.IntN(2)) + int64(rng.IntN(400)) // ticks wrap in half of these
+		var held heldStates
+		var naive naiveHeld
+		for range 600 {
+			now += int64(rng.IntN(pause))
+			switch rng.IntN(100) {
+			case 0:
+				now += int64(rng.IntN(2 * int(keep+1)))
+			case 1:
+				now += int64(rng.IntN(1 << 22))
+			}
+			at := now
+			if rng.IntN(3) == 0 {
+				at -= int64(rng.IntN(late))
+			}
+			if rng.IntN(20) == 0 {
+				held.tidy(delta.Tick(now), delta.Tick(keep))
+				naive.tidy(now, keep)
+			} else {
+				require.Equal(t, naive.put(at, now, keep), held.holdTick(delta.Tick(at), delta.Tick(now), delta.Tick(keep)))
+			}
+			require.EqualValues(t, len(naive), held.n)
+			for range 4 {
+				named := now - int64(rng.IntN(1+rng.IntN(300)))
+				want, ok := naive.find(named)
+				s := held.find(delta.Tick(named))
+				require.Equal(t, ok, s != nil)
+				exact := held.at(delta.Tick(named))
+				require.Equal(t, ok && want == named, exact != nil)
+				if ok {
+					require.Equal(t, delta.Tick(want), s.tick)
+					require.Equal(t, []uint32{uint32(want)}, s.words)
+				}
+			}
+			require.LessOrEqual(t, len(naive), int(keep)+1)
+			require.LessOrEqual(t, len(held.ring), max(minHeld, int(keep)+2))
+		}
+	}
+}
+
+// TestATickNamesWhatWasValidThen plays a slot that changes now and then, of which states are sent again and again, over a network
+// that loses, delays and overtakes. What the server names by what is acknowledged, the client finds, or if that is late nothing.
+func TestATickNamesWhatWasValidThen(t *testing.T) {
+	type packet struct {
+		sent, arrives, acked int // ticks; that of the acknowledgement is 0 if it is lost
+		carries              bool
+		named                int // 0: none
+	}
+	rng := rand.New(rand.NewPCG(seedOf(t), 5))
+	for range 30 {
+		window := 8 + rng.IntN(60)
+		delay, changes := 1+rng.IntN(window+10), 1+rng.IntN(2*window)
+		var held heldStates
+		newest, found, late := 0, 0, 0
+		changed := []int{1} // the ticks of changes
+		version := func(tick int) int {
+			n, _ := slices.BinarySearch(changed, tick+1)
+			return n
+		}
+		const first = 1<<32 - 1000 // of the ticks on the wire
+		wire := func(tick int) delta.Tick { return first + delta.Tick(tick) }
+		var way []packet
+		var acked []int // ticks of the states that the server knows to be held
+		for now := 2; now < 2000; now++ {
+			if rng.IntN(changes) == 0 {
+				changed = append(changed, now)
+			}
+			for i := range way {
+				p := &way[i]
+				if p.arrives == now {
+					newest = max(newest, p.sent)
+					if p.named > 0 {
+						switch s := held.find(wire(p.named)); {
+						case s != nil:
+							found++
+							require.Equal(t, version(p.named), int(s.words[0]))
+						default:
+							late++
+							require.Greater(t, newest-p.sent, window, "only what is late finds nothing")
+						}
+					}
+					if p.carries {
+						if s := held.put(wire(p.sent), wire(newest), 2*delta.Tick(window)); s != nil {
+							s.hold(oneWord, []uint32{uint32(version(p.sent))})
+						}
+					}
+				}
+				if p.acked == now && p.carries {
+					acked = append(acked, p.sent)
+				}
+			}
+			way = slices.DeleteFunc(way, func(p packet) bool { return p.arrives <= now && p.acked <= now })
+			p := packet{sent: now, carries: rng.IntN(3) > 0}
+			if rng.IntN(4) > 0 {
+				p.arrives = now + 1 + rng.IntN(delay)
+				if rng.IntN(20) == 0 {
+					p.arrives += rng.IntN(3 * window)
+				}
+				if rng.IntN(4) > 0 {
+					p.acked = p.arrives + rng.IntN(delay)
+				}
+			}
+			// Any tick that a known state was valid at may be named.
+			if named := now - 1 - rng.IntN(window); named > 0 && slices.ContainsFunc(acked, func(at int) bool {
+				return at <= named && version(at) == version(named)
+			}) {
+				p.named = named
+			}
+			way = append(way, p)
+		}
+		require.Greater(t, found, late)
+	}
+}
+
+// TestAStateThatIsNotNeededAnyMoreIsAcknowledged: it comes so late that newer ones have its place.
+func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
+	x, _, _ := crowd(t, 1, WithWindow(8))
+	position := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(position)
+	late := x.replicate() // whole
+	require.Len(t, late, 1)
+	for i := range 25 {
+		(*tPosition)(x.world.Get(e, position)).X = float32(1 + i%7)
+		x.round()
+	}
+	held := &x.client.mirrors.at(uint32(x.slotOf(e))).held
+	n, stats := held.n, x.client.Stats()
+	require.NoError(t, x.client.Receive(late[0]))
+	require.Equal(t, n, held.n)
+	require.Equal(t, stats.Outdated+1, x.client.Stats().Outdated)
+	acked := x.peer.Stats().Acked
+	x.answer(x.apply()...)
+	require.Equal(t, acked+1, x.peer.Stats().Acked)
+	x.rounds(3)
+	x.requireEqual()
+}
+
+// TestHeldStatesOfAnyTicksAreBounded: a hostile server's ticks come in no order at all.
+func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 5))
+	jump := func() delta.Tick {
+		switch rng.IntN(4) {
+		case 0:
+			return delta.Tick(rng.Uint32N(20))
+		case 1:
+			return -delta.Tick(rng.Uint32N(20))
+		case 2:
+			return never + delta.Tick(rng.Uint32N(3)) - 1
+		default:
+			return delta.Tick(rng.Uint32())
+		}
+	}
+	for range 40 {
+		keep := delta.Tick(rng.IntN(30))
+		var held heldStates
+		now := jump()
+		for range 1000 {
+			now += jump()
+			held.holdTick(now-jump(), now, keep)
+			require.LessOrEqual(t, held.n, int32(keep)+1)
+			require.LessOrEqual(t, len(held.ring), max(minHeld, int(keep)+2))
+			for i := range int(held.n) {
+				s := held.nth(i)
+				require.Equal(t, []uint32{uint32(s.tick)}, s.words)
+				require.Less(t, now-s.tick, delta.Tick(never))
+				if i > 0 {
+					require.Greater(t, now-held.nth(i-1).tick, now-s.tick)
+				}
+			}
+			for range 10 {
+				at := now - jump()
+				if s := held.find(at); s != nil {
+					require.NotNil(t, s.shape)
+				}
+				if s := held.at(at); s != nil {
+					require.Equal(t, at, s.tick)
+				}
+			}
+		}
+	}
+}
+
+// TestHeldStatesUseTheirMemoryAgain in the order of ticks, and where some are late.
+func TestHeldStatesUseTheirMemoryAgain(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var held heldStates
+		words, now := make([]uint32, 20), delta.Tick(0)
+		put := func() {
+			now++
+			at := now
+			if late {
+				at -= delta.Tick(rng.IntN(8))
+			}
+			if s := held.put(at, now, 32); s != nil {
+				s.hold(oneWord, words)
+			}
+		}
+		for range 200 {
+			put()
+		}
+		require.Zero(t, testing.AllocsPerRun(1000, put))
+	}
+}

@@ -1,0 +1,48 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// TestSendPanicsForgetNothing: a send function that panics loses the packet that it has, and nothing that was to be
+// in later ones.
+func TestSendPanicsForgetNothing(t *testing.T) {
+	for n := range 9 { // the packet that it panics with
+		x := connectedWire(t, testSchema(), WithMTU(64))
+		position, bulk := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world)
+		var entities []ecs.Entity
+		for i := range 40 {
+			ids := []ecs.ID{position}
+			if i%10 == 9 {
+				ids = append(ids, bulk) // goes in parts
+			}
+			entities = append(entities, x.spawn(ids...))
+		}
+		x.rounds(100)
+		x.requireEqual()
+		for i, e := range entities {
+			(*tPosition)(x.world.Get(e, position)).X += float32(i)
+			if x.world.Has(e, bulk) {
+				for k := range 40 {
+					(*tBulk)(x.world.Get(e, bulk)).Cells[k] = uint64(i+k) * 0x9e3779b97f4a7c15
+				}
+			}
+		}
+		x.world.RemoveEntity(entities[3])
+		x.world.RemoveEntity(entities[33])
+		send, left := x.peer.send, n
+		x.peer.send = func(p []byte) error {
+			if left--; left < 0 {
+				panic("no network")
+			}
+			return send(p)
+		}
+		require.PanicsWithValue(t, "no network", x.server.Replicate)
+		x.peer.send = send
+		x.rounds(200)
+		x.requireEqual()
+	}
+}

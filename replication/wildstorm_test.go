@@ -1,0 +1,252 @@
+package replication
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A wildConfig is what a storm may have beside what games do: functions of the user that panic, worlds that are
+// reset, and everything that can be set, set to anything in mid-game.
+type wildConfig struct {
+	panics, resets, groups, weights bool
+	coding                          int // 0: Packed, 1: both, 2: Compact
+	far                             int // ticks of delay beyond what the window has room for
+}
+
+func wildStorm(seed uint64) stormConfig {
+	c := randomConfig(seed)
+	r := rand.New(rand.NewPCG(seed, 78))
+	c.toggles = r.IntN(4) > 0
+	c.ends = pick(r, 1, 2, 3, 4)
+	c.n = min(c.n, 130)
+	c.ticks = pick(r, 150, 300)
+	c.wild = &wildConfig{
+		panics: r.IntN(3) == 0, resets: r.IntN(4) == 0, groups: r.IntN(3) == 0, weights: r.IntN(2) == 0,
+		coding: pick(r, 0, 0, 0, 1, 2), far: pick(r, 0, 0, 0, 10, 33, 45),
+	}
+	c.delay = min(c.delay+c.wild.far, 56-c.jitter)
+	return c
+}
+
+type wildPanic struct{}
+
+// wildVisible is a view that panics at times.
+func (a *storm) wildVisible(m int) func(e ecs.Entity) bool {
+	return func(e ecs.Entity) bool {
+		if a.cfg.wild.panics && a.armed && a.rng.IntN(400) == 0 {
+			panic(wildPanic{})
+		}
+		return int(e.ID())%4 != m
+	}
+}
+
+// wildEvents are those of a tick.
+func (a *storm) wildEvents() {
+	r, x := a.rng, a.cfg.wild
+	for _, e := range a.ends {
+		if r.IntN(20) != 0 || !a.cfg.toggles {
+			continue
+		}
+		p := e.peer
+		switch r.IntN(9) {
+		case 0:
+			p.SetSendInterval(pick(r, 1, 2, 3, 5, 8, 9, 16, 31, 33, 60))
+		case 1:
+			p.SetSendInterval(1)
+		case 2:
+			p.SetInterest(Interest{Keep: r.IntN(2) == 0, Visible: a.wildVisible(r.IntN(5))})
+		case 3:
+			p.SetBudget(pick(r, 300, 2000, 20000, 100000, 1000000))
+		case 4:
+			p.SetBudget(0)
+		case 5:
+			p.SetInterest(Interest{})
+		case 6:
+			p.SetInterest(Interest{Keep: r.IntN(2) == 0, Sets: []*EntitySet{a.set}})
+		case 7:
+			if x.weights {
+				p.SetPriority(func(_ []ecs.Entity, w []float32) {
+					if x.panics && a.armed && a.rng.IntN(10) == 0 {
+						panic(wildPanic{})
+					}
+					for i := range w {
+						w[i] *= float32(i % 7)
+					}
+				})
+			}
+		case 8:
+			p.SetPriority(nil)
+		}
+	}
+	if x.groups && r.IntN(6) == 0 {
+		if len(a.bonds) == 0 || r.IntN(10) == 0 && len(a.bonds) < 4 {
+			a.bonds = append(a.bonds, a.server.NewGroup())
+		}
+		g := a.bonds[r.IntN(len(a.bonds))]
+		if y := &a.ents[r.IntN(len(a.ents))]; y.live {
+			for _, other := range a.bonds {
+				other.Remove(y.e)
+			}
+			if r.IntN(2) == 0 && g.Len() < 6 {
+				g.Add(y.e)
+			}
+		}
+	}
+	if r.IntN(10) == 0 {
+		if y := &a.ents[r.IntN(len(a.ents))]; y.live {
+			if r.IntN(2) == 0 {
+				a.set.Add(y.e)
+			} else {
+				a.set.Remove(y.e)
+			}
+		}
+	}
+	if x.resets && r.IntN(80) == 0 {
+		a.world.Reset()
+		for i := range a.ents {
+			if r.IntN(8) > 0 {
+				a.spawn(i)
+			} else {
+				a.ents[i].live = false
+			}
+		}
+	}
+}
+
+// replicateWildly is Replicate, for which functions of the user may panic.
+func (a *storm) replicateWildly() {
+	defer func() {
+		a.armed = false
+		if r := recover(); r != nil {
+			if _, ok := r.(wildPanic); !ok {
+				panic(r)
+			}
+			a.panicked++
+		}
+	}()
+	a.torn = true
+	a.armed = a.cfg.wild != nil && a.now < a.cfg.ticks
+	a.server.Replicate()
+	a.torn = false
+}
+
+// heldBy returns what of the claims of the server about what a client holds is false, or "".
+func heldBy(s *Server, p *Peer, client *Client) string {
+	if !p.connected || !client.welcomed || !client.inForce || client.sessionID != p.session.id {
+		return ""
+	}
+	t := &p.acks
+	claim := func(slot int, at delta.Tick) string {
+		began, known := s.slots.changedBy(slot, at)
+		m := client.mirrors.at(uint32(slot))
+		if m == nil {
+			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
+		}
+		state := m.held.find(at)
+		if state == nil || known && state.tick.Before(began) || state.generation != s.slots.info[slot].generation {
+			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.tick, t.through, began, state)
+		}
+		return ""
+	}
+	for b := range p.due {
+		seen := p.view.sees(b, s.slots.alive[b]) &^ (t.none[b] | s.slots.turned[b])
+		for at := t.through; t.recent(at) && s.fresh(at); at-- {
+			for slot := range slotsOf(b, seen&^t.lacks(at, b)) {
+				if msg := claim(slot, at); msg != "" {
+					return msg
+				}
+			}
+		}
+		for slot := range slotsOf(b, seen&t.lacks(t.through, b)) {
+			if at, _ := t.holds(slot); s.fresh(at) {
+				if msg := claim(slot, at); msg != "" {
+					return "since: " + msg
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// TestWildStorms: what the server claims that clients hold they hold, whatever happens.
+func TestWildStorms(t *testing.T) {
+	n, seed := roundsOf(40, 8, 2), seedOf(t)
+	panicked := 0
+	for i := range uint64(n) {
+		c := wildStorm(seed + i)
+		msg, a := runStorm(t, c)
+		require.Empty(t, msg, "seed %d: %+v %+v", seed+i, c, c.wild)
+		panicked += a.panicked
+	}
+	t.Logf("%d ticks did not end", panicked)
+}
+
+// forgottenBy returns something that a peer lacks and that is neither due nor on its way, or "".
+func forgottenBy(s *Server, p *Peer) string {
+	t := &p.acks
+	away := make([]uint64, len(p.due))
+	for q := p.log.oldest; q != p.log.next; q++ {
+		sent := p.log.at(q)
+		if sent.status != sentInFlight && (sent.status != sentAcked || int32(q-p.followed) < 0) {
+			continue
+		}
+		for i := range sent.count {
+			r := p.log.record(sent, i)
+			for slot := range slotsOf(int(r.block), r.mask) {
+				if r.kind != recordState || !s.slots.changed[slot].After(sent.tick) {
+					away[r.block] |= 1 << (slot & 63)
+				}
+			}
+		}
+	}
+	for b := range p.due {
+		lost := p.view.sees(b, s.slots.alive[b])&(t.behind(b)|t.none[b]) | p.gone(b)
+		if lost &^= p.due[b] | away[b] | t.large[b]; lost != 0 {
+			slot := b<<6 + bits.TrailingZeros64(lost)
+			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
+				t.none.has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.slots.changed[slot], t.large.has(slot), p.gone(b)>>(slot&63)&1, t.shown.has(slot))
+		}
+	}
+	return ""
+}
+
+// TestWorkersMakeNoDifferenceInWildStorms compares packets, where functions of the user panic and all is set in mid-game.
+func TestWorkersMakeNoDifferenceInWildStorms(t *testing.T) {
+	seed := seedOf(t)
+	for i := range uint64(roundsOf(12, 4, 2)) {
+		c := wildStorm(seed + i)
+		c.workers, c.ends = 1, max(c.ends, 3)
+		d := c
+		d.workers = 2 + int(i%3)
+		requireSamePackets(t, c, d)
+	}
+}
+
+// TestStreamsLeaveNoTrace: the packets of peers that do not see everything do not depend on whether there are streams.
+func TestStreamsLeaveNoTrace(t *testing.T) {
+	seeds := []uint64{60006} // a jump whose update takes one bit more than the whole, in a stream
+	for i, seed := uint64(0), seedOf(t); i < uint64(roundsOf(12, 4, 2)); i++ {
+		seeds = append(seeds, seed+i)
+	}
+	for i, seed := range seeds {
+		c := randomConfig(seed)
+		if i == 1 { // peers of several intervals that have streams of the same base
+			c = stormConfig{seed: 84, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
+		}
+		c.n, c.workers, c.ends, c.views, c.toggles, c.streams = min(c.n, 130), 1, max(c.ends, 3), true, false, 0
+		c.reconnect = false
+		d := c
+		d.workers, d.streams = 1+i%3, 2
+		e := d
+		e.streams = 1
+		requireSamePackets(t, c, d)
+		requireSamePackets(t, c, e)
+	}
+}
