@@ -20,9 +20,9 @@ func (x *wire) muteAcks(ticks int, move func()) {
 	x.requireEqual()
 }
 
-// TestChangesOutOfViewAreNotInStep: an entity changes while it is out of view and comes back a tick later. Not everything that
+// TestChangesOutOfViewAreMissing: an entity changes while it is out of view and comes back a tick later. Not everything that
 // changed up to then is on its way, so acknowledgements of those ticks do not cover it.
-func TestChangesOutOfViewAreNotInStep(t *testing.T) {
+func TestChangesOutOfViewAreMissing(t *testing.T) {
 	for phase := range 4 {
 		x, e, move := crowd(t, 2)
 		set := x.server.NewEntitySet()
@@ -53,9 +53,9 @@ func TestChangesOutOfViewAreNotInStep(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentAgainIsNotInStep: a state was sent twice, and only the first packet is known to have come. If the second one
+// TestWhatWasSentAgain: a state was sent twice, and only the first packet is known to have come. If the second one
 // comes, the client holds the state as of that tick for good, and as of the first one for a while.
-func TestWhatWasSentAgainIsNotInStep(t *testing.T) {
+func TestWhatWasSentAgain(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 2*epochTicks + 20 {
 		move(e[1], 0.1)
@@ -88,9 +88,9 @@ func TestWhatWasSentAgainIsNotInStep(t *testing.T) {
 	x.muteAcks(40, func() { move(e[0], 0.1) })
 }
 
-// TestWhatWasSentAgainInTheNextTickIsNotInStep: the second packet came, but not all of its tick, so that the peer is served from
+// TestWhatWasSentAgainInTheNextTick: the second packet came, but not all of its tick, so that the peer is served from
 // the one before. The client's newest state is of the later tick all the same.
-func TestWhatWasSentAgainInTheNextTickIsNotInStep(t *testing.T) {
+func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
 	for phase := range 4 {
 		x, e, move := crowd(t, 100, WithMTU(100))
 		moveOthers := func() {
@@ -128,9 +128,9 @@ func TestWhatWasSentAgainInTheNextTickIsNotInStep(t *testing.T) {
 	}
 }
 
-// TestWhatWakesAndLeavesStepInOneTick: a group takes an entity out of step in the tick in which its rest ends. What the client
+// TestWhatWakesAndJoinsAGroupInOneTick: an entity joins a group in the tick in which its rest ends. What the client
 // holds is of the rest that ends now, not of the one before.
-func TestWhatWakesAndLeavesStepInOneTick(t *testing.T) {
+func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 3 {
 		move(e[0], 1)
