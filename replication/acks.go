@@ -15,7 +15,7 @@ type ackTable struct {
 	some    uint32       // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
 	none    bitset       // slots of which the peer holds nothing, at any tick; what missing says of them has no meaning
 	ended   bitset       // of these, those of which the client may show what was before
-	since   []delta.Tick // of slots missing at through: the last tick as of which the peer holds them; of those in none, what was sent before that tick does not count
+	since   []delta.Tick // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
 	shown   bitset       // something was sent: the client may show the slot
 	large   bitset       // a state is on its way in parts
 	owed    bitset       // by block: there may be slots in Peer.due
@@ -179,21 +179,22 @@ func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 }
 
 // arriveLate notes that the peer holds what slots of a block were at a tick, which is not after
-// through. It returns those that it holds as they were at through, and was not known to.
+// through. It returns those that it holds as they were at through.
 func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
-	mask = t.counts(b, mask&t.lacks(t.through, b), at)
+	mask = t.counts(b, mask, at)
 	for slot := range slotsOf(b, mask&^t.none[b]) {
 		if !at.After(t.since[slot]) {
-			mask &^= 1 << (slot & 63) // a newer one is known
+			mask &^= 1 << (slot & 63) // a newer one is known, or this is about what was before
 		}
 	}
 	if mask == 0 {
 		return 0
 	}
+	lacked := mask & t.lacks(t.through, b)
 	if old := mask & t.none[b]; old != 0 {
 		t.begin(b, old)
 	}
-	t.hold(b, mask, at)
+	t.hold(b, lacked, at)
 	if now-at >= recentTicks { // it is not known any more in which ticks it changed
 		mask &^= t.slots.changedAfter(at, b, mask)
 		if !t.recent(at) {
@@ -214,7 +215,7 @@ func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 			return mask
 		}
 		changed := mask & t.slots.changedIn(at+1, now, b)
-		t.hold(b, changed, at)
+		t.hold(b, changed&lacked, at)
 		mask &^= changed
 	}
 }

@@ -231,7 +231,7 @@ func sameRow(a, b []uint32) bool {
 }
 
 // refresh keeps the ticks of mirrors that rest for months within reach of serial
-// arithmetic: what is too old is forgotten, and the server's next word of it is news.
+// arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
 func (c *Client) refresh() {
 	n := uint32(len(c.mirrors.pages))
 	if n == 0 || !c.anyState {
@@ -246,5 +246,6 @@ func (c *Client) refresh() {
 		if m.any && now-m.newest > ancient && !m.dirty {
 			m.any = false
 		}
+		m.held.refresh(now)
 	}
 }

@@ -128,6 +128,18 @@ func (h *heldStates) tidy(now, keep delta.Tick) {
 	}
 }
 
+// refresh keeps the tick of a state that rests for months within reach of serial arithmetic: it
+// was valid later on, too.
+func (h *heldStates) refresh(now delta.Tick) {
+	if h.n == 0 || now-h.nth(int(h.n)-1).tick <= ancient {
+		return
+	}
+	for h.n > 1 {
+		h.drop()
+	}
+	h.nth(0).tick = now - ancient
+}
+
 // drop drops the oldest state.
 func (h *heldStates) drop() {
 	h.nth(0).empty()

@@ -75,20 +75,52 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 // follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
 // or something that was sent later came.
 func (p *Peer) follow() {
-	last := p.server.slots.recent.now // the tick that has ended
-	if p.followed == p.log.next && last-p.acks.through > 2*recentTicks {
-		p.acks.leap(last) // there were no ticks for a while
-	}
-	for p.acks.through != last {
-		at, end, open := p.acks.through+1, p.followed, false
-		for ; end != p.log.next && p.log.at(end).tick == at; end++ {
-			open = open || p.log.at(end).status == sentInFlight
+	t, last := &p.acks, p.server.slots.recent.now // the tick that has ended
+	for t.through != last {
+		if to, end := p.silentUntil(last); to != t.through {
+			t.leap(to)
+			p.followed = end
+			continue
 		}
-		if open && !(p.heard && p.recent.After(at)) {
+		end, known := p.knownIn(t.through+1, p.followed)
+		if !known {
 			return
 		}
-		p.pass(at, end)
+		p.pass(t.through+1, end)
 	}
+}
+
+// knownIn returns the sequence after the packets of a tick, which begin with the given one, and whether
+// it is known what became of all of them.
+func (p *Peer) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
+	open := false
+	for end = from; end != p.log.next && p.log.at(end).tick == at; end++ {
+		open = open || p.log.at(end).status == sentInFlight
+	}
+	return end, !open || p.heard && p.recent.After(at)
+}
+
+// silentUntil returns the last tick up to which nothing came of what was sent after through, and the
+// sequence after the packets of it, if that is so long ago that it is not known any more what changed
+// in which tick. There may be many of these at once: when an outage lasts, or if there were no ticks.
+func (p *Peer) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
+	to, end = p.acks.through, p.followed
+	for last-to > recentTicks {
+		if end == p.log.next {
+			return last - recentTicks, end
+		}
+		next, known := p.knownIn(to+1, end)
+		if !known {
+			break
+		}
+		for ; end != next; end++ {
+			if p.log.at(end).status == sentAcked {
+				return to, end
+			}
+		}
+		to++
+	}
+	return to, end
 }
 
 // pass takes note of what came of the packets of the tick after through, those up to sequence end.
