@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // muteAcks plays ticks in which an entity moves and what the client says gets lost: the server goes on with the baselines that
@@ -142,4 +144,29 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	move(e[0], 1)
 	x.replicate()
 	require.Equal(t, last, x.acked(0))
+}
+
+// TestOutages: of all that was sent for a while nothing comes. The server learns so packet by packet, or of many at once when
+// something comes again, and names nothing that the client does not hold.
+func TestOutages(t *testing.T) {
+	for _, ticks := range []int{10, recentTicks, recentTicks + 1, 2 * recentTicks, maxTimeout, 300} {
+		x, e, move := crowd(t, 2, neverSilent, WithTimeout(0))
+		for range 40 {
+			move(e[0], 0.1)
+			x.round()
+		}
+		for range ticks {
+			move(e[0], 0.1)
+			x.replicate()
+			require.Empty(t, heldBy(x.server, x.peer, x.client))
+		}
+		require.LessOrEqual(t, x.server.tick-x.peer.acks.through, delta.Tick(min(ticks+2, maxTimeout+2)), "after %d ticks", ticks)
+		for range 30 {
+			move(e[1], 1)
+			x.round()
+			require.Empty(t, heldBy(x.server, x.peer, x.client))
+		}
+		x.requireEqual()
+		require.Zero(t, x.client.Stats().MissingBaselines)
+	}
 }

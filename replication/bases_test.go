@@ -1,0 +1,53 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
+)
+
+// TestIntervalsPredictInEveryPhase: what moves steadily is predicted from two ticks in which the peer was sent something,
+// whatever its interval, and in whichever of its ticks it has its turn.
+func TestIntervalsPredictInEveryPhase(t *testing.T) {
+	for interval := 2; interval <= 6; interval++ {
+		w := ecs.NewWorld()
+		s := NewServer(&w, testSchema(), WithSeed(uint64(interval)))
+		position, marker := ecs.ComponentID[tPosition](&w), ReplicatedID(&w)
+		var entities []ecs.Entity
+		for range 100 {
+			entities = append(entities, w.NewEntity(position, marker))
+		}
+		o := newTruth()
+		var ends []*end
+		for i := range interval {
+			e := connect(s, uint64(i), netsim.Config{Latency: 2}, WithNonce(uint64(i)+1), WithoutCompact())
+			e.peer.SetSendInterval(interval)
+			ends = append(ends, e)
+		}
+		before := make([]PeerStats, interval)
+		for tick := range 240 {
+			for i, e := range entities {
+				(*tPosition)(w.Get(e, position)).X += 0.1 * float32(i%5+1)
+			}
+			tickAll(t, s, o, ends)
+			for i, e := range ends {
+				if tick == 60 {
+					before[i] = e.peer.Stats()
+				}
+				p := e.peer
+				if tick > 60 && p.inInterval() {
+					require.Zero(t, (p.base()+p.phase)%p.interval, "the base of interval %d is a tick of the peer's", interval)
+				}
+			}
+		}
+		for i, e := range ends {
+			now := e.peer.Stats()
+			require.Zero(t, now.Wholes-before[i].Wholes)
+			each := float64(now.EntityBits-before[i].EntityBits) / float64(now.Updates-before[i].Updates)
+			require.Less(t, each, 10.0, "bits of an update with interval %d, phase %d", interval, i)
+		}
+	}
+}
