@@ -145,6 +145,14 @@ func linePaths(loss float64) (paths []linePath) {
 	return paths
 }
 
+// lineLosses is the share of packets that get lost.
+func lineLosses() []float64 {
+	if raceDetector {
+		return []float64{0.02}
+	}
+	return []float64{0, 0.02}
+}
+
 // seedsFlag makes the figures in docs/interest-and-priority.md: they are of 6.
 var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive budgets are tested with")
 
@@ -153,7 +161,7 @@ var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive bud
 // seconds, what it loses within one.
 func TestBudgetRangeFindsTheLine(t *testing.T) {
 	seed := seedOf(t)
-	for _, loss := range []float64{0, 0.02} {
+	for _, loss := range lineLosses() {
 		var queues, gains spread
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
@@ -195,7 +203,7 @@ func TestBudgetRangeFindsTheLine(t *testing.T) {
 func TestBudgetRangesShareALine(t *testing.T) {
 	seed := seedOf(t)
 	var shares, queues spread
-	for _, loss := range []float64{0, 0.02} {
+	for _, loss := range lineLosses() {
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
 				var share, late, queue, goodput spread

@@ -173,7 +173,11 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 	if raceDetector { // one goroutine does it all
 		moments, losses = []int{150}, []float64{0.2}
 	}
-	for _, c := range hushes {
+	plays := hushes
+	if raceDetector {
+		plays = plays[:2]
+	}
+	for _, c := range plays {
 		for _, away := range moments {
 			for _, loss := range losses {
 				t.Run(fmt.Sprintf("%s after %d, loss %v", c.name, away, loss), func(t *testing.T) {
@@ -285,8 +289,7 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 		"budget":   func(h *hush) { h.peer.SetBudget(16_000) },
 	}
 	if raceDetector { // one goroutine does it all
-		delete(adjusts, "interval")
-		delete(adjusts, "seldom")
+		adjusts = map[string]func(*hush){"budget": adjusts["budget"]}
 	}
 	for name, adjust := range adjusts {
 		t.Run(name, func(t *testing.T) {
