@@ -31,7 +31,7 @@ const restAfter = 2
 
 // classes is the list of the classes of the block in hand.
 type classes struct {
-	server  *Server
+	slots   *slotTable
 	list    []class
 	compact bool // they are for Compact
 }
@@ -114,17 +114,11 @@ func (c *classes) add(mask uint64, base delta.Baselines) {
 // baseline.
 func (p *Peer) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.classes
-	one := delta.Baselines{A1: at}
-	if p.server.tick-at > restAfter {
-		if stopped := p.server.slots.stopped(b, m, at, p.second(at)); stopped != 0 {
-			c.add(stopped, one)
-			m &^= stopped
-		}
-	}
+	second := p.second(at)
+	m = c.addStopped(b, m, at, second)
 	if c.compact {
 		m = p.addSpread(b, m, at)
 	}
-	second := p.second(at)
 	for at2 := second; m != 0 && (at2 == second || at-at2 <= maxStep); at2 -= max(p.interval, delta.SecondGrid) {
 		if m2 := m & p.heldFor(b, at, at2); m2 != 0 {
 			c.add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
@@ -132,8 +126,18 @@ func (p *Peer) addRecent(b int, m uint64, at delta.Tick) {
 		}
 	}
 	if m != 0 {
-		c.add(m, one)
+		c.add(m, delta.Baselines{A1: at})
 	}
+}
+
+// addStopped adds the class of those of some slots of a block that changed between two baselines and not
+// since, and returns the others. An old motion predicts nothing.
+func (c *classes) addStopped(b int, m uint64, at, at2 delta.Tick) uint64 {
+	stopped := c.slots.stopped(b, m, at, at2)
+	if stopped != 0 {
+		c.add(stopped, delta.Baselines{A1: at})
+	}
+	return m &^ stopped
 }
 
 // maxStep bounds how far second baselines lie before first ones, other than the likely one.
@@ -145,14 +149,14 @@ func (p *Peer) heldFor(b int, at, at2 delta.Tick) uint64 {
 	if !p.acks.recent(at2) || !p.server.fresh(at2) || at-at2 > delta.MaxSpan || p.server.tick-at > delta.MaxExtrapolation*(at-at2) {
 		return 0
 	}
-	return ^(p.acks.lacks(at2, b) | p.acks.none[b])
+	return ^p.acks.lacks(at2, b)
 }
 
 // stopped returns those of the slots of a block that changed between two baselines, and not after the
-// later one until now. An old motion predicts nothing.
+// later one until now, if that is more than restAfter ticks.
 func (t *slotTable) stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	now := t.recent.now + 1
-	if now-at2 >= recentTicks {
+	if now-at <= restAfter || now-at2 >= recentTicks {
 		return 0
 	}
 	m &^= t.changedAfter(at, b, m&t.news[b]) // before this tick, that is

@@ -2,7 +2,6 @@ package replication
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -446,7 +445,7 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
 	n := len(entries)
 	gaps := int(entries[n-1].slot) + 1 - n
-	k.order = min(uint(bits.Len(uint(gaps*7/10/n))), 1<<gapOrderBits-1)
+	k.order = gapOrder(gaps, n)
 	k.start()
 	for i := range entries {
 		e := &entries[i]

@@ -16,7 +16,6 @@ type packetWriter struct {
 	open   bool
 	header stateHeader
 	body   int // where the bits begin in buf
-	room   int // bits that a packet holds
 	sent   *sentPacket
 	order  uint // of the Rice code of slot gaps
 	work   int  // of its entries, see work.go
@@ -24,7 +23,7 @@ type packetWriter struct {
 
 	// The gaps of the tick before tell the order of the code. Those before the first
 	// entry of a packet are of another size, and few.
-	gaps, entries uint64
+	gaps, entries int
 
 	compact *compactWriter // nil: the session is Packed
 
@@ -45,12 +44,17 @@ func (k *packetWriter) begin(p *Peer) {
 		k.buf = make([]byte, p.server.opts.mtu)
 	}
 	if k.entries > 0 {
-		k.order = min(uint(bits.Len64(k.gaps*7/10/k.entries)), 1<<gapOrderBits-1)
+		k.order = gapOrder(k.gaps, k.entries)
 	}
 	k.gaps, k.entries = 0, 0
 	if k.compact != nil {
 		k.compact.kept.shrink(p.server.tick)
 	}
+}
+
+// gapOrder returns the order of the Rice code for gaps of so many slots in all before so many entries.
+func gapOrder(gaps, entries int) uint {
+	return min(uint(bits.Len64(uint64(gaps)*7/10/uint64(entries))), 1<<gapOrderBits-1)
 }
 
 // start opens a packet.
@@ -60,7 +64,6 @@ func (k *packetWriter) start() {
 	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
 	k.body = k.headSize(k.header.long)
 	k.w.Reset(k.buf[k.body:])
-	k.room = k.w.Remaining()
 	k.w.WriteBits(uint64(k.order), gapOrderBits)
 	k.context = context{names: delta.NamesAt(s.tick)}
 	k.names.Write(&k.w, p.front())
@@ -127,7 +130,7 @@ func (k *packetWriter) bears(work, bits int) bool {
 // noteGap counts the gap before an entry that is about to be written.
 func (k *packetWriter) noteGap(gap int) {
 	if k.next > 0 {
-		k.gaps += uint64(gap)
+		k.gaps += gap
 	}
 }
 
@@ -190,7 +193,7 @@ func (k *packetWriter) add(slot int, kind recordKind, work int, write func()) er
 		if k.w.Err() == nil && (k.bears(work, 0) || k.sent.count == 0) {
 			k.work += work
 			if before.next > 0 {
-				k.gaps += uint64(k.next - 1 - before.next)
+				k.gaps += k.next - 1 - before.next
 			}
 			k.entries++
 			k.record(slot, kind)

@@ -30,9 +30,8 @@ type Peer struct {
 	due      bitset // slots to look at: all others are up to date or on their way
 	large    map[int]*largeState
 	log      sentLog
-	followed uint32     // of all packets before it is known what became of them, or taken to be
-	prepared delta.Tick // for which the peer was prepared last
-	full     uint32     // ticks, modulo recentTicks, in which all that changed was sent in packets of a stream
+	followed uint32                  // of all packets before it is known what became of them, or taken to be
+	full     [recentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
 
 	heard   bool  // recent and recentSequence are valid
 	relays  bool  // packets of a stream may be all that is to be sent in the present tick
@@ -194,7 +193,7 @@ func (p *Peer) firstSequence() uint32 {
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{
 		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1,
-		classes: classes{server: s},
+		classes: classes{slots: &s.slots},
 	}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
@@ -213,7 +212,10 @@ func (p *Peer) reset() {
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
-	p.followed, p.full, p.prepared = p.log.next, 0, p.server.tick
+	p.followed = p.log.next
+	for i := range p.full {
+		p.full[i] = p.server.tick // none that is to come
+	}
 	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
 	p.view.kept = nil
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0

@@ -113,12 +113,12 @@ func (p *Peer) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 		if !known {
 			break
 		}
-		for ; end != next; end++ {
-			if p.log.at(end).status == sentAcked {
+		for q := end; q != next; q++ {
+			if p.log.at(q).status == sentAcked {
 				return to, end
 			}
 		}
-		to++
+		to, end = to+1, next
 	}
 	return to, end
 }
@@ -154,7 +154,7 @@ func (p *Peer) pass(at delta.Tick, end uint32) {
 
 // sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.
 func (p *Peer) sentAll(at delta.Tick) bool {
-	return p.server.tick-at < recentTicks && p.full>>(at%recentTicks)&1 != 0
+	return p.full[at%recentTicks] == at
 }
 
 // allArrived reports whether the packets up to a sequence came that nothing is known of yet.

@@ -75,7 +75,7 @@ type runHead struct {
 }
 
 func (c *runCache) init(s *Server) {
-	c.server, c.classes.server = s, s
+	c.server, c.classes.slots = s, &s.slots
 	c.limit = maxRunBytes
 	c.packed, c.columns = delta.NewPacked(s.schema.layout), delta.NewColumns(s.schema.layout)
 	// No code of a residual is longer than three times its field's width, and symbols and

@@ -22,7 +22,6 @@ func (p *Peer) prepare(c *chooser) {
 	p.earn()
 	p.beginSilence()
 	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
-	p.beginTick()
 	p.follow()
 	p.turnAll()
 	p.expire()
@@ -41,21 +40,6 @@ func (p *Peer) prepare(c *chooser) {
 		}
 	}
 	p.packet.begin(p)
-}
-
-// beginTick makes room in full for the present tick. In those that are left out the peer was sent nothing.
-func (p *Peer) beginTick() {
-	now := p.server.tick
-	if now-p.prepared >= recentTicks {
-		p.full = 0
-	}
-	for p.prepared != now {
-		p.prepared++
-		if now-p.prepared >= recentTicks {
-			p.prepared = now
-		}
-		p.full &^= 1 << (p.prepared % recentTicks)
-	}
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
@@ -165,7 +149,7 @@ func (c *runCache) encode(peers []*Peer) {
 // end ends the tick for a peer.
 func (c *runCache) end(p *Peer) {
 	if p.relays {
-		p.full |= 1 << (p.server.tick % recentTicks)
+		p.full[p.server.tick%recentTicks] = p.server.tick
 	}
 	p.sending = false
 	p.log.trim(p.followed)
@@ -321,10 +305,10 @@ func (p *Peer) split(b int, d uint64) (live, gone uint64) {
 func (p *Peer) sendState(slot int, c *class) error {
 	var err error
 	var count *uint64
-	if st := p.runs.ready(slot, c); st != nil && p.packet.compact == nil && p.packet.putReady(st, slot, c) {
-		count = &p.stats.Updates
-	} else if p.packet.compact != nil {
+	if p.packet.compact != nil {
 		count, err = p.packet.putCompact(slot, c)
+	} else if st := p.runs.ready(slot, c); st != nil && p.packet.putReady(st, slot, c) {
+		count = &p.stats.Updates
 	} else {
 		var r *run
 		r, count = p.bestRun(slot, c)

@@ -61,10 +61,9 @@ type streamPacket struct {
 
 // A streamBlock is the entries of a block of slots.
 type streamBlock struct {
-	block   int
 	packet  int
-	first   int    // its first entry
-	entries int    //
+	first   int // its first entry
+	entries int
 	copies  uint32 // of entries, in packets of peers
 
 	firstAge, lastAge   int
@@ -92,7 +91,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 		if span := p.span(); span > 0 {
 			news := c.newsOf(span)
 			if want := p.wants(news); want > news/streamShare || c.server.opts.eager {
-				order := gapOrder(c.server.slots.len(), news)
+				order := gapOrder(c.server.slots.len()-news, max(news, 1))
 				if p.view.visible == nil { // else it would tell of what is hidden
 					p.packet.order = order
 				}
@@ -142,11 +141,6 @@ func (p *Peer) wants(news int) (n int) {
 		}
 	}
 	return n
-}
-
-// gapOrder returns the order of the Rice code for so many of some slots.
-func gapOrder(slots, of int) uint {
-	return min(uint(bits.Len64(uint64((slots-of)*7/10/max(of, 1)))), 1<<gapOrderBits-1)
 }
 
 // takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
@@ -218,7 +212,15 @@ func (p *Peer) copies(st *stream, b int, d uint64) uint64 {
 		return 0
 	}
 	t := &p.acks
-	return d &^ (t.lacks(st.base, b) | t.lacks(st.second, b) | t.none[b] | t.large[b] | p.server.slots.inGroups(b))
+	return d &^ (t.lacks(st.base, b) | t.lacks(st.second, b) | t.large[b])
+}
+
+// find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
+func (st *stream) find(slot int) (*streamBlock, []streamEntry) {
+	b := slot >> 6
+	x := &st.blocks[st.places[b]]
+	before := bits.OnesCount64(st.slots[b] & (1<<(slot&63) - 1))
+	return x, st.entries[x.first+before : x.first+x.entries]
 }
 
 // ready returns the stream that has a slot's entry against baselines, or nil if there is none.
@@ -236,8 +238,8 @@ func (c *runCache) ready(slot int, of *class) *stream {
 
 // putReady appends a slot's entry that a stream has, to the open packet, if it is sure to fit.
 func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
-	x := &st.blocks[st.places[slot>>6]]
-	e := &st.entries[x.first+bits.OnesCount64(st.slots[slot>>6]&(1<<(slot&63)-1))]
+	x, entries := st.find(slot)
+	e := &entries[0]
 	n := int(e.end-e.from) - 1 // without what tells that it is against those in front
 	if !k.open || k.w.Remaining() < n+headBits || !k.bears(int(e.work), n) {
 		return false
@@ -257,21 +259,16 @@ func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
 // follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
 // not even the first one fits, into an empty packet if need be, or no packet may be sent.
 func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uint64) {
-	x := &st.blocks[st.places[b]]
 	first := bits.TrailingZeros64(slots)
-	if between := all >> first &^ (slots >> first); between != 0 {
+	if between := (all | st.slots[b]) >> first &^ (slots >> first); between != 0 {
 		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not to be copied
-	}
-	in := st.slots[b]
-	if between := in >> first &^ (slots >> first); between != 0 {
-		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1
 	}
 	if k.order != st.order { // other gaps
 		slots = 1 << first
 	}
-	index := x.first + bits.OnesCount64(in&(1<<first-1))
 	n := bits.OnesCount64(slots)
-	entries := st.entries[index : index+n]
+	x, entries := st.find(b<<6 + first)
+	entries = entries[:n]
 	from, gap := entries[0].from, 0
 	for {
 		if !k.open {
@@ -309,8 +306,8 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 	k.w.WriteRice(uint64(gap), k.order)
 	k.w.WriteSpan(st.packets[x.packet].body, int(from), int(entries[n-1].end-from))
 	k.next = b<<6 + last + 1
-	k.gaps += uint64(last - first + 1 - n)
-	k.entries += uint64(n)
+	k.gaps += last - first + 1 - n
+	k.entries += n
 	k.work += work
 	k.peer.log.add(k.sent, b, slots, recordState)
 	x.copies += uint32(n)

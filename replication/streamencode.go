@@ -42,82 +42,67 @@ func (st *stream) clear(s *slotTable) {
 // fill puts what has changed into the streams that are to be filled.
 func (c *runCache) fill() {
 	s := &c.server.slots
-	widest := delta.Tick(0)
+	var widest, farthest delta.Tick
+	nearest := delta.Tick(recentTicks)
 	for i := range c.streams {
 		if st := &c.streams[i]; st.filled {
-			widest = max(widest, st.span)
 			st.clear(s)
+			widest = max(widest, st.span)
+			nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
 		}
 	}
-	switch widest {
-	case 0:
+	if widest == 0 {
 		return
-	case 1:
-		c.fillBlocks(s.stirred, s.news)
-	default:
-		changed := c.changedSince(c.tick - widest)
-		c.fillBlocks(changed.blocks, changed.slots)
 	}
-	for i := range c.streams {
-		st := &c.streams[i]
-		if !st.filled {
-			continue
-		}
-		st.closePacket()
-		if !st.whole {
-			continue
-		}
-		for _, b := range s.busy {
-			if s.news[b]&s.alive[b]&^st.slots[b] != 0 {
-				st.lacking.set(int(b))
-			}
-		}
-	}
-}
-
-// fillBlocks is fill for some slots of some blocks.
-func (c *runCache) fillBlocks(blocks, slots bitset) {
-	s := &c.server.slots
-	for w, blocks := range blocks {
+	changed := c.changedSince(c.tick - widest)
+	for w, blocks := range changed.blocks {
 		for b := range slotsOf(w, blocks) {
-			news := slots[b] & s.alive[b] &^ (s.turned[b] | s.inGroups(b))
-			if news == 0 {
-				continue
+			if news := changed.slots[b] &^ (s.turned[b] | s.inGroups(b)); news != 0 {
+				c.touch(b, news, c.tick-farthest, c.tick-nearest+1)
+				c.gatherColumns(b, news)
+				c.addToStreams(b, news)
 			}
-			c.touch(b, news)
-			c.gatherColumns(b, news)
-			for i := range c.streams {
-				st := &c.streams[i]
-				if !st.filled {
-					continue
-				}
-				of := news
-				if st.span == 1 {
-					of &= s.news[b]
-				} else {
-					of &= s.news[b] | s.changedAfter(c.tick-st.span, b, of)
-				}
-				if of &^= s.bornAfter(st.second, b, of); of != 0 {
-					c.addBlock(st, b, of)
-				}
-			}
+		}
+	}
+	for i := range c.streams {
+		if st := &c.streams[i]; st.filled {
+			st.closePacket()
+			st.findLacking(s)
 		}
 	}
 }
 
-// touch reads what has changed lately in slots of a block: the processor waits for
-// all of that memory at once, and not for one row after the other.
-func (c *runCache) touch(b int, slots uint64) {
-	s := c.server
-	nearest, farthest := delta.Tick(recentTicks), delta.Tick(1)
+// addToStreams adds to each stream what it is to have of slots of a block.
+func (c *runCache) addToStreams(b int, news uint64) {
+	s := &c.server.slots
 	for i := range c.streams {
 		st := &c.streams[i]
 		if !st.filled {
 			continue
 		}
-		nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
+		of := news & (s.news[b] | s.changedAfter(c.tick-st.span, b, news))
+		if of &^= s.bornAfter(st.second, b, of); of != 0 {
+			c.addBlock(st, b, of)
+		}
 	}
-	from, to := c.tick-max(nearest, farthest), c.tick-nearest+1
+}
+
+// findLacking finds out what is not in a stream that a peer may be able to have as a whole.
+func (st *stream) findLacking(s *slotTable) {
+	if !st.whole {
+		return
+	}
+	for _, b := range s.busy {
+		if s.news[b]&s.alive[b]&^st.slots[b] != 0 {
+			st.lacking.set(int(b))
+		}
+	}
+}
+
+// touch reads what slots of a block are and which of their rows ended in some ticks: the processor waits for
+// all of that memory at once, and not for one row after the other.
+func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
+	s := c.server
 	for slot := range slotsOf(b, slots) {
 		c.touched += uint32(s.slots.info[slot].born)
 	}
@@ -148,13 +133,7 @@ func (c *runCache) gatherColumns(b int, news uint64) {
 // addBlock adds the slots of a block that changed, but for those that are left to the peers.
 func (c *runCache) addBlock(st *stream, b int, news uint64) {
 	c.classes.list = c.classes.list[:0]
-	stopped := uint64(0)
-	if c.tick-st.base > restAfter {
-		if stopped = c.server.slots.stopped(b, news, st.base, st.second); stopped != 0 {
-			c.classes.add(stopped, delta.Baselines{A1: st.base})
-		}
-	}
-	if moving := news &^ stopped; moving != 0 {
+	if moving := c.classes.addStopped(b, news, st.base, st.second); moving != 0 {
 		c.classes.add(moving, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	}
 	for slot := range slotsOf(b, news&c.reshaped) {
@@ -256,7 +235,7 @@ func (st *stream) closePacket() {
 // they don't fit.
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
-	k := streamBlock{block: b, packet: len(st.packets) - 1, first: len(st.entries)}
+	k := streamBlock{packet: len(st.packets) - 1, first: len(st.entries)}
 	work, plain := 0, uint64(0)
 	for d := news; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
