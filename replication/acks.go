@@ -19,6 +19,7 @@ type ackTable struct {
 	shown   bitset       // something was sent: the client may show the slot
 	large   bitset       // a state is on its way in parts
 	owed    bitset       // by block: there may be slots in Peer.due
+	unknown bitset       // by block: there may be slots in none that live
 }
 
 // A missingRow is the slots of a block that are missing at recent ticks, modulo their number.
@@ -35,15 +36,14 @@ func (t *ackTable) grow(n int, now delta.Tick) {
 	t.none, t.ended = t.none.grown(n), t.ended.grown(n)
 	t.shown, t.large = t.shown.grown(n), t.large.grown(n)
 	blocks := len(t.none)
-	t.owed = t.owed.grown(blocks)
+	t.owed, t.unknown = t.owed.grown(blocks), t.unknown.grown(blocks)
 	if blocks > cap(t.missing) { // few that lie idle make up for copying them now and then
 		t.missing = append(make([]missingRow, 0, blocks+blocks/16), t.missing...)
 		t.since = append(make([]delta.Tick, 0, 64*cap(t.missing)), t.since...)
 	}
 	t.missing, t.since = t.missing[:blocks], t.since[:64*blocks]
 	for b := old; b < blocks; b++ {
-		t.none[b] = ^uint64(0)
-		t.hold(b, ^uint64(0), now)
+		t.forget(b, ^uint64(0), now)
 	}
 }
 
@@ -237,7 +237,21 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 // forget is sever for what the client may go on to show.
 func (t *ackTable) forget(b int, mask uint64, now delta.Tick) {
 	t.none[b] |= mask
+	t.unknown.set(b)
 	t.hold(b, mask, now)
+}
+
+// holdsAll reports whether the peer holds something of every slot that lives.
+func (t *ackTable) holdsAll() bool {
+	for w, unknown := range t.unknown {
+		for b := range slotsOf(w, unknown) {
+			if t.none[b]&t.slots.alive[b] != 0 {
+				return false
+			}
+			t.unknown.clear(b)
+		}
+	}
+	return true
 }
 
 // severed returns the slots of a block of whose present life nothing is acknowledged, and

@@ -94,6 +94,6 @@ func heapInUse() int64 {
 
 // size returns the bytes that a table takes.
 func (t *ackTable) size() int {
-	words := cap(t.none) + cap(t.ended) + cap(t.shown) + cap(t.large) + cap(t.owed)
+	words := cap(t.none) + cap(t.ended) + cap(t.shown) + cap(t.large) + cap(t.owed) + cap(t.unknown)
 	return 8*words + cap(t.missing)*int(unsafe.Sizeof(missingRow{})) + 4*cap(t.since)
 }

@@ -57,12 +57,7 @@ func (p *Peer) canRelay() bool {
 			}
 		}
 	}
-	for b, none := range t.none {
-		if none&p.server.slots.alive[b] != 0 {
-			return false
-		}
-	}
-	return true
+	return t.holdsAll()
 }
 
 // callsBack reports whether prepare calls functions of the user.

@@ -43,6 +43,9 @@ func (a *storm) invariants() {
 			if p.due[b] != 0 && !t.owed.has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
+			if p.view.visible == nil && t.none[b]&a.server.slots.alive[b] != 0 && !t.unknown.has(b) {
+				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.slots.alive[b])
+			}
 			if t.ended[b]&^t.none[b] != 0 {
 				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.ended[b]&^t.none[b])
 			}
