@@ -105,38 +105,21 @@ func docBody(t *testing.T) string {
 	replication.Register[vectorSpot](schema, replication.Name("Spot"))
 	replication.Register[vectorHealth](schema, replication.Name("Health"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var packets strings.Builder
-	var down, up [][]byte
-	server := replication.NewServer(&world, schema, replication.WithSeed(1))
-	peer := server.Connect(func(packet []byte) error {
-		if packet[4]&7 == 3 && server.Tick() > 2 {
-			fmt.Fprintf(&packets, "server %x\n", packet)
-		}
-		down = append(down, bytes.Clone(packet))
-		return nil
-	})
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
-		up = append(up, bytes.Clone(packet))
-		return nil
-	}, replication.WithNonce(2))
+	x := newDocWire(t, &world, &mirror, schema, nil)
+	x.shows = func(from string, packet []byte) bool {
+		return from == "server" && packet[4]&7 == 3 && x.server.Tick() > 2
+	}
 	spot, health := ecs.ComponentID[vectorSpot](&world), ecs.ComponentID[vectorHealth](&world)
 	entity := world.NewEntity(spot, health, replication.ReplicatedID(&world))
 	(*vectorHealth)(world.Get(entity, health)).HP = 100
-	for _, x := range []uint8{10, 20, 30, 41, 50, 60, 71} {
-		(*vectorSpot)(world.Get(entity, spot)).X = x
-		if x == 60 {
+	for _, at := range []uint8{10, 20, 30, 41, 50, 60, 71} {
+		(*vectorSpot)(world.Get(entity, spot)).X = at
+		if at == 60 {
 			(*vectorHealth)(world.Get(entity, health)).HP = 90
 		}
-		server.Replicate()
-		for ; len(down) > 0; down = down[1:] {
-			require.NoError(t, client.Receive(down[0]))
-		}
-		require.NoError(t, client.Apply())
-		for ; len(up) > 0; up = up[1:] {
-			require.NoError(t, peer.Receive(up[0]))
-		}
+		x.tick(nil)
 	}
-	return packets.String()
+	return x.packets.String()
 }
 
 type vectorHit struct {
@@ -157,7 +140,8 @@ func docLetters(t *testing.T) string {
 	schema := replication.NewSchema()
 	replication.RegisterMessage[vectorLetter](schema, replication.Name("Letter"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	x := newDocTalk(t, &world, &mirror, schema, replication.WithMTU(64))
+	x := newDocWire(t, &world, &mirror, schema, []replication.ServerOption{replication.WithMTU(64)})
+	x.shows = talk
 	var got []string
 	replication.OnServerMessage(x.client, func(m vectorLetter) { got = append(got, m.Text) })
 	replication.OnMessage(x.server, func(_ *replication.Peer, m vectorLetter) { got = append(got, m.Text) })
@@ -173,39 +157,39 @@ func docLetters(t *testing.T) string {
 	return x.packets.String()
 }
 
-// docTalkWire is a server and a client without anything between them, and a list of their packets of messages and inputs.
-type docTalkWire struct {
+// A docWire is a server and a client without anything between them, and a list of those of their packets that it shows.
+type docWire struct {
 	t        *testing.T
 	server   *replication.Server
 	peer     *replication.Peer
 	client   *replication.Client
 	down, up [][]byte
+	shows    func(from string, packet []byte) bool // nil: all
 	packets  strings.Builder
 }
 
-func newDocTalk(t *testing.T, world, mirror *ecs.World, schema *replication.Schema, opts ...replication.ServerOption) *docTalkWire {
-	x := &docTalkWire{t: t}
-	show := func(from string, packet []byte) {
-		if kind := packet[4] & 7; kind == 5 || kind == 6 {
-			fmt.Fprintf(&x.packets, "%s %x\n", from, packet)
+func newDocWire(t *testing.T, world, mirror *ecs.World, schema *replication.Schema, ofServer []replication.ServerOption, ofPeer ...replication.PeerOption) *docWire {
+	x := &docWire{t: t}
+	keep := func(from string, list *[][]byte) func(packet []byte) error {
+		return func(packet []byte) error {
+			if x.shows == nil || x.shows(from, packet) {
+				fmt.Fprintf(&x.packets, "%s %x\n", from, packet)
+			}
+			*list = append(*list, bytes.Clone(packet))
+			return nil
 		}
 	}
-	x.server = replication.NewServer(world, schema, append(opts, replication.WithSeed(1))...)
-	x.peer = x.server.Connect(func(packet []byte) error {
-		show("server", packet)
-		x.down = append(x.down, bytes.Clone(packet))
-		return nil
-	})
-	x.client = replication.NewClient(mirror, schema, func(packet []byte) error {
-		show("client", packet)
-		x.up = append(x.up, bytes.Clone(packet))
-		return nil
-	}, replication.WithNonce(2))
+	x.server = replication.NewServer(world, schema, append(ofServer, replication.WithSeed(1))...)
+	x.peer = x.server.Connect(keep("server", &x.down), ofPeer...)
+	x.client = replication.NewClient(mirror, schema, keep("client", &x.up), replication.WithNonce(2))
 	return x
 }
 
+// talk reports whether a packet is of messages or inputs.
+func talk(_ string, packet []byte) bool { return packet[4]&7 == 5 || packet[4]&7 == 6 }
+
 // tick plays a tick. The client does something after what came.
-func (x *docTalkWire) tick(play func()) {
+func (x *docWire) tick(play func()) {
 	x.server.Replicate()
 	for ; len(x.down) > 0; x.down = x.down[1:] {
 		require.NoError(x.t, x.client.Receive(x.down[0]))
@@ -226,7 +210,8 @@ func docTalk(t *testing.T) string {
 	replication.RegisterMessage[vectorHit](schema, replication.Name("Hit"))
 	replication.RegisterInput[vectorMove](schema, replication.Name("Move"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	x := newDocTalk(t, &world, &mirror, schema)
+	x := newDocWire(t, &world, &mirror, schema, nil)
+	x.shows = talk
 	got := 0
 	replication.OnServerMessage(x.client, func(vectorHit) { got++ })
 	replication.OnMessage(x.server, func(*replication.Peer, vectorHit) { got++ })
@@ -276,20 +261,7 @@ func herdPackets[T any](t *testing.T, name string, entities, ticks int, change f
 	schema := replication.NewSchema()
 	replication.Register[T](schema, replication.Name(name))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	var packets strings.Builder
-	var down, up [][]byte
-	server := replication.NewServer(&world, schema, replication.WithSeed(1))
-	peer := server.Connect(func(packet []byte) error {
-		fmt.Fprintf(&packets, "server %x\n", packet)
-		down = append(down, bytes.Clone(packet))
-		return nil
-	}, opts...)
-	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
-		fmt.Fprintf(&packets, "client %x\n", packet)
-		up = append(up, bytes.Clone(packet))
-		return nil
-	}, replication.WithNonce(2))
-
+	x := newDocWire(t, &world, &mirror, schema, nil, opts...)
 	id := ecs.ComponentID[T](&world)
 	var herd []ecs.Entity
 	for range entities {
@@ -299,14 +271,7 @@ func herdPackets[T any](t *testing.T, name string, entities, ticks int, change f
 		for i, entity := range herd {
 			change(i, (*T)(world.Get(entity, id)))
 		}
-		server.Replicate()
-		for ; len(down) > 0; down = down[1:] {
-			require.NoError(t, client.Receive(down[0]))
-		}
-		require.NoError(t, client.Apply())
-		for ; len(up) > 0; up = up[1:] {
-			require.NoError(t, peer.Receive(up[0]))
-		}
+		x.tick(nil)
 	}
-	return packets.String()
+	return x.packets.String()
 }
