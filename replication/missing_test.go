@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -169,4 +170,80 @@ func TestOutages(t *testing.T) {
 		x.requireEqual()
 		require.Zero(t, x.client.Stats().MissingBaselines)
 	}
+}
+
+// TestWhatIsInPartsIsNotRelayed: an entity that a client knows becomes too different for a packet, and in the next tick is nearly what
+// it was. While the one state is on its way in parts, the client is not sent a newer one: it would not take the parts.
+func TestWhatIsInPartsIsNotRelayed(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithMTU(128))
+	bulk := x.spawn(ecs.ComponentID[tBulk](x.world))
+	var down [][][]byte
+	play := func(ticks int, change func(b *tBulk)) {
+		for range ticks {
+			b := (*tBulk)(x.world.Get(bulk, ecs.ComponentID[tBulk](x.world)))
+			b.Cells[0]++
+			if change != nil {
+				change(b)
+			}
+			down = append(down, x.replicate())
+			if len(down) > 4 {
+				x.deliver(down[0]...)
+				down = down[1:]
+			}
+			x.answer(x.apply()...)
+			require.Empty(t, heldBy(x.server, x.peer, x.client))
+		}
+	}
+	play(80, nil)
+	shared, parts := x.server.Stats().SharedPackets, x.peer.Stats().Parts
+	require.NotZero(t, shared)
+	fill := func(v uint64) func(b *tBulk) {
+		return func(b *tBulk) {
+			for i := range b.Cells[1:] {
+				b.Cells[1+i] = v * uint64(i+1) * golden64
+			}
+		}
+	}
+	play(1, fill(1))
+	require.Greater(t, x.peer.Stats().Parts, parts)
+	play(1, fill(0))
+	n := len(down)
+	down[n-2], down[n-1] = down[n-1], down[n-2] // what was sent first comes last
+	play(80, nil)
+	require.Greater(t, x.server.Stats().SharedPackets, shared)
+	for ; len(down) > 0; down = down[1:] {
+		x.deliver(down[0]...)
+	}
+	x.rounds(3)
+	x.requireEqual()
+}
+
+// TestLossesOfBeforeDontCount: an entity leaves view and comes back. That a packet of before got lost does not make it due once
+// more.
+func TestLossesOfBeforeDontCount(t *testing.T) {
+	x, e, move := crowd(t, 2)
+	set := x.server.NewEntitySet()
+	set.Add(e[0])
+	set.Add(e[1])
+	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
+	x.rounds(20)
+	move(e[0], 1)
+	x.replicate() // and that is lost
+	set.Remove(e[0])
+	x.round()
+	before := x.peer.Stats()
+	require.Zero(t, before.Lost)
+	set.Add(e[0])
+	back := x.replicate()
+	for i := 0; x.peer.Stats().Lost == 0; i++ {
+		require.Less(t, i, 10)
+		move(e[1], 1)
+		x.round()
+	}
+	x.deliver(back...)
+	x.rounds(5)
+	x.requireEqual()
+	now := x.peer.Stats()
+	require.EqualValues(t, 1, now.Lost)
+	require.EqualValues(t, 1, now.Wholes-before.Wholes)
 }
