@@ -13,6 +13,7 @@ type ackTable struct {
 	through delta.Tick   // up to this tick it is known what came, or taken to be
 	missing []missingRow // by block
 	some    uint32       // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
+	skipped uint32       // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
 	none    bitset       // slots of which the peer holds nothing, at any tick; what missing says of them has no meaning
 	ended   bitset       // of these, those of which the client may show what was before
 	since   []delta.Tick // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
@@ -53,8 +54,11 @@ func (t *ackTable) recent(at delta.Tick) bool { return t.through-at < recentTick
 // lacks returns the slots of a block that the peer is not known to hold as of a tick, which is
 // recent.
 func (t *ackTable) lacks(at delta.Tick, b int) uint64 {
-	if t.lacksNothing(at) {
+	switch {
+	case t.lacksNothing(at):
 		return t.none[b]
+	case t.skipped>>(at%recentTicks)&1 != 0:
+		return ^uint64(0)
 	}
 	return t.none[b] | t.missing[b][at%recentTicks]
 }
@@ -90,30 +94,41 @@ func (t *ackTable) begin(b int, mask uint64) {
 	t.ended[b] &^= mask
 }
 
-// pass moves through to the next tick, at: what changed in it is missing, and so is all that was.
-// What the peer acknowledged of that tick is then taken out by arrive, and settle ends it.
-func (t *ackTable) pass(now delta.Tick) {
-	before, at := t.through, t.through+1
+// pass moves through to a tick: what changed up to it is missing, and so is all that was. The peer was sent
+// nothing in the ticks between. What it acknowledged of that tick is then taken out by arrive, and settle ends it.
+func (t *ackTable) pass(to, now delta.Tick) {
+	before := t.through
 	lacking := !t.lacksNothing(before)
 	for b, none := range t.none {
 		held := t.slots.alive[b] &^ none
 		if held == 0 {
 			continue
 		}
-		word := t.slots.changedIn(at, now, b)
+		var word uint64
+		for at := before + 1; ; at++ {
+			if word |= t.slots.changedIn(at, now, b); at == to {
+				break
+			}
+		}
 		if lacking {
 			word |= t.missing[b][before%recentTicks]
 		}
-		t.missing[b][at%recentTicks] = word & held
+		t.missing[b][to%recentTicks] = word & held
 	}
-	t.through = at
-	t.some |= 1 << (at % recentTicks)
+	for at := before + 1; at != to; at++ {
+		t.some |= 1 << (at % recentTicks)
+		t.skipped |= 1 << (at % recentTicks)
+	}
+	t.through = to
+	t.some |= 1 << (to % recentTicks)
+	t.skipped &^= 1 << (to % recentTicks)
 }
 
 // skip moves through to the next tick: nothing was missing, and nothing is.
 func (t *ackTable) skip() {
 	t.through++
 	t.some &^= 1 << (t.through % recentTicks)
+	t.skipped &^= 1 << (t.through % recentTicks)
 }
 
 // leap moves through to a tick that is far ahead, where nothing was sent in between. It is not known
@@ -129,7 +144,7 @@ func (t *ackTable) leap(to delta.Tick) {
 		}
 		t.missing[b][to%recentTicks] = lacks | changed
 	}
-	t.some = ^uint32(0)
+	t.some, t.skipped = ^uint32(0), 0
 	t.through = to
 }
 
@@ -146,9 +161,8 @@ func (t *ackTable) arrive(b int, mask uint64) uint64 {
 	return mask
 }
 
-// settle ends the tick through: of what is missing since then the peer holds what was before.
-func (t *ackTable) settle() {
-	before := t.through - 1
+// settle ends the tick through: of what is missing since then the peer holds what was at the one before.
+func (t *ackTable) settle(before delta.Tick) {
 	lacking, some := !t.lacksNothing(before), uint64(0)
 	for b, none := range t.none {
 		held := t.slots.alive[b] &^ none

@@ -40,12 +40,15 @@ type classes struct {
 // which everything is known, of those at which it was sent something. A peer that does not lack what
 // changed between its sends has it as of these ticks only.
 func (p *Peer) base() delta.Tick {
-	at, step := p.acks.through, p.server.opts.grid
+	at := p.acks.through
 	if p.interval > 1 {
-		return at - (at+p.phase)%p.interval
+		return p.lastSend(at)
 	}
-	return at - at%step
+	return at - at%p.server.opts.grid
 }
+
+// lastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
+func (p *Peer) lastSend(at delta.Tick) delta.Tick { return at - (at+p.phase)%p.interval }
 
 // second returns the second baseline that goes with a base.
 func (p *Peer) second(base delta.Tick) delta.Tick {
@@ -92,7 +95,7 @@ func (s *Server) fresh(at delta.Tick) bool { return s.tick-at <= delta.Tick(s.op
 func (p *Peer) addOld(slot int) {
 	s, t, bit := &p.server.slots, &p.acks, uint64(1)<<(slot&63)
 	at, _ := t.holds(slot)
-	if before := s.changed[slot] - 1; !s.previous[slot].After(at) && before.After(at) {
+	if before := p.lastSend(s.changed[slot] - 1); !s.previous[slot].After(at) && before.After(at) {
 		at = before // it was like that up to then
 	}
 	switch {

@@ -26,8 +26,8 @@ type Interest struct {
 	// Sets show their members.
 	Sets []*EntitySet
 
-	// Visible is asked for every entity that passes all of the above, in every
-	// Replicate, on the caller's goroutine. It must not change the world.
+	// Visible is asked for every entity that passes all of the above, on the caller's
+	// goroutine, in every Replicate in which the peer may be sent state. It must not change the world.
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
@@ -68,8 +68,8 @@ type view struct {
 	limited bool
 	visible bitset // nil: all
 	next    bitset // scratch memory
-	stirred bitset // by block: something that is seen changed now
-	hidden  int    // live slots that are not visible
+	seen    int    // live slots that are visible, if limited
+	hidden  int    // live slots that are not
 
 	room     int  // slots that the client takes, from 0 on; 0: all
 	crowded  bool // the server has more
@@ -126,8 +126,7 @@ func (p *Peer) look() {
 	for len(v.visible) < len(s.alive) {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
-	v.next, v.stirred = v.next.grown(s.len()), v.stirred.grown(len(s.alive))
-	clear(v.stirred)
+	v.next = v.next.grown(s.len())
 	v.find(s, p.server.resources.any)
 	p.server.groups.show(v.next)
 	p.withhold()
@@ -152,16 +151,15 @@ func (p *Peer) look() {
 			p.leave(b, left)
 		}
 		if news := s.news[b] & now; news != 0 {
-			v.stirred.set(b)
 			p.owe(b, news)
 		}
 		if p.due[b]&^now != 0 {
 			p.due[b] &= now | p.gone(b)
 		}
 	}
-	v.hidden, v.released = s.live-seen-v.withheld, false
+	v.seen, v.hidden, v.released = seen, s.live-seen-v.withheld, false
 	if !v.limited {
-		v.visible, v.next, v.stirred = nil, nil, nil
+		v.visible, v.next = nil, nil
 	}
 }
 

@@ -47,6 +47,9 @@ func (p *Peer) resetTalk() {
 	p.talk = &peerTalk{reported: p.server.tick}
 }
 
+// speaks reports whether there are new messages for the peer.
+func (t *peerTalk) speaks() bool { return len(t.pending)+len(t.loose) > 0 }
+
 // noteStructure notes that slots of a block came or went for the peer, or changed their components.
 func (p *Peer) noteStructure(b int, mask uint64) {
 	if p.server.waits && mask != 0 {

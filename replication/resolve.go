@@ -82,12 +82,32 @@ func (p *Peer) follow() {
 			p.followed = end
 			continue
 		}
-		end, known := p.knownIn(t.through+1, p.followed)
+		at, ended := p.nextSend(last)
+		if !ended {
+			return
+		}
+		end, known := p.knownIn(at, p.followed)
 		if !known {
 			return
 		}
-		p.pass(t.through+1, end)
+		p.pass(at, end)
 	}
+}
+
+// nextSend returns the first tick after through in which the peer was sent something, or could have been, and
+// whether that is not after the last one.
+func (p *Peer) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
+	at = p.acks.through + 1
+	if p.interval > maxSpan { // or too little is known of the ticks between
+		return at, true
+	}
+	for (at+p.phase)%p.interval != 0 && (p.followed == p.log.next || p.log.at(p.followed).tick != at) {
+		if at == last {
+			return at, false
+		}
+		at++
+	}
+	return at, true
 }
 
 // knownIn returns the sequence after the packets of a tick, which begin with the given one, and whether
@@ -123,15 +143,15 @@ func (p *Peer) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 	return to, end
 }
 
-// pass takes note of what came of the packets of the tick after through, those up to sequence end.
+// pass takes note of what came of the packets up to a tick, those up to sequence end.
 func (p *Peer) pass(at delta.Tick, end uint32) {
-	t, now := &p.acks, p.server.tick
-	if t.lacksNothing(t.through) && p.sentAll(at) && p.allArrived(end) {
+	t, before := &p.acks, p.acks.through
+	if at == before+1 && t.lacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
 		t.skip()
 		p.followed = end
 		return
 	}
-	t.pass(now)
+	t.pass(at, p.server.tick)
 	for ; p.followed != end; p.followed++ {
 		sent := p.log.at(p.followed)
 		if sent.status != sentAcked {
@@ -149,7 +169,7 @@ func (p *Peer) pass(at delta.Tick, end uint32) {
 			}
 		}
 	}
-	t.settle()
+	t.settle(before)
 }
 
 // sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.

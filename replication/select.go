@@ -21,10 +21,15 @@ func (p *Peer) prepare(c *chooser) {
 	p.limit()
 	p.earn()
 	p.beginSilence()
-	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
 	p.follow()
 	p.turnAll()
+	if p.rests = p.mayRest(); p.rests {
+		p.rest()
+		return
+	}
 	p.expire()
+	p.looked = true
+	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
 	p.look()
 	p.meet()
 	if p.sending {
@@ -34,12 +39,20 @@ func (p *Peer) prepare(c *chooser) {
 	if p.inOrder && p.canRelay() {
 		p.planned, p.relays = sendAll, true
 	} else {
-		p.oweNews()
+		if p.view.visible == nil { // else look has done so
+			p.oweNews()
+		}
 		if p.planned = p.plan(); p.planned == sendBest {
 			p.press(c)
 		}
 	}
 	p.packet.begin(p)
+}
+
+// mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state, and no
+// message that depends on what it sees now.
+func (p *Peer) mayRest() bool {
+	return p.looked && !p.itsTurn() && p.view.limited == (p.view.visible != nil) && !(p.server.waits && p.talk.speaks())
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
@@ -62,6 +75,21 @@ func (p *Peer) canRelay() bool {
 
 // callsBack reports whether prepare calls functions of the user.
 func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
+
+// rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
+func (p *Peer) rest() {
+	s := &p.server.slots
+	for _, b := range s.turning {
+		if int(b) < len(p.view.visible) {
+			p.view.visible[b] &^= s.turned[b]
+		}
+		if int(b) < len(p.met) {
+			p.met[b] &^= s.turned[b]
+		}
+	}
+	p.expire()
+	p.oweNews()
+}
 
 // turnAll ends what is known of slots that hold another entity now, or none.
 func (p *Peer) turnAll() {
@@ -89,12 +117,9 @@ func (p *Peer) oweLacking() {
 
 // oweNews makes due what changed now.
 func (p *Peer) oweNews() {
-	if p.view.visible != nil {
-		return // look has done so for what is seen
-	}
 	s := &p.server.slots
 	for _, b := range s.busy {
-		p.owe(int(b), s.news[b])
+		p.owe(int(b), p.view.sees(int(b), s.news[b]))
 	}
 }
 
@@ -107,7 +132,10 @@ const turnBlocks = 32
 func (c *runCache) encode(peers []*Peer) {
 	c.beginStreams(peers)
 	for _, p := range peers {
-		p.runs, p.turns, p.sending = c, false, true
+		if p.turns = false; p.rests {
+			continue
+		}
+		p.runs, p.sending = c, true
 		switch p.planned {
 		case sendAll:
 			if p.relays && !p.takeAll() {
@@ -146,10 +174,12 @@ func (c *runCache) end(p *Peer) {
 	if p.relays {
 		p.full[p.server.tick%recentTicks] = p.server.tick
 	}
-	p.sending = false
 	p.log.trim(p.followed)
-	p.wait()
-	p.learn()
+	if !p.rests {
+		p.sending = false
+		p.wait()
+		p.learn()
+	}
 	p.account()
 }
 

@@ -71,7 +71,7 @@ type PeerStats struct {
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
-	Interval   uint64 // it is not the peer's turn to be sent anything
+	Interval   uint64 // it is not the peer's turn to be sent anything, whether there is anything new or not
 	Silent     uint64 // the peer acknowledges nothing, and is sent less and less: see [WithTimeout]
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
@@ -167,6 +167,10 @@ func fieldStats(s *Schema) []FieldStats {
 // account counts why what was not sent was not.
 func (p *Peer) account() {
 	s := p.server
+	if p.rests {
+		p.accountRest()
+		return
+	}
 	var due, inFlight int
 	for w, owed := range p.acks.owed {
 		for b := range slotsOf(w, owed) {
@@ -184,7 +188,7 @@ func (p *Peer) account() {
 		}
 	}
 	switch {
-	case p.silence.paused:
+	case p.silence.paused: // it does not rest, for the sake of a message
 		p.stats.Silent += uint64(due)
 	case !p.itsTurn():
 		p.stats.Interval += uint64(due)
@@ -197,6 +201,23 @@ func (p *Peer) account() {
 	p.stats.NotVisible += uint64(p.view.hidden)
 	p.stats.Withheld += uint64(p.view.withheld)
 	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - p.view.withheld - due - inFlight)
+}
+
+// accountRest is account for a tick in which nobody looked what the peer needs.
+func (p *Peer) accountRest() {
+	v, live := &p.view, p.server.slots.live
+	seen := live
+	if v.limited {
+		seen = min(v.seen, live)
+	}
+	withheld := min(v.withheld, live-seen)
+	p.stats.Withheld += uint64(withheld)
+	p.stats.NotVisible += uint64(live - seen - withheld)
+	if p.silence.paused {
+		p.stats.Silent += uint64(seen)
+	} else {
+		p.stats.Interval += uint64(seen)
+	}
 }
 
 // changedSince returns what changed after tick at, one of the last recentTicks. Most peers ask

@@ -87,7 +87,9 @@ const (
 func (c *runCache) beginStreams(peers []*Peer) {
 	c.streams = c.streams[:0]
 	for _, p := range peers {
-		p.stream = -1
+		if p.stream = -1; p.rests {
+			continue
+		}
 		if span := p.span(); span > 0 {
 			news := c.newsOf(span)
 			if want := p.wants(news); want > news/streamShare || c.server.opts.eager {
