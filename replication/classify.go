@@ -22,8 +22,7 @@ func classOf(classes []class, bit uint64) *class {
 	return &classes[i]
 }
 
-// nearBases is how many bases are tried, from the newest on, before an entity is encoded against
-// baselines of its own.
+// nearBases is how many pairs are tried.
 const nearBases = 4
 
 // restAfter is how many ticks without a change make an entity count as at rest.
@@ -58,6 +57,32 @@ func (p *Peer) second(base delta.Tick) delta.Tick {
 	return delta.Second(base)
 }
 
+// A basePair is two baselines that go together.
+type basePair struct{ base, second delta.Tick }
+
+// findPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
+func (p *Peer) findPairs() {
+	p.pairs = p.pairs[:0]
+	at, step := p.base(), max(p.interval, p.server.opts.grid)
+	for range nearBases {
+		if second := p.second(at); p.acks.recent(second) && p.server.fresh(second) {
+			p.pairs = append(p.pairs, basePair{at, second})
+		}
+		at -= step
+	}
+}
+
+// lackOf returns the slots of a block of which the peer is not known to hold both of these.
+func (p *Peer) lackOf(of basePair, b int) uint64 {
+	return p.acks.lacks(of.base, b) | p.acks.lacks(of.second, b)
+}
+
+// predicts reports whether what an entity was at these ticks is good to tell what it is now.
+func (s *Server) predicts(of basePair) bool {
+	span := of.base - of.second
+	return span <= delta.MaxSpan && s.tick-of.base <= delta.MaxExtrapolation*span
+}
+
 // classify sets p.classes to the classes of the slots d of a block: the ticks that their
 // updates are taken against, all of them such as of which the peer holds them.
 func (p *Peer) classify(b int, d uint64) {
@@ -67,14 +92,13 @@ func (p *Peer) classify(b int, d uint64) {
 		p.classes.list = append(p.classes.list, class{mask: whole, whole: true})
 		d &^= whole
 	}
-	at, step := p.base(), max(p.interval, p.server.opts.grid)
-	for range nearBases { // others have these too, so it may be encoded already
-		if second := p.second(at); d != 0 && t.recent(second) && p.server.fresh(second) {
-			held := d &^ (t.lacks(at, b) | t.lacks(second, b))
-			d &^= held
-			p.addRecent(b, held, at)
+	for _, of := range p.pairs { // others have these too, so it may be encoded already
+		if d == 0 {
+			return
 		}
-		at -= step
+		held := d &^ p.lackOf(of, b)
+		d &^= held
+		p.addRecent(b, held, of.base)
 	}
 	for _, at := range [...]delta.Tick{p.base(), t.through} {
 		if d != 0 && t.recent(at) && p.server.fresh(at) {
@@ -149,7 +173,7 @@ const maxStep = 8
 // heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
 // a second baseline for one of tick at.
 func (p *Peer) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.acks.recent(at2) || !p.server.fresh(at2) || at-at2 > delta.MaxSpan || p.server.tick-at > delta.MaxExtrapolation*(at-at2) {
+	if !p.acks.recent(at2) || !p.server.fresh(at2) || !p.server.predicts(basePair{at, at2}) {
 		return 0
 	}
 	return ^p.acks.lacks(at2, b)

@@ -52,6 +52,7 @@ type Peer struct {
 	yields         bool       // what is in groups took all the room, so that the rest goes first
 	runs           *runCache
 	classes        classes
+	pairs          []basePair // of baselines that are tried first
 	outbox         outbox
 	view           view
 	owned          bitset // slots whose entities the peer owns

@@ -35,6 +35,7 @@ func (p *Peer) prepare(c *chooser) {
 	if p.sending {
 		p.oweLacking()
 	}
+	p.findPairs()
 	p.planned, p.relays = sendNothing, false
 	if p.inOrder && p.canRelay() {
 		p.planned, p.relays = sendAll, true
@@ -58,9 +59,10 @@ func (p *Peer) mayRest() bool {
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Peer) canRelay() bool {
-	base := p.base()
-	t, second := &p.acks, p.second(base)
-	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !t.recent(second) || !t.lacksNothing(base) || !t.lacksNothing(second) {
+	t := &p.acks
+	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() ||
+		len(p.pairs) == 0 || p.pairs[0].base != p.base() || !p.server.predicts(p.pairs[0]) ||
+		!t.lacksNothing(p.pairs[0].base) || !t.lacksNothing(p.pairs[0].second) {
 		return false
 	}
 	for w, owed := range t.owed {
@@ -275,7 +277,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 	d = live | gone
 	var st *stream
 	copies := uint64(0)
-	if p.stream >= 0 && p.runs.streams[p.stream].filled {
+	if p.stream >= 0 {
 		st = &p.runs.streams[p.stream]
 		copies = p.copies(st, b, live)
 	}

@@ -9,21 +9,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A stream is what changed in a tick, in the order of slots, encoded against what peers hold that
-// have acknowledged everything up to the same tick, and put into packets. A peer that needs all of
-// it gets the packets under headers of its own. One that needs a part, because it lacks a
-// baseline of something or needs something else besides, has packets of its own, into which the
-// stretches that it needs are copied.
+// A stream is entries of a tick, in the order of slots, all encoded against the same two baselines, and put into
+// packets. It is made for peers that hold these baselines, and has what any of them needs against them; each copies
+// from it what it needs itself. A stream that is whole has all that changed in the tick: who needs just that gets its
+// packets, under headers of its own.
 //
-// A stream depends on the world and the tick alone. An entry that is copied has the bits that it
-// would have if it were encoded for that peer, so nobody can tell whether there was a stream.
+// The bits of an entry depend on the world and the tick alone, so nobody can tell whether there was a stream.
 type stream struct {
-	base, second delta.Tick // its baselines
-	span         delta.Tick // for how many ticks back it has what changed
-	order        uint       // of the Rice code of slot gaps
-	wanted       int        // entries that peers want of it, about
-	whole        bool       // a peer may be able to have all of it
-	filled       bool
+	basePair // its baselines
+	whole    bool
+	order    uint    // of the Rice code of slot gaps
+	wanted   bitset  // slots that it is to have, if it is not whole
+	places   []int32 // by block of slots: index in blocks, if it is there
 
 	packets []streamPacket
 	blocks  []streamBlock
@@ -33,8 +30,7 @@ type stream struct {
 	ages    []streamAge  // of the blocks
 	slots   bitset       // that are in the stream
 	plain   bitset       // of these, those whose entries can be copied: they have its baselines
-	lacking bitset       // by block: something that changed in it is not in the stream
-	places  []int32      // by block of slots: index in blocks, if it is there
+	lacking bitset       // by block: something that changed in it is not in the stream, if that is whole
 
 	// The packet that is being filled.
 	open    bool
@@ -79,49 +75,78 @@ type streamAge struct{ age, entries uint8 }
 const (
 	// maxStreamBytes bounds the bodies of a stream's packets.
 	maxStreamBytes = 1 << 20
-	// streamShare is the share of what changed that a peer must want for a part in a stream.
+	// maxStreams bounds the streams of a tick.
+	maxStreams = 64
+	// streamEntries is of how many slots of a block entries are wanted before a stream has them. Fewer are encoded one by one.
+	streamEntries = 2
+	// streamShare is the share of what changed that a peer must need to have its gaps coded as in a stream.
 	streamShare = 32
 )
 
 // beginStreams ends the streams of the last tick and makes those that the peers need.
 func (c *runCache) beginStreams(peers []*Peer) {
 	c.streams = c.streams[:0]
-	for _, p := range peers {
-		if p.stream = -1; p.rests {
-			continue
+	if c.server.opts.noStreams {
+		for _, p := range peers {
+			p.stream = -1
 		}
-		if span := p.span(); span > 0 {
-			news := c.newsOf(span)
-			if want := p.wants(news); want > news/streamShare || c.server.opts.eager {
-				order := gapOrder(c.server.slots.len()-news, max(news, 1))
-				if p.view.visible == nil { // else it would tell of what is hidden
-					p.packet.order = order
-				}
-				p.stream = int32(c.stream(p.base(), p.second(p.base()), span, order))
-				st := &c.streams[p.stream]
-				st.wanted += want
-				st.whole = st.whole || p.relays
-			}
+		return
+	}
+	for _, p := range peers {
+		if p.stream = -1; !p.rests && p.relays {
+			p.packet.order = p.orderOf(c.server.slots.changes)
+			p.stream = c.stream(p.pairs[0], true, p.packet.order)
 		}
 	}
-	for i := range c.streams {
-		st := &c.streams[i]
-		st.filled = st.whole || st.wanted > c.newsOf(st.span) || c.server.opts.eager
+	for _, p := range peers {
+		if !p.rests && !p.relays && p.planned == sendAll && !p.session.compact {
+			c.want(p)
+		}
 	}
 	c.fill()
 }
 
-// span returns for how many ticks back a stream for the peer has what changed, or 0 if it is to have none.
-func (p *Peer) span() delta.Tick {
-	o, base := &p.server.opts, p.base()
-	if o.noStreams || p.session.compact || p.planned != sendAll || p.interval > maxSpan || !p.heard || !p.near() ||
-		!p.server.fresh(p.second(base)) || !p.acks.recent(p.second(base)) || p.server.tick-base > delta.MaxExtrapolation*(base-p.second(base)) {
-		return 0
+// want adds what a peer needs to the streams that are to have it.
+func (c *runCache) want(p *Peer) {
+	s, t := &c.server.slots, &p.acks
+	if p.view.visible == nil && p.interval <= maxSpan { // else it would tell of what is hidden
+		if news := c.newsOf(p.interval); p.needs() > news/streamShare {
+			p.packet.order = p.orderOf(news)
+		}
 	}
-	return p.interval
+	var whole, part [nearBases]int32
+	for i, of := range p.pairs {
+		whole[i], part[i] = c.find(of, true), -1
+	}
+	for w, owed := range t.owed {
+		for b := range slotsOf(w, owed) {
+			d := p.view.sees(b, p.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
+			for i := 0; d != 0 && i < len(p.pairs); i++ {
+				held := d &^ p.lackOf(p.pairs[i], b)
+				d &^= held
+				if whole[i] >= 0 {
+					held &^= s.news[b] // it has these
+				}
+				if held == 0 || !c.server.predicts(p.pairs[i]) {
+					continue
+				}
+				if part[i] < 0 {
+					part[i] = c.stream(p.pairs[i], false, p.packet.order)
+				}
+				if part[i] >= 0 {
+					c.streams[part[i]].wanted[b] |= held
+				}
+			}
+		}
+	}
+	if len(p.pairs) > 0 {
+		if p.stream = whole[0]; p.stream < 0 {
+			p.stream = part[0]
+		}
+	}
 }
 
-// maxSpan is the longest send interval with which a peer gets streams.
+// maxSpan is the longest send interval for which it is known what changed meanwhile.
 const maxSpan = 8
 
 // newsOf returns how many slots changed in the last ticks, the present one among them.
@@ -132,11 +157,8 @@ func (c *runCache) newsOf(span delta.Tick) int {
 	return c.changedSince(c.tick - span).entities
 }
 
-// wants returns how many entries the peer is to be sent, of so much that changed.
-func (p *Peer) wants(news int) (n int) {
-	if p.relays {
-		return news
-	}
+// needs returns how many entries the peer is to be sent.
+func (p *Peer) needs() (n int) {
 	for w, owed := range p.acks.owed {
 		for b := range slotsOf(w, owed) {
 			n += bits.OnesCount64(p.due[b])
@@ -145,11 +167,19 @@ func (p *Peer) wants(news int) (n int) {
 	return n
 }
 
+// orderOf returns the order of the Rice code of gaps between so many slots.
+func (p *Peer) orderOf(news int) uint {
+	return gapOrder(p.server.slots.len()-news, max(news, 1))
+}
+
 // takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
 // nothing changed it needs none.
 func (p *Peer) takeAll() bool {
+	if p.server.slots.changes == 0 {
+		return true
+	}
 	if p.stream < 0 {
-		return p.server.slots.changes == 0
+		return false
 	}
 	st := &p.runs.streams[p.stream]
 	if !p.canTakeAll(st) {
@@ -213,8 +243,7 @@ func (p *Peer) copies(st *stream, b int, d uint64) uint64 {
 	if d &= st.plain[b]; d == 0 {
 		return 0
 	}
-	t := &p.acks
-	return d &^ (t.lacks(st.base, b) | t.lacks(st.second, b) | t.large[b])
+	return d &^ (p.lackOf(st.basePair, b) | p.acks.large[b])
 }
 
 // find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
@@ -231,7 +260,7 @@ func (c *runCache) ready(slot int, of *class) *stream {
 		return nil
 	}
 	for i := range c.streams {
-		if st := &c.streams[i]; st.filled && st.base == of.A1 && st.second == of.A2 && st.plain.has(slot) {
+		if st := &c.streams[i]; st.base == of.A1 && st.second == of.A2 && st.plain.has(slot) {
 			return st
 		}
 	}

@@ -9,29 +9,40 @@ import (
 // How streams are made. All of a tick are made together, block by block, so that what one
 // reads of the history is there for the others.
 
-// stream returns the index of the stream with these baselines, which is empty if it is new.
-func (c *runCache) stream(base, second, span delta.Tick, order uint) int {
+// find returns the index of a stream, or -1.
+func (c *runCache) find(of basePair, whole bool) int32 {
 	for i := range c.streams {
-		if st := &c.streams[i]; st.base == base && st.span == span {
-			return i
+		if st := &c.streams[i]; st.basePair == of && st.whole == whole {
+			return int32(i)
 		}
 	}
+	return -1
+}
+
+// stream returns the index of a stream, which is empty if it is new; -1 if there are too many.
+func (c *runCache) stream(of basePair, whole bool, order uint) int32 {
+	if i := c.find(of, whole); i >= 0 {
+		return i
+	}
 	n := len(c.streams)
+	if n == maxStreams {
+		return -1
+	}
 	c.streams = again(c.streams)
-	st := &c.streams[n]
-	st.base, st.second, st.span, st.order = base, second, span, order
-	st.wanted, st.whole, st.filled = 0, false, false
+	c.streams[n].begin(of, whole, order, &c.server.slots)
+	return int32(n)
+}
+
+// begin makes a stream empty, with room for the slots of a server.
+func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
+	st.basePair, st.whole, st.order = of, whole, order
 	st.used, st.open = 0, false
 	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
 	st.costs, st.ages, st.entries = st.costs[:0], st.ages[:0], st.entries[:0]
-	return n
-}
-
-// clear makes a stream empty, with room for the slots of a server.
-func (st *stream) clear(s *slotTable) {
-	st.slots, st.plain = st.slots.grown(s.len()), st.plain.grown(s.len())
+	st.slots, st.plain, st.wanted = st.slots.grown(s.len()), st.plain.grown(s.len()), st.wanted.grown(s.len())
 	clear(st.slots)
 	clear(st.plain)
+	clear(st.wanted)
 	st.lacking = st.lacking.grown(len(st.slots))
 	clear(st.lacking)
 	for len(st.places) < len(st.slots) {
@@ -39,52 +50,51 @@ func (st *stream) clear(s *slotTable) {
 	}
 }
 
-// fill puts what has changed into the streams that are to be filled.
+// fill puts what is wanted into the streams.
 func (c *runCache) fill() {
-	s := &c.server.slots
-	var widest, farthest delta.Tick
-	nearest := delta.Tick(recentTicks)
-	for i := range c.streams {
-		if st := &c.streams[i]; st.filled {
-			st.clear(s)
-			widest = max(widest, st.span)
-			nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
-		}
-	}
-	if widest == 0 {
+	if len(c.streams) == 0 {
 		return
 	}
-	changed := c.changedSince(c.tick - widest)
-	for w, blocks := range changed.blocks {
-		for b := range slotsOf(w, blocks) {
-			if news := changed.slots[b] &^ (s.turned[b] | s.inGroups(b)); news != 0 {
-				c.touch(b, news, c.tick-farthest, c.tick-nearest+1)
-				c.gatherColumns(b, news)
-				c.addToStreams(b, news)
+	s := &c.server.slots
+	var farthest delta.Tick
+	nearest := delta.Tick(recentTicks)
+	for i := range c.streams {
+		st := &c.streams[i]
+		nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
+	}
+	for b := range s.alive {
+		if of := c.wantedOf(b); of != 0 {
+			c.touch(b, of, c.tick-farthest, c.tick-nearest+1)
+			c.gatherColumns(b, of)
+			for i := range c.streams {
+				if st := &c.streams[i]; st.wanted[b] != 0 {
+					c.addBlock(st, b, st.wanted[b])
+				}
 			}
 		}
 	}
 	for i := range c.streams {
-		if st := &c.streams[i]; st.filled {
-			st.closePacket()
-			st.findLacking(s)
-		}
+		st := &c.streams[i]
+		st.closePacket()
+		st.findLacking(s)
 	}
 }
 
-// addToStreams adds to each stream what it is to have of slots of a block.
-func (c *runCache) addToStreams(b int, news uint64) {
+// wantedOf decides what streams are to have of a block, and returns all of it.
+func (c *runCache) wantedOf(b int) (all uint64) {
 	s := &c.server.slots
+	news := s.news[b] & s.alive[b] &^ (s.turned[b] | s.inGroups(b))
 	for i := range c.streams {
 		st := &c.streams[i]
-		if !st.filled {
-			continue
+		if st.whole {
+			st.wanted[b] = news
+		} else if bits.OnesCount64(st.wanted[b]) < streamEntries && !c.server.opts.eager {
+			st.wanted[b] = 0
 		}
-		of := news & (s.news[b] | s.changedAfter(c.tick-st.span, b, news))
-		if of &^= s.bornAfter(st.second, b, of); of != 0 {
-			c.addBlock(st, b, of)
-		}
+		st.wanted[b] &^= s.bornAfter(st.second, b, st.wanted[b])
+		all |= st.wanted[b]
 	}
+	return all
 }
 
 // findLacking finds out what is not in a stream that a peer may be able to have as a whole.
@@ -289,9 +299,6 @@ func (c *runCache) bookBlock(st *stream, k *streamBlock, news uint64) {
 func (c *runCache) finishStreams() {
 	for i := range c.streams {
 		st := &c.streams[i]
-		if !st.filled {
-			continue
-		}
 		for j := range st.blocks {
 			k := &st.blocks[j]
 			entries := uint64(k.entries)
