@@ -25,6 +25,7 @@ type Columns struct {
 	some, more uint64 // slots with a symbol, with more than one
 	unusual    uint64 // slots in which not all symbols are the usual ones
 	held       [blockSlots]int32
+	works      [blockSlots]int32
 
 	costs  []uint32 // by field, and symbols by component, as in Cost
 	fields []uint32 // that have costs
@@ -158,6 +159,9 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	k.changed |= changed
 	p := c.packed
 	p.held.rows = k.rows[:]
+	if steps := p.movingSteps(k.component); steps != nil && a.Ratio != 0 {
+		changed = c.encodeSteps(k, steps, changed, a.Ratio)
+	}
 	for ; changed != 0; changed &= changed - 1 {
 		i := bits.TrailingZeros64(changed)
 		base := k.base[i]
@@ -177,6 +181,42 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 		c.held[i] += int32(k.rows[i].n) - 1
 	}
 	return lost
+}
+
+// encodeSteps is encodeColumn for a component that consists of steps, of slots that have both baselines. It returns the others.
+func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
+	p, stride := c.packed, k.block.stride()
+	for i := range steps {
+		steps[i].total = 0
+	}
+	for ; changed != 0; changed &= changed - 1 {
+		i := bits.TrailingZeros64(changed)
+		base, base2 := k.base[i], k.base2[i]
+		if base == nil || base2 == nil {
+			left |= 1 << i
+			continue
+		}
+		x := p.codeSteps(steps, false, k.block.record(uint(i), stride)[recordRow:], base, base2, ratio)
+		r := &k.rows[i]
+		r.draft, r.component, r.symbol = x.draft, uint32(k.component), x.symbol
+		if x.n >= 64 {
+			p.held.keep(r, p.words[x.way])
+		}
+		if uint(x.symbol) != x.n {
+			for j := range steps {
+				steps[j].total += uint32(steps[j].bits[x.way])
+			}
+		}
+		if !x.usual {
+			c.unusual |= 1 << i
+		}
+		c.held[i] += int32(x.n) - 1
+	}
+	first := uint32(p.layout.Components[k.component].first)
+	for i := range steps {
+		c.book(first+uint32(i), steps[i].total)
+	}
+	return left
 }
 
 // Bits returns how many bits the rows of a slot take: as many as Write writes.
@@ -201,14 +241,28 @@ func (c *Columns) Bits(slot int) int {
 	return n + 1
 }
 
-// Work returns the [Component.Work] of the rows of some slots that were encoded, and 1 for those
-// that are as at the baselines.
-func (c *Columns) Work(slots uint64) (work int) {
-	for _, k := range c.columns[:c.n] {
-		present, changed := bits.OnesCount64(k.present&slots), bits.OnesCount64(k.changed&slots)
-		work += present + changed*(c.packed.layout.Components[k.component].work-1)
+// Works returns, by slot of the block, the [Component.Work] of the rows of slots that were encoded, and 1 for each of those
+// that are as at the baselines. What is said of other slots has no meaning. The array is valid until the next call.
+func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
+	all := int32(0)
+	c.works = [blockSlots]int32{}
+	add := func(set uint64, work int32) {
+		if set == slots {
+			all += work
+			return
+		}
+		for ; set != 0; set &= set - 1 {
+			c.works[bits.TrailingZeros64(set)] += work
+		}
 	}
-	return work
+	for _, k := range c.columns[:c.n] {
+		add(k.present&slots, 1)
+		add(k.changed&slots, int32(c.packed.layout.Components[k.component].work-1))
+	}
+	for i := range c.works {
+		c.works[i] += all
+	}
+	return &c.works
 }
 
 // Most returns a number that Bits does not exceed for any slot of those given.
@@ -220,14 +274,14 @@ func (c *Columns) Most(slots uint64) int {
 	return int(most) + c.n + 1
 }
 
-// Write writes the rows of a slot.
-func (c *Columns) Write(w *bitbuf.Writer, slot int) {
+// Write writes the rows of a slot, behind up to 32 bits that stand before them.
+func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	i := uint(slot) % blockSlots
 	h := &c.packed.held
-	var d draft
+	d := draft{head, n}
 	if c.more>>i&1 != 0 {
 		if c.unusual>>i&1 == 0 {
-			d.n = 1
+			d = d.put(h.words, 0, 1)
 			for _, k := range c.active {
 				if k.changed>>i&1 != 0 {
 					d = h.put(d, &k.rows[i], uint(k.rows[i].symbol))
@@ -236,7 +290,7 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int) {
 			d.write(w, h.words)
 			return
 		}
-		d = draft{1, 1}
+		d = d.put(h.words, 1, 1)
 	}
 	for _, k := range c.columns[:c.n] {
 		switch {

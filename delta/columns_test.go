@@ -117,7 +117,7 @@ func (x *columnsTest) check(of []Against) {
 	got := x.columns.Encode(of)
 	var want uint64
 	x.packed.Costs = x.packed.Costs[:0]
-	most := x.columns.Most(got)
+	most, works := x.columns.Most(got), *x.columns.Works(got)
 	for i := range of {
 		for set := of[i].Slots; set != 0; set &= set - 1 {
 			slot := columnsFirst + bits.TrailingZeros64(set)
@@ -131,8 +131,14 @@ func (x *columnsTest) check(of []Against) {
 				continue
 			}
 			w2 := bitbuf.NewWriter(make([]byte, 1<<13))
-			x.columns.Write(&w2, slot)
+			x.columns.Write(&w2, slot, 0, 0)
 			require.Equal(x.t, bitsOf(&w), bitsOf(&w2), "slot %d at tick %d against %+v", slot, x.now, of[i])
+			n := uint(slot % 33)
+			head := uint64(1)<<n - 1
+			w3 := bitbuf.NewWriter(make([]byte, 1<<13))
+			x.columns.Write(&w3, slot, head, n)
+			require.Equal(x.t, number(head, n)+bitsOf(&w), bitsOf(&w3))
+			require.EqualValues(x.t, x.columns.Works(1 << (slot % blockSlots))[slot%blockSlots], works[slot%blockSlots])
 			require.Equal(x.t, w.Len(), x.columns.Bits(slot))
 			require.LessOrEqual(x.t, w.Len(), most)
 			x.entries++
@@ -207,7 +213,7 @@ func TestColumnsAllocateNothing(t *testing.T) {
 		}
 		w := bitbuf.NewWriter(memory)
 		for set := x.columns.Encode(of); set != 0; set &= set - 1 {
-			x.columns.Write(&w, columnsFirst+bits.TrailingZeros64(set))
+			x.columns.Write(&w, columnsFirst+bits.TrailingZeros64(set), 0, 0)
 		}
 	}
 	encode()

@@ -39,7 +39,7 @@ func checkResidual(t *testing.T, v uint64, k, width uint) {
 		if got, want := number(code, n), naiveResidual(v, k, width); got != want || code>>n != 0 {
 			t.Fatalf("%d of %d bits, order %d: %s in a word, want %s", v, width, k, got, want)
 		}
-		if int(n) < bits.Len64(v) { // movingSteps relies on it
+		if int(n) < bits.Len64(v) { // predictedSteps relies on it
 			t.Fatalf("%d of %d bits, order %d, takes %d bits", v, width, k, n)
 		}
 	}

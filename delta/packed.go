@@ -72,7 +72,7 @@ func NewPacked(l *Layout) *Packed {
 		p.words[i] = make([]uint64, (3+3*width)/64+1)
 	}
 	p.held.rows = make([]heldRow, max(1, len(l.Components)))
-	p.held.words = make([]uint64, (1+3*len(l.Components)+3*total)/64+1)
+	p.held.words = make([]uint64, (33+3*len(l.Components)+3*total)/64+1)
 	return p
 }
 

@@ -84,7 +84,7 @@ func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base,
 		}
 		flag2, n2 := chartBits(chart, nextChart)
 		var least uint
-		d, least = movingSteps(draft{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, impliedIn(chart, nextChart))
+		d, least = predictedSteps(draft{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, impliedIn(chart, nextChart))
 		way, symbol, usual = byPrediction, uint32(1+n2), n2 == 1
 		if d.n > 3+n+least {
 			if plain := plainSteps(draft{0b111 | flag<<3, 3 + n}, p.words[byBaseline], steps, implied); plain.n < d.n {

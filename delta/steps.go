@@ -23,6 +23,8 @@ type step struct {
 	bits      [2]uint8 // of the code of either residual
 	predicted uint32   // residual against the prediction
 	plain     uint32   // residual against the baseline
+
+	total uint32 // bits of the codes of several rows
 }
 
 // The ways to code a row's steps, as indices of step.bits and of Packed.words.
@@ -59,33 +61,6 @@ func (s *step) next(base, base2, ratio int64) uint32 {
 	return uint32(min(max((base+(d*ratio+1<<15)>>16)&s.mask, 0), s.max))
 }
 
-// compare finds the residuals of cur against base.
-func compare(steps []step, cur, base []uint32) {
-	cur, base = cur[:len(steps)], base[:len(steps)]
-	for i := range steps {
-		steps[i].plain = steps[i].from(cur[i], base[i])
-	}
-}
-
-// extrapolateSteps finds the residuals of cur against base and against the prediction. It
-// returns three numbers that are 0 for a prediction that is base, for a row that is the
-// prediction, and for a row that is base.
-func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (moving, off, changed uint32) {
-	cur, base, base2 = cur[:len(steps)], base[:len(steps)], base2[:len(steps)]
-	for i := range steps {
-		s := &steps[i]
-		b, b2 := int64(base[i]), int64(base2[i])
-		s.moved = uint8(bits.Len32(uint32(max(b-b2, b2-b))))
-		next := s.next(b, b2, ratio)
-		v, plain := s.from(cur[i], next), s.from(cur[i], uint32(b))
-		s.predicted, s.plain = v, plain
-		moving |= v ^ plain
-		off |= v
-		changed |= plain
-	}
-	return moving, off, changed
-}
-
 // plainSteps appends the residuals against the baseline. The one at index implied is not
 // zero if those before it are, and is then written less one.
 func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
@@ -105,10 +80,10 @@ func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
 	return d
 }
 
-// movingSteps appends the residuals against the prediction. It also returns a number of
+// predictedSteps appends the residuals against the prediction. It also returns a number of
 // bits that plainSteps takes at least, which often spares trying: no code is shorter than
 // its residual, and one for a residual less one is not either.
-func movingSteps(d draft, words []uint64, steps []step, implied int) (_ draft, plain uint) {
+func predictedSteps(d draft, words []uint64, steps []step, implied int) (_ draft, plain uint) {
 	largest := uint(0)
 	for i := range steps {
 		s := &steps[i]
@@ -129,46 +104,89 @@ func movingSteps(d draft, words []uint64, steps []step, implied int) (_ draft, p
 	return d, plain
 }
 
-// addSteps is Add for a component that consists of steps, against a baseline at least.
-// base2 differs from base, or is nil; then cur differs from base. alone is what
-// changesAlone says.
-func (p *Packed) addSteps(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
-	var moving, off uint32
-	changed := uint32(1)
-	if base2 != nil {
-		moving, off, changed = extrapolateSteps(steps, cur, base, base2, ratio)
-	} else {
-		compare(steps, cur, base)
+// movingSteps returns the steps of a component that consists of them and moves, or nil.
+func (p *Packed) movingSteps(component int) []step {
+	c := &p.layout.Components[component]
+	if c.width == 0 || !c.moves || c.Fields[0].Kind == Quat {
+		return nil
 	}
-	var d draft
-	way, implied, symbol, usual := byPrediction, len(steps)-1, uint32(1), true
-	switch {
-	case moving == 0 && changed == 0:
-		p.holdSymbol(component, 0b0, 1, !alone)
-		return
-	case moving != 0 && off == 0:
-		p.holdSymbol(component, 0b01, 2, false)
-		return
-	case moving != 0 && changed == 0:
-		p.holdSymbol(component, 0b011, 3, false)
-		return
-	case moving == 0:
-		d, way = plainSteps(draft{0b1, 1}, p.words[byBaseline], steps, implied), byBaseline
-		usual = alone
-	default:
-		var least uint
-		d, least = movingSteps(draft{0b0, 1}, p.words[byPrediction], steps, implied)
-		if d.n > 3+least {
-			if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, implied); plain.n < d.n {
-				d, way = plain, byBaseline
-				symbol, usual = 3, false
+	return p.steps[component]
+}
+
+// A codedRow is a row of steps in bits.
+type codedRow struct {
+	draft         // with the symbol
+	way    int    // the index of its words
+	symbol uint32 // bits of the symbol; if these are all, the steps tell nothing
+	usual  bool
+}
+
+// codeSteps encodes a row against a baseline at least. base2 is nil if nothing is to be predicted from it; alone is what
+// changesAlone says.
+func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
+	var moving, off, changed uint32
+	predicted, least := draft{0b0, 1}, uint(0)
+	cur, base = cur[:len(steps)], base[:len(steps)]
+	if base2 == nil {
+		for i := range steps {
+			s := &steps[i]
+			s.plain = s.from(cur[i], base[i])
+			changed |= s.plain
+		}
+	} else {
+		// As predictedSteps does, which needs another loop over the steps.
+		base2 = base2[:len(steps)]
+		words, largest := p.words[byPrediction], uint(0)
+		for i := range steps {
+			s := &steps[i]
+			b, b2 := int64(base[i]), int64(base2[i])
+			v, plain := s.from(cur[i], s.next(b, b2, ratio)), s.from(cur[i], uint32(b))
+			s.plain = plain
+			moving |= v ^ plain
+			off |= v
+			changed |= plain
+			least += uint(bits.Len32(plain))
+			k, width := uint(bits.Len32(uint32(max(b-b2, b2-b))))/2, uint(s.width)
+			if largest > 0 {
+				k = (k + largest) / 2
+			} else if i == len(steps)-1 {
+				v-- // not zero, or what comes of it is not used
 			}
+			code, n := shortResidual(v, min(k, width), width)
+			s.bits[byPrediction] = uint8(n)
+			predicted = predicted.put(words, code, n)
+			largest = max(largest, uint(bits.Len32(v)))
 		}
 	}
-	p.hold(component, d, p.words[way], symbol, usual)
+	last := len(steps) - 1
+	switch {
+	case moving == 0 && changed == 0:
+		return codedRow{draft{0b0, 1}, byBaseline, 1, !alone}
+	case moving == 0:
+		return codedRow{plainSteps(draft{0b1, 1}, p.words[byBaseline], steps, last), byBaseline, 1, alone}
+	case off == 0:
+		return codedRow{draft{0b01, 2}, byPrediction, 2, false}
+	case changed == 0:
+		return codedRow{draft{0b011, 3}, byBaseline, 3, false}
+	}
+	if predicted.n > 3+least {
+		if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, last); plain.n < predicted.n {
+			return codedRow{plain, byBaseline, 3, false}
+		}
+	}
+	return codedRow{predicted, byPrediction, 1, true}
+}
+
+// addSteps is Add for a component that consists of steps.
+func (p *Packed) addSteps(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
+	x := p.codeSteps(steps, alone, cur, base, base2, ratio)
+	p.hold(component, x.draft, p.words[x.way], x.symbol, x.usual)
+	if uint(x.symbol) == x.n {
+		return
+	}
 	first := uint32(p.layout.Components[component].first)
 	costs := p.book(len(steps))
 	for i := range steps {
-		costs[i] = Cost{first + uint32(i), uint32(steps[i].bits[way])}
+		costs[i] = Cost{first + uint32(i), uint32(steps[i].bits[x.way])}
 	}
 }

@@ -98,17 +98,22 @@ func (t *ackTable) begin(b int, mask uint64) {
 // nothing in the ticks between. What it acknowledged of that tick is then taken out by arrive, and settle ends it.
 func (t *ackTable) pass(to, now delta.Tick) {
 	before := t.through
-	lacking := !t.lacksNothing(before)
+	lacking, first := !t.lacksNothing(before), before+1
+	logged := now-first < recentTicks
+	last := t.slots.log[to%recentTicks]
 	for b, none := range t.none {
 		held := t.slots.alive[b] &^ none
 		if held == 0 {
 			continue
 		}
 		var word uint64
-		for at := before + 1; ; at++ {
-			if word |= t.slots.changedIn(at, now, b); at == to {
-				break
+		if logged {
+			word = last[b]
+			for at := first; at != to; at++ {
+				word |= t.slots.log[at%recentTicks][b]
 			}
+		} else { // all that may have changed
+			word = t.slots.changedAfter(before, b, held)
 		}
 		if lacking {
 			word |= t.missing[b][before%recentTicks]

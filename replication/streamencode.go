@@ -246,7 +246,8 @@ func (st *stream) closePacket() {
 func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
 	k := streamBlock{packet: len(st.packets) - 1, first: len(st.entries)}
-	work, plain := 0, uint64(0)
+	plain := uint64(0)
+	works, work := c.columns.Works(news), 0
 	for d := news; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(d)
 		slot, class := b<<6+i, 0
@@ -258,14 +259,13 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		from := w.Len()
 		if l := &c.classes.list[class]; l.Two {
 			plain |= 1 << i
-			w.WriteBits(1, 1) // an update, against the baselines in front
+			c.columns.Write(&w, slot, 1, 1) // an update, against the baselines in front
 		} else {
 			writeUpdate(&w, &x.names, l.Baselines, false)
+			c.columns.Write(&w, slot, 0, 0)
 		}
-		c.columns.Write(&w, slot)
-		e := streamEntry{int32(from), int32(w.Len()), int32(c.columns.Work(d & -d))}
-		work += int(e.work)
-		st.entries = append(st.entries, e)
+		work += int(works[i])
+		st.entries = append(st.entries, streamEntry{int32(from), int32(w.Len()), works[i]})
 	}
 	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
