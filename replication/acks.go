@@ -10,21 +10,18 @@ import (
 // of the slots, which all peers share. A tick in which nothing is missing costs nothing.
 type ackTable struct {
 	slots   *slotTable
-	through delta.Tick   // up to this tick it is known what came, or taken to be
-	missing []missingRow // by block
-	some    uint32       // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
-	skipped uint32       // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
-	none    bitset       // slots of which the peer holds nothing, at any tick; what missing says of them has no meaning
-	ended   bitset       // of these, those of which the client may show what was before
-	since   []delta.Tick // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
-	shown   bitset       // something was sent: the client may show the slot
-	large   bitset       // a state is on its way in parts
-	owed    bitset       // by block: there may be slots in Peer.due
-	unknown bitset       // by block: there may be slots in none that live
+	through delta.Tick          // up to this tick it is known what came, or taken to be
+	missing [recentTicks]bitset // by tick modulo their number
+	some    uint32              // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
+	skipped uint32              // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
+	none    bitset              // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
+	ended   bitset              // of these, those of which the client may show what was before
+	since   []delta.Tick        // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
+	shown   bitset              // something was sent: the client may show the slot
+	large   bitset              // a state is on its way in parts
+	owed    bitset              // by block: there may be slots in Peer.due
+	unknown bitset              // by block: there may be slots in none that live
 }
-
-// A missingRow is the slots of a block that are missing at recent ticks, modulo their number.
-type missingRow [recentTicks]uint64
 
 // reset forgets everything, at the end of tick now.
 func (t *ackTable) reset(slots *slotTable, now delta.Tick) {
@@ -38,11 +35,20 @@ func (t *ackTable) grow(n int, now delta.Tick) {
 	t.shown, t.large = t.shown.grown(n), t.large.grown(n)
 	blocks := len(t.none)
 	t.owed, t.unknown = t.owed.grown(blocks), t.unknown.grown(blocks)
-	if blocks > cap(t.missing) { // few that lie idle make up for copying them now and then
-		t.missing = append(make([]missingRow, 0, blocks+blocks/16), t.missing...)
-		t.since = append(make([]delta.Tick, 0, 64*cap(t.missing)), t.since...)
+	if blocks > cap(t.missing[0]) { // few that lie idle make up for copying them now and then
+		room := blocks + blocks/16
+		for i, row := range t.missing {
+			t.missing[i] = append(make(bitset, 0, room), row...)
+		}
+		t.since = append(make([]delta.Tick, 0, 64*room), t.since...)
 	}
-	t.missing, t.since = t.missing[:blocks], t.since[:64*blocks]
+	for i, row := range t.missing {
+		t.missing[i] = row[:blocks]
+		for b := old; b < blocks; b++ {
+			t.missing[i][b] = ^uint64(0)
+		}
+	}
+	t.since = t.since[:64*blocks]
 	for b := old; b < blocks; b++ {
 		t.forget(b, ^uint64(0), now)
 	}
@@ -60,7 +66,7 @@ func (t *ackTable) lacks(at delta.Tick, b int) uint64 {
 	case t.skipped>>(at%recentTicks)&1 != 0:
 		return ^uint64(0)
 	}
-	return t.none[b] | t.missing[b][at%recentTicks]
+	return t.none[b] | t.missing[at%recentTicks][b]
 }
 
 // lacksNothing reports whether the peer holds as of a tick, which is recent, all of which it holds
@@ -78,32 +84,41 @@ func (t *ackTable) behind(b int) uint64 {
 // missing at all others.
 func (t *ackTable) begin(b int, mask uint64) {
 	if t.some != ^uint32(0) {
-		for i := range delta.Tick(recentTicks) {
-			if t.lacksNothing(i) {
-				for b := range t.missing {
-					t.missing[b][i] = 0
-				}
+		t.tell()
+	}
+	for slot := range slotsOf(b, mask) {
+		if t.through-t.since[slot] < recentTicks || t.since[slot].After(t.through) { // it was held not long ago
+			for _, row := range t.missing {
+				row.set(slot)
 			}
 		}
-		t.some = ^uint32(0)
-	}
-	for i := range t.missing[b] {
-		t.missing[b][i] |= mask
 	}
 	t.none[b] &^= mask
 	t.ended[b] &^= mask
+}
+
+// tell makes missing say what is missing at all recent ticks.
+func (t *ackTable) tell() {
+	for i := range delta.Tick(recentTicks) {
+		if t.lacksNothing(i) {
+			copy(t.missing[i], t.none)
+		}
+	}
+	t.some = ^uint32(0)
 }
 
 // pass moves through to a tick: what changed up to it is missing, and so is all that was. The peer was sent
 // nothing in the ticks between. What it acknowledged of that tick is then taken out by arrive, and settle ends it.
 func (t *ackTable) pass(to, now delta.Tick) {
 	before := t.through
+	row, was := t.missing[to%recentTicks], t.missing[before%recentTicks]
 	lacking, first := !t.lacksNothing(before), before+1
 	logged := now-first < recentTicks
 	last := t.slots.log[to%recentTicks]
 	for b, none := range t.none {
 		held := t.slots.alive[b] &^ none
 		if held == 0 {
+			row[b] = ^uint64(0)
 			continue
 		}
 		var word uint64
@@ -116,9 +131,9 @@ func (t *ackTable) pass(to, now delta.Tick) {
 			word = t.slots.changedAfter(before, b, held)
 		}
 		if lacking {
-			word |= t.missing[b][before%recentTicks]
+			word |= was[b]
 		}
-		t.missing[b][to%recentTicks] = word & held
+		row[b] = word | ^held
 	}
 	for at := before + 1; at != to; at++ {
 		t.some |= 1 << (at % recentTicks)
@@ -139,15 +154,14 @@ func (t *ackTable) skip() {
 // leap moves through to a tick that is far ahead, where nothing was sent in between. It is not known
 // any more what was missing when.
 func (t *ackTable) leap(to delta.Tick) {
-	for b := range t.missing {
-		alive := t.slots.alive[b]
+	for b, alive := range t.slots.alive[:len(t.none)] {
 		lacks := t.lacks(t.through, b)
 		changed := t.slots.changedAfter(t.through, b, alive&^lacks)
 		t.hold(b, changed, t.through)
-		for i := range t.missing[b] {
-			t.missing[b][i] = alive
+		for _, row := range t.missing {
+			row[b] = ^uint64(0)
 		}
-		t.missing[b][to%recentTicks] = lacks | changed
+		t.missing[to%recentTicks][b] = lacks | changed | ^alive
 	}
 	t.some, t.skipped = ^uint32(0), 0
 	t.through = to
@@ -162,22 +176,23 @@ func (t *ackTable) arrive(b int, mask uint64) uint64 {
 			t.begin(b, old)
 		}
 	}
-	t.missing[b][t.through%recentTicks] &^= mask
+	t.missing[t.through%recentTicks][b] &^= mask
 	return mask
 }
 
 // settle ends the tick through: of what is missing since then the peer holds what was at the one before.
 func (t *ackTable) settle(before delta.Tick) {
+	row, was := t.missing[t.through%recentTicks], t.missing[before%recentTicks]
 	lacking, some := !t.lacksNothing(before), uint64(0)
 	for b, none := range t.none {
 		held := t.slots.alive[b] &^ none
-		word := t.missing[b][t.through%recentTicks] & held
+		word := row[b] & held
 		if word == 0 {
 			continue
 		}
 		some |= word
 		if lacking {
-			word &^= t.missing[b][before%recentTicks]
+			word &^= was[b]
 		}
 		t.hold(b, word, before)
 	}
@@ -220,7 +235,7 @@ func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 			at = t.through - recentTicks + 1
 		}
 		for ; ; at++ {
-			t.missing[b][at%recentTicks] &^= mask
+			t.missing[at%recentTicks][b] &^= mask
 			if at == t.through {
 				return mask
 			}
@@ -228,7 +243,7 @@ func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	}
 	for ; ; at++ {
 		if t.recent(at) {
-			t.missing[b][at%recentTicks] &^= mask
+			t.missing[at%recentTicks][b] &^= mask
 		}
 		if at == t.through || mask == 0 {
 			return mask

@@ -95,5 +95,8 @@ func heapInUse() int64 {
 // size returns the bytes that a table takes.
 func (t *ackTable) size() int {
 	words := cap(t.none) + cap(t.ended) + cap(t.shown) + cap(t.large) + cap(t.owed) + cap(t.unknown)
-	return 8*words + cap(t.missing)*int(unsafe.Sizeof(missingRow{})) + 4*cap(t.since)
+	for _, row := range t.missing {
+		words += cap(row)
+	}
+	return 8*words + 4*cap(t.since)
 }
