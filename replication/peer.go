@@ -37,7 +37,6 @@ type Peer struct {
 	relays  bool  // packets of a stream may be all that is to be sent in the present tick
 	looked  bool  // it was found out what it sees
 	rests   bool  // it needs nothing in the present tick
-	turns   bool  // it is sent what it needs in turns with other peers, in the present tick
 	crowded uint8 // for so many ticks it is not tried to send all in one packet
 	planned plan
 	inOrder bool // all that is due is to be sent, in the order of slots

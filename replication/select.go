@@ -125,49 +125,33 @@ func (p *Peer) oweNews() {
 	}
 }
 
-// turnBlocks is how many blocks peers are sent something of in turns: what they read of the history for
-// one peer is in the processor's cache for the others.
-const turnBlocks = 32
-
 // encode fills the packets of the present tick for peers that are prepared, with runs and streams from
-// the cache. The packets are the same as if it were one peer after the other.
+// the cache.
 func (c *runCache) encode(peers []*Peer) {
 	c.beginStreams(peers)
 	for _, p := range peers {
-		if p.turns = false; p.rests {
-			continue
-		}
-		p.runs, p.sending = c, true
-		switch p.planned {
-		case sendAll:
-			if p.relays && !p.takeAll() {
-				p.relays = false
-				p.oweNews()
-			}
-			if p.relays {
-				break
-			}
-			if p.turns = p.resume == 0 && !p.yields; !p.turns {
-				p.sendDue(p.due)
-			} else if p.sendGroups(p.due) {
-				p.turns = false
-			}
-		case sendBest:
-			p.sendChosen()
-		}
-	}
-	for b := 0; b < len(c.server.slots.alive); b += turnBlocks {
-		for _, p := range peers {
-			if p.turns && p.resume == 0 {
-				p.sendSlots(p.due, b<<6, min(b+turnBlocks, len(p.due))<<6)
-			}
-		}
-	}
-	for _, p := range peers {
-		if p.turns {
-			p.packet.finish()
+		if !p.rests {
+			p.runs, p.sending = c, true
+			p.sendPlanned()
 		}
 		c.end(p)
+	}
+}
+
+// sendPlanned sends what the peer is to get in the present tick.
+func (p *Peer) sendPlanned() {
+	switch p.planned {
+	case sendAll:
+		if p.relays && p.takeAll() {
+			return
+		}
+		if p.relays {
+			p.relays = false
+			p.oweNews()
+		}
+		p.sendDue(p.due)
+	case sendBest:
+		p.sendChosen()
 	}
 }
 
