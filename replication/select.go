@@ -274,8 +274,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		bit := uint64(1) << i
 		if copies&bit != 0 {
 			if put := p.packet.putStretch(st, b, d&copies, d); put != 0 {
-				p.due[b] &^= put
-				p.acks.shown[b] |= put
+				p.due[b] &^= put // they are shown, as the peer holds their baselines
 				p.stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
 				continue
