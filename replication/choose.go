@@ -46,7 +46,7 @@ func (c *chooser) add(b int, mask, dear uint64) {
 // drops the others. It returns what they cost, about.
 func (c *chooser) choose(u *urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := urgencyBits - 1; plane >= 0; plane-- {
+	for plane := u.used - 1; plane >= 0; plane-- {
 		cheap, dear := 0, 0
 		for i, b := range c.blocks {
 			top := c.left[i] & u.blocks[b][plane]

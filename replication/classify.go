@@ -96,13 +96,16 @@ func (p *Peer) classify(b int, d uint64) {
 		if d == 0 {
 			return
 		}
-		held := d &^ p.lackOf(of, b)
-		d &^= held
-		p.addRecent(b, held, of.base)
+		if held := d &^ p.lackOf(of, b); held != 0 {
+			d &^= held
+			p.addRecent(b, held, of.base)
+		}
 	}
 	for _, at := range [...]delta.Tick{p.base(), t.through} {
-		if d != 0 && t.recent(at) && p.server.fresh(at) {
-			held := d &^ t.lacks(at, b)
+		if d == 0 || !t.recent(at) || !p.server.fresh(at) {
+			continue
+		}
+		if held := d &^ t.lacks(at, b); held != 0 {
 			d &^= held
 			p.addRecent(b, held, at)
 		}

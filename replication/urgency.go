@@ -28,8 +28,9 @@ func (u *sliced) keep(mask uint64) {
 	}
 }
 
-// add adds the weights of some slots, twice those of the slots in double.
-func (u *sliced) add(w *slicedWeights, mask, double uint64) {
+// add adds the weights of some slots, twice those of the slots in double. It returns the number of bits that are
+// in use, as far as it has seen them.
+func (u *sliced) add(w *slicedWeights, mask, double uint64) (used int) {
 	carry, below := uint64(0), uint64(0)
 	i := w.first
 	for ; i < w.end; i++ {
@@ -51,6 +52,7 @@ func (u *sliced) add(w *slicedWeights, mask, double uint64) {
 			u[i] |= carry
 		}
 	}
+	return i
 }
 
 // slicedWeights are the weights of the slots of a block.
@@ -141,6 +143,7 @@ func (t *slotTable) weight(slot int) float32 {
 // urgency is how urgent it is to send a peer what waits.
 type urgency struct {
 	blocks  []sliced
+	used    int    // no more than so many bits of them are
 	waiting bitset // slots that have waited since weights were added last
 	turn    int    // of equally urgent slots those from this one on go first
 }
@@ -169,6 +172,6 @@ func (u *urgency) gain(b int, due uint64, w *slicedWeights, double uint64) {
 	if kept := u.waiting[b]; kept != ^uint64(0) {
 		u.blocks[b].keep(kept)
 	}
-	u.blocks[b].add(w, due, double)
+	u.used = max(u.used, u.blocks[b].add(w, due, double))
 	u.waiting[b] = due
 }

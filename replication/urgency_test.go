@@ -89,6 +89,7 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 		n := 1 + rng.IntN(1000)
 		var u urgency
 		u.grow(n)
+		u.used = urgencyBits
 		values, limit := make([]int, n), 1<<rng.IntN(urgencyBits+1)
 		for slot := range values {
 			values[slot] = rng.IntN(limit)
