@@ -60,15 +60,27 @@ func (p *Peer) second(base delta.Tick) delta.Tick {
 // A basePair is two baselines that go together.
 type basePair struct{ base, second delta.Tick }
 
+// newest returns the pair of the peer's base.
+func (p *Peer) newest() basePair {
+	base := p.base()
+	return basePair{base, p.second(base)}
+}
+
+// holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
+func (p *Peer) holdsPair(of basePair) bool {
+	return p.acks.recent(of.second) && p.server.fresh(of.second)
+}
+
 // findPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
 func (p *Peer) findPairs() {
 	p.pairs = p.pairs[:0]
-	at, step := p.base(), max(p.interval, p.server.opts.grid)
+	of, step := p.newest(), max(p.interval, p.server.opts.grid)
 	for range nearBases {
-		if second := p.second(at); p.acks.recent(second) && p.server.fresh(second) {
-			p.pairs = append(p.pairs, basePair{at, second})
+		if p.holdsPair(of) {
+			p.pairs = append(p.pairs, of)
 		}
-		at -= step
+		of.base -= step
+		of.second = p.second(of.base)
 	}
 }
 

@@ -40,6 +40,7 @@ type runCache struct {
 	pinned  bool              // runs are in use: bound has to wait
 
 	streams []stream
+	asked   bitset // by block: streams may have something of it
 	// Of the block that goes into streams.
 	columns   *delta.Columns
 	classes   classes

@@ -35,11 +35,11 @@ func (p *Peer) prepare(c *chooser) {
 	if p.sending {
 		p.oweLacking()
 	}
-	p.findPairs()
 	p.planned, p.relays = sendNothing, false
 	if p.inOrder && p.canRelay() {
 		p.planned, p.relays = sendAll, true
 	} else {
+		p.findPairs()
 		if p.view.visible == nil { // else look has done so
 			p.oweNews()
 		}
@@ -59,10 +59,9 @@ func (p *Peer) mayRest() bool {
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Peer) canRelay() bool {
-	t := &p.acks
-	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() ||
-		len(p.pairs) == 0 || p.pairs[0].base != p.base() || !p.server.predicts(p.pairs[0]) ||
-		!t.lacksNothing(p.pairs[0].base) || !t.lacksNothing(p.pairs[0].second) {
+	t, of := &p.acks, p.newest()
+	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.predicts(of) ||
+		!t.lacksNothing(of.base) || !t.lacksNothing(of.second) {
 		return false
 	}
 	for w, owed := range t.owed {
@@ -147,6 +146,7 @@ func (p *Peer) sendPlanned() {
 		}
 		if p.relays {
 			p.relays = false
+			p.findPairs()
 			p.oweNews()
 		}
 		p.sendDue(p.due)

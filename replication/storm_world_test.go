@@ -90,7 +90,7 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
-	streams   int // 0: none, 1: as usual, 2: for whoever could use a part of one
+	streams   int // 0: none
 	wild      *wildConfig
 	views     bool // nobody ever sees everything
 }
@@ -147,7 +147,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
 	opts = append(opts, func(o *serverOptions) {
-		o.noStreams, o.eager = c.streams == 0, c.streams == 2
+		o.noStreams = c.streams == 0
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)

@@ -19,7 +19,8 @@ type stream struct {
 	basePair // its baselines
 	whole    bool
 	order    uint    // of the Rice code of slot gaps
-	wanted   bitset  // slots that it is to have, if it is not whole
+	wanted   bitset  // slots that it is to have
+	asked    bitset  // by block: it may have some; slots, plain and wanted are empty elsewhere
 	places   []int32 // by block of slots: index in blocks, if it is there
 
 	packets []streamPacket
@@ -77,8 +78,6 @@ const (
 	maxStreamBytes = 1 << 20
 	// maxStreams bounds the streams of a tick.
 	maxStreams = 64
-	// streamEntries is of how many slots of a block entries are wanted before a stream has them. Fewer are encoded one by one.
-	streamEntries = 2
 	// streamShare is the share of what changed that a peer must need to have its gaps coded as in a stream.
 	streamShare = 32
 )
@@ -95,7 +94,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 	for _, p := range peers {
 		if p.stream = -1; !p.rests && p.relays {
 			p.packet.order = p.orderOf(c.server.slots.changes)
-			p.stream = c.stream(p.pairs[0], true, p.packet.order)
+			p.stream = c.stream(p.newest(), true, p.packet.order)
 		}
 	}
 	for _, p := range peers {
@@ -134,7 +133,7 @@ func (c *runCache) want(p *Peer) {
 					part[i] = c.stream(p.pairs[i], false, p.packet.order)
 				}
 				if part[i] >= 0 {
-					c.streams[part[i]].wanted[b] |= held
+					c.streams[part[i]].want(b, held)
 				}
 			}
 		}

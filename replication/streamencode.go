@@ -39,15 +39,29 @@ func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
 	st.used, st.open = 0, false
 	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
 	st.costs, st.ages, st.entries = st.costs[:0], st.ages[:0], st.entries[:0]
-	st.slots, st.plain, st.wanted = st.slots.grown(s.len()), st.plain.grown(s.len()), st.wanted.grown(s.len())
-	clear(st.slots)
-	clear(st.plain)
-	clear(st.wanted)
-	st.lacking = st.lacking.grown(len(st.slots))
+	for w, asked := range st.asked {
+		for b := range slotsOf(w, asked) {
+			st.slots[b], st.plain[b], st.wanted[b] = 0, 0, 0
+		}
+	}
+	clear(st.asked)
 	clear(st.lacking)
+	st.slots, st.plain, st.wanted = st.slots.grown(s.len()), st.plain.grown(s.len()), st.wanted.grown(s.len())
+	st.asked, st.lacking = st.asked.grown(len(st.slots)), st.lacking.grown(len(st.slots))
 	for len(st.places) < len(st.slots) {
 		st.places = append(st.places, 0)
 	}
+	if whole {
+		for _, b := range s.busy {
+			st.want(int(b), s.news[b]&s.alive[b]&^(s.turned[b]|s.inGroups(int(b))))
+		}
+	}
+}
+
+// want adds slots of a block to those that the stream is to have.
+func (st *stream) want(b int, slots uint64) {
+	st.wanted[b] |= slots
+	st.asked.set(b)
 }
 
 // fill puts what is wanted into the streams.
@@ -56,21 +70,16 @@ func (c *runCache) fill() {
 		return
 	}
 	s := &c.server.slots
-	var farthest delta.Tick
-	nearest := delta.Tick(recentTicks)
+	c.asked = c.asked.grown(len(s.alive))
+	clear(c.asked)
 	for i := range c.streams {
-		st := &c.streams[i]
-		nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
+		for w, asked := range c.streams[i].asked {
+			c.asked[w] |= asked
+		}
 	}
-	for b := range s.alive {
-		if of := c.wantedOf(b); of != 0 {
-			c.touch(b, of, c.tick-farthest, c.tick-nearest+1)
-			c.gatherColumns(b, of)
-			for i := range c.streams {
-				if st := &c.streams[i]; st.wanted[b] != 0 {
-					c.addBlock(st, b, st.wanted[b])
-				}
-			}
+	for w, asked := range c.asked {
+		for b := range slotsOf(w, asked) {
+			c.addToStreams(b)
 		}
 	}
 	for i := range c.streams {
@@ -80,21 +89,26 @@ func (c *runCache) fill() {
 	}
 }
 
-// wantedOf decides what streams are to have of a block, and returns all of it.
-func (c *runCache) wantedOf(b int) (all uint64) {
-	s := &c.server.slots
-	news := s.news[b] & s.alive[b] &^ (s.turned[b] | s.inGroups(b))
+// addToStreams adds what is wanted of a block to the streams.
+func (c *runCache) addToStreams(b int) {
+	s, all, farthest, nearest := &c.server.slots, uint64(0), delta.Tick(0), delta.Tick(recentTicks)
 	for i := range c.streams {
 		st := &c.streams[i]
-		if st.whole {
-			st.wanted[b] = news
-		} else if bits.OnesCount64(st.wanted[b]) < streamEntries && !c.server.opts.eager {
-			st.wanted[b] = 0
+		if st.wanted[b] &^= s.bornAfter(st.second, b, st.wanted[b]); st.wanted[b] != 0 {
+			all |= st.wanted[b]
+			nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
 		}
-		st.wanted[b] &^= s.bornAfter(st.second, b, st.wanted[b])
-		all |= st.wanted[b]
 	}
-	return all
+	if all == 0 {
+		return
+	}
+	c.touch(b, all, c.tick-farthest, c.tick-nearest+1)
+	c.gatherColumns(b, all)
+	for i := range c.streams {
+		if st := &c.streams[i]; st.wanted[b] != 0 {
+			c.addBlock(st, b, st.wanted[b])
+		}
+	}
 }
 
 // findLacking finds out what is not in a stream that a peer may be able to have as a whole.
