@@ -266,16 +266,18 @@ func (g *Grid) find(e *eye, to bitset) {
 	}
 }
 
-// findAmong adds those of the entries that are near enough.
+// findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
 func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset) {
 	at := e.at
 	clear(at[len(g.columns):])
 	for i := range entries {
 		entry := &entries[i]
 		dx, dy, dz := float64(entry.at[0])-at[0], float64(entry.at[1])-at[1], float64(entry.at[2])-at[2]
+		near := uint64(0)
 		if dx*dx+dy*dy+dz*dz <= square {
-			to.set(int(entry.slot))
+			near = 1
 		}
+		to[entry.slot>>6] |= near << (entry.slot & 63)
 	}
 }
 
