@@ -59,6 +59,8 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 		}
 	}
 	require.Equal(t, 3, rests)
+	require.EqualValues(t, 3*130, x.peer.Stats().Silent)
+	require.Zero(t, x.peer.Stats().Interval)
 	x.answer(acks...)
 	settle(x, tick)
 }
