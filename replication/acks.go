@@ -44,9 +44,6 @@ func (t *ackTable) grow(n int, now delta.Tick) {
 	}
 	for i, row := range t.missing {
 		t.missing[i] = row[:blocks]
-		for b := old; b < blocks; b++ {
-			t.missing[i][b] = ^uint64(0)
-		}
 	}
 	t.since = t.since[:64*blocks]
 	for b := old; b < blocks; b++ {
@@ -87,7 +84,7 @@ func (t *ackTable) begin(b int, mask uint64) {
 		t.tell()
 	}
 	for slot := range slotsOf(b, mask) {
-		if t.through-t.since[slot] < recentTicks || t.since[slot].After(t.through) { // it was held not long ago
+		if t.through-t.since[slot] < recentTicks { // it was held not long ago
 			for _, row := range t.missing {
 				row.set(slot)
 			}

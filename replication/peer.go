@@ -35,7 +35,6 @@ type Peer struct {
 
 	heard   bool  // recent and recentSequence are valid
 	relays  bool  // packets of a stream may be all that is to be sent in the present tick
-	looked  bool  // it was found out what it sees
 	rests   bool  // it needs nothing in the present tick
 	crowded uint8 // for so many ticks it is not tried to send all in one packet
 	planned plan
@@ -212,7 +211,7 @@ func (p *Peer) reset() {
 	p.trip = roundTrip{}
 	p.budget.restart(p.server.tick)
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
-	p.looked, p.rests = false, false
+	p.rests = false
 	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
 	p.followed = p.log.next

@@ -23,19 +23,18 @@ func (p *Peer) prepare(c *chooser) {
 	p.beginSilence()
 	p.follow()
 	p.turnAll()
+	p.planned, p.relays = sendNothing, false
 	if p.rests = p.mayRest(); p.rests {
 		p.rest()
 		return
 	}
 	p.expire()
-	p.looked = true
 	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
 	p.look()
 	p.meet()
 	if p.sending {
 		p.oweLacking()
 	}
-	p.planned, p.relays = sendNothing, false
 	if p.inOrder && p.canRelay() {
 		p.planned, p.relays = sendAll, true
 	} else {
@@ -51,9 +50,9 @@ func (p *Peer) prepare(c *chooser) {
 }
 
 // mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state, and no
-// message that depends on what it sees now.
+// new message, which may depend on what it sees now.
 func (p *Peer) mayRest() bool {
-	return p.looked && !p.itsTurn() && p.view.limited == (p.view.visible != nil) && !(p.server.waits && p.talk.speaks())
+	return !p.itsTurn() && p.view.limited == (p.view.visible != nil) && (p.talk == nil || !p.talk.speaks())
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be

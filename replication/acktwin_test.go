@@ -1,0 +1,292 @@
+package replication
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// An ackTwin plays what may happen to an ackTable, and keeps a plain record beside it: which version every slot had in
+// which tick, and which of them the peer acknowledged.
+type ackTwin struct {
+	t     *testing.T
+	rng   *rand.Rand
+	plain bool // what becomes of packets is known at once, and never found out to be wrong
+	calm  bool // nothing is lost or left out
+	slots slotTable
+	acks  ackTable
+
+	first, now delta.Tick
+	version    []int          // by slot: every change makes a new one
+	past       [][]int        // the same by tick, as far as it has ended
+	epoch      []delta.Tick   // by slot: what was sent before does not count
+	came       [][]delta.Tick // by slot: the packets since then that the table was told of
+	sent       []twinPacket   // one a tick at most, of ticks after through
+	late       []twinPacket   // taken for lost
+	versions   int
+
+	passed        map[delta.Tick]bool // ticks of which the table knows what is missing
+	quiet, outage int                 // for so many ticks nothing is sent, or nothing is heard
+	lost          bool                // what is sent in an outage is lost, and not the acks
+	starved       bitset              // slots of which nothing is sent
+}
+
+type twinPacket struct {
+	at         delta.Tick
+	mask       bitset
+	full, came bool
+}
+
+func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
+	a := &ackTwin{t: t, rng: rand.New(rand.NewPCG(seed, 1)), plain: plain, passed: map[delta.Tick]bool{}}
+	a.calm = a.rng.IntN(3) == 0
+	a.first = pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
+	a.now = a.first
+	a.slots.initClasses(0)
+	a.slots.recent.now = a.now
+	a.acks.reset(&a.slots, a.now)
+	return a
+}
+
+// at returns which version a slot had at the end of a tick, 0 if there was none.
+func (a *ackTwin) at(slot int, at delta.Tick) int {
+	if i := at - a.first - 1; i < delta.Tick(len(a.past)) && slot < len(a.past[i]) {
+		return a.past[i][slot]
+	}
+	return 0
+}
+
+func (a *ackTwin) changed(slot int) {
+	for slot >= len(a.version) {
+		a.version, a.epoch, a.came = append(a.version, 0), append(a.epoch, a.now), append(a.came, nil)
+	}
+	a.versions++
+	a.version[slot] = a.versions
+}
+
+// trouble begins and ends what lasts for some ticks.
+func (a *ackTwin) trouble() {
+	r := a.rng
+	if a.quiet--; r.IntN(40) == 0 {
+		a.quiet = r.IntN(80)
+	}
+	if a.outage--; r.IntN(60) == 0 && !a.plain && a.outage < 0 {
+		a.outage, a.lost = r.IntN(80), r.IntN(2) == 0
+		for i := range a.sent {
+			a.sent[i].came = a.sent[i].came && !a.lost
+		}
+	}
+	if a.starved = a.starved.grown(a.slots.len() + 128); r.IntN(30) == 0 && !a.calm {
+		for b := range a.starved {
+			a.starved[b] = pick(r, 0, 0, ^uint64(0), r.Uint64())
+		}
+	}
+}
+
+// tick plays a tick.
+func (a *ackTwin) tick(quiet bool) {
+	r, s := a.rng, &a.slots
+	a.trouble()
+	a.now++
+	s.begin(a.now)
+	s.reclaim()
+	for range pick(r, 0, 0, 0, 1, 2, s.live/8*r.IntN(8)*r.IntN(2)) {
+		if slot := r.IntN(s.len() + 1); slot < s.len() && s.alive.has(slot) {
+			s.remove(slot, a.now)
+			a.changed(slot)
+		}
+	}
+	for n := r.IntN(5) * r.IntN(2) * r.IntN(8); n > 0 && s.live < 100; n-- {
+		a.changed(s.add(ecs.Entity{}, a.now))
+	}
+	often := pick(r, 0, 0.02, 0.3, 1)
+	for slot := range a.version {
+		if s.alive.has(slot) && s.changed[slot] != a.now && r.Float64() < often {
+			s.touch(slot, a.now)
+			a.changed(slot)
+		}
+	}
+	s.list()
+	if len(s.alive) > len(a.acks.none) {
+		a.acks.grow(s.len(), a.now)
+	}
+	if !a.plain && r.IntN(6) == 0 {
+		a.comeLate()
+	}
+	if a.outage < 0 && (a.plain || r.IntN(3) > 0) {
+		a.follow()
+	}
+	for b, turned := range s.turned {
+		a.sever(b, turned)
+		a.acks.sever(b, turned, a.now)
+	}
+	if !a.plain && r.IntN(20) == 0 && len(a.version) > 0 {
+		slot := r.IntN(len(a.version))
+		b, bit := slot>>6, uint64(1)<<(slot&63)
+		a.acks.forget(b, bit, a.now+1)
+		a.epoch[slot], a.came[slot] = a.now+1, nil
+	}
+	if !quiet && a.quiet < 0 {
+		a.send()
+	}
+	s.settle(a.now)
+	a.past = append(a.past, slices.Clone(a.version))
+	a.check()
+}
+
+func (a *ackTwin) sever(b int, mask uint64) {
+	for slot := range slotsOf(b, mask) {
+		a.epoch[slot], a.came[slot] = a.now, nil
+	}
+}
+
+// send makes a packet of what changed, as it may be one of a stream, or of anything that lives.
+func (a *ackTwin) send() {
+	r, s := a.rng, &a.slots
+	p := twinPacket{at: a.now, mask: slices.Clone(s.alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
+	if len(s.turning) == 0 && a.acks.holdsAll() && r.IntN(3) > 0 {
+		copy(p.mask, s.news)
+		p.full = true
+	} else {
+		some := r.IntN(2) == 0 && !a.calm
+		for b := range p.mask {
+			if p.mask[b] &^= a.starved[b]; some {
+				p.mask[b] &= r.Uint64() | r.Uint64()
+			}
+		}
+	}
+	a.sent = append(a.sent, p)
+}
+
+// follow passes ticks, as a peer's follow does.
+func (a *ackTwin) follow() {
+	t, last := &a.acks, a.now-1
+	for t.through != last && (a.plain || a.rng.IntN(12) > 0) {
+		before, to := t.through, t.through+1
+		if !a.plain && last-before > recentTicks && !slices.ContainsFunc(a.sent, func(p twinPacket) bool { return p.came && last-p.at > recentTicks }) {
+			to = last - recentTicks
+			for len(a.sent) > 0 && !a.sent[0].at.After(to) {
+				a.late, a.sent = append(a.late, a.sent[0]), a.sent[1:]
+			}
+			held := make(bitset, len(t.none)) // and as it was
+			for b := range held {
+				held[b] = a.slots.alive[b] &^ t.behind(b)
+			}
+			t.leap(to)
+			for b := range held {
+				require.Zero(a.t, held[b]&t.lacks(to, b), "held before and after a leap")
+			}
+			continue
+		}
+		for end := before + 1 + delta.Tick(a.rng.IntN(maxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
+			to++
+		}
+		a.passed[to] = true
+		if len(a.sent) == 0 || a.sent[0].at != to {
+			t.pass(to, a.now)
+			t.settle(before)
+			continue
+		}
+		p := a.sent[0]
+		a.sent = a.sent[1:]
+		if !p.came {
+			a.late = append(a.late, p)
+		}
+		if p.came {
+			a.note(p)
+		}
+		if p.full && p.came && to == before+1 && t.lacksNothing(before) {
+			t.skip()
+			continue
+		}
+		t.pass(to, a.now)
+		for b, mask := range p.mask {
+			if p.came && mask != 0 {
+				t.arrive(b, mask)
+			}
+		}
+		t.settle(before)
+	}
+}
+
+// note notes that the table was told of a packet.
+func (a *ackTwin) note(p twinPacket) {
+	for b, mask := range p.mask {
+		for slot := range slotsOf(b, mask) {
+			if !p.at.Before(a.epoch[slot]) {
+				a.came[slot] = append(a.came[slot], p.at)
+			}
+		}
+	}
+}
+
+// comeLate has something come that was taken for lost.
+func (a *ackTwin) comeLate() {
+	if len(a.late) == 0 {
+		return
+	}
+	i := a.rng.IntN(len(a.late))
+	p := a.late[i]
+	a.late = slices.Delete(a.late, i, i+1)
+	a.note(p)
+	for b, mask := range p.mask {
+		if mask != 0 {
+			a.acks.arriveLate(b, mask, p.at, a.now)
+		}
+	}
+}
+
+// check compares what the table says of some slots, at the end of a tick, with the record.
+func (a *ackTwin) check() {
+	t := &a.acks
+	for slot := range a.version {
+		if !a.slots.alive.has(slot) || a.rng.IntN(8) > 0 {
+			continue
+		}
+		holds := func(at delta.Tick, upTo bool) bool {
+			return slices.ContainsFunc(a.came[slot], func(c delta.Tick) bool {
+				return a.at(slot, c) == a.at(slot, at) && !(upTo && c.After(at))
+			})
+		}
+		last, any := t.through, false
+		for at := t.through; at != a.first && t.recent(at); at-- {
+			says := t.lacks(at, slot>>6)>>(slot&63)&1 == 0
+			require.True(a.t, !says || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
+			if a.plain && a.passed[at] {
+				require.Equal(a.t, holds(at, true), says, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
+			}
+			if says && !any {
+				last, any = at, true
+			}
+		}
+		at, ok := t.holds(slot)
+		require.Equal(a.t, ok, len(a.came[slot]) > 0, "slot %d: is anything held", slot)
+		if ok && at != a.first {
+			require.True(a.t, holds(at, false), "slot %d: the last tick as of which it is held is not %d", slot, at)
+		}
+		if ok && any {
+			require.False(a.t, at.Before(last), "slot %d: held as of tick %d, not only of %d", slot, last, at)
+		}
+	}
+}
+
+// TestAckTables: what the peer is said to hold it acknowledged, whatever comes late or never; and it is said to hold all that it
+// acknowledged, as long as nothing comes late.
+func TestAckTables(t *testing.T) {
+	seed := seedOf(t)
+	for i := range uint64(roundsOf(400, 60, 10)) {
+		a := newAckTwin(t, seed+i, i%3 == 0)
+		interval := 1
+		for range 150 {
+			if a.rng.IntN(20) == 0 {
+				interval = pick(a.rng, 1, 1, 2, 3, 8, 9, 40)
+			}
+			a.tick(a.rng.IntN(interval) > 0)
+		}
+	}
+}

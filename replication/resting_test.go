@@ -1,0 +1,208 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// Peers rest in ticks in which they are sent nothing: nobody looks what they see or need.
+
+// TestWhoRestsWasSentNothing: that a peer got all that changed in its last tick says nothing of those in which it rests,
+// because of its interval or because it is silent.
+func TestWhoRestsWasSentNothing(t *testing.T) {
+	relay := func() (x *wire, tick func() [][]byte) {
+		x, entities, move := crowd(t, 130)
+		tick = func() [][]byte {
+			for i, e := range entities {
+				move(e, float32(i%5+1)/8)
+			}
+			packets := x.replicate()
+			require.Empty(t, heldBy(x.server, x.peer, x.client))
+			return packets
+		}
+		for range 20 {
+			x.deliver(tick()...)
+			x.answer(x.apply()...)
+		}
+		require.True(t, x.peer.relays)
+		return x, tick
+	}
+	settle := func(x *wire, tick func() [][]byte) {
+		for range 20 {
+			x.deliver(tick()...)
+			x.answer(x.apply()...)
+			require.Zero(t, x.client.Stats().MissingBaselines)
+			require.Zero(t, x.peer.Stats().MissingBaselines)
+		}
+		x.requireEqual()
+	}
+	for interval := 2; interval <= 9; interval++ {
+		x, tick := relay()
+		x.peer.SetSendInterval(interval)
+		for i := 0; i == 0 || !x.peer.rests; i++ {
+			x.deliver(tick()...)
+			x.answer(x.apply()...)
+		}
+		x.peer.SetSendInterval(1)
+		settle(x, tick)
+	}
+	x, tick := relay()
+	var acks [][]byte
+	rests := 0
+	for i := 0; i < 60 && rests < 3; i++ {
+		x.deliver(tick()...)
+		acks = append(acks, x.apply()...) // they come too late
+		if x.peer.rests {
+			rests++
+		}
+	}
+	require.Equal(t, 3, rests)
+	require.EqualValues(t, 3*130, x.peer.Stats().Silent)
+	require.Zero(t, x.peer.Stats().Interval)
+	x.answer(acks...)
+	settle(x, tick)
+}
+
+// TestMessagesToViewersInTicksOfRest: who sees an entity is found out for every message, whether that waits for the state of
+// its tick or not.
+func TestMessagesToViewersInTicksOfRest(t *testing.T) {
+	waiting, immediate := testSchema(), testSchema()
+	RegisterMessage[mChat](waiting)
+	RegisterMessage[mFlash](waiting, Unreliable())
+	RegisterMessage[mChat](immediate, Immediate())
+	RegisterMessage[mFlash](immediate, Immediate(), Unreliable())
+	for _, schema := range []*Schema{waiting, immediate} {
+		x := connectedWire(t, schema)
+		var got []string
+		collect[mChat](x.client, &got)
+		collect[mFlash](x.client, &got)
+		e := x.spawn(ecs.ComponentID[tPosition](x.world))
+		set := x.server.NewEntitySet()
+		set.Add(e)
+		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
+		x.rounds(5)
+		x.peer.SetSendInterval(60)
+		x.round()
+		require.True(t, x.peer.rests)
+		send := func() int {
+			got = nil
+			require.NoError(t, SendToViewers(x.server, e, mChat{Number: 1}))
+			require.NoError(t, SendToViewers(x.server, e, mFlash{}))
+			x.round()
+			return len(got)
+		}
+		require.Equal(t, 2, send())
+		set.Remove(e)
+		require.Zero(t, send(), "it is hidden")
+		set.Add(e)
+		if now := send(); schema == waiting {
+			require.Zero(t, now, "the client does not show it yet")
+			x.round()
+			require.True(t, x.peer.rests)
+			x.peer.SetSendInterval(1)
+			x.rounds(2)
+		}
+		require.Len(t, got, 2, "it is shown again")
+	}
+}
+
+// resting gives a wire whose peer sees some entities of a set, and does not get its turn.
+func resting(t *testing.T, n int, of Interest) (x *wire, entities []ecs.Entity) {
+	x, entities, _ = crowd(t, n)
+	x.peer.SetInterest(of)
+	x.peer.SetBudget(100000)
+	x.rounds(5)
+	x.peer.phase = 1 - x.server.tick // its turn is in 60 ticks
+	x.peer.SetSendInterval(60)
+	x.round()
+	require.True(t, x.peer.rests)
+	return x, entities
+}
+
+// TestNothingIsAskedInTicksOfRest, until the peer's turn comes or it is to see less than all.
+func TestNothingIsAskedInTicksOfRest(t *testing.T) {
+	asked := 0
+	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
+	x, _ := resting(t, 3, of)
+	asked = 0
+	for !x.peer.itsTurn() {
+		require.Zero(t, asked)
+		x.round()
+	}
+	require.Equal(t, 3, asked)
+	for _, i := range []Interest{{}, of} {
+		x.peer.SetInterest(i)
+		x.round()
+		require.False(t, x.peer.rests, "what it sees is limited now, or is not any more")
+		require.Equal(t, i.Visible != nil, x.peer.view.visible != nil)
+		x.round()
+		require.True(t, x.peer.rests)
+	}
+}
+
+// TestWhatBeginsInTicksOfRestIsNotSeen, nor met, before anybody looks: a slot may go to what is hidden.
+func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
+	var secret ecs.Entity
+	x, entities := resting(t, 3, Interest{Visible: func(e ecs.Entity) bool { return e != secret }})
+	slot := x.slotOf(entities[1])
+	require.True(t, x.peer.met.has(slot))
+	x.world.RemoveEntity(entities[1])
+	x.round()
+	secret = x.spawn(ecs.ComponentID[tPosition](x.world))
+	x.round()
+	require.Equal(t, slot, x.slotOf(secret))
+	require.True(t, x.peer.rests)
+	require.Zero(t, x.peer.view.sees(0, 1<<slot))
+	require.False(t, x.peer.met.has(slot))
+	x.peer.SetSendInterval(1)
+	x.rounds(3)
+	x.requireSeen(entities[0], entities[2])
+}
+
+// TestReasonsInTicksOfRest: they add up, also when there are fewer entities than the peer saw when somebody looked last.
+func TestReasonsInTicksOfRest(t *testing.T) {
+	hidden := map[ecs.Entity]bool{}
+	x, entities := resting(t, 10, Interest{Visible: func(e ecs.Entity) bool { return !hidden[e] }})
+	hidden[entities[9]] = true
+	was := x.peer.Stats()
+	expect := func(interval, notVisible uint64) {
+		t.Helper()
+		x.round()
+		require.True(t, x.peer.rests)
+		now := x.peer.Stats()
+		require.Equal(t, []uint64{interval, notVisible}, []uint64{now.Interval - was.Interval, now.NotVisible - was.NotVisible})
+		require.Equal(t, []uint64{was.Withheld, was.UpToDate, was.InFlight, was.Silent}, []uint64{now.Withheld, now.UpToDate, now.InFlight, now.Silent})
+		was = now
+	}
+	expect(10, 0) // nobody knows yet that one is hidden
+	x.spawn(ecs.ComponentID[tPosition](x.world))
+	expect(10, 1)
+	for _, e := range entities {
+		x.world.RemoveEntity(e)
+	}
+	expect(1, 0)
+}
+
+// TestPacketsAreSettledInTicksOfRest: they are forgotten once it is known what became of them, and are taken for lost in time.
+func TestPacketsAreSettledInTicksOfRest(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		x, entities := resting(t, 3, Interest{})
+		for !x.peer.itsTurn() {
+			(*tPosition)(x.world.Get(entities[0], ecs.ComponentID[tPosition](x.world))).X++
+			packets := x.replicate()
+			if comes || !x.peer.itsTurn() {
+				x.deliver(packets...)
+			}
+			x.answer(x.apply()...)
+		}
+		require.NotEqual(t, x.peer.log.oldest, x.peer.log.next)
+		for i := 0; x.peer.log.oldest != x.peer.log.next; i++ {
+			x.round()
+			require.True(t, x.peer.rests)
+			require.Less(t, i, 50)
+		}
+		require.Equal(t, !comes, x.peer.Stats().Lost > 0)
+	}
+}
