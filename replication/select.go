@@ -23,6 +23,7 @@ func (p *Peer) prepare(c *chooser) {
 	p.beginSilence()
 	p.follow()
 	p.turnAll()
+	p.planned, p.relays = sendNothing, false
 	if p.rests = p.mayRest(); p.rests {
 		p.rest()
 		return
@@ -36,7 +37,6 @@ func (p *Peer) prepare(c *chooser) {
 		p.oweLacking()
 	}
 	p.findPairs()
-	p.planned, p.relays = sendNothing, false
 	if p.inOrder && p.canRelay() {
 		p.planned, p.relays = sendAll, true
 	} else {

@@ -96,3 +96,26 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	x.rounds(20)
 	x.requireEqual()
 }
+
+// TestARestIsNotTakenForAStream: a peer that was relayed streams and is now sent state in few ticks has not been sent
+// what changed in the others.
+func TestARestIsNotTakenForAStream(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(position)
+	move := func() { (*tPosition)(x.world.Get(e, position)).X++ }
+	for range 20 {
+		move()
+		x.round()
+	}
+	require.True(t, x.peer.relays)
+	x.peer.SetSendInterval(20)
+	for range 100 {
+		move()
+		x.round()
+		require.Empty(t, heldBy(x.server, x.peer, x.client))
+	}
+	x.rounds(20)
+	x.requireEqual()
+	require.Zero(t, x.peer.Stats().MissingBaselines)
+}
