@@ -119,3 +119,41 @@ func TestARestIsNotTakenForAStream(t *testing.T) {
 	x.requireEqual()
 	require.Zero(t, x.peer.Stats().MissingBaselines)
 }
+
+// TestStreamsKnowWhatWasRemovedLongAgo: a baseline may be of more than recentTicks ago, and entities may have lost
+// components right after it.
+func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
+	const interval, delay = 11, 3*11 - 1
+	x := connectedWire(t, testSchema(), WithWindow(100))
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	var e []ecs.Entity
+	for range 4 {
+		e = append(e, x.spawn(position, health))
+	}
+	x.peer.SetSendInterval(interval)
+	var acks [][][]byte
+	removed, reached := false, false
+	for tick := range 6 * delay {
+		now := x.server.tick + 1
+		remove := !removed && tick > 3*delay && x.peer.lastSend(now) == now-1
+		for i, e := range e {
+			(*tPosition)(x.world.Get(e, position)).X += 0.1
+			if remove && i < 2 {
+				x.world.Remove(e, health)
+			}
+		}
+		removed = removed || remove
+		packets := x.replicate()
+		x.deliver(packets...)
+		if acks = append(acks, x.apply()); tick >= delay {
+			x.answer(acks[tick-delay]...)
+		}
+		if len(packets) > 0 {
+			x.requireEqual()
+		}
+		for _, st := range x.server.workers.caches[0].streams {
+			reached = reached || removed && now-st.base > recentTicks && st.plain[0] != 0
+		}
+	}
+	require.True(t, reached)
+}

@@ -62,10 +62,11 @@ func (c *runCache) fill() {
 		st := &c.streams[i]
 		nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
 	}
+	oldest := c.tick - farthest
 	for b := range s.alive {
 		if of := c.wantedOf(b); of != 0 {
-			c.touch(b, of, c.tick-farthest, c.tick-nearest+1)
-			c.gatherColumns(b, of)
+			c.touch(b, of, oldest, c.tick-nearest+1)
+			c.gatherColumns(b, of, oldest)
 			for i := range c.streams {
 				if st := &c.streams[i]; st.wanted[b] != 0 {
 					c.addBlock(st, b, st.wanted[b])
@@ -121,15 +122,15 @@ func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
 	}
 }
 
-// gatherColumns finds the components of slots of a block, which all streams need.
-func (c *runCache) gatherColumns(b int, news uint64) {
+// gatherColumns finds the components of slots of a block, which all streams need, whose baselines are not before a tick.
+func (c *runCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 	s := c.server
 	c.narrowest, c.reshaped = maxEntityBits, 0
 	var components delta.Set
 	for slot := range slotsOf(b, news) {
 		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
-		if info.restructured.After(c.tick - recentTicks) {
+		if info.restructured.After(oldest) {
 			c.reshaped |= 1 << (slot & 63)
 		}
 		components.AddAll(&info.set)
