@@ -157,3 +157,26 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	}
 	require.True(t, reached)
 }
+
+// TestStreamsHaveNothingTwice: what a stream has that is relayed is copied from there into packets of peers that do
+// not relay it.
+func TestStreamsHaveNothingTwice(t *testing.T) {
+	c := newThrong(t, 200, throngSchema())
+	for i := range 3 {
+		m := c.join(1, 0)
+		if i > 0 { // has packets of its own
+			m.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+		}
+	}
+	for range 60 {
+		c.tickAll()
+	}
+	before := c.server.Stats()
+	for range 10 {
+		c.tickAll()
+	}
+	after := c.server.Stats()
+	require.EqualValues(t, 10*200*3, after.Entries-before.Entries)
+	require.EqualValues(t, 10*200, after.Encoded-before.Encoded)
+	require.NotZero(t, after.SharedPackets-before.SharedPackets)
+}

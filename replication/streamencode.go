@@ -92,7 +92,6 @@ func (c *runCache) wantedOf(b int) (all uint64) {
 		} else if bits.OnesCount64(st.wanted[b]) < streamEntries && !c.server.opts.eager {
 			st.wanted[b] = 0
 		}
-		st.wanted[b] &^= s.bornAfter(st.second, b, st.wanted[b])
 		all |= st.wanted[b]
 	}
 	return all
