@@ -328,10 +328,15 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 		n = len(entries)
 	}
 	work := 0
-	for i := range entries[:n] {
-		work += int(entries[i].work)
+	for i := range entries[:n] { // as if they came one by one
+		more := work + int(entries[i].work)
+		if !k.bears(more, int(entries[i].end-from)) {
+			n = i
+			break
+		}
+		work = more
 	}
-	if !k.bears(work, int(entries[n-1].end-from)) {
+	if n == 0 {
 		return 0
 	}
 	for bits.OnesCount64(slots) > n {

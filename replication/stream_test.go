@@ -180,3 +180,55 @@ func TestStreamsHaveNothingTwice(t *testing.T) {
 	require.EqualValues(t, 10*200, after.Encoded-before.Encoded)
 	require.NotZero(t, after.SharedPackets-before.SharedPackets)
 }
+
+// TestMoreStreamsThanThereMayBe: what is left out of streams is sent all the same.
+func TestMoreStreamsThanThereMayBe(t *testing.T) {
+	most := 0
+	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
+		c := newThrong(t, 30, throngSchema(), append(opts, WithBaselineGrid(1))...)
+		for i := range 480 {
+			m := c.join(i/16, 0.1)
+			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // else it relays
+				m.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%20 != i/16 }})
+			}
+		}
+		for range 90 {
+			c.tickAll()
+			for i := range c.server.workers.caches {
+				most = max(most, len(c.server.workers.caches[i].streams))
+			}
+		}
+		for _, m := range c.members {
+			hashes = append(hashes, m.hash)
+		}
+		return hashes, c.server.Stats()
+	}
+	want, stats := play(withoutStreams)
+	require.Zero(t, most)
+	got, same := play()
+	require.Equal(t, maxStreams, most)
+	require.Equal(t, want, got)
+	require.Equal(t, stats.BaselineAges, same.BaselineAges)
+	got, _ = play(WithWorkers(3))
+	require.Equal(t, want, got)
+}
+
+// TestStretchesHaveTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
+func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
+	play := func(opts ...ServerOption) (hashes []uint64) {
+		c := newThrong(t, 640, throngSchema(), opts...)
+		for i := range 3 {
+			c.join(1, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%64 < 64>>(2*i) }})
+		}
+		for range 40 {
+			c.tickAll()
+		}
+		orders := map[uint]bool{}
+		for _, m := range c.members {
+			hashes, orders[m.peer.packet.order] = append(hashes, m.hash), true
+		}
+		require.Greater(t, len(orders), 1)
+		return hashes
+	}
+	require.Equal(t, play(withoutStreams), play())
+}
