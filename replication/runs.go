@@ -52,7 +52,7 @@ type runCache struct {
 	compact *compactCoder // nil: none was needed
 	bundle  bundle
 
-	changed []changedSlots // see changedSince
+	changed []changeCount // see changedSince
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
@@ -61,12 +61,10 @@ type runCache struct {
 	shared    uint64 // packets
 }
 
-// changedSlots are those of entities that changed after a tick.
-type changedSlots struct {
+// A changeCount is how many entities changed after a tick.
+type changeCount struct {
 	after    delta.Tick
-	slots    bitset // what is said of other blocks has no meaning
-	blocks   bitset // that may have some
-	entities int    // their number
+	entities int
 }
 
 type runHead struct {

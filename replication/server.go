@@ -69,7 +69,7 @@ type serverOptions struct {
 
 	// For tests, which compare or make much of what is rare.
 	noStreams bool      // nothing but runs is shared
-	eager     bool      // whoever could use a part of a stream gets one
+	eager     bool      // streams have single entries of a block, too
 	noGroups  bool      // what is in groups does not wait for the others
 	noSilence bool      // no peer is ever taken for silent
 	coding    Coding    // of peers that ask for none

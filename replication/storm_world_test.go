@@ -90,7 +90,7 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
-	streams   int // 0: none, 1: as usual, 2: for whoever could use a part of one
+	streams   int // 0: none, 1: as usual, 2: with single entries of a block, too
 	wild      *wildConfig
 	views     bool // whoever may be sent something in every tick has a view
 }

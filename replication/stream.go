@@ -159,7 +159,7 @@ func (c *runCache) newsOf(span delta.Tick) int {
 	if span == 1 {
 		return c.server.slots.changes
 	}
-	return c.changedSince(c.tick - span).entities
+	return c.changedSince(c.tick - span)
 }
 
 // needs returns how many entries the peer is to be sent.
