@@ -40,6 +40,7 @@ type runCache struct {
 	pinned  bool              // runs are in use: bound has to wait
 
 	streams []stream
+	most    int // streams in a tick, lately
 	// Of the block that goes into streams.
 	columns   *delta.Columns
 	classes   classes
@@ -89,6 +90,7 @@ func (c *runCache) init(s *Server) {
 func (c *runCache) begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
+	c.shrinkStreams()
 	c.clear()
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{})

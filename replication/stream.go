@@ -83,9 +83,8 @@ const (
 	streamShare = 32
 )
 
-// beginStreams ends the streams of the last tick and makes those that the peers need.
+// beginStreams makes the streams that the peers need.
 func (c *runCache) beginStreams(peers []*Peer) {
-	c.streams = c.streams[:0]
 	shares := !c.server.opts.noStreams
 	for _, p := range peers {
 		p.stream = -1

@@ -5,6 +5,8 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // TestStreamsCarryWhatRunsDo: where nothing gets lost, a stream has the very entries that
@@ -231,4 +233,52 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 		return hashes
 	}
 	require.Equal(t, play(withoutStreams), play())
+}
+
+// TestStreamsGiveTheirMemoryBack, where once there were many.
+func TestStreamsGiveTheirMemoryBack(t *testing.T) {
+	c := newThrong(t, 70, throngSchema())
+	c.join(1, 0)
+	cache := &c.server.workers.caches[0]
+	kept := func() (n int) {
+		for _, st := range cache.streams[:cap(cache.streams)] {
+			if st.slots != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for range 20 {
+		c.tickAll()
+	}
+	for i := range 40 {
+		cache.stream(basePair{base: delta.Tick(i)}, false, 0)
+	}
+	require.GreaterOrEqual(t, kept(), 40)
+	for range 2 * resizeTicks {
+		c.tickAll()
+	}
+	require.LessOrEqual(t, kept(), 2)
+	require.NotZero(t, kept())
+}
+
+// TestStreamsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
+func TestStreamsOfIdleWorkersDoNotCount(t *testing.T) {
+	c := newThrong(t, 70, throngSchema(), WithWorkers(3))
+	for range 3 {
+		c.join(1, 0)
+	}
+	for range 40 {
+		c.tickAll()
+	}
+	for _, m := range c.members[1:] {
+		c.server.Disconnect(m.peer)
+	}
+	c.members = c.members[:1]
+	for range 5 {
+		c.tickAll()
+	}
+	before := c.server.Stats()
+	c.tickAll()
+	require.EqualValues(t, 70, c.server.Stats().Entries-before.Entries)
 }

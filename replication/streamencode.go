@@ -33,6 +33,18 @@ func (c *runCache) stream(of basePair, whole bool, order uint) int32 {
 	return int32(n)
 }
 
+// shrinkStreams ends the streams of the last tick. Now and then it gives back the memory of those that a rare burst took.
+func (c *runCache) shrinkStreams() {
+	c.most = max(c.most, len(c.streams))
+	c.streams = c.streams[:0]
+	if c.tick%resizeTicks == 0 {
+		if keep := 2 * c.most; keep < cap(c.streams) {
+			clear(c.streams[keep:cap(c.streams)])
+		}
+		c.most = 0
+	}
+}
+
 // begin makes a stream empty, with room for the slots of a server.
 func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
 	st.basePair, st.whole, st.order = of, whole, order
