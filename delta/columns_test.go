@@ -23,10 +23,10 @@ type columnsTest struct {
 
 const columnsFirst = blockSlots // the first slot of the block
 
-func newColumnsTest(t testing.TB, s *script) *columnsTest {
+func newColumnsTest(t testing.TB, s *script, component func(*script) Component) *columnsTest {
 	var components []Component
 	for range 1 + s.below(6) {
-		components = append(components, s.componentOf(Plain, Linear, Linear, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes))
+		components = append(components, component(s))
 	}
 	l := NewLayout(components...)
 	x := &columnsTest{t: t, layout: l, now: Tick(s.number()), columns: NewColumns(l), packed: NewPacked(l)}
@@ -159,14 +159,41 @@ func (x *columnsTest) sums(costs []Cost) map[uint32]uint32 {
 	return m
 }
 
+// componentOfAll has fields of all kinds.
+func componentOfAll(s *script) Component {
+	return s.componentOf(Plain, Linear, Linear, Linear, Wrap, Quat, Reference, Counter, Flags, Bytes)
+}
+
+// componentOfSteps has up to 8 fields that are steps, mostly wide ones.
+func componentOfSteps(s *script) Component {
+	c := Component{Name: "c", Fields: make([]Field, 1+s.below(8))}
+	for i := range c.Fields {
+		f := &c.Fields[i]
+		f.Name, f.Kind, f.Bits = string(rune('a'+i)), [...]Kind{Linear, Wrap}[s.below(2)], uint(maxStepBits-s.below(5))
+		if s.below(4) == 0 {
+			f.Bits = uint(1 + s.below(maxStepBits))
+		}
+		if f.Max = lowBits(f.Bits); f.Kind == Linear && s.below(2) == 0 {
+			f.Max = s.number() & f.Max
+		}
+	}
+	return c
+}
+
 // TestColumnsAreWhatPackedMakesOfSlots, whatever changes in a block, and whatever it is encoded
 // against. What a block costs by field is the same as well.
 func TestColumnsAreWhatPackedMakesOfSlots(t *testing.T) {
+	for name, component := range map[string]func(*script) Component{"all": componentOfAll, "steps": componentOfSteps} {
+		t.Run(name, func(t *testing.T) { checkColumns(t, component) })
+	}
+}
+
+func checkColumns(t *testing.T, component func(*script) Component) {
 	rng := randomOf(t)
 	entries, lost, rounds := 0, 0, roundsOf(40, 20)
 	for range rounds {
 		s := &script{randomBytes(rng, 1<<18)}
-		x := newColumnsTest(t, s)
+		x := newColumnsTest(t, s, component)
 		born := x.now
 		for range 40 {
 			x.tick(s, born)
@@ -196,7 +223,7 @@ func TestColumnsAreWhatPackedMakesOfSlots(t *testing.T) {
 // TestColumnsAllocateNothing once they have their memory.
 func TestColumnsAllocateNothing(t *testing.T) {
 	s := &script{randomBytes(randomOf(t), 1<<18)}
-	x := newColumnsTest(t, s)
+	x := newColumnsTest(t, s, componentOfAll)
 	born := x.now
 	for range 30 {
 		x.tick(s, born)

@@ -104,3 +104,15 @@ func TestZigzag(t *testing.T) {
 		require.Equal(t, int64(-1), signed(math.MaxUint64, n))
 	}
 }
+
+// TestAResidualBelowZeroHasRoom: codeSteps takes 1 from the last residual before it knows whether that counts. The bits are
+// dropped if it was 0, but until then they have to fit where those of a row do.
+func TestAResidualBelowZeroHasRoom(t *testing.T) {
+	for width := uint(1); width <= maxStepBits; width++ {
+		for k := range width + 1 {
+			if _, n := shortResidual(^uint32(0), k, width); n != prefixLimit(k, width)+width || n > 2*width {
+				t.Fatalf("%d bits of width %d, order %d", n, width, k)
+			}
+		}
+	}
+}

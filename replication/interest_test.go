@@ -291,7 +291,7 @@ func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
 		set.Add(e[0])
 		set.Add(e[1])
 		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
-		for range 2*epochTicks + 20 {
+		for range recentTicks + 20 {
 			move(e[1], 0.1)
 			x.round()
 		}

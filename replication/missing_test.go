@@ -45,7 +45,7 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 				x.answer(x.apply()...)
 			}
 		}
-		play(2*epochTicks + 20 + phase)
+		play(recentTicks + 20 + phase)
 		require.NotZero(t, x.peer.inStep(0)&1)
 		set.Remove(e[0])
 		play(1)
@@ -60,7 +60,7 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 // comes, the client holds the state as of that tick for good, and as of the first one for a while.
 func TestWhatWasSentAgain(t *testing.T) {
 	x, e, move := crowd(t, 2)
-	for range 2*epochTicks + 20 {
+	for range recentTicks + 20 {
 		move(e[1], 0.1)
 		x.round()
 	}
@@ -101,7 +101,7 @@ func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
 				move(e, float32((uint32(i)*7+x.server.Tick()*13)%11)/8-0.6)
 			}
 		}
-		for range 2*epochTicks + 20 + phase {
+		for range recentTicks + 20 + phase {
 			moveOthers()
 			x.round()
 		}
@@ -137,7 +137,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 3 {
 		move(e[0], 1)
-		x.rounds(2*epochTicks + 20)
+		x.rounds(recentTicks + 20)
 	}
 	require.NotZero(t, x.peer.inStep(0)&1)
 	last := x.server.slots.changed[0]

@@ -41,6 +41,7 @@ type runCache struct {
 
 	streams []stream
 	asked   bitset // by block: streams may have something of it
+	most    int    // streams in a tick, lately
 	// Of the block that goes into streams.
 	columns   *delta.Columns
 	classes   classes
@@ -53,7 +54,7 @@ type runCache struct {
 	compact *compactCoder // nil: none was needed
 	bundle  bundle
 
-	changed []changedSlots // see changedSince
+	changed []changeCount // see changedSince
 
 	fieldBits []uint64   // sent so far, by field and then symbols of components
 	ages      [33]uint64 // see ServerStats.BaselineAges
@@ -62,12 +63,10 @@ type runCache struct {
 	shared    uint64 // packets
 }
 
-// changedSlots are those of entities that changed after a tick.
-type changedSlots struct {
+// A changeCount is how many entities changed after a tick.
+type changeCount struct {
 	after    delta.Tick
-	slots    bitset // what is said of other blocks has no meaning
-	blocks   bitset // that may have some
-	entities int    // their number
+	entities int
 }
 
 type runHead struct {
@@ -92,6 +91,7 @@ func (c *runCache) init(s *Server) {
 func (c *runCache) begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
+	c.shrinkStreams()
 	c.clear()
 	for n := c.server.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{})

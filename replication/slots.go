@@ -19,7 +19,6 @@ type slotTable struct {
 	reshaped bitset // of these, what has other components than before
 	recent   changeLog
 
-	newborn [newEpochs]bitset   // slots that turned in this epoch, and in those before
 	log     [recentTicks]bitset // by tick modulo their number: what changed in it
 	busy    []int32             // blocks with news
 	turning []int32             // of these, where an entity came or went
@@ -63,9 +62,6 @@ func (t *slotTable) grow(n int, now delta.Tick) {
 	t.alive, t.free, t.news = t.alive.grown(n), t.free.grown(n), t.news.grown(n)
 	t.turned = t.turned.grown(n)
 	t.reshaped = t.reshaped.grown(n)
-	for i := range t.newborn {
-		t.newborn[i] = t.newborn[i].grown(n)
-	}
 	for i := range t.log {
 		t.log[i] = t.log[i].grown(n)
 	}
@@ -167,36 +163,9 @@ func (t *slotTable) note(at delta.Tick) {
 // settle ends tick now.
 func (t *slotTable) settle(now delta.Tick) {
 	t.note(now)
-	if now%epochTicks == 0 {
-		last := t.newborn[newEpochs-1]
-		copy(t.newborn[1:], t.newborn[:newEpochs-1])
-		t.newborn[0] = last
-		clear(last)
-	}
-	for b, word := range t.turned {
-		t.newborn[0][b] |= word
-	}
 	clear(t.news)
 	clear(t.turned)
 	clear(t.reshaped)
-}
-
-const (
-	// epochTicks is how long an epoch is: two of them are recentTicks.
-	epochTicks = 16
-	// newEpochs is how many epochs are told apart.
-	newEpochs = 3
-)
-
-// bornAfter returns those of some slots of a block, which live, that began to after tick at, one of the
-// last recentTicks.
-func (t *slotTable) bornAfter(at delta.Tick, b int, of uint64) (later uint64) {
-	for slot := range slotsOf(b, of&(t.turned[b]|t.newborn[0][b]|t.newborn[1][b]|t.newborn[2][b])) {
-		if t.info[slot].born.After(at) {
-			later |= 1 << (slot & 63)
-		}
-	}
-	return later
 }
 
 // changedAfter returns the slots of a block that changed after tick at, up to the last

@@ -178,7 +178,7 @@ func (p *Peer) account() {
 		}
 	}
 	if p.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
-		inFlight = p.runs.changedSince(p.acks.through).entities - due
+		inFlight = p.runs.changedSince(p.acks.through) - due
 	} else {
 		for b, alive := range s.slots.alive {
 			if alive = p.view.sees(b, alive); alive == 0 {
@@ -220,32 +220,24 @@ func (p *Peer) accountRest() {
 	}
 }
 
-// changedSince returns what changed after tick at, one of the last recentTicks. Most peers ask
+// changedSince returns how many entities changed after tick at, one of the last recentTicks. Most peers ask
 // for the same few ticks.
-func (c *runCache) changedSince(at delta.Tick) *changedSlots {
-	for i := range c.changed {
-		if k := &c.changed[i]; k.after == at {
-			return k
+func (c *runCache) changedSince(at delta.Tick) (entities int) {
+	for _, k := range c.changed {
+		if k.after == at {
+			return k.entities
 		}
 	}
-	c.changed = again(c.changed)
-	k, s := &c.changed[len(c.changed)-1], &c.server.slots
-	k.after, k.entities = at, 0
-	k.slots = k.slots.grown(s.len())
-	k.blocks = k.blocks.grown(len(k.slots))
-	changed := s.recent.after(at)
-	if changed == nil { // ticks did not end: a function of the user's panicked, and the game went on
-		clear(k.blocks)
-		return k
-	}
-	for w, blocks := range s.recent.blocks[at%recentTicks] {
-		k.blocks[w] = blocks | s.stirred[w]
-		for b := range slotsOf(w, k.blocks[w]) {
-			k.slots[b] = s.alive[b] & (changed[b] | s.news[b])
-			k.entities += bits.OnesCount64(k.slots[b])
+	s := &c.server.slots
+	if changed := s.recent.after(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
+		for w, blocks := range s.recent.blocks[at%recentTicks] {
+			for b := range slotsOf(w, blocks|s.stirred[w]) {
+				entities += bits.OnesCount64(s.alive[b] & (changed[b] | s.news[b]))
+			}
 		}
 	}
-	return k
+	c.changed = append(c.changed, changeCount{at, entities})
+	return entities
 }
 
 // Stats returns what the server has done so far.

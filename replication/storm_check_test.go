@@ -25,6 +25,9 @@ func (a *storm) check(i int, e *stormEnd) {
 
 // invariants are of the server's tables.
 func (a *storm) invariants() {
+	if a.now%8 == 0 {
+		a.checkStats()
+	}
 	for i, e := range a.ends {
 		p := e.peer
 		if !p.connected {
@@ -50,6 +53,22 @@ func (a *storm) invariants() {
 				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.ended[b]&^t.none[b])
 			}
 		}
+	}
+}
+
+// checkStats: every entry has a baseline of some age, or none, and every entity that was sent is an entry.
+func (a *storm) checkStats() {
+	stats := a.server.Stats()
+	var ages, sent uint64
+	for _, n := range stats.BaselineAges {
+		ages += n
+	}
+	for _, e := range a.ends {
+		p := e.peer.Stats()
+		sent += p.Updates + p.Wholes + p.Jumps
+	}
+	if ages != stats.Entries || a.panicked == 0 && sent > stats.Entries {
+		a.fail("%d entities were sent, %d entries, %d of them by age", sent, stats.Entries, ages)
 	}
 }
 

@@ -105,6 +105,9 @@ func requireSamePackets(t *testing.T, c, d stormConfig) {
 	require.Empty(t, msg, "%+v", c)
 	msg, b := runStorm(t, d)
 	require.Empty(t, msg, "%+v", d)
+	was, is := a.server.Stats(), b.server.Stats()
+	require.Equal(t, was.Entries, is.Entries, "%+v", c)
+	require.Equal(t, was.BaselineAges, is.BaselineAges, "%+v", c)
 	for i := range a.ends {
 		require.Equal(t, len(a.ends[i].log), len(b.ends[i].log), "%+v", c)
 		for k := range a.ends[i].log {

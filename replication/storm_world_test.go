@@ -92,7 +92,7 @@ type stormConfig struct {
 	bigRests  bool
 	streams   int // 0: none
 	wild      *wildConfig
-	views     bool // nobody ever sees everything
+	views     bool // whoever may be sent something in every tick has a view
 }
 
 var stormRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
@@ -205,8 +205,9 @@ func (a *storm) join() {
 		return nil
 	}, WithCoding(coding))
 	if m := len(a.ends); c.views {
-		e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
-		e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9))
+		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.interval == 1 || m%2 == 0 || c.wild != nil {
+			e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
+		}
 	}
 	a.restart(e)
 	a.ends = append(a.ends, e)
@@ -406,7 +407,7 @@ func (a *storm) events() {
 			case 5:
 				p.SetInterest(Interest{Keep: r.IntN(2) == 0, Sets: []*EntitySet{a.set}})
 			default:
-				p.SetInterest(Interest{})
+				p.SetInterest(a.everything())
 				p.SetBudget(0)
 				p.SetSendInterval(1)
 			}

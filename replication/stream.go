@@ -82,37 +82,41 @@ const (
 	streamShare = 32
 )
 
-// beginStreams ends the streams of the last tick and makes those that the peers need.
+// beginStreams makes the streams that the peers need.
 func (c *runCache) beginStreams(peers []*Peer) {
-	c.streams = c.streams[:0]
-	if c.server.opts.noStreams {
-		for _, p := range peers {
-			p.stream = -1
-		}
-		return
-	}
+	shares := !c.server.opts.noStreams
 	for _, p := range peers {
-		if p.stream = -1; !p.rests && p.relays {
-			p.packet.order = p.orderOf(c.server.slots.changes)
+		p.stream = -1
+		c.setOrder(p)
+		if shares && p.relays {
 			p.stream = c.stream(p.newest(), true, p.packet.order)
 		}
 	}
 	for _, p := range peers {
-		if !p.rests && !p.relays && p.planned == sendAll && !p.session.compact {
+		if shares && !p.relays && p.planned == sendAll && !p.session.compact {
 			c.want(p)
 		}
 	}
 	c.fill()
 }
 
-// want adds what a peer needs to the streams that are to have it.
-func (c *runCache) want(p *Peer) {
-	s, t := &c.server.slots, &p.acks
-	if p.view.visible == nil && p.interval <= maxSpan { // else it would tell of what is hidden
+// setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
+// same whether there is a stream or not.
+func (c *runCache) setOrder(p *Peer) {
+	switch s := &c.server.slots; {
+	case p.relays:
+		p.packet.order = p.orderOf(s.changes)
+	case p.planned != sendAll || p.session.compact || p.interval > maxSpan:
+	case p.view.visible == nil: // else it would tell of what is hidden
 		if news := c.newsOf(p.interval); p.needs() > news/streamShare {
 			p.packet.order = p.orderOf(news)
 		}
 	}
+}
+
+// want adds what a peer needs to the streams that are to have it.
+func (c *runCache) want(p *Peer) {
+	s, t := &c.server.slots, &p.acks
 	var whole, part [nearBases]int32
 	for i, of := range p.pairs {
 		whole[i], part[i] = c.find(of, true), -1
@@ -153,7 +157,7 @@ func (c *runCache) newsOf(span delta.Tick) int {
 	if span == 1 {
 		return c.server.slots.changes
 	}
-	return c.changedSince(c.tick - span).entities
+	return c.changedSince(c.tick - span)
 }
 
 // needs returns how many entries the peer is to be sent.
@@ -322,10 +326,15 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 		n = len(entries)
 	}
 	work := 0
-	for i := range entries[:n] {
-		work += int(entries[i].work)
+	for i := range entries[:n] { // as if they came one by one
+		more := work + int(entries[i].work)
+		if !k.bears(more, int(entries[i].end-from)) {
+			n = i
+			break
+		}
+		work = more
 	}
-	if !k.bears(work, int(entries[n-1].end-from)) {
+	if n == 0 {
 		return 0
 	}
 	for bits.OnesCount64(slots) > n {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // TestStreamsCarryWhatRunsDo: where nothing gets lost, a stream has the very entries that
@@ -95,4 +97,188 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	x.deliver(packets...)
 	x.rounds(20)
 	x.requireEqual()
+}
+
+// TestARestIsNotTakenForAStream: a peer that was relayed streams and is now sent state in few ticks has not been sent
+// what changed in the others.
+func TestARestIsNotTakenForAStream(t *testing.T) {
+	x := connectedWire(t, testSchema())
+	position := ecs.ComponentID[tPosition](x.world)
+	e := x.spawn(position)
+	move := func() { (*tPosition)(x.world.Get(e, position)).X++ }
+	for range 20 {
+		move()
+		x.round()
+	}
+	require.True(t, x.peer.relays)
+	x.peer.SetSendInterval(20)
+	for range 100 {
+		move()
+		x.round()
+		require.Empty(t, heldBy(x.server, x.peer, x.client))
+	}
+	x.rounds(20)
+	x.requireEqual()
+	require.Zero(t, x.peer.Stats().MissingBaselines)
+}
+
+// TestStreamsKnowWhatWasRemovedLongAgo: a baseline may be of more than recentTicks ago, and entities may have lost
+// components right after it.
+func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
+	const interval, delay = 11, 3*11 - 1
+	x := connectedWire(t, testSchema(), WithWindow(100))
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	var e []ecs.Entity
+	for range 4 {
+		e = append(e, x.spawn(position, health))
+	}
+	x.peer.SetSendInterval(interval)
+	var acks [][][]byte
+	removed, reached := false, false
+	for tick := range 6 * delay {
+		now := x.server.tick + 1
+		remove := !removed && tick > 3*delay && x.peer.lastSend(now) == now-1
+		for i, e := range e {
+			(*tPosition)(x.world.Get(e, position)).X += 0.1
+			if remove && i < 2 {
+				x.world.Remove(e, health)
+			}
+		}
+		removed = removed || remove
+		packets := x.replicate()
+		x.deliver(packets...)
+		if acks = append(acks, x.apply()); tick >= delay {
+			x.answer(acks[tick-delay]...)
+		}
+		if len(packets) > 0 {
+			x.requireEqual()
+		}
+		for _, st := range x.server.workers.caches[0].streams {
+			reached = reached || removed && now-st.base > recentTicks && st.plain[0] != 0
+		}
+	}
+	require.True(t, reached)
+}
+
+// TestStreamsHaveNothingTwice: what a stream has that is relayed is copied from there into packets of peers that do
+// not relay it.
+func TestStreamsHaveNothingTwice(t *testing.T) {
+	c := newThrong(t, 200, throngSchema())
+	for i := range 3 {
+		m := c.join(1, 0)
+		if i > 0 { // has packets of its own
+			m.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return true }})
+		}
+	}
+	for range 60 {
+		c.tickAll()
+	}
+	before := c.server.Stats()
+	for range 10 {
+		c.tickAll()
+	}
+	after := c.server.Stats()
+	require.EqualValues(t, 10*200*3, after.Entries-before.Entries)
+	require.EqualValues(t, 10*200, after.Encoded-before.Encoded)
+	require.NotZero(t, after.SharedPackets-before.SharedPackets)
+}
+
+// TestMoreStreamsThanThereMayBe: what is left out of streams is sent all the same.
+func TestMoreStreamsThanThereMayBe(t *testing.T) {
+	most := 0
+	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
+		c := newThrong(t, 30, throngSchema(), append(opts, WithBaselineGrid(1))...)
+		for i := range 480 {
+			m := c.join(i/16, 0.1)
+			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // else it relays
+				m.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%20 != i/16 }})
+			}
+		}
+		for range 90 {
+			c.tickAll()
+			for i := range c.server.workers.caches {
+				most = max(most, len(c.server.workers.caches[i].streams))
+			}
+		}
+		for _, m := range c.members {
+			hashes = append(hashes, m.hash)
+		}
+		return hashes, c.server.Stats()
+	}
+	want, stats := play(withoutStreams)
+	require.Zero(t, most)
+	got, same := play()
+	require.Equal(t, maxStreams, most)
+	require.Equal(t, want, got)
+	require.Equal(t, stats.BaselineAges, same.BaselineAges)
+	got, _ = play(WithWorkers(3))
+	require.Equal(t, want, got)
+}
+
+// TestStretchesHaveTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
+func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
+	play := func(opts ...ServerOption) (hashes []uint64) {
+		c := newThrong(t, 640, throngSchema(), opts...)
+		for i := range 3 {
+			c.join(1, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%64 < 64>>(2*i) }})
+		}
+		for range 40 {
+			c.tickAll()
+		}
+		orders := map[uint]bool{}
+		for _, m := range c.members {
+			hashes, orders[m.peer.packet.order] = append(hashes, m.hash), true
+		}
+		require.Greater(t, len(orders), 1)
+		return hashes
+	}
+	require.Equal(t, play(withoutStreams), play())
+}
+
+// TestStreamsGiveTheirMemoryBack, where once there were many.
+func TestStreamsGiveTheirMemoryBack(t *testing.T) {
+	c := newThrong(t, 70, throngSchema())
+	c.join(1, 0)
+	cache := &c.server.workers.caches[0]
+	kept := func() (n int) {
+		for _, st := range cache.streams[:cap(cache.streams)] {
+			if st.slots != nil {
+				n++
+			}
+		}
+		return n
+	}
+	for range 20 {
+		c.tickAll()
+	}
+	for i := range 40 {
+		cache.stream(basePair{base: delta.Tick(i)}, false, 0)
+	}
+	require.GreaterOrEqual(t, kept(), 40)
+	for range 2 * resizeTicks {
+		c.tickAll()
+	}
+	require.LessOrEqual(t, kept(), 2)
+	require.NotZero(t, kept())
+}
+
+// TestStreamsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
+func TestStreamsOfIdleWorkersDoNotCount(t *testing.T) {
+	c := newThrong(t, 70, throngSchema(), WithWorkers(3))
+	for range 3 {
+		c.join(1, 0)
+	}
+	for range 40 {
+		c.tickAll()
+	}
+	for _, m := range c.members[1:] {
+		c.server.Disconnect(m.peer)
+	}
+	c.members = c.members[:1]
+	for range 5 {
+		c.tickAll()
+	}
+	before := c.server.Stats()
+	c.tickAll()
+	require.EqualValues(t, 70, c.server.Stats().Entries-before.Entries)
 }

@@ -33,6 +33,18 @@ func (c *runCache) stream(of basePair, whole bool, order uint) int32 {
 	return int32(n)
 }
 
+// shrinkStreams ends the streams of the last tick. Now and then it gives back the memory of those that a rare burst took.
+func (c *runCache) shrinkStreams() {
+	c.most = max(c.most, len(c.streams))
+	c.streams = c.streams[:0]
+	if c.tick%resizeTicks == 0 {
+		if keep := 2 * c.most; keep < cap(c.streams) {
+			clear(c.streams[keep:cap(c.streams)])
+		}
+		c.most = 0
+	}
+}
+
 // begin makes a stream empty, with room for the slots of a server.
 func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
 	st.basePair, st.whole, st.order = of, whole, order
@@ -91,10 +103,9 @@ func (c *runCache) fill() {
 
 // addToStreams adds what is wanted of a block to the streams.
 func (c *runCache) addToStreams(b int) {
-	s, all, farthest, nearest := &c.server.slots, uint64(0), delta.Tick(0), delta.Tick(recentTicks)
+	all, farthest, nearest := uint64(0), delta.Tick(0), delta.Tick(recentTicks)
 	for i := range c.streams {
-		st := &c.streams[i]
-		if st.wanted[b] &^= s.bornAfter(st.second, b, st.wanted[b]); st.wanted[b] != 0 {
+		if st := &c.streams[i]; st.wanted[b] != 0 {
 			all |= st.wanted[b]
 			nearest, farthest = min(nearest, c.tick-st.base), max(farthest, c.tick-st.second)
 		}
@@ -103,7 +114,7 @@ func (c *runCache) addToStreams(b int) {
 		return
 	}
 	c.touch(b, all, c.tick-farthest, c.tick-nearest+1)
-	c.gatherColumns(b, all)
+	c.gatherColumns(b, all, c.tick-farthest)
 	for i := range c.streams {
 		if st := &c.streams[i]; st.wanted[b] != 0 {
 			c.addBlock(st, b, st.wanted[b])
@@ -135,15 +146,15 @@ func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
 	}
 }
 
-// gatherColumns finds the components of slots of a block, which all streams need.
-func (c *runCache) gatherColumns(b int, news uint64) {
+// gatherColumns finds the components of slots of a block, which all streams need, whose baselines are not before a tick.
+func (c *runCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 	s := c.server
 	c.narrowest, c.reshaped = maxEntityBits, 0
 	var components delta.Set
 	for slot := range slotsOf(b, news) {
 		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
-		if info.restructured.After(c.tick - recentTicks) {
+		if info.restructured.After(oldest) {
 			c.reshaped |= 1 << (slot & 63)
 		}
 		components.AddAll(&info.set)

@@ -123,7 +123,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 	for _, inStep := range []bool{false, true} {
 		x, entities, move := crowd(t, 20)
 		if inStep {
-			for range 3 * epochTicks {
+			for range 3 * recentTicks / 2 {
 				move(entities[0], 0.1)
 				x.round()
 			}

@@ -49,6 +49,14 @@ func (a *storm) wildVisible(m int) func(e ecs.Entity) bool {
 	}
 }
 
+// everything is what shows a peer all there is, in storms of views by a view of its own.
+func (a *storm) everything() Interest {
+	if a.cfg.views {
+		return Interest{Visible: a.wildVisible(4)}
+	}
+	return Interest{}
+}
+
 // wildEvents are those of a tick.
 func (a *storm) wildEvents() {
 	r, x := a.rng, a.cfg.wild
@@ -72,7 +80,7 @@ func (a *storm) wildEvents() {
 		case 4:
 			p.SetBudget(0)
 		case 5:
-			p.SetInterest(Interest{})
+			p.SetInterest(a.everything())
 		case 6:
 			p.SetInterest(Interest{Keep: r.IntN(2) == 0, Sets: []*EntitySet{a.set}})
 		case 7:
@@ -214,6 +222,9 @@ func forgottenBy(s *Server, p *Peer) string {
 			}
 		}
 	}
+	if p.view.released {
+		return "" // what it is no more to see is due when it is looked for
+	}
 	for b := range p.due {
 		lost := p.view.sees(b, s.slots.alive[b]) & (t.behind(b) | t.none[b])
 		if !p.view.released { // else what was kept is found out with the next look
@@ -259,5 +270,20 @@ func TestStreamsLeaveNoTrace(t *testing.T) {
 		e.streams = 1
 		requireSamePackets(t, c, d)
 		requireSamePackets(t, c, e)
+	}
+}
+
+// TestStreamsLeaveNoTraceInWildStorms: nor do those of others on which there are besides those that are relayed.
+func TestStreamsLeaveNoTraceInWildStorms(t *testing.T) {
+	seed := seedOf(t)
+	for i := range uint64(roundsOf(16, 6, 2)) {
+		c := wildStorm(seed + i)
+		c.workers, c.ends, c.views = 1, max(c.ends, 3), i%2 == 0
+		if c.streams = 0; !c.views { // else some relay
+			c.streams = 1
+		}
+		d := c
+		d.workers, d.streams = 1+int(i)%4, 2
+		requireSamePackets(t, c, d)
 	}
 }

@@ -281,6 +281,41 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 	}
 }
 
+// TestStreamsLeaveNoTraceAtTheWorkBound: entries that make much work and take few bits, or the other way round, are put
+// into the same packets whether they are copied from a stream or not.
+func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
+	seed := seedOf(t)
+	play := func(opts ...ServerOption) (hashes []uint64) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		schema := throngSchema()
+		Register[tGlide](schema)
+		c := newThrong(t, 100, schema, append(opts, func(o *serverOptions) { o.freeWork = 200 })...)
+		glide := ecs.ComponentID[tGlide](&c.world)
+		for _, e := range c.entities {
+			c.world.Add(e, glide)
+		}
+		for i := range 3 {
+			c.join(i, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%8 != i }})
+		}
+		for range 60 {
+			for i, e := range c.entities {
+				v, jumps := (*tGlide)(c.world.Get(e, glide)), i%32 > 25
+				for k := range v.Cells {
+					if v.Cells[k]++; jumps {
+						v.Cells[k] = float32(rng.IntN(20000))
+					}
+				}
+			}
+			c.replicate()
+		}
+		for _, m := range c.members {
+			hashes = append(hashes, m.hash)
+		}
+		return hashes
+	}
+	require.Equal(t, play(withoutStreams), play())
+}
+
 // requireSharedRows sees that every shared row is held as often as it says, and that those that no
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {

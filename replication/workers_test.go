@@ -168,13 +168,19 @@ func TestWorkersConverge(t *testing.T) {
 }
 
 // TestWorkersDoNotAllocate: once all memory has its size, Replicate leaves no garbage with
-// workers either, nor with budgets.
+// workers either, nor with budgets, views, intervals and loss.
 func TestWorkersDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, workers := range []int{1, 3} {
 		c := newThrong(t, 500, throngSchema(), WithWorkers(workers))
 		for i := range 8 {
-			m := c.join(5+i%5, 0)
+			m := c.join(5+i%5, float64(i%4/3)*0.02)
+			if i%2 == 1 {
+				m.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%8 != i }})
+			}
+			if i%4 == 2 {
+				m.peer.SetSendInterval(1 + i)
+			}
 			if i >= 4 {
 				m.peer.SetBudget(20_000 * i)
 			}
