@@ -67,8 +67,9 @@ type streamBlock struct {
 	firstCost, lastCost int
 }
 
-// A streamEntry is where an entry stands in the body of its packet, without the gap before it, and its work, see work.go.
-type streamEntry struct{ from, end, work int32 }
+// A streamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see work.go, and that
+// of all entries of its block up to it.
+type streamEntry struct{ from, end, work, sum int32 }
 
 // A streamAge counts entries by the age of their baselines.
 type streamAge struct{ age, entries uint8 }
@@ -325,17 +326,17 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 		k.finish()
 		n = len(entries)
 	}
-	work := 0
-	for i := range entries[:n] { // as if they came one by one
-		more := work + int(entries[i].work)
-		if !k.bears(more, int(entries[i].end-from)) {
-			n = i
-			break
+	before := entries[0].sum - entries[0].work
+	if !k.bears(int(entries[n-1].sum-before), 0) { // then there may be too much work: as if they came one by one
+		for i := range entries[:n] {
+			if !k.bears(int(entries[i].sum-before), int(entries[i].end-from)) {
+				n = i
+				break
+			}
 		}
-		work = more
-	}
-	if n == 0 {
-		return 0
+		if n == 0 {
+			return 0
+		}
 	}
 	for bits.OnesCount64(slots) > n {
 		slots &^= 1 << (63 - bits.LeadingZeros64(slots))
@@ -347,7 +348,7 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 	k.next = b<<6 + last + 1
 	k.gaps += last - first + 1 - n
 	k.entries += n
-	k.work += work
+	k.work += int(entries[n-1].sum - before)
 	k.peer.log.add(k.sent, b, slots, recordState)
 	x.copies += uint32(n)
 	return slots

@@ -290,7 +290,7 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 			c.columns.Write(&w, slot, 0, 0)
 		}
 		work += int(works[i])
-		st.entries = append(st.entries, streamEntry{int32(from), int32(w.Len()), works[i]})
+		st.entries = append(st.entries, streamEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
 	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
