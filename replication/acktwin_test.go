@@ -253,15 +253,15 @@ func (a *ackTwin) check() {
 				return a.at(slot, c) == a.at(slot, at) && !(upTo && c.After(at))
 			})
 		}
-		last, any := t.through, false
+		last, found := t.through, false
 		for at := t.through; at != a.first && t.recent(at); at-- {
 			says := t.lacks(at, slot>>6)>>(slot&63)&1 == 0
 			require.True(a.t, !says || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
 			if a.plain && a.passed[at] {
 				require.Equal(a.t, holds(at, true), says, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
 			}
-			if says && !any {
-				last, any = at, true
+			if says && !found {
+				last, found = at, true
 			}
 		}
 		at, ok := t.holds(slot)
@@ -269,7 +269,7 @@ func (a *ackTwin) check() {
 		if ok && at != a.first {
 			require.True(a.t, holds(at, false), "slot %d: the last tick as of which it is held is not %d", slot, at)
 		}
-		if ok && any {
+		if ok && found {
 			require.False(a.t, at.Before(last), "slot %d: held as of tick %d, not only of %d", slot, last, at)
 		}
 	}

@@ -243,7 +243,14 @@ func (p *Peer) sendSlots(of bitset, from, to int) bool {
 		if to < (b+1)<<6 {
 			d &= 1<<(to&63) - 1
 		}
-		if d != 0 && p.sendBlock(b, d) != nil {
+		if d == 0 {
+			continue
+		}
+		if last := p.copyBlocks(of, b, d); last >= 0 {
+			b = last
+			continue
+		}
+		if p.sendBlock(b, d) != nil {
 			p.resume = max(b<<6+bits.TrailingZeros64(p.due[b]&d), 1) // 0: nowhere
 			return false
 		}

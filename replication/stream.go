@@ -290,6 +290,57 @@ func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
 	return true
 }
 
+// copyBlocks appends all entries of blocks of the peer's stream to the open packet: of block b, of which d is due, and of as many
+// after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
+func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
+	k := &p.packet
+	if p.stream < 0 || !k.open {
+		return -1
+	}
+	st := &p.runs.streams[p.stream]
+	if d != st.slots[b] || k.order != st.order {
+		return -1
+	}
+	first := int(st.places[b])
+	begin, slot := st.entries[st.blocks[first].first].from, b<<6+bits.TrailingZeros64(d)
+	room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.next), k.order))
+	last, end, n, work := -1, begin, 0, k.work
+	next := first
+	for ; next < len(st.blocks) && st.blocks[next].packet == st.blocks[first].packet; next++ {
+		x, at := &st.blocks[next], int(st.records[next].record().block)
+		if next > first {
+			if at != p.acks.owed.next(last+1) {
+				break // something else may be due before
+			}
+			d = of[at] & p.due[at] &^ p.server.slots.inGroups(at)
+		}
+		e := &st.entries[x.first+x.entries-1]
+		if d != st.slots[at] || p.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room ||
+			!p.server.opts.freeWork.allows(work+int(e.sum), k.w.Len()) {
+			break
+		}
+		last, end, n, work = at, e.end, n+x.entries, work+int(e.sum)
+	}
+	if n == 0 {
+		return -1
+	}
+	k.noteGap(slot - k.next)
+	k.w.WriteRice(uint64(slot-k.next), k.order)
+	k.w.WriteSpan(st.packets[st.blocks[first].packet].body, int(begin), int(end-begin))
+	k.next = last<<6 + bits.Len64(st.slots[last])
+	k.gaps += k.next - slot - n
+	k.entries += n
+	k.work = work
+	p.log.addAll(k.sent, st.records[first:next])
+	for i := range st.records[first:next] {
+		r := st.records[first+i].record()
+		p.due[r.block] &^= r.mask
+		st.blocks[first+i].copies += uint32(st.blocks[first+i].entries)
+	}
+	p.stats.Updates += uint64(n)
+	return last
+}
+
 // putStretch appends entries of a block from the stream, those of some slots from the first one on that
 // follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
 // not even the first one fits, into an empty packet if need be, or no packet may be sent.

@@ -235,6 +235,52 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 	require.Equal(t, play(withoutStreams), play())
 }
 
+// TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket: a peer that sees all of two blocks, and little else, and one that sees all of
+// many have them from the same stream.
+func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
+	play := func(opts ...ServerOption) (hashes []uint64) {
+		c := newThrong(t, 64*42, throngSchema(), opts...)
+		for i := range 2 {
+			c.join(1, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
+				return i == 0 || int(e.ID()) < 130 || int(e.ID())%64 == 3
+			}})
+		}
+		for range 40 {
+			c.tickAll()
+		}
+		require.NotEqual(t, c.members[0].peer.packet.order, c.members[1].peer.packet.order)
+		for _, m := range c.members {
+			hashes = append(hashes, m.hash)
+		}
+		return hashes
+	}
+	require.Equal(t, play(withoutStreams), play())
+}
+
+// TestBlocksAreNotCopiedOverWhatIsBetween: what no stream has, as a teleport, may be all that is due of a block between two others.
+func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
+	play := func(opts ...ServerOption) (hash, jumps uint64) {
+		c := newThrong(t, 3*64, throngSchema(), opts...)
+		m := c.join(1, 0)
+		const jumper = 70
+		moving := []int{jumper}
+		for i := range 64 {
+			moving = append(moving, i, 2*64+i)
+		}
+		for i := range 40 {
+			p := c.positions[jumper]
+			p.X, p.Y, p.Z = float32(90-180*(i%2)), float32(180*(i/2%2)-90), float32(180*(i/3%2)-90)
+			c.tick(moving...)
+			require.Zero(t, m.peer.due.count(), "tick %d", i)
+		}
+		return m.hash, m.peer.Stats().Jumps
+	}
+	hash, jumps := play()
+	require.NotZero(t, jumps)
+	want, _ := play(withoutStreams)
+	require.Equal(t, want, hash)
+}
+
 // TestStreamsGiveTheirMemoryBack, where once there were many.
 func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	c := newThrong(t, 70, throngSchema())
