@@ -260,12 +260,12 @@ func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 // TestBlocksAreNotCopiedOverWhatIsBetween: what no stream has, as a teleport, may be all that is due of a block between two others.
 func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 	play := func(opts ...ServerOption) (hash, jumps uint64) {
-		c := newThrong(t, 3*64, throngSchema(), opts...)
+		c := newThrong(t, 4*64, throngSchema(), opts...)
 		m := c.join(1, 0)
-		const jumper = 70
+		const jumper = 2*64 + 5
 		moving := []int{jumper}
 		for i := range 64 {
-			moving = append(moving, i, 2*64+i)
+			moving = append(moving, i, 64+i, 3*64+i)
 		}
 		for i := range 40 {
 			p := c.positions[jumper]
