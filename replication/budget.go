@@ -196,9 +196,7 @@ func (p *Peer) need() int {
 			d := p.due[b]
 			costly := p.costly(b, d)
 			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
-			for slot := range slotsOf(b, costly) {
-				width += s.info[slot].width
-			}
+			width += s.widthOf(b, costly)
 		}
 	}
 	p.cost.cheap = max(p.typical/typicalUnit, 1)

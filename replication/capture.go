@@ -412,7 +412,8 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 		if s.schema.refers {
 			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
 		}
-		s.slots.info[slot].set, s.slots.info[slot].width, s.slots.info[slot].table = t.set, t.own, t
+		s.slots.info[slot].set, s.slots.info[slot].table = t.set, t
+		s.slots.setWidth(slot, t.own)
 		s.stats.Spawns++
 		s.stats.RawBits += t.own
 		return slot
@@ -432,7 +433,8 @@ func (s *Server) restructure(slot int, t *table) {
 			}
 		}
 		s.stats.RawBits += t.own - info.width
-		info.set, info.width, info.restructured = t.set, t.own, s.tick
+		info.set, info.restructured = t.set, s.tick
+		s.slots.setWidth(slot, t.own)
 		s.slots.touch(slot, s.tick)
 		s.slots.reshaped.set(slot)
 	}

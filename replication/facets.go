@@ -123,7 +123,8 @@ func (s *Server) addFacet(condition, of int, as *table) int {
 		h.Begin(slot)
 	}
 	info := &t.info[slot]
-	info.of, info.set, info.width, info.table = uint32(of), as.set, as.own, as
+	info.of, info.set, info.table = uint32(of), as.set, as
+	t.setWidth(slot, as.own)
 	t.faceted++
 	s.stats.RawBits += as.own
 	list := &t.facetOf[condition]

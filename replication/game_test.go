@@ -66,7 +66,10 @@ func newGameRigs(tb testing.TB, g *gameRow, seed uint64) (*sharedRig, *ackedRig)
 	load := scaleGame(scaleEntities)
 	ours := newSharedRig(tb, load, 0, 0, seed)
 	twin := newAckedRig(tb, load, gameClients, g.loss, seed)
-	grid := ours.server.NewGrid(gameCell, "Position.X", "Position.Y")
+	var grid *Grid
+	if g.view {
+		grid = ours.server.NewGrid(gameCell, "Position.X", "Position.Y")
+	}
 	rng := rand.New(rand.NewPCG(seed, 4))
 	for i := range gameClients {
 		f := connectFake(tb, ours.server, uint64(i)+1, g.delay(i), g.loss)

@@ -202,6 +202,7 @@ func (s *Server) restructureResources(set delta.Set) {
 		}
 	}
 	s.stats.RawBits += t.width - info.width
-	info.set, info.width, info.restructured = set, t.width, s.tick
+	info.set, info.restructured = set, s.tick
+	s.slots.setWidth(resourceSlot, t.width)
 	s.slots.touch(resourceSlot, s.tick)
 }

@@ -28,6 +28,7 @@ type slotTable struct {
 	changed  []delta.Tick // when the newest version of anything in the slot began
 	previous []delta.Tick // what changed was before its latest change
 	info     []slotInfo
+	widths   []int // by block: the sum of the widths of its slots
 	live     int
 	weights  weightTable
 
@@ -58,6 +59,9 @@ func (t *slotTable) grow(n int, now delta.Tick) {
 	for len(t.info) < n {
 		t.changed, t.previous = append(t.changed, now), append(t.previous, now)
 		t.info = append(t.info, slotInfo{born: now, restructured: now})
+	}
+	for len(t.widths) < (n+63)/64 {
+		t.widths = append(t.widths, 0)
 	}
 	t.alive, t.free, t.news = t.alive.grown(n), t.free.grown(n), t.news.grown(n)
 	t.turned = t.turned.grown(n)
@@ -92,8 +96,27 @@ func (t *slotTable) remove(slot int, now delta.Tick) {
 	t.news.set(slot)
 	t.turned.set(slot)
 	i := &t.info[slot]
-	i.entity, i.set, i.born, i.width = ecs.Entity{}, delta.Set{}, now, 0
+	i.entity, i.set, i.born = ecs.Entity{}, delta.Set{}, now
+	t.setWidth(slot, 0)
 	t.live--
+}
+
+// setWidth sets the bits of all codes of a slot at fixed width.
+func (t *slotTable) setWidth(slot, bits int) {
+	i := &t.info[slot]
+	t.widths[slot>>6] += bits - i.width
+	i.width = bits
+}
+
+// widthOf returns the sum of the widths of some slots of a block, which live.
+func (t *slotTable) widthOf(b int, of uint64) (sum int) {
+	if of == t.alive[b] {
+		return t.widths[b]
+	}
+	for slot := range slotsOf(b, of) {
+		sum += t.info[slot].width
+	}
+	return sum
 }
 
 // touch notes that something in the slot changed.

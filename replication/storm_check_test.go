@@ -27,6 +27,15 @@ func (a *storm) check(i int, e *stormEnd) {
 func (a *storm) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
+		s := &a.server.slots
+		for b, width := range s.widths {
+			for slot := range slotsOf(b, s.alive[b]) {
+				width -= s.info[slot].width
+			}
+			if width != 0 {
+				a.fail("block %d: the widths of its slots are %d bits more than their sum", b, -width)
+			}
+		}
 	}
 	for i, e := range a.ends {
 		p := e.peer
