@@ -87,7 +87,9 @@ const (
 func (c *runCache) beginStreams(peers []*Peer) {
 	shares := !c.server.opts.noStreams
 	for _, p := range peers {
-		p.stream = -1
+		if p.stream = -1; p.relays && c.server.slots.changes == 0 {
+			continue // it is sent nothing
+		}
 		c.setOrder(p)
 		if shares && p.relays {
 			p.stream = c.stream(p.newest(), true, p.packet.order)
