@@ -27,7 +27,8 @@ type Interest struct {
 	Sets []*EntitySet
 
 	// Visible is asked for every entity that passes all of the above, on the caller's
-	// goroutine, in every Replicate in which the peer may be sent state. It must not change the world.
+	// goroutine, in every Replicate in which the peer may be sent state or has a new message. It must not
+	// change the world.
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
@@ -68,8 +69,7 @@ type view struct {
 	limited bool
 	visible bitset // nil: all
 	next    bitset // scratch memory
-	seen    int    // live slots that are visible, if limited
-	hidden  int    // live slots that are not
+	seen    int    // live slots that were visible when look was called last, if limited
 
 	room     int  // slots that the client takes, from 0 on; 0: all
 	crowded  bool // the server has more
@@ -84,6 +84,16 @@ type view struct {
 	lastTable *table          // asked for last
 	lastPass  bool
 	eye       eye
+}
+
+// divide divides the live slots into those that are visible, and the others into those that are withheld and those that are hidden.
+func (v *view) divide(live int) (seen, withheld, hidden int) {
+	if !v.limited {
+		return live, 0, 0
+	}
+	seen = min(v.seen, live) // some may have ended since look was called
+	withheld = min(v.withheld, live-seen)
+	return seen, withheld, live - seen - withheld
 }
 
 // sees returns those of the slots of a block that the peer may see, if they are alive.
@@ -157,7 +167,7 @@ func (p *Peer) look() {
 			p.due[b] &= now | p.gone(b)
 		}
 	}
-	v.seen, v.hidden, v.released = seen, s.live-seen-v.withheld, false
+	v.seen, v.released = seen, false
 	if !v.limited {
 		v.visible, v.next = nil, nil
 	}

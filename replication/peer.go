@@ -218,7 +218,7 @@ func (p *Peer) reset() {
 	for i := range p.full {
 		p.full[i] = p.server.tick // none that is to come
 	}
-	p.view.visible, p.view.next, p.view.hidden = nil, nil, 0
+	p.view.visible, p.view.next = nil, nil
 	p.view.kept = nil
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
 	p.join, p.alive, p.silence = join{}, keepAlive{next: p.log.next}, silence{answered: p.log.next}

@@ -166,29 +166,13 @@ func fieldStats(s *Schema) []FieldStats {
 
 // account counts why what was not sent was not.
 func (p *Peer) account() {
-	s := p.server
-	if p.rests {
-		p.accountRest()
-		return
-	}
-	var due, inFlight int
-	for w, owed := range p.acks.owed {
-		for b := range slotsOf(w, owed) {
-			due += bits.OnesCount64(p.view.sees(b, s.slots.alive[b]) & p.owing(b))
-		}
-	}
-	if p.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
-		inFlight = p.runs.changedSince(p.acks.through) - due
-	} else {
-		for b, alive := range s.slots.alive {
-			if alive = p.view.sees(b, alive); alive == 0 {
-				continue
-			}
-			inFlight += bits.OnesCount64(alive & (p.acks.behind(b) | s.slots.news[b]) &^ p.due[b])
-		}
+	seen, withheld, hidden := p.view.divide(p.server.slots.live)
+	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
+	if !p.rests {
+		due, inFlight = p.waiting()
 	}
 	switch {
-	case p.silence.paused: // it does not rest, for the sake of a message
+	case p.silence.paused:
 		p.stats.Silent += uint64(due)
 	case !p.itsTurn():
 		p.stats.Interval += uint64(due)
@@ -198,26 +182,29 @@ func (p *Peer) account() {
 	sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
 	p.counted += sent
 	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
-	p.stats.NotVisible += uint64(p.view.hidden)
-	p.stats.Withheld += uint64(p.view.withheld)
-	p.stats.UpToDate += uint64(s.slots.live - p.view.hidden - p.view.withheld - due - inFlight)
+	p.stats.NotVisible += uint64(hidden)
+	p.stats.Withheld += uint64(withheld)
+	p.stats.UpToDate += uint64(seen - due - inFlight)
 }
 
-// accountRest is account for a tick in which nobody looked what the peer needs.
-func (p *Peer) accountRest() {
-	v, live := &p.view, p.server.slots.live
-	seen := live
-	if v.limited {
-		seen = min(v.seen, live)
+// waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
+func (p *Peer) waiting() (due, inFlight int) {
+	s := &p.server.slots
+	for w, owed := range p.acks.owed {
+		for b := range slotsOf(w, owed) {
+			due += bits.OnesCount64(p.view.sees(b, s.alive[b]) & p.owing(b))
+		}
 	}
-	withheld := min(v.withheld, live-seen)
-	p.stats.Withheld += uint64(withheld)
-	p.stats.NotVisible += uint64(live - seen - withheld)
-	if p.silence.paused {
-		p.stats.Silent += uint64(seen)
-	} else {
-		p.stats.Interval += uint64(seen)
+	if p.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
+		return due, p.runs.changedSince(p.acks.through) - due
 	}
+	for b, alive := range s.alive {
+		if alive = p.view.sees(b, alive); alive == 0 {
+			continue
+		}
+		inFlight += bits.OnesCount64(alive & (p.acks.behind(b) | s.news[b]) &^ p.due[b])
+	}
+	return due, inFlight
 }
 
 // changedSince returns how many entities changed after tick at, one of the last recentTicks. Most peers ask

@@ -306,7 +306,7 @@ func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
 	first := int(st.places[b])
 	begin, slot := st.entries[st.blocks[first].first].from, b<<6+bits.TrailingZeros64(d)
 	room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.next), k.order))
-	last, end, n, work := -1, begin, 0, k.work
+	last, end, n, work := -1, begin, 0, 0
 	next := first
 	for ; next < len(st.blocks) && st.blocks[next].packet == st.blocks[first].packet; next++ {
 		x, at := &st.blocks[next], int(st.records[next].record().block)
@@ -317,8 +317,7 @@ func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
 			d = of[at] & p.due[at] &^ p.server.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
-		if d != st.slots[at] || p.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room ||
-			!p.server.opts.freeWork.allows(work+int(e.sum), k.w.Len()) {
+		if d != st.slots[at] || p.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.end, n+x.entries, work+int(e.sum)
@@ -326,13 +325,7 @@ func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
 	if n == 0 {
 		return -1
 	}
-	k.noteGap(slot - k.next)
-	k.w.WriteRice(uint64(slot-k.next), k.order)
-	k.w.WriteSpan(st.packets[st.blocks[first].packet].body, int(begin), int(end-begin))
-	k.next = last<<6 + bits.Len64(st.slots[last])
-	k.gaps += k.next - slot - n
-	k.entries += n
-	k.work = work
+	k.copySpan(st.packets[st.blocks[first].packet].body, int(begin), int(end), slot, last<<6+bits.Len64(st.slots[last]), n, work)
 	p.log.addAll(k.sent, st.records[first:next])
 	for i := range st.records[first:next] {
 		r := st.records[first+i].record()
@@ -341,6 +334,18 @@ func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
 	}
 	p.stats.Updates += uint64(n)
 	return last
+}
+
+// copySpan appends n entries that stand together in a packet of a stream: the bits from one place to another, of slots of which the
+// first is given and the one after the last.
+func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int) {
+	k.noteGap(first - k.next)
+	k.gap(first)
+	k.w.WriteSpan(body, from, to-from)
+	k.next = next
+	k.gaps += next - first - n
+	k.entries += n
+	k.work += work
 }
 
 // putStretch appends entries of a block from the stream, those of some slots from the first one on that
@@ -395,13 +400,7 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 		slots &^= 1 << (63 - bits.LeadingZeros64(slots))
 	}
 	last := 63 - bits.LeadingZeros64(slots)
-	k.noteGap(gap)
-	k.w.WriteRice(uint64(gap), k.order)
-	k.w.WriteSpan(st.packets[x.packet].body, int(from), int(entries[n-1].end-from))
-	k.next = b<<6 + last + 1
-	k.gaps += last - first + 1 - n
-	k.entries += n
-	k.work += int(entries[n-1].sum - before)
+	k.copySpan(st.packets[x.packet].body, int(from), int(entries[n-1].end), b<<6+first, b<<6+last+1, n, int(entries[n-1].sum-before))
 	k.peer.log.add(k.sent, b, slots, recordState)
 	x.copies += uint32(n)
 	return slots
