@@ -105,9 +105,8 @@ func TestZigzag(t *testing.T) {
 	}
 }
 
-// TestAResidualBelowZeroHasRoom: codeSteps takes 1 from the last residual before it knows whether that counts. The bits are
-// dropped if it was 0, but until then they have to fit where those of a row do.
-func TestAResidualBelowZeroHasRoom(t *testing.T) {
+// TestAResidualHasRoom: the longest code of a residual, whatever it is of, takes no more than twice the width. Rows have room for that.
+func TestAResidualHasRoom(t *testing.T) {
 	for width := uint(1); width <= maxStepBits; width++ {
 		for k := range width + 1 {
 			if _, n := shortResidual(^uint32(0), k, width); n != prefixLimit(k, width)+width || n > 2*width {

@@ -61,6 +61,36 @@ func (s *step) next(base, base2, ratio int64) uint32 {
 	return uint32(min(max((base+(d*ratio+1<<15)>>16)&s.mask, 0), s.max))
 }
 
+// compare finds the residuals of cur against base. It returns a number that is 0 if they all are.
+func compare(steps []step, cur, base []uint32) (changed uint32) {
+	cur, base = cur[:len(steps)], base[:len(steps)]
+	for i := range steps {
+		s := &steps[i]
+		s.plain = s.from(cur[i], base[i])
+		changed |= s.plain
+	}
+	return changed
+}
+
+// extrapolateSteps finds the residuals of cur against base and against the prediction. It
+// returns three numbers that are 0 for a prediction that is base, for a row that is the
+// prediction, and for a row that is base.
+func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (moving, off, changed uint32) {
+	cur, base, base2 = cur[:len(steps)], base[:len(steps)], base2[:len(steps)]
+	for i := range steps {
+		s := &steps[i]
+		b, b2 := int64(base[i]), int64(base2[i])
+		s.moved = uint8(bits.Len32(uint32(max(b-b2, b2-b))))
+		next := s.next(b, b2, ratio)
+		v, plain := s.from(cur[i], next), s.from(cur[i], uint32(b))
+		s.predicted, s.plain = v, plain
+		moving |= v ^ plain
+		off |= v
+		changed |= plain
+	}
+	return moving, off, changed
+}
+
 // plainSteps appends the residuals against the baseline. The one at index implied is not
 // zero if those before it are, and is then written less one.
 func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
@@ -125,38 +155,10 @@ type codedRow struct {
 // changesAlone says.
 func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
 	var moving, off, changed uint32
-	predicted, least := draft{0b0, 1}, uint(0)
-	cur, base = cur[:len(steps)], base[:len(steps)]
-	if base2 == nil {
-		for i := range steps {
-			s := &steps[i]
-			s.plain = s.from(cur[i], base[i])
-			changed |= s.plain
-		}
+	if base2 != nil {
+		moving, off, changed = extrapolateSteps(steps, cur, base, base2, ratio)
 	} else {
-		// As predictedSteps does, which needs another loop over the steps.
-		base2 = base2[:len(steps)]
-		words, largest := p.words[byPrediction], uint(0)
-		for i := range steps {
-			s := &steps[i]
-			b, b2 := int64(base[i]), int64(base2[i])
-			v, plain := s.from(cur[i], s.next(b, b2, ratio)), s.from(cur[i], uint32(b))
-			s.plain = plain
-			moving |= v ^ plain
-			off |= v
-			changed |= plain
-			least += uint(bits.Len32(plain))
-			k, width := uint(bits.Len32(uint32(max(b-b2, b2-b))))/2, uint(s.width)
-			if largest > 0 {
-				k = (k + largest) / 2
-			} else if i == len(steps)-1 {
-				v-- // not zero, or what comes of it is not used
-			}
-			code, n := shortResidual(v, min(k, width), width)
-			s.bits[byPrediction] = uint8(n)
-			predicted = predicted.put(words, code, n)
-			largest = max(largest, uint(bits.Len32(v)))
-		}
+		changed = compare(steps, cur, base)
 	}
 	last := len(steps) - 1
 	switch {
@@ -169,6 +171,7 @@ func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, 
 	case changed == 0:
 		return codedRow{draft{0b011, 3}, byBaseline, 3, false}
 	}
+	predicted, least := predictedSteps(draft{0b0, 1}, p.words[byPrediction], steps, last)
 	if predicted.n > 3+least {
 		if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, last); plain.n < predicted.n {
 			return codedRow{plain, byBaseline, 3, false}

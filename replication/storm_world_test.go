@@ -90,7 +90,7 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
-	streams   int // 0: none
+	streams   bool
 	wild      *wildConfig
 	views     bool // whoever may be sent something in every tick has a view
 }
@@ -131,7 +131,7 @@ func randomConfig(seed uint64) stormConfig {
 	c.firstTick = pick(r, uint32(0), 0, 1<<32-100, 1<<31-100, 1<<16-100)
 	c.firstSeq = pick(r, uint16(0), 1<<16-100)
 	c.bigRests = r.IntN(2) == 0
-	c.streams = r.IntN(3)
+	c.streams = r.IntN(3) > 0
 	return c
 }
 
@@ -147,7 +147,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
 	opts = append(opts, func(o *serverOptions) {
-		o.noStreams = c.streams == 0
+		o.noStreams = !c.streams
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)

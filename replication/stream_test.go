@@ -49,10 +49,10 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 	for i := range uint64(roundsOf(6, 6, 3)) {
 		c := randomConfig(seed + i)
 		c.window, c.n, c.ticks = 64, 130, 250
-		c.streams = 1 + int(i%2)
+		c.streams = true
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
 		if i == 0 { // where nothing keeps peers from the same stream
-			c = stormConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, streams: 1}
+			c = stormConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, streams: true}
 		}
 		msg, a := runStorm(t, c)
 		require.Empty(t, msg, "%+v", c)
