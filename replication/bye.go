@@ -99,11 +99,11 @@ func cut(text string, bytes int) string {
 }
 
 // byePacket returns a bye in a packet of at most mtu bytes.
-func byePacket(r Reason, session uint64, key seal, mtu int) []byte {
+func byePacket(code uint8, text string, session uint64, key seal, mtu int) []byte {
 	key.off = false
-	text := cut(r.Text, min(maxReasonText, mtu-checksumSize-byeHead))
+	text = cut(text, min(maxReasonText, mtu-checksumSize-byeHead))
 	packet := make([]byte, checksumSize, checksumSize+byeHead+len(text))
-	packet = append(packet, byte(kindBye), byte(r.Code))
+	packet = append(packet, byte(kindBye), code)
 	packet = binary.LittleEndian.AppendUint64(packet, session)
 	packet = append(packet, text...)
 	key.close(packet, 0, 0)
@@ -117,13 +117,13 @@ func maybeBye(packet []byte) bool {
 }
 
 // parseBye returns what a bye of a session says, and whether the packet is one.
-func parseBye(packet []byte, session uint64, key seal) (Reason, bool) {
+func parseBye(packet []byte, session uint64, key seal) (code uint8, text string, ok bool) {
 	key.off = false
 	if !maybeBye(packet) || binary.LittleEndian.Uint64(packet[checksumSize+2:]) != session || !key.matches(packet, 0, 0) {
-		return Reason{}, false
+		return 0, "", false
 	}
-	text := packet[checksumSize+byeHead:]
-	return Reason{ReasonCode(packet[checksumSize+1]), string(text)}, utf8.Valid(text)
+	rest := packet[checksumSize+byeHead:]
+	return packet[checksumSize+1], string(rest), utf8.Valid(rest)
 }
 
 // Disconnect ends the connection and tells the client why, in packets that are sent at
@@ -139,7 +139,7 @@ func (p *Peer) Disconnect(r Reason) {
 	}
 	r.Text = cut(r.Text, maxReasonText)
 	for s := range p.sessions() {
-		packet := byePacket(r, s.id, s.down, p.server.opts.mtu)
+		packet := byePacket(uint8(r.Code), r.Text, s.id, s.down, p.server.opts.mtu)
 		for range byeCopies {
 			p.transmit(packet)
 		}
@@ -192,12 +192,12 @@ func (p *Peer) receiveBye(packet []byte) bool {
 		return false
 	}
 	for s := range p.sessions() {
-		if r, ok := parseBye(packet, s.id, s.up); ok {
+		if code, text, ok := parseBye(packet, s.id, s.up); ok {
 			if s != &p.session && p.connected {
 				*s = session{} // one that never came into force
 				return true
 			}
-			p.end(&DisconnectError{Reason: r, Remote: true})
+			p.end(&DisconnectError{Reason: Reason{ReasonCode(code), text}, Remote: true})
 			return true
 		}
 	}
@@ -217,7 +217,7 @@ func (p *Peer) repeatBye(packet []byte) {
 	for s := range p.sessions() {
 		if s.id == named || named == 0 && s.openPacket(packet) != nil {
 			p.byes++
-			p.transmit(byePacket(p.ended.Reason, s.id, s.down, p.server.opts.mtu))
+			p.transmit(byePacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
 			return
 		}
 	}
@@ -233,7 +233,7 @@ func (c *Client) Disconnect(r Reason) {
 	}
 	r.Text = cut(r.Text, maxReasonText)
 	if c.welcomed {
-		packet := byePacket(r, c.sessionID, c.answer, checksumSize+byeHead+maxReasonText)
+		packet := byePacket(uint8(r.Code), r.Text, c.sessionID, c.answer, checksumSize+byeHead+maxReasonText)
 		for range byeCopies {
 			c.transmit(packet)
 		}
@@ -270,12 +270,12 @@ func (c *Client) Close() {
 
 // receiveBye takes the server's leave, and reports whether that is what the packet is.
 func (c *Client) receiveBye(packet []byte) bool {
-	r, ok := parseBye(packet, c.sessionID, c.session)
+	code, text, ok := parseBye(packet, c.sessionID, c.session)
 	if !ok {
 		return false
 	}
 	c.leave()
-	if r.Code != ReasonTimeout {
+	if r := (Reason{ReasonCode(code), text}); r.Code != ReasonTimeout {
 		c.refused = &DisconnectError{Reason: r, Remote: true}
 	}
 	return true

@@ -185,7 +185,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			var wrong [][]byte
 			r := Reason{ReasonKicked, "never"}
 			add := func() {
-				wrong = append(wrong, byePacket(r, x.client.sessionID, x.client.session, 1200), byePacket(r, x.client.sessionID, x.client.answer, 1200))
+				wrong = append(wrong, byePacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.session, 1200), byePacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.answer, 1200))
 			}
 			add() // of a former session on the same connection
 			x.client.Reconnect()
@@ -193,11 +193,11 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			id := x.client.sessionID
 			require.Equal(t, StatusConnected, x.client.Status())
 			x.requireEqual()
-			down := byePacket(r, id, x.client.session, 1200)
-			up := byePacket(r, id, x.client.answer, 1200)
+			down := byePacket(uint8(r.Code), r.Text, id, x.client.session, 1200)
+			up := byePacket(uint8(r.Code), r.Text, id, x.client.answer, 1200)
 			other := connectedWire(t, testSchema(), append(opts, WithSeed(9))...)
-			wrong = append(wrong, byePacket(r, other.client.sessionID, other.client.session, 1200))
-			wrong = append(wrong, byePacket(r, id, other.client.session, 1200), byePacket(r, other.client.sessionID, x.client.session, 1200))
+			wrong = append(wrong, byePacket(uint8(r.Code), r.Text, other.client.sessionID, other.client.session, 1200))
+			wrong = append(wrong, byePacket(uint8(r.Code), r.Text, id, other.client.session, 1200), byePacket(uint8(r.Code), r.Text, other.client.sessionID, x.client.session, 1200))
 			rng := rand.New(rand.NewPCG(seedOf(t), 8))
 			for range 2000 {
 				for _, p := range [][]byte{down, up} {
@@ -266,7 +266,7 @@ func TestReasonsAreCutToFit(t *testing.T) {
 		}
 	}
 	x := connectedWire(t, testSchema())
-	packet := byePacket(Reason{}, x.client.sessionID, x.client.session, 1200)
+	packet := byePacket(0, "", x.client.sessionID, x.client.session, 1200)
 	packet = append(packet, 0xff) // no UTF-8
 	x.client.session.close(packet, 0, 0)
 	require.Error(t, x.client.Receive(packet))

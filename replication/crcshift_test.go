@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // TestChecksumOfASharedEnd: the checksum of a packet put together from that of its
 // beginning and that of its end is the one of the whole.
 func TestChecksumOfASharedEnd(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seedOf(t), 1))
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	for _, n := range []int{0, 1, 2, 3, 7, 8, 255, 256, 1183, 4096, 65535} {
 		end := make([]byte, n)
 		for i := range end {

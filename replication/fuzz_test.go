@@ -123,9 +123,9 @@ func FuzzAck(f *testing.F) {
 func FuzzBye(f *testing.F) {
 	const at = checksumSize
 	id := fuzzWire(f, nil).client.sessionID
-	f.Add(byePacket(Reason{ReasonKicked, "why"}, id, seal{}, 1200)[at:])
-	f.Add(byePacket(Reason{ReasonGame, strings.Repeat("€", 42)}, id, seal{}, 1200)[at:])
-	f.Add(byePacket(Reason{}, id+1, seal{}, 1200)[at:])
+	f.Add(byePacket(uint8(ReasonKicked), "why", id, seal{}, 1200)[at:])
+	f.Add(byePacket(uint8(ReasonGame), strings.Repeat("€", 42), id, seal{}, 1200)[at:])
+	f.Add(byePacket(0, "", id+1, seal{}, 1200)[at:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := fuzzWire(t, nil)
 		valid := len(body) >= byeHead && len(body) <= byeHead+maxReasonText && body[0] == byte(kindBye) &&

@@ -36,7 +36,7 @@ func TestServerRestart(t *testing.T) {
 		move(e[0], 1)
 		late = append(late, x.replicate()...)
 	}
-	late = append(late, byePacket(Reason{ReasonKicked, "late"}, id, x.client.session, 1200))
+	late = append(late, byePacket(uint8(ReasonKicked), "late", id, x.client.session, 1200))
 
 	x.replaceServer(x.server.schema, 99)
 	position := ecs.ComponentID[tPosition](x.world)
@@ -491,7 +491,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 			}
 		}
 		x.answer(x.apply()...)
-		if bye := byePacket(Reason{Text: fmt.Sprint(n)}, session, key, 200); kindOf(bye) == kindInputs || kindOf(bye) == kindMessages {
+		if bye := byePacket(0, fmt.Sprint(n), session, key, 200); kindOf(bye) == kindInputs || kindOf(bye) == kindMessages {
 			up = append(up, bye)
 		}
 	}

@@ -2,16 +2,13 @@ package replication
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
@@ -55,28 +52,7 @@ func testSchema() *Schema {
 	return s
 }
 
-// seedOf returns the seed of a random test, which its failure prints: one that is its own and
-// always the same, or what REPLICATION_SEED says, which may be a number or "random".
-func seedOf(t testing.TB) uint64 {
-	hash := fnv.New64a()
-	hash.Write([]byte(t.Name()))
-	seed := hash.Sum64()
-	switch env := os.Getenv("REPLICATION_SEED"); env {
-	case "":
-	case "random":
-		seed = uint64(time.Now().UnixNano())
-	default:
-		var err error
-		seed, err = strconv.ParseUint(env, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("reproduce with REPLICATION_SEED=%d", seed)
-		}
-	})
-	return seed
-}
+func seedOf(t testing.TB) uint64 { return replicationtest.Seed(t) }
 
 // ticksOf is how long a random test runs: short where time is scarce.
 func ticksOf(long, short int) int {
