@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // An ackTable is what the server knows of what a peer holds. Most of what is sent arrives, so
@@ -10,17 +11,17 @@ import (
 // of the slots, which all peers share. A tick in which nothing is missing costs nothing.
 type ackTable struct {
 	slots   *slotTable
-	through delta.Tick          // up to this tick it is known what came, or taken to be
-	missing [recentTicks]bitset // by tick modulo their number
-	some    uint32              // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
-	skipped uint32              // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
-	none    bitset              // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
-	ended   bitset              // of these, those of which the client may show what was before
-	since   []delta.Tick        // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
-	shown   bitset              // something was sent: the client may show the slot
-	large   bitset              // a state is on its way in parts
-	owed    bitset              // by block: there may be slots in Peer.due
-	unknown bitset              // by block: there may be slots in none that live
+	through delta.Tick              // up to this tick it is known what came, or taken to be
+	missing [recentTicks]bitset.Set // by tick modulo their number
+	some    uint32                  // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
+	skipped uint32                  // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
+	none    bitset.Set              // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
+	ended   bitset.Set              // of these, those of which the client may show what was before
+	since   []delta.Tick            // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
+	shown   bitset.Set              // something was sent: the client may show the slot
+	large   bitset.Set              // a state is on its way in parts
+	owed    bitset.Set              // by block: there may be slots in Peer.due
+	unknown bitset.Set              // by block: there may be slots in none that live
 }
 
 // reset forgets everything, at the end of tick now.
@@ -31,14 +32,14 @@ func (t *ackTable) reset(slots *slotTable, now delta.Tick) {
 // grow makes room for slots below n, in tick now.
 func (t *ackTable) grow(n int, now delta.Tick) {
 	old := len(t.none)
-	t.none, t.ended = t.none.grown(n), t.ended.grown(n)
-	t.shown, t.large = t.shown.grown(n), t.large.grown(n)
+	t.none, t.ended = t.none.Grown(n), t.ended.Grown(n)
+	t.shown, t.large = t.shown.Grown(n), t.large.Grown(n)
 	blocks := len(t.none)
-	t.owed, t.unknown = t.owed.grown(blocks), t.unknown.grown(blocks)
+	t.owed, t.unknown = t.owed.Grown(blocks), t.unknown.Grown(blocks)
 	if blocks > cap(t.missing[0]) { // few that lie idle make up for copying them now and then
 		room := blocks + blocks/16
 		for i, row := range t.missing {
-			t.missing[i] = append(make(bitset, 0, room), row...)
+			t.missing[i] = append(make(bitset.Set, 0, room), row...)
 		}
 		t.since = append(make([]delta.Tick, 0, 64*room), t.since...)
 	}
@@ -83,10 +84,10 @@ func (t *ackTable) begin(b int, mask uint64) {
 	if t.some != ^uint32(0) {
 		t.tell()
 	}
-	for slot := range slotsOf(b, mask) {
+	for slot := range bitset.Slots(b, mask) {
 		if t.through-t.since[slot] < recentTicks { // it was held not long ago
 			for _, row := range t.missing {
-				row.set(slot)
+				row.Add(slot)
 			}
 		}
 	}
@@ -201,7 +202,7 @@ func (t *ackTable) settle(before delta.Tick) {
 // counts returns those of the slots of a block of which an acknowledgement of something sent at
 // tick at is about what there is now.
 func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
-	for slot := range slotsOf(b, mask&t.none[b]) {
+	for slot := range bitset.Slots(b, mask&t.none[b]) {
 		if at.Before(t.since[slot]) {
 			mask &^= 1 << (slot & 63)
 		}
@@ -213,7 +214,7 @@ func (t *ackTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 // through. It returns those that it holds as they were at through.
 func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	mask = t.counts(b, mask, at)
-	for slot := range slotsOf(b, mask&^t.none[b]) {
+	for slot := range bitset.Slots(b, mask&^t.none[b]) {
 		if !at.After(t.since[slot]) {
 			mask &^= 1 << (slot & 63) // a newer one is known, or this is about what was before
 		}
@@ -253,7 +254,7 @@ func (t *ackTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 
 // hold notes up to which tick the peer holds slots of a block.
 func (t *ackTable) hold(b int, mask uint64, at delta.Tick) {
-	for slot := range slotsOf(b, mask) {
+	for slot := range bitset.Slots(b, mask) {
 		t.since[slot] = at
 	}
 }
@@ -268,18 +269,18 @@ func (t *ackTable) sever(b int, mask uint64, now delta.Tick) {
 // forget is sever for what the client may go on to show.
 func (t *ackTable) forget(b int, mask uint64, now delta.Tick) {
 	t.none[b] |= mask
-	t.unknown.set(b)
+	t.unknown.Add(b)
 	t.hold(b, mask, now)
 }
 
 // holdsAll reports whether the peer holds something of every slot that lives.
 func (t *ackTable) holdsAll() bool {
 	for w, unknown := range t.unknown {
-		for b := range slotsOf(w, unknown) {
+		for b := range bitset.Slots(w, unknown) {
 			if t.none[b]&t.slots.alive[b] != 0 {
 				return false
 			}
-			t.unknown.clear(b)
+			t.unknown.Remove(b)
 		}
 	}
 	return true
@@ -291,7 +292,7 @@ func (t *ackTable) severed(b int) uint64 { return t.ended[b] }
 
 // severedAt reports whether what was known of a slot ended in tick now, and nothing was acknowledged since.
 func (t *ackTable) severedAt(slot int, now delta.Tick) bool {
-	return t.ended.has(slot) && t.since[slot] == now
+	return t.ended.Has(slot) && t.since[slot] == now
 }
 
 // holds returns the last tick as of which the peer is known to hold a slot, up to through.
@@ -309,7 +310,7 @@ func (t *ackTable) holds(slot int) (at delta.Tick, ok bool) {
 // refresh keeps the ticks of slots of a block within reach of serial arithmetic. It returns those
 // that lose their baselines by that.
 func (t *ackTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uint64) {
-	for slot := range slotsOf(b, slots) {
+	for slot := range bitset.Slots(b, slots) {
 		bit := uint64(1) << (slot & 63)
 		if !t.since[slot].Before(limit) {
 			continue

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
 )
 
 // TestALateAckIsNoStepBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
@@ -105,14 +105,14 @@ func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
 	move(e[0], 1)
 	x.deliver(x.replicate()...)
 	x.apply() // its ack is put together by hand
-	a := ack{sequence: x.peer.log.next - 1, count: 1, lacks: 1}
-	a.words[0], a.missing[0] = 1, missingBaseline{0, uint32(former) & (1<<delta.NameBits - 1)}
+	a := wire.Ack{Sequence: x.peer.log.next - 1, Count: 1, Lacks: 1}
+	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))
 		require.Equal(t, x.server.tick, x.acked(0))
 		require.Zero(t, x.peer.Stats().MissingBaselines)
 	}
-	a.missing[0].low = uint32(x.server.tick) & (1<<delta.NameBits - 1)
+	a.Missing[0].Low = uint32(x.server.tick) & (1<<delta.NameBits - 1)
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // An ackTwin plays what may happen to an ackTable, and keeps a plain record beside it: which version every slot had in
@@ -33,12 +33,12 @@ type ackTwin struct {
 	passed        map[delta.Tick]bool // ticks of which the table knows what is missing
 	quiet, outage int                 // for so many ticks nothing is sent, or nothing is heard
 	lost          bool                // what is sent in an outage is lost, and not the acks
-	starved       bitset              // slots of which nothing is sent
+	starved       bitset.Set          // slots of which nothing is sent
 }
 
 type twinPacket struct {
 	at         delta.Tick
-	mask       bitset
+	mask       bitset.Set
 	full, came bool
 }
 
@@ -81,7 +81,7 @@ func (a *ackTwin) trouble() {
 			a.sent[i].came = a.sent[i].came && !a.lost
 		}
 	}
-	if a.starved = a.starved.grown(a.slots.len() + 128); r.IntN(30) == 0 && !a.calm {
+	if a.starved = a.starved.Grown(a.slots.len() + 128); r.IntN(30) == 0 && !a.calm {
 		for b := range a.starved {
 			a.starved[b] = pick(r, 0, 0, ^uint64(0), r.Uint64())
 		}
@@ -96,7 +96,7 @@ func (a *ackTwin) tick(quiet bool) {
 	s.begin(a.now)
 	s.reclaim()
 	for range pick(r, 0, 0, 0, 1, 2, s.live/8*r.IntN(8)*r.IntN(2)) {
-		if slot := r.IntN(s.len() + 1); slot < s.len() && s.alive.has(slot) {
+		if slot := r.IntN(s.len() + 1); slot < s.len() && s.alive.Has(slot) {
 			s.remove(slot, a.now)
 			a.changed(slot)
 		}
@@ -106,7 +106,7 @@ func (a *ackTwin) tick(quiet bool) {
 	}
 	often := pick(r, 0, 0.02, 0.3, 1)
 	for slot := range a.version {
-		if s.alive.has(slot) && s.changed[slot] != a.now && r.Float64() < often {
+		if s.alive.Has(slot) && s.changed[slot] != a.now && r.Float64() < often {
 			s.touch(slot, a.now)
 			a.changed(slot)
 		}
@@ -140,7 +140,7 @@ func (a *ackTwin) tick(quiet bool) {
 }
 
 func (a *ackTwin) sever(b int, mask uint64) {
-	for slot := range slotsOf(b, mask) {
+	for slot := range bitset.Slots(b, mask) {
 		a.epoch[slot], a.came[slot] = a.now, nil
 	}
 }
@@ -173,7 +173,7 @@ func (a *ackTwin) follow() {
 			for len(a.sent) > 0 && !a.sent[0].at.After(to) {
 				a.late, a.sent = append(a.late, a.sent[0]), a.sent[1:]
 			}
-			held := make(bitset, len(t.none)) // and as it was
+			held := make(bitset.Set, len(t.none)) // and as it was
 			for b := range held {
 				held[b] = a.slots.alive[b] &^ t.behind(b)
 			}
@@ -217,7 +217,7 @@ func (a *ackTwin) follow() {
 // note notes that the table was told of a packet.
 func (a *ackTwin) note(p twinPacket) {
 	for b, mask := range p.mask {
-		for slot := range slotsOf(b, mask) {
+		for slot := range bitset.Slots(b, mask) {
 			if !p.at.Before(a.epoch[slot]) {
 				a.came[slot] = append(a.came[slot], p.at)
 			}
@@ -245,7 +245,7 @@ func (a *ackTwin) comeLate() {
 func (a *ackTwin) check() {
 	t := &a.acks
 	for slot := range a.version {
-		if !a.slots.alive.has(slot) || a.rng.IntN(8) > 0 {
+		if !a.slots.alive.Has(slot) || a.rng.IntN(8) > 0 {
 			continue
 		}
 		holds := func(at delta.Tick, upTo bool) bool {

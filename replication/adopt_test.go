@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // aShot is a signature: who fired, and which shot it is.
@@ -31,7 +30,7 @@ func adoptSchema() *Schema {
 }
 
 // local makes an entity in the client's world with component T.
-func localEntity[T any](x *wire, v T, more ...ecs.ID) ecs.Entity {
+func localEntity[T any](x *fixture, v T, more ...ecs.ID) ecs.Entity {
 	id := ecs.ComponentID[T](x.mirror)
 	e := x.mirror.NewEntity(append(more, id)...)
 	*(*T)(x.mirror.Get(e, id)) = v
@@ -39,7 +38,7 @@ func localEntity[T any](x *wire, v T, more ...ecs.ID) ecs.Entity {
 }
 
 // spawnWith makes a replicated entity with component T in the server's world.
-func spawnWith[T any](x *wire, v T, more ...ecs.ID) ecs.Entity {
+func spawnWith[T any](x *fixture, v T, more ...ecs.ID) ecs.Entity {
 	id := ecs.ComponentID[T](x.world)
 	e := x.spawn(append(more, id)...)
 	*(*T)(x.world.Get(e, id)) = v
@@ -291,7 +290,7 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 	var flights []*flight
 	number := uint16(0)
 	adopted, unconfirmed, never := 0, 0, 0
-	x := &wire{world: &w, mirror: e.world, server: s, client: e.client}
+	x := &fixture{world: &w, mirror: e.world, server: s, client: e.client}
 	for tick := range ticks {
 		me, here := x.mirrored(owner)
 		if here && tick < ticks-200 && g.rng.IntN(3) == 0 {

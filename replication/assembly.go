@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // An assembly collects the parts of a state that is larger than a packet.
@@ -18,7 +19,7 @@ type assembly struct {
 
 const (
 	// maxLargeBytes bounds a state in parts: rows of at most maxEntityBits and a head.
-	maxLargeBytes = maxEntityBits/8 + 1<<10
+	maxLargeBytes = wire.MaxEntityBits/8 + 1<<10
 	// maxAssemblies bounds how many the client collects at a time. A server could
 	// otherwise make it reserve memory for parts that never come.
 	maxAssemblies = 64
@@ -30,11 +31,11 @@ func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) erro
 	size := r.ReadExpGolomb(partOrder)
 	index := r.ReadExpGolomb(partOrder)
 	if r.Err() != nil || !validPart(age, total, size, index) {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	n := int(min(size, total-index*size))
 	if n*8 > r.Remaining() {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	bytes := make([]byte, n)
 	r.ReadBytes(bytes)

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A peer with less bandwidth than there is news gets what matters most: what has waited
@@ -289,10 +289,10 @@ func (p *Peer) askWeights(c *chooser) []slicedWeights {
 	for b, d := range p.due {
 		c.weights[b].reset()
 		live, gone := p.split(b, d)
-		for slot := range slotsOf(b, gone) {
+		for slot := range bitset.Slots(b, gone) {
 			c.weights[b].set(slot, 1, 0)
 		}
-		for slot := range slotsOf(b, live) {
+		for slot := range bitset.Slots(b, live) {
 			if entity := s.info[slot].entity; !entity.IsZero() {
 				c.asked = append(c.asked, int32(slot))
 				c.entities, c.said = append(c.entities, entity), append(c.said, s.weight(slot))
@@ -340,7 +340,7 @@ func (p *Peer) choose(c *chooser) {
 		c.choose(u, room-room/margin-used, p.cost)
 	}
 	for _, b := range p.server.groups.blocks {
-		for slot := range slotsOf(int(b), c.chosen[b]&s.bound[b]) {
+		for slot := range bitset.Slots(int(b), c.chosen[b]&s.bound[b]) {
 			p.chooseWith(slot, c.chosen)
 		}
 	}
@@ -429,7 +429,7 @@ func (p *Peer) meet() {
 		return
 	}
 	s := &p.server.slots
-	p.met = p.met.grown(s.len())
+	p.met = p.met.Grown(s.len())
 	for b := range p.met {
 		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.server.slots.alive[b]&^p.acks.none[b]
 	}

@@ -1,11 +1,10 @@
 package replication
 
 import (
-	"encoding/binary"
 	"fmt"
 	"iter"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A bye ends a session, in both directions. Behind the checksum:
@@ -77,54 +76,13 @@ func (e *DisconnectError) Error() string {
 const nilError = "<nil>"
 
 const (
-	byeHead       = 1 + 1 + 8
-	maxReasonText = 128
+
 	// byeCopies are sent at once: with a fifth of all packets lost, all of them are in one
 	// of some hundred cases.
 	byeCopies = 3
 	// maxByes bounds how often a client is told again that its session has ended.
 	maxByes = 16
 )
-
-// cut returns as much of a text as fits into a number of bytes, in valid UTF-8.
-func cut(text string, bytes int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= bytes {
-		return text
-	}
-	for !utf8.RuneStart(text[bytes]) {
-		bytes--
-	}
-	return text[:bytes]
-}
-
-// byePacket returns a bye in a packet of at most mtu bytes.
-func byePacket(code uint8, text string, session uint64, key seal, mtu int) []byte {
-	key.off = false
-	text = cut(text, min(maxReasonText, mtu-checksumSize-byeHead))
-	packet := make([]byte, checksumSize, checksumSize+byeHead+len(text))
-	packet = append(packet, byte(kindBye), code)
-	packet = binary.LittleEndian.AppendUint64(packet, session)
-	packet = append(packet, text...)
-	key.close(packet, 0, 0)
-	return packet
-}
-
-// maybeBye tells most other packets from byes.
-func maybeBye(packet []byte) bool {
-	const head = checksumSize + byeHead
-	return len(packet) >= head && len(packet) <= head+maxReasonText && packetKind(packet[checksumSize]) == kindBye
-}
-
-// parseBye returns what a bye of a session says, and whether the packet is one.
-func parseBye(packet []byte, session uint64, key seal) (code uint8, text string, ok bool) {
-	key.off = false
-	if !maybeBye(packet) || binary.LittleEndian.Uint64(packet[checksumSize+2:]) != session || !key.matches(packet, 0, 0) {
-		return 0, "", false
-	}
-	rest := packet[checksumSize+byeHead:]
-	return packet[checksumSize+1], string(rest), utf8.Valid(rest)
-}
 
 // Disconnect ends the connection and tells the client why, in packets that are sent at
 // once. The peer is not to be used any more: its Receive returns [ErrUnexpected] from
@@ -137,9 +95,9 @@ func (p *Peer) Disconnect(r Reason) {
 	if p.closed {
 		return
 	}
-	r.Text = cut(r.Text, maxReasonText)
+	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
 	for s := range p.sessions() {
-		packet := byePacket(uint8(r.Code), r.Text, s.id, s.down, p.server.opts.mtu)
+		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.down, p.server.opts.mtu)
 		for range byeCopies {
 			p.transmit(packet)
 		}
@@ -188,11 +146,11 @@ func (p *Peer) end(why *DisconnectError) {
 
 // receiveBye takes a client's leave, and reports whether that is what the packet is.
 func (p *Peer) receiveBye(packet []byte) bool {
-	if !maybeBye(packet) {
+	if !wire.MaybeDisconnect(packet) {
 		return false
 	}
 	for s := range p.sessions() {
-		if code, text, ok := parseBye(packet, s.id, s.up); ok {
+		if code, text, ok := wire.ParseDisconnect(packet, s.id, s.up); ok {
 			if s != &p.session && p.connected {
 				*s = session{} // one that never came into force
 				return true
@@ -210,14 +168,14 @@ func (p *Peer) repeatBye(packet []byte) {
 		return
 	}
 	named := uint64(0)
-	var h hello
-	if body := openHandshake(packet); body != nil && packetKind(body[0]) == kindHello && h.parse(body) {
-		named = h.session
+	var h wire.Hello
+	if body := wire.OpenHandshake(packet); body != nil && wire.PacketKind(body[0]) == wire.KindHello && h.Parse(body) {
+		named = h.Session
 	}
 	for s := range p.sessions() {
 		if s.id == named || named == 0 && s.openPacket(packet) != nil {
 			p.byes++
-			p.transmit(byePacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
+			p.transmit(wire.DisconnectPacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
 			return
 		}
 	}
@@ -231,9 +189,9 @@ func (c *Client) Disconnect(r Reason) {
 	if c.refused != nil {
 		return
 	}
-	r.Text = cut(r.Text, maxReasonText)
+	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
 	if c.welcomed {
-		packet := byePacket(uint8(r.Code), r.Text, c.sessionID, c.answer, checksumSize+byeHead+maxReasonText)
+		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, c.sessionID, c.answer, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
 		for range byeCopies {
 			c.transmit(packet)
 		}
@@ -270,7 +228,7 @@ func (c *Client) Close() {
 
 // receiveBye takes the server's leave, and reports whether that is what the packet is.
 func (c *Client) receiveBye(packet []byte) bool {
-	code, text, ok := parseBye(packet, c.sessionID, c.session)
+	code, text, ok := wire.ParseDisconnect(packet, c.sessionID, c.session)
 	if !ok {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -123,7 +124,7 @@ func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := crowd(t, 1, opts...)
-			late := forgeAck(x.client, &ack{})
+			late := forgeAck(x.client, &wire.Ack{})
 			x.peer.Disconnect(Reason{ReasonKicked, "idle"})
 			x.takeDown() // lost
 			var err error
@@ -185,7 +186,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			var wrong [][]byte
 			r := Reason{ReasonKicked, "never"}
 			add := func() {
-				wrong = append(wrong, byePacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.session, 1200), byePacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.answer, 1200))
+				wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.session, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.sessionID, x.client.answer, 1200))
 			}
 			add() // of a former session on the same connection
 			x.client.Reconnect()
@@ -193,11 +194,11 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			id := x.client.sessionID
 			require.Equal(t, StatusConnected, x.client.Status())
 			x.requireEqual()
-			down := byePacket(uint8(r.Code), r.Text, id, x.client.session, 1200)
-			up := byePacket(uint8(r.Code), r.Text, id, x.client.answer, 1200)
+			down := wire.DisconnectPacket(uint8(r.Code), r.Text, id, x.client.session, 1200)
+			up := wire.DisconnectPacket(uint8(r.Code), r.Text, id, x.client.answer, 1200)
 			other := connectedWire(t, testSchema(), append(opts, WithSeed(9))...)
-			wrong = append(wrong, byePacket(uint8(r.Code), r.Text, other.client.sessionID, other.client.session, 1200))
-			wrong = append(wrong, byePacket(uint8(r.Code), r.Text, id, other.client.session, 1200), byePacket(uint8(r.Code), r.Text, other.client.sessionID, x.client.session, 1200))
+			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.sessionID, other.client.session, 1200))
+			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, id, other.client.session, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.sessionID, x.client.session, 1200))
 			rng := rand.New(rand.NewPCG(seedOf(t), 8))
 			for range 2000 {
 				for _, p := range [][]byte{down, up} {
@@ -233,7 +234,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 }
 
 // firstEntity returns the entity in the server's first slot.
-func (x *wire) firstEntity() ecs.Entity { return x.server.slots.info[0].entity }
+func (x *fixture) firstEntity() ecs.Entity { return x.server.slots.info[0].entity }
 
 func TestReasonsAreCutToFit(t *testing.T) {
 	for _, mtu := range []int{64, 100, 1200} {
@@ -249,7 +250,7 @@ func TestReasonsAreCutToFit(t *testing.T) {
 			x.deliver(x.takeDown()...)
 			got := requireDisconnected(t, x.client.Apply()).Reason.Text
 			require.True(t, utf8.ValidString(got), name)
-			room := min(maxReasonText, mtu-checksumSize-byeHead)
+			room := min(wire.MaxReasonText, mtu-wire.ChecksumSize-wire.DisconnectHead)
 			require.LessOrEqual(t, len(got), room)
 			if name != "broken" {
 				require.Greater(t, len(got), min(room, len(text))-utf8.UTFMax, name)
@@ -262,13 +263,13 @@ func TestReasonsAreCutToFit(t *testing.T) {
 				require.LessOrEqual(t, len(p), 219)
 			}
 			x.answer(x.up...)
-			require.LessOrEqual(t, len(requireDisconnected(t, x.peer.Err()).Reason.Text), maxReasonText)
+			require.LessOrEqual(t, len(requireDisconnected(t, x.peer.Err()).Reason.Text), wire.MaxReasonText)
 		}
 	}
 	x := connectedWire(t, testSchema())
-	packet := byePacket(0, "", x.client.sessionID, x.client.session, 1200)
+	packet := wire.DisconnectPacket(0, "", x.client.sessionID, x.client.session, 1200)
 	packet = append(packet, 0xff) // no UTF-8
-	x.client.session.close(packet, 0, 0)
+	x.client.session.Write(packet, 0, 0)
 	require.Error(t, x.client.Receive(packet))
 	require.NoError(t, x.client.Apply())
 }

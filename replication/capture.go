@@ -6,6 +6,8 @@ import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -23,12 +25,12 @@ type capture struct {
 	components []ecs.ID // by component
 	probe      maskProbe
 	tables     map[ecs.Mask]*table
-	order      []*table // the same, oldest first
-	codes      []uint32 // of one component in a block of rows
-	left       []uint32 // slots whose entities are not in their row of the last capture
-	found      bitset   // slots whose entities were found in another row
-	contested  bool     // another server wrote to the markers; see marker.go
-	contests   int      // ticks in a row in which one did
+	order      []*table   // the same, oldest first
+	codes      []uint32   // of one component in a block of rows
+	left       []uint32   // slots whose entities are not in their row of the last capture
+	found      bitset.Set // slots whose entities were found in another row
+	contested  bool       // another server wrote to the markers; see marker.go
+	contests   int        // ticks in a row in which one did
 
 	// Of the link of a facet, when it is new.
 	linkSlot [1]uint32
@@ -57,7 +59,7 @@ type table struct {
 	// Who was in which row at the last capture; nobody where the entity is zero.
 	entities []ecs.Entity
 	slots    []uint32
-	together bitset       // blocks of rows whose slots follow one another
+	together bitset.Set   // blocks of rows whose slots follow one another
 	targets  []ecs.Entity // of a relation among the members
 }
 
@@ -158,7 +160,7 @@ func (s *Server) table(mask *ecs.Mask) *table {
 			t.addMember(m, s.schema.link)
 		}
 	}
-	if t.width > maxEntityBits {
+	if t.width > wire.MaxEntityBits {
 		panic("replication: an entity's components take more than 32 KiB: spread them over several entities")
 	}
 	exclusive := mask.Exclusive()
@@ -196,7 +198,7 @@ func (c *capture) resize(t *table, n int) {
 	t.resizeParts(n)
 	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
 	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
-	t.together = t.together.grown((n + captureRows - 1) / captureRows)
+	t.together = t.together.Grown((n + captureRows - 1) / captureRows)
 	if t.relation && t.refers {
 		t.targets = append(t.targets, make([]ecs.Entity, n-len(t.targets))...)
 	}
@@ -220,7 +222,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 	if moved {
 		t.seated(first, slots)
 	}
-	together := t.together.has(first / captureRows)
+	together := t.together.Has(first / captureRows)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	var news, facetNews [1]uint64
 	for i := range t.members {
@@ -279,10 +281,10 @@ func (s *Server) setRows(m *member, slots []uint32, born func(slot int) delta.Ti
 
 // seated finds out whether the slots of the block of rows from first on follow one another.
 func (t *table) seated(first int, slots []uint32) {
-	t.together.set(first / captureRows)
+	t.together.Add(first / captureRows)
 	for i, slot := range slots {
 		if slot != slots[0]+uint32(i) {
-			t.together.clear(first / captureRows)
+			t.together.Remove(first / captureRows)
 			return
 		}
 	}
@@ -366,8 +368,8 @@ func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
 		c.left = append(c.left, t.slots[row])
 	}
 	slot := s.identify(e, m, t)
-	c.found = c.found.grown(slot + 1)
-	c.found.set(slot)
+	c.found = c.found.Grown(slot + 1)
+	c.found.Add(slot)
 	if len(s.schema.conditions) > 0 {
 		s.seatFacets(t, row, slot)
 	}
@@ -380,7 +382,7 @@ func (s *Server) removeGone() {
 	c := &s.capture
 	slices.Sort(c.left)
 	for _, slot := range c.left {
-		if int(slot) < len(c.found)*64 && c.found.has(int(slot)) {
+		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
 			continue
 		}
 		if s.schema.refers {
@@ -436,7 +438,7 @@ func (s *Server) restructure(slot int, t *table) {
 		info.set, info.restructured = t.set, s.tick
 		s.slots.setWidth(slot, t.own)
 		s.slots.touch(slot, s.tick)
-		s.slots.reshaped.set(slot)
+		s.slots.reshaped.Add(slot)
 	}
 }
 
@@ -467,7 +469,7 @@ func (s *Server) refreshSlots(b int, slots uint64) {
 	for _, p := range s.peers {
 		p.refresh(b, slots, limit)
 	}
-	for slot := range slotsOf(b, slots) {
+	for slot := range bitset.Slots(b, slots) {
 		info := &s.slots.info[slot]
 		for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {
 			if t.Before(limit) {

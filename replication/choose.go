@@ -3,12 +3,13 @@ package replication
 import (
 	"math/bits"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // chooser finds the most urgent slots. It is scratch memory, which the peers of a worker share.
 type chooser struct {
-	chosen bitset
+	chosen bitset.Set
 	blocks []int32  // with candidates
 	left   []uint64 // of these: slots that are neither chosen nor dropped
 	dear   []uint64 // of these: slots whose entries cost more
@@ -27,7 +28,7 @@ type prices struct {
 
 // begin makes an empty choice among slots below n.
 func (c *chooser) begin(n int) {
-	c.chosen = c.chosen.grown(n)
+	c.chosen = c.chosen.Grown(n)
 	clear(c.chosen)
 	c.drop()
 }

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // A class is the slots of a block that a peer needs against the same baselines, or
@@ -122,7 +123,7 @@ func (p *Peer) classify(b int, d uint64) {
 			p.addRecent(b, held, at)
 		}
 	}
-	for slot := range slotsOf(b, d) {
+	for slot := range bitset.Slots(b, d) {
 		p.addOld(slot)
 	}
 }
@@ -202,7 +203,7 @@ func (t *slotTable) stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 		return 0
 	}
 	m &^= t.changedAfter(at, b, m&t.news[b]) // before this tick, that is
-	for slot := range slotsOf(b, m&^t.news[b]) {
+	for slot := range bitset.Slots(b, m&^t.news[b]) {
 		if t.previous[slot].After(at) {
 			m &^= 1 << (slot & 63)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -30,20 +32,20 @@ type Client struct {
 	offset      uint32 // of the part of the server's schema that is asked for
 	refused     error  // why the connection ended, or never was
 	closed      bool
-	welcomed    bool   // there is a session
-	met         bool   // there was one at some time
-	seeking     bool   // there is one, but the server says nothing
-	silent      int    // calls of Apply since it said something
-	timeout     int    // how many are too many
-	sessionID   uint64 // of the present session
-	session     seal   // of packets from the server
-	answer      seal   // of packets to it
-	former      seal   // of packets from the server in the session before
-	formerHeld  seal   // the same of the latest one before of which states came
-	complete    bool   // the server said that all has come that was there when the session began
-	origin      uint64 // of the present session's NetIDs
-	shownOrigin uint64 // of those that the world shows
-	leftover    bool   // the world may show what the present session does not know
+	welcomed    bool     // there is a session
+	met         bool     // there was one at some time
+	seeking     bool     // there is one, but the server says nothing
+	silent      int      // calls of Apply since it said something
+	timeout     int      // how many are too many
+	sessionID   uint64   // of the present session
+	session     wire.Key // of packets from the server
+	answer      wire.Key // of packets to it
+	former      wire.Key // of packets from the server in the session before
+	formerHeld  wire.Key // the same of the latest one before of which states came
+	complete    bool     // the server said that all has come that was there when the session began
+	origin      uint64   // of the present session's NetIDs
+	shownOrigin uint64   // of those that the world shows
+	leftover    bool     // the world may show what the present session does not know
 
 	keep      delta.Tick
 	applies   uint32 // calls of Apply, to space introductions
@@ -52,7 +54,7 @@ type Client struct {
 	stateTick uint32 // of the newest state packet of any session
 	anyState  bool
 	inForce   bool // a state packet came since the last welcome
-	window    receiveWindow
+	window    wire.ReceiveWindow
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
@@ -64,7 +66,7 @@ type Client struct {
 	freeWork workBound // of a packet; another one in tests
 	parts    map[uint32]*assembly
 	dirty    []uint32
-	missing  []missingBaseline
+	missing  []wire.MissingBaseline
 	newAcks  bool
 
 	referrers referrers
@@ -79,9 +81,9 @@ type Client struct {
 	compact *compactReader // nil: the session is Packed
 	codings uint8          // that the client takes besides
 	out     []byte
-	ack     ack
+	ack     wire.Ack
 	apply   applier
-	clock   clock
+	clock   clock.Ticks
 	talk    *clientTalk // nil: the schema has neither messages nor inputs
 	stats   ClientStats
 }
@@ -179,7 +181,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		freeWork:    freeWork,
 	}
 	if !o.noCompact {
-		c.codings = takesCompact
+		c.codings = wire.TakesCompact
 	}
 	if !o.seeded {
 		c.nonce = random64()
@@ -282,7 +284,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
-// is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
+// is counted in [Client.Stats] too: [wire.ErrMalformed], [ErrChecksum], [wire.ErrStale],
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
@@ -291,7 +293,7 @@ func (c *Client) Receive(packet []byte) error {
 	switch {
 	case err == nil:
 		c.heard()
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, wire.ErrStale):
 		c.stats.Duplicates++
 	case errors.Is(err, ErrMissingBaseline):
 		c.heard()
@@ -306,7 +308,7 @@ func (c *Client) Receive(packet []byte) error {
 }
 
 func (c *Client) receive(packet []byte) error {
-	if body := openHandshake(packet); body != nil {
+	if body := wire.OpenHandshake(packet); body != nil {
 		return c.receiveAnswer(body)
 	}
 	if !c.welcomed {
@@ -318,71 +320,71 @@ func (c *Client) receive(packet []byte) error {
 	if hashes, err := c.receiveHashes(packet); hashes {
 		return err
 	}
-	if c.former.signed(packet) || c.formerHeld.signed(packet) {
-		return ErrStale
+	if c.former.Signed(packet) || c.formerHeld.Signed(packet) {
+		return wire.ErrStale
 	}
-	body := c.session.body(packet)
-	if body != nil && kindOf(body) == kindMessages {
+	body := c.session.Body(packet)
+	if body != nil && wire.KindOf(body) == wire.KindMessages {
 		return c.receiveTalk(packet, body)
 	}
-	if body == nil || packetKind(body[0]&(1<<kindBits-1)) != kindState {
-		return ErrMalformed
+	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
+		return wire.ErrMalformed
 	}
-	h, rest, pad, ok := parseStateHeader(body, c.nearSeq, c.nearTick)
+	h, rest, pad, ok := wire.ParseStateHeader(body, c.nearSeq, c.nearTick)
 	if !ok {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
-	if !c.session.matches(packet, h.sequence, h.tick) {
+	if !c.session.Matches(packet, h.Sequence, h.Tick) {
 		return ErrChecksum
 	}
-	if !c.window.fresh(h.sequence) {
-		return ErrStale
+	if !c.window.Fresh(h.Sequence) {
+		return wire.ErrStale
 	}
-	err := c.decodeBody(rest, pad, h.sequence, delta.Tick(h.tick))
+	err := c.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
 	if err != nil && !errors.Is(err, ErrMissingBaseline) && !errors.Is(err, ErrMissingModel) {
 		return err
 	}
-	if c.anyState && c.outdated(h.tick) { // and so may be what the packet is about
+	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
 		c.forgetStates()
 		c.leave()
-		return ErrStale
+		return wire.ErrStale
 	}
 	c.stats.Packets++
 	c.stats.Bytes += uint64(len(packet))
-	c.window.add(h.sequence, err == nil)
-	c.nearSeq = c.window.newest
-	if !c.anyState || int32(h.tick-c.nearTick) > 0 {
-		c.nearTick, c.stateTick = h.tick, h.tick
+	c.window.Add(h.Sequence, err == nil)
+	c.nearSeq = c.window.Newest
+	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
+		c.nearTick, c.stateTick = h.Tick, h.Tick
 	}
 	c.anyState, c.inForce, c.newAcks = true, true, true
-	c.clock.arrive(h.tick)
-	c.complete = c.complete || h.complete
+	c.clock.Arrive(h.Tick)
+	c.complete = c.complete || h.Complete
 	return err
 }
 
 // receiveAnswer takes the server's answer to the client's introduction.
 func (c *Client) receiveAnswer(body []byte) error {
-	switch packetKind(body[0]) {
-	case kindWelcome:
-		var m welcome
-		if !m.parse(body) {
-			return ErrMalformed
+	switch wire.PacketKind(body[0]) {
+	case wire.KindWelcome:
+		var m wire.Welcome
+		if !m.Parse(body) {
+			return wire.ErrMalformed
 		}
-		if m.compact && c.codings&takesCompact == 0 {
-			return ErrMalformed
+		if m.Compact && c.codings&wire.TakesCompact == 0 {
+			return wire.ErrMalformed
 		}
-		if m.nonce != c.nonce || !c.introducing() {
-			return ErrStale // the answer to an introduction that was repeated, or given up
+		if m.Nonce != c.nonce || !c.introducing() {
+			return wire.ErrStale // the answer to an introduction that was repeated, or given up
 		}
 		c.receiveWelcome(&m)
 		return nil
-	case kindRefuse:
-		var m refuse
-		if !m.parse(body) {
-			return ErrMalformed
+	case wire.KindRefuse:
+		var m wire.Refuse
+		if !m.Parse(body) {
+			return wire.ErrMalformed
 		}
-		if m.nonce != c.nonce || !c.introducing() || m.offset != c.offset {
-			return ErrStale
+		if m.Nonce != c.nonce || !c.introducing() || m.Offset != c.offset {
+			return wire.ErrStale
 		}
 		c.welcomed = false // a server that does not know the session
 		c.receiveRefusal(&m)
@@ -393,10 +395,10 @@ func (c *Client) receiveAnswer(body []byte) error {
 
 // receiveRefusal looks for the first difference between the schemas in the piece of the
 // server's text that came.
-func (c *Client) receiveRefusal(m *refuse) {
-	if m.version != ProtocolVersion {
+func (c *Client) receiveRefusal(m *wire.Refuse) {
+	if m.Version != wire.ProtocolVersion {
 		c.refused = fmt.Errorf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides",
-			m.version, ProtocolVersion)
+			m.Version, wire.ProtocolVersion)
 		return
 	}
 	own := c.schema.Text()
@@ -405,17 +407,17 @@ func (c *Client) receiveRefusal(m *refuse) {
 		from = len(own)
 	}
 	same := 0
-	for same < len(m.text) && from+same < len(own) && m.text[same] == own[from+same] {
+	for same < len(m.Text) && from+same < len(own) && m.Text[same] == own[from+same] {
 		same++
 	}
-	if same == len(m.text) && same > 0 && int64(m.offset)+int64(same) < int64(m.total) {
+	if same == len(m.Text) && same > 0 && int64(m.Offset)+int64(same) < int64(m.Total) {
 		c.offset += uint32(same) // all the same so far: ask for more
 		c.applies = 0
 		return
 	}
 	// What stands before the difference is the same on both sides.
-	server := own[:from] + string(m.text)
-	if int64(m.offset)+int64(len(m.text)) < int64(m.total) {
+	server := own[:from] + string(m.Text)
+	if int64(m.Offset)+int64(len(m.Text)) < int64(m.Total) {
 		// The rest did not come: see that the line of the difference is whole, if it
 		// fits into a packet, and leave out all behind it.
 		start := strings.LastIndexByte(own[:from+same], '\n') + 1
@@ -463,14 +465,14 @@ func (c *Client) answerServer() {
 	switch {
 	case !c.welcomed || c.seeking:
 		if due {
-			h := hello{
-				version: ProtocolVersion, fingerprint: c.fingerprint, nonce: c.nonce, offset: c.offset,
-				codings: c.codings, slots: c.mirrors.limit,
+			h := wire.Hello{
+				Version: wire.ProtocolVersion, Fingerprint: c.fingerprint, Nonce: c.nonce, Offset: c.offset,
+				Codings: c.codings, Slots: c.mirrors.limit,
 			}
 			if c.welcomed {
-				h.session = c.sessionID
+				h.Session = c.sessionID
 			}
-			c.transmit(sealed(h.append(nil)))
+			c.transmit(wire.Sealed(h.Append(nil)))
 		}
 	case c.newAcks || !c.inForce && due:
 		c.sendAcks()
@@ -480,29 +482,29 @@ func (c *Client) answerServer() {
 // sendAcks acknowledges what came since the last time, and what came before once more.
 func (c *Client) sendAcks() {
 	a := &c.ack
-	a.sequence = 0
-	a.count = 0
-	if c.window.any {
-		a.sequence = c.window.newest
+	a.Sequence = 0
+	a.Count = 0
+	if c.window.Any {
+		a.Sequence = c.window.Newest
 		// Every packet is in two acks at least, for one may be lost.
-		behind := c.window.newest - c.ackedUpTo[1] + 32
-		a.count = int(min((behind+31)/32, maxAckWords))
-		for i := range a.words[:a.count] {
-			a.words[i] = c.window.history(c.window.newest - uint32(i*32))
+		behind := c.window.Newest - c.ackedUpTo[1] + 32
+		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
+		for i := range a.Words[:a.Count] {
+			a.Words[i] = c.window.History(c.window.Newest - uint32(i*32))
 		}
-		if c.window.newest != c.ackedUpTo[0] {
-			c.ackedUpTo = [2]uint32{c.window.newest, c.ackedUpTo[0]}
+		if c.window.Newest != c.ackedUpTo[0] {
+			c.ackedUpTo = [2]uint32{c.window.Newest, c.ackedUpTo[0]}
 		}
 	}
-	a.lacks = copy(a.missing[:], c.missing)
+	a.Lacks = copy(a.Missing[:], c.missing)
 	c.missing = c.missing[:0]
 	key := c.answer
-	key.off = key.off && c.inForce // the first words of a session have a checksum
-	from := key.size()
+	key.Off = key.Off && c.inForce // the first words of a session have a checksum
+	from := key.Size()
 	w := bitbuf.NewWriter(c.out[from:])
-	a.write(&w)
+	a.Write(&w)
 	packet := c.out[:from+len(w.Bytes())]
-	key.close(packet, 0, 0)
+	key.Write(packet, 0, 0)
 	c.newAcks = false
 	c.stats.Acks++
 	c.transmit(packet)

@@ -3,6 +3,8 @@ package replication
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A clientTalk is what a client says to the server, and hears from it, beside the state of the world.
@@ -16,18 +18,18 @@ type clientTalk struct {
 	loose []int32 // unreliable drafts
 	size  int     // bytes of them
 
-	waiting  []inMessage // unreliable messages that came
-	kept     int         // how many there are
-	bytes    int         // of them
-	seen     seenTimes   // packets of the server
-	tick     delta.Tick  // of the message that is being handled
+	waiting  []inMessage       // unreliable messages that came
+	kept     int               // how many there are
+	bytes    int               // of them
+	seen     wire.ReplayWindow // packets of the server
+	tick     delta.Tick        // of the message that is being handled
 	handling bool
 
 	spoke  uint32 // when something was said last
 	said   bool   // something was said ever
 	echoed uint32 // the newest time that the server answered to
 	inputs clientInputs
-	lead   lead
+	lead   clock.InputDelay
 	late   uint8 // as the server counts
 }
 
@@ -55,13 +57,13 @@ func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
 
 // resetTalk forgets all that was said, at the server's tick.
 func (c *Client) resetTalk(tick uint32) {
-	c.clock = clock{}
-	c.clock.arrive(tick)
+	c.clock = clock.Ticks{}
+	c.clock.Arrive(tick)
 	if t := c.talk; t != nil {
 		t.clear()
 		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
 		if t.schema.input != nil {
-			t.lead.begin(tick)
+			t.lead.Begin(tick)
 		}
 	}
 }
@@ -76,12 +78,12 @@ func (c *Client) talkToServer() {
 	if !c.welcomed || c.refused != nil {
 		return
 	}
-	if t != nil && (c.anyState || !c.answer.off) { // without checksum, messages can't be what the server begins the session with
+	if t != nil && (c.anyState || !c.answer.Off) { // without checksum, messages can't be what the server begins the session with
 		t.say()
 	}
-	c.clock.step()
+	c.clock.Step()
 	if t != nil && t.schema.input != nil {
-		t.lead.step(&c.clock)
+		t.lead.Step(&c.clock)
 	}
 }
 
@@ -95,7 +97,7 @@ func (t *clientTalk) enqueue(draft int) error {
 	case m.reliable:
 		data, bits := t.encode(d)
 		l.cancel(d.size, d.fragments)
-		l.push(d.number, delta.Tick(t.client.clock.now), data, bits, d.fragments)
+		l.push(d.number, delta.Tick(t.client.clock.Now), data, bits, d.fragments)
 		t.client.stats.Messages++
 	default:
 		t.loose = append(t.loose, int32(draft))
@@ -106,7 +108,7 @@ func (t *clientTalk) enqueue(draft int) error {
 
 // say sends what there is to say.
 func (t *clientTalk) say() {
-	now := t.client.clock.now
+	now := t.client.clock.Now
 	t.begin(&t.writer)
 	t.sayReliable()
 	t.sayLoose()
@@ -123,9 +125,9 @@ func (t *clientTalk) say() {
 
 // begin starts a time.
 func (t *clientTalk) begin(k *talkWriter) {
-	now := t.client.clock.now
+	now := t.client.clock.Now
 	// The server completes times by the newest that came, and by 0 before.
-	k.begin(t.client.answer, now, now-t.echoed >= shortTime)
+	k.begin(t.client.answer, now, now-t.echoed >= wire.ShortTime)
 }
 
 // startTalk opens a packet. The first one has the acks in it.
@@ -134,12 +136,12 @@ func (t *clientTalk) startTalk() {
 	k.start()
 	k.bare = true
 	for i := range t.in {
-		var ack laneAck
+		var ack wire.ChannelAck
 		if in := &t.in[i]; k.index == 0 && in.due > 0 {
-			in.ack(&ack, t.seen.newest, k.w.Remaining()/96)
+			in.ack(&ack, t.seen.Newest, k.w.Remaining()/96)
 			k.bare = false
 		}
-		ack.write(&k.w)
+		ack.Write(&k.w)
 	}
 }
 
@@ -149,7 +151,7 @@ func (t *clientTalk) finishTalk() {
 	packet := t.writer.finish()
 	c.stats.MessagePackets++
 	c.stats.MessageBytes += uint64(len(packet))
-	t.spoke, t.said = c.clock.now, true
+	t.spoke, t.said = c.clock.Now, true
 	c.transmit(packet)
 }
 
@@ -173,11 +175,11 @@ func (t *clientTalk) putTalk(m *wireMessage) bool {
 func (t *clientTalk) sayReliable() {
 	l := &t.out[laneState]
 	begun := t.writer.index
-	l.begin(delta.Tick(t.client.clock.now), &t.client.clock.trip)
+	l.begin(delta.Tick(t.client.clock.Now), &t.client.clock.Trip)
 	defer l.end()
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
-		if m.fragment != wholeMessage && t.writer.index-begun >= maxFragmentPackets {
+		if m.fragment != wire.WholeMessage && t.writer.index-begun >= maxFragmentPackets {
 			return
 		}
 		if !l.due(m) {
@@ -220,8 +222,8 @@ func (t *clientTalk) sayInputs() {
 	if t.schema.input == nil {
 		return
 	}
-	if c.clock.trip.known {
-		t.inputs.pass(delta.Tick(c.clock.base + uint32(int32(c.clock.serverTick())))) // over by now
+	if c.clock.Trip.Known {
+		t.inputs.pass(delta.Tick(c.clock.Base + uint32(int32(c.clock.ServerTick())))) // over by now
 	}
 	rows := t.inputs.unsettled()
 	if len(rows) == 0 {
@@ -230,32 +232,32 @@ func (t *clientTalk) sayInputs() {
 	packet := t.inputPacket(rows)
 	c.stats.InputPackets++
 	c.stats.InputBytes += uint64(len(packet))
-	t.spoke, t.said = c.clock.now, true
+	t.spoke, t.said = c.clock.Now, true
 	c.transmit(packet)
 }
 
 // receiveTalk takes a packet of messages.
 func (c *Client) receiveTalk(packet, body []byte) error {
 	t := c.talk
-	if t == nil || kindOf(body) != kindMessages {
+	if t == nil || wire.KindOf(body) != wire.KindMessages {
 		return ErrUnexpected
 	}
 	if t.handling {
 		panic("replication: Receive in a message handler: keep the packet until Apply returns")
 	}
 	near := c.nearTick
-	if n := t.seen.near(); t.seen.any && int32(n-near) > 0 {
+	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
 		near = n
 	}
-	var h talkHeader
-	rest, ok := h.parse(body, near)
+	var h wire.MessageHeader
+	rest, ok := h.Parse(body, near)
 	if !ok {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
-	if err := h.check(c.session); err != nil {
+	if err := h.Check(c.session); err != nil {
 		return err
 	}
-	if !c.session.matches(packet, 0, h.time) {
+	if !c.session.Matches(packet, 0, h.Time) {
 		return ErrChecksum
 	}
 	k := &t.parser
@@ -263,20 +265,20 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if err := k.parse(rest, &t.in); err != nil {
 		return err
 	}
-	if !t.seen.fresh(h.time, k.index) {
-		return ErrStale
+	if !t.seen.Fresh(h.Time, k.index) {
+		return wire.ErrStale
 	}
-	if a := &k.acks[laneState]; a.present {
+	if a := &k.acks[laneState]; a.Present {
 		if !t.out[laneState].acceptable(a) {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
-		t.out[laneState].ack(a, delta.Tick(c.clock.now))
+		t.out[laneState].ack(a, delta.Tick(c.clock.Now))
 	}
 	t.out[laneState].wake()
-	t.seen.add(h.time, k.index)
-	c.clock.arrive(h.time)
-	if k.report.present {
-		t.hear(&k.report, h.time)
+	t.seen.Add(h.Time, k.index)
+	c.clock.Arrive(h.Time)
+	if k.report.Present {
+		t.hear(&k.report, h.Time)
 	}
 	for i := range k.messages {
 		t.keep(&k.messages[i])
@@ -285,29 +287,29 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 }
 
 // hear takes what the server tells of the client's packets.
-func (t *clientTalk) hear(p *inputReport, tick uint32) {
+func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
 	c := t.client
-	sent := extend16(p.echo, c.clock.now)
-	c.clock.hear(sent, p.held)
-	if int32(c.clock.now-sent) >= 0 && int32(sent-t.echoed) > 0 {
+	sent := wire.Extend16(p.Echo, c.clock.Now)
+	c.clock.Hear(sent, p.Held)
+	if int32(c.clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
 	if t.schema.input == nil {
 		return
 	}
-	t.inputs.pass(delta.Tick(tick + p.gathered))
-	if ahead := p.late - t.late; ahead < 128 { // else it is an old report
+	t.inputs.pass(delta.Tick(tick + p.Gathered))
+	if ahead := p.Late - t.late; ahead < 128 { // else it is an old report
 		c.stats.InputsMissed += uint64(ahead)
-		t.late = p.late
+		t.late = p.Late
 	}
-	if p.judged {
-		t.lead.judge(p.margin, delta.Tick(tick+inputTicks-uint32(p.back)), &c.clock)
+	if p.Judged {
+		t.lead.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), &c.clock)
 	}
 }
 
 // keep keeps a message until it is its turn.
 func (t *clientTalk) keep(m *stagedMessage) {
-	said, deps := delta.Tick(t.parser.header.time), t.parser.deps[m.first:][:m.deps]
+	said, deps := delta.Tick(t.parser.header.Time), t.parser.deps[m.first:][:m.deps]
 	if m.lane >= 0 {
 		t.in[m.lane].take(m, deps, said)
 		return
@@ -321,7 +323,7 @@ func (t *clientTalk) keep(m *stagedMessage) {
 	}
 	w := &t.waiting[t.kept]
 	w.set(m, deps, said)
-	w.until = t.client.clock.now + waitApplies
+	w.until = t.client.clock.Now + waitApplies
 	t.kept++
 	t.bytes += byteSize(m.bits)
 }
@@ -357,7 +359,7 @@ func (t *clientTalk) handleAll() {
 			m.clear()
 			t.handle(m.number)
 			continue
-		case int32(t.client.clock.now-m.until) >= 0:
+		case int32(t.client.clock.Now-m.until) >= 0:
 			t.bytes -= byteSize(m.bits)
 			m.clear()
 			t.client.stats.MessagesDropped++
@@ -396,16 +398,16 @@ func (t *clientTalk) inputPacket(rows []inputRow) []byte {
 		t.finishTalk()
 	}
 	h := k.header
-	h.kind = kindInputs
-	from := k.seal.size()
-	h.put(k.buf[from:])
-	body := from + h.size()
+	h.Kind = wire.KindInputs
+	from := k.seal.Size()
+	h.Put(k.buf[from:])
+	body := from + h.Size()
 	for {
 		w := bitbuf.NewWriter(k.buf[body:])
 		putInputs(&w, t.packed, len(t.schema.messages), rows)
 		if w.Err() == nil {
 			packet := k.buf[:body+len(w.Bytes())]
-			k.seal.close(packet, 0, h.time)
+			k.seal.Write(packet, 0, h.Time)
 			return packet
 		}
 		rows = rows[(len(rows)+1)/2:]

@@ -10,6 +10,7 @@ import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A Codec turns values of a type that has no tags, and can't have any, into codes and back. Register components with the option
@@ -79,7 +80,7 @@ func (w *coded[T]) describe(f *flattener, at fieldPlace, tag fieldTag) error {
 		if err != nil {
 			return f.refuse(at, "%s", err)
 		}
-		if f.width += q.width(); f.width > maxEntityBits {
+		if f.width += q.width(); f.width > wire.MaxEntityBits {
 			return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
 		}
 		path := joinPath(at.path, fields[i].Name)

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // withCoding sets the coding of all peers.
@@ -51,10 +51,10 @@ func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	x := newWire(t, testSchema(), withCoding(Compact))
 	x.restart(x.server.schema, 7, WithoutCompact())
 	x.apply()
-	m := welcome{version: ProtocolVersion, compact: true, window: 64, nonce: 7, session: 1}
-	require.ErrorIs(t, x.client.Receive(sealed(m.append(nil))), ErrMalformed)
-	m.compact = false
-	require.NoError(t, x.client.Receive(sealed(m.append(nil))))
+	m := wire.Welcome{Version: wire.ProtocolVersion, Compact: true, Window: 64, Nonce: 7, Session: 1}
+	require.ErrorIs(t, x.client.Receive(wire.Sealed(m.Append(nil))), wire.ErrMalformed)
+	m.Compact = false
+	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
 }
 
 // TestBothCodingsShowTheSame: over links without trouble all mirrors are equal in every tick,
@@ -185,7 +185,7 @@ func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range ticksOf(40, 12) {
-		mtu := minMTU + rng.IntN(400)
+		mtu := wire.MinMTU + rng.IntN(400)
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(mtu), withCoding(Compact))
 		g := newGame(rng.Uint64(), &w, s.schema, 60)
@@ -213,7 +213,7 @@ func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 func FuzzCompactPacket(f *testing.F) {
 	fuzzWire(f, func(p []byte) {
 		if len(p) > 12 {
-			f.Add(p[4]>>padShift&7, p[9:])
+			f.Add(p[4]>>wire.PadShift&7, p[9:])
 			f.Add(byte(1), p[11:])
 		}
 	}, withCoding(Compact))

@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // How entries are written: what compacthead.go says, and rows.
 
@@ -77,14 +80,14 @@ func (x *compactWriter) put(c *compactCoder, slot int, entry *compactEntry) {
 		}
 	}
 	switch entry.kind {
-	case entryUpdate:
+	case wire.EntryUpdate:
 		x.putName(c.coder, origin, &entry.name)
-	case entryRestructure:
+	case wire.EntrySetChange:
 		x.putName(c.coder, origin, &entry.name)
 		x.putSet(&entry.set, &entry.ref)
-	case entryWhole:
+	case wire.EntryFull:
 		x.putWhole(c.coder, entry)
-	case entryPart:
+	case wire.EntryPart:
 		for _, v := range entry.part {
 			x.e.PutExpGolomb(v, partOrder)
 		}

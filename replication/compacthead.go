@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // What stands before the rows of an entry in a packet of Compact: the slot, the kind, and the
@@ -37,8 +38,8 @@ const (
 	gapLengths  = 16
 	tickLengths = 8
 	lifeLengths = 6
-	kindSteps   = int(lastEntryKind) - 1 // without entryNamed
-	spanTree    = 1 << delta.SpanBits    // the first one is not in use
+	kindSteps   = int(wire.LastEntryKind) - 1 // without entryNamed
+	spanTree    = 1 << delta.SpanBits         // the first one is not in use
 	thirdTree   = 1 << thirdBits
 	thirdBits   = 2
 )

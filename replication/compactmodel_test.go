@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
 )
 
 func TestKeptModels(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		c.rows = c.rows[:0]
 		var origins []int
 		for _, slot := range slots {
-			most, before := x.worst(c, slot, &compactEntry{kind: entryDespawn}), x.e.Spent()
+			most, before := x.worst(c, slot, &compactEntry{kind: wire.EntryDespawn}), x.e.Spent()
 			origins = append(origins, x.putSlot(c.coder, slot))
 			require.LessOrEqual(t, int(x.e.Spent()-before)/delta.CostUnit, most)
 		}

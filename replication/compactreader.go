@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A compactReader is what a client has for a session with [Compact].
@@ -27,7 +28,7 @@ func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Ti
 	kept, age := pad&1 != 0, uint32(pad>>1)
 	if len(body) == 0 {
 		if pad != 0 {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		return nil
 	}
@@ -50,7 +51,7 @@ func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tic
 	x.d = delta.NewRangeDecoder(body)
 	high := x.d.GetExpGolomb(modelRef)
 	if x.d.Err() != nil || high >= maxModelAge>>ageLow {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	age |= uint32(high << ageLow)
 	var from *compactState
@@ -66,7 +67,7 @@ func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tic
 	for range maxCompact {
 		origin, end, ok := x.getSlot(int(c.mirrors.limit))
 		if !ok || x.d.Err() != nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		if end {
 			return x.finish()
@@ -75,11 +76,11 @@ func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tic
 			return err
 		}
 		if !c.staged.fair() {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	if _, end, ok := x.getSlot(int(c.mirrors.limit)); !ok || !end {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	return x.finish()
 }
@@ -87,7 +88,7 @@ func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tic
 // finish reports whether the packet ends where it should.
 func (x *compactReader) finish() error {
 	if x.d.Finish() != nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	return nil
 }
@@ -142,18 +143,18 @@ func (c *Client) compactEntry(origin int, tick delta.Tick) error {
 	for steps < kindSteps && x.coder.GetHead(&x.d, headKind+origin*kindSteps+steps) {
 		steps++
 	}
-	kind := entryUpdate
+	kind := wire.EntryUpdate
 	if steps > 0 {
-		kind = entryKind(steps + 1)
+		kind = wire.EntryKind(steps + 1)
 	}
 	switch kind {
-	case entryUpdate, entryRestructure:
-		return c.compactUpdate(slot, origin, tick, kind == entryRestructure)
-	case entryWhole:
+	case wire.EntryUpdate, wire.EntrySetChange:
+		return c.compactUpdate(slot, origin, tick, kind == wire.EntrySetChange)
+	case wire.EntryFull:
 		return c.compactWhole(slot, origin, tick)
-	case entryDespawn:
+	case wire.EntryDespawn:
 		if c.resources.in(int(slot)) || x.d.Err() != nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
 		return nil
@@ -169,15 +170,15 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 		x.walk.set = x.getSet(&x.walk.set, len(c.schema.components))
 	}
 	if x.d.Err() != nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	sh := c.shapes.of(x.walk.set)
 	if sh == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	e := c.stage(slot, tick, uint16(generation), sh)
 	if e == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	x.coder.Entity(origin == originAgain)
 	rows := c.staged.words[e.first:]
@@ -189,7 +190,7 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 		row := c.room(e, rows, k, comp.words)
 		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
 		if x.d.Err() != nil || !c.takeRow(comp, row) {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	return nil
@@ -200,7 +201,7 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	m := c.mirrors.at(slot)
 	name := x.getName(origin)
 	if x.d.Err() != nil || tick-name.a1-1 >= delta.MaxAge {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	x.walk.names[origin] = name
 	x.spare.named(int(slot), &name)
@@ -226,15 +227,15 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	if restructure {
 		set := x.getSet(&sh.set, len(c.schema.components))
 		if x.d.Err() != nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		if sh = c.shapes.of(set); sh == nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	e := c.stage(slot, tick, base.generation, sh)
 	if e == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	if ratio == 0 {
 		base2 = nil
@@ -259,7 +260,7 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 			c.keepRow(e, k, row, past.Base, base, base2)
 		}
 		if x.d.Err() != nil || changed && !c.takeRow(comp, row) {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	return nil
@@ -323,14 +324,14 @@ func (c *Client) compactPart(slot uint32, tick delta.Tick) error {
 	d := &c.compact.d
 	age, total, size, index := d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder)
 	if d.Err() != nil || !validPart(age, total, size, index) {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	bytes := make([]byte, min(size, total-index*size))
 	for i := range bytes {
 		bytes[i] = byte(d.GetBits(8))
 	}
 	if d.Err() != nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	return c.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,

@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // The rows of an entity and what they are coded against.
 
@@ -60,7 +63,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 			}
 		}
 	}
-	entry.kind, entry.part[0] = entryWhole, uint64(info.generation)
+	entry.kind, entry.part[0] = wire.EntryFull, uint64(info.generation)
 	c.rows, entry.work = c.rows[:0], s.schema.wholeWork(&info.set)
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
@@ -75,7 +78,7 @@ const leapParts = 2
 
 // forgetPast makes the entry that was prepared last one without baseline.
 func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
-	entry.kind, entry.part[0], entry.leaps = entryWhole, uint64(s.slots.info[slot].generation), false
+	entry.kind, entry.part[0], entry.leaps = wire.EntryFull, uint64(s.slots.info[slot].generation), false
 	for i := range c.rows {
 		c.rows[i].past = delta.Past{}
 	}
@@ -85,7 +88,7 @@ func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
 // is not kept any more.
 func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
 	info := &s.slots.info[slot]
-	entry.kind = entryUpdate
+	entry.kind = wire.EntryUpdate
 	leap := 0
 	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
 		return false
@@ -101,7 +104,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 			}
 		}
 		if base != info.set {
-			entry.kind, entry.ref = entryRestructure, base
+			entry.kind, entry.ref = wire.EntrySetChange, base
 		}
 	}
 	ratio, ratio3 := name.ratios(s.tick)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // The state packets of a session with [Compact]: one string of bytes from a range coder, in
@@ -31,7 +32,7 @@ func newCompactWriter(s *Server) *compactWriter {
 
 // A compactEntry is what is to be written of a slot.
 type compactEntry struct {
-	kind     entryKind
+	kind     wire.EntryKind
 	name     compactName
 	set, ref delta.Set // of entryRestructure
 	payload  []byte    // of entryPart
@@ -103,16 +104,16 @@ func (k *packetWriter) finishCompact() {
 	k.open, k.sent = false, nil
 	packet := k.buf[:k.body+len(body)]
 	seal := p.session.down
-	k.header.put(packet[seal.size():])
-	packet[seal.size()] |= byte(x.age&(1<<ageLow-1)) << (padShift + 1)
+	k.header.Put(packet[seal.Size():])
+	packet[seal.Size()] |= byte(x.age&(1<<ageLow-1)) << (wire.PadShift + 1)
 	if x.keep {
-		packet[seal.size()] |= keptBit
-		x.kept.keep(k.header.sequence, uint32(x.first), uint32(x.walk.next-1), x.state)
+		packet[seal.Size()] |= wire.KeptBit
+		x.kept.keep(k.header.Sequence, uint32(x.first), uint32(x.walk.next-1), x.state)
 	} else {
 		x.kept.give(x.state)
 	}
 	x.state = nil
-	seal.close(packet, k.header.sequence, k.header.tick)
+	seal.Write(packet, k.header.Sequence, k.header.Tick)
 	p.put(packet, k.commit(len(packet), 8*len(body)))
 }
 
@@ -121,7 +122,7 @@ func (k *packetWriter) finishCompact() {
 func (k *packetWriter) putCompact(slot int, c *class) (count *uint64, err error) {
 	p := k.peer
 	entry := p.prepareCompact(slot, c)
-	whole := entry.kind == entryWhole
+	whole := entry.kind == wire.EntryFull
 	if err = k.addCompact(slot, recordState, &entry); err == nil {
 		p.runs.countCompact(&entry)
 	}
@@ -133,7 +134,7 @@ func (p *Peer) counterOf(entry *compactEntry, whole bool) *uint64 {
 	switch {
 	case whole:
 		return &p.stats.Wholes
-	case entry.kind == entryWhole:
+	case entry.kind == wire.EntryFull:
 		return &p.stats.Jumps
 	}
 	return &p.stats.Updates
@@ -142,7 +143,7 @@ func (p *Peer) counterOf(entry *compactEntry, whole bool) *uint64 {
 // countCompact counts an entry that is sent.
 func (c *runCache) countCompact(entry *compactEntry) {
 	age := delta.Tick(0)
-	if entry.kind != entryWhole {
+	if entry.kind != wire.EntryFull {
 		age = min(c.tick-entry.name.a1, 32)
 	}
 	c.ages[age]++
@@ -157,7 +158,7 @@ func (k *packetWriter) addCompact(slot int, kind recordKind, entry *compactEntry
 			if k.peer.blocked() {
 				return errFull
 			}
-			k.startCompact(slot, entry.kind == entryPart)
+			k.startCompact(slot, entry.kind == wire.EntryPart)
 		}
 		if k.tryCompact(slot, entry) {
 			k.record(slot, kind)
@@ -224,7 +225,7 @@ func (x *compactWriter) worst(c *compactCoder, slot int, entry *compactEntry) in
 	for i := x.walk.at; i < len(x.walk.before) && int(x.walk.before[i].slot) < slot; i++ {
 		n += 2 * mostChance
 	}
-	if entry.kind != entryDespawn && entry.kind != entryPart {
+	if entry.kind != wire.EntryDespawn && entry.kind != wire.EntryPart {
 		for i := range c.rows {
 			n += c.worst[c.rows[i].component]
 		}
@@ -240,17 +241,17 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 	ages, copied, made := p.runs.ages, p.runs.copied, p.runs.made
 	for i := range entries {
 		slot := int(entries[i].slot)
-		entry := compactEntry{kind: entryDespawn}
+		entry := compactEntry{kind: wire.EntryDespawn}
 		if entries[i].kind == bundleState {
 			entry = p.prepareCompact(slot, p.classOfSlot(slot))
 		}
-		whole := entry.kind == entryWhole
+		whole := entry.kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
 			k.dropCompact()
 			p.runs.ages, p.runs.copied, p.runs.made = ages, copied, made
 			return false
 		}
-		if entry.kind != entryDespawn {
+		if entry.kind != wire.EntryDespawn {
 			p.runs.countCompact(&entry)
 			entries[i].count = p.counterOf(&entry, whole)
 		}

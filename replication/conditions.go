@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A condition says which peers may see a component. The components of an entity that stand
@@ -147,9 +147,9 @@ func (p *Peer) findFacets() {
 			v.next[b] = s.alive[b]
 		default:
 			v.next[b] = 0
-			for slot := range slotsOf(b, s.alive[b]) {
-				if v.next.has(int(s.info[slot].of)) {
-					v.next.set(slot)
+			for slot := range bitset.Slots(b, s.alive[b]) {
+				if v.next.Has(int(s.info[slot].of)) {
+					v.next.Add(slot)
 				}
 			}
 		}
@@ -165,9 +165,9 @@ func (p *Peer) findFacets() {
 				switch {
 				case !ok:
 				case kind == ownerOnly:
-					v.next.set(f)
+					v.next.Add(f)
 				default:
-					v.next.clear(f)
+					v.next.Remove(f)
 				}
 			}
 		}
@@ -194,7 +194,7 @@ func (p *Peer) keeps(b int) uint64 {
 }
 
 // keptFacets are those whose condition holds, now and in the tick before.
-type keptFacets struct{ now, before bitset }
+type keptFacets struct{ now, before bitset.Set }
 
 // hold finds out of which facets the condition holds, whether the peer sees their entities or not.
 func (p *Peer) hold() {
@@ -206,8 +206,8 @@ func (p *Peer) hold() {
 	if v.kept == nil {
 		v.kept = &keptFacets{}
 	}
-	held := v.kept.before.grown(s.len())
-	v.kept.now, v.kept.before = held, v.kept.now.grown(s.len())
+	held := v.kept.before.Grown(s.len())
+	v.kept.now, v.kept.before = held, v.kept.now.Grown(s.len())
 	clear(held)
 	for b, class := range s.classes {
 		if class > 0 && v.picked.Has(int(class)-1) && p.server.schema.conditions[class-1].kind != ownerOnly {
@@ -225,9 +225,9 @@ func (p *Peer) hold() {
 				switch {
 				case !ok:
 				case kind == ownerOnly:
-					held.set(f)
+					held.Add(f)
 				default:
-					held.clear(f)
+					held.Remove(f)
 				}
 			}
 		}

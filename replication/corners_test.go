@@ -3,16 +3,16 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
 // What takes an unlikely order of events to go wrong.
 
 // fillBulk gives an entity that is larger than a small packet cells that depend on v.
-func fillBulk(x *wire, e ecs.Entity, v uint64) {
+func fillBulk(x *fixture, e ecs.Entity, v uint64) {
 	b := (*tBulk)(x.world.Get(e, ecs.ComponentID[tBulk](x.world)))
 	for i := range b.Cells {
 		b.Cells[i] = v * uint64(i+1) * 0x9e3779b97f4a7c15
@@ -25,14 +25,14 @@ func TestHugePartSizesAreRefused(t *testing.T) {
 		x := connectedWire(t, testSchema())
 		p := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
 			beginEntries(w, 0)
-			entryHead(w, 0, 0, entryPart)
+			entryHead(w, 0, 0, wire.EntryPart)
 			w.WriteExpGolomb(0, partOrder)
 			w.WriteExpGolomb(4, partOrder)
 			w.WriteExpGolomb(size, partOrder)
 			w.WriteExpGolomb(0, partOrder)
 			w.WriteBits(0, 32)
 		})
-		require.ErrorIs(t, x.client.Receive(p), ErrMalformed, "size %x", size)
+		require.ErrorIs(t, x.client.Receive(p), wire.ErrMalformed, "size %x", size)
 	}
 }
 

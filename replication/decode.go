@@ -3,6 +3,7 @@ package replication
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // decode reads the entries of a state packet and takes them over if all are right. If a
@@ -13,10 +14,10 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 	end := len(body)*8 - pad
 	c.staged.begin(end, c.freeWork)
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	x := context{names: delta.NamesAt(tick)}
-	order := uint(r.ReadBits(gapOrderBits))
+	order := uint(r.ReadBits(wire.GapOrderBits))
 	if r.Pos() < end {
 		x.names.Read(&r, true) // those in front
 	}
@@ -25,11 +26,11 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 			return err
 		}
 		if !c.staged.fair() {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	if r.Err() != nil || r.Pos() != end {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	return c.commit(tick)
 }
@@ -38,20 +39,20 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *context) error {
 	gap := r.ReadRice(order)
 	if r.Err() != nil || gap >= uint64(c.mirrors.limit) || uint64(x.next)+gap >= uint64(c.mirrors.limit) {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	slot := uint32(uint64(x.next) + gap)
 	x.next = int(slot) + 1
-	switch kind := entryKind(r.ReadUnary(uint(lastEntryKind))); kind {
-	case entryUpdate, entryNamed:
-		return c.decodeUpdate(r, slot, tick, x, kind == entryUpdate, false)
-	case entryRestructure:
+	switch kind := wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind))); kind {
+	case wire.EntryUpdate, wire.EntryNamed:
+		return c.decodeUpdate(r, slot, tick, x, kind == wire.EntryUpdate, false)
+	case wire.EntrySetChange:
 		return c.decodeUpdate(r, slot, tick, x, r.ReadBool(), true)
-	case entryWhole:
+	case wire.EntryFull:
 		return c.decodeWhole(r, slot, tick, &x.set)
-	case entryDespawn:
+	case wire.EntryDespawn:
 		if c.resources.in(int(slot)) {
-			return ErrMalformed // it is never empty
+			return wire.ErrMalformed // it is never empty
 		}
 		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
 		return nil
@@ -61,21 +62,21 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 }
 
 func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
-	generation := r.ReadExpGolomb(generationOrder)
+	generation := r.ReadExpGolomb(wire.GenerationOrder)
 	*set = delta.ReadSet(r, set, len(c.schema.components))
 	if r.Err() != nil || generation > 1<<16-1 {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	sh := c.shapes.of(*set)
 	if sh == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	if c.minWidth(sh) > r.Remaining() {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	e := c.stage(slot, tick, uint16(generation), sh)
 	if e == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	rows := c.staged.words[e.first:]
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
@@ -86,7 +87,7 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 		row := c.room(e, rows, k, comp.words)
 		c.packed.DecodeRow(r, k, row, nil, nil, 0)
 		if r.Err() != nil || !c.takeRow(comp, row) {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	return nil
@@ -103,7 +104,7 @@ func (c *Client) minWidth(sh *shape) (width int) {
 func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
 	b := x.names.Read(r, leads)
 	if r.Err() != nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	m := c.mirrors.at(slot)
 	var base, base2 *heldState
@@ -124,15 +125,15 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	if restructure {
 		set := delta.ReadSet(r, &sh.set, len(c.schema.components))
 		if r.Err() != nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		if sh = c.shapes.of(set); sh == nil {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	e := c.stage(slot, tick, base.generation, sh)
 	if e == nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	if ratio == 0 {
 		base2 = nil
@@ -158,7 +159,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 			c.keepRow(e, k, row, row1, base, base2)
 		}
 		if r.Err() != nil || changed && !c.takeRow(comp, row) {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	return nil
@@ -178,8 +179,8 @@ func (c *Client) symbols(sh, base *shape) (n int) {
 // says nothing of an update that is late: its baseline was dropped for newer ones.
 func (c *Client) lacks(m *mirror, slot uint32, a1, tick delta.Tick) error {
 	late := m != nil && m.any && !tick.After(m.newest)
-	if !late && len(c.missing) < maxMissing {
-		c.missing = append(c.missing, missingBaseline{slot, uint32(a1) % (1 << delta.NameBits)})
+	if !late && len(c.missing) < wire.MaxMissing {
+		c.missing = append(c.missing, wire.MissingBaseline{Slot: slot, Low: uint32(a1) % (1 << delta.NameBits)})
 	}
 	return ErrMissingBaseline
 }

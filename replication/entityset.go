@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/mlange-42/arche/ecs"
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/mlange-42/arche/ecs"
+)
 
 // An EntitySet is a set of entities kept by the user, for [Interest.Sets]: a team, a
 // room, what is relevant to everybody. Any number of peers can share one.
@@ -9,7 +12,7 @@ type EntitySet struct {
 	seated  map[ecs.Entity]int32    // members and their slots
 	holders map[int32]ecs.Entity    // the same the other way round
 	waiting map[ecs.Entity]struct{} // members that have no slot yet
-	slots   bitset
+	slots   bitset.Set
 }
 
 // NewEntitySet returns an empty set.
@@ -62,9 +65,9 @@ func (e *EntitySet) Len() int {
 // update brings the slots up to date with the world, once per tick.
 func (e *EntitySet) update() {
 	s := e.server
-	e.slots = e.slots.grown(s.slots.len())
+	e.slots = e.slots.Grown(s.slots.len())
 	for b, word := range s.slots.turned {
-		for slot := range slotsOf(b, word&e.slots[b]) {
+		for slot := range bitset.Slots(b, word&e.slots[b]) {
 			member := e.holders[int32(slot)]
 			e.unseat(int32(slot))
 			e.waiting[member] = struct{}{} // it may only have lost its marker
@@ -76,7 +79,7 @@ func (e *EntitySet) update() {
 		} else if id, ok := s.NetID(member); ok {
 			delete(e.waiting, member)
 			e.seated[member], e.holders[int32(id.Slot)] = int32(id.Slot), member
-			e.slots.set(int(id.Slot))
+			e.slots.Add(int(id.Slot))
 		}
 	}
 }
@@ -84,11 +87,11 @@ func (e *EntitySet) update() {
 func (e *EntitySet) unseat(slot int32) {
 	delete(e.seated, e.holders[slot])
 	delete(e.holders, slot)
-	e.slots.clear(int(slot))
+	e.slots.Remove(int(slot))
 }
 
 // find adds the members to a set of slots.
-func (e *EntitySet) find(to bitset) {
+func (e *EntitySet) find(to bitset.Set) {
 	for b, word := range e.slots {
 		to[b] |= word
 	}

@@ -16,7 +16,7 @@ type tSlowTo struct {
 
 // An everyWorld has entities that are stamped with every tick, and looked at in every n-th.
 type everyWorld struct {
-	*wire
+	*fixture
 	n               uint32
 	slow, to, owned ecs.ID
 	entities        []ecs.Entity
@@ -32,7 +32,7 @@ func newEveryWorld(t *testing.T, n, entities int) *everyWorld {
 	Register[tSlow](schema, Every(n))
 	Register[tSlowTo](schema, Every(n))
 	Register[tSlowOwned](schema, Every(n), OwnerOnly())
-	x := &everyWorld{wire: connectedWire(t, schema), n: uint32(n)}
+	x := &everyWorld{fixture: connectedWire(t, schema), n: uint32(n)}
 	x.slow, x.to, x.owned = ecs.ComponentID[tSlow](x.world), ecs.ComponentID[tSlowTo](x.world), ecs.ComponentID[tSlowOwned](x.world)
 	for range entities {
 		e := x.spawn(x.slow, x.to, x.owned)

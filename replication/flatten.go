@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -173,7 +174,7 @@ func (f *flattener) take(t, inner reflect.Type, at fieldPlace, dims string, q *c
 	if count > uintptr(maxComponentFields-len(f.component.columns)) {
 		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
 	}
-	if f.width += int(count) * q.width(); f.width > maxEntityBits {
+	if f.width += int(count) * q.width(); f.width > wire.MaxEntityBits {
 		return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
 	}
 	f.component.lines = append(f.component.lines, f.fullPath(at.path)+" "+dims+q.text)

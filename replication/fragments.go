@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A reliable message that does not fit into a packet goes in fragments. Each of them takes an id of the lane and is sent,
@@ -14,7 +15,7 @@ import (
 const (
 	// wholeBytes is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
 	// whether a message is in fragments.
-	wholeBytes = minMTU - messageOverhead
+	wholeBytes = wire.MinMTU - messageOverhead
 	// fragmentOverhead is messageOverhead for a fragment: it has a second bit for what it is, and the number of its bytes.
 	fragmentOverhead = messageOverhead + (1+fragmentSizeBits)/8
 	fragmentSizeBits = 16
@@ -25,35 +26,6 @@ const (
 	// leaves room for others.
 	maxFragmentPackets = 6
 )
-
-// fragment says what a message of a lane is.
-type fragment uint8
-
-const (
-	wholeMessage  fragment = iota
-	lastFragment           // the others stand before it
-	moreFragments          // others follow
-)
-
-// write appends the mark of a message of a long type.
-func (f fragment) write(w *bitbuf.Writer) {
-	w.WriteBool(f != wholeMessage)
-	if f != wholeMessage {
-		w.WriteBool(f == moreFragments)
-	}
-}
-
-// read is the inverse of write.
-func (f *fragment) read(r *bitbuf.Reader) {
-	switch {
-	case !r.ReadBool():
-		*f = wholeMessage
-	case r.ReadBool():
-		*f = moreFragments
-	default:
-		*f = lastFragment
-	}
-}
 
 // fragments returns the number of fragments of a message, 1 if it goes as a whole.
 func (m *messenger) fragments(bytes int) int {
@@ -89,18 +61,18 @@ func (l *inLane) turn(types []messageType) (t turn, ok bool) {
 	bytes := 0
 	for id := l.next; id != l.top && l.at(id).have; id++ {
 		m := l.at(id)
-		if t.ids > 0 && (m.fragment == wholeMessage || m.number != t.last.number) {
+		if t.ids > 0 && (m.fragment == wire.WholeMessage || m.number != t.last.number) {
 			t.broken = true
 			return t, true
 		}
 		t.last = m
 		t.ids++
 		bytes += len(m.data)
-		if m.fragment == wholeMessage {
+		if m.fragment == wire.WholeMessage {
 			return t, true
 		}
-		t.broken = bytes > byteSize(types[m.number].layout.Width()) || t.ids == maxFragments && m.fragment == moreFragments
-		if m.fragment == lastFragment || t.broken {
+		t.broken = bytes > byteSize(types[m.number].layout.Width()) || t.ids == maxFragments && m.fragment == wire.MoreFragments
+		if m.fragment == wire.LastFragment || t.broken {
 			return t, true
 		}
 	}
@@ -114,7 +86,7 @@ func (m *messenger) openTurn(l *inLane, t *turn) bool {
 	switch {
 	case t.broken:
 		return false
-	case t.last.fragment == wholeMessage:
+	case t.last.fragment == wire.WholeMessage:
 		m.open(t.last.number, t.last.row())
 		return true
 	}

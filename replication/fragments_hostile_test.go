@@ -6,16 +6,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
 )
 
 // A piece is a message of letterSchema as a forger writes it.
 type piece struct {
 	number   int
 	ahead    uint32 // of the id before
-	fragment fragment
+	fragment wire.Fragment
 	size     int // as said; 0 is that of the data, and -1 none
 	data     []byte
 	bits     int // of the data, if it is not in bytes
@@ -28,7 +28,7 @@ const (
 )
 
 // forgePieces returns a packet with a right checksum, of the n-th forged time.
-func (x *wire) forgePieces(down bool, n int32, first uint32, pieces ...piece) []byte {
+func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece) []byte {
 	w := bitbuf.NewWriter(make([]byte, 60_000))
 	w.WriteExpGolomb(0, 0)
 	w.WriteBits(0, 2) // no acks; or no report and no ack
@@ -40,13 +40,13 @@ func (x *wire) forgePieces(down bool, n int32, first uint32, pieces ...piece) []
 			w.WriteExpGolomb(uint64(p.ahead), 0)
 		}
 		if x.server.schema.messages[p.number].long {
-			p.fragment.write(&w)
+			p.fragment.Write(&w)
 		}
-		if down && p.fragment != moreFragments {
+		if down && p.fragment != wire.MoreFragments {
 			w.WriteExpGolomb(0, ageOrder)
 			w.WriteBool(false)
 		}
-		if p.fragment != wholeMessage {
+		if p.fragment != wire.WholeMessage {
 			size := max(p.size, 0)
 			if p.size == 0 {
 				size = len(p.data)
@@ -59,11 +59,11 @@ func (x *wire) forgePieces(down bool, n int32, first uint32, pieces ...piece) []
 		w.WriteRun(p.data, p.bits)
 	}
 	w.WriteBool(false)
-	return x.forgeTalk(kindMessages, down, n, bytes.Clone(w.Bytes()))
+	return x.forgeTalk(wire.KindMessages, down, n, bytes.Clone(w.Bytes()))
 }
 
 // receive hands a packet to one of the ends.
-func (x *wire) receive(down bool, packet []byte) error {
+func (x *fixture) receive(down bool, packet []byte) error {
 	if down {
 		return x.client.Receive(packet)
 	}
@@ -71,7 +71,7 @@ func (x *wire) receive(down bool, packet []byte) error {
 }
 
 // letterWire is a session in which letters come by forged packets only.
-func letterWire(t testing.TB, got *[]string) *wire {
+func letterWire(t testing.TB, got *[]string) *fixture {
 	x := connectedWire(t, letterSchema())
 	OnServerMessage(x.client, func(mHit) { *got = append(*got, "hit") })
 	OnMessage(x.server, func(_ *Peer, _ mHit) { *got = append(*got, "hit") })
@@ -89,15 +89,15 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			name string
 			p    piece
 		}{
-			{"empty", piece{number: numberBulk, fragment: moreFragments, size: -1}},
-			{"an empty last one", piece{number: numberBulk, fragment: lastFragment, size: -1}},
-			{"longer than the packet", piece{number: numberBulk, fragment: moreFragments, size: 101, data: make([]byte, 100)}},
-			{"as long as can be said", piece{number: numberBulk, fragment: lastFragment, size: 65535, data: make([]byte, 100)}},
-			{"larger than its type", piece{number: numberLetter, fragment: lastFragment, data: make([]byte, 13_000)}},
+			{"empty", piece{number: numberBulk, fragment: wire.MoreFragments, size: -1}},
+			{"an empty last one", piece{number: numberBulk, fragment: wire.LastFragment, size: -1}},
+			{"longer than the packet", piece{number: numberBulk, fragment: wire.MoreFragments, size: 101, data: make([]byte, 100)}},
+			{"as long as can be said", piece{number: numberBulk, fragment: wire.LastFragment, size: 65535, data: make([]byte, 100)}},
+			{"larger than its type", piece{number: numberLetter, fragment: wire.LastFragment, data: make([]byte, 13_000)}},
 		} {
 			var got []string
 			x := letterWire(t, &got)
-			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), ErrMalformed, c.name)
+			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), wire.ErrMalformed, c.name)
 			require.Zero(t, x.client.talk.in[laneState].size+x.peer.talk.in[laneState].size)
 			x.goesOn()
 			require.Empty(t, got)
@@ -118,9 +118,9 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 		return bytes.Clone(data)
 	}
 	good := row(3000)
-	more := func(data []byte) piece { return piece{number: numberBulk, fragment: moreFragments, data: data} }
-	last := func(data []byte) piece { return piece{number: numberBulk, fragment: lastFragment, data: data} }
-	hit := piece{number: numberHit, fragment: wholeMessage, data: make([]byte, 6), bits: 32 + 10}
+	more := func(data []byte) piece { return piece{number: numberBulk, fragment: wire.MoreFragments, data: data} }
+	last := func(data []byte) piece { return piece{number: numberBulk, fragment: wire.LastFragment, data: data} }
+	hit := piece{number: numberHit, fragment: wire.WholeMessage, data: make([]byte, 6), bits: 32 + 10}
 	endless := make([]piece, 200)
 	for i := range endless {
 		endless[i] = more([]byte{1})
@@ -143,7 +143,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 		{"padding", []piece{more(good[:1000]), last(padded[1000:])}, 1, nil},
 		{"nonsense", []piece{more(bytes.Repeat([]byte{0xff}, 100)), last([]byte{0xff})}, 1, nil},
 		{"without end", []piece{more(good[:1000])}, 1, nil},
-		{"another type between", []piece{more(good[:1000]), {number: numberLetter, fragment: moreFragments, data: []byte{1}}, last(good[1000:])}, 3, nil},
+		{"another type between", []piece{more(good[:1000]), {number: numberLetter, fragment: wire.MoreFragments, data: []byte{1}}, last(good[1000:])}, 3, nil},
 		{"a whole one between", []piece{more(good[:1000]), hit, last(good[1000:])}, 2, []string{"hit"}},
 		{"a whole one of the same type between", []piece{more(good[:1000]), {number: numberBulk, data: make([]byte, 8), bits: 60}, last(good)}, 1, []string{"", bulk(3000).Parts[0]}},
 	} {
@@ -188,14 +188,14 @@ func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 			in = &x.client.talk.in[laneState]
 		}
 		for i := range int32(5000) {
-			id := in.next + 1 + uint32(rng.IntN(maxQueued-1))
-			_ = x.receive(down, x.forgePieces(down, 1+i, id, piece{number: numberBulk, fragment: moreFragments, data: make([]byte, 1+rng.IntN(1100))}))
+			id := in.next + 1 + uint32(rng.IntN(wire.MaxQueued-1))
+			_ = x.receive(down, x.forgePieces(down, 1+i, id, piece{number: numberBulk, fragment: wire.MoreFragments, data: make([]byte, 1+rng.IntN(1100))}))
 			if i%100 == 0 {
 				x.server.Replicate()
 				require.NoError(t, x.client.Apply())
 			}
 			require.LessOrEqual(t, in.size, maxQueuedBytes)
-			require.LessOrEqual(t, len(in.ring), maxQueued)
+			require.LessOrEqual(t, len(in.ring), wire.MaxQueued)
 		}
 		require.Greater(t, in.size, maxQueuedBytes*9/10)
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 type mLetter struct {
@@ -115,7 +115,7 @@ func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 	for Send(x.peer, mLetter{Pages: pages("f")}) == nil {
 		n++
 	}
-	require.Equal(t, maxQueued, n)
+	require.Equal(t, wire.MaxQueued, n)
 }
 
 // TestFragmentsOfEverySize: what fits into a packet is whole, a byte more makes two fragments, and the packets never exceed
@@ -222,7 +222,7 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	for Send(x.peer, bulk(5760)) == nil {
 		n++
 	}
-	require.Equal(t, maxQueued/maxFragments, n, "ids")
+	require.Equal(t, wire.MaxQueued/maxFragments, n, "ids")
 	other := x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return false }})
 	require.Equal(t, ErrBufferFull, SendToViewers(x.server, other, mHit{}))
@@ -379,7 +379,7 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 	text := pages(longText(1, 5000))
 	lose := func() {
 		for _, p := range x.replicate() {
-			if kindOf(p[checksumSize:]) == kindMessages {
+			if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 				x.deliver(p)
 			}
 		}
@@ -413,10 +413,10 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(x *wire, s *Schema)
+		do   func(x *fixture, s *Schema)
 	}{
-		{"restart", func(x *wire, s *Schema) { x.restart(s, 8) }},
-		{"reconnect", func(x *wire, _ *Schema) { x.client.Reconnect() }},
+		{"restart", func(x *fixture, s *Schema) { x.restart(s, 8) }},
+		{"reconnect", func(x *fixture, _ *Schema) { x.client.Reconnect() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := letterSchema()

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // Which slot an entity or a facet gets: the lowest free one of its class, so that slots stay
@@ -77,7 +78,7 @@ func (t *slotTable) take(class int, now delta.Tick) int {
 
 // takeFree takes the lowest free slot of a class that is not in a set. No block before the
 // given one has any; it is moved up to the first that has.
-func (t *slotTable) takeFree(class int, block *int, except bitset) (slot int, ok bool) {
+func (t *slotTable) takeFree(class int, block *int, except bitset.Set) (slot int, ok bool) {
 	for b := *block; b < len(t.free); b++ {
 		word := t.free[b]
 		if b < len(except) {
@@ -86,7 +87,7 @@ func (t *slotTable) takeFree(class int, block *int, except bitset) (slot int, ok
 		if word != 0 && t.class(b) == class {
 			*block = b
 			slot = b<<6 + bits.TrailingZeros64(word)
-			t.free.clear(slot)
+			t.free.Remove(slot)
 			return slot, true
 		}
 	}

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 // fuzzWire is a session in which the client holds entities of all kinds, moving and at
 // rest, and both ends have states to take others against.
-func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *wire {
+func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *fixture {
 	x := newWire(t, testSchema(), append(opts, WithMTU(300))...)
 	position, rotation := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tRotation](x.world)
 	health, exact := ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tExact](x.world)
@@ -53,7 +54,7 @@ func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *wire 
 func FuzzPacket(f *testing.F) {
 	fuzzWire(f, func(p []byte) {
 		if len(p) > 12 {
-			f.Add(p[4]>>padShift&7, p[11:])
+			f.Add(p[4]>>wire.PadShift&7, p[11:])
 		}
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
@@ -65,17 +66,17 @@ func FuzzPacket(f *testing.F) {
 }
 
 // receiveForged hands the client state packets with any bits behind the header.
-func (x *wire) receiveForged(pad byte, body []byte) {
+func (x *fixture) receiveForged(pad byte, body []byte) {
 	for i := range uint32(3) { // again, after what it did
-		h := stateHeader{sequence: x.client.nearSeq + 1, tick: x.client.nearTick + i, long: true}
-		packet := make([]byte, checksumSize+h.size(), checksumSize+h.size()+len(body))
-		h.put(packet[checksumSize:])
-		packet[checksumSize] |= pad & 7 << padShift
+		h := wire.StateHeader{Sequence: x.client.nearSeq + 1, Tick: x.client.nearTick + i, Long: true}
+		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
+		h.Put(packet[wire.ChecksumSize:])
+		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.close(packet, h.sequence, h.tick)
+		x.client.session.Write(packet, h.Sequence, h.Tick)
 		if err := x.client.Receive(packet); err != nil {
 			require.NotErrorIs(x.t, err, ErrChecksum)
-			require.NotErrorIs(x.t, err, ErrStale)
+			require.NotErrorIs(x.t, err, wire.ErrStale)
 		}
 		x.apply()
 	}
@@ -103,14 +104,14 @@ func FuzzAck(f *testing.F) {
 	x := fuzzWire(f, nil)
 	for _, a := range hostileAcks(x.peer.log.next, 5) {
 		p := forgeAck(x.client, &a)
-		f.Add(p[checksumSize:])
+		f.Add(p[wire.ChecksumSize:])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := fuzzWire(t, nil)
 		x.replicate()
 		x.replicate()
-		packet := append(make([]byte, checksumSize), body...)
-		x.client.answer.close(packet, 0, 0)
+		packet := append(make([]byte, wire.ChecksumSize), body...)
+		x.client.answer.Write(packet, 0, 0)
 		for range 2 {
 			_ = x.peer.Receive(packet)
 		}
@@ -121,23 +122,23 @@ func FuzzAck(f *testing.F) {
 // FuzzBye hands any body with the seal of a session to both ends: the session ends if, and
 // only if, it is a bye that names it.
 func FuzzBye(f *testing.F) {
-	const at = checksumSize
+	const at = wire.ChecksumSize
 	id := fuzzWire(f, nil).client.sessionID
-	f.Add(byePacket(uint8(ReasonKicked), "why", id, seal{}, 1200)[at:])
-	f.Add(byePacket(uint8(ReasonGame), strings.Repeat("€", 42), id, seal{}, 1200)[at:])
-	f.Add(byePacket(0, "", id+1, seal{}, 1200)[at:])
+	f.Add(wire.DisconnectPacket(uint8(ReasonKicked), "why", id, wire.Key{}, 1200)[at:])
+	f.Add(wire.DisconnectPacket(uint8(ReasonGame), strings.Repeat("€", 42), id, wire.Key{}, 1200)[at:])
+	f.Add(wire.DisconnectPacket(0, "", id+1, wire.Key{}, 1200)[at:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := fuzzWire(t, nil)
-		valid := len(body) >= byeHead && len(body) <= byeHead+maxReasonText && body[0] == byte(kindBye) &&
-			binary.LittleEndian.Uint64(body[2:]) == x.client.sessionID && utf8.Valid(body[byeHead:])
+		valid := len(body) >= wire.DisconnectHead && len(body) <= wire.DisconnectHead+wire.MaxReasonText && body[0] == byte(wire.KindDisconnect) &&
+			binary.LittleEndian.Uint64(body[2:]) == x.client.sessionID && utf8.Valid(body[wire.DisconnectHead:])
 		packet := append(make([]byte, at), body...)
-		x.client.answer.close(packet, 0, 0)
+		x.client.answer.Write(packet, 0, 0)
 		_ = x.peer.Receive(packet)
 		require.Equal(t, valid, x.peer.Err() != nil)
-		x.client.session.close(packet, 0, 0)
+		x.client.session.Write(packet, 0, 0)
 		_ = x.client.Receive(packet)
 		if err := x.client.Apply(); valid && body[1] != byte(ReasonTimeout) {
-			require.Equal(t, Reason{ReasonCode(body[1]), string(body[byeHead:])}, requireDisconnected(t, err).Reason)
+			require.Equal(t, Reason{ReasonCode(body[1]), string(body[wire.DisconnectHead:])}, requireDisconnected(t, err).Reason)
 			require.Equal(t, x.client.refused.(*DisconnectError).Reason, requireDisconnected(t, x.peer.Err()).Reason)
 		} else {
 			require.NoError(t, err)
@@ -149,20 +150,20 @@ func FuzzBye(f *testing.F) {
 // FuzzHandshake hands any body with the seal of introductions to both ends, before, in
 // and after their own.
 func FuzzHandshake(f *testing.F) {
-	h := hello{version: ProtocolVersion, fingerprint: testSchema().Fingerprint(), nonce: 7}
-	f.Add(h.append(nil), byte(0))
-	h.version++
-	f.Add(h.append(nil), byte(1))
-	w := welcome{version: ProtocolVersion, window: 64, nonce: 7, session: 1, tick: 5, sequence: 6}
-	f.Add(w.append(nil), byte(2))
-	r := refuse{version: ProtocolVersion, nonce: 7, total: 1 << 31, text: []byte(schemaHeader + "\ncomponent tPosition\ntPos")}
-	f.Add(r.append(nil), byte(3))
-	r.text = nil
-	f.Add(r.append(nil), byte(2))
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: testSchema().Fingerprint(), Nonce: 7}
+	f.Add(h.Append(nil), byte(0))
+	h.Version++
+	f.Add(h.Append(nil), byte(1))
+	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6}
+	f.Add(w.Append(nil), byte(2))
+	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schemaHeader + "\ncomponent tPosition\ntPos")}
+	f.Add(r.Append(nil), byte(3))
+	r.Text = nil
+	f.Add(r.Append(nil), byte(2))
 	f.Fuzz(func(t *testing.T, body []byte, when byte) {
 		x := newWire(t, testSchema())
 		x.spawn(ecs.ComponentID[tPosition](x.world))
-		packet := sealed(body)
+		packet := wire.Sealed(body)
 		var failed error
 		receive := func() {
 			_ = x.client.Receive(packet)
@@ -180,7 +181,7 @@ func FuzzHandshake(f *testing.F) {
 				failed = err
 			}
 			for _, p := range x.up {
-				require.LessOrEqual(t, len(p), minMTU)
+				require.LessOrEqual(t, len(p), wire.MinMTU)
 			}
 			x.answer(x.up...)
 			x.up = nil

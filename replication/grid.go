@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // A Grid sorts entities by position into cells, so that what is near a place is found
@@ -18,7 +20,7 @@ type Grid struct {
 	counts    [maxAxes]int // cells along an axis
 	cells     [][]gridEntry
 	places    []gridPlace // by slot
-	outside   bitset      // live slots without a position
+	outside   bitset.Set  // live slots without a position
 	fresh     bool        // no entity is in it yet
 }
 
@@ -133,7 +135,7 @@ func (s *Schema) gridFields() string {
 // update moves what changed this tick.
 func (g *Grid) update() {
 	s := &g.server.slots
-	g.outside = g.outside.grown(s.len())
+	g.outside = g.outside.Grown(s.len())
 	for len(g.places) < s.len() {
 		g.places = append(g.places, nowhere)
 	}
@@ -143,16 +145,16 @@ func (g *Grid) update() {
 	}
 	h := g.server.histories[g.component]
 	for b, word := range changed {
-		for slot := range slotsOf(b, word) {
+		for slot := range bitset.Slots(b, word) {
 			switch {
-			case !s.alive.has(slot):
+			case !s.alive.Has(slot):
 				g.remove(slot)
-				g.outside.clear(slot)
+				g.outside.Remove(slot)
 			case !h.Has(slot):
 				g.remove(slot)
-				g.outside.set(slot)
+				g.outside.Add(slot)
 			default:
-				g.outside.clear(slot)
+				g.outside.Remove(slot)
 				g.put(slot, h.Row(slot))
 			}
 		}
@@ -225,7 +227,7 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 }
 
 // find adds the slots that the eye sees to a set.
-func (g *Grid) find(e *eye, to bitset) {
+func (g *Grid) find(e *eye, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
 	}
@@ -256,7 +258,7 @@ func (g *Grid) find(e *eye, to bitset) {
 				case nearX+nearY+nearZ > square:
 				case farX+farY+farZ <= square:
 					for i := range entries {
-						to.set(int(entries[i].slot))
+						to.Add(int(entries[i].slot))
 					}
 				default:
 					g.findAmong(entries, e, square, to)
@@ -267,7 +269,7 @@ func (g *Grid) find(e *eye, to bitset) {
 }
 
 // findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
-func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset) {
+func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset.Set) {
 	at := e.at
 	clear(at[len(g.columns):])
 	for i := range entries {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -69,7 +70,7 @@ type groups struct {
 	of     map[ecs.Entity]*Group // by member
 	bySlot [][]*Group            // with which a slot is sent
 	phases []uint32              // by slot, of components that are looked at every few ticks
-	early  bitset                // slots that are looked at in the next tick, as their phase is another one now
+	early  bitset.Set            // slots that are looked at in the next tick, as their phase is another one now
 	fresh  []int32               // slots that joined in this tick
 	blocks []int32               // with such slots, in order
 	moved  bool                  // blocks is out of date
@@ -162,8 +163,8 @@ func (g *Group) join(m *groupMember, slot int32) {
 	if !slices.Contains(of.bySlot[slot], g) {
 		of.bySlot[slot] = append(of.bySlot[slot], g)
 	}
-	s.slots.bound = s.slots.bound.grown(s.slots.len())
-	s.slots.bound.set(int(slot))
+	s.slots.bound = s.slots.bound.Grown(s.slots.len())
+	s.slots.bound.Add(int(slot))
 	of.fresh = append(of.fresh, slot)
 	s.phase(int(slot), g.phase)
 }
@@ -176,11 +177,11 @@ func (s *Server) phase(slot int, phase uint32) {
 		return
 	}
 	s.groups.phases[slot] = phase
-	if !s.slots.alive.has(slot) {
+	if !s.slots.alive.Has(slot) {
 		return
 	}
-	s.groups.early = s.groups.early.grown(s.slots.len())
-	s.groups.early.set(slot)
+	s.groups.early = s.groups.early.Grown(s.slots.len())
+	s.groups.early.Add(slot)
 	for i := range s.slots.info[slot].table.members {
 		m := &s.slots.info[slot].table.members[i]
 		for j := range m.blocks {
@@ -197,7 +198,7 @@ func (of *groups) turn(slot uint32, now delta.Tick, n int) bool {
 	if int64(slot) < int64(len(of.phases)) {
 		phase = of.phases[slot]
 	}
-	return (phase+uint32(now))%uint32(n) == 0 || of.early.holds(slot)
+	return (phase+uint32(now))%uint32(n) == 0 || of.early.Holds(slot)
 }
 
 // tidyEvery is how many ticks lie between two attempts to forget former members.
@@ -210,7 +211,7 @@ func (of *groups) update(s *Server) {
 		return
 	}
 	for _, b := range of.blocks {
-		for slot := range slotsOf(int(b), s.slots.bound[b]&s.slots.turned[b]) {
+		for slot := range bitset.Slots(int(b), s.slots.bound[b]&s.slots.turned[b]) {
 			for _, g := range of.bySlot[slot] {
 				g.stirred = true
 			}
@@ -229,7 +230,7 @@ func (of *groups) update(s *Server) {
 			return !g.listed
 		})
 	}
-	s.slots.bound = s.slots.bound.grown(s.slots.len())
+	s.slots.bound = s.slots.bound.Grown(s.slots.len())
 	if of.moved || len(of.fresh) > 0 {
 		of.moved = false
 		of.blocks = of.blocks[:0]
@@ -310,18 +311,18 @@ func (g *Group) unbind(slot int32) {
 	list := &of.bySlot[slot]
 	*list = slices.DeleteFunc(*list, func(o *Group) bool { return o == g })
 	if len(*list) == 0 {
-		g.server.slots.bound.clear(int(slot))
+		g.server.slots.bound.Remove(int(slot))
 		of.moved = true
 	}
 }
 
 // show adds to a set of slots those that are in a group with one of them.
-func (of *groups) show(set bitset) {
+func (of *groups) show(set bitset.Set) {
 	for _, g := range of.list {
-		if slices.ContainsFunc(g.members, func(m groupMember) bool { return m.slot >= 0 && set.has(int(m.slot)) }) {
+		if slices.ContainsFunc(g.members, func(m groupMember) bool { return m.slot >= 0 && set.Has(int(m.slot)) }) {
 			for _, m := range g.members {
 				if m.slot >= 0 {
-					set.set(int(m.slot))
+					set.Add(int(m.slot))
 				}
 			}
 		}

@@ -4,10 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 func TestGroupsHaveMembers(t *testing.T) {
@@ -38,7 +37,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	other.Remove(turret)
 	x.rounds(20)
 	require.Zero(t, len(x.server.groups.list))
-	require.Zero(t, x.server.slots.bound.count())
+	require.Zero(t, x.server.slots.bound.Count())
 
 	early := x.world.NewEntity(position) // not replicated yet
 	g.Add(early)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // How a peer is sent what is in groups: before everything else of the tick, in packets of
@@ -17,7 +19,7 @@ import (
 type bundle struct {
 	entries []bundleEntry
 	units   int // of entries
-	in      bitset
+	in      bitset.Set
 	visited []int32 // what is in it
 	close   []int32 // slots that are sent together
 	groups  []*Group
@@ -65,7 +67,7 @@ func (t *slotTable) inGroups(b int) uint64 {
 
 // sendGroups sends what of some slots is due and in groups, with what belongs to it. It
 // returns true if that was all that is due.
-func (p *Peer) sendGroups(of bitset) (all bool) {
+func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 	blocks := p.server.groups.blocks
 	due := uint64(0)
 	for _, b := range blocks {
@@ -96,10 +98,10 @@ func (p *Peer) sendGroups(of bitset) (all bool) {
 }
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
-func (p *Peer) sendUnits(of bitset, from, to int) bool {
+func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.runs.bundle, &p.server.slots
 	u.begin(s.len())
-	room := 8*(p.server.opts.mtu-p.packet.headSize(true)) - gapOrderBits
+	room := 8*(p.server.opts.mtu-p.packet.headSize(true)) - wire.GapOrderBits
 	if p.packet.heads == 0 {
 		p.packet.heads = firstHead
 	}
@@ -108,8 +110,8 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
-		for slot := range slotsOf(int(b), of[b]&p.due[b]&s.bound[b]) {
-			if slot < from || slot >= to || u.in.has(slot) {
+		for slot := range bitset.Slots(int(b), of[b]&p.due[b]&s.bound[b]) {
+			if slot < from || slot >= to || u.in.Has(slot) {
 				continue
 			}
 			if p.runs.full() {
@@ -122,7 +124,7 @@ func (p *Peer) sendUnits(of bitset, from, to int) bool {
 			for i := range unit {
 				e := &unit[i]
 				load += int(e.work)
-				p.due.clear(int(e.slot))
+				p.due.Remove(int(e.slot))
 				size += max(int(e.bits)+p.packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == bundleLarge
 			}
@@ -173,16 +175,16 @@ func (p *Peer) putOff(entries []bundleEntry) {
 
 // begin empties the bundle.
 func (u *bundle) begin(slots int) {
-	u.in = u.in.grown(slots)
+	u.in = u.in.Grown(slots)
 	for _, slot := range u.visited {
-		u.in.clear(int(slot))
+		u.in.Remove(int(slot))
 	}
 	u.visited, u.entries, u.units = u.visited[:0], u.entries[:0], 0
 }
 
 // visit notes that a slot has had its turn.
 func (u *bundle) visit(slot int) {
-	u.in.set(slot)
+	u.in.Add(slot)
 	u.visited = append(u.visited, int32(slot))
 }
 
@@ -234,7 +236,7 @@ func (p *Peer) released(g *Group, f formerMember) bool {
 	if int(f.slot)>>6 >= len(p.due) {
 		return true // it was never sent
 	}
-	if !p.acks.shown.has(int(f.slot)) || p.holdsSince(f.slot, f.ended, f.ended) {
+	if !p.acks.shown.Has(int(f.slot)) || p.holdsSince(f.slot, f.ended, f.ended) {
 		return true
 	}
 	settled := !p.lacksAny(f.slot)
@@ -290,7 +292,7 @@ func (p *Peer) gather(slot int) {
 	u := &p.runs.bundle
 	p.closure(slot)
 	for _, slot := range u.close {
-		if !u.in.has(int(slot)) {
+		if !u.in.Has(int(slot)) {
 			u.visit(int(slot))
 			p.gatherSlot(int(slot))
 		}
@@ -333,7 +335,7 @@ func (p *Peer) addState(slot int, c *class) {
 
 func (p *Peer) add(e bundleEntry) {
 	u := &p.runs.bundle
-	e.unit, e.due = int32(u.units), p.due.has(int(e.slot))
+	e.unit, e.due = int32(u.units), p.due.Has(int(e.slot))
 	u.entries = append(u.entries, e)
 }
 
@@ -387,18 +389,18 @@ func (p *Peer) sendTorn(entries []bundleEntry) bool {
 }
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
-func (p *Peer) sendTogether(of bitset) bool {
+func (p *Peer) sendTogether(of bitset.Set) bool {
 	u, s := &p.runs.bundle, &p.server.slots
 	u.begin(s.len())
 	room, used := 8*p.server.opts.mtu, 0
-	for b := p.acks.owed.next(0); b < len(of); b = p.acks.owed.next(b + 1) {
+	for b := p.acks.owed.Next(0); b < len(of); b = p.acks.owed.Next(b + 1) {
 		d := of[b] & p.due[b]
 		if d == 0 {
 			continue
 		}
 		first := len(u.entries)
-		for slot := range slotsOf(b, d&s.inGroups(b)) {
-			if !u.in.has(slot) {
+		for slot := range bitset.Slots(b, d&s.inGroups(b)) {
+			if !u.in.Has(slot) {
 				p.gather(slot)
 			}
 		}
@@ -409,10 +411,10 @@ func (p *Peer) sendTogether(of bitset) bool {
 			return false
 		}
 		p.classify(b, live)
-		for slot := range slotsOf(b, live) {
+		for slot := range bitset.Slots(b, live) {
 			p.addState(slot, classOf(p.classes.list, 1<<(slot&63)))
 		}
-		for slot := range slotsOf(b, gone) {
+		for slot := range bitset.Slots(b, gone) {
 			p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.stats.Despawns})
 		}
 		for i := range u.entries[first:] {
@@ -451,13 +453,13 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 		e := &entries[i]
 		slot := int(e.slot)
 		if e.kind == bundleEnd {
-			k.head(slot, entryDespawn)
+			k.head(slot, wire.EntryDespawn)
 			continue
 		}
 		r := &p.runs.runs[e.run]
 		k.work += int(r.work)
-		if r.kind == entryWhole {
-			k.head(slot, entryWhole)
+		if r.kind == wire.EntryFull {
+			k.head(slot, wire.EntryFull)
 			k.wholeHead(slot)
 			k.w.WriteRun(p.runs.bytes(r), int(r.bits))
 		} else {
@@ -500,18 +502,18 @@ func (k *packetWriter) book(e *bundleEntry) {
 
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with
 // it, and returns all that it added.
-func (p *Peer) chooseWith(slot int, chosen bitset) []int32 {
+func (p *Peer) chooseWith(slot int, chosen bitset.Set) []int32 {
 	u := &p.runs.bundle
 	if p.server.slots.inGroups(slot>>6)>>(slot&63)&1 == 0 {
-		chosen.set(slot)
+		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))
 		return u.close
 	}
 	p.closure(slot)
 	n := 0
 	for _, slot := range u.close {
-		if !chosen.has(int(slot)) && p.lacksAny(slot) {
-			chosen.set(int(slot))
+		if !chosen.Has(int(slot)) && p.lacksAny(slot) {
+			chosen.Add(int(slot))
 			u.close[n] = slot
 			n++
 		}

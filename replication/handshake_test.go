@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 type tManyFields struct {
@@ -105,24 +105,24 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 // TestProtocolVersionsAreNamed: an end of another release says so, in both directions.
 func TestProtocolVersionsAreNamed(t *testing.T) {
 	x := newWire(t, testSchema())
-	h := hello{version: ProtocolVersion + 1, fingerprint: x.server.fingerprint, nonce: 7}
-	require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.fingerprint, Nonce: 7}
+	require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 	answer := x.takeDown()
 	require.Len(t, answer, 1)
-	var m refuse
-	require.True(t, m.parse(openHandshake(answer[0])))
-	require.EqualValues(t, ProtocolVersion, m.version)
+	var m wire.Refuse
+	require.True(t, m.Parse(wire.OpenHandshake(answer[0])))
+	require.EqualValues(t, wire.ProtocolVersion, m.Version)
 
-	m.version, m.nonce = ProtocolVersion+1, x.client.nonce
-	require.NoError(t, x.client.Receive(sealed(m.append(nil))))
+	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.nonce
+	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
 	require.EqualError(t, x.client.Apply(),
-		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", ProtocolVersion+1, ProtocolVersion))
+		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
 }
 
 // TestIntroductionsOfAllReleasesHaveOneSeal: were the protocol version part of it, ends
 // of two releases could not even tell each other that they are.
 func TestIntroductionsOfAllReleasesHaveOneSeal(t *testing.T) {
-	require.EqualValues(t, 0x61726368, handshakeSeal().key)
+	require.EqualValues(t, 0x61726368, wire.HandshakeKey().Key)
 }
 
 // TestHandshakeSurvivesLoss loses every packet of the handshake once, each in turn.
@@ -160,8 +160,8 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 			bytes += len(p)
 		}
 	}
-	h := hello{}
-	require.LessOrEqual(t, bytes, 1000/introduceEvery*len(sealed(h.append(nil))))
+	h := wire.Hello{}
+	require.LessOrEqual(t, bytes, 1000/introduceEvery*len(wire.Sealed(h.Append(nil))))
 	require.NotZero(t, bytes)
 
 	// Nor does one say more that is welcomed and then hears no more.
@@ -182,18 +182,18 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 func TestAnswersAreBoundedByIntroductions(t *testing.T) {
 	x := newWire(t, longSchema(func(*Schema) {}))
 	own := x.server.fingerprint
-	for _, h := range []hello{
-		{version: ProtocolVersion, fingerprint: own, nonce: 7},
-		{version: ProtocolVersion, fingerprint: own + 1, nonce: 7},
-		{version: ProtocolVersion + 1, fingerprint: own, nonce: 7},
+	for _, h := range []wire.Hello{
+		{Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
+		{Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},
+		{Version: wire.ProtocolVersion + 1, Fingerprint: own, Nonce: 7},
 	} {
-		body := h.append(nil)
+		body := h.Append(nil)
 		answers := 0
 		for n := range len(body) + 1 {
-			_ = x.peer.Receive(sealed(body[:n]))
+			_ = x.peer.Receive(wire.Sealed(body[:n]))
 			for _, p := range x.takeDown() {
 				answers++
-				require.LessOrEqual(t, len(p), maxAmplification*(checksumSize+n))
+				require.LessOrEqual(t, len(p), wire.MaxAmplification*(wire.ChecksumSize+n))
 			}
 		}
 		require.Equal(t, 1, answers)
@@ -236,11 +236,11 @@ func TestLateHelloChangesNothing(t *testing.T) {
 func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
-	late := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 99}
+	late := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected(), "welcomed")
-	x.answer(sealed(late.append(nil)))
+	x.answer(wire.Sealed(late.Append(nil)))
 	x.takeDown()
 	x.rounds(60)
 	require.True(t, x.peer.Connected())
@@ -303,8 +303,8 @@ func TestDisconnect(t *testing.T) {
 	require.Len(t, x.takeDown(), byeCopies)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
-	h := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 99}
-	for _, p := range [][]byte{nil, {1}, sealed(h.append(nil)), make([]byte, 100)} {
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
+	for _, p := range [][]byte{nil, {1}, wire.Sealed(h.Append(nil)), make([]byte, 100)} {
 		require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
 	}
 	require.Empty(t, x.down)
@@ -346,7 +346,7 @@ func TestReflectedPacketsAreRefused(t *testing.T) {
 func TestSessionsDontMix(t *testing.T) {
 	schema := testSchema()
 	a, b := newWire(t, schema, WithSeed(1)), newWire(t, schema, WithSeed(2))
-	for _, x := range []*wire{a, b} {
+	for _, x := range []*fixture{a, b} {
 		x.spawn(ecs.ComponentID[tPosition](x.world))
 	}
 	b.world.RemoveEntity(b.spawn())
@@ -378,13 +378,13 @@ func TestSessionsDontMix(t *testing.T) {
 func TestOffsetsBeyondTheText(t *testing.T) {
 	x := newWire(t, testSchema())
 	for _, offset := range []uint32{1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
-		h := hello{version: ProtocolVersion, fingerprint: 1, nonce: 5, offset: offset}
-		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 5, Offset: offset}
+		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		for _, p := range x.takeDown() {
-			var m refuse
-			require.True(t, m.parse(openHandshake(p)))
-			require.Equal(t, offset, m.offset)
-			require.Empty(t, m.text)
+			var m wire.Refuse
+			require.True(t, m.Parse(wire.OpenHandshake(p)))
+			require.Equal(t, offset, m.Offset)
+			require.Empty(t, m.Text)
 		}
 	}
 	require.EqualValues(t, 4, x.peer.Stats().RefusedSchemas)

@@ -114,7 +114,7 @@ func TestHooksOfAConditionInOrder(t *testing.T) {
 }
 
 // only returns the server's only entity.
-func (x *wire) only() (e ecs.Entity) {
+func (x *fixture) only() (e ecs.Entity) {
 	filter := ecs.All(ReplicatedID(x.world))
 	q := x.world.Query(&filter)
 	require.True(x.t, q.Next())

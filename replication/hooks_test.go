@@ -4,20 +4,19 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // hookLog writes down which hooks were called for what.
 type hookLog struct {
 	t     *testing.T
-	x     *wire
+	x     *fixture
 	lines []string
 }
 
-func newHookLog(t *testing.T, x *wire) *hookLog {
+func newHookLog(t *testing.T, x *fixture) *hookLog {
 	l := &hookLog{t: t, x: x}
 	l.listen()
 	return l

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // A forger makes packets out of genuine ones that no honest sender would send.
@@ -227,30 +227,30 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 }
 
 // forgeState returns a state packet of the wire's session with a right checksum.
-func (x *wire) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
+func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
 	seal := x.client.session
-	h := stateHeader{sequence: sequence, tick: tick, long: true}
-	from := seal.size() + h.size()
+	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
+	from := seal.Size() + h.Size()
 	buf := make([]byte, maxMTU)
-	h.put(buf[seal.size():])
+	h.Put(buf[seal.Size():])
 	w := bitbuf.NewWriter(buf[from:])
 	write(&w)
 	n := w.Len()
 	packet := buf[:from+len(w.Bytes())]
-	packet[seal.size()] |= byte(-n&7) << padShift
-	seal.close(packet, sequence, tick)
+	packet[seal.Size()] |= byte(-n&7) << wire.PadShift
+	seal.Write(packet, sequence, tick)
 	return packet
 }
 
 // entryHead writes the head of an entry with the packet's gap order.
-func entryHead(w *bitbuf.Writer, gap int, order uint, kind entryKind) {
+func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
 	w.WriteRice(uint64(gap), order)
-	w.WriteUnary(uint(kind), uint(lastEntryKind))
+	w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
 }
 
 // beginPart writes an entry with the first byte of as large a state as there may be.
 func beginPart(w *bitbuf.Writer) {
-	entryHead(w, mirrorPage-1, 6, entryPart)
+	entryHead(w, mirrorPage-1, 6, wire.EntryPart)
 	w.WriteExpGolomb(0, partOrder)
 	w.WriteExpGolomb(maxLargeBytes, partOrder)
 	w.WriteExpGolomb(1, partOrder)
@@ -268,7 +268,7 @@ func TestAPacketHasOnePart(t *testing.T) {
 				beginPart(w)
 			}
 		}))
-		require.Equal(t, parts > 1, errors.Is(err, ErrMalformed), "%d parts: %v", parts, err)
+		require.Equal(t, parts > 1, errors.Is(err, wire.ErrMalformed), "%d parts: %v", parts, err)
 	}
 	require.Len(t, x.client.parts, 1)
 }
@@ -295,19 +295,19 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		"despawns far apart": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			for !full(w) {
-				entryHead(w, mirrorPage-1, 6, entryDespawn)
+				entryHead(w, mirrorPage-1, 6, wire.EntryDespawn)
 			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
 			beginEntries(w, 15)
-			entryHead(w, 1<<20-1, 15, entryDespawn)
+			entryHead(w, 1<<20-1, 15, wire.EntryDespawn)
 		},
 		"many shapes": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			var set delta.Set
 			for i := 0; !full(w); i++ {
-				entryHead(w, mirrorPage-1, 6, entryWhole)
-				w.WriteExpGolomb(1, generationOrder)
+				entryHead(w, mirrorPage-1, 6, wire.EntryFull)
+				w.WriteExpGolomb(1, wire.GenerationOrder)
 				next := delta.Set{}
 				if i%2 == 0 {
 					next.Add(4)
@@ -328,7 +328,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		},
 		"a part of more than there is": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
-			entryHead(w, 0, 6, entryPart)
+			entryHead(w, 0, 6, wire.EntryPart)
 			w.WriteExpGolomb(0, partOrder)
 			w.WriteExpGolomb(1<<40, partOrder)
 			w.WriteExpGolomb(1<<39, partOrder)
@@ -336,8 +336,8 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		},
 		"an endless component set": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
-			entryHead(w, 0, 6, entryWhole)
-			w.WriteExpGolomb(0, generationOrder)
+			entryHead(w, 0, 6, wire.EntryFull)
+			w.WriteExpGolomb(0, wire.GenerationOrder)
 			w.WriteExpGolomb(1<<62, 0)
 		},
 	} {
@@ -371,12 +371,12 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	x.requireEqual()
 	base := x.client.mirrors.at(0).newest
 	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
-		w.WriteBits(0, gapOrderBits)
+		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(x.client.nearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
 		for range n {
 			w.WriteRice(0, 0)
-			writeUpdate(w, &names, delta.Baselines{A1: base}, false)
+			wire.WriteUpdate(w, &names, delta.Baselines{A1: base}, false)
 			w.WriteBits(0, 1)
 		}
 	})
@@ -391,8 +391,8 @@ func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	entity := func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
-		entryHead(w, 0, 0, entryWhole)
-		w.WriteExpGolomb(1, generationOrder)
+		entryHead(w, 0, 0, wire.EntryFull)
+		w.WriteExpGolomb(1, wire.GenerationOrder)
 		set := delta.Set{}
 		set.Add(4)
 		delta.WriteSet(w, &set, &delta.Set{})
@@ -409,7 +409,7 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
-		entryHead(w, 0, 0, entryPart)
+		entryHead(w, 0, 0, wire.EntryPart)
 		w.WriteExpGolomb(0, partOrder)
 		w.WriteExpGolomb(4, partOrder)
 		w.WriteExpGolomb(4, partOrder)
@@ -418,7 +418,7 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	})
 	before := worldHash(x.client)
 	err := x.client.Receive(packet)
-	require.True(t, errors.Is(err, ErrMalformed) || errors.Is(err, ErrMissingBaseline), "%v", err)
+	require.True(t, errors.Is(err, wire.ErrMalformed) || errors.Is(err, ErrMissingBaseline), "%v", err)
 	x.apply()
 	require.Equal(t, before, worldHash(x.client))
 	require.Empty(t, x.client.parts)
@@ -448,8 +448,8 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.requireEqual()
 	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
-		entryHead(w, 1, 0, entryWhole)
-		w.WriteExpGolomb(1, generationOrder)
+		entryHead(w, 1, 0, wire.EntryFull)
+		w.WriteExpGolomb(1, wire.GenerationOrder)
 		set := delta.Set{}
 		set.Add(0)
 		set.Add(1)
@@ -464,7 +464,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 
 // beginEntries writes what stands before the entries of a state packet.
 func beginEntries(w *bitbuf.Writer, order uint64) {
-	w.WriteBits(order, gapOrderBits)
+	w.WriteBits(order, wire.GapOrderBits)
 	names := delta.NamesAt(1)
 	names.Write(w, delta.Baselines{A1: 0})
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // An inLane keeps reliable messages that came until it is their turn.
@@ -18,7 +19,7 @@ type inLane struct {
 type inMessage struct {
 	have     bool
 	number   int
-	fragment fragment
+	fragment wire.Fragment
 	tick     delta.Tick // of the state that it belongs to
 	said     delta.Tick // of the packet that told what it waits for
 	until    uint32     // if it is unreliable: when it is forgotten, in client ticks
@@ -64,8 +65,8 @@ func (l *inLane) at(id uint32) *inMessage { return &l.ring[id&uint32(len(l.ring)
 
 // full completes the id of a message, and returns false if no honest sender sends it now.
 func (l *inLane) full(low uint16) (id uint32, ok bool) {
-	id = extend16(low, l.next)
-	return id, int32(id-l.next) < maxQueued
+	id = wire.Extend16(low, l.next)
+	return id, int32(id-l.next) < wire.MaxQueued
 }
 
 // take keeps a message that came, unless it did before. It reports whether it is a new one.
@@ -117,14 +118,14 @@ func (l *inLane) pop(ids int) {
 }
 
 // ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
-func (l *inLane) ack(a *laneAck, heard uint32, words int) {
+func (l *inLane) ack(a *wire.ChannelAck, heard uint32, words int) {
 	l.due--
-	a.present, a.heard, a.next = true, uint16(heard), uint16(l.next)
-	a.count = min(int(l.top-l.next+31)/32, words, len(a.words))
-	clear(a.words[:a.count])
-	for i := range uint32(a.count * 32) {
+	a.Present, a.Heard, a.Next = true, uint16(heard), uint16(l.next)
+	a.Count = min(int(l.top-l.next+31)/32, words, len(a.Words))
+	clear(a.Words[:a.Count])
+	for i := range uint32(a.Count * 32) {
 		if int(i) < len(l.ring) && l.at(l.next+i).have {
-			a.words[i/32] |= 1 << (i % 32)
+			a.Words[i/32] |= 1 << (i % 32)
 		}
 	}
 }

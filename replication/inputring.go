@@ -1,13 +1,16 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // An inputRing keeps the inputs of a client by tick, at the server.
 type inputRing struct {
 	rows   []inputRow // by tick modulo inputTicks; nil before there is any
-	margin [inputTicks]int8
-	known  [inputTicks]bool // the client said what is there, if only that there is nothing
-	start  delta.Tick       // the first tick that the client gave an input for
+	margin [wire.InputTicks]int8
+	known  [wire.InputTicks]bool // the client said what is there, if only that there is nothing
+	start  delta.Tick            // the first tick that the client gave an input for
 	newest delta.Tick
 	any    bool
 	late   uint8 // low bits of how many came late or never, for the report
@@ -27,7 +30,7 @@ const (
 func (r *inputRing) clear() { *r = inputRing{rows: r.rows} }
 
 // at returns the place of a tick.
-func (r *inputRing) at(tick delta.Tick) int { return int(tick % inputTicks) }
+func (r *inputRing) at(tick delta.Tick) int { return int(tick % wire.InputTicks) }
 
 // has reports whether the client said what is there at a tick.
 func (r *inputRing) has(tick delta.Tick) bool {
@@ -39,13 +42,13 @@ func (r *inputRing) has(tick delta.Tick) bool {
 func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 	ahead := int32(in.tick - now - 1)
 	switch {
-	case ahead >= inputTicks-inputsBehind:
+	case ahead >= wire.InputTicks-inputsBehind:
 		return inputEarly
 	case ahead < -inputsBehind || r.has(in.tick):
 		return inputKnown
 	}
 	if r.rows == nil {
-		r.rows = makeInputRows(inputTicks, len(in.row))
+		r.rows = makeInputRows(wire.InputTicks, len(in.row))
 	}
 	i := r.at(in.tick)
 	r.known[i], r.margin[i] = true, int8(ahead)
@@ -58,7 +61,7 @@ func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 		r.newest = in.tick
 	}
 	if r.newest-r.start > ancient {
-		r.start = r.newest - inputTicks // within reach of serial arithmetic
+		r.start = r.newest - wire.InputTicks // within reach of serial arithmetic
 	}
 	switch {
 	case !in.present:
@@ -100,7 +103,7 @@ func (r *inputRing) miss(now delta.Tick) bool {
 
 // gathered returns for how many ticks after now in a row it is known what there is.
 func (r *inputRing) gathered(now delta.Tick) (n uint32) {
-	for n < inputTicks-inputsBehind && r.has(now+1+delta.Tick(n)) {
+	for n < wire.InputTicks-inputsBehind && r.has(now+1+delta.Tick(n)) {
 		n++
 	}
 	return n

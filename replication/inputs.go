@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs until the
@@ -22,8 +23,7 @@ const (
 	maxRepeated = 32
 	// repeatBits is what their number less one takes.
 	repeatBits = 5
-	// inputTicks is the size of the server's ring: inputs of so many ticks are kept, inputsBehind of them before the present.
-	inputTicks   = 128
+
 	inputsBehind = 32
 )
 
@@ -59,7 +59,7 @@ func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputR
 
 // parseInputs reads what putInputs wrote into rows, which it returns. near is a tick near to those of the inputs.
 func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
-	last := delta.Tick(extend16(uint16(r.ReadBits(16)), uint32(near)))
+	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
 	n := int(r.ReadBits(repeatBits)) + 1
 	var before, before2 *inputRow
 	for i := range n {
@@ -71,12 +71,12 @@ func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *componen
 		base, base2, ratio := inputBaselines(in.tick, before, before2)
 		packed.DecodeRow(r, number, in.row, base, base2, ratio)
 		if r.Err() != nil || !c.validRow(in.row) {
-			return nil, ErrMalformed
+			return nil, wire.ErrMalformed
 		}
 		before, before2 = in, before
 	}
 	if r.Finish() != nil {
-		return nil, ErrMalformed
+		return nil, wire.ErrMalformed
 	}
 	return rows[:n], nil
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -67,9 +68,9 @@ func (p *Peer) SetInterest(i Interest) {
 type view struct {
 	Interest
 	limited bool
-	visible bitset // nil: all
-	next    bitset // scratch memory
-	seen    int    // live slots that were visible when look was called last, if limited
+	visible bitset.Set // nil: all
+	next    bitset.Set // scratch memory
+	seen    int        // live slots that were visible when look was called last, if limited
 
 	room     int  // slots that the client takes, from 0 on; 0: all
 	crowded  bool // the server has more
@@ -136,7 +137,7 @@ func (p *Peer) look() {
 	for len(v.visible) < len(s.alive) {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
-	v.next = v.next.grown(s.len())
+	v.next = v.next.Grown(s.len())
 	v.find(s, p.server.resources.any)
 	p.server.groups.show(v.next)
 	p.withhold()
@@ -146,7 +147,7 @@ func (p *Peer) look() {
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]|v.lapsed(b)
-		if now|was == 0 && !p.acks.owed.has(b) && !v.released {
+		if now|was == 0 && !p.acks.owed.Has(b) && !v.released {
 			continue
 		}
 		v.visible[b] = now
@@ -188,7 +189,7 @@ func (v *view) find(s *slotTable, resources bool) {
 		}
 	}
 	if resources {
-		v.next.set(resourceSlot)
+		v.next.Add(resourceSlot)
 	}
 	if v.Filter == nil && v.Visible == nil {
 		return
@@ -200,7 +201,7 @@ func (v *view) find(s *slotTable, resources bool) {
 		if b == resourceSlot>>6 && resources {
 			word &^= 1 << (resourceSlot & 63)
 		}
-		for slot := range slotsOf(b, word&s.alive[b]) {
+		for slot := range bitset.Slots(b, word&s.alive[b]) {
 			if v.Filter != nil && !v.pass(s.info[slot].table) || v.Visible != nil && !v.Visible(s.info[slot].entity) {
 				v.next[b] &^= 1 << (slot & 63)
 			}

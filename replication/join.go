@@ -1,6 +1,10 @@
 package replication
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+)
 
 // A join watches over the begin of a session: it is complete when the client has
 // acknowledged all that it may see of what was there at the begin. State packets say so
@@ -8,7 +12,7 @@ import "slices"
 type join struct {
 	begun    bool
 	complete bool
-	owed     bitset // slots that were there and are not acknowledged
+	owed     bitset.Set // slots that were there and are not acknowledged
 }
 
 // settle ends a tick and reports whether the join has become complete by it.

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestCompleteMeansThatAllIsThere: of what was there when the session began, and still is,
@@ -147,7 +147,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 		for i := 0; !x.peer.join.begun; i++ {
 			x.answer(x.apply()...)
 			for _, p := range x.replicate() {
-				if openHandshake(p) != nil { // states are lost
+				if wire.OpenHandshake(p) != nil { // states are lost
 					x.deliver(p)
 				}
 			}

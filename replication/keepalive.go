@@ -1,5 +1,7 @@
 package replication
 
+import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
+
 // A peer that is sent nothing for a second is sent an empty state packet, so that its
 // client knows that the server lives and what tick it is, and answers. A silent one is sent them
 // more often at first, instead of state.
@@ -18,7 +20,7 @@ type keepAlive struct {
 	told  bool   // that all is complete
 	in    uint32 // sequence of a packet that told so
 	tells uint8  // empty packets of which the client was not known to have been told so
-	buf   [checksumSize + longHeader + 1]byte
+	buf   [wire.ChecksumSize + longHeader + 1]byte
 }
 
 const longHeader = 1 + 4 + 4
@@ -69,21 +71,21 @@ func (k *keepAlive) tell(p *Peer, complete bool) {
 // sendEmpty sends a state packet without entries.
 func (p *Peer) sendEmpty() {
 	s, seal := p.server, p.session.down
-	h := stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
-	packet := p.alive.buf[:seal.size()+h.size()+1]
+	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
+	packet := p.alive.buf[:seal.Size()+h.Size()+1]
 	if p.session.compact {
 		packet = packet[:len(packet)-1]
-		h.put(packet[seal.size():])
+		h.Put(packet[seal.Size():])
 	} else {
-		h.put(packet[seal.size():])
+		h.Put(packet[seal.Size():])
 		packet[len(packet)-1] = 0 // an order of gaps
-		packet[seal.size()] |= (8 - gapOrderBits) << padShift
-		p.stats.EntityBits += gapOrderBits
+		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
+		p.stats.EntityBits += wire.GapOrderBits
 	}
 	p.log.begin(s.tick).status = sentLost // nothing waits for it
 	p.log.commit()
 	p.silence.skip(p.log.next)
-	seal.close(packet, h.sequence, h.tick)
+	seal.Write(packet, h.Sequence, h.Tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
 	p.budget.spend(len(packet), s.opts.tickRate)

@@ -8,9 +8,9 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers.
@@ -378,14 +378,14 @@ func (c *component) write(p unsafe.Pointer, row []uint32) {
 }
 
 // refersToAny reports whether one of n consecutive values starting at p refers to an entity whose ID is in the set.
-func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset) bool {
+func (c *component) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) bool {
 	for _, k := range c.references {
 		col := &c.columns[k]
 		if col.codec.op != opEntity {
 			continue
 		}
 		for i, at := 0, col.offset; i < n; i, at = i+1, at+c.size {
-			if ids.holds((*ecs.Entity)(unsafe.Add(p, at)).ID()) {
+			if ids.Holds((*ecs.Entity)(unsafe.Add(p, at)).ID()) {
 				return true
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A kind is something that a world can hold and a client shall see. The list of them is that of the table in
@@ -459,7 +459,7 @@ func TestEveryKindRoundTrips(t *testing.T) {
 }
 
 // kindsWire is a session whose schema has texts, choices, counters and conversions, in entities that change.
-func kindsWire(t testing.TB, packets func(p []byte)) *wire {
+func kindsWire(t testing.TB, packets func(p []byte)) *fixture {
 	s := NewSchema()
 	Register[textBox](s)
 	Register[fuzzKinds](s)
@@ -502,17 +502,17 @@ type fuzzKinds struct {
 func FuzzKinds(f *testing.F) {
 	kindsWire(f, func(p []byte) {
 		if len(p) > 12 {
-			f.Add(p[4]>>padShift&7, p[11:])
+			f.Add(p[4]>>wire.PadShift&7, p[11:])
 		}
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := kindsWire(t, nil)
-		h := stateHeader{sequence: x.client.nearSeq + 1, tick: x.client.nearTick + 1, long: true}
-		packet := make([]byte, checksumSize+h.size(), checksumSize+h.size()+len(body))
-		h.put(packet[checksumSize:])
-		packet[checksumSize] |= pad & 7 << padShift
+		h := wire.StateHeader{Sequence: x.client.nearSeq + 1, Tick: x.client.nearTick + 1, Long: true}
+		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
+		h.Put(packet[wire.ChecksumSize:])
+		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.close(packet, h.sequence, h.tick)
+		x.client.session.Write(packet, h.Sequence, h.Tick)
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {

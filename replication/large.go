@@ -5,6 +5,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // An entity whose entry is larger than a packet is sent as its whole state at one tick,
@@ -43,7 +45,7 @@ func (p *Peer) beginLarge(slot int) error {
 	r.copies++
 	buf := make([]byte, (int(r.bits)+7)/8+4*delta.MaxComponents)
 	w := bitbuf.NewWriter(buf)
-	w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	w.WriteRun(p.runs.bytes(r), int(r.bits))
 	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
@@ -70,7 +72,7 @@ func (p *Peer) sendParts(slot int) error {
 		payload := l.run[i*l.size : min((i+1)*l.size, len(l.run))]
 		if k.compact != nil {
 			if err := k.addCompact(slot, recordPart, &compactEntry{
-				kind: entryPart, payload: payload,
+				kind: wire.EntryPart, payload: payload,
 				part: [4]uint64{uint64(p.server.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
 			}); err != nil {
 				return err
@@ -82,7 +84,7 @@ func (p *Peer) sendParts(slot int) error {
 			continue
 		}
 		err := k.add(slot, recordPart, 0, func() {
-			k.head(slot, entryPart)
+			k.head(slot, wire.EntryPart)
 			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
 			k.w.WriteExpGolomb(uint64(l.size), partOrder)
@@ -139,7 +141,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 // neverWhole returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
 // and had nothing before. It shows nothing of them.
 func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
-	for slot := range slotsOf(b, mask&p.acks.large[b]&p.acks.none[b]) {
+	for slot := range bitset.Slots(b, mask&p.acks.large[b]&p.acks.none[b]) {
 		if slices.Contains(p.large[slot].parts, partDue) {
 			never |= 1 << (slot & 63)
 		}
@@ -150,7 +152,7 @@ func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
 // dropLarge ends the sending of parts of the states of slots of a block.
 func (p *Peer) dropLarge(b int, mask uint64) {
 	p.acks.large[b] &^= mask
-	for slot := range slotsOf(b, mask) {
+	for slot := range bitset.Slots(b, mask) {
 		delete(p.large, slot)
 	}
 }

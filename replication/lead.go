@@ -1,162 +1,22 @@
 package replication
 
-import (
-	"math"
-
-	"github.com/arche-replicate/arche-replicate/delta"
-)
-
-// A lead says for which tick a client gives its inputs: so little ahead of the server that they just come in time, most of
-// them, when packets are lost and late as they are. It goes up at once when inputs come too late, and down by and by when all
-// came earlier than need be for a while.
-type lead struct {
-	beat     uint32  // a tick that goes on with the server's
-	fraction float64 // of the next one
-	rate     float64 // that it was set for
-	stray    float64 // how far the beat is off, smoothed
-	ahead    uint32  // the tick of an input less beat
-	guess    bool    // beat and ahead are valid
-	set      bool    // and the round trip was known
-
-	from  delta.Tick // inputs from this tick on were given with this lead
-	since uint32     // the time since when least is the least margin
-	least int32
-	any   bool   // least is valid
-	calm  uint32 // for how long all has to be early before the lead shrinks
-	guard int32  // the margin that is not given up
-}
-
-const (
-	// spareTicks is what a lead begins with beyond the round trip, and twice the jitter.
-	spareTicks = 3
-	// leastMargin is the margin that is not given up, more when the lead has proven too small: where packets get lost, what
-	// comes late does so by several ticks.
-	leastMargin, moreMargin = 1, 2
-	// calmTicks is for how long margins must be larger than need be before the lead shrinks; each time that it proves too
-	// small, that becomes twice as long, up to maxCalm.
-	calmTicks, maxCalm = 256, 4096
-	// muchMargin is so much that the lead shrinks after calmTicks anyway.
-	muchMargin = 4
-	// maxRaise is how far the lead goes up at a time.
-	maxRaise = 16
-	// maxStray is how far the lead may get from what round trip and jitter suggest.
-	maxStray = 32
-	// maxStraying is how far the beat may get from where the server seems to be, if there are not as many Applies as ticks.
-	maxStraying = 2
-	// strayShare is how slowly stray follows.
-	strayShare = 1024
-	// guessedTrip is the round trip before one was measured, in ticks.
-	guessedTrip = 6
-)
-
-// begin makes a first guess, when the server's tick is all that is known. The first input is given before the first Apply.
-func (l *lead) begin(tick uint32) {
-	l.beat, l.ahead, l.guess = tick, guessedTrip+spareTicks, true
-}
-
-// step ends an Apply.
-func (l *lead) step(c *clock) {
-	if !c.known {
-		return
-	}
-	if rate := c.rate(); math.Abs(rate-l.rate) > steadyRate*l.rate {
-		l.rate, l.set = rate, false // what was is no guide
-	}
-	l.follow(c)
-	trip := float64(guessedTrip)
-	if c.trip.known {
-		trip = c.roundTrip()
-	}
-	best := c.base + uint32(int32(math.Ceil(c.est+trip+2*c.jitter))) + spareTicks
-	if off := int32(l.tick() - best); l.set && off >= -maxStray && off <= maxStray {
-		return
-	}
-	l.beat, l.fraction, l.stray = c.base+uint32(int32(math.Floor(c.serverTick()))), 0, 0
-	l.ahead, l.guess, l.set = best-l.beat, true, c.trip.known
-	l.calm, l.guard = calmTicks, leastMargin
-	l.renew(c)
-}
-
-// follow lets the beat go on as the server does. It does so evenly: not every little error of the estimate makes a tick come
-// twice or not at all.
-func (l *lead) follow(c *clock) {
-	off := func() float64 { return float64(int32(l.beat-c.base)) + l.fraction - c.serverTick() + 0.5 }
-	if rate := c.rate(); rate == 1 {
-		l.beat++
-		l.fraction = 0
-		l.stray += (off() - l.stray) / strayShare // the two ends' clocks differ by a little
-		switch {
-		case l.stray > 0.5:
-			l.beat--
-			l.stray--
-		case l.stray < -0.5:
-			l.beat++
-			l.stray++
-		}
-	} else {
-		whole, fraction := math.Modf(l.fraction + rate)
-		l.beat, l.fraction, l.stray = l.beat+uint32(whole), fraction, 0
-		switch off := off(); {
-		case off > maxStraying:
-			l.beat--
-		case off < -maxStraying:
-			l.beat++
-		}
-	}
-}
-
-// tick returns the tick of an input given now.
-func (l *lead) tick() uint32 { return l.beat + l.ahead }
-
-// renew starts to watch margins anew, those of inputs not given yet.
-func (l *lead) renew(c *clock) {
-	l.from, l.since, l.any = delta.Tick(l.tick()), c.now, false
-}
-
-// judge takes the least margin of some inputs, which that of the given tick had.
-func (l *lead) judge(margin int32, of delta.Tick, c *clock) {
-	if !l.set || of.Before(l.from) {
-		return
-	}
-	if margin < 0 {
-		l.ahead += uint32(min(1-margin, maxRaise))
-		l.calm, l.guard = min(2*l.calm, maxCalm), moreMargin
-		l.renew(c)
-		return
-	}
-	if !l.any || margin < l.least {
-		l.least, l.any = margin, true
-	}
-	spare, waited := l.least-l.guard, c.now-l.since
-	switch {
-	case spare > 0 && (waited >= l.calm || waited >= calmTicks && l.least >= muchMargin):
-		l.ahead -= uint32(max(spare/2, 1))
-		l.renew(c)
-	case waited >= l.calm: // the next while
-		if l.calm == maxCalm {
-			l.guard = leastMargin
-		}
-		l.since, l.any, l.from = c.now, false, of
-	}
-}
-
 // InputTick returns the tick that an input given now, before the next call of [Client.Apply], is best for: so far ahead of
 // [Client.ServerTick] that it will come in time though some packets get lost, and not much further. It goes up by one with
 // every Apply, if there are as many of them as ticks, but for a step now and then, forth when inputs come too late and back when
 // they come too early. It is 0 before the server has accepted the client, and if the schema has no inputs.
 func (c *Client) InputTick() uint32 {
 	c.mustExist()
-	if c.talk == nil || !c.talk.lead.guess {
+	if c.talk == nil || !c.talk.lead.Guess {
 		return 0
 	}
-	return c.talk.lead.tick()
+	return c.talk.lead.Tick()
 }
 
 // Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
 func (c *Client) Lead() float64 {
 	c.mustExist()
-	if c.talk == nil || !c.talk.lead.guess || !c.clock.known {
+	if c.talk == nil || !c.talk.lead.Guess || !c.clock.Known {
 		return 0
 	}
-	return float64(int32(c.InputTick()-c.clock.base)) - c.clock.serverTick()
+	return float64(int32(c.InputTick()-c.clock.Base)) - c.clock.ServerTick()
 }

@@ -7,10 +7,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // replace removes n entities, the oldest, and makes as many new ones.
@@ -341,9 +340,9 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 		}
 		x.rounds(5)
 		for n, slots := range []uint32{1, 2, 63, 64, 65, 127, 128, 1 << 30, 1 << 31, 1<<32 - 1, 0} {
-			var liar *wire
+			var liar *fixture
 			if hostile {
-				liar = &wire{t: t, world: x.world, server: x.server}
+				liar = &fixture{t: t, world: x.world, server: x.server}
 				liar.connect()
 				liar.restart(schema, 100+uint64(n))
 				liar.client.mirrors.limit = slots

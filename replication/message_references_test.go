@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +51,7 @@ func mentioningSchema() *Schema {
 
 // mentioning is a wire with messages about entities that have a label each.
 type mentioning struct {
-	*wire
+	*fixture
 	got    []rWhom
 	gotNow []rWhomNow
 	up     []rWhom
@@ -58,7 +59,7 @@ type mentioning struct {
 }
 
 func newMentioning(t testing.TB, opts ...ServerOption) *mentioning {
-	x := &mentioning{wire: connectedWire(t, mentioningSchema(), opts...)}
+	x := &mentioning{fixture: connectedWire(t, mentioningSchema(), opts...)}
 	x.listen()
 	OnMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
 	return x
@@ -71,7 +72,7 @@ func (x *mentioning) listen() {
 
 func (x *mentioning) spawn() ecs.Entity {
 	x.labels++
-	e := x.wire.spawn(ecs.ComponentID[rLabel](x.world))
+	e := x.fixture.spawn(ecs.ComponentID[rLabel](x.world))
 	(*rLabel)(x.world.Get(e, ecs.ComponentID[rLabel](x.world))).N = x.labels
 	return e
 }
@@ -88,7 +89,7 @@ func (x *mentioning) mirrorOf(e ecs.Entity) ecs.Entity {
 func (x *mentioning) roundWithoutState() {
 	x.t.Helper()
 	for _, p := range x.replicate() {
-		if kindOf(p[checksumSize:]) == kindMessages {
+		if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 			x.deliver(p)
 		}
 	}
@@ -186,12 +187,12 @@ func TestMessagesDoNotReferToTheDead(t *testing.T) {
 	heir := NetID{}
 	for range 1000 {
 		for _, p := range x.replicate() {
-			if kindOf(p[checksumSize:]) != kindMessages {
+			if wire.KindOf(p[wire.ChecksumSize:]) != wire.KindMessages {
 				x.deliver(p)
 			}
 		}
 		for _, p := range x.apply() {
-			if kindOf(p[checksumSize:]) != kindMessages {
+			if wire.KindOf(p[wire.ChecksumSize:]) != wire.KindMessages {
 				x.answer(p)
 			}
 		}
@@ -290,7 +291,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	said := false
 	for range 20 {
 		for _, p := range x.replicate() {
-			if kind := kindOf(p[checksumSize:]); said || kind != kindState || openHandshake(p) != nil {
+			if kind := wire.KindOf(p[wire.ChecksumSize:]); said || kind != wire.KindState || wire.OpenHandshake(p) != nil {
 				x.deliver(p)
 			}
 		}

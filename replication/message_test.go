@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -314,12 +315,12 @@ func TestNothingIsSaidWithoutMessages(t *testing.T) {
 		down := x.replicate()
 		x.deliver(down...)
 		for _, p := range append(down, x.apply()...) {
-			require.NotContains(t, []packetKind{kindMessages, kindInputs}, kindOf(p[checksumSize:]))
+			require.NotContains(t, []wire.PacketKind{wire.KindMessages, wire.KindInputs}, wire.KindOf(p[wire.ChecksumSize:]))
 			x.answer(p)
 		}
 	}
 	require.Nil(t, x.peer.talk)
-	forged := []byte{0, 0, 0, 0, byte(kindMessages), 0, 0}
+	forged := []byte{0, 0, 0, 0, byte(wire.KindMessages), 0, 0}
 	x.server.opts.noChecksum = true
 	require.Error(t, x.peer.Receive(forged))
 	require.Error(t, x.client.Receive(forged))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -28,7 +29,7 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 	round := func(lose bool) {
 		got = nil
 		for _, p := range x.replicate() {
-			if kind := kindOf(p[checksumSize:]); !lose || kind == kindMessages {
+			if kind := wire.KindOf(p[wire.ChecksumSize:]); !lose || kind == wire.KindMessages {
 				x.deliver(p)
 			}
 		}
@@ -74,7 +75,7 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, Send(x.peer, mHit{Number: 1}))
 	for _, p := range x.replicate() { // the entity does not come
-		if kindOf(p[checksumSize:]) == kindMessages {
+		if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 			x.deliver(p)
 		}
 	}
@@ -103,7 +104,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	lose := func() {
 		for _, p := range x.replicate() {
-			if kindOf(p[checksumSize:]) == kindMessages {
+			if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 				x.deliver(p)
 			}
 		}
@@ -129,22 +130,22 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 // TestASilentClientIsSentLittle: what awaits its acknowledgement is sent again ever less often.
 func TestASilentClientIsSentLittle(t *testing.T) {
 	x := connectedWire(t, talkSchema())
-	for range maxQueued {
+	for range wire.MaxQueued {
 		require.NoError(t, Send(x.peer, mHit{}))
 	}
 	x.replicate()
 	first := x.peer.Stats().MessageBytes
-	require.Greater(t, first, uint64(maxQueued*5))
+	require.Greater(t, first, uint64(wire.MaxQueued*5))
 	for range 1000 {
 		for _, p := range x.replicate() {
 			require.LessOrEqual(t, len(p), 1200)
 		}
 	}
 	require.Less(t, x.peer.Stats().MessageBytes-first, first+2000)
-	require.Less(t, x.peer.Stats().MessagesResent, uint64(maxQueued+100*maxProbes))
+	require.Less(t, x.peer.Stats().MessagesResent, uint64(wire.MaxQueued+100*maxProbes))
 	got := 0
 	OnServerMessage(x.client, func(mHit) { got++ })
-	for i := 0; got < maxQueued; i++ { // it was not gone
+	for i := 0; got < wire.MaxQueued; i++ { // it was not gone
 		x.round()
 		require.Less(t, i, 200)
 	}
@@ -200,7 +201,7 @@ func TestWhatAMessageWaitsForGetsLess(t *testing.T) {
 			var copies [][]byte
 			for i := 0; len(copies) < 2; i++ { // the entity never comes
 				for _, p := range x.replicate() {
-					if kindOf(p[checksumSize:]) == kindMessages {
+					if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 						copies = append(copies, p)
 					}
 				}

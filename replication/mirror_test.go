@@ -6,10 +6,9 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // What the users of both worlds may do to them.
@@ -359,7 +358,7 @@ func TestTwoServersAndClientsInOneProcess(t *testing.T) {
 }
 
 // twoIntoOneWorld returns wires of two servers, whose clients mirror into the same world.
-func twoIntoOneWorld(t testing.TB) (a, b *wire) {
+func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 	schema := testSchema()
 	a, b = newWire(t, schema), newWire(t, schema)
 	b.mirror = a.mirror

@@ -3,15 +3,15 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // muteAcks plays ticks in which an entity moves and what the client says gets lost: the server goes on with the baselines that
 // it knows of, and the client must hold them.
-func (x *wire) muteAcks(ticks int, move func()) {
+func (x *fixture) muteAcks(ticks int, move func()) {
 	x.t.Helper()
 	x.server.opts.noSilence = true
 	for range ticks {
@@ -150,7 +150,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 // TestOutages: of all that was sent for a while nothing comes. The server learns so packet by packet, or of many at once when
 // something comes again, and names nothing that the client does not hold.
 func TestOutages(t *testing.T) {
-	for _, ticks := range []int{10, recentTicks, recentTicks + 1, 2 * recentTicks, maxTimeout, 300} {
+	for _, ticks := range []int{10, recentTicks, recentTicks + 1, 2 * recentTicks, clock.MaxTimeout, 300} {
 		x, e, move := crowd(t, 2, neverSilent, WithTimeout(0))
 		for range 40 {
 			move(e[0], 0.1)
@@ -161,7 +161,7 @@ func TestOutages(t *testing.T) {
 			x.replicate()
 			require.Empty(t, heldBy(x.server, x.peer, x.client))
 		}
-		require.LessOrEqual(t, x.server.tick-x.peer.acks.through, delta.Tick(min(ticks+2, maxTimeout+2)), "after %d ticks", ticks)
+		require.LessOrEqual(t, x.server.tick-x.peer.acks.through, delta.Tick(min(ticks+2, clock.MaxTimeout+2)), "after %d ticks", ticks)
 		for range 30 {
 			move(e[1], 1)
 			x.round()

@@ -32,14 +32,14 @@ func refusal(t testing.TB, call func(), what string, args ...any) (sentence stri
 
 // misused is a server and a client with one of everything.
 type misused struct {
-	*wire
+	*fixture
 	entity ecs.Entity
 	set    *EntitySet
 	group  *Group
 }
 
 func newMisused(t testing.TB) *misused {
-	x := &misused{wire: connectedWire(t, talkSchema())}
+	x := &misused{fixture: connectedWire(t, talkSchema())}
 	x.entity = x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.set, x.group = x.server.NewEntitySet(), x.server.NewGroup()
 	x.set.Add(x.entity)

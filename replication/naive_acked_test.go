@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
 // The naive twin that scale is measured against: it does the library's work on a link
@@ -297,8 +297,8 @@ type ackedRig struct {
 	world  *scaleWorld
 	server *ackedServer
 	links  []*fakeLink
-	outs   [][2 + windowSize/8]byte // by client
-	acks   [][]byte                 // by client: in outs, or nil
+	outs   [][2 + wire.WindowSize/8]byte // by client
+	acks   [][]byte                      // by client: in outs, or nil
 	ticks  int
 	cpu    time.Duration // that the server took so far
 }
@@ -306,7 +306,7 @@ type ackedRig struct {
 func newAckedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64) *ackedRig {
 	r := &ackedRig{
 		world: newScaleWorld(load, seed), ticks: 16,
-		outs: make([][2 + windowSize/8]byte, clients), acks: make([][]byte, clients),
+		outs: make([][2 + wire.WindowSize/8]byte, clients), acks: make([][]byte, clients),
 	}
 	r.server = newAckedServer(tb, &r.world.ecs)
 	for i := range clients {
@@ -327,11 +327,11 @@ func (r *ackedRig) answer(client int) []byte {
 	if count == 0 {
 		return nil
 	}
-	out = out[:2+min((count+7)/8, windowSize/8)]
+	out = out[:2+min((count+7)/8, wire.WindowSize/8)]
 	clear(out)
 	binary.LittleEndian.PutUint16(out, uint16(newest))
-	for i := range min(count, windowSize) {
-		if l.came[(newest-i)%windowSize] {
+	for i := range min(count, wire.WindowSize) {
+		if l.came[(newest-i)%wire.WindowSize] {
 			out[2+i/8] |= 1 << (i % 8)
 		}
 	}

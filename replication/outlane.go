@@ -1,6 +1,10 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // Reliable messages go in lanes. In each of them they are numbered, sent until acknowledged, and handed over in the order
 // of their numbers.
@@ -12,9 +16,7 @@ const (
 )
 
 const (
-	// maxQueued is how many reliable messages of a lane await their acknowledgement at a time, and how far ahead of the next
-	// one its receiver keeps them.
-	maxQueued = 1024
+
 	// maxQueuedBytes bounds their size, at both ends.
 	maxQueuedBytes = 64 << 10
 	// stuckTimeouts is after how many timeouts a receiver is told again what a message waits for.
@@ -53,7 +55,7 @@ type outLane struct {
 // An outMessage is a message, or a fragment of one.
 type outMessage struct {
 	number   uint16
-	fragment fragment
+	fragment wire.Fragment
 	times    uint8 // that it was sent
 	came     bool  // it is with the receiver, but may wait there
 	known    bool  // dependencies are known
@@ -73,7 +75,7 @@ func byteSize(bits int) int { return (bits + 7) / 8 }
 
 // expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
 func (l *outLane) expect(bytes, fragments int) bool {
-	if int(l.next-l.first)+l.expected+fragments > maxQueued || l.size+bytes > maxQueuedBytes {
+	if int(l.next-l.first)+l.expected+fragments > wire.MaxQueued || l.size+bytes > maxQueuedBytes {
 		return false
 	}
 	l.expected += fragments
@@ -98,9 +100,9 @@ func (l *outLane) push(number int, tick delta.Tick, data []byte, bits, fragments
 		return
 	}
 	size := (len(data) + fragments - 1) / fragments
-	for m.fragment = moreFragments; len(data) > 0; data = data[size:] {
+	for m.fragment = wire.MoreFragments; len(data) > 0; data = data[size:] {
 		if len(data) <= size {
-			size, m.fragment = len(data), lastFragment
+			size, m.fragment = len(data), wire.LastFragment
 		}
 		m.bits = uint32(8 * size)
 		l.add(&m, data[:size])
@@ -125,7 +127,7 @@ func (l *outLane) add(m *outMessage, data []byte) {
 // head returns the message that is to be handed over next, or the last of its fragments; the lane is not empty.
 func (l *outLane) head() *outMessage {
 	id := l.first
-	for l.at(id).fragment == moreFragments {
+	for l.at(id).fragment == wire.MoreFragments {
 		id++
 	}
 	return l.at(id)
@@ -135,8 +137,8 @@ func (l *outLane) head() *outMessage {
 func (l *outLane) empty() bool { return l.first == l.next }
 
 // begin starts a tick.
-func (l *outLane) begin(now delta.Tick, trip *roundTrip) {
-	l.now, l.slack, l.timeout, l.expired = now, trip.slack(), trip.timeout(), 0
+func (l *outLane) begin(now delta.Tick, trip *clock.RoundTrip) {
+	l.now, l.slack, l.timeout, l.expired = now, trip.Slack(), trip.Timeout(), 0
 	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
@@ -187,29 +189,14 @@ func (l *outLane) sentNow(id uint32, deps int) {
 // before compares ids, which wrap.
 func (l *outLane) before(id, other uint32) bool { return int32(id-other) < 0 }
 
-// A laneAck tells which reliable messages came: all before next were handed over, bit i of the words is message next+i. It
-// knows of packets up to those of the time heard.
-type laneAck struct {
-	present bool
-	heard   uint16
-	next    uint16
-	count   int // words
-	words   [maxQueued / 32]uint32
-}
-
-// has reports whether bit i is set.
-func (a *laneAck) has(i uint32) bool {
-	return int(i/32) < a.count && a.words[i/32]>>(i%32)&1 != 0
-}
-
 // acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
-func (l *outLane) acceptable(a *laneAck) bool {
-	next := extend16(a.next, l.first)
+func (l *outLane) acceptable(a *wire.ChannelAck) bool {
+	next := wire.Extend16(a.Next, l.first)
 	if l.before(l.unsent, next) {
 		return false
 	}
-	for i := l.unsent - next; i < uint32(a.count*32); i++ {
-		if a.has(i) {
+	for i := l.unsent - next; i < uint32(a.Count*32); i++ {
+		if a.Has(i) {
 			return false
 		}
 	}
@@ -218,18 +205,18 @@ func (l *outLane) acceptable(a *laneAck) bool {
 
 // ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
 // before.
-func (l *outLane) ack(a *laneAck, now delta.Tick) (later bool) {
-	next := extend16(a.next, l.first)
-	if l.before(next, l.first) && l.first-next > maxQueued {
+func (l *outLane) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
+	next := wire.Extend16(a.Next, l.first)
+	if l.before(next, l.first) && l.first-next > wire.MaxQueued {
 		return false // from long ago
 	}
 	for id := l.first; id != l.unsent; id++ {
 		handed := l.before(id, next)
-		if m := l.at(id); handed || a.has(id-next) {
+		if m := l.at(id); handed || a.Has(id-next) {
 			m.came = true
 		}
 	}
-	if heard := delta.Tick(extend16(a.heard, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
+	if heard := delta.Tick(wire.Extend16(a.Heard, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
 		l.latest, l.heard, later = heard, true, true
 	}
 	l.backoff = 0

@@ -65,8 +65,8 @@ func (s *Server) own(slot int, p *Peer) {
 		o.slots = append(o.slots, make([]*Peer, more)...)
 	}
 	o.slots[slot] = p
-	p.owned = p.owned.grown(slot + 1)
-	p.owned.set(slot)
+	p.owned = p.owned.Grown(slot + 1)
+	p.owned.Add(slot)
 }
 
 // disown notes that nobody owns what is in a slot.
@@ -75,7 +75,7 @@ func (s *Server) disown(slot int) {
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
 	}
-	o.slots[slot].owned.clear(slot)
+	o.slots[slot].owned.Remove(slot)
 	o.slots[slot] = nil
 	e := s.slots.info[slot].entity
 	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same

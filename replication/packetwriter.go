@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A packetWriter fills state packets for one peer, one after the other, with entries in
@@ -14,7 +15,7 @@ type packetWriter struct {
 	buf    []byte
 	w      bitbuf.Writer
 	open   bool
-	header stateHeader
+	header wire.StateHeader
 	body   int // where the bits begin in buf
 	sent   *sentPacket
 	order  uint // of the Rice code of slot gaps
@@ -54,17 +55,17 @@ func (k *packetWriter) begin(p *Peer) {
 
 // gapOrder returns the order of the Rice code for gaps of so many slots in all before so many entries.
 func gapOrder(gaps, entries int) uint {
-	return min(uint(bits.Len64(uint64(gaps)*7/10/uint64(entries))), 1<<gapOrderBits-1)
+	return min(uint(bits.Len64(uint64(gaps)*7/10/uint64(entries))), 1<<wire.GapOrderBits-1)
 }
 
 // start opens a packet.
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	k.header = stateHeader{sequence: p.log.next, tick: uint32(s.tick), long: !p.near(), complete: p.join.complete}
-	k.body = k.headSize(k.header.long)
+	k.header = wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
+	k.body = k.headSize(k.header.Long)
 	k.w.Reset(k.buf[k.body:])
-	k.w.WriteBits(uint64(k.order), gapOrderBits)
+	k.w.WriteBits(uint64(k.order), wire.GapOrderBits)
 	k.context = context{names: delta.NamesAt(s.tick)}
 	k.names.Write(&k.w, p.front())
 	k.sent = p.log.begin(s.tick)
@@ -98,7 +99,7 @@ const headBits = 200
 func (k *packetWriter) put(slot int, r *run) error {
 	r.copies++
 	bits := k.peer.runs.bytes(r)
-	if k.open && r.kind != entryWhole && k.w.Remaining() >= int(r.bits)+headBits && k.bears(int(r.work), int(r.bits)) {
+	if k.open && r.kind != wire.EntryFull && k.w.Remaining() >= int(r.bits)+headBits && k.bears(int(r.work), int(r.bits)) {
 		k.noteGap(slot - k.next)
 		k.entries++
 		k.update(slot, r, bits)
@@ -107,8 +108,8 @@ func (k *packetWriter) put(slot int, r *run) error {
 		return nil
 	}
 	err := k.add(slot, recordState, int(r.work), func() {
-		if r.kind == entryWhole {
-			k.head(slot, entryWhole)
+		if r.kind == wire.EntryFull {
+			k.head(slot, wire.EntryFull)
 			k.wholeHead(slot)
 			k.w.WriteRun(bits, int(r.bits))
 		} else {
@@ -137,7 +138,7 @@ func (k *packetWriter) noteGap(gap int) {
 // update writes an entry against baselines.
 func (k *packetWriter) update(slot int, r *run, bits []byte) {
 	k.gap(slot)
-	writeUpdate(&k.w, &k.names, r.baselines, r.kind == entryRestructure)
+	wire.WriteUpdate(&k.w, &k.names, r.baselines, r.kind == wire.EntrySetChange)
 	k.w.WriteRun(bits, int(r.bits))
 }
 
@@ -153,15 +154,15 @@ func (k *packetWriter) record(slot int, kind recordKind) {
 // sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.compact != nil {
-		return k.addCompact(slot, recordDespawn, &compactEntry{kind: entryDespawn})
+		return k.addCompact(slot, recordDespawn, &compactEntry{kind: wire.EntryDespawn})
 	}
-	return k.add(slot, recordDespawn, 0, func() { k.head(slot, entryDespawn) })
+	return k.add(slot, recordDespawn, 0, func() { k.head(slot, wire.EntryDespawn) })
 }
 
 // head writes what an entry begins with that is no update.
-func (k *packetWriter) head(slot int, kind entryKind) {
+func (k *packetWriter) head(slot int, kind wire.EntryKind) {
 	k.gap(slot)
-	k.w.WriteUnary(uint(kind), uint(lastEntryKind))
+	k.w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
 }
 
 // gap writes what leads to a slot.
@@ -173,7 +174,7 @@ func (k *packetWriter) gap(slot int) {
 // wholeHead writes the generation and component set of an entity without baseline.
 func (k *packetWriter) wholeHead(slot int) {
 	info := &k.peer.server.slots.info[slot]
-	k.w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	k.w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.set, &k.set)
 	k.set = info.set
 }
@@ -228,21 +229,21 @@ func (k *packetWriter) finish() {
 
 // headSize returns how many bytes stand before the body.
 func (k *packetWriter) headSize(long bool) int {
-	h := stateHeader{long: long}
-	return k.peer.session.down.size() + h.size()
+	h := wire.StateHeader{Long: long}
+	return k.peer.session.down.Size() + h.Size()
 }
 
 // seal completes a packet whose body has n bits.
-func (k *packetWriter) seal(packet []byte, h stateHeader, n int) {
+func (k *packetWriter) seal(packet []byte, h wire.StateHeader, n int) {
 	k.putHeader(packet, h, n)
-	k.peer.session.down.close(packet, h.sequence, h.tick)
+	k.peer.session.down.Write(packet, h.Sequence, h.Tick)
 }
 
 // putHeader is seal without the checksum.
-func (k *packetWriter) putHeader(packet []byte, h stateHeader, n int) {
-	at := k.peer.session.down.size()
-	h.put(packet[at:])
-	packet[at] |= byte(-n&7) << padShift
+func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
+	at := k.peer.session.down.Size()
+	h.Put(packet[at:])
+	packet[at] |= byte(-n&7) << wire.PadShift
 }
 
 // commit counts a packet whose body has n bits, and returns its sequence.

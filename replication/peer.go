@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -20,14 +23,14 @@ type Peer struct {
 	byes   int              // sent in answer since then
 
 	session   session   // in force once connected
-	former    seal      // of packets from the client in the session before
+	former    wire.Key  // of packets from the client in the session before
 	pending   []session // offered by welcomes, the newest first; in force with the client's first word of one
 	tag       uint8     // of the session that was offered last
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
 	acks     ackTable
-	due      bitset // slots to look at: all others are up to date or on their way
+	due      bitset.Set // slots to look at: all others are up to date or on their way
 	large    map[int]*largeState
 	log      sentLog
 	followed uint32                  // of all packets before it is known what became of them, or taken to be
@@ -41,7 +44,7 @@ type Peer struct {
 	inOrder bool // all that is due is to be sent, in the order of slots
 	sending bool // what is due is being sent, or was when a send function panicked
 
-	trip           roundTrip
+	trip           clock.RoundTrip
 	recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	recentSequence uint32     // of a packet acknowledged with that tick
 	stream         int32      // of the worker's streams, in the present tick; -1 for none
@@ -53,7 +56,7 @@ type Peer struct {
 	pairs          []basePair // of baselines that are tried first
 	outbox         outbox
 	view           view
-	owned          bitset // slots whose entities the peer owns
+	owned          bitset.Set // slots whose entities the peer owns
 	join           join
 	alive          keepAlive
 	silence        silence
@@ -62,11 +65,11 @@ type Peer struct {
 	interval       delta.Tick // ticks from one send to the next
 	phase          delta.Tick // of the interval: peers take turns
 	weigh          func([]ecs.Entity, []float32)
-	typical        int     // bits of an update with all that belongs to it, about, in 1/16
-	cost           prices  // of entries, in the present tick
-	usage          usage   // of a budget
-	urgency        urgency // of what is due, if there is a budget
-	met            bitset  // slots of which the peer knows, if there is a budget
+	typical        int        // bits of an update with all that belongs to it, about, in 1/16
+	cost           prices     // of entries, in the present tick
+	usage          usage      // of a budget
+	urgency        urgency    // of what is due, if there is a budget
+	met            bitset.Set // slots of which the peer knows, if there is a budget
 	packet         packetWriter
 	talk           *peerTalk // nil: the schema has neither messages nor inputs
 	stats          PeerStats
@@ -82,23 +85,23 @@ type session struct {
 	id       uint64
 	nonce    uint64
 	open     bool
-	compact  bool   // the coding is Compact
-	first    uint32 // sequence of its first state packet
-	slots    uint32 // that the client takes; 0: it does not say
-	down, up seal   // of packets to the client and from it
+	compact  bool     // the coding is Compact
+	first    uint32   // sequence of its first state packet
+	slots    uint32   // that the client takes; 0: it does not say
+	down, up wire.Key // of packets to the client and from it
 }
 
 // newSession makes a session for a client that introduced itself.
-func (p *Peer) newSession(h *hello) session {
+func (p *Peer) newSession(h *wire.Hello) session {
 	s := p.server
 	id, first := s.newSessionID(), p.firstSequence()
 	if s.opts.noChecksum {
-		id = id&^(sessionTags-1) | uint64(p.nextTag(id, h.session))
+		id = id&^(wire.Epochs-1) | uint64(p.nextTag(id, h.Session))
 	}
 	return session{
-		id: id, nonce: h.nonce, open: true, first: first, slots: h.slots,
-		down: sessionSeal(s.fingerprint, id, false, s.opts.noChecksum),
-		up:   sessionSeal(s.fingerprint, id, true, s.opts.noChecksum),
+		id: id, nonce: h.Nonce, open: true, first: first, slots: h.Slots,
+		down: wire.SessionKey(s.fingerprint, id, false, s.opts.noChecksum),
+		up:   wire.SessionKey(s.fingerprint, id, true, s.opts.noChecksum),
 	}
 }
 
@@ -108,17 +111,17 @@ func (p *Peer) newSession(h *hello) session {
 func (p *Peer) nextTag(id, named uint64) uint8 {
 	sessions := slices.Collect(p.sessions())
 	taken := func(tag uint8) bool {
-		return named != 0 && tagOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return tagOf(s.id) == tag })
+		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.id) == tag })
 	}
 	if len(sessions) == 0 {
-		if p.tag = tagOf(id); taken(p.tag) {
-			p.tag = (p.tag + 1) % sessionTags
+		if p.tag = wire.EpochOf(id); taken(p.tag) {
+			p.tag = (p.tag + 1) % wire.Epochs
 		}
 		return p.tag
 	}
 	for {
-		p.tag = (p.tag + 1) % sessionTags
-		if p.former.tag != p.tag && !taken(p.tag) {
+		p.tag = (p.tag + 1) % wire.Epochs
+		if p.former.Epoch != p.tag && !taken(p.tag) {
 			return p.tag // there is one: no more than 7 are taken
 		}
 	}
@@ -126,7 +129,7 @@ func (p *Peer) nextTag(id, named uint64) uint8 {
 
 // openPacket returns the body of a packet that a client sent in the session, or nil.
 func (s *session) openPacket(packet []byte) []byte {
-	if body := s.up.body(packet); s.open && body != nil && s.up.matches(packet, 0, 0) {
+	if body := s.up.Body(packet); s.open && body != nil && s.up.Matches(packet, 0, 0) {
 		return body
 	}
 	return nil
@@ -137,8 +140,8 @@ func (s *session) openPacket(packet []byte) []byte {
 // connection could be taken for it.
 func (s *session) openFirstWord(packet []byte) []byte {
 	key := s.up
-	key.off = false
-	if body := key.body(packet); s.open && body != nil && key.matches(packet, 0, 0) && packetKind(body[0]) == kindAck {
+	key.Off = false
+	if body := key.Body(packet); s.open && body != nil && key.Matches(packet, 0, 0) && wire.PacketKind(body[0]) == wire.KindAck {
 		return body
 	}
 	return nil
@@ -147,12 +150,12 @@ func (s *session) openFirstWord(packet []byte) []byte {
 // openFirstTalk returns the body of a packet of messages or inputs that puts the session in force, since it came before the
 // ack that was sent first, or nil. Only its checksum tells.
 func (s *session) openFirstTalk(packet []byte) []byte {
-	body := s.up.body(packet)
-	if !s.open || s.up.off || body == nil || kindOf(body) != kindMessages && kindOf(body) != kindInputs {
+	body := s.up.Body(packet)
+	if !s.open || s.up.Off || body == nil || wire.KindOf(body) != wire.KindMessages && wire.KindOf(body) != wire.KindInputs {
 		return nil
 	}
-	var h talkHeader
-	if _, ok := h.parse(body, 0); !ok || h.check(s.up) != nil || !s.up.matches(packet, 0, h.time) {
+	var h wire.MessageHeader
+	if _, ok := h.Parse(body, 0); !ok || h.Check(s.up) != nil || !s.up.Matches(packet, 0, h.Time) {
 		return nil
 	}
 	return body
@@ -208,7 +211,7 @@ func (p *Peer) reset() {
 	p.due = nil
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
-	p.trip = roundTrip{}
+	p.trip = clock.RoundTrip{}
 	p.budget.restart(p.server.tick)
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.rests = false
@@ -265,7 +268,7 @@ func (p *Peer) Stats() PeerStats {
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 {
 	p.mustExist()
-	return float64(p.trip.smooth) / 8
+	return float64(p.trip.Smooth) / 8
 }
 
 // SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
@@ -284,14 +287,14 @@ func (p *Peer) SetSendInterval(n int) {
 const maxInterval = 60
 
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
-// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
+// nothing worse happens than an error: [wire.ErrMalformed], [ErrChecksum], [wire.ErrStale],
 // [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
 // are handed over in it, see [OnMessage].
 func (p *Peer) Receive(packet []byte) error {
 	p.mustExist()
 	err := p.receive(packet)
 	switch {
-	case errors.Is(err, ErrStale):
+	case errors.Is(err, wire.ErrStale):
 		p.stats.Duplicates++
 	case err != nil:
 		p.stats.RefusedPackets++
@@ -306,14 +309,14 @@ func (p *Peer) receive(packet []byte) error {
 		p.repeatBye(packet)
 		return ErrUnexpected
 	}
-	if body := openHandshake(packet); body != nil {
+	if body := wire.OpenHandshake(packet); body != nil {
 		return p.receiveHello(body)
 	}
 	if p.receiveBye(packet) {
 		return nil
 	}
 	for i := range p.pending {
-		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.ack.parse(body) == nil {
+		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.ack.Parse(body) == nil {
 			p.enforce(i)
 			if p.closed {
 				return nil // by a hook
@@ -328,15 +331,15 @@ func (p *Peer) receive(packet []byte) error {
 			return p.receiveTalk(packet, body)
 		}
 	}
-	if p.session.up.off {
+	if p.session.up.Off {
 		if body := p.session.openFirstWord(packet); body != nil {
 			return p.receiveAck(body) // repeated; its checksum may look like any kind of packet
 		}
 	}
-	if p.former.signed(packet) {
-		return ErrStale
+	if p.former.Signed(packet) {
+		return wire.ErrStale
 	}
-	if body := p.session.up.body(packet); p.session.open && body != nil && (kindOf(body) == kindMessages || kindOf(body) == kindInputs) {
+	if body := p.session.up.Body(packet); p.session.open && body != nil && (wire.KindOf(body) == wire.KindMessages || wire.KindOf(body) == wire.KindInputs) {
 		return p.receiveTalk(packet, body)
 	}
 	if body := p.session.openPacket(packet); body != nil {
@@ -359,53 +362,53 @@ func (p *Peer) enforce(pending int) {
 // replaces the present one only when a packet of the new one arrives, so that an old
 // hello that comes late changes nothing.
 func (p *Peer) receiveHello(body []byte) error {
-	var h hello
-	if packetKind(body[0]) != kindHello {
+	var h wire.Hello
+	if wire.PacketKind(body[0]) != wire.KindHello {
 		return ErrUnexpected
 	}
-	if !h.parse(body) {
-		return ErrMalformed
+	if !h.Parse(body) {
+		return wire.ErrMalformed
 	}
 	s := p.server
-	if h.version != ProtocolVersion || h.fingerprint != s.fingerprint {
+	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.fingerprint {
 		p.stats.RefusedSchemas++
-		m := refuse{version: ProtocolVersion, nonce: h.nonce, offset: h.offset}
+		m := wire.Refuse{Version: wire.ProtocolVersion, Nonce: h.Nonce, Offset: h.Offset}
 		piece := ""
-		if h.version == ProtocolVersion {
-			m.total = uint32(len(s.text))
-			from := int(min(uint64(h.offset), uint64(len(s.text)))) // an int may have 32 bits
-			room := min(s.opts.mtu, maxAmplification*(checksumSize+len(body))) - checksumSize - refuseSize
+		if h.Version == wire.ProtocolVersion {
+			m.Total = uint32(len(s.text))
+			from := int(min(uint64(h.Offset), uint64(len(s.text)))) // an int may have 32 bits
+			room := min(s.opts.mtu, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
 			piece = s.text[from:min(from+room, len(s.text))]
 		}
-		p.answerHello(append(m.append(s.answer[:checksumSize]), piece...))
+		p.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
 		return nil
 	}
 	offered := p.offer(&h)
-	m := welcome{
-		version: ProtocolVersion, noChecksum: s.opts.noChecksum, compact: offered.compact, window: uint8(s.opts.window),
-		nonce: h.nonce, session: offered.id, tick: uint32(s.tick), sequence: offered.first, origin: s.origin,
+	m := wire.Welcome{
+		Version: wire.ProtocolVersion, NoChecksum: s.opts.noChecksum, Compact: offered.compact, Window: uint8(s.opts.window),
+		Nonce: h.Nonce, Session: offered.id, Tick: uint32(s.tick), Sequence: offered.first, Origin: s.origin,
 	}
-	p.answerHello(m.append(s.answer[:checksumSize]))
+	p.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil
 }
 
 // answerHello completes a packet, in the server's memory for answers, and sends it.
 func (p *Peer) answerHello(packet []byte) {
-	handshakeSeal().close(packet, 0, 0)
+	wire.HandshakeKey().Write(packet, 0, 0)
 	p.transmit(packet)
 }
 
 // offer returns the session for a client that introduces itself: the one that it names, or
 // that it was offered before if it asks again, as the answer may have been lost; or a new
 // one.
-func (p *Peer) offer(h *hello) session {
+func (p *Peer) offer(h *wire.Hello) session {
 	for s := range p.sessions() {
-		if s.id == h.session || s.nonce == h.nonce {
+		if s.id == h.Session || s.nonce == h.Nonce {
 			return *s
 		}
 	}
 	offered := p.newSession(h)
-	offered.compact = p.coding == Compact && h.codings&takesCompact != 0
+	offered.compact = p.coding == Compact && h.Codings&wire.TakesCompact != 0
 	p.pending = slices.Insert(p.pending[:min(len(p.pending), maxPending-1)], 0, offered)
 	return offered
 }

@@ -9,44 +9,44 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // forgeAck returns an ack packet of the client's session with a right checksum.
-func forgeAck(c *Client, a *ack) []byte {
-	from := c.answer.size()
+func forgeAck(c *Client, a *wire.Ack) []byte {
+	from := c.answer.Size()
 	buf := make([]byte, 512)
 	w := bitbuf.NewWriter(buf[from:])
-	a.write(&w)
+	a.Write(&w)
 	packet := buf[:from+len(w.Bytes())]
-	c.answer.close(packet, 0, 0)
+	c.answer.Write(packet, 0, 0)
 	return packet
 }
 
 // hostileAcks are what a client may claim about the packets of a log whose next sequence
 // is given.
-func hostileAcks(next uint32, slots int) []ack {
-	words := func(v uint32) (w [maxAckWords]uint32) {
+func hostileAcks(next uint32, slots int) []wire.Ack {
+	words := func(v uint32) (w [wire.MaxAckWords]uint32) {
 		for i := range w {
 			w[i] = v
 		}
 		return w
 	}
-	var all []ack
+	var all []wire.Ack
 	for _, sequence := range []uint32{next, next + 1, next + 1000, next - 1, next - 2, next - 1024, next - 1025, next - 32768, next + 32767, 0, 65535} {
 		for _, w := range []uint32{0, 1, 0xffffffff, 0xaaaaaaaa, 0x55555555, 1 << 31} {
-			all = append(all, ack{sequence: sequence, count: maxAckWords, words: words(w)})
+			all = append(all, wire.Ack{Sequence: sequence, Count: wire.MaxAckWords, Words: words(w)})
 		}
-		all = append(all, ack{sequence: sequence})
+		all = append(all, wire.Ack{Sequence: sequence})
 	}
 	for _, slot := range []uint32{0, 1, uint32(slots) - 1, uint32(slots), 1 << 31, 1<<32 - 1} {
-		a := ack{lacks: maxMissing}
-		for i := range a.missing {
-			a.missing[i] = missingBaseline{slot: slot, low: uint32(i)}
+		a := wire.Ack{Lacks: wire.MaxMissing}
+		for i := range a.Missing {
+			a.Missing[i] = wire.MissingBaseline{Slot: slot, Low: uint32(i)}
 		}
 		all = append(all, a)
 	}
@@ -149,7 +149,7 @@ func TestLyingAboutAcksMendsItself(t *testing.T) {
 	for range 300 {
 		move()
 		x.replicate() // is lost
-		a := ack{sequence: x.peer.log.next - 1, count: 1, words: [maxAckWords]uint32{1}}
+		a := wire.Ack{Sequence: x.peer.log.next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
 		x.answer(forgeAck(x.client, &a))
 	}
 	require.Zero(t, x.client.Stats().Spawns)
@@ -265,7 +265,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 // TestProgressAtTheLeastMTU spawns a crowd into the smallest packets.
 func TestProgressAtTheLeastMTU(t *testing.T) {
 	schema := testSchema()
-	x := connectedWire(t, schema, WithMTU(minMTU))
+	x := connectedWire(t, schema, WithMTU(wire.MinMTU))
 	ids := []ecs.ID{ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tRotation](x.world), ecs.ComponentID[tExact](x.world)}
 	for range 3000 {
 		x.spawn(ids...)
@@ -284,7 +284,7 @@ func TestProgressAtTheLeastMTU(t *testing.T) {
 // TestLongOutage sends more packets into the void than a sequence number on the wire
 // can count, and then heals.
 func TestLongOutage(t *testing.T) {
-	x := connectedWire(t, testSchema(), WithMTU(minMTU), WithTimeout(0), neverSilent)
+	x := connectedWire(t, testSchema(), WithMTU(wire.MinMTU), WithTimeout(0), neverSilent)
 	position := ecs.ComponentID[tPosition](x.world)
 	var entities []ecs.Entity
 	for range 400 {

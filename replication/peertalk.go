@@ -1,9 +1,9 @@
 package replication
 
 import (
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A peerTalk is what the server says to one client, and hears from it, beside the state of the world.
@@ -19,10 +19,10 @@ type peerTalk struct {
 
 	structure structure
 	inputs    inputRing
-	seen      seenTimes  // packets from the client
-	came      delta.Tick // when the newest of them did
-	reported  delta.Tick // when the client was last told so
-	unsaid    bool       // something came that the client was not told of
+	seen      wire.ReplayWindow // packets from the client
+	came      delta.Tick        // when the newest of them did
+	reported  delta.Tick        // when the client was last told so
+	unsaid    bool              // something came that the client was not told of
 
 	packets, messages int // that came since the last tick
 }
@@ -77,7 +77,7 @@ func (p *Peer) enqueue(draft int) error {
 func (p *Peer) views(d *draft) bool {
 	s := p.server
 	id, ok := s.NetID(d.entity)
-	if ok && s.slots.alive.has(int(id.Slot)) && s.slots.info[id.Slot].entity == d.entity {
+	if ok && s.slots.alive.Has(int(id.Slot)) && s.slots.info[id.Slot].entity == d.entity {
 		b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
 		return p.view.sees(b, bit) != 0
 	}
@@ -125,7 +125,7 @@ func (p *Peer) say() {
 func (p *Peer) sayAll() {
 	s, t, now := p.server, p.talk, p.server.tick
 	// Times are completed by the newest state that came, or the newest of these packets.
-	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= shortTime)
+	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= wire.ShortTime)
 	p.sayReliable(laneImmediate)
 	p.sayReliable(laneState)
 	p.sayLoose()
@@ -178,30 +178,30 @@ func (p *Peer) assign() {
 func (p *Peer) startTalk() {
 	t, k := p.talk, &p.server.messenger.writer
 	k.start()
-	var report inputReport
-	var ack laneAck
+	var report wire.InputReport
+	var ack wire.ChannelAck
 	if k.index == 0 {
 		if t.unsaid {
 			report = p.report()
 		}
 		if in := &t.in[laneState]; in.due > 0 {
-			in.ack(&ack, t.seen.newest, k.w.Remaining()/64)
+			in.ack(&ack, t.seen.Newest, k.w.Remaining()/64)
 		}
 	}
-	k.bare = !report.present && !ack.present
-	report.write(&k.w, p.server.schema.input != nil)
-	ack.write(&k.w)
+	k.bare = !report.Present && !ack.Present
+	report.Write(&k.w, p.server.schema.input != nil)
+	ack.Write(&k.w)
 }
 
 // report tells the client how its packets fare.
-func (p *Peer) report() (r inputReport) {
+func (p *Peer) report() (r wire.InputReport) {
 	t, now := p.talk, p.server.tick
 	t.unsaid, t.reported = false, now
-	r = inputReport{present: true, echo: uint16(t.seen.newest), held: uint32(min(now-t.came, maxHeldTicks))}
-	r.gathered, r.late = t.inputs.gathered(now), t.inputs.late
+	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: uint32(min(now-t.came, wire.MaxHeldTicks))}
+	r.Gathered, r.Late = t.inputs.gathered(now), t.inputs.late
 	var of delta.Tick
-	if r.margin, of, r.judged = t.inputs.worst(now); r.judged {
-		r.back = uint8(now + inputTicks - of)
+	if r.Margin, of, r.Judged = t.inputs.worst(now); r.Judged {
+		r.Back = uint8(now + wire.InputTicks - of)
 	}
 	return r
 }
@@ -254,7 +254,7 @@ func (p *Peer) sayReliable(lane int) {
 	refresh := lane == laneState && l.stuck(l.head(), len(p.open(l, l.head())))
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
-		if m.fragment != wholeMessage && k.index-begun >= maxFragmentPackets {
+		if m.fragment != wire.WholeMessage && k.index-begun >= maxFragmentPackets {
 			return
 		}
 		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(p.open(l, m)))) {
@@ -265,7 +265,7 @@ func (p *Peer) sayReliable(lane int) {
 			number: int(m.number), lane: lane, id: id, long: p.server.schema.messages[m.number].long, fragment: m.fragment,
 			tick: m.tick, waits: lane == laneState,
 		}
-		if w.waits && m.fragment != moreFragments {
+		if w.waits && m.fragment != wire.MoreFragments {
 			if !m.known && !p.find(l, m, before) {
 				return // it has to wait here, and so do those after it
 			}
@@ -343,18 +343,18 @@ func (p *Peer) sayLoose() {
 // receiveTalk takes a packet of messages or inputs.
 func (p *Peer) receiveTalk(packet, body []byte) error {
 	s, t := p.server, p.talk
-	var h talkHeader
+	var h wire.MessageHeader
 	if t == nil {
 		return ErrUnexpected
 	}
-	rest, ok := h.parse(body, t.seen.near())
+	rest, ok := h.Parse(body, t.seen.Near())
 	if !ok {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
-	if err := h.check(p.session.up); err != nil {
+	if err := h.Check(p.session.up); err != nil {
 		return err
 	}
-	if !p.session.up.matches(packet, 0, h.time) {
+	if !p.session.up.Matches(packet, 0, h.Time) {
 		return ErrChecksum
 	}
 	if s.handling {
@@ -365,7 +365,7 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 		return ErrFlood
 	}
 	t.packets++
-	if h.kind == kindInputs {
+	if h.Kind == wire.KindInputs {
 		return p.receiveInputs(&h, rest)
 	}
 	k := &s.messenger.parser
@@ -373,13 +373,13 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	if err := k.parse(rest, &t.in); err != nil {
 		return err
 	}
-	if !t.seen.fresh(h.time, k.index) {
-		return ErrStale
+	if !t.seen.Fresh(h.Time, k.index) {
+		return wire.ErrStale
 	}
 	for i := range k.acks {
-		if a := &k.acks[i]; a.present && !t.out[i].acceptable(a) {
+		if a := &k.acks[i]; a.Present && !t.out[i].acceptable(a) {
 			p.stats.RefusedAcks++
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 	}
 	if t.messages+len(k.messages) > maxMessagesPerTick {
@@ -388,11 +388,11 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	}
 	t.messages += len(k.messages)
 	p.hear(&h)
-	t.seen.add(h.time, k.index)
+	t.seen.Add(h.Time, k.index)
 	for i := range k.acks {
-		if a := &k.acks[i]; a.present {
+		if a := &k.acks[i]; a.Present {
 			if t.out[i].ack(a, s.tick) && !p.heard {
-				p.trip.sample(s.tick + 1 - t.out[i].latest) // no state was sent to learn it from
+				p.trip.Sample(s.tick + 1 - t.out[i].latest) // no state was sent to learn it from
 			}
 		}
 	}
@@ -401,10 +401,10 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 }
 
 // hear notes that a packet came, for the report.
-func (p *Peer) hear(h *talkHeader) {
+func (p *Peer) hear(h *wire.MessageHeader) {
 	t := p.talk
-	if !t.seen.any || int32(h.time-t.seen.newest) > 0 {
-		t.seen.reach(h.time)
+	if !t.seen.Any || int32(h.Time-t.seen.Newest) > 0 {
+		t.seen.Reach(h.Time)
 		t.came = p.server.tick + 1 // as early as the next Replicate can say so
 	}
 	t.unsaid = true
@@ -414,7 +414,7 @@ func (p *Peer) hear(h *talkHeader) {
 }
 
 // receiveInputs takes the bits of a packet of inputs.
-func (p *Peer) receiveInputs(h *talkHeader, rest []byte) error {
+func (p *Peer) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	s := p.server
 	if s.schema.input == nil {
 		return ErrUnexpected

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestReasonsAddUp: every live entity is counted once for every peer and tick: as sent or
@@ -181,7 +181,7 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 		OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
 		send, left := x.peer.send, at
 		x.peer.send = func(p []byte) error {
-			if kindOf(p[checksumSize:]) == kindMessages {
+			if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 				if left == 0 {
 					left = -1
 					panic("the user's")

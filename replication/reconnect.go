@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A client introduces itself with a nonce, and takes the answer that bears it. Whenever
@@ -115,38 +116,38 @@ func mix64(z uint64) uint64 {
 func (c *Client) introducing() bool { return c.refused == nil && (!c.welcomed || c.seeking) }
 
 // receiveWelcome takes the server's answer to the present introduction.
-func (c *Client) receiveWelcome(m *welcome) {
+func (c *Client) receiveWelcome(m *wire.Welcome) {
 	c.applies, c.inForce = 0, false // the server may know the session as one that it offered only
 	c.heard()
-	if !c.welcomed || m.session != c.sessionID {
+	if !c.welcomed || m.Session != c.sessionID {
 		c.begin(m)
 	}
 }
 
 // begin starts a session. Nothing of those before is a baseline of it.
-func (c *Client) begin(m *welcome) {
+func (c *Client) begin(m *wire.Welcome) {
 	c.welcomed, c.met = true, true
 	c.stats.Sessions++
-	c.sessionID, c.origin = m.session, m.origin
-	if c.outdated(m.tick) {
-		c.shownOrigin = ^m.origin // whoever it was
+	c.sessionID, c.origin = m.Session, m.Origin
+	if c.outdated(m.Tick) {
+		c.shownOrigin = ^m.Origin // whoever it was
 	}
 	if c.former = c.session; c.anyState { // of any session hashes and byes may come late, though no state of it did
 		c.formerHeld = c.session
 	}
-	c.session = sessionSeal(c.fingerprint, m.session, false, m.noChecksum)
-	c.answer = sessionSeal(c.fingerprint, m.session, true, m.noChecksum)
+	c.session = wire.SessionKey(c.fingerprint, m.Session, false, m.NoChecksum)
+	c.answer = wire.SessionKey(c.fingerprint, m.Session, true, m.NoChecksum)
 	c.compact = nil
-	if m.compact {
+	if m.Compact {
 		c.compact = newCompactReader(c.schema)
 	}
-	c.keep = 2 * delta.Tick(m.window)
-	c.nearSeq, c.nearTick = m.sequence, m.tick
-	c.ackedUpTo = [2]uint32{m.sequence - 1, m.sequence - 1}
-	c.window = newReceiveWindow(m.sequence)
+	c.keep = 2 * delta.Tick(m.Window)
+	c.nearSeq, c.nearTick = m.Sequence, m.Tick
+	c.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
+	c.window = wire.NewReceiveWindow(m.Sequence)
 	c.anyState, c.newAcks, c.complete = false, false, false
 	c.missing, c.divergence = c.missing[:0], nil
 	clear(c.parts)
 	c.forgetStates()
-	c.resetTalk(m.tick)
+	c.resetTalk(m.Tick)
 }

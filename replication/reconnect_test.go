@@ -7,15 +7,15 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // untilConnected plays rounds until the client has a session that is complete and another
 // than the given one.
-func (x *wire) untilConnected(before uint64) {
+func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
 	for n := 0; x.client.sessionID == before || !x.client.Complete(); n++ {
 		require.Less(x.t, n, 2*defaultServerTimeout, "%v", x.client.Status())
@@ -36,7 +36,7 @@ func TestServerRestart(t *testing.T) {
 		move(e[0], 1)
 		late = append(late, x.replicate()...)
 	}
-	late = append(late, byePacket(uint8(ReasonKicked), "late", id, x.client.session, 1200))
+	late = append(late, wire.DisconnectPacket(uint8(ReasonKicked), "late", id, x.client.session, 1200))
 
 	x.replaceServer(x.server.schema, 99)
 	position := ecs.ComponentID[tPosition](x.world)
@@ -186,18 +186,18 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 	late := x.takeDown()
 	require.Len(t, late, 1)
 	x.client.Reconnect()
-	require.ErrorIs(t, x.client.Receive(late[0]), ErrStale)
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
 	require.Equal(t, StatusConnecting, x.client.Status())
 	x.rounds(10)
 	x.spawn()
 	x.rounds(5)
 	x.requireEqual()
-	require.ErrorIs(t, x.client.Receive(late[0]), ErrStale)
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
 	for range defaultServerTimeout {
 		x.apply()
 	}
 	require.Equal(t, StatusReconnecting, x.client.Status())
-	require.ErrorIs(t, x.client.Receive(late[0]), ErrStale)
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
 }
 
 // TestLateHelloTakesNoSessionOverWithoutChecksum: a former client's introduction comes
@@ -205,9 +205,9 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
 	id := x.peer.session.id
-	former := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 99}
+	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
 	for range 50 {
-		require.NoError(t, x.peer.Receive(sealed(former.append(nil))))
+		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
 		x.deliver(x.takeDown()...)
 		move(e[0], 0.5)
 		x.round()
@@ -238,7 +238,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 		require.Equal(t, StatusConnected, x.client.Status())
 		replay := func() {
 			for _, p := range down {
-				require.ErrorIs(t, x.client.Receive(p), ErrStale)
+				require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 			}
 			acked := x.peer.Stats().Acked
 			for _, p := range up {
@@ -431,21 +431,21 @@ func TestALargeWorldIsTakenOver(t *testing.T) {
 
 func TestNothingBeforeTheFirstPacketIsFresh(t *testing.T) {
 	for _, first := range []uint32{0, 5, 1 << 31, 1<<32 - 1} {
-		w := newReceiveWindow(first)
+		w := wire.NewReceiveWindow(first)
 		before := []uint32{first - 1, first - 2, first - 63, first - 1000, first - 1025, first - 1<<15, first - 1<<31 + 10}
 		for _, s := range before {
-			require.False(t, w.fresh(s))
+			require.False(t, w.Fresh(s))
 		}
-		require.Zero(t, w.history(first))
-		w.add(first+2, true)
+		require.Zero(t, w.History(first))
+		w.Add(first+2, true)
 		for _, s := range before {
-			require.False(t, w.fresh(s), "%d of %d", s, first)
+			require.False(t, w.Fresh(s), "%d of %d", s, first)
 		}
-		require.True(t, w.fresh(first))
-		require.True(t, w.fresh(first+1))
-		require.False(t, w.fresh(first+2))
-		require.True(t, w.fresh(first+3))
-		require.Equal(t, uint32(1), w.history(first+2))
+		require.True(t, w.Fresh(first))
+		require.True(t, w.Fresh(first+1))
+		require.False(t, w.Fresh(first+2))
+		require.True(t, w.Fresh(first+3))
+		require.Equal(t, uint32(1), w.History(first+2))
 	}
 }
 
@@ -486,12 +486,12 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	for n := 0; len(down) < 20 || len(up) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() {
-			if x.deliver(p); len(p) > checksumSize && p[checksumSize] == byte(kindHashes) && kindOf(p) == kindState {
+			if x.deliver(p); len(p) > wire.ChecksumSize && p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.KindOf(p) == wire.KindState {
 				down = append(down, p)
 			}
 		}
 		x.answer(x.apply()...)
-		if bye := byePacket(0, fmt.Sprint(n), session, key, 200); kindOf(bye) == kindInputs || kindOf(bye) == kindMessages {
+		if bye := wire.DisconnectPacket(0, fmt.Sprint(n), session, key, 200); wire.KindOf(bye) == wire.KindInputs || wire.KindOf(bye) == wire.KindMessages {
 			up = append(up, bye)
 		}
 	}
@@ -499,10 +499,10 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.rounds(5)
 	require.NotEqual(t, session, x.peer.session.id)
 	for _, p := range down {
-		require.ErrorIs(t, x.client.Receive(p), ErrStale)
+		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}
 	for _, p := range up {
-		require.ErrorIs(t, x.peer.Receive(p), ErrStale)
+		require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
 	}
 	x.rounds(2)
 	require.Zero(t, x.peer.Stats().RefusedAcks)
@@ -525,7 +525,7 @@ func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 	for n := 0; len(late) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() { // all the states are lost
-			if p[checksumSize] == byte(kindHashes) && kindOf(p) == kindState {
+			if p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.KindOf(p) == wire.KindState {
 				late = append(late, p)
 			}
 		}
@@ -534,7 +534,7 @@ func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 	x.rounds(1)
 	require.EqualValues(t, 2, x.client.Stats().Sessions)
 	for _, p := range late {
-		require.ErrorIs(t, x.client.Receive(p), ErrStale)
+		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}
 	x.rounds(5)
 	x.requireEqual()
@@ -566,7 +566,7 @@ func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
 	for range 5 {
 		x.spawn()
 		for _, p := range x.replicate() {
-			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 			late++
 		}
 	}
@@ -583,17 +583,17 @@ func TestOffersStayNearTheSessionInForce(t *testing.T) {
 	x.rounds(20)
 	var last uint32
 	for nonce := range uint64(40) {
-		h := hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 1000 + nonce}
-		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
-		var m welcome
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 1000 + nonce}
+		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+		var m wire.Welcome
 		down := x.takeDown()
-		require.True(t, m.parse(openHandshake(down[len(down)-1])))
-		ahead := m.sequence - x.peer.log.next
+		require.True(t, m.Parse(wire.OpenHandshake(down[len(down)-1])))
+		ahead := m.Sequence - x.peer.log.next
 		require.GreaterOrEqual(t, ahead, uint32(sequenceGap))
 		require.Less(t, ahead, uint32(1<<15), "offer %d", nonce)
 		if nonce > 0 && nonce <= maxOfferGaps {
-			require.Equal(t, last+offerGap, m.sequence)
+			require.Equal(t, last+offerGap, m.Sequence)
 		}
-		last = m.sequence
+		last = m.Sequence
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -32,7 +33,7 @@ func (c *component) refers() bool { return len(c.references) > 0 }
 type entityNames struct {
 	byID    []entityName // by the entity's ID in Arche
 	changed delta.Tick   // when an entity got a NetID or lost it
-	turned  bitset       // those that did so then, by ID
+	turned  bitset.Set   // those that did so then, by ID
 }
 
 type entityName struct {
@@ -70,8 +71,8 @@ func (n *entityNames) turn(id uint32, now delta.Tick) {
 		n.changed = now
 		clear(n.turned)
 	}
-	n.turned = n.turned.grown(len(n.byID))
-	n.turned.set(int(id))
+	n.turned = n.turned.Grown(len(n.byID))
+	n.turned.Add(int(id))
 }
 
 // of returns the words of a reference to an entity, given its ID and generation in Arche.
@@ -161,7 +162,7 @@ func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n
 func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n int) bool {
 	if m.values.targeted() {
 		for _, e := range t.targets[first:][:n] {
-			if s.names.turned.holds(e.ID()) {
+			if s.names.turned.Holds(e.ID()) {
 				return true
 			}
 		}
@@ -169,16 +170,11 @@ func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n 
 	return m.values.refersToAny(p, n, s.names.turned)
 }
 
-// holds reports whether the number, which may be any, is in the set.
-func (b bitset) holds(i uint32) bool {
-	return uint64(i>>6) < uint64(len(b)) && b[i>>6]>>(i&63)&1 != 0
-}
-
 // Entity returns the entity of the server's world that has the given network ID, if the
 // latest Replicate found it. It may have been removed since, but not by a reset of the world.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
-	if !s.mark.intact() || int64(id.Slot) >= int64(s.slots.len()) || s.slots.facets(int(id.Slot>>6)) || !s.slots.alive.has(int(id.Slot)) ||
+	if !s.mark.intact() || int64(id.Slot) >= int64(s.slots.len()) || s.slots.facets(int(id.Slot>>6)) || !s.slots.alive.Has(int(id.Slot)) ||
 		s.slots.info[id.Slot].generation != id.Generation || s.resources.in(int(id.Slot)) {
 		return ecs.Entity{}, false
 	}

@@ -3,9 +3,9 @@ package replication
 import (
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // References under bad networks and packets of any bits.
@@ -60,7 +60,7 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 
 // referringWire is a session in which the client holds references and relations of all
 // kinds. packets is called with all that the server sent.
-func referringWire(t testing.TB, packets func(p []byte)) *wire {
+func referringWire(t testing.TB, packets func(p []byte)) *fixture {
 	x := newWire(t, referenceSchema(), WithMTU(300))
 	g := newReferenceGame(5, x.world, x.server.schema, 12)
 	for range 30 {
@@ -80,7 +80,7 @@ func referringWire(t testing.TB, packets func(p []byte)) *wire {
 func FuzzReferences(f *testing.F) {
 	referringWire(f, func(p []byte) {
 		if len(p) > 12 {
-			f.Add(p[4]>>padShift&7, p[11:])
+			f.Add(p[4]>>wire.PadShift&7, p[11:])
 		}
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {

@@ -3,15 +3,14 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // referring is a wire of entities with an rTarget each.
 type referring struct {
-	*wire
+	*fixture
 	target ecs.ID // at the server
 	mirror ecs.ID // at the client
 }
@@ -29,7 +28,7 @@ func (x *referring) shown(e ecs.Entity) ecs.Entity {
 	x.t.Helper()
 	m, ok := x.mirrored(e)
 	require.True(x.t, ok, "not mirrored")
-	return (*rTarget)(x.wire.mirror.Get(m, x.mirror)).Entity
+	return (*rTarget)(x.fixture.mirror.Get(m, x.mirror)).Entity
 }
 
 // requireShown says that the mirror of e refers to the mirror of to, or to nothing.
@@ -93,7 +92,7 @@ func TestReferencesInEveryPlace(t *testing.T) {
 			require.True(t, ok)
 			set(&want, m)
 			mirrored, _ := x.mirrored(e)
-			require.Equal(t, want, *(*rSquad)(x.wire.mirror.Get(mirrored, ecs.ComponentID[rSquad](x.wire.mirror))))
+			require.Equal(t, want, *(*rSquad)(x.fixture.mirror.Get(mirrored, ecs.ComponentID[rSquad](x.fixture.mirror))))
 		}
 	}
 }
@@ -229,9 +228,9 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e != target || !hidden }})
 	x.rounds(3)
 	m, _ := x.mirrored(e[0])
-	x.wire.mirror.RemoveEntity(m)
+	x.fixture.mirror.RemoveEntity(m)
 	m, _ = x.mirrored(e[1])
-	x.wire.mirror.Remove(m, x.mirror)
+	x.fixture.mirror.Remove(m, x.mirror)
 	x.rounds(2)
 	for range 2 { // nothing is sent of those who refer to it
 		hidden = !hidden
@@ -243,7 +242,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.client.checkLinks(t, 0)
 	require.Zero(t, x.client.mirrors.at(uint32(x.slotOf(e[0]))).links, "nothing to look after any more")
 	gone, _ := x.mirrored(target)
-	x.wire.mirror.RemoveEntity(gone)
+	x.fixture.mirror.RemoveEntity(gone)
 	x.point(e[3], nobody)
 	x.rounds(2)
 	x.point(e[3], target)
@@ -253,7 +252,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.world.RemoveEntity(target)
 	require.NotPanics(t, func() { x.rounds(3) })
 	require.Equal(t, nobody, x.shown(e[2]))
-	require.False(t, x.wire.mirror.Has(m, x.mirror))
+	require.False(t, x.fixture.mirror.Has(m, x.mirror))
 	for _, e := range e {
 		x.world.RemoveEntity(e)
 	}
@@ -270,7 +269,7 @@ func TestReferencesOfSeldomComponents(t *testing.T) {
 	(*rSeldom)(x.world.Get(e, seldom)).Who = target
 	shown := func() ecs.Entity {
 		m, _ := x.mirrored(e)
-		return (*rSeldom)(x.wire.mirror.Get(m, ecs.ComponentID[rSeldom](x.wire.mirror))).Who
+		return (*rSeldom)(x.fixture.mirror.Get(m, ecs.ComponentID[rSeldom](x.fixture.mirror))).Who
 	}
 	for range 10 {
 		x.rounds(5)
@@ -378,9 +377,9 @@ func TestReferencesOfAnEntityInParts(t *testing.T) {
 // TestReferencesThroughARelay: the client of one server is a server itself.
 func TestReferencesThroughARelay(t *testing.T) {
 	x := newReferring(t)
-	server := NewServer(x.wire.mirror, x.server.schema, WithSeed(2))
+	server := NewServer(x.fixture.mirror, x.server.schema, WithSeed(2))
 	far := connect(server, 1, netsim.Config{})
-	marker := ReplicatedID(x.wire.mirror)
+	marker := ReplicatedID(x.fixture.mirror)
 	fresh := ecs.All(x.client.marker).Without(marker)
 	var e []ecs.Entity
 	shown := func(e ecs.Entity) (entity, target ecs.Entity) {
@@ -400,13 +399,13 @@ func TestReferencesThroughARelay(t *testing.T) {
 		}
 		for range 4 {
 			x.round()
-			q := x.wire.mirror.Query(&fresh)
+			q := x.fixture.mirror.Query(&fresh)
 			var add []ecs.Entity
 			for q.Next() {
 				add = append(add, q.Entity())
 			}
 			for _, m := range add {
-				x.wire.mirror.Add(m, marker)
+				x.fixture.mirror.Add(m, marker)
 			}
 			server.Replicate()
 			far.step(t)

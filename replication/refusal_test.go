@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -26,19 +27,19 @@ func schemaOfText(bytes int) *Schema {
 }
 
 // strangers returns a server and what hands it a hello; the answer is counted, not kept.
-func strangers(t testing.TB, schema *Schema) (x *wire, say func(h hello)) {
+func strangers(t testing.TB, schema *Schema) (x *fixture, say func(h wire.Hello)) {
 	world := ecs.NewWorld()
-	x = &wire{t: t, world: &world}
+	x = &fixture{t: t, world: &world}
 	x.server = NewServer(x.world, schema, WithSeed(1))
 	x.peer = x.server.Connect(func(p []byte) error {
 		x.down = append(x.down[:0], p)
 		return nil
 	})
-	packets := map[hello][]byte{}
-	return x, func(h hello) {
+	packets := map[wire.Hello][]byte{}
+	return x, func(h wire.Hello) {
 		packet := packets[h]
 		if packet == nil {
-			packet = sealed(h.append(nil))
+			packet = wire.Sealed(h.Append(nil))
 			packets[h] = packet
 		}
 		if err := x.peer.Receive(packet); err != nil {
@@ -54,20 +55,20 @@ func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	text := x.server.schema.Text()
 	require.Greater(t, len(text), 15_000)
 	for _, offset := range []uint32{0, 1, 169, 170, 171, 10_000, uint32(len(text)) - 170, uint32(len(text)) - 1, uint32(len(text)), uint32(len(text)) + 1, 1 << 31, math.MaxUint32} {
-		h := hello{version: ProtocolVersion, fingerprint: 1, nonce: 7, offset: offset}
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 7, Offset: offset}
 		require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "offset %d", offset)
-		var m refuse
-		require.True(t, m.parse(openHandshake(x.down[0])))
+		var m wire.Refuse
+		require.True(t, m.Parse(wire.OpenHandshake(x.down[0])))
 		from := min(int64(offset), int64(len(text)))
-		require.Equal(t, text[from:min(from+170, int64(len(text)))], string(m.text))
-		require.Equal(t, refuse{version: ProtocolVersion, nonce: 7, offset: offset, total: uint32(len(text)), text: m.text}, m)
-		require.LessOrEqual(t, len(x.down[0]), maxAmplification*minMTU)
+		require.Equal(t, text[from:min(from+170, int64(len(text)))], string(m.Text))
+		require.Equal(t, wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Offset: offset, Total: uint32(len(text)), Text: m.Text}, m)
+		require.LessOrEqual(t, len(x.down[0]), wire.MaxAmplification*wire.MinMTU)
 	}
-	h := hello{version: ProtocolVersion + 1}
+	h := wire.Hello{Version: wire.ProtocolVersion + 1}
 	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "another version")
-	h = hello{version: ProtocolVersion, fingerprint: x.server.fingerprint, nonce: 7}
+	h = wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 7}
 	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "one that matches")
-	require.NotNil(t, openHandshake(x.down[0]))
+	require.NotNil(t, wire.OpenHandshake(x.down[0]))
 }
 
 // TestASealedSchemaHoldsItsTextOnce: what it was made of is freed.
@@ -91,10 +92,10 @@ func BenchmarkHello(b *testing.B) {
 	for _, size := range []int{23_000, 482_000} {
 		x, say := strangers(b, schemaOfText(size))
 		own := x.server.fingerprint
-		for name, h := range map[string]hello{
-			"matches":   {version: ProtocolVersion, fingerprint: own, nonce: 7},
-			"refused":   {version: ProtocolVersion, fingerprint: own + 1, nonce: 7},
-			"at-an-end": {version: ProtocolVersion, fingerprint: own + 1, nonce: 7, offset: math.MaxUint32},
+		for name, h := range map[string]wire.Hello{
+			"matches":   {Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
+			"refused":   {Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},
+			"at-an-end": {Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7, Offset: math.MaxUint32},
 		} {
 			b.Run(fmt.Sprintf("text=%dkB/%s", len(x.server.schema.Text())/1000, name), func(b *testing.B) {
 				b.ReportAllocs()

@@ -5,15 +5,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // related is a wire of entities that are children of others.
 type related struct {
-	*wire
+	*fixture
 	child  ecs.ID // at the server
 	mirror ecs.ID // at the client
 }
@@ -35,7 +34,7 @@ func (x *related) requireChild(e, parent ecs.Entity, msg ...any) {
 		want, ok = x.mirrored(parent)
 		require.True(x.t, ok, "the target is not mirrored")
 	}
-	require.Equal(x.t, want, x.wire.mirror.Relations().Get(m, x.mirror), msg...)
+	require.Equal(x.t, want, x.fixture.mirror.Relations().Get(m, x.mirror), msg...)
 }
 
 func TestRelationsFollowTheirTargets(t *testing.T) {
@@ -57,7 +56,7 @@ func TestRelationsFollowTheirTargets(t *testing.T) {
 	x.rounds(2)
 	x.requireChild(e, b)
 	m, _ := x.mirrored(e)
-	v := (*rChildOf)(x.wire.mirror.Get(m, x.mirror))
+	v := (*rChildOf)(x.fixture.mirror.Get(m, x.mirror))
 	ofA, _ := x.mirrored(a)
 	require.EqualValues(t, 4, v.Seat)
 	require.Equal(t, ofA, v.Of, "a reference beside the relation")
@@ -111,17 +110,17 @@ func TestRelationsToWhatIsNotHereYet(t *testing.T) {
 	x.adopt(e, hidden)
 	x.rounds(3)
 	m, _ := x.mirrored(e)
-	require.Equal(t, nobody, x.wire.mirror.Relations().Get(m, x.mirror))
+	require.Equal(t, nobody, x.fixture.mirror.Relations().Get(m, x.mirror))
 	visible[hidden] = true
 	x.rounds(3)
 	x.requireChild(e, hidden)
 	visible[hidden] = false
 	x.rounds(3)
-	require.Equal(t, nobody, x.wire.mirror.Relations().Get(m, x.mirror))
+	require.Equal(t, nobody, x.fixture.mirror.Relations().Get(m, x.mirror))
 
 	x.adopt(e, plain) // not replicated
 	x.rounds(3)
-	require.Equal(t, nobody, x.wire.mirror.Relations().Get(m, x.mirror))
+	require.Equal(t, nobody, x.fixture.mirror.Relations().Get(m, x.mirror))
 	visible[plain] = true
 	x.world.Add(plain, ReplicatedID(x.world))
 	x.rounds(3)
@@ -145,11 +144,11 @@ func TestRelationsThatComeAndGo(t *testing.T) {
 		x.rounds(2)
 		m, _ := x.mirrored(e)
 		sun, _ := x.mirrored(b)
-		require.Equal(t, sun, x.wire.mirror.Relations().Get(m, ecs.ComponentID[rOrbits](x.wire.mirror)))
-		require.False(t, x.wire.mirror.Has(m, x.mirror))
+		require.Equal(t, sun, x.fixture.mirror.Relations().Get(m, ecs.ComponentID[rOrbits](x.fixture.mirror)))
+		require.False(t, x.fixture.mirror.Has(m, x.mirror))
 		x.world.Relations().Exchange(e, []ecs.ID{dead}, []ecs.ID{orbits, target}, dead, a)
 		x.rounds(2)
-		require.Equal(t, nobody, x.wire.mirror.Relations().Get(m, ecs.ComponentID[rDead](x.wire.mirror)), "its target is not replicated")
+		require.Equal(t, nobody, x.fixture.mirror.Relations().Get(m, ecs.ComponentID[rDead](x.fixture.mirror)), "its target is not replicated")
 		x.world.Remove(e, dead)
 		x.rounds(2)
 		x.client.checkLinks(t, 0)
@@ -171,7 +170,7 @@ func TestTargetsGoTogetherWithTheirChildren(t *testing.T) {
 		x.world.RemoveEntity(b)
 		x.rounds(2)
 	}
-	require.Zero(t, x.wire.mirror.Stats().Entities.Used)
+	require.Zero(t, x.fixture.mirror.Stats().Entities.Used)
 	x.client.checkLinks(t, 0)
 }
 
@@ -189,18 +188,18 @@ func TestEntityThatIsItsOwnTarget(t *testing.T) {
 		x.adopt(e, nobody)
 		x.world.RemoveEntity(e)
 		require.NotPanics(t, func() { x.rounds(2) })
-		require.False(t, x.wire.mirror.Alive(m))
+		require.False(t, x.fixture.mirror.Alive(m))
 
 		// And a local relation of that kind.
 		e = x.spawn()
 		x.rounds(2)
 		m, _ = x.mirrored(e)
-		orbit := ecs.ComponentID[tOrbit](x.wire.mirror)
-		x.wire.mirror.Add(m, orbit)
-		x.wire.mirror.Relations().Set(m, orbit, m)
+		orbit := ecs.ComponentID[tOrbit](x.fixture.mirror)
+		x.fixture.mirror.Add(m, orbit)
+		x.fixture.mirror.Relations().Set(m, orbit, m)
 		x.world.RemoveEntity(e)
 		require.NotPanics(t, func() { x.rounds(2) })
-		require.False(t, x.wire.mirror.Alive(m))
+		require.False(t, x.fixture.mirror.Alive(m))
 	}
 }
 
@@ -212,20 +211,20 @@ func TestRelationBesideALocalOne(t *testing.T) {
 	e, sun := x.spawn(), x.spawn()
 	x.rounds(2)
 	type tMoon struct{ ecs.Relation } // that the client's world has not seen before
-	moon := ecs.ComponentID[tMoon](x.wire.mirror)
+	moon := ecs.ComponentID[tMoon](x.fixture.mirror)
 	m, _ := x.mirrored(e)
 	mirroredSun, _ := x.mirrored(sun)
-	x.wire.mirror.Add(m, moon)
-	x.wire.mirror.Relations().Set(m, moon, mirroredSun)
+	x.fixture.mirror.Add(m, moon)
+	x.fixture.mirror.Relations().Set(m, moon, mirroredSun)
 
 	x.world.Add(e, x.child, target)
 	x.adopt(e, sun)
 	(*rTarget)(x.world.Get(e, target)).Entity = sun
 	require.NotPanics(t, func() { x.rounds(3) })
 	require.EqualValues(t, 1, x.client.Stats().RelationConflicts)
-	require.False(t, x.wire.mirror.Has(m, x.mirror))
-	require.Equal(t, mirroredSun, x.wire.mirror.Relations().Get(m, moon))
-	require.Equal(t, mirroredSun, (*rTarget)(x.wire.mirror.Get(m, ecs.ComponentID[rTarget](x.wire.mirror))).Entity, "all else arrives")
+	require.False(t, x.fixture.mirror.Has(m, x.mirror))
+	require.Equal(t, mirroredSun, x.fixture.mirror.Relations().Get(m, moon))
+	require.Equal(t, mirroredSun, (*rTarget)(x.fixture.mirror.Get(m, ecs.ComponentID[rTarget](x.fixture.mirror))).Entity, "all else arrives")
 	x.adopt(e, nobody)
 	x.rounds(2)
 	x.adopt(e, sun)
@@ -238,7 +237,7 @@ func TestRelationBesideALocalOne(t *testing.T) {
 	x.world.Exchange(e, []ecs.ID{orbits}, []ecs.ID{x.child})
 	require.NotPanics(t, func() { x.rounds(3) })
 	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
-	x.wire.mirror.Remove(m, moon)
+	x.fixture.mirror.Remove(m, moon)
 	x.world.Exchange(e, []ecs.ID{x.child}, []ecs.ID{orbits})
 	parent := x.spawn()
 	x.adopt(e, parent)
@@ -246,7 +245,7 @@ func TestRelationBesideALocalOne(t *testing.T) {
 	x.requireChild(e, parent)
 	x.world.Exchange(e, []ecs.ID{orbits}, []ecs.ID{x.child})
 	x.rounds(3)
-	require.True(t, x.wire.mirror.Has(m, ecs.ComponentID[rOrbits](x.wire.mirror)), "one for the other is none")
+	require.True(t, x.fixture.mirror.Has(m, ecs.ComponentID[rOrbits](x.fixture.mirror)), "one for the other is none")
 	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
 }
 
@@ -255,14 +254,14 @@ func TestRelationsLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	parent, e, gone := x.spawn(), x.spawn(x.child), x.spawn(x.child)
 	x.rounds(2)
 	m, _ := x.mirrored(e)
-	x.wire.mirror.Remove(m, x.mirror)
+	x.fixture.mirror.Remove(m, x.mirror)
 	other, _ := x.mirrored(gone)
-	x.wire.mirror.RemoveEntity(other)
+	x.fixture.mirror.RemoveEntity(other)
 	for _, e := range []ecs.Entity{e, gone} {
 		x.adopt(e, parent)
 	}
 	require.NotPanics(t, func() { x.rounds(3) })
-	require.False(t, x.wire.mirror.Has(m, x.mirror))
+	require.False(t, x.fixture.mirror.Has(m, x.mirror))
 	x.world.RemoveEntity(parent)
 	require.NotPanics(t, func() { x.rounds(3) })
 	x.client.checkLinks(t, 0)

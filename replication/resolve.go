@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // What the server learns of the fate of its packets.
@@ -11,33 +12,33 @@ import (
 // receiveAck takes the body of a client's ack packet. Acks are advice: one for a packet
 // that was never sent, or too long ago, is counted and otherwise ignored.
 func (p *Peer) receiveAck(body []byte) error {
-	if packetKind(body[0]) != kindAck {
+	if wire.PacketKind(body[0]) != wire.KindAck {
 		return ErrUnexpected
 	}
 	a := &p.server.ack
-	if err := a.parse(body); err != nil {
+	if err := a.Parse(body); err != nil {
 		return err
 	}
 	p.silence.end(p.log.next)
-	newest := a.sequence
-	if a.count > 0 && p.log.find(newest) == nil {
+	newest := a.Sequence
+	if a.Count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
-		if at, ok := p.log.sentAt(newest, p.server.tick); ok && a.words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
+		if at, ok := p.log.sentAt(newest, p.server.tick); ok && a.Words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
 			// The round trip has become so long that all was taken for lost and
 			// forgotten. If it were not noticed, that would never end.
-			p.trip.sample(p.server.tick + 1 - at)
+			p.trip.Sample(p.server.tick + 1 - at)
 		}
-		a.count = 0
+		a.Count = 0
 	}
-	if a.count > 0 && a.words[0]&1 != 0 {
+	if a.Count > 0 && a.Words[0]&1 != 0 {
 		// This one came just before the ack left. The others may have come long ago,
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.log.find(newest); sent.status != sentAcked {
-			p.trip.sample(p.server.tick + 1 - sent.tick)
+			p.trip.Sample(p.server.tick + 1 - sent.tick)
 			p.budget.sample(sent, p.server.tick+1)
 		}
 	}
-	for i, word := range a.words[:a.count] {
+	for i, word := range a.Words[:a.Count] {
 		for ; word != 0; word &= word - 1 {
 			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
 			if sent := p.log.find(newest - bit); sent != nil {
@@ -45,7 +46,7 @@ func (p *Peer) receiveAck(body []byte) error {
 			} // else it is of the history that acks repeat, and was resolved long ago
 		}
 	}
-	for _, m := range a.missing[:a.lacks] {
+	for _, m := range a.Missing[:a.Lacks] {
 		p.forget(m)
 	}
 	return nil
@@ -220,7 +221,7 @@ func (p *Peer) holdAt(b int, mask uint64, at delta.Tick) {
 // was acknowledged that was sent well after it, or for too long; or the next sequence.
 func (p *Peer) overdue(from uint32) uint32 {
 	now := p.server.tick
-	timeout, slack := p.trip.timeout(), p.trip.slack()
+	timeout, slack := p.trip.Timeout(), p.trip.Slack()
 	for q := from; q != p.log.next; q++ {
 		sent := p.log.at(q)
 		if sent.status != sentInFlight {
@@ -278,24 +279,24 @@ func (p *Peer) lose(sent *sentPacket) {
 
 // forget takes back an acknowledgement: the client says it lacks that state. Only this
 // entity is sent whole, and only if the report is of what it is known to hold.
-func (p *Peer) forget(m missingBaseline) {
-	b, bit := int(m.slot>>6), uint64(1)<<(m.slot&63)
+func (p *Peer) forget(m wire.MissingBaseline) {
+	b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
 	if b >= len(p.due) {
 		return
 	}
 	p.follow()
-	at, ok := p.acks.holds(int(m.slot))
+	at, ok := p.acks.holds(int(m.Slot))
 	if !ok {
 		return
 	}
 	now := p.server.tick
-	named := now - (now-delta.Tick(m.low))&delta.MaxAge
-	if began, known := p.server.slots.changedBy(int(m.slot), at); known && named.Before(began) {
+	named := now - (now-delta.Tick(m.Low))&delta.MaxAge
+	if began, known := p.server.slots.changedBy(int(m.Slot), at); known && named.Before(began) {
 		return // it has got something newer since
 	}
 	p.stats.MissingBaselines++
 	since := p.server.tick + 1
-	if l := p.large[int(m.slot)]; l != nil {
+	if l := p.large[int(m.Slot)]; l != nil {
 		since = l.tick // what is on its way is whole
 	} else {
 		p.owe(b, bit)

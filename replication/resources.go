@@ -7,6 +7,7 @@ import (
 	"unsafe" // for the name of the type that kernels take; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -136,7 +137,7 @@ func (r *serverResources) init(s *Server) {
 			blocks: make([]memberBlock, 1), bytes: make([]byte, c.bytes()), strings: make([]string, len(c.strings)),
 		})
 	}
-	if width > maxEntityBits {
+	if width > wire.MaxEntityBits {
 		panic("replication: the resources of the schema take more than 32 KiB: replicate some as components of an entity that is there for them")
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // Packets that say of resources what no honest server says.
@@ -29,8 +29,8 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 			set.Add(k)
 		}
 		w.WriteRice(gap, 0)
-		w.WriteUnary(uint(entryWhole), uint(lastEntryKind))
-		w.WriteExpGolomb(1, generationOrder)
+		w.WriteUnary(uint(wire.EntryFull), uint(wire.LastEntryKind))
+		w.WriteExpGolomb(1, wire.GenerationOrder)
 		delta.WriteSet(w, &set, &delta.Set{})
 		for _, k := range components {
 			c := &x.client.schema.components[k]
@@ -44,7 +44,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		"both elsewhere":           func(w *bitbuf.Writer) { whole(w, 5, position, match) },
 		"no resources any more": func(w *bitbuf.Writer) {
 			w.WriteRice(0, 0)
-			w.WriteUnary(uint(entryDespawn), uint(lastEntryKind))
+			w.WriteUnary(uint(wire.EntryDespawn), uint(wire.LastEntryKind))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestForgedResources(t *testing.T) {
 				continue
 			}
 			at := 9
-			if own[0][checksumSize]&longBit != 0 {
+			if own[0][wire.ChecksumSize]&wire.LongBit != 0 {
 				at = 13
 			}
 			body := bytes.Clone(own[0][min(at, len(own[0])):])
@@ -102,7 +102,7 @@ func TestForgedResources(t *testing.T) {
 				}
 			}
 			before := x.client.Stats().Packets
-			x.receiveForged(own[0][checksumSize]>>padShift&7, body)
+			x.receiveForged(own[0][wire.ChecksumSize]>>wire.PadShift&7, body)
 			taken += x.client.Stats().Packets - before
 		}
 	}

@@ -5,11 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 func TestResourcesInTheSchemaText(t *testing.T) {
@@ -394,7 +393,7 @@ func TestComponentsWithTheNumberOfAResource(t *testing.T) {
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	unrelated := ecs.ComponentID[tLocal](&world) // the first of its world
 	other := ecs.ComponentID[tLocal](&mirror)
-	x := &wire{t: t, world: &world, mirror: &mirror}
+	x := &fixture{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(&world, s)
 	x.connect()
 	x.client = NewClient(&mirror, s, func(p []byte) error {

@@ -3,27 +3,27 @@ package replication
 import (
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // firstName returns the baselines that the first entry of a state packet, an update, is
 // taken against.
-func (x *wire) firstName(packet []byte) delta.Baselines {
-	body := packet[checksumSize:]
-	h, rest, _, ok := parseStateHeader(body, x.client.nearSeq, x.client.nearTick)
+func (x *fixture) firstName(packet []byte) delta.Baselines {
+	body := packet[wire.ChecksumSize:]
+	h, rest, _, ok := wire.ParseStateHeader(body, x.client.nearSeq, x.client.nearTick)
 	require.True(x.t, ok)
 	r := bitbuf.NewReader(rest)
-	order := uint(r.ReadBits(gapOrderBits))
-	names := delta.NamesAt(delta.Tick(h.tick))
+	order := uint(r.ReadBits(wire.GapOrderBits))
+	names := delta.NamesAt(delta.Tick(h.Tick))
 	names.Read(&r, true)
 	r.ReadRice(order)
-	kind := entryKind(r.ReadUnary(uint(lastEntryKind)))
-	require.LessOrEqual(x.t, kind, entryNamed)
-	return names.Read(&r, kind == entryUpdate)
+	kind := wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind)))
+	require.LessOrEqual(x.t, kind, wire.EntryNamed)
+	return names.Read(&r, kind == wire.EntryUpdate)
 }
 
 // TestWhatCameToRestIsPredictedToRest: an entity that moved, stood still for some ticks and
@@ -45,7 +45,7 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	}
 	moved := func(name delta.Baselines) bool { // from the second baseline to the first
 		for at := name.A1; name.Two && at != name.A2; at-- {
-			if x.server.slots.log[at%recentTicks].has(x.slotOf(e)) {
+			if x.server.slots.log[at%recentTicks].Has(x.slotOf(e)) {
 				return true
 			}
 		}

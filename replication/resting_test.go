@@ -12,7 +12,7 @@ import (
 // TestWhoRestsWasSentNothing: that a peer got all that changed in its last tick says nothing of those in which it rests,
 // because of its interval or because it is silent.
 func TestWhoRestsWasSentNothing(t *testing.T) {
-	relay := func() (x *wire, tick func() [][]byte) {
+	relay := func() (x *fixture, tick func() [][]byte) {
 		x, entities, move := crowd(t, 130)
 		tick = func() [][]byte {
 			for i, e := range entities {
@@ -29,7 +29,7 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 		require.True(t, x.peer.relays)
 		return x, tick
 	}
-	settle := func(x *wire, tick func() [][]byte) {
+	settle := func(x *fixture, tick func() [][]byte) {
 		for range 20 {
 			x.deliver(tick()...)
 			x.answer(x.apply()...)
@@ -109,7 +109,7 @@ func TestMessagesToViewersInTicksOfRest(t *testing.T) {
 }
 
 // resting gives a wire whose peer sees some entities of a set, and does not get its turn.
-func resting(t *testing.T, n int, of Interest) (x *wire, entities []ecs.Entity) {
+func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entity) {
 	x, entities, _ = crowd(t, n)
 	x.peer.SetInterest(of)
 	x.peer.SetBudget(100000)
@@ -147,7 +147,7 @@ func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
 	var secret ecs.Entity
 	x, entities := resting(t, 3, Interest{Visible: func(e ecs.Entity) bool { return e != secret }})
 	slot := x.slotOf(entities[1])
-	require.True(t, x.peer.met.has(slot))
+	require.True(t, x.peer.met.Has(slot))
 	x.world.RemoveEntity(entities[1])
 	x.round()
 	secret = x.spawn(ecs.ComponentID[tPosition](x.world))
@@ -155,7 +155,7 @@ func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
 	require.Equal(t, slot, x.slotOf(secret))
 	require.True(t, x.peer.rests)
 	require.Zero(t, x.peer.view.sees(0, 1<<slot))
-	require.False(t, x.peer.met.has(slot))
+	require.False(t, x.peer.met.Has(slot))
 	x.peer.SetSendInterval(1)
 	x.rounds(3)
 	x.requireSeen(entities[0], entities[2])

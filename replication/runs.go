@@ -3,6 +3,8 @@ package replication
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // The bits of an entity's entry depend on the entity and its baselines alone, not on the
@@ -12,7 +14,7 @@ import (
 // A run is such bits: the rows of an entity against its baselines, or whole.
 type run struct {
 	baselines delta.Baselines // unless it is entryWhole
-	kind      entryKind
+	kind      wire.EntryKind
 	known     bool  // false: a baseline is not kept any more, there are no bits
 	index     int32 // its place in the cache
 	next      int32 // another run of the slot, -1 for none
@@ -40,8 +42,8 @@ type runCache struct {
 	pinned  bool              // runs are in use: bound has to wait
 
 	streams []stream
-	asked   bitset // by block: streams may have something of it
-	most    int    // streams in a tick, lately
+	asked   bitset.Set // by block: streams may have something of it
+	most    int        // streams in a tick, lately
 	// Of the block that goes into streams.
 	columns   *delta.Columns
 	classes   classes
@@ -83,7 +85,7 @@ func (c *runCache) init(s *Server) {
 	for i := range s.schema.components {
 		c.worst += s.schema.components[i].layout.Width()
 	}
-	c.worst = 3*min(c.worst, maxEntityBits)/8 + 1<<10
+	c.worst = 3*min(c.worst, wire.MaxEntityBits)/8 + 1<<10
 	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
 }
 
@@ -141,7 +143,7 @@ func (c *runCache) finish() {
 
 // age returns how old the run's baseline is, as in [ServerStats.BaselineAges].
 func (r *run) age(now delta.Tick) delta.Tick {
-	if r.kind == entryWhole {
+	if r.kind == wire.EntryFull {
 		return 0
 	}
 	return min(now-r.baselines.A1, 32)
@@ -149,13 +151,13 @@ func (r *run) age(now delta.Tick) delta.Tick {
 
 // whole returns the run of the slot's rows at fixed width.
 func (c *runCache) whole(slot int) *run {
-	return c.get(slot, entryWhole, delta.Baselines{})
+	return c.get(slot, wire.EntryFull, delta.Baselines{})
 }
 
 // update returns the run of the slot's rows against those of the given ticks, or nil if
 // the state at one of them is not kept any more.
 func (c *runCache) update(slot int, b delta.Baselines) *run {
-	if r := c.get(slot, entryUpdate, b); r.known {
+	if r := c.get(slot, wire.EntryUpdate, b); r.known {
 		return r
 	}
 	return nil
@@ -163,13 +165,13 @@ func (c *runCache) update(slot int, b delta.Baselines) *run {
 
 // get returns a run, made now or before in this tick. The pointer is valid until the
 // next get.
-func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
+func (c *runCache) get(slot int, kind wire.EntryKind, b delta.Baselines) *run {
 	head := &c.heads[slot]
 	if head.filling != c.filling {
 		head.filling, head.first = c.filling, -1
 	}
 	for i := head.first; i >= 0; i = c.runs[i].next {
-		if r := &c.runs[i]; r.baselines == b && (r.kind == entryWhole) == (kind == entryWhole) {
+		if r := &c.runs[i]; r.baselines == b && (r.kind == wire.EntryFull) == (kind == wire.EntryFull) {
 			return r
 		}
 	}
@@ -181,7 +183,7 @@ func (c *runCache) get(slot int, kind entryKind, b delta.Baselines) *run {
 	head.first = r.index
 	c.reserve(c.worst)
 	w := bitbuf.NewWriter(c.buf[c.used:])
-	if kind == entryWhole {
+	if kind == wire.EntryFull {
 		c.encodeWhole(&w, slot)
 		r.work = int32(c.server.schema.wholeWork(&c.server.slots.info[slot].set))
 	} else {
@@ -213,7 +215,7 @@ func (c *runCache) jumped(slot, bits int) bool {
 		return false
 	}
 	w := bitbuf.NewWriter(c.head[:])
-	w.WriteExpGolomb(uint64(info.generation), generationOrder)
+	w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	return bits > info.width+w.Len()
 }
@@ -236,7 +238,7 @@ func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
 
 // encodeUpdate writes the slot's rows against those of the given ticks, and returns the work of
 // the entry at most. It returns false if the state at one of them is not kept any more.
-func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind entryKind, work int, known bool) {
+func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
 	s := c.server
 	info := &s.slots.info[slot]
 	var ratio int64
@@ -244,20 +246,20 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		ratio = delta.Ratio(s.tick, b.A1, b.A2)
 	}
 	if s.tick-b.A1 > delta.Tick(s.opts.window) && !s.sure(slot, b.A1) {
-		return entryUpdate, 0, false
+		return wire.EntryUpdate, 0, false
 	}
 	if info.restructured.After(b.A1) {
 		var base delta.Set
 		for k, h := range s.histories {
 			switch _, found := h.At(slot, b.A1); found {
 			case delta.Forgotten:
-				return entryUpdate, 0, false
+				return wire.EntryUpdate, 0, false
 			case delta.Present:
 				base.Add(k)
 			}
 		}
 		if base != info.set {
-			kind = entryRestructure
+			kind = wire.EntrySetChange
 			delta.WriteSet(w, &info.set, &base)
 		}
 	}
@@ -276,12 +278,12 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		v := h.Versions(slot)
 		base, known := before(&v, b.A1)
 		if !known {
-			return entryUpdate, 0, false
+			return wire.EntryUpdate, 0, false
 		}
 		var base2 []uint32
 		if base != nil && ratio != 0 {
 			if base2, known = before(&v, b.A2); !known {
-				return entryUpdate, 0, false
+				return wire.EntryUpdate, 0, false
 			}
 		}
 		c.packed.Add(k, v.Row(), base, base2, ratio)

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
 // The world of the scale benchmarks: entities of four components with eight fields, a
@@ -196,13 +196,13 @@ type fakeLink struct {
 	rng     *rand.Rand
 
 	packets, bytes uint64
-	next           uint32            // sequence of the next packet
-	seen           uint32            // of the next one to come
-	ends           [16]uint32        // next after a tick, by tick modulo 16
-	came           [windowSize]bool  // by sequence modulo windowSize
-	ackedUpTo      [2]uint32         // newest sequences in the last two acks
-	deliver        func(sent []byte) // if set, gets the packets that come when they do
-	kept           map[uint32][]byte // for deliver
+	next           uint32                // sequence of the next packet
+	seen           uint32                // of the next one to come
+	ends           [16]uint32            // next after a tick, by tick modulo 16
+	came           [wire.WindowSize]bool // by sequence modulo windowSize
+	ackedUpTo      [2]uint32             // newest sequences in the last two acks
+	deliver        func(sent []byte)     // if set, gets the packets that come when they do
+	kept           map[uint32][]byte     // for deliver
 }
 
 // newFakeLink returns a link whose first packet has a given sequence.
@@ -237,8 +237,8 @@ func (l *fakeLink) arrive(tick int) (newest, count uint32) {
 	}
 	for s := l.seen; int32(l.ends[(tick-delay)&15]-s) > 0; s++ {
 		l.seen = s + 1
-		l.came[s%windowSize] = l.loss == 0 || l.rng.Float64() >= l.loss
-		if l.came[s%windowSize] {
+		l.came[s%wire.WindowSize] = l.loss == 0 || l.rng.Float64() >= l.loss
+		if l.came[s%wire.WindowSize] {
 			newest = s
 			if l.deliver != nil {
 				l.deliver(l.kept[s])
@@ -260,7 +260,7 @@ type fakeClient struct {
 	fakeLink
 	peer    *Peer
 	welcome []byte
-	up      seal
+	up      wire.Key
 	out     [256]byte
 }
 
@@ -269,13 +269,13 @@ type fakeClient struct {
 func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
 	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
-	h := hello{version: ProtocolVersion, fingerprint: s.schema.Fingerprint(), nonce: nonce, codings: takesCompact}
-	require.NoError(tb, f.peer.Receive(sealed(h.append(nil))))
-	var m welcome
-	require.True(tb, m.parse(openHandshake(f.welcome)))
-	f.up = sessionSeal(s.schema.Fingerprint(), m.session, true, m.noChecksum)
-	f.fakeLink = newFakeLink(m.sequence, nonce, delay, loss)
-	require.NoError(tb, f.peer.Receive(f.pack(&ack{})))
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.schema.Fingerprint(), Nonce: nonce, Codings: wire.TakesCompact}
+	require.NoError(tb, f.peer.Receive(wire.Sealed(h.Append(nil))))
+	var m wire.Welcome
+	require.True(tb, m.Parse(wire.OpenHandshake(f.welcome)))
+	f.up = wire.SessionKey(s.schema.Fingerprint(), m.Session, true, m.NoChecksum)
+	f.fakeLink = newFakeLink(m.Sequence, nonce, delay, loss)
+	require.NoError(tb, f.peer.Receive(f.pack(&wire.Ack{})))
 	require.True(tb, f.peer.Connected())
 	return f
 }
@@ -297,22 +297,22 @@ func (f *fakeClient) answer(tick int) []byte {
 	if count == 0 || f.ackLoss > 0 && f.rng.Float64() < f.ackLoss {
 		return nil
 	}
-	a := ack{sequence: newest}
-	a.count = int(min((count+63)/32, maxAckWords))
-	for i := range uint32(a.count * 32) {
-		if f.came[(newest-i)%windowSize] {
-			a.words[i/32] |= 1 << (i % 32)
+	a := wire.Ack{Sequence: newest}
+	a.Count = int(min((count+63)/32, wire.MaxAckWords))
+	for i := range uint32(a.Count * 32) {
+		if f.came[(newest-i)%wire.WindowSize] {
+			a.Words[i/32] |= 1 << (i % 32)
 		}
 	}
 	return f.pack(&a)
 }
 
-func (f *fakeClient) pack(a *ack) []byte {
-	from := f.up.size()
+func (f *fakeClient) pack(a *wire.Ack) []byte {
+	from := f.up.Size()
 	w := bitbuf.NewWriter(f.out[from:])
-	a.write(&w)
+	a.Write(&w)
 	packet := f.out[:from+len(w.Bytes())]
-	f.up.close(packet, 0, 0)
+	f.up.Write(packet, 0, 0)
 	return packet
 }
 

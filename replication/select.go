@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // What a peer is sent in a tick: of all slots those that are due, block by block.
@@ -64,7 +65,7 @@ func (p *Peer) canRelay() bool {
 		return false
 	}
 	for w, owed := range t.owed {
-		for b := range slotsOf(w, owed) {
+		for b := range bitset.Slots(w, owed) {
 			if p.owing(b) != 0 {
 				return false
 			}
@@ -169,7 +170,7 @@ func (c *runCache) end(p *Peer) {
 }
 
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
-func (p *Peer) sendDue(of bitset) {
+func (p *Peer) sendDue(of bitset.Set) {
 	switch {
 	case p.yields:
 		p.sendRest(of)
@@ -182,7 +183,7 @@ func (p *Peer) sendDue(of bitset) {
 }
 
 // sendRest sends what is not in groups of a part of what is due.
-func (p *Peer) sendRest(of bitset) {
+func (p *Peer) sendRest(of bitset.Set) {
 	p.yields = p.yields && p.blocked() // it has its turn now
 	first := p.resume
 	p.resume = 0
@@ -198,7 +199,7 @@ func (p *Peer) grow() {
 	s := p.server
 	n := s.slots.len()
 	if old := len(p.due); len(s.slots.alive) > old {
-		p.due = p.due.grown(n)
+		p.due = p.due.Grown(n)
 		p.acks.grow(n, s.tick)
 		for b, alive := range s.slots.alive[old:] {
 			p.owe(old+b, alive)
@@ -211,7 +212,7 @@ func (p *Peer) grow() {
 func (p *Peer) owe(b int, mask uint64) {
 	if mask != 0 {
 		p.due[b] |= mask
-		p.acks.owed.set(b)
+		p.acks.owed.Add(b)
 	}
 }
 
@@ -219,7 +220,7 @@ func (p *Peer) owe(b int, mask uint64) {
 func (p *Peer) owing(b int) uint64 {
 	due := p.due[b]
 	if due == 0 {
-		p.acks.owed.clear(b)
+		p.acks.owed.Remove(b)
 	}
 	return due
 }
@@ -234,8 +235,8 @@ func (p *Peer) turn(b int, mask uint64) {
 
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
-func (p *Peer) sendSlots(of bitset, from, to int) bool {
-	for b := p.acks.owed.next(from >> 6); b<<6 < to; b = p.acks.owed.next(b + 1) {
+func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
+	for b := p.acks.owed.Next(from >> 6); b<<6 < to; b = p.acks.owed.Next(b + 1) {
 		d := of[b] & p.owing(b) &^ p.server.slots.inGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
@@ -333,7 +334,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 	switch err {
 	case nil:
 		*count++
-		p.acks.shown.set(slot)
+		p.acks.shown.Add(slot)
 		return nil
 	case errTooLarge:
 		return p.beginLarge(slot)
@@ -367,7 +368,7 @@ func (p *Peer) sendDespawn(slot int) error {
 		return err
 	}
 	p.stats.Despawns++
-	p.acks.shown.set(slot)
+	p.acks.shown.Add(slot)
 	return nil
 }
 

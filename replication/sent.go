@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 )
 
 // maxInFlight is how many packets to a peer may await their acknowledgement. Beyond it
@@ -95,8 +96,8 @@ type sentMark struct {
 }
 
 const (
-	markTicks   = 4          // that share a mark
-	markedTicks = maxTimeout // for that long marks tell when a packet was sent
+	markTicks   = 4                // that share a mark
+	markedTicks = clock.MaxTimeout // for that long marks tell when a packet was sent
 )
 
 const (

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -24,7 +25,7 @@ type Server struct {
 	capture   capture
 	histories []*delta.History // by component
 	slots     slotTable
-	ack       ack // the one in hand
+	ack       wire.Ack // the one in hand
 	names     entityNames
 	resources serverResources
 	owners    ownership
@@ -44,10 +45,10 @@ type Server struct {
 	grids  []*Grid
 	sets   []*EntitySet
 	groups groups
-	joined delta.Tick                      // peers so far
-	random uint64                          // state of the session generator
-	hashes []byte                          // memory for a packet of them
-	answer [maxAmplification * minMTU]byte // memory for an answer to a hello
+	joined delta.Tick                                // peers so far
+	random uint64                                    // state of the session generator
+	hashes []byte                                    // memory for a packet of them
+	answer [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 	stats  ServerStats
 	closed bool
 }
@@ -84,8 +85,8 @@ type ServerOption func(*serverOptions)
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries.
 func WithMTU(bytes int) ServerOption {
-	if bytes < minMTU || bytes > maxMTU {
-		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, minMTU, maxMTU))
+	if bytes < wire.MinMTU || bytes > maxMTU {
+		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, maxMTU))
 	}
 	return func(o *serverOptions) { o.mtu = bytes }
 }
@@ -96,8 +97,8 @@ func WithMTU(bytes int) ServerOption {
 //
 // Panics outside 8 to 120: the names of baselines on the wire have room for no more.
 func WithWindow(ticks int) ServerOption {
-	if ticks < 8 || ticks > maxWindow {
-		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, maxWindow))
+	if ticks < 8 || ticks > wire.MaxWindow {
+		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, wire.MaxWindow))
 	}
 	return func(o *serverOptions) { o.window = ticks }
 }
@@ -169,8 +170,7 @@ func WithWorkers(n int) ServerOption {
 }
 
 const (
-	maxMTU    = 65507
-	maxWindow = 120
+	maxMTU = 65507
 )
 
 // NewServer returns a server that replicates the entities of the world that have the
@@ -338,7 +338,7 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 		return NetID{}, false
 	}
 	slot := int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
+	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.Has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		return NetID{}, false
 	}
 	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
@@ -353,7 +353,7 @@ func (s *Server) newSessionID() uint64 {
 			s.random += golden64
 			id = mix64(s.random)
 		}
-		if id >= sessionTags { // tags are the low bits, and no session is 0
+		if id >= wire.Epochs { // tags are the low bits, and no session is 0
 			return id
 		}
 	}

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	OnServerMessage(x.client, func(m mHit) { down = append(down, m.Number) })
 	talk := func(packets [][]byte) (talk [][]byte) {
 		for _, p := range packets {
-			if k := kindOf(p); openHandshake(p) == nil && (k == kindMessages || k == kindInputs) {
+			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				talk = append(talk, p)
 			}
 		}
@@ -33,7 +34,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	}
 	connect()
 	tags := map[uint8]bool{}
-	for n := range uint32(3 * sessionTags) {
+	for n := range uint32(3 * wire.Epochs) {
 		up, down = nil, nil
 		require.NoError(t, SendToServer(x.client, mHit{Number: 100 + n}))
 		require.NoError(t, Send(x.peer, mHit{Number: 200 + n}))
@@ -45,17 +46,17 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.deliver(x.takeDown()...) // welcome
 		require.NotEqual(t, x.peer.session.id, x.client.sessionID)
 		for _, p := range lateDown {
-			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
-		old := x.client.session.tag
+		old := x.client.session.Epoch
 		connect()
 		require.Equal(t, x.peer.session.id, x.client.sessionID)
-		require.Equal(t, old, x.peer.session.up.tag)
+		require.Equal(t, old, x.peer.session.up.Epoch)
 		for _, p := range lateUp {
-			require.ErrorIs(t, x.peer.Receive(p), ErrStale)
+			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
 		}
 		for _, p := range lateDown {
-			require.ErrorIs(t, x.client.Receive(p), ErrStale)
+			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		require.NoError(t, Send(x.peer, mHit{Number: n}))
@@ -64,7 +65,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		require.Equal(t, []uint32{n}, down)
 		tags[old] = true
 	}
-	require.Len(t, tags, sessionTags)
+	require.Len(t, tags, wire.Epochs)
 	require.Zero(t, x.client.Stats().RefusedPackets)
 	require.Zero(t, x.peer.Stats().RefusedPackets)
 }
@@ -73,19 +74,19 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	for n := range uint64(200) {
-		h := hello{version: ProtocolVersion, fingerprint: x.client.fingerprint, nonce: 1000 + n}
-		require.NoError(t, x.peer.Receive(sealed(h.append(nil))))
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.fingerprint, Nonce: 1000 + n}
+		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		if n%7 == 3 {
 			x.peer.enforce(int(n) % 3)
 		}
 		seen := map[uint8]bool{}
-		if x.peer.former.off {
-			seen[x.peer.former.tag] = true
+		if x.peer.former.Off {
+			seen[x.peer.former.Epoch] = true
 		}
 		for s := range x.peer.sessions() {
-			require.False(t, seen[s.up.tag], "in round %d", n)
-			require.Equal(t, s.up.tag, s.down.tag)
-			seen[s.up.tag] = true
+			require.False(t, seen[s.up.Epoch], "in round %d", n)
+			require.Equal(t, s.up.Epoch, s.down.Epoch)
+			seen[s.up.Epoch] = true
 		}
 	}
 }
@@ -103,7 +104,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X++
 		x.rounds(3)
 		require.True(t, x.peer.Connected() && x.client.anyState, "in round %d", n)
-		tags[x.client.session.tag] = true
+		tags[x.client.session.Epoch] = true
 		x.peer.Disconnect(Reason{})
 		x.takeDown() // the bye is lost
 		x.connect()
@@ -115,11 +116,11 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		x.rounds(2 * introduceEvery)
 		require.Equal(t, x.peer.session.id, x.client.sessionID)
 		for _, p := range packets {
-			if k := kindOf(p); openHandshake(p) == nil && (k == kindMessages || k == kindInputs) {
-				require.ErrorIs(t, x.peer.Receive(p), ErrStale)
+			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
+				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
 			}
 		}
 	}
 	require.Empty(t, up)
-	require.Len(t, tags, sessionTags)
+	require.Len(t, tags, wire.Epochs)
 }

@@ -60,7 +60,7 @@ func (p *Peer) beginSilence() {
 
 // patience returns after how many ticks without an acknowledgement the peer is taken for silent.
 func (p *Peer) patience() delta.Tick {
-	return max(minPatience, p.trip.timeout()*3/2, p.interval*patienceSends)
+	return max(minPatience, p.trip.Timeout()*3/2, p.interval*patienceSends)
 }
 
 // begin starts a tick. next is the sequence of the next packet, quiet the number of ticks since

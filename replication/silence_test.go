@@ -5,14 +5,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // emptyBytes is what a packet takes that says nothing but the tick.
-const emptyBytes = checksumSize + 1 + 2 + 2 + 1
+const emptyBytes = wire.ChecksumSize + 1 + 2 + 2 + 1
 
 // A hush is a server of 200 moving entities with one client, whose link fails for a while.
 type hush struct {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -11,19 +12,19 @@ import (
 // come in blocks of 64, so that what is asked of every slot for every peer is asked of
 // 64 at a time, as bits of a word.
 type slotTable struct {
-	alive    bitset // slots that hold an entity
-	free     bitset // slots that held one: see freeslots.go
-	news     bitset // slots in which something changed this tick
-	turned   bitset // of these, where an entity came or went
-	bound    bitset // slots that are in groups, or were and are not forgotten there; nil without groups
-	reshaped bitset // of these, what has other components than before
+	alive    bitset.Set // slots that hold an entity
+	free     bitset.Set // slots that held one: see freeslots.go
+	news     bitset.Set // slots in which something changed this tick
+	turned   bitset.Set // of these, where an entity came or went
+	bound    bitset.Set // slots that are in groups, or were and are not forgotten there; nil without groups
+	reshaped bitset.Set // of these, what has other components than before
 	recent   changeLog
 
-	log     [recentTicks]bitset // by tick modulo their number: what changed in it
-	busy    []int32             // blocks with news
-	turning []int32             // of these, where an entity came or went
-	stirred bitset              // the busy ones as a set of blocks
-	changes int                 // slots with news
+	log     [recentTicks]bitset.Set // by tick modulo their number: what changed in it
+	busy    []int32                 // blocks with news
+	turning []int32                 // of these, where an entity came or went
+	stirred bitset.Set              // the busy ones as a set of blocks
+	changes int                     // slots with news
 
 	changed  []delta.Tick // when the newest version of anything in the slot began
 	previous []delta.Tick // what changed was before its latest change
@@ -63,11 +64,11 @@ func (t *slotTable) grow(n int, now delta.Tick) {
 	for len(t.widths) < (n+63)/64 {
 		t.widths = append(t.widths, 0)
 	}
-	t.alive, t.free, t.news = t.alive.grown(n), t.free.grown(n), t.news.grown(n)
-	t.turned = t.turned.grown(n)
-	t.reshaped = t.reshaped.grown(n)
+	t.alive, t.free, t.news = t.alive.Grown(n), t.free.Grown(n), t.news.Grown(n)
+	t.turned = t.turned.Grown(n)
+	t.reshaped = t.reshaped.Grown(n)
 	for i := range t.log {
-		t.log[i] = t.log[i].grown(n)
+		t.log[i] = t.log[i].Grown(n)
 	}
 	t.recent.grow(n)
 }
@@ -78,10 +79,10 @@ func (t *slotTable) add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e,
 // addTo gives the entity a slot of a class, for itself or a facet.
 func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
-	t.alive.set(slot)
+	t.alive.Add(slot)
 	t.changed[slot], t.previous[slot] = now, now
-	t.news.set(slot)
-	t.turned.set(slot)
+	t.news.Add(slot)
+	t.turned.Add(slot)
 	old := t.info[slot].generation
 	t.info[slot] = slotInfo{entity: e, of: uint32(slot), generation: old + 1, born: now, restructured: now, weight: 1}
 	t.live++
@@ -90,11 +91,11 @@ func (t *slotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 
 // remove empties the slot.
 func (t *slotTable) remove(slot int, now delta.Tick) {
-	t.alive.clear(slot)
-	t.free.set(slot)
+	t.alive.Remove(slot)
+	t.free.Add(slot)
 	t.changed[slot] = now
-	t.news.set(slot)
-	t.turned.set(slot)
+	t.news.Add(slot)
+	t.turned.Add(slot)
 	i := &t.info[slot]
 	i.entity, i.set, i.born = ecs.Entity{}, delta.Set{}, now
 	t.setWidth(slot, 0)
@@ -113,7 +114,7 @@ func (t *slotTable) widthOf(b int, of uint64) (sum int) {
 	if of == t.alive[b] {
 		return t.widths[b]
 	}
-	for slot := range slotsOf(b, of) {
+	for slot := range bitset.Slots(b, of) {
 		sum += t.info[slot].width
 	}
 	return sum
@@ -123,7 +124,7 @@ func (t *slotTable) widthOf(b int, of uint64) (sum int) {
 func (t *slotTable) touch(slot int, now delta.Tick) {
 	if t.changed[slot] != now {
 		t.date(slot, now)
-		t.news.set(slot)
+		t.news.Add(slot)
 	}
 }
 
@@ -151,12 +152,12 @@ func (t *slotTable) date(slot int, now delta.Tick) {
 func (t *slotTable) list() {
 	t.busy, t.turning, t.changes = t.busy[:0], t.turning[:0], 0
 	n := len(t.news)
-	t.stirred = t.stirred.grown(n)
+	t.stirred = t.stirred.Grown(n)
 	clear(t.stirred)
 	for b, word := range t.news {
 		if word != 0 {
 			t.busy = append(t.busy, int32(b))
-			t.stirred.set(b)
+			t.stirred.Add(b)
 			t.changes += bits.OnesCount64(word)
 			if t.turned[b] != 0 {
 				t.turning = append(t.turning, int32(b))
@@ -198,7 +199,7 @@ func (t *slotTable) changedAfter(at delta.Tick, block int, of uint64) uint64 {
 		return row[block] & of
 	}
 	var changed uint64
-	for slot := range slotsOf(block, of) {
+	for slot := range bitset.Slots(block, of) {
 		if t.changed[slot].After(at) {
 			changed |= 1 << (slot & 63)
 		}
@@ -223,7 +224,7 @@ func (t *slotTable) changedBy(slot int, at delta.Tick) (delta.Tick, bool) {
 		}
 	}
 	for ; t.recent.now-at < recentTicks; at-- {
-		if t.log[at%recentTicks].has(slot) {
+		if t.log[at%recentTicks].Has(slot) {
 			return at, true
 		}
 	}
@@ -236,25 +237,25 @@ const recentTicks = 32
 
 // A changeLog tells which slots changed after a recent tick.
 type changeLog struct {
-	now    delta.Tick          // the last tick that is settled
-	rows   [recentTicks]bitset // by tick modulo recentTicks: what changed after it
-	blocks [recentTicks]bitset // the same by block
-	nobody bitset
+	now    delta.Tick              // the last tick that is settled
+	rows   [recentTicks]bitset.Set // by tick modulo recentTicks: what changed after it
+	blocks [recentTicks]bitset.Set // the same by block
+	nobody bitset.Set
 }
 
 func (l *changeLog) grow(slots int) {
-	l.nobody = l.nobody.grown(slots)
+	l.nobody = l.nobody.Grown(slots)
 	for i := range l.rows {
-		l.rows[i] = l.rows[i].grown(slots)
-		l.blocks[i] = l.blocks[i].grown(len(l.nobody))
+		l.rows[i] = l.rows[i].Grown(slots)
+		l.blocks[i] = l.blocks[i].Grown(len(l.nobody))
 	}
 }
 
 // settle adds what changed in tick now, the one after the last, in blocks with news.
-func (l *changeLog) settle(news, stirred bitset, now delta.Tick) {
+func (l *changeLog) settle(news, stirred bitset.Set, now delta.Tick) {
 	l.now = now
 	for w, blocks := range stirred {
-		for b := range slotsOf(w, blocks) {
+		for b := range bitset.Slots(w, blocks) {
 			for i := range l.rows {
 				l.rows[i][b] |= news[b]
 			}
@@ -269,7 +270,7 @@ func (l *changeLog) settle(news, stirred bitset, now delta.Tick) {
 
 // after returns what changed after tick at, up to the last tick that is settled, or nil
 // if that is too long ago to know.
-func (l *changeLog) after(at delta.Tick) bitset {
+func (l *changeLog) after(at delta.Tick) bitset.Set {
 	switch age := l.now - at; {
 	case age < recentTicks:
 		return l.rows[at%recentTicks]

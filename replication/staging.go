@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // staging collects what a packet says before any of it is believed: a packet with a
 // single wrong bit changes nothing.
@@ -56,7 +59,7 @@ func (s *staging) fair() bool {
 // addPart takes a part. A packet has one at most, so that it completes no more than one state.
 func (s *staging) addPart(p stagedPart) error {
 	if len(s.parts) > 0 {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	s.parts = append(s.parts, p)
 	return nil

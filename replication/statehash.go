@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // State hashes prove that what a client holds is what the server has, and name the first
@@ -20,9 +21,6 @@ import (
 // every component, in the order of the schema: the code itself if it is one of 8 bits or
 // less, or else 8 bits of a hash of its words with the tick, so that a difference that one
 // hash misses shows in the next.
-
-// kindHashes is a packet of state hashes. Acks go the other way.
-const kindHashes = kindAck
 
 const (
 	hashGapOrder = 4
@@ -88,8 +86,8 @@ func (p *Peer) sendHashes() {
 	if s.hashes == nil {
 		s.hashes = make([]byte, s.opts.mtu)
 	}
-	w := bitbuf.NewWriter(s.hashes[checksumSize:])
-	w.WriteBits(uint64(kindHashes), 8)
+	w := bitbuf.NewWriter(s.hashes[wire.ChecksumSize:])
+	w.WriteBits(uint64(wire.KindHashes), 8)
 	w.WriteBits(uint64(s.tick), 32)
 	var set delta.Set
 	next, count := 0, 0
@@ -119,10 +117,10 @@ func (p *Peer) sendHashes() {
 		return
 	}
 	w.WriteBool(false)
-	packet := s.hashes[:checksumSize+len(w.Bytes())]
+	packet := s.hashes[:wire.ChecksumSize+len(w.Bytes())]
 	key := p.session.down
-	key.off = false
-	key.close(packet, 0, 0)
+	key.Off = false
+	key.Write(packet, 0, 0)
 	p.stats.Hashes += uint64(count)
 	p.stats.HashBytes += uint64(len(packet))
 	p.transmit(packet)
@@ -163,17 +161,17 @@ func (c *Client) Divergence() *Divergence {
 
 // receiveHashes takes a packet of state hashes, and reports whether it is one.
 func (c *Client) receiveHashes(packet []byte) (bool, error) {
-	if len(packet) <= checksumSize || packet[checksumSize] != byte(kindHashes) {
+	if len(packet) <= wire.ChecksumSize || packet[wire.ChecksumSize] != byte(wire.KindHashes) {
 		return false, nil
 	}
 	key := c.session
-	key.off = false
-	if !key.matches(packet, 0, 0) {
-		return !c.session.off, ErrChecksum
+	key.Off = false
+	if !key.Matches(packet, 0, 0) {
+		return !c.session.Off, ErrChecksum
 	}
-	body := packet[checksumSize:]
+	body := packet[wire.ChecksumSize:]
 	if !c.readHashes(body, false) {
-		return true, ErrMalformed
+		return true, wire.ErrMalformed
 	}
 	c.readHashes(body, true)
 	return true, nil

@@ -4,14 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // spoil changes what the client holds of an entity's newest state.
-func (x *wire) spoil(e ecs.Entity, change func(state *heldState)) {
+func (x *fixture) spoil(e ecs.Entity, change func(state *heldState)) {
 	x.t.Helper()
 	m := x.client.mirrors.at(uint32(x.slotOf(e)))
 	state := m.held.at(m.newest)
@@ -225,7 +225,7 @@ func TestMalformedStateHashes(t *testing.T) {
 	x.rounds(4)
 	var good []byte
 	for _, p := range x.replicate() {
-		if p[checksumSize] == byte(kindHashes) {
+		if p[wire.ChecksumSize] == byte(wire.KindHashes) {
 			good = p
 		}
 	}
@@ -237,22 +237,22 @@ func TestMalformedStateHashes(t *testing.T) {
 		bad := append([]byte(nil), good...)
 		switch rng.IntN(3) {
 		case 0:
-			bad = bad[:checksumSize+1+rng.IntN(len(bad)-checksumSize-1)]
+			bad = bad[:wire.ChecksumSize+1+rng.IntN(len(bad)-wire.ChecksumSize-1)]
 		case 1:
 			for i := range 1 + rng.IntN(40) {
 				bad = append(bad, byte(rng.Uint32()>>i))
 			}
 		}
-		if tail := bad[checksumSize+1:]; len(tail) > 0 {
+		if tail := bad[wire.ChecksumSize+1:]; len(tail) > 0 {
 			for range rng.IntN(4) {
 				tail[rng.IntN(len(tail))] ^= 1 << rng.IntN(8)
 			}
 		}
 		before := x.client.Stats()
 		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), ErrChecksum)
-		x.client.session.close(bad, 0, 0) // as a server would that has gone mad
+		x.client.session.Write(bad, 0, 0) // as a server would that has gone mad
 		if err := x.client.Receive(bad); err != nil {
-			require.ErrorIs(t, err, ErrMalformed)
+			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")
 			refused++
 		}

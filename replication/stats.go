@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // ServerStats is what a server has done since it was made.
@@ -191,7 +192,7 @@ func (p *Peer) account() {
 func (p *Peer) waiting() (due, inFlight int) {
 	s := &p.server.slots
 	for w, owed := range p.acks.owed {
-		for b := range slotsOf(w, owed) {
+		for b := range bitset.Slots(w, owed) {
 			due += bits.OnesCount64(p.view.sees(b, s.alive[b]) & p.owing(b))
 		}
 	}
@@ -218,7 +219,7 @@ func (c *runCache) changedSince(at delta.Tick) (entities int) {
 	s := &c.server.slots
 	if changed := s.recent.after(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
 		for w, blocks := range s.recent.blocks[at%recentTicks] {
-			for b := range slotsOf(w, blocks|s.stirred[w]) {
+			for b := range bitset.Slots(w, blocks|s.stirred[w]) {
 				entities += bits.OnesCount64(s.alive[b] & (changed[b] | s.news[b]))
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -29,7 +30,7 @@ func (a *storm) invariants() {
 		a.checkStats()
 		s := &a.server.slots
 		for b, width := range s.widths {
-			for slot := range slotsOf(b, s.alive[b]) {
+			for slot := range bitset.Slots(b, s.alive[b]) {
 				width -= s.info[slot].width
 			}
 			if width != 0 {
@@ -52,10 +53,10 @@ func (a *storm) invariants() {
 		}
 		t := &p.acks
 		for b := range p.due {
-			if p.due[b] != 0 && !t.owed.has(b) {
+			if p.due[b] != 0 && !t.owed.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
-			if p.view.visible == nil && t.none[b]&a.server.slots.alive[b] != 0 && !t.unknown.has(b) {
+			if p.view.visible == nil && t.none[b]&a.server.slots.alive[b] != 0 && !t.unknown.Has(b) {
 				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.slots.alive[b])
 			}
 			if t.ended[b]&^t.none[b] != 0 {
@@ -92,7 +93,7 @@ func (a *storm) equal() {
 func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 	s := &a.server.slots
 	for at := a.server.tick; a.server.tick-at < recentTicks; at-- {
-		if s.log[at%recentTicks].has(slot) {
+		if s.log[at%recentTicks].Has(slot) {
 			ticks = append(ticks, at)
 		}
 	}

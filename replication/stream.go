@@ -7,6 +7,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A stream is entries of a tick, in the order of slots, all encoded against the same two baselines, and put into
@@ -18,10 +20,10 @@ import (
 type stream struct {
 	basePair // its baselines
 	whole    bool
-	order    uint    // of the Rice code of slot gaps
-	wanted   bitset  // slots that it is to have
-	asked    bitset  // by block: it may have some; slots, plain and wanted are empty elsewhere
-	places   []int32 // by block of slots: index in blocks, if it is there
+	order    uint       // of the Rice code of slot gaps
+	wanted   bitset.Set // slots that it is to have
+	asked    bitset.Set // by block: it may have some; slots, plain and wanted are empty elsewhere
+	places   []int32    // by block of slots: index in blocks, if it is there
 
 	packets []streamPacket
 	blocks  []streamBlock
@@ -29,9 +31,9 @@ type stream struct {
 	records []sentRecord // of the blocks
 	costs   []delta.Cost // of the blocks, by field and symbols of components
 	ages    []streamAge  // of the blocks
-	slots   bitset       // that are in the stream
-	plain   bitset       // of these, those whose entries can be copied: they have its baselines
-	lacking bitset       // by block: something that changed in it is not in the stream, if that is whole
+	slots   bitset.Set   // that are in the stream
+	plain   bitset.Set   // of these, those whose entries can be copied: they have its baselines
+	lacking bitset.Set   // by block: something that changed in it is not in the stream, if that is whole
 
 	// The packet that is being filled.
 	open    bool
@@ -53,7 +55,7 @@ type streamPacket struct {
 	// What the checksums of the copies have in common, from the second one on.
 	summed bool
 	sum    uint32
-	shift  crcShift
+	shift  wire.CRCShift
 }
 
 // A streamBlock is the entries of a block of slots.
@@ -125,7 +127,7 @@ func (c *runCache) want(p *Peer) {
 		whole[i], part[i] = c.find(of, true), -1
 	}
 	for w, owed := range t.owed {
-		for b := range slotsOf(w, owed) {
+		for b := range bitset.Slots(w, owed) {
 			d := p.view.sees(b, p.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
 			for i := 0; d != 0 && i < len(p.pairs); i++ {
 				held := d &^ p.lackOf(p.pairs[i], b)
@@ -166,7 +168,7 @@ func (c *runCache) newsOf(span delta.Tick) int {
 // needs returns how many entries the peer is to be sent.
 func (p *Peer) needs() (n int) {
 	for w, owed := range p.acks.owed {
-		for b := range slotsOf(w, owed) {
+		for b := range bitset.Slots(w, owed) {
 			n += bits.OnesCount64(p.due[b])
 		}
 	}
@@ -228,18 +230,18 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	seal, h := k.peer.session.down, stateHeader{sequence: sequence, tick: uint32(k.peer.server.tick), complete: k.peer.join.complete}
-	if seal.off || from.copies == 1 {
+	seal, h := k.peer.session.down, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.tick), Complete: k.peer.join.complete}
+	if seal.Off || from.copies == 1 {
 		k.seal(packet, h, from.bits)
 		return packet
 	}
 	if !from.summed {
-		from.summed, from.sum = true, crc32.Checksum(from.body, castagnoli)
-		from.shift.set(len(from.body))
+		from.summed, from.sum = true, crc32.Checksum(from.body, wire.Castagnoli)
+		from.shift.Set(len(from.body))
 	}
 	k.putHeader(packet, h, from.bits)
-	begin := seal.sum(packet[checksumSize:len(packet)-len(from.body)], h.sequence, h.tick)
-	binary.LittleEndian.PutUint32(packet, from.sum^from.shift.of(begin))
+	begin := seal.Sum(packet[wire.ChecksumSize:len(packet)-len(from.body)], h.Sequence, h.Tick)
+	binary.LittleEndian.PutUint32(packet, from.sum^from.shift.Of(begin))
 	return packet
 }
 
@@ -266,7 +268,7 @@ func (c *runCache) ready(slot int, of *class) *stream {
 		return nil
 	}
 	for i := range c.streams {
-		if st := &c.streams[i]; st.base == of.A1 && st.second == of.A2 && st.plain.has(slot) {
+		if st := &c.streams[i]; st.base == of.A1 && st.second == of.A2 && st.plain.Has(slot) {
 			return st
 		}
 	}
@@ -284,7 +286,7 @@ func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
 	k.noteGap(slot - k.next)
 	k.entries++
 	k.gap(slot)
-	writeUpdate(&k.w, &k.names, of.Baselines, false)
+	wire.WriteUpdate(&k.w, &k.names, of.Baselines, false)
 	k.w.WriteSpan(st.packets[x.packet].body, int(e.from)+1, n)
 	k.work += int(e.work)
 	k.record(slot, recordState)
@@ -294,7 +296,7 @@ func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
 
 // copyBlocks appends all entries of blocks of the peer's stream to the open packet: of block b, of which d is due, and of as many
 // after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
-func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
+func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	k := &p.packet
 	if p.stream < 0 || !k.open {
 		return -1
@@ -311,7 +313,7 @@ func (p *Peer) copyBlocks(of bitset, b int, d uint64) (last int) {
 	for ; next < len(st.blocks) && st.blocks[next].packet == st.blocks[first].packet; next++ {
 		x, at := &st.blocks[next], int(st.records[next].record().block)
 		if next > first {
-			if at != p.acks.owed.next(last+1) {
+			if at != p.acks.owed.Next(last+1) {
 				break // something else may be due before
 			}
 			d = of[at] & p.due[at] &^ p.server.slots.inGroups(at)

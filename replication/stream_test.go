@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // TestStreamsCarryWhatRunsDo: where nothing gets lost, a stream has the very entries that
@@ -271,7 +270,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 			p := c.positions[jumper]
 			p.X, p.Y, p.Z = float32(90-180*(i%2)), float32(180*(i/2%2)-90), float32(180*(i/3%2)-90)
 			c.tick(moving...)
-			require.Zero(t, m.peer.due.count(), "tick %d", i)
+			require.Zero(t, m.peer.due.Count(), "tick %d", i)
 		}
 		return m.hash, m.peer.Stats().Jumps
 	}

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // How streams are made. All of a tick are made together, block by block, so that what one
@@ -52,14 +54,14 @@ func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
 	st.packets, st.blocks, st.records = st.packets[:0], st.blocks[:0], st.records[:0]
 	st.costs, st.ages, st.entries = st.costs[:0], st.ages[:0], st.entries[:0]
 	for w, asked := range st.asked {
-		for b := range slotsOf(w, asked) {
+		for b := range bitset.Slots(w, asked) {
 			st.slots[b], st.plain[b], st.wanted[b] = 0, 0, 0
 		}
 	}
 	clear(st.asked)
 	clear(st.lacking)
-	st.slots, st.plain, st.wanted = st.slots.grown(s.len()), st.plain.grown(s.len()), st.wanted.grown(s.len())
-	st.asked, st.lacking = st.asked.grown(len(st.slots)), st.lacking.grown(len(st.slots))
+	st.slots, st.plain, st.wanted = st.slots.Grown(s.len()), st.plain.Grown(s.len()), st.wanted.Grown(s.len())
+	st.asked, st.lacking = st.asked.Grown(len(st.slots)), st.lacking.Grown(len(st.slots))
 	for len(st.places) < len(st.slots) {
 		st.places = append(st.places, 0)
 	}
@@ -73,7 +75,7 @@ func (st *stream) begin(of basePair, whole bool, order uint, s *slotTable) {
 // want adds slots of a block to those that the stream is to have.
 func (st *stream) want(b int, slots uint64) {
 	st.wanted[b] |= slots
-	st.asked.set(b)
+	st.asked.Add(b)
 }
 
 // fill puts what is wanted into the streams.
@@ -82,7 +84,7 @@ func (c *runCache) fill() {
 		return
 	}
 	s := &c.server.slots
-	c.asked = c.asked.grown(len(s.alive))
+	c.asked = c.asked.Grown(len(s.alive))
 	clear(c.asked)
 	for i := range c.streams {
 		for w, asked := range c.streams[i].asked {
@@ -90,7 +92,7 @@ func (c *runCache) fill() {
 		}
 	}
 	for w, asked := range c.asked {
-		for b := range slotsOf(w, asked) {
+		for b := range bitset.Slots(w, asked) {
 			c.addToStreams(b)
 		}
 	}
@@ -129,7 +131,7 @@ func (st *stream) findLacking(s *slotTable) {
 	}
 	for _, b := range s.busy {
 		if s.news[b]&s.alive[b]&^st.slots[b] != 0 {
-			st.lacking.set(int(b))
+			st.lacking.Add(int(b))
 		}
 	}
 }
@@ -138,7 +140,7 @@ func (st *stream) findLacking(s *slotTable) {
 // all of that memory at once, and not for one row after the other.
 func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
 	s := c.server
-	for slot := range slotsOf(b, slots) {
+	for slot := range bitset.Slots(b, slots) {
 		c.touched += uint32(s.slots.info[slot].born)
 	}
 	for _, h := range s.histories {
@@ -149,9 +151,9 @@ func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
 // gatherColumns finds the components of slots of a block, which all streams need, whose baselines are not before a tick.
 func (c *runCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 	s := c.server
-	c.narrowest, c.reshaped = maxEntityBits, 0
+	c.narrowest, c.reshaped = wire.MaxEntityBits, 0
 	var components delta.Set
-	for slot := range slotsOf(b, news) {
+	for slot := range bitset.Slots(b, news) {
 		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
 		if info.restructured.After(oldest) {
@@ -171,7 +173,7 @@ func (c *runCache) addBlock(st *stream, b int, news uint64) {
 	if moving := c.classes.addStopped(b, news, st.base, st.second); moving != 0 {
 		c.classes.add(moving, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	}
-	for slot := range slotsOf(b, news&c.reshaped) {
+	for slot := range bitset.Slots(b, news&c.reshaped) {
 		if c.server.slots.info[slot].restructured.After(st.base) {
 			news &^= 1 << (slot & 63)
 		}
@@ -202,7 +204,7 @@ func (c *runCache) encodeColumns(b int) (slots uint64) {
 		return slots
 	}
 	jumped := uint64(0)
-	for slot := range slotsOf(b, slots) {
+	for slot := range bitset.Slots(b, slots) {
 		if c.jumped(slot, c.columns.Bits(slot)) {
 			jumped |= 1 << (slot & 63)
 		}
@@ -235,10 +237,10 @@ func (c *runCache) tryBlock(st *stream, b int, news uint64) bool {
 
 // openPacket begins a packet. It returns false if there is no more room for one.
 func (st *stream) openPacket(s *Server) bool {
-	h := stateHeader{}
-	room := s.opts.mtu - h.size()
+	h := wire.StateHeader{}
+	room := s.opts.mtu - h.Size()
 	if !s.opts.noChecksum {
-		room -= checksumSize
+		room -= wire.ChecksumSize
 	}
 	if len(st.packets)*room > maxStreamBytes {
 		return false
@@ -247,7 +249,7 @@ func (st *stream) openPacket(s *Server) bool {
 		st.buf, st.used = make([]byte, 2*need), 0 // earlier packets keep the old one
 	}
 	st.w.Reset(st.buf[st.used:][:room:room])
-	st.w.WriteBits(uint64(st.order), gapOrderBits)
+	st.w.WriteBits(uint64(st.order), wire.GapOrderBits)
 	st.context, st.work = context{names: delta.NamesAt(s.tick)}, 0
 	st.context.names.Write(&st.w, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
@@ -286,7 +288,7 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 			plain |= 1 << i
 			c.columns.Write(&w, slot, 1, 1) // an update, against the baselines in front
 		} else {
-			writeUpdate(&w, &x.names, l.Baselines, false)
+			wire.WriteUpdate(&w, &x.names, l.Baselines, false)
 			c.columns.Write(&w, slot, 0, 0)
 		}
 		work += int(works[i])

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
 // A message from the server must not be handed over before the client's world has the structure of the tick that it was sent
@@ -32,7 +33,7 @@ const cleanAt = 64
 
 // note adds changes of slots of a block.
 func (s *structure) note(b int, mask uint64, now delta.Tick) {
-	for slot := range slotsOf(b, mask) {
+	for slot := range bitset.Slots(b, mask) {
 		s.changes = append(s.changes, change{uint32(slot), now, now})
 	}
 }

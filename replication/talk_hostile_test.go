@@ -6,15 +6,15 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // talkWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
-func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *wire {
+func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *fixture {
 	s := talkSchema()
 	x := newWire(t, s, append(opts, WithMTU(400))...)
 	x.restart(s, 7, WithClientMTU(400))
@@ -69,36 +69,36 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 }
 
 // forgeTalk returns a packet with a right checksum, of the time of the client or the server.
-func (x *wire) forgeTalk(kind packetKind, down bool, ahead int32, body []byte) []byte {
-	h, s := talkHeader{kind, x.client.clock.now + uint32(ahead), true, 0}, x.client.answer
+func (x *fixture) forgeTalk(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
+	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.answer
 	if down {
-		h.time, s = x.server.Tick()+uint32(ahead), x.client.session
+		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session
 	}
-	h.tag = s.tag
-	packet := make([]byte, s.size()+h.size(), s.size()+h.size()+len(body))
-	h.put(packet[s.size():])
+	h.Epoch = s.Epoch
+	packet := make([]byte, s.Size()+h.Size(), s.Size()+h.Size()+len(body))
+	h.Put(packet[s.Size():])
 	packet = append(packet, body...)
-	s.close(packet, 0, h.time)
+	s.Write(packet, 0, h.Time)
 	return packet
 }
 
 // talkBody returns the bits of a genuine packet of messages or inputs, or nil.
-func talkBody(p []byte) (kind packetKind, body []byte) {
-	if len(p) <= checksumSize {
+func talkBody(p []byte) (kind wire.PacketKind, body []byte) {
+	if len(p) <= wire.ChecksumSize {
 		return 0, nil
 	}
-	if kind = kindOf(p[checksumSize:]); kind != kindMessages && kind != kindInputs {
+	if kind = wire.KindOf(p[wire.ChecksumSize:]); kind != wire.KindMessages && kind != wire.KindInputs {
 		return 0, nil
 	}
-	h := talkHeader{long: p[checksumSize]&longBit != 0}
-	if p[checksumSize]&^(longBit|7) != 0 || len(p) < checksumSize+h.size() {
+	h := wire.MessageHeader{Long: p[wire.ChecksumSize]&wire.LongBit != 0}
+	if p[wire.ChecksumSize]&^(wire.LongBit|7) != 0 || len(p) < wire.ChecksumSize+h.Size() {
 		return 0, nil
 	}
-	return kind, p[checksumSize+h.size():]
+	return kind, p[wire.ChecksumSize+h.Size():]
 }
 
 // goesOn requires that after whatever was done to it the session works, with as many messages as there is room for.
-func (x *wire) goesOn() {
+func (x *fixture) goesOn() {
 	x.t.Helper()
 	x.rounds(3)
 	got := 0
@@ -113,14 +113,14 @@ func (x *wire) goesOn() {
 func FuzzTalk(f *testing.F) {
 	talkWire(f, func(p []byte, down bool) {
 		if kind, body := talkBody(p); body != nil {
-			f.Add(body, down, kind == kindInputs)
+			f.Add(body, down, kind == wire.KindInputs)
 		}
 	})
 	f.Fuzz(func(t *testing.T, body []byte, down, inputs bool) {
 		x := talkWire(t, nil)
-		kind := kindMessages
+		kind := wire.KindMessages
 		if inputs {
-			kind = kindInputs
+			kind = wire.KindInputs
 		}
 		before := bytes.Clone(body)
 		for i := range int32(3) {
@@ -148,7 +148,7 @@ func TestSpoiledTalk(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	type genuine struct {
-		kind packetKind
+		kind wire.PacketKind
 		down bool
 		body []byte
 	}
@@ -218,28 +218,28 @@ func TestHostileTalkIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		down bool
-		kind packetKind
+		kind wire.PacketKind
 		body []byte
 		want string
 	}{
-		{"empty", false, kindMessages, nil, "replication: malformed packet"},
-		{"empty to the client", true, kindMessages, nil, "replication: malformed packet"},
-		{"many packets in a tick", false, kindMessages, bits(func(w *bitbuf.Writer) { w.WriteExpGolomb(16, 0); w.WriteBits(0, 3) }), "replication: malformed packet"},
-		{"unknown message", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"empty", false, wire.KindMessages, nil, "replication: malformed packet"},
+		{"empty to the client", true, wire.KindMessages, nil, "replication: malformed packet"},
+		{"many packets in a tick", false, wire.KindMessages, bits(func(w *bitbuf.Writer) { w.WriteExpGolomb(16, 0); w.WriteBits(0, 3) }), "replication: malformed packet"},
+		{"unknown message", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|7<<1, 40)
 		}), "replication: malformed packet: message number 7, where the schema has 5 messages"},
-		{"unknown message to the client", true, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"unknown message to the client", true, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|5<<1, 40)
 		}), "replication: malformed packet: message number 5, where the schema has 5 messages"},
-		{"id beyond the window", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"id beyond the window", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
-			w.WriteBits(uint64(x.peer.talk.in[0].next)+maxQueued, 16)
+			w.WriteBits(uint64(x.peer.talk.in[0].next)+wire.MaxQueued, 16)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
-		{"value out of range", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"value out of range", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
 			w.WriteBits(uint64(x.peer.talk.in[0].next), 16)
@@ -247,15 +247,15 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteBits(1001, 10)
 			w.WriteBits(0, 1)
 		}), "replication: malformed packet"},
-		{"more messages than a packet has", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"more messages than a packet has", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			for range maxPacketMessages + 1 {
 				w.WriteBits(1|3<<1, 4)
 			}
 			w.WriteBits(0, 1)
 		}), "replication: malformed packet"},
-		{"something behind the end", false, kindMessages, bits(func(w *bitbuf.Writer) { head(w, 3); w.WriteBits(0, 16) }), "replication: malformed packet"},
-		{"an ack of what was never sent", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"something behind the end", false, wire.KindMessages, bits(func(w *bitbuf.Writer) { head(w, 3); w.WriteBits(0, 16) }), "replication: malformed packet"},
+		{"an ack of what was never sent", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(1, 1)
 			w.WriteBits(0, 16)
@@ -263,14 +263,14 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(0, 2)
 		}), "replication: malformed packet"},
-		{"an ack of too many", false, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"an ack of too many", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(1, 1)
 			w.WriteBits(0, 32)
 			w.WriteExpGolomb(33, 0)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
-		{"a slot beyond the limit", true, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"a slot beyond the limit", true, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|2<<1, 4)
 			w.WriteBool(true)
@@ -279,7 +279,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteExpGolomb(0, waitOrder)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
-		{"too much to wait for", true, kindMessages, bits(func(w *bitbuf.Writer) {
+		{"too much to wait for", true, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|2<<1, 4)
 			w.WriteBool(true)
@@ -290,9 +290,9 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			}
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
-		{"inputs to the client", true, kindInputs, make([]byte, 9), "replication: malformed packet"},
-		{"inputs cut short", false, kindInputs, make([]byte, 2), "replication: malformed packet"},
-		{"inputs and more", false, kindInputs, make([]byte, 40), "replication: malformed packet"},
+		{"inputs to the client", true, wire.KindInputs, make([]byte, 9), "replication: malformed packet"},
+		{"inputs cut short", false, wire.KindInputs, make([]byte, 2), "replication: malformed packet"},
+		{"inputs and more", false, wire.KindInputs, make([]byte, 40), "replication: malformed packet"},
 	} {
 		packet := x.forgeTalk(c.kind, c.down, 1, c.body)
 		if c.down {
@@ -308,7 +308,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 	up := x.apply()
 	last := up[len(up)-1]
 	require.NoError(t, x.peer.Receive(last))
-	require.ErrorIs(t, x.peer.Receive(last), ErrStale)
+	require.ErrorIs(t, x.peer.Receive(last), wire.ErrStale)
 	require.EqualValues(t, 1, x.peer.Stats().Duplicates)
 	require.ErrorIs(t, x.client.Receive(last), ErrChecksum)
 	y := talkWire(t, nil, WithSeed(5))
@@ -320,7 +320,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 	x.goesOnWithoutPeer()
 }
 
-func (x *wire) goesOnWithoutPeer() {
+func (x *fixture) goesOnWithoutPeer() {
 	x.t.Helper()
 	for range 3 {
 		x.replicate()
@@ -342,7 +342,7 @@ func TestAFloodIsBounded(t *testing.T) {
 			w.WriteBits(1|3<<1, 4)
 		}
 		w.WriteBool(false)
-		return x.forgeTalk(kindMessages, false, int32(1+i/maxTalkPackets), bytes.Clone(w.Bytes()))
+		return x.forgeTalk(wire.KindMessages, false, int32(1+i/maxTalkPackets), bytes.Clone(w.Bytes()))
 	}
 	flood := func(messages int) (taken, refused int) {
 		for i := range 1000 {
@@ -361,7 +361,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	require.Equal(t, maxPacketsPerTick, taken)
 	require.Equal(t, 1000-maxPacketsPerTick, refused)
 	require.Equal(t, maxPacketsPerTick, handled)
-	x.client.clock.now += 1000
+	x.client.clock.Now += 1000
 	x.server.Replicate()
 	handled = 0
 	_, _ = flood(maxPacketMessages)
@@ -369,9 +369,9 @@ func TestAFloodIsBounded(t *testing.T) {
 	require.EqualValues(t, 1000-maxPacketsPerTick+1000-maxMessagesPerTick/maxPacketMessages, x.peer.Stats().Floods)
 
 	// Inputs count as well.
-	x.client.clock.now += 1000
+	x.client.clock.Now += 1000
 	x.server.Replicate()
-	in := x.forgeTalk(kindInputs, false, 0, make([]byte, 7))
+	in := x.forgeTalk(wire.KindInputs, false, 0, make([]byte, 7))
 	for i := range 1000 {
 		if err := x.peer.Receive(in); i < maxPacketsPerTick {
 			require.NotErrorIs(t, err, ErrFlood)
@@ -391,7 +391,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 	before := heapInUse()
 	buf := make([]byte, 2000)
 	for round := range 20 {
-		for i := range maxQueued - 1 {
+		for i := range wire.MaxQueued - 1 {
 			w := bitbuf.NewWriter(buf)
 			w.WriteExpGolomb(uint64(i%maxTalkPackets), 0)
 			w.WriteBits(0, 2)
@@ -402,7 +402,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 				w.WriteBits(^uint64(0), 64)
 			}
 			w.WriteBool(false)
-			require.NoError(t, x.peer.Receive(x.forgeTalk(kindMessages, false, int32(1+(round*maxQueued+i)/maxTalkPackets), w.Bytes())))
+			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/maxTalkPackets), w.Bytes())))
 			if i%200 == 0 {
 				x.replicate()
 			}
@@ -425,7 +425,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		var from, to messenger
 		from.init(s, nil, mtu, down, 0)
 		to.init(s, nil, mtu, !down, 1<<20)
-		key := seal{key: rng.Uint32(), off: rng.IntN(2) == 0}
+		key := wire.Key{Key: rng.Uint32(), Off: rng.IntN(2) == 0}
 		time := rng.Uint32()
 		long := rng.IntN(2) == 0
 		from.writer.begin(key, time, long)
@@ -433,10 +433,10 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		k.index = rng.IntN(maxTalkPackets)
 		k.start()
 		if down {
-			(&inputReport{}).write(&k.w, true)
+			(&wire.InputReport{}).Write(&k.w, true)
 		}
 		for range 2 {
-			(&laneAck{}).write(&k.w)
+			(&wire.ChannelAck{}).Write(&k.w)
 			if down {
 				break
 			}
@@ -459,9 +459,9 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 				m.id = ids[m.lane]
 				ids[m.lane]++
 				if typ.long {
-					m.fragment = fragment(rng.IntN(3))
+					m.fragment = wire.Fragment(rng.IntN(3))
 				}
-				if down && m.fragment != moreFragments {
+				if down && m.fragment != wire.MoreFragments {
 					m.tick -= delta.Tick(rng.IntN(300))
 				}
 			}
@@ -474,7 +474,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 					slot++
 				}
 			}
-			if m.waits && down && m.fragment != moreFragments {
+			if m.waits && down && m.fragment != wire.MoreFragments {
 				m.deps = deps
 			}
 			m.bits = typ.layout.Width()
@@ -486,7 +486,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			}
 			from.packed.EncodeRow(&w, number, row, nil, nil, 0)
 			m.data = bytes.Clone(w.Bytes())
-			if m.fragment != wholeMessage {
+			if m.fragment != wire.WholeMessage {
 				m.data = m.data[:1+rng.IntN(len(m.data))]
 				m.bits = 8 * len(m.data)
 			}
@@ -498,10 +498,10 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		}
 		packet := k.finish()
 		require.LessOrEqual(t, len(packet), mtu)
-		var h talkHeader
-		rest, ok := h.parse(key.body(packet), time+uint32(rng.IntN(1<<15))-1<<14)
-		require.True(t, ok && key.matches(packet, 0, h.time))
-		require.Equal(t, talkHeader{kindMessages, time, long, key.tag}, h)
+		var h wire.MessageHeader
+		rest, ok := h.Parse(key.Body(packet), time+uint32(rng.IntN(1<<15))-1<<14)
+		require.True(t, ok && key.Matches(packet, 0, h.Time))
+		require.Equal(t, wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: key.Epoch}, h)
 		to.parser.header = h
 		require.NoError(t, to.parser.parse(rest, &in))
 		require.Len(t, to.parser.messages, len(sent))

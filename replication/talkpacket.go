@@ -1,10 +1,9 @@
 package replication
 
 import (
-	"encoding/binary"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // Packets of messages and of inputs begin alike:
@@ -40,63 +39,6 @@ const (
 	messageOverhead = 5 + 4 + 8
 )
 
-// shortTime is how far two times may lie apart for 16 bits to be enough, with room to spare.
-const shortTime = 1 << 14
-
-// A talkHeader stands before the bits.
-type talkHeader struct {
-	kind packetKind
-	time uint32
-	long bool
-	tag  uint8
-}
-
-func (h *talkHeader) size() int {
-	if h.long {
-		return 1 + 4
-	}
-	return 1 + 2
-}
-
-// put writes the header to the start of b, which has room for it.
-func (h *talkHeader) put(b []byte) {
-	b[0] = byte(h.kind) | h.tag<<tagShift
-	if h.long {
-		b[0] |= longBit
-		binary.LittleEndian.PutUint32(b[1:], h.time)
-	} else {
-		binary.LittleEndian.PutUint16(b[1:], uint16(h.time))
-	}
-}
-
-// parse reads the header of a packet without its checksum, given a time near to it, and returns what follows.
-func (h *talkHeader) parse(body []byte, near uint32) (rest []byte, ok bool) {
-	h.kind, h.long, h.tag = kindOf(body), body[0]&longBit != 0, body[0]>>tagShift%sessionTags
-	if body[0]>>7 != 0 || len(body) < h.size() {
-		return nil, false
-	}
-	if h.long {
-		h.time = binary.LittleEndian.Uint32(body[1:])
-	} else {
-		h.time = extend16(binary.LittleEndian.Uint16(body[1:]), near)
-	}
-	return body[h.size():], true
-}
-
-// check returns an error if the packet is not of the session with the given seal, as far as the tag tells.
-func (h *talkHeader) check(s seal) error {
-	switch {
-	case h.tag == s.tag:
-		return nil
-	case s.off:
-		return ErrStale
-	}
-	return ErrMalformed
-}
-
-// kindOf returns the kind of a session packet without its checksum.
-func kindOf(body []byte) packetKind { return packetKind(body[0] & (1<<kindBits - 1)) }
-
 // A dependency is a state that a message waits for: one of the slot, of that tick or later.
 type dependency struct {
 	slot uint32
@@ -109,7 +51,7 @@ type wireMessage struct {
 	lane     int // -1: none, it is unreliable
 	id       uint32
 	long     bool // its type is
-	fragment fragment
+	fragment wire.Fragment
 	tick     delta.Tick
 	waits    bool
 	deps     []dependency
@@ -122,8 +64,8 @@ type talkWriter struct {
 	numberBits uint
 	down       bool // from the server
 	buf        []byte
-	header     talkHeader
-	seal       seal
+	header     wire.MessageHeader
+	seal       wire.Key
 	index      int // of the next packet of this time
 
 	w     bitbuf.Writer
@@ -142,8 +84,8 @@ type laneContext struct {
 }
 
 // begin starts a tick. long says whether the receiver may have no time near to this one.
-func (k *talkWriter) begin(s seal, time uint32, long bool) {
-	k.header, k.seal = talkHeader{kindMessages, time, long, s.tag}, s
+func (k *talkWriter) begin(s wire.Key, time uint32, long bool) {
+	k.header, k.seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.index, k.open = 0, false
 }
 
@@ -152,9 +94,9 @@ func (k *talkWriter) full() bool { return k.index == maxTalkPackets }
 
 // start opens a packet.
 func (k *talkWriter) start() {
-	from := k.seal.size()
-	k.header.put(k.buf[from:])
-	k.body = from + k.header.size()
+	from := k.seal.Size()
+	k.header.Put(k.buf[from:])
+	k.body = from + k.header.Size()
 	k.w.Reset(k.buf[k.body:])
 	k.w.WriteExpGolomb(uint64(k.index), 0)
 	k.open, k.count, k.laneContext = true, 0, laneContext{deps: k.deps[:0]}
@@ -175,21 +117,21 @@ func (k *talkWriter) put(m *wireMessage) bool {
 			k.w.WriteBits(uint64(m.id), 16)
 		}
 		if m.long {
-			m.fragment.write(&k.w)
+			m.fragment.Write(&k.w)
 		}
-		if k.down && m.fragment != moreFragments {
-			k.w.WriteExpGolomb(uint64(min(delta.Tick(k.header.time)-m.tick, maxMessageAge)), ageOrder)
+		if k.down && m.fragment != wire.MoreFragments {
+			k.w.WriteExpGolomb(uint64(min(delta.Tick(k.header.Time)-m.tick, maxMessageAge)), ageOrder)
 		}
 	}
 	same := true
-	if k.down && m.waits && m.fragment != moreFragments {
+	if k.down && m.waits && m.fragment != wire.MoreFragments {
 		same = equalDependencies(m.deps, k.deps)
 		k.w.WriteBool(!same)
 		if !same {
 			k.putDependencies(m.deps)
 		}
 	}
-	if m.fragment != wholeMessage {
+	if m.fragment != wire.WholeMessage {
 		k.w.WriteBits(uint64(len(m.data)), fragmentSizeBits)
 	}
 	k.w.WriteRun(m.data, m.bits)
@@ -212,7 +154,7 @@ func (k *talkWriter) putDependencies(deps []dependency) {
 	next := uint32(0)
 	for _, d := range deps {
 		k.w.WriteExpGolomb(uint64(d.slot-next), dependencyOrder)
-		k.w.WriteExpGolomb(uint64(delta.Tick(k.header.time)-d.tick), waitOrder)
+		k.w.WriteExpGolomb(uint64(delta.Tick(k.header.Time)-d.tick), waitOrder)
 		next = d.slot + 1
 	}
 }
@@ -233,7 +175,7 @@ func equalDependencies(a, b []dependency) bool {
 func (k *talkWriter) finish() []byte {
 	k.w.WriteBool(false)
 	packet := k.buf[:k.body+len(k.w.Bytes())]
-	k.seal.close(packet, 0, k.header.time)
+	k.seal.Write(packet, 0, k.header.Time)
 	k.index++
 	k.open = false
 	return packet

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A stagedMessage is one of a packet that is not believed yet.
@@ -12,7 +13,7 @@ type stagedMessage struct {
 	number      int
 	lane        int // -1: unreliable
 	id          uint32
-	fragment    fragment
+	fragment    wire.Fragment
 	tick        delta.Tick
 	first, deps int           // what it waits for, in talkStage.deps
 	row         bitbuf.Reader // before its row, or the bytes of a fragment
@@ -22,10 +23,10 @@ type stagedMessage struct {
 // A talkStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
 // changes nothing.
 type talkStage struct {
-	header   talkHeader
+	header   wire.MessageHeader
 	index    uint
-	report   inputReport
-	acks     [lanes]laneAck
+	report   wire.InputReport
+	acks     [lanes]wire.ChannelAck
 	messages []stagedMessage
 	deps     []dependency
 }
@@ -46,17 +47,17 @@ func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
 	r := bitbuf.NewReader(rest)
 	index := r.ReadExpGolomb(0)
 	if index >= maxTalkPackets {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	k.index = uint(index)
-	k.report = inputReport{}
+	k.report = wire.InputReport{}
 	if !k.fromPeer {
-		k.report.read(&r, k.schema.input != nil)
+		k.report.Read(&r, k.schema.input != nil)
 	}
 	for i := range k.acks {
-		k.acks[i].present = false
+		k.acks[i].Present = false
 		if i == 0 || k.fromPeer { // clients have one lane
-			if err := k.acks[i].read(&r); err != nil {
+			if err := k.acks[i].Read(&r); err != nil {
 				return err
 			}
 		}
@@ -65,22 +66,22 @@ func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
 	same := [2]int{} // the dependencies of the message before: from, to
 	for r.ReadBool() {
 		if len(k.messages) == maxPacketMessages {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		if err := k.parseMessage(&r, in, &x, &same); err != nil {
 			return err
 		}
 	}
 	if r.Finish() != nil {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	return nil
 }
 
 func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneContext, same *[2]int) error {
-	m := stagedMessage{number: int(r.ReadBits(k.schema.numberBits())), lane: -1, tick: delta.Tick(k.header.time)}
+	m := stagedMessage{number: int(r.ReadBits(k.schema.numberBits())), lane: -1, tick: delta.Tick(k.header.Time)}
 	if m.number >= len(k.schema.messages) {
-		return fmt.Errorf("%w: message number %d, where the schema has %d messages", ErrMalformed, m.number, len(k.schema.messages))
+		return fmt.Errorf("%w: message number %d, where the schema has %d messages", wire.ErrMalformed, m.number, len(k.schema.messages))
 	}
 	t := &k.schema.messages[m.number]
 	if t.reliable {
@@ -89,37 +90,37 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 		if x.begun[m.lane] {
 			gap := r.ReadExpGolomb(0)
 			m.id = x.last[m.lane] + 1 + uint32(gap)
-			ok = gap < maxQueued && int32(m.id-in[m.lane].next) < maxQueued
+			ok = gap < wire.MaxQueued && int32(m.id-in[m.lane].next) < wire.MaxQueued
 		} else {
 			m.id, ok = in[m.lane].full(uint16(r.ReadBits(16)))
 		}
 		if !ok {
-			return ErrMalformed
+			return wire.ErrMalformed
 		}
 		x.begun[m.lane], x.last[m.lane] = true, m.id
 		if t.long {
-			m.fragment.read(r)
+			m.fragment.Read(r)
 		}
-		if !k.fromPeer && m.fragment != moreFragments {
+		if !k.fromPeer && m.fragment != wire.MoreFragments {
 			age := r.ReadExpGolomb(ageOrder)
 			if age > maxMessageAge {
-				return ErrMalformed
+				return wire.ErrMalformed
 			}
 			m.tick -= delta.Tick(age)
 		}
 	}
-	if !k.fromPeer && t.waits() && m.fragment != moreFragments {
+	if !k.fromPeer && t.waits() && m.fragment != wire.MoreFragments {
 		if r.ReadBool() {
 			same[0] = len(k.deps)
 			if !k.parseDependencies(r) {
-				return ErrMalformed
+				return wire.ErrMalformed
 			}
 			same[1] = len(k.deps)
 		}
 		m.first, m.deps = same[0], same[1]-same[0]
 	}
 	if !k.parseContent(r, t, &m) {
-		return ErrMalformed
+		return wire.ErrMalformed
 	}
 	k.messages = append(k.messages, m)
 	return nil
@@ -127,7 +128,7 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 
 // parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
 func (k *talkParser) parseContent(r *bitbuf.Reader, t *messageType, m *stagedMessage) bool {
-	if m.fragment != wholeMessage {
+	if m.fragment != wire.WholeMessage {
 		m.bits = 8 * int(r.ReadBits(fragmentSizeBits))
 		m.row = *r
 		r.Skip(uint(m.bits))
@@ -152,7 +153,7 @@ func (k *talkParser) parseDependencies(r *bitbuf.Reader) bool {
 		if r.Err() != nil || gap >= uint64(k.slots) || next+gap >= uint64(k.slots) || wait >= 1<<31 {
 			return false
 		}
-		k.deps = append(k.deps, dependency{uint32(next + gap), delta.Tick(k.header.time) - delta.Tick(wait)})
+		k.deps = append(k.deps, dependency{uint32(next + gap), delta.Tick(k.header.Time) - delta.Tick(wait)})
 		next += gap + 1
 	}
 	return true
@@ -164,35 +165,4 @@ func (m *messageType) lane(down bool) int {
 		return laneImmediate
 	}
 	return laneState
-}
-
-// write appends the ack, or that there is none.
-func (a *laneAck) write(w *bitbuf.Writer) {
-	w.WriteBool(a.present)
-	if !a.present {
-		return
-	}
-	w.WriteBits(uint64(a.heard), 16)
-	w.WriteBits(uint64(a.next), 16)
-	w.WriteExpGolomb(uint64(a.count), 0)
-	for _, x := range a.words[:a.count] {
-		w.WriteBits(uint64(x), 32)
-	}
-}
-
-// read is the inverse of write.
-func (a *laneAck) read(r *bitbuf.Reader) error {
-	if a.present = r.ReadBool(); !a.present {
-		return nil
-	}
-	a.heard, a.next = uint16(r.ReadBits(16)), uint16(r.ReadBits(16))
-	n := r.ReadExpGolomb(0)
-	if n > uint64(len(a.words)) {
-		return ErrMalformed
-	}
-	a.count = int(n)
-	for i := range a.words[:a.count] {
-		a.words[i] = uint32(r.ReadBits(32))
-	}
-	return nil
 }

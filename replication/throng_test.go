@@ -4,6 +4,8 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -55,7 +57,7 @@ func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption
 func (c *throng) join(delay int, loss float64) *throngMember {
 	m := &throngMember{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
 	m.peer.send = func(p []byte) error {
-		m.hash = m.hash*31 + uint64(crc32.Checksum(p, castagnoli))
+		m.hash = m.hash*31 + uint64(crc32.Checksum(p, wire.Castagnoli))
 		m.sizes[len(m.sizes)-1] += len(p)
 		return m.take(p)
 	}
@@ -114,7 +116,7 @@ func sent(p *Peer, fn func(slot int, kind recordKind)) {
 		}
 		for i := range packet.count {
 			r := p.log.record(packet, i)
-			for slot := range slotsOf(int(r.block), r.mask) {
+			for slot := range bitset.Slots(int(r.block), r.mask) {
 				fn(slot, r.kind)
 			}
 		}

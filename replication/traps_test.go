@@ -5,17 +5,17 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // Mistakes that replication libraries have made, and a test for each.
 
 // crowd is a wire with entities that have positions, known to the client.
-func crowd(t *testing.T, n int, opts ...ServerOption) (x *wire, entities []ecs.Entity, move func(e ecs.Entity, dx float32)) {
+func crowd(t *testing.T, n int, opts ...ServerOption) (x *fixture, entities []ecs.Entity, move func(e ecs.Entity, dx float32)) {
 	x = connectedWire(t, testSchema(), opts...)
 	position := ecs.ComponentID[tPosition](x.world)
 	for range n {
@@ -26,7 +26,7 @@ func crowd(t *testing.T, n int, opts ...ServerOption) (x *wire, entities []ecs.E
 	return x, entities, func(e ecs.Entity, dx float32) { (*tPosition)(x.world.Get(e, position)).X += dx }
 }
 
-func (x *wire) slotOf(e ecs.Entity) int {
+func (x *fixture) slotOf(e ecs.Entity) int {
 	x.t.Helper()
 	id, ok := x.server.NetID(e)
 	require.True(x.t, ok)
@@ -43,7 +43,7 @@ func (p *Peer) inStep(b int) uint64 {
 }
 
 // acked returns when the newest state of a slot began that the peer is known to hold.
-func (x *wire) acked(slot int) delta.Tick {
+func (x *fixture) acked(slot int) delta.Tick {
 	x.peer.follow()
 	at, ok := x.peer.acks.holds(slot)
 	if ok {
@@ -87,7 +87,7 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	last := x.peer.log.at(x.peer.log.next - 2) // but one
 	for i := range last.count {
 		r := x.peer.log.record(last, i)
-		for slot := range slotsOf(int(r.block), r.mask) {
+		for slot := range bitset.Slots(int(r.block), r.mask) {
 			carried[slot] = true
 		}
 	}
@@ -505,9 +505,9 @@ func TestABadPatchIsForgotten(t *testing.T) {
 	x.requireEqual()
 	move(e[1], 1)
 	x.replicate() // lost
-	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.timeout())
+	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.Timeout())
 	for n := 0; x.position(e[1]).X == 0; n++ {
 		x.round()
-		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.timeout())
+		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.Timeout())
 	}
 }

@@ -1,6 +1,10 @@
 package replication
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+)
 
 // What waits longest, times what it weighs, goes first: every tick in which something waits adds
 // its weight to its urgency. The numbers of 64 slots are kept bit-sliced: bit i of all of them
@@ -97,8 +101,8 @@ func chanceOf(slot int, tick uint32) uint32 {
 // A weightTable holds the weights that slots have for all peers.
 type weightTable struct {
 	blocks []slicedWeights
-	known  bitset // blocks whose weights stand there
-	tick   uint32 // of the last update
+	known  bitset.Set // blocks whose weights stand there
+	tick   uint32     // of the last update
 }
 
 // forgetAll does so for all blocks.
@@ -113,20 +117,20 @@ func (t *weightTable) update(s *slotTable, tick uint32) {
 	for len(t.blocks) < len(s.alive) {
 		t.blocks = append(t.blocks, slicedWeights{})
 	}
-	t.known = t.known.grown(len(t.blocks))
+	t.known = t.known.Grown(len(t.blocks))
 	for b := range t.blocks {
-		if t.known.has(b) && s.turned[b]|s.reshaped[b] == 0 {
+		if t.known.Has(b) && s.turned[b]|s.reshaped[b] == 0 {
 			continue
 		}
 		w := &t.blocks[b]
 		w.reset()
-		for slot := range slotsOf(b, ^uint64(0)) {
+		for slot := range bitset.Slots(b, ^uint64(0)) {
 			if slot < s.len() {
 				w.set(slot, s.weight(slot), chanceOf(slot, tick))
 			}
 		}
-		if t.known.set(b); w.inexact {
-			t.known.clear(b)
+		if t.known.Add(b); w.inexact {
+			t.known.Remove(b)
 		}
 	}
 }
@@ -134,7 +138,7 @@ func (t *weightTable) update(s *slotTable, tick uint32) {
 // weight returns the weight of a slot. What is gone weighs 1.
 func (t *slotTable) weight(slot int) float32 {
 	info := &t.info[slot]
-	if !t.alive.has(slot) || info.table == nil {
+	if !t.alive.Has(slot) || info.table == nil {
 		return 1
 	}
 	return t.info[info.of].weight * info.table.weight
@@ -143,21 +147,21 @@ func (t *slotTable) weight(slot int) float32 {
 // urgency is how urgent it is to send a peer what waits.
 type urgency struct {
 	blocks  []sliced
-	used    int    // no more than so many bits of them are
-	waiting bitset // slots that have waited since weights were added last
-	turn    int    // of equally urgent slots those from this one on go first
+	used    int        // no more than so many bits of them are
+	waiting bitset.Set // slots that have waited since weights were added last
+	turn    int        // of equally urgent slots those from this one on go first
 }
 
 // grow makes room for slots below n.
 func (u *urgency) grow(n int) {
-	u.waiting = u.waiting.grown(n)
+	u.waiting = u.waiting.Grown(n)
 	if more := len(u.waiting) - len(u.blocks); more > 0 {
 		u.blocks = append(u.blocks, make([]sliced, more)...)
 	}
 }
 
 // wait ends a tick: what is not due any more waits no longer.
-func (u *urgency) wait(due bitset) {
+func (u *urgency) wait(due bitset.Set) {
 	for b := range u.waiting {
 		u.waiting[b] &= due[b]
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -50,7 +51,7 @@ func TestUrgencyAddsUp(t *testing.T) {
 			require.Equal(t, plain[slot], urgencyOf(&u, slot), "slot %d", slot)
 		}
 		gone := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
-		u.wait(bitset{^gone})
+		u.wait(bitset.Set{^gone})
 		for slot := range plain {
 			if gone>>slot&1 != 0 {
 				plain[slot] = 0
@@ -111,7 +112,7 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 			}
 			dear[b] = rng.Uint64() & rng.Uint64()
 			c.add(b, mask, dear[b])
-			for slot := range slotsOf(b, mask) {
+			for slot := range bitset.Slots(b, mask) {
 				order = append(order, slot)
 			}
 		}
@@ -125,19 +126,19 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 		slices.SortStableFunc(order, func(x, y int) int { return values[y] - values[x] })
 		sum, least := 0, math.MaxInt
 		for _, slot := range order {
-			if c.chosen.has(slot) {
+			if c.chosen.Has(slot) {
 				sum, least = sum+price(slot), min(least, values[slot])
 			}
 		}
 		require.Equal(t, sum, used)
 		dearest := max(cost.cheap, cost.dear)
 		require.Less(t, used, room+dearest, "no more than the last one is too much")
-		if c.chosen.count() < len(order) {
+		if c.chosen.Count() < len(order) {
 			require.GreaterOrEqual(t, used, room, "what is left would have had room")
 		}
 		for _, slot := range order {
 			if values[slot] > least {
-				require.True(t, c.chosen.has(slot), "a more urgent one was left")
+				require.True(t, c.chosen.Has(slot), "a more urgent one was left")
 			}
 		}
 	}
@@ -157,9 +158,9 @@ func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 			c.add(b, ^uint64(0), 0)
 		}
 		c.choose(&u, some*10, prices{cheap: 10})
-		require.Equal(t, some, c.chosen.count())
+		require.Equal(t, some, c.chosen.Count())
 		for slot := range seen {
-			if c.chosen.has(slot) {
+			if c.chosen.Has(slot) {
 				seen[slot]++
 			}
 		}

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // A wildConfig is what a storm may have beside what games do: functions of the user that panic, worlds that are
@@ -171,13 +171,13 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	for b := range p.due {
 		seen := p.view.sees(b, s.slots.alive[b]) &^ (t.none[b] | s.slots.turned[b])
 		for at := t.through; t.recent(at) && s.fresh(at); at-- {
-			for slot := range slotsOf(b, seen&^t.lacks(at, b)) {
+			for slot := range bitset.Slots(b, seen&^t.lacks(at, b)) {
 				if msg := claim(slot, at); msg != "" {
 					return msg
 				}
 			}
 		}
-		for slot := range slotsOf(b, seen&t.lacks(t.through, b)) {
+		for slot := range bitset.Slots(b, seen&t.lacks(t.through, b)) {
 			if at, _ := t.holds(slot); s.fresh(at) {
 				if msg := claim(slot, at); msg != "" {
 					return "since: " + msg
@@ -215,7 +215,7 @@ func forgottenBy(s *Server, p *Peer) string {
 		}
 		for i := range sent.count {
 			r := p.log.record(sent, i)
-			for slot := range slotsOf(int(r.block), r.mask) {
+			for slot := range bitset.Slots(int(r.block), r.mask) {
 				if r.kind != recordState || !s.slots.changed[slot].After(sent.tick) {
 					away[r.block] |= 1 << (slot & 63)
 				}
@@ -233,7 +233,7 @@ func forgottenBy(s *Server, p *Peer) string {
 		if lost &^= p.due[b] | away[b] | t.large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.none.has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.slots.changed[slot], t.large.has(slot), p.gone(b)>>(slot&63)&1, t.shown.has(slot))
+				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.slots.changed[slot], t.large.Has(slot), p.gone(b)>>(slot&63)&1, t.shown.Has(slot))
 		}
 	}
 	return ""

@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 // A wire is a server with one client and nothing between them but the test, which holds
 // every packet in its hands before it delivers, drops or spoils it.
-type wire struct {
+type fixture struct {
 	t      testing.TB
 	world  *ecs.World // the server's
 	server *Server
@@ -25,9 +24,9 @@ type wire struct {
 	down, up [][]byte // sent, not taken yet
 }
 
-func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
+func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	world := ecs.NewWorld()
-	x := &wire{t: t, world: &world}
+	x := &fixture{t: t, world: &world}
 	x.server = NewServer(x.world, schema, append([]ServerOption{WithSeed(1)}, opts...)...)
 	x.connect()
 	x.restart(schema, 7)
@@ -35,7 +34,7 @@ func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
 }
 
 // connectedWire is a wire behind its handshake.
-func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
+func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	x := newWire(t, schema, opts...)
 	for range 5 {
 		x.round()
@@ -45,7 +44,7 @@ func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *wire {
 }
 
 // restart replaces the client by a new one with an empty world.
-func (x *wire) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
+func (x *fixture) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 	mirror := ecs.NewWorld()
 	x.mirror = &mirror
 	x.client = NewClient(x.mirror, schema, func(p []byte) error {
@@ -55,7 +54,7 @@ func (x *wire) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 }
 
 // connect gives the server a new peer on the same wire.
-func (x *wire) connect() {
+func (x *fixture) connect() {
 	x.peer = x.server.Connect(func(p []byte) error {
 		x.down = append(x.down, bytes.Clone(p))
 		return nil
@@ -64,7 +63,7 @@ func (x *wire) connect() {
 
 // replaceServer puts a new server with a world of its own in the place of the one that is
 // there, as if its process had been started anew.
-func (x *wire) replaceServer(schema *Schema, seed uint64, opts ...ServerOption) {
+func (x *fixture) replaceServer(schema *Schema, seed uint64, opts ...ServerOption) {
 	world := ecs.NewWorld()
 	x.world = &world
 	x.server = NewServer(x.world, schema, append([]ServerOption{WithSeed(seed)}, opts...)...)
@@ -72,19 +71,19 @@ func (x *wire) replaceServer(schema *Schema, seed uint64, opts ...ServerOption) 
 }
 
 // replicate makes a tick and returns what was sent down.
-func (x *wire) replicate() [][]byte {
+func (x *fixture) replicate() [][]byte {
 	x.server.Replicate()
 	return x.takeDown()
 }
 
-func (x *wire) takeDown() [][]byte {
+func (x *fixture) takeDown() [][]byte {
 	p := x.down
 	x.down = nil
 	return p
 }
 
 // apply brings the mirror up to date and returns what was sent up.
-func (x *wire) apply() [][]byte {
+func (x *fixture) apply() [][]byte {
 	x.t.Helper()
 	require.NoError(x.t, x.client.Apply())
 	p := x.up
@@ -93,7 +92,7 @@ func (x *wire) apply() [][]byte {
 }
 
 // split tells which of the packets of the latest tick, all state packets, carry something of a slot.
-func (x *wire) split(packets [][]byte, slot int) (carry, others [][]byte) {
+func (x *fixture) split(packets [][]byte, slot int) (carry, others [][]byte) {
 	for i, packet := range packets {
 		p := x.peer.log.at(x.peer.log.next - uint32(len(packets)-i))
 		carries := false
@@ -110,20 +109,20 @@ func (x *wire) split(packets [][]byte, slot int) (carry, others [][]byte) {
 	return carry, others
 }
 
-func (x *wire) deliver(packets ...[]byte) {
+func (x *fixture) deliver(packets ...[]byte) {
 	for _, p := range packets {
 		_ = x.client.Receive(p)
 	}
 }
 
-func (x *wire) answer(packets ...[]byte) {
+func (x *fixture) answer(packets ...[]byte) {
 	for _, p := range packets {
 		_ = x.peer.Receive(p)
 	}
 }
 
 // round is a tick on a perfect network.
-func (x *wire) round() {
+func (x *fixture) round() {
 	x.t.Helper()
 	x.deliver(x.replicate()...)
 	x.answer(x.apply()...)
@@ -131,14 +130,14 @@ func (x *wire) round() {
 }
 
 // jump lets many still ticks pass at once, a multiple of recentTicks, with a word of the server now and then.
-func (x *wire) jump(ticks delta.Tick) {
+func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * recentTicks)
 	x.server.tick += ticks
 	x.server.slots.recent.now += ticks
 	x.client.stateTick += uint32(ticks)
 }
 
-func (x *wire) rounds(n int) {
+func (x *fixture) rounds(n int) {
 	x.t.Helper()
 	for range n {
 		x.round()
@@ -146,12 +145,12 @@ func (x *wire) rounds(n int) {
 }
 
 // spawn makes a replicated entity in the server's world.
-func (x *wire) spawn(ids ...ecs.ID) ecs.Entity {
+func (x *fixture) spawn(ids ...ecs.ID) ecs.Entity {
 	return x.world.NewEntity(append(slices.Clone(ids), ReplicatedID(x.world))...)
 }
 
 // mirrored returns the client's entity for one of the server's.
-func (x *wire) mirrored(e ecs.Entity) (ecs.Entity, bool) {
+func (x *fixture) mirrored(e ecs.Entity) (ecs.Entity, bool) {
 	id, ok := x.server.NetID(e)
 	if !ok {
 		return ecs.Entity{}, false
@@ -160,7 +159,7 @@ func (x *wire) mirrored(e ecs.Entity) (ecs.Entity, bool) {
 }
 
 // requireEqual compares the worlds directly.
-func (x *wire) requireEqual(msg ...any) {
+func (x *fixture) requireEqual(msg ...any) {
 	x.t.Helper()
 	o := newTruth()
 	o.record(x.server)
@@ -169,7 +168,7 @@ func (x *wire) requireEqual(msg ...any) {
 }
 
 // requireSeen compares what the client has with what it should have.
-func (x *wire) requireSeen(want ...ecs.Entity) {
+func (x *fixture) requireSeen(want ...ecs.Entity) {
 	x.t.Helper()
 	var got, expected []NetID
 	x.client.Each(func(id NetID, _ ecs.Entity, _ uint32) { got = append(got, id) })
@@ -227,7 +226,7 @@ func worldHash(c *Client) uint64 {
 }
 
 // position returns a mirrored position.
-func (x *wire) position(e ecs.Entity) *tPosition {
+func (x *fixture) position(e ecs.Entity) *tPosition {
 	x.t.Helper()
 	m, ok := x.mirrored(e)
 	require.True(x.t, ok, "not mirrored")

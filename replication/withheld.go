@@ -26,8 +26,8 @@ func (p *Peer) withhold() {
 	for _, g := range p.server.groups.list {
 		if g.reaches(v.room) {
 			for _, m := range g.members {
-				if m.slot >= 0 && int(m.slot) < v.room && v.next.has(int(m.slot)) {
-					v.next.clear(int(m.slot))
+				if m.slot >= 0 && int(m.slot) < v.room && v.next.Has(int(m.slot)) {
+					v.next.Remove(int(m.slot))
 					v.withheld++
 				}
 			}

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // Entities of so many fields that the updates of a few hundred of them, a few bits each, stand for
@@ -26,13 +26,13 @@ type (
 
 // A wideWorld is entities that have the same components on one wire.
 type wideWorld struct {
-	*wire
+	*fixture
 	entities []ecs.Entity
 	ids      []ecs.ID
 }
 
 func newWideWorld(t *testing.T, schema *Schema, n int, ids func(w *ecs.World) []ecs.ID, opts ...ServerOption) *wideWorld {
-	x := &wideWorld{wire: connectedWire(t, schema, opts...)}
+	x := &wideWorld{fixture: connectedWire(t, schema, opts...)}
 	x.ids = ids(x.world)
 	for range n {
 		x.entities = append(x.entities, x.spawn(x.ids...))
@@ -138,7 +138,7 @@ func boundless(o *serverOptions) { o.freeWork = 1 << 30 }
 
 // hostileUpdates is a session in which every packet makes much work, the last one not delivered
 // yet.
-func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *wire, packet []byte) {
+func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture, packet []byte) {
 	schema := NewSchema()
 	Register[tDrift](schema)
 	x = connectedWire(t, schema, boundless, withCoding(coding), WithMTU(1200))
@@ -174,7 +174,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)
-			h, body, pad, ok := parseStateHeader(packet[checksumSize:], x.client.nearSeq, x.client.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.nearSeq, x.client.nearTick)
 			require.True(t, ok)
 			if coding == Compact {
 				pad = 0 // it says something else
@@ -184,7 +184,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
 			err := x.client.Receive(packet)
 			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
-			require.Equal(t, i == 0, x.client.mirrors.at(0).newest == delta.Tick(h.tick))
+			require.Equal(t, i == 0, x.client.mirrors.at(0).newest == delta.Tick(h.Tick))
 		}
 	}
 }
@@ -422,11 +422,11 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
 	require.NoError(t, x.client.Receive(x.forgeState(x.client.nearSeq+1, tick, func(w *bitbuf.Writer) {
-		w.WriteBits(0, gapOrderBits)
+		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
 		w.WriteRice(uint64(x.slotOf(e)), 0)
-		writeUpdate(w, &names, b, false)
+		wire.WriteUpdate(w, &names, b, false)
 		w.WriteBits(0, 1)
 	})))
 	newest, at := m.held.at(m.newest).row(0, 64), func(t delta.Tick) []uint32 { return m.held.at(t).row(0, 64) }
@@ -449,7 +449,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			x, packet := hostileUpdates(b, c.n, c.coding, c.jitter)
-			h, body, pad, ok := parseStateHeader(packet[checksumSize:], x.client.nearSeq, x.client.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.nearSeq, x.client.nearTick)
 			require.True(b, ok)
 			if c.coding == Compact {
 				pad &^= 1 // its model is not kept: it would soon push out the one that it needs
@@ -457,7 +457,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 			best := time.Hour // of all: what else runs on the machine is not counted
 			for b.Loop() {
 				start := time.Now()
-				if err := x.client.decodeBody(body, pad, h.sequence, delta.Tick(h.tick)); err != nil {
+				if err := x.client.decodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {
 					b.Fatal(err)
 				}
 				best = min(best, time.Since(start))

@@ -1,13 +1,12 @@
-package replication
+package wire
 
 import (
 	"hash/crc32"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/stretchr/testify/require"
 )
 
 // TestChecksumOfASharedEnd: the checksum of a packet put together from that of its
@@ -19,11 +18,11 @@ func TestChecksumOfASharedEnd(t *testing.T) {
 		for i := range end {
 			end[i] = byte(rng.Uint32())
 		}
-		var shift crcShift
-		shift.set(n)
+		var shift CRCShift
+		shift.Set(n)
 		for range 20 {
 			key := rng.Uint32()
-			require.Equal(t, crc32.Update(key, castagnoli, end), crc32.Checksum(end, castagnoli)^shift.of(key), "%d bytes", n)
+			require.Equal(t, crc32.Update(key, Castagnoli, end), crc32.Checksum(end, Castagnoli)^shift.Of(key), "%d bytes", n)
 		}
 	}
 }

@@ -1,12 +1,12 @@
-package replication
+package wire
 
 // A checksum is linear: that of a packet whose end is the same for many peers follows from
 // the checksum of the end and that of the beginning, without looking at the end again. What
 // it takes is to multiply the latter by a power of x modulo the polynomial (M. Adler, zlib
 // 1.2.2.1, crc32_combine).
 
-// A crcShift multiplies by such a power: by nibble, what its bits become.
-type crcShift [8][16]uint32
+// A CRCShift multiplies by such a power: by nibble, what its bits become.
+type CRCShift [8][16]uint32
 
 const (
 	crcOne  = 1 << 31 // the polynomial 1: the coefficient of x^0 is the highest bit
@@ -38,8 +38,8 @@ var crcSquares = func() (squares [16]uint32) {
 	return squares
 }()
 
-// set makes it the shift over n bytes, n < 2^16.
-func (s *crcShift) set(n int) {
+// Set makes it the shift over n bytes, n < 2^16.
+func (s *CRCShift) Set(n int) {
 	p := uint32(crcOne)
 	for k := range crcSquares {
 		if n>>k&1 != 0 {
@@ -58,8 +58,8 @@ func (s *crcShift) set(n int) {
 	}
 }
 
-// of returns the product.
-func (s *crcShift) of(p uint32) (product uint32) {
+// Of returns the product.
+func (s *CRCShift) Of(p uint32) (product uint32) {
 	for i := range s {
 		product ^= s[i][p>>(4*i)&15]
 	}

@@ -1,0 +1,30 @@
+package replication
+
+import (
+	"errors"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// ProtocolVersion is the version of the wire format. Ends with different versions
+// refuse each other in the handshake.
+const ProtocolVersion = wire.ProtocolVersion
+
+// Errors of Receive. They are values to log or count: the connection goes on.
+var (
+	// ErrMalformed: the packet is not one of this protocol, or damaged.
+	ErrMalformed = wire.ErrMalformed
+	// ErrChecksum: the packet is damaged, or of another session or schema.
+	ErrChecksum = errors.New("replication: checksum does not match: the packet is damaged or of another session")
+	// ErrStale: the packet came twice, or too late to tell whether it did.
+	ErrStale = wire.ErrStale
+	// ErrUnexpected: the packet is of a kind that this end does not take now.
+	ErrUnexpected = errors.New("replication: unexpected kind of packet")
+	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
+	// says so to the server, which then sends that entity whole.
+	ErrMissingBaseline = errors.New("replication: a baseline is missing")
+	// ErrMissingModel: the packet needs what was learnt from another one, in a session with
+	// [Compact], and this end does not remember it: the packet was on its way for very long.
+	// It counts as lost.
+	ErrMissingModel = errors.New("replication: a model is missing")
+)

@@ -1,0 +1,64 @@
+// Package bitset has sets of slots as words of 64 bits.
+package bitset
+
+import (
+	"iter"
+	"math/bits"
+)
+
+// A Set is a set of slots, a word for every block of 64.
+type Set []uint64
+
+// Grown returns the set with room for slots below n.
+func (b Set) Grown(n int) Set {
+	if more := (n+63)/64 - len(b); more > 0 {
+		b = append(b, make(Set, more)...)
+	}
+	return b
+}
+
+func (b Set) Has(slot int) bool { return b[slot>>6]>>(slot&63)&1 != 0 }
+
+func (b Set) Add(slot int) { b[slot>>6] |= 1 << (slot & 63) }
+
+func (b Set) Remove(slot int) { b[slot>>6] &^= 1 << (slot & 63) }
+
+// Count returns the number of slots in the set.
+func (b Set) Count() (n int) {
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// Next returns the first slot of the set from a given one on, or one that there is no room for.
+func (b Set) Next(slot int) int {
+	if slot>>6 >= len(b) {
+		return slot
+	}
+	word := b[slot>>6] >> (slot & 63) << (slot & 63)
+	for i := slot >> 6; ; word = b[i] {
+		if word != 0 {
+			return i<<6 + bits.TrailingZeros64(word)
+		}
+		if i++; i == len(b) {
+			return i << 6
+		}
+	}
+}
+
+// Slots iterates over the slots of a block that a mask names.
+func Slots(block int, mask uint64) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; mask != 0; mask &= mask - 1 {
+			if !yield(block<<6 + bits.TrailingZeros64(mask)) {
+				return
+			}
+		}
+	}
+}
+
+// Holds reports whether the number, which may be any, is in the set.
+func (b Set) Holds(i uint32) bool {
+	return uint64(i>>6) < uint64(len(b)) && b[i>>6]>>(i&63)&1 != 0
+}

@@ -1,0 +1,141 @@
+package clock
+
+import (
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// A InputDelay says for which tick a client gives its inputs: so little ahead of the server that they just come in time, most of
+// them, when packets are lost and late as they are. It goes up at once when inputs come too late, and down by and by when all
+// came earlier than need be for a while.
+type InputDelay struct {
+	beat     uint32  // a tick that goes on with the server's
+	fraction float64 // of the next one
+	rate     float64 // that it was set for
+	stray    float64 // how far the beat is off, smoothed
+	ahead    uint32  // the tick of an input less beat
+	Guess    bool    // beat and ahead are valid
+	set      bool    // and the round trip was known
+
+	from  delta.Tick // inputs from this tick on were given with this lead
+	since uint32     // the time since when least is the least margin
+	least int32
+	any   bool   // least is valid
+	calm  uint32 // for how long all has to be early before the lead shrinks
+	guard int32  // the margin that is not given up
+}
+
+const (
+	// spareTicks is what a lead begins with beyond the round trip, and twice the jitter.
+	spareTicks = 3
+	// leastMargin is the margin that is not given up, more when the lead has proven too small: where packets get lost, what
+	// comes late does so by several ticks.
+	leastMargin, moreMargin = 1, 2
+	// calmTicks is for how long margins must be larger than need be before the lead shrinks; each time that it proves too
+	// small, that becomes twice as long, up to maxCalm.
+	calmTicks, maxCalm = 256, 4096
+	// muchMargin is so much that the lead shrinks after calmTicks anyway.
+	muchMargin = 4
+	// maxRaise is how far the lead goes up at a time.
+	maxRaise = 16
+	// maxStray is how far the lead may get from what round trip and jitter suggest.
+	maxStray = 32
+	// maxStraying is how far the beat may get from where the server seems to be, if there are not as many Applies as ticks.
+	maxStraying = 2
+	// strayShare is how slowly stray follows.
+	strayShare = 1024
+	// guessedTrip is the round trip before one was measured, in ticks.
+	guessedTrip = 6
+)
+
+// Begin makes a first guess, when the server's tick is all that is known. The first input is given before the first Apply.
+func (l *InputDelay) Begin(tick uint32) {
+	l.beat, l.ahead, l.Guess = tick, guessedTrip+spareTicks, true
+}
+
+// Step ends an Apply.
+func (l *InputDelay) Step(c *Ticks) {
+	if !c.Known {
+		return
+	}
+	if rate := c.Rate(); math.Abs(rate-l.rate) > steadyRate*l.rate {
+		l.rate, l.set = rate, false // what was is no guide
+	}
+	l.follow(c)
+	trip := float64(guessedTrip)
+	if c.Trip.Known {
+		trip = c.RoundTrip()
+	}
+	best := c.Base + uint32(int32(math.Ceil(c.est+trip+2*c.Jitter))) + spareTicks
+	if off := int32(l.Tick() - best); l.set && off >= -maxStray && off <= maxStray {
+		return
+	}
+	l.beat, l.fraction, l.stray = c.Base+uint32(int32(math.Floor(c.ServerTick()))), 0, 0
+	l.ahead, l.Guess, l.set = best-l.beat, true, c.Trip.Known
+	l.calm, l.guard = calmTicks, leastMargin
+	l.renew(c)
+}
+
+// follow lets the beat go on as the server does. It does so evenly: not every little error of the estimate makes a tick come
+// twice or not at all.
+func (l *InputDelay) follow(c *Ticks) {
+	off := func() float64 { return float64(int32(l.beat-c.Base)) + l.fraction - c.ServerTick() + 0.5 }
+	if rate := c.Rate(); rate == 1 {
+		l.beat++
+		l.fraction = 0
+		l.stray += (off() - l.stray) / strayShare // the two ends' clocks differ by a little
+		switch {
+		case l.stray > 0.5:
+			l.beat--
+			l.stray--
+		case l.stray < -0.5:
+			l.beat++
+			l.stray++
+		}
+	} else {
+		whole, fraction := math.Modf(l.fraction + rate)
+		l.beat, l.fraction, l.stray = l.beat+uint32(whole), fraction, 0
+		switch off := off(); {
+		case off > maxStraying:
+			l.beat--
+		case off < -maxStraying:
+			l.beat++
+		}
+	}
+}
+
+// Tick returns the tick of an input given now.
+func (l *InputDelay) Tick() uint32 { return l.beat + l.ahead }
+
+// renew starts to watch margins anew, those of inputs not given yet.
+func (l *InputDelay) renew(c *Ticks) {
+	l.from, l.since, l.any = delta.Tick(l.Tick()), c.Now, false
+}
+
+// Judge takes the least margin of some inputs, which that of the given tick had.
+func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
+	if !l.set || of.Before(l.from) {
+		return
+	}
+	if margin < 0 {
+		l.ahead += uint32(min(1-margin, maxRaise))
+		l.calm, l.guard = min(2*l.calm, maxCalm), moreMargin
+		l.renew(c)
+		return
+	}
+	if !l.any || margin < l.least {
+		l.least, l.any = margin, true
+	}
+	spare, waited := l.least-l.guard, c.Now-l.since
+	switch {
+	case spare > 0 && (waited >= l.calm || waited >= calmTicks && l.least >= muchMargin):
+		l.ahead -= uint32(max(spare/2, 1))
+		l.renew(c)
+	case waited >= l.calm: // the next while
+		if l.calm == maxCalm {
+			l.guard = leastMargin
+		}
+		l.since, l.any, l.from = c.Now, false, of
+	}
+}

@@ -1,0 +1,51 @@
+package wire
+
+import (
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+)
+
+const DisconnectHead = 1 + 1 + 8
+
+const MaxReasonText = 128
+
+// Cut returns as much of a text as fits into a number of bytes, in valid UTF-8.
+func Cut(text string, bytes int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= bytes {
+		return text
+	}
+	for !utf8.RuneStart(text[bytes]) {
+		bytes--
+	}
+	return text[:bytes]
+}
+
+// DisconnectPacket returns a bye in a packet of at most mtu bytes.
+func DisconnectPacket(code uint8, text string, session uint64, key Key, mtu int) []byte {
+	key.Off = false
+	text = Cut(text, min(MaxReasonText, mtu-ChecksumSize-DisconnectHead))
+	packet := make([]byte, ChecksumSize, ChecksumSize+DisconnectHead+len(text))
+	packet = append(packet, byte(KindDisconnect), code)
+	packet = binary.LittleEndian.AppendUint64(packet, session)
+	packet = append(packet, text...)
+	key.Write(packet, 0, 0)
+	return packet
+}
+
+// MaybeDisconnect tells most other packets from byes.
+func MaybeDisconnect(packet []byte) bool {
+	const head = ChecksumSize + DisconnectHead
+	return len(packet) >= head && len(packet) <= head+MaxReasonText && PacketKind(packet[ChecksumSize]) == KindDisconnect
+}
+
+// ParseDisconnect returns what a bye of a session says, and whether the packet is one.
+func ParseDisconnect(packet []byte, session uint64, key Key) (code uint8, text string, ok bool) {
+	key.Off = false
+	if !MaybeDisconnect(packet) || binary.LittleEndian.Uint64(packet[ChecksumSize+2:]) != session || !key.Matches(packet, 0, 0) {
+		return 0, "", false
+	}
+	rest := packet[ChecksumSize+DisconnectHead:]
+	return packet[ChecksumSize+1], string(rest), utf8.Valid(rest)
+}

@@ -1,0 +1,157 @@
+package wire
+
+import "encoding/binary"
+
+// The packets before a session, all fields little-endian behind the checksum:
+//
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 | zeros to 60 bytes
+//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
+//	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
+//
+// The nonce is the client's and comes back with the answer. A client whose schema is
+// refused asks for the text of the server's, piece by piece from an offset, until it
+// finds the first difference: neither side keeps more than a packet of it.
+//
+// A client that has a session and hears nothing any more names it in its hello. If the
+// server knows it, the welcome bears the same number, and it goes on.
+
+const (
+	helloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4
+	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
+	RefuseSize  = 1 + 1 + 8 + 4 + 4
+
+	// paddedHello is the size of a hello's body. It bounds the answer: a forged hello
+	// makes the server send at most maxAmplification times what was sent to it, the limit
+	// that QUIC has (RFC 9000, section 8.1).
+	paddedHello      = MinMTU - ChecksumSize
+	MaxAmplification = 3
+
+	// Flags of a welcome.
+	flagNoChecksum = 1
+	flagCompact    = 2 // states are coded by Compact
+
+	// Codings of a hello that the client takes besides Packed.
+	TakesCompact = 1
+)
+
+type Hello struct {
+	Version     uint8
+	Fingerprint uint64
+	Nonce       uint64
+	Offset      uint32
+	Session     uint64 // that the client believes to have, or 0
+	Codings     uint8
+	Slots       uint32 // that the client takes, from 0 on; 0: it does not say
+}
+
+func (h *Hello) Append(b []byte) []byte {
+	b = append(b, byte(KindHello), h.Version)
+	b = binary.LittleEndian.AppendUint64(b, h.Fingerprint)
+	b = binary.LittleEndian.AppendUint64(b, h.Nonce)
+	b = binary.LittleEndian.AppendUint32(b, h.Offset)
+	b = binary.LittleEndian.AppendUint64(b, h.Session)
+	b = append(b, h.Codings)
+	b = binary.LittleEndian.AppendUint32(b, h.Slots)
+	return append(b, make([]byte, paddedHello-helloSize)...)
+}
+
+func (h *Hello) Parse(b []byte) bool {
+	if len(b) != paddedHello {
+		return false
+	}
+	h.Version = b[1]
+	h.Fingerprint = binary.LittleEndian.Uint64(b[2:])
+	h.Nonce = binary.LittleEndian.Uint64(b[10:])
+	h.Offset = binary.LittleEndian.Uint32(b[18:])
+	h.Session = binary.LittleEndian.Uint64(b[22:])
+	h.Codings = b[30]
+	h.Slots = binary.LittleEndian.Uint32(b[31:])
+	return true
+}
+
+type Welcome struct {
+	Version    uint8
+	NoChecksum bool
+	Compact    bool
+	Window     uint8
+	Nonce      uint64
+	Session    uint64
+	Tick       uint32 // the server's, for completing the low bits of ticks
+	Sequence   uint32 // of the first state packet
+	Origin     uint64 // the NetIDs of sessions with the same one mean the same
+}
+
+func (m *Welcome) Append(b []byte) []byte {
+	flags := byte(0)
+	if m.NoChecksum {
+		flags |= flagNoChecksum
+	}
+	if m.Compact {
+		flags |= flagCompact
+	}
+	b = append(b, byte(KindWelcome), m.Version, flags, m.Window)
+	b = binary.LittleEndian.AppendUint64(b, m.Nonce)
+	b = binary.LittleEndian.AppendUint64(b, m.Session)
+	b = binary.LittleEndian.AppendUint32(b, m.Tick)
+	b = binary.LittleEndian.AppendUint32(b, m.Sequence)
+	return binary.LittleEndian.AppendUint64(b, m.Origin)
+}
+
+func (m *Welcome) Parse(b []byte) bool {
+	if len(b) != welcomeSize || b[2]&^(flagNoChecksum|flagCompact) != 0 || b[3] > MaxWindow {
+		return false
+	}
+	m.Version, m.Window = b[1], b[3]
+	m.NoChecksum, m.Compact = b[2]&flagNoChecksum != 0, b[2]&flagCompact != 0
+	m.Nonce = binary.LittleEndian.Uint64(b[4:])
+	m.Session = binary.LittleEndian.Uint64(b[12:])
+	m.Tick = binary.LittleEndian.Uint32(b[20:])
+	m.Sequence = binary.LittleEndian.Uint32(b[24:])
+	m.Origin = binary.LittleEndian.Uint64(b[28:])
+	return true
+}
+
+type Refuse struct {
+	Version uint8
+	Nonce   uint64
+	Offset  uint32
+	Total   uint32 // bytes of the schema text
+	Text    []byte // of it, from offset on
+}
+
+func (m *Refuse) Append(b []byte) []byte {
+	b = append(b, byte(KindRefuse), m.Version)
+	b = binary.LittleEndian.AppendUint64(b, m.Nonce)
+	b = binary.LittleEndian.AppendUint32(b, m.Offset)
+	b = binary.LittleEndian.AppendUint32(b, m.Total)
+	return append(b, m.Text...)
+}
+
+// Parse reads a refusal; its text is part of b.
+func (m *Refuse) Parse(b []byte) bool {
+	if len(b) < RefuseSize {
+		return false
+	}
+	m.Version = b[1]
+	m.Nonce = binary.LittleEndian.Uint64(b[2:])
+	m.Offset = binary.LittleEndian.Uint32(b[10:])
+	m.Total = binary.LittleEndian.Uint32(b[14:])
+	m.Text = b[RefuseSize:]
+	return true
+}
+
+// Sealed puts the handshake's checksum before a body.
+func Sealed(body []byte) []byte {
+	packet := append(make([]byte, ChecksumSize, ChecksumSize+len(body)), body...)
+	HandshakeKey().Write(packet, 0, 0)
+	return packet
+}
+
+// OpenHandshake returns the body of a handshake packet, or nil if it is not one.
+func OpenHandshake(packet []byte) []byte {
+	s := HandshakeKey()
+	if body := s.Body(packet); body != nil && s.Matches(packet, 0, 0) {
+		return body
+	}
+	return nil
+}

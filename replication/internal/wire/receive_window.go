@@ -1,0 +1,67 @@
+package wire
+
+// WindowSize is how many packets back the receiver remembers whether it got them.
+const WindowSize = 1024
+
+// A ReceiveWindow knows which of the last [WindowSize] packets came, and which of
+// them may be acknowledged.
+type ReceiveWindow struct {
+	Newest uint32                  // before the first packet the one before it
+	Any    bool                    // a packet came
+	seen   [WindowSize / 64]uint64 // bit by sequence modulo windowSize
+	acked  [WindowSize / 64]uint64
+}
+
+// NewReceiveWindow returns the window of a session whose first packet has the given
+// sequence. What is before that is not of this session.
+func NewReceiveWindow(first uint32) ReceiveWindow {
+	w := ReceiveWindow{Newest: first - 1}
+	for i := range w.seen {
+		w.seen[i] = ^uint64(0)
+	}
+	return w
+}
+
+// Fresh reports whether a packet with this sequence has not come yet and is not too
+// old to tell.
+func (w *ReceiveWindow) Fresh(sequence uint32) bool {
+	if int32(sequence-w.Newest) > 0 {
+		return true
+	}
+	return w.Newest-sequence < WindowSize && w.seen[sequence%WindowSize/64]>>(sequence%64)&1 == 0
+}
+
+// Add notes that a fresh packet came and whether to acknowledge it.
+func (w *ReceiveWindow) Add(sequence uint32, ack bool) {
+	w.Any = true
+	if ahead := int32(sequence - w.Newest); ahead > 0 {
+		for i := uint32(1); i <= min(uint32(ahead), WindowSize); i++ {
+			w.set(w.Newest+i, false, false)
+		}
+		w.Newest = sequence
+	}
+	w.set(sequence, true, ack)
+}
+
+func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
+	i, bit := sequence%WindowSize/64, uint64(1)<<(sequence%64)
+	w.seen[i] &^= bit
+	w.acked[i] &^= bit
+	if seen {
+		w.seen[i] |= bit
+	}
+	if ack {
+		w.acked[i] |= bit
+	}
+}
+
+// History returns 32 acknowledgement bits: bit i for packet from-i.
+func (w *ReceiveWindow) History(from uint32) (h uint32) {
+	for i := uint32(0); i < 32; i++ {
+		s := from - i
+		if w.Any && w.Newest-s < WindowSize && w.acked[s%WindowSize/64]>>(s%64)&1 != 0 {
+			h |= 1 << i
+		}
+	}
+	return h
+}
