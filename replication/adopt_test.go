@@ -203,7 +203,7 @@ func TestALevelIsAdoptedAgain(t *testing.T) {
 	requireAdopted(level)
 	require.EqualValues(t, 40, x.client.Stats().Adopted)
 	level = load()
-	x.replaceServer(x.client.schema, 99)
+	x.replaceServer(faceOf(x.client.schema), 99)
 	for i := range crates {
 		crates[i] = spawnWith(x, aCrate{float32(19 - i), 0})
 	}

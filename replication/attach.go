@@ -84,7 +84,7 @@ func (c *Client) settleFacets() {
 }
 
 // bareShape is what an entity has of a facet that is not attached: nothing but the link.
-func bareShape(s *Schema, k *shapes) *shape {
+func bareShape(s *rawSchema, k *shapes) *shape {
 	if s.link < 0 {
 		return nil
 	}

@@ -90,7 +90,7 @@ func (p *maskProbe) Matches(mask *ecs.Mask) bool {
 	return false
 }
 
-func (c *capture) init(w *ecs.World, s *Schema, marker func(*ecs.World) ecs.ID) {
+func (c *capture) init(w *ecs.World, s *rawSchema, marker func(*ecs.World) ecs.ID) {
 	c.marker, c.owner = marker(w), newOwner()
 	c.probe.marker = c.marker
 	words := 0

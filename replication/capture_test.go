@@ -40,8 +40,8 @@ func (x *captureCheck) capture() {
 		if old, ok := x.ids[e]; ok {
 			require.Equal(x.t, old, id)
 		}
-		for i := range x.schema.components {
-			c, h := &x.schema.components[i], s.histories[i]
+		for i := range x.schema.raw.components {
+			c, h := &x.schema.raw.components[i], s.histories[i]
 			require.Equal(x.t, q.Has(s.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
 			if !h.Has(int(id.Slot)) {
 				continue

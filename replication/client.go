@@ -17,7 +17,7 @@ import (
 // at the same time.
 type Client struct {
 	world  *ecs.World
-	schema *Schema
+	schema *rawSchema
 	send   func(packet []byte) error
 
 	fingerprint uint64
@@ -164,19 +164,20 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	o := clientOptions{maxEntities: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
-	schema.seal()
+	types := &schema.raw
+	types.seal()
 	c := &Client{
-		world: world, schema: schema, send: send,
-		fingerprint: schema.Fingerprint(),
+		world: world, schema: types, send: send,
+		fingerprint: types.hash(),
 		marker:      MirroredID(world),
 		mark:        watchWorld(world),
 		nonce:       o.seed,
 		seeded:      o.seeded,
 		timeout:     o.timeout,
 		spawnWith:   o.spawnWith,
-		shapes:      shapes{schema: schema, rows: new(rowPool), known: map[delta.Set]*shape{}},
+		shapes:      shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
-		packed:      delta.NewPacked(schema.layout),
+		packed:      delta.NewPacked(types.layout),
 		out:         make([]byte, 512),
 		freeWork:    freeWork,
 	}
@@ -186,22 +187,22 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if !o.seeded {
 		c.nonce = random64()
 	}
-	for i := range schema.components {
-		if schema.components[i].resource {
+	for i := range types.components {
+		if types.components[i].resource {
 			c.components = append(c.components, ecs.ID{}) // none
 			continue
 		}
-		id := ecs.TypeID(world, schema.components[i].typ)
+		id := ecs.TypeID(world, types.components[i].typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
 			c.shapes.relations.Add(i)
 		}
 	}
-	c.resources.init(world, schema)
-	slots := slotsFor(o.maxEntities, len(schema.conditions), c.resources.any)
+	c.resources.init(world, types)
+	slots := slotsFor(o.maxEntities, len(types.conditions), c.resources.any)
 	c.mirrors.limit, c.referrers.limit = slots, slots
-	c.bare = bareShape(schema, &c.shapes)
-	if schema.talks() {
+	c.bare = bareShape(types, &c.shapes)
+	if types.talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
 	c.checkSpawnComponents()
@@ -401,7 +402,7 @@ func (c *Client) receiveRefusal(m *wire.Refuse) {
 			m.Version, wire.ProtocolVersion)
 		return
 	}
-	own := c.schema.Text()
+	own := c.schema.fullText()
 	from := int(c.offset)
 	if from > len(own) {
 		from = len(own)

@@ -22,8 +22,8 @@ type benchHealth struct {
 func benchColumns[T any](b *testing.B, fill func(v *T, r *rand.Rand)) {
 	s := NewSchema()
 	Register[T](s)
-	s.seal()
-	c := &s.components[0]
+	s.raw.seal()
+	c := &s.raw.components[0]
 	const rows = 10000
 	values := make([]T, rows)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -61,7 +61,7 @@ func BenchmarkReadColumn(b *testing.B) {
 func BenchmarkWriteRow(b *testing.B) {
 	s := NewSchema()
 	Register[benchPosition](s)
-	c := &s.components[0]
+	c := &s.raw.components[0]
 	v := benchPosition{1, 2, 3}
 	row := make([]uint32, c.words)
 	p := reflect.ValueOf(&v).UnsafePointer()

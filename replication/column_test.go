@@ -7,17 +7,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/stretchr/testify/require"
 )
 
 func componentOf(t *testing.T, typ reflect.Type, opts ...ComponentOption) *component {
 	t.Helper()
 	s := NewSchema()
 	RegisterType(s, typ, append(opts, Name("P"))...)
-	s.seal()
-	return &s.components[0]
+	s.raw.seal()
+	return &s.raw.components[0]
 }
 
 // Every kind of number, coded by its column, against its quantiser called by hand. The field has neighbours so that a wrong

@@ -15,7 +15,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(200))
-	g := newGame(seed, &w, s.schema, 60)
+	g := newGame(seed, &w, faceOf(s.schema), 60)
 	o := newTruth()
 	honest, liar := connect(s, seed, netsim.Config{Latency: 2}), connect(s, seed+1, netsim.Config{Latency: 1})
 	for _, e := range []*end{honest, liar} {
@@ -79,7 +79,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150), WithFirstTick(c.tick), WithFirstSequence(c.sequence))
-		g := newGame(seed, &w, s.schema, 40)
+		g := newGame(seed, &w, faceOf(s.schema), 40)
 		o := newTruth()
 		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})
 		e.peer.coding = Compact

@@ -31,7 +31,7 @@ func TestCodingIsNegotiated(t *testing.T) {
 		mirror := ecs.NewWorld()
 		e := &end{world: &mirror, link: link, last: map[NetID]uint32{}}
 		e.peer = s.Connect(link.Down.Send, WithCoding(c.server))
-		e.client = NewClient(&mirror, s.schema, link.Up.Send, c.opts...)
+		e.client = NewClient(&mirror, faceOf(s.schema), link.Up.Send, c.opts...)
 		require.Equal(t, Packed, e.peer.Coding())
 		for range 6 {
 			s.Replicate()
@@ -49,7 +49,7 @@ func TestCodingIsNegotiated(t *testing.T) {
 // A client that does not take Compact does not believe a welcome that says so.
 func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	x := newWire(t, testSchema(), withCoding(Compact))
-	x.restart(x.server.schema, 7, WithoutCompact())
+	x.restart(faceOf(x.server.schema), 7, WithoutCompact())
 	x.apply()
 	m := wire.Welcome{Version: wire.ProtocolVersion, Compact: true, Window: 64, Nonce: 7, Session: 1}
 	require.ErrorIs(t, x.client.Receive(wire.Sealed(m.Append(nil))), wire.ErrMalformed)
@@ -63,7 +63,7 @@ func TestBothCodingsShowTheSame(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed)) // nothing goes in parts, which take longer
-	g := newGame(seed, &w, s.schema, 40)
+	g := newGame(seed, &w, faceOf(s.schema), 40)
 	ends := []*end{connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2})}
 	for range ticksOf(2000, 300) {
 		g.step()
@@ -92,7 +92,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150))
-	g := newGame(seed, &w, s.schema, 80)
+	g := newGame(seed, &w, faceOf(s.schema), 80)
 	o := newTruth()
 	var ends []*end
 	for i, cfg := range []netsim.Config{
@@ -188,7 +188,7 @@ func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 		mtu := wire.MinMTU + rng.IntN(400)
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(mtu), withCoding(Compact))
-		g := newGame(rng.Uint64(), &w, s.schema, 60)
+		g := newGame(rng.Uint64(), &w, faceOf(s.schema), 60)
 		o := newTruth()
 		e := connect(s, rng.Uint64(), netsim.Config{Latency: 2, Loss: rng.Float64() / 4})
 		send, full, packets := e.peer.send, 0, 0

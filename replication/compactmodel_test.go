@@ -114,9 +114,9 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
-	schema.seal()
-	x, r := &compactWriter{}, newCompactReader(schema)
-	c := newCompactCoder(schema)
+	schema.raw.seal()
+	x, r := &compactWriter{}, newCompactReader(&schema.raw)
+	c := newCompactCoder(&schema.raw)
 	var ours, theirs compactState
 	ours.copyFrom(nil)
 	theirs.copyFrom(nil)

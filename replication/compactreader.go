@@ -14,7 +14,7 @@ type compactReader struct {
 	walk  compactWalk
 }
 
-func newCompactReader(s *Schema) *compactReader {
+func newCompactReader(s *rawSchema) *compactReader {
 	return &compactReader{coder: delta.NewCompact(s.layout), spare: new(compactState)}
 }
 

@@ -22,7 +22,7 @@ type compactRow struct {
 	past      delta.Past
 }
 
-func newCompactCoder(s *Schema) *compactCoder {
+func newCompactCoder(s *rawSchema) *compactCoder {
 	c := &compactCoder{coder: delta.NewCompact(s.layout), costs: make([]uint64, s.layout.Fields()+len(s.components))}
 	for i := range s.layout.Components {
 		c.worst = append(c.worst, s.layout.Components[i].CompactWidth())

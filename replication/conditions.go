@@ -88,7 +88,7 @@ type facetOf struct{ Of ecs.Entity }
 
 // sealConditions numbers the conditions, and adds the link of facets to the components if
 // there are any.
-func (s *Schema) sealConditions() {
+func (s *rawSchema) sealConditions() {
 	s.link = -1
 	for i := range s.components {
 		c := &s.components[i]
@@ -113,7 +113,7 @@ func (s *Schema) sealConditions() {
 }
 
 // conditional reports whether a component has a condition.
-func (s *Schema) conditional() bool {
+func (s *rawSchema) conditional() bool {
 	return slices.ContainsFunc(s.components, func(c component) bool { return c.condition.kind != always })
 }
 

@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A game whose entities have owners and components under all conditions, and what its mirrors must show of it.
@@ -104,8 +103,8 @@ func newConditionGame(seed uint64, limit int) *conditionPlay {
 // serve makes the server, of a schema that begins with that of the play.
 func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
 	g.server = NewServer(g.world, schema, opts...)
-	for i := range schema.components[:conditionComponents] {
-		g.ids = append(g.ids, ecs.TypeID(g.world, schema.components[i].typ))
+	for i := range schema.raw.components[:conditionComponents] {
+		g.ids = append(g.ids, ecs.TypeID(g.world, schema.raw.components[i].typ))
 	}
 	g.marker = ReplicatedID(g.world)
 }

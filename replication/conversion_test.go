@@ -11,10 +11,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // cvPlan is a component that can't be sent as it is, and cvGoal what of it shall be.
@@ -108,9 +107,9 @@ Ship.Inner.Seen.known code bits=2,max=1
 	ship := cvShip{Built: time.Unix(1<<33+7, 0), Level: 3}
 	require.Equal(t, []uint64{1<<33 + 7, 1, 3, 0, 0, 0, 0, 0, 0}, s.Codes(&ship, nil))
 
-	s.seal()
+	s.raw.seal()
 	kinds := ""
-	for _, f := range s.components[1].layout.Fields {
+	for _, f := range s.raw.components[1].layout.Fields {
 		kinds += " " + f.Kind.String()
 	}
 	require.Equal(t, " counter plain plain counter plain counter plain counter plain", kinds)
@@ -155,8 +154,8 @@ body.Arm[1].Tip.third code bits=8
 		}
 	}, func(c *crew, s *ship) { copied := *c; s.c = &copied }))
 	require.Equal(t, "arche-replicate schema 1\ncomponent Ship\nShip.Captain string max=5\nShip.Mates[0] string max=3\nShip.Mates[1] string max=3\n", s.Text())
-	s.seal()
-	c := &s.components[0]
+	s.raw.seal()
+	c := &s.raw.components[0]
 	of := func(s string) name { return name{&s} }
 	v := ship{&crew{of("Ann"), [2]name{{}, of("Bob")}}}
 	row := make([]uint32, c.words)
@@ -349,8 +348,8 @@ func TestReferencesBesideTwins(t *testing.T) {
 func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {
 	s := NewSchema()
 	Register[schemaVec](s, With(cvTiny{}))
-	s.seal()
-	c := &s.components[0]
+	s.raw.seal()
+	c := &s.raw.components[0]
 	require.False(t, c.volatile, "nothing but its own bytes")
 	values := []schemaVec{{X: 3}, {X: 100}, {X: 8}}
 	dst := make([]uint32, 3*c.words)
@@ -383,9 +382,9 @@ func TestConversionsDoNotAllocate(t *testing.T) {
 	s := NewSchema()
 	Register[cvShip](s, With(cvTime{}))
 	Register[schemaGun](s, As(func(g *schemaGun, s *schemaVec) { s.X = g.Heat }, func(s *schemaVec, g *schemaGun) { g.Heat = s.X }))
-	s.seal()
-	for i := range s.components {
-		c := &s.components[i]
+	s.raw.seal()
+	for i := range s.raw.components {
+		c := &s.raw.components[i]
 		p := reflect.MakeSlice(reflect.SliceOf(c.typ), 70, 70).UnsafePointer()
 		dst := make([]uint32, 70*c.words)
 		c.readColumn(dst, p, 70)
@@ -400,11 +399,11 @@ func TestConversionsOnSeveralGoroutines(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
 	Register[cvShip](s, With(cvTime{}))
-	s.seal()
+	s.raw.seal()
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
-			plan, ship := &s.components[0], &s.components[1]
+			plan, ship := &s.raw.components[0], &s.raw.components[1]
 			planRow, shipRow := make([]uint32, plan.words), make([]uint32, ship.words)
 			for i := range 500 {
 				p := cvPlan{steps: []cvStep{{float32(g), float32(i % 100), "name"}}}

@@ -91,7 +91,7 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	}
 	require.Equal(t, 3, lost)
 
-	x.restart(x.client.schema, 9)
+	x.restart(faceOf(x.client.schema), 9)
 	for range 3 { // it is met, and then silent
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)
@@ -113,7 +113,7 @@ func TestLateWordOfAnOldClientLocksNobodyOut(t *testing.T) {
 	for len(late) == 0 {
 		late = x.apply() // the first ack
 	}
-	x.restart(x.server.schema, 8)
+	x.restart(faceOf(x.server.schema), 8)
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected())

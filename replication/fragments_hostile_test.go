@@ -109,9 +109,9 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	row := func(size int) []byte { // of a mBulk
 		s := letterSchema()
-		s.seal()
+		s.raw.seal()
 		var m messenger
-		m.init(s, nil, 1200, false, 0)
+		m.init(&s.raw, nil, 1200, false, 0)
 		d, err := write(&m, bulk(size))
 		require.NoError(t, err)
 		data, _ := m.encode(&m.drafts[d])

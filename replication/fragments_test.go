@@ -485,11 +485,11 @@ func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
 	RegisterMessage[mBytes47](s)
 	RegisterMessage[mBytes48](s)
 	RegisterMessage[mMap](s, Unreliable())
-	s.seal()
+	s.raw.seal()
 	var long []string
-	for i := range s.messages {
-		if s.messages[i].long {
-			long = append(long, s.messages[i].name)
+	for i := range s.raw.messages {
+		if s.raw.messages[i].long {
+			long = append(long, s.raw.messages[i].name)
 		}
 	}
 	require.Equal(t, []string{"mLetter", "mNotice", "mBulk", "mBytes48"}, long)

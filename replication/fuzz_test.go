@@ -209,8 +209,8 @@ func FuzzScript(f *testing.F) {
 
 func playScript(t *testing.T, script []byte, coding Coding) {
 	x := newWire(t, testSchema(), WithMTU(200), WithWindow(8), withCoding(coding))
-	x.restart(x.server.schema, 7, WithServerTimeout(40))
-	g := newGame(1, x.world, x.server.schema, 0)
+	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(40))
+	g := newGame(1, x.world, faceOf(x.server.schema), 0)
 	o := newTruth()
 	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}
 	tick := func() {

@@ -93,7 +93,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 }
 
 // field returns the component and column of a field by its name in the schema's text.
-func (s *Schema) field(name string) (component int, col *column) {
+func (s *rawSchema) field(name string) (component int, col *column) {
 	for k := range s.components {
 		c := &s.components[k]
 		path, ok := strings.CutPrefix(name, c.name)
@@ -111,7 +111,7 @@ func (s *Schema) field(name string) (component int, col *column) {
 }
 
 // gridFields returns the names of fields that a grid may be over.
-func (s *Schema) gridFields() string {
+func (s *rawSchema) gridFields() string {
 	const most = 12
 	var names []string
 	for k := range s.components {

@@ -87,7 +87,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
 			s.workers.caches[0].limit = 1000 // little memory for what is encoded
-			g := newGame(seed, &w, s.schema, 60)
+			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{
 				connect(s, seed, netsim.Config{Latency: 2}, WithNonce(1)),
@@ -304,6 +304,6 @@ func TestWhoJoinsAGroupSaysNothingOfItsPast(t *testing.T) {
 	for _, e := range []ecs.Entity{first, second} {
 		m, ok := x.mirrored(e)
 		require.True(t, ok)
-		require.Equal(t, stateOf(x.server.schema, x.world, e), stateOf(x.server.schema, x.mirror, m))
+		require.Equal(t, stateOf(faceOf(x.server.schema), x.world, e), stateOf(faceOf(x.server.schema), x.mirror, m))
 	}
 }

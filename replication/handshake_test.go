@@ -217,7 +217,7 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.rounds(5)
 	require.Equal(t, first, x.peer.session)
 
-	x.restart(x.server.schema, 8)
+	x.restart(faceOf(x.server.schema), 8)
 	x.rounds(5)
 	x.requireEqual()
 	second := x.peer.session
@@ -251,7 +251,7 @@ func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 func TestEveryNonceWorks(t *testing.T) {
 	for _, nonce := range []uint64{0, 1, 1<<64 - 1} {
 		x := newWire(t, testSchema())
-		x.restart(x.server.schema, nonce)
+		x.restart(faceOf(x.server.schema), nonce)
 		x.spawn()
 		x.rounds(10)
 		require.True(t, x.peer.Connected(), "nonce %d", nonce)
@@ -263,7 +263,7 @@ func TestEveryNonceWorks(t *testing.T) {
 func TestClientRestart(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	seed := seedOf(t)
-	g := newGame(seed, x.world, x.server.schema, 20)
+	g := newGame(seed, x.world, faceOf(x.server.schema), 20)
 	for n := range 5 {
 		for range 30 {
 			g.step()
@@ -271,7 +271,7 @@ func TestClientRestart(t *testing.T) {
 		}
 		x.requireEqual()
 		old := x.client
-		x.restart(x.server.schema, 100+uint64(n))
+		x.restart(faceOf(x.server.schema), 100+uint64(n))
 		for range 10 {
 			g.step()
 			x.round()
@@ -314,7 +314,7 @@ func TestDisconnect(t *testing.T) {
 func TestReflectedPacketsAreRefused(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
 		x := newWire(t, testSchema(), opts...)
-		g := newGame(1, x.world, x.server.schema, 20)
+		g := newGame(1, x.world, faceOf(x.server.schema), 20)
 		for range 50 {
 			g.step()
 			down := x.replicate()

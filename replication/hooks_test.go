@@ -313,7 +313,7 @@ func TestHooksTellTheWholeStory(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 25)
+	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
 	story := newShadow(e.client, shadowComponent[tPosition], shadowComponent[tRotation], shadowComponent[tHealth],

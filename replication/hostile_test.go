@@ -115,7 +115,7 @@ func TestBadPacketsChangeNothing(t *testing.T) {
 	const batch = 100 // forged packets to each end between two looks at the world
 	seed := seedOf(t)
 	x := connectedWire(t, testSchema(), WithSeed(seed))
-	g := newGame(seed, x.world, x.server.schema, 20)
+	g := newGame(seed, x.world, faceOf(x.server.schema), 20)
 	foreign := foreignTraffic(t, seed)
 	toClient := forger{rng: rand.New(rand.NewPCG(seed, 2)), foreign: foreign}
 	toPeer := forger{rng: rand.New(rand.NewPCG(seed, 3)), foreign: foreign}

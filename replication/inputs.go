@@ -153,7 +153,7 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	return *v.pointer.(*T), exact
 }
 
-func (s *Schema) checkInput(t reflect.Type) {
+func (s *rawSchema) checkInput(t reflect.Type) {
 	switch {
 	case s.input == nil:
 		panic("replication: the schema has no inputs: call RegisterInput before making servers and clients of it")

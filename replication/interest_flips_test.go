@@ -132,7 +132,7 @@ func TestLargeEntitiesFlip(t *testing.T) {
 			require.Equal(t, s.slots.info[id.Slot].generation, id.Generation)
 			if in[entity] {
 				shown++
-				require.Equal(t, o.at(id, s.Tick()), stateOf(s.schema, e.world, m))
+				require.Equal(t, o.at(id, s.Tick()), stateOf(faceOf(s.schema), e.world, m))
 			} else {
 				require.True(t, keep)
 			}

@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // What a peer does not see leaves no trace in what it gets.
@@ -108,7 +107,7 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 	x := &secret{rng: rand.New(rand.NewPCG(variant, 3)), g: g}
 	for _, i := range []int{1, 2, 4, 5} {
-		x.ids = append(x.ids, ecs.TypeID(g.world, g.schema.components[i].typ))
+		x.ids = append(x.ids, ecs.TypeID(g.world, g.schema.raw.components[i].typ))
 	}
 	w := g.world
 	var seen, hidden []*actor // by turns in the slots

@@ -104,7 +104,7 @@ func TestInterestIsKeptWhenTheClientComesAgain(t *testing.T) {
 		} else {
 			x.requireSeen(a, c)
 		}
-		x.restart(x.server.schema, 99)
+		x.restart(faceOf(x.server.schema), 99)
 		x.rounds(10)
 		x.requireSeen(a, c) // of what it kept, the new one knows nothing
 	}

@@ -15,7 +15,7 @@ func TestSendIntervals(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 30)
+	g := newGame(seed, &w, faceOf(s.schema), 30)
 	o := newTruth()
 	var ends []*end
 	sentAt := make([]map[uint32]bool, 6)

@@ -47,7 +47,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), append(c.opts, WithSeed(seed))...)
-			g := newGame(seed, &w, s.schema, 60)
+			g := newGame(seed, &w, faceOf(s.schema), 60)
 			for range 150 { // much that rests
 				w.NewEntity(g.ids[0], g.ids[3], g.marker)
 			}

@@ -237,7 +237,7 @@ func within[T any](name string, same func(a, b T) bool, list ...T) kind {
 func local[T any](name string, a, b T, set func(*T), isSet func(*T) bool) kind {
 	return kind{name, func(s *Schema) { Register[T](s, Name("V")) }, func(x *kindGame) {
 		id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
-		code := func(v *T) []uint64 { return x.server.schema.Codes(v, nil) }
+		code := func(v *T) []uint64 { return x.server.schema.codes(v, nil) }
 		e := x.spawn(id)
 		mirrored := func() *T {
 			m, ok := x.mirrored(e)

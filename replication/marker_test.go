@@ -26,7 +26,7 @@ func TestTwoServersOfOneWorld(t *testing.T) {
 	second := ecs.ComponentID[tForSpectators](&w)
 	require.NotEqual(t, players.capture.marker, spectators.capture.marker)
 
-	g := newGame(seed, &w, players.schema, 20)
+	g := newGame(seed, &w, faceOf(players.schema), 20)
 	w.NewEntity(g.marker, second) // these two stay, whatever the game does
 	w.NewEntity(g.marker)
 	ends := [2][]*end{{connect(players, seed, cfg)}, {connect(spectators, seed+1, cfg)}}
@@ -83,7 +83,7 @@ func TestTwoServersThatShareAMarkerPanic(t *testing.T) {
 func TestAServerFollowsAnother(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		x := connectedWire(t, testSchema())
-		g := newGame(1, x.world, x.server.schema, 10)
+		g := newGame(1, x.world, faceOf(x.server.schema), 10)
 		for range 50 {
 			g.step()
 			x.round()
@@ -91,9 +91,9 @@ func TestAServerFollowsAnother(t *testing.T) {
 		if closed {
 			x.server.Close()
 		}
-		x.server = NewServer(x.world, x.server.schema, WithSeed(2))
+		x.server = NewServer(x.world, faceOf(x.server.schema), WithSeed(2))
 		x.connect()
-		x.restart(x.server.schema, 8)
+		x.restart(faceOf(x.server.schema), 8)
 		for range 50 {
 			g.step()
 			x.round()

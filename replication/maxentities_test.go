@@ -61,8 +61,8 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 			x := newWire(t, schema)
 			x.restart(schema, 8, WithMaxEntities(c.max))
 			ids := []ecs.ID{ReplicatedID(x.world)}
-			for i := range schema.components {
-				if s := &schema.components[i]; !s.resource && i != schema.link {
+			for i := range schema.raw.components {
+				if s := &schema.raw.components[i]; !s.resource && i != schema.raw.link {
 					ids = append(ids, ecs.TypeID(x.world, s.typ))
 				}
 			}
@@ -141,7 +141,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *serverOptions) { o.coding = coding })
-			g := newGame(seed, &w, s.schema, entities)
+			g := newGame(seed, &w, faceOf(s.schema), entities)
 			link := netsim.Config{Latency: 2, Jitter: 2, Loss: 0.1, Duplicate: 0.1}
 			little := connect(s, seed, link, WithNonce(1), WithMaxEntities(most))
 			ends := []*end{little, connect(s, seed+1, link, WithNonce(2)), connect(s, seed+2, link, WithNonce(3), WithMaxEntities(entities))}
@@ -206,13 +206,13 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 // TestRoomIsThatOfTheSession: a client with more room takes the place of one with little.
 func TestRoomIsThatOfTheSession(t *testing.T) {
 	x := newWire(t, testSchema())
-	x.restart(x.server.schema, 8, WithMaxEntities(5))
+	x.restart(faceOf(x.server.schema), 8, WithMaxEntities(5))
 	for range 20 {
 		x.spawn(ecs.ComponentID[tHealth](x.world))
 	}
 	x.rounds(10)
 	require.Equal(t, 10, x.mirror.Stats().Entities.Used)
-	x.restart(x.server.schema, 9, WithMaxEntities(20))
+	x.restart(faceOf(x.server.schema), 9, WithMaxEntities(20))
 	x.rounds(10)
 	x.requireEqual()
 	before := x.peer.Stats()
@@ -221,7 +221,7 @@ func TestRoomIsThatOfTheSession(t *testing.T) {
 	require.Equal(t, before.Withheld, after.Withheld)
 	require.EqualValues(t, 200, after.UpToDate-before.UpToDate)
 
-	x.restart(x.server.schema, 10, WithMaxEntities(7))
+	x.restart(faceOf(x.server.schema), 10, WithMaxEntities(7))
 	x.rounds(10)
 	require.Equal(t, 14, x.mirror.Stats().Entities.Used)
 	require.Zero(t, x.client.Stats().RefusedPackets)
@@ -233,7 +233,7 @@ func TestWhatHasNoRoomAddsUp(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 200)
+	g := newGame(seed, &w, faceOf(s.schema), 200)
 	for range 150 {
 		g.spawn(g.ids[0])
 	}

@@ -87,7 +87,7 @@ func Immediate() MessageOption {
 // Panics where [Register] does, if T is a relation, and if there are 256 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	s.mustExist()
-	if err := s.registerMessage(reflect.TypeFor[T](), opts); err != nil {
+	if err := s.raw.registerMessage(reflect.TypeFor[T](), opts); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
@@ -99,7 +99,7 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more than 64 bytes.
 func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
 	s.mustExist()
-	if err := s.registerInput(reflect.TypeFor[T](), opts); err != nil {
+	if err := s.raw.registerInput(reflect.TypeFor[T](), opts); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
@@ -107,7 +107,7 @@ func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
 // maxMessageTypes is the largest number of message types; the input type is one more in the layout.
 const maxMessageTypes = delta.MaxComponents - 1
 
-func (s *Schema) registerMessage(t reflect.Type, opts []MessageOption) error {
+func (s *rawSchema) registerMessage(t reflect.Type, opts []MessageOption) error {
 	var o messageOptions
 	for i, opt := range opts {
 		if isNil(opt) {
@@ -131,7 +131,7 @@ func (s *Schema) registerMessage(t reflect.Type, opts []MessageOption) error {
 	return nil
 }
 
-func (s *Schema) registerInput(t reflect.Type, opts []ComponentOption) error {
+func (s *rawSchema) registerInput(t reflect.Type, opts []ComponentOption) error {
 	var o componentOptions
 	applyOptions("RegisterInput", &o, opts)
 	c, err := newMessageComponent(t, &o)
@@ -177,7 +177,7 @@ func newMessageComponent(t reflect.Type, o *componentOptions) (component, error)
 }
 
 // admit returns why a component, or a message or the input, can't be registered beside those that are. The schema is locked.
-func (s *Schema) admit(c *component, message bool) error {
+func (s *rawSchema) admit(c *component, message bool) error {
 	if s.layout != nil {
 		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it", c.name)
 	}
@@ -211,7 +211,7 @@ func (c *component) beside(other *component, same bool) error {
 }
 
 // layoutOfMessages returns the layout of message rows in the order of their numbers, and behind them that of inputs.
-func (s *Schema) layoutOfMessages() *delta.Layout {
+func (s *rawSchema) layoutOfMessages() *delta.Layout {
 	var parts []delta.Component
 	for i := range s.messages {
 		parts = append(parts, s.messages[i].part())
@@ -232,10 +232,10 @@ func (c *component) part() delta.Component {
 }
 
 // talks reports whether there is anything to say beside the state of the world.
-func (s *Schema) talks() bool { return len(s.messages) > 0 || s.input != nil }
+func (s *rawSchema) talks() bool { return len(s.messages) > 0 || s.input != nil }
 
 // waits reports whether there are messages that wait for the state of their tick.
-func (s *Schema) waits() bool {
+func (s *rawSchema) waits() bool {
 	for i := range s.messages {
 		if s.messages[i].waits() {
 			return true
@@ -245,10 +245,10 @@ func (s *Schema) waits() bool {
 }
 
 // numberBits returns the bits of a message type's number on the wire.
-func (s *Schema) numberBits() uint { return uint(bits.Len(uint(max(len(s.messages)-1, 0)))) }
+func (s *rawSchema) numberBits() uint { return uint(bits.Len(uint(max(len(s.messages)-1, 0)))) }
 
 // sealMessages freezes the messages with the schema.
-func (s *Schema) sealMessages() {
+func (s *rawSchema) sealMessages() {
 	s.talk = s.layoutOfMessages()
 	s.numbers = map[reflect.Type]int{}
 	for i := range s.messages {
@@ -268,7 +268,7 @@ func (s *Schema) sealMessages() {
 // messageNumber returns the number of a message type.
 //
 // Panics if it is not registered.
-func (s *Schema) messageNumber(t reflect.Type) int {
+func (s *rawSchema) messageNumber(t reflect.Type) int {
 	if i, ok := s.numbers[t]; ok {
 		return i
 	}
@@ -279,7 +279,7 @@ func (s *Schema) messageNumber(t reflect.Type) int {
 }
 
 // messageText writes the part of the schema text that is about messages and inputs.
-func (s *Schema) messageText(write func(line string)) {
+func (s *rawSchema) messageText(write func(line string)) {
 	for i := range s.messages {
 		m := &s.messages[i]
 		line := "message " + m.name

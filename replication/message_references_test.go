@@ -284,7 +284,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	x.rounds(3)
 	m := x.mirrorOf(old)
 	oldID, _ := x.server.NetID(old)
-	x.replaceServer(x.server.schema, 99)
+	x.replaceServer(faceOf(x.server.schema), 99)
 	OnMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
 	e := x.spawn()
 	x.client.Reconnect()

@@ -47,7 +47,7 @@ func TestTextsTooLongAreRefused(t *testing.T) {
 func manyMessages(s *Schema, n int) {
 	for i := range n {
 		t := reflect.ArrayOf(i+1, reflect.TypeFor[bool]())
-		if err := s.registerMessage(t, []MessageOption{Name(fmt.Sprint("Bools", i))}); err != nil {
+		if err := s.raw.registerMessage(t, []MessageOption{Name(fmt.Sprint("Bools", i))}); err != nil {
 			panic(err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
 			s := talkSchema()
-			s.seal()
+			s.raw.seal()
 			RegisterMessage[mBytes40](s)
 		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
 		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},

@@ -7,16 +7,15 @@ import (
 	"strings"
 	"unsafe" // for the type of addresses; none is computed or converted here
 
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes bits at
 // once, or, if it refers to entities of a server, when the tick is captured: only then is it known what the network calls them.
 type messenger struct {
-	schema *Schema
+	schema *rawSchema
 	mtu    int
 	directory
 	packed *delta.Packed
@@ -57,7 +56,7 @@ type draft struct {
 }
 
 // init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
-func (m *messenger) init(s *Schema, d directory, mtu int, down bool, slots uint32) {
+func (m *messenger) init(s *rawSchema, d directory, mtu int, down bool, slots uint32) {
 	m.schema, m.directory, m.mtu = s, d, mtu
 	m.packed = delta.NewPacked(s.talk)
 	add := func(c *component) {

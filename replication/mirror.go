@@ -57,7 +57,7 @@ const maxShapes = 4096
 
 // shapes knows the shapes of the component sets seen.
 type shapes struct {
-	schema    *Schema
+	schema    *rawSchema
 	rows      *rowPool
 	relations delta.Set // the components that are relations of Arche
 	known     map[delta.Set]*shape

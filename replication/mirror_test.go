@@ -372,7 +372,7 @@ func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 // TestTwoClientsInOneWorld mirrors two servers side by side.
 func TestTwoClientsInOneWorld(t *testing.T) {
 	a, b := twoIntoOneWorld(t)
-	ga, gb := newGame(1, a.world, a.server.schema, 10), newGame(2, b.world, b.server.schema, 10)
+	ga, gb := newGame(1, a.world, faceOf(a.server.schema), 10), newGame(2, b.world, faceOf(b.server.schema), 10)
 	for range 200 {
 		ga.step()
 		gb.step()
@@ -461,7 +461,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {
-			if id := ecs.TypeID(x.world, s.components[i].typ); x.world.Has(e, id) != (n>>i&1 != 0) {
+			if id := ecs.TypeID(x.world, s.raw.components[i].typ); x.world.Has(e, id) != (n>>i&1 != 0) {
 				if x.world.Has(e, id) {
 					x.world.Remove(e, id)
 				} else {

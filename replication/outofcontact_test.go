@@ -25,7 +25,7 @@ func TestGenerationsThatComeAgain(t *testing.T) {
 		for _, gone := range []int{generationSpan / 2, generationSpan + 2} {
 			t.Run(c.name, func(t *testing.T) {
 				x := newWire(t, testSchema(), append([]ServerOption{WithTimeout(0)}, c.server...)...)
-				x.restart(x.server.schema, 8, c.client...)
+				x.restart(faceOf(x.server.schema), 8, c.client...)
 				position := ecs.ComponentID[tPosition](x.world)
 				local := ecs.ComponentID[tLocal](x.mirror)
 				e, stays := x.spawn(position), x.spawn(position)

@@ -5,10 +5,9 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // pair is two ends of one server, the first of which owns things.
@@ -335,7 +334,7 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 		s := NewSchema()
 		Register[cAmmo](s, opts...)
 		before := s.Text()
-		s.seal()
+		s.raw.seal()
 		require.Equal(t, before, s.Text())
 		texts[before] = true
 	}

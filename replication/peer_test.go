@@ -64,7 +64,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 	play := func(hostile bool) (sent [][]byte) {
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstSequence(1<<16-200))
-		g := newGame(seed, &w, s.schema, 20)
+		g := newGame(seed, &w, faceOf(s.schema), 20)
 		var ends []*end
 		for i := range uint64(2) {
 			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithNonce(i+1))
@@ -118,7 +118,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 // TestHostileAcksTakeNoMemory: whatever is claimed, nothing is allocated for it.
 func TestHostileAcksTakeNoMemory(t *testing.T) {
 	x := connectedWire(t, testSchema())
-	g := newGame(1, x.world, x.server.schema, 20)
+	g := newGame(1, x.world, faceOf(x.server.schema), 20)
 	for range 50 {
 		g.step()
 		x.replicate()
@@ -313,7 +313,7 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 	}
 	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
 	x := connectedWire(t, testSchema(), WithTimeout(0), neverSilent)
-	g := newGame(3, x.world, x.server.schema, 200)
+	g := newGame(3, x.world, faceOf(x.server.schema), 200)
 	x.peer.send = func([]byte) error { return nil }
 	var early int64
 	for tick := range ticks {

@@ -16,7 +16,7 @@ func TestReasonsAddUp(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 60)
+	g := newGame(seed, &w, faceOf(s.schema), 60)
 	for range 30 { // so that there is something to be said from the start
 		g.spawn(g.ids[0], g.ids[1], g.ids[3])
 	}

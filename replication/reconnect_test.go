@@ -38,7 +38,7 @@ func TestServerRestart(t *testing.T) {
 	}
 	late = append(late, wire.DisconnectPacket(uint8(ReasonKicked), "late", id, x.client.session, 1200))
 
-	x.replaceServer(x.server.schema, 99)
+	x.replaceServer(faceOf(x.server.schema), 99)
 	position := ecs.ComponentID[tPosition](x.world)
 	for i := range 4 { // in the same slots, with the same generations
 		n := x.spawn(position)
@@ -113,7 +113,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 				require.Equal(t, mirrored[i], m)
 				require.EqualValues(t, i, (*tLocal)(x.mirror.Get(m, local)).Heat)
 				if i != 4 {
-					require.Equal(t, stateOf(x.server.schema, x.world, e[i]), stateOf(x.server.schema, x.mirror, m), "%d", i)
+					require.Equal(t, stateOf(faceOf(x.server.schema), x.world, e[i]), stateOf(faceOf(x.server.schema), x.mirror, m), "%d", i)
 				}
 			}
 			require.Equal(t, 8, x.mirror.Stats().Entities.Used)
@@ -172,7 +172,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	require.Equal(t, 3, x.mirror.Stats().Entities.Used, "what was shown is shown")
 
 	// It is mended, and the user tries again.
-	x.replaceServer(x.client.schema, 6)
+	x.replaceServer(faceOf(x.client.schema), 6)
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.client.Reconnect()
 	x.untilConnected(x.client.sessionID)
@@ -453,7 +453,7 @@ func TestNothingBeforeTheFirstPacketIsFresh(t *testing.T) {
 // that the server has only offered. The client must not think that it is in force for good.
 func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
-	x.restart(x.server.schema, 7, WithServerTimeout(20))
+	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(20))
 	x.rounds(3)
 	x.spawn()
 	late := x.replicate()
@@ -478,7 +478,7 @@ func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 // same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
 func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum(), WithStateHash(2))
-	x.restart(x.server.schema, 7)
+	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
 	x.rounds(3)
 	var down, up [][]byte
@@ -513,7 +513,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 // hashes of it come late. Without checksums they must not be taken for states of the next session.
 func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), neverSilent)
-	x.restart(x.server.schema, 7)
+	x.restart(faceOf(x.server.schema), 7)
 	for range 40 {
 		x.spawn()
 	}
@@ -544,7 +544,7 @@ func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 // word of the first one arrives. What the server then says in the first must not be taken for the second, without checksums either.
 func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
-	x.restart(x.server.schema, 7)
+	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
 	introduce := func() (word [][]byte) {
 		sessions := x.client.Stats().Sessions

@@ -19,7 +19,7 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, referenceSchema(), WithSeed(seed))
-	g := newReferenceGame(seed, &w, s.schema, 30)
+	g := newReferenceGame(seed, &w, faceOf(s.schema), 30)
 	o := &referenceTruth{}
 	var ends []*end
 	for i, cfg := range hostileLinks() {
@@ -62,7 +62,7 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 // kinds. packets is called with all that the server sent.
 func referringWire(t testing.TB, packets func(p []byte)) *fixture {
 	x := newWire(t, referenceSchema(), WithMTU(300))
-	g := newReferenceGame(5, x.world, x.server.schema, 12)
+	g := newReferenceGame(5, x.world, faceOf(x.server.schema), 12)
 	for range 30 {
 		g.step()
 		down := x.replicate()

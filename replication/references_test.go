@@ -377,7 +377,7 @@ func TestReferencesOfAnEntityInParts(t *testing.T) {
 // TestReferencesThroughARelay: the client of one server is a server itself.
 func TestReferencesThroughARelay(t *testing.T) {
 	x := newReferring(t)
-	server := NewServer(x.fixture.mirror, x.server.schema, WithSeed(2))
+	server := NewServer(x.fixture.mirror, faceOf(x.server.schema), WithSeed(2))
 	far := connect(server, 1, netsim.Config{})
 	marker := ReplicatedID(x.fixture.mirror)
 	fresh := ecs.All(x.client.marker).Without(marker)

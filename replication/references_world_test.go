@@ -6,10 +6,9 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A game of entities that refer to each other, and what its mirrors must show of it, found
@@ -87,9 +86,9 @@ type referrerState struct {
 func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(component int) bool) {
 	var codes []uint64
 	x.refs = x.refs[:0]
-	for i := range s.components {
-		c := &s.components[i]
-		if c.resource || c.class > 0 || i == s.link { // these are not for everybody to see
+	for i := range s.raw.components {
+		c := &s.raw.components[i]
+		if c.resource || c.class > 0 || i == s.raw.link { // these are not for everybody to see
 			continue
 		}
 		id := ecs.TypeID(w, c.typ)
@@ -141,7 +140,7 @@ func (o *referenceTruth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
 		var state referrerState
-		state.read(s.schema, s.world, e, func(component int) bool { return s.schema.components[component].every > 1 })
+		state.read(faceOf(s.schema), s.world, e, func(component int) bool { return s.schema.components[component].every > 1 })
 		v := referenceVersion{tick: s.Tick(), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
@@ -189,7 +188,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
 		want := o.at(id, tick)
-		got.read(c.schema, c.world, e, func(component int) bool { return c.schema.components[component].every > 1 })
+		got.read(faceOf(c.schema), c.world, e, func(component int) bool { return c.schema.components[component].every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -293,8 +292,8 @@ type referenceGame struct {
 
 func newReferenceGame(seed uint64, w *ecs.World, s *Schema, limit int) *referenceGame {
 	g := &referenceGame{rng: rand.New(rand.NewPCG(seed, 9)), world: w, marker: ReplicatedID(w), limit: limit}
-	for i := range s.components {
-		g.ids = append(g.ids, ecs.TypeID(w, s.components[i].typ))
+	for i := range s.raw.components {
+		g.ids = append(g.ids, ecs.TypeID(w, s.raw.components[i].typ))
 	}
 	return g
 }
@@ -475,11 +474,11 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 			n++
 			want := o.at(id, s.Tick())
 			var got referrerState
-			got.read(s.schema, e.world, entity, nil)
+			got.read(faceOf(s.schema), e.world, entity, nil)
 			own, ok := s.Entity(id)
 			require.True(t, ok)
 			var truth referrerState
-			truth.read(s.schema, s.world, own, nil)
+			truth.read(faceOf(s.schema), s.world, own, nil)
 			require.Equal(t, truth.codes, got.codes, "link %d: %v", i, id)
 			require.False(t, want.gone)
 			for k, target := range truth.refs {

@@ -316,7 +316,7 @@ func TestWorkersSendTheSameReferences(t *testing.T) {
 	play := func(workers int) (sent []byte) {
 		w := ecs.NewWorld()
 		s := NewServer(&w, referenceSchema(), WithSeed(seed), WithWorkers(workers))
-		g := newReferenceGame(seed, &w, s.schema, 40)
+		g := newReferenceGame(seed, &w, faceOf(s.schema), 40)
 		var ends []*end
 		for i := range 12 {
 			e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i % 4), Loss: float64(i%3) * 0.1}, WithNonce(uint64(i)+1))

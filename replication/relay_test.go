@@ -22,8 +22,8 @@ func newRelay(first *Server, seed uint64, cfg netsim.Config, opts ...ServerOptio
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = first.Connect(e.link.Down.Send)
-	e.client = NewClient(&w, first.schema, e.link.Up.Send, WithNonce(seed), WithServerTimeout(90), WithSpawnComponents(ReplicatedID(&w)))
-	return &relay{up: e, server: NewServer(&w, first.schema, append(opts, WithSeed(seed))...), truth: newTruth()}
+	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithNonce(seed), WithServerTimeout(90), WithSpawnComponents(ReplicatedID(&w)))
+	return &relay{up: e, server: NewServer(&w, faceOf(first.schema), append(opts, WithSeed(seed))...), truth: newTruth()}
 }
 
 // step is a tick of the relay's process and of those behind it.
@@ -50,7 +50,7 @@ func (r *relay) diff(first *Server, o *truth) string {
 			n++
 			source := r.server.slots.info[id.Slot].entity // in the relay's world
 			origin, ok := r.up.client.NetID(source)
-			if got, want := stateOf(first.schema, e.world, entity), o.at(origin, first.Tick()); !ok || got != want {
+			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(origin, first.Tick()); !ok || got != want {
 				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, origin, got, want)
 			}
 		})
@@ -73,7 +73,7 @@ func TestRelayChain(t *testing.T) {
 	cfg := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 25)
+	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	r := newRelay(s, seed+1, cfg, WithFirstTick(1<<32-500)) // its ticks are its own
 	for i := range uint64(3) {
@@ -164,7 +164,7 @@ func TestRelayCostsTheFirstServerOnePeer(t *testing.T) {
 	play := func(clients int) PeerStats {
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(1))
-		g, o := newGame(5, &w, s.schema, 20), newTruth()
+		g, o := newGame(5, &w, faceOf(s.schema), 20), newTruth()
 		r := newRelay(s, 3, netsim.Config{Latency: 2, Loss: 0.1})
 		for i := range clients {
 			r.down = append(r.down, connect(r.server, uint64(i), netsim.Config{}))
@@ -188,7 +188,7 @@ func TestSpawnComponents(t *testing.T) {
 	world := ecs.NewWorld()
 	local, marker := ecs.ComponentID[tLocal](&world), ReplicatedID(&world)
 	x.mirror = &world
-	x.client = NewClient(x.mirror, x.server.schema, func(p []byte) error {
+	x.client = NewClient(x.mirror, faceOf(x.server.schema), func(p []byte) error {
 		x.up = append(x.up, append([]byte(nil), p...))
 		return nil
 	}, WithNonce(7), WithSpawnComponents(local), WithSpawnComponents(marker))
@@ -222,7 +222,7 @@ func TestSpawnComponents(t *testing.T) {
 		"replication: WithSpawnComponents: replication.tOrbit: an entity has room for one relation, which may be the server's":    {ecs.ComponentID[tOrbit](&world)},
 	} {
 		require.PanicsWithValue(t, sentence, func() {
-			NewClient(&world, x.server.schema, func([]byte) error { return nil }, WithSpawnComponents(ids...))
+			NewClient(&world, faceOf(x.server.schema), func([]byte) error { return nil }, WithSpawnComponents(ids...))
 		})
 	}
 }

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A structureLog knows which component set every slot had at every tick: what a message's handler must not see too early.
@@ -27,8 +26,8 @@ func newStructureLog() *structureLog {
 
 func shapeOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
 	shape := fmt.Sprint(id.Generation, " ")
-	for i := range schema.components {
-		if w.Has(e, ecs.TypeID(w, schema.components[i].typ)) {
+	for i := range schema.raw.components {
+		if w.Has(e, ecs.TypeID(w, schema.raw.components[i].typ)) {
 			shape += string(rune('a' + i))
 		}
 	}
@@ -43,7 +42,7 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	for q.Next() {
 		if visible == nil || visible(q.Entity()) {
 			id, _ := s.NetID(q.Entity())
-			now[id.Slot] = shapeOf(s.schema, s.world, q.Entity(), id)
+			now[id.Slot] = shapeOf(faceOf(s.schema), s.world, q.Entity(), id)
 		}
 	}
 	for slot := range o.now {
@@ -67,7 +66,7 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 // check requires that what a client shows of every slot is as it was at the tick or later.
 func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32) {
 	shown := map[uint32]string{}
-	c.Each(func(id NetID, e ecs.Entity, _ uint32) { shown[id.Slot] = shapeOf(c.schema, w, e, id) })
+	c.Each(func(id NetID, e ecs.Entity, _ uint32) { shown[id.Slot] = shapeOf(faceOf(c.schema), w, e, id) })
 	for slot, v := range o.versions {
 		i := len(v) - 1
 		for ; i > 0 && int32(v[i].tick-tick) > 0; i-- { // those that came later are welcome
@@ -112,7 +111,7 @@ type messageEnd struct {
 func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...ServerOption) *messageRig {
 	w := ecs.NewWorld()
 	s := NewServer(&w, talkSchema(), append([]ServerOption{WithSeed(seed)}, opts...)...)
-	r := &messageRig{t: t, server: s, game: newGame(seed, &w, s.schema, 25), log: newStructureLog()}
+	r := &messageRig{t: t, server: s, game: newGame(seed, &w, faceOf(s.schema), 25), log: newStructureLog()}
 	for i, cfg := range links {
 		e := &messageEnd{end: connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i))), log: r.log}
 		e.sparks, e.gotSpark = map[uint32]bool{}, map[uint32]bool{}

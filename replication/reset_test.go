@@ -59,7 +59,7 @@ func TestClientWorldResetAtAnyTime(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 25)
+	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
 	local := ecs.ComponentID[tLocal](e.world)
@@ -95,7 +95,7 @@ func TestClientWorldResetAtAnyTime(t *testing.T) {
 // TestResetOfAWorldThatTwoClientsMirrorInto: each of them notices.
 func TestResetOfAWorldThatTwoClientsMirrorInto(t *testing.T) {
 	a, b := twoIntoOneWorld(t)
-	ga, gb := newGame(1, a.world, a.server.schema, 10), newGame(2, b.world, b.server.schema, 10)
+	ga, gb := newGame(1, a.world, faceOf(a.server.schema), 10), newGame(2, b.world, faceOf(b.server.schema), 10)
 	for tick := range 200 {
 		ga.step()
 		gb.step()
@@ -125,7 +125,7 @@ func TestMatchRestart(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstTick(1<<32-1000), WithFirstSequence(1<<16-100))
-	g := newGame(seed, &w, s.schema, 25)
+	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	ends := []*end{
 		connect(s, seed, netsim.Config{Latency: 2}),

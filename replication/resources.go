@@ -56,14 +56,14 @@ func (c *component) kind() string {
 // resourceTypes are those of the schema's types that are resources, and their IDs in a
 // world.
 type resourceTypes struct {
-	schema *Schema
+	schema *rawSchema
 	world  *ecs.World
 	set    delta.Set   // by component
 	any    bool        // there are some
 	ids    []ecs.ResID // by component
 }
 
-func (r *resourceTypes) init(w *ecs.World, s *Schema) {
+func (r *resourceTypes) init(w *ecs.World, s *rawSchema) {
 	r.schema, r.world, r.ids = s, w, make([]ecs.ResID, len(s.components))
 	for i := range s.components {
 		if s.components[i].resource {

@@ -104,7 +104,7 @@ func TestResourcesOfAnotherSession(t *testing.T) {
 
 		id := x.client.sessionID
 		if restart {
-			x.replaceServer(x.server.schema, 99)
+			x.replaceServer(faceOf(x.server.schema), 99)
 			setResource(x.world, rsMatch{Round: 2})
 			setResource(x.world, rsOpen{})
 			for range 3 {
@@ -137,7 +137,7 @@ func TestResourcesOfAServerThatIsGone(t *testing.T) {
 	m := setResource(x.world, rsMatch{Round: 1, Leader: e})
 	x.rounds(3)
 	shown := resourceOf[rsMatch](x.mirror)
-	x.replaceServer(x.server.schema, 99, WithMTU(200))
+	x.replaceServer(faceOf(x.server.schema), 99, WithMTU(200))
 	setResource(x.world, *m).Leader = ecs.Entity{}
 	setResource(x.world, rsMap{}).Cells[0] = 1 // comes in parts, which are lost
 	for range 5 {

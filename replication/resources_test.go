@@ -359,7 +359,7 @@ func TestResourcesReferToEntities(t *testing.T) {
 // WithMaxEntities allows, which are two for each entity.
 func TestMaxEntitiesBesideResources(t *testing.T) {
 	x := newWire(t, resourceSchema())
-	x.restart(x.server.schema, 8, WithMaxEntities(2))
+	x.restart(faceOf(x.server.schema), 8, WithMaxEntities(2))
 	setResource(x.world, rsOpen{})
 	_, last := x.spawn(), x.spawn()
 	setResource(x.world, rsMatch{Leader: last})

@@ -107,7 +107,7 @@ func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool
 type resourceTruth map[uint32]resourceView
 
 func (o resourceTruth) record(s *Server) {
-	o[s.Tick()] = viewResources(s.schema, s.world, s.NetID)
+	o[s.Tick()] = viewResources(faceOf(s.schema), s.world, s.NetID)
 }
 
 // shownResources returns what a client shows, and of which tick that is, if it has shown
@@ -117,7 +117,7 @@ func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bo
 	if m == nil || !m.shown || !c.intact() {
 		return v, 0, false
 	}
-	return viewResources(c.schema, c.world, func(e ecs.Entity) (NetID, bool) {
+	return viewResources(faceOf(c.schema), c.world, func(e ecs.Entity) (NetID, bool) {
 		id, ok := c.NetID(e)
 		require.True(t, ok || e.IsZero(), "%v is no mirror of anybody", e)
 		return id, ok
@@ -326,7 +326,7 @@ func TestResourcesInARelay(t *testing.T) {
 		tick()
 	}
 	text := func(w *ecs.World) string {
-		return viewResources(s.schema, w, func(ecs.Entity) (NetID, bool) { return noNetID, true }).text
+		return viewResources(faceOf(s.schema), w, func(ecs.Entity) (NetID, bool) { return noNetID, true }).text
 	}
 	require.Contains(t, text(&w), "match 0 7;")
 	require.Equal(t, text(&w), text(r.down[0].world))

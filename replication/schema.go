@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"reflect"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -22,22 +21,7 @@ const schemaHeader = "arche-replicate schema 1"
 // and clients as you like; the first of them seals it, and registering panics from then on. All other methods may be called
 // from several goroutines at a time.
 type Schema struct {
-	mu         sync.Mutex
-	components []component // and resources, in order: the index is the component's number on the wire
-	layout     *delta.Layout
-	text       string // once it is sealed
-	refers     bool   // some of them, or of the messages, refer to entities
-	strings    int    // how many columns are strings
-
-	messages []messageType // the index is the message's number on the wire
-	numbers  map[reflect.Type]int
-	input    *component    // nil: there are no inputs
-	talk     *delta.Layout // of messages and, behind them, the input
-	mentions bool          // some of these refer to entities
-
-	// From the first server or client on:
-	conditions []condition // that some of them stand under
-	link       int         // the component that links facets to entities, -1 if there are none
+	raw rawSchema
 }
 
 // component is a registered type.
@@ -131,12 +115,12 @@ func Register[T any](s *Schema, opts ...ComponentOption) {
 // option [Name].
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	s.mustExist()
-	if err := s.register(t, opts); err != nil {
+	if err := s.raw.register(t, opts); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
 
-func (s *Schema) register(t reflect.Type, opts []ComponentOption) error {
+func (s *rawSchema) register(t reflect.Type, opts []ComponentOption) error {
 	if t == nil {
 		return fmt.Errorf("RegisterType needs a component type, not nil")
 	}
@@ -217,7 +201,7 @@ func checkComponentName(name string) error {
 }
 
 // seal freezes the schema and builds s.layout. Sealing it again does nothing.
-func (s *Schema) seal() {
+func (s *rawSchema) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.layout != nil {
@@ -256,6 +240,11 @@ func (s *Schema) seal() {
 // If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
 func (s *Schema) Text() string {
 	s.mustExist()
+	return s.raw.fullText()
+}
+
+// fullText returns the text, sealed or not.
+func (s *rawSchema) fullText() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.layout != nil {
@@ -265,7 +254,7 @@ func (s *Schema) Text() string {
 }
 
 // buildText is Text of a schema that is not sealed.
-func (s *Schema) buildText() string {
+func (s *rawSchema) buildText() string {
 	var b strings.Builder
 	b.WriteString(schemaHeader + "\n")
 	for i := range s.components {
@@ -285,7 +274,7 @@ func (s *Schema) buildText() string {
 }
 
 // dropLines frees what the text was made of: servers and clients need nothing but the text.
-func (s *Schema) dropLines() {
+func (s *rawSchema) dropLines() {
 	for i := range s.components {
 		s.components[i].lines = nil
 	}
@@ -301,8 +290,13 @@ func (s *Schema) dropLines() {
 // forgery and needs none, as no code from the wire is trusted.
 func (s *Schema) Fingerprint() uint64 {
 	s.mustExist()
+	return s.raw.hash()
+}
+
+// hash returns the fingerprint.
+func (s *rawSchema) hash() uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(s.Text())) // never fails
+	h.Write([]byte(s.fullText())) // never fails
 	return h.Sum64()
 }
 
@@ -314,6 +308,11 @@ func (s *Schema) Fingerprint() uint64 {
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 	s.mustExist()
+	return s.raw.codes(component, dst)
+}
+
+// codes appends the codes of a component.
+func (s *rawSchema) codes(component any, dst []uint64) []uint64 {
 	v := reflect.ValueOf(component)
 	if v.Kind() != reflect.Pointer {
 		if !v.IsValid() {
@@ -346,7 +345,7 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 }
 
 // component returns the component of type t, or nil. The result may only be read.
-func (s *Schema) component(t reflect.Type) *component {
+func (s *rawSchema) component(t reflect.Type) *component {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.components {

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/stretchr/testify/require"
 )
 
 type (
@@ -84,19 +83,19 @@ func TestSchemaTextGolden(t *testing.T) {
 	s := schemaOfShips()
 	require.Equal(t, schemaGolden, s.Text())
 	require.Equal(t, uint64(0x81c675c969b39781), s.Fingerprint())
-	s.seal()
+	s.raw.seal()
 	require.Equal(t, schemaGolden, s.Text(), "sealing must not change the text")
 }
 
 func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
 	s := schemaOfShips()
-	s.seal()
-	layout := s.layout
-	s.seal()
-	require.Same(t, layout, s.layout, "sealing twice must build nothing")
+	s.raw.seal()
+	layout := s.raw.layout
+	s.raw.seal()
+	require.Same(t, layout, s.raw.layout, "sealing twice must build nothing")
 
-	for i := range s.components {
-		c := &s.components[i]
+	for i := range s.raw.components {
+		c := &s.raw.components[i]
 		require.Equal(t, c.name, c.layout.Name)
 		require.Equal(t, c.words, c.layout.Words())
 		field := 0
@@ -111,7 +110,7 @@ func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
 	}
 
 	kinds := map[string]string{}
-	for _, f := range s.components[0].layout.Fields {
+	for _, f := range s.raw.components[0].layout.Fields {
 		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
 	}
 	for name, want := range map[string]string{
@@ -330,9 +329,9 @@ func TestSchemaTextOfMoreKinds(t *testing.T) {
 	s := NewSchema()
 	Register[more](s)
 	require.Equal(t, schemaMoreGolden, s.Text())
-	s.seal()
+	s.raw.seal()
 	kinds := map[string]string{}
-	for _, f := range s.components[0].layout.Fields {
+	for _, f := range s.raw.components[0].layout.Fields {
 		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
 	}
 	require.Equal(t, map[string]string{
@@ -400,7 +399,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
 		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
 		{"too many", func(s *Schema) { full(s); Register[schemaVec](s) }, "schemaVec: the schema is full: it holds at most 256 components"},
-		{"sealed", func(s *Schema) { s.seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
+		{"sealed", func(s *Schema) { s.raw.seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
 		{"unexported", func(s *Schema) { Register[struct{ x, y int }](s, Name("P")) }, "P: all fields of struct { x int; y int } are unexported; export some"},
 		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
 		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},

@@ -14,7 +14,7 @@ import (
 type Server struct {
 	world  *ecs.World
 	mark   worldWatch
-	schema *Schema
+	schema *rawSchema
 	opts   serverOptions
 	tick   delta.Tick
 
@@ -197,25 +197,26 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if o.timeout < 0 {
 		o.timeout = defaultTimeout * o.tickRate
 	}
-	schema.seal()
-	s := &Server{world: world, mark: watchWorld(world), schema: schema, opts: o, tick: delta.Tick(o.firstTick - 1)}
-	s.fingerprint, s.text = schema.Fingerprint(), schema.Text()
+	types := &schema.raw
+	types.seal()
+	s := &Server{world: world, mark: watchWorld(world), schema: types, opts: o, tick: delta.Tick(o.firstTick - 1)}
+	s.fingerprint, s.text = types.hash(), types.fullText()
 	s.random, s.origin = o.seed, s.newOrigin()
-	for i := range schema.components {
-		s.histories = append(s.histories, delta.NewHistory(schema.components[i].words, o.window))
+	for i := range types.components {
+		s.histories = append(s.histories, delta.NewHistory(types.components[i].words, o.window))
 	}
-	s.slots.initClasses(len(schema.conditions))
-	if schema.link >= 0 {
+	s.slots.initClasses(len(types.conditions))
+	if types.link >= 0 {
 		s.bare.weight = 1
-		s.bare.set.Add(schema.link)
+		s.bare.set.Add(types.link)
 	}
 	s.slots.recent.now = s.tick
-	s.capture.init(world, schema, o.marker)
+	s.capture.init(world, types, o.marker)
 	s.resources.init(s)
 	s.workers.init(s, o.workers)
-	s.messenger.init(schema, s, o.mtu, true, 0)
-	s.handlers, s.waits = make([]func(*Peer), len(schema.messages)), schema.waits()
-	s.stats.Fields = fieldStats(schema)
+	s.messenger.init(types, s, o.mtu, true, 0)
+	s.handlers, s.waits = make([]func(*Peer), len(types.messages)), types.waits()
+	s.stats.Fields = fieldStats(types)
 	return s
 }
 

@@ -335,7 +335,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 // disconnected, and costs hardly anything.
 func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
 	x := newWire(t, talkSchema())
-	x.restart(x.server.schema, 7, WithServerTimeout(0))
+	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(0))
 	x.rounds(60)
 	position := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(position)

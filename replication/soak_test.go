@@ -31,7 +31,7 @@ func TestWorldsConvergeOverHostileLinks(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 30)
+	g := newGame(seed, &w, faceOf(s.schema), 30)
 	o := newTruth()
 	var ends []*end
 	for i, cfg := range hostileLinks() {
@@ -83,7 +83,7 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 30)
+	g := newGame(seed, &w, faceOf(s.schema), 30)
 	o := newTruth()
 	ends := []*end{
 		connect(s, seed, netsim.Config{Latency: 4, Jitter: 3, Loss: 0.25, Reorder: 0.1, ReorderBy: 6}),
@@ -107,7 +107,7 @@ func TestCountersWrap(t *testing.T) {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstTick(first), WithFirstSequence(1<<16-100))
-		g := newGame(seed, &w, s.schema, 20)
+		g := newGame(seed, &w, faceOf(s.schema), 20)
 		o := newTruth()
 		ends := []*end{
 			connect(s, 0, netsim.Config{Latency: 2}),
@@ -131,7 +131,7 @@ func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 30)
+	g := newGame(seed, &w, faceOf(s.schema), 30)
 	o := newTruth()
 	ends := []*end{
 		connect(s, seed, netsim.Config{Latency: 3}),

@@ -236,7 +236,7 @@ func (c *Client) comparable(slot uint32, tick delta.Tick, age uint64) *heldState
 }
 
 // compareSets returns how a state differs in what it is of.
-func compareSets(s *Schema, state *heldState, generation uint16, set *delta.Set) *Divergence {
+func compareSets(s *rawSchema, state *heldState, generation uint16, set *delta.Set) *Divergence {
 	if state.generation != generation {
 		return &Divergence{Got: state.generation, Want: generation}
 	}

@@ -79,8 +79,8 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 	for name, schema := range map[string]*Schema{"values": testSchema(), "references": referenceSchema()} {
 		x := connectedWire(t, schema, WithStateHash(1))
 		e := x.world.NewEntity(ReplicatedID(x.world))
-		for i := range schema.components {
-			if typ := schema.components[i].typ; !schema.components[i].targeted() && schema.components[i].name != "rDead" {
+		for i := range schema.raw.components {
+			if typ := schema.raw.components[i].typ; !schema.raw.components[i].targeted() && schema.raw.components[i].name != "rDead" {
 				x.world.Add(e, ecs.TypeID(x.world, typ))
 			}
 		}
@@ -88,8 +88,8 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		require.Nil(t, x.client.Divergence())
 		m := x.client.mirrors.at(uint32(x.slotOf(e)))
 		state := m.held.at(m.newest)
-		for k := range schema.components {
-			comp := &schema.components[k]
+		for k := range schema.raw.components {
+			comp := &schema.raw.components[k]
 			row := state.row(k, comp.words)
 			if len(row) == 0 {
 				continue
@@ -122,7 +122,7 @@ func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithStateHash(2), WithMTU(300), WithWorkers(2))
-	g := newGame(seed, &w, s.schema, 40)
+	g := newGame(seed, &w, faceOf(s.schema), 40)
 	o := newTruth()
 	cfg := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}
 	ends := []*end{connect(s, seed, cfg), connect(s, seed+1, cfg), connect(s, seed+2, netsim.Config{})}

@@ -152,7 +152,7 @@ type ClientStats struct {
 
 // fieldStats returns the statistics of a schema's fields, in the order of
 // runCache.fieldBits.
-func fieldStats(s *Schema) []FieldStats {
+func fieldStats(s *rawSchema) []FieldStats {
 	var fields []FieldStats
 	for i := range s.components {
 		for _, f := range s.components[i].layout.Fields {

@@ -18,7 +18,7 @@ func (a *storm) check(i int, e *stormEnd) {
 			a.fail("end %d: %v back from %d to %d", i, id, last, tick)
 		}
 		e.last[id] = tick
-		if got, want := stateOf(a.server.schema, e.world, entity), a.truth.at(id, tick); got != want {
+		if got, want := stateOf(faceOf(a.server.schema), e.world, entity), a.truth.at(id, tick); got != want {
 			a.fail("end %d: %v torn at tick %d (server %d):\n got %.200s\nwant %.200s", i, id, tick, a.server.Tick(), got, want)
 		}
 	})

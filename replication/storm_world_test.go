@@ -217,7 +217,7 @@ func (a *storm) restart(e *stormEnd) {
 	a.nonce++
 	w := ecs.NewWorld()
 	e.world, e.last = &w, map[NetID]uint32{}
-	e.client = NewClient(&w, a.server.schema, func(p []byte) error {
+	e.client = NewClient(&w, faceOf(a.server.schema), func(p []byte) error {
 		if e.l.upBurst == 0 {
 			e.l.up = e.carry(e.l.up, e.l.upLoss, a.now+e.l.upDelay, e.l.upJitter, p)
 		}

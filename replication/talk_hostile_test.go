@@ -418,13 +418,13 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := talkSchema()
-	s.seal()
+	s.raw.seal()
 	for range roundsOf(3000, 1500, 500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
 		var from, to messenger
-		from.init(s, nil, mtu, down, 0)
-		to.init(s, nil, mtu, !down, 1<<20)
+		from.init(&s.raw, nil, mtu, down, 0)
+		to.init(&s.raw, nil, mtu, !down, 1<<20)
 		key := wire.Key{Key: rng.Uint32(), Off: rng.IntN(2) == 0}
 		time := rng.Uint32()
 		long := rng.IntN(2) == 0
@@ -450,8 +450,8 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		var sent []wireMessage
 		var deps []dependency
 		for range rng.IntN(20) {
-			number := rng.IntN(len(s.messages))
-			typ := &s.messages[number]
+			number := rng.IntN(len(s.raw.messages))
+			typ := &s.raw.messages[number]
 			m := wireMessage{number: number, lane: -1, long: typ.long, waits: typ.waits(), tick: delta.Tick(time)}
 			if typ.reliable {
 				m.lane = typ.lane(down)

@@ -34,7 +34,7 @@ type talkStage struct {
 // A talkParser reads packets of messages.
 type talkParser struct {
 	talkStage
-	schema   *Schema
+	schema   *rawSchema
 	packed   *delta.Packed
 	fromPeer bool // else from the server
 	slots    uint32

@@ -412,7 +412,7 @@ func BenchmarkText(b *testing.B) {
 	}
 	s := NewSchema()
 	Register[named](s)
-	c := &s.components[0]
+	c := &s.raw.components[0]
 	values := []named{{"twelve bytes"}, {"twelve bites"}}
 	rows := make([]uint32, 2*c.words)
 	b.Run("read", func(b *testing.B) {

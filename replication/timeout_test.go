@@ -179,7 +179,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 func TestPatienceIsTheUsers(t *testing.T) {
 	for _, patience := range []int{1, 50, 0} {
 		x := newWire(t, testSchema())
-		x.restart(x.server.schema, 7, WithServerTimeout(patience))
+		x.restart(faceOf(x.server.schema), 7, WithServerTimeout(patience))
 		x.rounds(20)
 		x.spawn()
 		x.round()

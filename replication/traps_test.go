@@ -393,7 +393,7 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 	}
 	require.True(t, silent.peer.Connected(), "and from now on it is silent")
 	silent.peer.send = func([]byte) error { return nil }
-	g := newGame(5, x.world, x.server.schema, 15)
+	g := newGame(5, x.world, faceOf(x.server.schema), 15)
 	for range 2000 {
 		g.step()
 		x.round()

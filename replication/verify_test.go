@@ -104,7 +104,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
-	g := newGame(seed, &w, s.schema, 25)
+	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	e := connect(s, seed, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6})
 	position := ecs.ComponentID[tPosition](e.world)

@@ -34,7 +34,7 @@ func rowWork(c *delta.Component, changed bool) int {
 }
 
 // wholeWork returns the work of an entry without baseline.
-func (s *Schema) wholeWork(set *delta.Set) (work int) {
+func (s *rawSchema) wholeWork(set *delta.Set) (work int) {
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		work += s.components[k].layout.Work()
 	}

@@ -19,7 +19,7 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				seed := seedOf(t)
 				w := ecs.NewWorld()
 				s := NewServer(&w, talkSchema(), WithSeed(seed), WithWorkers(workers), WithStateHash(20))
-				g := newGame(seed, &w, s.schema, 30)
+				g := newGame(seed, &w, faceOf(s.schema), 30)
 				home, sent, upset := goroutine(), 0, false
 				var ends []*end
 				for i := range peers {
@@ -87,7 +87,7 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 		for play := range uint64(10) {
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
-			g := newGame(seed+play, &w, s.schema, 30)
+			g := newGame(seed+play, &w, faceOf(s.schema), 30)
 			var ends []*end
 			upset := false
 			for i := range uint64(3) {

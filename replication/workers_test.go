@@ -39,7 +39,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	for i := range s.workers.caches {
 		s.workers.caches[i].limit = limit
 	}
-	g := newGame(seed, &w, s.schema, 90)
+	g := newGame(seed, &w, faceOf(s.schema), 90)
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
 	set := s.NewEntitySet()
 	home := goroutine()
@@ -147,7 +147,7 @@ func TestWorkersConverge(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(3))
-	g := newGame(seed, &w, s.schema, 40)
+	g := newGame(seed, &w, faceOf(s.schema), 40)
 	o := newTruth()
 	var ends []*end
 	for i := range 7 {

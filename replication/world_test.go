@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
+	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // The tests' game: components of several kinds in a server world, which a naive record
@@ -74,8 +74,8 @@ func roundsOf(long, short, race int) int {
 // stateOf returns the codes of an entity as text, component by component.
 func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
-	for i := range s.components {
-		c := &s.components[i]
+	for i := range s.raw.components {
+		c := &s.raw.components[i]
 		if c.resource {
 			continue
 		}
@@ -116,7 +116,7 @@ func newTruth() *truth {
 func (o *truth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
-		o.note(id, s.Tick(), stateOf(s.schema, s.world, e))
+		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.world, e))
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {
@@ -185,7 +185,7 @@ func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *e
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = s.Connect(e.link.Down.Send, WithCoding(codingOf(s)))
-	e.client = NewClient(&w, s.schema, e.link.Up.Send, opts...)
+	e.client = NewClient(&w, faceOf(s.schema), e.link.Up.Send, opts...)
 	return e
 }
 
@@ -206,7 +206,7 @@ func (e *end) check(t testing.TB, s *Server, o *truth) {
 			require.FailNow(t, "went back in time", "%v from tick %d to %d", id, last, tick)
 		}
 		e.last[id] = tick
-		if got, want := stateOf(s.schema, e.world, entity), o.at(id, tick); got != want {
+		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, tick); got != want {
 			require.FailNow(t, "torn or wrong state", "%v at tick %d (server at %d):\ngot  %s\nwant %s", id, tick, s.Tick(), got, want)
 		}
 	})
@@ -229,7 +229,7 @@ func (e *end) equalTo(s *Server, o *truth) string {
 	diff := ""
 	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
 		n++
-		if got, want := stateOf(s.schema, e.world, entity), o.at(id, s.Tick()); got != want {
+		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, s.Tick()); got != want {
 			diff = fmt.Sprintf("%v: client %s, server %s", id, got, want)
 		}
 	})
@@ -251,8 +251,8 @@ type game struct {
 
 func newGame(seed uint64, w *ecs.World, s *Schema, limit int) *game {
 	g := &game{rng: rand.New(rand.NewPCG(seed, 1)), world: w, marker: ReplicatedID(w), limit: limit}
-	for i := range s.components {
-		g.ids = append(g.ids, ecs.TypeID(w, s.components[i].typ))
+	for i := range s.raw.components {
+		g.ids = append(g.ids, ecs.TypeID(w, s.raw.components[i].typ))
 	}
 	return g
 }
@@ -339,4 +339,9 @@ func (g *game) step() {
 			g.mutate(e)
 		}
 	}
+}
+
+// faceOf returns the schema that the given types are of.
+func faceOf(types *rawSchema) *Schema {
+	return (*Schema)(unsafe.Pointer(types)) // its only field
 }
