@@ -13,9 +13,6 @@ func skipAllocationTest(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
 	}
-	if safeKernels {
-		t.Skip("the safe kernels go through package reflect, which allocates")
-	}
 }
 
 // allocsOf returns how many allocations a call of fn makes, and calls it just once:

@@ -244,8 +244,12 @@ func setRandom(v reflect.Value, r *rand.Rand) {
 		default:
 			v.SetFloat(r.NormFloat64() * math.Pow(10, float64(r.IntN(7)-2)))
 		}
-		if v.Kind() == reflect.Float32 && r.IntN(6) == 0 { // all patterns, signalling NaNs too
-			*v.Addr().Interface().(*float32) = math.Float32frombits(r.Uint32())
+		if v.Kind() == reflect.Float32 && r.IntN(6) == 0 { // all patterns, and every fourth a signalling NaN
+			bits := r.Uint32()
+			if r.IntN(4) == 0 {
+				bits = bits&^(1<<22) | 0xff<<23 | 1
+			}
+			*float32At(v) = math.Float32frombits(bits)
 		}
 	case reflect.Array, reflect.Struct:
 		for i := range numParts(v) {

@@ -27,7 +27,6 @@ type conversion interface {
 // of the outer one as well: there they say nothing of where in memory a value is.
 type standIn struct {
 	conversion conversion
-	steps      []int   // as those of a column
 	offset     uintptr // from the component's start
 	word       int     // index of its first word in the row
 	values     component
@@ -96,7 +95,7 @@ func (f *flattener) convert(t, inner reflect.Type, at fieldPlace, tag fieldTag) 
 	u.met[max(0, slices.Index(u.paths, at.pattern))] = true
 
 	c := f.component
-	p := &standIn{conversion: u.conversion, steps: at.steps, offset: at.offset, word: c.words}
+	p := &standIn{conversion: u.conversion, offset: at.offset, word: c.words}
 	p.values.name = c.name
 	sub := *f
 	sub.component = &p.values

@@ -14,9 +14,6 @@ import (
 // TestRestingReferencesAreNotLookedAt: only where somebody came or went are bytes no proof
 // that nothing changed.
 func TestRestingReferencesAreNotLookedAt(t *testing.T) {
-	if safeKernels {
-		t.Skip("the safe kernels can't compare bytes")
-	}
 	x := newReferring(t)
 	child := ecs.ComponentID[rChildOf](x.world)
 	var e []ecs.Entity

@@ -235,9 +235,6 @@ type textLabel struct {
 // A block of rows is at rest if its bytes are as they were. With a string in it, these say where its characters are, and not
 // which. Memory that is free again may be used for other characters: so what the bytes point to is held.
 func TestAStringOfWhichTheBytesAreKeptIsHeld(t *testing.T) {
-	if safeKernels {
-		t.Skip("no bytes are kept")
-	}
 	t.Run("alone", func(t *testing.T) { checkKeptString(t, func(v *textLabel) *string { return &v.Text }) })
 	t.Run("beside a reference", func(t *testing.T) { checkKeptString(t, func(v *textPointer) *string { return &v.Text }) })
 }

@@ -1,5 +1,3 @@
-//go:build !nounsafe
-
 package replication
 
 import (
@@ -13,8 +11,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// The files kernels_*_unsafe.go and this one, with their twins kernels_*safe.go, are the only ones that follow raw pointers.
-// What they rely on: p is the address of n values of c.typ, one behind the other, and the offsets come from package reflect.
+// This file, kernels_integers.go and kernels_text.go are the only ones that follow raw pointers. They rely on p being the
+// address of n values of c.typ, one behind the other, and on offsets that come from package reflect. Tests compare each of
+// them with a slow twin that goes through package reflect.
 
 // readBlock is how many values are read column by column before going on, so that their rows stay in the nearest cache.
 const readBlock = 256

@@ -1,5 +1,3 @@
-//go:build !nounsafe
-
 package replication
 
 import "unsafe"

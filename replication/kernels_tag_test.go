@@ -1,5 +1,0 @@
-//go:build !nounsafe
-
-package replication
-
-const safeKernels = false

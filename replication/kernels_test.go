@@ -1,0 +1,381 @@
+package replication
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// kernelCase is a component type whose kernels are compared with their slow twins.
+type kernelCase struct {
+	typ     reflect.Type
+	options []ComponentOption
+}
+
+// kernelField makes a case of a field type with a tag. It stands twice, once alone and once in an array, among neighbours
+// which show a wrong offset, stride or width.
+func kernelField(typ reflect.Type, tag string) kernelCase {
+	tag = `repl:"` + tag + `"`
+	return kernelCase{typ: reflect.StructOf([]reflect.StructField{
+		{Name: "Before", Type: reflect.TypeFor[uint8]()},
+		{Name: "X", Type: typ, Tag: reflect.StructTag(tag)},
+		{Name: "Skipped", Type: reflect.TypeFor[uint8](), Tag: `repl:"-"`},
+		{Name: "Y", Type: reflect.ArrayOf(2, typ), Tag: reflect.StructTag(tag)},
+		{Name: "After", Type: reflect.TypeFor[uint8]()},
+	})}
+}
+
+func kernelType[T any](options ...ComponentOption) kernelCase {
+	return kernelCase{reflect.TypeFor[T](), options}
+}
+
+// kernelCases returns every codec with every type of number it is for, and components that mix them.
+func kernelCases() (cases []kernelCase) {
+	for _, sc := range scalarCases() {
+		cases = append(cases, kernelField(sc.typ, sc.tag))
+	}
+	field := func(tag string, types ...reflect.Type) {
+		for _, typ := range types {
+			cases = append(cases, kernelField(typ, tag))
+		}
+	}
+	whole := []reflect.Type{
+		reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[int](),
+		reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uint](),
+	}
+	field("range=3:100", whole...)
+	field("range=3:100,step=7", whole...)
+	field("range=3:100,wrap", whole...)
+	field("flags=5", whole...)
+	for _, typ := range whole {
+		if typ.Kind() == reflect.Int64 || typ.Kind() == reflect.Uint64 { // codes of two words
+			field("range=0:9000000000000000,step=5", typ)
+			field("range=0:9000000000000000,wrap", typ)
+			field("flags=40", typ)
+		}
+	}
+	for _, typ := range []reflect.Type{reflect.TypeFor[float32](), reflect.TypeFor[float64]()} {
+		for _, tag := range []string{
+			"raw", "range=-100:100,step=0.01", "range=-100:100,precision=0.01", "half", "angle,bits=10",
+		} {
+			field(tag, typ)
+		}
+		for _, bits := range []int{2, 9, 15} {
+			field(fmt.Sprintf("unit,bits=%d", bits), reflect.ArrayOf(3, typ))
+			field(fmt.Sprintf("quat,bits=%d", bits), reflect.ArrayOf(4, typ))
+		}
+	}
+	for _, n := range []int{1, 3, 4, 9, 30} {
+		field(fmt.Sprintf("max=%d", n), reflect.TypeFor[string](), reflect.TypeFor[textName](), reflect.TypeFor[[30]byte]())
+	}
+	return append(cases,
+		kernelType[captureInts](), kernelType[captureFloats](), kernelType[captureVectors](), kernelType[captureOrbit](), kernelType[captureTag](),
+		kernelType[schemaShip](), kernelType[textBox](), kernelType[rTarget](), kernelType[rSquad](), kernelType[rChildOf](),
+		kernelType[cvShip](With(cvTime{})), kernelType[cvPlan](As(cvToGoal, cvFromGoal)), kernelType[cvPilot](As(cvToGoal, cvFromGoal)),
+		kernelType[schemaVec](With(cvTiny{})), kernelType[[3]schemaVec](With(cvTiny{})),
+	)
+}
+
+// kernelValues makes n random values of a type. What refers to an entity refers to one of those given.
+func kernelValues(rng *rand.Rand, typ reflect.Type, n int, entities []ecs.Entity) reflect.Value {
+	values := reflect.MakeSlice(reflect.SliceOf(typ), n, n)
+	for i := range n {
+		setKernelValue(values.Index(i), rng, entities)
+	}
+	return values
+}
+
+func setKernelValue(v reflect.Value, rng *rand.Rand, entities []ecs.Entity) {
+	if !v.CanSet() {
+		return
+	}
+	switch x := v.Addr().Interface().(type) {
+	case *ecs.Entity:
+		*x = entities[rng.IntN(len(entities))]
+		return
+	case *time.Time:
+		*x = time.Unix(rng.Int64N(1<<41), 0).UTC() // half of them beyond the largest code
+		return
+	case *cvPlan:
+		x.steps = make([]cvStep, rng.IntN(4))
+		for i := range x.steps {
+			x.steps[i] = cvStep{float32(rng.NormFloat64() * 80), float32(rng.NormFloat64() * 80), randomText(rng, 12, true)}
+		}
+		return
+	case *schemaVec: // cvTiny has it as whole numbers
+		*x = schemaVec{float32(rng.IntN(12)), float32(rng.IntN(256)), float32(rng.IntN(1 << 24))}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct, reflect.Array:
+		for i := range numParts(v) {
+			setKernelValue(partOf(v, i), rng, entities)
+		}
+	case reflect.String:
+		v.SetString(randomText(rng, 34, rng.IntN(2) == 0))
+	case reflect.Pointer, reflect.Slice, reflect.Map: // not replicated
+	default:
+		setRandom(v, rng)
+	}
+}
+
+// sameValue compares values to the last bit, and what they lead to.
+func sameValue(a, b reflect.Value) bool {
+	if t := a.Type(); !hasPointers(t) && a.CanAddr() && b.CanAddr() {
+		return slices.Equal(memoryOf(a), memoryOf(b)) // with the padding
+	}
+	switch a.Kind() {
+	case reflect.Struct, reflect.Array, reflect.Slice:
+		if a.Kind() == reflect.Slice && a.Len() != b.Len() {
+			return false
+		}
+		for i := range numParts(a) {
+			if !sameValue(partOf(a, i), partOf(b, i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Map:
+		return a.UnsafePointer() == b.UnsafePointer()
+	case reflect.Float32, reflect.Float64:
+		return math.Float64bits(a.Float()) == math.Float64bits(b.Float())
+	}
+	return a.Equal(b)
+}
+
+func memoryOf(v reflect.Value) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v.UnsafeAddr())), v.Type().Size())
+}
+
+// TestKernelsDoAsTheirSlowTwins: the same rows, the same counts, the same values written, the same errors.
+func TestKernelsDoAsTheirSlowTwins(t *testing.T) {
+	const n = 2*readBlock + 88
+	rng := newColumnRand(t)
+	w := ecs.NewWorld()
+	var entities []ecs.Entity
+	for i := range 200 {
+		entities = append(entities, w.NewEntity())
+		if i%3 == 0 {
+			w.RemoveEntity(entities[i])
+			entities[i] = w.NewEntity() // of another generation
+		}
+	}
+	met := map[string]bool{}
+	for _, kc := range kernelCases() {
+		c := componentOf(t, kc.typ, kc.options...)
+		for i := range c.columns {
+			met[opName(c.columns[i].codec)] = true
+		}
+		name := strings.Join(c.lines, "; ")
+		values := kernelValues(rng, kc.typ, n, entities)
+		rows := checkReads(t, name, c, values)
+		checkWrites(t, name, c, values, rows, rng)
+		checkTextKernels(t, name, c, values)
+		checkCopies(t, name, c, values, rng)
+		checkReferenceKernels(t, name, c, values, entities, rng)
+	}
+	require.Equal(t, allOps(), met, "kernels that are compared")
+}
+
+// opName names what decides which kernel a codec has.
+func opName(q *codec) string {
+	name := fmt.Sprint(q.op, " ", q.kind)
+	if q.bits > 32 && q.op != opRaw {
+		name += " wide"
+	}
+	return name
+}
+
+// allOps returns the names of all there are.
+func allOps() map[string]bool {
+	all := map[string]bool{}
+	add := func(op codecOp, bits uint, kinds ...reflect.Kind) {
+		for _, kind := range kinds {
+			all[opName(&codec{op: op, bits: bits, kind: kind})] = true
+		}
+	}
+	signed := []reflect.Kind{reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int}
+	unsigned := []reflect.Kind{reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint}
+	for op := range opCode + 1 {
+		switch op {
+		case opBool:
+			add(op, 1, reflect.Bool)
+		case opInt:
+			add(op, 1, signed...)
+			add(op, 64, reflect.Int64, reflect.Int)
+		case opUint:
+			add(op, 1, unsigned...)
+			add(op, 64, reflect.Uint64, reflect.Uint)
+		case opIntStep, opIntWrap, opFlags:
+			add(op, 1, append(signed, unsigned...)...)
+			add(op, 64, reflect.Int64, reflect.Uint64)
+		case opFixed, opFloat, opAngle:
+			add(op, 1, reflect.Float32, reflect.Float64)
+			add(op, 64, reflect.Float64)
+		case opRaw, opHalf, opUnit, opQuat:
+			add(op, 1, reflect.Float32, reflect.Float64)
+		case opEntity, opRelation:
+			add(op, 64, reflect.Struct)
+		case opString:
+			add(op, 1, reflect.String)
+		case opBytes:
+			add(op, 1, reflect.Array)
+		case opCode:
+			add(op, 1, reflect.Invalid)
+			add(op, 64, reflect.Invalid)
+		default:
+			panic(fmt.Sprintf("which kinds has op %d?", op))
+		}
+	}
+	return all
+}
+
+// checkReads returns the rows of the values.
+func checkReads(t *testing.T, name string, c *component, values reflect.Value) []uint32 {
+	n, p := values.Len(), values.UnsafePointer()
+	var want []uint32
+	for _, count := range []int{0, 1, captureRows, readBlock, readBlock + 1, n} {
+		got := slices.Repeat([]uint32{0xdeadbeef}, count*c.words+1)
+		want = slices.Clone(got)
+		wantClamped := slowKernels{c}.readColumn(want, p, count)
+		require.Equal(t, wantClamped, c.readColumn(got, p, count), "%s: clamped of %d values", name, count)
+		require.Equal(t, want, got, "%s: rows of %d values", name, count)
+	}
+	return want
+}
+
+// checkWrites writes rows over other values, and also words that come from no quantiser.
+func checkWrites(t *testing.T, name string, c *component, values reflect.Value, rows []uint32, rng *rand.Rand) {
+	n := values.Len()
+	pair := reflect.MakeSlice(values.Type(), 2, 2)
+	for i := range 200 {
+		row := slices.Clone(rows[rng.IntN(n)*c.words:][:c.words])
+		for j := range c.columns {
+			if col := &c.columns[j]; i%2 == 1 && !col.codec.isText() {
+				for k := range col.codec.words() {
+					row[col.word+k] = rng.Uint32() >> rng.UintN(32)
+				}
+			}
+		}
+		old := values.Index(rng.IntN(n))
+		pair.Index(0).Set(old)
+		pair.Index(1).Set(old)
+		c.write(pair.Index(0).Addr().UnsafePointer(), row)
+		slowKernels{c}.write(pair.Index(1).Addr().UnsafePointer(), row)
+		require.True(t, sameValue(pair.Index(1), pair.Index(0)), "%s: %x over %v became %v, want %v", name, row, old, pair.Index(0), pair.Index(1))
+	}
+}
+
+func checkTextKernels(t *testing.T, name string, c *component, values reflect.Value) {
+	n := values.Len()
+	for i := range n {
+		p := values.Index(i).Addr().UnsafePointer()
+		require.Equal(t, slowKernels{c}.fits(p), c.fits(p), name)
+	}
+	got, want := make([]string, n*len(c.strings)), make([]string, n*len(c.strings))
+	c.holdStrings(got, values.UnsafePointer(), n)
+	slowKernels{c}.holdStrings(want, values.UnsafePointer(), n)
+	require.Equal(t, want, got, name)
+}
+
+// checkCopies is about values that are copied elsewhere, and their bytes, which must tell every change of a value.
+func checkCopies(t *testing.T, name string, c *component, values reflect.Value, rng *rand.Rand) {
+	n := captureRows
+	room, want := c.room(n), reflect.MakeSlice(values.Type(), n, n)
+	for i := range n {
+		p := values.Index(rng.IntN(values.Len())).Addr().UnsafePointer()
+		c.copyTo(room, i, p)
+		slowKernels{c}.copyTo(want.UnsafePointer(), i, p)
+	}
+	if c.words > 0 && c.size > 0 {
+		got := reflect.SliceAt(c.typ, room, n)
+		for i := range n {
+			require.True(t, sameValue(want.Index(i), got.Index(i)), "%s: copied", name)
+		}
+	}
+
+	if c.bytes() == 0 {
+		require.Equal(t, c.words == 0 && !c.volatile, c.sameBytes(nil, values.UnsafePointer(), n), "%s: without bytes", name)
+		return
+	}
+	p, kept := want.UnsafePointer(), make([]byte, n*int(c.bytes()))
+	c.keepBytes(kept, p, n)
+	require.True(t, c.sameBytes(kept, p, n), name)
+	rows, now := make([]uint32, n*c.words), make([]uint32, n*c.words)
+	slowKernels{c}.readColumn(rows, p, n)
+	old := reflect.New(c.typ).Elem()
+	for i := range n {
+		old.Set(want.Index(i))
+		want.Index(i).Set(values.Index(rng.IntN(values.Len())))
+		slowKernels{c}.readColumn(now, p, n)
+		require.True(t, slices.Equal(rows, now) || !c.sameBytes(kept, p, n), "%s: value %d is another one", name, i)
+		want.Index(i).Set(old)
+		require.True(t, c.sameBytes(kept, p, n), name)
+	}
+}
+
+func checkReferenceKernels(t *testing.T, name string, c *component, values reflect.Value, entities []ecs.Entity, rng *rand.Rand) {
+	n := values.Len()
+	all, nobody := bitset{}.grown(1000), bitset{}.grown(1000)
+	for _, e := range entities {
+		all.set(int(e.ID()))
+	}
+	refers := slices.ContainsFunc(c.references, func(k int) bool { return c.columns[k].codec.op == opEntity })
+	require.Equal(t, refers, c.refersToAny(values.UnsafePointer(), n, all), name)
+	require.False(t, c.refersToAny(values.UnsafePointer(), n, nobody), name)
+	for i := range n {
+		one := slices.Clone(nobody)
+		one.set(int(entities[rng.IntN(len(entities))].ID()))
+		first := rng.IntN(n)
+		p, count := values.Index(first).Addr().UnsafePointer(), 1+rng.IntN(min(n-first, 2*captureRows))
+		require.Equal(t, slowKernels{c}.refersToAny(p, count, one), c.refersToAny(p, count, one), "%s: round %d", name, i)
+	}
+	pair := reflect.MakeSlice(values.Type(), 2, 2)
+	for _, k := range c.references {
+		if c.columns[k].codec.op != opEntity {
+			continue
+		}
+		for i := range n {
+			p := values.Index(i).Addr().UnsafePointer()
+			require.Equal(t, slowKernels{c}.readEntity(p, k), c.readEntity(p, k), name)
+		}
+		pair.Index(0).Set(values.Index(0))
+		pair.Index(1).Set(values.Index(0))
+		e := entities[rng.IntN(len(entities))]
+		c.writeEntity(pair.Index(0).Addr().UnsafePointer(), k, e)
+		slowKernels{c}.writeEntity(pair.Index(1).Addr().UnsafePointer(), k, e)
+		require.True(t, sameValue(pair.Index(1), pair.Index(0)), name)
+	}
+}
+
+func TestMarkersAreWhereTheSlowTwinFindsThem(t *testing.T) {
+	markers := make([]Replicated, 70)
+	for i := range markers {
+		markers[i].slot = uint32(i + 1)
+	}
+	p := unsafe.Pointer(&markers[0])
+	for _, n := range []int{1, captureRows, len(markers)} {
+		got, want := markersAt(p, n), slowMarkersAt(p, n)
+		require.Equal(t, want, got)
+		require.Same(t, &want[0], &got[0], "the markers themselves, not copies")
+	}
+}
+
+func TestKernelsDoNotAllocate(t *testing.T) {
+	c := componentOf(t, reflect.TypeFor[schemaShip]())
+	values := make([]schemaShip, 300)
+	p := reflect.ValueOf(values).UnsafePointer()
+	dst := make([]uint32, len(values)*c.words)
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.readColumn(dst, p, len(values)) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.write(p, dst[:c.words]) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.validRow(dst[:c.words]) }))
+}
