@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe" // for the name of the type that kernels take; no pointer is computed here
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/quantize"
@@ -51,7 +52,7 @@ func (c slowKernels) write(p unsafe.Pointer, row []uint32) {
 }
 
 // refersToAny is the twin of [component.refersToAny].
-func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset) (found bool) {
+func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found bool) {
 	values := reflect.SliceAt(c.typ, p, n)
 	for i := range n {
 		for j := range c.columns {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -325,16 +326,16 @@ func checkCopies(t *testing.T, name string, c *component, values reflect.Value, 
 
 func checkReferenceKernels(t *testing.T, name string, c *component, values reflect.Value, entities []ecs.Entity, rng *rand.Rand) {
 	n := values.Len()
-	all, nobody := bitset{}.grown(1000), bitset{}.grown(1000)
+	all, nobody := bitset.Set{}.Grown(1000), bitset.Set{}.Grown(1000)
 	for _, e := range entities {
-		all.set(int(e.ID()))
+		all.Add(int(e.ID()))
 	}
 	refers := slices.ContainsFunc(c.references, func(k int) bool { return c.columns[k].codec.op == opEntity })
 	require.Equal(t, refers, c.refersToAny(values.UnsafePointer(), n, all), name)
 	require.False(t, c.refersToAny(values.UnsafePointer(), n, nobody), name)
 	for i := range n {
 		one := slices.Clone(nobody)
-		one.set(int(entities[rng.IntN(len(entities))].ID()))
+		one.Add(int(entities[rng.IntN(len(entities))].ID()))
 		first := rng.IntN(n)
 		p, count := values.Index(first).Addr().UnsafePointer(), 1+rng.IntN(min(n-first, 2*captureRows))
 		require.Equal(t, slowKernels{c}.refersToAny(p, count, one), c.refersToAny(p, count, one), "%s: round %d", name, i)
