@@ -57,7 +57,7 @@ func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found
 	for i := range n {
 		for j := range c.columns {
 			if col := &c.columns[j]; col.codec.op == opEntity {
-				found = found || ids.holds(leaf(values.Index(i), col.steps).Interface().(ecs.Entity).ID())
+				found = found || ids.Holds(leaf(values.Index(i), col.steps).Interface().(ecs.Entity).ID())
 			}
 		}
 	}
