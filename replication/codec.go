@@ -53,12 +53,21 @@ func With[T any](codec Codec[T], paths ...string) ComponentOption {
 	if isNil(codec) {
 		panic("replication: With needs a codec that is not nil")
 	}
-	return useConversion(&coded[T]{codec: codec}, paths)
+	fields := func() []codecField {
+		var fields []codecField
+		for _, f := range codec.Fields() {
+			fields = append(fields, codecField(f))
+		}
+		return fields
+	}
+	return useConversion(&coded[T]{fields: fields, encode: codec.Encode, decode: codec.Decode}, paths)
 }
 
-// coded is the conversion of [With].
+// coded is the conversion of the option With: what a codec of the user does.
 type coded[T any] struct {
-	codec Codec[T]
+	fields func() []codecField
+	encode func(v *T, codes []uint64)
+	decode func(codes []uint64, v *T)
 	spare atomic.Pointer[[maxCodecFields]uint64] // so that there is no need to make it every time
 }
 
@@ -70,7 +79,7 @@ func (w *coded[T]) describe(f *flattener, at fieldPlace, tag fieldTag) error {
 	if !tag.empty() {
 		return f.refuse(at, "a field with a codec takes no tag: remove it")
 	}
-	fields := w.codec.Fields()
+	fields := w.fields()
 	if len(fields) == 0 || len(fields) > maxCodecFields {
 		return f.refuse(at, "the codec has %d fields: use 1 to %d", len(fields), maxCodecFields)
 	}
@@ -96,8 +105,16 @@ func (w *coded[T]) describe(f *flattener, at fieldPlace, tag fieldTag) error {
 	return w.try(f, at)
 }
 
+// A codecField is one of the codes of a codec of the user.
+type codecField struct {
+	Name string
+	Bits uint
+	Max  uint64
+	Kind delta.Kind
+}
+
 // codec returns the codec of the column.
-func (cf *CodecField) codec() (*codec, error) {
+func (cf *codecField) codec() (*codec, error) {
 	for _, r := range cf.Name {
 		if r == '.' || r == '[' || unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
 			return nil, fmt.Errorf("the codec's field name %q contains %q: use letters and digits", cf.Name, r)
@@ -135,8 +152,8 @@ func (w *coded[T]) try(f *flattener, at fieldPlace) error {
 	var v T
 	n := len(f.component.columns)
 	first, again := make([]uint64, n), make([]uint64, n)
-	w.codec.Encode(&v, first)
-	w.codec.Encode(&v, again)
+	w.encode(&v, first)
+	w.encode(&v, again)
 	for i := range first {
 		col := &f.component.columns[i]
 		if first[i] != again[i] {
@@ -146,9 +163,9 @@ func (w *coded[T]) try(f *flattener, at fieldPlace) error {
 			return f.refuse(at, "the codec has a code for the zero value that is too large: %q has %d, and its largest is %d", col.path, first[i], col.codec.max)
 		}
 	}
-	w.codec.Decode(first, &v)
+	w.decode(first, &v)
 	clear(again)
-	w.codec.Encode(&v, again)
+	w.encode(&v, again)
 	for i := range first {
 		if first[i] != again[i] {
 			return f.refuse(at, "the codec does not give back what it took: the codes of the zero value, decoded and encoded again, differ in %q",
@@ -169,7 +186,7 @@ func (w *coded[T]) read(c *component, row []uint32, p unsafe.Pointer) (clamped i
 	spare := w.take()
 	codes := spare[:len(c.columns):len(c.columns)]
 	clear(codes)
-	w.codec.Encode((*T)(p), codes)
+	w.encode((*T)(p), codes)
 	for i, code := range codes {
 		col := &c.columns[i]
 		if code > col.codec.max {
@@ -192,7 +209,7 @@ func (w *coded[T]) write(c *component, p unsafe.Pointer, row []uint32) {
 		col := &c.columns[i]
 		codes[i] = min(col.code(row), col.codec.max)
 	}
-	w.codec.Decode(codes, (*T)(p))
+	w.decode(codes, (*T)(p))
 	w.spare.Store(spare)
 }
 

@@ -15,7 +15,7 @@ import (
 // under the same one are sent apart from the others: see facets.go.
 type condition struct {
 	kind conditionKind
-	ask  *func(*Peer) bool // of onlyFor; its address tells one from another
+	ask  any // of onlyFor: the pointer to a function; it tells one from another
 }
 
 type conditionKind uint8
@@ -125,7 +125,7 @@ func (p *Peer) askConditions() {
 	}
 	p.view.picked = delta.Set{}
 	for k := range conditions {
-		if c := &conditions[k]; c.kind != onlyFor || (*c.ask)(p) {
+		if c := &conditions[k]; c.kind != onlyFor || (*c.ask.(*func(*Peer) bool))(p) {
 			p.view.picked.Add(k)
 		}
 	}

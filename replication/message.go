@@ -87,7 +87,14 @@ func Immediate() MessageOption {
 // Panics where [Register] does, if T is a relation, and if there are 256 message types already.
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	s.mustExist()
-	if err := s.raw.registerMessage(reflect.TypeFor[T](), opts); err != nil {
+	var o messageOptions
+	for i, opt := range opts {
+		if isNil(opt) {
+			panic(nilOption("RegisterMessage", i))
+		}
+		opt.applyToMessage(&o)
+	}
+	if err := s.raw.registerMessage(reflect.TypeFor[T](), &o); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
@@ -99,7 +106,9 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more than 64 bytes.
 func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
 	s.mustExist()
-	if err := s.raw.registerInput(reflect.TypeFor[T](), opts); err != nil {
+	var o componentOptions
+	applyOptions("RegisterInput", &o, opts)
+	if err := s.raw.registerInput(reflect.TypeFor[T](), &o); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
@@ -107,14 +116,7 @@ func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
 // maxMessageTypes is the largest number of message types; the input type is one more in the layout.
 const maxMessageTypes = delta.MaxComponents - 1
 
-func (s *rawSchema) registerMessage(t reflect.Type, opts []MessageOption) error {
-	var o messageOptions
-	for i, opt := range opts {
-		if isNil(opt) {
-			panic(nilOption("RegisterMessage", i))
-		}
-		opt.applyToMessage(&o)
-	}
+func (s *rawSchema) registerMessage(t reflect.Type, o *messageOptions) error {
 	c, err := newMessageComponent(t, &o.componentOptions)
 	if err != nil {
 		return err
@@ -131,10 +133,8 @@ func (s *rawSchema) registerMessage(t reflect.Type, opts []MessageOption) error 
 	return nil
 }
 
-func (s *rawSchema) registerInput(t reflect.Type, opts []ComponentOption) error {
-	var o componentOptions
-	applyOptions("RegisterInput", &o, opts)
-	c, err := newMessageComponent(t, &o)
+func (s *rawSchema) registerInput(t reflect.Type, o *componentOptions) error {
+	c, err := newMessageComponent(t, o)
 	if err != nil {
 		return err
 	}

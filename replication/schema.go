@@ -115,22 +115,22 @@ func Register[T any](s *Schema, opts ...ComponentOption) {
 // option [Name].
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	s.mustExist()
-	if err := s.raw.register(t, opts); err != nil {
+	var o componentOptions
+	applyOptions("Register", &o, opts)
+	if err := s.raw.register(t, &o); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
 
-func (s *rawSchema) register(t reflect.Type, opts []ComponentOption) error {
+func (s *rawSchema) register(t reflect.Type, o *componentOptions) error {
 	if t == nil {
 		return fmt.Errorf("RegisterType needs a component type, not nil")
 	}
-	var o componentOptions
-	applyOptions("Register", &o, opts)
-	c, err := newComponent(t, &o)
+	c, err := newComponent(t, o)
 	if err != nil {
 		return err
 	}
-	if c.condition, err = checkConditions(c.name, t, &o); err != nil {
+	if c.condition, err = checkConditions(c.name, t, o); err != nil {
 		return err
 	}
 	s.mu.Lock()
