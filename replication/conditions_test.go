@@ -177,8 +177,9 @@ func TestConditionsWithWorkers(t *testing.T) {
 		home, calls := goroutine(), map[*Peer]int{}
 		kind := &g.server.schema.conditions[2]
 		require.Equal(t, onlyFor, kind.kind)
-		ask := *kind.ask
-		*kind.ask = func(p *Peer) bool {
+		picks := kind.ask.(*func(*Peer) bool)
+		ask := *picks
+		*picks = func(p *Peer) bool {
 			if here := goroutine(); here != home { // no FailNow here: it would end a worker
 				t.Errorf("called on goroutine %s instead of %s", here, home)
 			}

@@ -47,7 +47,7 @@ func TestTextsTooLongAreRefused(t *testing.T) {
 func manyMessages(s *Schema, n int) {
 	for i := range n {
 		t := reflect.ArrayOf(i+1, reflect.TypeFor[bool]())
-		if err := s.raw.registerMessage(t, []MessageOption{Name(fmt.Sprint("Bools", i))}); err != nil {
+		if err := s.raw.registerMessage(t, &messageOptions{componentOptions: componentOptions{name: fmt.Sprint("Bools", i), named: true}}); err != nil {
 			panic(err)
 		}
 	}
