@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -81,16 +83,16 @@ func (c *Client) Expects(e ecs.Entity) bool {
 }
 
 func (c *Client) expect(k int, e ecs.Entity, applies int) {
-	comp := &c.schema.components[k]
+	comp := &c.schema.Components[k]
 	switch {
-	case comp.resource:
-		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.name))
+	case comp.Resource:
+		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.Name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
 	case !alive(c.world, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !c.world.Has(e, c.components[k]):
-		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.name))
+		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.Name))
 	case c.world.Has(e, c.marker):
 		panic("replication: Expect: the entity is mirrored already: expect a local one")
 	}
@@ -133,20 +135,20 @@ func (c *Client) expect(k int, e ecs.Entity, applies int) {
 
 // sign returns the codes of an entity's component as they are in the server's rows.
 func (c *Client) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
-	comp := &c.schema.components[k]
-	codes = slices.Grow(codes[:0], comp.words)[:comp.words]
+	comp := &c.schema.Components[k]
+	codes = slices.Grow(codes[:0], comp.Words)[:comp.Words]
 	clear(codes)
 	p := c.world.Get(e, c.components[k])
-	comp.readColumn(codes, p, 1)
-	for _, i := range comp.references {
-		col := &comp.columns[i]
+	comp.ReadColumn(codes, p, 1)
+	for _, i := range comp.References {
+		col := &comp.Columns[i]
 		var target ecs.Entity
-		if col.codec.op == opRelation {
+		if col.Codec.Op == schema.OpRelation {
 			target = c.world.Relations().Get(e, c.components[k])
 		} else {
-			target = comp.readEntity(p, i)
+			target = comp.ReadEntity(p, i)
 		}
-		words := codes[col.word:][:2]
+		words := codes[col.Word:][:2]
 		words[0], words[1] = 0, 0
 		if id, ok := c.NetID(target); ok {
 			words[0], words[1] = id.Slot+1, uint32(id.Generation)
@@ -157,9 +159,9 @@ func (c *Client) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 
 // hashRow returns a hash of a component's row.
 func hashRow(k int, row []uint32) uint64 {
-	h := mix64(uint64(k) + golden64)
+	h := wire.Mix64(uint64(k) + wire.Golden64)
 	for _, w := range row {
-		h = mix64((h ^ uint64(w)) + golden64)
+		h = wire.Mix64((h ^ uint64(w)) + wire.Golden64)
 	}
 	return h
 }
@@ -237,7 +239,7 @@ func (c *Client) match(state *heldState) ecs.Entity {
 	}
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		row := state.row(k, c.schema.components[k].words)
+		row := state.row(k, c.schema.Components[k].Words)
 		w, ok := x.bySign[hashRow(k, row)]
 		if !ok {
 			continue

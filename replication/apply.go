@@ -97,13 +97,13 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 // nil if that is not known.
 func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
-		if k == c.schema.link {
+		if k == c.schema.Link {
 			continue
 		}
-		comp := &c.schema.components[k]
-		row := state.row(k, comp.words)
+		comp := &c.schema.Components[k]
+		row := state.row(k, comp.Words)
 		if old != nil && old.generation == state.generation {
-			if was := old.row(k, comp.words); was != nil && sameRow(was, row) {
+			if was := old.row(k, comp.Words); was != nil && sameRow(was, row) {
 				continue
 			}
 		}
@@ -112,10 +112,10 @@ func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 			if c.hooks.watch(k) {
 				c.noteChange(slot, m, k, p, row, old != nil)
 			}
-			comp.write(p, row)
+			comp.Write(p, row)
 			c.holdStrings(m, k, p)
 		}
-		if comp.refers() {
+		if comp.Refers() {
 			c.refer(slot, m, k, p, row)
 		}
 	}
@@ -163,17 +163,17 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	}
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
-	if c.schema.mentions {
+	if c.schema.Mentions {
 		c.names.set(m.entity, NetID{slot, state.generation})
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		comp := &c.schema.components[k]
-		p, row := c.world.Get(m.entity, c.components[k]), state.row(k, comp.words)
+		comp := &c.schema.Components[k]
+		p, row := c.world.Get(m.entity, c.components[k]), state.row(k, comp.Words)
 		if p != nil { // or an adopted entity has no room for it
-			comp.write(p, row)
+			comp.Write(p, row)
 			c.holdStrings(m, k, p)
 		}
-		if comp.refers() {
+		if comp.Refers() {
 			c.refer(slot, m, k, p, row)
 		}
 	}

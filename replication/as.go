@@ -1,10 +1,6 @@
 package replication
 
-import (
-	"reflect"
-	"sync/atomic"
-	"unsafe" // for the name of the type that Arche hands out; no pointer is computed here
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 
 // As replicates values of type T through a twin of type S: what goes over the wire are the fields of S, by its tags. It is for
 // components that hold more than is to be sent, in a form that can't be, such as a plan that is a tree of pointers, of which
@@ -28,58 +24,5 @@ func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...s
 	if to == nil || from == nil {
 		panic("replication: As needs two functions, one for each direction")
 	}
-	return useConversion(&twin[T, S]{to: to, from: from}, paths)
-}
-
-// twin is the conversion of [As].
-type twin[T, S any] struct {
-	to    func(*T, *S)
-	from  func(*S, *T)
-	spare atomic.Pointer[S] // a zero S, so that there is no need to make one every time
-}
-
-func (w *twin[T, S]) option() string { return "As" }
-
-func (w *twin[T, S]) source() reflect.Type { return reflect.TypeFor[T]() }
-
-func (w *twin[T, S]) describe(f *flattener, at fieldPlace, tag fieldTag) error {
-	c := f.component
-	c.typ = reflect.TypeFor[S]()
-	c.size = c.typ.Size()
-	return f.value(c.typ, at, tag)
-}
-
-func (w *twin[T, S]) take() *S {
-	if s := w.spare.Swap(nil); s != nil {
-		return s
-	}
-	return new(S)
-}
-
-func (w *twin[T, S]) giveBack(s *S) {
-	var zero S
-	*s = zero
-	w.spare.Store(s)
-}
-
-func (w *twin[T, S]) read(c *component, row []uint32, p unsafe.Pointer) (clamped int) {
-	s := w.take()
-	w.to((*T)(p), s)
-	clamped = c.readColumn(row, unsafe.Pointer(s), 1)
-	w.giveBack(s)
-	return clamped
-}
-
-func (w *twin[T, S]) write(c *component, p unsafe.Pointer, row []uint32) {
-	s := w.take()
-	c.write(unsafe.Pointer(s), row)
-	w.from(s, (*T)(p))
-	w.giveBack(s)
-}
-
-func (w *twin[T, S]) fits(c *component, p unsafe.Pointer) error {
-	s := w.take()
-	defer w.giveBack(s)
-	w.to((*T)(p), s)
-	return c.fits(unsafe.Pointer(s))
+	return useConversion(&schema.Twin[T, S]{To: to, From: from}, paths)
 }

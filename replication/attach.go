@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -12,10 +13,10 @@ import (
 
 // of returns what a state links to, and whether it is that of a facet.
 func (c *Client) of(state *heldState) (id NetID, facet bool) {
-	if c.schema.link < 0 {
+	if c.schema.Link < 0 {
 		return NetID{}, false
 	}
-	row := state.row(c.schema.link, 2)
+	row := state.row(c.schema.Link, 2)
 	if row == nil {
 		return NetID{}, false
 	}
@@ -33,7 +34,7 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 	}
 	if !m.facet {
 		m.facet = true
-		c.referrers.add(link{holder: slot, component: uint16(c.schema.link), slot: of.Slot, generation: of.Generation}, &m.links)
+		c.referrers.add(link{holder: slot, component: uint16(c.schema.Link), slot: of.Slot, generation: of.Generation}, &m.links)
 		m.generation = state.generation
 	}
 	if !here {
@@ -84,11 +85,11 @@ func (c *Client) settleFacets() {
 }
 
 // bareShape is what an entity has of a facet that is not attached: nothing but the link.
-func bareShape(s *rawSchema, k *shapes) *shape {
-	if s.link < 0 {
+func bareShape(s *schema.Schema, k *shapes) *shape {
+	if s.Link < 0 {
 		return nil
 	}
 	var set delta.Set
-	set.Add(s.link)
+	set.Add(s.Link)
 	return k.of(set)
 }

@@ -6,7 +6,7 @@ package replication
 // linked returns the slot and the generation that a facet is known to link to.
 func (c *Client) linked(m *mirror) (id NetID, ok bool) {
 	for i := m.links; i != 0; i = c.referrers.links[i].sibling {
-		if l := &c.referrers.links[i]; int(l.component) == c.schema.link {
+		if l := &c.referrers.links[i]; int(l.component) == c.schema.Link {
 			return NetID{l.slot, l.generation}, true
 		}
 	}
@@ -18,7 +18,7 @@ func (m *mirror) attached() bool { return m.facet && !m.entity.IsZero() }
 
 // announceFacets calls the hooks for what an entity in a slot has under conditions, before the entity is removed.
 func (c *Client) announceFacets(slot uint32, m *mirror) {
-	if c.schema.link < 0 || c.hooks.components == nil {
+	if c.schema.Link < 0 || c.hooks.components == nil {
 		return
 	}
 	head := c.referrers.head(slot)
@@ -27,7 +27,7 @@ func (c *Client) announceFacets(slot uint32, m *mirror) {
 	}
 	for i := *head; i != 0; i = c.referrers.links[i].next {
 		l := &c.referrers.links[i]
-		if int(l.component) != c.schema.link {
+		if int(l.component) != c.schema.Link {
 			continue
 		}
 		if f := c.mirrors.at(l.holder); f.attached() && f.entity == m.entity {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -68,7 +69,7 @@ type member struct {
 	component int
 	part      int // 1 + that of its condition in the table's parts, 0 if it has none
 	id        ecs.ID
-	values    *component
+	values    *schema.Component
 	history   *delta.History
 	blocks    []memberBlock
 	bytes     []byte         // of the values of each block, if it keeps them
@@ -90,18 +91,18 @@ func (p *maskProbe) Matches(mask *ecs.Mask) bool {
 	return false
 }
 
-func (c *capture) init(w *ecs.World, s *rawSchema, marker func(*ecs.World) ecs.ID) {
+func (c *capture) init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID) {
 	c.marker, c.owner = marker(w), newOwner()
 	c.probe.marker = c.marker
 	words := 0
-	for i := range s.components {
-		comp := &s.components[i]
+	for i := range s.Components {
+		comp := &s.Components[i]
 		var id ecs.ID // none for resources
-		if !comp.resource {
-			id = ecs.TypeID(w, comp.typ)
+		if !comp.Resource {
+			id = ecs.TypeID(w, comp.Typ)
 		}
 		c.components = append(c.components, id)
-		words = max(words, comp.words)
+		words = max(words, comp.Words)
 	}
 	c.codes = make([]uint32, captureRows*words)
 	c.tables = map[ecs.Mask]*table{}
@@ -150,14 +151,14 @@ func (s *Server) table(mask *ecs.Mask) *table {
 		}
 	}
 	for i, id := range c.components {
-		if mask.Get(id) && !s.schema.components[i].resource {
-			m := member{component: i, id: id, values: &s.schema.components[i], history: s.histories[i]}
+		if mask.Get(id) && !s.schema.Components[i].Resource {
+			m := member{component: i, id: id, values: &s.schema.Components[i], history: s.histories[i]}
 			if t.relation {
-				m.gathered = m.values.room(captureRows)
+				m.gathered = m.values.Room(captureRows)
 			}
-			t.refers = t.refers || m.values.refers()
-			t.width += m.values.layout.Width()
-			t.addMember(m, s.schema.link)
+			t.refers = t.refers || m.values.Refers()
+			t.width += m.values.Layout.Width()
+			t.addMember(m, s.schema.Link)
 		}
 	}
 	if t.width > wire.MaxEntityBits {
@@ -227,7 +228,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 	var news, facetNews [1]uint64
 	for i := range t.members {
 		m := &t.members[i]
-		if m.values.refers() { // has its turn in captureReferences
+		if m.values.Refers() { // has its turn in captureReferences
 			if moved {
 				m.blocks[first/captureRows].rows = 0
 			}
@@ -238,23 +239,23 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 			p = start.Get(m.id)
 		}
 		block := &m.blocks[first/captureRows]
-		bytes := m.bytes[uintptr(first)*m.values.bytes():]
-		same := !moved && block.rows == n && (m.values.once || m.values.sameBytes(bytes, p, n))
-		if !same || !block.rest(m.values.every) {
-			block.clamped = m.values.readColumn(s.capture.codes, p, n)
+		bytes := m.bytes[uintptr(first)*m.values.Bytes():]
+		same := !moved && block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n))
+		if !same || !block.rest(m.values.Every) {
+			block.clamped = m.values.ReadColumn(s.capture.codes, p, n)
 			switch {
 			case m.part != 0:
 				facets := t.slotsOf(m, first, n)
 				facetNews[0] = 0
 				s.setRows(m, facets, born, facetNews[:])
 				s.slots.touchAll(facets, facetNews[0], s.tick)
-			case together && m.values.every <= 1 && !m.values.once:
+			case together && m.values.Every <= 1 && !m.values.Once:
 				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.tick, born, s.capture.codes)
 			default:
 				s.setRows(m, slots, born, news[:])
 			}
 		}
-		if !same && m.values.once {
+		if !same && m.values.Once {
 			block.rows = n
 		} else if !same && block.keep(n) {
 			m.keepBytes(first, p, n)
@@ -272,7 +273,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 
 // setRows hands the codes of a block to the history of a component.
 func (s *Server) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, news []uint64) {
-	if m.values.every <= 1 && !m.values.once {
+	if m.values.Every <= 1 && !m.values.Once {
 		m.history.SetRows(slots, s.tick, born, s.capture.codes, news)
 	} else {
 		news[0] |= s.setDue(m, slots, born)
@@ -293,12 +294,12 @@ func (t *table) seated(first int, slots []uint32) {
 // setDue hands the codes of a block to the history of a component that has its turn every
 // few ticks, each slot in another one, or once; and returns the rows that are news.
 func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
-	codes, words := s.capture.codes, m.values.words
+	codes, words := s.capture.codes, m.values.Words
 	var due [captureRows]uint32
 	var rows [captureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (m.values.once || !s.groups.turn(slot, s.tick, m.values.every)) && m.history.Has(int(slot)) {
+		if (m.values.Once || !s.groups.turn(slot, s.tick, m.values.Every)) && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
@@ -351,9 +352,9 @@ func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 		for j := range t.members {
 			m := &t.members[j]
 			switch {
-			case !m.values.refers():
-				m.values.copyTo(m.gathered, i, q.Get(m.id))
-			case m.values.targeted():
+			case !m.values.Refers():
+				m.values.CopyTo(m.gathered, i, q.Get(m.id))
+			case m.values.Targeted():
 				t.findTarget(row, m, q)
 			}
 		}
@@ -370,7 +371,7 @@ func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
 	slot := s.identify(e, m, t)
 	c.found = c.found.Grown(slot + 1)
 	c.found.Add(slot)
-	if len(s.schema.conditions) > 0 {
+	if len(s.schema.Conditions) > 0 {
 		s.seatFacets(t, row, slot)
 	}
 	t.entities[row], t.slots[row] = e, uint32(slot)
@@ -385,7 +386,7 @@ func (s *Server) removeGone() {
 		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
 			continue
 		}
-		if s.schema.refers {
+		if s.schema.Refers {
 			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
 		}
 		s.stats.Despawns++
@@ -411,7 +412,7 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 			h.Begin(slot)
 		}
 		*m = Replicated{uint32(slot) + 1, s.capture.owner}
-		if s.schema.refers {
+		if s.schema.Refers {
 			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
 		}
 		s.slots.info[slot].set, s.slots.info[slot].table = t.set, t

@@ -40,16 +40,16 @@ func (x *captureCheck) capture() {
 		if old, ok := x.ids[e]; ok {
 			require.Equal(x.t, old, id)
 		}
-		for i := range x.schema.raw.components {
-			c, h := &x.schema.raw.components[i], s.histories[i]
+		for i := range x.schema.raw.Components {
+			c, h := &x.schema.raw.Components[i], s.histories[i]
 			require.Equal(x.t, q.Has(s.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
 			if !h.Has(int(id.Slot)) {
 				continue
 			}
-			row := make([]uint32, c.words)
+			row := make([]uint32, c.Words)
 			x.clamped += uint64(slowKernels{c}.readColumn(row, q.Get(s.capture.components[i]), 1))
-			bits += c.layout.Width()
-			if c.every == 1 || (id.Slot+uint32(s.tick))%uint32(c.every) == 0 {
+			bits += c.Layout.Width()
+			if c.Every == 1 || (id.Slot+uint32(s.tick))%uint32(c.Every) == 0 {
 				require.Equal(x.t, row, h.Row(int(id.Slot)), "component %d of %v", i, id)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -17,7 +18,7 @@ import (
 // at the same time.
 type Client struct {
 	world  *ecs.World
-	schema *rawSchema
+	schema *schema.Schema
 	send   func(packet []byte) error
 
 	fingerprint uint64
@@ -165,10 +166,10 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	o := clientOptions{maxEntities: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
-	types.seal()
+	types.Seal()
 	c := &Client{
 		world: world, schema: types, send: send,
-		fingerprint: types.hash(),
+		fingerprint: types.Hash(),
 		marker:      MirroredID(world),
 		mark:        watchWorld(world),
 		nonce:       o.seed,
@@ -177,7 +178,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		spawnWith:   o.spawnWith,
 		shapes:      shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}},
 		parts:       map[uint32]*assembly{},
-		packed:      delta.NewPacked(types.layout),
+		packed:      delta.NewPacked(types.Layout),
 		out:         make([]byte, 512),
 		freeWork:    freeWork,
 	}
@@ -187,22 +188,22 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if !o.seeded {
 		c.nonce = random64()
 	}
-	for i := range types.components {
-		if types.components[i].resource {
+	for i := range types.Components {
+		if types.Components[i].Resource {
 			c.components = append(c.components, ecs.ID{}) // none
 			continue
 		}
-		id := ecs.TypeID(world, types.components[i].typ)
+		id := ecs.TypeID(world, types.Components[i].Typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
 			c.shapes.relations.Add(i)
 		}
 	}
 	c.resources.init(world, types)
-	slots := slotsFor(o.maxEntities, len(types.conditions), c.resources.any)
+	slots := slotsFor(o.maxEntities, len(types.Conditions), c.resources.any)
 	c.mirrors.limit, c.referrers.limit = slots, slots
 	c.bare = bareShape(types, &c.shapes)
-	if types.talks() {
+	if types.Talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
 	c.checkSpawnComponents()
@@ -402,7 +403,7 @@ func (c *Client) receiveRefusal(m *wire.Refuse) {
 			m.Version, wire.ProtocolVersion)
 		return
 	}
-	own := c.schema.fullText()
+	own := c.schema.FullText()
 	from := int(c.offset)
 	if from > len(own) {
 		from = len(own)

@@ -13,8 +13,8 @@ type clientTalk struct {
 	client   *Client
 	handlers []func() // by message number
 
-	out   [lanes]outLane // only the first is used
-	in    [lanes]inLane
+	out   [wire.Channels]outLane // only the first is used
+	in    [wire.Channels]inLane
 	loose []int32 // unreliable drafts
 	size  int     // bytes of them
 
@@ -47,10 +47,10 @@ const (
 )
 
 func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
-	t := &clientTalk{client: c, handlers: make([]func(), len(c.schema.messages))}
+	t := &clientTalk{client: c, handlers: make([]func(), len(c.schema.Messages))}
 	t.init(c.schema, c, mtu, false, slots)
-	if in := c.schema.input; in != nil {
-		t.inputs.ring = makeInputRows(inputRingTicks, in.words)
+	if in := c.schema.Input; in != nil {
+		t.inputs.ring = makeInputRows(inputRingTicks, in.Words)
 	}
 	return t
 }
@@ -62,7 +62,7 @@ func (c *Client) resetTalk(tick uint32) {
 	if t := c.talk; t != nil {
 		t.clear()
 		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
-		if t.schema.input != nil {
+		if t.schema.Input != nil {
 			t.lead.Begin(tick)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *Client) talkToServer() {
 		t.say()
 	}
 	c.clock.Step()
-	if t != nil && t.schema.input != nil {
+	if t != nil && t.schema.Input != nil {
 		t.lead.Step(&c.clock)
 	}
 }
@@ -90,11 +90,11 @@ func (c *Client) talkToServer() {
 // enqueue hands a draft over.
 func (t *clientTalk) enqueue(draft int) error {
 	d := &t.drafts[draft]
-	m := &t.schema.messages[d.number]
-	switch l := &t.out[laneState]; {
-	case m.reliable && !l.expect(d.size, d.fragments), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+	m := &t.schema.Messages[d.number]
+	switch l := &t.out[wire.ChannelState]; {
+	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
 		return ErrBufferFull
-	case m.reliable:
+	case m.Reliable:
 		data, bits := t.encode(d)
 		l.cancel(d.size, d.fragments)
 		l.push(d.number, delta.Tick(t.client.clock.Now), data, bits, d.fragments)
@@ -115,7 +115,7 @@ func (t *clientTalk) say() {
 	t.clear()
 	t.sayInputs()
 	k := &t.writer
-	if k.index == 0 && !k.open && (t.in[laneState].due > 0 || t.in[laneImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
+	if k.index == 0 && !k.open && (t.in[wire.ChannelState].due > 0 || t.in[wire.ChannelImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
 		t.startTalk()
 	}
 	if k.open {
@@ -173,7 +173,7 @@ func (t *clientTalk) putTalk(m *wireMessage) bool {
 }
 
 func (t *clientTalk) sayReliable() {
-	l := &t.out[laneState]
+	l := &t.out[wire.ChannelState]
 	begun := t.writer.index
 	l.begin(delta.Tick(t.client.clock.Now), &t.client.clock.Trip)
 	defer l.end()
@@ -186,8 +186,8 @@ func (t *clientTalk) sayReliable() {
 			continue
 		}
 		w := wireMessage{
-			number: int(m.number), lane: laneState, id: id, long: t.schema.messages[m.number].long, fragment: m.fragment,
-			bits: int(m.bits), data: l.bits.at(m.place, byteSize(int(m.bits))),
+			number: int(m.number), lane: wire.ChannelState, id: id, long: t.schema.Messages[m.number].Long, fragment: m.fragment,
+			bits: int(m.bits), data: l.bits.at(m.place, wire.ByteSize(int(m.bits))),
 		}
 		if !t.putTalk(&w) {
 			return
@@ -219,7 +219,7 @@ func (t *clientTalk) sayLoose() {
 // sayInputs sends the inputs that the server may not have.
 func (t *clientTalk) sayInputs() {
 	c := t.client
-	if t.schema.input == nil {
+	if t.schema.Input == nil {
 		return
 	}
 	if c.clock.Trip.Known {
@@ -268,13 +268,13 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if !t.seen.Fresh(h.Time, k.index) {
 		return wire.ErrStale
 	}
-	if a := &k.acks[laneState]; a.Present {
-		if !t.out[laneState].acceptable(a) {
+	if a := &k.acks[wire.ChannelState]; a.Present {
+		if !t.out[wire.ChannelState].acceptable(a) {
 			return wire.ErrMalformed
 		}
-		t.out[laneState].ack(a, delta.Tick(c.clock.Now))
+		t.out[wire.ChannelState].ack(a, delta.Tick(c.clock.Now))
 	}
-	t.out[laneState].wake()
+	t.out[wire.ChannelState].wake()
 	t.seen.Add(h.Time, k.index)
 	c.clock.Arrive(h.Time)
 	if k.report.Present {
@@ -294,7 +294,7 @@ func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
 	if int32(c.clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
-	if t.schema.input == nil {
+	if t.schema.Input == nil {
 		return
 	}
 	t.inputs.pass(delta.Tick(tick + p.Gathered))
@@ -314,7 +314,7 @@ func (t *clientTalk) keep(m *stagedMessage) {
 		t.in[m.lane].take(m, deps, said)
 		return
 	}
-	if t.kept == maxWaiting || t.bytes+byteSize(m.bits) > maxWaitingBytes {
+	if t.kept == maxWaiting || t.bytes+wire.ByteSize(m.bits) > maxWaitingBytes {
 		t.client.stats.MessagesDropped++
 		return
 	}
@@ -325,7 +325,7 @@ func (t *clientTalk) keep(m *stagedMessage) {
 	w.set(m, deps, said)
 	w.until = t.client.clock.Now + waitApplies
 	t.kept++
-	t.bytes += byteSize(m.bits)
+	t.bytes += wire.ByteSize(m.bits)
 }
 
 // handleAll hands over the messages whose turn it is, now that the world is up to date.
@@ -335,7 +335,7 @@ func (t *clientTalk) handleAll() {
 	for i := range t.in {
 		l := &t.in[i]
 		for {
-			next, ok := l.turn(t.schema.messages)
+			next, ok := l.turn(t.schema.Messages)
 			if !ok || !next.broken && !t.client.ready(next.last.deps) {
 				break
 			}
@@ -355,12 +355,12 @@ func (t *clientTalk) handleAll() {
 		case t.client.ready(m.deps):
 			t.open(m.number, m.row())
 			t.tick = m.tick
-			t.bytes -= byteSize(m.bits)
+			t.bytes -= wire.ByteSize(m.bits)
 			m.clear()
 			t.handle(m.number)
 			continue
 		case int32(t.client.clock.Now-m.until) >= 0:
-			t.bytes -= byteSize(m.bits)
+			t.bytes -= wire.ByteSize(m.bits)
 			m.clear()
 			t.client.stats.MessagesDropped++
 			continue
@@ -404,7 +404,7 @@ func (t *clientTalk) inputPacket(rows []inputRow) []byte {
 	body := from + h.Size()
 	for {
 		w := bitbuf.NewWriter(k.buf[body:])
-		putInputs(&w, t.packed, len(t.schema.messages), rows)
+		putInputs(&w, t.packed, len(t.schema.Messages), rows)
 		if w.Err() == nil {
 			packet := k.buf[:body+len(w.Bytes())]
 			k.seal.Write(packet, 0, h.Time)
@@ -416,10 +416,10 @@ func (t *clientTalk) inputPacket(rows []inputRow) []byte {
 
 // readInputs reads the bits of a packet of inputs.
 func (m *messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
-	in := m.schema.input
+	in := m.schema.Input
 	if m.inputs == nil {
-		m.inputs = makeInputRows(maxRepeated, in.words)
+		m.inputs = makeInputRows(maxRepeated, in.Words)
 	}
 	r := bitbuf.NewReader(rest)
-	return parseInputs(&r, m.packed, len(m.schema.messages), in, near, m.inputs)
+	return parseInputs(&r, m.packed, len(m.schema.Messages), in, near, m.inputs)
 }

@@ -22,19 +22,19 @@ type benchHealth struct {
 func benchColumns[T any](b *testing.B, fill func(v *T, r *rand.Rand)) {
 	s := NewSchema()
 	Register[T](s)
-	s.raw.seal()
-	c := &s.raw.components[0]
+	s.raw.Seal()
+	c := &s.raw.Components[0]
 	const rows = 10000
 	values := make([]T, rows)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range values {
 		fill(&values[i], r)
 	}
-	dst := make([]uint32, rows*c.words)
+	dst := make([]uint32, rows*c.Words)
 	p := reflect.ValueOf(values).UnsafePointer()
 	b.ReportAllocs()
 	for b.Loop() {
-		c.readColumn(dst, p, rows)
+		c.ReadColumn(dst, p, rows)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
 }
@@ -61,13 +61,13 @@ func BenchmarkReadColumn(b *testing.B) {
 func BenchmarkWriteRow(b *testing.B) {
 	s := NewSchema()
 	Register[benchPosition](s)
-	c := &s.raw.components[0]
+	c := &s.raw.Components[0]
 	v := benchPosition{1, 2, 3}
-	row := make([]uint32, c.words)
+	row := make([]uint32, c.Words)
 	p := reflect.ValueOf(&v).UnsafePointer()
-	c.readColumn(row, p, 1)
+	c.ReadColumn(row, p, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		c.write(p, row)
+		c.Write(p, row)
 	}
 }

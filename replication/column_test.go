@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/stretchr/testify/require"
 )
 
-func componentOf(t *testing.T, typ reflect.Type, opts ...ComponentOption) *component {
+func componentOf(t *testing.T, typ reflect.Type, opts ...ComponentOption) *schema.Component {
 	t.Helper()
 	s := NewSchema()
 	RegisterType(s, typ, append(opts, Name("P"))...)
-	s.raw.seal()
-	return &s.raw.components[0]
+	s.raw.Seal()
+	return &s.raw.Components[0]
 }
 
 // Every kind of number, coded by its column, against its quantiser called by hand. The field has neighbours so that a wrong
@@ -40,10 +41,10 @@ func TestColumnsEncodeAsTheirQuantisersDo(t *testing.T) {
 					x.SetFloat(interestingFloats[i])
 				}
 			}
-			words := c.words
+			words := c.Words
 			dst := make([]uint32, rows*words+1)
 			dst[rows*words] = 0xdeadbeef
-			clamped := c.readColumn(dst, values.UnsafePointer(), rows)
+			clamped := c.ReadColumn(dst, values.UnsafePointer(), rows)
 			require.Equal(t, uint32(0xdeadbeef), dst[rows*words], "wrote behind the last row")
 
 			wantClamped := 0
@@ -54,15 +55,15 @@ func TestColumnsEncodeAsTheirQuantisersDo(t *testing.T) {
 				if !ok {
 					wantClamped++
 				}
-				got := c.columns[1].code(row)
+				got := c.Columns[1].Code(row)
 				require.Equal(t, want, got, "code of %v", v.Field(1))
 				require.Equal(t, uint32(v.Field(0).Uint()), row[0])
 				require.Equal(t, uint32(v.Field(3).Uint()), row[words-1])
-				require.True(t, c.validRow(row))
-				require.True(t, c.layout.Valid(row))
+				require.True(t, c.ValidRow(row))
+				require.True(t, c.Layout.Valid(row))
 
 				back.Elem().Field(2).SetUint(77)
-				c.write(back.UnsafePointer(), row)
+				c.Write(back.UnsafePointer(), row)
 				require.True(t, sameBits(sc.decode(got), back.Elem().Field(1).Interface()), "value of code %d: want %v, got %v", got, sc.decode(got), back.Elem().Field(1))
 				require.Equal(t, v.Field(0).Uint(), back.Elem().Field(0).Uint())
 				require.Equal(t, uint64(77), back.Elem().Field(2).Uint(), "a skipped field was touched")
@@ -75,17 +76,17 @@ func TestColumnsEncodeAsTheirQuantisersDo(t *testing.T) {
 			for range 2000 {
 				code := r.Uint64() >> r.UintN(64)
 				if r.IntN(4) == 0 {
-					code = c.columns[1].codec.max + uint64(r.IntN(3))
+					code = c.Columns[1].Codec.Max + uint64(r.IntN(3))
 				}
 				row[1] = uint32(code)
-				if c.columns[1].codec.bits > 32 {
+				if c.Columns[1].Codec.Bits > 32 {
 					row[2] = uint32(code >> 32)
 				}
-				code = c.columns[1].code(row)
+				code = c.Columns[1].Code(row)
 				want := sc.decode(code)
-				require.Equal(t, want != nil, c.validRow(row), "code %d", code)
+				require.Equal(t, want != nil, c.ValidRow(row), "code %d", code)
 				if want != nil {
-					c.write(back.UnsafePointer(), row)
+					c.Write(back.UnsafePointer(), row)
 					require.True(t, sameBits(want, back.Elem().Field(1).Interface()), "code %d", code)
 				}
 			}
@@ -132,13 +133,13 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 		v.V2, v.V3 = vec32(fieldsOf3(v.V0)), vec64(fieldsOf3(v.V1))
 		v.Q2, v.Q3 = rot32(fieldsOf4(v.Q0)), rot64(fieldsOf4(v.Q1))
 	}
-	dst := make([]uint32, rows*c.words)
-	clamped := c.readColumn(dst, reflect.ValueOf(values).UnsafePointer(), rows)
+	dst := make([]uint32, rows*c.Words)
+	clamped := c.ReadColumn(dst, reflect.ValueOf(values).UnsafePointer(), rows)
 
 	wantClamped := 0
 	for i, v := range values {
-		row := dst[i*c.words:][:c.words]
-		require.True(t, c.validRow(row))
+		row := dst[i*c.Words:][:c.Words]
+		require.True(t, c.ValidRow(row))
 		a0, b0, ok0 := unit10.Encode32(v.V0)
 		a1, b1, ok1 := unit12.Encode(v.V1)
 		q0, ok2 := quat9.Encode32(v.Q0)
@@ -159,7 +160,7 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 		require.Equal(t, want, row)
 
 		var back all
-		c.write(reflect.ValueOf(&back).UnsafePointer(), row)
+		c.Write(reflect.ValueOf(&back).UnsafePointer(), row)
 		wantBack := all{A: v.A, Z: v.Z}
 		wantBack.V0, _ = unit10.Decode32(a0, b0)
 		wantBack.V1, _ = unit12.Decode(a1, b1)
@@ -172,10 +173,10 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 	require.Equal(t, wantClamped, clamped)
 
 	// Forged rows: valid just if every quantiser accepts its codes.
-	row := slices.Clone(dst[:c.words])
+	row := slices.Clone(dst[:c.Words])
 	accepted, refused := 0, 0
 	for range 5000 {
-		i := 1 + r.IntN(c.words-2)
+		i := 1 + r.IntN(c.Words-2)
 		old := row[i]
 		row[i] = r.Uint32() >> (16 + r.UintN(16))
 		ok := true
@@ -188,7 +189,7 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 			_, good := q.Decode(quantize.QuatCode{Largest: w[0], A: w[1], B: w[2], C: w[3]})
 			ok = ok && good
 		}
-		require.Equal(t, ok, c.validRow(row), "row %d", row)
+		require.Equal(t, ok, c.ValidRow(row), "row %d", row)
 		if ok {
 			accepted++
 		} else {
@@ -231,14 +232,14 @@ func TestColumnsReadTheFieldTheyAreNamedAfter(t *testing.T) {
 		Grid: [2][3]uint16{{12, 13, 14}, {15, 16, 17}},
 		Flag: [3]bool{false, true, false},
 	}
-	row := make([]uint32, c.words)
-	require.Zero(t, c.readColumn(row, reflect.ValueOf(&v).UnsafePointer(), 1))
+	row := make([]uint32, c.Words)
+	require.Zero(t, c.ReadColumn(row, reflect.ValueOf(&v).UnsafePointer(), 1))
 	got := map[string]int64{}
-	for i := range c.columns {
-		col := &c.columns[i]
-		got[col.path] = int64(col.code(row))
-		if col.codec.op == opInt {
-			got[col.path] += math.MinInt32
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		got[col.Path] = int64(col.Code(row))
+		if col.Codec.Op == schema.OpInt {
+			got[col.Path] += math.MinInt32
 		}
 	}
 	require.Equal(t, map[string]int64{
@@ -249,17 +250,17 @@ func TestColumnsReadTheFieldTheyAreNamedAfter(t *testing.T) {
 	}, got)
 
 	var back outer
-	c.write(reflect.ValueOf(&back).UnsafePointer(), row)
+	c.Write(reflect.ValueOf(&back).UnsafePointer(), row)
 	require.Equal(t, v, back)
 }
 
 func TestTagComponentsAndEmptyColumns(t *testing.T) {
 	c := componentOf(t, reflect.TypeFor[struct{}]())
 	var v struct{}
-	require.Zero(t, c.readColumn(nil, reflect.ValueOf(&v).UnsafePointer(), 1000))
-	c.write(reflect.ValueOf(&v).UnsafePointer(), nil)
-	require.True(t, c.validRow(nil))
+	require.Zero(t, c.ReadColumn(nil, reflect.ValueOf(&v).UnsafePointer(), 1000))
+	c.Write(reflect.ValueOf(&v).UnsafePointer(), nil)
+	require.True(t, c.ValidRow(nil))
 
 	c = componentOf(t, reflect.TypeFor[schemaVec]())
-	require.Zero(t, c.readColumn(nil, nil, 0))
+	require.Zero(t, c.ReadColumn(nil, nil, 0))
 }

@@ -114,7 +114,7 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
-	schema.raw.seal()
+	schema.raw.Seal()
 	x, r := &compactWriter{}, newCompactReader(&schema.raw)
 	c := newCompactCoder(&schema.raw)
 	var ours, theirs compactState

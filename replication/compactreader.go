@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -14,8 +15,8 @@ type compactReader struct {
 	walk  compactWalk
 }
 
-func newCompactReader(s *rawSchema) *compactReader {
-	return &compactReader{coder: delta.NewCompact(s.layout), spare: new(compactState)}
+func newCompactReader(s *schema.Schema) *compactReader {
+	return &compactReader{coder: delta.NewCompact(s.Layout), spare: new(compactState)}
 }
 
 // decodeBody reads the entries of a state packet and takes them over, as decode does.
@@ -167,7 +168,7 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	x := c.compact
 	generation := x.coder.GetHeadLength(&x.d, headLife, lifeLengths, 16)
 	if !x.coder.GetHead(&x.d, headSet) {
-		x.walk.set = x.getSet(&x.walk.set, len(c.schema.components))
+		x.walk.set = x.getSet(&x.walk.set, len(c.schema.Components))
 	}
 	if x.d.Err() != nil {
 		return wire.ErrMalformed
@@ -183,11 +184,11 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	x.coder.Entity(origin == originAgain)
 	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		comp := &c.schema.components[k]
-		if comp.words == 0 {
+		comp := &c.schema.Components[k]
+		if comp.Words == 0 {
 			continue
 		}
-		row := c.room(e, rows, k, comp.words)
+		row := c.room(e, rows, k, comp.Words)
 		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
 		if x.d.Err() != nil || !c.takeRow(comp, row) {
 			return wire.ErrMalformed
@@ -225,7 +226,7 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	}
 	sh := base.shape
 	if restructure {
-		set := x.getSet(&sh.set, len(c.schema.components))
+		set := x.getSet(&sh.set, len(c.schema.Components))
 		if x.d.Err() != nil {
 			return wire.ErrMalformed
 		}
@@ -243,16 +244,16 @@ func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restruc
 	x.coder.Entity(origin == originAgain)
 	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		comp := &c.schema.components[k]
-		if comp.words == 0 {
+		comp := &c.schema.Components[k]
+		if comp.Words == 0 {
 			continue
 		}
-		row := c.room(e, rows, k, comp.words)
-		past := delta.Past{Base: base.row(k, comp.words)}
+		row := c.room(e, rows, k, comp.Words)
+		past := delta.Past{Base: base.row(k, comp.Words)}
 		if base2 != nil && past.Base != nil {
-			past.Base2, past.Ratio = base2.row(k, comp.words), ratio
+			past.Base2, past.Ratio = base2.row(k, comp.Words), ratio
 			if ratio3 != 0 && past.Base2 != nil {
-				past.Near, past.NearRatio = base3.row(k, comp.words), ratio3
+				past.Near, past.NearRatio = base3.row(k, comp.Words), ratio3
 			}
 		}
 		changed := x.coder.DecodeChange(&x.d, k, row, &past)

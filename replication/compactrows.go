@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -22,10 +23,10 @@ type compactRow struct {
 	past      delta.Past
 }
 
-func newCompactCoder(s *rawSchema) *compactCoder {
-	c := &compactCoder{coder: delta.NewCompact(s.layout), costs: make([]uint64, s.layout.Fields()+len(s.components))}
-	for i := range s.layout.Components {
-		c.worst = append(c.worst, s.layout.Components[i].CompactWidth())
+func newCompactCoder(s *schema.Schema) *compactCoder {
+	c := &compactCoder{coder: delta.NewCompact(s.Layout), costs: make([]uint64, s.Layout.Fields()+len(s.Components))}
+	for i := range s.Layout.Components {
+		c.worst = append(c.worst, s.Layout.Components[i].CompactWidth())
 	}
 	return c
 }
@@ -64,7 +65,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 		}
 	}
 	entry.kind, entry.part[0] = wire.EntryFull, uint64(info.generation)
-	c.rows, entry.work = c.rows[:0], s.schema.wholeWork(&info.set)
+	c.rows, entry.work = c.rows[:0], s.schema.WholeWork(&info.set)
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
 	}
@@ -114,7 +115,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 	}
 	c.rows, entry.work = c.rows[:0], 0
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		layout := &s.schema.layout.Components[k]
+		layout := &s.schema.Layout.Components[k]
 		v := s.histories[k].Versions(slot)
 		r := compactRow{component: k, cur: v.Row()}
 		if !v.Began().After(oldest) {
@@ -146,7 +147,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 		c.rows = append(c.rows, r)
 	}
 	if entry.leaps = leapParts*leap > info.width; entry.leaps {
-		entry.work = s.schema.wholeWork(&info.set) // it may become one
+		entry.work = s.schema.WholeWork(&info.set) // it may become one
 	}
 	return true
 }

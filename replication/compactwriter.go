@@ -27,7 +27,7 @@ type compactWriter struct {
 }
 
 func newCompactWriter(s *Server) *compactWriter {
-	return &compactWriter{costs: make([]uint32, s.schema.layout.Fields()+len(s.schema.components))}
+	return &compactWriter{costs: make([]uint32, s.schema.Layout.Fields()+len(s.schema.Components))}
 }
 
 // A compactEntry is what is to be written of a slot.

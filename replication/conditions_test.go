@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -175,9 +176,9 @@ func TestConditionsWithWorkers(t *testing.T) {
 	play := func(workers int) (sent [][]byte) {
 		g := newConditionPlay(seed, 40, WithWorkers(workers))
 		home, calls := goroutine(), map[*Peer]int{}
-		kind := &g.server.schema.conditions[2]
-		require.Equal(t, onlyFor, kind.kind)
-		picks := kind.ask.(*func(*Peer) bool)
+		kind := &g.server.schema.Conditions[2]
+		require.Equal(t, schema.OnlyFor, kind.Kind)
+		picks := kind.Ask.(*func(*Peer) bool)
 		ask := *picks
 		*picks = func(p *Peer) bool {
 			if here := goroutine(); here != home { // no FailNow here: it would end a worker

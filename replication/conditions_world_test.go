@@ -103,8 +103,8 @@ func newConditionGame(seed uint64, limit int) *conditionPlay {
 // serve makes the server, of a schema that begins with that of the play.
 func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
 	g.server = NewServer(g.world, schema, opts...)
-	for i := range schema.raw.components[:conditionComponents] {
-		g.ids = append(g.ids, ecs.TypeID(g.world, schema.raw.components[i].typ))
+	for i := range schema.raw.Components[:conditionComponents] {
+		g.ids = append(g.ids, ecs.TypeID(g.world, schema.raw.Components[i].Typ))
 	}
 	g.marker = ReplicatedID(g.world)
 }
@@ -269,9 +269,9 @@ func (g *conditionPlay) at(k conditionKey, tick uint32) (v conditionVersion) {
 // state returns what an entity has under the condition of a class, but for references.
 func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text string) {
 	for i := range g.ids {
-		c := &g.server.schema.components[i]
-		id := ecs.TypeID(w, c.typ)
-		if c.class != class || !w.Has(e, id) {
+		c := &g.server.schema.Components[i]
+		id := ecs.TypeID(w, c.Typ)
+		if c.Class != class || !w.Has(e, id) {
 			continue
 		}
 		switch p := w.Get(e, id); i {
@@ -280,9 +280,9 @@ func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text strin
 		case 9: // a relation
 			text += "child "
 		default:
-			row := make([]uint32, c.words)
-			c.readColumn(row, p, 1)
-			text += fmt.Sprint(c.name, row, " ")
+			row := make([]uint32, c.Words)
+			c.ReadColumn(row, p, 1)
+			text += fmt.Sprint(c.Name, row, " ")
 		}
 	}
 	if class == 0 {

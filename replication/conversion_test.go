@@ -107,9 +107,9 @@ Ship.Inner.Seen.known code bits=2,max=1
 	ship := cvShip{Built: time.Unix(1<<33+7, 0), Level: 3}
 	require.Equal(t, []uint64{1<<33 + 7, 1, 3, 0, 0, 0, 0, 0, 0}, s.Codes(&ship, nil))
 
-	s.raw.seal()
+	s.raw.Seal()
 	kinds := ""
-	for _, f := range s.raw.components[1].layout.Fields {
+	for _, f := range s.raw.Components[1].Layout.Fields {
 		kinds += " " + f.Kind.String()
 	}
 	require.Equal(t, " counter plain plain counter plain counter plain counter plain", kinds)
@@ -154,20 +154,20 @@ body.Arm[1].Tip.third code bits=8
 		}
 	}, func(c *crew, s *ship) { copied := *c; s.c = &copied }))
 	require.Equal(t, "arche-replicate schema 1\ncomponent Ship\nShip.Captain string max=5\nShip.Mates[0] string max=3\nShip.Mates[1] string max=3\n", s.Text())
-	s.raw.seal()
-	c := &s.raw.components[0]
+	s.raw.Seal()
+	c := &s.raw.Components[0]
 	of := func(s string) name { return name{&s} }
 	v := ship{&crew{of("Ann"), [2]name{{}, of("Bob")}}}
-	row := make([]uint32, c.words)
-	require.Zero(t, c.readColumn(row, unsafe.Pointer(&v), 1))
+	row := make([]uint32, c.Words)
+	require.Zero(t, c.ReadColumn(row, unsafe.Pointer(&v), 1))
 	var back ship
-	c.write(unsafe.Pointer(&back), row)
+	c.Write(unsafe.Pointer(&back), row)
 	require.Equal(t, "Ann", *back.c.Captain.p)
 	require.Equal(t, "Bob", *back.c.Mates[1].p)
 	require.Equal(t, "", *back.c.Mates[0].p)
-	require.NoError(t, c.fits(unsafe.Pointer(&v)))
+	require.NoError(t, c.Fits(unsafe.Pointer(&v)))
 	v.c.Mates[1] = of("Bobby")
-	require.EqualError(t, c.fits(unsafe.Pointer(&v)), "replication: Ship.Mates[1]: the string has 5 bytes, and max is 3: shorten it, or raise max in the tag")
+	require.EqualError(t, c.Fits(unsafe.Pointer(&v)), "replication: Ship.Mates[1]: the string has 5 bytes, and max is 3: shorten it, or raise max in the tag")
 }
 
 // codecOf is a codec of any fields that loses everything.
@@ -348,17 +348,17 @@ func TestReferencesBesideTwins(t *testing.T) {
 func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {
 	s := NewSchema()
 	Register[schemaVec](s, With(cvTiny{}))
-	s.raw.seal()
-	c := &s.raw.components[0]
-	require.False(t, c.volatile, "nothing but its own bytes")
+	s.raw.Seal()
+	c := &s.raw.Components[0]
+	require.False(t, c.Volatile, "nothing but its own bytes")
 	values := []schemaVec{{X: 3}, {X: 100}, {X: 8}}
-	dst := make([]uint32, 3*c.words)
-	require.Equal(t, 2, c.readColumn(dst, unsafe.Pointer(&values[0]), 3))
-	require.Equal(t, []uint32{3, 7, 7}, []uint32{dst[0], dst[c.words], dst[2*c.words]})
-	require.True(t, c.validRow(dst[:c.words]))
-	require.False(t, c.validRow([]uint32{8, 0, 0}))
-	require.False(t, c.validRow([]uint32{0, 0, 1 << 8}))
-	c.write(unsafe.Pointer(&values[1]), []uint32{5, 1, 2})
+	dst := make([]uint32, 3*c.Words)
+	require.Equal(t, 2, c.ReadColumn(dst, unsafe.Pointer(&values[0]), 3))
+	require.Equal(t, []uint32{3, 7, 7}, []uint32{dst[0], dst[c.Words], dst[2*c.Words]})
+	require.True(t, c.ValidRow(dst[:c.Words]))
+	require.False(t, c.ValidRow([]uint32{8, 0, 0}))
+	require.False(t, c.ValidRow([]uint32{0, 0, 1 << 8}))
+	c.Write(unsafe.Pointer(&values[1]), []uint32{5, 1, 2})
 	require.Equal(t, schemaVec{X: 5, Y: 2, Z: 1}, values[1])
 }
 
@@ -382,15 +382,15 @@ func TestConversionsDoNotAllocate(t *testing.T) {
 	s := NewSchema()
 	Register[cvShip](s, With(cvTime{}))
 	Register[schemaGun](s, As(func(g *schemaGun, s *schemaVec) { s.X = g.Heat }, func(s *schemaVec, g *schemaGun) { g.Heat = s.X }))
-	s.raw.seal()
-	for i := range s.raw.components {
-		c := &s.raw.components[i]
-		p := reflect.MakeSlice(reflect.SliceOf(c.typ), 70, 70).UnsafePointer()
-		dst := make([]uint32, 70*c.words)
-		c.readColumn(dst, p, 70)
-		require.Zero(t, testing.AllocsPerRun(10, func() { c.readColumn(dst, p, 70) }))
-		require.Zero(t, testing.AllocsPerRun(10, func() { c.write(p, dst[:c.words]) }))
-		require.Zero(t, testing.AllocsPerRun(10, func() { c.validRow(dst[:c.words]) }))
+	s.raw.Seal()
+	for i := range s.raw.Components {
+		c := &s.raw.Components[i]
+		p := reflect.MakeSlice(reflect.SliceOf(c.Typ), 70, 70).UnsafePointer()
+		dst := make([]uint32, 70*c.Words)
+		c.ReadColumn(dst, p, 70)
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.ReadColumn(dst, p, 70) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.Write(p, dst[:c.Words]) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { c.ValidRow(dst[:c.Words]) }))
 	}
 }
 
@@ -399,21 +399,21 @@ func TestConversionsOnSeveralGoroutines(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
 	Register[cvShip](s, With(cvTime{}))
-	s.raw.seal()
+	s.raw.Seal()
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
-			plan, ship := &s.raw.components[0], &s.raw.components[1]
-			planRow, shipRow := make([]uint32, plan.words), make([]uint32, ship.words)
+			plan, ship := &s.raw.Components[0], &s.raw.Components[1]
+			planRow, shipRow := make([]uint32, plan.Words), make([]uint32, ship.Words)
 			for i := range 500 {
 				p := cvPlan{steps: []cvStep{{float32(g), float32(i % 100), "name"}}}
 				v := cvShip{Built: time.Unix(int64(g), 0).UTC(), Level: uint8(i)}
-				plan.readColumn(planRow, unsafe.Pointer(&p), 1)
-				ship.readColumn(shipRow, unsafe.Pointer(&v), 1)
+				plan.ReadColumn(planRow, unsafe.Pointer(&p), 1)
+				ship.ReadColumn(shipRow, unsafe.Pointer(&v), 1)
 				var p2 cvPlan
 				var v2 cvShip
-				plan.write(unsafe.Pointer(&p2), planRow)
-				ship.write(unsafe.Pointer(&v2), shipRow)
+				plan.Write(unsafe.Pointer(&p2), planRow)
+				ship.Write(unsafe.Pointer(&v2), shipRow)
 				if !reflect.DeepEqual(p, p2) || v != v2 {
 					t.Errorf("%+v came back as %+v, %+v as %+v", p, p2, v, v2)
 				}

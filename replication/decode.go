@@ -63,7 +63,7 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 
 func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
 	generation := r.ReadExpGolomb(wire.GenerationOrder)
-	*set = delta.ReadSet(r, set, len(c.schema.components))
+	*set = delta.ReadSet(r, set, len(c.schema.Components))
 	if r.Err() != nil || generation > 1<<16-1 {
 		return wire.ErrMalformed
 	}
@@ -80,11 +80,11 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 	}
 	rows := c.staged.words[e.first:]
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		comp := &c.schema.components[k]
-		if comp.words == 0 {
+		comp := &c.schema.Components[k]
+		if comp.Words == 0 {
 			continue
 		}
-		row := c.room(e, rows, k, comp.words)
+		row := c.room(e, rows, k, comp.Words)
 		c.packed.DecodeRow(r, k, row, nil, nil, 0)
 		if r.Err() != nil || !c.takeRow(comp, row) {
 			return wire.ErrMalformed
@@ -96,7 +96,7 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 // minWidth returns the least bits that the rows of a shape take without a baseline.
 func (c *Client) minWidth(sh *shape) (width int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		width += c.schema.components[k].layout.MinWidth()
+		width += c.schema.Components[k].Layout.MinWidth()
 	}
 	return width
 }
@@ -123,7 +123,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	}
 	sh := base.shape
 	if restructure {
-		set := delta.ReadSet(r, &sh.set, len(c.schema.components))
+		set := delta.ReadSet(r, &sh.set, len(c.schema.Components))
 		if r.Err() != nil {
 			return wire.ErrMalformed
 		}
@@ -145,14 +145,14 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 	usual := delta.Usual(r, symbols)
 	rows := c.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		comp := &c.schema.components[k]
-		if comp.words == 0 {
+		comp := &c.schema.Components[k]
+		if comp.Words == 0 {
 			continue
 		}
-		row, row1 := c.room(e, rows, k, comp.words), base.row(k, comp.words)
+		row, row1 := c.room(e, rows, k, comp.Words), base.row(k, comp.Words)
 		var row2 []uint32
 		if base2 != nil && row1 != nil {
-			row2 = base2.row(k, comp.words)
+			row2 = base2.row(k, comp.Words)
 		}
 		changed := c.packed.DecodeChange(r, k, usual, row, row1, row2, ratio)
 		if !changed {
@@ -168,7 +168,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 // symbols returns how many rows of a shape have symbols against one of another shape.
 func (c *Client) symbols(sh, base *shape) (n int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		if base.set.Has(k) && c.schema.components[k].layout.Width() > 0 {
+		if base.set.Has(k) && c.schema.Components[k].Layout.Width() > 0 {
 			n++
 		}
 	}

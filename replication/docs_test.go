@@ -273,7 +273,7 @@ func docAnchors(t *testing.T, page string) (anchors []string) {
 
 // The tag keys are those that parseFieldTag distinguishes.
 func TestGuideNamesEveryTagKey(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "tags.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/schema/tags.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	var keys []string
 	for _, d := range file.Decls {

@@ -48,27 +48,27 @@ type tablePart struct {
 
 // addMember adds a component to the table, or to the part of its condition.
 func (t *table) addMember(m member, link int) {
-	if m.values.class == 0 {
+	if m.values.Class == 0 {
 		t.set.Add(m.component)
-		t.own += m.values.layout.Width()
-		t.weight = max(t.weight, m.values.priority)
+		t.own += m.values.Layout.Width()
+		t.weight = max(t.weight, m.values.Priority)
 		t.members = append(t.members, m)
 		return
 	}
 	for i := range t.parts {
-		if t.parts[i].condition == m.values.class-1 {
+		if t.parts[i].condition == m.values.Class-1 {
 			m.part = i + 1
 		}
 	}
 	if m.part == 0 {
-		t.parts = append(t.parts, tablePart{condition: m.values.class - 1, as: &table{weight: 1}})
+		t.parts = append(t.parts, tablePart{condition: m.values.Class - 1, as: &table{weight: 1}})
 		m.part = len(t.parts)
 		t.parts[m.part-1].as.set.Add(link)
 	}
 	as := t.parts[m.part-1].as
 	as.set.Add(m.component)
-	as.own += m.values.layout.Width()
-	as.weight = max(as.weight, m.values.priority)
+	as.own += m.values.Layout.Width()
+	as.weight = max(as.weight, m.values.Priority)
 	t.members = append(t.members, m)
 }
 
@@ -94,7 +94,7 @@ func (t *table) resizeParts(n int) {
 
 // seatFacets gives the entity in a row its facets.
 func (s *Server) seatFacets(t *table, row, slot int) {
-	for k := range s.schema.conditions {
+	for k := range s.schema.Conditions {
 		var as *table
 		var at *uint32
 		for i := range t.parts {
@@ -134,7 +134,7 @@ func (s *Server) addFacet(condition, of int, as *table) int {
 	(*list)[of] = uint32(slot) + 1
 	c := &s.capture
 	c.linkSlot[0], c.linkRow = uint32(slot), [2]uint32{uint32(of) + 1, uint32(t.info[of].generation)}
-	s.histories[s.schema.link].SetRows(c.linkSlot[:], s.tick, s.bornAt, c.linkRow[:], c.linkNews[:])
+	s.histories[s.schema.Link].SetRows(c.linkSlot[:], s.tick, s.bornAt, c.linkRow[:], c.linkNews[:])
 	return slot
 }
 
@@ -143,7 +143,7 @@ func (s *Server) bornAt(slot int) delta.Tick { return s.slots.info[slot].born }
 
 // removeFacets removes the facets of what is in a slot.
 func (s *Server) removeFacets(of int) {
-	for k := range s.schema.conditions {
+	for k := range s.schema.Conditions {
 		if facet, ok := s.slots.facet(k, of); ok {
 			s.slots.facetOf[k][of] = 0
 			s.stats.RawBits -= s.slots.info[facet].width

@@ -9,10 +9,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
 // quantizeReason returns why a quantiser refused, as it stands in the message of a panic.
@@ -224,7 +224,7 @@ func TestFlattenTakesWhatIsLeft(t *testing.T) {
 	} {
 		s := NewSchema()
 		RegisterType(s, c.typ, Name("P"))
-		require.Equal(t, schemaHeader+"\ncomponent P\n"+c.want, s.Text(), c.typ.String())
+		require.Equal(t, schema.SchemaHeader+"\ncomponent P\n"+c.want, s.Text(), c.typ.String())
 	}
 	_ = embedded{other: nil, y: 0}
 }

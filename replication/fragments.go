@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -13,11 +14,9 @@ import (
 // acknowledged as handed over is always whole messages, and nothing of one that is half there outlives its lane.
 
 const (
-	// wholeBytes is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
-	// whether a message is in fragments.
-	wholeBytes = wire.MinMTU - messageOverhead
+
 	// fragmentOverhead is messageOverhead for a fragment: it has a second bit for what it is, and the number of its bytes.
-	fragmentOverhead = messageOverhead + (1+fragmentSizeBits)/8
+	fragmentOverhead = wire.MessageOverhead + (1+fragmentSizeBits)/8
 	fragmentSizeBits = 16
 	// maxFragments is the largest number of fragments of a message. An ack has room for as many ids in the smallest packets,
 	// so that no fragment is sent again only because nothing could tell that it came.
@@ -37,14 +36,14 @@ func (m *messenger) fragments(bytes int) int {
 }
 
 // checkSize returns an error if a message of so many bytes can't be sent.
-func (m *messenger) checkSize(t *messageType, bytes int) error {
+func (m *messenger) checkSize(t *schema.MessageType, bytes int) error {
 	switch {
-	case !t.reliable && bytes > m.room():
+	case !t.Reliable && bytes > m.room():
 		return fmt.Errorf("%w: %s takes %d bytes, and %d fit into a packet of %d: unreliable messages go in one; "+
-			"make it reliable, send it in pieces, or raise the MTU", ErrMessageTooLarge, t.name, bytes, m.room(), m.mtu)
-	case t.reliable && m.fragments(bytes) > maxFragments:
+			"make it reliable, send it in pieces, or raise the MTU", schema.ErrMessageTooLarge, t.Name, bytes, m.room(), m.mtu)
+	case t.Reliable && m.fragments(bytes) > maxFragments:
 		return fmt.Errorf("%w: %s takes %d bytes, and %d go in packets of %d: send it in pieces, or raise the MTU",
-			ErrMessageTooLarge, t.name, bytes, maxFragments*(m.mtu-fragmentOverhead), m.mtu)
+			schema.ErrMessageTooLarge, t.Name, bytes, maxFragments*(m.mtu-fragmentOverhead), m.mtu)
 	}
 	return nil
 }
@@ -57,7 +56,7 @@ type turn struct {
 }
 
 // turn returns what comes next, if it is there.
-func (l *inLane) turn(types []messageType) (t turn, ok bool) {
+func (l *inLane) turn(types []schema.MessageType) (t turn, ok bool) {
 	bytes := 0
 	for id := l.next; id != l.top && l.at(id).have; id++ {
 		m := l.at(id)
@@ -71,7 +70,7 @@ func (l *inLane) turn(types []messageType) (t turn, ok bool) {
 		if m.fragment == wire.WholeMessage {
 			return t, true
 		}
-		t.broken = bytes > byteSize(types[m.number].layout.Width()) || t.ids == maxFragments && m.fragment == wire.MoreFragments
+		t.broken = bytes > wire.ByteSize(types[m.number].Layout.Width()) || t.ids == maxFragments && m.fragment == wire.MoreFragments
 		if m.fragment == wire.LastFragment || t.broken {
 			return t, true
 		}
@@ -94,10 +93,10 @@ func (m *messenger) openTurn(l *inLane, t *turn) bool {
 	for i := range t.ids {
 		m.joined = append(m.joined, l.at(l.next+uint32(i)).data...)
 	}
-	c := &m.schema.messages[t.last.number].component
-	row, r := m.row[:c.words], bitbuf.NewReader(m.joined)
+	c := &m.schema.Messages[t.last.number].Component
+	row, r := m.row[:c.Words], bitbuf.NewReader(m.joined)
 	m.packed.DecodeRow(&r, t.last.number, row, nil, nil, 0)
-	if r.Finish() != nil || !c.validRow(row) {
+	if r.Finish() != nil || !c.ValidRow(row) {
 		return false
 	}
 	m.read(c, &m.values[t.last.number], row)

@@ -39,7 +39,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 		} else {
 			w.WriteExpGolomb(uint64(p.ahead), 0)
 		}
-		if x.server.schema.messages[p.number].long {
+		if x.server.schema.Messages[p.number].Long {
 			p.fragment.Write(&w)
 		}
 		if down && p.fragment != wire.MoreFragments {
@@ -98,7 +98,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			var got []string
 			x := letterWire(t, &got)
 			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), wire.ErrMalformed, c.name)
-			require.Zero(t, x.client.talk.in[laneState].size+x.peer.talk.in[laneState].size)
+			require.Zero(t, x.client.talk.in[wire.ChannelState].size+x.peer.talk.in[wire.ChannelState].size)
 			x.goesOn()
 			require.Empty(t, got)
 		}
@@ -109,7 +109,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	row := func(size int) []byte { // of a mBulk
 		s := letterSchema()
-		s.raw.seal()
+		s.raw.Seal()
 		var m messenger
 		m.init(&s.raw, nil, 1200, false, 0)
 		d, err := write(&m, bulk(size))
@@ -161,10 +161,10 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 			require.NoError(t, x.client.Apply())
 			require.Equal(t, append(c.got[:len(c.got):len(c.got)], "hit"), got, c.name)
 			malformed := x.peer.Stats().MessagesMalformed
-			in := &x.peer.talk.in[laneState]
+			in := &x.peer.talk.in[wire.ChannelState]
 			if down {
 				malformed = x.client.Stats().MessagesMalformed
-				in = &x.client.talk.in[laneState]
+				in = &x.client.talk.in[wire.ChannelState]
 			}
 			if c.name == "endless" { // one of 128, and the rest when something else comes
 				c.malformed = 2
@@ -183,9 +183,9 @@ func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 	x := letterWire(t, &got)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, down := range []bool{false, true} {
-		in := &x.peer.talk.in[laneState]
+		in := &x.peer.talk.in[wire.ChannelState]
 		if down {
-			in = &x.client.talk.in[laneState]
+			in = &x.client.talk.in[wire.ChannelState]
 		}
 		for i := range int32(5000) {
 			id := in.next + 1 + uint32(rng.IntN(wire.MaxQueued-1))

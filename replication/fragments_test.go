@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -138,7 +139,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				OnServerMessage(x.client, func(m mBulk) { got = append(got, m) })
 				OnMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
 				m := &x.server.messenger
-				room, piece := mtu-messageOverhead, mtu-fragmentOverhead
+				room, piece := mtu-wire.MessageOverhead, mtu-fragmentOverhead
 				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, maxFragments * piece} {
 					size = min(size, 20000)
 					x.rounds(10)
@@ -151,10 +152,10 @@ func TestFragmentsOfEverySize(t *testing.T) {
 					if down {
 						require.NoError(t, Send(x.peer, bulk(size)), "%d bytes", size)
 						x.server.tick += maxMessageAge // an age takes all its bits
-						out = &x.peer.talk.out[laneState]
+						out = &x.peer.talk.out[wire.ChannelState]
 					} else {
 						require.NoError(t, SendToServer(x.client, bulk(size)), "%d bytes", size)
-						out = &x.client.talk.out[laneState]
+						out = &x.client.talk.out[wire.ChannelState]
 					}
 					before, resent := out.next, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent
 					for range 60 {
@@ -198,12 +199,12 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 		SendToViewers(x.server, ecs.Entity{}, mRumor{strings.Repeat("\xff", 82)}),
 	} {
 		require.EqualError(t, err, unreliable)
-		require.ErrorIs(t, err, ErrMessageTooLarge)
+		require.ErrorIs(t, err, schema.ErrMessageTooLarge)
 	}
 	require.EqualError(t, Send(x.peer, bulk(10369)), reliable)
 	require.NoError(t, Send(x.peer, bulk(10368)))
 	require.NoError(t, SendToServer(x.client, bulk(20000)))
-	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), ErrMessageTooLarge)
+	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), schema.ErrMessageTooLarge)
 	require.NoError(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1181)}))
 	require.Len(t, x.server.messenger.drafts, 3, "what is refused leaves nothing behind")
 	got := 0
@@ -228,9 +229,9 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	require.Equal(t, ErrBufferFull, SendToViewers(x.server, other, mHit{}))
 	x.rounds(300)
 	require.NoError(t, SendToViewers(x.server, other, bulk(5000)))
-	require.NotZero(t, x.peer.talk.out[laneState].expected)
+	require.NotZero(t, x.peer.talk.out[wire.ChannelState].expected)
 	x.rounds(10)
-	for lane := range lanes {
+	for lane := range wire.Channels {
 		require.Zero(t, x.peer.talk.out[lane].size)
 		require.Zero(t, x.peer.talk.out[lane].expected)
 	}
@@ -240,8 +241,8 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	}
 	require.Equal(t, maxQueuedBytes/20000, n, "bytes")
 	x.rounds(60)
-	require.Zero(t, x.client.talk.out[laneState].size)
-	require.Zero(t, x.peer.talk.in[laneState].size)
+	require.Zero(t, x.client.talk.out[wire.ChannelState].size)
+	require.Zero(t, x.peer.talk.in[wire.ChannelState].size)
 }
 
 // A letterRig sends large messages among small ones both ways in both lanes, and requires that each comes once, whole and in order.
@@ -360,9 +361,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 			require.Equal(t, []uint32{r.sent, r.sentNow, r.sentUp}, []uint32{r.got, r.gotNow, r.gotUp})
 			require.Greater(t, min(r.large, r.immediate, r.upUp), int(count)/6)
 			require.Zero(t, r.peer.Stats().MessagesMalformed+r.client.Stats().MessagesMalformed)
-			require.Zero(t, r.peer.talk.in[laneState].size+r.client.talk.in[laneState].size+r.client.talk.in[laneImmediate].size)
-			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.out[laneState].next+r.peer.talk.out[laneImmediate].next,
-				r.client.Stats().MessagesResent, r.client.talk.out[laneState].next)
+			require.Zero(t, r.peer.talk.in[wire.ChannelState].size+r.client.talk.in[wire.ChannelState].size+r.client.talk.in[wire.ChannelImmediate].size)
+			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.out[wire.ChannelState].next+r.peer.talk.out[wire.ChannelImmediate].next,
+				r.client.Stats().MessagesResent, r.client.talk.out[wire.ChannelState].next)
 		})
 	}
 }
@@ -391,14 +392,14 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 		lose()
 	}
 	require.Empty(t, got)
-	require.Greater(t, x.client.talk.in[laneState].size, 4000, "all is there")
-	require.False(t, x.peer.talk.out[laneState].empty(), "nothing was handed over")
+	require.Greater(t, x.client.talk.in[wire.ChannelState].size, 4000, "all is there")
+	require.False(t, x.peer.talk.out[wire.ChannelState].empty(), "nothing was handed over")
 	x.rounds(20)
 	require.Len(t, got, 1)
 	mirrored, ok := x.mirrored(e)
 	require.True(t, ok)
 	require.Equal(t, mLetter{1, mirrored, text}, got[0])
-	require.True(t, x.peer.talk.out[laneState].empty())
+	require.True(t, x.peer.talk.out[wire.ChannelState].empty())
 
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, Send(x.peer, mLetter{Number: 2, To: f, Pages: text}))
@@ -426,9 +427,9 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
 			x.deliver(x.replicate()[1:]...)
 			x.answer(x.apply()[1:]...)
-			require.NotZero(t, x.client.talk.in[laneState].size)
-			require.NotZero(t, x.client.talk.in[laneImmediate].size)
-			require.NotZero(t, x.peer.talk.in[laneState].size)
+			require.NotZero(t, x.client.talk.in[wire.ChannelState].size)
+			require.NotZero(t, x.client.talk.in[wire.ChannelImmediate].size)
+			require.NotZero(t, x.peer.talk.in[wire.ChannelState].size)
 			c.do(x, s)
 			var got, up []string
 			OnServerMessage(x.client, func(m mLetter) { got = append(got, text(m.Pages)) })
@@ -438,7 +439,7 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 				x.round()
 			}
 			x.rounds(5)
-			require.Zero(t, x.client.talk.in[laneState].size+x.client.talk.in[laneImmediate].size+x.peer.talk.in[laneState].size)
+			require.Zero(t, x.client.talk.in[wire.ChannelState].size+x.client.talk.in[wire.ChannelImmediate].size+x.peer.talk.in[wire.ChannelState].size)
 			require.NoError(t, Send(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 3, Pages: pages(longText(3, 9000))}))
 			x.rounds(10)
@@ -461,7 +462,7 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, bulk(20000)))
 	}
 	ticks := 0
-	for ; !x.peer.talk.out[laneState].empty() || !x.client.talk.out[laneState].empty() || ticks == 0; ticks++ {
+	for ; !x.peer.talk.out[wire.ChannelState].empty() || !x.client.talk.out[wire.ChannelState].empty() || ticks == 0; ticks++ {
 		require.NoError(t, Send(x.peer, mRumor{"psst"}))
 		require.NoError(t, SendToServer(x.client, mRumor{"psst"}))
 		before := x.peer.Stats().MessagePackets
@@ -485,15 +486,15 @@ func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
 	RegisterMessage[mBytes47](s)
 	RegisterMessage[mBytes48](s)
 	RegisterMessage[mMap](s, Unreliable())
-	s.raw.seal()
+	s.raw.Seal()
 	var long []string
-	for i := range s.raw.messages {
-		if s.raw.messages[i].long {
-			long = append(long, s.raw.messages[i].name)
+	for i := range s.raw.Messages {
+		if s.raw.Messages[i].Long {
+			long = append(long, s.raw.Messages[i].Name)
 		}
 	}
 	require.Equal(t, []string{"mLetter", "mNotice", "mBulk", "mBytes48"}, long)
-	require.Equal(t, 47, wholeBytes, "the wire format says so")
+	require.Equal(t, 47, wire.MaxWholeMessage, "the wire format says so")
 }
 
 // TestSmallMessagesOfWideTypesDoNotAllocate once all memory has its size.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -156,7 +157,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(h.Append(nil), byte(1))
 	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6}
 	f.Add(w.Append(nil), byte(2))
-	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schemaHeader + "\ncomponent tPosition\ntPos")}
+	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.SchemaHeader + "\ncomponent tPosition\ntPos")}
 	f.Add(r.Append(nil), byte(3))
 	r.Text = nil
 	f.Add(r.Append(nil), byte(2))

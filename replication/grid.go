@@ -3,9 +3,9 @@ package replication
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 // A Grid sorts entities by position into cells, so that what is near a place is found
@@ -14,7 +14,7 @@ import (
 type Grid struct {
 	server    *Server
 	component int
-	columns   []*column
+	columns   []*schema.Column
 	low       [maxAxes]float64
 	cell      float64
 	counts    [maxAxes]int // cells along an axis
@@ -59,15 +59,15 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	}
 	g := &Grid{server: s, component: -1, cell: cell, counts: [maxAxes]int{1, 1, 1}, fresh: true}
 	for _, field := range fields {
-		k, col := s.schema.field(field)
+		k, col := s.schema.Field(field)
 		switch {
 		case col == nil:
-			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", field, s.schema.gridFields()))
-		case s.schema.components[k].resource:
+			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", field, s.schema.GridFields()))
+		case s.schema.Components[k].Resource:
 			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", field))
-		case col.codec.op != opFixed:
+		case col.Codec.Op != schema.OpFixed:
 			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
-		case s.schema.components[k].class != 0:
+		case s.schema.Components[k].Class != 0:
 			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", field))
 		case g.component >= 0 && g.component != k:
 			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], field))
@@ -78,7 +78,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	for total := math.Inf(1); total > maxCells; g.cell *= 2 {
 		total = 1
 		for i, col := range g.columns {
-			low, high := col.codec.fixed.Range()
+			low, high := col.Codec.Fixed.Range()
 			n := math.Floor((high-low)/g.cell) + 1
 			total *= n
 			g.low[i], g.counts[i] = low, int(min(n, maxCells))
@@ -90,46 +90,6 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	}
 	s.grids = append(s.grids, g)
 	return g
-}
-
-// field returns the component and column of a field by its name in the schema's text.
-func (s *rawSchema) field(name string) (component int, col *column) {
-	for k := range s.components {
-		c := &s.components[k]
-		path, ok := strings.CutPrefix(name, c.name)
-		for i := range c.columns {
-			own := c.columns[i].path
-			if own != "" && own[0] != '[' {
-				own = "." + own
-			}
-			if ok && path == own {
-				return k, &c.columns[i]
-			}
-		}
-	}
-	return -1, nil
-}
-
-// gridFields returns the names of fields that a grid may be over.
-func (s *rawSchema) gridFields() string {
-	const most = 12
-	var names []string
-	for k := range s.components {
-		c := &s.components[k]
-		for i := range c.columns {
-			if c.columns[i].codec.op != opFixed || c.resource || c.class != 0 {
-				continue
-			}
-			if len(names) == most {
-				return strings.Join(names, ", ") + " and more"
-			}
-			names = append(names, fullPath(c.name, c.columns[i].path))
-		}
-	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }
 
 // update moves what changed this tick.
@@ -166,7 +126,7 @@ func (g *Grid) put(slot int, row []uint32) {
 	e := gridEntry{slot: int32(slot)}
 	cell := 0
 	for i, col := range g.columns {
-		v, _ := col.codec.fixed.Decode(col.code(row))
+		v, _ := col.Codec.Fixed.Decode(col.Code(row))
 		e.at[i] = float32(v)
 		cell = cell*g.counts[i] + g.along(i, v)
 	}

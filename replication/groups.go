@@ -185,7 +185,7 @@ func (s *Server) phase(slot int, phase uint32) {
 	for i := range s.slots.info[slot].table.members {
 		m := &s.slots.info[slot].table.members[i]
 		for j := range m.blocks {
-			if m.values.every > 1 {
+			if m.values.Every > 1 {
 				m.blocks[j].rows = 0 // else it might be thought to have had its turn
 			}
 		}

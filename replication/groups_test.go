@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // tCrew says to which crew an entity belongs, 0 for none. All of a crew have the stamp of
@@ -205,10 +205,10 @@ func (f *fleet) play(n int, c *crew) {
 
 // hash sums up an entity; the hash of a crew is the sum of those of its members.
 func (t *tCrew) hash(id NetID, frozen bool) uint64 {
-	h := mix64(uint64(id.Slot)<<32 | uint64(id.Generation))
-	h = mix64(h ^ uint64(t.Stamp)<<32 ^ uint64(t.Own))
+	h := wire.Mix64(uint64(id.Slot)<<32 | uint64(id.Generation))
+	h = wire.Mix64(h ^ uint64(t.Stamp)<<32 ^ uint64(t.Own))
 	if frozen {
-		h = mix64(h + 1)
+		h = wire.Mix64(h + 1)
 	}
 	return h
 }
@@ -374,7 +374,7 @@ func (f *fleet) views() {
 	set := f.server.NewEntitySet()
 	for k, e := range f.ends {
 		visible := func(e ecs.Entity) bool {
-			return mix64(uint64(e.ID())<<32|uint64(f.server.Tick()+uint32(k)*7)/16)%5 < 2
+			return wire.Mix64(uint64(e.ID())<<32|uint64(f.server.Tick()+uint32(k)*7)/16)%5 < 2
 		}
 		keep := f.rng.IntN(2) == 0
 		switch f.rng.IntN(4) {

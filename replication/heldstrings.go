@@ -12,17 +12,17 @@ import (
 // holdStrings holds the strings of component k of a mirror, whose value is at p, and what else that leads to. Some of it may be
 // the user's.
 func (c *Client) holdStrings(m *mirror, k int, p unsafe.Pointer) {
-	comp := &c.schema.components[k]
-	if comp.volatile {
-		m.hold(k, reflect.NewAt(comp.typ, p).Elem())
+	comp := &c.schema.Components[k]
+	if comp.Volatile {
+		m.hold(k, reflect.NewAt(comp.Typ, p).Elem())
 	}
-	if len(comp.strings) == 0 {
+	if len(comp.Strings) == 0 {
 		return
 	}
 	if m.strings == nil {
-		m.strings = make([]string, c.schema.strings)
+		m.strings = make([]string, c.schema.Strings)
 	}
-	comp.holdStrings(m.strings[comp.first:], p, 1)
+	comp.HoldStrings(m.strings[comp.First:], p, 1)
 }
 
 // hold keeps a copy of the value of component k.
@@ -39,7 +39,7 @@ func (m *mirror) hold(k int, v reflect.Value) {
 // dropStrings lets go of what is held of component k.
 func (c *Client) dropStrings(m *mirror, k int) {
 	delete(m.values, k)
-	if comp := &c.schema.components[k]; m.strings != nil {
-		clear(m.strings[comp.first:][:len(comp.strings)])
+	if comp := &c.schema.Components[k]; m.strings != nil {
+		clear(m.strings[comp.First:][:len(comp.Strings)])
 	}
 }

@@ -182,8 +182,8 @@ func hooksOf[T any](c *Client, name string) *componentHooks {
 
 // number returns the number of a component type.
 func (c *Client) number(name string, t reflect.Type) int {
-	for k := range c.schema.components {
-		if c.schema.components[k].typ == t {
+	for k := range c.schema.Components {
+		if c.schema.Components[k].Typ == t {
 			return k
 		}
 	}
@@ -274,7 +274,7 @@ func (c *Client) announceComponent(m *mirror, k int) {
 // place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
 func (c *Client) place(m *mirror, k int) unsafe.Pointer {
 	switch {
-	case c.schema.components[k].resource:
+	case c.schema.Components[k].Resource:
 		return c.resources.find(k)
 	case !c.present(m):
 		return nil
@@ -312,7 +312,7 @@ func (c *Client) noteSpawn(slot uint32, m *mirror) {
 // noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
 // this Apply is no change.
 func (c *Client) noteAdd(slot uint32, m *mirror, k int) {
-	if c.hooks.components[k].added != nil || c.schema.components[k].refers() {
+	if c.hooks.components[k].added != nil || c.schema.Components[k].Refers() {
 		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd, m.entity})
 	}
 }
@@ -324,7 +324,7 @@ func (c *Client) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row
 	switch {
 	case !m.shown && !m.facet, !m.shape.set.Has(k):
 		c.noteAdd(slot, m, k)
-	case h.changed != nil && len(row) > 0 && (differs && !c.schema.components[k].refers() || c.differs(m.entity, k, p, row) >= 0):
+	case h.changed != nil && len(row) > 0 && (differs && !c.schema.Components[k].Refers() || c.differs(m.entity, k, p, row) >= 0):
 		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), int32(h.changed.keep(p)), m.entity})
 	}
 }
@@ -399,17 +399,17 @@ func (c *Client) tellAll() {
 // unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
 // the same Apply.
 func (c *Client) unchanged(m *mirror, ev *hookEvent) bool {
-	comp := &c.schema.components[ev.component]
+	comp := &c.schema.Components[ev.component]
 	p := c.place(m, int(ev.component))
-	if p == nil || !comp.refers() || comp.targeted() {
+	if p == nil || !comp.Refers() || comp.Targeted() {
 		return false
 	}
-	if cap(c.apply.codes) < 2*comp.words {
-		c.apply.codes = make([]uint32, 2*comp.words)
+	if cap(c.apply.codes) < 2*comp.Words {
+		c.apply.codes = make([]uint32, 2*comp.Words)
 	}
-	before, now := c.apply.codes[:comp.words], c.apply.codes[comp.words:][:comp.words]
-	comp.readColumn(before, c.hooks.components[ev.component].changed.at(int(ev.before)), 1)
-	comp.readColumn(now, p, 1)
+	before, now := c.apply.codes[:comp.Words], c.apply.codes[comp.Words:][:comp.Words]
+	comp.ReadColumn(before, c.hooks.components[ev.component].changed.at(int(ev.before)), 1)
+	comp.ReadColumn(now, p, 1)
 	return sameRow(before, now)
 }
 

@@ -38,7 +38,7 @@ const maxKeptBytes = 256
 func (m *inMessage) set(s *stagedMessage, deps []dependency, said delta.Tick) {
 	m.have, m.number, m.fragment, m.tick, m.said, m.bits = true, s.number, s.fragment, s.tick, said, s.bits
 	m.deps = append(m.deps[:0], deps...)
-	n := byteSize(s.bits)
+	n := wire.ByteSize(s.bits)
 	if cap(m.data) < n {
 		m.data = make([]byte, n)
 	}
@@ -86,10 +86,10 @@ func (l *inLane) take(s *stagedMessage, deps []dependency, said delta.Tick) bool
 		}
 		return false
 	}
-	if l.size+byteSize(s.bits) > maxQueuedBytes {
+	if l.size+wire.ByteSize(s.bits) > maxQueuedBytes {
 		return false // more than an honest sender sends: it may do so again
 	}
-	l.size += byteSize(s.bits)
+	l.size += wire.ByteSize(s.bits)
 	m.set(s, deps, said)
 	if int32(s.id+1-l.top) > 0 {
 		l.top = s.id + 1
@@ -110,7 +110,7 @@ func (l *inLane) grow() {
 func (l *inLane) pop(ids int) {
 	for range ids {
 		m := l.at(l.next)
-		l.size -= byteSize(m.bits)
+		l.size -= wire.ByteSize(m.bits)
 		m.clear()
 		l.next++
 	}

@@ -2,11 +2,11 @@ package replication
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -17,8 +17,7 @@ import (
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, in their order")
 
 const (
-	// maxInputBits bounds an input type.
-	maxInputBits = 64 * 8
+
 	// maxRepeated is how many inputs a packet has at most.
 	maxRepeated = 32
 	// repeatBits is what their number less one takes.
@@ -58,7 +57,7 @@ func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputR
 }
 
 // parseInputs reads what putInputs wrote into rows, which it returns. near is a tick near to those of the inputs.
-func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
+func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.Component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
 	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
 	n := int(r.ReadBits(repeatBits)) + 1
 	var before, before2 *inputRow
@@ -70,7 +69,7 @@ func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *componen
 		}
 		base, base2, ratio := inputBaselines(in.tick, before, before2)
 		packed.DecodeRow(r, number, in.row, base, base2, ratio)
-		if r.Err() != nil || !c.validRow(in.row) {
+		if r.Err() != nil || !c.ValidRow(in.row) {
 			return nil, wire.ErrMalformed
 		}
 		before, before2 = in, before
@@ -111,23 +110,23 @@ func makeInputRows(n, words int) []inputRow {
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
 	c.mustExist()
-	c.schema.checkInput(reflect.TypeFor[T]())
+	c.schema.CheckInput(reflect.TypeFor[T]())
 	if !c.welcomed {
 		return ErrNotConnected
 	}
 	t := c.talk
-	v := &t.values[len(c.schema.messages)]
+	v := &t.values[len(c.schema.Messages)]
 	*v.pointer.(*T) = input
-	if err := c.schema.input.checkTexts(v.address); err != nil {
+	if err := c.schema.Input.CheckTexts(v.address); err != nil {
 		return err
 	}
 	if t.inputs.set(delta.Tick(tick)) {
 		return ErrInputSet
 	}
 	row := t.inputs.add(delta.Tick(tick))
-	c.schema.input.readColumn(row, v.address, 1)
-	if c.schema.input.refers() {
-		c.nameEntities(c.schema.input, row)
+	c.schema.Input.ReadColumn(row, v.address, 1)
+	if c.schema.Input.Refers() {
+		c.nameEntities(c.schema.Input, row)
 	}
 	return nil
 }
@@ -139,7 +138,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 func Input[T any](p *Peer, tick uint32) (T, bool) {
 	p.mustExist()
 	s := p.server
-	s.schema.checkInput(reflect.TypeFor[T]())
+	s.schema.CheckInput(reflect.TypeFor[T]())
 	var input T
 	if p.talk == nil {
 		return input, false
@@ -148,18 +147,9 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	if row == nil {
 		return input, false
 	}
-	v := &s.messenger.values[len(s.schema.messages)]
-	s.messenger.read(s.schema.input, v, row)
+	v := &s.messenger.values[len(s.schema.Messages)]
+	s.messenger.read(s.schema.Input, v, row)
 	return *v.pointer.(*T), exact
-}
-
-func (s *rawSchema) checkInput(t reflect.Type) {
-	switch {
-	case s.input == nil:
-		panic("replication: the schema has no inputs: call RegisterInput before making servers and clients of it")
-	case s.input.typ != t:
-		panic(fmt.Sprintf("replication: %v is not the input type, which is %v", t, s.input.typ))
-	}
 }
 
 // clientInputs are the inputs that a client has given and the server may not have.

@@ -107,7 +107,7 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 	x := &secret{rng: rand.New(rand.NewPCG(variant, 3)), g: g}
 	for _, i := range []int{1, 2, 4, 5} {
-		x.ids = append(x.ids, ecs.TypeID(g.world, g.schema.raw.components[i].typ))
+		x.ids = append(x.ids, ecs.TypeID(g.world, g.schema.raw.Components[i].Typ))
 	}
 	w := g.world
 	var seen, hidden []*actor // by turns in the slots

@@ -6,116 +6,116 @@ import (
 	"reflect"
 	"unsafe" // for the name of the type that kernels take; no pointer is computed here
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // slowKernels are the twins of a component's kernels, without an address computed: each value goes through package reflect,
 // one field at a time, to the quantisers' own methods. The kernels must do the same to the last bit.
-type slowKernels struct{ *component }
+type slowKernels struct{ *schema.Component }
 
-// readColumn is the twin of [component.readColumn].
+// readColumn is the twin of [schema.Component.readColumn].
 func (c slowKernels) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
-	if n == 0 || len(c.columns) == 0 {
+	if n == 0 || len(c.Columns) == 0 {
 		return 0
 	}
-	values := reflect.SliceAt(c.typ, p, n)
+	values := reflect.SliceAt(c.Typ, p, n)
 	for i := range n {
-		row := dst[i*c.words:][:c.words]
-		for j := range c.columns {
-			col := slowColumn{&c.columns[j]}
-			if col.standIn == nil && !col.read(leaf(values.Index(i), col.steps), row[col.word:]) {
+		row := dst[i*c.Words:][:c.Words]
+		for j := range c.Columns {
+			col := slowColumn{&c.Columns[j]}
+			if col.StandIn == nil && !col.read(leaf(values.Index(i), col.Steps), row[col.Word:]) {
 				clamped++
 			}
 		}
-		for _, in := range c.standIns {
+		for _, in := range c.StandIns {
 			p := c.standInAt(values.Index(i), in)
-			clamped += in.conversion.read(&in.values, row[in.word:][:in.values.words], p)
+			clamped += in.Conversion.Read(&in.Values, row[in.Word:][:in.Values.Words], p)
 		}
 	}
 	return clamped
 }
 
-// write is the twin of [component.write].
+// write is the twin of [schema.Component.write].
 func (c slowKernels) write(p unsafe.Pointer, row []uint32) {
-	v := reflect.NewAt(c.typ, p).Elem()
-	for i := range c.columns {
-		if col := (slowColumn{&c.columns[i]}); col.standIn == nil {
-			col.write(leaf(v, col.steps), row)
+	v := reflect.NewAt(c.Typ, p).Elem()
+	for i := range c.Columns {
+		if col := (slowColumn{&c.Columns[i]}); col.StandIn == nil {
+			col.write(leaf(v, col.Steps), row)
 		}
 	}
-	for _, in := range c.standIns {
-		in.conversion.write(&in.values, c.standInAt(v, in), row[in.word:][:in.values.words])
+	for _, in := range c.StandIns {
+		in.Conversion.Write(&in.Values, c.standInAt(v, in), row[in.Word:][:in.Values.Words])
 	}
 }
 
-// refersToAny is the twin of [component.refersToAny].
+// refersToAny is the twin of [schema.Component.refersToAny].
 func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found bool) {
-	values := reflect.SliceAt(c.typ, p, n)
+	values := reflect.SliceAt(c.Typ, p, n)
 	for i := range n {
-		for j := range c.columns {
-			if col := &c.columns[j]; col.codec.op == opEntity {
-				found = found || ids.Holds(leaf(values.Index(i), col.steps).Interface().(ecs.Entity).ID())
+		for j := range c.Columns {
+			if col := &c.Columns[j]; col.Codec.Op == schema.OpEntity {
+				found = found || ids.Holds(leaf(values.Index(i), col.Steps).Interface().(ecs.Entity).ID())
 			}
 		}
 	}
 	return found
 }
 
-// readEntity is the twin of [component.readEntity].
+// readEntity is the twin of [schema.Component.readEntity].
 func (c slowKernels) readEntity(p unsafe.Pointer, column int) ecs.Entity {
-	return leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Interface().(ecs.Entity)
+	return leaf(reflect.NewAt(c.Typ, p).Elem(), c.Columns[column].Steps).Interface().(ecs.Entity)
 }
 
-// writeEntity is the twin of [component.writeEntity].
+// writeEntity is the twin of [schema.Component.writeEntity].
 func (c slowKernels) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
-	leaf(reflect.NewAt(c.typ, p).Elem(), c.columns[column].steps).Set(reflect.ValueOf(e))
+	leaf(reflect.NewAt(c.Typ, p).Elem(), c.Columns[column].Steps).Set(reflect.ValueOf(e))
 }
 
-// copyTo is the twin of [component.copyTo].
+// copyTo is the twin of [schema.Component.copyTo].
 func (c slowKernels) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
-	if c.words > 0 {
-		reflect.SliceAt(c.typ, dst, i+1).Index(i).Set(reflect.NewAt(c.typ, p).Elem())
+	if c.Words > 0 {
+		reflect.SliceAt(c.Typ, dst, i+1).Index(i).Set(reflect.NewAt(c.Typ, p).Elem())
 	}
 }
 
-// fits is the twin of [component.fits].
+// fits is the twin of [schema.Component.fits].
 func (c slowKernels) fits(p unsafe.Pointer) error {
-	whole := reflect.NewAt(c.typ, p).Elem()
-	for i := range c.columns {
-		col := &c.columns[i]
-		if col.standIn != nil {
+	whole := reflect.NewAt(c.Typ, p).Elem()
+	for i := range c.Columns {
+		col := &c.Columns[i]
+		if col.StandIn != nil {
 			continue
 		}
 		n := 0
-		switch v := leaf(whole, col.steps); col.codec.op {
-		case opString:
+		switch v := leaf(whole, col.Steps); col.Codec.Op {
+		case schema.OpString:
 			n = v.Len()
-		case opBytes:
-			n = len(trimZeros(v.Bytes()))
+		case schema.OpBytes:
+			n = len(schema.TrimZeros(v.Bytes()))
 		default:
 			continue
 		}
-		if n > int(col.codec.max) {
-			return c.textTooLong(col, n)
+		if n > int(col.Codec.Max) {
+			return c.TextTooLong(col, n)
 		}
 	}
-	for _, in := range c.standIns {
-		if err := in.conversion.fits(&in.values, c.standInAt(whole, in)); err != nil {
+	for _, in := range c.StandIns {
+		if err := in.Conversion.Fits(&in.Values, c.standInAt(whole, in)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// holdStrings is the twin of [component.holdStrings].
+// holdStrings is the twin of [schema.Component.holdStrings].
 func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
-	values := reflect.SliceAt(c.typ, p, n)
+	values := reflect.SliceAt(c.Typ, p, n)
 	for row := range n {
-		for k, i := range c.strings {
-			held[row*len(c.strings)+k] = leaf(values.Index(row), c.columns[i].steps).String()
+		for k, i := range c.Strings {
+			held[row*len(c.Strings)+k] = leaf(values.Index(row), c.Columns[i].Steps).String()
 		}
 	}
 }
@@ -126,9 +126,9 @@ func slowMarkersAt(p unsafe.Pointer, n int) []Replicated {
 }
 
 // standInAt returns the address of what a stand-in stands for: the part of its type at its offset.
-func (c slowKernels) standInAt(v reflect.Value, in *standIn) unsafe.Pointer {
-	part, offset := v, in.offset
-	for part.Type() != in.conversion.source() {
+func (c slowKernels) standInAt(v reflect.Value, in *schema.StandIn) unsafe.Pointer {
+	part, offset := v, in.Offset
+	for part.Type() != in.Conversion.Source() {
 		inner, start := -1, uintptr(0)
 		for i := range numParts(part) {
 			if at := offsetOfPart(part.Type(), i); at <= offset && partOf(part, i).Type().Size() > 0 {
@@ -136,12 +136,12 @@ func (c slowKernels) standInAt(v reflect.Value, in *standIn) unsafe.Pointer {
 			}
 		}
 		if inner < 0 {
-			panic(fmt.Sprintf("%v has no %v at %d", c.typ, in.conversion.source(), in.offset))
+			panic(fmt.Sprintf("%v has no %v at %d", c.Typ, in.Conversion.Source(), in.Offset))
 		}
 		part, offset = partOf(part, inner), offset-start
 	}
 	if offset != 0 {
-		panic(fmt.Sprintf("%v has no %v at %d", c.typ, in.conversion.source(), in.offset))
+		panic(fmt.Sprintf("%v has no %v at %d", c.Typ, in.Conversion.Source(), in.Offset))
 	}
 	return part.Addr().UnsafePointer()
 }
@@ -176,135 +176,135 @@ func wholeOf(v reflect.Value) (x int64, positive bool) {
 }
 
 // slowColumn reads and writes one column.
-type slowColumn struct{ *column }
+type slowColumn struct{ *schema.Column }
 
 // read stores the codes of a value and reports whether it was in range.
 func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
-	q := col.codec
+	q := col.Codec
 	var code uint64
-	switch q.op {
-	case opBool:
+	switch q.Op {
+	case schema.OpBool:
 		ok = true
 		if v.Bool() {
 			code = 1
 		}
-	case opInt:
-		code, ok = q.int.Encode(v.Int())
-	case opUint:
-		code, ok = q.uint.Encode(v.Uint())
-	case opIntStep:
-		code, ok = q.stepCode(wholeOf(v))
-	case opIntWrap:
-		code, ok = q.turnCode(wholeOf(v)), true
-	case opFlags:
+	case schema.OpInt:
+		code, ok = q.Int.Encode(v.Int())
+	case schema.OpUint:
+		code, ok = q.Uint.Encode(v.Uint())
+	case schema.OpIntStep:
+		code, ok = q.StepCode(wholeOf(v))
+	case schema.OpIntWrap:
+		code, ok = q.TurnCode(wholeOf(v)), true
+	case schema.OpFlags:
 		x, _ := wholeOf(v)
-		code, ok = uint64(x)&q.max, true
-	case opString, opBytes:
+		code, ok = uint64(x)&q.Max, true
+	case schema.OpString, schema.OpBytes:
 		return col.readText(v, dst)
-	case opRaw:
-		if q.kind == reflect.Float32 {
+	case schema.OpRaw:
+		if q.Kind == reflect.Float32 {
 			code, ok = quantize.Raw32{}.Encode(*float32At(v))
 		} else {
 			code, ok = quantize.Raw64{}.Encode(v.Float())
 		}
-	case opFixed:
-		code, ok = q.fixed.Encode(v.Float())
-	case opFloat:
-		code, ok = q.float.Encode(v.Float())
-	case opHalf:
+	case schema.OpFixed:
+		code, ok = q.Fixed.Encode(v.Float())
+	case schema.OpFloat:
+		code, ok = q.Float.Encode(v.Float())
+	case schema.OpHalf:
 		code, ok = quantize.Half{}.Encode(v.Float())
-	case opAngle:
-		code, ok = q.angle.Encode(v.Float())
-	case opEntity, opRelation: // the targets of relations are not in the component
+	case schema.OpAngle:
+		code, ok = q.Angle.Encode(v.Float())
+	case schema.OpEntity, schema.OpRelation: // the targets of relations are not in the component
 		var e ecs.Entity
-		if q.op == opEntity {
+		if q.Op == schema.OpEntity {
 			e = v.Interface().(ecs.Entity)
 		}
 		dst[0], dst[1] = e.ID(), e.Generation()
 		return true
-	case opUnit:
+	case schema.OpUnit:
 		var a, b uint64
-		a, b, ok = q.unit.Encode([3]float64{partOf(v, 0).Float(), partOf(v, 1).Float(), partOf(v, 2).Float()})
+		a, b, ok = q.Unit.Encode([3]float64{partOf(v, 0).Float(), partOf(v, 1).Float(), partOf(v, 2).Float()})
 		dst[0], dst[1] = uint32(a), uint32(b)
 		return ok
-	case opQuat:
+	case schema.OpQuat:
 		f := [4]float64{partOf(v, 0).Float(), partOf(v, 1).Float(), partOf(v, 2).Float(), partOf(v, 3).Float()}
 		var c quantize.QuatCode
-		if q.kind == reflect.Float32 {
-			c, ok = q.quat.Encode32([4]float32{float32(f[0]), float32(f[1]), float32(f[2]), float32(f[3])})
+		if q.Kind == reflect.Float32 {
+			c, ok = q.Quat.Encode32([4]float32{float32(f[0]), float32(f[1]), float32(f[2]), float32(f[3])})
 		} else {
-			c, ok = q.quat.Encode(f)
+			c, ok = q.Quat.Encode(f)
 		}
 		dst[0], dst[1], dst[2], dst[3] = c.Largest, c.A, c.B, c.C
 		return ok
 	}
 	dst[0] = uint32(code)
-	if q.bits > 32 {
+	if q.Bits > 32 {
 		dst[1] = uint32(code >> 32)
 	}
 	return ok
 }
 
 func (col slowColumn) write(v reflect.Value, row []uint32) {
-	q := col.codec
-	switch q.op {
-	case opEntity, opRelation: // by writeEntity, when it is known who that is here
-	case opBool:
-		v.SetBool(row[col.word] != 0)
-	case opInt:
-		x, _ := q.int.Decode(col.code(row))
+	q := col.Codec
+	switch q.Op {
+	case schema.OpEntity, schema.OpRelation: // by writeEntity, when it is known who that is here
+	case schema.OpBool:
+		v.SetBool(row[col.Word] != 0)
+	case schema.OpInt:
+		x, _ := q.Int.Decode(col.Code(row))
 		v.SetInt(x)
-	case opUint:
-		x, _ := q.uint.Decode(col.code(row))
+	case schema.OpUint:
+		x, _ := q.Uint.Decode(col.Code(row))
 		v.SetUint(x)
-	case opIntStep, opIntWrap, opFlags:
+	case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
 		old, _ := wholeOf(v)
-		if x := q.wholeValue(col.code(row), old); v.CanInt() {
+		if x := q.WholeValue(col.Code(row), old); v.CanInt() {
 			v.SetInt(x)
 		} else {
 			v.SetUint(uint64(x))
 		}
-	case opString, opBytes:
-		col.writeText(v, row[col.word:])
-	case opRaw:
-		if q.kind == reflect.Float32 {
-			*float32At(v) = math.Float32frombits(row[col.word])
+	case schema.OpString, schema.OpBytes:
+		col.writeText(v, row[col.Word:])
+	case schema.OpRaw:
+		if q.Kind == reflect.Float32 {
+			*float32At(v) = math.Float32frombits(row[col.Word])
 		} else {
-			v.SetFloat(math.Float64frombits(col.code(row)))
+			v.SetFloat(math.Float64frombits(col.Code(row)))
 		}
-	case opUnit:
-		a, b := uint64(row[col.word]), uint64(row[col.word+1])
-		if q.kind == reflect.Float32 {
-			x, _ := q.unit.Decode32(a, b)
+	case schema.OpUnit:
+		a, b := uint64(row[col.Word]), uint64(row[col.Word+1])
+		if q.Kind == reflect.Float32 {
+			x, _ := q.Unit.Decode32(a, b)
 			setFloats(v, float64(x[0]), float64(x[1]), float64(x[2]))
 		} else {
-			x, _ := q.unit.Decode(a, b)
+			x, _ := q.Unit.Decode(a, b)
 			setFloats(v, x[:]...)
 		}
-	case opQuat:
-		if q.kind == reflect.Float32 {
-			x, _ := q.quat.Decode32(col.quatCode(row))
+	case schema.OpQuat:
+		if q.Kind == reflect.Float32 {
+			x, _ := q.Quat.Decode32(col.QuatCode(row))
 			setFloats(v, float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3]))
 		} else {
-			x, _ := q.quat.Decode(col.quatCode(row))
+			x, _ := q.Quat.Decode(col.QuatCode(row))
 			setFloats(v, x[:]...)
 		}
 	default:
-		v.SetFloat(col.decodeFloat(col.code(row)))
+		v.SetFloat(col.decodeFloat(col.Code(row)))
 	}
 }
 
 // decodeFloat returns the number of a code; storing it in a float32 rounds as Decode32 does.
 func (col slowColumn) decodeFloat(code uint64) (v float64) {
-	switch q := col.codec; q.op {
-	case opFixed:
-		v, _ = q.fixed.Decode(code)
-	case opFloat:
-		v, _ = q.float.Decode(code)
-	case opHalf:
+	switch q := col.Codec; q.Op {
+	case schema.OpFixed:
+		v, _ = q.Fixed.Decode(code)
+	case schema.OpFloat:
+		v, _ = q.Float.Decode(code)
+	case schema.OpHalf:
 		v, _ = quantize.Half{}.Decode(code)
-	case opAngle:
-		v, _ = q.angle.Decode(code)
+	case schema.OpAngle:
+		v, _ = q.Angle.Decode(code)
 	}
 	return v
 }
@@ -317,25 +317,25 @@ func setFloats(v reflect.Value, numbers ...float64) {
 
 // readText stores a text and reports whether all of it.
 func (col slowColumn) readText(v reflect.Value, dst []uint32) (ok bool) {
-	q := col.codec
-	dst = dst[:q.words()]
-	if q.op == opString {
+	q := col.Codec
+	dst = dst[:q.Words()]
+	if q.Op == schema.OpString {
 		var s string
-		s, ok = cutString(v.String(), int(q.max))
-		putText(dst, s)
+		s, ok = schema.CutString(v.String(), int(q.Max))
+		schema.PutText(dst, s)
 		return ok
 	}
-	b, ok := cutBytes(v.Bytes(), int(q.max))
-	putText(dst, b)
+	b, ok := schema.CutBytes(v.Bytes(), int(q.Max))
+	schema.PutText(dst, b)
 	return ok
 }
 
 func (col slowColumn) writeText(v reflect.Value, row []uint32) {
-	if col.codec.op == opString {
+	if col.Codec.Op == schema.OpString {
 		s := v.String()
-		col.codec.setString(&s, row)
+		col.Codec.SetString(&s, row)
 		v.SetString(s)
 	} else {
-		col.codec.setBytes(v.Bytes(), row)
+		col.Codec.SetBytes(v.Bytes(), row)
 	}
 }

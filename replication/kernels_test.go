@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -131,7 +132,7 @@ func setKernelValue(v reflect.Value, rng *rand.Rand, entities []ecs.Entity) {
 
 // sameValue compares values to the last bit, and what they lead to.
 func sameValue(a, b reflect.Value) bool {
-	if t := a.Type(); !hasPointers(t) && a.CanAddr() && b.CanAddr() {
+	if t := a.Type(); !schema.HasPointers(t) && a.CanAddr() && b.CanAddr() {
 		return slices.Equal(memoryOf(a), memoryOf(b)) // with the padding
 	}
 	switch a.Kind() {
@@ -159,7 +160,7 @@ func memoryOf(v reflect.Value) []byte {
 
 // TestKernelsDoAsTheirSlowTwins: the same rows, the same counts, the same values written, the same errors.
 func TestKernelsDoAsTheirSlowTwins(t *testing.T) {
-	const n = 2*readBlock + 88
+	const n = 2*schema.ReadBlock + 88
 	rng := newColumnRand(t)
 	w := ecs.NewWorld()
 	var entities []ecs.Entity
@@ -173,10 +174,10 @@ func TestKernelsDoAsTheirSlowTwins(t *testing.T) {
 	met := map[string]bool{}
 	for _, kc := range kernelCases() {
 		c := componentOf(t, kc.typ, kc.options...)
-		for i := range c.columns {
-			met[opName(c.columns[i].codec)] = true
+		for i := range c.Columns {
+			met[opName(c.Columns[i].Codec)] = true
 		}
-		name := strings.Join(c.lines, "; ")
+		name := strings.Join(c.Lines, "; ")
 		values := kernelValues(rng, kc.typ, n, entities)
 		rows := checkReads(t, name, c, values)
 		checkWrites(t, name, c, values, rows, rng)
@@ -188,9 +189,9 @@ func TestKernelsDoAsTheirSlowTwins(t *testing.T) {
 }
 
 // opName names what decides which kernel a codec has.
-func opName(q *codec) string {
-	name := fmt.Sprint(q.op, " ", q.kind)
-	if q.bits > 32 && q.op != opRaw {
+func opName(q *schema.Codec) string {
+	name := fmt.Sprint(q.Op, " ", q.Kind)
+	if q.Bits > 32 && q.Op != schema.OpRaw {
 		name += " wide"
 	}
 	return name
@@ -199,38 +200,38 @@ func opName(q *codec) string {
 // allOps returns the names of all there are.
 func allOps() map[string]bool {
 	all := map[string]bool{}
-	add := func(op codecOp, bits uint, kinds ...reflect.Kind) {
+	add := func(op schema.CodecOp, bits uint, kinds ...reflect.Kind) {
 		for _, kind := range kinds {
-			all[opName(&codec{op: op, bits: bits, kind: kind})] = true
+			all[opName(&schema.Codec{Op: op, Bits: bits, Kind: kind})] = true
 		}
 	}
 	signed := []reflect.Kind{reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int}
 	unsigned := []reflect.Kind{reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint}
-	for op := range opCode + 1 {
+	for op := range schema.OpCode + 1 {
 		switch op {
-		case opBool:
+		case schema.OpBool:
 			add(op, 1, reflect.Bool)
-		case opInt:
+		case schema.OpInt:
 			add(op, 1, signed...)
 			add(op, 64, reflect.Int64, reflect.Int)
-		case opUint:
+		case schema.OpUint:
 			add(op, 1, unsigned...)
 			add(op, 64, reflect.Uint64, reflect.Uint)
-		case opIntStep, opIntWrap, opFlags:
+		case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
 			add(op, 1, append(signed, unsigned...)...)
 			add(op, 64, reflect.Int64, reflect.Uint64)
-		case opFixed, opFloat, opAngle:
+		case schema.OpFixed, schema.OpFloat, schema.OpAngle:
 			add(op, 1, reflect.Float32, reflect.Float64)
 			add(op, 64, reflect.Float64)
-		case opRaw, opHalf, opUnit, opQuat:
+		case schema.OpRaw, schema.OpHalf, schema.OpUnit, schema.OpQuat:
 			add(op, 1, reflect.Float32, reflect.Float64)
-		case opEntity, opRelation:
+		case schema.OpEntity, schema.OpRelation:
 			add(op, 64, reflect.Struct)
-		case opString:
+		case schema.OpString:
 			add(op, 1, reflect.String)
-		case opBytes:
+		case schema.OpBytes:
 			add(op, 1, reflect.Array)
-		case opCode:
+		case schema.OpCode:
 			add(op, 1, reflect.Invalid)
 			add(op, 64, reflect.Invalid)
 		default:
@@ -241,118 +242,118 @@ func allOps() map[string]bool {
 }
 
 // checkReads returns the rows of the values.
-func checkReads(t *testing.T, name string, c *component, values reflect.Value) []uint32 {
+func checkReads(t *testing.T, name string, c *schema.Component, values reflect.Value) []uint32 {
 	n, p := values.Len(), values.UnsafePointer()
 	var want []uint32
-	for _, count := range []int{0, 1, captureRows, readBlock, readBlock + 1, n} {
-		got := slices.Repeat([]uint32{0xdeadbeef}, count*c.words+1)
+	for _, count := range []int{0, 1, captureRows, schema.ReadBlock, schema.ReadBlock + 1, n} {
+		got := slices.Repeat([]uint32{0xdeadbeef}, count*c.Words+1)
 		want = slices.Clone(got)
 		wantClamped := slowKernels{c}.readColumn(want, p, count)
-		require.Equal(t, wantClamped, c.readColumn(got, p, count), "%s: clamped of %d values", name, count)
+		require.Equal(t, wantClamped, c.ReadColumn(got, p, count), "%s: clamped of %d values", name, count)
 		require.Equal(t, want, got, "%s: rows of %d values", name, count)
 	}
 	return want
 }
 
 // checkWrites writes rows over other values, and also words that come from no quantiser.
-func checkWrites(t *testing.T, name string, c *component, values reflect.Value, rows []uint32, rng *rand.Rand) {
+func checkWrites(t *testing.T, name string, c *schema.Component, values reflect.Value, rows []uint32, rng *rand.Rand) {
 	n := values.Len()
 	pair := reflect.MakeSlice(values.Type(), 2, 2)
 	for i := range 200 {
-		row := slices.Clone(rows[rng.IntN(n)*c.words:][:c.words])
-		for j := range c.columns {
-			if col := &c.columns[j]; i%2 == 1 && !col.codec.isText() {
-				for k := range col.codec.words() {
-					row[col.word+k] = rng.Uint32() >> rng.UintN(32)
+		row := slices.Clone(rows[rng.IntN(n)*c.Words:][:c.Words])
+		for j := range c.Columns {
+			if col := &c.Columns[j]; i%2 == 1 && !col.Codec.IsText() {
+				for k := range col.Codec.Words() {
+					row[col.Word+k] = rng.Uint32() >> rng.UintN(32)
 				}
 			}
 		}
 		old := values.Index(rng.IntN(n))
 		pair.Index(0).Set(old)
 		pair.Index(1).Set(old)
-		c.write(pair.Index(0).Addr().UnsafePointer(), row)
+		c.Write(pair.Index(0).Addr().UnsafePointer(), row)
 		slowKernels{c}.write(pair.Index(1).Addr().UnsafePointer(), row)
 		require.True(t, sameValue(pair.Index(1), pair.Index(0)), "%s: %x over %v became %v, want %v", name, row, old, pair.Index(0), pair.Index(1))
 	}
 }
 
-func checkTextKernels(t *testing.T, name string, c *component, values reflect.Value) {
+func checkTextKernels(t *testing.T, name string, c *schema.Component, values reflect.Value) {
 	n := values.Len()
 	for i := range n {
 		p := values.Index(i).Addr().UnsafePointer()
-		require.Equal(t, slowKernels{c}.fits(p), c.fits(p), name)
+		require.Equal(t, slowKernels{c}.fits(p), c.Fits(p), name)
 	}
-	got, want := make([]string, n*len(c.strings)), make([]string, n*len(c.strings))
-	c.holdStrings(got, values.UnsafePointer(), n)
+	got, want := make([]string, n*len(c.Strings)), make([]string, n*len(c.Strings))
+	c.HoldStrings(got, values.UnsafePointer(), n)
 	slowKernels{c}.holdStrings(want, values.UnsafePointer(), n)
 	require.Equal(t, want, got, name)
 }
 
 // checkCopies is about values that are copied elsewhere, and their bytes, which must tell every change of a value.
-func checkCopies(t *testing.T, name string, c *component, values reflect.Value, rng *rand.Rand) {
+func checkCopies(t *testing.T, name string, c *schema.Component, values reflect.Value, rng *rand.Rand) {
 	n := captureRows
-	room, want := c.room(n), reflect.MakeSlice(values.Type(), n, n)
+	room, want := c.Room(n), reflect.MakeSlice(values.Type(), n, n)
 	for i := range n {
 		p := values.Index(rng.IntN(values.Len())).Addr().UnsafePointer()
-		c.copyTo(room, i, p)
+		c.CopyTo(room, i, p)
 		slowKernels{c}.copyTo(want.UnsafePointer(), i, p)
 	}
-	if c.words > 0 && c.size > 0 {
-		got := reflect.SliceAt(c.typ, room, n)
+	if c.Words > 0 && c.Size > 0 {
+		got := reflect.SliceAt(c.Typ, room, n)
 		for i := range n {
 			require.True(t, sameValue(want.Index(i), got.Index(i)), "%s: copied", name)
 		}
 	}
 
-	if c.bytes() == 0 {
-		require.Equal(t, c.words == 0 && !c.volatile, c.sameBytes(nil, values.UnsafePointer(), n), "%s: without bytes", name)
+	if c.Bytes() == 0 {
+		require.Equal(t, c.Words == 0 && !c.Volatile, c.SameBytes(nil, values.UnsafePointer(), n), "%s: without bytes", name)
 		return
 	}
-	p, kept := want.UnsafePointer(), make([]byte, n*int(c.bytes()))
-	c.keepBytes(kept, p, n)
-	require.True(t, c.sameBytes(kept, p, n), name)
-	rows, now := make([]uint32, n*c.words), make([]uint32, n*c.words)
+	p, kept := want.UnsafePointer(), make([]byte, n*int(c.Bytes()))
+	c.KeepBytes(kept, p, n)
+	require.True(t, c.SameBytes(kept, p, n), name)
+	rows, now := make([]uint32, n*c.Words), make([]uint32, n*c.Words)
 	slowKernels{c}.readColumn(rows, p, n)
-	old := reflect.New(c.typ).Elem()
+	old := reflect.New(c.Typ).Elem()
 	for i := range n {
 		old.Set(want.Index(i))
 		want.Index(i).Set(values.Index(rng.IntN(values.Len())))
 		slowKernels{c}.readColumn(now, p, n)
-		require.True(t, slices.Equal(rows, now) || !c.sameBytes(kept, p, n), "%s: value %d is another one", name, i)
+		require.True(t, slices.Equal(rows, now) || !c.SameBytes(kept, p, n), "%s: value %d is another one", name, i)
 		want.Index(i).Set(old)
-		require.True(t, c.sameBytes(kept, p, n), name)
+		require.True(t, c.SameBytes(kept, p, n), name)
 	}
 }
 
-func checkReferenceKernels(t *testing.T, name string, c *component, values reflect.Value, entities []ecs.Entity, rng *rand.Rand) {
+func checkReferenceKernels(t *testing.T, name string, c *schema.Component, values reflect.Value, entities []ecs.Entity, rng *rand.Rand) {
 	n := values.Len()
 	all, nobody := bitset.Set{}.Grown(1000), bitset.Set{}.Grown(1000)
 	for _, e := range entities {
 		all.Add(int(e.ID()))
 	}
-	refers := slices.ContainsFunc(c.references, func(k int) bool { return c.columns[k].codec.op == opEntity })
-	require.Equal(t, refers, c.refersToAny(values.UnsafePointer(), n, all), name)
-	require.False(t, c.refersToAny(values.UnsafePointer(), n, nobody), name)
+	refers := slices.ContainsFunc(c.References, func(k int) bool { return c.Columns[k].Codec.Op == schema.OpEntity })
+	require.Equal(t, refers, c.RefersToAny(values.UnsafePointer(), n, all), name)
+	require.False(t, c.RefersToAny(values.UnsafePointer(), n, nobody), name)
 	for i := range n {
 		one := slices.Clone(nobody)
 		one.Add(int(entities[rng.IntN(len(entities))].ID()))
 		first := rng.IntN(n)
 		p, count := values.Index(first).Addr().UnsafePointer(), 1+rng.IntN(min(n-first, 2*captureRows))
-		require.Equal(t, slowKernels{c}.refersToAny(p, count, one), c.refersToAny(p, count, one), "%s: round %d", name, i)
+		require.Equal(t, slowKernels{c}.refersToAny(p, count, one), c.RefersToAny(p, count, one), "%s: round %d", name, i)
 	}
 	pair := reflect.MakeSlice(values.Type(), 2, 2)
-	for _, k := range c.references {
-		if c.columns[k].codec.op != opEntity {
+	for _, k := range c.References {
+		if c.Columns[k].Codec.Op != schema.OpEntity {
 			continue
 		}
 		for i := range n {
 			p := values.Index(i).Addr().UnsafePointer()
-			require.Equal(t, slowKernels{c}.readEntity(p, k), c.readEntity(p, k), name)
+			require.Equal(t, slowKernels{c}.readEntity(p, k), c.ReadEntity(p, k), name)
 		}
 		pair.Index(0).Set(values.Index(0))
 		pair.Index(1).Set(values.Index(0))
 		e := entities[rng.IntN(len(entities))]
-		c.writeEntity(pair.Index(0).Addr().UnsafePointer(), k, e)
+		c.WriteEntity(pair.Index(0).Addr().UnsafePointer(), k, e)
 		slowKernels{c}.writeEntity(pair.Index(1).Addr().UnsafePointer(), k, e)
 		require.True(t, sameValue(pair.Index(1), pair.Index(0)), name)
 	}
@@ -375,8 +376,8 @@ func TestKernelsDoNotAllocate(t *testing.T) {
 	c := componentOf(t, reflect.TypeFor[schemaShip]())
 	values := make([]schemaShip, 300)
 	p := reflect.ValueOf(values).UnsafePointer()
-	dst := make([]uint32, len(values)*c.words)
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.readColumn(dst, p, len(values)) }))
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.write(p, dst[:c.words]) }))
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.validRow(dst[:c.words]) }))
+	dst := make([]uint32, len(values)*c.Words)
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.ReadColumn(dst, p, len(values)) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.Write(p, dst[:c.Words]) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.ValidRow(dst[:c.Words]) }))
 }

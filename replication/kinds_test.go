@@ -237,7 +237,7 @@ func within[T any](name string, same func(a, b T) bool, list ...T) kind {
 func local[T any](name string, a, b T, set func(*T), isSet func(*T) bool) kind {
 	return kind{name, func(s *Schema) { Register[T](s, Name("V")) }, func(x *kindGame) {
 		id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
-		code := func(v *T) []uint64 { return x.server.schema.codes(v, nil) }
+		code := func(v *T) []uint64 { return x.server.schema.Codes(v, nil) }
 		e := x.spawn(id)
 		mirrored := func() *T {
 			m, ok := x.mirrored(e)
@@ -518,17 +518,17 @@ func FuzzKinds(f *testing.F) {
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
 			m := x.client.mirrors.at(id.Slot)
 			state := m.held.at(m.newest)
-			for k := range x.client.schema.components {
-				comp := &x.client.schema.components[k]
-				row := state.row(k, comp.words)
+			for k := range x.client.schema.Components {
+				comp := &x.client.schema.Components[k]
+				row := state.row(k, comp.Words)
 				if row == nil {
 					continue
 				}
-				require.True(t, comp.validRow(row))
-				shown := make([]uint32, comp.words)
+				require.True(t, comp.ValidRow(row))
+				shown := make([]uint32, comp.Words)
 				p := x.mirror.Get(e, x.client.components[k])
-				require.Zero(t, comp.readColumn(shown, p, 1))
-				if comp.name != "cvPlan" && comp.name != "cvShip" { // which have several rows for the same value
+				require.Zero(t, comp.ReadColumn(shown, p, 1))
+				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
 					require.Equal(t, row, shown)
 				}
 			}

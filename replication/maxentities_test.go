@@ -61,9 +61,9 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 			x := newWire(t, schema)
 			x.restart(schema, 8, WithMaxEntities(c.max))
 			ids := []ecs.ID{ReplicatedID(x.world)}
-			for i := range schema.raw.components {
-				if s := &schema.raw.components[i]; !s.resource && i != schema.raw.link {
-					ids = append(ids, ecs.TypeID(x.world, s.typ))
+			for i := range schema.raw.Components {
+				if s := &schema.raw.Components[i]; !s.Resource && i != schema.raw.Link {
+					ids = append(ids, ecs.TypeID(x.world, s.Typ))
 				}
 			}
 			if x.server.resources.any {

@@ -44,9 +44,9 @@ func (b *memberBlock) keep(n int) bool {
 // that are as before. For strings that holds as long as the old ones live: memory that was freed may come back with other
 // characters in it. So they are held as well.
 func (m *member) keepBytes(first int, p unsafe.Pointer, n int) {
-	m.values.keepBytes(m.bytes[uintptr(first)*m.values.bytes():], p, n)
-	if k := len(m.values.strings); k > 0 && m.values.bytes() > 0 {
-		m.values.holdStrings(m.strings[first*k:], p, n)
+	m.values.KeepBytes(m.bytes[uintptr(first)*m.values.Bytes():], p, n)
+	if k := len(m.values.Strings); k > 0 && m.values.Bytes() > 0 {
+		m.values.HoldStrings(m.strings[first*k:], p, n)
 	}
 }
 
@@ -55,10 +55,10 @@ func (m *member) grow(n int) {
 	if more := (n+captureRows-1)/captureRows - len(m.blocks); more > 0 {
 		m.blocks = append(m.blocks, make([]memberBlock, more)...)
 	}
-	if more := len(m.blocks)*captureRows*int(m.values.bytes()) - len(m.bytes); more > 0 {
+	if more := len(m.blocks)*captureRows*int(m.values.Bytes()) - len(m.bytes); more > 0 {
 		m.bytes = append(m.bytes, make([]byte, more)...)
 	}
-	if more := len(m.blocks)*captureRows*len(m.values.strings) - len(m.strings); more > 0 {
+	if more := len(m.blocks)*captureRows*len(m.values.Strings) - len(m.strings); more > 0 {
 		m.strings = append(m.strings, make([]string, more)...)
 	}
 }

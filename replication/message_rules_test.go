@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -31,7 +32,7 @@ func TestTextsTooLongAreRefused(t *testing.T) {
 		Send(x.peer, line{"123456"}), SendToAll(x.server, line{"123456"}), SendToViewers(x.server, ecs.Entity{}, line{"123456"}), SendToServer(x.client, line{"123456"}),
 	} {
 		require.EqualError(t, err, want)
-		require.ErrorIs(t, err, ErrMessageTooLarge)
+		require.ErrorIs(t, err, schema.ErrMessageTooLarge)
 	}
 	require.NoError(t, Send(x.peer, line{"12345"}))
 	require.NoError(t, SendToServer(x.client, line{"é123"}))
@@ -47,7 +48,7 @@ func TestTextsTooLongAreRefused(t *testing.T) {
 func manyMessages(s *Schema, n int) {
 	for i := range n {
 		t := reflect.ArrayOf(i+1, reflect.TypeFor[bool]())
-		if err := s.raw.registerMessage(t, &messageOptions{componentOptions: componentOptions{name: fmt.Sprint("Bools", i), named: true}}); err != nil {
+		if err := s.raw.RegisterMessage(t, &schema.MessageOptions{Options: schema.Options{Name: fmt.Sprint("Bools", i), Named: true}}); err != nil {
 			panic(err)
 		}
 	}
@@ -93,7 +94,7 @@ func TestBuffersAreBounded(t *testing.T) {
 func TestRefusalsOfMessages(t *testing.T) {
 	full := func() *Schema {
 		s := NewSchema()
-		manyMessages(s, maxMessageTypes)
+		manyMessages(s, schema.MaxMessageTypes)
 		return s
 	}
 	for _, c := range []struct {
@@ -122,7 +123,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
 			s := talkSchema()
-			s.raw.seal()
+			s.raw.Seal()
 			RegisterMessage[mBytes40](s)
 		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
 		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},

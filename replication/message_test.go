@@ -188,8 +188,8 @@ func TestSendToViewers(t *testing.T) {
 	say(f)
 	x.world.RemoveEntity(f)
 	expect("one that ends out of view", 2, 0)
-	require.Zero(t, other.talk.out[laneState].size+x.peer.talk.out[laneState].size, "room was given back")
-	require.Zero(t, other.talk.out[laneState].expected)
+	require.Zero(t, other.talk.out[wire.ChannelState].size+x.peer.talk.out[wire.ChannelState].size, "room was given back")
+	require.Zero(t, other.talk.out[wire.ChannelState].expected)
 }
 
 // TestHandlersMayDoAlmostAnything: they send, disconnect, and change worlds.

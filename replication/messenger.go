@@ -1,21 +1,21 @@
 package replication
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"unsafe" // for the type of addresses; none is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // A messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes bits at
 // once, or, if it refers to entities of a server, when the tick is captured: only then is it known what the network calls them.
 type messenger struct {
-	schema *rawSchema
+	schema *schema.Schema
 	mtu    int
 	directory
 	packed *delta.Packed
@@ -56,50 +56,50 @@ type draft struct {
 }
 
 // init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
-func (m *messenger) init(s *rawSchema, d directory, mtu int, down bool, slots uint32) {
+func (m *messenger) init(s *schema.Schema, d directory, mtu int, down bool, slots uint32) {
 	m.schema, m.directory, m.mtu = s, d, mtu
-	m.packed = delta.NewPacked(s.talk)
-	add := func(c *component) {
-		v := reflect.New(c.typ)
+	m.packed = delta.NewPacked(s.Talk)
+	add := func(c *schema.Component) {
+		v := reflect.New(c.Typ)
 		m.values = append(m.values, messageValue{v.Elem(), v.Interface(), v.UnsafePointer()})
-		if c.words > len(m.row) {
-			m.row = make([]uint32, c.words)
+		if c.Words > len(m.row) {
+			m.row = make([]uint32, c.Words)
 		}
 	}
-	for i := range s.messages {
-		add(&s.messages[i].component)
+	for i := range s.Messages {
+		add(&s.Messages[i].Component)
 	}
-	if s.input != nil {
-		add(s.input)
+	if s.Input != nil {
+		add(s.Input)
 	}
-	m.writer = talkWriter{numberBits: s.numberBits(), down: down, buf: make([]byte, mtu)}
+	m.writer = talkWriter{numberBits: s.NumberBits(), down: down, buf: make([]byte, mtu)}
 	m.parser = talkParser{schema: s, packed: m.packed, fromPeer: down, slots: slots, row: m.row}
 }
 
 // room returns the bytes that a message may take.
-func (m *messenger) room() int { return m.mtu - messageOverhead }
+func (m *messenger) room() int { return m.mtu - wire.MessageOverhead }
 
 // write appends a message to the drafts and returns its index. The caller takes it back with discard if nobody is to get it.
 func write[T any](m *messenger, message T) (int, error) {
-	number := m.schema.messageNumber(reflect.TypeFor[T]())
-	t, v := &m.schema.messages[number], &m.values[number]
+	number := m.schema.MessageNumber(reflect.TypeFor[T]())
+	t, v := &m.schema.Messages[number], &m.values[number]
 	*v.pointer.(*T) = message
-	if err := t.checkTexts(v.address); err != nil {
+	if err := t.CheckTexts(v.address); err != nil {
 		return 0, err
 	}
 	m.drafts = append(m.drafts, draft{number: number, row: len(m.rows), place: len(m.bits), bits: -1})
 	index := len(m.drafts) - 1
-	d, row := &m.drafts[index], m.row[:t.words]
-	t.readColumn(row, v.address, 1)
-	if t.refers() && m.writer.down {
+	d, row := &m.drafts[index], m.row[:t.Words]
+	t.ReadColumn(row, v.address, 1)
+	if t.Refers() && m.writer.down {
 		m.rows = append(m.rows, row...)
 		d.size = m.measure(t, number, row)
 	} else {
-		if t.refers() {
-			m.nameEntities(&t.component, row) // as they are called now
+		if t.Refers() {
+			m.nameEntities(&t.Component, row) // as they are called now
 		}
 		m.encodeRow(d, row)
-		d.size = byteSize(d.bits)
+		d.size = wire.ByteSize(d.bits)
 	}
 	d.fragments = m.fragments(d.size)
 	if err := m.checkSize(t, d.size); err != nil {
@@ -117,38 +117,29 @@ func (m *messenger) encodeRow(d *draft, row []uint32) {
 
 // measure returns how many bytes a message takes at most whose row has entities of this world where the wire has their names.
 // It takes the row for memory.
-func (m *messenger) measure(t *messageType, number int, row []uint32) int {
-	most := byteSize(t.layout.Width())
-	if most <= wholeBytes {
+func (m *messenger) measure(t *schema.MessageType, number int, row []uint32) int {
+	most := wire.ByteSize(t.Layout.Width())
+	if most <= wire.MaxWholeMessage {
 		return most // it makes no difference
 	}
-	for _, i := range t.references {
-		clear(row[t.columns[i].word:][:2]) // nothing, which takes a bit
+	for _, i := range t.References {
+		clear(row[t.Columns[i].Word:][:2]) // nothing, which takes a bit
 	}
 	n := len(m.bits)
 	bits := m.appendRow(number, row)
 	m.bits = m.bits[:n]
-	return byteSize(bits + len(t.references)*(delta.ReferenceBits-1))
+	return wire.ByteSize(bits + len(t.References)*(delta.ReferenceBits-1))
 }
 
 // appendRow appends the bits of a row to those of drafts and returns how many there are.
 func (m *messenger) appendRow(number int, row []uint32) (bits int) {
-	first, most := len(m.bits), byteSize(m.schema.messages[number].layout.Width())
+	first, most := len(m.bits), wire.ByteSize(m.schema.Messages[number].Layout.Width())
 	m.bits = slices.Grow(m.bits, most)[:first+most]
 	w := bitbuf.NewWriter(m.bits[first:])
 	m.packed.Costs = m.packed.Costs[:0]
 	m.packed.EncodeRow(&w, number, row, nil, nil, 0)
 	m.bits = m.bits[:first+len(w.Bytes())]
 	return w.Len()
-}
-
-// checkTexts returns an error if a text of the message at p is longer than its max: in a component it would be cut and
-// counted, but who sends a message is there to be told.
-func (c *component) checkTexts(p unsafe.Pointer) error {
-	if err := c.fits(p); err != nil {
-		return fmt.Errorf("%w: %s", ErrMessageTooLarge, strings.TrimPrefix(err.Error(), "replication: "))
-	}
-	return nil
 }
 
 // discard takes the last draft back.
@@ -162,12 +153,12 @@ func (m *messenger) discard() {
 // when the message was sent have their slots, and in [SendToServer].
 func (m *messenger) encode(d *draft) (data []byte, bits int) {
 	if d.bits < 0 {
-		t := &m.schema.messages[d.number]
-		row := m.rows[d.row:][:t.words]
-		m.nameEntities(&t.component, row) // as they are called in this tick
+		t := &m.schema.Messages[d.number]
+		row := m.rows[d.row:][:t.Words]
+		m.nameEntities(&t.Component, row) // as they are called in this tick
 		m.encodeRow(d, row)
 	}
-	return m.bits[d.place:][:byteSize(d.bits)], d.bits
+	return m.bits[d.place:][:wire.ByteSize(d.bits)], d.bits
 }
 
 // forgetEntities makes drafts mean no entity any more, since the handles in them are from before a reset of the world. Who got a
@@ -176,10 +167,10 @@ func (m *messenger) forgetEntities() {
 	for i := range m.drafts {
 		d := &m.drafts[i]
 		d.entity = ecs.Entity{}
-		t := &m.schema.messages[d.number]
-		if d.bits < 0 && t.refers() {
-			for _, k := range t.references {
-				clear(m.rows[d.row+t.columns[k].word:][:2])
+		t := &m.schema.Messages[d.number]
+		if d.bits < 0 && t.Refers() {
+			for _, k := range t.References {
+				clear(m.rows[d.row+t.Columns[k].Word:][:2])
 			}
 		}
 	}
@@ -201,15 +192,15 @@ func (m *messenger) clear() {
 }
 
 // read sets a value to what a row says. Fields that are not replicated are zero.
-func (m *messenger) read(c *component, v *messageValue, row []uint32) {
+func (m *messenger) read(c *schema.Component, v *messageValue, row []uint32) {
 	v.value.SetZero()
-	c.write(v.address, row)
+	c.Write(v.address, row)
 	m.resolve(c, v, row)
 }
 
 // open reads a message's row and sets the value of its type to it.
 func (m *messenger) open(number int, r bitbuf.Reader) {
-	t := &m.schema.messages[number]
-	m.packed.DecodeRow(&r, number, m.row[:t.words], nil, nil, 0)
-	m.read(&t.component, &m.values[number], m.row[:t.words])
+	t := &m.schema.Messages[number]
+	m.packed.DecodeRow(&r, number, m.row[:t.Words], nil, nil, 0)
+	m.read(&t.Component, &m.values[number], m.row[:t.Words])
 }

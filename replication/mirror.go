@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -57,7 +58,7 @@ const maxShapes = 4096
 
 // shapes knows the shapes of the component sets seen.
 type shapes struct {
-	schema    *rawSchema
+	schema    *schema.Schema
 	rows      *rowPool
 	relations delta.Set // the components that are relations of Arche
 	known     map[delta.Set]*shape
@@ -81,11 +82,11 @@ func (k *shapes) of(set delta.Set) *shape {
 	if relations > 1 {
 		return nil
 	}
-	s := &shape{set: set, rows: k.rows, offsets: make([]int, len(k.schema.components))}
+	s := &shape{set: set, rows: k.rows, offsets: make([]int, len(k.schema.Components))}
 	for c := range s.offsets {
 		s.offsets[c] = noRow
 		if set.Has(c) {
-			s.add(c, &k.schema.components[c])
+			s.add(c, &k.schema.Components[c])
 		}
 	}
 	k.known[set] = s
@@ -93,19 +94,19 @@ func (k *shapes) of(set delta.Set) *shape {
 }
 
 // add finds a place for the rows of component c.
-func (s *shape) add(c int, comp *component) {
-	width := comp.layout.Width()
+func (s *shape) add(c int, comp *schema.Component) {
+	width := comp.Layout.Width()
 	if width > 0 {
 		s.symbols++
 	}
-	if comp.words >= sharedWords || comp.words > 0 && width == 0 { // which are all the same
+	if comp.Words >= sharedWords || comp.Words > 0 && width == 0 { // which are all the same
 		s.offsets[c] = sharedAt - s.words
 		s.shared = append(s.shared, s.words)
 		s.words++
 		return
 	}
 	s.offsets[c] = s.words
-	s.words += comp.words
+	s.words += comp.Words
 }
 
 // A mirrorTable finds mirrors by slot. It is made of pages so that one packet can't make

@@ -461,7 +461,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {
-			if id := ecs.TypeID(x.world, s.raw.components[i].typ); x.world.Has(e, id) != (n>>i&1 != 0) {
+			if id := ecs.TypeID(x.world, s.raw.Components[i].Typ); x.world.Has(e, id) != (n>>i&1 != 0) {
 				if x.world.Has(e, id) {
 					x.world.Remove(e, id)
 				} else {

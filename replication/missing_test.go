@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -200,7 +201,7 @@ func TestWhatIsInPartsIsNotRelayed(t *testing.T) {
 	fill := func(v uint64) func(b *tBulk) {
 		return func(b *tBulk) {
 			for i := range b.Cells[1:] {
-				b.Cells[1+i] = v * uint64(i+1) * golden64
+				b.Cells[1+i] = v * uint64(i+1) * wire.Golden64
 			}
 		}
 	}

@@ -2,39 +2,19 @@ package replication
 
 import (
 	"fmt"
-	"math"
-	"strconv"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 // A ComponentOption changes how [Register] takes a component type.
-type ComponentOption func(*componentOptions)
+type ComponentOption func(*schema.Options)
 
 // A FieldOption says how a field is coded, as one key of a tag does; see [Field].
-type FieldOption func(*fieldTag)
-
-type componentOptions struct {
-	name   string
-	named  bool
-	fields []fieldOverride
-
-	conversions []*conversionUse
-	every       int
-	priority    float32
-
-	once       bool
-	conditions []condition
-	resource   bool
-}
-
-// fieldOverride stands for the tag of the field with the given path.
-type fieldOverride struct {
-	path string
-	tag  fieldTag
-}
+type FieldOption func(*schema.Tag)
 
 // Name gives the component a name other than that of its Go type. Both ends must use the same one.
 func Name(name string) ComponentOption {
-	return func(o *componentOptions) { o.name, o.named = name, true }
+	return func(o *schema.Options) { o.Name, o.Named = name, true }
 }
 
 // Every makes the server look at the component on every n-th tick only, in turns that
@@ -47,7 +27,7 @@ func Every(n int) ComponentOption {
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, maxInterval))
 	}
-	return func(o *componentOptions) { o.every = n }
+	return func(o *schema.Options) { o.Every = n }
 }
 
 // Priority gives entities that have the component a weight of at least w, 1 being that of
@@ -59,7 +39,7 @@ func Priority(w float32) ComponentOption {
 	if !(w >= 1) {
 		panic(fmt.Sprintf("replication: Priority(%v): use 1 or more", w))
 	}
-	return func(o *componentOptions) { o.priority = w }
+	return func(o *schema.Options) { o.Priority = w }
 }
 
 // Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without
@@ -69,81 +49,73 @@ func Priority(w float32) ComponentOption {
 // It has no indices: options for an array, or for a field of the structs in an array, hold for every element. The empty path
 // is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) ComponentOption {
-	var tag fieldTag
+	var tag schema.Tag
 	applyOptions("Field", &tag, opts)
-	return func(o *componentOptions) { o.fields = append(o.fields, fieldOverride{path, tag}) }
+	return func(o *schema.Options) { o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag}) }
 }
 
 // Range is the tag range=MIN:MAX. Bounds of integers beyond ±2^53 need a tag to be exact. A [time.Duration] counts in
 // nanoseconds: Range(0, float64(time.Hour)).
 func Range(low, high float64) FieldOption {
-	return func(t *fieldTag) { t.setRange(boundText(low), boundText(high)) }
+	return func(t *schema.Tag) { t.SetRange(schema.BoundText(low), schema.BoundText(high)) }
 }
 
 // Step is the tag step=S. It needs a [Range].
 func Step(step float64) FieldOption {
-	return func(t *fieldTag) { t.setNumber(&t.step, "step", step) }
+	return func(t *schema.Tag) { t.SetNumber(&t.Step, "step", step) }
 }
 
 // Precision is the tag precision=P. It needs a [Range].
 func Precision(precision float64) FieldOption {
-	return func(t *fieldTag) { t.setNumber(&t.precision, "precision", precision) }
+	return func(t *schema.Tag) { t.SetNumber(&t.Precision, "precision", precision) }
 }
 
 // Angle is the tag angle,bits=N; the period is 2π unless there is a [Period].
 func Angle(bits uint) FieldOption {
-	return func(t *fieldTag) { t.setMode(modeAngle); t.setBits(bits) }
+	return func(t *schema.Tag) { t.SetMode(schema.ModeAngle); t.SetBits(bits) }
 }
 
 // Period is the tag period=P: 360 for an [Angle] in degrees.
 func Period(period float64) FieldOption {
-	return func(t *fieldTag) { t.setNumber(&t.period, "period", period) }
+	return func(t *schema.Tag) { t.SetNumber(&t.Period, "period", period) }
 }
 
 // UnitVector is the tag unit,bits=N.
 func UnitVector(bits uint) FieldOption {
-	return func(t *fieldTag) { t.setMode(modeUnit); t.setBits(bits) }
+	return func(t *schema.Tag) { t.SetMode(schema.ModeUnit); t.SetBits(bits) }
 }
 
 // Quat is the tag quat,bits=N.
 func Quat(bits uint) FieldOption {
-	return func(t *fieldTag) { t.setMode(modeQuat); t.setBits(bits) }
+	return func(t *schema.Tag) { t.SetMode(schema.ModeQuat); t.SetBits(bits) }
 }
 
 // Enum is the tag enum=N: an integer of 0 to n-1.
-func Enum(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeEnum, n) } }
+func Enum(n int) FieldOption { return func(t *schema.Tag) { t.SetCount(schema.ModeEnum, n) } }
 
 // Flags is the tag flags=N: the n low bits of an integer.
-func Flags(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeFlags, n) } }
+func Flags(n int) FieldOption { return func(t *schema.Tag) { t.SetCount(schema.ModeFlags, n) } }
 
 // Max is the tag max=N: a string, or an array of bytes as one value, of up to n bytes.
-func Max(n int) FieldOption { return func(t *fieldTag) { t.setCount(modeMax, n) } }
+func Max(n int) FieldOption { return func(t *schema.Tag) { t.SetCount(schema.ModeMax, n) } }
 
 // Jump is the tag jump: the field does not move steadily, but changes at once.
-func Jump() FieldOption { return func(t *fieldTag) { t.setHint(hintJump) } }
+func Jump() FieldOption { return func(t *schema.Tag) { t.SetHint(schema.HintJump) } }
 
 // Linear is the tag linear: the integer moves steadily.
-func Linear() FieldOption { return func(t *fieldTag) { t.setHint(hintLinear) } }
+func Linear() FieldOption { return func(t *schema.Tag) { t.SetHint(schema.HintLinear) } }
 
 // Wrap is the tag wrap: the integer goes round in its range, or in all that its type has.
-func Wrap() FieldOption { return func(t *fieldTag) { t.setHint(hintWrap) } }
+func Wrap() FieldOption { return func(t *schema.Tag) { t.SetHint(schema.HintWrap) } }
 
 // Counter is the tag counter: the number stays or grows a little.
-func Counter() FieldOption { return func(t *fieldTag) { t.setHint(hintCounter) } }
+func Counter() FieldOption { return func(t *schema.Tag) { t.SetHint(schema.HintCounter) } }
 
 // Half is the tag half.
-func Half() FieldOption { return func(t *fieldTag) { t.setMode(modeHalf) } }
+func Half() FieldOption { return func(t *schema.Tag) { t.SetMode(schema.ModeHalf) } }
 
 // Raw is the tag raw.
-func Raw() FieldOption { return func(t *fieldTag) { t.setMode(modeRaw) } }
+func Raw() FieldOption { return func(t *schema.Tag) { t.SetMode(schema.ModeRaw) } }
 
 // Skip is the tag -.
-func Skip() FieldOption { return func(t *fieldTag) { t.setMode(modeSkip) } }
-
-// boundText writes a bound as a tag would: whole numbers with all their digits, lest integers lose some.
-func boundText(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1e20 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
-}
+func Skip() FieldOption { return func(t *schema.Tag) { t.SetMode(schema.ModeSkip) } }

@@ -10,12 +10,6 @@ import (
 // of their numbers.
 
 const (
-	laneState     = iota // of messages that wait for the state of their tick, and of all from clients
-	laneImmediate        // of messages from the server that don't
-	lanes
-)
-
-const (
 
 	// maxQueuedBytes bounds their size, at both ends.
 	maxQueuedBytes = 64 << 10
@@ -69,9 +63,6 @@ type outMessage struct {
 }
 
 func (l *outLane) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
-
-// size of a message in bytes.
-func byteSize(bits int) int { return (bits + 7) / 8 }
 
 // expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
 func (l *outLane) expect(bytes, fragments int) bool {
@@ -221,7 +212,7 @@ func (l *outLane) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	}
 	l.backoff = 0
 	for ; l.before(l.first, next); l.first++ {
-		l.size -= byteSize(int(l.at(l.first).bits))
+		l.size -= wire.ByteSize(int(l.at(l.first).bits))
 	}
 	if l.first == l.next {
 		l.bits.drop(l.bits.base + uint32(len(l.bits.items)))

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,6 +27,6 @@ func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	x.rounds(10)
 	require.Equal(t, 1000, down)
 	require.Equal(t, 1000, up)
-	require.Zero(t, x.peer.talk.out[laneState].size)
-	require.Zero(t, x.client.talk.out[laneState].size)
+	require.Zero(t, x.peer.talk.out[wire.ChannelState].size)
+	require.Zero(t, x.client.talk.out[wire.ChannelState].size)
 }

@@ -334,7 +334,7 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 		s := NewSchema()
 		Register[cAmmo](s, opts...)
 		before := s.Text()
-		s.raw.seal()
+		s.raw.Seal()
 		require.Equal(t, before, s.Text())
 		texts[before] = true
 	}

@@ -323,7 +323,7 @@ func (p *Peer) receive(packet []byte) error {
 			}
 			return p.receiveAck(body)
 		}
-		if body := p.pending[i].openFirstTalk(packet); body != nil && p.server.schema.talks() {
+		if body := p.pending[i].openFirstTalk(packet); body != nil && p.server.schema.Talks() {
 			p.enforce(i)
 			if p.closed {
 				return nil

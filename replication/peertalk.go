@@ -8,8 +8,8 @@ import (
 
 // A peerTalk is what the server says to one client, and hears from it, beside the state of the world.
 type peerTalk struct {
-	out [lanes]outLane
-	in  [lanes]inLane // only the first is used
+	out [wire.Channels]outLane
+	in  [wire.Channels]inLane // only the first is used
 
 	pending []int32 // drafts that the client is to get
 	loose   []int32 // those of them that are unreliable
@@ -41,7 +41,7 @@ const (
 
 // resetTalk forgets all that was said.
 func (p *Peer) resetTalk() {
-	if !p.server.schema.talks() {
+	if !p.server.schema.Talks() {
 		return
 	}
 	p.talk = &peerTalk{reported: p.server.tick}
@@ -60,11 +60,11 @@ func (p *Peer) noteStructure(b int, mask uint64) {
 // enqueue hands a draft to the peer.
 func (p *Peer) enqueue(draft int) error {
 	t, d := p.talk, &p.server.messenger.drafts[draft]
-	m := &p.server.schema.messages[d.number]
+	m := &p.server.schema.Messages[d.number]
 	switch {
-	case m.reliable && !t.out[m.lane(true)].expect(d.size, d.fragments), !m.reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
+	case m.Reliable && !t.out[m.Lane(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
 		return ErrBufferFull
-	case m.reliable:
+	case m.Reliable:
 		t.pending = append(t.pending, int32(draft))
 	default:
 		t.loose = append(t.loose, int32(draft))
@@ -91,7 +91,7 @@ func (p *Peer) views(d *draft) bool {
 
 // talkToAll sends the peers their messages, after the state of the tick.
 func (s *Server) talkToAll() {
-	if !s.schema.talks() {
+	if !s.schema.Talks() {
 		return
 	}
 	for i := 0; i < len(s.peers); i++ {
@@ -126,11 +126,11 @@ func (p *Peer) sayAll() {
 	s, t, now := p.server, p.talk, p.server.tick
 	// Times are completed by the newest state that came, or the newest of these packets.
 	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= wire.ShortTime)
-	p.sayReliable(laneImmediate)
-	p.sayReliable(laneState)
+	p.sayReliable(wire.ChannelImmediate)
+	p.sayReliable(wire.ChannelState)
 	p.sayLoose()
 	k := &s.messenger.writer
-	if k.index == 0 && !k.open && (t.in[laneState].due > 0 || t.unsaid && now-t.reported >= reportTicks) {
+	if k.index == 0 && !k.open && (t.in[wire.ChannelState].due > 0 || t.unsaid && now-t.reported >= reportTicks) {
 		p.startTalk()
 	}
 	if k.open {
@@ -162,7 +162,7 @@ func (p *Peer) assign() {
 		}
 		t.pending[k] = taken
 		d := &m.drafts[i]
-		l := &t.out[m.schema.messages[d.number].lane(true)]
+		l := &t.out[m.schema.Messages[d.number].Lane(true)]
 		l.cancel(d.size, d.fragments)
 		if d.viewers && !p.views(d) {
 			continue
@@ -184,12 +184,12 @@ func (p *Peer) startTalk() {
 		if t.unsaid {
 			report = p.report()
 		}
-		if in := &t.in[laneState]; in.due > 0 {
+		if in := &t.in[wire.ChannelState]; in.due > 0 {
 			in.ack(&ack, t.seen.Newest, k.w.Remaining()/64)
 		}
 	}
 	k.bare = !report.Present && !ack.Present
-	report.Write(&k.w, p.server.schema.input != nil)
+	report.Write(&k.w, p.server.schema.Input != nil)
 	ack.Write(&k.w)
 }
 
@@ -251,7 +251,7 @@ func (p *Peer) sayReliable(lane int) {
 	begun := k.index
 	l.begin(p.server.tick, &p.trip)
 	defer l.end()
-	refresh := lane == laneState && l.stuck(l.head(), len(p.open(l, l.head())))
+	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(p.open(l, l.head())))
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
 		if m.fragment != wire.WholeMessage && k.index-begun >= maxFragmentPackets {
@@ -262,8 +262,8 @@ func (p *Peer) sayReliable(lane int) {
 			continue
 		}
 		w := wireMessage{
-			number: int(m.number), lane: lane, id: id, long: p.server.schema.messages[m.number].long, fragment: m.fragment,
-			tick: m.tick, waits: lane == laneState,
+			number: int(m.number), lane: lane, id: id, long: p.server.schema.Messages[m.number].Long, fragment: m.fragment,
+			tick: m.tick, waits: lane == wire.ChannelState,
 		}
 		if w.waits && m.fragment != wire.MoreFragments {
 			if !m.known && !p.find(l, m, before) {
@@ -271,7 +271,7 @@ func (p *Peer) sayReliable(lane int) {
 			}
 			w.deps = p.open(l, m)
 		}
-		w.data, w.bits = l.bits.at(m.place, byteSize(int(m.bits))), int(m.bits)
+		w.data, w.bits = l.bits.at(m.place, wire.ByteSize(int(m.bits))), int(m.bits)
 		if !p.putTalk(&w) {
 			return
 		}
@@ -319,7 +319,7 @@ func (p *Peer) sayLoose() {
 		if d.viewers && !p.views(d) {
 			continue
 		}
-		w := wireMessage{number: d.number, lane: -1, tick: p.server.tick, waits: m.schema.messages[d.number].waits()}
+		w := wireMessage{number: d.number, lane: -1, tick: p.server.tick, waits: m.schema.Messages[d.number].Waits()}
 		w.data, w.bits = m.encode(d)
 		if w.waits {
 			if !known {
@@ -416,7 +416,7 @@ func (p *Peer) hear(h *wire.MessageHeader) {
 // receiveInputs takes the bits of a packet of inputs.
 func (p *Peer) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	s := p.server
-	if s.schema.input == nil {
+	if s.schema.Input == nil {
 		return ErrUnexpected
 	}
 	rows, err := s.messenger.readInputs(rest, s.tick+1)
@@ -442,13 +442,13 @@ func (p *Peer) handleAll(messages []stagedMessage) {
 	s, t := p.server, p.talk
 	for i := range messages {
 		if m := &messages[i]; m.lane >= 0 {
-			t.in[laneState].take(m, nil, 0)
+			t.in[wire.ChannelState].take(m, nil, 0)
 		}
 	}
 	s.handling = true
 	defer func() { s.handling = false }()
-	for in := &t.in[laneState]; ; {
-		next, ok := in.turn(s.schema.messages)
+	for in := &t.in[wire.ChannelState]; ; {
+		next, ok := in.turn(s.schema.Messages)
 		if !ok {
 			break
 		}

@@ -88,7 +88,7 @@ func (c *Client) leave() {
 func (c *Client) introduce() {
 	c.offset, c.applies, c.silent = 0, 0, 0
 	if c.seeded {
-		c.nonce = mix64(c.nonce + golden64)
+		c.nonce = wire.Mix64(c.nonce + wire.Golden64)
 		return
 	}
 	c.nonce = random64()
@@ -99,17 +99,6 @@ func random64() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: see its documentation
 	return binary.LittleEndian.Uint64(b[:])
-}
-
-// golden64 and mix64 are the step and the output function of splitmix64 (after Steele,
-// Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014), for numbers that
-// tests and recordings can repeat.
-const golden64 = 0x9e3779b97f4a7c15
-
-func mix64(z uint64) uint64 {
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }
 
 // introducing reports whether an answer to an introduction is of interest.

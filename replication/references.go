@@ -1,12 +1,12 @@
 package replication
 
 import (
-	"reflect"
 	"slices"
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -20,14 +20,6 @@ import (
 // components with references are captured when it is known who is who, after all others,
 // and bytes that are as before prove nothing where they refer to somebody who came or
 // went.
-
-// referenceCodec returns the codec of a field that refers to an entity.
-func referenceCodec(op codecOp, text string) *codec {
-	return &codec{op: op, kind: reflect.Struct, bits: delta.ReferenceBits, max: 1<<delta.ReferenceBits - 1, text: text, moves: delta.Reference}
-}
-
-// refers reports whether the component refers to entities.
-func (c *component) refers() bool { return len(c.references) > 0 }
 
 // entityNames tells by which NetID the entities of a world go.
 type entityNames struct {
@@ -87,9 +79,9 @@ func (n *entityNames) of(id, generation uint32) (slot, counter uint32) {
 }
 
 // name puts NetIDs in the place of entities, in rows as readColumn leaves them.
-func (n *entityNames) name(c *component, rows []uint32) {
-	for _, i := range c.references {
-		for w := c.columns[i].word; w < len(rows); w += c.words {
+func (n *entityNames) name(c *schema.Component, rows []uint32) {
+	for _, i := range c.References {
+		for w := c.Columns[i].Word; w < len(rows); w += c.Words {
 			rows[w], rows[w+1] = n.of(rows[w], rows[w+1])
 		}
 	}
@@ -103,7 +95,7 @@ func (s *Server) captureReferences(t *table) {
 		return
 	}
 	// Most relations are nothing but their target, and need no visit.
-	visits := slices.ContainsFunc(t.members, func(m member) bool { return m.values.refers() && m.values.size > 0 })
+	visits := slices.ContainsFunc(t.members, func(m member) bool { return m.values.Refers() && m.values.Size > 0 })
 	q := s.world.Query(&t.filter)
 	for first := 0; first < n; first += captureRows {
 		rows := min(captureRows, n-first)
@@ -118,7 +110,7 @@ func (s *Server) captureReferences(t *table) {
 		}
 		for i := range t.members {
 			m := &t.members[i]
-			if m.values.refers() {
+			if m.values.Refers() {
 				p := m.gathered
 				if !t.relation {
 					p = q.Get(m.id)
@@ -135,21 +127,21 @@ func (s *Server) captureReferences(t *table) {
 func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n int) {
 	slots := t.slotsOf(m, first, n)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
-	block, bytes := &m.blocks[first/captureRows], m.bytes[uintptr(first)*m.values.bytes():]
-	same := block.rows == n && (m.values.once || m.values.sameBytes(bytes, p, n)) &&
-		(m.values.once || s.names.changed != s.tick || !s.refersToTurned(t, m, p, first, n))
-	if !same || !block.rest(m.values.every) {
-		codes := s.capture.codes[:n*m.values.words]
-		block.clamped = m.values.readColumn(codes, p, n)
-		if m.values.targeted() {
-			putTargets(codes, m.values.words, t.targets[first:][:n])
+	block, bytes := &m.blocks[first/captureRows], m.bytes[uintptr(first)*m.values.Bytes():]
+	same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n)) &&
+		(m.values.Once || s.names.changed != s.tick || !s.refersToTurned(t, m, p, first, n))
+	if !same || !block.rest(m.values.Every) {
+		codes := s.capture.codes[:n*m.values.Words]
+		block.clamped = m.values.ReadColumn(codes, p, n)
+		if m.values.Targeted() {
+			putTargets(codes, m.values.Words, t.targets[first:][:n])
 		}
 		s.names.name(m.values, codes)
 		var news [1]uint64
 		s.setRows(m, slots, born, news[:])
 		s.slots.touchAll(slots, news[0], s.tick)
 	}
-	if !same && m.values.once {
+	if !same && m.values.Once {
 		block.rows = n
 	} else if !same && block.keep(n) {
 		m.keepBytes(first, p, n)
@@ -160,14 +152,14 @@ func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n
 // refersToTurned reports whether n values of a component, from row first on, refer to an
 // entity that got a NetID or lost it in this tick.
 func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n int) bool {
-	if m.values.targeted() {
+	if m.values.Targeted() {
 		for _, e := range t.targets[first:][:n] {
 			if s.names.turned.Holds(e.ID()) {
 				return true
 			}
 		}
 	}
-	return m.values.refersToAny(p, n, s.names.turned)
+	return m.values.RefersToAny(p, n, s.names.turned)
 }
 
 // Entity returns the entity of the server's world that has the given network ID, if the

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -86,12 +87,12 @@ type referrerState struct {
 func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(component int) bool) {
 	var codes []uint64
 	x.refs = x.refs[:0]
-	for i := range s.raw.components {
-		c := &s.raw.components[i]
-		if c.resource || c.class > 0 || i == s.raw.link { // these are not for everybody to see
+	for i := range s.raw.Components {
+		c := &s.raw.Components[i]
+		if c.Resource || c.Class > 0 || i == s.raw.Link { // these are not for everybody to see
 			continue
 		}
-		id := ecs.TypeID(w, c.typ)
+		id := ecs.TypeID(w, c.Typ)
 		if !w.Has(e, id) {
 			continue
 		}
@@ -100,23 +101,23 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 			continue
 		}
 		p := w.Get(e, id)
-		row := make([]uint32, c.words)
-		c.readColumn(row, p, 1)
-		if c.typ.NumField() > 0 && c.typ.Field(0).Type == reflect.TypeFor[ecs.Relation]() && c.typ.Field(0).Tag == "" {
+		row := make([]uint32, c.Words)
+		c.ReadColumn(row, p, 1)
+		if c.Typ.NumField() > 0 && c.Typ.Field(0).Type == reflect.TypeFor[ecs.Relation]() && c.Typ.Field(0).Tag == "" {
 			x.refs = append(x.refs, w.Relations().Get(e, id))
 			codes = append(codes, 1) // one that has a target
 		}
 		before := len(x.refs)
-		eachReference(reflect.NewAt(c.typ, p).Elem(), func(e *ecs.Entity) { x.refs = append(x.refs, *e) })
-		if before == len(x.refs) && len(c.columns) > 0 && c.columns[0].codec.op != opRelation {
+		eachReference(reflect.NewAt(c.Typ, p).Elem(), func(e *ecs.Entity) { x.refs = append(x.refs, *e) })
+		if before == len(x.refs) && len(c.Columns) > 0 && c.Columns[0].Codec.Op != schema.OpRelation {
 			for _, word := range row {
 				codes = append(codes, uint64(word))
 			}
 			continue
 		}
-		for k := range c.columns {
-			if op := c.columns[k].codec.op; op != opEntity && op != opRelation {
-				codes = append(codes, c.columns[k].code(row))
+		for k := range c.Columns {
+			if op := c.Columns[k].Codec.Op; op != schema.OpEntity && op != schema.OpRelation {
+				codes = append(codes, c.Columns[k].Code(row))
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func (o *referenceTruth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
 		var state referrerState
-		state.read(faceOf(s.schema), s.world, e, func(component int) bool { return s.schema.components[component].every > 1 })
+		state.read(faceOf(s.schema), s.world, e, func(component int) bool { return s.schema.Components[component].Every > 1 })
 		v := referenceVersion{tick: s.Tick(), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
@@ -188,7 +189,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
 		want := o.at(id, tick)
-		got.read(faceOf(c.schema), c.world, e, func(component int) bool { return c.schema.components[component].every > 1 })
+		got.read(faceOf(c.schema), c.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -244,14 +245,14 @@ func (c *Client) checkLinks(t testing.TB, least int) {
 				if state == nil {
 					continue
 				}
-				for k := range c.schema.components {
-					comp := &c.schema.components[k]
-					if k == c.schema.link {
+				for k := range c.schema.Components {
+					comp := &c.schema.Components[k]
+					if k == c.schema.Link {
 						continue
 					}
-					if row := state.row(k, comp.words); row != nil {
-						for _, column := range comp.references {
-							if row[comp.columns[column].word] != 0 {
+					if row := state.row(k, comp.Words); row != nil {
+						for _, column := range comp.References {
+							if row[comp.Columns[column].Word] != 0 {
 								named++
 							}
 						}
@@ -292,8 +293,8 @@ type referenceGame struct {
 
 func newReferenceGame(seed uint64, w *ecs.World, s *Schema, limit int) *referenceGame {
 	g := &referenceGame{rng: rand.New(rand.NewPCG(seed, 9)), world: w, marker: ReplicatedID(w), limit: limit}
-	for i := range s.raw.components {
-		g.ids = append(g.ids, ecs.TypeID(w, s.raw.components[i].typ))
+	for i := range s.raw.Components {
+		g.ids = append(g.ids, ecs.TypeID(w, s.raw.Components[i].Typ))
 	}
 	return g
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -123,10 +124,10 @@ func (r *referrers) turn(slot uint32) {
 // refer makes the references of a component be those of the row. p is where the component
 // is, nil if the user removed it.
 func (c *Client) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, row []uint32) {
-	comp := &c.schema.components[component]
+	comp := &c.schema.Components[component]
 	c.referrers.drop(component, &m.links)
-	for _, i := range comp.references {
-		words := row[comp.columns[i].word:][:2]
+	for _, i := range comp.References {
+		words := row[comp.Columns[i].Word:][:2]
 		l := link{holder: slot, component: uint16(component), column: uint16(i), slot: words[0] - 1, generation: uint16(words[1])}
 		var e ecs.Entity
 		if words[0] != 0 {
@@ -134,10 +135,10 @@ func (c *Client) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, 
 			e, _ = c.Entity(NetID{l.slot, l.generation})
 		}
 		switch {
-		case comp.columns[i].codec.op == opRelation:
+		case comp.Columns[i].Codec.Op == schema.OpRelation:
 			c.referrers.retarget = append(c.referrers.retarget, target{slot, uint16(component)})
 		case p != nil:
-			comp.writeEntity(p, i, e)
+			comp.WriteEntity(p, i, e)
 		}
 	}
 }
@@ -159,12 +160,12 @@ func (c *Client) mendReferences() {
 }
 
 func (c *Client) mend(l *link) {
-	if int(l.component) == c.schema.link {
+	if int(l.component) == c.schema.Link {
 		c.referrers.unsettled = append(c.referrers.unsettled, l.holder)
 		return
 	}
-	comp := &c.schema.components[l.component]
-	if comp.columns[l.column].codec.op == opRelation {
+	comp := &c.schema.Components[l.component]
+	if comp.Columns[l.column].Codec.Op == schema.OpRelation {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
@@ -173,8 +174,8 @@ func (c *Client) mend(l *link) {
 	if p == nil {
 		return // the user removed it
 	}
-	if e, _ := c.Entity(NetID{l.slot, l.generation}); comp.readEntity(p, int(l.column)) != e {
+	if e, _ := c.Entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
 		c.noteMend(l.holder, m, int(l.component), p)
-		comp.writeEntity(p, int(l.column), e)
+		comp.WriteEntity(p, int(l.column), e)
 	}
 }

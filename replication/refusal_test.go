@@ -52,7 +52,7 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, say func(h wire.Hello)
 func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	skipAllocationTest(t)
 	x, say := strangers(t, schemaOfText(20_000))
-	text := x.server.schema.fullText()
+	text := x.server.schema.FullText()
 	require.Greater(t, len(text), 15_000)
 	for _, offset := range []uint32{0, 1, 169, 170, 171, 10_000, uint32(len(text)) - 170, uint32(len(text)) - 1, uint32(len(text)), uint32(len(text)) + 1, 1 << 31, math.MaxUint32} {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 7, Offset: offset}
@@ -77,14 +77,14 @@ func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
 	RegisterMessage[mHit](s)
 	RegisterInput[mMove](s)
 	before, fingerprint := s.Text(), s.Fingerprint()
-	s.raw.seal()
+	s.raw.Seal()
 	require.Equal(t, before, s.Text())
 	require.Equal(t, fingerprint, s.Fingerprint())
 	require.True(t, strings.HasSuffix(before, "mMove.Stamp uint16\n"))
 	require.Zero(t, testing.AllocsPerRun(10, func() { _ = s.Text() }))
-	require.Nil(t, s.raw.components[0].lines)
-	require.Nil(t, s.raw.messages[0].lines)
-	require.Nil(t, s.raw.input.lines)
+	require.Nil(t, s.raw.Components[0].Lines)
+	require.Nil(t, s.raw.Messages[0].Lines)
+	require.Nil(t, s.raw.Input.Lines)
 }
 
 // BenchmarkHello is a server's answer to a client with its schema, and to one with another: with a small schema and a huge one.
@@ -97,7 +97,7 @@ func BenchmarkHello(b *testing.B) {
 			"refused":   {Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},
 			"at-an-end": {Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7, Offset: math.MaxUint32},
 		} {
-			b.Run(fmt.Sprintf("text=%dkB/%s", len(x.server.schema.fullText())/1000, name), func(b *testing.B) {
+			b.Run(fmt.Sprintf("text=%dkB/%s", len(x.server.schema.FullText())/1000, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					say(h)

@@ -1,18 +1,11 @@
 package replication
 
-import (
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/mlange-42/arche/ecs"
 
 // A relation of Arche is a component whose first field is an embedded [ecs.Relation]. Its
 // target is no part of the component's memory: Arche keeps the entities with the same
 // components and the same target together, in a table (an archetype) of their own. Here
 // the target is the first column of the component's row, a reference like others.
-
-// targeted reports whether the component is a relation whose target is replicated.
-func (c *component) targeted() bool {
-	return len(c.columns) > 0 && c.columns[0].codec.op == opRelation
-}
 
 // findTarget notes the target of the row that the query is at.
 func (t *table) findTarget(row int, m *member, q *ecs.Query) {
@@ -28,8 +21,8 @@ func (s *Server) gatherReferences(t *table, n int, q *ecs.Query) {
 	for i := range n {
 		q.Next()
 		for j := range t.members {
-			if m := &t.members[j]; m.values.refers() {
-				m.values.copyTo(m.gathered, i, q.Get(m.id))
+			if m := &t.members[j]; m.values.Refers() {
+				m.values.CopyTo(m.gathered, i, q.Get(m.id))
 			}
 		}
 	}

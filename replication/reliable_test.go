@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -26,8 +27,8 @@ func newStructureLog() *structureLog {
 
 func shapeOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
 	shape := fmt.Sprint(id.Generation, " ")
-	for i := range schema.raw.components {
-		if w.Has(e, ecs.TypeID(w, schema.raw.components[i].typ)) {
+	for i := range schema.raw.Components {
+		if w.Has(e, ecs.TypeID(w, schema.raw.Components[i].Typ)) {
 			shape += string(rune('a' + i))
 		}
 	}
@@ -353,7 +354,7 @@ func (r *messageRig) limitViews() {
 
 // firstIDs makes the ids of messages go on from an id, at both ends.
 func (r *messageRig) firstIDs(e *messageEnd, id uint32) {
-	for lane := range lanes {
+	for lane := range wire.Channels {
 		for _, o := range []*outLane{&e.peer.talk.out[lane], &e.client.talk.out[lane]} {
 			require.True(r.t, o.empty())
 			o.first, o.next, o.unsent = id, id, id

@@ -26,23 +26,23 @@ func (c *Client) applyResources(m *mirror) {
 		if !is {
 			continue
 		}
-		comp := &c.schema.components[k]
-		row := state.row(k, comp.words)
-		if was && old != nil && old.shape.set.Has(k) && sameRow(old.row(k, comp.words), row) {
+		comp := &c.schema.Components[k]
+		row := state.row(k, comp.Words)
+		if was && old != nil && old.shape.set.Has(k) && sameRow(old.row(k, comp.Words), row) {
 			continue
 		}
 		p := c.resources.find(k)
 		if p == nil && !was { // else the user removed it, who shall have it so
-			c.world.Resources().Add(c.resources.ids[k], reflect.New(comp.typ).Interface())
+			c.world.Resources().Add(c.resources.ids[k], reflect.New(comp.Typ).Interface())
 			p = c.resources.find(k)
 		}
 		if p != nil {
 			if c.hooks.watch(k) {
 				c.noteChange(resourceSlot, m, k, p, row, old != nil)
 			}
-			comp.write(p, row)
+			comp.Write(p, row)
 		}
-		if comp.refers() {
+		if comp.Refers() {
 			c.refer(resourceSlot, m, k, p, row)
 		}
 	}

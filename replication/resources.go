@@ -7,6 +7,7 @@ import (
 	"unsafe" // for the name of the type that kernels take; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -42,34 +43,26 @@ func RegisterResource[T any](s *Schema, opts ...ComponentOption) {
 
 // RegisterResourceType is [RegisterResource] for a type known at run time.
 func RegisterResourceType(s *Schema, t reflect.Type, opts ...ComponentOption) {
-	RegisterType(s, t, append(slices.Clip(opts), func(o *componentOptions) { o.resource = true })...)
-}
-
-// kind returns what the type is registered as, in the words of the schema text.
-func (c *component) kind() string {
-	if c.resource {
-		return "resource"
-	}
-	return "component"
+	RegisterType(s, t, append(slices.Clip(opts), func(o *schema.Options) { o.Resource = true })...)
 }
 
 // resourceTypes are those of the schema's types that are resources, and their IDs in a
 // world.
 type resourceTypes struct {
-	schema *rawSchema
+	schema *schema.Schema
 	world  *ecs.World
 	set    delta.Set   // by component
 	any    bool        // there are some
 	ids    []ecs.ResID // by component
 }
 
-func (r *resourceTypes) init(w *ecs.World, s *rawSchema) {
-	r.schema, r.world, r.ids = s, w, make([]ecs.ResID, len(s.components))
-	for i := range s.components {
-		if s.components[i].resource {
+func (r *resourceTypes) init(w *ecs.World, s *schema.Schema) {
+	r.schema, r.world, r.ids = s, w, make([]ecs.ResID, len(s.Components))
+	for i := range s.Components {
+		if s.Components[i].Resource {
 			r.set.Add(i)
 			r.any = true
-			r.ids[i] = ecs.ResourceTypeID(w, s.components[i].typ)
+			r.ids[i] = ecs.ResourceTypeID(w, s.Components[i].Typ)
 		}
 	}
 }
@@ -101,10 +94,10 @@ func (r *resourceTypes) find(component int) unsafe.Pointer {
 	if res == nil {
 		return nil
 	}
-	c := &r.schema.components[component]
+	c := &r.schema.Components[component]
 	v := reflect.ValueOf(res)
-	if v.Kind() != reflect.Pointer || v.Type().Elem() != c.typ || v.IsNil() {
-		panic(fmt.Sprintf("replication: the world's resource %v is %s: add a pointer to one, as Arche asks for", c.typ, describe(v)))
+	if v.Kind() != reflect.Pointer || v.Type().Elem() != c.Typ || v.IsNil() {
+		panic(fmt.Sprintf("replication: the world's resource %v is %s: add a pointer to one, as Arche asks for", c.Typ, describe(v)))
 	}
 	return v.UnsafePointer()
 }
@@ -126,15 +119,15 @@ type serverResources struct {
 
 func (r *serverResources) init(s *Server) {
 	r.resourceTypes.init(s.world, s.schema)
-	r.at = make([]unsafe.Pointer, len(s.schema.components))
+	r.at = make([]unsafe.Pointer, len(s.schema.Components))
 	r.table = table{slots: []uint32{resourceSlot}, weight: 1}
 	width := 0
 	for k := r.set.Next(0); k >= 0; k = r.set.Next(k + 1) {
-		c := &s.schema.components[k]
-		width += c.layout.Width()
+		c := &s.schema.Components[k]
+		width += c.Layout.Width()
 		r.members = append(r.members, member{
 			component: k, values: c, history: s.histories[k],
-			blocks: make([]memberBlock, 1), bytes: make([]byte, c.bytes()), strings: make([]string, len(c.strings)),
+			blocks: make([]memberBlock, 1), bytes: make([]byte, c.Bytes()), strings: make([]string, len(c.Strings)),
 		})
 	}
 	if width > wire.MaxEntityBits {
@@ -198,8 +191,8 @@ func (s *Server) restructureResources(set delta.Set) {
 			fallthrough
 		case is:
 			t.members = append(t.members, *m)
-			t.width += m.values.layout.Width()
-			t.weight = max(t.weight, m.values.priority)
+			t.width += m.values.Layout.Width()
+			t.weight = max(t.weight, m.values.Priority)
 		}
 	}
 	s.stats.RawBits += t.width - info.width

@@ -33,8 +33,8 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		w.WriteExpGolomb(1, wire.GenerationOrder)
 		delta.WriteSet(w, &set, &delta.Set{})
 		for _, k := range components {
-			c := &x.client.schema.components[k]
-			x.client.packed.EncodeRow(w, k, make([]uint32, c.words), nil, nil, 0)
+			c := &x.client.schema.Components[k]
+			x.client.packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)
 		}
 	}
 	for name, put := range map[string]func(w *bitbuf.Writer){

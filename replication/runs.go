@@ -79,14 +79,14 @@ type runHead struct {
 func (c *runCache) init(s *Server) {
 	c.server, c.classes.slots = s, &s.slots
 	c.limit = maxRunBytes
-	c.packed, c.columns = delta.NewPacked(s.schema.layout), delta.NewColumns(s.schema.layout)
+	c.packed, c.columns = delta.NewPacked(s.schema.Layout), delta.NewColumns(s.schema.Layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
 	// sets take less than a KiB.
-	for i := range s.schema.components {
-		c.worst += s.schema.components[i].layout.Width()
+	for i := range s.schema.Components {
+		c.worst += s.schema.Components[i].Layout.Width()
 	}
 	c.worst = 3*min(c.worst, wire.MaxEntityBits)/8 + 1<<10
-	c.fieldBits = make([]uint64, s.schema.layout.Fields()+len(s.schema.components))
+	c.fieldBits = make([]uint64, s.schema.Layout.Fields()+len(s.schema.Components))
 }
 
 // begin starts a tick.
@@ -185,7 +185,7 @@ func (c *runCache) get(slot int, kind wire.EntryKind, b delta.Baselines) *run {
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == wire.EntryFull {
 		c.encodeWhole(&w, slot)
-		r.work = int32(c.server.schema.wholeWork(&c.server.slots.info[slot].set))
+		r.work = int32(c.server.schema.WholeWork(&c.server.slots.info[slot].set))
 	} else {
 		var work int
 		r.kind, work, r.known = c.encodeUpdate(&w, slot, b)
@@ -272,7 +272,7 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 		h := s.histories[k]
 		if !h.Began(slot).After(oldest) {
 			c.packed.AddSame(k, ratio != 0)
-			work += rowWork(s.schema.components[k].layout, false)
+			work += rowWork(s.schema.Components[k].Layout, false)
 			continue
 		}
 		v := h.Versions(slot)
@@ -287,7 +287,7 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 			}
 		}
 		c.packed.Add(k, v.Row(), base, base2, ratio)
-		work += rowWork(s.schema.components[k].layout, true)
+		work += rowWork(s.schema.Components[k].Layout, true)
 	}
 	c.packed.End(w)
 	return kind, work, true

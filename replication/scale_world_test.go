@@ -269,11 +269,11 @@ type fakeClient struct {
 func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
 	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
-	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.schema.hash(), Nonce: nonce, Codings: wire.TakesCompact}
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.schema.Hash(), Nonce: nonce, Codings: wire.TakesCompact}
 	require.NoError(tb, f.peer.Receive(wire.Sealed(h.Append(nil))))
 	var m wire.Welcome
 	require.True(tb, m.Parse(wire.OpenHandshake(f.welcome)))
-	f.up = wire.SessionKey(s.schema.hash(), m.Session, true, m.NoChecksum)
+	f.up = wire.SessionKey(s.schema.Hash(), m.Session, true, m.NoChecksum)
 	f.fakeLink = newFakeLink(m.Sequence, nonce, delay, loss)
 	require.NoError(tb, f.peer.Receive(f.pack(&wire.Ack{})))
 	require.True(tb, f.peer.Connected())

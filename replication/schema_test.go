@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,34 +84,34 @@ func TestSchemaTextGolden(t *testing.T) {
 	s := schemaOfShips()
 	require.Equal(t, schemaGolden, s.Text())
 	require.Equal(t, uint64(0x81c675c969b39781), s.Fingerprint())
-	s.raw.seal()
+	s.raw.Seal()
 	require.Equal(t, schemaGolden, s.Text(), "sealing must not change the text")
 }
 
 func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
 	s := schemaOfShips()
-	s.raw.seal()
-	layout := s.raw.layout
-	s.raw.seal()
-	require.Same(t, layout, s.raw.layout, "sealing twice must build nothing")
+	s.raw.Seal()
+	layout := s.raw.Layout
+	s.raw.Seal()
+	require.Same(t, layout, s.raw.Layout, "sealing twice must build nothing")
 
-	for i := range s.raw.components {
-		c := &s.raw.components[i]
-		require.Equal(t, c.name, c.layout.Name)
-		require.Equal(t, c.words, c.layout.Words())
+	for i := range s.raw.Components {
+		c := &s.raw.Components[i]
+		require.Equal(t, c.Name, c.Layout.Name)
+		require.Equal(t, c.Words, c.Layout.Words())
 		field := 0
-		for j := range c.columns {
-			require.Equal(t, c.columns[j].word, c.layout.Fields[field].Word(), c.columns[j].path)
+		for j := range c.Columns {
+			require.Equal(t, c.Columns[j].Word, c.Layout.Fields[field].Word(), c.Columns[j].Path)
 			field++
-			if c.columns[j].codec.op == opUnit {
+			if c.Columns[j].Codec.Op == schema.OpUnit {
 				field++
 			}
 		}
-		require.Len(t, c.layout.Fields, field)
+		require.Len(t, c.Layout.Fields, field)
 	}
 
 	kinds := map[string]string{}
-	for _, f := range s.raw.components[0].layout.Fields {
+	for _, f := range s.raw.Components[0].Layout.Fields {
 		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
 	}
 	for name, want := range map[string]string{
@@ -329,9 +330,9 @@ func TestSchemaTextOfMoreKinds(t *testing.T) {
 	s := NewSchema()
 	Register[more](s)
 	require.Equal(t, schemaMoreGolden, s.Text())
-	s.raw.seal()
+	s.raw.Seal()
 	kinds := map[string]string{}
-	for _, f := range s.raw.components[0].layout.Fields {
+	for _, f := range s.raw.Components[0].Layout.Fields {
 		kinds[f.Name] = fmt.Sprintf("%v %d %d", f.Kind, f.Bits, f.Max)
 	}
 	require.Equal(t, map[string]string{
@@ -363,7 +364,7 @@ func TestFieldOptionsReachNestedFields(t *testing.T) {
 	Register[schemaTeam](s, Field("", Range(0, 3)))
 	Register[schemaRot](s, Field("", Quat(9)))
 	Register[[3]int8](s, Name("Cells"))
-	require.Equal(t, schemaHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
+	require.Equal(t, schema.SchemaHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
 }
 
 func TestRegisterRefusesComponents(t *testing.T) {
@@ -399,7 +400,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
 		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
 		{"too many", func(s *Schema) { full(s); Register[schemaVec](s) }, "schemaVec: the schema is full: it holds at most 256 components"},
-		{"sealed", func(s *Schema) { s.raw.seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
+		{"sealed", func(s *Schema) { s.raw.Seal(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
 		{"unexported", func(s *Schema) { Register[struct{ x, y int }](s, Name("P")) }, "P: all fields of struct { x int; y int } are unexported; export some"},
 		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
 		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},
@@ -423,6 +424,6 @@ func TestRegisterRefusesComponents(t *testing.T) {
 
 	s := NewSchema()
 	require.Panics(t, func() { Register[struct{ P *int }](s, Name("P")) })
-	require.Equal(t, schemaHeader+"\n", s.Text(), "a refused component must leave nothing behind")
+	require.Equal(t, schema.SchemaHeader+"\n", s.Text(), "a refused component must leave nothing behind")
 	require.PanicsWithValue(t, "replication: there is no schema: make one with NewSchema", func() { Register[schemaVec](nil) })
 }

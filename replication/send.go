@@ -88,7 +88,7 @@ func (s *Server) enqueue(draft int) (err error) {
 func SendToServer[T any](c *Client, message T) error {
 	c.mustExist()
 	if c.talk == nil {
-		c.schema.messageNumber(reflect.TypeFor[T]()) // panics
+		c.schema.MessageNumber(reflect.TypeFor[T]()) // panics
 	}
 	d, err := write(&c.talk.messenger, message)
 	if err != nil {
@@ -112,7 +112,7 @@ func SendToServer[T any](c *Client, message T) error {
 // Panics if T is not registered with [RegisterMessage].
 func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	s.mustExist()
-	number := s.schema.messageNumber(reflect.TypeFor[T]())
+	number := s.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		s.handlers[number] = nil
 		return
@@ -131,7 +131,7 @@ func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {
 	c.mustExist()
-	number := c.schema.messageNumber(reflect.TypeFor[T]())
+	number := c.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		c.talk.handlers[number] = nil
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -14,7 +15,7 @@ import (
 type Server struct {
 	world  *ecs.World
 	mark   worldWatch
-	schema *rawSchema
+	schema *schema.Schema
 	opts   serverOptions
 	tick   delta.Tick
 
@@ -198,24 +199,24 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		o.timeout = defaultTimeout * o.tickRate
 	}
 	types := &schema.raw
-	types.seal()
+	types.Seal()
 	s := &Server{world: world, mark: watchWorld(world), schema: types, opts: o, tick: delta.Tick(o.firstTick - 1)}
-	s.fingerprint, s.text = types.hash(), types.fullText()
+	s.fingerprint, s.text = types.Hash(), types.FullText()
 	s.random, s.origin = o.seed, s.newOrigin()
-	for i := range types.components {
-		s.histories = append(s.histories, delta.NewHistory(types.components[i].words, o.window))
+	for i := range types.Components {
+		s.histories = append(s.histories, delta.NewHistory(types.Components[i].Words, o.window))
 	}
-	s.slots.initClasses(len(types.conditions))
-	if types.link >= 0 {
+	s.slots.initClasses(len(types.Conditions))
+	if types.Link >= 0 {
 		s.bare.weight = 1
-		s.bare.set.Add(types.link)
+		s.bare.set.Add(types.Link)
 	}
 	s.slots.recent.now = s.tick
 	s.capture.init(world, types, o.marker)
 	s.resources.init(s)
 	s.workers.init(s, o.workers)
 	s.messenger.init(types, s, o.mtu, true, 0)
-	s.handlers, s.waits = make([]func(*Peer), len(types.messages)), types.waits()
+	s.handlers, s.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s
 }
@@ -351,8 +352,8 @@ func (s *Server) newSessionID() uint64 {
 	for {
 		id := random64()
 		if s.opts.seeded {
-			s.random += golden64
-			id = mix64(s.random)
+			s.random += wire.Golden64
+			id = wire.Mix64(s.random)
 		}
 		if id >= wire.Epochs { // tags are the low bits, and no session is 0
 			return id
@@ -363,7 +364,7 @@ func (s *Server) newSessionID() uint64 {
 // newOrigin returns the number of this server's NetIDs: no other server has the same one.
 func (s *Server) newOrigin() uint64 {
 	if s.opts.seeded {
-		return mix64(^s.opts.seed)
+		return wire.Mix64(^s.opts.seed)
 	}
 	return random64()
 }

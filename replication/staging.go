@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -105,7 +106,7 @@ func (c *Client) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 // for. If there is a prediction from a second baseline, the row there is the same.
 func (c *Client) share(e *stagedEntry, k int, base, base2 *heldState) {
 	s := &c.staged
-	if c.schema.components[k].layout.Width() == 0 {
+	if c.schema.Components[k].Layout.Width() == 0 {
 		s.work--
 	}
 	last, rows := len(s.rows)-1, e.shape.rows
@@ -114,15 +115,15 @@ func (c *Client) share(e *stagedEntry, k int, base, base2 *heldState) {
 	same := base.words[sharedAt-base.shape.offsets[k]]
 	s.rows[last], rows.rows[same].staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
-	if base2 != nil && c.schema.components[k].layout.Moves() {
+	if base2 != nil && c.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)
 	}
 }
 
 // takeRow completes a row of a component that was decoded.
-func (c *Client) takeRow(comp *component, row []uint32) bool {
-	c.staged.work += comp.layout.Work()
-	return c.staged.fair() && comp.validRow(row)
+func (c *Client) takeRow(comp *schema.Component, row []uint32) bool {
+	c.staged.work += comp.Layout.Work()
+	return c.staged.fair() && comp.ValidRow(row)
 }
 
 // keepRow completes a row of component k that is that of the first baseline, for which there was

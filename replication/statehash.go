@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -24,7 +25,7 @@ import (
 
 const (
 	hashGapOrder = 4
-	digestBits   = 8
+
 	maxHashEvery = 3600
 )
 
@@ -45,19 +46,6 @@ func WithStateHash(n int) ServerOption {
 		panic(fmt.Sprintf("replication: WithStateHash(%d): use 1 to %d ticks", n, maxHashEvery))
 	}
 	return func(o *serverOptions) { o.hashEvery = delta.Tick(n) }
-}
-
-// digest returns what is compared of a column, and in how many bits.
-func (col *column) digest(row []uint32, tick uint32) (digest uint64, bits uint) {
-	words := row[col.word:][:col.codec.words()]
-	if len(words) == 1 && col.codec.bits <= digestBits {
-		return uint64(words[0]), col.codec.bits
-	}
-	h := mix64(uint64(tick) + golden64)
-	for _, w := range words {
-		h = mix64((h ^ uint64(w)) + golden64)
-	}
-	return h >> (64 - digestBits), digestBits
 }
 
 // hashing is where the server stands with a peer's hashes.
@@ -137,12 +125,12 @@ func (s *Server) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
 	*set = info.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		row := s.histories[k].Row(slot)
-		columns := s.schema.components[k].columns
+		columns := s.schema.Components[k].Columns
 		for i := range columns {
 			if w.Err() != nil {
 				return
 			}
-			w.WriteBits(columns[i].digest(row, uint32(s.tick)))
+			w.WriteBits(columns[i].Digest(row, uint32(s.tick)))
 		}
 	}
 }
@@ -236,13 +224,13 @@ func (c *Client) comparable(slot uint32, tick delta.Tick, age uint64) *heldState
 }
 
 // compareSets returns how a state differs in what it is of.
-func compareSets(s *rawSchema, state *heldState, generation uint16, set *delta.Set) *Divergence {
+func compareSets(s *schema.Schema, state *heldState, generation uint16, set *delta.Set) *Divergence {
 	if state.generation != generation {
 		return &Divergence{Got: state.generation, Want: generation}
 	}
-	for k := range s.components {
+	for k := range s.Components {
 		if is, want := state.shape.set.Has(k), set.Has(k); is != want {
-			return &Divergence{Component: s.components[k].name, Got: is, Want: want}
+			return &Divergence{Component: s.Components[k].Name, Got: is, Want: want}
 		}
 	}
 	return nil
@@ -251,23 +239,23 @@ func compareSets(s *rawSchema, state *heldState, generation uint16, set *delta.S
 // compareRow reads the digests of a component and returns how the state differs from them.
 // Without a state it only reads.
 func (c *Client) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *Divergence) {
-	comp := &c.schema.components[k]
+	comp := &c.schema.Components[k]
 	var row []uint32
 	if state != nil {
-		row = state.row(k, comp.words)
+		row = state.row(k, comp.Words)
 	}
-	for i := range comp.columns {
-		col := &comp.columns[i]
-		bits := uint(digestBits)
-		if col.codec.words() == 1 {
-			bits = min(bits, col.codec.bits)
+	for i := range comp.Columns {
+		col := &comp.Columns[i]
+		bits := uint(schema.DigestBits)
+		if col.Codec.Words() == 1 {
+			bits = min(bits, col.Codec.Bits)
 		}
 		want := r.ReadBits(bits)
 		if row == nil || d != nil {
 			continue
 		}
-		if own, _ := col.digest(row, uint32(tick)); own != want {
-			d = &Divergence{Component: comp.name, Field: col.path, Got: heldValue(comp, i, row)}
+		if own, _ := col.Digest(row, uint32(tick)); own != want {
+			d = &Divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
 		}
 	}
 	return d

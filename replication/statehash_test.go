@@ -79,8 +79,8 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 	for name, schema := range map[string]*Schema{"values": testSchema(), "references": referenceSchema()} {
 		x := connectedWire(t, schema, WithStateHash(1))
 		e := x.world.NewEntity(ReplicatedID(x.world))
-		for i := range schema.raw.components {
-			if typ := schema.raw.components[i].typ; !schema.raw.components[i].targeted() && schema.raw.components[i].name != "rDead" {
+		for i := range schema.raw.Components {
+			if typ := schema.raw.Components[i].Typ; !schema.raw.Components[i].Targeted() && schema.raw.Components[i].Name != "rDead" {
 				x.world.Add(e, ecs.TypeID(x.world, typ))
 			}
 		}
@@ -88,23 +88,23 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		require.Nil(t, x.client.Divergence())
 		m := x.client.mirrors.at(uint32(x.slotOf(e)))
 		state := m.held.at(m.newest)
-		for k := range schema.raw.components {
-			comp := &schema.raw.components[k]
-			row := state.row(k, comp.words)
+		for k := range schema.raw.Components {
+			comp := &schema.raw.Components[k]
+			row := state.row(k, comp.Words)
 			if len(row) == 0 {
 				continue
 			}
-			for i := range comp.columns {
-				col := &comp.columns[i]
-				word := col.word + i%col.codec.words()
+			for i := range comp.Columns {
+				col := &comp.Columns[i]
+				word := col.Word + i%col.Codec.Words()
 				row[word] ^= 1
 				x.client.divergence = nil
 				for n := 0; x.client.Divergence() == nil; n++ {
-					require.Less(t, n, 8, "%s: %s.%s", name, comp.name, col.path)
+					require.Less(t, n, 8, "%s: %s.%s", name, comp.Name, col.Path)
 					x.round()
 				}
-				require.Equal(t, comp.name, x.client.Divergence().Component)
-				require.Equal(t, col.path, x.client.Divergence().Field)
+				require.Equal(t, comp.Name, x.client.Divergence().Component)
+				require.Equal(t, col.Path, x.client.Divergence().Field)
 				row[word] ^= 1
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 // ServerStats is what a server has done since it was made.
@@ -152,15 +153,15 @@ type ClientStats struct {
 
 // fieldStats returns the statistics of a schema's fields, in the order of
 // runCache.fieldBits.
-func fieldStats(s *rawSchema) []FieldStats {
+func fieldStats(s *schema.Schema) []FieldStats {
 	var fields []FieldStats
-	for i := range s.components {
-		for _, f := range s.components[i].layout.Fields {
-			fields = append(fields, FieldStats{Component: s.components[i].name, Field: f.Name})
+	for i := range s.Components {
+		for _, f := range s.Components[i].Layout.Fields {
+			fields = append(fields, FieldStats{Component: s.Components[i].Name, Field: f.Name})
 		}
 	}
-	for i := range s.components {
-		fields = append(fields, FieldStats{Component: s.components[i].name})
+	for i := range s.Components {
+		fields = append(fields, FieldStats{Component: s.Components[i].Name})
 	}
 	return fields
 }

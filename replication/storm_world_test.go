@@ -151,8 +151,8 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
-	for i := range a.server.schema.components {
-		a.ids = append(a.ids, ecs.TypeID(a.world, a.server.schema.components[i].typ))
+	for i := range a.server.schema.Components {
+		a.ids = append(a.ids, ecs.TypeID(a.world, a.server.schema.Components[i].Typ))
 	}
 	a.marker = ReplicatedID(a.world)
 	a.truth = newTruth()

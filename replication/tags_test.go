@@ -6,31 +6,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 func TestParseFieldTag(t *testing.T) {
-	number := func(v float64) optionalNumber { return optionalNumber{value: v, given: true} }
-	for text, want := range map[string]fieldTag{
+	number := func(v float64) schema.OptionalNumber { return schema.OptionalNumber{Value: v, Given: true} }
+	for text, want := range map[string]schema.Tag{
 		"":                              {},
-		"-":                             {mode: modeSkip},
-		"half":                          {mode: modeHalf},
-		"raw":                           {mode: modeRaw},
-		"range=0:100":                   {low: "0", high: "100", ranged: true},
-		"range=-32:32,step=0.001953125": {low: "-32", high: "32", ranged: true, step: number(0.001953125)},
-		"precision=1e-3,range=0:1":      {low: "0", high: "1", ranged: true, precision: number(0.001)},
-		"quat,bits=9":                   {mode: modeQuat, bits: 9, hasBits: true},
-		"angle,bits=9,period=360":       {mode: modeAngle, bits: 9, hasBits: true, period: number(360)},
-		"bits=0,unit":                   {mode: modeUnit, hasBits: true},
-		"enum=5":                        {mode: modeEnum, count: 5},
-		"flags=05":                      {mode: modeFlags, count: 5},
-		"max=32":                        {mode: modeMax, count: 32},
-		"counter":                       {hint: hintCounter},
-		"wrap,range=0:359":              {low: "0", high: "359", ranged: true, hint: hintWrap},
-		"range=0s:1h,step=1ms":          {low: "0s", high: "1h", ranged: true, step: optionalNumber{value: 1e6, given: true, duration: true}},
+		"-":                             {Mode: schema.ModeSkip},
+		"half":                          {Mode: schema.ModeHalf},
+		"raw":                           {Mode: schema.ModeRaw},
+		"range=0:100":                   {Low: "0", High: "100", Ranged: true},
+		"range=-32:32,step=0.001953125": {Low: "-32", High: "32", Ranged: true, Step: number(0.001953125)},
+		"precision=1e-3,range=0:1":      {Low: "0", High: "1", Ranged: true, Precision: number(0.001)},
+		"quat,bits=9":                   {Mode: schema.ModeQuat, Bits: 9, HasBits: true},
+		"angle,bits=9,period=360":       {Mode: schema.ModeAngle, Bits: 9, HasBits: true, Period: number(360)},
+		"bits=0,unit":                   {Mode: schema.ModeUnit, HasBits: true},
+		"enum=5":                        {Mode: schema.ModeEnum, Count: 5},
+		"flags=05":                      {Mode: schema.ModeFlags, Count: 5},
+		"max=32":                        {Mode: schema.ModeMax, Count: 32},
+		"counter":                       {Hint: schema.HintCounter},
+		"wrap,range=0:359":              {Low: "0", High: "359", Ranged: true, Hint: schema.HintWrap},
+		"range=0s:1h,step=1ms":          {Low: "0s", High: "1h", Ranged: true, Step: schema.OptionalNumber{Value: 1e6, Given: true, Duration: true}},
 	} {
-		got, err := parseFieldTag(text)
+		got, err := schema.ParseFieldTag(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
@@ -66,7 +67,7 @@ func TestParseFieldTag(t *testing.T) {
 		"step=1e999":              "step=1e999 is not a number",
 		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 	} {
-		_, err := parseFieldTag(text)
+		_, err := schema.ParseFieldTag(text)
 		require.EqualError(t, err, want, text)
 	}
 }
@@ -93,38 +94,38 @@ func FuzzTag(f *testing.F) {
 		reflect.TypeFor[time.Duration](), reflect.TypeFor[string](), reflect.TypeFor[[8]byte](),
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tag, err := parseFieldTag(text)
+		tag, err := schema.ParseFieldTag(text)
 		if err != nil {
-			require.Equal(t, fieldTag{}, tag)
+			require.Equal(t, schema.Tag{}, tag)
 			return
 		}
-		if tag.mode == modeSkip {
+		if tag.Mode == schema.ModeSkip {
 			return
 		}
 		for _, typ := range types {
-			c := component{name: "P", typ: typ, size: typ.Size()}
-			fl := flattener{component: &c}
-			if err := fl.value(typ, fieldPlace{}, tag); err != nil {
+			c := schema.Component{Name: "P", Typ: typ, Size: typ.Size()}
+			fl := schema.Flattener{Component: &c}
+			if err := fl.Value(typ, schema.FieldPlace{}, tag); err != nil {
 				require.NotEmpty(t, err.Error())
 				continue
 			}
-			require.Len(t, c.lines, 1)
+			require.Len(t, c.Lines, 1)
 
-			_, written, _ := strings.Cut(c.columns[0].codec.text, " ")
-			again, err := parseFieldTag(written)
+			_, written, _ := strings.Cut(c.Columns[0].Codec.Text, " ")
+			again, err := schema.ParseFieldTag(written)
 			require.NoError(t, err, "canonical text %q", written)
-			c2 := component{name: "P", typ: typ, size: typ.Size()}
-			fl = flattener{component: &c2}
-			require.NoError(t, fl.value(typ, fieldPlace{}, again))
-			require.Equal(t, c.lines, c2.lines)
-			require.Equal(t, c.columns, c2.columns)
+			c2 := schema.Component{Name: "P", Typ: typ, Size: typ.Size()}
+			fl = schema.Flattener{Component: &c2}
+			require.NoError(t, fl.Value(typ, schema.FieldPlace{}, again))
+			require.Equal(t, c.Lines, c2.Lines)
+			require.Equal(t, c.Columns, c2.Columns)
 
 			v := reflect.New(typ)
-			row, row2 := make([]uint32, c.words), make([]uint32, c.words)
-			c.readColumn(row, v.UnsafePointer(), 1)
-			require.True(t, c.validRow(row))
-			c.write(v.UnsafePointer(), row)
-			require.Zero(t, c.readColumn(row2, v.UnsafePointer(), 1))
+			row, row2 := make([]uint32, c.Words), make([]uint32, c.Words)
+			c.ReadColumn(row, v.UnsafePointer(), 1)
+			require.True(t, c.ValidRow(row))
+			c.Write(v.UnsafePointer(), row)
+			require.Zero(t, c.ReadColumn(row2, v.UnsafePointer(), 1))
 			require.Equal(t, row, row2)
 		}
 	})

@@ -408,7 +408,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 			}
 		}
 	}
-	require.LessOrEqual(t, x.peer.talk.in[laneState].size, maxQueuedBytes)
+	require.LessOrEqual(t, x.peer.talk.in[wire.ChannelState].size, maxQueuedBytes)
 	require.Less(t, heapInUse()-before, int64(400<<10))
 	runtime.KeepAlive(x)
 }
@@ -418,7 +418,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := talkSchema()
-	s.raw.seal()
+	s.raw.Seal()
 	for range roundsOf(3000, 1500, 500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
@@ -441,8 +441,8 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 				break
 			}
 		}
-		var in [lanes]inLane
-		var ids [lanes]uint32
+		var in [wire.Channels]inLane
+		var ids [wire.Channels]uint32
 		for i := range in {
 			in[i].next = rng.Uint32()
 			ids[i] = in[i].next
@@ -450,15 +450,15 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		var sent []wireMessage
 		var deps []dependency
 		for range rng.IntN(20) {
-			number := rng.IntN(len(s.raw.messages))
-			typ := &s.raw.messages[number]
-			m := wireMessage{number: number, lane: -1, long: typ.long, waits: typ.waits(), tick: delta.Tick(time)}
-			if typ.reliable {
-				m.lane = typ.lane(down)
+			number := rng.IntN(len(s.raw.Messages))
+			typ := &s.raw.Messages[number]
+			m := wireMessage{number: number, lane: -1, long: typ.Long, waits: typ.Waits(), tick: delta.Tick(time)}
+			if typ.Reliable {
+				m.lane = typ.Lane(down)
 				ids[m.lane] += uint32(rng.IntN(10))
 				m.id = ids[m.lane]
 				ids[m.lane]++
-				if typ.long {
+				if typ.Long {
 					m.fragment = wire.Fragment(rng.IntN(3))
 				}
 				if down && m.fragment != wire.MoreFragments {
@@ -477,10 +477,10 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			if m.waits && down && m.fragment != wire.MoreFragments {
 				m.deps = deps
 			}
-			m.bits = typ.layout.Width()
-			w := bitbuf.NewWriter(make([]byte, byteSize(m.bits)))
-			row := make([]uint32, typ.words)
-			typ.readColumn(row, from.values[number].address, 1)
+			m.bits = typ.Layout.Width()
+			w := bitbuf.NewWriter(make([]byte, wire.ByteSize(m.bits)))
+			row := make([]uint32, typ.Words)
+			typ.ReadColumn(row, from.values[number].address, 1)
 			if rng.IntN(2) == 0 && len(row) > 0 {
 				row[0] = uint32(rng.IntN(100))
 			}

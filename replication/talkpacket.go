@@ -33,10 +33,6 @@ const (
 	dependencyOrder = 3 // gaps of the slots that messages wait for
 	waitOrder       = 2 // and how many ticks ago they changed
 
-	// messageOverhead is at least what a packet takes beside a message without dependencies that is all that is in it: its
-	// header, 5 + 4 bytes; an index of at most 9 bits, the flags of report and acks, 1 that a message follows, 8 of its number,
-	// 16 of its id, 1 that it is whole, 24 of its age, 1 without dependencies, and 1 at the end.
-	messageOverhead = 5 + 4 + 8
 )
 
 // A dependency is a state that a message waits for: one of the slot, of that tick or later.
@@ -78,8 +74,8 @@ type talkWriter struct {
 
 // laneContext is what messages of a packet share with those before them.
 type laneContext struct {
-	begun [lanes]bool
-	last  [lanes]uint32 // ids
+	begun [wire.Channels]bool
+	last  [wire.Channels]uint32 // ids
 	deps  []dependency
 }
 

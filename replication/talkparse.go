@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -26,7 +27,7 @@ type talkStage struct {
 	header   wire.MessageHeader
 	index    uint
 	report   wire.InputReport
-	acks     [lanes]wire.ChannelAck
+	acks     [wire.Channels]wire.ChannelAck
 	messages []stagedMessage
 	deps     []dependency
 }
@@ -34,7 +35,7 @@ type talkStage struct {
 // A talkParser reads packets of messages.
 type talkParser struct {
 	talkStage
-	schema   *rawSchema
+	schema   *schema.Schema
 	packed   *delta.Packed
 	fromPeer bool // else from the server
 	slots    uint32
@@ -42,7 +43,7 @@ type talkParser struct {
 }
 
 // parse reads what stands behind the header of a packet. in are the lanes of messages that come from there.
-func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
+func (k *talkParser) parse(rest []byte, in *[wire.Channels]inLane) error {
 	k.messages, k.deps = k.messages[:0], k.deps[:0]
 	r := bitbuf.NewReader(rest)
 	index := r.ReadExpGolomb(0)
@@ -52,7 +53,7 @@ func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
 	k.index = uint(index)
 	k.report = wire.InputReport{}
 	if !k.fromPeer {
-		k.report.Read(&r, k.schema.input != nil)
+		k.report.Read(&r, k.schema.Input != nil)
 	}
 	for i := range k.acks {
 		k.acks[i].Present = false
@@ -78,14 +79,14 @@ func (k *talkParser) parse(rest []byte, in *[lanes]inLane) error {
 	return nil
 }
 
-func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneContext, same *[2]int) error {
-	m := stagedMessage{number: int(r.ReadBits(k.schema.numberBits())), lane: -1, tick: delta.Tick(k.header.Time)}
-	if m.number >= len(k.schema.messages) {
-		return fmt.Errorf("%w: message number %d, where the schema has %d messages", wire.ErrMalformed, m.number, len(k.schema.messages))
+func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]inLane, x *laneContext, same *[2]int) error {
+	m := stagedMessage{number: int(r.ReadBits(k.schema.NumberBits())), lane: -1, tick: delta.Tick(k.header.Time)}
+	if m.number >= len(k.schema.Messages) {
+		return fmt.Errorf("%w: message number %d, where the schema has %d messages", wire.ErrMalformed, m.number, len(k.schema.Messages))
 	}
-	t := &k.schema.messages[m.number]
-	if t.reliable {
-		m.lane = t.lane(!k.fromPeer)
+	t := &k.schema.Messages[m.number]
+	if t.Reliable {
+		m.lane = t.Lane(!k.fromPeer)
 		var ok bool
 		if x.begun[m.lane] {
 			gap := r.ReadExpGolomb(0)
@@ -98,7 +99,7 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 			return wire.ErrMalformed
 		}
 		x.begun[m.lane], x.last[m.lane] = true, m.id
-		if t.long {
+		if t.Long {
 			m.fragment.Read(r)
 		}
 		if !k.fromPeer && m.fragment != wire.MoreFragments {
@@ -109,7 +110,7 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 			m.tick -= delta.Tick(age)
 		}
 	}
-	if !k.fromPeer && t.waits() && m.fragment != wire.MoreFragments {
+	if !k.fromPeer && t.Waits() && m.fragment != wire.MoreFragments {
 		if r.ReadBool() {
 			same[0] = len(k.deps)
 			if !k.parseDependencies(r) {
@@ -127,18 +128,18 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[lanes]inLane, x *laneCo
 }
 
 // parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
-func (k *talkParser) parseContent(r *bitbuf.Reader, t *messageType, m *stagedMessage) bool {
+func (k *talkParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *stagedMessage) bool {
 	if m.fragment != wire.WholeMessage {
 		m.bits = 8 * int(r.ReadBits(fragmentSizeBits))
 		m.row = *r
 		r.Skip(uint(m.bits))
-		return r.Err() == nil && m.bits > 0 && byteSize(m.bits) <= byteSize(t.layout.Width())
+		return r.Err() == nil && m.bits > 0 && wire.ByteSize(m.bits) <= wire.ByteSize(t.Layout.Width())
 	}
 	m.row = *r
 	from := r.Pos()
-	k.packed.DecodeRow(r, m.number, k.row[:t.words], nil, nil, 0)
+	k.packed.DecodeRow(r, m.number, k.row[:t.Words], nil, nil, 0)
 	m.bits = r.Pos() - from
-	return r.Err() == nil && t.validRow(k.row[:t.words])
+	return r.Err() == nil && t.ValidRow(k.row[:t.Words])
 }
 
 // parseDependencies reads the list of what a message waits for.
@@ -157,12 +158,4 @@ func (k *talkParser) parseDependencies(r *bitbuf.Reader) bool {
 		next += gap + 1
 	}
 	return true
-}
-
-// lane returns the lane of a reliable message type.
-func (m *messageType) lane(down bool) int {
-	if down && m.immediate {
-		return laneImmediate
-	}
-	return laneState
 }

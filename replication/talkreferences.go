@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/mlange-42/arche/ecs"
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
+)
 
 // Entities in messages and inputs are NetIDs on the wire, as those in components are. They are translated once: at the sender
 // when it is known who is who, at the receiver when the message is handed over or the input is asked for. What the other end
@@ -9,21 +12,21 @@ import "github.com/mlange-42/arche/ecs"
 // A directory knows the entities of a world by their NetIDs.
 type directory interface {
 	// nameEntities puts NetIDs in the place of entities, in rows as readColumn leaves them, and nothing in that of others.
-	nameEntities(c *component, rows []uint32)
+	nameEntities(c *schema.Component, rows []uint32)
 	// entityOf returns the entity with a NetID, which may be any, or the zero entity if there is none now.
 	entityOf(id NetID) ecs.Entity
 }
 
 // resolve sets the fields of a value that refer to entities to those that the row names. They are zero before.
-func (m *messenger) resolve(c *component, v *messageValue, row []uint32) {
-	for _, i := range c.references {
-		if words := row[c.columns[i].word:][:2]; words[0] != 0 {
-			c.writeEntity(v.address, i, m.entityOf(NetID{words[0] - 1, uint16(words[1])}))
+func (m *messenger) resolve(c *schema.Component, v *messageValue, row []uint32) {
+	for _, i := range c.References {
+		if words := row[c.Columns[i].Word:][:2]; words[0] != 0 {
+			c.WriteEntity(v.address, i, m.entityOf(NetID{words[0] - 1, uint16(words[1])}))
 		}
 	}
 }
 
-func (s *Server) nameEntities(c *component, rows []uint32) { s.names.name(c, rows) }
+func (s *Server) nameEntities(c *schema.Component, rows []uint32) { s.names.name(c, rows) }
 
 // entityOf returns what a client may have meant. The latest Replicate found it, but the game may have removed it since.
 func (s *Server) entityOf(id NetID) ecs.Entity {
@@ -38,9 +41,9 @@ func (s *Server) entityOf(id NetID) ecs.Entity {
 }
 
 // nameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
-func (c *Client) nameEntities(comp *component, rows []uint32) {
-	for _, i := range comp.references {
-		for w := comp.columns[i].word; w < len(rows); w += comp.words {
+func (c *Client) nameEntities(comp *schema.Component, rows []uint32) {
+	for _, i := range comp.References {
+		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
 			slot, counter := c.names.of(id, generation)
 			if e := c.entityOf(NetID{slot - 1, uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -36,7 +37,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 		{"a\x80\x80\x80\x80\x80", 3, "a\x80\x80"},
 		{"é\xff\xff", 3, "é\xff"},
 	} {
-		got, ok := cutString(c.s, c.max)
+		got, ok := schema.CutString(c.s, c.max)
 		if !utf8.ValidString(c.s) {
 			require.LessOrEqual(t, len(got), c.max, "%q", c.s)
 			require.True(t, strings.HasPrefix(c.s, got), "%q", c.s)
@@ -54,7 +55,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 				want = s[:end]
 			}
 		}
-		got, ok := cutString(s, limit)
+		got, ok := schema.CutString(s, limit)
 		require.Equal(t, want, got, "%q in %d", s, limit)
 		require.Equal(t, len(s) <= limit, ok)
 	}
@@ -101,7 +102,7 @@ type textByteType byte
 
 func TestTextsInColumns(t *testing.T) {
 	c := componentOf(t, reflect.TypeFor[textBox]())
-	require.Equal(t, []int{1, 3, 4}, c.strings)
+	require.Equal(t, []int{1, 3, 4}, c.Strings)
 	rng := newColumnRand(t)
 	const rows = 300
 	values := make([]textBox, rows)
@@ -120,14 +121,14 @@ func TestTextsInColumns(t *testing.T) {
 		fill(v.C[1][:])
 		v.D[0] = textByteType(rng.IntN(2))
 	}
-	dst := slices.Repeat([]uint32{0xdeadbeef}, rows*c.words+1)
-	clamped := c.readColumn(dst, unsafe.Pointer(&values[0]), rows)
-	require.Equal(t, uint32(0xdeadbeef), dst[rows*c.words], "wrote behind the last row")
+	dst := slices.Repeat([]uint32{0xdeadbeef}, rows*c.Words+1)
+	clamped := c.ReadColumn(dst, unsafe.Pointer(&values[0]), rows)
+	require.Equal(t, uint32(0xdeadbeef), dst[rows*c.Words], "wrote behind the last row")
 
 	// The oracle: what comes back, text by text.
 	wantClamped := 0
 	cut := func(s string, limit int) string {
-		got, ok := cutString(s, limit)
+		got, ok := schema.CutString(s, limit)
 		if !ok {
 			wantClamped++
 		}
@@ -142,7 +143,7 @@ func TestTextsInColumns(t *testing.T) {
 		return s
 	}
 	for i := range values {
-		v, row := &values[i], dst[i*c.words:][:c.words]
+		v, row := &values[i], dst[i*c.Words:][:c.Words]
 		want := *v
 		want.S = cut(v.S, 9)
 		for j := range v.Names {
@@ -153,16 +154,16 @@ func TestTextsInColumns(t *testing.T) {
 		for j := range v.C {
 			copy(want.C[j][:], cutArray(v.C[j][:], 5))
 		}
-		require.True(t, c.validRow(row))
-		require.True(t, c.layout.Valid(row))
+		require.True(t, c.ValidRow(row))
+		require.True(t, c.Layout.Valid(row))
 		back := values[rng.IntN(rows)]
 		back.Own = "own"
-		c.write(unsafe.Pointer(&back), row)
+		c.Write(unsafe.Pointer(&back), row)
 		require.Equal(t, want, back)
-		again := make([]uint32, c.words)
-		require.Zero(t, c.readColumn(again, unsafe.Pointer(&back), 1))
+		again := make([]uint32, c.Words)
+		require.Zero(t, c.ReadColumn(again, unsafe.Pointer(&back), 1))
 		require.Equal(t, row, again, "what was written reads as the row")
-		if err := c.fits(unsafe.Pointer(v)); (err == nil) != (c.readColumn(again, unsafe.Pointer(v), 1) == 0) {
+		if err := c.Fits(unsafe.Pointer(v)); (err == nil) != (c.ReadColumn(again, unsafe.Pointer(v), 1) == 0) {
 			t.Fatalf("%+v: %v", v, err)
 		}
 	}
@@ -172,20 +173,20 @@ func TestTextsInColumns(t *testing.T) {
 	// Rows from the wire: valid just if they are what would be read of what they write.
 	valid, wrong := 0, 0
 	for range 20_000 {
-		row := slices.Clone(dst[rng.IntN(rows)*c.words:][:c.words])
+		row := slices.Clone(dst[rng.IntN(rows)*c.Words:][:c.Words])
 		for range 1 + rng.IntN(2) {
-			col := &c.columns[1+rng.IntN(len(c.columns)-2)]
-			at := col.word + rng.IntN(col.codec.words())
+			col := &c.Columns[1+rng.IntN(len(c.Columns)-2)]
+			at := col.Word + rng.IntN(col.Codec.Words())
 			row[at] ^= 1 << rng.UintN(32) >> rng.UintN(24)
 		}
 		for _, i := range []int{0, 2, 5} { // the numbers stay right
-			row[c.columns[i].word] &= uint32(c.columns[i].codec.max)
+			row[c.Columns[i].Word] &= uint32(c.Columns[i].Codec.Max)
 		}
 		var back textBox
-		c.write(unsafe.Pointer(&back), row)
-		again := make([]uint32, c.words)
-		c.readColumn(again, unsafe.Pointer(&back), 1)
-		if ok := c.validRow(row); ok != slices.Equal(row, again) {
+		c.Write(unsafe.Pointer(&back), row)
+		again := make([]uint32, c.Words)
+		c.ReadColumn(again, unsafe.Pointer(&back), 1)
+		if ok := c.ValidRow(row); ok != slices.Equal(row, again) {
 			t.Fatalf("validRow says %v of %x, which reads as %x", ok, row, again)
 		} else if ok {
 			valid++
@@ -199,13 +200,13 @@ func TestTextsInColumns(t *testing.T) {
 
 func TestTextsThatDoNotFitAreNamed(t *testing.T) {
 	c := componentOf(t, reflect.TypeFor[textBox]())
-	require.NoError(t, c.fits(unsafe.Pointer(&textBox{S: "123456789", C: [2][8]byte{{4: 1}}, Own: "as long as you like"})))
+	require.NoError(t, c.Fits(unsafe.Pointer(&textBox{S: "123456789", C: [2][8]byte{{4: 1}}, Own: "as long as you like"})))
 	for want, v := range map[string]textBox{
 		"replication: P.S: the string has 10 bytes, and max is 9: shorten it, or raise max in the tag":       {S: "1234567890"},
 		"replication: P.Names[1]: the string has 6 bytes, and max is 4: shorten it, or raise max in the tag": {Names: [2]textName{"", "€€"}},
 		"replication: P.C[1]: the array has 6 bytes, and max is 5: shorten it, or raise max in the tag":      {C: [2][8]byte{{}, {5: 1}}},
 	} {
-		require.EqualError(t, c.fits(unsafe.Pointer(&v)), want)
+		require.EqualError(t, c.Fits(unsafe.Pointer(&v)), want)
 	}
 }
 
@@ -213,16 +214,16 @@ func TestWritingTheSameTextDoesNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	c := componentOf(t, reflect.TypeFor[textBox]())
 	v := textBox{S: "a name", Names: [2]textName{"b", ""}, B: [7]byte{1, 2, 3}}
-	row := make([]uint32, c.words)
+	row := make([]uint32, c.Words)
 	p := unsafe.Pointer(&v)
-	c.readColumn(row, p, 1)
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.write(p, row) }))
-	require.Zero(t, testing.AllocsPerRun(10, func() { c.readColumn(row, p, 1) }))
+	c.ReadColumn(row, p, 1)
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.Write(p, row) }))
+	require.Zero(t, testing.AllocsPerRun(10, func() { c.ReadColumn(row, p, 1) }))
 	other := textBox{S: "a game", Names: v.Names, B: v.B}
-	rows := [2][]uint32{row, make([]uint32, c.words)}
-	c.readColumn(rows[1], unsafe.Pointer(&other), 1)
+	rows := [2][]uint32{row, make([]uint32, c.Words)}
+	c.ReadColumn(rows[1], unsafe.Pointer(&other), 1)
 	i := 0
-	require.EqualValues(t, 1, testing.AllocsPerRun(10, func() { i ^= 1; c.write(p, rows[i]) }), "for the string that is another one")
+	require.EqualValues(t, 1, testing.AllocsPerRun(10, func() { i ^= 1; c.Write(p, rows[i]) }), "for the string that is another one")
 }
 
 // longString returns a string of memory of its own, not shared with others as those of a few bytes are.
@@ -409,25 +410,25 @@ func BenchmarkText(b *testing.B) {
 	}
 	s := NewSchema()
 	Register[named](s)
-	c := &s.raw.components[0]
+	c := &s.raw.Components[0]
 	values := []named{{"twelve bytes"}, {"twelve bites"}}
-	rows := make([]uint32, 2*c.words)
+	rows := make([]uint32, 2*c.Words)
 	b.Run("read", func(b *testing.B) {
 		for b.Loop() {
-			c.readColumn(rows, unsafe.Pointer(&values[0]), 2)
+			c.ReadColumn(rows, unsafe.Pointer(&values[0]), 2)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2, "ns/row")
 	})
 	b.Run("write same", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			c.write(unsafe.Pointer(&values[0]), rows[:c.words])
+			c.Write(unsafe.Pointer(&values[0]), rows[:c.Words])
 		}
 	})
 	b.Run("write other", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i ^= 1 {
-			c.write(unsafe.Pointer(&values[0]), rows[i*c.words:][:c.words])
+			c.Write(unsafe.Pointer(&values[0]), rows[i*c.Words:][:c.Words])
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // What waits longest, times what it weighs, goes first: every tick in which something waits adds
@@ -95,7 +96,7 @@ func (w *slicedWeights) set(slot int, weight float32, chance uint32) {
 
 // chanceOf returns a number that is evenly spread over slots and ticks.
 func chanceOf(slot int, tick uint32) uint32 {
-	return uint32(mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
+	return uint32(wire.Mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
 }
 
 // A weightTable holds the weights that slots have for all peers.

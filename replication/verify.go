@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -93,13 +94,13 @@ func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
 		if p == nil {
 			continue
 		}
-		comp := &c.schema.components[k]
-		row := state.row(k, comp.words)
+		comp := &c.schema.Components[k]
+		row := state.row(k, comp.Words)
 		i := c.differs(m.entity, k, p, row)
 		if i < 0 {
 			continue
 		}
-		d := &Divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.name, Field: comp.columns[i].path}
+		d := &Divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.Name, Field: comp.Columns[i].Path}
 		d.Got, d.Want = c.valuesOf(m.entity, k, i, p, row)
 		return d
 	}
@@ -109,21 +110,21 @@ func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
 // differs returns the first column in which an entity's component, whose value is at p, is
 // not what the row says, or -1.
 func (c *Client) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
-	comp := &c.schema.components[k]
-	if cap(c.apply.codes) < comp.words {
-		c.apply.codes = make([]uint32, comp.words)
+	comp := &c.schema.Components[k]
+	if cap(c.apply.codes) < comp.Words {
+		c.apply.codes = make([]uint32, comp.Words)
 	}
-	codes := c.apply.codes[:comp.words]
-	comp.readColumn(codes, p, 1)
-	for i := range comp.columns {
-		col := &comp.columns[i]
-		own, other := codes[col.word:][:col.codec.words()], row[col.word:][:col.codec.words()]
-		switch col.codec.op {
-		case opEntity:
+	codes := c.apply.codes[:comp.Words]
+	comp.ReadColumn(codes, p, 1)
+	for i := range comp.Columns {
+		col := &comp.Columns[i]
+		own, other := codes[col.Word:][:col.Codec.Words()], row[col.Word:][:col.Codec.Words()]
+		switch col.Codec.Op {
+		case schema.OpEntity:
 			if !c.refersTo(own[0], own[1], other) {
 				return i
 			}
-		case opRelation:
+		case schema.OpRelation:
 			if target := c.world.Relations().Get(e, c.components[k]); !c.refersTo(target.ID(), target.Generation(), other) {
 				return i
 			}
@@ -162,34 +163,34 @@ func (c *Client) referred(words []uint32) *mirror {
 // valuesOf returns a field of an entity's component at p, and what it should be after the
 // row.
 func (c *Client) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
-	comp := &c.schema.components[k]
-	col := &comp.columns[i]
-	if col.codec.op == opEntity || col.codec.op == opRelation {
+	comp := &c.schema.Components[k]
+	col := &comp.Columns[i]
+	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
 		var target ecs.Entity
-		if m := c.referred(row[col.word:]); m != nil {
+		if m := c.referred(row[col.Word:]); m != nil {
 			target = m.entity
 		}
-		if col.codec.op == opRelation {
+		if col.Codec.Op == schema.OpRelation {
 			return c.world.Relations().Get(e, c.components[k]), target
 		}
-		return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), target
+		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
 	}
-	return fieldOf(reflect.NewAt(comp.typ, p).Elem(), col.steps), heldValue(comp, i, row)
+	return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), heldValue(comp, i, row)
 }
 
 // heldValue returns what a row says that a column is, a NetID for references.
-func heldValue(comp *component, i int, row []uint32) any {
-	col := &comp.columns[i]
-	if col.codec.op == opEntity || col.codec.op == opRelation {
-		words := row[col.word:][:2]
+func heldValue(comp *schema.Component, i int, row []uint32) any {
+	col := &comp.Columns[i]
+	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
+		words := row[col.Word:][:2]
 		if words[0] == 0 {
 			return NetID{}
 		}
 		return NetID{words[0] - 1, uint16(words[1])}
 	}
-	v := reflect.New(comp.typ)
-	comp.write(v.UnsafePointer(), row)
-	return fieldOf(v.Elem(), col.steps)
+	v := reflect.New(comp.Typ)
+	comp.Write(v.UnsafePointer(), row)
+	return fieldOf(v.Elem(), col.Steps)
 }
 
 // fieldOf returns the field of a value that steps lead to.

@@ -195,14 +195,14 @@ func worldHash(c *Client) uint64 {
 		put(id.Slot)
 		put(uint32(id.Generation))
 		put(tick)
-		for i := range c.schema.components {
-			comp := &c.schema.components[i]
-			if comp.resource || !c.world.Has(e, c.components[i]) {
+		for i := range c.schema.Components {
+			comp := &c.schema.Components[i]
+			if comp.Resource || !c.world.Has(e, c.components[i]) {
 				continue
 			}
 			put(uint32(i))
-			row = append(row[:0], make([]uint32, comp.words)...)
-			comp.readColumn(row, c.world.Get(e, c.components[i]), 1)
+			row = append(row[:0], make([]uint32, comp.Words)...)
+			comp.ReadColumn(row, c.world.Get(e, c.components[i]), 1)
 			for _, w := range row {
 				put(w)
 			}
@@ -210,10 +210,10 @@ func worldHash(c *Client) uint64 {
 	})
 	for k := c.resources.set.Next(0); k >= 0; k = c.resources.set.Next(k + 1) {
 		if p := c.resources.find(k); p != nil {
-			comp := &c.schema.components[k]
+			comp := &c.schema.Components[k]
 			put(uint32(k))
-			row = append(row[:0], make([]uint32, comp.words)...)
-			comp.readColumn(row, p, 1)
+			row = append(row[:0], make([]uint32, comp.Words)...)
+			comp.ReadColumn(row, p, 1)
 			for _, w := range row {
 				put(w)
 			}

@@ -12,7 +12,7 @@ import "math/bits"
 func (p *Peer) limit() {
 	v := &p.view
 	v.crowded = v.room > 0 && p.server.slots.len() > v.room
-	v.limited = v.crowded || !v.everything() || len(p.server.schema.conditions) > 0
+	v.limited = v.crowded || !v.everything() || len(p.server.schema.Conditions) > 0
 }
 
 // withhold takes the entities out of view that have no room at the client. A group goes as a

@@ -32,11 +32,3 @@ func rowWork(c *delta.Component, changed bool) int {
 	}
 	return 0
 }
-
-// wholeWork returns the work of an entry without baseline.
-func (s *rawSchema) wholeWork(set *delta.Set) (work int) {
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		work += s.components[k].layout.Work()
-	}
-	return work
-}

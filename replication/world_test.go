@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -74,19 +75,19 @@ func roundsOf(long, short, race int) int {
 // stateOf returns the codes of an entity as text, component by component.
 func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	var codes []uint64
-	for i := range s.raw.components {
-		c := &s.raw.components[i]
-		if c.resource {
+	for i := range s.raw.Components {
+		c := &s.raw.Components[i]
+		if c.Resource {
 			continue
 		}
-		id := ecs.TypeID(w, c.typ)
+		id := ecs.TypeID(w, c.Typ)
 		if !w.Has(e, id) {
 			continue
 		}
-		row := make([]uint32, c.words)
-		c.readColumn(row, w.Get(e, id), 1)
-		for _, k := range c.references {
-			clear(row[c.columns[k].word:][:2]) // entities of this very world
+		row := make([]uint32, c.Words)
+		c.ReadColumn(row, w.Get(e, id), 1)
+		for _, k := range c.References {
+			clear(row[c.Columns[k].Word:][:2]) // entities of this very world
 		}
 		codes = append(codes, uint64(1000+i))
 		for _, x := range row {
@@ -251,8 +252,8 @@ type game struct {
 
 func newGame(seed uint64, w *ecs.World, s *Schema, limit int) *game {
 	g := &game{rng: rand.New(rand.NewPCG(seed, 1)), world: w, marker: ReplicatedID(w), limit: limit}
-	for i := range s.raw.components {
-		g.ids = append(g.ids, ecs.TypeID(w, s.raw.components[i].typ))
+	for i := range s.raw.Components {
+		g.ids = append(g.ids, ecs.TypeID(w, s.raw.Components[i].Typ))
 	}
 	return g
 }
@@ -342,6 +343,6 @@ func (g *game) step() {
 }
 
 // faceOf returns the schema that the given types are of.
-func faceOf(types *rawSchema) *Schema {
+func faceOf(types *schema.Schema) *Schema {
 	return (*Schema)(unsafe.Pointer(types)) // its only field
 }

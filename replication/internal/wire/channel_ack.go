@@ -51,3 +51,9 @@ func (a *ChannelAck) Read(r *bitbuf.Reader) error {
 // MaxQueued is how many reliable messages of a lane await their acknowledgement at a time, and how far ahead of the next
 // one its receiver keeps them.
 const MaxQueued = 1024
+
+const (
+	ChannelState     = iota // of messages that wait for the state of their tick, and of all from clients
+	ChannelImmediate        // of messages from the server that don't
+	Channels
+)

@@ -58,3 +58,15 @@ const ShortTime = 1 << 14
 
 // KindOf returns the kind of a session packet without its checksum.
 func KindOf(body []byte) PacketKind { return PacketKind(body[0] & (1<<KindBits - 1)) }
+
+// MessageOverhead is at least what a packet takes beside a message without dependencies that is all that is in it: its
+// header, 5 + 4 bytes; an index of at most 9 bits, the flags of report and acks, 1 that a message follows, 8 of its number,
+// 16 of its id, 1 that it is whole, 24 of its age, 1 without dependencies, and 1 at the end.
+const MessageOverhead = 5 + 4 + 8
+
+// MaxWholeMessage is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
+// whether a message is in fragments.
+const MaxWholeMessage = MinMTU - MessageOverhead
+
+// size of a message in bytes.
+func ByteSize(bits int) int { return (bits + 7) / 8 }

@@ -1,4 +1,4 @@
-package replication
+package schema
 
 import (
 	"fmt"
@@ -14,33 +14,33 @@ import (
 // length and words for the most bytes it may have, as delta.Bytes says. Of an array the zeros at its end don't count.
 
 // isText reports whether the tag makes one value of the bytes in t.
-func isText(t reflect.Type, tag *fieldTag) bool {
-	return tag.mode == modeMax && (t.Kind() == reflect.String || t.Kind() == reflect.Array && t.Elem().Kind() == reflect.Uint8)
+func isText(t reflect.Type, tag *Tag) bool {
+	return tag.Mode == ModeMax && (t.Kind() == reflect.String || t.Kind() == reflect.Array && t.Elem().Kind() == reflect.Uint8)
 }
 
 // initText is for a type that passed isText.
-func (q *codec) initText(t reflect.Type, tag *fieldTag) error {
-	n := tag.count
+func (q *Codec) initText(t reflect.Type, tag *Tag) error {
+	n := tag.Count
 	if n < 1 || n > delta.MaxBytes {
 		return fmt.Errorf("max=%d: use 1 to %d bytes", n, delta.MaxBytes)
 	}
-	q.op, q.bits, q.max = opString, uint(bits.Len32(n)), uint64(n)
-	q.text = fmt.Sprintf("string max=%d", n)
+	q.Op, q.Bits, q.Max = OpString, uint(bits.Len32(n)), uint64(n)
+	q.Text = fmt.Sprintf("string max=%d", n)
 	if t.Kind() == reflect.Array {
 		if int(n) > t.Len() {
 			return fmt.Errorf("max=%d is more than the %d bytes of %v", n, t.Len(), t)
 		}
-		q.op, q.size = opBytes, t.Len()
-		q.text = fmt.Sprintf("bytes max=%d", n)
+		q.Op, q.size = OpBytes, t.Len()
+		q.Text = fmt.Sprintf("bytes max=%d", n)
 	}
 	return nil
 }
 
-func (q *codec) isText() bool { return q.op == opString || q.op == opBytes }
+func (q *Codec) IsText() bool { return q.Op == OpString || q.Op == OpBytes }
 
-// cutString returns what of a string may be sent: all, or as many whole characters as take no more than limit bytes. Of what is
+// CutString returns what of a string may be sent: all, or as many whole characters as take no more than limit bytes. Of what is
 // no UTF-8 it may return up to limit bytes.
-func cutString(s string, limit int) (cut string, ok bool) {
+func CutString(s string, limit int) (cut string, ok bool) {
 	if len(s) <= limit {
 		return s, true
 	}
@@ -54,25 +54,25 @@ func cutString(s string, limit int) (cut string, ok bool) {
 	return s[:n], false
 }
 
-// cutBytes returns what of an array may be sent: all up to the last byte that is not zero, or what of that are the first limit
+// CutBytes returns what of an array may be sent: all up to the last byte that is not zero, or what of that are the first limit
 // bytes.
-func cutBytes(b []byte, limit int) (cut []byte, ok bool) {
-	cut = trimZeros(b)
+func CutBytes(b []byte, limit int) (cut []byte, ok bool) {
+	cut = TrimZeros(b)
 	if len(cut) <= limit {
 		return cut, true
 	}
-	return trimZeros(cut[:limit]), false
+	return TrimZeros(cut[:limit]), false
 }
 
-func trimZeros(b []byte) []byte {
+func TrimZeros(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
 		b = b[:len(b)-1]
 	}
 	return b
 }
 
-// putText stores a text that fits.
-func putText[T string | []byte](row []uint32, s T) {
+// PutText stores a text that fits.
+func PutText[T string | []byte](row []uint32, s T) {
 	row[0] = uint32(len(s))
 	words, i := row[1:], 0
 	for ; i+4 <= len(s); i += 4 {
@@ -88,9 +88,9 @@ func putText[T string | []byte](row []uint32, s T) {
 func textByte(row []uint32, i int) byte { return byte(row[1+i>>2] >> (i & 3 * 8)) }
 
 // validText reports whether the row is one that putText makes of a text that was cut.
-func (q *codec) validText(row []uint32) bool {
+func (q *Codec) validText(row []uint32) bool {
 	n := int(row[0])
-	if uint64(row[0]) > q.max || q.op == opBytes && n > 0 && textByte(row, n-1) == 0 {
+	if uint64(row[0]) > q.Max || q.Op == OpBytes && n > 0 && textByte(row, n-1) == 0 {
 		return false
 	}
 	for i := n; i&3 != 0; i++ {
@@ -107,11 +107,11 @@ func (q *codec) validText(row []uint32) bool {
 }
 
 // textLen returns the length of a text, which is never more than what there is room for.
-func (q *codec) textLen(row []uint32) int { return int(min(row[0], uint32(q.max))) }
+func (q *Codec) textLen(row []uint32) int { return int(min(row[0], uint32(q.Max))) }
 
-// setString makes s the text in the row. It allocates if it is another one, and memory of its own then: components may keep
+// SetString makes s the text in the row. It allocates if it is another one, and memory of its own then: components may keep
 // strings for as long as they like.
-func (q *codec) setString(s *string, row []uint32) {
+func (q *Codec) SetString(s *string, row []uint32) {
 	n := q.textLen(row)
 	if len(*s) == n {
 		i := 0
@@ -130,8 +130,8 @@ func (q *codec) setString(s *string, row []uint32) {
 	*s = b.String() // of the type string: the garbage collector's write barrier sees it
 }
 
-// setBytes makes b the text in the row, with zeros behind it.
-func (q *codec) setBytes(b []byte, row []uint32) {
+// SetBytes makes b the text in the row, with zeros behind it.
+func (q *Codec) SetBytes(b []byte, row []uint32) {
 	n := q.textLen(row)
 	for i := range n {
 		b[i] = textByte(row, i)
@@ -139,12 +139,12 @@ func (q *codec) setBytes(b []byte, row []uint32) {
 	clear(b[n:])
 }
 
-// textTooLong is the error about a text that does not fit.
-func (c *component) textTooLong(col *column, n int) error {
+// TextTooLong is the error about a text that does not fit.
+func (c *Component) TextTooLong(col *Column, n int) error {
 	what := "string"
-	if col.codec.op == opBytes {
+	if col.Codec.Op == OpBytes {
 		what = "array"
 	}
 	return fmt.Errorf("replication: %s: the %s has %d bytes, and max is %d: shorten it, or raise max in the tag",
-		fullPath(c.name, col.path), what, n, col.codec.max)
+		fullPath(c.Name, col.Path), what, n, col.Codec.Max)
 }

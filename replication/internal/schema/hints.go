@@ -1,4 +1,4 @@
-package replication
+package schema
 
 import (
 	"fmt"
@@ -13,64 +13,64 @@ type fieldHint string
 
 const (
 	hintNone    fieldHint = ""
-	hintJump    fieldHint = "jump"
-	hintLinear  fieldHint = "linear"
-	hintWrap    fieldHint = "wrap"
-	hintCounter fieldHint = "counter"
+	HintJump    fieldHint = "jump"
+	HintLinear  fieldHint = "linear"
+	HintWrap    fieldHint = "wrap"
+	HintCounter fieldHint = "counter"
 )
 
 // hintKinds is what the delta coder calls them.
 var hintKinds = map[fieldHint]delta.Kind{
-	hintJump: delta.Plain, hintLinear: delta.Linear, hintWrap: delta.Wrap, hintCounter: delta.Counter,
+	HintJump: delta.Plain, HintLinear: delta.Linear, HintWrap: delta.Wrap, HintCounter: delta.Counter,
 }
 
-func (t *fieldTag) setHint(h fieldHint) {
-	if t.hint != hintNone {
-		t.fail("%s and %s exclude each other: choose one", t.hint, h)
+func (t *Tag) SetHint(h fieldHint) {
+	if t.Hint != hintNone {
+		t.fail("%s and %s exclude each other: choose one", t.Hint, h)
 		return
 	}
-	t.hint = h
+	t.Hint = h
 }
 
 // usualKind returns how fields of the codec change unless a hint says otherwise.
-func (q *codec) usualKind() delta.Kind {
-	switch q.op {
-	case opFixed, opUnit:
+func (q *Codec) usualKind() delta.Kind {
+	switch q.Op {
+	case OpFixed, OpUnit:
 		return delta.Linear
-	case opAngle:
+	case OpAngle:
 		return delta.Wrap
-	case opQuat:
+	case OpQuat:
 		return delta.Quat
-	case opFlags:
+	case OpFlags:
 		return delta.Flags
-	case opString, opBytes:
+	case OpString, OpBytes:
 		return delta.Bytes
 	}
 	return delta.Plain
 }
 
 // setKind takes the hint of the tag, and writes it into the text if it says something.
-func (q *codec) setKind(tag *fieldTag) error {
+func (q *Codec) setKind(tag *Tag) error {
 	q.moves = q.usualKind()
-	h := tag.hint
+	h := tag.Hint
 	if h == hintNone {
 		return nil
 	}
-	switch q.op {
-	case opInt, opUint, opIntStep, opIntWrap:
-		if tag.mode != modePlain {
-			return fmt.Errorf("%s goes without %s", tag.mode, h)
+	switch q.Op {
+	case OpInt, OpUint, OpIntStep, OpIntWrap:
+		if tag.Mode != modePlain {
+			return fmt.Errorf("%s goes without %s", tag.Mode, h)
 		}
-	case opFixed:
-		if h == hintWrap {
+	case OpFixed:
+		if h == HintWrap {
 			return fmt.Errorf("wrap is for integers: use angle for a float")
 		}
-	case opAngle:
-		if h == hintLinear || h == hintCounter {
+	case OpAngle:
+		if h == HintLinear || h == HintCounter {
 			return fmt.Errorf("angle goes without %s", h)
 		}
-	case opRaw, opFloat, opHalf:
-		if h != hintJump {
+	case OpRaw, OpFloat, OpHalf:
+		if h != HintJump {
 			return fmt.Errorf("%s needs equal steps: range=MIN:MAX,step=S", h)
 		}
 	default:
@@ -80,10 +80,10 @@ func (q *codec) setKind(tag *fieldTag) error {
 		return nil // two ways to write the same
 	}
 	q.moves = hintKinds[h]
-	if strings.Contains(q.text, " ") {
-		q.text += "," + string(h)
+	if strings.Contains(q.Text, " ") {
+		q.Text += "," + string(h)
 	} else {
-		q.text += " " + string(h)
+		q.Text += " " + string(h)
 	}
 	return nil
 }

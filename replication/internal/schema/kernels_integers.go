@@ -1,4 +1,4 @@
-package replication
+package schema
 
 import (
 	"reflect"
@@ -7,7 +7,7 @@ import (
 
 // readWholes is for the ops that are for integers of any type.
 func readWholes(l lane) (clamped int) {
-	switch l.codec.kind {
+	switch l.codec.Kind {
 	case reflect.Int8:
 		return readWhole[int8](l)
 	case reflect.Int16:
@@ -37,10 +37,10 @@ type whole interface {
 }
 
 func readWhole[T whole](l lane) (clamped int) {
-	switch l.codec.op {
-	case opIntStep:
+	switch l.codec.Op {
+	case OpIntStep:
 		return readSteps[T](l)
-	case opIntWrap:
+	case OpIntWrap:
 		return readTurns[T](l)
 	}
 	readFlags[T](l)
@@ -49,10 +49,10 @@ func readWhole[T whole](l lane) (clamped int) {
 
 func readSteps[T whole](l lane) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
-	q, wide := l.codec, l.codec.bits > 32
+	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		v := *(*T)(unsafe.Add(p, at))
-		code, ok := q.stepCode(int64(v), v > 0)
+		code, ok := q.StepCode(int64(v), v > 0)
 		dst[w] = uint32(code)
 		if wide {
 			dst[w+1] = uint32(code >> 32)
@@ -66,10 +66,10 @@ func readSteps[T whole](l lane) (clamped int) {
 
 func readTurns[T whole](l lane) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
-	q, wide := l.codec, l.codec.bits > 32
+	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		v := *(*T)(unsafe.Add(p, at))
-		code := q.turnCode(int64(v), v > 0)
+		code := q.TurnCode(int64(v), v > 0)
 		dst[w] = uint32(code)
 		if wide {
 			dst[w+1] = uint32(code >> 32)
@@ -80,7 +80,7 @@ func readTurns[T whole](l lane) (clamped int) {
 
 func readFlags[T whole](l lane) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
-	mask, wide := l.codec.max, l.codec.bits > 32
+	mask, wide := l.codec.Max, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		code := uint64(*(*T)(unsafe.Add(p, at))) & mask
 		dst[w] = uint32(code)
@@ -91,8 +91,8 @@ func readFlags[T whole](l lane) {
 }
 
 // writeMore is for the ops that are not so frequent.
-func (col *column) writeMore(p unsafe.Pointer, row []uint32) {
-	if col.codec.isText() {
+func (col *Column) writeMore(p unsafe.Pointer, row []uint32) {
+	if col.Codec.IsText() {
 		col.writeText(p, row)
 	} else {
 		col.writeWhole(p, row)
@@ -100,8 +100,8 @@ func (col *column) writeMore(p unsafe.Pointer, row []uint32) {
 }
 
 // writeWhole is for the ops that are for integers of any type.
-func (col *column) writeWhole(p unsafe.Pointer, row []uint32) {
-	switch col.codec.kind {
+func (col *Column) writeWhole(p unsafe.Pointer, row []uint32) {
+	switch col.Codec.Kind {
 	case reflect.Int8:
 		storeWhole[int8](col, p, row)
 	case reflect.Int16:
@@ -125,7 +125,7 @@ func (col *column) writeWhole(p unsafe.Pointer, row []uint32) {
 	}
 }
 
-func storeWhole[T whole](col *column, p unsafe.Pointer, row []uint32) {
+func storeWhole[T whole](col *Column, p unsafe.Pointer, row []uint32) {
 	v := (*T)(p)
-	*v = T(col.codec.wholeValue(col.code(row), int64(*v)))
+	*v = T(col.Codec.WholeValue(col.Code(row), int64(*v)))
 }

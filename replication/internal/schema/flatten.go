@@ -1,4 +1,4 @@
-package replication
+package schema
 
 import (
 	"fmt"
@@ -15,19 +15,19 @@ import (
 // way, and an array of a million elements is more likely a mistake.
 const maxComponentFields = 4096
 
-// flattener walks a component type and fills the component's columns and lines.
-type flattener struct {
-	component *component
-	overrides []fieldOverride
+// Flattener walks a component type and fills the component's columns and lines.
+type Flattener struct {
+	Component *Component
+	overrides []FieldOverride
 	matched   []bool   // which overrides have met their field
 	paths     []string // of the fields met, for the message about an override that met none
 	width     int      // bits
 
-	conversions []*conversionUse
+	conversions []*ConversionUse
 }
 
-// fieldPlace is where in the component a value is.
-type fieldPlace struct {
+// FieldPlace is where in the component a value is.
+type FieldPlace struct {
 	path    string // with indices, for people
 	pattern string // without, for overrides
 	steps   []int
@@ -35,7 +35,7 @@ type fieldPlace struct {
 	standIn bool // it is that, or in it
 }
 
-func (at fieldPlace) field(i int, f *reflect.StructField) fieldPlace {
+func (at FieldPlace) field(i int, f *reflect.StructField) FieldPlace {
 	at.path = joinPath(at.path, f.Name)
 	at.pattern = joinPath(at.pattern, f.Name)
 	at.steps = append(slices.Clip(at.steps), i)
@@ -43,7 +43,7 @@ func (at fieldPlace) field(i int, f *reflect.StructField) fieldPlace {
 	return at
 }
 
-func (at fieldPlace) element(i int, size uintptr) fieldPlace {
+func (at FieldPlace) element(i int, size uintptr) FieldPlace {
 	at.path += "[" + strconv.Itoa(i) + "]"
 	at.steps = append(slices.Clip(at.steps), i)
 	at.offset += uintptr(i) * size
@@ -58,7 +58,7 @@ func joinPath(path, name string) string {
 }
 
 // fullPath returns a path with the component's name in front.
-func (f *flattener) fullPath(path string) string { return fullPath(f.component.name, path) }
+func (f *Flattener) fullPath(path string) string { return fullPath(f.Component.Name, path) }
 
 func fullPath(component, path string) string {
 	if path == "" || path[0] == '[' {
@@ -67,31 +67,31 @@ func fullPath(component, path string) string {
 	return component + "." + path
 }
 
-func (f *flattener) refuse(at fieldPlace, format string, args ...any) error {
+func (f *Flattener) refuse(at FieldPlace, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", f.fullPath(at.path), fmt.Sprintf(format, args...))
 }
 
 // flatten walks the whole type.
-func (f *flattener) flatten() error {
+func (f *Flattener) flatten() error {
 	f.matched = make([]bool, len(f.overrides))
 	for i, o := range f.overrides {
-		if slices.ContainsFunc(f.overrides[:i], func(p fieldOverride) bool { return p.path == o.path }) {
-			return fmt.Errorf("%s: the option Field(%q) is given twice", f.component.name, o.path)
+		if slices.ContainsFunc(f.overrides[:i], func(p FieldOverride) bool { return p.Path == o.Path }) {
+			return fmt.Errorf("%s: the option Field(%q) is given twice", f.Component.Name, o.Path)
 		}
 	}
-	tag, err := f.override("", fieldTag{})
+	tag, err := f.override("", Tag{})
 	if err != nil {
 		return err
 	}
-	if tag.mode == modeSkip {
-		return fmt.Errorf("%s: a component can't be skipped: don't register it", f.component.name)
+	if tag.Mode == ModeSkip {
+		return fmt.Errorf("%s: a component can't be skipped: don't register it", f.Component.Name)
 	}
-	if err := f.value(f.component.typ, fieldPlace{}, tag); err != nil {
+	if err := f.Value(f.Component.Typ, FieldPlace{}, tag); err != nil {
 		return err
 	}
 	for i, o := range f.overrides {
 		if !f.matched[i] {
-			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.component.name, o.path, listPaths(f.paths))
+			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.Component.Name, o.Path, listPaths(f.paths))
 		}
 	}
 	return f.checkConversions()
@@ -111,11 +111,11 @@ func listPaths(paths []string) string {
 }
 
 // override returns the tag that counts for the field: the option's if there is one.
-func (f *flattener) override(pattern string, tag fieldTag) (fieldTag, error) {
+func (f *Flattener) override(pattern string, tag Tag) (Tag, error) {
 	for i, o := range f.overrides {
-		if o.path == pattern {
+		if o.Path == pattern {
 			f.matched[i] = true
-			tag = o.tag
+			tag = o.Tag
 		}
 	}
 	if tag.err != nil {
@@ -124,8 +124,8 @@ func (f *flattener) override(pattern string, tag fieldTag) (fieldTag, error) {
 	return tag, nil
 }
 
-// value takes a value of type t, whose tag is not "skip".
-func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
+// Value takes a value of type t, whose tag is not "skip".
+func (f *Flattener) Value(t reflect.Type, at FieldPlace, tag Tag) error {
 	if t.Kind() == reflect.Array && t.Size() == 0 {
 		return nil // also keeps arrays of a billion empty structs from being walked
 	}
@@ -145,15 +145,15 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 		if at.standIn {
 			return f.refuse(at, noReferenceInTwin, "an entity")
 		}
-		return f.take(t, inner, at, dims, referenceCodec(opEntity, "entity"))
+		return f.take(t, inner, at, dims, referenceCodec(OpEntity, "entity"))
 	case inner.Kind() == reflect.Struct:
 		if !tag.empty() {
 			return f.refuseStructTag(inner, at, &tag)
 		}
 		return f.structs(t, at)
-	case tag.mode == modeQuat || tag.mode == modeUnit:
+	case tag.Mode == ModeQuat || tag.Mode == ModeUnit:
 		return f.refuseStructTag(inner, at, &tag)
-	case tag.mode == modeMax:
+	case tag.Mode == ModeMax:
 		return f.refuse(at, "max is for strings and arrays of bytes, not for %v", inner)
 	default:
 		if what, instead := unsupportedKind(inner.Kind()); what != "" {
@@ -168,47 +168,47 @@ func (f *flattener) value(t reflect.Type, at fieldPlace, tag fieldTag) error {
 }
 
 // take takes an inner, or an array of arrays of them, with the given codec.
-func (f *flattener) take(t, inner reflect.Type, at fieldPlace, dims string, q *codec) error {
+func (f *Flattener) take(t, inner reflect.Type, at FieldPlace, dims string, q *Codec) error {
 	// Compare sizes first: the number of elements may exceed an int's useful range.
 	count := t.Size() / inner.Size()
-	if count > uintptr(maxComponentFields-len(f.component.columns)) {
+	if count > uintptr(maxComponentFields-len(f.Component.Columns)) {
 		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
 	}
 	if f.width += int(count) * q.width(); f.width > wire.MaxEntityBits {
 		return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
 	}
-	f.component.lines = append(f.component.lines, f.fullPath(at.path)+" "+dims+q.text)
+	f.Component.Lines = append(f.Component.Lines, f.fullPath(at.path)+" "+dims+q.Text)
 	f.leaves(t, inner, at, q)
 	return nil
 }
 
 // leaves appends a column for every inner in t, an array of arrays of them.
-func (f *flattener) leaves(t, inner reflect.Type, at fieldPlace, q *codec) {
+func (f *Flattener) leaves(t, inner reflect.Type, at FieldPlace, q *Codec) {
 	if t != inner {
 		for i := range t.Len() {
 			f.leaves(t.Elem(), inner, at.element(i, t.Elem().Size()), q)
 		}
 		return
 	}
-	c := f.component
-	if q.op == opEntity || q.op == opRelation {
-		c.references = append(c.references, len(c.columns))
+	c := f.Component
+	if q.Op == OpEntity || q.Op == OpRelation {
+		c.References = append(c.References, len(c.Columns))
 	}
-	c.columns = append(c.columns, column{path: at.path, steps: at.steps, offset: at.offset, word: c.words, codec: q})
-	c.words += q.words()
+	c.Columns = append(c.Columns, Column{Path: at.path, Steps: at.steps, offset: at.offset, Word: c.Words, Codec: q})
+	c.Words += q.Words()
 }
 
 // structs takes a struct, or an array of them.
-func (f *flattener) structs(t reflect.Type, at fieldPlace) error {
+func (f *Flattener) structs(t reflect.Type, at FieldPlace) error {
 	if t.Kind() == reflect.Struct {
 		return f.fields(t, at)
 	}
 	for i := range t.Len() {
-		before := len(f.component.columns)
+		before := len(f.Component.Columns)
 		if err := f.structs(t.Elem(), at.element(i, t.Elem().Size())); err != nil {
 			return err
 		}
-		if len(f.component.columns) == before {
+		if len(f.Component.Columns) == before {
 			break // all skipped: nor have the others anything
 		}
 	}
@@ -216,7 +216,7 @@ func (f *flattener) structs(t reflect.Type, at fieldPlace) error {
 }
 
 // fields takes a struct field by field.
-func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
+func (f *Flattener) fields(t reflect.Type, at FieldPlace) error {
 	taken := false
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -224,7 +224,7 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 		text := field.Tag.Get("repl")
 		// The exported fields of an embedded struct are promoted even if its type is unexported.
 		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
-			if text != "" && text != string(modeSkip) {
+			if text != "" && text != string(ModeSkip) {
 				return f.refuse(inside, "the tag of an unexported field has no effect; export the field or remove the tag")
 			}
 			continue
@@ -233,14 +233,14 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 		if len(f.paths) <= maxPathsListed && !slices.Contains(f.paths, inside.pattern) {
 			f.paths = append(f.paths, inside.pattern)
 		}
-		tag, err := parseFieldTag(text)
+		tag, err := ParseFieldTag(text)
 		if err != nil {
 			tag.err = err
 		}
 		if tag, err = f.override(inside.pattern, tag); err != nil {
 			return err
 		}
-		if tag.mode == modeSkip {
+		if tag.Mode == ModeSkip {
 			if err := tag.check(); err != nil {
 				return f.refuse(inside, "%s", err)
 			}
@@ -252,7 +252,7 @@ func (f *flattener) fields(t reflect.Type, at fieldPlace) error {
 			}
 			continue
 		}
-		if err := f.value(field.Type, inside, tag); err != nil {
+		if err := f.Value(field.Type, inside, tag); err != nil {
 			return err
 		}
 	}
@@ -267,7 +267,7 @@ const noReferenceInTwin = "%s can't be in a type that As puts in the place of an
 	`and skip it there with repl:"-"`
 
 // relation takes the field that makes a component a relation.
-func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fieldTag) error {
+func (f *Flattener) relation(at FieldPlace, field *reflect.StructField, tag Tag) error {
 	switch {
 	case len(at.steps) != 1 || at.steps[0] != 0 || !field.Anonymous:
 		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; %s", skipAdvice(at, ""))
@@ -277,26 +277,26 @@ func (f *flattener) relation(at fieldPlace, field *reflect.StructField, tag fiel
 		return f.refuse(at, noReferenceInTwin, "a relation")
 	}
 	// It has no size to count elements by, and is the first column.
-	c := f.component
-	q := referenceCodec(opRelation, "relation")
+	c := f.Component
+	q := referenceCodec(OpRelation, "relation")
 	f.width += q.width()
-	c.lines = append(c.lines, f.fullPath(at.path)+" "+q.text)
+	c.Lines = append(c.Lines, f.fullPath(at.path)+" "+q.Text)
 	f.leaves(field.Type, field.Type, at, q)
 	return nil
 }
 
-func (f *flattener) refuseStructTag(t reflect.Type, at fieldPlace, tag *fieldTag) error {
-	switch tag.mode {
-	case modeQuat:
+func (f *Flattener) refuseStructTag(t reflect.Type, at FieldPlace, tag *Tag) error {
+	switch tag.Mode {
+	case ModeQuat:
 		return f.refuse(at, "quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not %v", t)
-	case modeUnit:
+	case ModeUnit:
 		return f.refuse(at, "unit needs three floats of one type, x, y and z: [3]float32, [3]float64 or a struct of exported fields, not %v", t)
 	}
 	return f.refuse(at, "a struct takes no tag but quat, unit and -; put tags on its fields")
 }
 
 // skipAdvice says how to mend a field of an unsupported type.
-func skipAdvice(at fieldPlace, instead string) string {
+func skipAdvice(at FieldPlace, instead string) string {
 	skip := `skip the field with repl:"-"`
 	switch {
 	case len(at.steps) == 0 && instead == "" && at.standIn:
@@ -337,11 +337,11 @@ func unsupportedKind(kind reflect.Kind) (what, instead string) {
 }
 
 // isVector reports whether the tag makes one value of the numbers in t.
-func isVector(t reflect.Type, tag *fieldTag) bool {
-	switch tag.mode {
-	case modeQuat:
+func isVector(t reflect.Type, tag *Tag) bool {
+	switch tag.Mode {
+	case ModeQuat:
 		return vectorElem(t, 4) != reflect.Invalid
-	case modeUnit:
+	case ModeUnit:
 		return vectorElem(t, 3) != reflect.Invalid
 	}
 	return false

@@ -1,0 +1,60 @@
+package schema
+
+import (
+	"reflect"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Twin is the conversion of [As].
+type Twin[T, S any] struct {
+	To    func(*T, *S)
+	From  func(*S, *T)
+	spare atomic.Pointer[S] // a zero S, so that there is no need to make one every time
+}
+
+func (w *Twin[T, S]) option() string { return "As" }
+
+func (w *Twin[T, S]) Source() reflect.Type { return reflect.TypeFor[T]() }
+
+func (w *Twin[T, S]) describe(f *Flattener, at FieldPlace, tag Tag) error {
+	c := f.Component
+	c.Typ = reflect.TypeFor[S]()
+	c.Size = c.Typ.Size()
+	return f.Value(c.Typ, at, tag)
+}
+
+func (w *Twin[T, S]) take() *S {
+	if s := w.spare.Swap(nil); s != nil {
+		return s
+	}
+	return new(S)
+}
+
+func (w *Twin[T, S]) giveBack(s *S) {
+	var zero S
+	*s = zero
+	w.spare.Store(s)
+}
+
+func (w *Twin[T, S]) Read(c *Component, row []uint32, p unsafe.Pointer) (clamped int) {
+	s := w.take()
+	w.To((*T)(p), s)
+	clamped = c.ReadColumn(row, unsafe.Pointer(s), 1)
+	w.giveBack(s)
+	return clamped
+}
+
+func (w *Twin[T, S]) Write(c *Component, p unsafe.Pointer, row []uint32) {
+	s := w.take()
+	c.Write(unsafe.Pointer(s), row)
+	w.From(s, (*T)(p))
+	w.giveBack(s)
+}
+
+func (w *Twin[T, S]) Fits(c *Component, p unsafe.Pointer) error {
+	s := w.take()
+	defer w.giveBack(s)
+	w.To((*T)(p), s)
+	return c.Fits(unsafe.Pointer(s))
+}

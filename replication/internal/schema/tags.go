@@ -1,0 +1,218 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fieldMode is the part of a tag that says what a field is: at most one of them.
+type fieldMode string
+
+const (
+	modePlain fieldMode = ""
+	ModeSkip  fieldMode = "-"
+	ModeQuat  fieldMode = "quat"
+	ModeAngle fieldMode = "angle"
+	ModeUnit  fieldMode = "unit"
+	ModeHalf  fieldMode = "half"
+	ModeRaw   fieldMode = "raw"
+	ModeEnum  fieldMode = "enum"
+	ModeFlags fieldMode = "flags"
+	ModeMax   fieldMode = "max"
+)
+
+// Tag is a parsed tag, or options that stand for one. The first mistake is kept in err, so that options, which cannot
+// fail, report theirs when the component is registered.
+type Tag struct {
+	Mode fieldMode
+
+	// The bounds stay text until the field's type is known: a float64 cannot hold every int64.
+	Low, High string
+	Ranged    bool
+
+	Step, Precision, Period OptionalNumber
+
+	Bits    uint
+	HasBits bool
+
+	Count uint32 // of enum, flags and max
+	Hint  fieldHint
+
+	err error
+}
+
+type OptionalNumber struct {
+	Value    float64
+	Given    bool
+	Duration bool // written as such: 1ms
+}
+
+// ParseFieldTag parses the text of a repl tag. An empty text is the same as no tag. Whether the keys suit each other and the
+// field is for newCodec to say.
+func ParseFieldTag(text string) (Tag, error) {
+	var t Tag
+	if text == "" {
+		return t, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		key, value, hasValue := strings.Cut(item, "=")
+		switch key {
+		case "range", "step", "precision", "bits", "period", "enum", "flags", "max":
+			if !hasValue {
+				return Tag{}, fmt.Errorf("%s needs a value: %s=%s", key, key, valueHint(key))
+			}
+			t.setValue(key, value)
+		case "-", "quat", "angle", "unit", "half", "raw":
+			if hasValue {
+				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
+			}
+			t.SetMode(fieldMode(key))
+		case "jump", "linear", "wrap", "counter":
+			if hasValue {
+				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
+			}
+			t.SetHint(fieldHint(key))
+		default:
+			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, flags, max, "+
+				"angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
+		}
+		if t.err != nil {
+			return Tag{}, t.err
+		}
+	}
+	return t, nil
+}
+
+func valueHint(key string) string {
+	switch key {
+	case "range":
+		return "MIN:MAX"
+	case "bits", "enum", "flags", "max":
+		return "N"
+	}
+	return strings.ToUpper(key[:1])
+}
+
+func (t *Tag) setValue(key, value string) {
+	switch key {
+	case "range":
+		low, high, ok := strings.Cut(value, ":")
+		if !ok {
+			t.fail("range=%.40s has no colon: write range=MIN:MAX", value)
+			return
+		}
+		t.SetRange(low, high)
+	case "bits":
+		n, err := strconv.ParseUint(value, 10, 8)
+		if err != nil {
+			t.fail("bits=%.40s is not a small whole number", value)
+			return
+		}
+		t.SetBits(uint(n))
+	case "enum", "flags", "max":
+		n, err := strconv.ParseUint(value, 10, 31)
+		if err != nil {
+			t.fail("%s=%.40s is not a small whole number", key, value)
+			return
+		}
+		t.SetCount(fieldMode(key), int(n))
+	default:
+		v, err := strconv.ParseFloat(value, 64)
+		if d, notDuration := time.ParseDuration(value); err != nil && key == "step" && notDuration == nil {
+			t.SetNumber(&t.Step, key, float64(d))
+			t.Step.Duration = true
+			return
+		}
+		if err != nil {
+			t.fail("%s=%.40s is not a number", key, value)
+			return
+		}
+		switch key {
+		case "step":
+			t.SetNumber(&t.Step, key, v)
+		case "precision":
+			t.SetNumber(&t.Precision, key, v)
+		default:
+			t.SetNumber(&t.Period, key, v)
+		}
+	}
+}
+
+func (t *Tag) SetMode(m fieldMode) {
+	if t.Mode != modePlain {
+		t.fail("%s and %s exclude each other: choose one", t.Mode, m)
+		return
+	}
+	t.Mode = m
+}
+
+// SetCount is for the modes that have a number.
+func (t *Tag) SetCount(m fieldMode, n int) {
+	if n < 0 || n > math.MaxInt32 {
+		t.fail("%s=%d is not a small whole number", m, n)
+		return
+	}
+	t.SetMode(m)
+	t.Count = uint32(n)
+}
+
+func (t *Tag) SetRange(low, high string) {
+	if t.Ranged {
+		t.fail("range is given twice")
+		return
+	}
+	t.Low, t.High, t.Ranged = low, high, true
+}
+
+func (t *Tag) SetBits(bits uint) {
+	if t.HasBits {
+		t.fail("bits is given twice")
+		return
+	}
+	t.Bits, t.HasBits = bits, true
+}
+
+func (t *Tag) SetNumber(n *OptionalNumber, key string, v float64) {
+	if n.Given {
+		t.fail("%s is given twice", key)
+		return
+	}
+	*n = OptionalNumber{Value: v, Given: true}
+}
+
+func (t *Tag) fail(format string, args ...any) {
+	if t.err == nil {
+		t.err = fmt.Errorf(format, args...)
+	}
+}
+
+// empty reports whether the tag says nothing.
+func (t *Tag) empty() bool { return *t == Tag{} }
+
+// check returns an error unless the keys suit each other.
+func (t *Tag) check() error {
+	if t.err != nil {
+		return t.err
+	}
+	needsBits := t.Mode == ModeQuat || t.Mode == ModeUnit || t.Mode == ModeAngle
+	switch {
+	case t.Mode != modePlain && (t.Ranged || t.Step.Given || t.Precision.Given):
+		return fmt.Errorf("%s goes without range, step and precision", t.Mode)
+	case needsBits && !t.HasBits:
+		return fmt.Errorf("%s needs bits=N", t.Mode)
+	case t.HasBits && !needsBits:
+		return fmt.Errorf("bits is for quat, unit and angle only")
+	case t.Period.Given && t.Mode != ModeAngle:
+		return fmt.Errorf("period is for angle only")
+	case t.Step.Given && t.Precision.Given:
+		return fmt.Errorf("step and precision exclude each other: choose one")
+	case t.Step.Given && !t.Ranged:
+		return fmt.Errorf("step needs a range: range=MIN:MAX,step=S")
+	case t.Precision.Given && !t.Ranged:
+		return fmt.Errorf("precision needs a range: range=MIN:MAX,precision=P")
+	}
+	return nil
+}
