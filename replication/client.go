@@ -286,7 +286,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
 // The packet is not kept. Whatever it holds, nothing worse happens than an error, which
-// is counted in [Client.Stats] too: [wire.ErrMalformed], [ErrChecksum], [wire.ErrStale],
+// is counted in [Client.Stats] too: [ErrMalformed], [ErrChecksum], [ErrStale],
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()

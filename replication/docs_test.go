@@ -271,13 +271,13 @@ func docAnchors(t *testing.T, page string) (anchors []string) {
 	return anchors
 }
 
-// The tag keys are those that parseFieldTag distinguishes.
+// The tag keys are those that ParseFieldTag distinguishes.
 func TestGuideNamesEveryTagKey(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "internal/schema/tags.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	var keys []string
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); !ok || f.Name.Name != "parseFieldTag" {
+		if f, ok := d.(*ast.FuncDecl); !ok || f.Name.Name != "ParseFieldTag" {
 			continue
 		}
 		ast.Inspect(d, func(n ast.Node) bool {

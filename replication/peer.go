@@ -287,7 +287,7 @@ func (p *Peer) SetSendInterval(n int) {
 const maxInterval = 60
 
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
-// nothing worse happens than an error: [wire.ErrMalformed], [ErrChecksum], [wire.ErrStale],
+// nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
 // [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
 // are handed over in it, see [OnMessage].
 func (p *Peer) Receive(packet []byte) error {
