@@ -31,7 +31,7 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 		for _, rest := range []int{0, recentTicks + 5, 300} {
 			x, e, move := crowd(t, 1, withoutStreams)
 			x.rounds(rest)
-			baseline, first, window := x.acked(0), x.server.tick+1, delta.Tick(x.server.opts.window)
+			baseline, first, window := x.acked(0), x.server.snap.tick+1, delta.Tick(x.server.opts.window)
 			updates, wholes := 0, 0
 			for i := range int(3 * window) {
 				if i < changes {
@@ -41,7 +41,7 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 				x.deliver(x.replicate()...)
 				x.apply() // and the acks are lost
 				now := x.peer.Stats()
-				switch tick := x.server.tick; {
+				switch tick := x.server.snap.tick; {
 				case tick-first > window:
 					require.Equal(t, before.Updates, now.Updates, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
 					wholes += int(now.Wholes - before.Wholes)
@@ -109,10 +109,10 @@ func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
 	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))
-		require.Equal(t, x.server.tick, x.acked(0))
+		require.Equal(t, x.server.snap.tick, x.acked(0))
 		require.Zero(t, x.peer.Stats().MissingBaselines)
 	}
-	a.Missing[0].Low = uint32(x.server.tick) & (1<<delta.NameBits - 1)
+	a.Missing[0].Low = uint32(x.server.snap.tick) & (1<<delta.NameBits - 1)
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))

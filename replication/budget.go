@@ -57,7 +57,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	}
 	b, from, to := &p.budget, min(int64(least), maxRate), min(int64(most), maxRate)
 	if b.control == nil {
-		b.control = newRateControl(from, to, p.server.opts.tickRate, p.server.tick)
+		b.control = newRateControl(from, to, p.server.opts.tickRate, p.server.snap.tick)
 	}
 	b.control.within(from, to)
 	b.set(b.control.budget())
@@ -103,7 +103,7 @@ func (p *Peer) savings() int64 {
 func (p *Peer) earn() {
 	if b := &p.budget; b.rate > 0 {
 		if b.control != nil {
-			b.rate = b.control.tick(p.server.tick, p.interval)
+			b.rate = b.control.tick(p.server.snap.tick, p.interval)
 		}
 		b.tokens = min(b.tokens+b.rate, p.savings())
 	}
@@ -188,7 +188,7 @@ func (p *Peer) affordable() int {
 
 // need returns about how many bits all that is due takes, and finds out what entries cost.
 func (p *Peer) need() int {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	cheap, dear, width := 0, 0, 0
 	for w, owed := range p.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
@@ -208,7 +208,7 @@ func (p *Peer) need() int {
 
 // costly returns those of some slots of a block that are sent whole.
 func (p *Peer) costly(b int, d uint64) uint64 {
-	return d & p.view.sees(b, p.server.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
+	return d & p.view.sees(b, p.server.snap.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
 }
 
 // plan is what a peer does in a tick.
@@ -252,7 +252,7 @@ func (p *Peer) itsTurn() bool { return p.inInterval() && !p.silence.paused }
 
 // inInterval reports whether the present tick is one of the peer's send interval.
 func (p *Peer) inInterval() bool {
-	return p.interval == 1 || (p.server.tick+p.phase)%p.interval == 0
+	return p.interval == 1 || (p.server.snap.tick+p.phase)%p.interval == 0
 }
 
 // everyTick reports whether the peer may be sent state in every tick.
@@ -260,7 +260,7 @@ func (p *Peer) everyTick() bool { return p.interval == 1 && p.silence.length == 
 
 // press adds the weights of what waits to its urgency.
 func (p *Peer) press(c *chooser) {
-	s, u := &p.server.slots, &p.urgency
+	s, u := &p.server.snap.slots, &p.urgency
 	u.grow(s.len())
 	weights := s.weights.blocks
 	if p.weigh != nil {
@@ -281,7 +281,7 @@ func (t *slotTable) lively(b int, mask uint64) uint64 {
 
 // askWeights returns the weights that the peer's own function gives to what waits.
 func (p *Peer) askWeights(c *chooser) []slicedWeights {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	for len(c.weights) < len(s.alive) {
 		c.weights = append(c.weights, slicedWeights{})
 	}
@@ -305,7 +305,7 @@ func (p *Peer) askWeights(c *chooser) []slicedWeights {
 		p.weigh(c.entities, c.said)
 	}
 	for i, slot := range c.asked {
-		c.weights[slot>>6].set(int(slot), c.said[i], chanceOf(int(slot), uint32(p.server.tick)))
+		c.weights[slot>>6].set(int(slot), c.said[i], chanceOf(int(slot), uint32(p.server.snap.tick)))
 	}
 	return c.weights
 }
@@ -327,7 +327,7 @@ func (p *Peer) sendChosen() {
 // choose chooses what is sent. What comes and goes has shares of its own, and competes for the
 // rest.
 func (p *Peer) choose(c *chooser) {
-	s, u, room := &p.server.slots, &p.urgency, p.affordable()
+	s, u, room := &p.server.snap.slots, &p.urgency, p.affordable()
 	c.begin(s.len())
 	used := 0
 	if p.waitingFor(c, goes) {
@@ -357,7 +357,7 @@ const (
 
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
 func (p *Peer) waitingFor(c *chooser, of share) bool {
-	alive := p.server.slots.alive
+	alive := p.server.snap.slots.alive
 	for w, owed := range p.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
@@ -428,10 +428,10 @@ func (p *Peer) meet() {
 	if p.budget.rate == 0 {
 		return
 	}
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	p.met = p.met.Grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.server.slots.alive[b]&^p.acks.none[b]
+		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acks.none[b]
 	}
 }
 

@@ -141,7 +141,7 @@ func (p *Peer) end(why *DisconnectError) {
 	s.disownAll(p)
 	p.ended = why
 	p.close()
-	s.callHooks(s.parting, p)
+	s.messages.callHooks(s.parting, p)
 }
 
 // receiveBye takes a client's leave, and reports whether that is what the packet is.

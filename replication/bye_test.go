@@ -234,7 +234,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 }
 
 // firstEntity returns the entity in the server's first slot.
-func (x *fixture) firstEntity() ecs.Entity { return x.server.slots.info[0].entity }
+func (x *fixture) firstEntity() ecs.Entity { return x.server.snap.slots.info[0].entity }
 
 func TestReasonsAreCutToFit(t *testing.T) {
 	for _, mtu := range []int{64, 100, 1200} {

@@ -108,8 +108,16 @@ func (c *capture) init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 	c.tables = map[ecs.Mask]*table{}
 }
 
-// captureWorld brings the slots and histories up to date with the world.
-func (s *Server) captureWorld() {
+// A goneSlot is a slot whose entity left replication.
+type goneSlot struct {
+	slot   int
+	entity ecs.Entity
+}
+
+// captureWorld brings the slots and histories up to date with the world. It calls old for slots, block by block, whose
+// ticks before the limit are to be brought forward to it, so that serial arithmetic holds. Which slots became empty is in
+// gone.
+func (s *snapshot) captureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.capture
 	s.slots.reclaim()
 	c.probe.masks = c.probe.masks[:0]
@@ -133,13 +141,13 @@ func (s *Server) captureWorld() {
 		s.captureReferences(s.table(&c.probe.masks[i]))
 	}
 	s.captureResources()
-	clear(s.groups.early)
-	s.refresh()
+	clear(s.phases.early)
+	s.refresh(old)
 	c.settleContests()
 }
 
 // table returns what is known of the archetypes with the given mask.
-func (s *Server) table(mask *ecs.Mask) *table {
+func (s *snapshot) table(mask *ecs.Mask) *table {
 	c := &s.capture
 	if t := c.tables[*mask]; t != nil {
 		return t
@@ -171,7 +179,7 @@ func (s *Server) table(mask *ecs.Mask) *table {
 	return t
 }
 
-func (s *Server) captureTable(t *table) {
+func (s *snapshot) captureTable(t *table) {
 	t.captured = s.tick
 	q := s.world.Query(&t.filter)
 	n := q.Count()
@@ -210,7 +218,7 @@ func (c *capture) resize(t *table, n int) {
 
 // captureBlock captures n rows from row first on. The query stands before the first of
 // them, and is left at the last.
-func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
+func (s *snapshot) captureBlock(t *table, first, n int, q *ecs.Query) {
 	q.Next()
 	start := *q
 	var moved bool
@@ -272,7 +280,7 @@ func (s *Server) captureBlock(t *table, first, n int, q *ecs.Query) {
 }
 
 // setRows hands the codes of a block to the history of a component.
-func (s *Server) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, news []uint64) {
+func (s *snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, news []uint64) {
 	if m.values.Every <= 1 && !m.values.Once {
 		m.history.SetRows(slots, s.tick, born, s.capture.codes, news)
 	} else {
@@ -293,13 +301,13 @@ func (t *table) seated(first int, slots []uint32) {
 
 // setDue hands the codes of a block to the history of a component that has its turn every
 // few ticks, each slot in another one, or once; and returns the rows that are news.
-func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
+func (s *snapshot) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
 	codes, words := s.capture.codes, m.values.Words
 	var due [captureRows]uint32
 	var rows [captureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (m.values.Once || !s.groups.turn(slot, s.tick, m.values.Every)) && m.history.Has(int(slot)) {
+		if (m.values.Once || !s.phases.turn(slot, s.tick, m.values.Every)) && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
@@ -316,7 +324,7 @@ func (s *Server) setDue(m *member, slots []uint32, born func(slot int) delta.Tic
 
 // identifyRows finds the slots of n entities whose values are neighbours, and reports
 // whether any of them was not in its row before.
-func (s *Server) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool) {
+func (s *snapshot) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool) {
 	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
 	markers := markersAt(q.Get(s.capture.marker), n)
 	if entities[0] == q.Entity() {
@@ -336,7 +344,7 @@ func (s *Server) identifyRows(t *table, first, n int, q *ecs.Query) (moved bool)
 
 // gather is identifyRows for values that need not be neighbours, which it brings
 // together.
-func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
+func (s *snapshot) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 	for i := range n {
 		if i > 0 {
 			q.Next()
@@ -363,7 +371,7 @@ func (s *Server) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 }
 
 // seat notes that the entity is in the row now.
-func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
+func (s *snapshot) seat(t *table, row int, e ecs.Entity, m *Replicated) {
 	c := &s.capture
 	if !t.entities[row].IsZero() {
 		c.left = append(c.left, t.slots[row])
@@ -379,8 +387,9 @@ func (s *Server) seat(t *table, row int, e ecs.Entity, m *Replicated) {
 
 // removeGone empties the slots of the entities that left their row and were not found
 // in another one. Every other entity is where it was.
-func (s *Server) removeGone() {
+func (s *snapshot) removeGone() {
 	c := &s.capture
+	s.gone = s.gone[:0]
 	slices.Sort(c.left)
 	for _, slot := range c.left {
 		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
@@ -390,7 +399,7 @@ func (s *Server) removeGone() {
 			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
 		}
 		s.stats.Despawns++
-		s.disown(int(slot))
+		s.gone = append(s.gone, goneSlot{int(slot), s.slots.info[slot].entity})
 		s.removeFacets(int(slot))
 		s.stats.RawBits -= s.slots.info[slot].width
 		s.slots.remove(int(slot), s.tick)
@@ -401,7 +410,7 @@ func (s *Server) removeGone() {
 
 // identify returns the slot of an entity with the given marker, and gives it one if it
 // has none.
-func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
+func (s *snapshot) identify(e ecs.Entity, m *Replicated, t *table) int {
 	slot := int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		if m.owner == s.capture.owner {
@@ -426,7 +435,7 @@ func (s *Server) identify(e ecs.Entity, m *Replicated, t *table) int {
 }
 
 // restructure gives what is in a slot the components of a table.
-func (s *Server) restructure(slot int, t *table) {
+func (s *snapshot) restructure(slot int, t *table) {
 	info := &s.slots.info[slot]
 	info.table = t
 	if info.set != t.set {
@@ -453,23 +462,22 @@ const (
 
 // refresh looks after ticks that would become too old to be compared, a few slots each
 // time it is called.
-func (s *Server) refresh() {
+func (s *snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 	n := s.slots.len()
 	first := int(uint32(s.tick)%refreshShare) * n / refreshShare
 	last := int(uint32(s.tick)%refreshShare+1) * n / refreshShare
 	for slot := first; slot < last; { // block by block
 		b, end := slot>>6, min(last, (slot|63)+1)
-		s.refreshSlots(b, ^uint64(0)<<(slot&63)&(^uint64(0)>>(63-(end-1)&63)))
+		slots := ^uint64(0) << (slot & 63) & (^uint64(0) >> (63 - (end-1)&63))
+		old(b, slots, s.tick-ancient)
+		s.refreshSlots(b, slots)
 		slot = end
 	}
 }
 
 // refreshSlots brings the ticks of slots of a block forward that are too old.
-func (s *Server) refreshSlots(b int, slots uint64) {
+func (s *snapshot) refreshSlots(b int, slots uint64) {
 	limit := s.tick - ancient
-	for _, p := range s.peers {
-		p.refresh(b, slots, limit)
-	}
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.slots.info[slot]
 		for _, t := range []*delta.Tick{&s.slots.changed[slot], &s.slots.previous[slot], &info.born, &info.restructured} {

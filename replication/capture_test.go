@@ -27,7 +27,7 @@ func (x *captureCheck) capture() {
 	s.Replicate()
 	ids := map[ecs.Entity]NetID{}
 	slots := map[uint32]bool{}
-	filter := ecs.All(s.capture.marker)
+	filter := ecs.All(s.snap.capture.marker)
 	q := x.world.Query(&filter)
 	bits := 0
 	for q.Next() {
@@ -41,20 +41,20 @@ func (x *captureCheck) capture() {
 			require.Equal(x.t, old, id)
 		}
 		for i := range x.schema.raw.Components {
-			c, h := &x.schema.raw.Components[i], s.histories[i]
-			require.Equal(x.t, q.Has(s.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
+			c, h := &x.schema.raw.Components[i], s.snap.histories[i]
+			require.Equal(x.t, q.Has(s.snap.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
 			if !h.Has(int(id.Slot)) {
 				continue
 			}
 			row := make([]uint32, c.Words)
-			x.clamped += uint64(slowKernels{c}.readColumn(row, q.Get(s.capture.components[i]), 1))
+			x.clamped += uint64(slowKernels{c}.readColumn(row, q.Get(s.snap.capture.components[i]), 1))
 			bits += c.Layout.Width()
-			if c.Every == 1 || (id.Slot+uint32(s.tick))%uint32(c.Every) == 0 {
+			if c.Every == 1 || (id.Slot+uint32(s.snap.tick))%uint32(c.Every) == 0 {
 				require.Equal(x.t, row, h.Row(int(id.Slot)), "component %d of %v", i, id)
 			}
 		}
 	}
-	require.Equal(x.t, len(ids), s.slots.live)
+	require.Equal(x.t, len(ids), s.snap.slots.live)
 	require.Equal(x.t, x.clamped, s.Stats().Clamped)
 	require.Equal(x.t, bits, s.Stats().RawBits)
 	x.ids = ids
@@ -372,11 +372,11 @@ func BenchmarkCapture(b *testing.B) {
 				for range turn {
 					ours.step()
 					start := time.Now()
-					s.tick++
-					s.captureWorld()
+					s.snap.tick++
+					s.snap.captureWorld(s.refreshPeers)
 					took += time.Since(start)
-					s.slots.list()
-					s.slots.settle(s.tick)
+					s.snap.slots.list()
+					s.snap.slots.settle(s.snap.tick)
 				}
 				return took
 			}
@@ -399,7 +399,7 @@ func BenchmarkCapture(b *testing.B) {
 				oursTurn()
 				handTurn()
 			}
-			require.Equal(b, n, s.slots.live)
+			require.Equal(b, n, s.snap.slots.live)
 			var oursTook, handTook, ratios []float64
 			for b.Loop() {
 				o, h := oursTurn(), handTurn()

@@ -69,7 +69,7 @@ func (p *Peer) newest() basePair {
 
 // holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
 func (p *Peer) holdsPair(of basePair) bool {
-	return p.acks.recent(of.second) && p.server.fresh(of.second)
+	return p.acks.recent(of.second) && p.server.snap.fresh(of.second)
 }
 
 // findPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
@@ -91,7 +91,7 @@ func (p *Peer) lackOf(of basePair, b int) uint64 {
 }
 
 // predicts reports whether what an entity was at these ticks is good to tell what it is now.
-func (s *Server) predicts(of basePair) bool {
+func (s *snapshot) predicts(of basePair) bool {
 	span := of.base - of.second
 	return span <= delta.MaxSpan && s.tick-of.base <= delta.MaxExtrapolation*span
 }
@@ -115,7 +115,7 @@ func (p *Peer) classify(b int, d uint64) {
 		}
 	}
 	for _, at := range [...]delta.Tick{p.base(), t.through} {
-		if d == 0 || !t.recent(at) || !p.server.fresh(at) {
+		if d == 0 || !t.recent(at) || !p.server.snap.fresh(at) {
 			continue
 		}
 		if held := d &^ t.lacks(at, b); held != 0 {
@@ -129,17 +129,17 @@ func (p *Peer) classify(b int, d uint64) {
 }
 
 // fresh reports whether a tick is young enough for a baseline.
-func (s *Server) fresh(at delta.Tick) bool { return s.tick-at <= delta.Tick(s.opts.window) }
+func (s *snapshot) fresh(at delta.Tick) bool { return s.tick-at <= delta.Tick(s.opts.window) }
 
 // addOld adds the class of a slot that the peer holds as of a tick that is no base.
 func (p *Peer) addOld(slot int) {
-	s, t, bit := &p.server.slots, &p.acks, uint64(1)<<(slot&63)
+	s, t, bit := &p.server.snap.slots, &p.acks, uint64(1)<<(slot&63)
 	at, _ := t.holds(slot)
 	if before := p.lastSend(s.changed[slot] - 1); !s.previous[slot].After(at) && before.After(at) {
 		at = before // it was like that up to then
 	}
 	switch {
-	case !p.server.fresh(at):
+	case !p.server.snap.fresh(at):
 		p.classes.list = append(p.classes.list, class{mask: bit, whole: true})
 	case t.recent(at) && !at.After(t.through):
 		p.addRecent(slot>>6, bit, at)
@@ -189,7 +189,7 @@ const maxStep = 8
 // heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
 // a second baseline for one of tick at.
 func (p *Peer) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.acks.recent(at2) || !p.server.fresh(at2) || !p.server.predicts(basePair{at, at2}) {
+	if !p.acks.recent(at2) || !p.server.snap.fresh(at2) || !p.server.snap.predicts(basePair{at, at2}) {
 		return 0
 	}
 	return ^p.acks.lacks(at2, b)

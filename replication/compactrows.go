@@ -42,7 +42,7 @@ func (c *runCache) compactCoder() *compactCoder {
 // prepareCompact finds the rows of a slot and what they are coded against.
 func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 	s, c := p.server, p.runs.compactCoder()
-	info := &s.slots.info[slot]
+	info := &s.snap.slots.info[slot]
 	entry.set = info.set
 	if !k.whole {
 		name := compactName{a1: k.A1}
@@ -67,7 +67,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 	entry.kind, entry.part[0] = wire.EntryFull, uint64(info.generation)
 	c.rows, entry.work = c.rows[:0], s.schema.WholeWork(&info.set)
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
+		c.rows = append(c.rows, compactRow{component: k, cur: s.snap.histories[k].Row(slot)})
 	}
 	return entry
 }
@@ -79,7 +79,7 @@ const leapParts = 2
 
 // forgetPast makes the entry that was prepared last one without baseline.
 func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
-	entry.kind, entry.part[0], entry.leaps = wire.EntryFull, uint64(s.slots.info[slot].generation), false
+	entry.kind, entry.part[0], entry.leaps = wire.EntryFull, uint64(s.snap.slots.info[slot].generation), false
 	for i := range c.rows {
 		c.rows[i].past = delta.Past{}
 	}
@@ -88,15 +88,15 @@ func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
 // gather finds the rows of a slot and those at its baselines. It returns false if one of them
 // is not kept any more.
 func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
-	info := &s.slots.info[slot]
+	info := &s.snap.slots.info[slot]
 	entry.kind = wire.EntryUpdate
 	leap := 0
-	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
+	if s.snap.tick-name.a1 > delta.Tick(s.opts.window) && !s.snap.sure(slot, name.a1) {
 		return false
 	}
 	if info.restructured.After(name.a1) {
 		var base delta.Set
-		for k, h := range s.histories {
+		for k, h := range s.snap.histories {
 			switch _, found := h.At(slot, name.a1); found {
 			case delta.Forgotten:
 				return false
@@ -108,7 +108,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 			entry.kind, entry.ref = wire.EntrySetChange, base
 		}
 	}
-	ratio, ratio3 := name.ratios(s.tick)
+	ratio, ratio3 := name.ratios(s.snap.tick)
 	oldest := name.a1
 	if ratio != 0 {
 		oldest -= name.span
@@ -116,7 +116,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 	c.rows, entry.work = c.rows[:0], 0
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		layout := &s.schema.Layout.Components[k]
-		v := s.histories[k].Versions(slot)
+		v := s.snap.histories[k].Versions(slot)
 		r := compactRow{component: k, cur: v.Row()}
 		if !v.Began().After(oldest) {
 			r.past.Base = r.cur

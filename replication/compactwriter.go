@@ -67,14 +67,14 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	}
 	if x.age = 0; from == nil {
 		x.state.copyFrom(nil)
-		x.walk.begin(nil, p.server.tick)
+		x.walk.begin(nil, p.server.snap.tick)
 	} else {
 		x.state.copyFrom(from.state)
-		x.walk.begin(from.state, p.server.tick)
+		x.walk.begin(from.state, p.server.snap.tick)
 		x.age = p.log.next - from.sequence
 	}
 	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
-	x.state.tick = p.server.tick
+	x.state.tick = p.server.snap.tick
 	x.first, x.count, x.work = slot, 0, 0
 	x.keep = !part && x.kept.room()
 	clear(x.costs)

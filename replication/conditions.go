@@ -61,7 +61,7 @@ func (p *Peer) askConditions() {
 // findFacets completes what find found: a facet is visible if its entity is and its
 // condition holds.
 func (p *Peer) findFacets() {
-	v, s := &p.view, &p.server.slots
+	v, s := &p.view, &p.server.snap.slots
 	for b, class := range s.classes {
 		if class == 0 {
 			continue
@@ -112,7 +112,7 @@ func (p *Peer) keeps(b int) uint64 {
 	switch v := &p.view; {
 	case !v.Keep:
 		return 0
-	case !p.server.slots.facets(b):
+	case !p.server.snap.slots.facets(b):
 		return ^uint64(0)
 	case v.kept != nil && b < len(v.kept.now):
 		return v.kept.now[b]
@@ -125,7 +125,7 @@ type keptFacets struct{ now, before bitset.Set }
 
 // hold finds out of which facets the condition holds, whether the peer sees their entities or not.
 func (p *Peer) hold() {
-	v, s := &p.view, &p.server.slots
+	v, s := &p.view, &p.server.snap.slots
 	if !v.Keep || len(p.server.schema.Conditions) == 0 {
 		v.kept = nil
 		return

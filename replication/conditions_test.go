@@ -157,8 +157,8 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 		}
 	}
 	g.requireRight(t)
-	require.Zero(t, g.server.slots.live)
-	require.Zero(t, g.server.slots.faceted)
+	require.Zero(t, g.server.snap.slots.live)
+	require.Zero(t, g.server.snap.slots.faceted)
 	require.Zero(t, g.server.Stats().RawBits)
 	require.Empty(t, g.server.owners.of)
 	for _, e := range g.ends {
@@ -200,7 +200,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 		}
 		for range 120 {
 			before := map[*Peer]int{}
-			connected, tick := 0, g.server.tick
+			connected, tick := 0, g.server.snap.tick
 			for p, n := range calls {
 				before[p] = n
 			}
@@ -214,7 +214,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 			for p, n := range calls {
 				now += n - before[p]
 			}
-			require.Equal(t, connected*int(g.server.tick-tick), now)
+			require.Equal(t, connected*int(g.server.snap.tick-tick), now)
 			for _, e := range g.ends {
 				e.step(t)
 			}

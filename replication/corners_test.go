@@ -107,11 +107,11 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
 	p().X = 10
 	late := x.replicate() // delayed
-	t0 := x.server.tick
+	t0 := x.server.snap.tick
 	x.answer(x.apply()...)
 	x.rounds(60) // taken for lost, resent
 	x.requireEqual()
-	for x.server.tick != t0+255 {
+	for x.server.snap.tick != t0+255 {
 		x.round()
 	}
 	p().X = 20
@@ -135,17 +135,17 @@ func TestOldBaselinesStayOld(t *testing.T) {
 	e := es[0]
 	move(e, 1)
 	x.round()
-	a := x.server.tick
+	a := x.server.snap.tick
 	require.Equal(t, a, x.acked(x.slotOf(e)))
-	for x.server.tick != a+99 {
+	for x.server.snap.tick != a+99 {
 		x.round()
 	}
 	since := a + 100
 	move(e, 1)
 	taken := false
-	for x.server.tick != since+65536+9 {
+	for x.server.snap.tick != since+65536+9 {
 		d := x.replicate()
-		if !taken && len(d) > 0 && x.server.tick-a > 256 && (x.server.tick-a)%256 == 0 {
+		if !taken && len(d) > 0 && x.server.snap.tick-a > 256 && (x.server.snap.tick-a)%256 == 0 {
 			x.deliver(d...) // the only one that arrives, whole
 			x.apply()
 			taken = true

@@ -40,7 +40,7 @@ func (e *EntitySet) mustExist() {
 func (e *EntitySet) Add(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
-	if _, ok := e.seated[entity]; !ok && alive(e.server.world, entity) {
+	if _, ok := e.seated[entity]; !ok && alive(e.server.snap.world, entity) {
 		e.waiting[entity] = struct{}{}
 	}
 }
@@ -65,8 +65,8 @@ func (e *EntitySet) Len() int {
 // update brings the slots up to date with the world, once per tick.
 func (e *EntitySet) update() {
 	s := e.server
-	e.slots = e.slots.Grown(s.slots.len())
-	for b, word := range s.slots.turned {
+	e.slots = e.slots.Grown(s.snap.slots.len())
+	for b, word := range s.snap.slots.turned {
 		for slot := range bitset.Slots(b, word&e.slots[b]) {
 			member := e.holders[int32(slot)]
 			e.unseat(int32(slot))
@@ -74,12 +74,12 @@ func (e *EntitySet) update() {
 		}
 	}
 	for member := range e.waiting {
-		if !alive(s.world, member) {
+		if !alive(s.snap.world, member) {
 			delete(e.waiting, member)
-		} else if id, ok := s.NetID(member); ok {
+		} else if slot, ok := s.snap.slotOf(member); ok {
 			delete(e.waiting, member)
-			e.seated[member], e.holders[int32(id.Slot)] = int32(id.Slot), member
-			e.slots.Add(int(id.Slot))
+			e.seated[member], e.holders[int32(slot)] = int32(slot), member
+			e.slots.Add(slot)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (t *table) resizeParts(n int) {
 }
 
 // seatFacets gives the entity in a row its facets.
-func (s *Server) seatFacets(t *table, row, slot int) {
+func (s *snapshot) seatFacets(t *table, row, slot int) {
 	for k := range s.schema.Conditions {
 		var as *table
 		var at *uint32
@@ -116,7 +116,7 @@ func (s *Server) seatFacets(t *table, row, slot int) {
 }
 
 // addFacet adds a facet to what is in a slot.
-func (s *Server) addFacet(condition, of int, as *table) int {
+func (s *snapshot) addFacet(condition, of int, as *table) int {
 	t := &s.slots
 	slot := t.addTo(condition+1, t.info[of].entity, s.tick)
 	for _, h := range s.histories {
@@ -139,10 +139,10 @@ func (s *Server) addFacet(condition, of int, as *table) int {
 }
 
 // bornAt returns when what is in a slot began.
-func (s *Server) bornAt(slot int) delta.Tick { return s.slots.info[slot].born }
+func (s *snapshot) bornAt(slot int) delta.Tick { return s.slots.info[slot].born }
 
 // removeFacets removes the facets of what is in a slot.
-func (s *Server) removeFacets(of int) {
+func (s *snapshot) removeFacets(of int) {
 	for k := range s.schema.Conditions {
 		if facet, ok := s.slots.facet(k, of); ok {
 			s.slots.facetOf[k][of] = 0

@@ -43,7 +43,7 @@ func TestLateAckOfAFormerLife(t *testing.T) {
 	x.replicate()
 	at, ok := x.peer.acks.holds(int(next.Slot))
 	require.True(t, ok)
-	require.False(t, at.Before(x.server.slots.info[next.Slot].born), "the baseline is of tick %d", at)
+	require.False(t, at.Before(x.server.snap.slots.info[next.Slot].born), "the baseline is of tick %d", at)
 	for i := range 40 {
 		move(float32(i % 20))
 		x.round()

@@ -138,7 +138,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				var got []mBulk
 				OnServerMessage(x.client, func(m mBulk) { got = append(got, m) })
 				OnMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
-				m := &x.server.messenger
+				m := &x.server.messages.messenger
 				room, piece := mtu-wire.MessageOverhead, mtu-fragmentOverhead
 				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, maxFragments * piece} {
 					size = min(size, 20000)
@@ -151,7 +151,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 					var out *outLane
 					if down {
 						require.NoError(t, Send(x.peer, bulk(size)), "%d bytes", size)
-						x.server.tick += maxMessageAge // an age takes all its bits
+						x.server.snap.tick += maxMessageAge // an age takes all its bits
 						out = &x.peer.talk.out[wire.ChannelState]
 					} else {
 						require.NoError(t, SendToServer(x.client, bulk(size)), "%d bytes", size)
@@ -206,7 +206,7 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.NoError(t, SendToServer(x.client, bulk(20000)))
 	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), schema.ErrMessageTooLarge)
 	require.NoError(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1181)}))
-	require.Len(t, x.server.messenger.drafts, 3, "what is refused leaves nothing behind")
+	require.Len(t, x.server.messages.messenger.drafts, 3, "what is refused leaves nothing behind")
 	got := 0
 	OnServerMessage(x.client, func(mRumor) { got++ })
 	OnServerMessage(x.client, func(mBulk) { got++ })
@@ -525,5 +525,5 @@ func TestSmallMessagesOfWideTypesDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(500, round))
 	require.Greater(t, x.peer.Stats().MessagesReceived, before+400)
 	require.Zero(t, got)
-	require.True(t, bytes.Equal(nil, x.server.messenger.joined))
+	require.True(t, bytes.Equal(nil, x.server.messages.messenger.joined))
 }

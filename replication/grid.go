@@ -94,7 +94,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 
 // update moves what changed this tick.
 func (g *Grid) update() {
-	s := &g.server.slots
+	s := &g.server.snap.slots
 	g.outside = g.outside.Grown(s.len())
 	for len(g.places) < s.len() {
 		g.places = append(g.places, nowhere)
@@ -103,7 +103,7 @@ func (g *Grid) update() {
 	if g.fresh {
 		changed, g.fresh = s.alive, false
 	}
-	h := g.server.histories[g.component]
+	h := g.server.snap.histories[g.component]
 	for b, word := range changed {
 		for slot := range bitset.Slots(b, word) {
 			switch {
@@ -196,7 +196,7 @@ func (g *Grid) find(e *eye, to bitset.Set) {
 	}
 	square := e.radius * e.radius
 	if math.IsInf(square, 1) {
-		copy(to, g.server.slots.alive)
+		copy(to, g.server.snap.slots.alive)
 		return
 	}
 	// What is left of an axis that the grid does not have is one layer of cells, at no

@@ -69,8 +69,6 @@ type groups struct {
 	list   []*Group              // that have or had members
 	of     map[ecs.Entity]*Group // by member
 	bySlot [][]*Group            // with which a slot is sent
-	phases []uint32              // by slot, of components that are looked at every few ticks
-	early  bitset.Set            // slots that are looked at in the next tick, as their phase is another one now
 	fresh  []int32               // slots that joined in this tick
 	blocks []int32               // with such slots, in order
 	moved  bool                  // blocks is out of date
@@ -99,7 +97,7 @@ func (g *Group) mustExist() {
 func (g *Group) Add(e ecs.Entity) {
 	g.mustExist()
 	g.server.noticeReset()
-	if !alive(g.server.world, e) {
+	if !alive(g.server.snap.world, e) {
 		return
 	}
 	of := &g.server.groups
@@ -129,7 +127,7 @@ func (g *Group) Remove(e ecs.Entity) {
 	if i < 0 {
 		return
 	}
-	g.part(&g.members[i], g.server.tick+1)
+	g.part(&g.members[i], g.server.snap.tick+1)
 	g.members = slices.Delete(g.members, i, i+1)
 	delete(g.server.groups.of, e)
 }
@@ -145,7 +143,7 @@ func (g *Group) Len() int {
 func (g *Group) part(m *groupMember, from delta.Tick) {
 	if m.slot >= 0 {
 		g.former = append(g.former, formerMember{m.slot, from})
-		g.server.phase(int(m.slot), uint32(m.slot))
+		g.server.snap.phase(int(m.slot), uint32(m.slot))
 		m.slot = -1
 	}
 }
@@ -154,51 +152,19 @@ func (g *Group) part(m *groupMember, from delta.Tick) {
 func (g *Group) join(m *groupMember, slot int32) {
 	s := g.server
 	of := &s.groups
-	m.slot, m.since = slot, s.tick
+	m.slot, m.since = slot, s.snap.tick
 	for int(slot) >= len(of.bySlot) {
 		of.bySlot = append(of.bySlot, nil)
-		of.phases = append(of.phases, uint32(len(of.phases)))
 	}
 	g.former = slices.DeleteFunc(g.former, func(f formerMember) bool { return f.slot == slot })
 	if !slices.Contains(of.bySlot[slot], g) {
 		of.bySlot[slot] = append(of.bySlot[slot], g)
 	}
-	s.slots.bound = s.slots.bound.Grown(s.slots.len())
-	s.slots.bound.Add(int(slot))
+	s.snap.slots.bound = s.snap.slots.bound.Grown(s.snap.slots.len())
+	s.snap.slots.bound.Add(int(slot))
 	of.fresh = append(of.fresh, slot)
-	s.phase(int(slot), g.phase)
-}
-
-// phase sets when the components of a slot are looked at that have their turn every few
-// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
-// the former phase may be lost, and by moving again and again it could lose every one.
-func (s *Server) phase(slot int, phase uint32) {
-	if s.groups.phases[slot] == phase {
-		return
-	}
-	s.groups.phases[slot] = phase
-	if !s.slots.alive.Has(slot) {
-		return
-	}
-	s.groups.early = s.groups.early.Grown(s.slots.len())
-	s.groups.early.Add(slot)
-	for i := range s.slots.info[slot].table.members {
-		m := &s.slots.info[slot].table.members[i]
-		for j := range m.blocks {
-			if m.values.Every > 1 {
-				m.blocks[j].rows = 0 // else it might be thought to have had its turn
-			}
-		}
-	}
-}
-
-// turn reports whether a slot has its turn in tick now, of those that come every n ticks.
-func (of *groups) turn(slot uint32, now delta.Tick, n int) bool {
-	phase := slot
-	if int64(slot) < int64(len(of.phases)) {
-		phase = of.phases[slot]
-	}
-	return (phase+uint32(now))%uint32(n) == 0 || of.early.Holds(slot)
+	s.snap.phases.grow(slot)
+	s.snap.phase(int(slot), g.phase)
 }
 
 // tidyEvery is how many ticks lie between two attempts to forget former members.
@@ -211,7 +177,7 @@ func (of *groups) update(s *Server) {
 		return
 	}
 	for _, b := range of.blocks {
-		for slot := range bitset.Slots(int(b), s.slots.bound[b]&s.slots.turned[b]) {
+		for slot := range bitset.Slots(int(b), s.snap.slots.bound[b]&s.snap.slots.turned[b]) {
 			for _, g := range of.bySlot[slot] {
 				g.stirred = true
 			}
@@ -230,11 +196,11 @@ func (of *groups) update(s *Server) {
 			return !g.listed
 		})
 	}
-	s.slots.bound = s.slots.bound.Grown(s.slots.len())
+	s.snap.slots.bound = s.snap.slots.bound.Grown(s.snap.slots.len())
 	if of.moved || len(of.fresh) > 0 {
 		of.moved = false
 		of.blocks = of.blocks[:0]
-		for b, word := range s.slots.bound {
+		for b, word := range s.snap.slots.bound {
 			if word != 0 {
 				of.blocks = append(of.blocks, int32(b))
 			}
@@ -249,16 +215,16 @@ func (g *Group) update() {
 	n := 0
 	for i := range g.members {
 		m := g.members[i]
-		if m.slot >= 0 && s.slots.info[m.slot].entity != m.entity {
-			g.part(&m, s.tick) // it may only have lost its marker
+		if m.slot >= 0 && s.snap.slots.info[m.slot].entity != m.entity {
+			g.part(&m, s.snap.tick) // it may only have lost its marker
 		}
 		if m.slot < 0 {
-			if !alive(s.world, m.entity) {
+			if !alive(s.snap.world, m.entity) {
 				delete(s.groups.of, m.entity)
 				continue
 			}
-			if id, ok := s.NetID(m.entity); ok {
-				g.join(&m, int32(id.Slot))
+			if slot, ok := s.snap.slotOf(m.entity); ok {
+				g.join(&m, int32(slot))
 			} else {
 				g.stirred = true
 			}
@@ -285,14 +251,14 @@ func (of *groups) tidy(now delta.Tick) {
 
 func (g *Group) tidy() {
 	s := g.server
-	limit := s.tick - ancient
+	limit := s.snap.tick - ancient
 	for i := range g.members {
 		if m := &g.members[i]; m.since.Before(limit) {
 			m.since = limit
 		}
 	}
 	g.former = slices.DeleteFunc(g.former, func(f formerMember) bool {
-		if f.ended.After(s.tick) {
+		if f.ended.After(s.snap.tick) {
 			return false
 		}
 		for _, p := range s.peers {
@@ -311,7 +277,7 @@ func (g *Group) unbind(slot int32) {
 	list := &of.bySlot[slot]
 	*list = slices.DeleteFunc(*list, func(o *Group) bool { return o == g })
 	if len(*list) == 0 {
-		g.server.slots.bound.Remove(int(slot))
+		g.server.snap.slots.bound.Remove(int(slot))
 		of.moved = true
 	}
 }

@@ -37,7 +37,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	other.Remove(turret)
 	x.rounds(20)
 	require.Zero(t, len(x.server.groups.list))
-	require.Zero(t, x.server.slots.bound.Count())
+	require.Zero(t, x.server.snap.slots.bound.Count())
 
 	early := x.world.NewEntity(position) // not replicated yet
 	g.Add(early)
@@ -86,7 +86,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
-			s.workers.caches[0].limit = 1000 // little memory for what is encoded
+			s.sender.workers.caches[0].limit = 1000 // little memory for what is encoded
 			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{

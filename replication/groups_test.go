@@ -57,7 +57,7 @@ func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
 
 // newFleetOf adds a fleet to a world that may have more in it.
 func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
-	f := &fleet{world: s.world, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
+	f := &fleet{world: s.snap.world, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
 	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
 	for range crews + 1 {
 		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
@@ -479,8 +479,8 @@ func TestGroupsWithWorkers(t *testing.T) {
 	play := func(workers, limit int) (sent [][]byte) {
 		f := newFleet(seed, 20, 6, WithMTU(600), WithWorkers(workers))
 		f.calm = 4
-		for i := range f.server.workers.caches {
-			f.server.workers.caches[i].limit = limit
+		for i := range f.server.sender.workers.caches {
+			f.server.sender.workers.caches[i].limit = limit
 		}
 		for k := range 12 {
 			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})

@@ -71,7 +71,7 @@ func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 	blocks := p.server.groups.blocks
 	due := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.due[b] & p.server.slots.bound[b]
+		due |= of[b] & p.due[b] & p.server.snap.slots.bound[b]
 	}
 	if due == 0 {
 		return false
@@ -99,7 +99,7 @@ func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
 func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
-	u, s := &p.runs.bundle, &p.server.slots
+	u, s := &p.runs.bundle, &p.server.snap.slots
 	u.begin(s.len())
 	room := 8*(p.server.opts.mtu-p.packet.headSize(true)) - wire.GapOrderBits
 	if p.packet.heads == 0 {
@@ -259,12 +259,12 @@ func (p *Peer) released(g *Group, f formerMember) bool {
 // of two ticks or later.
 func (p *Peer) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.due) || p.view.sees(b, p.server.slots.alive[b])&bit == 0 || p.server.slots.turned[b]&bit != 0 {
+	if b >= len(p.due) || p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 || p.server.snap.slots.turned[b]&bit != 0 {
 		return false
 	}
 	at, ok := p.acks.holds(int(slot))
 	if ok {
-		at, ok = p.server.slots.changedBy(int(slot), at)
+		at, ok = p.server.snap.slots.changedBy(int(slot), at)
 	}
 	return ok && !at.Before(t) && !at.Before(t2)
 }
@@ -275,7 +275,7 @@ func (p *Peer) lacksAny(slot int32) bool {
 	if b >= len(p.due) {
 		return true
 	}
-	if p.view.sees(b, p.server.slots.alive[b])&bit == 0 {
+	if p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
 		return p.acks.shown[b]&bit != 0
 	}
 	return p.lacks(b, bit)
@@ -302,7 +302,7 @@ func (p *Peer) gather(slot int) {
 
 // gatherSlot appends what the peer needs of a slot, if it needs anything.
 func (p *Peer) gatherSlot(slot int) {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if p.view.sees(b, s.alive[b])&bit == 0 {
 		if p.acks.shown[b]&bit == 0 {
@@ -390,7 +390,7 @@ func (p *Peer) sendTorn(entries []bundleEntry) bool {
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
 func (p *Peer) sendTogether(of bitset.Set) bool {
-	u, s := &p.runs.bundle, &p.server.slots
+	u, s := &p.runs.bundle, &p.server.snap.slots
 	u.begin(s.len())
 	room, used := 8*p.server.opts.mtu, 0
 	for b := p.acks.owed.Next(0); b < len(of); b = p.acks.owed.Next(b + 1) {
@@ -504,7 +504,7 @@ func (k *packetWriter) book(e *bundleEntry) {
 // it, and returns all that it added.
 func (p *Peer) chooseWith(slot int, chosen bitset.Set) []int32 {
 	u := &p.runs.bundle
-	if p.server.slots.inGroups(slot>>6)>>(slot&63)&1 == 0 {
+	if p.server.snap.slots.inGroups(slot>>6)>>(slot&63)&1 == 0 {
 		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))
 		return u.close

@@ -105,7 +105,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 // TestProtocolVersionsAreNamed: an end of another release says so, in both directions.
 func TestProtocolVersionsAreNamed(t *testing.T) {
 	x := newWire(t, testSchema())
-	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.fingerprint, Nonce: 7}
+	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.fingerprint, Nonce: 7}
 	require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 	answer := x.takeDown()
 	require.Len(t, answer, 1)
@@ -181,7 +181,7 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 // victim for little.
 func TestAnswersAreBoundedByIntroductions(t *testing.T) {
 	x := newWire(t, longSchema(func(*Schema) {}))
-	own := x.server.fingerprint
+	own := x.server.sessions.fingerprint
 	for _, h := range []wire.Hello{
 		{Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
 		{Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},
@@ -236,7 +236,7 @@ func TestLateHelloChangesNothing(t *testing.T) {
 func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
-	late := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
+	late := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected(), "welcomed")
@@ -303,7 +303,7 @@ func TestDisconnect(t *testing.T) {
 	require.Len(t, x.takeDown(), byeCopies)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
-	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
 	for _, p := range [][]byte{nil, {1}, wire.Sealed(h.Append(nil)), make([]byte, 100)} {
 		require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
 	}
@@ -371,7 +371,7 @@ func TestSessionsDontMix(t *testing.T) {
 	require.NotEqual(t, a.peer.session.id, b.peer.session.id)
 	a.requireEqual()
 	b.requireEqual()
-	require.NotEqual(t, delta.Tick(0), a.server.tick)
+	require.NotEqual(t, delta.Tick(0), a.server.snap.tick)
 }
 
 // TestOffsetsBeyondTheText are nothing to be afraid of, also where an int has 32 bits.

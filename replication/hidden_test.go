@@ -3,11 +3,10 @@ package replication
 import (
 	"testing"
 
-	"github.com/mlange-42/arche/ecs"
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
 )
 
 // What a peer is sent must not depend on what it may not see, by no way however long.
@@ -20,10 +19,10 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	e := x.spawn(position, health)
 	slot := func() int { id, _ := x.server.NetID(e); return int(id.Slot) }
 	x.rounds(20)
-	first := x.server.tick
+	first := x.server.snap.tick
 	known := func(at delta.Tick) bool {
 		w := bitbuf.NewWriter(make([]byte, 500))
-		_, _, known := x.server.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
+		_, _, known := x.server.sender.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
 		return known
 	}
 	set := func(v float32) { (*tPosition)(x.world.Get(e, position)).X = v }
@@ -34,7 +33,7 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	x.rounds(5)
 	require.True(t, known(first), "it is kept for a window")
 	x.rounds(20)
-	_, found := x.server.histories[0].At(slot(), first)
+	_, found := x.server.snap.histories[0].At(slot(), first)
 	require.Equal(t, delta.Present, found, "nothing else changed in the block")
 	require.False(t, known(first))
 	require.True(t, known(first+1), "the state before the present one is kept as long as that lasts")

@@ -147,8 +147,8 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	if row == nil {
 		return input, false
 	}
-	v := &s.messenger.values[len(s.schema.Messages)]
-	s.messenger.read(s.schema.Input, v, row)
+	v := &s.messages.messenger.values[len(s.schema.Messages)]
+	s.messages.messenger.read(s.schema.Input, v, row)
 	return *v.pointer.(*T), exact
 }
 

@@ -111,7 +111,7 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // gone returns the slots of a block that the client may show and shall not, because what
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
-	gone := p.acks.shown[b] &^ p.view.sees(b, p.server.slots.alive[b])
+	gone := p.acks.shown[b] &^ p.view.sees(b, p.server.snap.slots.alive[b])
 	if gone != 0 {
 		gone &= p.acks.severed(b) | ^p.keeps(b) // else it shows the entity that the slot still holds
 	}
@@ -130,7 +130,7 @@ func (p *Peer) unseen(b int) uint64 {
 // look finds out what the peer sees now, and deals with what enters or leaves its view.
 // Afterwards, what is due is what it sees, or gone.
 func (p *Peer) look() {
-	v, s := &p.view, &p.server.slots
+	v, s := &p.view, &p.server.snap.slots
 	if !v.limited && v.visible == nil {
 		return
 	}
@@ -138,7 +138,7 @@ func (p *Peer) look() {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
 	v.next = v.next.Grown(s.len())
-	v.find(s, p.server.resources.any)
+	v.find(s, p.server.snap.resources.any)
 	p.server.groups.show(v.next)
 	p.withhold()
 	p.findFacets()
@@ -228,7 +228,7 @@ func (v *view) pass(t *table) bool {
 
 // enter notes that slots of a block came into view.
 func (p *Peer) enter(b int, mask uint64) {
-	mask &= p.acks.behind(b) | p.server.slots.news[b] // else it was kept while it was out of view
+	mask &= p.acks.behind(b) | p.server.snap.slots.news[b] // else it was kept while it was out of view
 	p.owe(b, mask)
 	p.noteStructure(b, mask)
 }

@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // Entities that come into view and go all the time.
@@ -128,8 +127,8 @@ func TestLargeEntitiesFlip(t *testing.T) {
 		}
 		shown := 0
 		e.client.Each(func(id NetID, m ecs.Entity, _ uint32) {
-			entity := s.slots.info[id.Slot].entity
-			require.Equal(t, s.slots.info[id.Slot].generation, id.Generation)
+			entity := s.snap.slots.info[id.Slot].entity
+			require.Equal(t, s.snap.slots.info[id.Slot].generation, id.Generation)
 			if in[entity] {
 				shown++
 				require.Equal(t, o.at(id, s.Tick()), stateOf(faceOf(s.schema), e.world, m))

@@ -20,7 +20,7 @@ func (j *join) settle(p *Peer) bool {
 	if j.complete {
 		return false
 	}
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	if !j.begun {
 		j.begun, j.owed = true, slices.Clone(s.alive)
 	} else {

@@ -71,7 +71,7 @@ func (k *keepAlive) tell(p *Peer, complete bool) {
 // sendEmpty sends a state packet without entries.
 func (p *Peer) sendEmpty() {
 	s, seal := p.server, p.session.down
-	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
+	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.snap.tick), Long: !p.near(), Complete: p.join.complete}
 	packet := p.alive.buf[:seal.Size()+h.Size()+1]
 	if p.session.compact {
 		packet = packet[:len(packet)-1]
@@ -82,7 +82,7 @@ func (p *Peer) sendEmpty() {
 		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
 		p.stats.EntityBits += wire.GapOrderBits
 	}
-	p.log.begin(s.tick).status = sentLost // nothing waits for it
+	p.log.begin(s.snap.tick).status = sentLost // nothing waits for it
 	p.log.commit()
 	p.silence.skip(p.log.next)
 	seal.Write(packet, h.Sequence, h.Tick)

@@ -40,7 +40,7 @@ const (
 // beginLarge starts to send the slot's present state in parts.
 func (p *Peer) beginLarge(slot int) error {
 	s := p.server
-	info := &s.slots.info[slot]
+	info := &s.snap.slots.info[slot]
 	r := p.runs.whole(slot)
 	r.copies++
 	buf := make([]byte, (int(r.bits)+7)/8+4*delta.MaxComponents)
@@ -48,7 +48,7 @@ func (p *Peer) beginLarge(slot int) error {
 	w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	w.WriteRun(p.runs.bytes(r), int(r.bits))
-	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
+	l := &largeState{tick: s.snap.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
 	p.large[slot] = l
@@ -73,7 +73,7 @@ func (p *Peer) sendParts(slot int) error {
 		if k.compact != nil {
 			if err := k.addCompact(slot, recordPart, &compactEntry{
 				kind: wire.EntryPart, payload: payload,
-				part: [4]uint64{uint64(p.server.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
+				part: [4]uint64{uint64(p.server.snap.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
 			}); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (p *Peer) sendParts(slot int) error {
 		}
 		err := k.add(slot, recordPart, 0, func() {
 			k.head(slot, wire.EntryPart)
-			k.w.WriteExpGolomb(uint64(p.server.tick-l.tick), partOrder)
+			k.w.WriteExpGolomb(uint64(p.server.snap.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
 			k.w.WriteExpGolomb(uint64(l.size), partOrder)
 			k.w.WriteExpGolomb(uint64(i), partOrder)
@@ -120,7 +120,7 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket) {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.tick)
-		p.owe(b, bit&p.server.slots.changedAfter(l.tick, b, bit)) // the changes since were not sent
+		p.owe(b, bit&p.server.snap.slots.changedAfter(l.tick, b, bit)) // the changes since were not sent
 	}
 }
 

@@ -66,7 +66,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 					ids = append(ids, ecs.TypeID(x.world, s.Typ))
 				}
 			}
-			if x.server.resources.any {
+			if x.server.snap.resources.any {
 				setResource(x.world, rsWeather{Rain: 1})
 			}
 			entities := make([]ecs.Entity, c.at)
@@ -87,7 +87,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 			}
 			require.Zero(t, x.client.Stats().RefusedPackets)
 			require.Zero(t, x.peer.Stats().Withheld)
-			require.LessOrEqual(t, x.server.slots.len(), int(x.client.mirrors.limit))
+			require.LessOrEqual(t, x.server.snap.slots.len(), int(x.client.mirrors.limit))
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestSlotsStayBelowTheBound(t *testing.T) {
 			}
 		}
 		g.tick()
-		require.LessOrEqual(t, g.server.slots.len(), limit)
+		require.LessOrEqual(t, g.server.snap.slots.len(), limit)
 		for _, e := range g.ends {
 			e.step(t)
 			require.Zero(t, e.client.Stats().RefusedPackets)

@@ -78,7 +78,7 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
 	require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrBufferFull)
-	require.Equal(t, 1024+1024+256, len(x.server.messenger.drafts), "what nobody takes is not kept")
+	require.Equal(t, 1024+1024+256, len(x.server.messages.messenger.drafts), "what nobody takes is not kept")
 	for range 20 { // the server goes silent: what waits stays
 		x.replicate()
 	}
@@ -145,7 +145,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
 	require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
 	require.ErrorIs(t, SetInput(x.client, 0, mMove{}), ErrNotConnected)
-	require.Empty(t, x.server.messenger.drafts)
+	require.Empty(t, x.server.messages.messenger.drafts)
 	require.Zero(t, x.client.InputTick())
 	require.Zero(t, x.client.Lead()+x.client.ServerTick()+x.client.RoundTrip())
 	for err, want := range map[error]string{

@@ -141,7 +141,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 		x.rounds(recentTicks + 20)
 	}
 	require.NotZero(t, x.peer.inStep(0)&1)
-	last := x.server.slots.changed[0]
+	last := x.server.snap.slots.changed[0]
 	x.server.NewGroup().Add(e[0])
 	move(e[0], 1)
 	x.replicate()
@@ -162,7 +162,7 @@ func TestOutages(t *testing.T) {
 			x.replicate()
 			require.Empty(t, heldBy(x.server, x.peer, x.client))
 		}
-		require.LessOrEqual(t, x.server.tick-x.peer.acks.through, delta.Tick(min(ticks+2, clock.MaxTimeout+2)), "after %d ticks", ticks)
+		require.LessOrEqual(t, x.server.snap.tick-x.peer.acks.through, delta.Tick(min(ticks+2, clock.MaxTimeout+2)), "after %d ticks", ticks)
 		for range 30 {
 			move(e[1], 1)
 			x.round()

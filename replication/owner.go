@@ -23,7 +23,7 @@ type ownership struct {
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	s.mustExist()
-	if !alive(s.world, e) {
+	if !alive(s.snap.world, e) {
 		panic("replication: SetOwner of a dead entity: set owners of entities that live")
 	}
 	if p != nil && p.server != s {
@@ -31,9 +31,9 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	}
 	s.noticeReset()
 	o := &s.owners
-	id, seen := s.NetID(e)
+	slot, seen := s.snap.slotOf(e)
 	if seen {
-		s.disown(int(id.Slot))
+		s.disown(slot, e)
 	}
 	delete(o.of, e)
 	delete(o.unseen, e)
@@ -45,7 +45,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	}
 	o.of[e] = p
 	if seen {
-		s.own(int(id.Slot), p)
+		s.own(slot, p)
 	} else {
 		o.unseen[e] = struct{}{}
 	}
@@ -61,7 +61,7 @@ func (s *Server) Owner(e ecs.Entity) *Peer {
 // own notes that a peer owns what is in a slot.
 func (s *Server) own(slot int, p *Peer) {
 	o := &s.owners
-	if more := s.slots.len() - len(o.slots); more > 0 {
+	if more := s.snap.slots.len() - len(o.slots); more > 0 {
 		o.slots = append(o.slots, make([]*Peer, more)...)
 	}
 	o.slots[slot] = p
@@ -69,15 +69,14 @@ func (s *Server) own(slot int, p *Peer) {
 	p.owned.Add(slot)
 }
 
-// disown notes that nobody owns what is in a slot.
-func (s *Server) disown(slot int) {
+// disown notes that nobody owns the entity that is in a slot, or was.
+func (s *Server) disown(slot int, e ecs.Entity) {
 	o := &s.owners
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
 	}
 	o.slots[slot].owned.Remove(slot)
 	o.slots[slot] = nil
-	e := s.slots.info[slot].entity
 	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
 		delete(o.of, e)
 	}
@@ -86,12 +85,12 @@ func (s *Server) disown(slot int) {
 // settleOwners gives slots to those that are owned and were not seen before.
 func (s *Server) settleOwners() {
 	for e := range s.owners.unseen {
-		if !alive(s.world, e) {
+		if !alive(s.snap.world, e) {
 			delete(s.owners.unseen, e)
 			delete(s.owners.of, e)
-		} else if id, ok := s.NetID(e); ok {
+		} else if slot, ok := s.snap.slotOf(e); ok {
 			delete(s.owners.unseen, e)
-			s.own(int(id.Slot), s.owners.of[e])
+			s.own(slot, s.owners.of[e])
 		}
 	}
 }
@@ -100,7 +99,8 @@ func (s *Server) settleOwners() {
 func (s *Server) disownAll(p *Peer) {
 	for b, word := range p.owned {
 		for ; word != 0; word &= word - 1 {
-			s.disown(b<<6 + bits.TrailingZeros64(word))
+			slot := b<<6 + bits.TrailingZeros64(word)
+			s.disown(slot, s.snap.slots.info[slot].entity)
 		}
 	}
 	for e := range s.owners.unseen {

@@ -49,7 +49,7 @@ func (k *packetWriter) begin(p *Peer) {
 	}
 	k.gaps, k.entries = 0, 0
 	if k.compact != nil {
-		k.compact.kept.shrink(p.server.tick)
+		k.compact.kept.shrink(p.server.snap.tick)
 	}
 }
 
@@ -62,21 +62,21 @@ func gapOrder(gaps, entries int) uint {
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	k.header = wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
+	k.header = wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.snap.tick), Long: !p.near(), Complete: p.join.complete}
 	k.body = k.headSize(k.header.Long)
 	k.w.Reset(k.buf[k.body:])
 	k.w.WriteBits(uint64(k.order), wire.GapOrderBits)
-	k.context = context{names: delta.NamesAt(s.tick)}
+	k.context = context{names: delta.NamesAt(s.snap.tick)}
 	k.names.Write(&k.w, p.front())
-	k.sent = p.log.begin(s.tick)
+	k.sent = p.log.begin(s.snap.tick)
 	k.open, k.work = true, 0
 }
 
 // front returns the baselines that are in front of the list in the peer's packets.
 func (p *Peer) front() delta.Baselines {
 	switch base := p.base(); {
-	case !p.server.fresh(base) || base == p.server.tick:
-		return delta.Baselines{A1: p.server.tick - 1}
+	case !p.server.snap.fresh(base) || base == p.server.snap.tick:
+		return delta.Baselines{A1: p.server.snap.tick - 1}
 	case p.interval > delta.MaxSpan:
 		return delta.Baselines{A1: base}
 	default:
@@ -87,7 +87,7 @@ func (p *Peer) front() delta.Baselines {
 // near reports whether the peer got a packet near enough to complete short forms of the
 // sequence and tick.
 func (p *Peer) near() bool {
-	return p.heard && p.server.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
+	return p.heard && p.server.snap.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
 }
 
 // headBits is more than what stands before the run of an update.
@@ -173,7 +173,7 @@ func (k *packetWriter) gap(slot int) {
 
 // wholeHead writes the generation and component set of an entity without baseline.
 func (k *packetWriter) wholeHead(slot int) {
-	info := &k.peer.server.slots.info[slot]
+	info := &k.peer.server.snap.slots.info[slot]
 	k.w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.set, &k.set)
 	k.set = info.set

@@ -94,14 +94,14 @@ type session struct {
 // newSession makes a session for a client that introduced itself.
 func (p *Peer) newSession(h *wire.Hello) session {
 	s := p.server
-	id, first := s.newSessionID(), p.firstSequence()
+	id, first := s.sessions.newSessionID(), p.firstSequence()
 	if s.opts.noChecksum {
 		id = id&^(wire.Epochs-1) | uint64(p.nextTag(id, h.Session))
 	}
 	return session{
 		id: id, nonce: h.Nonce, open: true, first: first, slots: h.Slots,
-		down: wire.SessionKey(s.fingerprint, id, false, s.opts.noChecksum),
-		up:   wire.SessionKey(s.fingerprint, id, true, s.opts.noChecksum),
+		down: wire.SessionKey(s.sessions.fingerprint, id, false, s.opts.noChecksum),
+		up:   wire.SessionKey(s.sessions.fingerprint, id, true, s.opts.noChecksum),
 	}
 }
 
@@ -196,8 +196,8 @@ func (p *Peer) firstSequence() uint32 {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{
-		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.tick, stream: -1,
-		classes: classes{slots: &s.slots},
+		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.snap.tick, stream: -1,
+		classes: classes{slots: &s.snap.slots},
 	}
 	p.session.first = p.firstSequence()
 	p.SetInterest(Interest{})
@@ -207,19 +207,19 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acks.reset(&p.server.slots, p.server.tick)
+	p.acks.reset(&p.server.snap.slots, p.server.snap.tick)
 	p.due = nil
 	p.large = map[int]*largeState{}
 	p.log = newSentLog(p.session.first)
 	p.trip = clock.RoundTrip{}
-	p.budget.restart(p.server.tick)
+	p.budget.restart(p.server.snap.tick)
 	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.rests = false
 	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
 	p.followed = p.log.next
 	for i := range p.full {
-		p.full[i] = p.server.tick // none that is to come
+		p.full[i] = p.server.snap.tick // none that is to come
 	}
 	p.view.visible, p.view.next = nil, nil
 	p.view.kept = nil
@@ -299,7 +299,7 @@ func (p *Peer) Receive(packet []byte) error {
 	case err != nil:
 		p.stats.RefusedPackets++
 	default:
-		p.heardAt = p.server.tick
+		p.heardAt = p.server.snap.tick
 	}
 	return err
 }
@@ -316,7 +316,7 @@ func (p *Peer) receive(packet []byte) error {
 		return nil
 	}
 	for i := range p.pending {
-		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.ack.Parse(body) == nil {
+		if body := p.pending[i].openFirstWord(packet); body != nil && p.server.sessions.ack.Parse(body) == nil {
 			p.enforce(i)
 			if p.closed {
 				return nil // by a hook
@@ -355,7 +355,7 @@ func (p *Peer) enforce(pending int) {
 	p.pending = slices.Clone(p.pending[:pending])
 	p.connected = true
 	p.reset()
-	p.server.callHooks(p.server.connecting, p)
+	p.server.messages.callHooks(p.server.connecting, p)
 }
 
 // receiveHello answers a client that introduces itself. The session it is offered
@@ -370,25 +370,25 @@ func (p *Peer) receiveHello(body []byte) error {
 		return wire.ErrMalformed
 	}
 	s := p.server
-	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.fingerprint {
+	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.sessions.fingerprint {
 		p.stats.RefusedSchemas++
 		m := wire.Refuse{Version: wire.ProtocolVersion, Nonce: h.Nonce, Offset: h.Offset}
 		piece := ""
 		if h.Version == wire.ProtocolVersion {
-			m.Total = uint32(len(s.text))
-			from := int(min(uint64(h.Offset), uint64(len(s.text)))) // an int may have 32 bits
+			m.Total = uint32(len(s.sessions.text))
+			from := int(min(uint64(h.Offset), uint64(len(s.sessions.text)))) // an int may have 32 bits
 			room := min(s.opts.mtu, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
-			piece = s.text[from:min(from+room, len(s.text))]
+			piece = s.sessions.text[from:min(from+room, len(s.sessions.text))]
 		}
-		p.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
+		p.answerHello(append(m.Append(s.sessions.answer[:wire.ChecksumSize]), piece...))
 		return nil
 	}
 	offered := p.offer(&h)
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: s.opts.noChecksum, Compact: offered.compact, Window: uint8(s.opts.window),
-		Nonce: h.Nonce, Session: offered.id, Tick: uint32(s.tick), Sequence: offered.first, Origin: s.origin,
+		Nonce: h.Nonce, Session: offered.id, Tick: uint32(s.snap.tick), Sequence: offered.first, Origin: s.sessions.origin,
 	}
-	p.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
+	p.answerHello(m.Append(s.sessions.answer[:wire.ChecksumSize]))
 	return nil
 }
 

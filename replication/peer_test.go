@@ -95,7 +95,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 				liar.step(t)
 				continue
 			}
-			for _, a := range hostileAcks(liar.peer.log.next, s.slots.len()) {
+			for _, a := range hostileAcks(liar.peer.log.next, s.snap.slots.len()) {
 				packet := forgeAck(liar.client, &a)
 				_ = liar.peer.Receive(packet)
 				_ = liar.peer.Receive(packet)
@@ -124,7 +124,7 @@ func TestHostileAcksTakeNoMemory(t *testing.T) {
 		x.replicate()
 	}
 	var packets [][]byte
-	for _, a := range hostileAcks(x.peer.log.next, x.server.slots.len()) {
+	for _, a := range hostileAcks(x.peer.log.next, x.server.snap.slots.len()) {
 		packets = append(packets, forgeAck(x.client, &a))
 	}
 	skipAllocationTest(t)

@@ -34,7 +34,7 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) {
 }
 
 // callHooks calls hooks for a peer.
-func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
+func (s *serverMessages) callHooks(hooks []func(*Peer), p *Peer) {
 	if len(hooks) == 0 {
 		return
 	}

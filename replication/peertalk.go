@@ -44,7 +44,7 @@ func (p *Peer) resetTalk() {
 	if !p.server.schema.Talks() {
 		return
 	}
-	p.talk = &peerTalk{reported: p.server.tick}
+	p.talk = &peerTalk{reported: p.server.snap.tick}
 }
 
 // speaks reports whether there are new messages for the peer.
@@ -52,14 +52,14 @@ func (t *peerTalk) speaks() bool { return len(t.pending)+len(t.loose) > 0 }
 
 // noteStructure notes that slots of a block came or went for the peer, or changed their components.
 func (p *Peer) noteStructure(b int, mask uint64) {
-	if p.server.waits && mask != 0 {
-		p.talk.structure.note(b, mask, p.server.tick)
+	if p.server.messages.waits && mask != 0 {
+		p.talk.structure.note(b, mask, p.server.snap.tick)
 	}
 }
 
 // enqueue hands a draft to the peer.
 func (p *Peer) enqueue(draft int) error {
-	t, d := p.talk, &p.server.messenger.drafts[draft]
+	t, d := p.talk, &p.server.messages.messenger.drafts[draft]
 	m := &p.server.schema.Messages[d.number]
 	switch {
 	case m.Reliable && !t.out[m.Lane(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
@@ -77,16 +77,16 @@ func (p *Peer) enqueue(draft int) error {
 func (p *Peer) views(d *draft) bool {
 	s := p.server
 	id, ok := s.NetID(d.entity)
-	if ok && s.slots.alive.Has(int(id.Slot)) && s.slots.info[id.Slot].entity == d.entity {
+	if ok && s.snap.slots.alive.Has(int(id.Slot)) && s.snap.slots.info[id.Slot].entity == d.entity {
 		b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
 		return p.view.sees(b, bit) != 0
 	}
-	if !d.known || s.slots.info[d.id.Slot].generation != d.id.Generation {
+	if !d.known || s.snap.slots.info[d.id.Slot].generation != d.id.Generation {
 		return false
 	}
 	b, bit := int(d.id.Slot>>6), uint64(1)<<(d.id.Slot&63)
 	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
-	return b < len(p.due) && p.gone(b)&bit != 0 && p.acks.severedAt(int(d.id.Slot), s.tick)
+	return b < len(p.due) && p.gone(b)&bit != 0 && p.acks.severedAt(int(d.id.Slot), s.snap.tick)
 }
 
 // talkToAll sends the peers their messages, after the state of the tick.
@@ -99,13 +99,13 @@ func (s *Server) talkToAll() {
 			p.say()
 		}
 	}
-	s.messenger.clear()
+	s.messages.messenger.clear()
 }
 
 // say sends what there is to say in this tick.
 func (p *Peer) say() {
 	s, t := p.server, p.talk
-	now := s.tick
+	now := s.snap.tick
 	t.packets, t.messages = 0, 0
 	if t.inputs.miss(now) {
 		p.stats.InputsMissed++
@@ -116,20 +116,20 @@ func (p *Peer) say() {
 	} else {
 		p.sayAll()
 	}
-	if s.waits {
+	if s.messages.waits {
 		p.bound()
 	}
 }
 
 // sayAll sends the messages that are due, and what else the client is to know.
 func (p *Peer) sayAll() {
-	s, t, now := p.server, p.talk, p.server.tick
+	s, t, now := p.server, p.talk, p.server.snap.tick
 	// Times are completed by the newest state that came, or the newest of these packets.
-	s.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= wire.ShortTime)
+	s.messages.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= wire.ShortTime)
 	p.sayReliable(wire.ChannelImmediate)
 	p.sayReliable(wire.ChannelState)
 	p.sayLoose()
-	k := &s.messenger.writer
+	k := &s.messages.messenger.writer
 	if k.index == 0 && !k.open && (t.in[wire.ChannelState].due > 0 || t.unsaid && now-t.reported >= reportTicks) {
 		p.startTalk()
 	}
@@ -155,7 +155,7 @@ const taken = -1
 
 // assign gives reliable messages their place in the lanes.
 func (p *Peer) assign() {
-	t, m := p.talk, &p.server.messenger
+	t, m := p.talk, &p.server.messages.messenger
 	for k, i := range t.pending {
 		if i == taken {
 			continue
@@ -168,7 +168,7 @@ func (p *Peer) assign() {
 			continue
 		}
 		data, bits := m.encode(d)
-		l.push(d.number, p.server.tick, data, bits, m.fragments(len(data)))
+		l.push(d.number, p.server.snap.tick, data, bits, m.fragments(len(data)))
 		p.stats.Messages++
 	}
 	t.pending = t.pending[:0]
@@ -176,7 +176,7 @@ func (p *Peer) assign() {
 
 // startTalk opens a packet. The first one of a tick has in it what is to be said beside messages.
 func (p *Peer) startTalk() {
-	t, k := p.talk, &p.server.messenger.writer
+	t, k := p.talk, &p.server.messages.messenger.writer
 	k.start()
 	var report wire.InputReport
 	var ack wire.ChannelAck
@@ -195,7 +195,7 @@ func (p *Peer) startTalk() {
 
 // report tells the client how its packets fare.
 func (p *Peer) report() (r wire.InputReport) {
-	t, now := p.talk, p.server.tick
+	t, now := p.talk, p.server.snap.tick
 	t.unsaid, t.reported = false, now
 	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: uint32(min(now-t.came, wire.MaxHeldTicks))}
 	r.Gathered, r.Late = t.inputs.gathered(now), t.inputs.late
@@ -208,7 +208,7 @@ func (p *Peer) report() (r wire.InputReport) {
 
 // finishTalk sends the open packet.
 func (p *Peer) finishTalk() {
-	packet := p.server.messenger.writer.finish()
+	packet := p.server.messages.messenger.writer.finish()
 	p.stats.MessagePackets++
 	p.stats.MessageBytes += uint64(len(packet))
 	p.spendOnMessages(len(packet))
@@ -217,7 +217,7 @@ func (p *Peer) finishTalk() {
 
 // putTalk appends a message to a packet, if need be to a new one, and returns false if it fits into none.
 func (p *Peer) putTalk(m *wireMessage) bool {
-	k := &p.server.messenger.writer
+	k := &p.server.messages.messenger.writer
 	if k.open && k.put(m) {
 		return true
 	}
@@ -247,9 +247,9 @@ func (p *Peer) sayReliable(lane int) {
 		return
 	}
 	var before *outMessage
-	k := &p.server.messenger.writer
+	k := &p.server.messages.messenger.writer
 	begun := k.index
-	l.begin(p.server.tick, &p.trip)
+	l.begin(p.server.snap.tick, &p.trip)
 	defer l.end()
 	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(p.open(l, l.head())))
 	for id := l.first; id != l.next; id++ {
@@ -308,7 +308,7 @@ func (p *Peer) find(l *outLane, m, before *outMessage) bool {
 
 // sayLoose sends the unreliable messages of the tick.
 func (p *Peer) sayLoose() {
-	t, m := p.talk, &p.server.messenger
+	t, m := p.talk, &p.server.messages.messenger
 	known, ok := false, false
 	for k, i := range t.loose {
 		if i == taken {
@@ -319,11 +319,11 @@ func (p *Peer) sayLoose() {
 		if d.viewers && !p.views(d) {
 			continue
 		}
-		w := wireMessage{number: d.number, lane: -1, tick: p.server.tick, waits: m.schema.Messages[d.number].Waits()}
+		w := wireMessage{number: d.number, lane: -1, tick: p.server.snap.tick, waits: m.schema.Messages[d.number].Waits()}
 		w.data, w.bits = m.encode(d)
 		if w.waits {
 			if !known {
-				t.deps, ok = p.dependencies(p.server.tick, t.deps[:0], maxDependencies)
+				t.deps, ok = p.dependencies(p.server.snap.tick, t.deps[:0], maxDependencies)
 				known = true
 			}
 			if w.deps = t.deps; !ok {
@@ -357,7 +357,7 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	if !p.session.up.Matches(packet, 0, h.Time) {
 		return ErrChecksum
 	}
-	if s.handling {
+	if s.messages.handling {
 		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
 	}
 	if t.packets == maxPacketsPerTick {
@@ -368,7 +368,7 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	if h.Kind == wire.KindInputs {
 		return p.receiveInputs(&h, rest)
 	}
-	k := &s.messenger.parser
+	k := &s.messages.messenger.parser
 	k.header = h
 	if err := k.parse(rest, &t.in); err != nil {
 		return err
@@ -391,8 +391,8 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	t.seen.Add(h.Time, k.index)
 	for i := range k.acks {
 		if a := &k.acks[i]; a.Present {
-			if t.out[i].ack(a, s.tick) && !p.heard {
-				p.trip.Sample(s.tick + 1 - t.out[i].latest) // no state was sent to learn it from
+			if t.out[i].ack(a, s.snap.tick) && !p.heard {
+				p.trip.Sample(s.snap.tick + 1 - t.out[i].latest) // no state was sent to learn it from
 			}
 		}
 	}
@@ -405,7 +405,7 @@ func (p *Peer) hear(h *wire.MessageHeader) {
 	t := p.talk
 	if !t.seen.Any || int32(h.Time-t.seen.Newest) > 0 {
 		t.seen.Reach(h.Time)
-		t.came = p.server.tick + 1 // as early as the next Replicate can say so
+		t.came = p.server.snap.tick + 1 // as early as the next Replicate can say so
 	}
 	t.unsaid = true
 	for i := range t.out {
@@ -419,13 +419,13 @@ func (p *Peer) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	if s.schema.Input == nil {
 		return ErrUnexpected
 	}
-	rows, err := s.messenger.readInputs(rest, s.tick+1)
+	rows, err := s.messages.messenger.readInputs(rest, s.snap.tick+1)
 	if err != nil {
 		return err
 	}
 	p.hear(h)
 	for i := range rows {
-		switch p.talk.inputs.take(&rows[i], s.tick) {
+		switch p.talk.inputs.take(&rows[i], s.snap.tick) {
 		case inputInTime:
 			p.stats.Inputs++
 		case inputLate:
@@ -445,15 +445,15 @@ func (p *Peer) handleAll(messages []stagedMessage) {
 			t.in[wire.ChannelState].take(m, nil, 0)
 		}
 	}
-	s.handling = true
-	defer func() { s.handling = false }()
+	s.messages.handling = true
+	defer func() { s.messages.handling = false }()
 	for in := &t.in[wire.ChannelState]; ; {
 		next, ok := in.turn(s.schema.Messages)
 		if !ok {
 			break
 		}
 		number := next.last.number
-		if !s.messenger.openTurn(in, &next) {
+		if !s.messages.messenger.openTurn(in, &next) {
 			p.stats.MessagesMalformed++
 			continue
 		}
@@ -463,7 +463,7 @@ func (p *Peer) handleAll(messages []stagedMessage) {
 	}
 	for i := range messages {
 		if m := &messages[i]; m.lane < 0 {
-			s.messenger.open(m.number, m.row)
+			s.messages.messenger.open(m.number, m.row)
 			if p.handle(m.number); p.talk != t {
 				return
 			}
@@ -473,7 +473,7 @@ func (p *Peer) handleAll(messages []stagedMessage) {
 
 // handle hands over the message that was opened.
 func (p *Peer) handle(number int) {
-	h := p.server.handlers[number]
+	h := p.server.messages.handlers[number]
 	if h == nil {
 		p.stats.MessagesUnhandled++
 		return

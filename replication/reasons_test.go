@@ -216,8 +216,8 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 		require.NoError(t, Send(x.peer, mHit{Number: i}))
 		require.NoError(t, Send(x.peer, mSpark{Number: i}))
 	}
-	x.server.messenger.drafts[2].place = 1 << 30 // the second hit
-	x.server.messenger.drafts[3].place = 1 << 30
+	x.server.messages.messenger.drafts[2].place = 1 << 30 // the second hit
+	x.server.messages.messenger.drafts[3].place = 1 << 30
 	require.Panics(t, x.server.Replicate)
 	require.Panics(t, x.server.Replicate)
 	for range 10 {
@@ -225,5 +225,5 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 	}
 	require.Equal(t, []uint32{0, 2}, hits)
 	require.Equal(t, []uint32{2}, sparks, "the one in the packet that was open is lost")
-	require.Empty(t, x.server.messenger.drafts)
+	require.Empty(t, x.server.messages.messenger.drafts)
 }

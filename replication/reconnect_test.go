@@ -205,7 +205,7 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
 	id := x.peer.session.id
-	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 99}
+	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
 	for range 50 {
 		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
 		x.deliver(x.takeDown()...)
@@ -289,7 +289,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		w := ecs.NewWorld()
 		s = NewServer(&w, schema, append([]ServerOption{WithSeed(seed + n), WithTimeout(400), WithTickRate(20)}, opts...)...)
 		g, o = newGame(seed+n, &w, schema, 15), newTruth()
-		truths[s.origin] = o
+		truths[s.sessions.origin] = o
 	}
 	begin(1)
 	var all []*restless
@@ -583,7 +583,7 @@ func TestOffersStayNearTheSessionInForce(t *testing.T) {
 	x.rounds(20)
 	var last uint32
 	for nonce := range uint64(40) {
-		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.fingerprint, Nonce: 1000 + nonce}
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 1000 + nonce}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		var m wire.Welcome
 		down := x.takeDown()

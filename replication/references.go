@@ -89,7 +89,7 @@ func (n *entityNames) name(c *schema.Component, rows []uint32) {
 
 // captureReferences captures the components of a table that refer to entities. The targets
 // of relations are in the table already.
-func (s *Server) captureReferences(t *table) {
+func (s *snapshot) captureReferences(t *table) {
 	n := len(t.slots)
 	if !t.refers || n == 0 {
 		return
@@ -124,7 +124,7 @@ func (s *Server) captureReferences(t *table) {
 
 // captureReferrer captures n rows, from row first on, of a component that refers to
 // entities. p is the address of their values.
-func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n int) {
+func (s *snapshot) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n int) {
 	slots := t.slotsOf(m, first, n)
 	born := func(slot int) delta.Tick { return s.slots.info[slot].born }
 	block, bytes := &m.blocks[first/captureRows], m.bytes[uintptr(first)*m.values.Bytes():]
@@ -151,7 +151,7 @@ func (s *Server) captureReferrer(t *table, m *member, p unsafe.Pointer, first, n
 
 // refersToTurned reports whether n values of a component, from row first on, refer to an
 // entity that got a NetID or lost it in this tick.
-func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n int) bool {
+func (s *snapshot) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n int) bool {
 	if m.values.Targeted() {
 		for _, e := range t.targets[first:][:n] {
 			if s.names.turned.Holds(e.ID()) {
@@ -166,9 +166,14 @@ func (s *Server) refersToTurned(t *table, m *member, p unsafe.Pointer, first, n 
 // latest Replicate found it. It may have been removed since, but not by a reset of the world.
 func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	s.mustExist()
-	if !s.mark.intact() || int64(id.Slot) >= int64(s.slots.len()) || s.slots.facets(int(id.Slot>>6)) || !s.slots.alive.Has(int(id.Slot)) ||
-		s.slots.info[id.Slot].generation != id.Generation || s.resources.in(int(id.Slot)) {
+	return s.snap.entityIn(id.Slot, id.Generation)
+}
+
+// entityIn returns the entity in a slot, if it is the one of the given generation.
+func (s *snapshot) entityIn(slot uint32, generation uint16) (ecs.Entity, bool) {
+	if !s.mark.intact() || int64(slot) >= int64(s.slots.len()) || s.slots.facets(int(slot>>6)) || !s.slots.alive.Has(int(slot)) ||
+		s.slots.info[slot].generation != generation || s.resources.in(int(slot)) {
 		return ecs.Entity{}, false
 	}
-	return s.slots.info[id.Slot].entity, true
+	return s.slots.info[slot].entity, true
 }

@@ -23,7 +23,7 @@ func TestRestingReferencesAreNotLookedAt(t *testing.T) {
 	}
 	x.rounds(20)
 	block := func(component int) *memberBlock {
-		for _, table := range x.server.capture.order {
+		for _, table := range x.server.snap.capture.order {
 			for i := range table.members {
 				if m := &table.members[i]; m.component == component && len(m.blocks) == 2 {
 					return &m.blocks[1]
@@ -79,10 +79,10 @@ func BenchmarkCaptureReferences(b *testing.B) {
 				w.RemoveEntity(targets[parents-1])
 				targets[parents-1] = w.NewEntity(ReplicatedID(w))
 			}
-			g.server.tick++
-			g.server.captureWorld()
-			g.server.slots.list()
-			g.server.slots.settle(g.server.tick)
+			g.server.snap.tick++
+			g.server.snap.captureWorld(g.server.refreshPeers)
+			g.server.snap.slots.list()
+			g.server.snap.slots.settle(g.server.snap.tick)
 		}
 		return g
 	}

@@ -17,7 +17,7 @@ func (t *table) findTarget(row int, m *member, q *ecs.Query) {
 }
 
 // gatherReferences brings the next n values together of components that refer to entities.
-func (s *Server) gatherReferences(t *table, n int, q *ecs.Query) {
+func (s *snapshot) gatherReferences(t *table, n int, q *ecs.Query) {
 	for i := range n {
 		q.Next()
 		for j := range t.members {

@@ -38,12 +38,12 @@ func shapeOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
 // record notes what there is after a Replicate. visible may be nil.
 func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	now := map[uint32]string{}
-	filter := ecs.All(s.capture.marker)
-	q := s.world.Query(&filter)
+	filter := ecs.All(s.snap.capture.marker)
+	q := s.snap.world.Query(&filter)
 	for q.Next() {
 		if visible == nil || visible(q.Entity()) {
 			id, _ := s.NetID(q.Entity())
-			now[id.Slot] = shapeOf(faceOf(s.schema), s.world, q.Entity(), id)
+			now[id.Slot] = shapeOf(faceOf(s.schema), s.snap.world, q.Entity(), id)
 		}
 	}
 	for slot := range o.now {

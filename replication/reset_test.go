@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestClientWorldReset: all that was mirrored is there again after the next Apply, though
@@ -154,7 +153,7 @@ func TestMatchRestart(t *testing.T) {
 	ends[1].link.SetConfig(netsim.Config{Latency: 2})
 	requireEqualSoon(t, s, o, ends, 200)
 	require.Zero(t, s.Stats().CopiedMarkers)
-	require.LessOrEqual(t, s.slots.len(), 60)
+	require.LessOrEqual(t, s.snap.slots.len(), 60)
 }
 
 // TestServerWorldResetForgetsMembersOfSets: Arche takes an entity from before a reset for

@@ -15,7 +15,7 @@ func (p *Peer) receiveAck(body []byte) error {
 	if wire.PacketKind(body[0]) != wire.KindAck {
 		return ErrUnexpected
 	}
-	a := &p.server.ack
+	a := &p.server.sessions.ack
 	if err := a.Parse(body); err != nil {
 		return err
 	}
@@ -23,10 +23,10 @@ func (p *Peer) receiveAck(body []byte) error {
 	newest := a.Sequence
 	if a.Count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
-		if at, ok := p.log.sentAt(newest, p.server.tick); ok && a.Words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
+		if at, ok := p.log.sentAt(newest, p.server.snap.tick); ok && a.Words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
 			// The round trip has become so long that all was taken for lost and
 			// forgotten. If it were not noticed, that would never end.
-			p.trip.Sample(p.server.tick + 1 - at)
+			p.trip.Sample(p.server.snap.tick + 1 - at)
 		}
 		a.Count = 0
 	}
@@ -34,8 +34,8 @@ func (p *Peer) receiveAck(body []byte) error {
 		// This one came just before the ack left. The others may have come long ago,
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.log.find(newest); sent.status != sentAcked {
-			p.trip.Sample(p.server.tick + 1 - sent.tick)
-			p.budget.sample(sent, p.server.tick+1)
+			p.trip.Sample(p.server.snap.tick + 1 - sent.tick)
+			p.budget.sample(sent, p.server.snap.tick+1)
 		}
 	}
 	for i, word := range a.Words[:a.Count] {
@@ -57,7 +57,7 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
 	}
-	p.budget.acknowledge(sent, p.server.tick+1)
+	p.budget.acknowledge(sent, p.server.snap.tick+1)
 	sent.status = sentAcked
 	p.stats.Acked++
 	if k := p.packet.compact; k != nil {
@@ -76,7 +76,7 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 // follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
 // or something that was sent later came.
 func (p *Peer) follow() {
-	t, last := &p.acks, p.server.slots.recent.now // the tick that has ended
+	t, last := &p.acks, p.server.snap.slots.recent.now // the tick that has ended
 	for t.through != last {
 		if to, end := p.silentUntil(last); to != t.through {
 			t.leap(to)
@@ -152,7 +152,7 @@ func (p *Peer) pass(at delta.Tick, end uint32) {
 		p.followed = end
 		return
 	}
-	t.pass(at, p.server.tick)
+	t.pass(at, p.server.snap.tick)
 	for ; p.followed != end; p.followed++ {
 		sent := p.log.at(p.followed)
 		if sent.status != sentAcked {
@@ -199,7 +199,7 @@ func (p *Peer) arriveLate(sent *sentPacket, r record) {
 		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
 		mask := p.acks.counts(b, r.mask&p.acks.severed(b), sent.tick)
-		mask &^= p.view.sees(b, p.server.slots.alive[b]) | p.server.slots.turned[b]&^p.unseen(b)
+		mask &^= p.view.sees(b, p.server.snap.slots.alive[b]) | p.server.snap.slots.turned[b]&^p.unseen(b)
 		p.acks.shown[b] &^= mask
 	case recordPart:
 		if mask := p.acks.counts(b, r.mask, sent.tick); mask != 0 {
@@ -211,16 +211,16 @@ func (p *Peer) arriveLate(sent *sentPacket, r record) {
 // holdAt notes that the peer holds what slots of a block were at a tick. What is like that still is
 // not due any more.
 func (p *Peer) holdAt(b int, mask uint64, at delta.Tick) {
-	now := p.acks.arriveLate(b, mask, at, p.server.tick)
+	now := p.acks.arriveLate(b, mask, at, p.server.snap.tick)
 	if now &= p.due[b]; now != 0 {
-		p.due[b] &^= now &^ p.server.slots.changedAfter(p.acks.through, b, now)
+		p.due[b] &^= now &^ p.server.snap.slots.changedAfter(p.acks.through, b, now)
 	}
 }
 
 // overdue returns the first packet from the given sequence on that counts as lost, since one
 // was acknowledged that was sent well after it, or for too long; or the next sequence.
 func (p *Peer) overdue(from uint32) uint32 {
-	now := p.server.tick
+	now := p.server.snap.tick
 	timeout, slack := p.trip.Timeout(), p.trip.Slack()
 	for q := from; q != p.log.next; q++ {
 		sent := p.log.at(q)
@@ -289,13 +289,13 @@ func (p *Peer) forget(m wire.MissingBaseline) {
 	if !ok {
 		return
 	}
-	now := p.server.tick
+	now := p.server.snap.tick
 	named := now - (now-delta.Tick(m.Low))&delta.MaxAge
-	if began, known := p.server.slots.changedBy(int(m.Slot), at); known && named.Before(began) {
+	if began, known := p.server.snap.slots.changedBy(int(m.Slot), at); known && named.Before(began) {
 		return // it has got something newer since
 	}
 	p.stats.MissingBaselines++
-	since := p.server.tick + 1
+	since := p.server.snap.tick + 1
 	if l := p.large[int(m.Slot)]; l != nil {
 		since = l.tick // what is on its way is whole
 	} else {

@@ -118,7 +118,7 @@ type serverResources struct {
 }
 
 func (r *serverResources) init(s *Server) {
-	r.resourceTypes.init(s.world, s.schema)
+	r.resourceTypes.init(s.snap.world, s.schema)
 	r.at = make([]unsafe.Pointer, len(s.schema.Components))
 	r.table = table{slots: []uint32{resourceSlot}, weight: 1}
 	width := 0
@@ -126,7 +126,7 @@ func (r *serverResources) init(s *Server) {
 		c := &s.schema.Components[k]
 		width += c.Layout.Width()
 		r.members = append(r.members, member{
-			component: k, values: c, history: s.histories[k],
+			component: k, values: c, history: s.snap.histories[k],
 			blocks: make([]memberBlock, 1), bytes: make([]byte, c.Bytes()), strings: make([]string, len(c.Strings)),
 		})
 	}
@@ -137,7 +137,7 @@ func (r *serverResources) init(s *Server) {
 
 // findResources looks which resources are there, and gives them their slot in the first
 // tick.
-func (s *Server) findResources() {
+func (s *snapshot) findResources() {
 	r := &s.resources
 	for i := range r.members {
 		k := r.members[i].component
@@ -155,7 +155,7 @@ func (s *Server) findResources() {
 
 // captureResources captures the resources like rows of a table with one row. They may refer
 // to entities, so it is known who is who.
-func (s *Server) captureResources() {
+func (s *snapshot) captureResources() {
 	r := &s.resources
 	if !r.any {
 		return
@@ -177,7 +177,7 @@ func (s *Server) captureResources() {
 }
 
 // restructureResources notes which resources are there from now on.
-func (s *Server) restructureResources(set delta.Set) {
+func (s *snapshot) restructureResources(set delta.Set) {
 	r, info := &s.resources, &s.slots.info[resourceSlot]
 	t := &r.table
 	t.members, t.set, t.width, t.weight = t.members[:0], set, 0, 1

@@ -166,7 +166,7 @@ func TestResourcesAreNoEntity(t *testing.T) {
 		}
 	}
 	x.server.SetPriority(ecs.Entity{}, 2) // of nobody, and not of the resources
-	require.EqualValues(t, 1, x.server.slots.info[resourceSlot].weight)
+	require.EqualValues(t, 1, x.server.snap.slots.info[resourceSlot].weight)
 
 	e := x.spawn()
 	x.rounds(3)
@@ -179,14 +179,14 @@ func TestResourcesAreNoEntity(t *testing.T) {
 // TestSchemasWithoutResourcesHaveNoSlotForThem: nothing is different for them.
 func TestSchemasWithoutResourcesHaveNoSlotForThem(t *testing.T) {
 	x := connectedWire(t, testSchema())
-	require.Zero(t, x.server.slots.len())
+	require.Zero(t, x.server.snap.slots.len())
 	require.Zero(t, x.slotOf(func() ecs.Entity { e := x.spawn(); x.round(); return e }()))
 }
 
 // TestEveryPeerSeesTheResources, whatever its interest is, and nobody is asked.
 func TestEveryPeerSeesTheResources(t *testing.T) {
 	for name, interest := range map[string]func(s *Server) Interest{
-		"filter": func(s *Server) Interest { return Interest{Filter: ecs.All(ecs.ComponentID[tFrozen](s.world))} },
+		"filter": func(s *Server) Interest { return Interest{Filter: ecs.All(ecs.ComponentID[tFrozen](s.snap.world))} },
 		"grid":   func(s *Server) Interest { return Interest{Grid: s.NewGrid(10, "tPosition.X")} },
 		"set":    func(s *Server) Interest { return Interest{Sets: []*EntitySet{s.NewEntitySet()}} },
 		"visible": func(*Server) Interest {

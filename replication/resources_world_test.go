@@ -6,10 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A game of resources that come, go and change, and what its mirrors must show of them,
@@ -107,7 +106,7 @@ func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool
 type resourceTruth map[uint32]resourceView
 
 func (o resourceTruth) record(s *Server) {
-	o[s.Tick()] = viewResources(faceOf(s.schema), s.world, s.NetID)
+	o[s.Tick()] = viewResources(faceOf(s.schema), s.snap.world, s.NetID)
 }
 
 // shownResources returns what a client shows, and of which tick that is, if it has shown

@@ -45,7 +45,7 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	}
 	moved := func(name delta.Baselines) bool { // from the second baseline to the first
 		for at := name.A1; name.Two && at != name.A2; at-- {
-			if x.server.slots.log[at%recentTicks].Has(x.slotOf(e)) {
+			if x.server.snap.slots.log[at%recentTicks].Has(x.slotOf(e)) {
 				return true
 			}
 		}

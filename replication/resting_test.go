@@ -114,7 +114,7 @@ func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entit
 	x.peer.SetInterest(of)
 	x.peer.SetBudget(100000)
 	x.rounds(5)
-	x.peer.phase = 1 - x.server.tick // its turn is in 60 ticks
+	x.peer.phase = 1 - x.server.snap.tick // its turn is in 60 ticks
 	x.peer.SetSendInterval(60)
 	x.round()
 	require.True(t, x.peer.rests)

@@ -60,7 +60,7 @@ func (p *Peer) mayRest() bool {
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Peer) canRelay() bool {
 	t, of := &p.acks, p.newest()
-	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.predicts(of) ||
+	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
 		!t.lacksNothing(of.base) || !t.lacksNothing(of.second) {
 		return false
 	}
@@ -79,7 +79,7 @@ func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil
 
 // rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
 func (p *Peer) rest() {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	for _, b := range s.turning {
 		if int(b) < len(p.view.visible) {
 			p.view.visible[b] &^= s.turned[b]
@@ -94,8 +94,8 @@ func (p *Peer) rest() {
 
 // turnAll ends what is known of slots that hold another entity now, or none.
 func (p *Peer) turnAll() {
-	s := &p.server.slots
-	if p.server.waits {
+	s := &p.server.snap.slots
+	if p.server.messages.waits {
 		for _, b := range s.busy {
 			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
@@ -111,14 +111,14 @@ func (p *Peer) turnAll() {
 // what was taken from due by then need not be in a packet.
 func (p *Peer) oweLacking() {
 	for b := range p.due {
-		p.owe(b, p.view.sees(b, p.server.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
+		p.owe(b, p.view.sees(b, p.server.snap.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
 	}
 	p.sending = false
 }
 
 // oweNews makes due what changed now.
 func (p *Peer) oweNews() {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	for _, b := range s.busy {
 		p.owe(int(b), p.view.sees(int(b), s.news[b]))
 	}
@@ -158,7 +158,7 @@ func (p *Peer) sendPlanned() {
 // end ends the tick for a peer.
 func (c *runCache) end(p *Peer) {
 	if p.relays {
-		p.full[p.server.tick%recentTicks] = p.server.tick
+		p.full[p.server.snap.tick%recentTicks] = p.server.snap.tick
 	}
 	p.log.trim(p.followed)
 	if !p.rests {
@@ -197,11 +197,11 @@ func (p *Peer) sendRest(of bitset.Set) {
 // grow makes room for the slots that are new. All of them are due.
 func (p *Peer) grow() {
 	s := p.server
-	n := s.slots.len()
-	if old := len(p.due); len(s.slots.alive) > old {
+	n := s.snap.slots.len()
+	if old := len(p.due); len(s.snap.slots.alive) > old {
 		p.due = p.due.Grown(n)
-		p.acks.grow(n, s.tick)
-		for b, alive := range s.slots.alive[old:] {
+		p.acks.grow(n, s.snap.tick)
+		for b, alive := range s.snap.slots.alive[old:] {
 			p.owe(old+b, alive)
 			p.noteStructure(old+b, alive)
 		}
@@ -230,14 +230,14 @@ func (p *Peer) turn(b int, mask uint64) {
 	if large := mask & p.acks.large[b]; large != 0 {
 		p.dropLarge(b, large)
 	}
-	p.acks.sever(b, mask, p.server.tick)
+	p.acks.sever(b, mask, p.server.snap.tick)
 }
 
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
 	for b := p.acks.owed.Next(from >> 6); b<<6 < to; b = p.acks.owed.Next(b + 1) {
-		d := of[b] & p.owing(b) &^ p.server.slots.inGroups(b)
+		d := of[b] & p.owing(b) &^ p.server.snap.slots.inGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -311,7 +311,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 // split returns which of the slots of a block the peer is to be shown, and which it is to
 // be told the end of.
 func (p *Peer) split(b int, d uint64) (live, gone uint64) {
-	live = p.view.sees(b, d&p.server.slots.alive[b])
+	live = p.view.sees(b, d&p.server.snap.slots.alive[b])
 	if gone = d &^ live; gone != 0 {
 		gone &= p.gone(b)
 	}
@@ -377,5 +377,5 @@ func (p *Peer) refresh(b int, slots uint64, limit delta.Tick) {
 	if b >= len(p.due) {
 		return
 	}
-	p.owe(b, p.acks.refresh(b, slots, limit, p.server.tick)) // these are sent whole once
+	p.owe(b, p.acks.refresh(b, slots, limit, p.server.snap.tick)) // these are sent whole once
 }

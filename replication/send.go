@@ -21,7 +21,7 @@ func Send[T any](p *Peer, message T) error {
 	p.mustExist()
 	s := p.server
 	s.noticeReset()
-	d, err := write(&s.messenger, message)
+	d, err := write(&s.messages.messenger, message)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func Send[T any](p *Peer, message T) error {
 		err = p.enqueue(d)
 	}
 	if err != nil {
-		s.messenger.discard()
+		s.messages.messenger.discard()
 	}
 	return err
 }
@@ -39,7 +39,7 @@ func Send[T any](p *Peer, message T) error {
 func SendToAll[T any](s *Server, message T) error {
 	s.mustExist()
 	s.noticeReset()
-	d, err := write(&s.messenger, message)
+	d, err := write(&s.messages.messenger, message)
 	if err != nil {
 		return err
 	}
@@ -52,18 +52,18 @@ func SendToAll[T any](s *Server, message T) error {
 func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
 	s.mustExist()
 	s.noticeReset()
-	d, err := write(&s.messenger, message)
+	d, err := write(&s.messages.messenger, message)
 	if err != nil {
 		return err
 	}
-	s.toViewers(&s.messenger.drafts[d], e)
+	s.toViewers(&s.messages.messenger.drafts[d], e)
 	return s.enqueue(d)
 }
 
 // enqueue hands a draft, the last one, to all peers.
 func (s *Server) enqueue(draft int) (err error) {
 	if s.closed {
-		s.messenger.discard()
+		s.messages.messenger.discard()
 		return ErrNotConnected
 	}
 	taken := false
@@ -79,7 +79,7 @@ func (s *Server) enqueue(draft int) (err error) {
 		}
 	}
 	if !taken {
-		s.messenger.discard()
+		s.messages.messenger.discard()
 	}
 	return err
 }
@@ -114,11 +114,11 @@ func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	s.mustExist()
 	number := s.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
-		s.handlers[number] = nil
+		s.messages.handlers[number] = nil
 		return
 	}
-	value := s.messenger.values[number].pointer.(*T)
-	s.handlers[number] = func(p *Peer) { handle(p, *value) }
+	value := s.messages.messenger.values[number].pointer.(*T)
+	s.messages.handlers[number] = func(p *Peer) { handle(p, *value) }
 }
 
 // OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one are

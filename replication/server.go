@@ -13,43 +13,24 @@ import (
 // what changed. It reads no clock, and starts no goroutines but for [WithWorkers]; all
 // methods must be called from the goroutine that owns the world.
 type Server struct {
-	world  *ecs.World
-	mark   worldWatch
+	snap   snapshot
 	schema *schema.Schema
 	opts   serverOptions
-	tick   delta.Tick
 
-	fingerprint uint64 // of the schema
-	text        string // of the schema, for clients with another one
-	origin      uint64 // the NetIDs of two sessions mean the same if this is the same
+	sessions serverSessions
 
-	capture   capture
-	histories []*delta.History // by component
-	slots     slotTable
-	ack       wire.Ack // the one in hand
-	names     entityNames
-	resources serverResources
-	owners    ownership
-	weights   map[ecs.Entity]float32 // of SetPriority, for entities that have no slot yet
-	bare      table                  // of facets without components
+	owners ownership
 
-	peers   []*Peer
-	workers workers
+	peers  []*Peer
+	sender serverSender
 
-	messenger messenger
-	handlers  []func(from *Peer) // by message number
-	waits     bool               // there are messages that wait for the state of their tick
-	handling  bool               // in one of the handlers, or in a hook
+	messages serverMessages
 
 	connecting, parting []func(p *Peer) // hooks
 
 	grids  []*Grid
 	sets   []*EntitySet
 	groups groups
-	joined delta.Tick                                // peers so far
-	random uint64                                    // state of the session generator
-	hashes []byte                                    // memory for a packet of them
-	answer [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 	stats  ServerStats
 	closed bool
 }
@@ -200,30 +181,32 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	types := &schema.raw
 	types.Seal()
-	s := &Server{world: world, mark: watchWorld(world), schema: types, opts: o, tick: delta.Tick(o.firstTick - 1)}
-	s.fingerprint, s.text = types.Hash(), types.FullText()
-	s.random, s.origin = o.seed, s.newOrigin()
+	s := &Server{schema: types, opts: o}
+	s.snap.schema, s.snap.opts, s.snap.stats, s.sessions.opts = types, &s.opts, &s.stats, &s.opts
+	s.snap.world, s.snap.mark, s.snap.tick = world, watchWorld(world), delta.Tick(o.firstTick-1)
+	s.sessions.fingerprint, s.sessions.text = types.Hash(), types.FullText()
+	s.sessions.random, s.sessions.origin = o.seed, s.newOrigin()
 	for i := range types.Components {
-		s.histories = append(s.histories, delta.NewHistory(types.Components[i].Words, o.window))
+		s.snap.histories = append(s.snap.histories, delta.NewHistory(types.Components[i].Words, o.window))
 	}
-	s.slots.initClasses(len(types.Conditions))
+	s.snap.slots.initClasses(len(types.Conditions))
 	if types.Link >= 0 {
-		s.bare.weight = 1
-		s.bare.set.Add(types.Link)
+		s.snap.bare.weight = 1
+		s.snap.bare.set.Add(types.Link)
 	}
-	s.slots.recent.now = s.tick
-	s.capture.init(world, types, o.marker)
-	s.resources.init(s)
-	s.workers.init(s, o.workers)
-	s.messenger.init(types, s, o.mtu, true, 0)
-	s.handlers, s.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
+	s.snap.slots.recent.now = s.snap.tick
+	s.snap.capture.init(world, types, o.marker)
+	s.snap.resources.init(s)
+	s.sender.workers.init(s, o.workers)
+	s.messages.messenger.init(types, &s.snap, o.mtu, true, 0)
+	s.messages.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s
 }
 
 // mustExist panics if the server is nil, or zero.
 func (s *Server) mustExist() {
-	if s == nil || s.world == nil {
+	if s == nil || s.snap.world == nil {
 		panic("replication: there is no server: NewServer makes one")
 	}
 }
@@ -247,8 +230,8 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	o := peerOptions{coding: s.opts.coding}
 	applyOptions("Connect", &o, opts)
 	p := newPeer(s, send, o)
-	p.phase = s.joined
-	s.joined++
+	p.phase = s.sessions.joined
+	s.sessions.joined++
 	s.peers = append(s.peers, p)
 	return p
 }
@@ -265,17 +248,17 @@ func (s *Server) Disconnect(p *Peer) {
 // Panics if the world is locked.
 func (s *Server) Close() {
 	s.mustExist()
-	if s.world.IsLocked() {
+	if s.snap.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}
 	s.closed = true
 	for len(s.peers) > 0 {
 		s.Disconnect(s.peers[0])
 	}
-	for _, t := range s.capture.tables {
-		s.world.Cache().Unregister(&t.filter)
+	for _, t := range s.snap.capture.tables {
+		s.snap.world.Cache().Unregister(&t.filter)
 	}
-	s.capture.tables = nil
+	s.snap.capture.tables = nil
 }
 
 // Replicate makes a tick: it captures the world and sends every connected peer what it
@@ -288,20 +271,23 @@ func (s *Server) Replicate() {
 	if s.closed {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
-	if s.handling {
+	if s.messages.handling {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
 	s.noticeReset()
-	s.groups.tidy(s.tick)
-	s.tick++
+	s.groups.tidy(s.snap.tick)
+	s.snap.tick++
 	if s.dropSilent(); s.closed {
 		return // by a hook
 	}
-	s.slots.begin(s.tick)
-	s.captureWorld()
+	s.snap.slots.begin(s.snap.tick)
+	s.snap.captureWorld(s.refreshPeers)
+	for _, g := range s.snap.gone {
+		s.disown(g.slot, g.entity)
+	}
 	s.settleOwners()
-	s.settleWeights()
-	s.slots.list()
+	s.snap.settleWeights()
+	s.snap.slots.list()
 	for _, g := range s.grids {
 		g.update()
 	}
@@ -309,7 +295,7 @@ func (s *Server) Replicate() {
 		e.update()
 	}
 	s.groups.update(s)
-	s.workers.ask(s)
+	s.sender.workers.ask(s)
 	s.sendStates()
 	s.talkToAll()
 }
@@ -318,37 +304,53 @@ func (s *Server) Replicate() {
 // function panics, or the next tick would have the news of this one as its own, which peers
 // may have acknowledged by then.
 func (s *Server) sendStates() {
-	defer s.slots.settle(s.tick)
-	s.workers.run(s)
+	defer s.snap.slots.settle(s.snap.tick)
+	s.sender.workers.run(s)
 	s.sendHashes()
+}
+
+// refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
+func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
+	for _, p := range s.peers {
+		p.refresh(b, slots, limit)
+	}
 }
 
 // Tick returns the tick of the latest Replicate.
 func (s *Server) Tick() uint32 {
 	s.mustExist()
-	return uint32(s.tick)
+	return uint32(s.snap.tick)
 }
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	s.mustExist()
-	if !s.mark.intact() {
+	slot, ok := s.snap.slotOf(e)
+	if !ok {
 		return NetID{}, false
+	}
+	return NetID{Slot: uint32(slot), Generation: s.snap.slots.info[slot].generation}, true
+}
+
+// slotOf returns the slot of an entity that the latest capture found.
+func (s *snapshot) slotOf(e ecs.Entity) (slot int, ok bool) {
+	if !s.mark.intact() {
+		return 0, false
 	}
 	m := (*Replicated)(lookUp(s.world, e, s.capture.marker))
 	if m == nil {
-		return NetID{}, false
+		return 0, false
 	}
-	slot := int(m.slot) - 1
+	slot = int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.Has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
-		return NetID{}, false
+		return 0, false
 	}
-	return NetID{Slot: uint32(slot), Generation: s.slots.info[slot].generation}, true
+	return slot, true
 }
 
 // newSessionID returns a number for a new session, never one of the first few: random, or with [WithSeed] the
 // next one of splitmix64.
-func (s *Server) newSessionID() uint64 {
+func (s *serverSessions) newSessionID() uint64 {
 	for {
 		id := random64()
 		if s.opts.seeded {

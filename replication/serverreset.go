@@ -7,13 +7,13 @@ import "github.com/mlange-42/arche/ecs"
 
 // noticeReset makes groups, sets and owners forget their entities if the world was reset.
 func (s *Server) noticeReset() {
-	if s.mark.intact() {
+	if s.snap.mark.intact() {
 		return
 	}
-	s.mark.set()
+	s.snap.mark.set()
 	for _, g := range s.groups.list {
 		for i := range g.members {
-			g.part(&g.members[i], s.tick+1)
+			g.part(&g.members[i], s.snap.tick+1)
 		}
 		clear(g.members)
 		g.members, g.stirred = g.members[:0], true
@@ -26,8 +26,8 @@ func (s *Server) noticeReset() {
 		s.disownAll(p)
 	}
 	s.owners = ownership{}
-	clear(s.weights)
-	s.messenger.forgetEntities()
+	clear(s.snap.weights)
+	s.messages.messenger.forgetEntities()
 }
 
 // forget empties the set.

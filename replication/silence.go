@@ -51,9 +51,9 @@ func (q *silence) skip(next uint32) {
 // beginSilence starts a tick.
 func (p *Peer) beginSilence() {
 	if !p.server.opts.noSilence {
-		p.silence.begin(p.server.tick, p.log.next, p.alive.quiet, p.patience())
+		p.silence.begin(p.server.snap.tick, p.log.next, p.alive.quiet, p.patience())
 		if p.silence.mute {
-			p.budget.restart(p.server.tick) // who comes back after that may come another way
+			p.budget.restart(p.server.snap.tick) // who comes back after that may come another way
 		}
 	}
 }

@@ -116,13 +116,13 @@ func TestASilentClientCostsLittle(t *testing.T) {
 			h.link.SetConfig(netsim.Config{Loss: 1})
 			heard, from, silent := h.peer.heardAt, len(h.bytes), h.peer.Stats().Silent
 			for h.peer.Err() == nil {
-				if h.server.tick-heard == 600 {
+				if h.server.snap.tick-heard == 600 {
 					silent = h.peer.Stats().Silent
 				}
 				h.world.step()
 				h.replicate()
 			}
-			require.EqualValues(t, 1801, h.server.tick-heard)
+			require.EqualValues(t, 1801, h.server.snap.tick-heard)
 			require.Equal(t, ReasonTimeout, requireDisconnected(t, gone).Reason.Code)
 
 			all := h.bytes[from : len(h.bytes)-1]

@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // hostileLinks are the links of the soak.
@@ -97,7 +96,7 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 		g.spawn(g.ids[0], g.ids[2])
 		tickAll(t, s, o, ends)
 	}
-	require.Equal(t, 1, s.slots.len(), "one slot was used all along")
+	require.Equal(t, 1, s.snap.slots.len(), "one slot was used all along")
 	requireEqualSoon(t, s, o, ends, 100)
 }
 

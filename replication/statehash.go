@@ -62,8 +62,8 @@ func (s *Server) sendHashes() {
 		return
 	}
 	for _, p := range s.peers {
-		if p.connected && p.itsTurn() && (!p.hashing.any || s.tick-p.hashing.at >= every) {
-			p.hashing.any, p.hashing.at = true, s.tick
+		if p.connected && p.itsTurn() && (!p.hashing.any || s.snap.tick-p.hashing.at >= every) {
+			p.hashing.any, p.hashing.at = true, s.snap.tick
 			p.sendHashes()
 		}
 	}
@@ -71,22 +71,22 @@ func (s *Server) sendHashes() {
 
 func (p *Peer) sendHashes() {
 	s := p.server
-	if s.hashes == nil {
-		s.hashes = make([]byte, s.opts.mtu)
+	if s.sender.hashes == nil {
+		s.sender.hashes = make([]byte, s.opts.mtu)
 	}
-	w := bitbuf.NewWriter(s.hashes[wire.ChecksumSize:])
+	w := bitbuf.NewWriter(s.sender.hashes[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
-	w.WriteBits(uint64(s.tick), 32)
+	w.WriteBits(uint64(s.snap.tick), 32)
 	var set delta.Set
 	next, count := 0, 0
 	slot := p.hashing.next
-	for ; slot < s.slots.len(); slot++ {
+	for ; slot < s.snap.slots.len(); slot++ {
 		b := slot >> 6
-		if p.view.sees(b, s.slots.alive[b])>>(slot&63)&1 == 0 {
+		if p.view.sees(b, s.snap.slots.alive[b])>>(slot&63)&1 == 0 {
 			continue
 		}
 		mark, before := w.Mark(), set
-		s.writeHashes(&w, slot, next, &set)
+		s.snap.writeHashes(&w, slot, next, &set)
 		if w.Remaining() > 0 { // for the end
 			next = slot + 1
 			count++
@@ -98,14 +98,14 @@ func (p *Peer) sendHashes() {
 			break // it begins the next packet
 		}
 	}
-	if p.hashing.next = slot; slot >= s.slots.len() {
+	if p.hashing.next = slot; slot >= s.snap.slots.len() {
 		p.hashing.next = 0
 	}
 	if count == 0 {
 		return
 	}
 	w.WriteBool(false)
-	packet := s.hashes[:wire.ChecksumSize+len(w.Bytes())]
+	packet := s.sender.hashes[:wire.ChecksumSize+len(w.Bytes())]
 	key := p.session.down
 	key.Off = false
 	key.Write(packet, 0, 0)
@@ -115,7 +115,7 @@ func (p *Peer) sendHashes() {
 }
 
 // writeHashes writes the entry of a slot, as far as there is room.
-func (s *Server) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
+func (s *snapshot) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
 	info := &s.slots.info[slot]
 	w.WriteBool(true)
 	w.WriteExpGolomb(uint64(slot-next), hashGapOrder)

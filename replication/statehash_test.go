@@ -204,7 +204,7 @@ func TestHashesTellNothingOfWhatIsHidden(t *testing.T) {
 	for range 20 {
 		(*tPosition)(x.world.Get(hidden, position)).X++
 		x.server.Replicate()
-		x.server.tick-- // the same tick again, so that all else is the same
+		x.server.snap.tick-- // the same tick again, so that all else is the same
 		x.peer.hashing.at--
 		packets = append(packets, x.takeDown()...)
 	}

@@ -168,7 +168,7 @@ func fieldStats(s *schema.Schema) []FieldStats {
 
 // account counts why what was not sent was not.
 func (p *Peer) account() {
-	seen, withheld, hidden := p.view.divide(p.server.slots.live)
+	seen, withheld, hidden := p.view.divide(p.server.snap.slots.live)
 	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
 	if !p.rests {
 		due, inFlight = p.waiting()
@@ -191,7 +191,7 @@ func (p *Peer) account() {
 
 // waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
 func (p *Peer) waiting() (due, inFlight int) {
-	s := &p.server.slots
+	s := &p.server.snap.slots
 	for w, owed := range p.acks.owed {
 		for b := range bitset.Slots(w, owed) {
 			due += bits.OnesCount64(p.view.sees(b, s.alive[b]) & p.owing(b))
@@ -217,7 +217,7 @@ func (c *runCache) changedSince(at delta.Tick) (entities int) {
 			return k.entities
 		}
 	}
-	s := &c.server.slots
+	s := &c.server.snap.slots
 	if changed := s.recent.after(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
 		for w, blocks := range s.recent.blocks[at%recentTicks] {
 			for b := range bitset.Slots(w, blocks|s.stirred[w]) {
@@ -233,13 +233,13 @@ func (c *runCache) changedSince(at delta.Tick) (entities int) {
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.tick), s.slots.live-s.slots.faceted, len(s.peers)
-	if s.slots.len() > 0 && s.resources.any {
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.tick), s.snap.slots.live-s.snap.slots.faceted, len(s.peers)
+	if s.snap.slots.len() > 0 && s.snap.resources.any {
 		stats.Entities-- // that slot has none
 	}
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
-	for w := range s.workers.caches {
-		c := &s.workers.caches[w]
+	for w := range s.sender.workers.caches {
+		c := &s.sender.workers.caches[w]
 		stats.Entries += c.copied
 		stats.Encoded += c.made
 		stats.SharedPackets += c.shared

@@ -28,7 +28,7 @@ func (a *storm) check(i int, e *stormEnd) {
 func (a *storm) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
-		s := &a.server.slots
+		s := &a.server.snap.slots
 		for b, width := range s.widths {
 			for slot := range bitset.Slots(b, s.alive[b]) {
 				width -= s.info[slot].width
@@ -56,8 +56,8 @@ func (a *storm) invariants() {
 			if p.due[b] != 0 && !t.owed.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
-			if p.view.visible == nil && t.none[b]&a.server.slots.alive[b] != 0 && !t.unknown.Has(b) {
-				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.slots.alive[b])
+			if p.view.visible == nil && t.none[b]&a.server.snap.slots.alive[b] != 0 && !t.unknown.Has(b) {
+				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.snap.slots.alive[b])
 			}
 			if t.ended[b]&^t.none[b] != 0 {
 				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.ended[b]&^t.none[b])
@@ -91,8 +91,8 @@ func (a *storm) equal() {
 }
 
 func (a *storm) logOf(slot int) (ticks []delta.Tick) {
-	s := &a.server.slots
-	for at := a.server.tick; a.server.tick-at < recentTicks; at-- {
+	s := &a.server.snap.slots
+	for at := a.server.snap.tick; a.server.snap.tick-at < recentTicks; at-- {
 		if s.log[at%recentTicks].Has(slot) {
 			ticks = append(ticks, at)
 		}
@@ -104,7 +104,7 @@ func (a *storm) stuck(p *Peer) (out string) {
 	t := &p.acks
 	for b := range p.due {
 		if t.behind(b) != 0 || p.due[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.due[b], t.none[b], t.large[b], t.shown[b], a.server.slots.alive[b], p.log.next-p.log.oldest)
+			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.due[b], t.none[b], t.large[b], t.shown[b], a.server.snap.slots.alive[b], p.log.next-p.log.oldest)
 		}
 	}
 	return

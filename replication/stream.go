@@ -89,7 +89,7 @@ const (
 func (c *runCache) beginStreams(peers []*Peer) {
 	shares := !c.server.opts.noStreams
 	for _, p := range peers {
-		if p.stream = -1; p.relays && c.server.slots.changes == 0 {
+		if p.stream = -1; p.relays && c.server.snap.slots.changes == 0 {
 			continue // it is sent nothing
 		}
 		c.setOrder(p)
@@ -108,7 +108,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 // setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
 // same whether there is a stream or not.
 func (c *runCache) setOrder(p *Peer) {
-	switch s := &c.server.slots; {
+	switch s := &c.server.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
 	case p.planned != sendAll || p.session.compact || p.interval > maxSpan:
@@ -121,7 +121,7 @@ func (c *runCache) setOrder(p *Peer) {
 
 // want adds what a peer needs to the streams that are to have it.
 func (c *runCache) want(p *Peer) {
-	s, t := &c.server.slots, &p.acks
+	s, t := &c.server.snap.slots, &p.acks
 	var whole, part [nearBases]int32
 	for i, of := range p.pairs {
 		whole[i], part[i] = c.find(of, true), -1
@@ -135,7 +135,7 @@ func (c *runCache) want(p *Peer) {
 				if whole[i] >= 0 {
 					held &^= s.news[b] // it has these
 				}
-				if held == 0 || !c.server.predicts(p.pairs[i]) {
+				if held == 0 || !c.server.snap.predicts(p.pairs[i]) {
 					continue
 				}
 				if part[i] < 0 {
@@ -160,7 +160,7 @@ const maxSpan = 8
 // newsOf returns how many slots changed in the last ticks, the present one among them.
 func (c *runCache) newsOf(span delta.Tick) int {
 	if span == 1 {
-		return c.server.slots.changes
+		return c.server.snap.slots.changes
 	}
 	return c.changedSince(c.tick - span)
 }
@@ -177,13 +177,13 @@ func (p *Peer) needs() (n int) {
 
 // orderOf returns the order of the Rice code of gaps between so many slots.
 func (p *Peer) orderOf(news int) uint {
-	return gapOrder(p.server.slots.len()-news, max(news, 1))
+	return gapOrder(p.server.snap.slots.len()-news, max(news, 1))
 }
 
 // takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
 // nothing changed it needs none.
 func (p *Peer) takeAll() bool {
-	if p.server.slots.changes == 0 {
+	if p.server.snap.slots.changes == 0 {
 		return true
 	}
 	if p.stream < 0 {
@@ -220,7 +220,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 	p := k.peer
 	from.copies++
 	p.stats.Updates += uint64(from.entries)
-	sent := p.log.begin(p.server.tick)
+	sent := p.log.begin(p.server.snap.tick)
 	sent.stream = true
 	p.log.addAll(sent, st.records[from.first:from.end])
 	k.commit(k.headSize(false)+len(from.body), from.bits)
@@ -230,7 +230,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	seal, h := k.peer.session.down, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.tick), Complete: k.peer.join.complete}
+	seal, h := k.peer.session.down, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.join.complete}
 	if seal.Off || from.copies == 1 {
 		k.seal(packet, h, from.bits)
 		return packet
@@ -316,7 +316,7 @@ func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			if at != p.acks.owed.Next(last+1) {
 				break // something else may be due before
 			}
-			d = of[at] & p.due[at] &^ p.server.slots.inGroups(at)
+			d = of[at] & p.due[at] &^ p.server.snap.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
 		if d != st.slots[at] || p.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {

@@ -77,7 +77,7 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	x.rounds(100)
 	step()
 	x.rounds(50)
-	for x.server.tick%refreshShare != refreshShare-4*recentTicks-3 {
+	for x.server.snap.tick%refreshShare != refreshShare-4*recentTicks-3 {
 		x.round()
 	}
 	x.jump(ancient)
@@ -135,7 +135,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	var acks [][][]byte
 	removed, reached := false, false
 	for tick := range 6 * delay {
-		now := x.server.tick + 1
+		now := x.server.snap.tick + 1
 		remove := !removed && tick > 3*delay && x.peer.lastSend(now) == now-1
 		for i, e := range e {
 			(*tPosition)(x.world.Get(e, position)).X += 0.1
@@ -152,7 +152,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 		if len(packets) > 0 {
 			x.requireEqual()
 		}
-		for _, st := range x.server.workers.caches[0].streams {
+		for _, st := range x.server.sender.workers.caches[0].streams {
 			reached = reached || removed && now-st.base > recentTicks && st.plain[0] != 0
 		}
 	}
@@ -195,8 +195,8 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 		}
 		for range 90 {
 			c.tickAll()
-			for i := range c.server.workers.caches {
-				most = max(most, len(c.server.workers.caches[i].streams))
+			for i := range c.server.sender.workers.caches {
+				most = max(most, len(c.server.sender.workers.caches[i].streams))
 			}
 		}
 		for _, m := range c.members {
@@ -284,7 +284,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	c := newThrong(t, 70, throngSchema())
 	c.join(1, 0)
-	cache := &c.server.workers.caches[0]
+	cache := &c.server.sender.workers.caches[0]
 	kept := func() (n int) {
 		for _, st := range cache.streams[:cap(cache.streams)] {
 			if st.slots != nil {

@@ -47,12 +47,12 @@ func (p *Peer) settled(slot int, at delta.Tick) bool {
 // learnt returns up to which tick the peer knows what became of a slot.
 func (p *Peer) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	now := p.server.tick
-	if p.view.sees(b, p.server.slots.alive[b])&bit == 0 {
+	now := p.server.snap.tick
+	if p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
 		return now, p.gone(b)&bit == 0
 	}
 	at, ok := p.acks.holds(slot)
-	if ok && !p.server.slots.changed[slot].After(at) {
+	if ok && !p.server.snap.slots.changed[slot].After(at) {
 		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
 	}
 	return at, ok
@@ -90,9 +90,9 @@ func (p *Peer) narrow(c *change) bool {
 // bound keeps the list from growing when there are no messages.
 func (p *Peer) bound() {
 	s := &p.talk.structure
-	turn := p.server.tick%cleanAt == 0
+	turn := p.server.snap.tick%cleanAt == 0
 	if n := len(s.changes); n > 2*s.kept+cleanAt || n > cleanAt && turn {
-		p.dependencies(p.server.tick, nil, -1)
+		p.dependencies(p.server.snap.tick, nil, -1)
 		s.kept = len(s.changes)
 	}
 	if n, c := len(s.changes), cap(s.changes); turn && c > 16*cleanAt && c > 8*n { // a client has got to know a large world

@@ -26,15 +26,15 @@ func (m *messenger) resolve(c *schema.Component, v *messageValue, row []uint32) 
 	}
 }
 
-func (s *Server) nameEntities(c *schema.Component, rows []uint32) { s.names.name(c, rows) }
+func (s *snapshot) nameEntities(c *schema.Component, rows []uint32) { s.names.name(c, rows) }
 
 // entityOf returns what a client may have meant. The latest Replicate found it, but the game may have removed it since.
-func (s *Server) entityOf(id NetID) ecs.Entity {
-	e, ok := s.Entity(id)
+func (s *snapshot) entityOf(id NetID) ecs.Entity {
+	e, ok := s.entityIn(id.Slot, id.Generation)
 	if !ok {
 		return ecs.Entity{}
 	}
-	if now, ok := s.NetID(e); !ok || now != id {
+	if slot, ok := s.slotOf(e); !ok || slot != int(id.Slot) {
 		return ecs.Entity{}
 	}
 	return e

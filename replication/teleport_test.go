@@ -4,10 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestATeleportCostsNoMoreThanAnAbsoluteState: entities that move along and are put somewhere
@@ -71,7 +70,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			}
 			require.Nil(t, e.client.Verify())
 			e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
-				info := &s.slots.info[id.Slot]
+				info := &s.snap.slots.info[id.Slot]
 				require.Equal(t, stateOf(schema, &w, info.entity), stateOf(schema, e.world, mirror))
 			})
 		}

@@ -111,7 +111,7 @@ func (c *throng) replicate() {
 func sent(p *Peer, fn func(slot int, kind recordKind)) {
 	for q := p.log.next - 1; ; q-- {
 		packet := p.log.find(q)
-		if packet == nil || packet.tick != p.server.tick {
+		if packet == nil || packet.tick != p.server.snap.tick {
 			return
 		}
 		for i := range packet.count {

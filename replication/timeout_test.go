@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/stretchr/testify/require"
 )
 
 // TestSilentPeerIsDropped after as many ticks as the server was told, and not before; and
@@ -27,13 +26,13 @@ func TestSilentPeerIsDropped(t *testing.T) {
 
 		move(e[0], 1)
 		x.round()
-		heard := x.server.tick
+		heard := x.server.snap.tick
 		for x.peer.Err() == nil {
 			x.deliver(x.replicate()...)
 			x.apply() // what it says gets lost
-			require.LessOrEqual(t, x.server.tick-heard, delta.Tick(101))
+			require.LessOrEqual(t, x.server.snap.tick-heard, delta.Tick(101))
 		}
-		require.Equal(t, delta.Tick(101), x.server.tick-heard)
+		require.Equal(t, delta.Tick(101), x.server.snap.tick-heard)
 		require.Equal(t, Reason{Code: ReasonTimeout}, requireDisconnected(t, x.peer.Err()).Reason)
 		require.Equal(t, StatusReconnecting, x.client.Status())
 		require.EqualValues(t, 2, x.server.Stats().Timeouts)
@@ -72,7 +71,7 @@ func TestQuietWorldIsNotTakenForADeadOne(t *testing.T) {
 				x.round()
 				require.Equal(t, StatusConnected, x.client.Status())
 				require.NoError(t, x.peer.Err())
-				require.LessOrEqual(t, uint32(x.server.tick)-x.client.Tick(), uint32(30))
+				require.LessOrEqual(t, uint32(x.server.snap.tick)-x.client.Tick(), uint32(30))
 			}
 			now := x.peer.Stats()
 			require.EqualValues(t, 6000/30, now.Packets-before.Packets)
@@ -115,7 +114,7 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	x.peer.SetSendInterval(7)
 	x.rounds(100)
 	x.peer.send = func(p []byte) error {
-		require.Zero(t, (x.server.tick+x.peer.phase)%7)
+		require.Zero(t, (x.server.snap.tick+x.peer.phase)%7)
 		x.down = append(x.down, append([]byte(nil), p...))
 		return nil
 	}

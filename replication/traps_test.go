@@ -39,7 +39,7 @@ func withoutStreams(o *serverOptions) { o.noStreams = true }
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
 func (p *Peer) inStep(b int) uint64 {
 	base, t := p.base(), &p.acks
-	return p.server.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
+	return p.server.snap.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
 }
 
 // acked returns when the newest state of a slot began that the peer is known to hold.
@@ -47,7 +47,7 @@ func (x *fixture) acked(slot int) delta.Tick {
 	x.peer.follow()
 	at, ok := x.peer.acks.holds(slot)
 	if ok {
-		if began, known := x.server.slots.changedBy(slot, at); known {
+		if began, known := x.server.snap.slots.changedBy(slot, at); known {
 			return began
 		}
 	}
@@ -67,7 +67,7 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 		x.requireEqual()
 		now := x.peer.Stats()
 		require.EqualValues(t, 1, now.Updates-before.Updates+now.Wholes-before.Wholes+now.Jumps-before.Jumps, "tick %d", i)
-		if x.server.tick-acked <= delta.Tick(x.server.opts.window) {
+		if x.server.snap.tick-acked <= delta.Tick(x.server.opts.window) {
 			held, _ := x.peer.acks.holds(slot)
 			require.Equal(t, acked, held, "tick %d", i)
 			require.Zero(t, now.Wholes-before.Wholes, "tick %d", i)
@@ -81,7 +81,7 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	for i, e := range entities {
 		move(e, float32(i%7)+1)
 	}
-	packets, sent := x.replicate(), x.server.tick
+	packets, sent := x.replicate(), x.server.snap.tick
 	require.Greater(t, len(packets), 2)
 	carried := map[int]bool{}
 	last := x.peer.log.at(x.peer.log.next - 2) // but one
@@ -326,8 +326,8 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		}
 		packets := x.replicate()
 		for slot := range entities {
-			if x.server.slots.changed[slot] == x.server.tick {
-				changes[slot] = append(changes[slot], x.server.tick)
+			if x.server.snap.slots.changed[slot] == x.server.snap.tick {
+				changes[slot] = append(changes[slot], x.server.snap.tick)
 			}
 		}
 		if rng.IntN(3) > 0 {
@@ -400,7 +400,7 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 	}
 	x.rounds(3)
 	x.requireEqual()
-	require.LessOrEqual(t, x.server.slots.len(), 17, "slots are used again though it was not told")
+	require.LessOrEqual(t, x.server.snap.slots.len(), 17, "slots are used again though it was not told")
 	require.NotZero(t, silent.peer.Stats().Packets)
 	require.Zero(t, x.peer.Stats().Lost)
 }
@@ -409,7 +409,7 @@ func TestStillEntityKeepsItsBaseline(t *testing.T) {
 	x, e, move := crowd(t, 3)
 	for range 20 * x.server.opts.window {
 		move(e[1], 0.1)
-		if x.server.tick%512 == 0 {
+		if x.server.snap.tick%512 == 0 {
 			move(e[1], -51)
 		}
 		x.round()
@@ -454,7 +454,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	require.Equal(t, spawns+1, x.client.Stats().Spawns)
-	require.Equal(t, 300, x.server.slots.len())
+	require.Equal(t, 300, x.server.snap.slots.len())
 }
 
 func TestGenerationsWrap(t *testing.T) {
@@ -462,8 +462,8 @@ func TestGenerationsWrap(t *testing.T) {
 	for range 5 {
 		x.world.RemoveEntity(e[0])
 		x.rounds(2)
-		if x.server.slots.info[0].generation < 1<<16-3 {
-			x.server.slots.info[0].generation = 1<<16 - 3
+		if x.server.snap.slots.info[0].generation < 1<<16-3 {
+			x.server.snap.slots.info[0].generation = 1<<16 - 3
 		}
 		e[0] = x.spawn(ecs.ComponentID[tPosition](x.world))
 		x.rounds(2)

@@ -187,13 +187,13 @@ func TestWeightsAreThoseOfNow(t *testing.T) {
 	c.replicate()
 	m.peer.SetBudget(100_000)
 	c.replicate()
-	for slot := range c.server.slots.len() {
+	for slot := range c.server.snap.slots.len() {
 		weight := 0
-		for i, plane := range c.server.slots.weights.blocks[slot>>6].planes {
+		for i, plane := range c.server.snap.slots.weights.blocks[slot>>6].planes {
 			weight |= int(plane>>(slot&63)&1) << i
 		}
-		require.Equal(t, int(c.server.slots.weight(slot)*weightUnit), weight, "slot %d", slot)
+		require.Equal(t, int(c.server.snap.slots.weight(slot)*weightUnit), weight, "slot %d", slot)
 	}
 	id, _ := c.server.NetID(c.entities[7])
-	require.EqualValues(t, 8, c.server.slots.weight(int(id.Slot)))
+	require.EqualValues(t, 8, c.server.snap.slots.weight(int(id.Slot)))
 }

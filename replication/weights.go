@@ -18,21 +18,21 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 		panic(fmt.Sprintf("replication: SetPriority(%v): use a positive weight", weight))
 	}
 	s.noticeReset()
-	if id, ok := s.NetID(e); ok {
-		s.giveWeight(id, weight)
-	} else if alive(s.world, e) {
-		if s.weights == nil {
-			s.weights = map[ecs.Entity]float32{}
+	if slot, ok := s.snap.slotOf(e); ok {
+		s.snap.giveWeight(slot, weight)
+	} else if alive(s.snap.world, e) {
+		if s.snap.weights == nil {
+			s.snap.weights = map[ecs.Entity]float32{}
 		}
-		s.weights[e] = weight
+		s.snap.weights[e] = weight
 	}
 }
 
 // settleWeights gives weights to entities that had no slot when these were set.
-func (s *Server) settleWeights() {
+func (s *snapshot) settleWeights() {
 	for e, weight := range s.weights {
-		if id, ok := s.NetID(e); ok {
-			s.giveWeight(id, weight)
+		if slot, ok := s.slotOf(e); ok {
+			s.giveWeight(slot, weight)
 			delete(s.weights, e)
 		} else if !alive(s.world, e) {
 			delete(s.weights, e)
@@ -41,7 +41,7 @@ func (s *Server) settleWeights() {
 }
 
 // giveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
-func (s *Server) giveWeight(id NetID, weight float32) {
-	s.slots.info[id.Slot].weight = weight
+func (s *snapshot) giveWeight(slot int, weight float32) {
+	s.slots.info[slot].weight = weight
 	s.slots.weights.forgetAll()
 }

@@ -157,20 +157,20 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	}
 	t := &p.acks
 	claim := func(slot int, at delta.Tick) string {
-		began, known := s.slots.changedBy(slot, at)
+		began, known := s.snap.slots.changedBy(slot, at)
 		m := client.mirrors.at(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}
 		state := m.held.find(at)
-		if state == nil || known && state.tick.Before(began) || state.generation != s.slots.info[slot].generation {
-			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.tick, t.through, began, state)
+		if state == nil || known && state.tick.Before(began) || state.generation != s.snap.slots.info[slot].generation {
+			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.snap.tick, t.through, began, state)
 		}
 		return ""
 	}
 	for b := range p.due {
-		seen := p.view.sees(b, s.slots.alive[b]) &^ (t.none[b] | s.slots.turned[b])
-		for at := t.through; t.recent(at) && s.fresh(at); at-- {
+		seen := p.view.sees(b, s.snap.slots.alive[b]) &^ (t.none[b] | s.snap.slots.turned[b])
+		for at := t.through; t.recent(at) && s.snap.fresh(at); at-- {
 			for slot := range bitset.Slots(b, seen&^t.lacks(at, b)) {
 				if msg := claim(slot, at); msg != "" {
 					return msg
@@ -178,7 +178,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 			}
 		}
 		for slot := range bitset.Slots(b, seen&t.lacks(t.through, b)) {
-			if at, _ := t.holds(slot); s.fresh(at) {
+			if at, _ := t.holds(slot); s.snap.fresh(at) {
 				if msg := claim(slot, at); msg != "" {
 					return "since: " + msg
 				}
@@ -216,7 +216,7 @@ func forgottenBy(s *Server, p *Peer) string {
 		for i := range sent.count {
 			r := p.log.record(sent, i)
 			for slot := range bitset.Slots(int(r.block), r.mask) {
-				if r.kind != recordState || !s.slots.changed[slot].After(sent.tick) {
+				if r.kind != recordState || !s.snap.slots.changed[slot].After(sent.tick) {
 					away[r.block] |= 1 << (slot & 63)
 				}
 			}
@@ -226,14 +226,14 @@ func forgottenBy(s *Server, p *Peer) string {
 		return "" // what it is no more to see is due when it is looked for
 	}
 	for b := range p.due {
-		lost := p.view.sees(b, s.slots.alive[b]) & (t.behind(b) | t.none[b])
+		lost := p.view.sees(b, s.snap.slots.alive[b]) & (t.behind(b) | t.none[b])
 		if !p.view.released { // else what was kept is found out with the next look
 			lost |= p.gone(b)
 		}
 		if lost &^= p.due[b] | away[b] | t.large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.slots.changed[slot], t.large.Has(slot), p.gone(b)>>(slot&63)&1, t.shown.Has(slot))
+				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.snap.slots.changed[slot], t.large.Has(slot), p.gone(b)>>(slot&63)&1, t.shown.Has(slot))
 		}
 	}
 	return ""

@@ -132,8 +132,8 @@ func (x *fixture) round() {
 // jump lets many still ticks pass at once, a multiple of recentTicks, with a word of the server now and then.
 func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * recentTicks)
-	x.server.tick += ticks
-	x.server.slots.recent.now += ticks
+	x.server.snap.tick += ticks
+	x.server.snap.slots.recent.now += ticks
 	x.client.stateTick += uint32(ticks)
 }
 

@@ -11,14 +11,14 @@ import "math/bits"
 // limit finds out whether there are things that the client may not see, or has no room for.
 func (p *Peer) limit() {
 	v := &p.view
-	v.crowded = v.room > 0 && p.server.slots.len() > v.room
+	v.crowded = v.room > 0 && p.server.snap.slots.len() > v.room
 	v.limited = v.crowded || !v.everything() || len(p.server.schema.Conditions) > 0
 }
 
 // withhold takes the entities out of view that have no room at the client. A group goes as a
 // whole.
 func (p *Peer) withhold() {
-	v, s := &p.view, &p.server.slots
+	v, s := &p.view, &p.server.snap.slots
 	v.withheld = 0
 	if !v.crowded {
 		return
@@ -39,7 +39,7 @@ func (p *Peer) withhold() {
 // withholdFacets is withhold for the facets of what is in view.
 func (p *Peer) withholdFacets() {
 	if v := &p.view; v.crowded {
-		v.cut(&p.server.slots, true)
+		v.cut(&p.server.snap.slots, true)
 	}
 }
 

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/mlange-42/arche/ecs"
 )
 
 const maxWorkers = 64
@@ -46,11 +45,11 @@ func (w *workers) ask(s *Server) {
 		}
 	}
 	if slices.ContainsFunc(w.peers, func(p *Peer) bool { return p.budget.rate > 0 }) {
-		s.slots.weights.update(&s.slots, uint32(s.tick))
+		s.snap.slots.weights.update(&s.snap.slots, uint32(s.snap.tick))
 	}
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
-		p.view.ask(s.capture.tables)
+		p.view.ask(s.snap.capture.tables)
 		p.askConditions()
 		if p.callsBack() {
 			p.prepare(&w.caches[0].choice)
@@ -62,11 +61,11 @@ func (w *workers) ask(s *Server) {
 func (w *workers) run(s *Server) {
 	w.active = max(1, min(len(w.caches), len(w.peers)))
 	for i := range w.caches {
-		w.caches[i].begin(s.tick)
-		w.boxes[i].empty(s.tick) // here, since a send function may have panicked
+		w.caches[i].begin(s.snap.tick)
+		w.boxes[i].empty(s.snap.tick) // here, since a send function may have panicked
 	}
 	if len(w.caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.tick-a.recent, s.tick-b.recent) })
+		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.snap.tick-a.recent, s.snap.tick-b.recent) })
 	}
 	w.group.Add(w.active - 1)
 	for _, job := range w.jobs[1:w.active] {

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestSendFunctionsRunOnTheCallersGoroutine whatever is sent and however few peers there are, so that the caller of
@@ -67,8 +66,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				}
 				play(100, true)
 				requireEqualSoon(t, s, o, ends, 200)
-				for i := range s.workers.boxes {
-					require.Less(t, len(s.workers.boxes[i].queued), 100, "packets of ticks before")
+				for i := range s.sender.workers.boxes {
+					require.Less(t, len(s.sender.workers.boxes[i].queued), 100, "packets of ticks before")
 				}
 				for _, e := range ends {
 					before := sent
@@ -114,8 +113,8 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 					s.Replicate()
 				}()
 				upset = false
-				require.Equal(t, s.tick, s.slots.recent.now)
-				for _, word := range s.slots.news {
+				require.Equal(t, s.snap.tick, s.snap.slots.recent.now)
+				for _, word := range s.snap.slots.news {
 					require.Zero(t, word)
 				}
 				o.record(s)

@@ -8,10 +8,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // goroutine returns what names the present goroutine.
@@ -36,8 +35,8 @@ func (f *askingFilter) Matches(mask *ecs.Mask) bool {
 func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
-	for i := range s.workers.caches {
-		s.workers.caches[i].limit = limit
+	for i := range s.sender.workers.caches {
+		s.sender.workers.caches[i].limit = limit
 	}
 	g := newGame(seed, &w, faceOf(s.schema), 90)
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
@@ -104,7 +103,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 			e.step(t)
 		}
 	}
-	if s.workers.caches[0].made == 0 {
+	if s.sender.workers.caches[0].made == 0 {
 		require.Fail(t, "nothing was encoded")
 	}
 	return sent, calls

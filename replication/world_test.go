@@ -117,7 +117,7 @@ func newTruth() *truth {
 func (o *truth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
-		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.world, e))
+		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.snap.world, e))
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {
@@ -130,8 +130,8 @@ func (o *truth) record(s *Server) {
 // replicatedBy returns all replicated entities after a Replicate.
 func replicatedBy(s *Server) map[NetID]ecs.Entity {
 	now := map[NetID]ecs.Entity{}
-	filter := ecs.All(s.capture.marker)
-	q := s.world.Query(&filter)
+	filter := ecs.All(s.snap.capture.marker)
+	q := s.snap.world.Query(&filter)
 	for q.Next() {
 		id, ok := s.NetID(q.Entity())
 		if !ok {
