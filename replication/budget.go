@@ -339,7 +339,7 @@ func (p *Peer) choose(c *chooser) {
 	if p.waitingFor(c, differs) {
 		c.choose(u, room-room/margin-used, p.cost)
 	}
-	for _, b := range p.server.groups.blocks {
+	for _, b := range p.server.interest.groups.blocks {
 		for slot := range bitset.Slots(int(b), c.chosen[b]&s.bound[b]) {
 			p.chooseWith(slot, c.chosen)
 		}

@@ -138,7 +138,7 @@ func (p *Peer) end(why *DisconnectError) {
 			break
 		}
 	}
-	s.disownAll(p)
+	s.interest.disownAll(p)
 	p.ended = why
 	p.close()
 	s.messages.callHooks(s.parting, p)

@@ -160,7 +160,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	require.Zero(t, g.server.snap.slots.live)
 	require.Zero(t, g.server.snap.slots.faceted)
 	require.Zero(t, g.server.Stats().RawBits)
-	require.Empty(t, g.server.owners.of)
+	require.Empty(t, g.server.interest.owners.of)
 	for _, e := range g.ends {
 		require.Empty(t, e.client.referrers.unsettled)
 		for i := range e.client.referrers.links {

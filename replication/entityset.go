@@ -22,7 +22,7 @@ func (s *Server) NewEntitySet() *EntitySet {
 		server: s,
 		seated: map[ecs.Entity]int32{}, holders: map[int32]ecs.Entity{}, waiting: map[ecs.Entity]struct{}{},
 	}
-	s.sets = append(s.sets, e)
+	s.interest.sets = append(s.interest.sets, e)
 	return e
 }
 

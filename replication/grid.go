@@ -88,7 +88,7 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 			break
 		}
 	}
-	s.grids = append(s.grids, g)
+	s.interest.grids = append(s.interest.grids, g)
 	return g
 }
 

@@ -77,8 +77,8 @@ type groups struct {
 // NewGroup returns an empty group.
 func (s *Server) NewGroup() *Group {
 	s.mustExist()
-	s.groups.made++
-	return &Group{server: s, phase: s.groups.made}
+	s.interest.groups.made++
+	return &Group{server: s, phase: s.interest.groups.made}
 }
 
 // mustExist panics if the group is nil, or zero.
@@ -100,7 +100,7 @@ func (g *Group) Add(e ecs.Entity) {
 	if !alive(g.server.snap.world, e) {
 		return
 	}
-	of := &g.server.groups
+	of := &g.server.interest.groups
 	switch old := of.of[e]; {
 	case old == g:
 		return
@@ -129,7 +129,7 @@ func (g *Group) Remove(e ecs.Entity) {
 	}
 	g.part(&g.members[i], g.server.snap.tick+1)
 	g.members = slices.Delete(g.members, i, i+1)
-	delete(g.server.groups.of, e)
+	delete(g.server.interest.groups.of, e)
 }
 
 // Len returns the number of entities in the group. Those that ended count until the next
@@ -151,7 +151,7 @@ func (g *Group) part(m *groupMember, from delta.Tick) {
 // join binds the slot of a member to the group.
 func (g *Group) join(m *groupMember, slot int32) {
 	s := g.server
-	of := &s.groups
+	of := &s.interest.groups
 	m.slot, m.since = slot, s.snap.tick
 	for int(slot) >= len(of.bySlot) {
 		of.bySlot = append(of.bySlot, nil)
@@ -220,7 +220,7 @@ func (g *Group) update() {
 		}
 		if m.slot < 0 {
 			if !alive(s.snap.world, m.entity) {
-				delete(s.groups.of, m.entity)
+				delete(s.interest.groups.of, m.entity)
 				continue
 			}
 			if slot, ok := s.snap.slotOf(m.entity); ok {
@@ -273,7 +273,7 @@ func (g *Group) tidy() {
 
 // unbind ends that a slot is sent with the group.
 func (g *Group) unbind(slot int32) {
-	of := &g.server.groups
+	of := &g.server.interest.groups
 	list := &of.bySlot[slot]
 	*list = slices.DeleteFunc(*list, func(o *Group) bool { return o == g })
 	if len(*list) == 0 {

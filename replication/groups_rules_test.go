@@ -26,17 +26,17 @@ func TestGroupsHaveMembers(t *testing.T) {
 	other.Add(turret)
 	require.Equal(t, 1, g.Len())
 	x.rounds(20)
-	boundTo := func(e ecs.Entity) []*Group { return x.server.groups.bySlot[x.slotOf(e)] }
+	boundTo := func(e ecs.Entity) []*Group { return x.server.interest.groups.bySlot[x.slotOf(e)] }
 	require.True(t, slices.Equal([]*Group{other}, boundTo(turret)), "nothing is left of the first group")
 
 	x.world.RemoveEntity(ship)
 	x.round()
 	require.Zero(t, g.Len(), "what ends leaves its group")
 	x.rounds(20)
-	require.True(t, slices.Equal([]*Group{other}, x.server.groups.list), "which is forgotten then")
+	require.True(t, slices.Equal([]*Group{other}, x.server.interest.groups.list), "which is forgotten then")
 	other.Remove(turret)
 	x.rounds(20)
-	require.Zero(t, len(x.server.groups.list))
+	require.Zero(t, len(x.server.interest.groups.list))
 	require.Zero(t, x.server.snap.slots.bound.Count())
 
 	early := x.world.NewEntity(position) // not replicated yet

@@ -68,7 +68,7 @@ func (t *slotTable) inGroups(b int) uint64 {
 // sendGroups sends what of some slots is due and in groups, with what belongs to it. It
 // returns true if that was all that is due.
 func (p *Peer) sendGroups(of bitset.Set) (all bool) {
-	blocks := p.server.groups.blocks
+	blocks := p.server.interest.groups.blocks
 	due := uint64(0)
 	for _, b := range blocks {
 		due |= of[b] & p.due[b] & p.server.snap.slots.bound[b]
@@ -106,7 +106,7 @@ func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 		p.packet.heads = firstHead
 	}
 	used, work := 0, 0
-	for _, b := range p.server.groups.blocks {
+	for _, b := range p.server.interest.groups.blocks {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
@@ -190,7 +190,7 @@ func (u *bundle) visit(slot int) {
 
 // closure sets u.close to the slots that are sent together with a slot, which comes first.
 func (p *Peer) closure(slot int) {
-	u, of := &p.runs.bundle, &p.server.groups
+	u, of := &p.runs.bundle, &p.server.interest.groups
 	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
 	add := func(slot int32) {
 		if !slices.Contains(u.close, slot) {

@@ -139,7 +139,7 @@ func (p *Peer) look() {
 	}
 	v.next = v.next.Grown(s.len())
 	v.find(s, p.server.snap.resources.any)
-	p.server.groups.show(v.next)
+	p.server.interest.groups.show(v.next)
 	p.withhold()
 	p.findFacets()
 	p.withholdFacets()

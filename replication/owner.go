@@ -30,10 +30,10 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 		panic("replication: SetOwner to a peer of another server: use one that this server's Connect returned")
 	}
 	s.noticeReset()
-	o := &s.owners
+	o := &s.interest.owners
 	slot, seen := s.snap.slotOf(e)
 	if seen {
-		s.disown(slot, e)
+		s.interest.disown(slot, e)
 	}
 	delete(o.of, e)
 	delete(o.unseen, e)
@@ -45,7 +45,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	}
 	o.of[e] = p
 	if seen {
-		s.own(slot, p)
+		s.interest.own(slot, p)
 	} else {
 		o.unseen[e] = struct{}{}
 	}
@@ -55,11 +55,11 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 func (s *Server) Owner(e ecs.Entity) *Peer {
 	s.mustExist()
 	s.noticeReset()
-	return s.owners.of[e]
+	return s.interest.owners.of[e]
 }
 
 // own notes that a peer owns what is in a slot.
-func (s *Server) own(slot int, p *Peer) {
+func (s *interestSets) own(slot int, p *Peer) {
 	o := &s.owners
 	if more := s.snap.slots.len() - len(o.slots); more > 0 {
 		o.slots = append(o.slots, make([]*Peer, more)...)
@@ -70,7 +70,7 @@ func (s *Server) own(slot int, p *Peer) {
 }
 
 // disown notes that nobody owns the entity that is in a slot, or was.
-func (s *Server) disown(slot int, e ecs.Entity) {
+func (s *interestSets) disown(slot int, e ecs.Entity) {
 	o := &s.owners
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
@@ -83,7 +83,7 @@ func (s *Server) disown(slot int, e ecs.Entity) {
 }
 
 // settleOwners gives slots to those that are owned and were not seen before.
-func (s *Server) settleOwners() {
+func (s *interestSets) settleOwners() {
 	for e := range s.owners.unseen {
 		if !alive(s.snap.world, e) {
 			delete(s.owners.unseen, e)
@@ -96,7 +96,7 @@ func (s *Server) settleOwners() {
 }
 
 // disownAll notes that a peer owns nothing any more.
-func (s *Server) disownAll(p *Peer) {
+func (s *interestSets) disownAll(p *Peer) {
 	for b, word := range p.owned {
 		for ; word != 0; word &= word - 1 {
 			slot := b<<6 + bits.TrailingZeros64(word)

@@ -19,7 +19,7 @@ type Server struct {
 
 	sessions serverSessions
 
-	owners ownership
+	interest interestSets
 
 	peers  []*Peer
 	sender serverSender
@@ -28,9 +28,6 @@ type Server struct {
 
 	connecting, parting []func(p *Peer) // hooks
 
-	grids  []*Grid
-	sets   []*EntitySet
-	groups groups
 	stats  ServerStats
 	closed bool
 }
@@ -183,6 +180,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	types.Seal()
 	s := &Server{schema: types, opts: o}
 	s.snap.schema, s.snap.opts, s.snap.stats, s.sessions.opts = types, &s.opts, &s.stats, &s.opts
+	s.interest.snap = &s.snap
 	s.snap.world, s.snap.mark, s.snap.tick = world, watchWorld(world), delta.Tick(o.firstTick-1)
 	s.sessions.fingerprint, s.sessions.text = types.Hash(), types.FullText()
 	s.sessions.random, s.sessions.origin = o.seed, s.newOrigin()
@@ -275,7 +273,7 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
 	s.noticeReset()
-	s.groups.tidy(s.snap.tick)
+	s.interest.groups.tidy(s.snap.tick)
 	s.snap.tick++
 	if s.dropSilent(); s.closed {
 		return // by a hook
@@ -283,18 +281,18 @@ func (s *Server) Replicate() {
 	s.snap.slots.begin(s.snap.tick)
 	s.snap.captureWorld(s.refreshPeers)
 	for _, g := range s.snap.gone {
-		s.disown(g.slot, g.entity)
+		s.interest.disown(g.slot, g.entity)
 	}
-	s.settleOwners()
+	s.interest.settleOwners()
 	s.snap.settleWeights()
 	s.snap.slots.list()
-	for _, g := range s.grids {
+	for _, g := range s.interest.grids {
 		g.update()
 	}
-	for _, e := range s.sets {
+	for _, e := range s.interest.sets {
 		e.update()
 	}
-	s.groups.update(s)
+	s.interest.groups.update(s)
 	s.sender.workers.ask(s)
 	s.sendStates()
 	s.talkToAll()

@@ -11,21 +11,21 @@ func (s *Server) noticeReset() {
 		return
 	}
 	s.snap.mark.set()
-	for _, g := range s.groups.list {
+	for _, g := range s.interest.groups.list {
 		for i := range g.members {
 			g.part(&g.members[i], s.snap.tick+1)
 		}
 		clear(g.members)
 		g.members, g.stirred = g.members[:0], true
 	}
-	s.groups.of = nil
-	for _, e := range s.sets {
+	s.interest.groups.of = nil
+	for _, e := range s.interest.sets {
 		e.forget()
 	}
 	for _, p := range s.peers {
-		s.disownAll(p)
+		s.interest.disownAll(p)
 	}
-	s.owners = ownership{}
+	s.interest.owners = ownership{}
 	clear(s.snap.weights)
 	s.messages.messenger.forgetEntities()
 }

@@ -23,7 +23,7 @@ func (p *Peer) withhold() {
 	if !v.crowded {
 		return
 	}
-	for _, g := range p.server.groups.list {
+	for _, g := range p.server.interest.groups.list {
 		if g.reaches(v.room) {
 			for _, m := range g.members {
 				if m.slot >= 0 && int(m.slot) < v.room && v.next.Has(int(m.slot)) {

@@ -1,0 +1,12 @@
+package replication
+
+// interestSets is what decides who sees what, and is the same for all peers.
+type interestSets struct {
+	snap *snapshot
+
+	owners ownership
+
+	grids  []*Grid
+	sets   []*EntitySet
+	groups groups
+}
