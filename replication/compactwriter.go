@@ -103,7 +103,7 @@ func (k *packetWriter) finishCompact() {
 	}
 	k.open, k.sent = false, nil
 	packet := k.buf[:k.body+len(body)]
-	seal := p.session.down
+	seal := p.seal
 	k.header.Put(packet[seal.Size():])
 	packet[seal.Size()] |= byte(x.age&(1<<ageLow-1)) << (wire.PadShift + 1)
 	if x.keep {

@@ -44,15 +44,15 @@ func under(c schema.Condition) ComponentOption {
 	return func(o *schema.Options) { o.Conditions = append(o.Conditions, c) }
 }
 
-// askConditions finds out which functions of [OnlyFor] pick the peer.
-func (p *Peer) askConditions() {
+// askConditions finds out which functions of [OnlyFor] pick the peer: picks calls one.
+func (p *Peer) askConditions(picks func(ask any) bool) {
 	conditions := p.server.schema.Conditions
 	if len(conditions) == 0 {
 		return
 	}
 	p.view.picked = delta.Set{}
 	for k := range conditions {
-		if c := &conditions[k]; c.Kind != schema.OnlyFor || (*c.Ask.(*func(*Peer) bool))(p) {
+		if c := &conditions[k]; c.Kind != schema.OnlyFor || picks(c.Ask) {
 			p.view.picked.Add(k)
 		}
 	}

@@ -16,11 +16,10 @@ type join struct {
 }
 
 // settle ends a tick and reports whether the join has become complete by it.
-func (j *join) settle(p *Peer) bool {
+func (j *join) settle(s *slotTable, v *view, acks *ackTable) bool {
 	if j.complete {
 		return false
 	}
-	s := &p.server.snap.slots
 	if !j.begun {
 		j.begun, j.owed = true, slices.Clone(s.alive)
 	} else {
@@ -31,7 +30,7 @@ func (j *join) settle(p *Peer) bool {
 	var left uint64
 	for b, owed := range j.owed {
 		if owed &= s.alive[b]; owed != 0 {
-			owed = p.view.sees(b, owed) & p.acks.none[b]
+			owed = v.sees(b, owed) & acks.none[b]
 		}
 		j.owed[b] = owed
 		left |= owed

@@ -36,10 +36,10 @@ func (o *serverOptions) keepAliveTicks() uint32 {
 
 // keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
 func (p *Peer) keep() {
-	k, news := &p.alive, p.join.settle(p)
+	k, news := &p.alive, p.join.settle(&p.server.snap.slots, &p.view, &p.acks)
 	if k.next != p.log.next {
 		k.next, k.quiet = p.log.next, 0
-		k.tell(p, p.join.complete && !news) // what was sent did not know the news
+		k.tell(p.log.next, p.join.complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
@@ -58,22 +58,22 @@ func (p *Peer) keep() {
 		k.tells++
 	}
 	k.next, k.quiet = p.log.next, 0
-	k.tell(p, p.join.complete)
+	k.tell(p.log.next, p.join.complete)
 }
 
 // tell notes whether the latest packet told that all is complete.
-func (k *keepAlive) tell(p *Peer, complete bool) {
+func (k *keepAlive) tell(next uint32, complete bool) {
 	if complete && !k.told {
-		k.told, k.in = true, p.log.next-1
+		k.told, k.in = true, next-1
 	}
 }
 
 // sendEmpty sends a state packet without entries.
 func (p *Peer) sendEmpty() {
-	s, seal := p.server, p.session.down
-	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.snap.tick), Long: !p.near(), Complete: p.join.complete}
+	s, seal := &p.server.snap, p.seal
+	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
 	packet := p.alive.buf[:seal.Size()+h.Size()+1]
-	if p.session.compact {
+	if p.compact {
 		packet = packet[:len(packet)-1]
 		h.Put(packet[seal.Size():])
 	} else {
@@ -82,14 +82,14 @@ func (p *Peer) sendEmpty() {
 		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
 		p.stats.EntityBits += wire.GapOrderBits
 	}
-	p.log.begin(s.snap.tick).status = sentLost // nothing waits for it
+	p.log.begin(s.tick).status = sentLost // nothing waits for it
 	p.log.commit()
 	p.silence.skip(p.log.next)
 	seal.Write(packet, h.Sequence, h.Tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
-	p.budget.spend(len(packet), s.opts.tickRate)
-	if p.send(packet) != nil {
+	p.budget.spend(len(packet), p.server.opts.tickRate)
+	if p.emit(packet) != nil {
 		p.stats.SendErrors++
 	}
 }

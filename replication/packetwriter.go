@@ -230,18 +230,18 @@ func (k *packetWriter) finish() {
 // headSize returns how many bytes stand before the body.
 func (k *packetWriter) headSize(long bool) int {
 	h := wire.StateHeader{Long: long}
-	return k.peer.session.down.Size() + h.Size()
+	return k.peer.seal.Size() + h.Size()
 }
 
 // seal completes a packet whose body has n bits.
 func (k *packetWriter) seal(packet []byte, h wire.StateHeader, n int) {
 	k.putHeader(packet, h, n)
-	k.peer.session.down.Write(packet, h.Sequence, h.Tick)
+	k.peer.seal.Write(packet, h.Sequence, h.Tick)
 }
 
 // putHeader is seal without the checksum.
 func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
-	at := k.peer.session.down.Size()
+	at := k.peer.seal.Size()
 	h.Put(packet[at:])
 	packet[at] |= byte(-n&7) << wire.PadShift
 }

@@ -15,12 +15,15 @@ import (
 // A Peer is the server's view of one client: what it has acknowledged of every slot,
 // and what is on its way. [Server.Connect] makes peers.
 type Peer struct {
-	server *Server
-	send   func(packet []byte) error
-	closed bool
-	coding Coding           // that it is to have
-	ended  *DisconnectError // why, if closed
-	byes   int              // sent in answer since then
+	server  *Server
+	send    func(packet []byte) error
+	emit    func(packet []byte) error // send
+	seal    wire.Key                  // of packets to the client
+	compact bool                      // the coding is Compact
+	closed  bool
+	coding  Coding           // that it is to have
+	ended   *DisconnectError // why, if closed
+	byes    int              // sent in answer since then
 
 	session   session   // in force once connected
 	former    wire.Key  // of packets from the client in the session before
@@ -29,12 +32,14 @@ type Peer struct {
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
-	acks     ackTable
-	due      bitset.Set // slots to look at: all others are up to date or on their way
-	large    map[int]*largeState
-	log      sentLog
-	followed uint32                  // of all packets before it is known what became of them, or taken to be
-	full     [recentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
+	structure *structure // nil: there are no messages that wait for the world
+	acks      ackTable
+	outcome   outcomes
+	due       bitset.Set // slots to look at: all others are up to date or on their way
+	large     map[int]*largeState
+	log       sentLog
+	followed  uint32                  // of all packets before it is known what became of them, or taken to be
+	full      [recentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
 
 	heard   bool  // recent and recentSequence are valid
 	relays  bool  // packets of a stream may be all that is to be sent in the present tick
@@ -94,7 +99,7 @@ type session struct {
 // newSession makes a session for a client that introduced itself.
 func (p *Peer) newSession(h *wire.Hello) session {
 	s := p.server
-	id, first := s.sessions.newSessionID(), p.firstSequence()
+	id, first := s.sessions.newSessionID(), p.firstSequence(p.log.next)
 	if s.opts.noChecksum {
 		id = id&^(wire.Epochs-1) | uint64(p.nextTag(id, h.Session))
 	}
@@ -176,11 +181,12 @@ const (
 )
 
 // firstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
-// come into force when the client is in this one already, so it keeps its distance from them as well.
-func (p *Peer) firstSequence() uint32 {
+// come into force when the client is in this one already, so it keeps its distance from them as well. next is the sequence
+// of the next packet of the session in force.
+func (p *Peer) firstSequence(next uint32) uint32 {
 	first := uint32(p.server.opts.firstSequence)
 	if p.session.open {
-		first = p.log.next + sequenceGap
+		first = next + sequenceGap
 	}
 	last := first + maxOfferGaps*offerGap
 	for i := range p.pending {
@@ -195,11 +201,10 @@ func (p *Peer) firstSequence() uint32 {
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{
-		server: s, send: send, coding: o.coding, interval: 1, heardAt: s.snap.tick, stream: -1,
-		classes: classes{slots: &s.snap.slots},
-	}
-	p.session.first = p.firstSequence()
+	p := &Peer{}
+	p.server, p.send, p.emit, p.coding, p.heardAt = s, send, send, o.coding, s.snap.tick
+	p.interval, p.stream, p.classes.slots, p.outcome = 1, -1, &s.snap.slots, p
+	p.session.first = p.firstSequence(0)
 	p.SetInterest(Interest{})
 	p.reset()
 	return p
@@ -226,6 +231,7 @@ func (p *Peer) reset() {
 	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
 	p.join, p.alive, p.silence = join{}, keepAlive{next: p.log.next}, silence{answered: p.log.next}
 	p.urgency, p.met = urgency{}, nil
+	p.seal, p.compact = p.session.down, p.session.compact
 	p.packet.compact, p.classes.compact = nil, p.session.compact
 	if p.session.compact {
 		p.packet.compact = newCompactWriter(p.server)
@@ -236,6 +242,7 @@ func (p *Peer) reset() {
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
+	p.structure = nil
 	p.talk = nil
 	p.view, p.urgency, p.met = view{}, urgency{}, nil
 	p.join = join{}

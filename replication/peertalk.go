@@ -17,7 +17,6 @@ type peerTalk struct {
 	deps    []dependency
 	open    []dependency
 
-	structure structure
 	inputs    inputRing
 	seen      wire.ReplayWindow // packets from the client
 	came      delta.Tick        // when the newest of them did
@@ -45,15 +44,22 @@ func (p *Peer) resetTalk() {
 		return
 	}
 	p.talk = &peerTalk{reported: p.server.snap.tick}
+	p.structure = nil
+	if p.server.messages.waits {
+		p.structure = &structure{}
+	}
 }
+
+// speaks reports whether there are new messages for the peer.
+func (p *Peer) speaks() bool { return p.talk != nil && p.talk.speaks() }
 
 // speaks reports whether there are new messages for the peer.
 func (t *peerTalk) speaks() bool { return len(t.pending)+len(t.loose) > 0 }
 
 // noteStructure notes that slots of a block came or went for the peer, or changed their components.
 func (p *Peer) noteStructure(b int, mask uint64) {
-	if p.server.messages.waits && mask != 0 {
-		p.talk.structure.note(b, mask, p.server.snap.tick)
+	if p.structure != nil && mask != 0 {
+		p.structure.note(b, mask, p.server.snap.tick)
 	}
 }
 

@@ -19,6 +19,12 @@ func (p *Peer) receiveAck(body []byte) error {
 	if err := a.Parse(body); err != nil {
 		return err
 	}
+	p.resolve(a)
+	return nil
+}
+
+// resolve finds out what became of the packets that an ack tells of.
+func (p *Peer) resolve(a *wire.Ack) {
 	p.silence.end(p.log.next)
 	newest := a.Sequence
 	if a.Count > 0 && p.log.find(newest) == nil {
@@ -35,7 +41,7 @@ func (p *Peer) receiveAck(body []byte) error {
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.log.find(newest); sent.status != sentAcked {
 			p.trip.Sample(p.server.snap.tick + 1 - sent.tick)
-			p.budget.sample(sent, p.server.snap.tick+1)
+			p.outcome.timed(sent)
 		}
 	}
 	for i, word := range a.Words[:a.Count] {
@@ -49,7 +55,6 @@ func (p *Peer) receiveAck(body []byte) error {
 	for _, m := range a.Missing[:a.Lacks] {
 		p.forget(m)
 	}
-	return nil
 }
 
 // acknowledge notes that a packet came.
@@ -57,12 +62,9 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
 	}
-	p.budget.acknowledge(sent, p.server.snap.tick+1)
+	p.outcome.arrived(sent, sequence)
 	sent.status = sentAcked
 	p.stats.Acked++
-	if k := p.packet.compact; k != nil {
-		k.kept.acknowledge(sequence)
-	}
 	if !p.heard || sent.tick.After(p.recent) {
 		p.heard, p.recent, p.recentSequence = true, sent.tick, sequence
 	}
@@ -244,9 +246,7 @@ func (p *Peer) expire() {
 
 // loseAt takes the packet with a sequence for lost.
 func (p *Peer) loseAt(sequence uint32) {
-	if k := p.packet.compact; k != nil {
-		k.kept.lose(sequence)
-	}
+	p.outcome.lost(sequence)
 	p.lose(p.log.at(sequence))
 }
 
@@ -255,7 +255,6 @@ func (p *Peer) loseAt(sequence uint32) {
 func (p *Peer) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
-	p.budget.lose()
 	t := &p.acks
 	for i := range sent.count {
 		r := p.log.record(sent, i)

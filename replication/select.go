@@ -16,8 +16,8 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare starts a tick.
-func (p *Peer) prepare(c *chooser) {
+// prepare starts a tick, in which there are new messages for the peer if it speaks.
+func (p *Peer) prepare(c *chooser, speaks bool) {
 	p.grow()
 	p.limit()
 	p.earn()
@@ -25,7 +25,7 @@ func (p *Peer) prepare(c *chooser) {
 	p.follow()
 	p.turnAll()
 	p.planned, p.relays = sendNothing, false
-	if p.rests = p.mayRest(); p.rests {
+	if p.rests = !speaks && p.mayRest(); p.rests {
 		p.rest()
 		return
 	}
@@ -50,17 +50,17 @@ func (p *Peer) prepare(c *chooser) {
 	p.packet.begin(p)
 }
 
-// mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state, and no
-// new message, which may depend on what it sees now.
+// mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
+// New messages may depend on what it sees now: with one of them it does not rest.
 func (p *Peer) mayRest() bool {
-	return !p.itsTurn() && p.view.limited == (p.view.visible != nil) && (p.talk == nil || !p.talk.speaks())
+	return !p.itsTurn() && p.view.limited == (p.view.visible != nil)
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Peer) canRelay() bool {
 	t, of := &p.acks, p.newest()
-	if p.view.visible != nil || p.session.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
+	if p.view.visible != nil || p.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
 		!t.lacksNothing(of.base) || !t.lacksNothing(of.second) {
 		return false
 	}
@@ -196,12 +196,11 @@ func (p *Peer) sendRest(of bitset.Set) {
 
 // grow makes room for the slots that are new. All of them are due.
 func (p *Peer) grow() {
-	s := p.server
-	n := s.snap.slots.len()
-	if old := len(p.due); len(s.snap.slots.alive) > old {
-		p.due = p.due.Grown(n)
-		p.acks.grow(n, s.snap.tick)
-		for b, alive := range s.snap.slots.alive[old:] {
+	s := &p.server.snap.slots
+	if old := len(p.due); len(s.alive) > old {
+		p.due = p.due.Grown(s.len())
+		p.acks.grow(s.len(), p.server.snap.tick)
+		for b, alive := range s.alive[old:] {
 			p.owe(old+b, alive)
 			p.noteStructure(old+b, alive)
 		}

@@ -106,12 +106,14 @@ func (p *Peer) sendHashes() {
 	}
 	w.WriteBool(false)
 	packet := s.sender.hashes[:wire.ChecksumSize+len(w.Bytes())]
-	key := p.session.down
+	key := p.seal
 	key.Off = false
 	key.Write(packet, 0, 0)
 	p.stats.Hashes += uint64(count)
 	p.stats.HashBytes += uint64(len(packet))
-	p.transmit(packet)
+	if p.emit(packet) != nil {
+		p.stats.SendErrors++
+	}
 }
 
 // writeHashes writes the entry of a slot, as far as there is room.

@@ -98,7 +98,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 		}
 	}
 	for _, p := range peers {
-		if shares && !p.relays && p.planned == sendAll && !p.session.compact {
+		if shares && !p.relays && p.planned == sendAll && !p.compact {
 			c.want(p)
 		}
 	}
@@ -111,7 +111,7 @@ func (c *runCache) setOrder(p *Peer) {
 	switch s := &c.server.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
-	case p.planned != sendAll || p.session.compact || p.interval > maxSpan:
+	case p.planned != sendAll || p.compact || p.interval > maxSpan:
 	case p.view.visible == nil: // else it would tell of what is hidden
 		if news := c.newsOf(p.interval); p.needs() > news/streamShare {
 			p.packet.order = p.orderOf(news)
@@ -230,7 +230,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	seal, h := k.peer.session.down, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.join.complete}
+	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.join.complete}
 	if seal.Off || from.copies == 1 {
 		k.seal(packet, h, from.bits)
 		return packet

@@ -89,7 +89,7 @@ func (p *Peer) narrow(c *change) bool {
 
 // bound keeps the list from growing when there are no messages.
 func (p *Peer) bound() {
-	s := &p.talk.structure
+	s := p.structure
 	turn := p.server.snap.tick%cleanAt == 0
 	if n := len(s.changes); n > 2*s.kept+cleanAt || n > cleanAt && turn {
 		p.dependencies(p.server.snap.tick, nil, -1)
@@ -103,7 +103,7 @@ func (p *Peer) bound() {
 // dependencies appends what a message of tick at has to wait for, in the order of slots, and returns false if that is more
 // than limit; -1 is none. It drops from the list what is settled.
 func (p *Peer) dependencies(at delta.Tick, deps []dependency, limit int) ([]dependency, bool) {
-	s := &p.talk.structure
+	s := p.structure
 	s.tidy()
 	all, kept, ok := s.changes, 0, true
 	for i := range all {

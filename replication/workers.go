@@ -50,9 +50,9 @@ func (w *workers) ask(s *Server) {
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
 		p.view.ask(s.snap.capture.tables)
-		p.askConditions()
+		p.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		if p.callsBack() {
-			p.prepare(&w.caches[0].choice)
+			p.prepare(&w.caches[0].choice, p.speaks())
 		}
 	}
 }
@@ -101,7 +101,7 @@ func (w *workers) work(i int) {
 	for _, p := range peers {
 		p.outbox.box, p.outbox.first = &w.boxes[i], -1
 		if !p.callsBack() {
-			p.prepare(&w.caches[i].choice)
+			p.prepare(&w.caches[i].choice, p.speaks())
 		}
 	}
 	w.caches[i].encode(peers)
@@ -190,7 +190,7 @@ func (p *Peer) queue(q queued) {
 }
 
 func (p *Peer) deliver(packet []byte, sequence uint32) {
-	if p.send(packet) != nil {
+	if p.emit(packet) != nil {
 		p.outbox.failed = append(p.outbox.failed, sequence)
 	}
 }
