@@ -208,7 +208,7 @@ func (p *Peer) need() int {
 
 // costly returns those of some slots of a block that are sent whole.
 func (p *Peer) costly(b int, d uint64) uint64 {
-	return d & p.view.sees(b, p.server.snap.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
+	return d & p.sight.view.sees(b, p.server.snap.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
 }
 
 // plan is what a peer does in a tick.
@@ -362,7 +362,7 @@ func (p *Peer) waitingFor(c *chooser, of share) bool {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
 			d := p.due[b]
-			live := p.view.sees(b, d&alive[b])
+			live := p.sight.view.sees(b, d&alive[b])
 			switch of {
 			case goes: // press has left nothing else that is due and not live
 				c.add(b, d&^live, 0)
@@ -431,7 +431,7 @@ func (p *Peer) meet() {
 	s := &p.server.snap.slots
 	p.met = p.met.Grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acks.none[b]
+		p.met[b] = p.sight.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acks.none[b]
 	}
 }
 

@@ -45,8 +45,8 @@ func under(c schema.Condition) ComponentOption {
 }
 
 // askConditions finds out which functions of [OnlyFor] pick the peer: picks calls one.
-func (p *Peer) askConditions(picks func(ask any) bool) {
-	conditions := p.server.schema.Conditions
+func (p *sight) askConditions(picks func(ask any) bool) {
+	conditions := p.schema.Conditions
 	if len(conditions) == 0 {
 		return
 	}
@@ -60,14 +60,14 @@ func (p *Peer) askConditions(picks func(ask any) bool) {
 
 // findFacets completes what find found: a facet is visible if its entity is and its
 // condition holds.
-func (p *Peer) findFacets() {
-	v, s := &p.view, &p.server.snap.slots
+func (p *sight) findFacets() {
+	v, s := &p.view, &p.snap.slots
 	for b, class := range s.classes {
 		if class == 0 {
 			continue
 		}
 		k := int(class) - 1
-		switch c := &p.server.schema.Conditions[k]; {
+		switch c := &p.schema.Conditions[k]; {
 		case c.Kind == schema.OwnerOnly || !v.picked.Has(k):
 			v.next[b] = 0
 		case v.everything() && !v.crowded:
@@ -81,8 +81,8 @@ func (p *Peer) findFacets() {
 			}
 		}
 	}
-	for k := range p.server.schema.Conditions {
-		kind := p.server.schema.Conditions[k].Kind
+	for k := range p.schema.Conditions {
+		kind := p.schema.Conditions[k].Kind
 		if kind == schema.OnlyFor {
 			continue
 		}
@@ -108,11 +108,11 @@ func (i *Interest) everything() bool {
 
 // keeps returns which slots of a block stay with the client when they go out of view: of facets, those whose condition
 // still holds.
-func (p *Peer) keeps(b int) uint64 {
+func (p *sight) keeps(b int) uint64 {
 	switch v := &p.view; {
 	case !v.Keep:
 		return 0
-	case !p.server.snap.slots.facets(b):
+	case !p.snap.slots.facets(b):
 		return ^uint64(0)
 	case v.kept != nil && b < len(v.kept.now):
 		return v.kept.now[b]
@@ -124,9 +124,9 @@ func (p *Peer) keeps(b int) uint64 {
 type keptFacets struct{ now, before bitset.Set }
 
 // hold finds out of which facets the condition holds, whether the peer sees their entities or not.
-func (p *Peer) hold() {
-	v, s := &p.view, &p.server.snap.slots
-	if !v.Keep || len(p.server.schema.Conditions) == 0 {
+func (p *sight) hold() {
+	v, s := &p.view, &p.snap.slots
+	if !v.Keep || len(p.schema.Conditions) == 0 {
 		v.kept = nil
 		return
 	}
@@ -137,12 +137,12 @@ func (p *Peer) hold() {
 	v.kept.now, v.kept.before = held, v.kept.now.Grown(s.len())
 	clear(held)
 	for b, class := range s.classes {
-		if class > 0 && v.picked.Has(int(class)-1) && p.server.schema.Conditions[class-1].Kind != schema.OwnerOnly {
+		if class > 0 && v.picked.Has(int(class)-1) && p.schema.Conditions[class-1].Kind != schema.OwnerOnly {
 			held[b] = s.alive[b]
 		}
 	}
-	for k := range p.server.schema.Conditions {
-		kind := p.server.schema.Conditions[k].Kind
+	for k := range p.schema.Conditions {
+		kind := p.schema.Conditions[k].Kind
 		if kind == schema.OnlyFor {
 			continue
 		}

@@ -183,7 +183,7 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 		}
 		e.at[i] = v
 	}
-	p.view.eye = e
+	p.sight.view.eye = e
 }
 
 // find adds the slots that the eye sees to a set.

@@ -93,7 +93,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 								at = (*tPosition)(w.Get(e, position))
 							}
 							want, rim := looks[i].sees(at, axes)
-							got := tick < 3 || p.view.visible.Has(int(id.Slot))
+							got := tick < 3 || p.sight.view.visible.Has(int(id.Slot))
 							if tick < 3 {
 								want = true
 							}
@@ -237,7 +237,7 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 	tick := float64(median(times))
 	seen := 0
 	for _, f := range r.fakes {
-		seen += f.peer.view.visible.Count()
+		seen += f.peer.sight.view.visible.Count()
 	}
 	b.ReportMetric(tick, "ns/op") // not that of the loop, which has the world's steps in it
 	b.ReportMetric(tick/1e6, "ms/tick")

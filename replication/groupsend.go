@@ -259,7 +259,7 @@ func (p *Peer) released(g *Group, f formerMember) bool {
 // of two ticks or later.
 func (p *Peer) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.due) || p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 || p.server.snap.slots.turned[b]&bit != 0 {
+	if b >= len(p.due) || p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 || p.server.snap.slots.turned[b]&bit != 0 {
 		return false
 	}
 	at, ok := p.acks.holds(int(slot))
@@ -275,7 +275,7 @@ func (p *Peer) lacksAny(slot int32) bool {
 	if b >= len(p.due) {
 		return true
 	}
-	if p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
+	if p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
 		return p.acks.shown[b]&bit != 0
 	}
 	return p.lacks(b, bit)
@@ -304,7 +304,7 @@ func (p *Peer) gather(slot int) {
 func (p *Peer) gatherSlot(slot int) {
 	s := &p.server.snap.slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	if p.view.sees(b, s.alive[b])&bit == 0 {
+	if p.sight.view.sees(b, s.alive[b])&bit == 0 {
 		if p.acks.shown[b]&bit == 0 {
 			p.due[b] &^= bit // gone before the peer heard of it
 			return

@@ -59,9 +59,9 @@ func (p *Peer) SetInterest(i Interest) {
 	if i.Filter != nil && isNil(i.Filter) {
 		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
 	}
-	p.view.released = p.view.released || p.view.Keep && !i.Keep
-	p.view.Interest = i
-	p.view.passes, p.view.lastTable = nil, nil
+	p.sight.view.released = p.sight.view.released || p.sight.view.Keep && !i.Keep
+	p.sight.view.Interest = i
+	p.sight.view.passes, p.sight.view.lastTable = nil, nil
 }
 
 // A view is what a peer may see, as slots.
@@ -111,9 +111,9 @@ func (v *view) sees(b int, mask uint64) uint64 {
 // gone returns the slots of a block that the client may show and shall not, because what
 // it shows has ended or, without Keep, went out of view.
 func (p *Peer) gone(b int) uint64 {
-	gone := p.acks.shown[b] &^ p.view.sees(b, p.server.snap.slots.alive[b])
+	gone := p.acks.shown[b] &^ p.sight.view.sees(b, p.server.snap.slots.alive[b])
 	if gone != 0 {
-		gone &= p.acks.severed(b) | ^p.keeps(b) // else it shows the entity that the slot still holds
+		gone &= p.acks.severed(b) | ^p.sight.keeps(b) // else it shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -121,16 +121,16 @@ func (p *Peer) gone(b int) uint64 {
 // unseen returns the slots of a block that the peer does not see, and where it is known
 // or being told that there is nothing: what comes and goes there is none of its business.
 func (p *Peer) unseen(b int) uint64 {
-	if b >= len(p.view.visible) {
+	if b >= len(p.sight.view.visible) {
 		return 0
 	}
-	return p.acks.severed(b) &^ p.view.visible[b]
+	return p.acks.severed(b) &^ p.sight.view.visible[b]
 }
 
 // look finds out what the peer sees now, and deals with what enters or leaves its view.
 // Afterwards, what is due is what it sees, or gone.
 func (p *Peer) look() {
-	v, s := &p.view, &p.server.snap.slots
+	v, s := &p.sight.view, &p.server.snap.slots
 	if !v.limited && v.visible == nil {
 		return
 	}
@@ -140,10 +140,10 @@ func (p *Peer) look() {
 	v.next = v.next.Grown(s.len())
 	v.find(s, p.server.snap.resources.any)
 	p.server.interest.groups.show(v.next)
-	p.withhold()
-	p.findFacets()
-	p.withholdFacets()
-	p.hold()
+	p.sight.withhold()
+	p.sight.findFacets()
+	p.sight.withholdFacets()
+	p.sight.hold()
 	seen := 0
 	for b, alive := range s.alive {
 		now, was := v.next[b]&alive, v.visible[b]|v.lapsed(b)
@@ -240,7 +240,7 @@ func (p *Peer) leave(b int, mask uint64) {
 	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
 		// these, so it is told to drop them.
-		mask &= p.acks.severed(b) | ^p.keeps(b) | p.neverWhole(b, mask)
+		mask &= p.acks.severed(b) | ^p.sight.keeps(b) | p.neverWhole(b, mask)
 	}
 	if mask != 0 {
 		p.owe(b, mask)

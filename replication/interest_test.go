@@ -43,7 +43,7 @@ func TestInterestByFilterFollowsAllComponents(t *testing.T) {
 	x.peer.SetInterest(Interest{})
 	x.rounds(4)
 	x.requireSeen(a, b, c)
-	require.Nil(t, x.peer.view.visible, "no more to look at")
+	require.Nil(t, x.peer.sight.view.visible, "no more to look at")
 	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
 	x.rounds(4)
 	x.requireSeen(a, b)

@@ -36,7 +36,7 @@ func (o *serverOptions) keepAliveTicks() uint32 {
 
 // keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
 func (p *Peer) keep() {
-	k, news := &p.alive, p.join.settle(&p.server.snap.slots, &p.view, &p.acks)
+	k, news := &p.alive, p.join.settle(&p.server.snap.slots, &p.sight.view, &p.acks)
 	if k.next != p.log.next {
 		k.next, k.quiet = p.log.next, 0
 		k.tell(p.log.next, p.join.complete && !news) // what was sent did not know the news
@@ -89,7 +89,7 @@ func (p *Peer) sendEmpty() {
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
 	p.budget.spend(len(packet), p.server.opts.tickRate)
-	if p.emit(packet) != nil {
+	if p.send(packet) != nil {
 		p.stats.SendErrors++
 	}
 }

@@ -132,7 +132,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 	l.parts[sent.part] = partDue
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.owe(b, bit)
-	if out := bit &^ p.view.sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
+	if out := bit &^ p.sight.view.sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
 		p.turn(b, out)
 		p.noteStructure(b, out)
 	}

@@ -65,8 +65,8 @@ func (s *interestSets) own(slot int, p *Peer) {
 		o.slots = append(o.slots, make([]*Peer, more)...)
 	}
 	o.slots[slot] = p
-	p.owned = p.owned.Grown(slot + 1)
-	p.owned.Add(slot)
+	p.sight.owned = p.sight.owned.Grown(slot + 1)
+	p.sight.owned.Add(slot)
 }
 
 // disown notes that nobody owns the entity that is in a slot, or was.
@@ -75,7 +75,7 @@ func (s *interestSets) disown(slot int, e ecs.Entity) {
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
 	}
-	o.slots[slot].owned.Remove(slot)
+	o.slots[slot].sight.owned.Remove(slot)
 	o.slots[slot] = nil
 	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
 		delete(o.of, e)
@@ -97,7 +97,7 @@ func (s *interestSets) settleOwners() {
 
 // disownAll notes that a peer owns nothing any more.
 func (s *interestSets) disownAll(p *Peer) {
-	for b, word := range p.owned {
+	for b, word := range p.sight.owned {
 		for ; word != 0; word &= word - 1 {
 			slot := b<<6 + bits.TrailingZeros64(word)
 			s.disown(slot, s.snap.slots.info[slot].entity)
@@ -109,5 +109,5 @@ func (s *interestSets) disownAll(p *Peer) {
 			delete(s.owners.of, e)
 		}
 	}
-	p.owned = nil
+	p.sight.owned = nil
 }

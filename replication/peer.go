@@ -17,9 +17,8 @@ import (
 type Peer struct {
 	server  *Server
 	send    func(packet []byte) error
-	emit    func(packet []byte) error // send
-	seal    wire.Key                  // of packets to the client
-	compact bool                      // the coding is Compact
+	seal    wire.Key // of packets to the client
+	compact bool     // the coding is Compact
 	closed  bool
 	coding  Coding           // that it is to have
 	ended   *DisconnectError // why, if closed
@@ -60,8 +59,7 @@ type Peer struct {
 	classes        classes
 	pairs          []basePair // of baselines that are tried first
 	outbox         outbox
-	view           view
-	owned          bitset.Set // slots whose entities the peer owns
+	sight          sight
 	join           join
 	alive          keepAlive
 	silence        silence
@@ -202,7 +200,8 @@ func (p *Peer) firstSequence(next uint32) uint32 {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{}
-	p.server, p.send, p.emit, p.coding, p.heardAt = s, send, send, o.coding, s.snap.tick
+	p.sight.snap, p.sight.schema, p.sight.interest = &s.snap, s.schema, &s.interest
+	p.server, p.send, p.coding, p.heardAt = s, send, o.coding, s.snap.tick
 	p.interval, p.stream, p.classes.slots, p.outcome = 1, -1, &s.snap.slots, p
 	p.session.first = p.firstSequence(0)
 	p.SetInterest(Interest{})
@@ -226,9 +225,9 @@ func (p *Peer) reset() {
 	for i := range p.full {
 		p.full[i] = p.server.snap.tick // none that is to come
 	}
-	p.view.visible, p.view.next = nil, nil
-	p.view.kept = nil
-	p.view.room, p.view.withheld = int(min(p.session.slots, maxSlots)), 0
+	p.sight.view.visible, p.sight.view.next = nil, nil
+	p.sight.view.kept = nil
+	p.sight.view.room, p.sight.view.withheld = int(min(p.session.slots, maxSlots)), 0
 	p.join, p.alive, p.silence = join{}, keepAlive{next: p.log.next}, silence{answered: p.log.next}
 	p.urgency, p.met = urgency{}, nil
 	p.seal, p.compact = p.session.down, p.session.compact
@@ -244,7 +243,7 @@ func (p *Peer) close() {
 	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
 	p.structure = nil
 	p.talk = nil
-	p.view, p.urgency, p.met = view{}, urgency{}, nil
+	p.sight.view, p.urgency, p.met = view{}, urgency{}, nil
 	p.join = join{}
 	p.packet.compact = nil
 }

@@ -17,11 +17,11 @@ type peerTalk struct {
 	deps    []dependency
 	open    []dependency
 
-	inputs    inputRing
-	seen      wire.ReplayWindow // packets from the client
-	came      delta.Tick        // when the newest of them did
-	reported  delta.Tick        // when the client was last told so
-	unsaid    bool              // something came that the client was not told of
+	inputs   inputRing
+	seen     wire.ReplayWindow // packets from the client
+	came     delta.Tick        // when the newest of them did
+	reported delta.Tick        // when the client was last told so
+	unsaid   bool              // something came that the client was not told of
 
 	packets, messages int // that came since the last tick
 }
@@ -85,7 +85,7 @@ func (p *Peer) views(d *draft) bool {
 	id, ok := s.NetID(d.entity)
 	if ok && s.snap.slots.alive.Has(int(id.Slot)) && s.snap.slots.info[id.Slot].entity == d.entity {
 		b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
-		return p.view.sees(b, bit) != 0
+		return p.sight.view.sees(b, bit) != 0
 	}
 	if !d.known || s.snap.slots.info[d.id.Slot].generation != d.id.Generation {
 		return false

@@ -201,7 +201,7 @@ func (p *Peer) arriveLate(sent *sentPacket, r record) {
 		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
 		mask := p.acks.counts(b, r.mask&p.acks.severed(b), sent.tick)
-		mask &^= p.view.sees(b, p.server.snap.slots.alive[b]) | p.server.snap.slots.turned[b]&^p.unseen(b)
+		mask &^= p.sight.view.sees(b, p.server.snap.slots.alive[b]) | p.server.snap.slots.turned[b]&^p.unseen(b)
 		p.acks.shown[b] &^= mask
 	case recordPart:
 		if mask := p.acks.counts(b, r.mask, sent.tick); mask != 0 {

@@ -136,7 +136,7 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 		x.peer.SetInterest(i)
 		x.round()
 		require.False(t, x.peer.rests, "what it sees is limited now, or is not any more")
-		require.Equal(t, i.Visible != nil, x.peer.view.visible != nil)
+		require.Equal(t, i.Visible != nil, x.peer.sight.view.visible != nil)
 		x.round()
 		require.True(t, x.peer.rests)
 	}
@@ -154,7 +154,7 @@ func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
 	x.round()
 	require.Equal(t, slot, x.slotOf(secret))
 	require.True(t, x.peer.rests)
-	require.Zero(t, x.peer.view.sees(0, 1<<slot))
+	require.Zero(t, x.peer.sight.view.sees(0, 1<<slot))
 	require.False(t, x.peer.met.Has(slot))
 	x.peer.SetSendInterval(1)
 	x.rounds(3)

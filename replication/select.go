@@ -19,7 +19,7 @@ var errFull = errors.New("replication: too many packets in flight")
 // prepare starts a tick, in which there are new messages for the peer if it speaks.
 func (p *Peer) prepare(c *chooser, speaks bool) {
 	p.grow()
-	p.limit()
+	p.sight.limit()
 	p.earn()
 	p.beginSilence()
 	p.follow()
@@ -40,7 +40,7 @@ func (p *Peer) prepare(c *chooser, speaks bool) {
 		p.planned, p.relays = sendAll, true
 	} else {
 		p.findPairs()
-		if p.view.visible == nil { // else look has done so
+		if p.sight.view.visible == nil { // else look has done so
 			p.oweNews()
 		}
 		if p.planned = p.plan(); p.planned == sendBest {
@@ -53,14 +53,14 @@ func (p *Peer) prepare(c *chooser, speaks bool) {
 // mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
 // New messages may depend on what it sees now: with one of them it does not rest.
 func (p *Peer) mayRest() bool {
-	return !p.itsTurn() && p.view.limited == (p.view.visible != nil)
+	return !p.itsTurn() && p.sight.view.limited == (p.sight.view.visible != nil)
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Peer) canRelay() bool {
 	t, of := &p.acks, p.newest()
-	if p.view.visible != nil || p.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
+	if p.sight.view.visible != nil || p.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
 		!t.lacksNothing(of.base) || !t.lacksNothing(of.second) {
 		return false
 	}
@@ -75,14 +75,14 @@ func (p *Peer) canRelay() bool {
 }
 
 // callsBack reports whether prepare calls functions of the user.
-func (p *Peer) callsBack() bool { return p.view.Visible != nil || p.weigh != nil }
+func (p *Peer) callsBack() bool { return p.sight.view.Visible != nil || p.weigh != nil }
 
 // rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
 func (p *Peer) rest() {
 	s := &p.server.snap.slots
 	for _, b := range s.turning {
-		if int(b) < len(p.view.visible) {
-			p.view.visible[b] &^= s.turned[b]
+		if int(b) < len(p.sight.view.visible) {
+			p.sight.view.visible[b] &^= s.turned[b]
 		}
 		if int(b) < len(p.met) {
 			p.met[b] &^= s.turned[b]
@@ -97,7 +97,7 @@ func (p *Peer) turnAll() {
 	s := &p.server.snap.slots
 	if p.server.messages.waits {
 		for _, b := range s.busy {
-			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
+			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.sight.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
 	}
 	for _, b := range s.turning {
@@ -111,7 +111,7 @@ func (p *Peer) turnAll() {
 // what was taken from due by then need not be in a packet.
 func (p *Peer) oweLacking() {
 	for b := range p.due {
-		p.owe(b, p.view.sees(b, p.server.snap.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
+		p.owe(b, p.sight.view.sees(b, p.server.snap.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
 	}
 	p.sending = false
 }
@@ -120,7 +120,7 @@ func (p *Peer) oweLacking() {
 func (p *Peer) oweNews() {
 	s := &p.server.snap.slots
 	for _, b := range s.busy {
-		p.owe(int(b), p.view.sees(int(b), s.news[b]))
+		p.owe(int(b), p.sight.view.sees(int(b), s.news[b]))
 	}
 }
 
@@ -310,7 +310,7 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 // split returns which of the slots of a block the peer is to be shown, and which it is to
 // be told the end of.
 func (p *Peer) split(b int, d uint64) (live, gone uint64) {
-	live = p.view.sees(b, d&p.server.snap.slots.alive[b])
+	live = p.sight.view.sees(b, d&p.server.snap.slots.alive[b])
 	if gone = d &^ live; gone != 0 {
 		gone &= p.gone(b)
 	}

@@ -82,7 +82,7 @@ func (p *Peer) sendHashes() {
 	slot := p.hashing.next
 	for ; slot < s.snap.slots.len(); slot++ {
 		b := slot >> 6
-		if p.view.sees(b, s.snap.slots.alive[b])>>(slot&63)&1 == 0 {
+		if p.sight.view.sees(b, s.snap.slots.alive[b])>>(slot&63)&1 == 0 {
 			continue
 		}
 		mark, before := w.Mark(), set
@@ -111,7 +111,7 @@ func (p *Peer) sendHashes() {
 	key.Write(packet, 0, 0)
 	p.stats.Hashes += uint64(count)
 	p.stats.HashBytes += uint64(len(packet))
-	if p.emit(packet) != nil {
+	if p.send(packet) != nil {
 		p.stats.SendErrors++
 	}
 }

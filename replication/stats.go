@@ -168,7 +168,7 @@ func fieldStats(s *schema.Schema) []FieldStats {
 
 // account counts why what was not sent was not.
 func (p *Peer) account() {
-	seen, withheld, hidden := p.view.divide(p.server.snap.slots.live)
+	seen, withheld, hidden := p.sight.view.divide(p.server.snap.slots.live)
 	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
 	if !p.rests {
 		due, inFlight = p.waiting()
@@ -194,14 +194,14 @@ func (p *Peer) waiting() (due, inFlight int) {
 	s := &p.server.snap.slots
 	for w, owed := range p.acks.owed {
 		for b := range bitset.Slots(w, owed) {
-			due += bits.OnesCount64(p.view.sees(b, s.alive[b]) & p.owing(b))
+			due += bits.OnesCount64(p.sight.view.sees(b, s.alive[b]) & p.owing(b))
 		}
 	}
-	if p.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
+	if p.sight.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
 		return due, p.runs.changedSince(p.acks.through) - due
 	}
 	for b, alive := range s.alive {
-		if alive = p.view.sees(b, alive); alive == 0 {
+		if alive = p.sight.view.sees(b, alive); alive == 0 {
 			continue
 		}
 		inFlight += bits.OnesCount64(alive & (p.acks.behind(b) | s.news[b]) &^ p.due[b])

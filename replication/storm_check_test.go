@@ -56,7 +56,7 @@ func (a *storm) invariants() {
 			if p.due[b] != 0 && !t.owed.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
-			if p.view.visible == nil && t.none[b]&a.server.snap.slots.alive[b] != 0 && !t.unknown.Has(b) {
+			if p.sight.view.visible == nil && t.none[b]&a.server.snap.slots.alive[b] != 0 && !t.unknown.Has(b) {
 				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.snap.slots.alive[b])
 			}
 			if t.ended[b]&^t.none[b] != 0 {

@@ -112,7 +112,7 @@ func (c *runCache) setOrder(p *Peer) {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
 	case p.planned != sendAll || p.compact || p.interval > maxSpan:
-	case p.view.visible == nil: // else it would tell of what is hidden
+	case p.sight.view.visible == nil: // else it would tell of what is hidden
 		if news := c.newsOf(p.interval); p.needs() > news/streamShare {
 			p.packet.order = p.orderOf(news)
 		}
@@ -128,7 +128,7 @@ func (c *runCache) want(p *Peer) {
 	}
 	for w, owed := range t.owed {
 		for b := range bitset.Slots(w, owed) {
-			d := p.view.sees(b, p.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
+			d := p.sight.view.sees(b, p.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
 			for i := 0; d != 0 && i < len(p.pairs); i++ {
 				held := d &^ p.lackOf(p.pairs[i], b)
 				d &^= held
@@ -319,7 +319,7 @@ func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			d = of[at] & p.due[at] &^ p.server.snap.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
-		if d != st.slots[at] || p.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
+		if d != st.slots[at] || p.sight.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.end, n+x.entries, work+int(e.sum)

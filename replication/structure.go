@@ -48,7 +48,7 @@ func (p *Peer) settled(slot int, at delta.Tick) bool {
 func (p *Peer) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	now := p.server.snap.tick
-	if p.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
+	if p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
 		return now, p.gone(b)&bit == 0
 	}
 	at, ok := p.acks.holds(slot)

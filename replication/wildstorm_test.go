@@ -169,7 +169,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 		return ""
 	}
 	for b := range p.due {
-		seen := p.view.sees(b, s.snap.slots.alive[b]) &^ (t.none[b] | s.snap.slots.turned[b])
+		seen := p.sight.view.sees(b, s.snap.slots.alive[b]) &^ (t.none[b] | s.snap.slots.turned[b])
 		for at := t.through; t.recent(at) && s.snap.fresh(at); at-- {
 			for slot := range bitset.Slots(b, seen&^t.lacks(at, b)) {
 				if msg := claim(slot, at); msg != "" {
@@ -222,12 +222,12 @@ func forgottenBy(s *Server, p *Peer) string {
 			}
 		}
 	}
-	if p.view.released {
+	if p.sight.view.released {
 		return "" // what it is no more to see is due when it is looked for
 	}
 	for b := range p.due {
-		lost := p.view.sees(b, s.snap.slots.alive[b]) & (t.behind(b) | t.none[b])
-		if !p.view.released { // else what was kept is found out with the next look
+		lost := p.sight.view.sees(b, s.snap.slots.alive[b]) & (t.behind(b) | t.none[b])
+		if !p.sight.view.released { // else what was kept is found out with the next look
 			lost |= p.gone(b)
 		}
 		if lost &^= p.due[b] | away[b] | t.large[b]; lost != 0 {

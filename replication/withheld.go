@@ -9,21 +9,21 @@ import "math/bits"
 // What a hello says is not trusted. It narrows what that client is sent, and nothing else.
 
 // limit finds out whether there are things that the client may not see, or has no room for.
-func (p *Peer) limit() {
+func (p *sight) limit() {
 	v := &p.view
-	v.crowded = v.room > 0 && p.server.snap.slots.len() > v.room
-	v.limited = v.crowded || !v.everything() || len(p.server.schema.Conditions) > 0
+	v.crowded = v.room > 0 && p.snap.slots.len() > v.room
+	v.limited = v.crowded || !v.everything() || len(p.schema.Conditions) > 0
 }
 
 // withhold takes the entities out of view that have no room at the client. A group goes as a
 // whole.
-func (p *Peer) withhold() {
-	v, s := &p.view, &p.server.snap.slots
+func (p *sight) withhold() {
+	v, s := &p.view, &p.snap.slots
 	v.withheld = 0
 	if !v.crowded {
 		return
 	}
-	for _, g := range p.server.interest.groups.list {
+	for _, g := range p.interest.groups.list {
 		if g.reaches(v.room) {
 			for _, m := range g.members {
 				if m.slot >= 0 && int(m.slot) < v.room && v.next.Has(int(m.slot)) {
@@ -37,9 +37,9 @@ func (p *Peer) withhold() {
 }
 
 // withholdFacets is withhold for the facets of what is in view.
-func (p *Peer) withholdFacets() {
+func (p *sight) withholdFacets() {
 	if v := &p.view; v.crowded {
-		v.cut(&p.server.snap.slots, true)
+		v.cut(&p.snap.slots, true)
 	}
 }
 

@@ -49,8 +49,8 @@ func (w *workers) ask(s *Server) {
 	}
 	for _, p := range w.peers {
 		p.outbox.direct = len(w.peers) == 1
-		p.view.ask(s.snap.capture.tables)
-		p.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		p.sight.view.ask(s.snap.capture.tables)
+		p.sight.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		if p.callsBack() {
 			p.prepare(&w.caches[0].choice, p.speaks())
 		}
@@ -190,7 +190,7 @@ func (p *Peer) queue(q queued) {
 }
 
 func (p *Peer) deliver(packet []byte, sequence uint32) {
-	if p.emit(packet) != nil {
+	if p.send(packet) != nil {
 		p.outbox.failed = append(p.outbox.failed, sequence)
 	}
 }
