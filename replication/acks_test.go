@@ -70,12 +70,12 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	packets := x.replicate()
 	x.deliver(packets[0])
 	late := x.apply()
-	sequence := x.peer.log.next - uint32(len(packets))
-	for i := 0; int32(sequence-x.peer.log.oldest) >= 0; i++ {
+	sequence := x.peer.acked.log.next - uint32(len(packets))
+	for i := 0; int32(sequence-x.peer.acked.log.oldest) >= 0; i++ {
 		x.replicate() // all of it is lost
 		require.Less(t, i, 200)
 	}
-	require.NotNil(t, x.peer.log.find(sequence))
+	require.NotNil(t, x.peer.acked.log.find(sequence))
 	var got [][]byte
 	x.peer.send = func(p []byte) error {
 		if got == nil {
@@ -85,7 +85,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 		return nil
 	}
 	acked := x.peer.Stats().Acked
-	for i := 0; x.peer.log.find(sequence) != nil; i++ {
+	for i := 0; x.peer.acked.log.find(sequence) != nil; i++ {
 		moveAll()
 		x.server.Replicate()
 		require.Less(t, i, 20)
@@ -105,7 +105,7 @@ func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
 	move(e[0], 1)
 	x.deliver(x.replicate()...)
 	x.apply() // its ack is put together by hand
-	a := wire.Ack{Sequence: x.peer.log.next - 1, Count: 1, Lacks: 1}
+	a := wire.Ack{Sequence: x.peer.acked.log.next - 1, Count: 1, Lacks: 1}
 	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))

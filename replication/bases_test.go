@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestIntervalsPredictInEveryPhase: what moves steadily is predicted from two ticks in which the peer was sent something,
@@ -38,8 +37,8 @@ func TestIntervalsPredictInEveryPhase(t *testing.T) {
 					before[i] = e.peer.Stats()
 				}
 				p := e.peer
-				if tick > 60 && p.inInterval() {
-					require.Zero(t, (p.base()+p.phase)%p.interval, "the base of interval %d is a tick of the peer's", interval)
+				if tick > 60 && p.acked.inInterval() {
+					require.Zero(t, (p.acked.base()+p.acked.phase)%p.acked.interval, "the base of interval %d is a tick of the peer's", interval)
 				}
 			}
 		}

@@ -92,7 +92,7 @@ func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32))
 // once, since the last packet that is begun may take more than there is.
 func (p *Peer) savings() int64 {
 	b, o := &p.budget, &p.server.opts
-	saved := b.rate * int64(p.interval)
+	saved := b.rate * int64(p.acked.interval)
 	if b.control == nil {
 		saved = max(saved, b.rate*int64(o.tickRate)/8)
 	}
@@ -103,7 +103,7 @@ func (p *Peer) savings() int64 {
 func (p *Peer) earn() {
 	if b := &p.budget; b.rate > 0 {
 		if b.control != nil {
-			b.rate = b.control.tick(p.server.snap.tick, p.interval)
+			b.rate = b.control.tick(p.server.snap.tick, p.acked.interval)
 		}
 		b.tokens = min(b.tokens+b.rate, p.savings())
 	}
@@ -190,11 +190,11 @@ func (p *Peer) affordable() int {
 func (p *Peer) need() int {
 	s := &p.server.snap.slots
 	cheap, dear, width := 0, 0, 0
-	for w, owed := range p.acks.owed {
+	for w, owed := range p.acked.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.due[b]
-			costly := p.costly(b, d)
+			d := p.acked.due[b]
+			costly := p.acked.costly(b, d)
 			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
 			width += s.widthOf(b, costly)
 		}
@@ -207,8 +207,8 @@ func (p *Peer) need() int {
 }
 
 // costly returns those of some slots of a block that are sent whole.
-func (p *Peer) costly(b int, d uint64) uint64 {
-	return d & p.sight.view.sees(b, p.server.snap.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
+func (p *tracker) costly(b int, d uint64) uint64 {
+	return d & p.sight.view.sees(b, p.snap.slots.alive[b]) & (p.acks.none[b] | p.acks.large[b])
 }
 
 // plan is what a peer does in a tick.
@@ -223,7 +223,7 @@ const (
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
 func (p *Peer) plan() plan {
-	if !p.itsTurn() {
+	if !p.acked.itsTurn() {
 		return sendNothing
 	}
 	if p.budget.rate == 0 || p.inOrder {
@@ -248,15 +248,15 @@ func (b *budget) quantum() int64 {
 }
 
 // itsTurn reports whether the peer may be sent state in the present tick.
-func (p *Peer) itsTurn() bool { return p.inInterval() && !p.silence.paused }
+func (p *tracker) itsTurn() bool { return p.inInterval() && !p.silence.paused }
 
 // inInterval reports whether the present tick is one of the peer's send interval.
-func (p *Peer) inInterval() bool {
-	return p.interval == 1 || (p.server.snap.tick+p.phase)%p.interval == 0
+func (p *tracker) inInterval() bool {
+	return p.interval == 1 || (p.snap.tick+p.phase)%p.interval == 0
 }
 
 // everyTick reports whether the peer may be sent state in every tick.
-func (p *Peer) everyTick() bool { return p.interval == 1 && p.silence.length == 0 }
+func (p *tracker) everyTick() bool { return p.interval == 1 && p.silence.length == 0 }
 
 // press adds the weights of what waits to its urgency.
 func (p *Peer) press(c *chooser) {
@@ -267,9 +267,9 @@ func (p *Peer) press(c *chooser) {
 		weights = p.askWeights(c)
 	}
 	for b := range u.waiting {
-		live, gone := p.split(b, p.due[b])
-		p.due[b] = live | gone
-		u.gain(b, p.due[b], &weights[b], live&^s.lively(b, live))
+		live, gone := p.acked.split(b, p.acked.due[b])
+		p.acked.due[b] = live | gone
+		u.gain(b, p.acked.due[b], &weights[b], live&^s.lively(b, live))
 	}
 }
 
@@ -286,9 +286,9 @@ func (p *Peer) askWeights(c *chooser) []slicedWeights {
 		c.weights = append(c.weights, slicedWeights{})
 	}
 	c.asked, c.entities, c.said = c.asked[:0], c.entities[:0], c.said[:0]
-	for b, d := range p.due {
+	for b, d := range p.acked.due {
 		c.weights[b].reset()
-		live, gone := p.split(b, d)
+		live, gone := p.acked.split(b, d)
 		for slot := range bitset.Slots(b, gone) {
 			c.weights[b].set(slot, 1, 0)
 		}
@@ -315,10 +315,10 @@ func (p *Peer) askWeights(c *chooser) []slicedWeights {
 func (p *Peer) sendChosen() {
 	c := &p.runs.choice
 	for range maxChoices {
-		sent := p.log.next
+		sent := p.acked.log.next
 		p.choose(c)
 		p.sendDue(c.chosen)
-		if p.log.next == sent || p.resume != 0 || p.behind != 0 || p.budget.tokens < int64(p.server.opts.mtu*p.server.opts.tickRate) {
+		if p.acked.log.next == sent || p.resume != 0 || p.behind != 0 || p.budget.tokens < int64(p.server.opts.mtu*p.server.opts.tickRate) {
 			return
 		}
 	}
@@ -358,10 +358,10 @@ const (
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
 func (p *Peer) waitingFor(c *chooser, of share) bool {
 	alive := p.server.snap.slots.alive
-	for w, owed := range p.acks.owed {
+	for w, owed := range p.acked.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.due[b]
+			d := p.acked.due[b]
 			live := p.sight.view.sees(b, d&alive[b])
 			switch of {
 			case goes: // press has left nothing else that is due and not live
@@ -369,7 +369,7 @@ func (p *Peer) waitingFor(c *chooser, of share) bool {
 			case comes:
 				c.add(b, live&^p.met[b], ^uint64(0))
 			default:
-				c.add(b, d, p.costly(b, live))
+				c.add(b, d, p.acked.costly(b, live))
 			}
 		}
 	}
@@ -431,7 +431,7 @@ func (p *Peer) meet() {
 	s := &p.server.snap.slots
 	p.met = p.met.Grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.sight.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acks.none[b]
+		p.met[b] = p.sight.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acked.acks.none[b]
 	}
 }
 
@@ -441,5 +441,5 @@ func (p *Peer) wait() {
 		p.urgency, p.met = urgency{}, nil
 		return
 	}
-	p.urgency.wait(p.due)
+	p.urgency.wait(p.acked.due)
 }

@@ -39,19 +39,19 @@ type classes struct {
 // base returns the tick that a peer's updates are taken against where nothing is missing: the newest up to
 // which everything is known, of those at which it was sent something. A peer that does not lack what
 // changed between its sends has it as of these ticks only.
-func (p *Peer) base() delta.Tick {
+func (p *tracker) base() delta.Tick {
 	at := p.acks.through
 	if p.interval > 1 {
 		return p.lastSend(at)
 	}
-	return at - at%p.server.opts.grid
+	return at - at%p.opts.grid
 }
 
 // lastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
-func (p *Peer) lastSend(at delta.Tick) delta.Tick { return at - (at+p.phase)%p.interval }
+func (p *tracker) lastSend(at delta.Tick) delta.Tick { return at - (at+p.phase)%p.interval }
 
 // second returns the second baseline that goes with a base.
-func (p *Peer) second(base delta.Tick) delta.Tick {
+func (p *tracker) second(base delta.Tick) delta.Tick {
 	if p.interval > 1 {
 		return base - p.interval
 	}
@@ -62,20 +62,20 @@ func (p *Peer) second(base delta.Tick) delta.Tick {
 type basePair struct{ base, second delta.Tick }
 
 // newest returns the pair of the peer's base.
-func (p *Peer) newest() basePair {
+func (p *tracker) newest() basePair {
 	base := p.base()
 	return basePair{base, p.second(base)}
 }
 
 // holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
-func (p *Peer) holdsPair(of basePair) bool {
-	return p.acks.recent(of.second) && p.server.snap.fresh(of.second)
+func (p *tracker) holdsPair(of basePair) bool {
+	return p.acks.recent(of.second) && p.snap.fresh(of.second)
 }
 
 // findPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
-func (p *Peer) findPairs() {
+func (p *tracker) findPairs() {
 	p.pairs = p.pairs[:0]
-	of, step := p.newest(), max(p.interval, p.server.opts.grid)
+	of, step := p.newest(), max(p.interval, p.opts.grid)
 	for range nearBases {
 		if p.holdsPair(of) {
 			p.pairs = append(p.pairs, of)
@@ -86,7 +86,7 @@ func (p *Peer) findPairs() {
 }
 
 // lackOf returns the slots of a block of which the peer is not known to hold both of these.
-func (p *Peer) lackOf(of basePair, b int) uint64 {
+func (p *tracker) lackOf(of basePair, b int) uint64 {
 	return p.acks.lacks(of.base, b) | p.acks.lacks(of.second, b)
 }
 
@@ -98,7 +98,7 @@ func (s *snapshot) predicts(of basePair) bool {
 
 // classify sets p.classes to the classes of the slots d of a block: the ticks that their
 // updates are taken against, all of them such as of which the peer holds them.
-func (p *Peer) classify(b int, d uint64) {
+func (p *tracker) classify(b int, d uint64) {
 	t := &p.acks
 	p.classes.list = p.classes.list[:0]
 	if whole := d & t.none[b]; whole != 0 {
@@ -115,7 +115,7 @@ func (p *Peer) classify(b int, d uint64) {
 		}
 	}
 	for _, at := range [...]delta.Tick{p.base(), t.through} {
-		if d == 0 || !t.recent(at) || !p.server.snap.fresh(at) {
+		if d == 0 || !t.recent(at) || !p.snap.fresh(at) {
 			continue
 		}
 		if held := d &^ t.lacks(at, b); held != 0 {
@@ -132,14 +132,14 @@ func (p *Peer) classify(b int, d uint64) {
 func (s *snapshot) fresh(at delta.Tick) bool { return s.tick-at <= delta.Tick(s.opts.window) }
 
 // addOld adds the class of a slot that the peer holds as of a tick that is no base.
-func (p *Peer) addOld(slot int) {
-	s, t, bit := &p.server.snap.slots, &p.acks, uint64(1)<<(slot&63)
+func (p *tracker) addOld(slot int) {
+	s, t, bit := &p.snap.slots, &p.acks, uint64(1)<<(slot&63)
 	at, _ := t.holds(slot)
 	if before := p.lastSend(s.changed[slot] - 1); !s.previous[slot].After(at) && before.After(at) {
 		at = before // it was like that up to then
 	}
 	switch {
-	case !p.server.snap.fresh(at):
+	case !p.snap.fresh(at):
 		p.classes.list = append(p.classes.list, class{mask: bit, whole: true})
 	case t.recent(at) && !at.After(t.through):
 		p.addRecent(slot>>6, bit, at)
@@ -155,7 +155,7 @@ func (c *classes) add(mask uint64, base delta.Baselines) {
 
 // addRecent adds the classes of slots that the peer holds as of tick at: it looks for the second
 // baseline.
-func (p *Peer) addRecent(b int, m uint64, at delta.Tick) {
+func (p *tracker) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.classes
 	second := p.second(at)
 	m = c.addStopped(b, m, at, second)
@@ -188,8 +188,8 @@ const maxStep = 8
 
 // heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
 // a second baseline for one of tick at.
-func (p *Peer) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.acks.recent(at2) || !p.server.snap.fresh(at2) || !p.server.snap.predicts(basePair{at, at2}) {
+func (p *tracker) heldFor(b int, at, at2 delta.Tick) uint64 {
+	if !p.acks.recent(at2) || !p.snap.fresh(at2) || !p.snap.predicts(basePair{at, at2}) {
 		return 0
 	}
 	return ^p.acks.lacks(at2, b)

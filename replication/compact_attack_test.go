@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // A client that acknowledges what it never took lacks that until it changes, or for the session.
@@ -32,9 +31,9 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 		tickAll(t, s, o, []*end{honest})
 		liar.link.Step()
 		liar.link.Down.Receive(func([]byte) {})
-		for q := liar.peer.log.oldest; q != liar.peer.log.next; q++ {
-			if sent := liar.peer.log.find(q); sent != nil {
-				liar.peer.acknowledge(sent, q)
+		for q := liar.peer.acked.log.oldest; q != liar.peer.acked.log.next; q++ {
+			if sent := liar.peer.acked.log.find(q); sent != nil {
+				liar.peer.acked.acknowledge(sent, q)
 			}
 		}
 		require.LessOrEqual(t, len(liar.peer.packet.compact.kept.list), maxKept)
@@ -90,13 +89,13 @@ func TestCompactSessionsWrap(t *testing.T) {
 			if i >= 20 && !jumped && e.peer.Connected() { // the successor of a session that has gone on for long
 				jumped = true
 				p := e.peer
-				p.log = newSentLog(c.log - sequenceGap)
-				p.followed = p.log.next
+				p.acked.log = newSentLog(c.log - sequenceGap)
+				p.acked.followed = p.acked.log.next
 				e.client.Reconnect()
 			}
 		}
-		require.Greater(t, e.peer.log.next-c.log, uint32(300))
-		require.Less(t, e.peer.log.next-c.log, uint32(1<<16))
+		require.Greater(t, e.peer.acked.log.next-c.log, uint32(300))
+		require.Less(t, e.peer.acked.log.next-c.log, uint32(1<<16))
 		require.Equal(t, Compact, e.client.Coding())
 		require.Zero(t, e.client.Stats().MissingModels)
 		e.link.SetConfig(netsim.Config{Latency: 1})

@@ -7,7 +7,7 @@ import "github.com/arche-replicate/arche-replicate/delta"
 
 // addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines
 // that are best for Compact, and returns the others.
-func (p *Peer) addSpread(b int, m uint64, at delta.Tick) uint64 {
+func (p *tracker) addSpread(b int, m uint64, at delta.Tick) uint64 {
 	c := &p.classes
 	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
 		two := m & p.heldFor(b, at, at-span)

@@ -62,7 +62,7 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	if !part { // a part is to take as much in any packet
 		from = x.kept.choose(slot)
 	}
-	if from != nil && p.log.next-from.sequence >= maxModelAge {
+	if from != nil && p.acked.log.next-from.sequence >= maxModelAge {
 		from = nil
 	}
 	if x.age = 0; from == nil {
@@ -71,7 +71,7 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	} else {
 		x.state.copyFrom(from.state)
 		x.walk.begin(from.state, p.server.snap.tick)
-		x.age = p.log.next - from.sequence
+		x.age = p.acked.log.next - from.sequence
 	}
 	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
 	x.state.tick = p.server.snap.tick
@@ -243,7 +243,7 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 		slot := int(entries[i].slot)
 		entry := compactEntry{kind: wire.EntryDespawn}
 		if entries[i].kind == bundleState {
-			entry = p.prepareCompact(slot, p.classOfSlot(slot))
+			entry = p.prepareCompact(slot, p.acked.classOfSlot(slot))
 		}
 		whole := entry.kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
@@ -269,7 +269,7 @@ func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
 }
 
 // classOfSlot returns the class of a slot that the peer is to be sent.
-func (p *Peer) classOfSlot(slot int) *class {
+func (p *tracker) classOfSlot(slot int) *class {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.classify(b, bit)
 	return &p.classes.list[0]

@@ -41,7 +41,7 @@ func TestLateAckOfAFormerLife(t *testing.T) {
 	x.deliver(late...)
 	x.answer(x.apply()...)
 	x.replicate()
-	at, ok := x.peer.acks.holds(int(next.Slot))
+	at, ok := x.peer.acked.acks.holds(int(next.Slot))
 	require.True(t, ok)
 	require.False(t, at.Before(x.server.snap.slots.info[next.Slot].born), "the baseline is of tick %d", at)
 	for i := range 40 {

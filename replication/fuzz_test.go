@@ -103,7 +103,7 @@ func FuzzWithoutChecksum(f *testing.F) {
 // lies make the client lack something, and mend.
 func FuzzAck(f *testing.F) {
 	x := fuzzWire(f, nil)
-	for _, a := range hostileAcks(x.peer.log.next, 5) {
+	for _, a := range hostileAcks(x.peer.acked.log.next, 5) {
 		p := forgeAck(x.client, &a)
 		f.Add(p[wire.ChecksumSize:])
 	}

@@ -71,7 +71,7 @@ func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 	blocks := p.server.interest.groups.blocks
 	due := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.due[b] & p.server.snap.slots.bound[b]
+		due |= of[b] & p.acked.due[b] & p.server.snap.slots.bound[b]
 	}
 	if due == 0 {
 		return false
@@ -88,11 +88,11 @@ func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 	default:
 		p.crowded = crowdedTicks
 	}
-	first, sent := p.behind, p.log.next
+	first, sent := p.behind, p.acked.log.next
 	p.behind = 0
 	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
 		p.behind = max(p.behind, 1) // 0: nowhere
-		p.yields = p.yields || p.log.next != sent
+		p.yields = p.yields || p.acked.log.next != sent
 	}
 	return false
 }
@@ -110,7 +110,7 @@ func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
-		for slot := range bitset.Slots(int(b), of[b]&p.due[b]&s.bound[b]) {
+		for slot := range bitset.Slots(int(b), of[b]&p.acked.due[b]&s.bound[b]) {
 			if slot < from || slot >= to || u.in.Has(slot) {
 				continue
 			}
@@ -124,13 +124,13 @@ func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 			for i := range unit {
 				e := &unit[i]
 				load += int(e.work)
-				p.due.Remove(int(e.slot))
+				p.acked.due.Remove(int(e.slot))
 				size += max(int(e.bits)+p.packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == bundleLarge
 			}
 			if large || used+size > room || !p.server.opts.freeWork.allows(work+load, used) {
 				if !p.sendBundle(u.entries[:first]) {
-					p.putOff(unit)
+					p.acked.putOff(unit)
 					return false
 				}
 				n := copy(u.entries, unit)
@@ -157,15 +157,15 @@ func (p *Peer) makeAgain(entries []bundleEntry) {
 	p.runs.pinned = true
 	for i := range entries {
 		if e := &entries[i]; e.kind == bundleState {
-			p.classify(int(e.slot)>>6, 1<<(e.slot&63))
-			r, _ := p.bestRun(int(e.slot), &p.classes.list[0])
+			p.acked.classify(int(e.slot)>>6, 1<<(e.slot&63))
+			r, _ := p.bestRun(int(e.slot), &p.acked.classes.list[0])
 			e.run = r.index
 		}
 	}
 }
 
 // putOff notes that entries are due still.
-func (p *Peer) putOff(entries []bundleEntry) {
+func (p *tracker) putOff(entries []bundleEntry) {
 	for i := range entries {
 		if e := &entries[i]; e.due {
 			p.owe(int(e.slot)>>6, 1<<(e.slot&63))
@@ -200,7 +200,7 @@ func (p *Peer) closure(slot int) {
 	for i := 0; i < len(u.close) && !p.server.opts.noGroups; i++ {
 		slot := u.close[i]
 		for _, g := range of.bySlot[slot] {
-			if slices.Contains(u.groups, g) || p.leftFor(g, slot) {
+			if slices.Contains(u.groups, g) || p.acked.leftFor(g, slot) {
 				continue
 			}
 			u.groups = append(u.groups, g)
@@ -210,7 +210,7 @@ func (p *Peer) closure(slot int) {
 				}
 			}
 			for _, f := range g.former {
-				if !p.released(g, f) {
+				if !p.acked.released(g, f) {
 					add(f.slot)
 				}
 			}
@@ -219,7 +219,7 @@ func (p *Peer) closure(slot int) {
 }
 
 // leftFor reports whether a slot has left the group, and the peer knows it.
-func (p *Peer) leftFor(g *Group, slot int32) bool {
+func (p *tracker) leftFor(g *Group, slot int32) bool {
 	for _, f := range g.former {
 		if f.slot == slot {
 			return p.released(g, f)
@@ -232,7 +232,7 @@ func (p *Peer) leftFor(g *Group, slot int32) bool {
 // former member had left it, so that this one goes its own way: the client has what was
 // sent of the slot itself or of a member since then, or all that there is to know; or it
 // shows nothing of the slot.
-func (p *Peer) released(g *Group, f formerMember) bool {
+func (p *tracker) released(g *Group, f formerMember) bool {
 	if int(f.slot)>>6 >= len(p.due) {
 		return true // it was never sent
 	}
@@ -257,25 +257,25 @@ func (p *Peer) released(g *Group, f formerMember) bool {
 
 // holdsSince reports whether the peer has acknowledged a state of the slot, as it lives now,
 // of two ticks or later.
-func (p *Peer) holdsSince(slot int32, t, t2 delta.Tick) bool {
+func (p *tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.due) || p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 || p.server.snap.slots.turned[b]&bit != 0 {
+	if b >= len(p.due) || p.sight.view.sees(b, p.snap.slots.alive[b])&bit == 0 || p.snap.slots.turned[b]&bit != 0 {
 		return false
 	}
 	at, ok := p.acks.holds(int(slot))
 	if ok {
-		at, ok = p.server.snap.slots.changedBy(int(slot), at)
+		at, ok = p.snap.slots.changedBy(int(slot), at)
 	}
 	return ok && !at.Before(t) && !at.Before(t2)
 }
 
 // lacksAny reports whether the client may show something else of a slot than there is.
-func (p *Peer) lacksAny(slot int32) bool {
+func (p *tracker) lacksAny(slot int32) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
 	if b >= len(p.due) {
 		return true
 	}
-	if p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
+	if p.sight.view.sees(b, p.snap.slots.alive[b])&bit == 0 {
 		return p.acks.shown[b]&bit != 0
 	}
 	return p.lacks(b, bit)
@@ -283,7 +283,7 @@ func (p *Peer) lacksAny(slot int32) bool {
 
 // lacks reports whether the peer is not known to hold the present state of a slot that it
 // sees.
-func (p *Peer) lacks(b int, bit uint64) bool {
+func (p *tracker) lacks(b int, bit uint64) bool {
 	return (p.due[b]|p.acks.none[b]|p.acks.behind(b))&bit != 0
 }
 
@@ -305,26 +305,26 @@ func (p *Peer) gatherSlot(slot int) {
 	s := &p.server.snap.slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if p.sight.view.sees(b, s.alive[b])&bit == 0 {
-		if p.acks.shown[b]&bit == 0 {
-			p.due[b] &^= bit // gone before the peer heard of it
+		if p.acked.acks.shown[b]&bit == 0 {
+			p.acked.due[b] &^= bit // gone before the peer heard of it
 			return
 		}
-		if p.gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
-			p.turn(b, bit)
-			p.owe(b, bit)
+		if p.acked.gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
+			p.acked.turn(b, bit)
+			p.acked.owe(b, bit)
 		}
 		p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.stats.Despawns})
 		return
 	}
-	if !p.lacks(b, bit) {
+	if !p.acked.lacks(b, bit) {
 		return
 	}
-	if p.acks.large[b]&bit != 0 {
+	if p.acked.acks.large[b]&bit != 0 {
 		p.add(bundleEntry{slot: int32(slot), kind: bundleLarge})
 		return
 	}
-	p.classify(b, bit)
-	p.addState(slot, &p.classes.list[0])
+	p.acked.classify(b, bit)
+	p.addState(slot, &p.acked.classes.list[0])
 }
 
 // addState appends the state of a slot, of the given class.
@@ -335,7 +335,7 @@ func (p *Peer) addState(slot int, c *class) {
 
 func (p *Peer) add(e bundleEntry) {
 	u := &p.runs.bundle
-	e.unit, e.due = int32(u.units), p.due.Has(int(e.slot))
+	e.unit, e.due = int32(u.units), p.acked.due.Has(int(e.slot))
 	u.entries = append(u.entries, e)
 }
 
@@ -346,7 +346,7 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 		switch fits, blocked := p.packet.putTogether(entries); {
 		case blocked:
 			p.behind = int(entries[0].slot)
-			p.putOff(entries)
+			p.acked.putOff(entries)
 			return false
 		case fits:
 			return true
@@ -359,7 +359,7 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 		}
 		p.packet.heads = min(p.packet.heads+4, mostHead)
 		if !p.sendBundle(entries[:n]) {
-			p.putOff(entries[n:])
+			p.acked.putOff(entries[n:])
 			return false
 		}
 		entries = entries[n:]
@@ -371,7 +371,7 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 // comes. It returns false if no more packets may be sent.
 func (p *Peer) sendTorn(entries []bundleEntry) bool {
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
-	p.putOff(entries)
+	p.acked.putOff(entries)
 	torn, blocked := false, false
 	for i := range entries {
 		if e := &entries[i]; e.due {
@@ -393,8 +393,8 @@ func (p *Peer) sendTogether(of bitset.Set) bool {
 	u, s := &p.runs.bundle, &p.server.snap.slots
 	u.begin(s.len())
 	room, used := 8*p.server.opts.mtu, 0
-	for b := p.acks.owed.Next(0); b < len(of); b = p.acks.owed.Next(b + 1) {
-		d := of[b] & p.due[b]
+	for b := p.acked.acks.owed.Next(0); b < len(of); b = p.acked.acks.owed.Next(b + 1) {
+		d := of[b] & p.acked.due[b]
 		if d == 0 {
 			continue
 		}
@@ -405,14 +405,14 @@ func (p *Peer) sendTogether(of bitset.Set) bool {
 			}
 		}
 		d &^= s.inGroups(b)
-		live, gone := p.split(b, d)
-		p.due[b] &^= d &^ live &^ gone
-		if live&p.acks.large[b] != 0 {
+		live, gone := p.acked.split(b, d)
+		p.acked.due[b] &^= d &^ live &^ gone
+		if live&p.acked.acks.large[b] != 0 {
 			return false
 		}
-		p.classify(b, live)
+		p.acked.classify(b, live)
 		for slot := range bitset.Slots(b, live) {
-			p.addState(slot, classOf(p.classes.list, 1<<(slot&63)))
+			p.addState(slot, classOf(p.acked.classes.list, 1<<(slot&63)))
 		}
 		for slot := range bitset.Slots(b, gone) {
 			p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.stats.Despawns})
@@ -493,8 +493,8 @@ func (k *packetWriter) book(e *bundleEntry) {
 	}
 	k.record(slot, kind)
 	*e.count++
-	p.due[b] &^= bit
-	p.acks.shown[b] |= bit
+	p.acked.due[b] &^= bit
+	p.acked.acks.shown[b] |= bit
 	if !e.due { // it is on its way already
 		p.stats.GroupResends++
 	}
@@ -512,7 +512,7 @@ func (p *Peer) chooseWith(slot int, chosen bitset.Set) []int32 {
 	p.closure(slot)
 	n := 0
 	for _, slot := range u.close {
-		if !chosen.Has(int(slot)) && p.lacksAny(slot) {
+		if !chosen.Has(int(slot)) && p.acked.lacksAny(slot) {
 			chosen.Add(int(slot))
 			u.close[n] = slot
 			n++

@@ -51,14 +51,14 @@ func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
 	x.rounds(5)
 	slot := func(e ecs.Entity) uint32 { id, _ := x.server.NetID(e); return id.Slot }
 	noted := func(e ecs.Entity) bool {
-		for _, c := range x.peer.structure.changes {
+		for _, c := range x.peer.acked.structure.changes {
 			if c.slot == slot(e) {
 				return true
 			}
 		}
 		return false
 	}
-	x.peer.structure = &structure{}
+	x.peer.acked.structure = &structure{}
 	x.world.Add(hidden, health)
 	x.world.Add(seen, health)
 	x.server.Replicate()

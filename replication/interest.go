@@ -110,8 +110,8 @@ func (v *view) sees(b int, mask uint64) uint64 {
 
 // gone returns the slots of a block that the client may show and shall not, because what
 // it shows has ended or, without Keep, went out of view.
-func (p *Peer) gone(b int) uint64 {
-	gone := p.acks.shown[b] &^ p.sight.view.sees(b, p.server.snap.slots.alive[b])
+func (p *tracker) gone(b int) uint64 {
+	gone := p.acks.shown[b] &^ p.sight.view.sees(b, p.snap.slots.alive[b])
 	if gone != 0 {
 		gone &= p.acks.severed(b) | ^p.sight.keeps(b) // else it shows the entity that the slot still holds
 	}
@@ -120,7 +120,7 @@ func (p *Peer) gone(b int) uint64 {
 
 // unseen returns the slots of a block that the peer does not see, and where it is known
 // or being told that there is nothing: what comes and goes there is none of its business.
-func (p *Peer) unseen(b int) uint64 {
+func (p *tracker) unseen(b int) uint64 {
 	if b >= len(p.sight.view.visible) {
 		return 0
 	}
@@ -129,8 +129,8 @@ func (p *Peer) unseen(b int) uint64 {
 
 // look finds out what the peer sees now, and deals with what enters or leaves its view.
 // Afterwards, what is due is what it sees, or gone.
-func (p *Peer) look() {
-	v, s := &p.sight.view, &p.server.snap.slots
+func (p *tracker) look() {
+	v, s := &p.sight.view, &p.snap.slots
 	if !v.limited && v.visible == nil {
 		return
 	}
@@ -138,8 +138,8 @@ func (p *Peer) look() {
 		v.visible = append(v.visible, ^uint64(0)) // all that is new is due, as if it were seen
 	}
 	v.next = v.next.Grown(s.len())
-	v.find(s, p.server.snap.resources.any)
-	p.server.interest.groups.show(v.next)
+	v.find(s, p.snap.resources.any)
+	p.interest.groups.show(v.next)
 	p.sight.withhold()
 	p.sight.findFacets()
 	p.sight.withholdFacets()
@@ -227,14 +227,14 @@ func (v *view) pass(t *table) bool {
 }
 
 // enter notes that slots of a block came into view.
-func (p *Peer) enter(b int, mask uint64) {
-	mask &= p.acks.behind(b) | p.server.snap.slots.news[b] // else it was kept while it was out of view
+func (p *tracker) enter(b int, mask uint64) {
+	mask &= p.acks.behind(b) | p.snap.slots.news[b] // else it was kept while it was out of view
 	p.owe(b, mask)
 	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
-func (p *Peer) leave(b int, mask uint64) {
+func (p *tracker) leave(b int, mask uint64) {
 	p.due[b] &^= mask
 	mask &= p.acks.shown[b]
 	if mask != 0 {

@@ -73,9 +73,9 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 				for tick := 0; !e.client.Complete(); tick++ {
 					require.Less(t, tick, 1500, "%+v", e.peer.Stats())
 					g.step()
-					begun := e.peer.join.begun
+					begun := e.peer.acked.join.begun
 					tickAll(t, s, o, []*end{e})
-					if e.peer.join.begun && !begun {
+					if e.peer.acked.join.begun && !begun {
 						owed = maps.Clone(o.live)
 					}
 					missed = 0
@@ -144,7 +144,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 			return true
 		}})
 		first, gone := x.spawn(position), x.spawn(position)
-		for i := 0; !x.peer.join.begun; i++ {
+		for i := 0; !x.peer.acked.join.begun; i++ {
 			x.answer(x.apply()...)
 			for _, p := range x.replicate() {
 				if wire.OpenHandshake(p) != nil { // states are lost
@@ -165,7 +165,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 		newcomer := x.spawn(position)
 		x.replicate()
 		require.Equal(t, slot, x.slotOf(newcomer))
-		for i := 0; !x.peer.join.complete; i++ {
+		for i := 0; !x.peer.acked.join.complete; i++ {
 			require.Less(t, i, 60)
 			(*tPosition)(x.world.Get(first, position)).X++
 			_, others := x.split(x.replicate(), slot) // the newcomer never comes

@@ -36,29 +36,29 @@ func (o *serverOptions) keepAliveTicks() uint32 {
 
 // keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
 func (p *Peer) keep() {
-	k, news := &p.alive, p.join.settle(&p.server.snap.slots, &p.sight.view, &p.acks)
-	if k.next != p.log.next {
-		k.next, k.quiet = p.log.next, 0
-		k.tell(p.log.next, p.join.complete && !news) // what was sent did not know the news
+	k, news := &p.alive, p.acked.join.settle(&p.server.snap.slots, &p.sight.view, &p.acked.acks)
+	if k.next != p.acked.log.next {
+		k.next, k.quiet = p.acked.log.next, 0
+		k.tell(p.acked.log.next, p.acked.join.complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
-	wait, unsure := p.server.opts.keepAliveTicks(), !p.heard || p.join.complete && (!k.told || int32(p.recentSequence-k.in) < 0)
+	wait, unsure := p.server.opts.keepAliveTicks(), !p.acked.heard || p.acked.join.complete && (!k.told || int32(p.acked.recentSequence-k.in) < 0)
 	if unsure && k.tells < maxTells {
 		wait = min(wait, tellTicks)
 	}
-	if p.silence.length > 0 {
-		wait = min(wait, p.silence.pause())
+	if p.acked.silence.length > 0 {
+		wait = min(wait, p.acked.silence.pause())
 	}
-	if k.quiet < wait || !p.inInterval() || p.log.full() {
+	if k.quiet < wait || !p.acked.inInterval() || p.acked.log.full() {
 		return
 	}
 	p.sendEmpty()
 	if unsure {
 		k.tells++
 	}
-	k.next, k.quiet = p.log.next, 0
-	k.tell(p.log.next, p.join.complete)
+	k.next, k.quiet = p.acked.log.next, 0
+	k.tell(p.acked.log.next, p.acked.join.complete)
 }
 
 // tell notes whether the latest packet told that all is complete.
@@ -71,7 +71,7 @@ func (k *keepAlive) tell(next uint32, complete bool) {
 // sendEmpty sends a state packet without entries.
 func (p *Peer) sendEmpty() {
 	s, seal := &p.server.snap, p.seal
-	h := wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.tick), Long: !p.near(), Complete: p.join.complete}
+	h := wire.StateHeader{Sequence: p.acked.log.next, Tick: uint32(s.tick), Long: !p.acked.near(), Complete: p.acked.join.complete}
 	packet := p.alive.buf[:seal.Size()+h.Size()+1]
 	if p.compact {
 		packet = packet[:len(packet)-1]
@@ -82,9 +82,9 @@ func (p *Peer) sendEmpty() {
 		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
 		p.stats.EntityBits += wire.GapOrderBits
 	}
-	p.log.begin(s.tick).status = sentLost // nothing waits for it
-	p.log.commit()
-	p.silence.skip(p.log.next)
+	p.acked.log.begin(s.tick).status = sentLost // nothing waits for it
+	p.acked.log.commit()
+	p.acked.silence.skip(p.acked.log.next)
 	seal.Write(packet, h.Sequence, h.Tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))

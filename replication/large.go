@@ -51,16 +51,16 @@ func (p *Peer) beginLarge(slot int) error {
 	l := &largeState{tick: s.snap.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
-	p.large[slot] = l
+	p.acked.large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.acks.shown[b] |= bit
-	p.acks.large[b] |= bit
+	p.acked.acks.shown[b] |= bit
+	p.acked.acks.large[b] |= bit
 	return p.sendParts(slot)
 }
 
 // sendParts sends the parts of the slot's state that are due.
 func (p *Peer) sendParts(slot int) error {
-	l := p.large[slot]
+	l := p.acked.large[slot]
 	for i := range l.parts {
 		if l.parts[i] != partDue {
 			continue
@@ -103,14 +103,14 @@ func (p *Peer) sendParts(slot int) error {
 }
 
 // partOf returns the state that a packet's part belongs to, if it is still on its way.
-func (p *Peer) partOf(slot int, sent *sentPacket) *largeState {
+func (p *tracker) partOf(slot int, sent *sentPacket) *largeState {
 	if l := p.large[slot]; l != nil && l.tick == sent.partTick && int(sent.part) < len(l.parts) {
 		return l
 	}
 	return nil
 }
 
-func (p *Peer) acknowledgePart(slot int, sent *sentPacket) {
+func (p *tracker) acknowledgePart(slot int, sent *sentPacket) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.parts[sent.part] == partAcked {
 		return
@@ -120,11 +120,11 @@ func (p *Peer) acknowledgePart(slot int, sent *sentPacket) {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.tick)
-		p.owe(b, bit&p.server.snap.slots.changedAfter(l.tick, b, bit)) // the changes since were not sent
+		p.owe(b, bit&p.snap.slots.changedAfter(l.tick, b, bit)) // the changes since were not sent
 	}
 }
 
-func (p *Peer) losePart(slot int, sent *sentPacket) {
+func (p *tracker) losePart(slot int, sent *sentPacket) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.parts[sent.part] != partInFlight {
 		return
@@ -140,7 +140,7 @@ func (p *Peer) losePart(slot int, sent *sentPacket) {
 
 // neverWhole returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
 // and had nothing before. It shows nothing of them.
-func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
+func (p *tracker) neverWhole(b int, mask uint64) (never uint64) {
 	for slot := range bitset.Slots(b, mask&p.acks.large[b]&p.acks.none[b]) {
 		if slices.Contains(p.large[slot].parts, partDue) {
 			never |= 1 << (slot & 63)
@@ -150,7 +150,7 @@ func (p *Peer) neverWhole(b int, mask uint64) (never uint64) {
 }
 
 // dropLarge ends the sending of parts of the states of slots of a block.
-func (p *Peer) dropLarge(b int, mask uint64) {
+func (p *tracker) dropLarge(b int, mask uint64) {
 	p.acks.large[b] &^= mask
 	for slot := range bitset.Slots(b, mask) {
 		delete(p.large, slot)

@@ -59,7 +59,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(p.acks.size()+8*(cap(p.due)+cap(p.urgency.waiting)+cap(p.met))+int(unsafe.Sizeof(sliced{}))*cap(p.urgency.blocks)) / float64(c.entities)
+				tables = float64(p.acked.acks.size()+8*(cap(p.acked.due)+cap(p.urgency.waiting)+cap(p.met))+int(unsafe.Sizeof(sliced{}))*cap(p.urgency.blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.caches)
 				for _, f := range r.fakes {

@@ -192,7 +192,7 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 	unfinished()
 	x.peer.send = send
 	require.Equal(t, slot, x.slotOf(shown))
-	require.NotZero(t, x.peer.acks.shown[0])
+	require.NotZero(t, x.peer.acked.acks.shown[0])
 	shown = ecs.Entity{}
 	x.rounds(10)
 	require.Empty(t, got)

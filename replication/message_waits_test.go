@@ -181,8 +181,8 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	}
 	require.Equal(t, 5000, x.client.mirrorsShown(), "the message has seen it all")
 	x.rounds(2 * cleanAt)
-	require.LessOrEqual(t, len(x.peer.structure.changes), cleanAt)
-	require.Less(t, cap(x.peer.structure.changes), 1025)
+	require.LessOrEqual(t, len(x.peer.acked.structure.changes), cleanAt)
+	require.Less(t, cap(x.peer.acked.structure.changes), 1025)
 }
 
 // TestWhatAMessageWaitsForGetsLess: a message is sent again when less is known to be missing, and overtakes its first copy. What

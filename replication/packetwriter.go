@@ -62,21 +62,21 @@ func gapOrder(gaps, entries int) uint {
 func (k *packetWriter) start() {
 	p := k.peer
 	s := p.server
-	k.header = wire.StateHeader{Sequence: p.log.next, Tick: uint32(s.snap.tick), Long: !p.near(), Complete: p.join.complete}
+	k.header = wire.StateHeader{Sequence: p.acked.log.next, Tick: uint32(s.snap.tick), Long: !p.acked.near(), Complete: p.acked.join.complete}
 	k.body = k.headSize(k.header.Long)
 	k.w.Reset(k.buf[k.body:])
 	k.w.WriteBits(uint64(k.order), wire.GapOrderBits)
 	k.context = context{names: delta.NamesAt(s.snap.tick)}
-	k.names.Write(&k.w, p.front())
-	k.sent = p.log.begin(s.snap.tick)
+	k.names.Write(&k.w, p.acked.front())
+	k.sent = p.acked.log.begin(s.snap.tick)
 	k.open, k.work = true, 0
 }
 
 // front returns the baselines that are in front of the list in the peer's packets.
-func (p *Peer) front() delta.Baselines {
+func (p *tracker) front() delta.Baselines {
 	switch base := p.base(); {
-	case !p.server.snap.fresh(base) || base == p.server.snap.tick:
-		return delta.Baselines{A1: p.server.snap.tick - 1}
+	case !p.snap.fresh(base) || base == p.snap.tick:
+		return delta.Baselines{A1: p.snap.tick - 1}
 	case p.interval > delta.MaxSpan:
 		return delta.Baselines{A1: base}
 	default:
@@ -86,8 +86,8 @@ func (p *Peer) front() delta.Baselines {
 
 // near reports whether the peer got a packet near enough to complete short forms of the
 // sequence and tick.
-func (p *Peer) near() bool {
-	return p.heard && p.server.snap.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
+func (p *tracker) near() bool {
+	return p.heard && p.snap.tick-p.recent < 1<<14 && p.log.next-p.recentSequence < 1<<14
 }
 
 // headBits is more than what stands before the run of an update.
@@ -143,11 +143,11 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 }
 
 // blocked reports whether no more packets may be sent now.
-func (p *Peer) blocked() bool { return p.log.full() || p.budget.short() }
+func (p *Peer) blocked() bool { return p.acked.log.full() || p.budget.short() }
 
 // record notes that the packet carries something of a slot.
 func (k *packetWriter) record(slot int, kind recordKind) {
-	k.peer.log.add(k.sent, slot>>6, 1<<(slot&63), kind)
+	k.peer.acked.log.add(k.sent, slot>>6, 1<<(slot&63), kind)
 }
 
 // despawn appends that a slot is empty. It returns errFull if no more packets may be
@@ -253,6 +253,6 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	p.stats.Bytes += uint64(bytes)
 	p.stats.EntityBits += uint64(n)
 	p.budget.spend(bytes, p.server.opts.tickRate)
-	p.log.at(p.log.next).bytes = uint16(bytes)
-	return p.log.commit()
+	p.acked.log.at(p.acked.log.next).bytes = uint16(bytes)
+	return p.acked.log.commit()
 }

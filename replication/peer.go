@@ -31,16 +31,8 @@ type Peer struct {
 	connected bool
 	heardAt   delta.Tick // when something of the client came last
 
-	structure *structure // nil: there are no messages that wait for the world
-	acks      ackTable
-	outcome   outcomes
-	due       bitset.Set // slots to look at: all others are up to date or on their way
-	large     map[int]*largeState
-	log       sentLog
-	followed  uint32                  // of all packets before it is known what became of them, or taken to be
-	full      [recentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
+	acked tracker
 
-	heard   bool  // recent and recentSequence are valid
 	relays  bool  // packets of a stream may be all that is to be sent in the present tick
 	rests   bool  // it needs nothing in the present tick
 	crowded uint8 // for so many ticks it is not tried to send all in one packet
@@ -48,35 +40,26 @@ type Peer struct {
 	inOrder bool // all that is due is to be sent, in the order of slots
 	sending bool // what is due is being sent, or was when a send function panicked
 
-	trip           clock.RoundTrip
-	recent         delta.Tick // newest tick that the peer acknowledged a packet of
-	recentSequence uint32     // of a packet acknowledged with that tick
-	stream         int32      // of the worker's streams, in the present tick; -1 for none
-	resume         int        // the slot to begin with: where the last tick had to stop
-	behind         int        // the same for what is in groups
-	yields         bool       // what is in groups took all the room, so that the rest goes first
-	runs           *runCache
-	classes        classes
-	pairs          []basePair // of baselines that are tried first
-	outbox         outbox
-	sight          sight
-	join           join
-	alive          keepAlive
-	silence        silence
-	hashing        hashing
-	budget         budget
-	interval       delta.Tick // ticks from one send to the next
-	phase          delta.Tick // of the interval: peers take turns
-	weigh          func([]ecs.Entity, []float32)
-	typical        int        // bits of an update with all that belongs to it, about, in 1/16
-	cost           prices     // of entries, in the present tick
-	usage          usage      // of a budget
-	urgency        urgency    // of what is due, if there is a budget
-	met            bitset.Set // slots of which the peer knows, if there is a budget
-	packet         packetWriter
-	talk           *peerTalk // nil: the schema has neither messages nor inputs
-	stats          PeerStats
-	counted        uint64 // entities sent in ticks that are accounted for
+	stream  int32 // of the worker's streams, in the present tick; -1 for none
+	resume  int   // the slot to begin with: where the last tick had to stop
+	behind  int   // the same for what is in groups
+	yields  bool  // what is in groups took all the room, so that the rest goes first
+	runs    *runCache
+	outbox  outbox
+	sight   sight
+	alive   keepAlive
+	hashing hashing
+	budget  budget
+	weigh   func([]ecs.Entity, []float32)
+	typical int        // bits of an update with all that belongs to it, about, in 1/16
+	cost    prices     // of entries, in the present tick
+	usage   usage      // of a budget
+	urgency urgency    // of what is due, if there is a budget
+	met     bitset.Set // slots of which the peer knows, if there is a budget
+	packet  packetWriter
+	talk    *peerTalk // nil: the schema has neither messages nor inputs
+	stats   PeerStats
+	counted uint64 // entities sent in ticks that are accounted for
 }
 
 // maxPending is how many introductions may wait for the client's first word: a late copy
@@ -97,7 +80,7 @@ type session struct {
 // newSession makes a session for a client that introduced itself.
 func (p *Peer) newSession(h *wire.Hello) session {
 	s := p.server
-	id, first := s.sessions.newSessionID(), p.firstSequence(p.log.next)
+	id, first := s.sessions.newSessionID(), p.firstSequence(p.acked.log.next)
 	if s.opts.noChecksum {
 		id = id&^(wire.Epochs-1) | uint64(p.nextTag(id, h.Session))
 	}
@@ -201,8 +184,9 @@ func (p *Peer) firstSequence(next uint32) uint32 {
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{}
 	p.sight.snap, p.sight.schema, p.sight.interest = &s.snap, s.schema, &s.interest
+	p.acked.snap, p.acked.opts, p.acked.interest, p.acked.sight, p.acked.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
 	p.server, p.send, p.coding, p.heardAt = s, send, o.coding, s.snap.tick
-	p.interval, p.stream, p.classes.slots, p.outcome = 1, -1, &s.snap.slots, p
+	p.acked.interval, p.stream, p.acked.classes.slots, p.acked.outcome = 1, -1, &s.snap.slots, p
 	p.session.first = p.firstSequence(0)
 	p.SetInterest(Interest{})
 	p.reset()
@@ -211,27 +195,27 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acks.reset(&p.server.snap.slots, p.server.snap.tick)
-	p.due = nil
-	p.large = map[int]*largeState{}
-	p.log = newSentLog(p.session.first)
-	p.trip = clock.RoundTrip{}
+	p.acked.acks.reset(&p.server.snap.slots, p.server.snap.tick)
+	p.acked.due = nil
+	p.acked.large = map[int]*largeState{}
+	p.acked.log = newSentLog(p.session.first)
+	p.acked.trip = clock.RoundTrip{}
 	p.budget.restart(p.server.snap.tick)
-	p.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
+	p.acked.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
 	p.rests = false
 	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
 	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
-	p.followed = p.log.next
-	for i := range p.full {
-		p.full[i] = p.server.snap.tick // none that is to come
+	p.acked.followed = p.acked.log.next
+	for i := range p.acked.full {
+		p.acked.full[i] = p.server.snap.tick // none that is to come
 	}
 	p.sight.view.visible, p.sight.view.next = nil, nil
 	p.sight.view.kept = nil
 	p.sight.view.room, p.sight.view.withheld = int(min(p.session.slots, maxSlots)), 0
-	p.join, p.alive, p.silence = join{}, keepAlive{next: p.log.next}, silence{answered: p.log.next}
+	p.acked.join, p.alive, p.acked.silence = join{}, keepAlive{next: p.acked.log.next}, silence{answered: p.acked.log.next}
 	p.urgency, p.met = urgency{}, nil
 	p.seal, p.compact = p.session.down, p.session.compact
-	p.packet.compact, p.classes.compact = nil, p.session.compact
+	p.packet.compact, p.acked.classes.compact = nil, p.session.compact
 	if p.session.compact {
 		p.packet.compact = newCompactWriter(p.server)
 	}
@@ -240,11 +224,11 @@ func (p *Peer) reset() {
 
 func (p *Peer) close() {
 	p.closed, p.connected = true, false
-	p.acks, p.due, p.large, p.log = ackTable{}, nil, nil, sentLog{}
-	p.structure = nil
+	p.acked.acks, p.acked.due, p.acked.large, p.acked.log = ackTable{}, nil, nil, sentLog{}
+	p.acked.structure = nil
 	p.talk = nil
 	p.sight.view, p.urgency, p.met = view{}, urgency{}, nil
-	p.join = join{}
+	p.acked.join = join{}
 	p.packet.compact = nil
 }
 
@@ -274,7 +258,7 @@ func (p *Peer) Stats() PeerStats {
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 {
 	p.mustExist()
-	return float64(p.trip.Smooth) / 8
+	return float64(p.acked.trip.Smooth) / 8
 }
 
 // SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
@@ -286,7 +270,7 @@ func (p *Peer) SetSendInterval(n int) {
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
 	}
-	p.interval = delta.Tick(n)
+	p.acked.interval = delta.Tick(n)
 }
 
 // maxInterval keeps intervals well within the window and the timeouts.

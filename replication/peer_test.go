@@ -95,7 +95,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 				liar.step(t)
 				continue
 			}
-			for _, a := range hostileAcks(liar.peer.log.next, s.snap.slots.len()) {
+			for _, a := range hostileAcks(liar.peer.acked.log.next, s.snap.slots.len()) {
 				packet := forgeAck(liar.client, &a)
 				_ = liar.peer.Receive(packet)
 				_ = liar.peer.Receive(packet)
@@ -124,7 +124,7 @@ func TestHostileAcksTakeNoMemory(t *testing.T) {
 		x.replicate()
 	}
 	var packets [][]byte
-	for _, a := range hostileAcks(x.peer.log.next, x.server.snap.slots.len()) {
+	for _, a := range hostileAcks(x.peer.acked.log.next, x.server.snap.slots.len()) {
 		packets = append(packets, forgeAck(x.client, &a))
 	}
 	skipAllocationTest(t)
@@ -149,7 +149,7 @@ func TestLyingAboutAcksMendsItself(t *testing.T) {
 	for range 300 {
 		move()
 		x.replicate() // is lost
-		a := wire.Ack{Sequence: x.peer.log.next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
+		a := wire.Ack{Sequence: x.peer.acked.log.next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
 		x.answer(forgeAck(x.client, &a))
 	}
 	require.Zero(t, x.client.Stats().Spawns)
@@ -291,15 +291,15 @@ func TestLongOutage(t *testing.T) {
 		entities = append(entities, x.spawn(position))
 	}
 	x.rounds(10)
-	first := x.peer.log.next
-	for tick := 0; x.peer.log.next-first < 40_000; tick++ {
+	first := x.peer.acked.log.next
+	for tick := 0; x.peer.acked.log.next-first < 40_000; tick++ {
 		for _, e := range entities {
 			(*tPosition)(x.world.Get(e, position)).X += 0.5
 		}
 		x.replicate()
 		require.Less(t, tick, 20_000)
 	}
-	t.Logf("%d ticks, %d packets", x.server.Tick(), x.peer.log.next)
+	t.Logf("%d ticks, %d packets", x.server.Tick(), x.peer.acked.log.next)
 	x.rounds(100)
 	x.requireEqual()
 }
@@ -324,10 +324,10 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 		}
 	}
 	grown := heapInUse() - early
-	ring := len(x.peer.log.records) * int(unsafe.Sizeof(sentRecord{}))
-	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.log.ring), ring>>10)
+	ring := len(x.peer.acked.log.records) * int(unsafe.Sizeof(sentRecord{}))
+	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.acked.log.ring), ring>>10)
 	require.Less(t, grown, int64(maxBytes))
-	require.LessOrEqual(t, len(x.peer.log.ring), maxInFlight)
+	require.LessOrEqual(t, len(x.peer.acked.log.ring), maxInFlight)
 	require.Less(t, ring, maxBytes)
 	runtime.KeepAlive(g)
 }

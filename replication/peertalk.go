@@ -44,9 +44,9 @@ func (p *Peer) resetTalk() {
 		return
 	}
 	p.talk = &peerTalk{reported: p.server.snap.tick}
-	p.structure = nil
+	p.acked.structure = nil
 	if p.server.messages.waits {
-		p.structure = &structure{}
+		p.acked.structure = &structure{}
 	}
 }
 
@@ -57,9 +57,9 @@ func (p *Peer) speaks() bool { return p.talk != nil && p.talk.speaks() }
 func (t *peerTalk) speaks() bool { return len(t.pending)+len(t.loose) > 0 }
 
 // noteStructure notes that slots of a block came or went for the peer, or changed their components.
-func (p *Peer) noteStructure(b int, mask uint64) {
+func (p *tracker) noteStructure(b int, mask uint64) {
 	if p.structure != nil && mask != 0 {
-		p.structure.note(b, mask, p.server.snap.tick)
+		p.structure.note(b, mask, p.snap.tick)
 	}
 }
 
@@ -92,7 +92,7 @@ func (p *Peer) views(d *draft) bool {
 	}
 	b, bit := int(d.id.Slot>>6), uint64(1)<<(d.id.Slot&63)
 	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
-	return b < len(p.due) && p.gone(b)&bit != 0 && p.acks.severedAt(int(d.id.Slot), s.snap.tick)
+	return b < len(p.acked.due) && p.acked.gone(b)&bit != 0 && p.acked.acks.severedAt(int(d.id.Slot), s.snap.tick)
 }
 
 // talkToAll sends the peers their messages, after the state of the tick.
@@ -117,13 +117,13 @@ func (p *Peer) say() {
 		p.stats.InputsMissed++
 	}
 	p.assign()
-	if p.silence.mute {
+	if p.acked.silence.mute {
 		p.dropLoose() // what is reliable waits
 	} else {
 		p.sayAll()
 	}
 	if s.messages.waits {
-		p.bound()
+		p.acked.bound()
 	}
 }
 
@@ -131,7 +131,7 @@ func (p *Peer) say() {
 func (p *Peer) sayAll() {
 	s, t, now := p.server, p.talk, p.server.snap.tick
 	// Times are completed by the newest state that came, or the newest of these packets.
-	s.messages.messenger.writer.begin(p.session.down, uint32(now), !p.heard || now-p.recent >= wire.ShortTime)
+	s.messages.messenger.writer.begin(p.session.down, uint32(now), !p.acked.heard || now-p.acked.recent >= wire.ShortTime)
 	p.sayReliable(wire.ChannelImmediate)
 	p.sayReliable(wire.ChannelState)
 	p.sayLoose()
@@ -255,7 +255,7 @@ func (p *Peer) sayReliable(lane int) {
 	var before *outMessage
 	k := &p.server.messages.messenger.writer
 	begun := k.index
-	l.begin(p.server.snap.tick, &p.trip)
+	l.begin(p.server.snap.tick, &p.acked.trip)
 	defer l.end()
 	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(p.open(l, l.head())))
 	for id := l.first; id != l.next; id++ {
@@ -293,7 +293,7 @@ func (p *Peer) sayReliable(lane int) {
 func (p *Peer) open(l *outLane, m *outMessage) []dependency {
 	p.talk.open = p.talk.open[:0]
 	if m.known {
-		p.talk.open = p.stillWaits(l.deps.at(m.deps, int(m.count)), p.talk.open)
+		p.talk.open = p.acked.stillWaits(l.deps.at(m.deps, int(m.count)), p.talk.open)
 	}
 	return p.talk.open
 }
@@ -304,7 +304,7 @@ func (p *Peer) find(l *outLane, m, before *outMessage) bool {
 		m.dependsLike(before)
 		return true
 	}
-	deps, ok := p.dependencies(m.tick, p.talk.deps[:0], maxDependencies)
+	deps, ok := p.acked.dependencies(m.tick, p.talk.deps[:0], maxDependencies)
 	p.talk.deps = deps
 	if ok {
 		l.depend(m, deps)
@@ -329,7 +329,7 @@ func (p *Peer) sayLoose() {
 		w.data, w.bits = m.encode(d)
 		if w.waits {
 			if !known {
-				t.deps, ok = p.dependencies(p.server.snap.tick, t.deps[:0], maxDependencies)
+				t.deps, ok = p.acked.dependencies(p.server.snap.tick, t.deps[:0], maxDependencies)
 				known = true
 			}
 			if w.deps = t.deps; !ok {
@@ -397,8 +397,8 @@ func (p *Peer) receiveTalk(packet, body []byte) error {
 	t.seen.Add(h.Time, k.index)
 	for i := range k.acks {
 		if a := &k.acks[i]; a.Present {
-			if t.out[i].ack(a, s.snap.tick) && !p.heard {
-				p.trip.Sample(s.snap.tick + 1 - t.out[i].latest) // no state was sent to learn it from
+			if t.out[i].ack(a, s.snap.tick) && !p.acked.heard {
+				p.acked.trip.Sample(s.snap.tick + 1 - t.out[i].latest) // no state was sent to learn it from
 			}
 		}
 	}

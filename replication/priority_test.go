@@ -120,7 +120,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		}
 		resting := map[int]bool{} // have come to rest and are not sent yet
 		for slot := 1; slot < 3000; slot += 2 {
-			if m.peer.due.Has(slot) {
+			if m.peer.acked.due.Has(slot) {
 				resting[slot] = true
 			}
 		}

@@ -114,7 +114,7 @@ func TestReasonsOfAScript(t *testing.T) {
 	expect(1, 0, 8, 0, 1, 0, 0)
 	(*tPosition)(x.world.Get(entities[1], position)).X = 3
 	x.peer.SetSendInterval(60)
-	x.peer.phase = 0
+	x.peer.acked.phase = 0
 	x.replicate()
 	expect(0, 0, 0, 0, 1, 9, 0) // nobody looks what it needs
 	x.peer.SetSendInterval(1)

@@ -588,7 +588,7 @@ func TestOffersStayNearTheSessionInForce(t *testing.T) {
 		var m wire.Welcome
 		down := x.takeDown()
 		require.True(t, m.Parse(wire.OpenHandshake(down[len(down)-1])))
-		ahead := m.Sequence - x.peer.log.next
+		ahead := m.Sequence - x.peer.acked.log.next
 		require.GreaterOrEqual(t, ahead, uint32(sequenceGap))
 		require.Less(t, ahead, uint32(1<<15), "offer %d", nonce)
 		if nonce > 0 && nonce <= maxOfferGaps {

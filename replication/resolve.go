@@ -19,20 +19,20 @@ func (p *Peer) receiveAck(body []byte) error {
 	if err := a.Parse(body); err != nil {
 		return err
 	}
-	p.resolve(a)
+	p.acked.resolve(a)
 	return nil
 }
 
 // resolve finds out what became of the packets that an ack tells of.
-func (p *Peer) resolve(a *wire.Ack) {
+func (p *tracker) resolve(a *wire.Ack) {
 	p.silence.end(p.log.next)
 	newest := a.Sequence
 	if a.Count > 0 && p.log.find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
-		if at, ok := p.log.sentAt(newest, p.server.snap.tick); ok && a.Words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
+		if at, ok := p.log.sentAt(newest, p.snap.tick); ok && a.Words[0]&1 != 0 && (!p.heard || int32(newest-p.recentSequence) > 0) {
 			// The round trip has become so long that all was taken for lost and
 			// forgotten. If it were not noticed, that would never end.
-			p.trip.Sample(p.server.snap.tick + 1 - at)
+			p.trip.Sample(p.snap.tick + 1 - at)
 		}
 		a.Count = 0
 	}
@@ -40,7 +40,7 @@ func (p *Peer) resolve(a *wire.Ack) {
 		// This one came just before the ack left. The others may have come long ago,
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.log.find(newest); sent.status != sentAcked {
-			p.trip.Sample(p.server.snap.tick + 1 - sent.tick)
+			p.trip.Sample(p.snap.tick + 1 - sent.tick)
 			p.outcome.timed(sent)
 		}
 	}
@@ -58,7 +58,7 @@ func (p *Peer) resolve(a *wire.Ack) {
 }
 
 // acknowledge notes that a packet came.
-func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
+func (p *tracker) acknowledge(sent *sentPacket, sequence uint32) {
 	if sent.status == sentAcked {
 		return
 	}
@@ -77,8 +77,8 @@ func (p *Peer) acknowledge(sent *sentPacket, sequence uint32) {
 
 // follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
 // or something that was sent later came.
-func (p *Peer) follow() {
-	t, last := &p.acks, p.server.snap.slots.recent.now // the tick that has ended
+func (p *tracker) follow() {
+	t, last := &p.acks, p.snap.slots.recent.now // the tick that has ended
 	for t.through != last {
 		if to, end := p.silentUntil(last); to != t.through {
 			t.leap(to)
@@ -99,7 +99,7 @@ func (p *Peer) follow() {
 
 // nextSend returns the first tick after through in which the peer was sent something, or could have been, and
 // whether that is not after the last one.
-func (p *Peer) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
+func (p *tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	at = p.acks.through + 1
 	if p.interval > maxSpan { // or too little is known of the ticks between
 		return at, true
@@ -115,7 +115,7 @@ func (p *Peer) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 
 // knownIn returns the sequence after the packets of a tick, which begin with the given one, and whether
 // it is known what became of all of them.
-func (p *Peer) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
+func (p *tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 	open := false
 	for end = from; end != p.log.next && p.log.at(end).tick == at; end++ {
 		open = open || p.log.at(end).status == sentInFlight
@@ -126,7 +126,7 @@ func (p *Peer) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 // silentUntil returns the last tick up to which nothing came of what was sent after through, and the
 // sequence after the packets of it, if that is so long ago that it is not known any more what changed
 // in which tick. There may be many of these at once: when an outage lasts, or if there were no ticks.
-func (p *Peer) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
+func (p *tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 	to, end = p.acks.through, p.followed
 	for last-to > recentTicks {
 		if end == p.log.next {
@@ -147,14 +147,14 @@ func (p *Peer) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 }
 
 // pass takes note of what came of the packets up to a tick, those up to sequence end.
-func (p *Peer) pass(at delta.Tick, end uint32) {
+func (p *tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.acks, p.acks.through
 	if at == before+1 && t.lacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
 		t.skip()
 		p.followed = end
 		return
 	}
-	t.pass(at, p.server.snap.tick)
+	t.pass(at, p.snap.tick)
 	for ; p.followed != end; p.followed++ {
 		sent := p.log.at(p.followed)
 		if sent.status != sentAcked {
@@ -176,12 +176,12 @@ func (p *Peer) pass(at delta.Tick, end uint32) {
 }
 
 // sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.
-func (p *Peer) sentAll(at delta.Tick) bool {
+func (p *tracker) sentAll(at delta.Tick) bool {
 	return p.full[at%recentTicks] == at
 }
 
 // allArrived reports whether the packets up to a sequence came that nothing is known of yet.
-func (p *Peer) allArrived(end uint32) bool {
+func (p *tracker) allArrived(end uint32) bool {
 	for q := p.followed; q != end; q++ {
 		if sent := p.log.at(q); sent.count > 0 && (sent.status != sentAcked || !sent.stream) {
 			return false
@@ -192,7 +192,7 @@ func (p *Peer) allArrived(end uint32) bool {
 
 // arriveLate notes that something came that a packet carried, which may be long ago. It covers
 // exactly what the packet carried.
-func (p *Peer) arriveLate(sent *sentPacket, r record) {
+func (p *tracker) arriveLate(sent *sentPacket, r record) {
 	b := int(r.block)
 	switch r.kind {
 	case recordState:
@@ -201,7 +201,7 @@ func (p *Peer) arriveLate(sent *sentPacket, r record) {
 		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
 		mask := p.acks.counts(b, r.mask&p.acks.severed(b), sent.tick)
-		mask &^= p.sight.view.sees(b, p.server.snap.slots.alive[b]) | p.server.snap.slots.turned[b]&^p.unseen(b)
+		mask &^= p.sight.view.sees(b, p.snap.slots.alive[b]) | p.snap.slots.turned[b]&^p.unseen(b)
 		p.acks.shown[b] &^= mask
 	case recordPart:
 		if mask := p.acks.counts(b, r.mask, sent.tick); mask != 0 {
@@ -212,17 +212,17 @@ func (p *Peer) arriveLate(sent *sentPacket, r record) {
 
 // holdAt notes that the peer holds what slots of a block were at a tick. What is like that still is
 // not due any more.
-func (p *Peer) holdAt(b int, mask uint64, at delta.Tick) {
-	now := p.acks.arriveLate(b, mask, at, p.server.snap.tick)
+func (p *tracker) holdAt(b int, mask uint64, at delta.Tick) {
+	now := p.acks.arriveLate(b, mask, at, p.snap.tick)
 	if now &= p.due[b]; now != 0 {
-		p.due[b] &^= now &^ p.server.snap.slots.changedAfter(p.acks.through, b, now)
+		p.due[b] &^= now &^ p.snap.slots.changedAfter(p.acks.through, b, now)
 	}
 }
 
 // overdue returns the first packet from the given sequence on that counts as lost, since one
 // was acknowledged that was sent well after it, or for too long; or the next sequence.
-func (p *Peer) overdue(from uint32) uint32 {
-	now := p.server.snap.tick
+func (p *tracker) overdue(from uint32) uint32 {
+	now := p.snap.tick
 	timeout, slack := p.trip.Timeout(), p.trip.Slack()
 	for q := from; q != p.log.next; q++ {
 		sent := p.log.at(q)
@@ -238,21 +238,21 @@ func (p *Peer) overdue(from uint32) uint32 {
 }
 
 // expire takes packets for lost whose acknowledgement is overdue.
-func (p *Peer) expire() {
+func (p *tracker) expire() {
 	for q := p.overdue(p.log.oldest); q != p.log.next; q = p.overdue(q) {
 		p.loseAt(q)
 	}
 }
 
 // loseAt takes the packet with a sequence for lost.
-func (p *Peer) loseAt(sequence uint32) {
+func (p *tracker) loseAt(sequence uint32) {
 	p.outcome.lost(sequence)
 	p.lose(p.log.at(sequence))
 }
 
 // lose takes a packet for lost. That costs nothing: what it carried is due again and is
 // still encoded against what was acknowledged.
-func (p *Peer) lose(sent *sentPacket) {
+func (p *tracker) lose(sent *sentPacket) {
 	sent.status = sentLost
 	p.stats.Lost++
 	t := &p.acks
@@ -278,7 +278,7 @@ func (p *Peer) lose(sent *sentPacket) {
 
 // forget takes back an acknowledgement: the client says it lacks that state. Only this
 // entity is sent whole, and only if the report is of what it is known to hold.
-func (p *Peer) forget(m wire.MissingBaseline) {
+func (p *tracker) forget(m wire.MissingBaseline) {
 	b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
 	if b >= len(p.due) {
 		return
@@ -288,13 +288,13 @@ func (p *Peer) forget(m wire.MissingBaseline) {
 	if !ok {
 		return
 	}
-	now := p.server.snap.tick
+	now := p.snap.tick
 	named := now - (now-delta.Tick(m.Low))&delta.MaxAge
-	if began, known := p.server.snap.slots.changedBy(int(m.Slot), at); known && named.Before(began) {
+	if began, known := p.snap.slots.changedBy(int(m.Slot), at); known && named.Before(began) {
 		return // it has got something newer since
 	}
 	p.stats.MissingBaselines++
-	since := p.server.snap.tick + 1
+	since := p.snap.tick + 1
 	if l := p.large[int(m.Slot)]; l != nil {
 		since = l.tick // what is on its way is whole
 	} else {

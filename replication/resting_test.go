@@ -114,7 +114,7 @@ func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entit
 	x.peer.SetInterest(of)
 	x.peer.SetBudget(100000)
 	x.rounds(5)
-	x.peer.phase = 1 - x.server.snap.tick // its turn is in 60 ticks
+	x.peer.acked.phase = 1 - x.server.snap.tick // its turn is in 60 ticks
 	x.peer.SetSendInterval(60)
 	x.round()
 	require.True(t, x.peer.rests)
@@ -127,7 +127,7 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
 	x, _ := resting(t, 3, of)
 	asked = 0
-	for !x.peer.itsTurn() {
+	for !x.peer.acked.itsTurn() {
 		require.Zero(t, asked)
 		x.round()
 	}
@@ -189,16 +189,16 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 func TestPacketsAreSettledInTicksOfRest(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		x, entities := resting(t, 3, Interest{})
-		for !x.peer.itsTurn() {
+		for !x.peer.acked.itsTurn() {
 			(*tPosition)(x.world.Get(entities[0], ecs.ComponentID[tPosition](x.world))).X++
 			packets := x.replicate()
-			if comes || !x.peer.itsTurn() {
+			if comes || !x.peer.acked.itsTurn() {
 				x.deliver(packets...)
 			}
 			x.answer(x.apply()...)
 		}
-		require.NotEqual(t, x.peer.log.oldest, x.peer.log.next)
-		for i := 0; x.peer.log.oldest != x.peer.log.next; i++ {
+		require.NotEqual(t, x.peer.acked.log.oldest, x.peer.acked.log.next)
+		for i := 0; x.peer.acked.log.oldest != x.peer.acked.log.next; i++ {
 			x.round()
 			require.True(t, x.peer.rests)
 			require.Less(t, i, 50)

@@ -18,30 +18,30 @@ var errFull = errors.New("replication: too many packets in flight")
 
 // prepare starts a tick, in which there are new messages for the peer if it speaks.
 func (p *Peer) prepare(c *chooser, speaks bool) {
-	p.grow()
+	p.acked.grow()
 	p.sight.limit()
 	p.earn()
 	p.beginSilence()
-	p.follow()
-	p.turnAll()
+	p.acked.follow()
+	p.acked.turnAll()
 	p.planned, p.relays = sendNothing, false
-	if p.rests = !speaks && p.mayRest(); p.rests {
+	if p.rests = !speaks && p.acked.mayRest(); p.rests {
 		p.rest()
 		return
 	}
-	p.expire()
-	p.inOrder = p.everyTick() && p.resume == 0 && p.ample()
-	p.look()
+	p.acked.expire()
+	p.inOrder = p.acked.everyTick() && p.resume == 0 && p.ample()
+	p.acked.look()
 	p.meet()
 	if p.sending {
 		p.oweLacking()
 	}
-	if p.inOrder && p.canRelay() {
+	if p.inOrder && p.acked.canRelay() {
 		p.planned, p.relays = sendAll, true
 	} else {
-		p.findPairs()
+		p.acked.findPairs()
 		if p.sight.view.visible == nil { // else look has done so
-			p.oweNews()
+			p.acked.oweNews()
 		}
 		if p.planned = p.plan(); p.planned == sendBest {
 			p.press(c)
@@ -52,15 +52,15 @@ func (p *Peer) prepare(c *chooser, speaks bool) {
 
 // mayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
 // New messages may depend on what it sees now: with one of them it does not rest.
-func (p *Peer) mayRest() bool {
+func (p *tracker) mayRest() bool {
 	return !p.itsTurn() && p.sight.view.limited == (p.sight.view.visible != nil)
 }
 
 // canRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
-func (p *Peer) canRelay() bool {
+func (p *tracker) canRelay() bool {
 	t, of := &p.acks, p.newest()
-	if p.sight.view.visible != nil || p.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.server.snap.predicts(of) ||
+	if p.sight.view.visible != nil || p.classes.compact || len(p.large) > 0 || !p.heard || !p.near() || !p.holdsPair(of) || !p.snap.predicts(of) ||
 		!t.lacksNothing(of.base) || !t.lacksNothing(of.second) {
 		return false
 	}
@@ -88,14 +88,14 @@ func (p *Peer) rest() {
 			p.met[b] &^= s.turned[b]
 		}
 	}
-	p.expire()
-	p.oweNews()
+	p.acked.expire()
+	p.acked.oweNews()
 }
 
 // turnAll ends what is known of slots that hold another entity now, or none.
-func (p *Peer) turnAll() {
-	s := &p.server.snap.slots
-	if p.server.messages.waits {
+func (p *tracker) turnAll() {
+	s := &p.snap.slots
+	if p.structure != nil {
 		for _, b := range s.busy {
 			p.noteStructure(int(b), s.turned[b]&^p.unseen(int(b))|p.sight.view.sees(int(b), s.reshaped[b])) // enter and leave note the others
 		}
@@ -110,15 +110,15 @@ func (p *Peer) turnAll() {
 // oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
 // what was taken from due by then need not be in a packet.
 func (p *Peer) oweLacking() {
-	for b := range p.due {
-		p.owe(b, p.sight.view.sees(b, p.server.snap.slots.alive[b])&(p.acks.behind(b)|p.acks.large[b])|p.gone(b))
+	for b := range p.acked.due {
+		p.acked.owe(b, p.sight.view.sees(b, p.server.snap.slots.alive[b])&(p.acked.acks.behind(b)|p.acked.acks.large[b])|p.acked.gone(b))
 	}
 	p.sending = false
 }
 
 // oweNews makes due what changed now.
-func (p *Peer) oweNews() {
-	s := &p.server.snap.slots
+func (p *tracker) oweNews() {
+	s := &p.snap.slots
 	for _, b := range s.busy {
 		p.owe(int(b), p.sight.view.sees(int(b), s.news[b]))
 	}
@@ -146,10 +146,10 @@ func (p *Peer) sendPlanned() {
 		}
 		if p.relays {
 			p.relays = false
-			p.findPairs()
-			p.oweNews()
+			p.acked.findPairs()
+			p.acked.oweNews()
 		}
-		p.sendDue(p.due)
+		p.sendDue(p.acked.due)
 	case sendBest:
 		p.sendChosen()
 	}
@@ -158,9 +158,9 @@ func (p *Peer) sendPlanned() {
 // end ends the tick for a peer.
 func (c *runCache) end(p *Peer) {
 	if p.relays {
-		p.full[p.server.snap.tick%recentTicks] = p.server.snap.tick
+		p.acked.full[p.server.snap.tick%recentTicks] = p.server.snap.tick
 	}
-	p.log.trim(p.followed)
+	p.acked.log.trim(p.acked.followed)
 	if !p.rests {
 		p.sending = false
 		p.wait()
@@ -195,11 +195,11 @@ func (p *Peer) sendRest(of bitset.Set) {
 }
 
 // grow makes room for the slots that are new. All of them are due.
-func (p *Peer) grow() {
-	s := &p.server.snap.slots
+func (p *tracker) grow() {
+	s := &p.snap.slots
 	if old := len(p.due); len(s.alive) > old {
 		p.due = p.due.Grown(s.len())
-		p.acks.grow(s.len(), p.server.snap.tick)
+		p.acks.grow(s.len(), p.snap.tick)
 		for b, alive := range s.alive[old:] {
 			p.owe(old+b, alive)
 			p.noteStructure(old+b, alive)
@@ -208,7 +208,7 @@ func (p *Peer) grow() {
 }
 
 // owe notes that slots of a block are due.
-func (p *Peer) owe(b int, mask uint64) {
+func (p *tracker) owe(b int, mask uint64) {
 	if mask != 0 {
 		p.due[b] |= mask
 		p.acks.owed.Add(b)
@@ -216,7 +216,7 @@ func (p *Peer) owe(b int, mask uint64) {
 }
 
 // owing returns the slots of a block that are due, if it is among those that may owe some.
-func (p *Peer) owing(b int) uint64 {
+func (p *tracker) owing(b int) uint64 {
 	due := p.due[b]
 	if due == 0 {
 		p.acks.owed.Remove(b)
@@ -225,18 +225,18 @@ func (p *Peer) owing(b int) uint64 {
 }
 
 // turn notes that slots of a block hold another entity than before, or none.
-func (p *Peer) turn(b int, mask uint64) {
+func (p *tracker) turn(b int, mask uint64) {
 	if large := mask & p.acks.large[b]; large != 0 {
 		p.dropLarge(b, large)
 	}
-	p.acks.sever(b, mask, p.server.snap.tick)
+	p.acks.sever(b, mask, p.snap.tick)
 }
 
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
-	for b := p.acks.owed.Next(from >> 6); b<<6 < to; b = p.acks.owed.Next(b + 1) {
-		d := of[b] & p.owing(b) &^ p.server.snap.slots.inGroups(b)
+	for b := p.acked.acks.owed.Next(from >> 6); b<<6 < to; b = p.acked.acks.owed.Next(b + 1) {
+		d := of[b] & p.acked.owing(b) &^ p.server.snap.slots.inGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -251,7 +251,7 @@ func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
 			continue
 		}
 		if p.sendBlock(b, d) != nil {
-			p.resume = max(b<<6+bits.TrailingZeros64(p.due[b]&d), 1) // 0: nowhere
+			p.resume = max(b<<6+bits.TrailingZeros64(p.acked.due[b]&d), 1) // 0: nowhere
 			return false
 		}
 	}
@@ -262,33 +262,33 @@ func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
 // do for a slot until it changes or what was sent is lost.
 func (p *Peer) sendBlock(b int, d uint64) error {
 	p.runs.bound()
-	live, gone := p.split(b, d)
-	p.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	live, gone := p.acked.split(b, d)
+	p.acked.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
 	var st *stream
 	copies := uint64(0)
 	if p.stream >= 0 {
 		st = &p.runs.streams[p.stream]
-		copies = p.copies(st, b, live)
+		copies = p.acked.copies(st, b, live)
 	}
-	large := live & p.acks.large[b]
+	large := live & p.acked.acks.large[b]
 	if others := live &^ (large | copies); others != 0 {
-		p.classify(b, others)
+		p.acked.classify(b, others)
 	}
 	for d != 0 {
 		i := bits.TrailingZeros64(d)
 		bit := uint64(1) << i
 		if copies&bit != 0 {
 			if put := p.packet.putStretch(st, b, d&copies, d); put != 0 {
-				p.due[b] &^= put // they are shown, as the peer holds their baselines
+				p.acked.due[b] &^= put // they are shown, as the peer holds their baselines
 				p.stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
 				continue
 			}
 			copies = 0
-			p.classify(b, d&live&^large)
+			p.acked.classify(b, d&live&^large)
 		}
-		p.due[b] &^= bit // a part that is lost sets it again
+		p.acked.due[b] &^= bit // a part that is lost sets it again
 		var err error
 		switch {
 		case gone&bit != 0:
@@ -296,10 +296,10 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 		case large&bit != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
-			err = p.sendState(b<<6+i, classOf(p.classes.list, bit))
+			err = p.sendState(b<<6+i, classOf(p.acked.classes.list, bit))
 		}
 		if err != nil {
-			p.owe(b, d)
+			p.acked.owe(b, d)
 			return err
 		}
 		d &^= bit
@@ -309,8 +309,8 @@ func (p *Peer) sendBlock(b int, d uint64) error {
 
 // split returns which of the slots of a block the peer is to be shown, and which it is to
 // be told the end of.
-func (p *Peer) split(b int, d uint64) (live, gone uint64) {
-	live = p.sight.view.sees(b, d&p.server.snap.slots.alive[b])
+func (p *tracker) split(b int, d uint64) (live, gone uint64) {
+	live = p.sight.view.sees(b, d&p.snap.slots.alive[b])
 	if gone = d &^ live; gone != 0 {
 		gone &= p.gone(b)
 	}
@@ -333,7 +333,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 	switch err {
 	case nil:
 		*count++
-		p.acks.shown.Add(slot)
+		p.acked.acks.shown.Add(slot)
 		return nil
 	case errTooLarge:
 		return p.beginLarge(slot)
@@ -367,14 +367,14 @@ func (p *Peer) sendDespawn(slot int) error {
 		return err
 	}
 	p.stats.Despawns++
-	p.acks.shown.Add(slot)
+	p.acked.acks.shown.Add(slot)
 	return nil
 }
 
 // refresh keeps the ticks of slots of a block within reach of serial arithmetic.
-func (p *Peer) refresh(b int, slots uint64, limit delta.Tick) {
+func (p *tracker) refresh(b int, slots uint64, limit delta.Tick) {
 	if b >= len(p.due) {
 		return
 	}
-	p.owe(b, p.acks.refresh(b, slots, limit, p.server.snap.tick)) // these are sent whole once
+	p.owe(b, p.acks.refresh(b, slots, limit, p.snap.tick)) // these are sent whole once
 }

@@ -228,7 +228,7 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	o := peerOptions{coding: s.opts.coding}
 	applyOptions("Connect", &o, opts)
 	p := newPeer(s, send, o)
-	p.phase = s.sessions.joined
+	p.acked.phase = s.sessions.joined
 	s.sessions.joined++
 	s.peers = append(s.peers, p)
 	return p
@@ -310,7 +310,7 @@ func (s *Server) sendStates() {
 // refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
 func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
 	for _, p := range s.peers {
-		p.refresh(b, slots, limit)
+		p.acked.refresh(b, slots, limit)
 	}
 }
 

@@ -51,15 +51,15 @@ func (q *silence) skip(next uint32) {
 // beginSilence starts a tick.
 func (p *Peer) beginSilence() {
 	if !p.server.opts.noSilence {
-		p.silence.begin(p.server.snap.tick, p.log.next, p.alive.quiet, p.patience())
-		if p.silence.mute {
+		p.acked.silence.begin(p.server.snap.tick, p.acked.log.next, p.alive.quiet, p.acked.patience())
+		if p.acked.silence.mute {
 			p.budget.restart(p.server.snap.tick) // who comes back after that may come another way
 		}
 	}
 }
 
 // patience returns after how many ticks without an acknowledgement the peer is taken for silent.
-func (p *Peer) patience() delta.Tick {
+func (p *tracker) patience() delta.Tick {
 	return max(minPatience, p.trip.Timeout()*3/2, p.interval*patienceSends)
 }
 

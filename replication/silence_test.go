@@ -141,7 +141,7 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(latency), func(t *testing.T) {
 			h := newHush(t, netsim.Config{Latency: latency})
 			h.play(300)
-			patience := int(h.peer.patience())
+			patience := int(h.peer.acked.patience())
 			require.GreaterOrEqual(t, patience, int(2*latency))
 			from := len(h.bytes)
 			for range 600 {
@@ -211,7 +211,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 						requireWithin(t, h.bytes, 16_000, 60, depthOf(h.peer, 16_000))
 					}
 					h.play(100)
-					require.Zero(t, h.peer.silence.length)
+					require.Zero(t, h.peer.acked.silence.length)
 					h.ticksUntilEqual(200)
 				})
 			}
@@ -324,7 +324,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 		tick()
 		after := c.peer.Stats()
 		require.EqualValues(t, 1, after.Updates+after.Wholes-before.Updates-before.Wholes)
-		for n := 0; n < 60+rng.IntN(300) || c.peer.silence.waiting; n++ {
+		for n := 0; n < 60+rng.IntN(300) || c.peer.acked.silence.waiting; n++ {
 			tick()
 		}
 	}

@@ -62,7 +62,7 @@ func (s *Server) sendHashes() {
 		return
 	}
 	for _, p := range s.peers {
-		if p.connected && p.itsTurn() && (!p.hashing.any || s.snap.tick-p.hashing.at >= every) {
+		if p.connected && p.acked.itsTurn() && (!p.hashing.any || s.snap.tick-p.hashing.at >= every) {
 			p.hashing.any, p.hashing.at = true, s.snap.tick
 			p.sendHashes()
 		}

@@ -174,9 +174,9 @@ func (p *Peer) account() {
 		due, inFlight = p.waiting()
 	}
 	switch {
-	case p.silence.paused:
+	case p.acked.silence.paused:
 		p.stats.Silent += uint64(due)
-	case !p.itsTurn():
+	case !p.acked.itsTurn():
 		p.stats.Interval += uint64(due)
 	default:
 		p.stats.OverBudget += uint64(due)
@@ -192,19 +192,19 @@ func (p *Peer) account() {
 // waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
 func (p *Peer) waiting() (due, inFlight int) {
 	s := &p.server.snap.slots
-	for w, owed := range p.acks.owed {
+	for w, owed := range p.acked.acks.owed {
 		for b := range bitset.Slots(w, owed) {
-			due += bits.OnesCount64(p.sight.view.sees(b, s.alive[b]) & p.owing(b))
+			due += bits.OnesCount64(p.sight.view.sees(b, s.alive[b]) & p.acked.owing(b))
 		}
 	}
-	if p.sight.view.visible == nil && p.acks.lacksNothing(p.acks.through) {
-		return due, p.runs.changedSince(p.acks.through) - due
+	if p.sight.view.visible == nil && p.acked.acks.lacksNothing(p.acked.acks.through) {
+		return due, p.runs.changedSince(p.acked.acks.through) - due
 	}
 	for b, alive := range s.alive {
 		if alive = p.sight.view.sees(b, alive); alive == 0 {
 			continue
 		}
-		inFlight += bits.OnesCount64(alive & (p.acks.behind(b) | s.news[b]) &^ p.due[b])
+		inFlight += bits.OnesCount64(alive & (p.acked.acks.behind(b) | s.news[b]) &^ p.acked.due[b])
 	}
 	return due, inFlight
 }

@@ -51,9 +51,9 @@ func (a *storm) invariants() {
 				a.fail("end %d: %s", i, msg)
 			}
 		}
-		t := &p.acks
-		for b := range p.due {
-			if p.due[b] != 0 && !t.owed.Has(b) {
+		t := &p.acked.acks
+		for b := range p.acked.due {
+			if p.acked.due[b] != 0 && !t.owed.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
 			if p.sight.view.visible == nil && t.none[b]&a.server.snap.slots.alive[b] != 0 && !t.unknown.Has(b) {
@@ -101,10 +101,10 @@ func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 }
 
 func (a *storm) stuck(p *Peer) (out string) {
-	t := &p.acks
-	for b := range p.due {
-		if t.behind(b) != 0 || p.due[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.due[b], t.none[b], t.large[b], t.shown[b], a.server.snap.slots.alive[b], p.log.next-p.log.oldest)
+	t := &p.acked.acks
+	for b := range p.acked.due {
+		if t.behind(b) != 0 || p.acked.due[b] != 0 {
+			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.acked.due[b], t.none[b], t.large[b], t.shown[b], a.server.snap.slots.alive[b], p.acked.log.next-p.acked.log.oldest)
 		}
 	}
 	return

@@ -205,7 +205,7 @@ func (a *storm) join() {
 		return nil
 	}, WithCoding(coding))
 	if m := len(a.ends); c.views {
-		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.interval == 1 || m%2 == 0 || c.wild != nil {
+		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.acked.interval == 1 || m%2 == 0 || c.wild != nil {
 			e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
 		}
 	}
@@ -455,8 +455,8 @@ func (a *storm) tick(world bool) {
 		if len(e.client.missing) > 0 {
 			m := e.client.missing[0]
 			b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
-			t := &e.peer.acks
-			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.nearTick, t.none[b]&bit != 0, t.lacks(t.through, b)&bit != 0, t.since[m.Slot], a.server.snap.slots.changed[m.Slot], t.through, e.peer.recent, a.logOf(int(m.Slot)))
+			t := &e.peer.acked.acks
+			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.nearTick, t.none[b]&bit != 0, t.lacks(t.through, b)&bit != 0, t.since[m.Slot], a.server.snap.slots.changed[m.Slot], t.through, e.peer.acked.recent, a.logOf(int(m.Slot)))
 		}
 		if e.client.Apply() != nil {
 			a.fail("apply")

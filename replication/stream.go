@@ -94,7 +94,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 		}
 		c.setOrder(p)
 		if shares && p.relays {
-			p.stream = c.stream(p.newest(), true, p.packet.order)
+			p.stream = c.stream(p.acked.newest(), true, p.packet.order)
 		}
 	}
 	for _, p := range peers {
@@ -111,9 +111,9 @@ func (c *runCache) setOrder(p *Peer) {
 	switch s := &c.server.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
-	case p.planned != sendAll || p.compact || p.interval > maxSpan:
+	case p.planned != sendAll || p.compact || p.acked.interval > maxSpan:
 	case p.sight.view.visible == nil: // else it would tell of what is hidden
-		if news := c.newsOf(p.interval); p.needs() > news/streamShare {
+		if news := c.newsOf(p.acked.interval); p.acked.needs() > news/streamShare {
 			p.packet.order = p.orderOf(news)
 		}
 	}
@@ -121,25 +121,25 @@ func (c *runCache) setOrder(p *Peer) {
 
 // want adds what a peer needs to the streams that are to have it.
 func (c *runCache) want(p *Peer) {
-	s, t := &c.server.snap.slots, &p.acks
+	s, t := &c.server.snap.slots, &p.acked.acks
 	var whole, part [nearBases]int32
-	for i, of := range p.pairs {
+	for i, of := range p.acked.pairs {
 		whole[i], part[i] = c.find(of, true), -1
 	}
 	for w, owed := range t.owed {
 		for b := range bitset.Slots(w, owed) {
-			d := p.sight.view.sees(b, p.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
-			for i := 0; d != 0 && i < len(p.pairs); i++ {
-				held := d &^ p.lackOf(p.pairs[i], b)
+			d := p.sight.view.sees(b, p.acked.due[b]&s.alive[b]) &^ (t.none[b] | t.large[b] | s.inGroups(b))
+			for i := 0; d != 0 && i < len(p.acked.pairs); i++ {
+				held := d &^ p.acked.lackOf(p.acked.pairs[i], b)
 				d &^= held
 				if whole[i] >= 0 {
 					held &^= s.news[b] // it has these
 				}
-				if held == 0 || !c.server.snap.predicts(p.pairs[i]) {
+				if held == 0 || !c.server.snap.predicts(p.acked.pairs[i]) {
 					continue
 				}
 				if part[i] < 0 {
-					part[i] = c.stream(p.pairs[i], false, p.packet.order)
+					part[i] = c.stream(p.acked.pairs[i], false, p.packet.order)
 				}
 				if part[i] >= 0 {
 					c.streams[part[i]].want(b, held)
@@ -147,7 +147,7 @@ func (c *runCache) want(p *Peer) {
 			}
 		}
 	}
-	if len(p.pairs) > 0 {
+	if len(p.acked.pairs) > 0 {
 		if p.stream = whole[0]; p.stream < 0 {
 			p.stream = part[0]
 		}
@@ -166,7 +166,7 @@ func (c *runCache) newsOf(span delta.Tick) int {
 }
 
 // needs returns how many entries the peer is to be sent.
-func (p *Peer) needs() (n int) {
+func (p *tracker) needs() (n int) {
 	for w, owed := range p.acks.owed {
 		for b := range bitset.Slots(w, owed) {
 			n += bits.OnesCount64(p.due[b])
@@ -193,7 +193,7 @@ func (p *Peer) takeAll() bool {
 	if !p.canTakeAll(st) {
 		return false
 	}
-	first := p.log.next
+	first := p.acked.log.next
 	for i := range st.packets {
 		p.packet.relay(st, &st.packets[i])
 	}
@@ -203,7 +203,7 @@ func (p *Peer) takeAll() bool {
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
 func (p *Peer) canTakeAll(st *stream) bool {
-	if p.log.next+uint32(len(st.packets))-p.log.oldest > maxInFlight ||
+	if p.acked.log.next+uint32(len(st.packets))-p.acked.log.oldest > maxInFlight ||
 		p.budget.rate > 0 && p.budget.tokens < int64(len(st.packets)*p.server.opts.mtu*p.server.opts.tickRate) {
 		return false
 	}
@@ -220,9 +220,9 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 	p := k.peer
 	from.copies++
 	p.stats.Updates += uint64(from.entries)
-	sent := p.log.begin(p.server.snap.tick)
+	sent := p.acked.log.begin(p.server.snap.tick)
 	sent.stream = true
-	p.log.addAll(sent, st.records[from.first:from.end])
+	p.acked.log.addAll(sent, st.records[from.first:from.end])
 	k.commit(k.headSize(false)+len(from.body), from.bits)
 }
 
@@ -230,7 +230,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.join.complete}
+	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.acked.join.complete}
 	if seal.Off || from.copies == 1 {
 		k.seal(packet, h, from.bits)
 		return packet
@@ -247,7 +247,7 @@ func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 
 // copies returns those of some slots of a block whose entries can be copied from the stream: the
 // peer holds their baselines.
-func (p *Peer) copies(st *stream, b int, d uint64) uint64 {
+func (p *tracker) copies(st *stream, b int, d uint64) uint64 {
 	if d &= st.plain[b]; d == 0 {
 		return 0
 	}
@@ -313,13 +313,13 @@ func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	for ; next < len(st.blocks) && st.blocks[next].packet == st.blocks[first].packet; next++ {
 		x, at := &st.blocks[next], int(st.records[next].record().block)
 		if next > first {
-			if at != p.acks.owed.Next(last+1) {
+			if at != p.acked.acks.owed.Next(last+1) {
 				break // something else may be due before
 			}
-			d = of[at] & p.due[at] &^ p.server.snap.slots.inGroups(at)
+			d = of[at] & p.acked.due[at] &^ p.server.snap.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
-		if d != st.slots[at] || p.sight.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
+		if d != st.slots[at] || p.sight.view.sees(at, p.acked.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.end, n+x.entries, work+int(e.sum)
@@ -328,10 +328,10 @@ func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 		return -1
 	}
 	k.copySpan(st.packets[st.blocks[first].packet].body, int(begin), int(end), slot, last<<6+bits.Len64(st.slots[last]), n, work)
-	p.log.addAll(k.sent, st.records[first:next])
+	p.acked.log.addAll(k.sent, st.records[first:next])
 	for i := range st.records[first:next] {
 		r := st.records[first+i].record()
-		p.due[r.block] &^= r.mask
+		p.acked.due[r.block] &^= r.mask
 		st.blocks[first+i].copies += uint32(st.blocks[first+i].entries)
 	}
 	p.stats.Updates += uint64(n)
@@ -403,7 +403,7 @@ func (k *packetWriter) putStretch(st *stream, b int, slots, all uint64) (put uin
 	}
 	last := 63 - bits.LeadingZeros64(slots)
 	k.copySpan(st.packets[x.packet].body, int(from), int(entries[n-1].end), b<<6+first, b<<6+last+1, n, int(entries[n-1].sum-before))
-	k.peer.log.add(k.sent, b, slots, recordState)
+	k.peer.acked.log.add(k.sent, b, slots, recordState)
 	x.copies += uint32(n)
 	return slots
 }

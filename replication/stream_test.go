@@ -85,7 +85,7 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 		(*tPosition)(x.world.Get(e[0], position)).Y++
 		x.round()
 	}
-	require.NotZero(t, x.peer.inStep(1))
+	require.NotZero(t, x.peer.acked.inStep(1))
 	shared := x.server.Stats().SharedPackets
 	var packets [][]byte
 	for range 4 { // in the second tick the last slot is looked after
@@ -136,7 +136,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	removed, reached := false, false
 	for tick := range 6 * delay {
 		now := x.server.snap.tick + 1
-		remove := !removed && tick > 3*delay && x.peer.lastSend(now) == now-1
+		remove := !removed && tick > 3*delay && x.peer.acked.lastSend(now) == now-1
 		for i, e := range e {
 			(*tPosition)(x.world.Get(e, position)).X += 0.1
 			if remove && i < 2 {
@@ -270,7 +270,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 			p := c.positions[jumper]
 			p.X, p.Y, p.Z = float32(90-180*(i%2)), float32(180*(i/2%2)-90), float32(180*(i/3%2)-90)
 			c.tick(moving...)
-			require.Zero(t, m.peer.due.Count(), "tick %d", i)
+			require.Zero(t, m.peer.acked.due.Count(), "tick %d", i)
 		}
 		return m.hash, m.peer.Stats().Jumps
 	}

@@ -39,20 +39,20 @@ func (s *structure) note(b int, mask uint64, now delta.Tick) {
 }
 
 // settled returns whether the peer knows of a slot what was at a tick, or is not to be told.
-func (p *Peer) settled(slot int, at delta.Tick) bool {
+func (p *tracker) settled(slot int, at delta.Tick) bool {
 	learnt, ok := p.learnt(slot)
 	return ok && !learnt.Before(at)
 }
 
 // learnt returns up to which tick the peer knows what became of a slot.
-func (p *Peer) learnt(slot int) (delta.Tick, bool) {
+func (p *tracker) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	now := p.server.snap.tick
-	if p.sight.view.sees(b, p.server.snap.slots.alive[b])&bit == 0 {
+	now := p.snap.tick
+	if p.sight.view.sees(b, p.snap.slots.alive[b])&bit == 0 {
 		return now, p.gone(b)&bit == 0
 	}
 	at, ok := p.acks.holds(slot)
-	if ok && !p.server.snap.slots.changed[slot].After(at) {
+	if ok && !p.snap.slots.changed[slot].After(at) {
 		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
 	}
 	return at, ok
@@ -78,7 +78,7 @@ func (s *structure) tidy() {
 }
 
 // narrow takes out of a change what the peer knows, and returns false if that is all.
-func (p *Peer) narrow(c *change) bool {
+func (p *tracker) narrow(c *change) bool {
 	learnt, ok := p.learnt(int(c.slot))
 	if !ok || learnt.Before(c.first) {
 		return true
@@ -88,11 +88,11 @@ func (p *Peer) narrow(c *change) bool {
 }
 
 // bound keeps the list from growing when there are no messages.
-func (p *Peer) bound() {
+func (p *tracker) bound() {
 	s := p.structure
-	turn := p.server.snap.tick%cleanAt == 0
+	turn := p.snap.tick%cleanAt == 0
 	if n := len(s.changes); n > 2*s.kept+cleanAt || n > cleanAt && turn {
-		p.dependencies(p.server.snap.tick, nil, -1)
+		p.dependencies(p.snap.tick, nil, -1)
 		s.kept = len(s.changes)
 	}
 	if n, c := len(s.changes), cap(s.changes); turn && c > 16*cleanAt && c > 8*n { // a client has got to know a large world
@@ -102,7 +102,7 @@ func (p *Peer) bound() {
 
 // dependencies appends what a message of tick at has to wait for, in the order of slots, and returns false if that is more
 // than limit; -1 is none. It drops from the list what is settled.
-func (p *Peer) dependencies(at delta.Tick, deps []dependency, limit int) ([]dependency, bool) {
+func (p *tracker) dependencies(at delta.Tick, deps []dependency, limit int) ([]dependency, bool) {
 	s := p.structure
 	s.tidy()
 	all, kept, ok := s.changes, 0, true
@@ -127,7 +127,7 @@ func (p *Peer) dependencies(at delta.Tick, deps []dependency, limit int) ([]depe
 }
 
 // stillWaits keeps those of the dependencies that are not settled.
-func (p *Peer) stillWaits(deps, open []dependency) []dependency {
+func (p *tracker) stillWaits(deps, open []dependency) []dependency {
 	for _, d := range deps {
 		if !p.settled(int(d.slot), d.tick) {
 			open = append(open, d)

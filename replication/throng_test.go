@@ -109,13 +109,13 @@ func (c *throng) replicate() {
 
 // sent calls fn for every slot that the peer was sent something of in the latest tick.
 func sent(p *Peer, fn func(slot int, kind recordKind)) {
-	for q := p.log.next - 1; ; q-- {
-		packet := p.log.find(q)
+	for q := p.acked.log.next - 1; ; q-- {
+		packet := p.acked.log.find(q)
 		if packet == nil || packet.tick != p.server.snap.tick {
 			return
 		}
 		for i := range packet.count {
-			r := p.log.record(packet, i)
+			r := p.acked.log.record(packet, i)
 			for slot := range bitset.Slots(int(r.block), r.mask) {
 				fn(slot, r.kind)
 			}
@@ -149,7 +149,7 @@ func countBytes(p *Peer, sizes *[]int) {
 // depthOf is how many bytes beyond the rate a peer may be sent.
 func depthOf(p *Peer, rate int) int {
 	o := p.server.opts
-	return max(rate/8, rate*int(p.interval)/o.tickRate) + 2*o.mtu
+	return max(rate/8, rate*int(p.acked.interval)/o.tickRate) + 2*o.mtu
 }
 
 func sum(sizes []int) (n int) {

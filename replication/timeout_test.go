@@ -114,7 +114,7 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	x.peer.SetSendInterval(7)
 	x.rounds(100)
 	x.peer.send = func(p []byte) error {
-		require.Zero(t, (x.server.snap.tick+x.peer.phase)%7)
+		require.Zero(t, (x.server.snap.tick+x.peer.acked.phase)%7)
 		x.down = append(x.down, append([]byte(nil), p...))
 		return nil
 	}

@@ -37,15 +37,15 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 func withoutStreams(o *serverOptions) { o.noStreams = true }
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
-func (p *Peer) inStep(b int) uint64 {
+func (p *tracker) inStep(b int) uint64 {
 	base, t := p.base(), &p.acks
-	return p.server.snap.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
+	return p.snap.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
 }
 
 // acked returns when the newest state of a slot began that the peer is known to hold.
 func (x *fixture) acked(slot int) delta.Tick {
-	x.peer.follow()
-	at, ok := x.peer.acks.holds(slot)
+	x.peer.acked.follow()
+	at, ok := x.peer.acked.acks.holds(slot)
 	if ok {
 		if began, known := x.server.snap.slots.changedBy(slot, at); known {
 			return began
@@ -60,15 +60,15 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 	for i := range x.server.opts.window + 40 {
 		move(e[0], 0.3)
 		before := x.peer.Stats()
-		x.peer.follow()
-		acked, _ := x.peer.acks.holds(slot)
+		x.peer.acked.follow()
+		acked, _ := x.peer.acked.acks.holds(slot)
 		x.deliver(x.replicate()...)
 		x.apply() // and the acks are lost, so the client holds what the server does not know of
 		x.requireEqual()
 		now := x.peer.Stats()
 		require.EqualValues(t, 1, now.Updates-before.Updates+now.Wholes-before.Wholes+now.Jumps-before.Jumps, "tick %d", i)
 		if x.server.snap.tick-acked <= delta.Tick(x.server.opts.window) {
-			held, _ := x.peer.acks.holds(slot)
+			held, _ := x.peer.acked.acks.holds(slot)
 			require.Equal(t, acked, held, "tick %d", i)
 			require.Zero(t, now.Wholes-before.Wholes, "tick %d", i)
 		}
@@ -84,9 +84,9 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	packets, sent := x.replicate(), x.server.snap.tick
 	require.Greater(t, len(packets), 2)
 	carried := map[int]bool{}
-	last := x.peer.log.at(x.peer.log.next - 2) // but one
+	last := x.peer.acked.log.at(x.peer.acked.log.next - 2) // but one
 	for i := range last.count {
-		r := x.peer.log.record(last, i)
+		r := x.peer.acked.log.record(last, i)
 		for slot := range bitset.Slots(int(r.block), r.mask) {
 			carried[slot] = true
 		}
@@ -96,10 +96,10 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	x.answer(x.apply()...)
 	move(entities[0], 1)
 	x.round() // what came of a tick is looked at when something later came
-	x.peer.follow()
+	x.peer.acked.follow()
 	for i := range entities {
 		b, bit := i>>6, uint64(1)<<(i&63)
-		require.Equal(t, carried[i], x.peer.acks.lacks(sent, b)&bit == 0, "slot %d", i)
+		require.Equal(t, carried[i], x.peer.acked.acks.lacks(sent, b)&bit == 0, "slot %d", i)
 	}
 	x.rounds(10)
 	x.requireEqual()
@@ -293,8 +293,8 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	acked := map[delta.Tick]bool{}
 	note := func() {
-		for i := range x.peer.log.ring {
-			if sent := &x.peer.log.ring[i]; sent.status == sentAcked {
+		for i := range x.peer.acked.log.ring {
+			if sent := &x.peer.acked.log.ring[i]; sent.status == sentAcked {
 				acked[sent.tick] = true
 			}
 		}
@@ -339,10 +339,10 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 			note()
 		}
 		for slot := range entities {
-			x.peer.follow()
-			x.peer.classify(slot>>6, 1<<(slot&63))
-			require.Len(t, x.peer.classes.list, 1)
-			if b := x.peer.classes.list[0]; !b.whole {
+			x.peer.acked.follow()
+			x.peer.acked.classify(slot>>6, 1<<(slot&63))
+			require.Len(t, x.peer.acked.classes.list, 1)
+			if b := x.peer.acked.classes.list[0]; !b.whole {
 				valid(slot, b.A1)
 				if b.Two {
 					two++
@@ -505,9 +505,9 @@ func TestABadPatchIsForgotten(t *testing.T) {
 	x.requireEqual()
 	move(e[1], 1)
 	x.replicate() // lost
-	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.Timeout())
+	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.trip.Timeout())
 	for n := 0; x.position(e[1]).X == 0; n++ {
 		x.round()
-		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.trip.Timeout())
+		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.trip.Timeout())
 	}
 }

@@ -155,7 +155,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	if !p.connected || !client.welcomed || !client.inForce || client.sessionID != p.session.id {
 		return ""
 	}
-	t := &p.acks
+	t := &p.acked.acks
 	claim := func(slot int, at delta.Tick) string {
 		began, known := s.snap.slots.changedBy(slot, at)
 		m := client.mirrors.at(uint32(slot))
@@ -168,7 +168,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 		}
 		return ""
 	}
-	for b := range p.due {
+	for b := range p.acked.due {
 		seen := p.sight.view.sees(b, s.snap.slots.alive[b]) &^ (t.none[b] | s.snap.slots.turned[b])
 		for at := t.through; t.recent(at) && s.snap.fresh(at); at-- {
 			for slot := range bitset.Slots(b, seen&^t.lacks(at, b)) {
@@ -203,18 +203,18 @@ func TestWildStorms(t *testing.T) {
 
 // forgottenBy returns something that a peer lacks and that is neither due nor on its way, or "".
 func forgottenBy(s *Server, p *Peer) string {
-	t := &p.acks
+	t := &p.acked.acks
 	if p.sending {
 		return "" // a send function panicked, and since then the peer rests: all is found out when it does not any more
 	}
-	away := make([]uint64, len(p.due))
-	for q := p.log.oldest; q != p.log.next; q++ {
-		sent := p.log.at(q)
-		if sent.status != sentInFlight && (sent.status != sentAcked || int32(q-p.followed) < 0) {
+	away := make([]uint64, len(p.acked.due))
+	for q := p.acked.log.oldest; q != p.acked.log.next; q++ {
+		sent := p.acked.log.at(q)
+		if sent.status != sentInFlight && (sent.status != sentAcked || int32(q-p.acked.followed) < 0) {
 			continue
 		}
 		for i := range sent.count {
-			r := p.log.record(sent, i)
+			r := p.acked.log.record(sent, i)
 			for slot := range bitset.Slots(int(r.block), r.mask) {
 				if r.kind != recordState || !s.snap.slots.changed[slot].After(sent.tick) {
 					away[r.block] |= 1 << (slot & 63)
@@ -225,15 +225,15 @@ func forgottenBy(s *Server, p *Peer) string {
 	if p.sight.view.released {
 		return "" // what it is no more to see is due when it is looked for
 	}
-	for b := range p.due {
+	for b := range p.acked.due {
 		lost := p.sight.view.sees(b, s.snap.slots.alive[b]) & (t.behind(b) | t.none[b])
 		if !p.sight.view.released { // else what was kept is found out with the next look
-			lost |= p.gone(b)
+			lost |= p.acked.gone(b)
 		}
-		if lost &^= p.due[b] | away[b] | t.large[b]; lost != 0 {
+		if lost &^= p.acked.due[b] | away[b] | t.large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.snap.slots.changed[slot], t.large.Has(slot), p.gone(b)>>(slot&63)&1, t.shown.Has(slot))
+				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.snap.slots.changed[slot], t.large.Has(slot), p.acked.gone(b)>>(slot&63)&1, t.shown.Has(slot))
 		}
 	}
 	return ""

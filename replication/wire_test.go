@@ -94,10 +94,10 @@ func (x *fixture) apply() [][]byte {
 // split tells which of the packets of the latest tick, all state packets, carry something of a slot.
 func (x *fixture) split(packets [][]byte, slot int) (carry, others [][]byte) {
 	for i, packet := range packets {
-		p := x.peer.log.at(x.peer.log.next - uint32(len(packets)-i))
+		p := x.peer.acked.log.at(x.peer.acked.log.next - uint32(len(packets)-i))
 		carries := false
 		for k := range p.count {
-			r := x.peer.log.record(p, k)
+			r := x.peer.acked.log.record(p, k)
 			carries = carries || int(r.block) == slot>>6 && r.mask>>(slot&63)&1 != 0
 		}
 		if carries {

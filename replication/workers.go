@@ -65,7 +65,7 @@ func (w *workers) run(s *Server) {
 		w.boxes[i].empty(s.snap.tick) // here, since a send function may have panicked
 	}
 	if len(w.caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.snap.tick-a.recent, s.snap.tick-b.recent) })
+		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.snap.tick-a.acked.recent, s.snap.tick-b.acked.recent) })
 	}
 	w.group.Add(w.active - 1)
 	for _, job := range w.jobs[1:w.active] {
@@ -210,7 +210,7 @@ func (p *Peer) flush() {
 	o.first = -1
 	for _, sequence := range o.failed {
 		p.stats.SendErrors++
-		p.loseAt(sequence)
+		p.acked.loseAt(sequence)
 	}
 	o.failed = o.failed[:0]
 }
