@@ -34,15 +34,15 @@ func newCompactCoder(s *schema.Schema) *compactCoder {
 // compactCoder returns the worker's.
 func (c *runCache) compactCoder() *compactCoder {
 	if c.compact == nil {
-		c.compact = newCompactCoder(c.server.schema)
+		c.compact = newCompactCoder(c.snap.schema)
 	}
 	return c.compact
 }
 
 // prepareCompact finds the rows of a slot and what they are coded against.
 func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
-	s, c := p.server, p.runs.compactCoder()
-	info := &s.snap.slots.info[slot]
+	s, c := &p.server.snap, p.runs.compactCoder()
+	info := &s.slots.info[slot]
 	entry.set = info.set
 	if !k.whole {
 		name := compactName{a1: k.A1}
@@ -67,7 +67,7 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 	entry.kind, entry.part[0] = wire.EntryFull, uint64(info.generation)
 	c.rows, entry.work = c.rows[:0], s.schema.WholeWork(&info.set)
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		c.rows = append(c.rows, compactRow{component: k, cur: s.snap.histories[k].Row(slot)})
+		c.rows = append(c.rows, compactRow{component: k, cur: s.histories[k].Row(slot)})
 	}
 	return entry
 }
@@ -78,8 +78,8 @@ func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
 const leapParts = 2
 
 // forgetPast makes the entry that was prepared last one without baseline.
-func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
-	entry.kind, entry.part[0], entry.leaps = wire.EntryFull, uint64(s.snap.slots.info[slot].generation), false
+func (c *compactCoder) forgetPast(s *snapshot, slot int, entry *compactEntry) {
+	entry.kind, entry.part[0], entry.leaps = wire.EntryFull, uint64(s.slots.info[slot].generation), false
 	for i := range c.rows {
 		c.rows[i].past = delta.Past{}
 	}
@@ -87,16 +87,16 @@ func (c *compactCoder) forgetPast(s *Server, slot int, entry *compactEntry) {
 
 // gather finds the rows of a slot and those at its baselines. It returns false if one of them
 // is not kept any more.
-func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *compactEntry) bool {
-	info := &s.snap.slots.info[slot]
+func (c *compactCoder) gather(s *snapshot, slot int, name compactName, entry *compactEntry) bool {
+	info := &s.slots.info[slot]
 	entry.kind = wire.EntryUpdate
 	leap := 0
-	if s.snap.tick-name.a1 > delta.Tick(s.opts.window) && !s.snap.sure(slot, name.a1) {
+	if s.tick-name.a1 > delta.Tick(s.opts.window) && !s.sure(slot, name.a1) {
 		return false
 	}
 	if info.restructured.After(name.a1) {
 		var base delta.Set
-		for k, h := range s.snap.histories {
+		for k, h := range s.histories {
 			switch _, found := h.At(slot, name.a1); found {
 			case delta.Forgotten:
 				return false
@@ -108,7 +108,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 			entry.kind, entry.ref = wire.EntrySetChange, base
 		}
 	}
-	ratio, ratio3 := name.ratios(s.snap.tick)
+	ratio, ratio3 := name.ratios(s.tick)
 	oldest := name.a1
 	if ratio != 0 {
 		oldest -= name.span
@@ -116,7 +116,7 @@ func (c *compactCoder) gather(s *Server, slot int, name compactName, entry *comp
 	c.rows, entry.work = c.rows[:0], 0
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
 		layout := &s.schema.Layout.Components[k]
-		v := s.snap.histories[k].Versions(slot)
+		v := s.histories[k].Versions(slot)
 		r := compactRow{component: k, cur: v.Row()}
 		if !v.Began().After(oldest) {
 			r.past.Base = r.cur

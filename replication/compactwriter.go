@@ -26,7 +26,7 @@ type compactWriter struct {
 	costs []uint32 // of the open packet, by field and symbols of components
 }
 
-func newCompactWriter(s *Server) *compactWriter {
+func newCompactWriter(s *snapshot) *compactWriter {
 	return &compactWriter{costs: make([]uint32, s.schema.Layout.Fields()+len(s.schema.Components))}
 }
 
@@ -194,7 +194,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	x.put(c, slot, entry)
 	if entry.leaps && k.peer.runs.jumped(slot, c.rowBits()) {
 		back()
-		c.forgetPast(k.peer.server, slot, entry)
+		c.forgetPast(&k.peer.server.snap, slot, entry)
 		x.put(c, slot, entry)
 	}
 	if !safe && x.e.Len()+endBytes > x.room {

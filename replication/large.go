@@ -39,8 +39,8 @@ const (
 
 // beginLarge starts to send the slot's present state in parts.
 func (p *Peer) beginLarge(slot int) error {
-	s := p.server
-	info := &s.snap.slots.info[slot]
+	s := &p.server.snap
+	info := &s.slots.info[slot]
 	r := p.runs.whole(slot)
 	r.copies++
 	buf := make([]byte, (int(r.bits)+7)/8+4*delta.MaxComponents)
@@ -48,7 +48,7 @@ func (p *Peer) beginLarge(slot int) error {
 	w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.set, &delta.Set{})
 	w.WriteRun(p.runs.bytes(r), int(r.bits))
-	l := &largeState{tick: s.snap.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
+	l := &largeState{tick: s.tick, run: w.Bytes(), size: s.opts.mtu - partOverhead}
 	l.parts = make([]partStatus, (len(l.run)+l.size-1)/l.size)
 	l.missed = len(l.parts)
 	p.acked.large[slot] = l

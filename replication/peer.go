@@ -217,7 +217,7 @@ func (p *Peer) reset() {
 	p.seal, p.compact = p.session.down, p.session.compact
 	p.packet.compact, p.acked.classes.compact = nil, p.session.compact
 	if p.session.compact {
-		p.packet.compact = newCompactWriter(p.server)
+		p.packet.compact = newCompactWriter(&p.server.snap)
 	}
 	p.resetTalk()
 }

@@ -117,8 +117,8 @@ type serverResources struct {
 	table   table            // with those members that are there; it is no table of entities
 }
 
-func (r *serverResources) init(s *Server) {
-	r.resourceTypes.init(s.snap.world, s.schema)
+func (r *serverResources) init(s *snapshot) {
+	r.resourceTypes.init(s.world, s.schema)
 	r.at = make([]unsafe.Pointer, len(s.schema.Components))
 	r.table = table{slots: []uint32{resourceSlot}, weight: 1}
 	width := 0
@@ -126,7 +126,7 @@ func (r *serverResources) init(s *Server) {
 		c := &s.schema.Components[k]
 		width += c.Layout.Width()
 		r.members = append(r.members, member{
-			component: k, values: c, history: s.snap.histories[k],
+			component: k, values: c, history: s.histories[k],
 			blocks: make([]memberBlock, 1), bytes: make([]byte, c.Bytes()), strings: make([]string, len(c.Strings)),
 		})
 	}

@@ -27,7 +27,7 @@ type run struct {
 
 // A runCache holds the runs made in the present tick.
 type runCache struct {
-	server *Server
+	snap   *snapshot
 	packed *delta.Packed
 	tick   delta.Tick
 	runs   []run
@@ -76,8 +76,8 @@ type runHead struct {
 	first   int32
 }
 
-func (c *runCache) init(s *Server) {
-	c.server, c.classes.slots = s, &s.snap.slots
+func (c *runCache) init(s *snapshot) {
+	c.snap, c.classes.slots = s, &s.slots
 	c.limit = maxRunBytes
 	c.packed, c.columns = delta.NewPacked(s.schema.Layout), delta.NewColumns(s.schema.Layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
@@ -95,7 +95,7 @@ func (c *runCache) begin(now delta.Tick) {
 	c.changed = c.changed[:0]
 	c.shrinkStreams()
 	c.clear()
-	for n := c.server.snap.slots.len(); len(c.heads) < n; {
+	for n := c.snap.slots.len(); len(c.heads) < n; {
 		c.heads = append(c.heads, runHead{})
 	}
 }
@@ -185,7 +185,7 @@ func (c *runCache) get(slot int, kind wire.EntryKind, b delta.Baselines) *run {
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == wire.EntryFull {
 		c.encodeWhole(&w, slot)
-		r.work = int32(c.server.schema.WholeWork(&c.server.snap.slots.info[slot].set))
+		r.work = int32(c.snap.schema.WholeWork(&c.snap.slots.info[slot].set))
 	} else {
 		var work int
 		r.kind, work, r.known = c.encodeUpdate(&w, slot, b)
@@ -210,7 +210,7 @@ func (c *runCache) bytes(r *run) []byte { return c.buf[r.first : r.first+(r.bits
 // jumped reports whether a slot went so far from its baselines that it takes fewer bits
 // without them: a teleport costs no more than to send what is there.
 func (c *runCache) jumped(slot, bits int) bool {
-	info := &c.server.snap.slots.info[slot]
+	info := &c.snap.slots.info[slot]
 	if bits <= info.width {
 		return false
 	}
@@ -228,10 +228,10 @@ const maxSetBytes = 256
 
 // encodeWhole writes the slot's rows at fixed width.
 func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
-	set := &c.server.snap.slots.info[slot].set
+	set := &c.snap.slots.info[slot].set
 	c.packed.Begin()
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		c.packed.Add(k, c.server.snap.histories[k].Row(slot), nil, nil, 0)
+		c.packed.Add(k, c.snap.histories[k].Row(slot), nil, nil, 0)
 	}
 	c.packed.End(w)
 }
@@ -239,18 +239,18 @@ func (c *runCache) encodeWhole(w *bitbuf.Writer, slot int) {
 // encodeUpdate writes the slot's rows against those of the given ticks, and returns the work of
 // the entry at most. It returns false if the state at one of them is not kept any more.
 func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
-	s := c.server
-	info := &s.snap.slots.info[slot]
+	s := c.snap
+	info := &s.slots.info[slot]
 	var ratio int64
 	if b.Two {
-		ratio = delta.Ratio(s.snap.tick, b.A1, b.A2)
+		ratio = delta.Ratio(s.tick, b.A1, b.A2)
 	}
-	if s.snap.tick-b.A1 > delta.Tick(s.opts.window) && !s.snap.sure(slot, b.A1) {
+	if s.tick-b.A1 > delta.Tick(s.opts.window) && !s.sure(slot, b.A1) {
 		return wire.EntryUpdate, 0, false
 	}
 	if info.restructured.After(b.A1) {
 		var base delta.Set
-		for k, h := range s.snap.histories {
+		for k, h := range s.histories {
 			switch _, found := h.At(slot, b.A1); found {
 			case delta.Forgotten:
 				return wire.EntryUpdate, 0, false
@@ -269,7 +269,7 @@ func (c *runCache) encodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	}
 	c.packed.Begin()
 	for k := info.set.Next(0); k >= 0; k = info.set.Next(k + 1) {
-		h := s.snap.histories[k]
+		h := s.histories[k]
 		if !h.Began(slot).After(oldest) {
 			c.packed.AddSame(k, ratio != 0)
 			work += rowWork(s.schema.Components[k].Layout, false)

@@ -194,7 +194,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	s.snap.slots.recent.now = s.snap.tick
 	s.snap.capture.init(world, types, o.marker)
-	s.snap.resources.init(s)
+	s.snap.resources.init(&s.snap)
 	s.sender.workers.init(s, o.workers)
 	s.messages.messenger.init(types, &s.snap, o.mtu, true, 0)
 	s.messages.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()

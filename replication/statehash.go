@@ -61,32 +61,32 @@ func (s *Server) sendHashes() {
 	if every == 0 {
 		return
 	}
+	if s.sender.hashes == nil {
+		s.sender.hashes = make([]byte, s.opts.mtu)
+	}
 	for _, p := range s.peers {
 		if p.connected && p.acked.itsTurn() && (!p.hashing.any || s.snap.tick-p.hashing.at >= every) {
 			p.hashing.any, p.hashing.at = true, s.snap.tick
-			p.sendHashes()
+			p.sendHashes(s.sender.hashes)
 		}
 	}
 }
 
-func (p *Peer) sendHashes() {
-	s := p.server
-	if s.sender.hashes == nil {
-		s.sender.hashes = make([]byte, s.opts.mtu)
-	}
-	w := bitbuf.NewWriter(s.sender.hashes[wire.ChecksumSize:])
+func (p *Peer) sendHashes(buf []byte) {
+	s := &p.server.snap
+	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
-	w.WriteBits(uint64(s.snap.tick), 32)
+	w.WriteBits(uint64(s.tick), 32)
 	var set delta.Set
 	next, count := 0, 0
 	slot := p.hashing.next
-	for ; slot < s.snap.slots.len(); slot++ {
+	for ; slot < s.slots.len(); slot++ {
 		b := slot >> 6
-		if p.sight.view.sees(b, s.snap.slots.alive[b])>>(slot&63)&1 == 0 {
+		if p.sight.view.sees(b, s.slots.alive[b])>>(slot&63)&1 == 0 {
 			continue
 		}
 		mark, before := w.Mark(), set
-		s.snap.writeHashes(&w, slot, next, &set)
+		s.writeHashes(&w, slot, next, &set)
 		if w.Remaining() > 0 { // for the end
 			next = slot + 1
 			count++
@@ -98,14 +98,14 @@ func (p *Peer) sendHashes() {
 			break // it begins the next packet
 		}
 	}
-	if p.hashing.next = slot; slot >= s.snap.slots.len() {
+	if p.hashing.next = slot; slot >= s.slots.len() {
 		p.hashing.next = 0
 	}
 	if count == 0 {
 		return
 	}
 	w.WriteBool(false)
-	packet := s.sender.hashes[:wire.ChecksumSize+len(w.Bytes())]
+	packet := buf[:wire.ChecksumSize+len(w.Bytes())]
 	key := p.seal
 	key.Off = false
 	key.Write(packet, 0, 0)

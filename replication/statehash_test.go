@@ -270,10 +270,10 @@ func TestStateHashesDoNotAllocate(t *testing.T) {
 	}
 	x.rounds(5)
 	x.peer.send = func([]byte) error { return nil }
-	require.Zero(t, testing.AllocsPerRun(20, x.peer.sendHashes))
+	require.Zero(t, testing.AllocsPerRun(20, func() { x.peer.sendHashes(x.server.sender.hashes) }))
 	var packet []byte
 	x.peer.send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
-	x.peer.sendHashes()
+	x.peer.sendHashes(x.server.sender.hashes)
 	before := x.client.Stats().HashesCompared
 	require.Zero(t, testing.AllocsPerRun(20, func() { _ = x.client.Receive(packet) }))
 	require.Greater(t, x.client.Stats().HashesCompared, before+20*30)

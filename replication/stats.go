@@ -217,7 +217,7 @@ func (c *runCache) changedSince(at delta.Tick) (entities int) {
 			return k.entities
 		}
 	}
-	s := &c.server.snap.slots
+	s := &c.snap.slots
 	if changed := s.recent.after(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
 		for w, blocks := range s.recent.blocks[at%recentTicks] {
 			for b := range bitset.Slots(w, blocks|s.stirred[w]) {

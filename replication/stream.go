@@ -87,9 +87,9 @@ const (
 
 // beginStreams makes the streams that the peers need.
 func (c *runCache) beginStreams(peers []*Peer) {
-	shares := !c.server.opts.noStreams
+	shares := !c.snap.opts.noStreams
 	for _, p := range peers {
-		if p.stream = -1; p.relays && c.server.snap.slots.changes == 0 {
+		if p.stream = -1; p.relays && c.snap.slots.changes == 0 {
 			continue // it is sent nothing
 		}
 		c.setOrder(p)
@@ -108,7 +108,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 // setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
 // same whether there is a stream or not.
 func (c *runCache) setOrder(p *Peer) {
-	switch s := &c.server.snap.slots; {
+	switch s := &c.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
 	case p.planned != sendAll || p.compact || p.acked.interval > maxSpan:
@@ -121,7 +121,7 @@ func (c *runCache) setOrder(p *Peer) {
 
 // want adds what a peer needs to the streams that are to have it.
 func (c *runCache) want(p *Peer) {
-	s, t := &c.server.snap.slots, &p.acked.acks
+	s, t := &c.snap.slots, &p.acked.acks
 	var whole, part [nearBases]int32
 	for i, of := range p.acked.pairs {
 		whole[i], part[i] = c.find(of, true), -1
@@ -135,7 +135,7 @@ func (c *runCache) want(p *Peer) {
 				if whole[i] >= 0 {
 					held &^= s.news[b] // it has these
 				}
-				if held == 0 || !c.server.snap.predicts(p.acked.pairs[i]) {
+				if held == 0 || !c.snap.predicts(p.acked.pairs[i]) {
 					continue
 				}
 				if part[i] < 0 {
@@ -160,7 +160,7 @@ const maxSpan = 8
 // newsOf returns how many slots changed in the last ticks, the present one among them.
 func (c *runCache) newsOf(span delta.Tick) int {
 	if span == 1 {
-		return c.server.snap.slots.changes
+		return c.snap.slots.changes
 	}
 	return c.changedSince(c.tick - span)
 }

@@ -31,7 +31,7 @@ func (c *runCache) stream(of basePair, whole bool, order uint) int32 {
 		return -1
 	}
 	c.streams = again(c.streams)
-	c.streams[n].begin(of, whole, order, &c.server.snap.slots)
+	c.streams[n].begin(of, whole, order, &c.snap.slots)
 	return int32(n)
 }
 
@@ -83,7 +83,7 @@ func (c *runCache) fill() {
 	if len(c.streams) == 0 {
 		return
 	}
-	s := &c.server.snap.slots
+	s := &c.snap.slots
 	c.asked = c.asked.Grown(len(s.alive))
 	clear(c.asked)
 	for i := range c.streams {
@@ -139,22 +139,22 @@ func (st *stream) findLacking(s *slotTable) {
 // touch reads what slots of a block are and which of their rows ended in some ticks: the processor waits for
 // all of that memory at once, and not for one row after the other.
 func (c *runCache) touch(b int, slots uint64, from, to delta.Tick) {
-	s := c.server
+	s := c.snap
 	for slot := range bitset.Slots(b, slots) {
-		c.touched += uint32(s.snap.slots.info[slot].born)
+		c.touched += uint32(s.slots.info[slot].born)
 	}
-	for _, h := range s.snap.histories {
-		c.touched += h.Touch(b<<6, slots, from, to, s.snap.tick)
+	for _, h := range s.histories {
+		c.touched += h.Touch(b<<6, slots, from, to, s.tick)
 	}
 }
 
 // gatherColumns finds the components of slots of a block, which all streams need, whose baselines are not before a tick.
 func (c *runCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
-	s := c.server
+	s := c.snap
 	c.narrowest, c.reshaped = wire.MaxEntityBits, 0
 	var components delta.Set
 	for slot := range bitset.Slots(b, news) {
-		info := &s.snap.slots.info[slot]
+		info := &s.slots.info[slot]
 		c.narrowest = min(c.narrowest, info.width)
 		if info.restructured.After(oldest) {
 			c.reshaped |= 1 << (slot & 63)
@@ -163,7 +163,7 @@ func (c *runCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 	}
 	c.columns.Begin()
 	for k := components.Next(0); k >= 0; k = components.Next(k + 1) {
-		c.columns.Add(k, s.snap.histories[k], b<<6, news)
+		c.columns.Add(k, s.histories[k], b<<6, news)
 	}
 }
 
@@ -174,7 +174,7 @@ func (c *runCache) addBlock(st *stream, b int, news uint64) {
 		c.classes.add(moving, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	}
 	for slot := range bitset.Slots(b, news&c.reshaped) {
-		if c.server.snap.slots.info[slot].restructured.After(st.base) {
+		if c.snap.slots.info[slot].restructured.After(st.base) {
 			news &^= 1 << (slot & 63)
 		}
 	}
@@ -223,7 +223,7 @@ func (c *runCache) encodeColumns(b int) (slots uint64) {
 func (c *runCache) tryBlock(st *stream, b int, news uint64) bool {
 	opened := false
 	if !st.open {
-		if opened = st.openPacket(c.server); !opened {
+		if opened = st.openPacket(c.snap); !opened {
 			return false
 		}
 	}
@@ -236,7 +236,7 @@ func (c *runCache) tryBlock(st *stream, b int, news uint64) bool {
 }
 
 // openPacket begins a packet. It returns false if there is no more room for one.
-func (st *stream) openPacket(s *Server) bool {
+func (st *stream) openPacket(s *snapshot) bool {
 	h := wire.StateHeader{}
 	room := s.opts.mtu - h.Size()
 	if !s.opts.noChecksum {
@@ -250,7 +250,7 @@ func (st *stream) openPacket(s *Server) bool {
 	}
 	st.w.Reset(st.buf[st.used:][:room:room])
 	st.w.WriteBits(uint64(st.order), wire.GapOrderBits)
-	st.context, st.work = context{names: delta.NamesAt(s.snap.tick)}, 0
+	st.context, st.work = context{names: delta.NamesAt(s.tick)}, 0
 	st.context.names.Write(&st.w, delta.Baselines{A1: st.base, A2: st.second, Two: true})
 	st.packets = append(st.packets, streamPacket{first: len(st.blocks)})
 	st.open = true
@@ -294,7 +294,7 @@ func (c *runCache) appendBlock(st *stream, b int, news uint64) bool {
 		work += int(works[i])
 		st.entries = append(st.entries, streamEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
-	if w.Err() != nil || !c.server.opts.freeWork.allows(st.work+work, w.Len()) {
+	if w.Err() != nil || !c.snap.opts.freeWork.allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
 		st.entries = st.entries[:k.first]
 		return false

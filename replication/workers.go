@@ -28,7 +28,7 @@ type workers struct {
 func (w *workers) init(s *Server, n int) {
 	w.caches, w.boxes = make([]runCache, n), make([]packetBox, n)
 	for i := range w.caches {
-		w.caches[i].init(s)
+		w.caches[i].init(&s.snap)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
 			w.work(i)
