@@ -77,7 +77,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	}
 	require.NotNil(t, x.peer.acked.log.find(sequence))
 	var got [][]byte
-	x.peer.send = func(p []byte) error {
+	x.peer.out.send = func(p []byte) error {
 		if got == nil {
 			x.answer(late...)
 		}

@@ -34,8 +34,8 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 	if bytesPerSecond < 0 {
 		panic(fmt.Sprintf("replication: SetBudget(%d): use bytes per second, or 0 for no limit", bytesPerSecond))
 	}
-	p.budget.set(int64(bytesPerSecond))
-	p.budget.control = nil
+	p.out.budget.set(int64(bytesPerSecond))
+	p.out.budget.control = nil
 }
 
 // SetBudgetRange makes the budget adapt to what the path to the client carries, between least and most bytes per second. It
@@ -55,7 +55,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	if least < 1 || most < least {
 		panic(fmt.Sprintf("replication: SetBudgetRange(%d, %d): use bytes per second, from 1 up, the smaller number first", least, most))
 	}
-	b, from, to := &p.budget, min(int64(least), maxRate), min(int64(most), maxRate)
+	b, from, to := &p.out.budget, min(int64(least), maxRate), min(int64(most), maxRate)
 	if b.control == nil {
 		b.control = newRateControl(from, to, p.server.opts.tickRate, p.server.snap.tick)
 	}
@@ -85,13 +85,13 @@ const maxRate = 1 << 40
 // weigh must not change the world, nor keep the slices.
 func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32)) {
 	p.mustExist()
-	p.weigh = weigh
+	p.out.weigh = weigh
 }
 
 // savings returns what the tokens grow up to: less by a packet than what may be sent at
 // once, since the last packet that is begun may take more than there is.
-func (p *Peer) savings() int64 {
-	b, o := &p.budget, &p.server.opts
+func (p *sender) savings() int64 {
+	b, o := &p.budget, p.opts
 	saved := b.rate * int64(p.acked.interval)
 	if b.control == nil {
 		saved = max(saved, b.rate*int64(o.tickRate)/8)
@@ -100,10 +100,10 @@ func (p *Peer) savings() int64 {
 }
 
 // earn adds the tokens of a tick.
-func (p *Peer) earn() {
+func (p *sender) earn() {
 	if b := &p.budget; b.rate > 0 {
 		if b.control != nil {
-			b.rate = b.control.tick(p.server.snap.tick, p.acked.interval)
+			b.rate = b.control.tick(p.snap.tick, p.acked.interval)
 		}
 		b.tokens = min(b.tokens+b.rate, p.savings())
 	}
@@ -177,8 +177,8 @@ const (
 )
 
 // affordable returns the bits that may be sent now: whole packets, if it is more than one.
-func (p *Peer) affordable() int {
-	o := &p.server.opts
+func (p *sender) affordable() int {
+	o := p.opts
 	bytes := int(min(p.budget.tokens/int64(o.tickRate), 1<<27))
 	if bytes > o.mtu {
 		bytes -= bytes % o.mtu
@@ -187,8 +187,8 @@ func (p *Peer) affordable() int {
 }
 
 // need returns about how many bits all that is due takes, and finds out what entries cost.
-func (p *Peer) need() int {
-	s := &p.server.snap.slots
+func (p *sender) need() int {
+	s := &p.snap.slots
 	cheap, dear, width := 0, 0, 0
 	for w, owed := range p.acked.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
@@ -222,7 +222,7 @@ const (
 
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
-func (p *Peer) plan() plan {
+func (p *sender) plan() plan {
 	if !p.acked.itsTurn() {
 		return sendNothing
 	}
@@ -233,7 +233,7 @@ func (p *Peer) plan() plan {
 	switch {
 	case need+need/2 <= room:
 		return sendAll
-	case p.budget.tokens < min(int64(p.server.opts.mtu), max(p.budget.rate/p.budget.quantum(), minPacket))*int64(p.server.opts.tickRate):
+	case p.budget.tokens < min(int64(p.opts.mtu), max(p.budget.rate/p.budget.quantum(), minPacket))*int64(p.opts.tickRate):
 		return sendNothing
 	}
 	return sendBest
@@ -259,8 +259,8 @@ func (p *tracker) inInterval() bool {
 func (p *tracker) everyTick() bool { return p.interval == 1 && p.silence.length == 0 }
 
 // press adds the weights of what waits to its urgency.
-func (p *Peer) press(c *chooser) {
-	s, u := &p.server.snap.slots, &p.urgency
+func (p *sender) press(c *chooser) {
+	s, u := &p.snap.slots, &p.urgency
 	u.grow(s.len())
 	weights := s.weights.blocks
 	if p.weigh != nil {
@@ -280,8 +280,8 @@ func (t *slotTable) lively(b int, mask uint64) uint64 {
 }
 
 // askWeights returns the weights that the peer's own function gives to what waits.
-func (p *Peer) askWeights(c *chooser) []slicedWeights {
-	s := &p.server.snap.slots
+func (p *sender) askWeights(c *chooser) []slicedWeights {
+	s := &p.snap.slots
 	for len(c.weights) < len(s.alive) {
 		c.weights = append(c.weights, slicedWeights{})
 	}
@@ -305,20 +305,20 @@ func (p *Peer) askWeights(c *chooser) []slicedWeights {
 		p.weigh(c.entities, c.said)
 	}
 	for i, slot := range c.asked {
-		c.weights[slot>>6].set(int(slot), c.said[i], chanceOf(int(slot), uint32(p.server.snap.tick)))
+		c.weights[slot>>6].set(int(slot), c.said[i], chanceOf(int(slot), uint32(p.snap.tick)))
 	}
 	return c.weights
 }
 
 // sendChosen sends of what is due as much as the budget allows, the most urgent first. What was
 // chosen may turn out to be smaller than it was taken for: then there is another choice.
-func (p *Peer) sendChosen() {
+func (p *sender) sendChosen() {
 	c := &p.runs.choice
 	for range maxChoices {
 		sent := p.acked.log.next
 		p.choose(c)
 		p.sendDue(c.chosen)
-		if p.acked.log.next == sent || p.resume != 0 || p.behind != 0 || p.budget.tokens < int64(p.server.opts.mtu*p.server.opts.tickRate) {
+		if p.acked.log.next == sent || p.resume != 0 || p.behind != 0 || p.budget.tokens < int64(p.opts.mtu*p.opts.tickRate) {
 			return
 		}
 	}
@@ -326,8 +326,8 @@ func (p *Peer) sendChosen() {
 
 // choose chooses what is sent. What comes and goes has shares of its own, and competes for the
 // rest.
-func (p *Peer) choose(c *chooser) {
-	s, u, room := &p.server.snap.slots, &p.urgency, p.affordable()
+func (p *sender) choose(c *chooser) {
+	s, u, room := &p.snap.slots, &p.urgency, p.affordable()
 	c.begin(s.len())
 	used := 0
 	if p.waitingFor(c, goes) {
@@ -339,7 +339,7 @@ func (p *Peer) choose(c *chooser) {
 	if p.waitingFor(c, differs) {
 		c.choose(u, room-room/margin-used, p.cost)
 	}
-	for _, b := range p.server.interest.groups.blocks {
+	for _, b := range p.interest.groups.blocks {
 		for slot := range bitset.Slots(int(b), c.chosen[b]&s.bound[b]) {
 			p.chooseWith(slot, c.chosen)
 		}
@@ -356,8 +356,8 @@ const (
 )
 
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
-func (p *Peer) waitingFor(c *chooser, of share) bool {
-	alive := p.server.snap.slots.alive
+func (p *sender) waitingFor(c *chooser, of share) bool {
+	alive := p.snap.slots.alive
 	for w, owed := range p.acked.acks.owed {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
@@ -390,7 +390,7 @@ func (s *PeerStats) spending() spending {
 
 // learn ends a tick for the budget: it notes what an update takes with all that belongs to it, as a
 // moving mean, and for how long the budget has sufficed.
-func (p *Peer) learn() {
+func (p *sender) learn() {
 	if p.budget.rate == 0 {
 		return
 	}
@@ -418,25 +418,25 @@ const ampleTicks = 16
 
 // ample reports whether the budget is as good as none: it has sufficed for a while, and would
 // suffice for twice as much.
-func (p *Peer) ample() bool {
-	return p.budget.rate == 0 || p.usage.ample >= ampleTicks && p.affordable() >= 2*p.usage.most+8*p.server.opts.mtu
+func (p *sender) ample() bool {
+	return p.budget.rate == 0 || p.usage.ample >= ampleTicks && p.affordable() >= 2*p.usage.most+8*p.opts.mtu
 }
 
 // meet notes of which entities the peer knows that they are there: something of them was
 // acknowledged, if only long ago.
-func (p *Peer) meet() {
+func (p *sender) meet() {
 	if p.budget.rate == 0 {
 		return
 	}
-	s := &p.server.snap.slots
+	s := &p.snap.slots
 	p.met = p.met.Grown(s.len())
 	for b := range p.met {
-		p.met[b] = p.sight.view.sees(b, p.met[b]&^s.turned[b]) | p.server.snap.slots.alive[b]&^p.acked.acks.none[b]
+		p.met[b] = p.sight.view.sees(b, p.met[b]&^s.turned[b]) | p.snap.slots.alive[b]&^p.acked.acks.none[b]
 	}
 }
 
 // wait ends a tick for what is due and was not sent.
-func (p *Peer) wait() {
+func (p *sender) wait() {
 	if p.budget.rate == 0 {
 		p.urgency, p.met = urgency{}, nil
 		return

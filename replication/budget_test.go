@@ -8,10 +8,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestNobodyWaitsLongerThanAPass has everything change in every tick and a budget of one
@@ -197,8 +196,8 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
 					e.peer.SetBudget(rate)
 					var sizes []int
-					send := e.peer.send
-					e.peer.send = func(p []byte) error {
+					send := e.peer.out.send
+					e.peer.out.send = func(p []byte) error {
 						if rng.IntN(10) == 0 {
 							return errors.New("buffer full")
 						}
@@ -276,16 +275,16 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 	for range 20 {
 		c.tickAll()
 	}
-	require.Nil(t, m.peer.urgency.blocks, "it takes no memory")
-	require.NotZero(t, m.peer.budget.tokens)
+	require.Nil(t, m.peer.out.urgency.blocks, "it takes no memory")
+	require.NotZero(t, m.peer.out.budget.tokens)
 	m.peer.SetBudget(2000)
-	require.Zero(t, m.peer.budget.tokens, "nor do debts and savings")
-	for ticks := 0; m.peer.urgency.blocks == nil; ticks++ {
+	require.Zero(t, m.peer.out.budget.tokens, "nor do debts and savings")
+	for ticks := 0; m.peer.out.urgency.blocks == nil; ticks++ {
 		require.Less(t, ticks, 20, "there must be tokens for a packet")
 		c.tickAll()
 	}
 	for slot := range 2000 {
-		require.LessOrEqual(t, urgencyOf(&m.peer.urgency, slot), 2*weightUnit)
+		require.LessOrEqual(t, urgencyOf(&m.peer.out.urgency, slot), 2*weightUnit)
 	}
 }
 

@@ -99,7 +99,7 @@ func (p *Peer) Disconnect(r Reason) {
 	for s := range p.sessions() {
 		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.down, p.server.opts.mtu)
 		for range byeCopies {
-			p.transmit(packet)
+			p.out.transmit(packet)
 		}
 	}
 	p.end(&DisconnectError{Reason: r})
@@ -175,7 +175,7 @@ func (p *Peer) repeatBye(packet []byte) {
 	for s := range p.sessions() {
 		if s.id == named || named == 0 && s.openPacket(packet) != nil {
 			p.byes++
-			p.transmit(wire.DisconnectPacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
+			p.out.transmit(wire.DisconnectPacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
 			return
 		}
 	}

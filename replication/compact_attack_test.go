@@ -36,7 +36,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 				liar.peer.acked.acknowledge(sent, q)
 			}
 		}
-		require.LessOrEqual(t, len(liar.peer.packet.compact.kept.list), maxKept)
+		require.LessOrEqual(t, len(liar.peer.out.packet.compact.kept.list), maxKept)
 		hurt = hurt || liar.equalTo(s, o) != ""
 	}
 	require.True(t, hurt)

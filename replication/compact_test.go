@@ -120,7 +120,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 		}
 		for _, e := range ends {
 			require.Zero(t, e.client.Stats().MissingModels)
-			if k := e.peer.packet.compact; k != nil {
+			if k := e.peer.out.packet.compact; k != nil {
 				require.LessOrEqual(t, len(k.kept.list), maxKept)
 				require.LessOrEqual(t, len(k.kept.list)+len(k.kept.free), maxKept+1)
 			}
@@ -174,7 +174,7 @@ func TestModelMemory(t *testing.T) {
 		require.LessOrEqual(t, len(m.state.slots), maxListed)
 		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
 	}
-	for _, m := range x.peer.packet.compact.kept.list {
+	for _, m := range x.peer.out.packet.compact.kept.list {
 		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
 	}
 }
@@ -191,8 +191,8 @@ func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 		g := newGame(rng.Uint64(), &w, faceOf(s.schema), 60)
 		o := newTruth()
 		e := connect(s, rng.Uint64(), netsim.Config{Latency: 2, Loss: rng.Float64() / 4})
-		send, full, packets := e.peer.send, 0, 0
-		e.peer.send = func(p []byte) error {
+		send, full, packets := e.peer.out.send, 0, 0
+		e.peer.out.send = func(p []byte) error {
 			require.LessOrEqual(t, len(p), mtu)
 			if packets++; len(p) > mtu-8 {
 				full++

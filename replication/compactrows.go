@@ -40,8 +40,8 @@ func (c *runCache) compactCoder() *compactCoder {
 }
 
 // prepareCompact finds the rows of a slot and what they are coded against.
-func (p *Peer) prepareCompact(slot int, k *class) (entry compactEntry) {
-	s, c := &p.server.snap, p.runs.compactCoder()
+func (p *sender) prepareCompact(slot int, k *class) (entry compactEntry) {
+	s, c := p.snap, p.runs.compactCoder()
 	info := &s.slots.info[slot]
 	entry.set = info.set
 	if !k.whole {

@@ -67,14 +67,14 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	}
 	if x.age = 0; from == nil {
 		x.state.copyFrom(nil)
-		x.walk.begin(nil, p.server.snap.tick)
+		x.walk.begin(nil, p.snap.tick)
 	} else {
 		x.state.copyFrom(from.state)
-		x.walk.begin(from.state, p.server.snap.tick)
+		x.walk.begin(from.state, p.snap.tick)
 		x.age = p.acked.log.next - from.sequence
 	}
 	x.e.PutExpGolomb(uint64(x.age>>ageLow), modelRef)
-	x.state.tick = p.server.snap.tick
+	x.state.tick = p.snap.tick
 	x.first, x.count, x.work = slot, 0, 0
 	x.keep = !part && x.kept.room()
 	clear(x.costs)
@@ -130,7 +130,7 @@ func (k *packetWriter) putCompact(slot int, c *class) (count *uint64, err error)
 }
 
 // counterOf returns the counter of an entry that was written, which was to be whole or not.
-func (p *Peer) counterOf(entry *compactEntry, whole bool) *uint64 {
+func (p *sender) counterOf(entry *compactEntry, whole bool) *uint64 {
 	switch {
 	case whole:
 		return &p.stats.Wholes
@@ -175,7 +175,7 @@ func (k *packetWriter) addCompact(slot int, kind recordKind, entry *compactEntry
 // tryCompact appends an entry to the open packet, or nothing if it does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	x, c := k.compact, k.peer.runs.compactCoder()
-	if x.count == maxCompact || x.count > 0 && !k.peer.server.opts.freeWork.allows(x.work+entry.work, 8*(x.e.Len()-endBytes)) {
+	if x.count == maxCompact || x.count > 0 && !k.peer.opts.freeWork.allows(x.work+entry.work, 8*(x.e.Len()-endBytes)) {
 		return false
 	}
 	c.coder.Begin(&x.state.model)
@@ -194,7 +194,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compactEntry) bool {
 	x.put(c, slot, entry)
 	if entry.leaps && k.peer.runs.jumped(slot, c.rowBits()) {
 		back()
-		c.forgetPast(&k.peer.server.snap, slot, entry)
+		c.forgetPast(k.peer.snap, slot, entry)
 		x.put(c, slot, entry)
 	}
 	if !safe && x.e.Len()+endBytes > x.room {

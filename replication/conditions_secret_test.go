@@ -4,10 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // What stands under a condition that a peer does not meet leaves no trace in what it gets.
@@ -50,8 +49,8 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				if set.grid {
 					p.SetInterest(Interest{Keep: set.keep, Visible: func(e ecs.Entity) bool { return (int(e.ID())+int(g.server.Tick())/30)%4 > 0 }})
 				}
-				send := p.send
-				p.send = func(b []byte) error {
+				send := p.out.send
+				p.out.send = func(b []byte) error {
 					sent = append(sent, append([]byte{byte(g.server.Tick()), byte(g.server.Tick() >> 8)}, b...))
 					return send(b)
 				}

@@ -189,8 +189,8 @@ func TestConditionsWithWorkers(t *testing.T) {
 		}
 		for i := range 7 {
 			e := g.connect(netsim.Config{Latency: float64(1 + i%3), Loss: 0.05 * float64(i%4)})
-			send := e.peer.send
-			e.peer.send = func(p []byte) error {
+			send := e.peer.out.send
+			e.peer.out.send = func(p []byte) error {
 				sent = append(sent, append([]byte{byte(i)}, p...))
 				return send(p)
 			}

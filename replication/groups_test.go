@@ -484,8 +484,8 @@ func TestGroupsWithWorkers(t *testing.T) {
 		}
 		for k := range 12 {
 			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})
-			send := e.peer.send
-			e.peer.send = func(p []byte) error {
+			send := e.peer.out.send
+			e.peer.out.send = func(p []byte) error {
 				sent = append(sent, append([]byte{byte(k)}, p...))
 				return send(p)
 			}

@@ -67,11 +67,11 @@ func (t *slotTable) inGroups(b int) uint64 {
 
 // sendGroups sends what of some slots is due and in groups, with what belongs to it. It
 // returns true if that was all that is due.
-func (p *Peer) sendGroups(of bitset.Set) (all bool) {
-	blocks := p.server.interest.groups.blocks
+func (p *sender) sendGroups(of bitset.Set) (all bool) {
+	blocks := p.interest.groups.blocks
 	due := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.acked.due[b] & p.server.snap.slots.bound[b]
+		due |= of[b] & p.acked.due[b] & p.snap.slots.bound[b]
 	}
 	if due == 0 {
 		return false
@@ -98,15 +98,15 @@ func (p *Peer) sendGroups(of bitset.Set) (all bool) {
 }
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
-func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
-	u, s := &p.runs.bundle, &p.server.snap.slots
+func (p *sender) sendUnits(of bitset.Set, from, to int) bool {
+	u, s := &p.runs.bundle, &p.snap.slots
 	u.begin(s.len())
-	room := 8*(p.server.opts.mtu-p.packet.headSize(true)) - wire.GapOrderBits
+	room := 8*(p.opts.mtu-p.packet.headSize(true)) - wire.GapOrderBits
 	if p.packet.heads == 0 {
 		p.packet.heads = firstHead
 	}
 	used, work := 0, 0
-	for _, b := range p.server.interest.groups.blocks {
+	for _, b := range p.interest.groups.blocks {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
@@ -128,7 +128,7 @@ func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 				size += max(int(e.bits)+p.packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == bundleLarge
 			}
-			if large || used+size > room || !p.server.opts.freeWork.allows(work+load, used) {
+			if large || used+size > room || !p.opts.freeWork.allows(work+load, used) {
 				if !p.sendBundle(u.entries[:first]) {
 					p.acked.putOff(unit)
 					return false
@@ -151,7 +151,7 @@ func (p *Peer) sendUnits(of bitset.Set, from, to int) bool {
 
 // makeAgain makes the runs of entries again in an empty cache. What is sent with what must
 // not depend on the cache, which is another one with other workers.
-func (p *Peer) makeAgain(entries []bundleEntry) {
+func (p *sender) makeAgain(entries []bundleEntry) {
 	p.runs.pinned = false
 	p.runs.bound()
 	p.runs.pinned = true
@@ -189,15 +189,15 @@ func (u *bundle) visit(slot int) {
 }
 
 // closure sets u.close to the slots that are sent together with a slot, which comes first.
-func (p *Peer) closure(slot int) {
-	u, of := &p.runs.bundle, &p.server.interest.groups
+func (p *sender) closure(slot int) {
+	u, of := &p.runs.bundle, &p.interest.groups
 	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
 	add := func(slot int32) {
 		if !slices.Contains(u.close, slot) {
 			u.close = append(u.close, slot)
 		}
 	}
-	for i := 0; i < len(u.close) && !p.server.opts.noGroups; i++ {
+	for i := 0; i < len(u.close) && !p.opts.noGroups; i++ {
 		slot := u.close[i]
 		for _, g := range of.bySlot[slot] {
 			if slices.Contains(u.groups, g) || p.acked.leftFor(g, slot) {
@@ -288,7 +288,7 @@ func (p *tracker) lacks(b int, bit uint64) bool {
 }
 
 // gather appends what has to travel with a slot that is due, as a unit.
-func (p *Peer) gather(slot int) {
+func (p *sender) gather(slot int) {
 	u := &p.runs.bundle
 	p.closure(slot)
 	for _, slot := range u.close {
@@ -301,8 +301,8 @@ func (p *Peer) gather(slot int) {
 }
 
 // gatherSlot appends what the peer needs of a slot, if it needs anything.
-func (p *Peer) gatherSlot(slot int) {
-	s := &p.server.snap.slots
+func (p *sender) gatherSlot(slot int) {
+	s := &p.snap.slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if p.sight.view.sees(b, s.alive[b])&bit == 0 {
 		if p.acked.acks.shown[b]&bit == 0 {
@@ -328,12 +328,12 @@ func (p *Peer) gatherSlot(slot int) {
 }
 
 // addState appends the state of a slot, of the given class.
-func (p *Peer) addState(slot int, c *class) {
+func (p *sender) addState(slot int, c *class) {
 	r, count := p.bestRun(slot, c)
 	p.add(bundleEntry{slot: int32(slot), run: r.index, count: count, bits: r.bits, work: r.work})
 }
 
-func (p *Peer) add(e bundleEntry) {
+func (p *sender) add(e bundleEntry) {
 	u := &p.runs.bundle
 	e.unit, e.due = int32(u.units), p.acked.due.Has(int(e.slot))
 	u.entries = append(u.entries, e)
@@ -341,7 +341,7 @@ func (p *Peer) add(e bundleEntry) {
 
 // sendBundle sends entries in one packet; if they don't fit, the last units in others. It
 // returns false if no more packets may be sent.
-func (p *Peer) sendBundle(entries []bundleEntry) bool {
+func (p *sender) sendBundle(entries []bundleEntry) bool {
 	for len(entries) > 0 {
 		switch fits, blocked := p.packet.putTogether(entries); {
 		case blocked:
@@ -369,7 +369,7 @@ func (p *Peer) sendBundle(entries []bundleEntry) bool {
 
 // sendTorn sends entries that belong together and don't fit into a packet, each as it
 // comes. It returns false if no more packets may be sent.
-func (p *Peer) sendTorn(entries []bundleEntry) bool {
+func (p *sender) sendTorn(entries []bundleEntry) bool {
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.acked.putOff(entries)
 	torn, blocked := false, false
@@ -389,10 +389,10 @@ func (p *Peer) sendTorn(entries []bundleEntry) bool {
 }
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
-func (p *Peer) sendTogether(of bitset.Set) bool {
-	u, s := &p.runs.bundle, &p.server.snap.slots
+func (p *sender) sendTogether(of bitset.Set) bool {
+	u, s := &p.runs.bundle, &p.snap.slots
 	u.begin(s.len())
-	room, used := 8*p.server.opts.mtu, 0
+	room, used := 8*p.opts.mtu, 0
 	for b := p.acked.acks.owed.Next(0); b < len(of); b = p.acked.acks.owed.Next(b + 1) {
 		d := of[b] & p.acked.due[b]
 		if d == 0 {
@@ -502,9 +502,9 @@ func (k *packetWriter) book(e *bundleEntry) {
 
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with
 // it, and returns all that it added.
-func (p *Peer) chooseWith(slot int, chosen bitset.Set) []int32 {
+func (p *sender) chooseWith(slot int, chosen bitset.Set) []int32 {
 	u := &p.runs.bundle
-	if p.server.snap.slots.inGroups(slot>>6)>>(slot&63)&1 == 0 {
+	if p.snap.slots.inGroups(slot>>6)>>(slot&63)&1 == 0 {
 		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))
 		return u.close

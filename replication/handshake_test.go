@@ -277,13 +277,13 @@ func TestClientRestart(t *testing.T) {
 			x.round()
 		}
 		x.requireEqual()
-		x.peer.send = func(p []byte) error { // what is sent now is not for the old one
+		x.peer.out.send = func(p []byte) error { // what is sent now is not for the old one
 			require.Error(t, old.Receive(p))
 			x.down = append(x.down, p)
 			return nil
 		}
 		x.round()
-		x.peer.send = func(p []byte) error {
+		x.peer.out.send = func(p []byte) error {
 			x.down = append(x.down, append([]byte(nil), p...))
 			return nil
 		}

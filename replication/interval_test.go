@@ -3,10 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestSendIntervals: peers that are sent something on every third tick only take turns,
@@ -23,8 +22,8 @@ func TestSendIntervals(t *testing.T) {
 		e := connect(s, seed+uint64(i), netsim.Config{Latency: 2, Loss: 0.05}, WithNonce(uint64(i)+1))
 		e.peer.SetSendInterval(3)
 		sentAt[i] = map[uint32]bool{}
-		send := e.peer.send
-		e.peer.send = func(p []byte) error {
+		send := e.peer.out.send
+		e.peer.out.send = func(p []byte) error {
 			if e.peer.Connected() {
 				sentAt[i][s.Tick()] = true
 			}

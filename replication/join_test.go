@@ -119,7 +119,7 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 // TestCompleteIsToldAgain if the packet that said so got lost.
 func TestCompleteIsToldAgain(t *testing.T) {
 	x := newWire(t, testSchema())
-	for n := 0; !x.peer.alive.told; n++ {
+	for n := 0; !x.peer.out.alive.told; n++ {
 		require.Less(t, n, 30)
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)

@@ -35,15 +35,15 @@ func (o *serverOptions) keepAliveTicks() uint32 {
 }
 
 // keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
-func (p *Peer) keep() {
-	k, news := &p.alive, p.acked.join.settle(&p.server.snap.slots, &p.sight.view, &p.acked.acks)
+func (p *sender) keep() {
+	k, news := &p.alive, p.acked.join.settle(&p.snap.slots, &p.sight.view, &p.acked.acks)
 	if k.next != p.acked.log.next {
 		k.next, k.quiet = p.acked.log.next, 0
 		k.tell(p.acked.log.next, p.acked.join.complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
-	wait, unsure := p.server.opts.keepAliveTicks(), !p.acked.heard || p.acked.join.complete && (!k.told || int32(p.acked.recentSequence-k.in) < 0)
+	wait, unsure := p.opts.keepAliveTicks(), !p.acked.heard || p.acked.join.complete && (!k.told || int32(p.acked.recentSequence-k.in) < 0)
 	if unsure && k.tells < maxTells {
 		wait = min(wait, tellTicks)
 	}
@@ -69,8 +69,8 @@ func (k *keepAlive) tell(next uint32, complete bool) {
 }
 
 // sendEmpty sends a state packet without entries.
-func (p *Peer) sendEmpty() {
-	s, seal := &p.server.snap, p.seal
+func (p *sender) sendEmpty() {
+	s, seal := p.snap, p.seal
 	h := wire.StateHeader{Sequence: p.acked.log.next, Tick: uint32(s.tick), Long: !p.acked.near(), Complete: p.acked.join.complete}
 	packet := p.alive.buf[:seal.Size()+h.Size()+1]
 	if p.compact {
@@ -88,7 +88,7 @@ func (p *Peer) sendEmpty() {
 	seal.Write(packet, h.Sequence, h.Tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
-	p.budget.spend(len(packet), p.server.opts.tickRate)
+	p.budget.spend(len(packet), p.opts.tickRate)
 	if p.send(packet) != nil {
 		p.stats.SendErrors++
 	}

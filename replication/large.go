@@ -38,8 +38,8 @@ const (
 )
 
 // beginLarge starts to send the slot's present state in parts.
-func (p *Peer) beginLarge(slot int) error {
-	s := &p.server.snap
+func (p *sender) beginLarge(slot int) error {
+	s := p.snap
 	info := &s.slots.info[slot]
 	r := p.runs.whole(slot)
 	r.copies++
@@ -59,7 +59,7 @@ func (p *Peer) beginLarge(slot int) error {
 }
 
 // sendParts sends the parts of the slot's state that are due.
-func (p *Peer) sendParts(slot int) error {
+func (p *sender) sendParts(slot int) error {
 	l := p.acked.large[slot]
 	for i := range l.parts {
 		if l.parts[i] != partDue {
@@ -73,7 +73,7 @@ func (p *Peer) sendParts(slot int) error {
 		if k.compact != nil {
 			if err := k.addCompact(slot, recordPart, &compactEntry{
 				kind: wire.EntryPart, payload: payload,
-				part: [4]uint64{uint64(p.server.snap.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
+				part: [4]uint64{uint64(p.snap.tick - l.tick), uint64(len(l.run)), uint64(l.size), uint64(i)},
 			}); err != nil {
 				return err
 			}
@@ -85,7 +85,7 @@ func (p *Peer) sendParts(slot int) error {
 		}
 		err := k.add(slot, recordPart, 0, func() {
 			k.head(slot, wire.EntryPart)
-			k.w.WriteExpGolomb(uint64(p.server.snap.tick-l.tick), partOrder)
+			k.w.WriteExpGolomb(uint64(p.snap.tick-l.tick), partOrder)
 			k.w.WriteExpGolomb(uint64(len(l.run)), partOrder)
 			k.w.WriteExpGolomb(uint64(l.size), partOrder)
 			k.w.WriteExpGolomb(uint64(i), partOrder)

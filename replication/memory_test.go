@@ -59,11 +59,11 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(p.acked.acks.size()+8*(cap(p.acked.due)+cap(p.urgency.waiting)+cap(p.met))+int(unsafe.Sizeof(sliced{}))*cap(p.urgency.blocks)) / float64(c.entities)
+				tables = float64(p.acked.acks.size()+8*(cap(p.acked.due)+cap(p.out.urgency.waiting)+cap(p.out.met))+int(unsafe.Sizeof(sliced{}))*cap(p.out.urgency.blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.caches)
 				for _, f := range r.fakes {
-					f.peer.runs = nil
+					f.peer.out.runs = nil
 				}
 				without := heapInUse()
 				runtime.KeepAlive(r)

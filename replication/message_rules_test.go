@@ -187,10 +187,10 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 	unfinished()
 	upset = false
 	shown = x.spawn(position)
-	send := x.peer.send
-	x.peer.send = func([]byte) error { panic("the user's") }
+	send := x.peer.out.send
+	x.peer.out.send = func([]byte) error { panic("the user's") }
 	unfinished()
-	x.peer.send = send
+	x.peer.out.send = send
 	require.Equal(t, slot, x.slotOf(shown))
 	require.NotZero(t, x.peer.acked.acks.shown[0])
 	shown = ecs.Entity{}

@@ -10,16 +10,16 @@ type outcomes interface {
 	lost(sequence uint32)
 }
 
-func (p *Peer) timed(sent *sentPacket) { p.budget.sample(sent, p.server.snap.tick+1) }
+func (p *sender) timed(sent *sentPacket) { p.budget.sample(sent, p.snap.tick+1) }
 
-func (p *Peer) arrived(sent *sentPacket, sequence uint32) {
-	p.budget.acknowledge(sent, p.server.snap.tick+1)
+func (p *sender) arrived(sent *sentPacket, sequence uint32) {
+	p.budget.acknowledge(sent, p.snap.tick+1)
 	if k := p.packet.compact; k != nil {
 		k.kept.acknowledge(sequence)
 	}
 }
 
-func (p *Peer) lost(sequence uint32) {
+func (p *sender) lost(sequence uint32) {
 	if k := p.packet.compact; k != nil {
 		k.kept.lose(sequence)
 	}

@@ -11,7 +11,7 @@ import (
 // A packetWriter fills state packets for one peer, one after the other, with entries in
 // the order of their slots.
 type packetWriter struct {
-	peer   *Peer
+	peer   *sender
 	buf    []byte
 	w      bitbuf.Writer
 	open   bool
@@ -39,17 +39,17 @@ type context struct {
 }
 
 // begin starts a tick.
-func (k *packetWriter) begin(p *Peer) {
+func (k *packetWriter) begin(p *sender) {
 	k.peer = p
 	if k.buf == nil {
-		k.buf = make([]byte, p.server.opts.mtu)
+		k.buf = make([]byte, p.opts.mtu)
 	}
 	if k.entries > 0 {
 		k.order = gapOrder(k.gaps, k.entries)
 	}
 	k.gaps, k.entries = 0, 0
 	if k.compact != nil {
-		k.compact.kept.shrink(p.server.snap.tick)
+		k.compact.kept.shrink(p.snap.tick)
 	}
 }
 
@@ -61,14 +61,14 @@ func gapOrder(gaps, entries int) uint {
 // start opens a packet.
 func (k *packetWriter) start() {
 	p := k.peer
-	s := p.server
-	k.header = wire.StateHeader{Sequence: p.acked.log.next, Tick: uint32(s.snap.tick), Long: !p.acked.near(), Complete: p.acked.join.complete}
+	s := p.snap
+	k.header = wire.StateHeader{Sequence: p.acked.log.next, Tick: uint32(s.tick), Long: !p.acked.near(), Complete: p.acked.join.complete}
 	k.body = k.headSize(k.header.Long)
 	k.w.Reset(k.buf[k.body:])
 	k.w.WriteBits(uint64(k.order), wire.GapOrderBits)
-	k.context = context{names: delta.NamesAt(s.snap.tick)}
+	k.context = context{names: delta.NamesAt(s.tick)}
 	k.names.Write(&k.w, p.acked.front())
-	k.sent = p.acked.log.begin(s.snap.tick)
+	k.sent = p.acked.log.begin(s.tick)
 	k.open, k.work = true, 0
 }
 
@@ -125,7 +125,7 @@ func (k *packetWriter) put(slot int, r *run) error {
 // bears reports whether the open packet may have entries of so much work more, which take so many
 // bits at least.
 func (k *packetWriter) bears(work, bits int) bool {
-	return k.peer.server.opts.freeWork.allows(k.work+work, k.w.Len()+bits)
+	return k.peer.opts.freeWork.allows(k.work+work, k.w.Len()+bits)
 }
 
 // noteGap counts the gap before an entry that is about to be written.
@@ -143,7 +143,7 @@ func (k *packetWriter) update(slot int, r *run, bits []byte) {
 }
 
 // blocked reports whether no more packets may be sent now.
-func (p *Peer) blocked() bool { return p.acked.log.full() || p.budget.short() }
+func (p *sender) blocked() bool { return p.acked.log.full() || p.budget.short() }
 
 // record notes that the packet carries something of a slot.
 func (k *packetWriter) record(slot int, kind recordKind) {
@@ -173,7 +173,7 @@ func (k *packetWriter) gap(slot int) {
 
 // wholeHead writes the generation and component set of an entity without baseline.
 func (k *packetWriter) wholeHead(slot int) {
-	info := &k.peer.server.snap.slots.info[slot]
+	info := k.peer.snap.slots.info[slot]
 	k.w.WriteExpGolomb(uint64(info.generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.set, &k.set)
 	k.set = info.set
@@ -252,7 +252,7 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	p.stats.Packets++
 	p.stats.Bytes += uint64(bytes)
 	p.stats.EntityBits += uint64(n)
-	p.budget.spend(bytes, p.server.opts.tickRate)
+	p.budget.spend(bytes, p.opts.tickRate)
 	p.acked.log.at(p.acked.log.next).bytes = uint16(bytes)
 	return p.acked.log.commit()
 }

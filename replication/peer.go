@@ -6,23 +6,19 @@ import (
 	"slices"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // A Peer is the server's view of one client: what it has acknowledged of every slot,
 // and what is on its way. [Server.Connect] makes peers.
 type Peer struct {
-	server  *Server
-	send    func(packet []byte) error
-	seal    wire.Key // of packets to the client
-	compact bool     // the coding is Compact
-	closed  bool
-	coding  Coding           // that it is to have
-	ended   *DisconnectError // why, if closed
-	byes    int              // sent in answer since then
+	server *Server
+	out    sender
+	closed bool
+	coding Coding           // that it is to have
+	ended  *DisconnectError // why, if closed
+	byes   int              // sent in answer since then
 
 	session   session   // in force once connected
 	former    wire.Key  // of packets from the client in the session before
@@ -33,33 +29,9 @@ type Peer struct {
 
 	acked tracker
 
-	relays  bool  // packets of a stream may be all that is to be sent in the present tick
-	rests   bool  // it needs nothing in the present tick
-	crowded uint8 // for so many ticks it is not tried to send all in one packet
-	planned plan
-	inOrder bool // all that is due is to be sent, in the order of slots
-	sending bool // what is due is being sent, or was when a send function panicked
-
-	stream  int32 // of the worker's streams, in the present tick; -1 for none
-	resume  int   // the slot to begin with: where the last tick had to stop
-	behind  int   // the same for what is in groups
-	yields  bool  // what is in groups took all the room, so that the rest goes first
-	runs    *runCache
-	outbox  outbox
-	sight   sight
-	alive   keepAlive
-	hashing hashing
-	budget  budget
-	weigh   func([]ecs.Entity, []float32)
-	typical int        // bits of an update with all that belongs to it, about, in 1/16
-	cost    prices     // of entries, in the present tick
-	usage   usage      // of a budget
-	urgency urgency    // of what is due, if there is a budget
-	met     bitset.Set // slots of which the peer knows, if there is a budget
-	packet  packetWriter
-	talk    *peerTalk // nil: the schema has neither messages nor inputs
-	stats   PeerStats
-	counted uint64 // entities sent in ticks that are accounted for
+	sight sight
+	talk  *peerTalk // nil: the schema has neither messages nor inputs
+	stats PeerStats
 }
 
 // maxPending is how many introductions may wait for the client's first word: a late copy
@@ -184,9 +156,10 @@ func (p *Peer) firstSequence(next uint32) uint32 {
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{}
 	p.sight.snap, p.sight.schema, p.sight.interest = &s.snap, s.schema, &s.interest
+	p.out.snap, p.out.opts, p.out.interest, p.out.sight, p.out.acked, p.out.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
 	p.acked.snap, p.acked.opts, p.acked.interest, p.acked.sight, p.acked.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
-	p.server, p.send, p.coding, p.heardAt = s, send, o.coding, s.snap.tick
-	p.acked.interval, p.stream, p.acked.classes.slots, p.acked.outcome = 1, -1, &s.snap.slots, p
+	p.server, p.out.send, p.coding, p.heardAt = s, send, o.coding, s.snap.tick
+	p.acked.interval, p.out.stream, p.acked.classes.slots, p.acked.outcome = 1, -1, &s.snap.slots, &p.out
 	p.session.first = p.firstSequence(0)
 	p.SetInterest(Interest{})
 	p.reset()
@@ -200,11 +173,11 @@ func (p *Peer) reset() {
 	p.acked.large = map[int]*largeState{}
 	p.acked.log = newSentLog(p.session.first)
 	p.acked.trip = clock.RoundTrip{}
-	p.budget.restart(p.server.snap.tick)
-	p.acked.heard, p.resume, p.behind, p.yields, p.crowded = false, 0, 0, false, 0
-	p.rests = false
-	p.sending, p.outbox.failed = false, p.outbox.failed[:0]
-	p.typical, p.usage = firstTypical, usage{spent: p.stats.spending()}
+	p.out.budget.restart(p.server.snap.tick)
+	p.acked.heard, p.out.resume, p.out.behind, p.out.yields, p.out.crowded = false, 0, 0, false, 0
+	p.out.rests = false
+	p.out.sending, p.out.outbox.failed = false, p.out.outbox.failed[:0]
+	p.out.typical, p.out.usage = firstTypical, usage{spent: p.stats.spending()}
 	p.acked.followed = p.acked.log.next
 	for i := range p.acked.full {
 		p.acked.full[i] = p.server.snap.tick // none that is to come
@@ -212,12 +185,12 @@ func (p *Peer) reset() {
 	p.sight.view.visible, p.sight.view.next = nil, nil
 	p.sight.view.kept = nil
 	p.sight.view.room, p.sight.view.withheld = int(min(p.session.slots, maxSlots)), 0
-	p.acked.join, p.alive, p.acked.silence = join{}, keepAlive{next: p.acked.log.next}, silence{answered: p.acked.log.next}
-	p.urgency, p.met = urgency{}, nil
-	p.seal, p.compact = p.session.down, p.session.compact
-	p.packet.compact, p.acked.classes.compact = nil, p.session.compact
+	p.acked.join, p.out.alive, p.acked.silence = join{}, keepAlive{next: p.acked.log.next}, silence{answered: p.acked.log.next}
+	p.out.urgency, p.out.met = urgency{}, nil
+	p.out.seal, p.out.compact = p.session.down, p.session.compact
+	p.out.packet.compact, p.acked.classes.compact = nil, p.session.compact
 	if p.session.compact {
-		p.packet.compact = newCompactWriter(&p.server.snap)
+		p.out.packet.compact = newCompactWriter(&p.server.snap)
 	}
 	p.resetTalk()
 }
@@ -227,9 +200,9 @@ func (p *Peer) close() {
 	p.acked.acks, p.acked.due, p.acked.large, p.acked.log = ackTable{}, nil, nil, sentLog{}
 	p.acked.structure = nil
 	p.talk = nil
-	p.sight.view, p.urgency, p.met = view{}, urgency{}, nil
+	p.sight.view, p.out.urgency, p.out.met = view{}, urgency{}, nil
 	p.acked.join = join{}
-	p.packet.compact = nil
+	p.out.packet.compact = nil
 }
 
 // mustExist panics if the peer is nil, or zero.
@@ -250,7 +223,7 @@ func (p *Peer) Connected() bool {
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := p.stats
-	stats.Budget = int(p.budget.rate)
+	stats.Budget = int(p.out.budget.rate)
 	return stats
 }
 
@@ -370,7 +343,7 @@ func (p *Peer) receiveHello(body []byte) error {
 			room := min(s.opts.mtu, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
 			piece = s.sessions.text[from:min(from+room, len(s.sessions.text))]
 		}
-		p.answerHello(append(m.Append(s.sessions.answer[:wire.ChecksumSize]), piece...))
+		p.out.answerHello(append(m.Append(s.sessions.answer[:wire.ChecksumSize]), piece...))
 		return nil
 	}
 	offered := p.offer(&h)
@@ -378,12 +351,12 @@ func (p *Peer) receiveHello(body []byte) error {
 		Version: wire.ProtocolVersion, NoChecksum: s.opts.noChecksum, Compact: offered.compact, Window: uint8(s.opts.window),
 		Nonce: h.Nonce, Session: offered.id, Tick: uint32(s.snap.tick), Sequence: offered.first, Origin: s.sessions.origin,
 	}
-	p.answerHello(m.Append(s.sessions.answer[:wire.ChecksumSize]))
+	p.out.answerHello(m.Append(s.sessions.answer[:wire.ChecksumSize]))
 	return nil
 }
 
 // answerHello completes a packet, in the server's memory for answers, and sends it.
-func (p *Peer) answerHello(packet []byte) {
+func (p *sender) answerHello(packet []byte) {
 	wire.HandshakeKey().Write(packet, 0, 0)
 	p.transmit(packet)
 }
@@ -403,7 +376,7 @@ func (p *Peer) offer(h *wire.Hello) session {
 	return offered
 }
 
-func (p *Peer) transmit(packet []byte) {
+func (p *sender) transmit(packet []byte) {
 	if p.send(packet) != nil {
 		p.stats.SendErrors++
 	}

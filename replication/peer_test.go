@@ -68,8 +68,8 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 		var ends []*end
 		for i := range uint64(2) {
 			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithNonce(i+1))
-			send := e.peer.send
-			e.peer.send = func(p []byte) error {
+			send := e.peer.out.send
+			e.peer.out.send = func(p []byte) error {
 				sent = append(sent, bytes.Clone(p))
 				return send(p)
 			}
@@ -178,8 +178,8 @@ func TestPacketsNeverExceedTheMTU(t *testing.T) {
 			o := newTruth()
 			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
 			largest := 0
-			send := e.peer.send
-			e.peer.send = func(p []byte) error {
+			send := e.peer.out.send
+			e.peer.out.send = func(p []byte) error {
 				largest = max(largest, len(p))
 				require.LessOrEqual(t, len(p), mtu)
 				return send(p)
@@ -243,7 +243,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 					return send(p)
 				}
 			}
-			e.peer.send, e.client.send = flaky(e.peer.send), flaky(e.client.send)
+			e.peer.out.send, e.client.send = flaky(e.peer.out.send), flaky(e.client.send)
 			for tick := range 400 {
 				if tick%20 == 0 { // takes several packets of the smaller sizes
 					g.spawn(g.ids[5], g.ids[3])
@@ -314,7 +314,7 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
 	x := connectedWire(t, testSchema(), WithTimeout(0), neverSilent)
 	g := newGame(3, x.world, faceOf(x.server.schema), 200)
-	x.peer.send = func([]byte) error { return nil }
+	x.peer.out.send = func([]byte) error { return nil }
 	var early int64
 	for tick := range ticks {
 		g.step()

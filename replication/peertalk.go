@@ -217,8 +217,8 @@ func (p *Peer) finishTalk() {
 	packet := p.server.messages.messenger.writer.finish()
 	p.stats.MessagePackets++
 	p.stats.MessageBytes += uint64(len(packet))
-	p.spendOnMessages(len(packet))
-	p.transmit(packet)
+	p.out.spendOnMessages(len(packet))
+	p.out.transmit(packet)
 }
 
 // putTalk appends a message to a packet, if need be to a new one, and returns false if it fits into none.
@@ -495,9 +495,9 @@ func (s *Server) toViewers(d *draft, e ecs.Entity) {
 }
 
 // spendOnMessages takes what messages cost out of the budget. They are sent all the same, so debts are bounded.
-func (p *Peer) spendOnMessages(bytes int) {
+func (p *sender) spendOnMessages(bytes int) {
 	if b := &p.budget; b.rate > 0 {
-		b.spend(bytes, p.server.opts.tickRate)
+		b.spend(bytes, p.opts.tickRate)
 		b.deliver(bytes)
 		b.tokens = max(b.tokens, -p.savings())
 	}

@@ -4,9 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/stretchr/testify/require"
 )
 
 // A controlled path plays a rate control against a line without packets: bytes go into a queue that a line of
@@ -201,12 +200,12 @@ func TestBudgetRangeIsSetAndUnset(t *testing.T) {
 	p.SetBudget(700)
 	require.Equal(t, 700, p.Stats().Budget)
 	p.SetBudgetRange(5000, 9000)
-	p.budget.control.rate = 8000
+	p.out.budget.control.rate = 8000
 	p.reset()
 	require.Equal(t, 5000, p.Stats().Budget)
 	p.SetBudget(0)
 	require.Zero(t, p.Stats().Budget)
-	require.Nil(t, p.budget.control)
+	require.Nil(t, p.out.budget.control)
 	for _, of := range [][2]int{{0, 100}, {-1, 100}, {200, 100}} {
 		require.Panics(t, func() { p.SetBudgetRange(of[0], of[1]) })
 	}

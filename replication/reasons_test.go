@@ -179,8 +179,8 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 		var hits, sparks []uint32
 		OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
 		OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
-		send, left := x.peer.send, at
-		x.peer.send = func(p []byte) error {
+		send, left := x.peer.out.send, at
+		x.peer.out.send = func(p []byte) error {
 			if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 				if left == 0 {
 					left = -1

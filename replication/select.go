@@ -16,8 +16,8 @@ var errTooLarge = errors.New("replication: entry larger than a packet")
 // errFull means that no more packets may be sent now.
 var errFull = errors.New("replication: too many packets in flight")
 
-// prepare starts a tick, in which there are new messages for the peer if it speaks.
-func (p *Peer) prepare(c *chooser, speaks bool) {
+// prepare starts a tick.
+func (p *sender) prepare(c *chooser) {
 	p.acked.grow()
 	p.sight.limit()
 	p.earn()
@@ -25,7 +25,7 @@ func (p *Peer) prepare(c *chooser, speaks bool) {
 	p.acked.follow()
 	p.acked.turnAll()
 	p.planned, p.relays = sendNothing, false
-	if p.rests = !speaks && p.acked.mayRest(); p.rests {
+	if p.rests = !p.speaks && p.acked.mayRest(); p.rests {
 		p.rest()
 		return
 	}
@@ -75,11 +75,11 @@ func (p *tracker) canRelay() bool {
 }
 
 // callsBack reports whether prepare calls functions of the user.
-func (p *Peer) callsBack() bool { return p.sight.view.Visible != nil || p.weigh != nil }
+func (p *sender) callsBack() bool { return p.sight.view.Visible != nil || p.weigh != nil }
 
 // rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
-func (p *Peer) rest() {
-	s := &p.server.snap.slots
+func (p *sender) rest() {
+	s := &p.snap.slots
 	for _, b := range s.turning {
 		if int(b) < len(p.sight.view.visible) {
 			p.sight.view.visible[b] &^= s.turned[b]
@@ -109,9 +109,9 @@ func (p *tracker) turnAll() {
 
 // oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
 // what was taken from due by then need not be in a packet.
-func (p *Peer) oweLacking() {
+func (p *sender) oweLacking() {
 	for b := range p.acked.due {
-		p.acked.owe(b, p.sight.view.sees(b, p.server.snap.slots.alive[b])&(p.acked.acks.behind(b)|p.acked.acks.large[b])|p.acked.gone(b))
+		p.acked.owe(b, p.sight.view.sees(b, p.snap.slots.alive[b])&(p.acked.acks.behind(b)|p.acked.acks.large[b])|p.acked.gone(b))
 	}
 	p.sending = false
 }
@@ -126,7 +126,7 @@ func (p *tracker) oweNews() {
 
 // encode fills the packets of the present tick for peers that are prepared, with runs and streams from
 // the cache.
-func (c *runCache) encode(peers []*Peer) {
+func (c *runCache) encode(peers []*sender) {
 	c.beginStreams(peers)
 	for _, p := range peers {
 		if !p.rests {
@@ -138,7 +138,7 @@ func (c *runCache) encode(peers []*Peer) {
 }
 
 // sendPlanned sends what the peer is to get in the present tick.
-func (p *Peer) sendPlanned() {
+func (p *sender) sendPlanned() {
 	switch p.planned {
 	case sendAll:
 		if p.relays && p.takeAll() {
@@ -156,9 +156,9 @@ func (p *Peer) sendPlanned() {
 }
 
 // end ends the tick for a peer.
-func (c *runCache) end(p *Peer) {
+func (c *runCache) end(p *sender) {
 	if p.relays {
-		p.acked.full[p.server.snap.tick%recentTicks] = p.server.snap.tick
+		p.acked.full[p.snap.tick%recentTicks] = p.snap.tick
 	}
 	p.acked.log.trim(p.acked.followed)
 	if !p.rests {
@@ -170,7 +170,7 @@ func (c *runCache) end(p *Peer) {
 }
 
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
-func (p *Peer) sendDue(of bitset.Set) {
+func (p *sender) sendDue(of bitset.Set) {
 	switch {
 	case p.yields:
 		p.sendRest(of)
@@ -183,7 +183,7 @@ func (p *Peer) sendDue(of bitset.Set) {
 }
 
 // sendRest sends what is not in groups of a part of what is due.
-func (p *Peer) sendRest(of bitset.Set) {
+func (p *sender) sendRest(of bitset.Set) {
 	p.yields = p.yields && p.blocked() // it has its turn now
 	first := p.resume
 	p.resume = 0
@@ -234,9 +234,9 @@ func (p *tracker) turn(b int, mask uint64) {
 
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
-func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
+func (p *sender) sendSlots(of bitset.Set, from, to int) bool {
 	for b := p.acked.acks.owed.Next(from >> 6); b<<6 < to; b = p.acked.acks.owed.Next(b + 1) {
-		d := of[b] & p.acked.owing(b) &^ p.server.snap.slots.inGroups(b)
+		d := of[b] & p.acked.owing(b) &^ p.snap.slots.inGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -260,7 +260,7 @@ func (p *Peer) sendSlots(of bitset.Set, from, to int) bool {
 
 // sendBlock sends what the peer needs of slots of a block. Afterwards there is nothing to
 // do for a slot until it changes or what was sent is lost.
-func (p *Peer) sendBlock(b int, d uint64) error {
+func (p *sender) sendBlock(b int, d uint64) error {
 	p.runs.bound()
 	live, gone := p.acked.split(b, d)
 	p.acked.due[b] &^= d &^ live &^ gone // gone before the peer heard of them
@@ -318,7 +318,7 @@ func (p *tracker) split(b int, d uint64) (live, gone uint64) {
 }
 
 // sendState sends the state of a slot.
-func (p *Peer) sendState(slot int, c *class) error {
+func (p *sender) sendState(slot int, c *class) error {
 	var err error
 	var count *uint64
 	if p.packet.compact != nil {
@@ -343,7 +343,7 @@ func (p *Peer) sendState(slot int, c *class) error {
 }
 
 // bestRun returns the bits to send of a slot, and the counter of their kind.
-func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
+func (p *sender) bestRun(slot int, c *class) (r *run, count *uint64) {
 	if !c.whole {
 		b := c.Baselines
 		r := p.runs.update(slot, b)
@@ -362,7 +362,7 @@ func (p *Peer) bestRun(slot int, c *class) (r *run, count *uint64) {
 	return p.runs.whole(slot), &p.stats.Wholes
 }
 
-func (p *Peer) sendDespawn(slot int) error {
+func (p *sender) sendDespawn(slot int) error {
 	if err := p.packet.despawn(slot); err != nil {
 		return err
 	}

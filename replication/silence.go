@@ -49,11 +49,11 @@ func (q *silence) skip(next uint32) {
 }
 
 // beginSilence starts a tick.
-func (p *Peer) beginSilence() {
-	if !p.server.opts.noSilence {
-		p.acked.silence.begin(p.server.snap.tick, p.acked.log.next, p.alive.quiet, p.acked.patience())
+func (p *sender) beginSilence() {
+	if !p.opts.noSilence {
+		p.acked.silence.begin(p.snap.tick, p.acked.log.next, p.alive.quiet, p.acked.patience())
 		if p.acked.silence.mute {
-			p.budget.restart(p.server.snap.tick) // who comes back after that may come another way
+			p.budget.restart(p.snap.tick) // who comes back after that may come another way
 		}
 	}
 }

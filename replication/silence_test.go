@@ -30,8 +30,8 @@ func newHush(t testing.TB, line netsim.Config, opts ...ServerOption) *hush {
 	h.server = NewServer(&h.world.ecs, scaleSchema(), append(opts, WithSeed(seed))...)
 	h.grid = h.server.NewGrid(125, "Position.X", "Position.Y")
 	h.end = connect(h.server, seed, line, WithNonce(seed))
-	send := h.peer.send
-	h.peer.send = func(p []byte) error {
+	send := h.peer.out.send
+	h.peer.out.send = func(p []byte) error {
 		h.bytes[len(h.bytes)-1] += len(p)
 		return send(p)
 	}

@@ -65,15 +65,15 @@ func (s *Server) sendHashes() {
 		s.sender.hashes = make([]byte, s.opts.mtu)
 	}
 	for _, p := range s.peers {
-		if p.connected && p.acked.itsTurn() && (!p.hashing.any || s.snap.tick-p.hashing.at >= every) {
-			p.hashing.any, p.hashing.at = true, s.snap.tick
-			p.sendHashes(s.sender.hashes)
+		if p.connected && p.acked.itsTurn() && (!p.out.hashing.any || s.snap.tick-p.out.hashing.at >= every) {
+			p.out.hashing.any, p.out.hashing.at = true, s.snap.tick
+			p.out.sendHashes(s.sender.hashes)
 		}
 	}
 }
 
-func (p *Peer) sendHashes(buf []byte) {
-	s := &p.server.snap
+func (p *sender) sendHashes(buf []byte) {
+	s := p.snap
 	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
 	w.WriteBits(uint64(s.tick), 32)

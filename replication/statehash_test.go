@@ -205,7 +205,7 @@ func TestHashesTellNothingOfWhatIsHidden(t *testing.T) {
 		(*tPosition)(x.world.Get(hidden, position)).X++
 		x.server.Replicate()
 		x.server.snap.tick-- // the same tick again, so that all else is the same
-		x.peer.hashing.at--
+		x.peer.out.hashing.at--
 		packets = append(packets, x.takeDown()...)
 	}
 	require.GreaterOrEqual(t, len(packets), 20)
@@ -269,11 +269,11 @@ func TestStateHashesDoNotAllocate(t *testing.T) {
 		x.spawn(ecs.ComponentID[tPosition](x.world))
 	}
 	x.rounds(5)
-	x.peer.send = func([]byte) error { return nil }
-	require.Zero(t, testing.AllocsPerRun(20, func() { x.peer.sendHashes(x.server.sender.hashes) }))
+	x.peer.out.send = func([]byte) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(20, func() { x.peer.out.sendHashes(x.server.sender.hashes) }))
 	var packet []byte
-	x.peer.send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
-	x.peer.sendHashes(x.server.sender.hashes)
+	x.peer.out.send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
+	x.peer.out.sendHashes(x.server.sender.hashes)
 	before := x.client.Stats().HashesCompared
 	require.Zero(t, testing.AllocsPerRun(20, func() { _ = x.client.Receive(packet) }))
 	require.Greater(t, x.client.Stats().HashesCompared, before+20*30)

@@ -167,8 +167,8 @@ func fieldStats(s *schema.Schema) []FieldStats {
 }
 
 // account counts why what was not sent was not.
-func (p *Peer) account() {
-	seen, withheld, hidden := p.sight.view.divide(p.server.snap.slots.live)
+func (p *sender) account() {
+	seen, withheld, hidden := p.sight.view.divide(p.snap.slots.live)
 	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
 	if !p.rests {
 		due, inFlight = p.waiting()
@@ -190,8 +190,8 @@ func (p *Peer) account() {
 }
 
 // waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
-func (p *Peer) waiting() (due, inFlight int) {
-	s := &p.server.snap.slots
+func (p *sender) waiting() (due, inFlight int) {
+	s := &p.snap.slots
 	for w, owed := range p.acked.acks.owed {
 		for b := range bitset.Slots(w, owed) {
 			due += bits.OnesCount64(p.sight.view.sees(b, s.alive[b]) & p.acked.owing(b))

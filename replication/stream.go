@@ -86,7 +86,7 @@ const (
 )
 
 // beginStreams makes the streams that the peers need.
-func (c *runCache) beginStreams(peers []*Peer) {
+func (c *runCache) beginStreams(peers []*sender) {
 	shares := !c.snap.opts.noStreams
 	for _, p := range peers {
 		if p.stream = -1; p.relays && c.snap.slots.changes == 0 {
@@ -107,7 +107,7 @@ func (c *runCache) beginStreams(peers []*Peer) {
 
 // setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
 // same whether there is a stream or not.
-func (c *runCache) setOrder(p *Peer) {
+func (c *runCache) setOrder(p *sender) {
 	switch s := &c.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
@@ -120,7 +120,7 @@ func (c *runCache) setOrder(p *Peer) {
 }
 
 // want adds what a peer needs to the streams that are to have it.
-func (c *runCache) want(p *Peer) {
+func (c *runCache) want(p *sender) {
 	s, t := &c.snap.slots, &p.acked.acks
 	var whole, part [nearBases]int32
 	for i, of := range p.acked.pairs {
@@ -176,14 +176,14 @@ func (p *tracker) needs() (n int) {
 }
 
 // orderOf returns the order of the Rice code of gaps between so many slots.
-func (p *Peer) orderOf(news int) uint {
-	return gapOrder(p.server.snap.slots.len()-news, max(news, 1))
+func (p *sender) orderOf(news int) uint {
+	return gapOrder(p.snap.slots.len()-news, max(news, 1))
 }
 
 // takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
 // nothing changed it needs none.
-func (p *Peer) takeAll() bool {
-	if p.server.snap.slots.changes == 0 {
+func (p *sender) takeAll() bool {
+	if p.snap.slots.changes == 0 {
 		return true
 	}
 	if p.stream < 0 {
@@ -202,9 +202,9 @@ func (p *Peer) takeAll() bool {
 }
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
-func (p *Peer) canTakeAll(st *stream) bool {
+func (p *sender) canTakeAll(st *stream) bool {
 	if p.acked.log.next+uint32(len(st.packets))-p.acked.log.oldest > maxInFlight ||
-		p.budget.rate > 0 && p.budget.tokens < int64(len(st.packets)*p.server.opts.mtu*p.server.opts.tickRate) {
+		p.budget.rate > 0 && p.budget.tokens < int64(len(st.packets)*p.opts.mtu*p.opts.tickRate) {
 		return false
 	}
 	for _, blocks := range st.lacking {
@@ -220,7 +220,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 	p := k.peer
 	from.copies++
 	p.stats.Updates += uint64(from.entries)
-	sent := p.acked.log.begin(p.server.snap.tick)
+	sent := p.acked.log.begin(p.snap.tick)
 	sent.stream = true
 	p.acked.log.addAll(sent, st.records[from.first:from.end])
 	k.commit(k.headSize(false)+len(from.body), from.bits)
@@ -230,7 +230,7 @@ func (k *packetWriter) relay(st *stream, from *streamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.body)]
-	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.server.snap.tick), Complete: k.peer.acked.join.complete}
+	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.snap.tick), Complete: k.peer.acked.join.complete}
 	if seal.Off || from.copies == 1 {
 		k.seal(packet, h, from.bits)
 		return packet
@@ -296,7 +296,7 @@ func (k *packetWriter) putReady(st *stream, slot int, of *class) bool {
 
 // copyBlocks appends all entries of blocks of the peer's stream to the open packet: of block b, of which d is due, and of as many
 // after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
-func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
+func (p *sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	k := &p.packet
 	if p.stream < 0 || !k.open {
 		return -1
@@ -316,7 +316,7 @@ func (p *Peer) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			if at != p.acked.acks.owed.Next(last+1) {
 				break // something else may be due before
 			}
-			d = of[at] & p.acked.due[at] &^ p.server.snap.slots.inGroups(at)
+			d = of[at] & p.acked.due[at] &^ p.snap.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
 		if d != st.slots[at] || p.sight.view.sees(at, p.acked.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {

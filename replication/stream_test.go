@@ -109,7 +109,7 @@ func TestARestIsNotTakenForAStream(t *testing.T) {
 		move()
 		x.round()
 	}
-	require.True(t, x.peer.relays)
+	require.True(t, x.peer.out.relays)
 	x.peer.SetSendInterval(20)
 	for range 100 {
 		move()
@@ -226,7 +226,7 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 		}
 		orders := map[uint]bool{}
 		for _, m := range c.members {
-			hashes, orders[m.peer.packet.order] = append(hashes, m.hash), true
+			hashes, orders[m.peer.out.packet.order] = append(hashes, m.hash), true
 		}
 		require.Greater(t, len(orders), 1)
 		return hashes
@@ -247,7 +247,7 @@ func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 		for range 40 {
 			c.tickAll()
 		}
-		require.NotEqual(t, c.members[0].peer.packet.order, c.members[1].peer.packet.order)
+		require.NotEqual(t, c.members[0].peer.out.packet.order, c.members[1].peer.out.packet.order)
 		for _, m := range c.members {
 			hashes = append(hashes, m.hash)
 		}

@@ -56,7 +56,7 @@ func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption
 // join connects a fake client whose acks take so many ticks.
 func (c *throng) join(delay int, loss float64) *throngMember {
 	m := &throngMember{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
-	m.peer.send = func(p []byte) error {
+	m.peer.out.send = func(p []byte) error {
 		m.hash = m.hash*31 + uint64(crc32.Checksum(p, wire.Castagnoli))
 		m.sizes[len(m.sizes)-1] += len(p)
 		return m.take(p)
@@ -137,8 +137,8 @@ func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
 
 // countBytes adds what a connected peer is sent to the last of sizes.
 func countBytes(p *Peer, sizes *[]int) {
-	send := p.send
-	p.send = func(packet []byte) error {
+	send := p.out.send
+	p.out.send = func(packet []byte) error {
 		if p.Connected() {
 			(*sizes)[len(*sizes)-1] += len(packet)
 		}

@@ -113,7 +113,7 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	x, _, _ := crowd(t, 2)
 	x.peer.SetSendInterval(7)
 	x.rounds(100)
-	x.peer.send = func(p []byte) error {
+	x.peer.out.send = func(p []byte) error {
 		require.Zero(t, (x.server.snap.tick+x.peer.acked.phase)%7)
 		x.down = append(x.down, append([]byte(nil), p...))
 		return nil
@@ -123,9 +123,9 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	require.InDelta(t, 10, x.peer.Stats().Packets-before, 1)
 	x.peer.SetSendInterval(1)
 	x.peer.SetBudget(100)
-	x.peer.send = func([]byte) error { return nil }
+	x.peer.out.send = func([]byte) error { return nil }
 	x.rounds(600)
-	require.Greater(t, x.peer.budget.tokens, int64(0))
+	require.Greater(t, x.peer.out.budget.tokens, int64(0))
 }
 
 // TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can tell apart.

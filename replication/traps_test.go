@@ -392,7 +392,7 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 		silent.step(t)
 	}
 	require.True(t, silent.peer.Connected(), "and from now on it is silent")
-	silent.peer.send = func([]byte) error { return nil }
+	silent.peer.out.send = func([]byte) error { return nil }
 	g := newGame(5, x.world, faceOf(x.server.schema), 15)
 	for range 2000 {
 		g.step()

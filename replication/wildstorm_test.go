@@ -204,7 +204,7 @@ func TestWildStorms(t *testing.T) {
 // forgottenBy returns something that a peer lacks and that is neither due nor on its way, or "".
 func forgottenBy(s *Server, p *Peer) string {
 	t := &p.acked.acks
-	if p.sending {
+	if p.out.sending {
 		return "" // a send function panicked, and since then the peer rests: all is found out when it does not any more
 	}
 	away := make([]uint64, len(p.acked.due))

@@ -21,8 +21,9 @@ type workers struct {
 	boxes  []packetBox // of the caches
 	jobs   []func()    // of all but the first, made once so that starting them allocates nothing
 	group  sync.WaitGroup
-	peers  []*Peer // connected ones, by what they acknowledged
-	active int     // workers that have peers in the present tick, and the first in any case
+	asked  []*Peer   // connected ones
+	peers  []*sender // the same, by what they acknowledged
+	active int       // workers that have peers in the present tick, and the first in any case
 }
 
 func (w *workers) init(s *Server, n int) {
@@ -38,21 +39,22 @@ func (w *workers) init(s *Server, n int) {
 
 // ask calls what the user gave to choose what connected peers are sent.
 func (w *workers) ask(s *Server) {
-	w.peers = w.peers[:0]
+	w.asked, w.peers = w.asked[:0], w.peers[:0]
 	for _, p := range s.peers {
 		if p.connected {
-			w.peers = append(w.peers, p)
+			p.out.speaks = p.speaks()
+			w.asked, w.peers = append(w.asked, p), append(w.peers, &p.out)
 		}
 	}
-	if slices.ContainsFunc(w.peers, func(p *Peer) bool { return p.budget.rate > 0 }) {
+	if slices.ContainsFunc(w.peers, func(p *sender) bool { return p.budget.rate > 0 }) {
 		s.snap.slots.weights.update(&s.snap.slots, uint32(s.snap.tick))
 	}
-	for _, p := range w.peers {
-		p.outbox.direct = len(w.peers) == 1
+	for _, p := range w.asked {
+		p.out.outbox.direct = len(w.peers) == 1
 		p.sight.view.ask(s.snap.capture.tables)
 		p.sight.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
-		if p.callsBack() {
-			p.prepare(&w.caches[0].choice, p.speaks())
+		if p.out.callsBack() {
+			p.out.prepare(&w.caches[0].choice)
 		}
 	}
 }
@@ -65,7 +67,7 @@ func (w *workers) run(s *Server) {
 		w.boxes[i].empty(s.snap.tick) // here, since a send function may have panicked
 	}
 	if len(w.caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *Peer) int { return cmp.Compare(s.snap.tick-a.acked.recent, s.snap.tick-b.acked.recent) })
+		slices.SortStableFunc(w.peers, func(a, b *sender) int { return cmp.Compare(s.snap.tick-a.acked.recent, s.snap.tick-b.acked.recent) })
 	}
 	w.group.Add(w.active - 1)
 	for _, job := range w.jobs[1:w.active] {
@@ -79,8 +81,8 @@ func (w *workers) run(s *Server) {
 	}
 	for _, p := range s.peers {
 		if p.connected {
-			p.flush()
-			p.keep()
+			p.out.flush()
+			p.out.keep()
 		}
 	}
 }
@@ -101,7 +103,7 @@ func (w *workers) work(i int) {
 	for _, p := range peers {
 		p.outbox.box, p.outbox.first = &w.boxes[i], -1
 		if !p.callsBack() {
-			p.prepare(&w.caches[i].choice, p.speaks())
+			p.prepare(&w.caches[i].choice)
 		}
 	}
 	w.caches[i].encode(peers)
@@ -145,7 +147,7 @@ func (b *packetBox) empty(now delta.Tick) {
 }
 
 // put sends a packet or keeps a copy for later.
-func (p *Peer) put(packet []byte, sequence uint32) {
+func (p *sender) put(packet []byte, sequence uint32) {
 	if p.outbox.direct {
 		p.deliver(packet, sequence)
 		return
@@ -158,7 +160,7 @@ func (p *Peer) put(packet []byte, sequence uint32) {
 
 // putCopies sends packets of the peer's stream, the first one with the given sequence, or
 // does so later.
-func (p *Peer) putCopies(from []streamPacket, sequence uint32) {
+func (p *sender) putCopies(from []streamPacket, sequence uint32) {
 	if len(from) == 0 {
 		return // all that changed is in groups
 	}
@@ -169,14 +171,14 @@ func (p *Peer) putCopies(from []streamPacket, sequence uint32) {
 	p.queue(queued{from: from, sequence: sequence})
 }
 
-func (p *Peer) deliverCopies(from []streamPacket, sequence uint32) {
+func (p *sender) deliverCopies(from []streamPacket, sequence uint32) {
 	for i := range from {
 		p.deliver(p.packet.copyOf(&from[i], sequence), sequence)
 		sequence++
 	}
 }
 
-func (p *Peer) queue(q queued) {
+func (p *sender) queue(q queued) {
 	o := &p.outbox
 	i := int32(len(o.box.queued))
 	q.next = -1
@@ -189,14 +191,14 @@ func (p *Peer) queue(q queued) {
 	o.last = i
 }
 
-func (p *Peer) deliver(packet []byte, sequence uint32) {
+func (p *sender) deliver(packet []byte, sequence uint32) {
 	if p.send(packet) != nil {
 		p.outbox.failed = append(p.outbox.failed, sequence)
 	}
 }
 
 // flush sends what is in the outbox. What the send function did not take is lost.
-func (p *Peer) flush() {
+func (p *sender) flush() {
 	o := &p.outbox
 	for i := o.first; i >= 0; {
 		q := &o.box.queued[i]

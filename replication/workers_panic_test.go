@@ -23,8 +23,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				var ends []*end
 				for i := range peers {
 					e := connect(s, seed+uint64(i), netsim.Config{Latency: 1}, WithNonce(uint64(i)+1))
-					send := e.peer.send
-					e.peer.send = func(p []byte) error {
+					send := e.peer.out.send
+					e.peer.out.send = func(p []byte) error {
 						sent++
 						if here := goroutine(); here != home { // no FailNow here: it would end a worker
 							t.Errorf("called on goroutine %s instead of %s", here, home)
@@ -91,8 +91,8 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 			upset := false
 			for i := range uint64(3) {
 				e := connect(s, seed+i, netsim.Config{Latency: float64(i), Loss: 0.1}, WithNonce(i+1))
-				send := e.peer.send
-				e.peer.send = func(p []byte) error {
+				send := e.peer.out.send
+				e.peer.out.send = func(p []byte) error {
 					if i == play%3 && upset {
 						panic("the user's")
 					}

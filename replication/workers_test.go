@@ -52,8 +52,8 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	for i := range peers {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(1 + i%6), Jitter: float64(i % 3), Loss: float64(i%4) * 0.05}, WithNonce(uint64(i)+1))
-		send := e.peer.send
-		e.peer.send = func(p []byte) error {
+		send := e.peer.out.send
+		e.peer.out.send = func(p []byte) error {
 			called()
 			sent = append(sent, append([]byte{byte(i)}, p...))
 			if i%7 == 0 && rng.IntN(5) == 0 {
