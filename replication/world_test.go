@@ -86,6 +86,14 @@ func ticksOf(long, short int) int {
 	return long
 }
 
+// longOf is ticksOf for the slowest of all. The environment variable REPLICATION_LONG asks for the longest run.
+func longOf(longest, long, short int) int {
+	if os.Getenv("REPLICATION_LONG") != "" {
+		long = longest
+	}
+	return ticksOf(long, short)
+}
+
 // roundsOf is ticksOf for what takes the race detector long and tells it little: one round
 // after the other does the same in the same goroutines, so a few of them show what there is.
 func roundsOf(long, short, race int) int {
