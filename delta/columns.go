@@ -183,7 +183,8 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	return lost
 }
 
-// encodeSteps is encodeColumn for a component that consists of steps, of slots that have both baselines. It returns the others.
+// encodeSteps is encodeColumn for a component that consists of steps, of slots that have both baselines. It returns the
+// others.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
 	p, stride := c.packed, k.block.stride()
 	for i := range steps {
@@ -241,8 +242,9 @@ func (c *Columns) Bits(slot int) int {
 	return n + 1
 }
 
-// Works returns, by slot of the block, the [Component.Work] of the rows of slots that were encoded, and 1 for each of those
-// that are as at the baselines. What is said of other slots has no meaning. The array is valid until the next call.
+// Works returns, by slot of the block, the [Component.Work] of the rows of slots that were encoded, and 1 for each of
+// those that are as at the baselines. What is said of other slots has no meaning. The array is valid until the next
+// call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
 	c.works = [blockSlots]int32{}

@@ -147,8 +147,8 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
 }
 
-// Sure reports whether what the slot was at tick t is sure to be known at tick now, by what [NewHistory] says is kept. What At
-// knows beyond that depends on what the slots beside this one did.
+// Sure reports whether what the slot was at tick t is sure to be known at tick now, by what [NewHistory] says is kept.
+// What At knows beyond that depends on what the slots beside this one did.
 func (h *History) Sure(slot int, t, now Tick) bool {
 	if now-t <= h.window || h.knows(slot) == nil {
 		return true

@@ -151,8 +151,8 @@ type codedRow struct {
 	usual  bool
 }
 
-// codeSteps encodes a row against a baseline at least. base2 is nil if nothing is to be predicted from it; alone is what
-// changesAlone says.
+// codeSteps encodes a row against a baseline at least. base2 is nil if nothing is to be predicted from it; alone is
+// what changesAlone says.
 func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
 	var moving, off, changed uint32
 	if base2 != nil {

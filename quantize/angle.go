@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Angle codes a number that wraps: v and v + period are the same. The code is v counted in period/2^bits, modulo 2^bits, so
-// that code arithmetic modulo 2^bits is angle arithmetic. Decoded values lie in [-period/2, period/2); 0 is exact.
+// Angle codes a number that wraps: v and v + period are the same. The code is v counted in period/2^bits, modulo
+// 2^bits, so that code arithmetic modulo 2^bits is angle arithmetic. Decoded values lie in [-period/2, period/2); 0 is
+// exact.
 type Angle struct {
 	perUnit float64 // 2^bits / period
 	unit    float64 // period / 2^bits
@@ -14,8 +15,8 @@ type Angle struct {
 	field   storage
 }
 
-// NewAngle returns the quantiser of angles with the given period, such as 360 or 2*math.Pi, for a float64 field. Bits must
-// be 1..48.
+// NewAngle returns the quantiser of angles with the given period, such as 360 or 2*math.Pi, for a float64 field. Bits
+// must be 1..48.
 func NewAngle(period float64, bits uint) (Angle, error) {
 	return newAngle(period, bits, 48, float64Storage)
 }
@@ -51,8 +52,8 @@ func (q Angle) MaxError() float64 {
 	return q.unit/2 + period*0x1p-50 + q.field.spacing(period/2)
 }
 
-// Encode returns the code of v, whatever its number of turns; NaN and infinities give 0 and false. Within one turn of zero
-// it takes about a nanosecond; beyond, v is reduced exactly by math.Mod, which is slow for huge numbers.
+// Encode returns the code of v, whatever its number of turns; NaN and infinities give 0 and false. Within one turn of
+// zero it takes about a nanosecond; beyond, v is reduced exactly by math.Mod, which is slow for huge numbers.
 func (q Angle) Encode(v float64) (code uint64, ok bool) {
 	turns := float64(v * q.perUnit)
 	if limit := float64(q.Max() + 1); !(turns >= -limit && turns <= limit) {

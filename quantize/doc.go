@@ -19,9 +19,9 @@
 //
 // # The contract
 //
-// A quantiser is a plain value made by its constructor, safe to copy, to compare with == and to use from many goroutines.
-// The zero value of a type that has a constructor is not ready for use. Constructors never panic: they return an error
-// that says what to change, since ranges and steps often come from struct tags or files.
+// A quantiser is a plain value made by its constructor, safe to copy, to compare with == and to use from many
+// goroutines. The zero value of a type that has a constructor is not ready for use. Constructors never panic: they
+// return an error that says what to change, since ranges and steps often come from struct tags or files.
 //
 //   - Bits is the width of a code, Max the largest code; every code lies in 0..Max.
 //   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by ok == false,
@@ -47,12 +47,12 @@
 //	Quat        identity *       identity * normalised     as +0           normalised
 //	Raw32/64    kept             kept     cannot happen    kept            kept
 //
-// An asterisk marks ok == false. For Float, NaN gives zero if the range contains it, else the low bound. For UnitVector and Quat, one
-// bad component spoils the whole value, and so does a length of zero.
+// An asterisk marks ok == false. For Float, NaN gives zero if the range contains it, else the low bound. For UnitVector
+// and Quat, one bad component spoils the whole value, and so does a length of zero.
 //
 // # Rounding and machines
 //
 // Values half-way between two codes go to the even one. Go may fuse a product and a sum into one operation on some
-// machines; every place where that could change a code or a decoded value is written so that it cannot, hence all machines
-// produce the same codes and the same floats from them.
+// machines; every place where that could change a code or a decoded value is written so that it cannot, hence all
+// machines produce the same codes and the same floats from them.
 package quantize

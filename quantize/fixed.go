@@ -9,16 +9,16 @@ import (
 // Fixed codes the numbers of a range by a grid of equal steps: code = round((v - low) / step), half to even.
 //
 // Both ends of the range decode exactly. If the range is not a whole number of steps, one shorter step is added at its
-// top: the last code is kept for the high bound itself, so 0..1 by 0.3 has the values 0, 0.3, 0.6, 0.9 and 1. Zero is exact
-// if it lies on the grid, and where range and step are decimal fractions every decoded value is the float nearest to the
-// decimal: 7 steps of 0.1 give 0.7, not 0.7000000000000001.
+// top: the last code is kept for the high bound itself, so 0..1 by 0.3 has the values 0, 0.3, 0.6, 0.9 and 1. Zero is
+// exact if it lies on the grid, and where range and step are decimal fractions every decoded value is the float nearest
+// to the decimal: 7 steps of 0.1 give 0.7, not 0.7000000000000001.
 //
-// The methods have pointer receivers so that a loop over a column inlines Encode and reads the few numbers it needs where
-// they are, about a nanosecond a value; a copy per call would take nearly twice as long.
+// The methods have pointer receivers so that a loop over a column inlines Encode and reads the few numbers it needs
+// where they are, about a nanosecond a value; a copy per call would take nearly twice as long.
 type Fixed struct {
-	// What Encode reads. From bottom to ceiling the formula holds, from ceiling to top the code is last, and everything else
-	// is out of range. A float32 field cannot hold a bound such as 0.1 but only a number beside it, which may be a little
-	// outside; bottom and top let it pass, and the ceiling is no more than what Decode32 gives for last.
+	// What Encode reads. From bottom to ceiling the formula holds, from ceiling to top the code is last, and everything
+	// else is out of range. A float32 field cannot hold a bound such as 0.1 but only a number beside it, which may be a
+	// little outside; bottom and top let it pass, and the ceiling is no more than what Decode32 gives for last.
 	bottom, ceiling, low, inv float64
 	last                      uint64
 	top                       float64
@@ -29,7 +29,8 @@ type Fixed struct {
 	step, maxError float64
 }
 
-// fixedLimit bounds max(|low|, |high|) / step: up to here the roundings in Encode and Decode add up to less than half a step.
+// fixedLimit bounds max(|low|, |high|) / step: up to here the roundings in Encode and Decode add up to less than half a
+// step.
 const fixedLimit = 1 << 47
 
 // NewFixed returns the quantiser of low..high by step for a float64 field. Codes take at most 48 bits. It fails if the
@@ -39,8 +40,9 @@ func NewFixed(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float64Storage)
 }
 
-// NewFixed32 returns the quantiser of low..high by step for a float32 field. Besides what [NewFixed] asks for, the step must
-// not be finer than the gap between neighbouring float32 numbers at the larger bound, lest two codes decode to one value.
+// NewFixed32 returns the quantiser of low..high by step for a float32 field. Besides what [NewFixed] asks for, the step
+// must not be finer than the gap between neighbouring float32 numbers at the larger bound, lest two codes decode to one
+// value.
 func NewFixed32(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float32Storage)
 }
@@ -78,8 +80,9 @@ func newFixed(low, high, step float64, field storage) (Fixed, error) {
 		q.last-- // the short step at the top is too short for the field to see
 	}
 
-	// The roundings, generously: half an ulp of the larger bound for each operation and each inexact input, and the grid
-	// may have been shifted by the tolerance. The last cell may reach farther than half a step if its value was moved.
+	// The roundings, generously: half an ulp of the larger bound for each operation and each inexact input, and the
+	// grid may have been shifted by the tolerance. The last cell may reach farther than half a step if its value was
+	// moved.
 	q.maxError = step/2 + math.Max(0, high-q.grid(float64(q.last))) + bound*0x1p-48
 	if field == float32Storage {
 		q.maxError += field.spacing(bound) / 2
@@ -99,8 +102,8 @@ func checkRange(low, high float64, field storage) error {
 	return nil
 }
 
-// onFloat32Grid reports whether the values low, low+step, ... stay apart when rounded to numbers gap apart: rounding must
-// move them by clearly less than half a step, or not at all.
+// onFloat32Grid reports whether the values low, low+step, ... stay apart when rounded to numbers gap apart: rounding
+// must move them by clearly less than half a step, or not at all.
 func onFloat32Grid(low, step, gap float64) bool {
 	return gap <= 0.98*step || gap == step && math.Mod(low, gap) == 0
 }
@@ -108,7 +111,8 @@ func onFloat32Grid(low, step, gap float64) bool {
 // chooseGrid sets how Decode computes a value: the first of three ways that applies.
 func (q *Fixed) chooseGrid(steps, tolerance float64) {
 	const exact = 1 << 53
-	// Decimal: low and step are whole multiples of 1/divisor, so the numerator is an integer and one division rounds once.
+	// Decimal: low and step are whole multiples of 1/divisor, so the numerator is an integer and one division rounds
+	// once.
 	for divisor := 1.0; divisor <= 1e15; divisor *= 10 {
 		origin, stride := math.Round(q.low*divisor), math.Round(q.step*divisor)
 		if width := float64(steps * stride); math.Abs(origin) > exact || width > exact || origin+width > exact {

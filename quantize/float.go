@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// Float codes numbers as small floats: a sign, an exponent and a mantissa, each no wider than range and precision demand.
-// The steps between values double from one power of two to the next, so small numbers are held far more finely than large
-// ones.
+// Float codes numbers as small floats: a sign, an exponent and a mantissa, each no wider than range and precision
+// demand. The steps between values double from one power of two to the next, so small numbers are held far more finely
+// than large ones.
 //
 // The format follows from the bounds and the precision:
 //
@@ -19,12 +19,12 @@ import (
 //     exact zero, like denormal floats;
 //   - there is a sign only if the low bound is negative.
 //
-// Codes are not these bit fields but their rank: code 0 is the low bound, and a larger number never has a smaller code. So
-// codes have no gaps, zero has one code, close numbers have close codes, and [Float.Bits] is at most the sum of the three
-// widths. As with [Fixed], both ends of the range decode exactly.
+// Codes are not these bit fields but their rank: code 0 is the low bound, and a larger number never has a smaller code.
+// So codes have no gaps, zero has one code, close numbers have close codes, and [Float.Bits] is at most the sum of the
+// three widths. As with [Fixed], both ends of the range decode exactly.
 //
-// If only the absolute error matters, Fixed with a step of 2*precision is never wider. A Fixed as fine as a Float is near
-// zero would be much wider:
+// If only the absolute error matters, Fixed with a step of 2*precision is never wider. A Fixed as fine as a Float is
+// near zero would be much wider:
 //
 //	range and precision     Float  Fixed, same bound  Fixed, as fine near 0
 //	-10..10 by 0.5          7      5                  9
@@ -56,8 +56,8 @@ func NewFloat(low, high, precision float64) (Float, error) {
 	return newFloat(low, high, precision, float64Storage)
 }
 
-// NewFloat32 is [NewFloat] for a float32 field: at most 23 mantissa bits. Every value is a float32 exactly; the bounds are
-// rounded to float32 first.
+// NewFloat32 is [NewFloat] for a float32 field: at most 23 mantissa bits. Every value is a float32 exactly; the bounds
+// are rounded to float32 first.
 func NewFloat32(low, high, precision float64) (Float, error) {
 	return newFloat(low, high, precision, float32Storage)
 }
@@ -123,8 +123,8 @@ func newFloat(low, high, precision float64, field storage) (Float, error) {
 	return q, nil
 }
 
-// outerRank returns the rank of the first grid value not below v; the codes at the ends stand for those, and decode to the
-// bounds instead. Taking the nearest grid value could leave numbers farther than half a step from every value.
+// outerRank returns the rank of the first grid value not below v; the codes at the ends stand for those, and decode to
+// the bounds instead. Taking the nearest grid value could leave numbers farther than half a step from every value.
 func (q *Float) outerRank(v float64) int64 {
 	if v < 0 {
 		rank := int64(q.rank(-v))
@@ -187,8 +187,8 @@ func (q *Float) Max() uint64 { return q.last }
 // mantissa is empty.
 func (q *Float) MaxError() float64 { return q.maxError }
 
-// Encode returns the code of v. Out of range it returns the code of the nearer bound and false; for NaN the code of zero,
-// or of the low bound if zero is out of range, and false. A bound as the field holds it counts as in range.
+// Encode returns the code of v. Out of range it returns the code of the nearer bound and false; for NaN the code of
+// zero, or of the low bound if zero is out of range, and false. A bound as the field holds it counts as in range.
 func (q *Float) Encode(v float64) (code uint64, ok bool) {
 	switch {
 	case v > q.low && v < q.high:

@@ -4,8 +4,8 @@ import "math"
 
 // Half codes a number as an IEEE 754 binary16: one sign bit, five exponent bits, ten mantissa bits. The range is
 // -65504..65504; the relative error is at most 2^-11 down to 2^-14, below which the absolute error is at most 2^-25.
-// Codes are binary16 bit patterns, so their order is not that of the values; [Float] has no such flaw and a range of its
-// own. Every value is a float32 exactly. The zero value is ready for use.
+// Codes are binary16 bit patterns, so their order is not that of the values; [Float] has no such flaw and a range of
+// its own. Every value is a float32 exactly. The zero value is ready for use.
 type Half struct{}
 
 const (

@@ -10,7 +10,8 @@ type Int struct {
 	low, high int64
 }
 
-// NewInt returns the quantiser of low..high; 25..100 takes 7 bits, and low == high takes none. Every range of int64 works.
+// NewInt returns the quantiser of low..high; 25..100 takes 7 bits, and low == high takes none. Every range of int64
+// works.
 func NewInt(low, high int64) (Int, error) {
 	if low > high {
 		return Int{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)

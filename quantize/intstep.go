@@ -41,11 +41,12 @@ func (q IntStep) Bits() uint { return uint(bits.Len64(q.max)) }
 // Max returns the largest code.
 func (q IntStep) Max() uint64 { return q.max }
 
-// MaxError returns half a step, rounded down: where that can't be reached, as with a step of 1, numbers survive unchanged.
+// MaxError returns half a step, rounded down: where that can't be reached, as with a step of 1, numbers survive
+// unchanged.
 func (q IntStep) MaxError() float64 { return float64(q.step / 2) }
 
-// Encode returns the code of the number nearest to v, the even one of two. Out of range it returns the code of the nearer
-// bound and false.
+// Encode returns the code of the number nearest to v, the even one of two. Out of range it returns the code of the
+// nearer bound and false.
 func (q IntStep) Encode(v int64) (code uint64, ok bool) {
 	if v < q.low {
 		return 0, false

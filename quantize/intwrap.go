@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// IntWrap codes whole numbers that go round in a circle from low to high and on to low: degrees 0..359, hours 0..23. It is
-// Angle for integers, and exact but for whole turns.
+// IntWrap codes whole numbers that go round in a circle from low to high and on to low: degrees 0..359, hours 0..23. It
+// is Angle for integers, and exact but for whole turns.
 type IntWrap struct {
 	low, high int64
 }
 
-// NewIntWrap returns the quantiser of the circle low..high; 0..359 takes 9 bits, and low == high none. Every range of int64
-// works.
+// NewIntWrap returns the quantiser of the circle low..high; 0..359 takes 9 bits, and low == high none. Every range of
+// int64 works.
 func NewIntWrap(low, high int64) (IntWrap, error) {
 	if low > high {
 		return IntWrap{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)

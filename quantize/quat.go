@@ -6,33 +6,34 @@ import (
 )
 
 // Quat codes a rotation as the smallest three components of its unit quaternion (Glenn Fiedler, "Snapshot Compression",
-// 2015). The component of largest magnitude is left out and made positive, as q and -q are the same rotation; the receiver
-// restores it from the length of one. The others lie in ±1/sqrt(2), on this grid:
+// 2015). The component of largest magnitude is left out and made positive, as q and -q are the same rotation; the
+// receiver restores it from the length of one. The others lie in ±1/sqrt(2), on this grid:
 //
 //	value = n / (M * sqrt(2)),  n = 2*code - M,  M = 2^bits - 1,  code = 0..M
 //
 // All n are odd: the grid has no zero, and the rotation nearest to a component of zero is 1/(M*sqrt(2)) off.
 //
-// Encode keeps what Decode gave, also if stored as float32. Rounding can lift a kept component above the restored one, so
-// "leave out the largest" alone would code the decoded value anew, with another component left out and another error. So
-// where two components are nearly equal, Encode first looks for a code that decodes to just its input. Decode accepts the
-// codes whose cell contains a rotation with the stated component largest, which is what any encoder on this grid sends; of
-// two codes that a float32 cannot tell apart (possible from 11 bits on), it accepts the one with the lower index left out.
+// Encode keeps what Decode gave, also if stored as float32. Rounding can lift a kept component above the restored one,
+// so "leave out the largest" alone would code the decoded value anew, with another component left out and another
+// error. So where two components are nearly equal, Encode first looks for a code that decodes to just its input. Decode
+// accepts the codes whose cell contains a rotation with the stated component largest, which is what any encoder on this
+// grid sends; of two codes that a float32 cannot tell apart (possible from 11 bits on), it accepts the one with the
+// lower index left out.
 type Quat struct {
 	bits  uint32
 	scale float64 // M * sqrt(2): the length of the quaternion in units of n
 	unit  float64 // 1 / scale
 }
 
-// QuatCode is the code of a rotation: the index of the component left out, x, y, z, w being 0, 1, 2, 3, and the codes of the
-// other three in order.
+// QuatCode is the code of a rotation: the index of the component left out, x, y, z, w being 0, 1, 2, 3, and the codes
+// of the other three in order.
 type QuatCode struct {
 	Largest uint32 // 0..3, two bits
 	A, B, C uint32 // 0..Max each
 }
 
-// NewQuat returns the quantiser of rotations with three codes of the given width, 2..20, and two bits for the component left
-// out. 9 bits suit the eye, 15 a simulation that goes on from the decoded values.
+// NewQuat returns the quantiser of rotations with three codes of the given width, 2..20, and two bits for the component
+// left out. 9 bits suit the eye, 15 a simulation that goes on from the decoded values.
 func NewQuat(bits uint) (Quat, error) {
 	if bits < 2 || bits > 20 {
 		return Quat{}, fmt.Errorf("quantize: a quaternion with %d bits per component is not supported: use 2..20 bits", bits)
@@ -47,8 +48,8 @@ func (q Quat) Bits() uint { return uint(q.bits) }
 // Max returns the largest value of A, B and C.
 func (q Quat) Max() uint64 { return 1<<q.bits - 1 }
 
-// MaxError returns the largest error of any component, after normalising the input and giving it the sign of the decoded
-// quaternion. Kept components are off by a third of it; the one left out gathers the errors of all three.
+// MaxError returns the largest error of any component, after normalising the input and giving it the sign of the
+// decoded quaternion. Kept components are off by a third of it; the one left out gathers the errors of all three.
 func (q Quat) MaxError() float64 {
 	units := 0.0
 	switch q.bits {
@@ -57,8 +58,8 @@ func (q Quat) MaxError() float64 {
 	case 3:
 		units = 2.61
 	default:
-		// Worst if all four are equal and the three kept ones are rounded up by one unit: the restored one falls by three and
-		// a bit.
+		// Worst if all four are equal and the three kept ones are rounded up by one unit: the restored one falls by
+		// three and a bit.
 		equal := q.scale / 2
 		units = equal - math.Sqrt(float64(equal*equal)-float64(6*equal)-3)
 	}
@@ -81,8 +82,8 @@ func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
 		v[i] *= toUnits
 	}
 
-	// Magnitudes compare like their bits without the sign, and integers without branches: which component is the largest is
-	// as good as random.
+	// Magnitudes compare like their bits without the sign, and integers without branches: which component is the
+	// largest is as good as random.
 	const magnitude = 1<<63 - 1
 	m0, m1 := math.Float64bits(v[0])&magnitude, math.Float64bits(v[1])&magnitude
 	m2, m3 := math.Float64bits(v[2])&magnitude, math.Float64bits(v[3])&magnitude
@@ -121,8 +122,8 @@ func (q Quat) Encode32(v [4]float32) (code QuatCode, ok bool) {
 	return q.Encode([4]float64{float64(v[0]), float64(v[1]), float64(v[2]), float64(v[3])})
 }
 
-// Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive. It gives zeros and false for a
-// code that Encode never produces.
+// Decode returns the unit quaternion x, y, z, w of a code; the component left out is positive. It gives zeros and false
+// for a code that Encode never produces.
 func (q Quat) Decode(code QuatCode) (v [4]float64, ok bool) {
 	if m := uint32(q.Max()); code.Largest > 3 || code.A > m || code.B > m || code.C > m {
 		return v, false

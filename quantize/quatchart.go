@@ -2,7 +2,8 @@ package quantize
 
 import "math"
 
-// quatChart is a QuatCode as signed odd integers, in units of 1/(M*sqrt(2)): a unit quaternion has the squared length 2*M².
+// quatChart is a QuatCode as signed odd integers, in units of 1/(M*sqrt(2)): a unit quaternion has the squared length
+// 2*M².
 type quatChart struct {
 	out int      // the component left out
 	n   [3]int64 // the others, in order
@@ -12,8 +13,9 @@ type quatChart struct {
 var quatKept = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
 
 const (
-	// quatDoubt is how close, in units, two components must be for the choice of the one left out to need care. A reachable
-	// chart restores no less than its largest component - 5; add the roundings of both, up to 4, and some air.
+	// quatDoubt is how close, in units, two components must be for the choice of the one left out to need care. A
+	// reachable chart restores no less than its largest component - 5; add the roundings of both, up to 4, and some
+	// air.
 	quatDoubt = 12
 	// quatTiny is the width below which a few units are so large a part of the whole that every case needs care.
 	quatTiny = 6
@@ -37,16 +39,16 @@ func (q Quat) project(v *[4]float64, out int) quatChart {
 	return chart
 }
 
-// rest returns the square of the component left out. It is 7 modulo 8 (M is odd, and so are the three n), hence never zero
-// and never equal to the square of a kept component: there are no exact ties.
+// rest returns the square of the component left out. It is 7 modulo 8 (M is odd, and so are the three n), hence never
+// zero and never equal to the square of a kept component: there are no exact ties.
 func (q Quat) rest(c quatChart) int64 {
 	m := int64(q.Max())
 	return 2*m*m - c.n[0]*c.n[0] - c.n[1]*c.n[1] - c.n[2]*c.n[2]
 }
 
-// quatReachable reports whether rounding can lead to the kept components a, b, c: whether some quaternion within one unit of
-// each has its largest component left out. The one with the smallest kept components decides, which are |a| - 1 and so on;
-// their squares leave rest + 2*(|a|+|b|+|c|) - 3 for the one left out.
+// quatReachable reports whether rounding can lead to the kept components a, b, c: whether some quaternion within one
+// unit of each has its largest component left out. The one with the smallest kept components decides, which are |a| - 1
+// and so on; their squares leave rest + 2*(|a|+|b|+|c|) - 3 for the one left out.
 func quatReachable(a, b, c, rest int64) bool {
 	a, b, c = absInt(a), absInt(b), absInt(c)
 	inner := max(a, b, c) - 1
@@ -120,12 +122,12 @@ func (q Quat) hasLowerTwin(code QuatCode) bool {
 }
 
 // lowerTwin returns a chart that decodes to the same float32 values as c, or nearly, and leaves out a lower index. It
-// decides by integers, so that Encode and Decode agree. A twin differs from c in that the component left out is rounded to
-// an odd integer, while the lower one takes the rest.
+// decides by integers, so that Encode and Decode agree. A twin differs from c in that the component left out is rounded
+// to an odd integer, while the lower one takes the rest.
 func (q Quat) lowerTwin(c quatChart) (twin quatChart, found bool) {
 	m, rest := int64(q.Max()), q.rest(c)
-	// As a difference of squares, a little more than the 2*quatSame*scale * 2*M by which two charts that reproduce the same v
-	// can differ.
+	// As a difference of squares, a little more than the 2*quatSame*scale * 2*M by which two charts that reproduce the
+	// same v can differ.
 	same := m * m >> 19
 	root := math.Sqrt(float64(rest))
 	odd := int64(root/2)*2 + 1

@@ -2,8 +2,8 @@ package quantize
 
 import "math"
 
-// Raw32 carries the 32 bits of a float32 unchanged: infinities, negative zero and the payload of a NaN survive. The zero
-// value is ready for use.
+// Raw32 carries the 32 bits of a float32 unchanged: infinities, negative zero and the payload of a NaN survive. The
+// zero value is ready for use.
 type Raw32 struct{}
 
 // Bits returns 32.
@@ -26,8 +26,8 @@ func (Raw32) Decode(code uint64) (v float32, ok bool) {
 	return math.Float32frombits(uint32(code)), true
 }
 
-// Raw64 carries the 64 bits of a float64 unchanged: infinities, negative zero and the payload of a NaN survive. The zero
-// value is ready for use.
+// Raw64 carries the 64 bits of a float64 unchanged: infinities, negative zero and the payload of a NaN survive. The
+// zero value is ready for use.
 type Raw64 struct{}
 
 // Bits returns 64.

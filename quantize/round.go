@@ -3,9 +3,9 @@ package quantize
 import "math"
 
 // Adding roundMagic to a float64 x with |x| < 2^51 leaves no room for a fraction: the sum is x rounded to the nearest
-// integer (half to even) and that integer, in two's complement, fills the low bits of the sum. This is the only rounding
-// that is fast without a CPU feature flag; math.RoundToEven is slow on plain amd64. The constant is best known from Lua 5.2,
-// whose llimits.h converts numbers to integers with it.
+// integer (half to even) and that integer, in two's complement, fills the low bits of the sum. This is the only
+// rounding that is fast without a CPU feature flag; math.RoundToEven is slow on plain amd64. The constant is best known
+// from Lua 5.2, whose llimits.h converts numbers to integers with it.
 const (
 	roundMagic     = 3 << 51
 	roundMagicBits = 0x4338000000000000 // math.Float64bits(roundMagic)
@@ -17,8 +17,8 @@ func roundCode(x float64) uint64 {
 	return math.Float64bits(x+roundMagic) - roundMagicBits
 }
 
-// roundMantissa shortens the bits of a positive float64 by shift bits, rounding half to even; a carry out of the mantissa
-// enters the exponent, which is just what the next binade's first value needs. Precondition: 1 <= shift <= 52.
+// roundMantissa shortens the bits of a positive float64 by shift bits, rounding half to even; a carry out of the
+// mantissa enters the exponent, which is just what the next binade's first value needs. Precondition: 1 <= shift <= 52.
 func roundMantissa(b uint64, shift uint) uint64 {
 	return (b + (1<<(shift-1) - 1) + (b>>shift)&1) >> shift
 }
@@ -54,7 +54,8 @@ func (s storage) round(x float64) float64 {
 	return x
 }
 
-// spacing returns the widest gap between neighbouring numbers of the field in [-x, x]. Precondition: x >= 0, not too large.
+// spacing returns the widest gap between neighbouring numbers of the field in [-x, x]. Precondition: x >= 0, not too
+// large.
 func (s storage) spacing(x float64) float64 {
 	if s == float32Storage {
 		y := float32(x)

@@ -10,7 +10,8 @@ type Uint struct {
 	low, high uint64
 }
 
-// NewUint returns the quantiser of low..high; 0..1 takes one bit, and low == high takes none. Every range of uint64 works.
+// NewUint returns the quantiser of low..high; 0..1 takes one bit, and low == high takes none. Every range of uint64
+// works.
 func NewUint(low, high uint64) (Uint, error) {
 	if low > high {
 		return Uint{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)

@@ -6,16 +6,16 @@ import (
 )
 
 // UnitVector codes a direction as two codes of equal width by the octahedral mapping: the sphere is projected to an
-// octahedron, whose lower half is folded out to make a square, and the square has a grid (Cigolle and others, "A Survey of
-// Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact. All methods are safe for
-// vectors stored as float32.
+// octahedron, whose lower half is folded out to make a square, and the square has a grid (Cigolle and others, "A Survey
+// of Efficient Representations for Independent Unit Vectors", JCGT 2014). The six axes are exact. All methods are safe
+// for vectors stored as float32.
 type UnitVector struct {
 	half float64 // the grid is -half..half in both directions
 	bits uint32
 }
 
-// NewUnitVector returns the quantiser of directions with two codes of the given width, 2..20. With 8 bits a vector is off by
-// at most 0.017 (one degree), with 12 bits by 0.0011.
+// NewUnitVector returns the quantiser of directions with two codes of the given width, 2..20. With 8 bits a vector is
+// off by at most 0.017 (one degree), with 12 bits by 0.0011.
 func NewUnitVector(bits uint) (UnitVector, error) {
 	if bits < 2 || bits > 20 {
 		return UnitVector{}, fmt.Errorf("quantize: a unit vector of two %d-bit codes is not supported: use 2..20 bits", bits)
@@ -29,16 +29,16 @@ func (q UnitVector) Bits() uint { return uint(q.bits) }
 // Max returns the largest value of each code, 2^Bits - 2: an odd number of grid lines puts one through the middle.
 func (q UnitVector) Max() uint64 { return 1<<q.bits - 2 }
 
-// MaxError returns the largest distance between a unit vector and its decoded twin; as an angle it is that many radians,
-// nearly.
+// MaxError returns the largest distance between a unit vector and its decoded twin; as an angle it is that many
+// radians, nearly.
 func (q UnitVector) MaxError() float64 {
 	// Half a grid step in both directions moves a point of the octahedron by at most sqrt(1+1+4) times as much, and
 	// projecting it to the sphere from a face's centre, sqrt(1/3) from the origin, enlarges that by sqrt(3).
 	return math.Sqrt(18)*0.5/q.half + 0x1p-22
 }
 
-// Encode returns the codes of the direction of v, whose length does not matter. The zero vector, NaN and infinities give +Z
-// and false.
+// Encode returns the codes of the direction of v, whose length does not matter. The zero vector, NaN and infinities
+// give +Z and false.
 func (q UnitVector) Encode(vector [3]float64) (u, v uint64, ok bool) {
 	x, y, z := vector[0], vector[1], vector[2]
 	sum := math.Abs(x) + math.Abs(y) + math.Abs(z)
@@ -55,7 +55,8 @@ func (q UnitVector) Encode(vector [3]float64) (u, v uint64, ok bool) {
 		x, y = foldOut(x, y, 1)
 	}
 	i, j := int64(roundCode(float64(x*q.half))), int64(roundCode(float64(y*q.half)))
-	// The edges of the square are folded on themselves: (half, j) and (half, -j) are one direction. The positive one counts.
+	// The edges of the square are folded on themselves: (half, j) and (half, -j) are one direction. The positive one
+	// counts.
 	edge := int64(q.half)
 	if i == edge || i == -edge {
 		j = absInt(j)
@@ -71,8 +72,8 @@ func (q UnitVector) Encode32(vector [3]float32) (u, v uint64, ok bool) {
 	return q.Encode([3]float64{float64(vector[0]), float64(vector[1]), float64(vector[2])})
 }
 
-// Decode returns the unit vector of two codes. It gives the zero vector and false for codes above Max and for points of the
-// square's edges that have a twin with larger codes.
+// Decode returns the unit vector of two codes. It gives the zero vector and false for codes above Max and for points of
+// the square's edges that have a twin with larger codes.
 func (q UnitVector) Decode(u, v uint64) (vector [3]float64, ok bool) {
 	if u > q.Max() || v > q.Max() {
 		return [3]float64{}, false
@@ -96,8 +97,8 @@ func (q UnitVector) Decode32(u, v uint64) (vector [3]float32, ok bool) {
 	return [3]float32{float32(w[0]), float32(w[1]), float32(w[2])}, ok
 }
 
-// foldOut mirrors a point of the square -size..size at the nearest side of the inscribed diamond: the inside becomes the
-// lower half of the octahedron and back. Zero counts as positive.
+// foldOut mirrors a point of the square -size..size at the nearest side of the inscribed diamond: the inside becomes
+// the lower half of the octahedron and back. Zero counts as positive.
 func foldOut(x, y, size float64) (foldedX, foldedY float64) {
 	foldedX, foldedY = size-math.Abs(y), size-math.Abs(x)
 	if x < 0 {

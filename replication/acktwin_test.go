@@ -278,8 +278,9 @@ func (a *ackTwin) check() {
 // TestAckTables: what the peer is said to hold it acknowledged, whatever comes late or never; and it is said to hold all that it
 // acknowledged, as long as nothing comes late.
 func TestAckTables(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
-	for i := range uint64(roundsOf(400, 60, 10)) {
+	for i := range uint64(ticksOf(400, 60)) {
 		a := newAckTwin(t, seed+i, i%3 == 0)
 		interval := 1
 		for range 150 {

@@ -11,6 +11,7 @@ import (
 // TestIntervalsPredictInEveryPhase: what moves steadily is predicted from two ticks in which the peer was sent something,
 // whatever its interval, and in whichever of its ticks it has its turn.
 func TestIntervalsPredictInEveryPhase(t *testing.T) {
+	oneGoroutine(t)
 	for interval := 2; interval <= 6; interval++ {
 		w := ecs.NewWorld()
 		s := NewServer(&w, testSchema(), WithSeed(uint64(interval)))

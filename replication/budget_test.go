@@ -16,11 +16,9 @@ import (
 // TestNobodyWaitsLongerThanAPass has everything change in every tick and a budget of one
 // packet a tick: no entity waits much longer than it takes to send all of them.
 func TestNobodyWaitsLongerThanAPass(t *testing.T) {
+	oneGoroutine(t)
 	sizes := []int{10000, 1500}
-	switch {
-	case raceDetector: // one peer and one worker: a small world will do
-		sizes = []int{1500}
-	case testing.Short():
+	if testing.Short() {
 		sizes = []int{3000, 1500}
 	}
 	for _, n := range sizes {
@@ -63,9 +61,10 @@ func TestNobodyWaitsLongerThanAPass(t *testing.T) {
 // TestStructureGetsThrough: what comes and goes is told in time, though the budget is far
 // too small for all that moves, and that has more weight.
 func TestStructureGetsThrough(t *testing.T) {
+	oneGoroutine(t)
 	const rate, within = 8000, 40
 	n := 10_000
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		n = 3000
 	}
 	for _, loss := range []float64{0, 0.1} {
@@ -137,9 +136,10 @@ func TestStructureGetsThrough(t *testing.T) {
 
 // TestTombstonesGetThrough despawns a part of the crowd while all others move.
 func TestTombstonesGetThrough(t *testing.T) {
+	oneGoroutine(t)
 	const rate = 8000
 	n := 10_000
-	if testing.Short() || raceDetector {
+	if testing.Short() {
 		n = 3000
 	}
 	c := newThrong(t, n, throngSchema())
@@ -178,6 +178,7 @@ func TestTombstonesGetThrough(t *testing.T) {
 // TestBudgetIsNeverExceeded: whatever happens, in no span of time more is sent than the
 // rate and the depth of the bucket allow.
 func TestBudgetIsNeverExceeded(t *testing.T) {
+	oneGoroutine(t)
 	ticks := 400
 	if testing.Short() {
 		ticks = 150
@@ -234,6 +235,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 
 // TestBudgetCanBeChanged sets, lifts and changes a budget while it is in use.
 func TestBudgetCanBeChanged(t *testing.T) {
+	oneGoroutine(t)
 	c := newThrong(t, 1000, throngSchema())
 	m := c.join(5, 0.02)
 	last := 0 // the rate before: its savings may still be there, as far as the new one's go
@@ -265,6 +267,7 @@ func TestBudgetCanBeChanged(t *testing.T) {
 
 // TestWaitingIsForgottenWithTheBudget: ticks waited under an earlier budget don't count.
 func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
+	oneGoroutine(t)
 	c := newThrong(t, 2000, throngSchema())
 	m := c.join(5, 0)
 	m.peer.SetBudget(2000)
@@ -291,6 +294,7 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 // TestIntervalsLeaveTheBudgetAsItIs: a peer that is sent something now and then may spend then what it has saved since, and
 // in no tick more than the bytes of an eighth of a second, or of its interval if that is longer, and two packets.
 func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
+	oneGoroutine(t)
 	const rate, tickRate, ticks = 20_000, 60, 600
 	for _, interval := range []int{1, 7, 20, 60} {
 		t.Run(fmt.Sprint(interval), func(t *testing.T) {

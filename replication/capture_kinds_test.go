@@ -68,8 +68,9 @@ type (
 // TestEveryKindIsCapturedAsItIs: a random world with columns of every kind, in which the capture records what a look at every
 // entity finds.
 func TestEveryKindIsCapturedAsItIs(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
-	for i := range uint64(roundsOf(3, 2, 1)) {
+	for i := range uint64(ticksOf(3, 2)) {
 		captureRandomWorld(t, rand.New(rand.NewPCG(seed, i)))
 	}
 }

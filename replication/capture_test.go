@@ -79,8 +79,9 @@ type (
 // them, and start anew with the world: the capture leaves no less behind than one that
 // looks at everything.
 func TestCaptureMissesNothing(t *testing.T) {
+	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
-	for range roundsOf(4, 2, 1) {
+	for range ticksOf(4, 2) {
 		schema := NewSchema()
 		Register[checkPlace](schema)
 		Register[checkLevel](schema)

@@ -10,6 +10,7 @@ import (
 
 // TestTheClockFindsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
 func TestTheClockFindsTheServer(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range []struct {
 		name  string
 		link  netsim.Config

@@ -70,6 +70,7 @@ func TestForgottenModelsOfManyPackets(t *testing.T) {
 
 // Sessions whose sequences and ticks wrap, in all their widths, miss nothing.
 func TestCompactSessionsWrap(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range []struct {
 		sequence uint16
 		tick     uint32

@@ -160,6 +160,7 @@ func TestForgottenModels(t *testing.T) {
 
 // What a model takes is known, whatever there is in a packet.
 func TestModelMemory(t *testing.T) {
+	oneGoroutine(t)
 	require.LessOrEqual(t, int(unsafe.Sizeof(compactState{})), 11<<10)
 	require.LessOrEqual(t, maxListed*int(unsafe.Sizeof(listedSlot{})), 16<<10)
 	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))

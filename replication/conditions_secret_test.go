@@ -16,6 +16,7 @@ import (
 // times, others come to own what it does not, and, as long as these take no more than a
 // block of slots, components come and go.
 func TestConditionsLeaveNoTrace(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	for _, set := range []struct {
 		name             string
@@ -79,7 +80,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				for i := range set.entities {
 					g.entities = append(g.entities, spawn(i))
 				}
-				for tick := range roundsOf(300, 200, 150) {
+				for tick := range ticksOf(300, 200) {
 					for i, e := range g.entities {
 						if g.rng.IntN(8) == 0 {
 							g.mutate(e, 0)

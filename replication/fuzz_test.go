@@ -335,6 +335,7 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 
 // TestRandomScripts plays scripts that no one has thought of, as fuzzing does.
 func TestRandomScripts(t *testing.T) {
+	oneGoroutine(t)
 	scripts := 60
 	if testing.Short() {
 		scripts = 12

@@ -14,6 +14,7 @@ import (
 // TestGridAgainstBruteForce compares what many peers see through grids of one to three
 // axes with a look at every entity.
 func TestGridAgainstBruteForce(t *testing.T) {
+	oneGoroutine(t)
 	fields := []string{"tPosition.X", "tPosition.Y", "tPosition.Z"}
 	for axes := 1; axes <= 3; axes++ {
 		for _, cell := range []float64{0.1, 7, 30, 1000} {
@@ -26,7 +27,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 				position, health, marker := ecs.ComponentID[tPosition](&w), ecs.ComponentID[tHealth](&w), ReplicatedID(&w)
 				var peers []*Peer
 				var grid *Grid
-				for i := range roundsOf(12, 6, 4) {
+				for i := range ticksOf(12, 6) {
 					peers = append(peers, connectFake(t, s, uint64(i)+1, 1, 0).peer)
 				}
 				coordinate := func() float32 {

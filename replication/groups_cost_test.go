@@ -13,6 +13,7 @@ import (
 // 400 entities wander on a plane, each of them in every nth tick; those of a group are as far apart in that as can be. Acks take 6
 // ticks. One peer is enough: what it is sent does not depend on others.
 func TestWhatGroupsCost(t *testing.T) {
+	oneGoroutine(t)
 	const entities, warm, measured = 400, 100, 160
 	cost := func(every, size int) float64 {
 		c := newThrong(t, entities, throngSchema())

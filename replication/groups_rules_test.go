@@ -81,6 +81,7 @@ func TestAGroupIsSeenAsAWhole(t *testing.T) {
 
 // TestGroupsLargerThanAPacket are sent one by one, which is counted, and get through.
 func TestGroupsLargerThanAPacket(t *testing.T) {
+	oneGoroutine(t)
 	for name, big := range map[string]bool{"many": false, "large": true} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedOf(t)
@@ -108,7 +109,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 					}
 				}
 			}
-			for range roundsOf(600, 400, 200) {
+			for range ticksOf(600, 400) {
 				for _, e := range g.entities {
 					if g.rng.IntN(8) == 0 {
 						g.mutate(e)

@@ -339,11 +339,12 @@ func (f *fleet) requireWhole(t testing.TB) {
 // TestGroupsAreNeverTorn: whatever crews do and whatever networks do, a client shows
 // each crew as it was in one tick, all of it or nothing, and never goes back.
 func TestGroupsAreNeverTorn(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 8, 10)
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range roundsOf(5000, 700, 350) {
+	for range ticksOf(5000, 700) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -353,6 +354,7 @@ func TestGroupsAreNeverTorn(t *testing.T) {
 // TestGroupsOfManyPackets: crews that share packets with few others, among so much else
 // that all of it never fits into one.
 func TestGroupsOfManyPackets(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 12, 4, WithMTU(300))
 	f.calm = 16
 	for range 300 {
@@ -361,7 +363,7 @@ func TestGroupsOfManyPackets(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for range roundsOf(2000, 300, 150) {
+	for range ticksOf(2000, 300) {
 		f.tick(t, noneOfThem)
 	}
 	f.requireWhole(t)
@@ -399,11 +401,12 @@ func (f *fleet) views() {
 // TestGroupsComeIntoViewTogether: the same where the ends see less than all, and another
 // part of it every now and then.
 func TestGroupsComeIntoViewTogether(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 8, 6)
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
-	for i := range roundsOf(5000, 700, 350) {
+	for i := range ticksOf(5000, 700) {
 		if i%50 == 0 {
 			f.views()
 		}
@@ -416,6 +419,7 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 // TestGroupsShareBudgets: the same where there is too little room, and for ends that have
 // their turn now and then.
 func TestGroupsShareBudgets(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
 		e := f.connect(cfg)
@@ -451,6 +455,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 // TestTheDetectorFindsTornGroups: where entities do not wait for the others of their group,
 // the test above fails.
 func TestTheDetectorFindsTornGroups(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 12, 5, WithMTU(300), func(o *serverOptions) { o.noGroups = true })
 	for range 100 {
 		f.loose = append(f.loose, f.spawn())

@@ -43,6 +43,7 @@ var safeHandles = map[string]string{
 //
 // It knows worlds by their names, w and world, and checks that none has another.
 func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
+	oneGoroutine(t)
 	files, used := token.NewFileSet(), map[string]bool{}
 	for _, file := range parsePackage(t, files) {
 		for _, decl := range file.Decls {

@@ -55,6 +55,7 @@ func (h *heldStates) holdTick(t, now, keep delta.Tick) bool {
 }
 
 func TestHeldStatesMatchTheNaiveList(t *testing.T) {
+	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 5))
 	for range 60 {
 		keep := int64(rng.IntN(20))
@@ -105,6 +106,7 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 // TestATickNamesWhatWasValidThen plays a slot that changes now and then, of which states are sent again and again, over a network
 // that loses, delays and overtakes. What the server names by what is acknowledged, the client finds, or if that is late nothing.
 func TestATickNamesWhatWasValidThen(t *testing.T) {
+	oneGoroutine(t)
 	type packet struct {
 		sent, arrives, acked int // ticks; that of the acknowledgement is 0 if it is lost
 		carries              bool
@@ -201,6 +203,7 @@ func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 
 // TestHeldStatesOfAnyTicksAreBounded: a hostile server's ticks come in no order at all.
 func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
+	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 5))
 	jump := func() delta.Tick {
 		switch rng.IntN(4) {

@@ -13,7 +13,8 @@ import (
 // TestHooksTellOfConditionsAndReferences: components that come and go with owners and conditions are announced like all
 // others, and so are references that are filled in when their target comes.
 func TestHooksTellOfConditionsAndReferences(t *testing.T) {
-	ticks := roundsOf(2000, 450, 260)
+	oneGoroutine(t)
+	ticks := ticksOf(2000, 450)
 	seed := seedOf(t)
 	g := newConditionPlay(seed, 30)
 	var shadows []*shadow

@@ -309,7 +309,8 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 // TestHooksTellTheWholeStory: whatever the network and the connection do, a copy of the
 // world that is kept by hooks alone is that world after every Apply.
 func TestHooksTellTheWholeStory(t *testing.T) {
-	ticks := roundsOf(3000, 800, 400)
+	oneGoroutine(t)
+	ticks := ticksOf(3000, 800)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))

@@ -108,6 +108,7 @@ func addToPool(pool [][]byte, packets [][]byte) [][]byte {
 // with all that a network or a fool can make of packets. With checksums, one in 2^32 of
 // them could be taken for genuine: this test would fail once in some thousand runs.
 func TestBadPacketsChangeNothing(t *testing.T) {
+	oneGoroutine(t)
 	packets := 1_000_000
 	if testing.Short() {
 		packets = 50_000
@@ -168,6 +169,7 @@ func TestBadPacketsChangeNothing(t *testing.T) {
 // memory than WithMaxEntities stands for. Forged packets soon ruin a session, for they
 // say that later packets came already: so there are many.
 func TestBadPacketsWithoutChecksum(t *testing.T) {
+	oneGoroutine(t)
 	sessions := 400
 	if testing.Short() {
 		sessions = 60
@@ -358,6 +360,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 // TestUpdatesOfLargeStatesAreBounded lets a packet claim that thousands of large
 // entities, all of which the client holds, did not change: a few bits each.
 func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
+	oneGoroutine(t)
 	schema := testSchema()
 	x := connectedWire(t, schema)
 	bulk := ecs.ComponentID[tBulk](x.world)

@@ -59,6 +59,7 @@ func (r *inputRig) give() {
 }
 
 func TestInputsArriveInTime(t *testing.T) {
+	oneGoroutine(t)
 	ticks := ticksOf(60_000, 20_000)
 	for i, c := range []struct {
 		name  string

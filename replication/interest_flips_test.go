@@ -15,7 +15,8 @@ import (
 // TestInterestFlips has a thousand entities come into view and go, hundreds in every
 // tick, while they change and end and their slots go to others.
 func TestInterestFlips(t *testing.T) {
-	flips := roundsOf(50_000, 10_000, 5_000)
+	oneGoroutine(t)
+	flips := ticksOf(50_000, 10_000)
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep=%v", keep), func(t *testing.T) {
 			g := newStage(t, 1000)
@@ -85,7 +86,8 @@ func TestInterestFlips(t *testing.T) {
 // TestLargeEntitiesFlip has entities of several packets come and go while their parts are
 // on the way.
 func TestLargeEntitiesFlip(t *testing.T) {
-	ticks := roundsOf(400, 300, 150)
+	oneGoroutine(t)
+	ticks := ticksOf(400, 300)
 	for _, keep := range []bool{false, true} {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -48,6 +48,7 @@ func (x *secret) play(a *actor) {
 // in those of others that it saw end, and such that went out of its view; they move, get
 // and lose components, weigh much or little, and end earlier or later.
 func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	for kind, name := range []string{"filter", "grid", "set", "visible"} {
 		for _, set := range []struct {
@@ -128,7 +129,7 @@ func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 		(*list)[i] = (*list)[len(*list)-1]
 		*list = (*list)[:len(*list)-1]
 	}
-	for tick := range roundsOf(400, 240, 180) {
+	for tick := range ticksOf(400, 240) {
 		for i, a := range seen {
 			switch g.rng.IntN(12) {
 			case 0, 1, 2:

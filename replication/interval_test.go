@@ -11,6 +11,7 @@ import (
 // TestSendIntervals: peers that are sent something on every third tick only take turns,
 // and follow all the same.
 func TestSendIntervals(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
@@ -63,6 +64,7 @@ func TestSendIntervals(t *testing.T) {
 // TestEvery: a component that is looked at on every fifth tick is shown as it was at one
 // of these, the last one at that, and at once when it is new.
 func TestEvery(t *testing.T) {
+	oneGoroutine(t)
 	const n = 5
 	schema := NewSchema()
 	Register[tPosition](schema)
@@ -114,6 +116,7 @@ func TestEvery(t *testing.T) {
 // TestBudgetsOfPeersWithIntervals: a peer with a budget that is sent something seldom gets all that its budget allows, also where
 // that is more at a time than is saved up otherwise.
 func TestBudgetsOfPeersWithIntervals(t *testing.T) {
+	oneGoroutine(t)
 	const rate, ticks = 6000, 240
 	for _, interval := range []int{1, 7, 30, 60} {
 		c := newThrong(t, 1500, throngSchema())

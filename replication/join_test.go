@@ -14,6 +14,7 @@ import (
 // nothing is missing in the client's world, whatever was slow to come. And it does become
 // complete, though new entities come all the time.
 func TestCompleteMeansThatAllIsThere(t *testing.T) {
+	oneGoroutine(t)
 	type visible = func(id NetID) bool
 	for name, c := range map[string]struct {
 		cfg   netsim.Config

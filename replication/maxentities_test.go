@@ -27,6 +27,7 @@ func replace(w *ecs.World, entities []ecs.Entity, n int, ids ...ecs.ID) {
 // was made for is mirrored, however many of them are replaced in a tick, and whatever else
 // takes slots.
 func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
+	oneGoroutine(t)
 	picked := OnlyFor(func(*Peer) bool { return true })
 	scale := 100
 	if os.Getenv("REPLICATION_SCALE") != "" {
@@ -95,6 +96,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 // TestSlotsStayBelowTheBound lets a world of entities, conditions and resources churn over a
 // bad network: never more than so many at a time, from none to all.
 func TestSlotsStayBelowTheBound(t *testing.T) {
+	oneGoroutine(t)
 	const most = 90
 	seed := seedOf(t)
 	g := newConditionPlay(seed, most)
@@ -135,6 +137,7 @@ func TestSlotsStayBelowTheBound(t *testing.T) {
 // than there is. It is sent what has a slot below its bound, and the server says what not; the
 // others are sent all. When there is less, it has all of that.
 func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
+	oneGoroutine(t)
 	const entities, most = 300, 50
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
@@ -310,12 +313,13 @@ func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
 // TestGroupsAtTheBoundAreNeverTorn: crews whose members come and go around the bounds of clients
 // are shown as they were in one tick, or not at all.
 func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
+	oneGoroutine(t)
 	f := newFleet(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
 		e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(uint64(k)+1), WithMaxEntities(10+k))
 		f.watch(e, cfg.Burst.Length > 0)
 	}
-	for i := range roundsOf(5000, 700, 350) {
+	for i := range ticksOf(5000, 700) {
 		if i%200 == 100 {
 			f.views()
 		}

@@ -385,6 +385,7 @@ func TestMessagesAreNoRelations(t *testing.T) {
 // TestMessagesReferRightOverHostileLinks: whatever comes late, twice or never while entities come and go and get in and out of
 // view, a message refers to whom it meant or to nobody; and to nobody only who is not there.
 func TestMessagesReferRightOverHostileLinks(t *testing.T) {
+	oneGoroutine(t)
 	ticks := 3000
 	if testing.Short() {
 		ticks = 600

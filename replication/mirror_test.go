@@ -246,6 +246,7 @@ func TestMarkerLostAndGained(t *testing.T) {
 
 // TestMarkerFlickers under loss is what leaving and entering the view will be.
 func TestMarkerFlickersUnderLoss(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	x, entities, move := crowd(t, 6, WithSeed(seed))
 	rng := rand.New(rand.NewPCG(seed, 4))

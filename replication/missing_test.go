@@ -95,6 +95,7 @@ func TestWhatWasSentAgain(t *testing.T) {
 // TestWhatWasSentAgainInTheNextTick: the second packet came, but not all of its tick, so that the peer is served from
 // the one before. The client's newest state is of the later tick all the same.
 func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
+	oneGoroutine(t)
 	for phase := range 4 {
 		x, e, move := crowd(t, 100, WithMTU(100))
 		moveOthers := func() {

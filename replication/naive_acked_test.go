@@ -429,6 +429,7 @@ func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]e
 // TestAckedTwinReplicates: whatever is lost, every packet that comes can be read and is
 // true, and clients have everything soon after the world has come to rest.
 func TestAckedTwinReplicates(t *testing.T) {
+	oneGoroutine(t)
 	for _, loss := range []float64{0, 0.1} {
 		r := newAckedRig(t, scaleGame(700), 5, loss, seedOf(t))
 		truth := map[uint32][]entityCodes{}

@@ -111,6 +111,7 @@ func (n *night) notVisible() (hidden uint64) {
 
 // TestTheNightIsAsItSays: clients see what they are to see, at the distance and loss that they have.
 func TestTheNightIsAsItSays(t *testing.T) {
+	oneGoroutine(t)
 	n := newNight(t, seedOf(t))
 	for range 120 {
 		n.tick()

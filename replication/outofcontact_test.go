@@ -11,6 +11,7 @@ import (
 // 65,536 entities meanwhile, and the one that it has now the generation of the one that the
 // client shows. However the two find together again, that is another entity.
 func TestGenerationsThatComeAgain(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range []struct {
 		name   string
 		server []ServerOption

@@ -164,6 +164,7 @@ func TestLyingAboutAcksMendsItself(t *testing.T) {
 
 // TestPacketsNeverExceedTheMTU has entities of several packets among small ones.
 func TestPacketsNeverExceedTheMTU(t *testing.T) {
+	oneGoroutine(t)
 	mtus := []int{64, 65, 71, 100, 128, 300, 576, 1200}
 	if testing.Short() {
 		mtus = []int{64, 100, 1200}
@@ -284,6 +285,7 @@ func TestProgressAtTheLeastMTU(t *testing.T) {
 // TestLongOutage sends more packets into the void than a sequence number on the wire
 // can count, and then heals.
 func TestLongOutage(t *testing.T) {
+	oneGoroutine(t)
 	x := connectedWire(t, testSchema(), WithMTU(wire.MinMTU), WithTimeout(0), neverSilent)
 	position := ecs.ComponentID[tPosition](x.world)
 	var entities []ecs.Entity

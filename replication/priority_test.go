@@ -47,6 +47,7 @@ func requireShares(t *testing.T, counts []int, weight func(slot int) float64) {
 
 // TestWeightsSayHowOften: an entity of weight w is sent w times as often.
 func TestWeightsSayHowOften(t *testing.T) {
+	oneGoroutine(t)
 	weight := func(slot int) float64 { return []float64{1, 2, 4, 8}[slot%4] }
 	t.Run("of entities", func(t *testing.T) {
 		c := newThrong(t, 400, throngSchema())

@@ -139,19 +139,11 @@ func linePaths(loss float64) (paths []linePath) {
 			}
 		}
 	}
-	if raceDetector { // one goroutine does it all
-		return paths[:1]
-	}
 	return paths
 }
 
-// lineLosses is the share of packets that get lost.
-func lineLosses() []float64 {
-	if raceDetector {
-		return []float64{0.02}
-	}
-	return []float64{0, 0.02}
-}
+// lineLosses are the shares of packets that get lost.
+var lineLosses = []float64{0, 0.02}
 
 // seedsFlag makes the figures in docs/interest-and-priority.md: they are of 6.
 var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive budgets are tested with")
@@ -160,8 +152,9 @@ var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive bud
 // short queue, also if a fiftieth of its packets are lost at random. What the line gains is found within five
 // seconds, what it loses within one.
 func TestBudgetRangeFindsTheLine(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
-	for _, loss := range lineLosses() {
+	for _, loss := range lineLosses {
 		var queues, gains spread
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
@@ -201,9 +194,10 @@ func TestBudgetRangeFindsTheLine(t *testing.T) {
 
 // TestBudgetRangesShareALine: two clients behind one bottleneck get about as much, also if one comes later.
 func TestBudgetRangesShareALine(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	var shares, queues spread
-	for _, loss := range lineLosses() {
+	for _, loss := range lineLosses {
 		for _, path := range linePaths(loss) {
 			t.Run(path.String(), func(t *testing.T) {
 				var share, late, queue, goodput spread
@@ -241,6 +235,7 @@ func TestBudgetRangesShareALine(t *testing.T) {
 
 // TestBudgetRangeOfASilentClient: a client that says nothing any more is soon sent the least, and leaves the line to the other.
 func TestBudgetRangeOfASilentClient(t *testing.T) {
+	oneGoroutine(t)
 	s := newSharedLine(t, seedOf(t), linePath{roundTrip: 50 * time.Millisecond, interval: 1})
 	silent, other := s.join(), s.join()
 	s.run(10)

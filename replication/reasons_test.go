@@ -126,6 +126,7 @@ func TestReasonsOfAScript(t *testing.T) {
 // TestAPanicOfTheUsersDoesNotLast: a game that goes on after its functions panicked in a few
 // ticks finds a server that goes on, too.
 func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
+	oneGoroutine(t)
 	for _, panics := range []int{1, 2, 8, 40} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()

@@ -15,7 +15,8 @@ import (
 // entity referred to in that tick, in that very incarnation, or nothing. Views change,
 // acks fail for ten seconds, and the world begins anew meanwhile.
 func TestReferencesConvergeOverHostileLinks(t *testing.T) {
-	ticks := roundsOf(5000, 600, 300)
+	oneGoroutine(t)
+	ticks := ticksOf(5000, 600)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, referenceSchema(), WithSeed(seed))

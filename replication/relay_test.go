@@ -67,7 +67,8 @@ func (r *relay) diff(first *Server, o *truth) string {
 // components come and go; the relay loses its session, its world is reset, and at the end
 // all worlds are equal. The first server has one peer.
 func TestRelayChain(t *testing.T) {
-	ticks := roundsOf(3000, 1000, 900)
+	oneGoroutine(t)
+	ticks := ticksOf(3000, 1000)
 	seed := seedOf(t)
 	cfg := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}
 	w := ecs.NewWorld()

@@ -234,6 +234,7 @@ func TestEveryPeerSeesTheResources(t *testing.T) {
 // TestResourcesInStreams: where thousands of entities change and peers are in step, packets
 // are copied, those with the resources too.
 func TestResourcesInStreams(t *testing.T) {
+	oneGoroutine(t)
 	s := NewSchema()
 	Register[tPosition](s)
 	Register[tHealth](s)

@@ -133,6 +133,7 @@ func TestSentLogKeepsItsSize(t *testing.T) {
 // TestRoundTripMayGrowTenfold: then all is taken for lost, and forgotten, long before it
 // is acknowledged. The server has to find out.
 func TestRoundTripMayGrowTenfold(t *testing.T) {
+	oneGoroutine(t)
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
 	var entities []ecs.Entity

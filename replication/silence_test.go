@@ -98,6 +98,7 @@ var hushes = []struct {
 // TestASilentClientCostsLittle: from the tick in which it falls silent to the one in which it is
 // disconnected.
 func TestASilentClientCostsLittle(t *testing.T) {
+	oneGoroutine(t)
 	for _, c := range hushes {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHush(t, netsim.Config{Latency: 3 + c.farther, Jitter: c.farther}, c.opts...)
@@ -137,6 +138,7 @@ func TestASilentClientCostsLittle(t *testing.T) {
 // TestSilenceBeginsWithARoundTrip: what counts as silence follows from how long acknowledgements
 // take, and less and less is sent from then on.
 func TestSilenceBeginsWithARoundTrip(t *testing.T) {
+	oneGoroutine(t)
 	for _, latency := range []float64{1, 15, 25} {
 		t.Run(fmt.Sprint(latency), func(t *testing.T) {
 			h := newHush(t, netsim.Config{Latency: latency})
@@ -166,15 +168,12 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 
 // TestClientsThatComeBackConverge, whenever that is, and at once.
 func TestClientsThatComeBackConverge(t *testing.T) {
+	oneGoroutine(t)
 	moments, losses := []int{20, 40, 90, 150, 400, 800, 1400}, []float64{0, 0.2}
 	if testing.Short() {
 		moments = []int{40, 150, 1400}
 	}
-	plays := hushes
-	if raceDetector { // one goroutine does it all
-		plays, moments, losses = plays[:2], []int{150}, []float64{0.2}
-	}
-	for _, c := range plays {
+	for _, c := range hushes {
 		for _, away := range moments {
 			for _, loss := range losses {
 				t.Run(fmt.Sprintf("%s after %d, loss %v", c.name, away, loss), func(t *testing.T) {
@@ -222,6 +221,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 // TestABurstAfterSilenceIsWithinTheBudget: what has piled up is sent as fast as the budget allows,
 // though much of it was saved up, and no faster.
 func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
+	oneGoroutine(t)
 	const rate = 8000
 	for _, interval := range []int{1, 6} {
 		h := newHush(t, netsim.Config{Latency: 3})
@@ -248,7 +248,8 @@ func neverSilent(o *serverOptions) { o.noSilence = true }
 // each way, and everything for a second now and then, one way or both, is served as well as by a server that never
 // takes anybody for silent.
 func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
-	ticks := roundsOf(60_000, 6000, 1800)
+	oneGoroutine(t)
+	ticks := longOf(60_000, 20_000, 6000)
 	line, burst := netsim.Config{Latency: 15, Jitter: 3, Loss: 0.3}, netsim.Config{Loss: 1}
 	play := func(adjust func(*hush), opts ...ServerOption) (behind float64, stats PeerStats) {
 		h := newHush(t, line, append(opts, WithWindow(120))...)
@@ -284,9 +285,6 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 		"interval": func(h *hush) { h.peer.SetSendInterval(6) },
 		"seldom":   func(h *hush) { h.peer.SetSendInterval(maxInterval) },
 		"budget":   func(h *hush) { h.peer.SetBudget(16_000) },
-	}
-	if raceDetector { // one goroutine does it all
-		adjusts = map[string]func(*hush){"budget": adjusts["budget"]}
 	}
 	for name, adjust := range adjusts {
 		t.Run(name, func(t *testing.T) {
@@ -360,6 +358,7 @@ func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
 // TestSilentPeersAreKeptForNextToNothing: with a timeout of 0 they are kept, at the price of an
 // empty packet per second.
 func TestSilentPeersAreKeptForNextToNothing(t *testing.T) {
+	oneGoroutine(t)
 	h := newHush(t, netsim.Config{Latency: 3}, WithTimeout(0))
 	h.play(100)
 	h.link.SetConfig(netsim.Config{Loss: 1})

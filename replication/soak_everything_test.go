@@ -235,7 +235,8 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 // sessions end. Nothing that a client shows was not so, or not for it to see; groups are never torn; and when the network heals,
 // all worlds show what they may.
 func TestEverythingConvergesOverHostileLinks(t *testing.T) {
-	ticks := roundsOf(20000, 600, 400)
+	oneGoroutine(t)
+	ticks := longOf(20000, 8000, 600)
 	seed := seedOf(t)
 	x := newEverything(seed)
 	g := x.conditions

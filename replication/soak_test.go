@@ -26,7 +26,8 @@ func hostileLinks() []netsim.Config {
 // does and whatever a network does, every mirror shows states that were, each entity of
 // one tick, never older than before; and when the network heals, all worlds are equal.
 func TestWorldsConvergeOverHostileLinks(t *testing.T) {
-	ticks := roundsOf(20000, 1500, 1300)
+	oneGoroutine(t)
+	ticks := ticksOf(20000, 1500)
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
@@ -102,6 +103,7 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 
 // TestCountersWrap starts ticks and sequences shortly before they wrap.
 func TestCountersWrap(t *testing.T) {
+	oneGoroutine(t)
 	for _, first := range []uint32{1<<16 - 100, 1<<31 - 100, 1<<32 - 100} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
@@ -112,7 +114,7 @@ func TestCountersWrap(t *testing.T) {
 			connect(s, 0, netsim.Config{Latency: 2}),
 			connect(s, seed, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.2, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 9}),
 		}
-		for range roundsOf(2000, 1000, 400) {
+		for range ticksOf(2000, 1000) {
 			g.step()
 			tickAll(t, s, o, ends)
 		}
@@ -123,6 +125,7 @@ func TestCountersWrap(t *testing.T) {
 // TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than baselines can
 // be told apart by name, and move for a moment.
 func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
+	oneGoroutine(t)
 	ticks := 20000
 	if testing.Short() {
 		ticks = 4000

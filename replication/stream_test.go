@@ -11,6 +11,7 @@ import (
 // TestStreamsCarryWhatRunsDo: where nothing gets lost, a stream has the very entries that
 // would be put together one by one, at the same cost by field.
 func TestStreamsCarryWhatRunsDo(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(noStreams bool) (stats ServerStats, peers []PeerStats) {
 		r := newSharedRig(t, scaleGame(2000), 5, 0, seed)

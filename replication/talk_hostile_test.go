@@ -415,11 +415,12 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 
 // TestPacketsOfMessagesRoundTrip writes packets of random messages and reads them.
 func TestPacketsOfMessagesRoundTrip(t *testing.T) {
+	oneGoroutine(t)
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := talkSchema()
 	s.raw.Seal()
-	for range roundsOf(3000, 1500, 500) {
+	for range ticksOf(3000, 1500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
 		var from, to messenger

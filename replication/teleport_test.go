@@ -12,6 +12,7 @@ import (
 // TestATeleportCostsNoMoreThanAnAbsoluteState: entities that move along and are put somewhere
 // else, all of them or one, take hardly more bits than a newcomer is sent.
 func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
+	oneGoroutine(t)
 	type body struct {
 		X, Y, Z float32    `repl:"range=-1000:1000,step=0.01"`
 		Turn    [4]float32 `repl:"quat,bits=9"`
@@ -81,6 +82,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 // distance in the midst of others takes many bits more than it has, though nothing like that was
 // ever learnt.
 func TestJumpsOfAnyDistance(t *testing.T) {
+	oneGoroutine(t)
 	type body struct {
 		X, Y, Z float32 `repl:"range=-1000:1000,step=0.01"`
 		Yaw     float32 `repl:"angle,bits=12"`

@@ -62,6 +62,7 @@ func TestUrgencyAddsUp(t *testing.T) {
 
 // TestWeightsBetweenUnits: a weight that is no multiple of the unit is right in the mean.
 func TestWeightsBetweenUnits(t *testing.T) {
+	oneGoroutine(t)
 	for _, weight := range []float32{0, -1, float32(math.NaN()), 0.001, 0.01, 0.3, 1, 1.03, 7.77, 255, 1e9, float32(math.Inf(1))} {
 		sum := 0
 		const ticks = 1 << 16

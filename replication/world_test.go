@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"unsafe"
 
@@ -61,6 +62,14 @@ func ticksOf(long, short int) int {
 		return short
 	}
 	return long
+}
+
+// longOf is ticksOf for the slowest of all. The environment variable REPLICATION_LONG asks for the longest run.
+func longOf(longest, long, short int) int {
+	if os.Getenv("REPLICATION_LONG") != "" {
+		long = longest
+	}
+	return ticksOf(long, short)
 }
 
 // roundsOf is ticksOf for what takes the race detector long and tells it little: one round

@@ -10,20 +10,18 @@ import (
 // loopback socket before it is believed lost. It usually is there already.
 const localPatience = 50 * time.Millisecond
 
+// localGame is a server and its clients in one process.
+type localGame struct {
+	host    *host
+	mirrors []*mirror
+}
+
 // runLocal plays with the server and all clients in this process.
 func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 	s.say(fmt.Sprintf("arena: %s and %s in one process for %.4g s\nlink: %s",
 		count(c.bots, "bot"), count(c.clients, "client"), float64(c.ticks)/float64(c.tickRate), c.link()))
-	h := newHost(c)
-	weather := c.weather()
-	var mirrors []*mirror
-	defer func() {
-		for i, m := range mirrors {
-			m.line.port.close()
-			h.dismiss(h.guests[i])
-		}
-	}()
-
+	g := localGame{host: newHost(c)}
+	defer g.close()
 	connect := func() (atServer, atClient port, err error) {
 		a, b := memoryPorts()
 		return a, b, nil
@@ -36,43 +34,16 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 		defer hub.close()
 		connect = func() (atServer, atClient port, err error) { return loopback(hub) }
 	}
-	for i := range uint64(c.clients) {
-		atServer, atClient, err := connect()
-		if err != nil {
-			return nil, err
-		}
-		h.welcome(newLine(atServer, c.seed+2*i, weather))
-		mirrors = append(mirrors, newMirror(pilotName(int(i)), newLine(atClient, c.seed+2*i+1, weather)))
+	if err := g.join(c, connect); err != nil {
+		return nil, err
 	}
 
-	step := func(fight bool) error {
-		h.step(fight)
-		for i, m := range mirrors {
-			// The ends may know of each other how much is under way. Nothing
-			// else passes between them but datagrams.
-			m.line.port.expect(h.guests[i].line.port.written())
-			if err := m.step(h.truth); err != nil {
-				return err
-			}
-			h.guests[i].line.port.expect(m.line.port.written())
-			h.guests[i].view = m.outlook()
-		}
-		return nil
-	}
-
-	picture := func() *picture {
-		checks, wrong := tally(mirrors)
-		return &picture{
-			c: c, ticks: h.ticks, limit: c.ticks, figures: h.figures(c, checks, wrong),
-			views: []view{h.view(), mirrors[0].view(1, h.truth)},
-		}
-	}
-
-	pace := newPace(c)
+	h, pace := g.host, newPace(c)
+	picture := func() *picture { return g.picture(c) }
 	s.show(h.ticks, c.tickRate, picture)
 	for h.ticks < c.ticks && ctx.Err() == nil {
 		pace.wait(ctx)
-		if err := step(true); err != nil {
+		if err := g.step(true); err != nil {
 			return nil, err
 		}
 		s.show(h.ticks, c.tickRate, picture)
@@ -80,21 +51,75 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 	s.leave()
 	result := h.report(c, h.guests)
 	result.Interrupted = ctx.Err() != nil
+	if err := g.calm(c, result); err != nil {
+		return nil, err
+	}
+	result.judge(g.mirrors)
+	return result, nil
+}
 
-	h.heal()
-	for _, m := range mirrors {
+// join connects the clients.
+func (g *localGame) join(c *config, connect func() (atServer, atClient port, err error)) error {
+	weather := c.weather()
+	for i := range uint64(c.clients) {
+		atServer, atClient, err := connect()
+		if err != nil {
+			return err
+		}
+		g.host.welcome(newLine(atServer, c.seed+2*i, weather))
+		g.mirrors = append(g.mirrors, newMirror(pilotName(int(i)), newLine(atClient, c.seed+2*i+1, weather)))
+	}
+	return nil
+}
+
+func (g *localGame) close() {
+	for i, m := range g.mirrors {
+		m.line.port.close()
+		g.host.dismiss(g.host.guests[i])
+	}
+}
+
+// step plays one tick at both ends.
+func (g *localGame) step(fight bool) error {
+	h := g.host
+	h.step(fight)
+	for i, m := range g.mirrors {
+		// The ends may know of each other how much is under way. Nothing
+		// else passes between them but datagrams.
+		m.line.port.expect(h.guests[i].line.port.written())
+		if err := m.step(h.truth); err != nil {
+			return err
+		}
+		h.guests[i].line.port.expect(m.line.port.written())
+		h.guests[i].view = m.outlook()
+	}
+	return nil
+}
+
+func (g *localGame) picture(c *config) *picture {
+	h := g.host
+	checks, wrong := tally(g.mirrors)
+	return &picture{
+		c: c, ticks: h.ticks, limit: c.ticks, figures: h.figures(c, checks, wrong),
+		views: []view{h.view(), g.mirrors[0].view(1, h.truth)},
+	}
+}
+
+// calm goes on without changes over links without faults until all worlds are equal.
+func (g *localGame) calm(c *config, result *report) error {
+	g.host.heal()
+	for _, m := range g.mirrors {
 		m.line.heal()
 	}
 	for !result.Converged && result.QuietTicks < c.quietTicks() {
-		if err := step(false); err != nil {
-			return nil, err
+		if err := g.step(false); err != nil {
+			return err
 		}
 		result.QuietTicks++
 		// What the last step of the fight did may not have been sent before.
-		result.Converged = result.QuietTicks >= c.sendStep() && result.compare(mirrors, h.truth)
+		result.Converged = result.QuietTicks >= c.sendStep() && result.compare(g.mirrors, g.host.truth)
 	}
-	result.judge(mirrors)
-	return result, nil
+	return nil
 }
 
 // loopback connects a new socket with the server's.

@@ -1,0 +1,59 @@
+package replication
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oneGoroutine skips a test under the race detector, which takes ten times as long and has nothing to find where one goroutine
+// does it all. It is for slow tests only. What has workers or goroutines of its own must not call it.
+func oneGoroutine(t testing.TB) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("one goroutine does it all")
+	}
+}
+
+// TestOneGoroutineIsTrue: no test that calls oneGoroutine says in its own body that it has more. What its helpers do it does
+// not look at.
+func TestOneGoroutineIsTrue(t *testing.T) {
+	oneGoroutine(t) // a matter of the source alone
+	names, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	files, claims := token.NewFileSet(), 0
+	for _, name := range names {
+		file, err := parser.ParseFile(files, name, nil, 0)
+		require.NoError(t, err)
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Name.Name == "oneGoroutine" {
+				continue
+			}
+			claimed, several := false, ""
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					several = "a go statement"
+				case *ast.Ident:
+					switch n.Name {
+					case "oneGoroutine":
+						claimed = true
+					case "WithWorkers", "WaitGroup", "Parallel":
+						several = n.Name
+					}
+				}
+				return true
+			})
+			if claimed {
+				claims++
+				require.Empty(t, several, "%s calls oneGoroutine, but has more", f.Name.Name)
+			}
+		}
+	}
+	require.Greater(t, claims, 50)
+}
