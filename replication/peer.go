@@ -291,7 +291,7 @@ func (p *Peer) receive(packet []byte) error {
 			if p.closed {
 				return nil
 			}
-			return p.receiveTalk(packet, body)
+			return p.talk.receiveTalk(packet, body)
 		}
 	}
 	if p.session.up.Off {
@@ -303,7 +303,7 @@ func (p *Peer) receive(packet []byte) error {
 		return wire.ErrStale
 	}
 	if body := p.session.up.Body(packet); p.session.open && body != nil && (wire.KindOf(body) == wire.KindMessages || wire.KindOf(body) == wire.KindInputs) {
-		return p.receiveTalk(packet, body)
+		return p.talk.receiveTalk(packet, body)
 	}
 	if body := p.session.openPacket(packet); body != nil {
 		return p.receiveAck(body)

@@ -26,7 +26,7 @@ func Send[T any](p *Peer, message T) error {
 		return err
 	}
 	if err = ErrNotConnected; p.connected {
-		err = p.enqueue(d)
+		err = p.talk.enqueue(d)
 	}
 	if err != nil {
 		s.messages.messenger.discard()
@@ -71,7 +71,7 @@ func (s *Server) enqueue(draft int) (err error) {
 		if !p.connected {
 			continue
 		}
-		if p.enqueue(draft) == nil {
+		if p.talk.enqueue(draft) == nil {
 			taken = true
 		} else {
 			p.stats.MessagesDropped++

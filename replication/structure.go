@@ -6,6 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A message from the server must not be handed over before the client's world has the structure of the tick that it was sent
@@ -134,4 +135,19 @@ func (p *tracker) stillWaits(deps, open []dependency) []dependency {
 		}
 	}
 	return open
+}
+
+// views reports whether the peer sees an entity, or saw it before it ended in this tick. id is its NetID in the tick before, if
+// that is known.
+func (p *tracker) views(e ecs.Entity, id NetID, known bool) bool {
+	s := &p.snap.slots
+	if slot, ok := p.snap.slotOf(e); ok && s.alive.Has(slot) && s.info[slot].entity == e {
+		return p.sight.view.sees(slot>>6, 1<<(slot&63)) != 0
+	}
+	if !known || s.info[id.Slot].generation != id.Generation {
+		return false
+	}
+	b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
+	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
+	return b < len(p.due) && p.gone(b)&bit != 0 && p.acks.severedAt(int(id.Slot), p.snap.tick)
 }
