@@ -2,7 +2,6 @@ package replication
 
 import (
 	"fmt"
-	"iter"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -92,16 +91,11 @@ const (
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
 	p.mustExist()
-	if p.closed {
+	if p.conn.state == ended {
 		return
 	}
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	for s := range p.sessions() {
-		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.down, p.server.opts.mtu)
-		for range byeCopies {
-			p.out.transmit(packet)
-		}
-	}
+	p.conn.sayBye(r)
 	p.end(&DisconnectError{Reason: r})
 }
 
@@ -109,24 +103,10 @@ func (p *Peer) Disconnect(r Reason) {
 // [*DisconnectError].
 func (p *Peer) Err() error {
 	p.mustExist()
-	if p.ended == nil {
+	if p.conn.why == nil {
 		return nil
 	}
-	return p.ended
-}
-
-// sessions returns the sessions that the client may believe in.
-func (p *Peer) sessions() iter.Seq[*session] {
-	return func(yield func(*session) bool) {
-		if p.session.open && !yield(&p.session) {
-			return
-		}
-		for i := range p.pending {
-			if p.pending[i].open && !yield(&p.pending[i]) {
-				return
-			}
-		}
-	}
+	return p.conn.why
 }
 
 // end takes the peer from the server.
@@ -139,46 +119,9 @@ func (p *Peer) end(why *DisconnectError) {
 		}
 	}
 	s.interest.disownAll(p)
-	p.ended = why
+	p.conn.why = why
 	p.close()
 	s.messages.callHooks(s.parting, p)
-}
-
-// receiveBye takes a client's leave, and reports whether that is what the packet is.
-func (p *Peer) receiveBye(packet []byte) bool {
-	if !wire.MaybeDisconnect(packet) {
-		return false
-	}
-	for s := range p.sessions() {
-		if code, text, ok := wire.ParseDisconnect(packet, s.id, s.up); ok {
-			if s != &p.session && p.connected {
-				*s = session{} // one that never came into force
-				return true
-			}
-			p.end(&DisconnectError{Reason: Reason{ReasonCode(code), text}, Remote: true})
-			return true
-		}
-	}
-	return false
-}
-
-// repeatBye answers a client that does not know that the connection has ended.
-func (p *Peer) repeatBye(packet []byte) {
-	if p.ended.Remote || p.byes == maxByes {
-		return
-	}
-	named := uint64(0)
-	var h wire.Hello
-	if body := wire.OpenHandshake(packet); body != nil && wire.PacketKind(body[0]) == wire.KindHello && h.Parse(body) {
-		named = h.Session
-	}
-	for s := range p.sessions() {
-		if s.id == named || named == 0 && s.openPacket(packet) != nil {
-			p.byes++
-			p.out.transmit(wire.DisconnectPacket(uint8(p.ended.Reason.Code), p.ended.Reason.Text, s.id, s.down, p.server.opts.mtu))
-			return
-		}
-	}
 }
 
 // Disconnect ends the connection and tells the server why, in packets that are sent at

@@ -262,7 +262,7 @@ func (g *Group) tidy() {
 			return false
 		}
 		for _, p := range s.peers {
-			if p.connected && !p.acked.released(g, f) {
+			if p.conn.state == connected && !p.acked.released(g, f) {
 				return false
 			}
 		}

@@ -210,22 +210,22 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
 	x.requireEqual()
-	first := x.peer.session
+	first := x.peer.conn.session
 
 	x.answer(hellos...) // of the present session
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
-	require.Equal(t, first, x.peer.session)
+	require.Equal(t, first, x.peer.conn.session)
 
 	x.restart(faceOf(x.server.schema), 8)
 	x.rounds(5)
 	x.requireEqual()
-	second := x.peer.session
+	second := x.peer.conn.session
 	require.NotEqual(t, first.id, second.id)
 	x.answer(hellos...) // of a client that is gone
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
-	require.Equal(t, second, x.peer.session)
+	require.Equal(t, second, x.peer.conn.session)
 	x.spawn()
 	x.rounds(2)
 	x.requireEqual()
@@ -323,7 +323,7 @@ func TestReflectedPacketsAreRefused(t *testing.T) {
 			for _, p := range down {
 				require.Error(t, x.peer.Receive(p))
 			}
-			require.Equal(t, before.session, x.peer.session)
+			require.Equal(t, before.conn.session, x.peer.conn.session)
 			for _, p := range up {
 				require.Error(t, x.client.Receive(p))
 			}
@@ -368,7 +368,7 @@ func TestSessionsDontMix(t *testing.T) {
 		a.deliver(a.takeDown()...)
 		b.deliver(b.takeDown()...)
 	}
-	require.NotEqual(t, a.peer.session.id, b.peer.session.id)
+	require.NotEqual(t, a.peer.conn.session.id, b.peer.conn.session.id)
 	a.requireEqual()
 	b.requireEqual()
 	require.NotEqual(t, delta.Tick(0), a.server.snap.tick)

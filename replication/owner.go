@@ -37,7 +37,7 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 	}
 	delete(o.of, e)
 	delete(o.unseen, e)
-	if p == nil || p.closed {
+	if p == nil || p.conn.state == ended {
 		return
 	}
 	if o.of == nil {

@@ -56,7 +56,7 @@ func (p *Peer) resetTalk() {
 	}
 	t := &peerTalk{
 		snap: &s.snap, schema: s.schema, messages: &s.messages, acked: &p.acked, stats: &p.stats,
-		down: p.session.down, up: p.session.up, send: p.out.sendMessages, reported: s.snap.tick,
+		down: p.conn.session.down, up: p.conn.session.up, send: p.out.sendMessages, reported: s.snap.tick,
 	}
 	t.handler = func(number int) bool {
 		s.messages.handlers[number](p)
@@ -104,7 +104,7 @@ func (s *Server) talkToAll() {
 		return
 	}
 	for i := 0; i < len(s.peers); i++ {
-		if p := s.peers[i]; p.connected {
+		if p := s.peers[i]; p.conn.state == connected {
 			p.talk.say()
 		}
 	}

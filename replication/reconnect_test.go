@@ -204,7 +204,7 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 // again, and nothing in the acks of the present one says whose they are.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
-	id := x.peer.session.id
+	id := x.peer.conn.session.id
 	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
 	for range 50 {
 		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
@@ -212,7 +212,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 		move(e[0], 0.5)
 		x.round()
 		x.requireEqual()
-		require.Equal(t, id, x.peer.session.id)
+		require.Equal(t, id, x.peer.conn.session.id)
 	}
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
 	require.EqualValues(t, 5, x.peer.Stats().Wholes)
@@ -483,7 +483,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.spawn()
 	x.rounds(3)
 	var down, up [][]byte
-	session, key := x.peer.session.id, x.peer.session.up
+	session, key := x.peer.conn.session.id, x.peer.conn.session.up
 	for n := 0; len(down) < 20 || len(up) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() {
@@ -498,7 +498,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	}
 	x.client.Reconnect()
 	x.rounds(5)
-	require.NotEqual(t, session, x.peer.session.id)
+	require.NotEqual(t, session, x.peer.conn.session.id)
 	for _, p := range down {
 		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}

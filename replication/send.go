@@ -25,7 +25,7 @@ func Send[T any](p *Peer, message T) error {
 	if err != nil {
 		return err
 	}
-	if err = ErrNotConnected; p.connected {
+	if err = ErrNotConnected; p.conn.state == connected {
 		err = p.talk.enqueue(d)
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Server) enqueue(draft int) (err error) {
 	}
 	taken := false
 	for _, p := range s.peers {
-		if !p.connected {
+		if p.conn.state != connected {
 			continue
 		}
 		if p.talk.enqueue(draft) == nil {

@@ -180,7 +180,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	types.Seal()
 	s := &Server{schema: types, opts: o}
 	s.snap.schema, s.snap.opts, s.snap.stats, s.sessions.opts = types, &s.opts, &s.stats, &s.opts
-	s.interest.snap = &s.snap
+	s.interest.snap, s.sessions.talks = &s.snap, types.Talks()
 	s.snap.world, s.snap.mark, s.snap.tick = world, watchWorld(world), delta.Tick(o.firstTick-1)
 	s.sessions.fingerprint, s.sessions.text = types.Hash(), types.FullText()
 	s.sessions.random, s.sessions.origin = o.seed, s.newOrigin()

@@ -12,6 +12,7 @@ type serverSessions struct {
 	fingerprint uint64                                    // of the schema
 	text        string                                    // of the schema, for clients with another one
 	origin      uint64                                    // the NetIDs of two sessions mean the same if this is the same
+	talks       bool                                      // the schema has messages or inputs
 	ack         wire.Ack                                  // the one in hand
 	joined      delta.Tick                                // peers so far
 	random      uint64                                    // state of the session generator

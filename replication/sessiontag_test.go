@@ -25,8 +25,8 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		return talk
 	}
 	connect := func() {
-		before := x.peer.session.id
-		for n := 0; x.peer.session.id == before || !x.client.anyState; n++ {
+		before := x.peer.conn.session.id
+		for n := 0; x.peer.conn.session.id == before || !x.client.anyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -44,14 +44,14 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.client.Reconnect()
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...) // welcome
-		require.NotEqual(t, x.peer.session.id, x.client.sessionID)
+		require.NotEqual(t, x.peer.conn.session.id, x.client.sessionID)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
 		old := x.client.session.Epoch
 		connect()
-		require.Equal(t, x.peer.session.id, x.client.sessionID)
-		require.Equal(t, old, x.peer.session.up.Epoch)
+		require.Equal(t, x.peer.conn.session.id, x.client.sessionID)
+		require.Equal(t, old, x.peer.conn.session.up.Epoch)
 		for _, p := range lateUp {
 			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
 		}
@@ -77,13 +77,14 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		if n%7 == 3 {
-			x.peer.enforce(int(n) % 3)
+			x.peer.conn.enforce(int(n) % 3)
+			x.peer.reset()
 		}
 		seen := map[uint8]bool{}
-		if x.peer.former.Off {
-			seen[x.peer.former.Epoch] = true
+		if x.peer.conn.former.Off {
+			seen[x.peer.conn.former.Epoch] = true
 		}
-		for s := range x.peer.sessions() {
+		for s := range x.peer.conn.known() {
 			require.False(t, seen[s.up.Epoch], "in round %d", n)
 			require.Equal(t, s.up.Epoch, s.down.Epoch)
 			seen[s.up.Epoch] = true
@@ -114,7 +115,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		packets := x.apply() // are on a detour
 		x.rounds(2 * introduceEvery)
-		require.Equal(t, x.peer.session.id, x.client.sessionID)
+		require.Equal(t, x.peer.conn.session.id, x.client.sessionID)
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)

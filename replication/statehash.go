@@ -65,7 +65,7 @@ func (s *Server) sendHashes() {
 		s.sender.hashes = make([]byte, s.opts.mtu)
 	}
 	for _, p := range s.peers {
-		if p.connected && p.acked.itsTurn() && (!p.out.hashing.any || s.snap.tick-p.out.hashing.at >= every) {
+		if p.conn.state == connected && p.acked.itsTurn() && (!p.out.hashing.any || s.snap.tick-p.out.hashing.at >= every) {
 			p.out.hashing.any, p.out.hashing.at = true, s.snap.tick
 			p.out.sendHashes(s.sender.hashes)
 		}

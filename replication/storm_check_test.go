@@ -40,7 +40,7 @@ func (a *storm) invariants() {
 	}
 	for i, e := range a.ends {
 		p := e.peer
-		if !p.connected {
+		if p.conn.state != connected {
 			continue
 		}
 		if a.now%8 == 0 || a.cfg.wild != nil {

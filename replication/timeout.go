@@ -39,7 +39,7 @@ func (s *Server) dropSilent() {
 		if i >= len(s.peers) {
 			continue // a hook has disconnected others
 		}
-		if p := s.peers[i]; s.snap.tick-p.heardAt > delta.Tick(s.opts.timeout) {
+		if p := s.peers[i]; s.snap.tick-p.conn.heardAt > delta.Tick(s.opts.timeout) {
 			s.stats.Timeouts++
 			p.Disconnect(Reason{Code: ReasonTimeout})
 		}

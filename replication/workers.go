@@ -41,7 +41,7 @@ func (w *workers) init(s *Server, n int) {
 func (w *workers) ask(s *Server) {
 	w.asked, w.peers = w.asked[:0], w.peers[:0]
 	for _, p := range s.peers {
-		if p.connected {
+		if p.conn.state == connected {
 			p.out.speaks = p.speaks()
 			w.asked, w.peers = append(w.asked, p), append(w.peers, &p.out)
 		}
@@ -80,7 +80,7 @@ func (w *workers) run(s *Server) {
 		w.caches[i].finishStreams()
 	}
 	for _, p := range s.peers {
-		if p.connected {
+		if p.conn.state == connected {
 			p.out.flush()
 			p.out.keep()
 		}
