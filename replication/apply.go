@@ -164,7 +164,7 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	if c.schema.Mentions {
-		c.names.set(m.entity, NetID{slot, state.generation})
+		c.names.set(m.entity, netID{slot, state.generation})
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &c.schema.Components[k]

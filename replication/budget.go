@@ -384,7 +384,7 @@ const (
 // spending is what a peer has been sent.
 type spending struct{ bits, updates, wholes, despawns int }
 
-func (s *PeerStats) spending() spending {
+func (s *peerCounters) spending() spending {
 	return spending{int(s.EntityBits), int(s.Updates), int(s.Wholes + s.Jumps), int(s.Despawns)}
 }
 

@@ -121,7 +121,7 @@ func (p *Peer) end(why *DisconnectError) {
 	s.interest.disownAll(p)
 	p.conn.why = why
 	p.close()
-	s.messages.callHooks(s.parting, p)
+	s.callHooks(s.parting, p)
 }
 
 // Disconnect ends the connection and tells the server why, in packets that are sent at

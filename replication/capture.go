@@ -268,7 +268,7 @@ func (s *snapshot) captureBlock(t *table, first, n int, q *ecs.Query) {
 		} else if !same && block.keep(n) {
 			m.keepBytes(first, p, n)
 		}
-		s.stats.Clamped += uint64(block.clamped)
+		s.clamped += uint64(block.clamped)
 	}
 	if together {
 		s.slots.touchSet(int(slots[0]), news[0], s.tick)
@@ -349,12 +349,12 @@ func (s *snapshot) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 		if i > 0 {
 			q.Next()
 		}
-		row, e, marker := first+i, q.Entity(), (*Replicated)(q.Get(s.capture.marker))
+		row, e, mark := first+i, q.Entity(), (*marker)(q.Get(s.capture.marker))
 		if t.entities[row] == e {
-			s.capture.contest(marker, t.slots[row])
+			s.capture.contest(mark, t.slots[row])
 		}
-		if t.entities[row] != e || marker.slot != t.slots[row]+1 {
-			s.seat(t, row, e, marker)
+		if t.entities[row] != e || mark.slot != t.slots[row]+1 {
+			s.seat(t, row, e, mark)
 			moved = true
 		}
 		for j := range t.members {
@@ -371,7 +371,7 @@ func (s *snapshot) gather(t *table, first, n int, q *ecs.Query) (moved bool) {
 }
 
 // seat notes that the entity is in the row now.
-func (s *snapshot) seat(t *table, row int, e ecs.Entity, m *Replicated) {
+func (s *snapshot) seat(t *table, row int, e ecs.Entity, m *marker) {
 	c := &s.capture
 	if !t.entities[row].IsZero() {
 		c.left = append(c.left, t.slots[row])
@@ -398,10 +398,10 @@ func (s *snapshot) removeGone() {
 		if s.schema.Refers {
 			s.names.remove(s.slots.info[slot].entity.ID(), int(slot), s.tick)
 		}
-		s.stats.Despawns++
+		s.despawns++
 		s.gone = append(s.gone, goneSlot{int(slot), s.slots.info[slot].entity})
 		s.removeFacets(int(slot))
-		s.stats.RawBits -= s.slots.info[slot].width
+		s.rawBits -= s.slots.info[slot].width
 		s.slots.remove(int(slot), s.tick)
 	}
 	c.left = c.left[:0]
@@ -410,24 +410,24 @@ func (s *snapshot) removeGone() {
 
 // identify returns the slot of an entity with the given marker, and gives it one if it
 // has none.
-func (s *snapshot) identify(e ecs.Entity, m *Replicated, t *table) int {
+func (s *snapshot) identify(e ecs.Entity, m *marker, t *table) int {
 	slot := int(m.slot) - 1
 	if slot < 0 || slot >= s.slots.len() || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
 		if m.owner == s.capture.owner {
-			s.stats.CopiedMarkers++
+			s.copiedMarkers++
 		}
 		slot = s.slots.add(e, s.tick)
 		for _, h := range s.histories {
 			h.Begin(slot)
 		}
-		*m = Replicated{uint32(slot) + 1, s.capture.owner}
+		*m = marker{uint32(slot) + 1, s.capture.owner}
 		if s.schema.Refers {
-			s.names.add(e, NetID{uint32(slot), s.slots.info[slot].generation}, s.tick)
+			s.names.add(e, netID{uint32(slot), s.slots.info[slot].generation}, s.tick)
 		}
 		s.slots.info[slot].set, s.slots.info[slot].table = t.set, t
 		s.slots.setWidth(slot, t.own)
-		s.stats.Spawns++
-		s.stats.RawBits += t.own
+		s.spawns++
+		s.rawBits += t.own
 		return slot
 	}
 	s.restructure(slot, t)
@@ -444,7 +444,7 @@ func (s *snapshot) restructure(slot int, t *table) {
 				h.Remove(slot, s.tick)
 			}
 		}
-		s.stats.RawBits += t.own - info.width
+		s.rawBits += t.own - info.width
 		info.set, info.restructured = t.set, s.tick
 		s.slots.setWidth(slot, t.own)
 		s.slots.touch(slot, s.tick)

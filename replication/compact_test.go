@@ -13,7 +13,7 @@ import (
 )
 
 // withCoding sets the coding of all peers.
-func withCoding(c Coding) ServerOption { return func(o *serverOptions) { o.coding = c } }
+func withCoding(c Coding) ServerOption { return func(o *serverOptions) { o.compact = c == Compact } }
 
 func TestCodingIsNegotiated(t *testing.T) {
 	for _, c := range []struct {

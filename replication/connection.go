@@ -26,7 +26,7 @@ const (
 type connection struct {
 	sessions *serverSessions
 	opts     *serverOptions
-	stats    *PeerStats
+	stats    *peerCounters
 	send     func(packet []byte)
 
 	state  connState

@@ -126,7 +126,7 @@ func (s *snapshot) addFacet(condition, of int, as *table) int {
 	info.of, info.set, info.table = uint32(of), as.set, as
 	t.setWidth(slot, as.own)
 	t.faceted++
-	s.stats.RawBits += as.own
+	s.rawBits += as.own
 	list := &t.facetOf[condition]
 	if more := of + 1 - len(*list); more > 0 {
 		*list = append(*list, make([]uint32, more)...)
@@ -146,7 +146,7 @@ func (s *snapshot) removeFacets(of int) {
 	for k := range s.schema.Conditions {
 		if facet, ok := s.slots.facet(k, of); ok {
 			s.slots.facetOf[k][of] = 0
-			s.stats.RawBits -= s.slots.info[facet].width
+			s.rawBits -= s.slots.info[facet].width
 			s.slots.remove(facet, s.tick)
 			s.slots.faceted--
 		}

@@ -36,32 +36,3 @@ func ReplicatedID(w *ecs.World) ecs.ID {
 func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
 	return func(o *serverOptions) { o.marker = ecs.ComponentID[T] }
 }
-
-// newOwner returns a number that tells a server's markers from those of others. It is
-// never 0.
-func newOwner() uint32 { return uint32(random64()) | 1 }
-
-// maxContests is in how many ticks in a row the markers that a server wrote may be found
-// with another server's writing. Once may be a saved world that was put back.
-const maxContests = 3
-
-// contest notes if the marker that this server wrote to a slot's entity is another's now.
-func (c *capture) contest(m *Replicated, slot uint32) {
-	if m.owner != 0 && m.owner != c.owner {
-		c.contested = true
-		*m = Replicated{slot + 1, c.owner} // who is still there will notice in turn
-	}
-}
-
-// settleContests panics if two servers go on to take the same markers from each other.
-func (c *capture) settleContests() {
-	if !c.contested {
-		c.contests = 0
-		return
-	}
-	c.contested = false
-	if c.contests++; c.contests == maxContests {
-		c.contests = 0
-		panic("replication: two servers replicate this world and write to the same markers: give each its own with WithMarker, or Close the one that is not in use")
-	}
-}

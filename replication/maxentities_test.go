@@ -143,7 +143,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 		t.Run(coding.String(), func(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
-			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *serverOptions) { o.coding = coding })
+			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *serverOptions) { o.compact = coding == Compact })
 			g := newGame(seed, &w, faceOf(s.schema), entities)
 			link := netsim.Config{Latency: 2, Jitter: 2, Loss: 0.1, Duplicate: 0.1}
 			little := connect(s, seed, link, WithNonce(1), WithMaxEntities(most))

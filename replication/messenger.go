@@ -51,7 +51,7 @@ type draft struct {
 	// To those only that see an entity.
 	viewers bool
 	entity  ecs.Entity
-	id      NetID // what it was in the tick before, if known
+	id      netID // what it was in the tick before, if known
 	known   bool
 }
 

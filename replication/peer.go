@@ -20,7 +20,7 @@ type Peer struct {
 
 	sight sight
 	talk  *peerTalk // nil: the schema has neither messages nor inputs
-	stats PeerStats
+	stats peerCounters
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
@@ -93,7 +93,7 @@ func (p *Peer) Connected() bool {
 // Stats returns what went to and came from the peer.
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
-	stats := p.stats
+	stats := PeerStats(p.stats)
 	stats.Budget = int(p.out.budget.rate)
 	return stats
 }
@@ -128,7 +128,7 @@ func (p *Peer) receive(packet []byte) error {
 	}
 	if in.begin {
 		p.reset()
-		p.server.messages.callHooks(p.server.connecting, p)
+		p.server.callHooks(p.server.connecting, p)
 		if p.conn.state == ended {
 			return nil // by a hook
 		}

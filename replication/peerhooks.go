@@ -34,13 +34,13 @@ func (s *Server) OnDisconnect(fn func(p *Peer)) {
 }
 
 // callHooks calls hooks for a peer.
-func (s *serverMessages) callHooks(hooks []func(*Peer), p *Peer) {
+func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
 	if len(hooks) == 0 {
 		return
 	}
-	was := s.handling
-	s.handling = true
-	defer func() { s.handling = was }()
+	was := s.messages.handling
+	s.messages.handling = true
+	defer func() { s.messages.handling = was }()
 	for _, fn := range hooks {
 		fn(p)
 	}

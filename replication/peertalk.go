@@ -13,10 +13,12 @@ type peerTalk struct {
 	schema   *schema.Schema
 	messages *serverMessages
 	acked    *tracker
-	stats    *PeerStats
-	down, up wire.Key                   // of packets to the client and from it
-	send     func(packet []byte)        // a packet of messages
-	handler  func(number int) (on bool) // hands over the message that was opened, and reports whether the session goes on
+	stats    *peerCounters
+	down, up wire.Key            // of packets to the client and from it
+	send     func(packet []byte) // a packet of messages
+	// handler hands over the message that was opened. It reports whether there is a function for it, and whether the session
+	// goes on.
+	handler func(number int) (handled, on bool)
 
 	out [wire.Channels]outLane
 	in  [wire.Channels]inLane // only the first is used
@@ -58,9 +60,14 @@ func (p *Peer) resetTalk() {
 		snap: &s.snap, schema: s.schema, messages: &s.messages, acked: &p.acked, stats: &p.stats,
 		down: p.conn.session.down, up: p.conn.session.up, send: p.out.sendMessages, reported: s.snap.tick,
 	}
-	t.handler = func(number int) bool {
-		s.messages.handlers[number](p)
-		return p.talk == t
+	t.handler = func(number int) (handled, on bool) {
+		h := s.handlers[number]
+		if h == nil {
+			return false, true
+		}
+		p.stats.MessagesReceived++
+		h(p)
+		return true, p.talk == t
 	}
 	p.talk = t
 	p.acked.structure = nil
@@ -474,18 +481,18 @@ func (t *peerTalk) handleAll(messages []stagedMessage) {
 
 // handle hands over the message that was opened, and reports whether the session goes on.
 func (t *peerTalk) handle(number int) bool {
-	if t.messages.handlers[number] == nil {
+	handled, on := t.handler(number)
+	if !handled {
 		t.stats.MessagesUnhandled++
-		return true
 	}
-	t.stats.MessagesReceived++
-	return t.handler(number)
+	return on
 }
 
 // toViewers sends a draft to those only that see an entity.
 func (s *Server) toViewers(d *draft, e ecs.Entity) {
 	d.viewers, d.entity = true, e
-	d.id, d.known = s.NetID(e)
+	id, known := s.NetID(e)
+	d.id, d.known = netID(id), known
 }
 
 // sendMessages sends a packet of messages, and takes what it costs out of the budget. They are sent all the same, so debts

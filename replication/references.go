@@ -35,13 +35,13 @@ type entityName struct {
 }
 
 // add notes that the entity has got a NetID.
-func (n *entityNames) add(e ecs.Entity, id NetID, now delta.Tick) {
+func (n *entityNames) add(e ecs.Entity, id netID, now delta.Tick) {
 	n.set(e, id)
 	n.turn(e.ID(), now)
 }
 
 // set notes the NetID of an entity.
-func (n *entityNames) set(e ecs.Entity, id NetID) {
+func (n *entityNames) set(e ecs.Entity, id netID) {
 	if more := int(e.ID()) + 1 - len(n.byID); more > 0 {
 		n.byID = append(n.byID, make([]entityName, more)...)
 	}
@@ -146,7 +146,7 @@ func (s *snapshot) captureReferrer(t *table, m *member, p unsafe.Pointer, first,
 	} else if !same && block.keep(n) {
 		m.keepBytes(first, p, n)
 	}
-	s.stats.Clamped += uint64(block.clamped)
+	s.clamped += uint64(block.clamped)
 }
 
 // refersToTurned reports whether n values of a component, from row first on, refer to an

@@ -195,7 +195,7 @@ func (s *snapshot) restructureResources(set delta.Set) {
 			t.weight = max(t.weight, m.values.Priority)
 		}
 	}
-	s.stats.RawBits += t.width - info.width
+	s.rawBits += t.width - info.width
 	info.set, info.restructured = set, s.tick
 	s.slots.setWidth(resourceSlot, t.width)
 	s.slots.touch(resourceSlot, s.tick)

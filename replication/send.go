@@ -114,11 +114,11 @@ func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	s.mustExist()
 	number := s.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
-		s.messages.handlers[number] = nil
+		s.handlers[number] = nil
 		return
 	}
 	value := s.messages.messenger.values[number].pointer.(*T)
-	s.messages.handlers[number] = func(p *Peer) { handle(p, *value) }
+	s.handlers[number] = func(p *Peer) { handle(p, *value) }
 }
 
 // OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one are

@@ -13,7 +13,7 @@ type sender struct {
 	interest *interestSets
 	sight    *sight
 	acked    *tracker
-	stats    *PeerStats
+	stats    *peerCounters
 
 	send    func(packet []byte) error
 	seal    wire.Key // of packets to the client

@@ -26,7 +26,8 @@ type Server struct {
 
 	messages serverMessages
 
-	connecting, parting []func(p *Peer) // hooks
+	handlers            []func(from *Peer) // of messages, by their number
+	connecting, parting []func(p *Peer)    // hooks
 
 	stats  ServerStats
 	closed bool
@@ -51,7 +52,7 @@ type serverOptions struct {
 	noStreams bool      // nothing but runs is shared
 	noGroups  bool      // what is in groups does not wait for the others
 	noSilence bool      // no peer is ever taken for silent
-	coding    Coding    // of peers that ask for none
+	compact   bool      // the coding of peers that ask for none
 	freeWork  workBound // of a packet
 }
 
@@ -179,7 +180,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	types := &schema.raw
 	types.Seal()
 	s := &Server{schema: types, opts: o}
-	s.snap.schema, s.snap.opts, s.snap.stats, s.sessions.opts = types, &s.opts, &s.stats, &s.opts
+	s.snap.schema, s.snap.opts, s.sessions.opts = types, &s.opts, &s.opts
 	s.interest.snap, s.sessions.talks = &s.snap, types.Talks()
 	s.snap.world, s.snap.mark, s.snap.tick = world, watchWorld(world), delta.Tick(o.firstTick-1)
 	s.sessions.fingerprint, s.sessions.text = types.Hash(), types.FullText()
@@ -197,7 +198,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.snap.resources.init(&s.snap)
 	s.sender.workers.init(s, o.workers)
 	s.messages.messenger.init(types, &s.snap, o.mtu, true, 0)
-	s.messages.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
+	s.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s
 }
@@ -225,7 +226,10 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	if s.closed {
 		panic("replication: Connect of a closed server: make a new one with NewServer")
 	}
-	o := peerOptions{coding: s.opts.coding}
+	o := peerOptions{}
+	if s.opts.compact {
+		o.coding = Compact
+	}
 	applyOptions("Connect", &o, opts)
 	p := newPeer(s, send, o)
 	p.acked.phase = s.sessions.joined
@@ -335,7 +339,7 @@ func (s *snapshot) slotOf(e ecs.Entity) (slot int, ok bool) {
 	if !s.mark.intact() {
 		return 0, false
 	}
-	m := (*Replicated)(lookUp(s.world, e, s.capture.marker))
+	m := (*marker)(lookUp(s.world, e, s.capture.marker))
 	if m == nil {
 		return 0, false
 	}

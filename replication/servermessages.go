@@ -3,7 +3,6 @@ package replication
 // serverMessages is the server's end of messages.
 type serverMessages struct {
 	messenger messenger
-	handlers  []func(from *Peer) // by message number
-	waits     bool               // there are messages that wait for the state of their tick
-	handling  bool               // in one of the handlers, or in a hook
+	waits     bool // there are messages that wait for the state of their tick
+	handling  bool // in one of the handlers, or in a hook
 }

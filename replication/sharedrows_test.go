@@ -12,7 +12,7 @@ import (
 func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
-			x := connectedWire(t, testSchema(), func(o *serverOptions) { o.coding = coding })
+			x := connectedWire(t, testSchema(), func(o *serverOptions) { o.compact = coding == Compact })
 			x.client.keep = 0 // as if it had told a window of no ticks
 			bulk, health := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tHealth](x.world)
 			e := x.spawn(bulk, health)

@@ -82,7 +82,7 @@ var hushes = []struct {
 }{
 	{name: "plain"},
 	{name: "farther away", farther: 2},
-	{name: "compact", opts: []ServerOption{func(o *serverOptions) { o.coding = Compact }}},
+	{name: "compact", opts: []ServerOption{func(o *serverOptions) { o.compact = true }}},
 	{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
 	{name: "budget", adjust: func(h *hush) { h.peer.SetBudget(16_000) }},
 	{name: "interval", adjust: func(h *hush) { h.peer.SetSendInterval(3) }},

@@ -86,7 +86,7 @@ func (p *sender) sendHashes(buf []byte) {
 			continue
 		}
 		mark, before := w.Mark(), set
-		s.writeHashes(&w, slot, next, &set)
+		writeHashes(s, &w, slot, next, &set)
 		if w.Remaining() > 0 { // for the end
 			next = slot + 1
 			count++
@@ -117,7 +117,7 @@ func (p *sender) sendHashes(buf []byte) {
 }
 
 // writeHashes writes the entry of a slot, as far as there is room.
-func (s *snapshot) writeHashes(w *bitbuf.Writer, slot, next int, set *delta.Set) {
+func writeHashes(s *snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) {
 	info := &s.slots.info[slot]
 	w.WriteBool(true)
 	w.WriteExpGolomb(uint64(slot-next), hashGapOrder)

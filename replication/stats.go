@@ -237,6 +237,8 @@ func (s *Server) Stats() ServerStats {
 	if s.snap.slots.len() > 0 && s.snap.resources.any {
 		stats.Entities-- // that slot has none
 	}
+	c := &s.snap.counters
+	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.rawBits, c.spawns, c.despawns, c.clamped, c.copiedMarkers
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.sender.workers.caches {
 		c := &s.sender.workers.caches[w]

@@ -139,7 +139,7 @@ func (p *tracker) stillWaits(deps, open []dependency) []dependency {
 
 // views reports whether the peer sees an entity, or saw it before it ended in this tick. id is its NetID in the tick before, if
 // that is known.
-func (p *tracker) views(e ecs.Entity, id NetID, known bool) bool {
+func (p *tracker) views(e ecs.Entity, id netID, known bool) bool {
 	s := &p.snap.slots
 	if slot, ok := p.snap.slotOf(e); ok && s.alive.Has(slot) && s.info[slot].entity == e {
 		return p.sight.view.sees(slot>>6, 1<<(slot&63)) != 0

@@ -14,14 +14,14 @@ type directory interface {
 	// nameEntities puts NetIDs in the place of entities, in rows as readColumn leaves them, and nothing in that of others.
 	nameEntities(c *schema.Component, rows []uint32)
 	// entityOf returns the entity with a NetID, which may be any, or the zero entity if there is none now.
-	entityOf(id NetID) ecs.Entity
+	entityOf(id netID) ecs.Entity
 }
 
 // resolve sets the fields of a value that refer to entities to those that the row names. They are zero before.
 func (m *messenger) resolve(c *schema.Component, v *messageValue, row []uint32) {
 	for _, i := range c.References {
 		if words := row[c.Columns[i].Word:][:2]; words[0] != 0 {
-			c.WriteEntity(v.address, i, m.entityOf(NetID{words[0] - 1, uint16(words[1])}))
+			c.WriteEntity(v.address, i, m.entityOf(netID{words[0] - 1, uint16(words[1])}))
 		}
 	}
 }
@@ -29,7 +29,7 @@ func (m *messenger) resolve(c *schema.Component, v *messageValue, row []uint32) 
 func (s *snapshot) nameEntities(c *schema.Component, rows []uint32) { s.names.name(c, rows) }
 
 // entityOf returns what a client may have meant. The latest Replicate found it, but the game may have removed it since.
-func (s *snapshot) entityOf(id NetID) ecs.Entity {
+func (s *snapshot) entityOf(id netID) ecs.Entity {
 	e, ok := s.entityIn(id.Slot, id.Generation)
 	if !ok {
 		return ecs.Entity{}
@@ -46,7 +46,7 @@ func (c *Client) nameEntities(comp *schema.Component, rows []uint32) {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
 			slot, counter := c.names.of(id, generation)
-			if e := c.entityOf(NetID{slot - 1, uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
+			if e := c.entityOf(netID{slot - 1, uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
 				slot, counter = 0, 0
 			}
 			rows[w], rows[w+1] = slot, counter
@@ -56,10 +56,10 @@ func (c *Client) nameEntities(comp *schema.Component, rows []uint32) {
 
 // entityOf returns what the server may have meant. In a session with another server the world shows for a while what the
 // former one named.
-func (c *Client) entityOf(id NetID) ecs.Entity {
+func (c *Client) entityOf(id netID) ecs.Entity {
 	if c.shownOrigin != c.origin {
 		return ecs.Entity{}
 	}
-	e, _ := c.Entity(id)
+	e, _ := c.Entity(NetID(id))
 	return e
 }

@@ -12,7 +12,7 @@ type tracker struct {
 	opts     *serverOptions
 	sight    *sight
 	interest *interestSets
-	stats    *PeerStats
+	stats    *peerCounters
 
 	structure *structure // nil: there are no messages that wait for the world
 	acks      ackTable

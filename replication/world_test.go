@@ -186,7 +186,10 @@ type end struct {
 // options, those of the others alternate, in an order that the seed tells.
 func codingOf(s *Server) Coding {
 	if len(s.peers) == 0 {
-		return s.opts.coding
+		if s.opts.compact {
+			return Compact
+		}
+		return Packed
 	}
 	return Coding((s.opts.seed + uint64(len(s.peers))) % 2)
 }
