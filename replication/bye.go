@@ -118,7 +118,7 @@ func (p *Peer) end(why *DisconnectError) {
 			break
 		}
 	}
-	s.interest.disownAll(p)
+	s.interest.disownAll(&p.sight)
 	p.conn.why = why
 	p.close()
 	s.callHooks(s.parting, p)

@@ -102,7 +102,7 @@ func (p *sight) findFacets() {
 }
 
 // everything reports whether all entities are visible.
-func (i *Interest) everything() bool {
+func (i *criteria) everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 

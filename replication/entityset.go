@@ -8,21 +8,17 @@ import (
 // An EntitySet is a set of entities kept by the user, for [Interest.Sets]: a team, a
 // room, what is relevant to everybody. Any number of peers can share one.
 type EntitySet struct {
-	server  *Server
-	seated  map[ecs.Entity]int32    // members and their slots
-	holders map[int32]ecs.Entity    // the same the other way round
-	waiting map[ecs.Entity]struct{} // members that have no slot yet
-	slots   bitset.Set
+	server *Server
+	in     entitySet
 }
 
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
 	s.mustExist()
-	e := &EntitySet{
-		server: s,
-		seated: map[ecs.Entity]int32{}, holders: map[int32]ecs.Entity{}, waiting: map[ecs.Entity]struct{}{},
-	}
-	s.interest.sets = append(s.interest.sets, e)
+	e := &EntitySet{server: s}
+	e.in.snap = &s.snap
+	e.in.seated, e.in.holders, e.in.waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
+	s.interest.sets = append(s.interest.sets, &e.in)
 	return e
 }
 
@@ -40,7 +36,11 @@ func (e *EntitySet) mustExist() {
 func (e *EntitySet) Add(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
-	if _, ok := e.seated[entity]; !ok && alive(e.server.snap.world, entity) {
+	e.in.add(entity)
+}
+
+func (e *entitySet) add(entity ecs.Entity) {
+	if _, ok := e.seated[entity]; !ok && alive(e.snap.world, entity) {
 		e.waiting[entity] = struct{}{}
 	}
 }
@@ -49,6 +49,10 @@ func (e *EntitySet) Add(entity ecs.Entity) {
 func (e *EntitySet) Remove(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
+	e.in.remove(entity)
+}
+
+func (e *entitySet) remove(entity ecs.Entity) {
 	delete(e.waiting, entity)
 	if slot, ok := e.seated[entity]; ok {
 		e.unseat(slot)
@@ -59,14 +63,18 @@ func (e *EntitySet) Remove(entity ecs.Entity) {
 // Replicate.
 func (e *EntitySet) Len() int {
 	e.mustExist()
+	return e.in.len()
+}
+
+func (e *entitySet) len() int {
 	return len(e.seated) + len(e.waiting)
 }
 
 // update brings the slots up to date with the world, once per tick.
-func (e *EntitySet) update() {
-	s := e.server
-	e.slots = e.slots.Grown(s.snap.slots.len())
-	for b, word := range s.snap.slots.turned {
+func (e *entitySet) update() {
+	s := e.snap
+	e.slots = e.slots.Grown(s.slots.len())
+	for b, word := range s.slots.turned {
 		for slot := range bitset.Slots(b, word&e.slots[b]) {
 			member := e.holders[int32(slot)]
 			e.unseat(int32(slot))
@@ -74,9 +82,9 @@ func (e *EntitySet) update() {
 		}
 	}
 	for member := range e.waiting {
-		if !alive(s.snap.world, member) {
+		if !alive(s.world, member) {
 			delete(e.waiting, member)
-		} else if slot, ok := s.snap.slotOf(member); ok {
+		} else if slot, ok := s.slotOf(member); ok {
 			delete(e.waiting, member)
 			e.seated[member], e.holders[int32(slot)] = int32(slot), member
 			e.slots.Add(slot)
@@ -84,14 +92,14 @@ func (e *EntitySet) update() {
 	}
 }
 
-func (e *EntitySet) unseat(slot int32) {
+func (e *entitySet) unseat(slot int32) {
 	delete(e.seated, e.holders[slot])
 	delete(e.holders, slot)
 	e.slots.Remove(int(slot))
 }
 
 // find adds the members to a set of slots.
-func (e *EntitySet) find(to bitset.Set) {
+func (e *entitySet) find(to bitset.Set) {
 	for b, word := range e.slots {
 		to[b] |= word
 	}

@@ -12,16 +12,8 @@ import (
 // without looking at what is not. Any number of peers can look at one, through
 // [Interest.Grid].
 type Grid struct {
-	server    *Server
-	component int
-	columns   []*schema.Column
-	low       [maxAxes]float64
-	cell      float64
-	counts    [maxAxes]int // cells along an axis
-	cells     [][]gridEntry
-	places    []gridPlace // by slot
-	outside   bitset.Set  // live slots without a position
-	fresh     bool        // no entity is in it yet
+	server *Server
+	in     grid
 }
 
 const (
@@ -57,7 +49,9 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	if len(fields) == 0 || len(fields) > maxAxes {
 		panic(fmt.Sprintf("replication: a grid over %d fields: name one to three", len(fields)))
 	}
-	g := &Grid{server: s, component: -1, cell: cell, counts: [maxAxes]int{1, 1, 1}, fresh: true}
+	g := &Grid{server: s}
+	g.in.snap = &s.snap
+	g.in.component, g.in.cell, g.in.counts, g.in.fresh = -1, cell, [maxAxes]int{1, 1, 1}, true
 	for _, field := range fields {
 		k, col := s.schema.Field(field)
 		switch {
@@ -69,32 +63,32 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
 		case s.schema.Components[k].Class != 0:
 			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", field))
-		case g.component >= 0 && g.component != k:
+		case g.in.component >= 0 && g.in.component != k:
 			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], field))
 		}
-		g.component = k
-		g.columns = append(g.columns, col)
+		g.in.component = k
+		g.in.columns = append(g.in.columns, col)
 	}
-	for total := math.Inf(1); total > maxCells; g.cell *= 2 {
+	for total := math.Inf(1); total > maxCells; g.in.cell *= 2 {
 		total = 1
-		for i, col := range g.columns {
+		for i, col := range g.in.columns {
 			low, high := col.Codec.Fixed.Range()
-			n := math.Floor((high-low)/g.cell) + 1
+			n := math.Floor((high-low)/g.in.cell) + 1
 			total *= n
-			g.low[i], g.counts[i] = low, int(min(n, maxCells))
+			g.in.low[i], g.in.counts[i] = low, int(min(n, maxCells))
 		}
 		if total <= maxCells {
-			g.cells = make([][]gridEntry, int(total))
+			g.in.cells = make([][]gridEntry, int(total))
 			break
 		}
 	}
-	s.interest.grids = append(s.interest.grids, g)
+	s.interest.grids = append(s.interest.grids, &g.in)
 	return g
 }
 
 // update moves what changed this tick.
-func (g *Grid) update() {
-	s := &g.server.snap.slots
+func (g *grid) update() {
+	s := &g.snap.slots
 	g.outside = g.outside.Grown(s.len())
 	for len(g.places) < s.len() {
 		g.places = append(g.places, nowhere)
@@ -103,7 +97,7 @@ func (g *Grid) update() {
 	if g.fresh {
 		changed, g.fresh = s.alive, false
 	}
-	h := g.server.snap.histories[g.component]
+	h := g.snap.histories[g.component]
 	for b, word := range changed {
 		for slot := range bitset.Slots(b, word) {
 			switch {
@@ -122,7 +116,7 @@ func (g *Grid) update() {
 }
 
 // put gives a slot the position in a row.
-func (g *Grid) put(slot int, row []uint32) {
+func (g *grid) put(slot int, row []uint32) {
 	e := gridEntry{slot: int32(slot)}
 	cell := 0
 	for i, col := range g.columns {
@@ -140,11 +134,11 @@ func (g *Grid) put(slot int, row []uint32) {
 }
 
 // along returns which cell of an axis a coordinate is in.
-func (g *Grid) along(axis int, v float64) int {
+func (g *grid) along(axis int, v float64) int {
 	return int(min(max((v-g.low[axis])/g.cell, 0), float64(g.counts[axis]-1)))
 }
 
-func (g *Grid) remove(slot int) {
+func (g *grid) remove(slot int) {
 	place := g.places[slot]
 	if place == nowhere {
 		return
@@ -187,7 +181,7 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 }
 
 // find adds the slots that the eye sees to a set.
-func (g *Grid) find(e *eye, to bitset.Set) {
+func (g *grid) find(e *eye, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
 	}
@@ -196,7 +190,7 @@ func (g *Grid) find(e *eye, to bitset.Set) {
 	}
 	square := e.radius * e.radius
 	if math.IsInf(square, 1) {
-		copy(to, g.server.snap.slots.alive)
+		copy(to, g.snap.slots.alive)
 		return
 	}
 	// What is left of an axis that the grid does not have is one layer of cells, at no
@@ -229,7 +223,7 @@ func (g *Grid) find(e *eye, to bitset.Set) {
 }
 
 // findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
-func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset.Set) {
+func (g *grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset.Set) {
 	at := e.at
 	clear(at[len(g.columns):])
 	for i := range entries {
@@ -245,7 +239,7 @@ func (g *Grid) findAmong(entries []gridEntry, e *eye, square float64, to bitset.
 
 // squares returns bounds of the squares of the distances, along an axis, from the eye to
 // what is in a cell.
-func (g *Grid) squares(axis, cell int, e *eye) (near, far float64) {
+func (g *grid) squares(axis, cell int, e *eye) (near, far float64) {
 	if axis >= len(g.columns) {
 		return 0, 0
 	}

@@ -105,7 +105,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 					}
 					require.Equal(t, len(entities), s.Stats().Entities)
 				}
-				require.LessOrEqual(t, len(grid.cells), maxCells)
+				require.LessOrEqual(t, len(grid.in.cells), maxCells)
 			})
 		}
 	}

@@ -28,12 +28,8 @@ import (
 //
 // A group is visible to a peer if any of its entities is: see [Interest].
 type Group struct {
-	server  *Server
-	members []groupMember
-	former  []formerMember
-	phase   uint32 // of components that are looked at every few ticks
-	listed  bool   // in groups.list
-	stirred bool   // members may have come, ended or left
+	server *Server
+	in     group
 }
 
 // A groupMember is an entity of a group.
@@ -66,9 +62,9 @@ type formerMember struct {
 // and worlds without any pay nothing for them.
 type groups struct {
 	made   uint32
-	list   []*Group              // that have or had members
-	of     map[ecs.Entity]*Group // by member
-	bySlot [][]*Group            // with which a slot is sent
+	list   []*group              // that have or had members
+	of     map[ecs.Entity]*group // by member
+	bySlot [][]*group            // with which a slot is sent
 	fresh  []int32               // slots that joined in this tick
 	blocks []int32               // with such slots, in order
 	moved  bool                  // blocks is out of date
@@ -78,7 +74,9 @@ type groups struct {
 func (s *Server) NewGroup() *Group {
 	s.mustExist()
 	s.interest.groups.made++
-	return &Group{server: s, phase: s.interest.groups.made}
+	g := &Group{server: s}
+	g.in.snap, g.in.sets, g.in.phase = &s.snap, &s.interest, s.interest.groups.made
+	return g
 }
 
 // mustExist panics if the group is nil, or zero.
@@ -97,10 +95,14 @@ func (g *Group) mustExist() {
 func (g *Group) Add(e ecs.Entity) {
 	g.mustExist()
 	g.server.noticeReset()
-	if !alive(g.server.snap.world, e) {
+	g.in.add(e)
+}
+
+func (g *group) add(e ecs.Entity) {
+	if !alive(g.snap.world, e) {
 		return
 	}
-	of := &g.server.interest.groups
+	of := &g.sets.groups
 	switch old := of.of[e]; {
 	case old == g:
 		return
@@ -108,7 +110,7 @@ func (g *Group) Add(e ecs.Entity) {
 		panic(fmt.Sprintf("replication: entity %v is in another group: call that one's Remove first", e))
 	}
 	if of.of == nil {
-		of.of = map[ecs.Entity]*Group{}
+		of.of = map[ecs.Entity]*group{}
 	}
 	of.of[e] = g
 	g.members = append(g.members, groupMember{entity: e, slot: -1})
@@ -123,36 +125,40 @@ func (g *Group) Add(e ecs.Entity) {
 func (g *Group) Remove(e ecs.Entity) {
 	g.mustExist()
 	g.server.noticeReset()
+	g.in.remove(e)
+}
+
+func (g *group) remove(e ecs.Entity) {
 	i := slices.IndexFunc(g.members, func(m groupMember) bool { return m.entity == e })
 	if i < 0 {
 		return
 	}
-	g.part(&g.members[i], g.server.snap.tick+1)
+	g.part(&g.members[i], g.snap.tick+1)
 	g.members = slices.Delete(g.members, i, i+1)
-	delete(g.server.interest.groups.of, e)
+	delete(g.sets.groups.of, e)
 }
 
 // Len returns the number of entities in the group. Those that ended count until the next
 // Replicate.
 func (g *Group) Len() int {
 	g.mustExist()
-	return len(g.members)
+	return len(g.in.members)
 }
 
 // part notes that the slot of a member, if it has one, is without it from a tick on.
-func (g *Group) part(m *groupMember, from delta.Tick) {
+func (g *group) part(m *groupMember, from delta.Tick) {
 	if m.slot >= 0 {
 		g.former = append(g.former, formerMember{m.slot, from})
-		g.server.snap.phase(int(m.slot), uint32(m.slot))
+		g.snap.phase(int(m.slot), uint32(m.slot))
 		m.slot = -1
 	}
 }
 
 // join binds the slot of a member to the group.
-func (g *Group) join(m *groupMember, slot int32) {
-	s := g.server
-	of := &s.interest.groups
-	m.slot, m.since = slot, s.snap.tick
+func (g *group) join(m *groupMember, slot int32) {
+	s := g.snap
+	of := &g.sets.groups
+	m.slot, m.since = slot, s.tick
 	for int(slot) >= len(of.bySlot) {
 		of.bySlot = append(of.bySlot, nil)
 	}
@@ -160,24 +166,24 @@ func (g *Group) join(m *groupMember, slot int32) {
 	if !slices.Contains(of.bySlot[slot], g) {
 		of.bySlot[slot] = append(of.bySlot[slot], g)
 	}
-	s.snap.slots.bound = s.snap.slots.bound.Grown(s.snap.slots.len())
-	s.snap.slots.bound.Add(int(slot))
+	s.slots.bound = s.slots.bound.Grown(s.slots.len())
+	s.slots.bound.Add(int(slot))
 	of.fresh = append(of.fresh, slot)
-	s.snap.phases.grow(slot)
-	s.snap.phase(int(slot), g.phase)
+	s.phases.grow(slot)
+	s.phase(int(slot), g.phase)
 }
 
 // tidyEvery is how many ticks lie between two attempts to forget former members.
 const tidyEvery = 8
 
 // update brings the groups up to date with the world, once per tick.
-func (of *groups) update(s *Server) {
+func (of *groups) update(s *snapshot) {
 	of.fresh = of.fresh[:0]
 	if len(of.list) == 0 {
 		return
 	}
 	for _, b := range of.blocks {
-		for slot := range bitset.Slots(int(b), s.snap.slots.bound[b]&s.snap.slots.turned[b]) {
+		for slot := range bitset.Slots(int(b), s.slots.bound[b]&s.slots.turned[b]) {
 			for _, g := range of.bySlot[slot] {
 				g.stirred = true
 			}
@@ -191,16 +197,16 @@ func (of *groups) update(s *Server) {
 		empty = empty || len(g.members)+len(g.former) == 0
 	}
 	if empty {
-		of.list = slices.DeleteFunc(of.list, func(g *Group) bool {
+		of.list = slices.DeleteFunc(of.list, func(g *group) bool {
 			g.listed = len(g.members)+len(g.former) > 0
 			return !g.listed
 		})
 	}
-	s.snap.slots.bound = s.snap.slots.bound.Grown(s.snap.slots.len())
+	s.slots.bound = s.slots.bound.Grown(s.slots.len())
 	if of.moved || len(of.fresh) > 0 {
 		of.moved = false
 		of.blocks = of.blocks[:0]
-		for b, word := range s.snap.slots.bound {
+		for b, word := range s.slots.bound {
 			if word != 0 {
 				of.blocks = append(of.blocks, int32(b))
 			}
@@ -209,21 +215,21 @@ func (of *groups) update(s *Server) {
 }
 
 // update finds the slots of the members.
-func (g *Group) update() {
-	s := g.server
+func (g *group) update() {
+	s := g.snap
 	g.stirred = false
 	n := 0
 	for i := range g.members {
 		m := g.members[i]
-		if m.slot >= 0 && s.snap.slots.info[m.slot].entity != m.entity {
-			g.part(&m, s.snap.tick) // it may only have lost its marker
+		if m.slot >= 0 && s.slots.info[m.slot].entity != m.entity {
+			g.part(&m, s.tick) // it may only have lost its marker
 		}
 		if m.slot < 0 {
-			if !alive(s.snap.world, m.entity) {
-				delete(s.interest.groups.of, m.entity)
+			if !alive(s.world, m.entity) {
+				delete(g.sets.groups.of, m.entity)
 				continue
 			}
-			if slot, ok := s.snap.slotOf(m.entity); ok {
+			if slot, ok := s.slotOf(m.entity); ok {
 				g.join(&m, int32(slot))
 			} else {
 				g.stirred = true
@@ -236,35 +242,32 @@ func (g *Group) update() {
 	g.members = g.members[:n]
 }
 
-// tidy forgets former members that mean nothing to any peer any more. It is called between
-// two ticks.
-func (of *groups) tidy(now delta.Tick) {
+// tidy forgets former members that mean nothing to any peer any more, as released says. It is called between two ticks.
+func (of *groups) tidy(now delta.Tick, released func(g *group, f formerMember) bool) {
 	if now%tidyEvery != 0 {
 		return
 	}
 	for _, g := range of.list {
 		if len(g.former) > 0 {
-			g.tidy()
+			g.tidy(released)
 		}
 	}
 }
 
-func (g *Group) tidy() {
-	s := g.server
-	limit := s.snap.tick - ancient
+func (g *group) tidy(released func(g *group, f formerMember) bool) {
+	s := g.snap
+	limit := s.tick - ancient
 	for i := range g.members {
 		if m := &g.members[i]; m.since.Before(limit) {
 			m.since = limit
 		}
 	}
 	g.former = slices.DeleteFunc(g.former, func(f formerMember) bool {
-		if f.ended.After(s.snap.tick) {
+		if f.ended.After(s.tick) {
 			return false
 		}
-		for _, p := range s.peers {
-			if p.conn.state == connected && !p.acked.released(g, f) {
-				return false
-			}
+		if !released(g, f) {
+			return false
 		}
 		g.unbind(f.slot)
 		return true
@@ -272,12 +275,12 @@ func (g *Group) tidy() {
 }
 
 // unbind ends that a slot is sent with the group.
-func (g *Group) unbind(slot int32) {
-	of := &g.server.interest.groups
+func (g *group) unbind(slot int32) {
+	of := &g.sets.groups
 	list := &of.bySlot[slot]
-	*list = slices.DeleteFunc(*list, func(o *Group) bool { return o == g })
+	*list = slices.DeleteFunc(*list, func(o *group) bool { return o == g })
 	if len(*list) == 0 {
-		g.server.snap.slots.bound.Remove(int(slot))
+		g.snap.slots.bound.Remove(int(slot))
 		of.moved = true
 	}
 }

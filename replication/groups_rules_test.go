@@ -26,14 +26,14 @@ func TestGroupsHaveMembers(t *testing.T) {
 	other.Add(turret)
 	require.Equal(t, 1, g.Len())
 	x.rounds(20)
-	boundTo := func(e ecs.Entity) []*Group { return x.server.interest.groups.bySlot[x.slotOf(e)] }
-	require.True(t, slices.Equal([]*Group{other}, boundTo(turret)), "nothing is left of the first group")
+	boundTo := func(e ecs.Entity) []*group { return x.server.interest.groups.bySlot[x.slotOf(e)] }
+	require.True(t, slices.Equal([]*group{&other.in}, boundTo(turret)), "nothing is left of the first group")
 
 	x.world.RemoveEntity(ship)
 	x.round()
 	require.Zero(t, g.Len(), "what ends leaves its group")
 	x.rounds(20)
-	require.True(t, slices.Equal([]*Group{other}, x.server.interest.groups.list), "which is forgotten then")
+	require.True(t, slices.Equal([]*group{&other.in}, x.server.interest.groups.list), "which is forgotten then")
 	other.Remove(turret)
 	x.rounds(20)
 	require.Zero(t, len(x.server.interest.groups.list))
@@ -46,7 +46,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	x.world.Add(early, ReplicatedID(x.world))
 	x.rounds(3)
 	x.requireEqual()
-	require.True(t, slices.Equal([]*Group{g}, boundTo(early)))
+	require.True(t, slices.Equal([]*group{&g.in}, boundTo(early)))
 	x.world.RemoveEntity(early)
 	g.Add(x.spawn(position))
 	x.world.Reset()

@@ -323,7 +323,7 @@ func (f *fleet) requireCalm(t testing.TB) {
 		require.Zero(t, e.peer.Stats().MissingBaselines, "end %d", k)
 	}
 	for n, c := range f.crews {
-		require.Empty(t, c.group.former, "crew %d", n)
+		require.Empty(t, c.group.in.former, "crew %d", n)
 	}
 }
 

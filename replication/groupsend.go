@@ -22,7 +22,7 @@ type bundle struct {
 	in      bitset.Set
 	visited []int32 // what is in it
 	close   []int32 // slots that are sent together
-	groups  []*Group
+	groups  []*group
 }
 
 // A bundleEntry is what a peer needs of a slot.
@@ -219,7 +219,7 @@ func (p *sender) closure(slot int) {
 }
 
 // leftFor reports whether a slot has left the group, and the peer knows it.
-func (p *tracker) leftFor(g *Group, slot int32) bool {
+func (p *tracker) leftFor(g *group, slot int32) bool {
 	for _, f := range g.former {
 		if f.slot == slot {
 			return p.released(g, f)
@@ -232,7 +232,7 @@ func (p *tracker) leftFor(g *Group, slot int32) bool {
 // former member had left it, so that this one goes its own way: the client has what was
 // sent of the slot itself or of a member since then, or all that there is to know; or it
 // shows nothing of the slot.
-func (p *tracker) released(g *Group, f formerMember) bool {
+func (p *tracker) released(g *group, f formerMember) bool {
 	if int(f.slot)>>6 >= len(p.due) {
 		return true // it was never sent
 	}

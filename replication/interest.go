@@ -60,13 +60,29 @@ func (p *Peer) SetInterest(i Interest) {
 		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
 	}
 	p.sight.view.released = p.sight.view.released || p.sight.view.Keep && !i.Keep
-	p.sight.view.Interest = i
+	c := criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
+	if i.Grid != nil {
+		c.Grid = &i.Grid.in
+	}
+	for _, set := range i.Sets {
+		c.Sets = append(c.Sets, &set.in)
+	}
+	p.sight.view.criteria = c
 	p.sight.view.passes, p.sight.view.lastTable = nil, nil
+}
+
+// criteria are an Interest inside.
+type criteria struct {
+	Filter  ecs.Filter
+	Grid    *grid
+	Sets    []*entitySet
+	Visible func(e ecs.Entity) bool
+	Keep    bool
 }
 
 // A view is what a peer may see, as slots.
 type view struct {
-	Interest
+	criteria
 	limited bool
 	visible bitset.Set // nil: all
 	next    bitset.Set // scratch memory

@@ -6,7 +6,7 @@ type interestSets struct {
 
 	owners ownership
 
-	grids  []*Grid
-	sets   []*EntitySet
+	grids  []*grid
+	sets   []*entitySet
 	groups groups
 }

@@ -121,8 +121,8 @@ func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
 }
 
 // slowMarkersAt is the twin of [markersAt].
-func slowMarkersAt(p unsafe.Pointer, n int) []Replicated {
-	return reflect.SliceAt(reflect.TypeFor[Replicated](), p, n).Interface().([]Replicated)
+func slowMarkersAt(p unsafe.Pointer, n int) []marker {
+	return reflect.SliceAt(reflect.TypeFor[marker](), p, n).Interface().([]marker)
 }
 
 // standInAt returns the address of what a stand-in stands for: the part of its type at its offset.

@@ -360,7 +360,7 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 }
 
 func TestMarkersAreWhereTheSlowTwinFindsThem(t *testing.T) {
-	markers := make([]Replicated, 70)
+	markers := make([]marker, 70)
 	for i := range markers {
 		markers[i].slot = uint32(i + 1)
 	}

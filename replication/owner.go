@@ -8,8 +8,8 @@ import (
 
 // ownership is who owns which entities, for [OwnerOnly] and [ExceptOwner].
 type ownership struct {
-	of     map[ecs.Entity]*Peer
-	slots  []*Peer                 // the same by slot
+	of     map[ecs.Entity]*sight
+	slots  []*sight                // the same by slot
 	unseen map[ecs.Entity]struct{} // owned, and without a slot yet
 }
 
@@ -30,24 +30,10 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 		panic("replication: SetOwner to a peer of another server: use one that this server's Connect returned")
 	}
 	s.noticeReset()
-	o := &s.interest.owners
-	slot, seen := s.snap.slotOf(e)
-	if seen {
-		s.interest.disown(slot, e)
-	}
-	delete(o.of, e)
-	delete(o.unseen, e)
 	if p == nil || p.conn.state == ended {
-		return
-	}
-	if o.of == nil {
-		o.of, o.unseen = map[ecs.Entity]*Peer{}, map[ecs.Entity]struct{}{}
-	}
-	o.of[e] = p
-	if seen {
-		s.interest.own(slot, p)
+		s.interest.setOwner(e, nil)
 	} else {
-		o.unseen[e] = struct{}{}
+		s.interest.setOwner(e, &p.sight)
 	}
 }
 
@@ -55,18 +41,44 @@ func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
 func (s *Server) Owner(e ecs.Entity) *Peer {
 	s.mustExist()
 	s.noticeReset()
-	return s.interest.owners.of[e]
+	if v := s.interest.owners.of[e]; v != nil {
+		return v.holder.(*Peer)
+	}
+	return nil
+}
+
+// setOwner makes a peer the owner of an entity, nil nobody.
+func (s *interestSets) setOwner(e ecs.Entity, p *sight) {
+	o := &s.owners
+	slot, seen := s.snap.slotOf(e)
+	if seen {
+		s.disown(slot, e)
+	}
+	delete(o.of, e)
+	delete(o.unseen, e)
+	if p == nil {
+		return
+	}
+	if o.of == nil {
+		o.of, o.unseen = map[ecs.Entity]*sight{}, map[ecs.Entity]struct{}{}
+	}
+	o.of[e] = p
+	if seen {
+		s.own(slot, p)
+	} else {
+		o.unseen[e] = struct{}{}
+	}
 }
 
 // own notes that a peer owns what is in a slot.
-func (s *interestSets) own(slot int, p *Peer) {
+func (s *interestSets) own(slot int, p *sight) {
 	o := &s.owners
 	if more := s.snap.slots.len() - len(o.slots); more > 0 {
-		o.slots = append(o.slots, make([]*Peer, more)...)
+		o.slots = append(o.slots, make([]*sight, more)...)
 	}
 	o.slots[slot] = p
-	p.sight.owned = p.sight.owned.Grown(slot + 1)
-	p.sight.owned.Add(slot)
+	p.owned = p.owned.Grown(slot + 1)
+	p.owned.Add(slot)
 }
 
 // disown notes that nobody owns the entity that is in a slot, or was.
@@ -75,7 +87,7 @@ func (s *interestSets) disown(slot int, e ecs.Entity) {
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
 	}
-	o.slots[slot].sight.owned.Remove(slot)
+	o.slots[slot].owned.Remove(slot)
 	o.slots[slot] = nil
 	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
 		delete(o.of, e)
@@ -96,8 +108,8 @@ func (s *interestSets) settleOwners() {
 }
 
 // disownAll notes that a peer owns nothing any more.
-func (s *interestSets) disownAll(p *Peer) {
-	for b, word := range p.sight.owned {
+func (s *interestSets) disownAll(p *sight) {
+	for b, word := range p.owned {
 		for ; word != 0; word &= word - 1 {
 			slot := b<<6 + bits.TrailingZeros64(word)
 			s.disown(slot, s.snap.slots.info[slot].entity)
@@ -109,5 +121,5 @@ func (s *interestSets) disownAll(p *Peer) {
 			delete(s.owners.of, e)
 		}
 	}
-	p.sight.owned = nil
+	p.owned = nil
 }

@@ -25,6 +25,7 @@ type Peer struct {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{}
+	p.sight.holder = p
 	p.sight.snap, p.sight.schema, p.sight.interest = &s.snap, s.schema, &s.interest
 	p.out.snap, p.out.opts, p.out.interest, p.out.sight, p.out.acked, p.out.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
 	p.acked.snap, p.acked.opts, p.acked.interest, p.acked.sight, p.acked.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats

@@ -277,7 +277,7 @@ func (s *Server) Replicate() {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
 	s.noticeReset()
-	s.interest.groups.tidy(s.snap.tick)
+	s.interest.groups.tidy(s.snap.tick, s.released)
 	s.snap.tick++
 	if s.dropSilent(); s.closed {
 		return // by a hook
@@ -296,7 +296,7 @@ func (s *Server) Replicate() {
 	for _, e := range s.interest.sets {
 		e.update()
 	}
-	s.interest.groups.update(s)
+	s.interest.groups.update(&s.snap)
 	s.sender.workers.ask(s)
 	s.sendStates()
 	s.talkToAll()
@@ -316,6 +316,16 @@ func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
 	for _, p := range s.peers {
 		p.acked.refresh(b, slots, limit)
 	}
+}
+
+// released reports whether a former member of a group means nothing to any peer any more.
+func (s *Server) released(g *group, f formerMember) bool {
+	for _, p := range s.peers {
+		if p.conn.state == connected && !p.acked.released(g, f) {
+			return false
+		}
+	}
+	return true
 }
 
 // Tick returns the tick of the latest Replicate.

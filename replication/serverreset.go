@@ -23,7 +23,7 @@ func (s *Server) noticeReset() {
 		e.forget()
 	}
 	for _, p := range s.peers {
-		s.interest.disownAll(p)
+		s.interest.disownAll(&p.sight)
 	}
 	s.interest.owners = ownership{}
 	clear(s.snap.weights)
@@ -31,7 +31,7 @@ func (s *Server) noticeReset() {
 }
 
 // forget empties the set.
-func (e *EntitySet) forget() {
+func (e *entitySet) forget() {
 	clear(e.seated)
 	clear(e.holders)
 	clear(e.waiting)

@@ -7,6 +7,7 @@ import (
 
 // sight is what a peer may see.
 type sight struct {
+	holder   any // the *Peer
 	snap     *snapshot
 	schema   *schema.Schema
 	interest *interestSets

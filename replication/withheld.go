@@ -59,7 +59,7 @@ func (v *view) cut(s *slotTable, facets bool) {
 }
 
 // reaches reports whether a member has a slot from the given one on.
-func (g *Group) reaches(slot int) bool {
+func (g *group) reaches(slot int) bool {
 	for i := range g.members {
 		if int(g.members[i].slot) >= slot {
 			return true
