@@ -95,22 +95,23 @@ func (p *Peer) Disconnect(r Reason) {
 		return
 	}
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	p.conn.sayBye(r)
-	p.end(&DisconnectError{Reason: r})
+	p.conn.sayBye(uint8(r.Code), r.Text)
+	p.end(farewell{uint8(r.Code), r.Text, false})
 }
 
 // Err returns nil until the connection has ended, and why it has after that: a
 // [*DisconnectError].
 func (p *Peer) Err() error {
 	p.mustExist()
-	if p.conn.why == nil {
+	if p.conn.state != ended {
 		return nil
 	}
-	return p.conn.why
+	why := &p.conn.why
+	return &DisconnectError{Reason: Reason{ReasonCode(why.code), why.text}, Remote: why.remote}
 }
 
 // end takes the peer from the server.
-func (p *Peer) end(why *DisconnectError) {
+func (p *Peer) end(why farewell) {
 	s := p.server
 	for i, q := range s.peers {
 		if q == p {

@@ -18,7 +18,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 	o := newTruth()
 	honest, liar := connect(s, seed, netsim.Config{Latency: 2}), connect(s, seed+1, netsim.Config{Latency: 1})
 	for _, e := range []*end{honest, liar} {
-		e.peer.conn.coding = Compact
+		e.peer.conn.compact = true
 	}
 	for range 20 {
 		g.step()
@@ -82,7 +82,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 		g := newGame(seed, &w, faceOf(s.schema), 40)
 		o := newTruth()
 		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})
-		e.peer.conn.coding = Compact
+		e.peer.conn.compact = true
 		jumped := false
 		for i := range 600 {
 			g.step()

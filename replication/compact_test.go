@@ -102,7 +102,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 		{Latency: 2, Burst: netsim.Burst{Start: 0.02, Length: 40}},
 	} {
 		e := connect(s, seed+uint64(i), cfg)
-		e.peer.conn.coding = Compact
+		e.peer.conn.compact = true
 		ends = append(ends, e)
 	}
 	for tick := range ticksOf(4000, 500) {

@@ -21,6 +21,13 @@ const (
 	ended
 )
 
+// A farewell says why a connection ended.
+type farewell struct {
+	code   uint8
+	text   string
+	remote bool // the other end ended it
+}
+
 // connection is what a peer and its client agreed on: the session in force, those that were offered, and how the connection
 // ended. It reads and writes the packets of handshakes, and finds out which session other packets are of.
 type connection struct {
@@ -29,10 +36,10 @@ type connection struct {
 	stats    *peerCounters
 	send     func(packet []byte)
 
-	state  connState
-	coding Coding           // that the peer is to have
-	why    *DisconnectError // once it has ended
-	byes   int              // sent in answer since then
+	state   connState
+	compact bool     // the peer is to have states coded by Compact, if its client takes it
+	why     farewell // once it has ended
+	byes    int      // sent in answer since then
 
 	session session    // in force once connected
 	former  wire.Key   // of packets from the client in the session before
@@ -174,7 +181,7 @@ func (c *connection) offer(h *wire.Hello, next uint32) session {
 		}
 	}
 	offered := c.newSession(h, next)
-	offered.compact = c.coding == Compact && h.Codings&wire.TakesCompact != 0
+	offered.compact = c.compact && h.Codings&wire.TakesCompact != 0
 	c.pending = slices.Insert(c.pending[:min(len(c.pending), maxPending-1)], 0, offered)
 	return offered
 }
@@ -259,7 +266,7 @@ func (c *connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 				*s = session{} // one that never came into force
 				return useNothing, true
 			}
-			c.why = &DisconnectError{Reason: Reason{ReasonCode(code), text}, Remote: true}
+			c.why = farewell{code, text, true}
 			return useEnd, true
 		}
 	}
@@ -267,9 +274,9 @@ func (c *connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 }
 
 // sayBye tells the client that the connection ends.
-func (c *connection) sayBye(r Reason) {
+func (c *connection) sayBye(code uint8, text string) {
 	for s := range c.known() {
-		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.down, c.opts.mtu)
+		packet := wire.DisconnectPacket(code, text, s.id, s.down, c.opts.mtu)
 		for range byeCopies {
 			c.send(packet)
 		}
@@ -278,7 +285,7 @@ func (c *connection) sayBye(r Reason) {
 
 // repeatBye answers a client that does not know that the connection has ended.
 func (c *connection) repeatBye(packet []byte) {
-	if c.why.Remote || c.byes == maxByes {
+	if c.why.remote || c.byes == maxByes {
 		return
 	}
 	named := uint64(0)
@@ -289,7 +296,7 @@ func (c *connection) repeatBye(packet []byte) {
 	for s := range c.known() {
 		if s.id == named || named == 0 && s.openPacket(packet) != nil {
 			c.byes++
-			c.send(wire.DisconnectPacket(uint8(c.why.Reason.Code), c.why.Reason.Text, s.id, s.down, c.opts.mtu))
+			c.send(wire.DisconnectPacket(c.why.code, c.why.text, s.id, s.down, c.opts.mtu))
 			return
 		}
 	}

@@ -13,7 +13,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
 			x := newWire(t, testSchema(), WithMTU(128))
-			x.peer.conn.coding = coding
+			x.peer.conn.compact = coding == Compact
 			x.rounds(5)
 			bulk := ecs.ComponentID[tBulk](x.world)
 			for i := range maxAssemblies {

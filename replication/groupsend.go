@@ -130,7 +130,7 @@ func (p *sender) sendUnits(of bitset.Set, from, to int) bool {
 			}
 			if large || used+size > room || !p.opts.freeWork.allows(work+load, used) {
 				if !p.sendBundle(u.entries[:first]) {
-					p.acked.putOff(unit)
+					p.putOff(unit)
 					return false
 				}
 				n := copy(u.entries, unit)
@@ -165,10 +165,10 @@ func (p *sender) makeAgain(entries []bundleEntry) {
 }
 
 // putOff notes that entries are due still.
-func (p *tracker) putOff(entries []bundleEntry) {
+func (p *sender) putOff(entries []bundleEntry) {
 	for i := range entries {
 		if e := &entries[i]; e.due {
-			p.owe(int(e.slot)>>6, 1<<(e.slot&63))
+			p.acked.owe(int(e.slot)>>6, 1<<(e.slot&63))
 		}
 	}
 }
@@ -346,7 +346,7 @@ func (p *sender) sendBundle(entries []bundleEntry) bool {
 		switch fits, blocked := p.packet.putTogether(entries); {
 		case blocked:
 			p.behind = int(entries[0].slot)
-			p.acked.putOff(entries)
+			p.putOff(entries)
 			return false
 		case fits:
 			return true
@@ -359,7 +359,7 @@ func (p *sender) sendBundle(entries []bundleEntry) bool {
 		}
 		p.packet.heads = min(p.packet.heads+4, mostHead)
 		if !p.sendBundle(entries[:n]) {
-			p.acked.putOff(entries[n:])
+			p.putOff(entries[n:])
 			return false
 		}
 		entries = entries[n:]
@@ -371,7 +371,7 @@ func (p *sender) sendBundle(entries []bundleEntry) bool {
 // comes. It returns false if no more packets may be sent.
 func (p *sender) sendTorn(entries []bundleEntry) bool {
 	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
-	p.acked.putOff(entries)
+	p.putOff(entries)
 	torn, blocked := false, false
 	for i := range entries {
 		if e := &entries[i]; e.due {

@@ -30,7 +30,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p.out.snap, p.out.opts, p.out.interest, p.out.sight, p.out.acked, p.out.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
 	p.acked.snap, p.acked.opts, p.acked.interest, p.acked.sight, p.acked.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
 	p.conn.sessions, p.conn.opts, p.conn.stats, p.conn.send = &s.sessions, &s.opts, &p.stats, p.out.transmit
-	p.server, p.out.send, p.conn.coding, p.conn.heardAt = s, send, o.coding, s.snap.tick
+	p.server, p.out.send, p.conn.compact, p.conn.heardAt = s, send, o.coding == Compact, s.snap.tick
 	p.acked.interval, p.out.stream, p.acked.classes.slots, p.acked.outcome = 1, -1, &s.snap.slots, &p.out
 	p.conn.session.first = p.conn.firstSequence(0)
 	p.SetInterest(Interest{})

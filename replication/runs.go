@@ -52,9 +52,7 @@ type runCache struct {
 	reshaped  uint64          // slots that may have had other components at a baseline
 	touched   uint32
 
-	choice  chooser
 	compact *compactCoder // nil: none was needed
-	bundle  bundle
 
 	changed []changeCount // see changedSince
 

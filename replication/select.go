@@ -126,7 +126,7 @@ func (p *tracker) oweNews() {
 
 // encode fills the packets of the present tick for peers that are prepared, with runs and streams from
 // the cache.
-func (c *runCache) encode(peers []*sender) {
+func (c *worker) encode(peers []*sender) {
 	c.beginStreams(peers)
 	for _, p := range peers {
 		if !p.rests {
@@ -156,7 +156,7 @@ func (p *sender) sendPlanned() {
 }
 
 // end ends the tick for a peer.
-func (c *runCache) end(p *sender) {
+func (c *worker) end(p *sender) {
 	if p.relays {
 		p.acked.full[p.snap.tick%recentTicks] = p.snap.tick
 	}
@@ -269,7 +269,7 @@ func (p *sender) sendBlock(b int, d uint64) error {
 	copies := uint64(0)
 	if p.stream >= 0 {
 		st = &p.runs.streams[p.stream]
-		copies = p.acked.copies(st, b, live)
+		copies = p.copies(st, b, live)
 	}
 	large := live & p.acked.acks.large[b]
 	if others := live &^ (large | copies); others != 0 {

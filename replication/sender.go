@@ -31,7 +31,7 @@ type sender struct {
 	resume  int   // the slot to begin with: where the last tick had to stop
 	behind  int   // the same for what is in groups
 	yields  bool  // what is in groups took all the room, so that the rest goes first
-	runs    *runCache
+	runs    *worker
 	outbox  outbox
 	alive   keepAlive
 	hashing hashing

@@ -22,6 +22,8 @@ type Server struct {
 	interest interestSets
 
 	peers  []*Peer
+	asked  []*Peer   // the connected ones of them, in the present tick
+	outs   []*sender // of these
 	sender serverSender
 
 	messages serverMessages
@@ -196,7 +198,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.snap.slots.recent.now = s.snap.tick
 	s.snap.capture.init(world, types, o.marker)
 	s.snap.resources.init(&s.snap)
-	s.sender.workers.init(s, o.workers)
+	s.sender.workers.init(&s.snap, o.workers)
 	s.messages.messenger.init(types, &s.snap, o.mtu, true, 0)
 	s.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
@@ -297,9 +299,27 @@ func (s *Server) Replicate() {
 		e.update()
 	}
 	s.interest.groups.update(&s.snap)
-	s.sender.workers.ask(s)
+	s.askPeers()
 	s.sendStates()
 	s.talkToAll()
+}
+
+// askPeers calls what the user gave to choose what connected peers are sent.
+func (s *Server) askPeers() {
+	s.asked, s.outs = s.asked[:0], s.outs[:0]
+	for _, p := range s.peers {
+		if p.conn.state == connected {
+			p.out.speaks = p.speaks()
+			s.asked, s.outs = append(s.asked, p), append(s.outs, &p.out)
+		}
+	}
+	w := &s.sender.workers
+	w.begin(&s.snap, s.outs)
+	for _, p := range s.asked {
+		p.sight.view.ask(s.snap.capture.tables)
+		p.sight.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		w.prepareHere(&p.out)
+	}
 }
 
 // sendStates sends the peers what changed, and ends the tick of the slots: also if a send
@@ -307,7 +327,13 @@ func (s *Server) Replicate() {
 // may have acknowledged by then.
 func (s *Server) sendStates() {
 	defer s.snap.slots.settle(s.snap.tick)
-	s.sender.workers.run(s)
+	s.sender.workers.run(s.snap.tick)
+	for _, p := range s.peers {
+		if p.conn.state == connected {
+			p.out.flush()
+			p.out.keep()
+		}
+	}
 	s.sendHashes()
 }
 

@@ -86,7 +86,7 @@ const (
 )
 
 // beginStreams makes the streams that the peers need.
-func (c *runCache) beginStreams(peers []*sender) {
+func (c *worker) beginStreams(peers []*sender) {
 	shares := !c.snap.opts.noStreams
 	for _, p := range peers {
 		if p.stream = -1; p.relays && c.snap.slots.changes == 0 {
@@ -107,7 +107,7 @@ func (c *runCache) beginStreams(peers []*sender) {
 
 // setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
 // same whether there is a stream or not.
-func (c *runCache) setOrder(p *sender) {
+func (c *worker) setOrder(p *sender) {
 	switch s := &c.snap.slots; {
 	case p.relays:
 		p.packet.order = p.orderOf(s.changes)
@@ -120,7 +120,7 @@ func (c *runCache) setOrder(p *sender) {
 }
 
 // want adds what a peer needs to the streams that are to have it.
-func (c *runCache) want(p *sender) {
+func (c *worker) want(p *sender) {
 	s, t := &c.snap.slots, &p.acked.acks
 	var whole, part [nearBases]int32
 	for i, of := range p.acked.pairs {
@@ -247,11 +247,11 @@ func (k *packetWriter) copyOf(from *streamPacket, sequence uint32) []byte {
 
 // copies returns those of some slots of a block whose entries can be copied from the stream: the
 // peer holds their baselines.
-func (p *tracker) copies(st *stream, b int, d uint64) uint64 {
+func (p *sender) copies(st *stream, b int, d uint64) uint64 {
 	if d &= st.plain[b]; d == 0 {
 		return 0
 	}
-	return d &^ (p.lackOf(st.basePair, b) | p.acks.large[b])
+	return d &^ (p.acked.lackOf(st.basePair, b) | p.acked.acks.large[b])
 }
 
 // find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
@@ -319,7 +319,7 @@ func (p *sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 			d = of[at] & p.acked.due[at] &^ p.snap.slots.inGroups(at)
 		}
 		e := &st.entries[x.first+x.entries-1]
-		if d != st.slots[at] || p.sight.view.sees(at, p.acked.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
+		if d != st.slots[at] || p.sight.view.sees(at, p.copies(st, at, d)) != d || int(e.end-begin) > room || !k.bears(work+int(e.sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.end, n+x.entries, work+int(e.sum)

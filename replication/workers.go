@@ -17,19 +17,25 @@ const maxWorkers = 64
 // The first worker runs on the caller's goroutine, and so does whatever calls functions of
 // the user: what they panic with reaches the caller of Replicate.
 type workers struct {
-	caches []runCache
+	caches []worker
 	boxes  []packetBox // of the caches
 	jobs   []func()    // of all but the first, made once so that starting them allocates nothing
 	group  sync.WaitGroup
-	asked  []*Peer   // connected ones
-	peers  []*sender // the same, by what they acknowledged
+	peers  []*sender // connected ones, by what they acknowledged
 	active int       // workers that have peers in the present tick, and the first in any case
 }
 
-func (w *workers) init(s *Server, n int) {
-	w.caches, w.boxes = make([]runCache, n), make([]packetBox, n)
+// A worker encodes for some of the peers.
+type worker struct {
+	runCache
+	choice chooser
+	bundle bundle
+}
+
+func (w *workers) init(snap *snapshot, n int) {
+	w.caches, w.boxes = make([]worker, n), make([]packetBox, n)
 	for i := range w.caches {
-		w.caches[i].init(&s.snap)
+		w.caches[i].init(snap)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
 			w.work(i)
@@ -37,37 +43,33 @@ func (w *workers) init(s *Server, n int) {
 	}
 }
 
-// ask calls what the user gave to choose what connected peers are sent.
-func (w *workers) ask(s *Server) {
-	w.asked, w.peers = w.asked[:0], w.peers[:0]
-	for _, p := range s.peers {
-		if p.conn.state == connected {
-			p.out.speaks = p.speaks()
-			w.asked, w.peers = append(w.asked, p), append(w.peers, &p.out)
-		}
+// begin takes the connected peers of a tick.
+func (w *workers) begin(snap *snapshot, peers []*sender) {
+	w.peers = append(w.peers[:0], peers...)
+	for _, p := range w.peers {
+		p.outbox.direct = len(w.peers) == 1
 	}
 	if slices.ContainsFunc(w.peers, func(p *sender) bool { return p.budget.rate > 0 }) {
-		s.snap.slots.weights.update(&s.snap.slots, uint32(s.snap.tick))
-	}
-	for _, p := range w.asked {
-		p.out.outbox.direct = len(w.peers) == 1
-		p.sight.view.ask(s.snap.capture.tables)
-		p.sight.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
-		if p.out.callsBack() {
-			p.out.prepare(&w.caches[0].choice)
-		}
+		snap.slots.weights.update(&snap.slots, uint32(snap.tick))
 	}
 }
 
-// run replicates to all connected peers, which were asked about.
-func (w *workers) run(s *Server) {
+// prepareHere prepares a peer on the caller's goroutine if that calls functions of the user.
+func (w *workers) prepareHere(p *sender) {
+	if p.callsBack() {
+		p.prepare(&w.caches[0].choice)
+	}
+}
+
+// run replicates to the peers of the tick.
+func (w *workers) run(now delta.Tick) {
 	w.active = max(1, min(len(w.caches), len(w.peers)))
 	for i := range w.caches {
-		w.caches[i].begin(s.snap.tick)
-		w.boxes[i].empty(s.snap.tick) // here, since a send function may have panicked
+		w.caches[i].begin(now)
+		w.boxes[i].empty(now) // here, since a send function may have panicked
 	}
 	if len(w.caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *sender) int { return cmp.Compare(s.snap.tick-a.acked.recent, s.snap.tick-b.acked.recent) })
+		slices.SortStableFunc(w.peers, func(a, b *sender) int { return cmp.Compare(now-a.acked.recent, now-b.acked.recent) })
 	}
 	w.group.Add(w.active - 1)
 	for _, job := range w.jobs[1:w.active] {
@@ -78,12 +80,6 @@ func (w *workers) run(s *Server) {
 	for i := range w.caches {
 		w.caches[i].finish()
 		w.caches[i].finishStreams()
-	}
-	for _, p := range s.peers {
-		if p.conn.state == connected {
-			p.out.flush()
-			p.out.keep()
-		}
 	}
 }
 
