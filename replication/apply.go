@@ -52,7 +52,7 @@ func (c *Client) Apply() error {
 	c.tell()
 	c.refresh()
 	c.talkToServer()
-	return c.refused
+	return c.session.err
 }
 
 // applyMirror makes the world show a mirror's newest state.

@@ -186,18 +186,7 @@ func (p *Peer) repeatBye(packet []byte) {
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	c.mustExist()
-	if c.refused != nil {
-		return
-	}
-	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	if c.welcomed {
-		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, c.sessionID, c.answer, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
-		for range byeCopies {
-			c.transmit(packet)
-		}
-	}
-	c.leave()
-	c.refused = &DisconnectError{Reason: r}
+	c.session.disconnect(r)
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
@@ -223,18 +212,6 @@ func (c *Client) Close() {
 			}
 		}
 	}
-	c.mirrors.pages, c.dirty, c.closed = nil, nil, true
-}
-
-// receiveBye takes the server's leave, and reports whether that is what the packet is.
-func (c *Client) receiveBye(packet []byte) bool {
-	code, text, ok := wire.ParseDisconnect(packet, c.sessionID, c.session)
-	if !ok {
-		return false
-	}
-	c.leave()
-	if r := (Reason{ReasonCode(code), text}); r.Code != ReasonTimeout {
-		c.refused = &DisconnectError{Reason: r, Remote: true}
-	}
-	return true
+	c.mirrors.pages, c.dirty = nil, nil
+	c.session.close()
 }

@@ -3,7 +3,6 @@ package replication
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -17,44 +16,24 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
-	world  *ecs.World
-	schema *schema.Schema
-	send   func(packet []byte) error
+	world   *ecs.World
+	schema  *schema.Schema
+	session clientSession
 
-	fingerprint uint64
-	components  []ecs.ID // none for resources
-	marker      ecs.ID
-	spawnWith   []ecs.ID // components of the user's for all that is spawned
-	mark        worldWatch
+	components []ecs.ID // none for resources
+	marker     ecs.ID
+	spawnWith  []ecs.ID // components of the user's for all that is spawned
+	mark       worldWatch
 
-	// Handshake, and what becomes of it: see reconnect.go, timeout.go and takeover.go.
-	nonce       uint64 // of the present introduction
-	seeded      bool   // the nonces are reproducible
-	offset      uint32 // of the part of the server's schema that is asked for
-	refused     error  // why the connection ended, or never was
-	closed      bool
-	welcomed    bool     // there is a session
-	met         bool     // there was one at some time
-	seeking     bool     // there is one, but the server says nothing
-	silent      int      // calls of Apply since it said something
-	timeout     int      // how many are too many
-	sessionID   uint64   // of the present session
-	session     wire.Key // of packets from the server
-	answer      wire.Key // of packets to it
-	former      wire.Key // of packets from the server in the session before
-	formerHeld  wire.Key // the same of the latest one before of which states came
-	complete    bool     // the server said that all has come that was there when the session began
-	origin      uint64   // of the present session's NetIDs
-	shownOrigin uint64   // of those that the world shows
-	leftover    bool     // the world may show what the present session does not know
+	origin      uint64 // of the present session's NetIDs
+	shownOrigin uint64 // of those that the world shows
+	leftover    bool   // the world may show what the present session does not know
 
 	keep      delta.Tick
-	applies   uint32 // calls of Apply, to space introductions
 	refreshed uint32 // pages of mirrors looked after so far
 	nearTick  uint32 // to complete sequences and ticks with
 	stateTick uint32 // of the newest state packet of any session
 	anyState  bool
-	inForce   bool // a state packet came since the last welcome
 	window    wire.ReceiveWindow
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
@@ -80,7 +59,6 @@ type Client struct {
 
 	packed  *delta.Packed
 	compact *compactReader // nil: the session is Packed
-	codings uint8          // that the client takes besides
 	out     []byte
 	ack     wire.Ack
 	apply   applier
@@ -167,27 +145,16 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
-	c := &Client{
-		world: world, schema: types, send: send,
-		fingerprint: types.Hash(),
-		marker:      MirroredID(world),
-		mark:        watchWorld(world),
-		nonce:       o.seed,
-		seeded:      o.seeded,
-		timeout:     o.timeout,
-		spawnWith:   o.spawnWith,
-		shapes:      shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}},
-		parts:       map[uint32]*assembly{},
-		packed:      delta.NewPacked(types.Layout),
-		out:         make([]byte, 512),
-		freeWork:    freeWork,
-	}
-	if !o.noCompact {
-		c.codings = wire.TakesCompact
-	}
-	if !o.seeded {
-		c.nonce = random64()
-	}
+	c := &Client{schema: types}
+	c.world = world
+	c.marker = MirroredID(world)
+	c.mark = watchWorld(world)
+	c.spawnWith = o.spawnWith
+	c.shapes = shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}}
+	c.parts = map[uint32]*assembly{}
+	c.packed = delta.NewPacked(types.Layout)
+	c.out = make([]byte, 512)
+	c.freeWork = freeWork
 	for i := range types.Components {
 		if types.Components[i].Resource {
 			c.components = append(c.components, ecs.ID{}) // none
@@ -201,6 +168,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	c.resources.init(world, types)
 	slots := slotsFor(o.maxEntities, len(types.Conditions), c.resources.any)
+	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
 	c.mirrors.limit, c.referrers.limit = slots, slots
 	c.bare = bareShape(types, &c.shapes)
 	if types.Talks() {
@@ -294,14 +262,14 @@ func (c *Client) Receive(packet []byte) error {
 	err := c.receive(packet)
 	switch {
 	case err == nil:
-		c.heard()
+		c.session.heard()
 	case errors.Is(err, wire.ErrStale):
 		c.stats.Duplicates++
 	case errors.Is(err, ErrMissingBaseline):
-		c.heard()
+		c.session.heard()
 		c.stats.MissingBaselines++
 	case errors.Is(err, ErrMissingModel):
-		c.heard()
+		c.session.heard()
 		c.stats.MissingModels++
 	default:
 		c.stats.RefusedPackets++
@@ -311,21 +279,25 @@ func (c *Client) Receive(packet []byte) error {
 
 func (c *Client) receive(packet []byte) error {
 	if body := wire.OpenHandshake(packet); body != nil {
-		return c.receiveAnswer(body)
+		welcome, err := c.session.receiveAnswer(body, c.schema.FullText)
+		if welcome != nil {
+			c.begin(welcome)
+		}
+		return err
 	}
-	if !c.welcomed {
+	if !c.session.open() {
 		return ErrUnexpected
 	}
-	if c.receiveBye(packet) {
+	if c.session.receiveBye(packet) {
 		return nil
 	}
 	if hashes, err := c.receiveHashes(packet); hashes {
 		return err
 	}
-	if c.former.Signed(packet) || c.formerHeld.Signed(packet) {
+	if c.session.ofFormer(packet) {
 		return wire.ErrStale
 	}
-	body := c.session.Body(packet)
+	body := c.session.down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
 		return c.receiveTalk(packet, body)
 	}
@@ -336,7 +308,7 @@ func (c *Client) receive(packet []byte) error {
 	if !ok {
 		return wire.ErrMalformed
 	}
-	if !c.session.Matches(packet, h.Sequence, h.Tick) {
+	if !c.session.down.Matches(packet, h.Sequence, h.Tick) {
 		return ErrChecksum
 	}
 	if !c.window.Fresh(h.Sequence) {
@@ -348,7 +320,8 @@ func (c *Client) receive(packet []byte) error {
 	}
 	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
 		c.forgetStates()
-		c.leave()
+		c.noteLeftover()
+		c.session.leave()
 		return wire.ErrStale
 	}
 	c.stats.Packets++
@@ -358,131 +331,29 @@ func (c *Client) receive(packet []byte) error {
 	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
 		c.nearTick, c.stateTick = h.Tick, h.Tick
 	}
-	c.anyState, c.inForce, c.newAcks = true, true, true
+	c.anyState, c.newAcks = true, true
 	c.clock.Arrive(h.Tick)
-	c.complete = c.complete || h.Complete
+	c.session.stateCame(h.Complete)
 	return err
 }
 
-// receiveAnswer takes the server's answer to the client's introduction.
-func (c *Client) receiveAnswer(body []byte) error {
-	switch wire.PacketKind(body[0]) {
-	case wire.KindWelcome:
-		var m wire.Welcome
-		if !m.Parse(body) {
-			return wire.ErrMalformed
-		}
-		if m.Compact && c.codings&wire.TakesCompact == 0 {
-			return wire.ErrMalformed
-		}
-		if m.Nonce != c.nonce || !c.introducing() {
-			return wire.ErrStale // the answer to an introduction that was repeated, or given up
-		}
-		c.receiveWelcome(&m)
-		return nil
-	case wire.KindRefuse:
-		var m wire.Refuse
-		if !m.Parse(body) {
-			return wire.ErrMalformed
-		}
-		if m.Nonce != c.nonce || !c.introducing() || m.Offset != c.offset {
-			return wire.ErrStale
-		}
-		c.welcomed = false // a server that does not know the session
-		c.receiveRefusal(&m)
-		return nil
-	}
-	return ErrUnexpected
-}
-
-// receiveRefusal looks for the first difference between the schemas in the piece of the
-// server's text that came.
-func (c *Client) receiveRefusal(m *wire.Refuse) {
-	if m.Version != wire.ProtocolVersion {
-		c.refused = fmt.Errorf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides",
-			m.Version, wire.ProtocolVersion)
-		return
-	}
-	own := c.schema.FullText()
-	from := int(c.offset)
-	if from > len(own) {
-		from = len(own)
-	}
-	same := 0
-	for same < len(m.Text) && from+same < len(own) && m.Text[same] == own[from+same] {
-		same++
-	}
-	if same == len(m.Text) && same > 0 && int64(m.Offset)+int64(same) < int64(m.Total) {
-		c.offset += uint32(same) // all the same so far: ask for more
-		c.applies = 0
-		return
-	}
-	// What stands before the difference is the same on both sides.
-	server := own[:from] + string(m.Text)
-	if int64(m.Offset)+int64(len(m.Text)) < int64(m.Total) {
-		// The rest did not come: see that the line of the difference is whole, if it
-		// fits into a packet, and leave out all behind it.
-		start := strings.LastIndexByte(own[:from+same], '\n') + 1
-		if strings.IndexByte(server[from+same:], '\n') < 0 && start > from {
-			c.offset, c.applies = uint32(start), 0
-			return
-		}
-		own = upToLine(own, from+same)
-		server = upToLine(server, from+same)
-	}
-	if diff := compareSchemas(server, own); diff != nil {
-		c.refused = diff
-		return
-	}
-	c.refused = errors.New("replication: the server refuses this client's schema, but shows the same one")
-}
-
-// upToLine cuts text behind the line that position i is in.
-func upToLine(text string, i int) string {
-	for ; i < len(text); i++ {
-		if text[i] == '\n' {
-			return text[:i+1]
-		}
-	}
-	return text
-}
-
-const (
-	// introduceEvery is how many Applies lie between two introductions, or between two acks
-	// that no packet asked for.
-	introduceEvery = 4
-	// After patience of them there is less hope, and they are rarer.
-	patience       = 64
-	introduceRarer = 32
-)
-
 // answerServer sends what the server has to know: the introduction, then acks.
 func (c *Client) answerServer() {
-	if c.refused != nil {
+	if c.session.over() {
 		return
 	}
-	c.listen()
-	due := c.applies%introduceEvery == 0 && (c.applies < patience || c.applies%introduceRarer == 0)
-	c.applies++
-	switch {
-	case !c.welcomed || c.seeking:
+	switch due := c.session.step(); {
+	case c.session.asks():
 		if due {
-			h := wire.Hello{
-				Version: wire.ProtocolVersion, Fingerprint: c.fingerprint, Nonce: c.nonce, Offset: c.offset,
-				Codings: c.codings, Slots: c.mirrors.limit,
-			}
-			if c.welcomed {
-				h.Session = c.sessionID
-			}
-			c.transmit(wire.Sealed(h.Append(nil)))
+			c.session.sayHello()
 		}
-	case c.newAcks || !c.inForce && due:
-		c.sendAcks()
+	case c.newAcks || !c.session.inForce && due:
+		c.session.transmit(c.writeAcks(c.session.ackKey()))
 	}
 }
 
-// sendAcks acknowledges what came since the last time, and what came before once more.
-func (c *Client) sendAcks() {
+// writeAcks acknowledges what came since the last time, and what came before once more. The packet is valid until the next one.
+func (c *Client) writeAcks(key wire.Key) (packet []byte) {
 	a := &c.ack
 	a.Sequence = 0
 	a.Count = 0
@@ -500,20 +371,12 @@ func (c *Client) sendAcks() {
 	}
 	a.Lacks = copy(a.Missing[:], c.missing)
 	c.missing = c.missing[:0]
-	key := c.answer
-	key.Off = key.Off && c.inForce // the first words of a session have a checksum
 	from := key.Size()
 	w := bitbuf.NewWriter(c.out[from:])
 	a.Write(&w)
-	packet := c.out[:from+len(w.Bytes())]
+	packet = c.out[:from+len(w.Bytes())]
 	key.Write(packet, 0, 0)
 	c.newAcks = false
 	c.stats.Acks++
-	c.transmit(packet)
-}
-
-func (c *Client) transmit(packet []byte) {
-	if c.send(packet) != nil {
-		c.stats.SendErrors++
-	}
+	return packet
 }

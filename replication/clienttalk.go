@@ -75,10 +75,10 @@ func (c *Client) talkToServer() {
 		t.handleAll()
 	}
 	c.answerServer()
-	if !c.welcomed || c.refused != nil {
+	if !c.session.open() {
 		return
 	}
-	if t != nil && (c.anyState || !c.answer.Off) { // without checksum, messages can't be what the server begins the session with
+	if t != nil && (c.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
 		t.say()
 	}
 	c.clock.Step()
@@ -127,7 +127,7 @@ func (t *clientTalk) say() {
 func (t *clientTalk) begin(k *talkWriter) {
 	now := t.client.clock.Now
 	// The server completes times by the newest that came, and by 0 before.
-	k.begin(t.client.answer, now, now-t.echoed >= wire.ShortTime)
+	k.begin(t.client.session.up, now, now-t.echoed >= wire.ShortTime)
 }
 
 // startTalk opens a packet. The first one has the acks in it.
@@ -152,7 +152,7 @@ func (t *clientTalk) finishTalk() {
 	c.stats.MessagePackets++
 	c.stats.MessageBytes += uint64(len(packet))
 	t.spoke, t.said = c.clock.Now, true
-	c.transmit(packet)
+	c.session.transmit(packet)
 }
 
 // putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
@@ -233,7 +233,7 @@ func (t *clientTalk) sayInputs() {
 	c.stats.InputPackets++
 	c.stats.InputBytes += uint64(len(packet))
 	t.spoke, t.said = c.clock.Now, true
-	c.transmit(packet)
+	c.session.transmit(packet)
 }
 
 // receiveTalk takes a packet of messages.
@@ -254,10 +254,10 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if !ok {
 		return wire.ErrMalformed
 	}
-	if err := h.Check(c.session); err != nil {
+	if err := h.Check(c.session.down); err != nil {
 		return err
 	}
-	if !c.session.Matches(packet, 0, h.Time) {
+	if !c.session.down.Matches(packet, 0, h.Time) {
 		return ErrChecksum
 	}
 	k := &t.parser

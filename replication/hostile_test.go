@@ -70,7 +70,7 @@ func foreignTraffic(t testing.TB, seed uint64, opts ...ServerOption) (packets []
 	Register[tPosition](other)
 	for i, schema := range []*Schema{testSchema(), other} {
 		x := newWire(t, schema, append(opts, WithSeed(seed+uint64(i)+100))...)
-		x.client.nonce = seed + uint64(i)
+		x.client.session.nonce = seed + uint64(i)
 		position := ecs.ComponentID[tPosition](x.world)
 		for range 5 {
 			x.spawn(position)
@@ -230,7 +230,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 
 // forgeState returns a state packet of the wire's session with a right checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
-	seal := x.client.session
+	seal := x.client.session.down
 	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
 	from := seal.Size() + h.Size()
 	buf := make([]byte, maxMTU)

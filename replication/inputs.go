@@ -111,7 +111,7 @@ func makeInputRows(n, words int) []inputRow {
 func SetInput[T any](c *Client, tick uint32, input T) error {
 	c.mustExist()
 	c.schema.CheckInput(reflect.TypeFor[T]())
-	if !c.welcomed {
+	if !c.session.open() {
 		return ErrNotConnected
 	}
 	t := c.talk

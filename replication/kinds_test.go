@@ -512,7 +512,7 @@ func FuzzKinds(f *testing.F) {
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.Write(packet, h.Sequence, h.Tick)
+		x.client.session.down.Write(packet, h.Sequence, h.Tick)
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {

@@ -349,7 +349,7 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 				liar = &fixture{t: t, world: x.world, server: x.server}
 				liar.connect()
 				liar.restart(schema, 100+uint64(n))
-				liar.client.mirrors.limit = slots
+				liar.client.session.slots, liar.client.mirrors.limit = slots, slots
 			}
 			for range 20 {
 				g.step()

@@ -206,7 +206,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 		}
 	})
-	if c.applies%16 == 0 {
+	if c.session.applies%16 == 0 {
 		c.checkLinks(t, held)
 	}
 }

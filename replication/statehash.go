@@ -154,10 +154,10 @@ func (c *Client) receiveHashes(packet []byte) (bool, error) {
 	if len(packet) <= wire.ChecksumSize || packet[wire.ChecksumSize] != byte(wire.KindHashes) {
 		return false, nil
 	}
-	key := c.session
+	key := c.session.down
 	key.Off = false
 	if !key.Matches(packet, 0, 0) {
-		return !c.session.Off, ErrChecksum
+		return !c.session.down.Off, ErrChecksum
 	}
 	body := packet[wire.ChecksumSize:]
 	if !c.readHashes(body, false) {

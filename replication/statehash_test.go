@@ -250,7 +250,7 @@ func TestMalformedStateHashes(t *testing.T) {
 		}
 		before := x.client.Stats()
 		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), ErrChecksum)
-		x.client.session.Write(bad, 0, 0) // as a server would that has gone mad
+		x.client.session.down.Write(bad, 0, 0) // as a server would that has gone mad
 		if err := x.client.Receive(bad); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")

@@ -25,7 +25,25 @@ func (c *Client) forgetStates() {
 			m := &page[j]
 			m.held.release()
 			m.held, m.any, m.empty, m.dirty = heldStates{}, false, false, false
-			c.leftover = c.leftover || m.shown || m.facet
+		}
+	}
+}
+
+// beginShowing notes that a session begins with a server of the given origin. outdated reports whether what the world shows may
+// mean other entities to it, whoever it is.
+func (c *Client) beginShowing(origin uint64, outdated bool) {
+	c.origin, c.divergence = origin, nil
+	if outdated {
+		c.shownOrigin = ^origin // whoever it was
+	}
+	c.noteLeftover()
+}
+
+// noteLeftover notes that of what the world shows no states are known any more.
+func (c *Client) noteLeftover() {
+	for _, page := range c.mirrors.pages {
+		for j := range page {
+			c.leftover = c.leftover || page[j].shown || page[j].facet
 		}
 	}
 }
@@ -34,7 +52,7 @@ func (c *Client) forgetStates() {
 // be no more, and whether that is all of it, since the server is another one.
 func (c *Client) outlived() (some, foreign bool) {
 	foreign = c.anyState && c.shownOrigin != c.origin
-	return c.anyState && c.leftover && (foreign || c.complete), foreign
+	return c.anyState && c.leftover && (foreign || c.session.complete), foreign
 }
 
 // takeOver removes what is left of sessions before, as soon as it is known to be no more.

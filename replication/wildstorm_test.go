@@ -152,7 +152,7 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if !p.connected || !client.welcomed || !client.inForce || client.sessionID != p.session.id {
+	if !p.connected || !client.session.open() || !client.session.inForce || client.session.id != p.session.id {
 		return ""
 	}
 	t := &p.acked.acks
