@@ -3,7 +3,6 @@ package replication
 import (
 	"slices"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -42,15 +41,16 @@ func (c *Client) Apply() error {
 	c.expire()
 	c.announce()
 	c.takeOver()
-	for _, slot := range c.dirty {
-		m := c.mirrors.at(slot)
+	for _, slot := range c.recv.dirty {
+		m := c.recv.mirrors.at(slot)
 		m.dirty = false
 		c.applyMirror(slot, m)
 	}
-	c.dirty = c.dirty[:0]
+	c.recv.dirty = c.recv.dirty[:0]
 	c.mendReferences()
 	c.tell()
-	c.refresh()
+	c.tidyShapes()
+	c.recv.refresh()
 	c.talkToServer()
 	return c.session.err
 }
@@ -199,7 +199,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:
-			if c.shapes.relations.Has(k) {
+			if c.recv.shapes.relations.Has(k) {
 				relation = len(a.add)
 			}
 			a.add = append(a.add, id)
@@ -230,22 +230,16 @@ func sameRow(a, b []uint32) bool {
 	return true
 }
 
-// refresh keeps the ticks of mirrors that rest for months within reach of serial
-// arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
-func (c *Client) refresh() {
-	n := uint32(len(c.mirrors.pages))
-	if n == 0 || !c.anyState {
+// tidyShapes makes shapes be forgotten, if it is time. It is called between two packets.
+func (c *Client) tidyShapes() {
+	if !c.recv.crowded() {
 		return
 	}
-	c.tidyShapes()
-	now := delta.Tick(c.nearTick)
-	page := c.mirrors.pages[c.refreshed%n]
-	c.refreshed++
-	for i := range page {
-		m := &page[i]
-		if m.any && now-m.newest > ancient && !m.dirty {
-			m.any = false
+	used := map[*shape]bool{}
+	for _, page := range c.recv.mirrors.pages {
+		for i := range page {
+			used[page[i].shape] = true
 		}
-		m.held.refresh(now)
 	}
+	c.recv.sweepShapes(used)
 }

@@ -41,7 +41,7 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 		return // until it comes
 	}
 	if m.entity != e {
-		m.entity, m.shape, m.tick = e, c.bare, state.tick
+		m.entity, m.shape, m.tick = e, c.recv.bare, state.tick
 		c.restructure(m, state)
 		c.writeRows(slot, m, state, nil)
 		return
@@ -56,7 +56,7 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 // detach takes the components of a facet from its entity.
 func (c *Client) detach(m *mirror) {
 	if !m.entity.IsZero() && alive(c.world, m.entity) {
-		c.restructure(m, &heldState{shape: c.bare})
+		c.restructure(m, &heldState{shape: c.recv.bare})
 	}
 	c.forgetFacet(m)
 }
@@ -70,7 +70,7 @@ func (c *Client) forgetFacet(m *mirror) {
 // settleFacets looks after the facets whose entity came or went.
 func (c *Client) settleFacets() {
 	for _, slot := range c.referrers.unsettled {
-		m := c.mirrors.at(slot)
+		m := c.recv.mirrors.at(slot)
 		if !m.facet {
 			continue
 		}

@@ -30,7 +30,7 @@ func (c *Client) announceFacets(slot uint32, m *mirror) {
 		if int(l.component) != c.schema.Link {
 			continue
 		}
-		if f := c.mirrors.at(l.holder); f.attached() && f.entity == m.entity {
+		if f := c.recv.mirrors.at(l.holder); f.attached() && f.entity == m.entity {
 			c.announceComponents(f)
 		}
 	}
@@ -40,7 +40,7 @@ func (c *Client) announceFacets(slot uint32, m *mirror) {
 // announced with it.
 func (c *Client) announceFacet(m *mirror, some, foreign bool) {
 	of, ok := c.linked(m)
-	if !ok || c.leaves(c.mirrors.at(of.Slot), some, foreign) {
+	if !ok || c.leaves(c.recv.mirrors.at(of.Slot), some, foreign) {
 		return
 	}
 	if !m.dirty || m.empty {

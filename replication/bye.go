@@ -204,7 +204,7 @@ func (c *Client) Close() {
 	if c.hooks.parting {
 		c.runHooks((*Client).announceEnd)
 	}
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			if page[j].shown || page[j].facet {
 				page[j].any = false // of resources, all go
@@ -212,6 +212,6 @@ func (c *Client) Close() {
 			}
 		}
 	}
-	c.mirrors.pages, c.dirty = nil, nil
+	c.recv.forgetMirrors()
 	c.session.close()
 }

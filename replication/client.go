@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -29,42 +28,23 @@ type Client struct {
 	shownOrigin uint64 // of those that the world shows
 	leftover    bool   // the world may show what the present session does not know
 
-	keep      delta.Tick
-	refreshed uint32 // pages of mirrors looked after so far
-	nearTick  uint32 // to complete sequences and ticks with
-	stateTick uint32 // of the newest state packet of any session
-	anyState  bool
-	window    wire.ReceiveWindow
-	nearSeq   uint32
-	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
+	recv receiver
 
-	mirrors  mirrorTable
-	names    entityNames // of what was ever mirrored, if there are entities in messages or inputs
-	shapes   shapes
-	bare     *shape // of facets without components
-	staged   staging
-	freeWork workBound // of a packet; another one in tests
-	parts    map[uint32]*assembly
-	dirty    []uint32
-	missing  []wire.MissingBaseline
-	newAcks  bool
+	resources resourceTypes
+
+	names entityNames // of what was ever mirrored, if there are entities in messages or inputs
 
 	referrers referrers
 	relations relations
-	resources resourceTypes
 	hooks     hooks
 	expected  expectations
 
 	divergence *Divergence // the first that was found
 
-	packed  *delta.Packed
-	compact *compactReader // nil: the session is Packed
-	out     []byte
-	ack     wire.Ack
-	apply   applier
-	clock   clock.Ticks
-	talk    *clientTalk // nil: the schema has neither messages nor inputs
-	stats   ClientStats
+	apply applier
+	clock clock.Ticks
+	talk  *clientTalk // nil: the schema has neither messages nor inputs
+	stats ClientStats
 }
 
 type clientOptions struct {
@@ -150,11 +130,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.marker = MirroredID(world)
 	c.mark = watchWorld(world)
 	c.spawnWith = o.spawnWith
-	c.shapes = shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}}
-	c.parts = map[uint32]*assembly{}
-	c.packed = delta.NewPacked(types.Layout)
-	c.out = make([]byte, 512)
-	c.freeWork = freeWork
+	var relations delta.Set
 	for i := range types.Components {
 		if types.Components[i].Resource {
 			c.components = append(c.components, ecs.ID{}) // none
@@ -163,14 +139,14 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 		id := ecs.TypeID(world, types.Components[i].Typ)
 		c.components = append(c.components, id)
 		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
-			c.shapes.relations.Add(i)
+			relations.Add(i)
 		}
 	}
 	c.resources.init(world, types)
 	slots := slotsFor(o.maxEntities, len(types.Conditions), c.resources.any)
 	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
-	c.mirrors.limit, c.referrers.limit = slots, slots
-	c.bare = bareShape(types, &c.shapes)
+	c.recv = newReceiver(types, &c.stats, slots, relations)
+	c.referrers.limit = slots
 	if types.Talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
@@ -195,7 +171,7 @@ func (c *Client) Connected() bool {
 // Tick returns the newest server tick of which a packet came.
 func (c *Client) Tick() uint32 {
 	c.mustExist()
-	return c.nearTick
+	return c.recv.nearTick
 }
 
 // Stats returns what came to and went from the client.
@@ -207,7 +183,7 @@ func (c *Client) Stats() ClientStats {
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	m := c.mirrors.at(id.Slot)
+	m := c.recv.mirrors.at(id.Slot)
 	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
 		return ecs.Entity{}, false
 	}
@@ -242,7 +218,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if !c.intact() {
 		return
 	}
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			if m.shown && !m.removed && alive(c.world, m.entity) {
@@ -304,36 +280,16 @@ func (c *Client) receive(packet []byte) error {
 	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
 		return wire.ErrMalformed
 	}
-	h, rest, pad, ok := wire.ParseStateHeader(body, c.nearSeq, c.nearTick)
-	if !ok {
-		return wire.ErrMalformed
-	}
-	if !c.session.down.Matches(packet, h.Sequence, h.Tick) {
-		return ErrChecksum
-	}
-	if !c.window.Fresh(h.Sequence) {
-		return wire.ErrStale
-	}
-	err := c.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
-	if err != nil && !errors.Is(err, ErrMissingBaseline) && !errors.Is(err, ErrMissingModel) {
-		return err
-	}
-	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
-		c.forgetStates()
+	h, err := c.recv.receive(packet, body, c.session.down)
+	switch {
+	case errors.Is(err, errOutdated):
 		c.noteLeftover()
 		c.session.leave()
 		return wire.ErrStale
+	case stateTaken(err):
+		c.clock.Arrive(h.Tick)
+		c.session.stateCame(h.Complete)
 	}
-	c.stats.Packets++
-	c.stats.Bytes += uint64(len(packet))
-	c.window.Add(h.Sequence, err == nil)
-	c.nearSeq = c.window.Newest
-	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
-		c.nearTick, c.stateTick = h.Tick, h.Tick
-	}
-	c.anyState, c.newAcks = true, true
-	c.clock.Arrive(h.Tick)
-	c.session.stateCame(h.Complete)
 	return err
 }
 
@@ -347,36 +303,7 @@ func (c *Client) answerServer() {
 		if due {
 			c.session.sayHello()
 		}
-	case c.newAcks || !c.session.inForce && due:
-		c.session.transmit(c.writeAcks(c.session.ackKey()))
+	case c.recv.newAcks || !c.session.inForce && due:
+		c.session.transmit(c.recv.writeAcks(c.session.ackKey()))
 	}
-}
-
-// writeAcks acknowledges what came since the last time, and what came before once more. The packet is valid until the next one.
-func (c *Client) writeAcks(key wire.Key) (packet []byte) {
-	a := &c.ack
-	a.Sequence = 0
-	a.Count = 0
-	if c.window.Any {
-		a.Sequence = c.window.Newest
-		// Every packet is in two acks at least, for one may be lost.
-		behind := c.window.Newest - c.ackedUpTo[1] + 32
-		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
-		for i := range a.Words[:a.Count] {
-			a.Words[i] = c.window.History(c.window.Newest - uint32(i*32))
-		}
-		if c.window.Newest != c.ackedUpTo[0] {
-			c.ackedUpTo = [2]uint32{c.window.Newest, c.ackedUpTo[0]}
-		}
-	}
-	a.Lacks = copy(a.Missing[:], c.missing)
-	c.missing = c.missing[:0]
-	from := key.Size()
-	w := bitbuf.NewWriter(c.out[from:])
-	a.Write(&w)
-	packet = c.out[:from+len(w.Bytes())]
-	key.Write(packet, 0, 0)
-	c.newAcks = false
-	c.stats.Acks++
-	return packet
 }

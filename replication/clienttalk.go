@@ -78,7 +78,7 @@ func (c *Client) talkToServer() {
 	if !c.session.open() {
 		return
 	}
-	if t != nil && (c.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
+	if t != nil && (c.recv.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
 		t.say()
 	}
 	c.clock.Step()
@@ -245,7 +245,7 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if t.handling {
 		panic("replication: Receive in a message handler: keep the packet until Apply returns")
 	}
-	near := c.nearTick
+	near := c.recv.nearTick
 	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
 		near = n
 	}
@@ -336,7 +336,7 @@ func (t *clientTalk) handleAll() {
 		l := &t.in[i]
 		for {
 			next, ok := l.turn(t.schema.Messages)
-			if !ok || !next.broken && !t.client.ready(next.last.deps) {
+			if !ok || !next.broken && !t.client.recv.ready(next.last.deps) {
 				break
 			}
 			number, tick := next.last.number, next.last.tick
@@ -352,7 +352,7 @@ func (t *clientTalk) handleAll() {
 	for i := 0; i < t.kept; i++ {
 		m := &t.waiting[i]
 		switch {
-		case t.client.ready(m.deps):
+		case t.client.recv.ready(m.deps):
 			t.open(m.number, m.row())
 			t.tick = m.tick
 			t.bytes -= wire.ByteSize(m.bits)
@@ -379,16 +379,6 @@ func (t *clientTalk) handle(number int) {
 	}
 	t.client.stats.MessagesReceived++
 	h()
-}
-
-// ready reports whether the world shows all that a message waits for.
-func (c *Client) ready(deps []dependency) bool {
-	for _, d := range deps {
-		if m := c.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
-			return false
-		}
-	}
-	return true
 }
 
 // inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.

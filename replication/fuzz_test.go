@@ -69,7 +69,7 @@ func FuzzPacket(f *testing.F) {
 // receiveForged hands the client state packets with any bits behind the header.
 func (x *fixture) receiveForged(pad byte, body []byte) {
 	for i := range uint32(3) { // again, after what it did
-		h := wire.StateHeader{Sequence: x.client.nearSeq + 1, Tick: x.client.nearTick + i, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.nearSeq + 1, Tick: x.client.recv.nearTick + i, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift

@@ -218,7 +218,7 @@ func (c *Client) announce() {
 func (c *Client) announceAll() {
 	some, foreign := c.outlived()
 	if some {
-		for i, page := range c.mirrors.pages {
+		for i, page := range c.recv.mirrors.pages {
 			for j := range page {
 				switch m := &page[j]; {
 				case !foreign && m.any:
@@ -233,8 +233,8 @@ func (c *Client) announceAll() {
 			return // that was all
 		}
 	}
-	for _, slot := range c.dirty {
-		m := c.mirrors.at(slot)
+	for _, slot := range c.recv.dirty {
+		m := c.recv.mirrors.at(slot)
 		if m.attached() {
 			c.announceFacet(m, some, foreign)
 		}
@@ -366,7 +366,7 @@ func (c *Client) tellAll() {
 		}
 	}()
 	for _, ev := range h.events {
-		m := c.mirrors.at(ev.slot)
+		m := c.recv.mirrors.at(ev.slot)
 		if ev.component == eventSpawn {
 			for _, fn := range h.spawned {
 				if !c.present(m) {
@@ -415,7 +415,7 @@ func (c *Client) unchanged(m *mirror, ev *hookEvent) bool {
 
 // announceEnd calls the hooks for all that is mirrored.
 func (c *Client) announceEnd() {
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			if m := &page[j]; m.shown {
 				c.announceEntity(uint32(i*mirrorPage+j), m)

@@ -507,7 +507,7 @@ func FuzzKinds(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := kindsWire(t, nil)
-		h := wire.StateHeader{Sequence: x.client.nearSeq + 1, Tick: x.client.nearTick + 1, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.nearSeq + 1, Tick: x.client.recv.nearTick + 1, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
@@ -516,7 +516,7 @@ func FuzzKinds(f *testing.F) {
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
-			m := x.client.mirrors.at(id.Slot)
+			m := x.client.recv.mirrors.at(id.Slot)
 			state := m.held.at(m.newest)
 			for k := range x.client.schema.Components {
 				comp := &x.client.schema.Components[k]

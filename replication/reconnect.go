@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -60,24 +59,8 @@ func (c *Client) Reconnect() {
 
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *wire.Welcome) {
-	c.session.begin(m, c.anyState)
-	c.beginShowing(m.Origin, c.outdated(m.Tick))
-	c.beginReceiving(m)
+	c.session.begin(m, c.recv.anyState)
+	c.beginShowing(m.Origin, c.recv.outdated(m.Tick))
+	c.recv.begin(m)
 	c.resetTalk(m.Tick)
-}
-
-// beginReceiving makes nothing known of what the session sends.
-func (c *Client) beginReceiving(m *wire.Welcome) {
-	c.compact = nil
-	if m.Compact {
-		c.compact = newCompactReader(c.schema)
-	}
-	c.keep = 2 * delta.Tick(m.Window)
-	c.nearSeq, c.nearTick = m.Sequence, m.Tick
-	c.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
-	c.window = wire.NewReceiveWindow(m.Sequence)
-	c.anyState, c.newAcks = false, false
-	c.missing = c.missing[:0]
-	clear(c.parts)
-	c.forgetStates()
 }

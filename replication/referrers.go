@@ -169,7 +169,7 @@ func (c *Client) mend(l *link) {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.mirrors.at(l.holder)
+	m := c.recv.mirrors.at(l.holder)
 	p := c.place(m, int(l.component))
 	if p == nil {
 		return // the user removed it

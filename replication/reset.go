@@ -17,7 +17,7 @@ func (c *Client) noticeReset() {
 	}
 	c.mark.set()
 	c.expected.reset()
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			switch {
@@ -29,8 +29,7 @@ func (c *Client) noticeReset() {
 				continue
 			}
 			if !m.dirty && !m.empty && m.held.at(m.newest) != nil {
-				m.dirty = true
-				c.dirty = append(c.dirty, uint32(i*mirrorPage+j))
+				c.recv.markDirty(uint32(i*mirrorPage+j), m)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	}
 	connect := func() {
 		before := x.peer.session.id
-		for n := 0; x.peer.session.id == before || !x.client.anyState; n++ {
+		for n := 0; x.peer.session.id == before || !x.client.recv.anyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -103,7 +103,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 	for n := range uint32(60) {
 		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X++
 		x.rounds(3)
-		require.True(t, x.peer.Connected() && x.client.anyState, "in round %d", n)
+		require.True(t, x.peer.Connected() && x.client.recv.anyState, "in round %d", n)
 		tags[x.client.session.down.Epoch] = true
 		x.peer.Disconnect(Reason{})
 		x.takeDown() // the bye is lost

@@ -177,20 +177,20 @@ func (c *Client) readHashes(body []byte, compare bool) bool {
 	next := uint64(0)
 	for r.ReadBool() {
 		gap := r.ReadExpGolomb(hashGapOrder)
-		if gap >= uint64(c.mirrors.limit) || next+gap >= uint64(c.mirrors.limit) {
+		if gap >= uint64(c.recv.mirrors.limit) || next+gap >= uint64(c.recv.mirrors.limit) {
 			return false
 		}
 		slot := uint32(next + gap)
 		next += gap + 1
 		generation := uint16(r.ReadBits(16))
 		age := r.ReadExpGolomb(0)
-		set = delta.ReadSet(&r, &set, len(c.components))
+		set = delta.ReadSet(&r, &set, len(c.schema.Components))
 		if r.Err() != nil {
 			return false
 		}
 		var state *heldState
 		if compare {
-			state = c.comparable(slot, tick, age)
+			state = c.recv.comparable(slot, tick, age)
 		}
 		var d *Divergence
 		if state != nil {
@@ -211,18 +211,6 @@ func (c *Client) readHashes(body []byte, compare bool) bool {
 		}
 	}
 	return r.Finish() == nil
-}
-
-// comparable returns the newest state of a slot if it is one from the last so many ticks up
-// to the given one, or nil.
-func (c *Client) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
-	m := c.mirrors.at(slot)
-	// An empty slot tells nothing: the entity may have gone out of view and come back.
-	if m == nil || !m.any || m.empty || uint64(tick-m.newest) > age {
-		c.stats.HashesPassed++
-		return nil
-	}
-	return m.held.at(m.newest)
 }
 
 // compareSets returns how a state differs in what it is of.

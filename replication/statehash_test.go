@@ -13,7 +13,7 @@ import (
 // spoil changes what the client holds of an entity's newest state.
 func (x *fixture) spoil(e ecs.Entity, change func(state *heldState)) {
 	x.t.Helper()
-	m := x.client.mirrors.at(uint32(x.slotOf(e)))
+	m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
 	state := m.held.at(m.newest)
 	require.NotNil(x.t, state)
 	change(state)
@@ -59,7 +59,7 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.mirrors.at(uint32(x.slotOf(a))).shape
+	whole := x.client.recv.mirrors.at(uint32(x.slotOf(a))).shape
 	x.spoil(b, func(state *heldState) { state.shape = whole })
 	x.rounds(1)
 	d := x.client.Divergence()
@@ -86,7 +86,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		}
 		x.rounds(8)
 		require.Nil(t, x.client.Divergence())
-		m := x.client.mirrors.at(uint32(x.slotOf(e)))
+		m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
 		state := m.held.at(m.newest)
 		for k := range schema.raw.Components {
 			comp := &schema.raw.Components[k]

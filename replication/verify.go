@@ -65,7 +65,7 @@ func (c *Client) Verify() *Divergence {
 	if !c.intact() {
 		return nil
 	}
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			if !c.present(m) {
@@ -154,7 +154,7 @@ func (c *Client) referred(words []uint32) *mirror {
 	if words[0] == 0 {
 		return nil
 	}
-	if m := c.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+	if m := c.recv.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
 		return m
 	}
 	return nil

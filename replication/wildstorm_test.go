@@ -158,7 +158,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	t := &p.acked.acks
 	claim := func(slot int, at delta.Tick) string {
 		began, known := s.snap.slots.changedBy(slot, at)
-		m := client.mirrors.at(uint32(slot))
+		m := client.recv.mirrors.at(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}

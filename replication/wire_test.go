@@ -134,7 +134,7 @@ func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * recentTicks)
 	x.server.snap.tick += ticks
 	x.server.snap.slots.recent.now += ticks
-	x.client.stateTick += uint32(ticks)
+	x.client.recv.stateTick += uint32(ticks)
 }
 
 func (x *fixture) rounds(n int) {
