@@ -195,23 +195,11 @@ func (c *Client) Disconnect(r Reason) {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
 	c.mustExist()
-	c.notInHook("Close")
-	if c.world.IsLocked() {
+	c.apply.notInHook("Close")
+	if c.apply.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})
-	c.noticeReset()
-	if c.hooks.parting {
-		c.runHooks((*Client).announceEnd)
-	}
-	for i, page := range c.recv.mirrors.pages {
-		for j := range page {
-			if page[j].shown || page[j].facet {
-				page[j].any = false // of resources, all go
-				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
-			}
-		}
-	}
-	c.recv.forgetMirrors()
+	c.apply.removeAll()
 	c.session.close()
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -15,33 +14,12 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
-	world   *ecs.World
+	apply   applier
 	schema  *schema.Schema
 	session clientSession
 
-	components []ecs.ID // none for resources
-	marker     ecs.ID
-	spawnWith  []ecs.ID // components of the user's for all that is spawned
-	mark       worldWatch
-
-	origin      uint64 // of the present session's NetIDs
-	shownOrigin uint64 // of those that the world shows
-	leftover    bool   // the world may show what the present session does not know
-
 	recv receiver
 
-	resources resourceTypes
-
-	names entityNames // of what was ever mirrored, if there are entities in messages or inputs
-
-	referrers referrers
-	relations relations
-	hooks     hooks
-	expected  expectations
-
-	divergence *Divergence // the first that was found
-
-	apply applier
 	clock clock.Ticks
 	talk  *clientTalk // nil: the schema has neither messages nor inputs
 	stats ClientStats
@@ -125,38 +103,20 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
+	slots := slotsFor(o.maxEntities, len(types.Conditions), resourcesOf(types).any)
 	c := &Client{schema: types}
-	c.world = world
-	c.marker = MirroredID(world)
-	c.mark = watchWorld(world)
-	c.spawnWith = o.spawnWith
-	var relations delta.Set
-	for i := range types.Components {
-		if types.Components[i].Resource {
-			c.components = append(c.components, ecs.ID{}) // none
-			continue
-		}
-		id := ecs.TypeID(world, types.Components[i].Typ)
-		c.components = append(c.components, id)
-		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
-			relations.Add(i)
-		}
-	}
-	c.resources.init(world, types)
-	slots := slotsFor(o.maxEntities, len(types.Conditions), c.resources.any)
 	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
-	c.recv = newReceiver(types, &c.stats, slots, relations)
-	c.referrers.limit = slots
+	c.apply = newApplier(world, types, &c.recv, &c.stats, slots, o.spawnWith)
+	c.recv = newReceiver(types, &c.stats, slots, c.apply.relationTypes())
 	if types.Talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
-	c.checkSpawnComponents()
 	return c
 }
 
 // mustExist panics if the client is nil, or zero.
 func (c *Client) mustExist() {
-	if c == nil || c.world == nil {
+	if c == nil || c.apply.world == nil {
 		panic("replication: there is no client: NewClient makes one")
 	}
 }
@@ -183,27 +143,13 @@ func (c *Client) Stats() ClientStats {
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	m := c.recv.mirrors.at(id.Slot)
-	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
-		return ecs.Entity{}, false
-	}
-	return m.entity, true
+	return c.apply.entity(id)
 }
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	c.mustExist()
-	if !c.intact() {
-		return NetID{}, false
-	}
-	m := (*Mirrored)(lookUp(c.world, e, c.marker))
-	if m == nil {
-		return NetID{}, false
-	}
-	if own, ok := c.Entity(m.id); !ok || own != e {
-		return NetID{}, false
-	}
-	return m.id, true
+	return c.apply.netID(e)
 }
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
@@ -215,17 +161,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if fn == nil {
 		panic("replication: Each needs a function")
 	}
-	if !c.intact() {
-		return
-	}
-	for i, page := range c.recv.mirrors.pages {
-		for j := range page {
-			m := &page[j]
-			if m.shown && !m.removed && alive(c.world, m.entity) {
-				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
-			}
-		}
-	}
+	c.apply.each(fn)
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
@@ -234,7 +170,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
-	c.notInHook("Receive")
+	c.apply.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -267,7 +203,7 @@ func (c *Client) receive(packet []byte) error {
 	if c.session.receiveBye(packet) {
 		return nil
 	}
-	if hashes, err := c.receiveHashes(packet); hashes {
+	if hashes, err := c.apply.receiveHashes(packet, c.session.down); hashes {
 		return err
 	}
 	if c.session.ofFormer(packet) {
@@ -275,7 +211,10 @@ func (c *Client) receive(packet []byte) error {
 	}
 	body := c.session.down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
-		return c.receiveTalk(packet, body)
+		if c.talk == nil {
+			return ErrUnexpected
+		}
+		return c.talk.receive(packet, body, c.session.down, c.recv.nearTick)
 	}
 	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
 		return wire.ErrMalformed
@@ -283,7 +222,7 @@ func (c *Client) receive(packet []byte) error {
 	h, err := c.recv.receive(packet, body, c.session.down)
 	switch {
 	case errors.Is(err, errOutdated):
-		c.noteLeftover()
+		c.apply.noteLeftover()
 		c.session.leave()
 		return wire.ErrStale
 	case stateTaken(err):
@@ -291,6 +230,56 @@ func (c *Client) receive(packet []byte) error {
 		c.session.stateCame(h.Complete)
 	}
 	return err
+}
+
+// Apply brings the world up to date with what was received, and sends the server its
+// answer: introductions first, acknowledgements later. Call it once per frame on the
+// goroutine that owns the world. Every entity goes from one state of the server to a
+// later one, and so does every [Group]; it never shows a mixture. What refers to entities
+// that come or go in this Apply is brought up to date at its end. After [ecs.World.Reset]
+// it spawns all mirrored entities anew.
+//
+// The error is final: a [*SchemaError] that names the first difference between the schemas,
+// or one that names another protocol version, or a [*DisconnectError] if one of the ends
+// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
+// mend themselves and are counted in [Client.Stats].
+//
+// Hooks are called in it, see [Client.OnSpawn], and then the functions of
+// [OnServerMessage] for messages whose turn it is.
+//
+// Panics if the world is locked, and in a hook.
+func (c *Client) Apply() error {
+	c.mustExist()
+	c.apply.notInHook("Apply")
+	if c.apply.world.IsLocked() {
+		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
+	}
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
+	}
+	c.apply.show(c.session.complete)
+	c.recv.refresh()
+	c.talkToServer()
+	return c.session.err
+}
+
+// talkToServer is the part of Apply that follows when the world is up to date.
+func (c *Client) talkToServer() {
+	t := c.talk
+	if t != nil {
+		t.handleAll()
+	}
+	c.answerServer()
+	if !c.session.open() {
+		return
+	}
+	if t != nil && (c.recv.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
+		t.say(c.session.up)
+	}
+	c.clock.Step()
+	if t != nil && t.schema.Input != nil {
+		t.lead.Step(&c.clock)
+	}
 }
 
 // answerServer sends what the server has to know: the introduction, then acks.

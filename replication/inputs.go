@@ -126,7 +126,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	row := t.inputs.add(delta.Tick(tick))
 	c.schema.Input.ReadColumn(row, v.address, 1)
 	if c.schema.Input.Refers() {
-		c.nameEntities(c.schema.Input, row)
+		c.apply.nameEntities(c.schema.Input, row)
 	}
 	return nil
 }

@@ -526,7 +526,7 @@ func FuzzKinds(f *testing.F) {
 				}
 				require.True(t, comp.ValidRow(row))
 				shown := make([]uint32, comp.Words)
-				p := x.mirror.Get(e, x.client.components[k])
+				p := x.mirror.Get(e, x.client.apply.components[k])
 				require.Zero(t, comp.ReadColumn(shown, p, 1))
 				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
 					require.Equal(t, row, shown)

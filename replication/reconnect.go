@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -60,7 +61,11 @@ func (c *Client) Reconnect() {
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *wire.Welcome) {
 	c.session.begin(m, c.recv.anyState)
-	c.beginShowing(m.Origin, c.recv.outdated(m.Tick))
+	c.apply.beginShowing(m.Origin, c.recv.outdated(m.Tick))
 	c.recv.begin(m)
-	c.resetTalk(m.Tick)
+	c.clock = clock.Ticks{}
+	c.clock.Arrive(m.Tick)
+	if c.talk != nil {
+		c.talk.reset(m.Tick)
+	}
 }

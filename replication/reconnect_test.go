@@ -320,7 +320,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		if len(r.attic) > 0 && rng.IntN(5) == 0 {
 			receive(r.attic[rng.IntN(len(r.attic))])
 		}
-		shown := r.client.shownOrigin
+		shown := r.client.apply.shownOrigin
 		sessions[r.client.session.id] = true
 		if err := r.client.Apply(); err != nil {
 			require.NotNil(t, requireDisconnected(t, err))
@@ -329,14 +329,14 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 				r.client.Reconnect()
 			}
 		}
-		if r.client.shownOrigin != shown {
+		if r.client.apply.shownOrigin != shown {
 			clear(r.last)
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		if r.peer.Err() != nil && (rng.IntN(20) == 0 || calm) { // as a transport does that hears of somebody unknown
 			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
-		if shown := truths[r.client.shownOrigin]; shown != nil {
+		if shown := truths[r.client.apply.shownOrigin]; shown != nil {
 			r.check(t, s, shown)
 		}
 	}

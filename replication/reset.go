@@ -7,11 +7,11 @@ type worldMark struct {
 
 // intact reports whether the world was not reset since the last Apply: then the mirrors'
 // entities are what they were.
-func (c *Client) intact() bool { return c.mark.intact() }
+func (c *applier) intact() bool { return c.mark.intact() }
 
 // noticeReset makes all mirrors be spawned anew if the world was reset. The client holds
 // the newest state of each, so that takes no traffic.
-func (c *Client) noticeReset() {
+func (c *applier) noticeReset() {
 	if c.intact() {
 		return
 	}

@@ -7,7 +7,7 @@ package replication
 
 // beginShowing notes that a session begins with a server of the given origin. outdated reports whether what the world shows may
 // mean other entities to it, whoever it is.
-func (c *Client) beginShowing(origin uint64, outdated bool) {
+func (c *applier) beginShowing(origin uint64, outdated bool) {
 	c.origin, c.divergence = origin, nil
 	if outdated {
 		c.shownOrigin = ^origin // whoever it was
@@ -16,7 +16,7 @@ func (c *Client) beginShowing(origin uint64, outdated bool) {
 }
 
 // noteLeftover notes that of what the world shows no states are known any more.
-func (c *Client) noteLeftover() {
+func (c *applier) noteLeftover() {
 	for _, page := range c.recv.mirrors.pages {
 		for j := range page {
 			c.leftover = c.leftover || page[j].shown || page[j].facet
@@ -26,14 +26,13 @@ func (c *Client) noteLeftover() {
 
 // outlived reports whether the world shows something of sessions before that is known to
 // be no more, and whether that is all of it, since the server is another one.
-func (c *Client) outlived() (some, foreign bool) {
+func (c *applier) outlived(complete bool) (some, foreign bool) {
 	foreign = c.recv.anyState && c.shownOrigin != c.origin
-	return c.recv.anyState && c.leftover && (foreign || c.session.complete), foreign
+	return c.recv.anyState && c.leftover && (foreign || complete), foreign
 }
 
 // takeOver removes what is left of sessions before, as soon as it is known to be no more.
-func (c *Client) takeOver() {
-	some, foreign := c.outlived()
+func (c *applier) takeOver(some, foreign bool) {
 	if c.recv.anyState {
 		c.shownOrigin = c.origin
 	}

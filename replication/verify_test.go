@@ -118,7 +118,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 			require.FailNow(t, "none was spoiled", "tick %d: %v", tick, d)
 		}
 		// Spoil one, look for it, and put it right.
-		filter := ecs.All(position, e.client.marker)
+		filter := ecs.All(position, e.client.apply.marker)
 		q := e.world.Query(&filter)
 		if n := q.Count(); n == 0 {
 			q.Close()
