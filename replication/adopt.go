@@ -71,18 +71,22 @@ type expectation struct {
 // if applies is negative.
 func Expect[T any](c *Client, e ecs.Entity, applies int) {
 	c.mustExist()
-	c.expect(c.number("Expect", reflect.TypeFor[T]()), e, applies)
+	c.apply.expect(c.apply.number("Expect", reflect.TypeFor[T]()), e, applies)
 }
 
 // Expects reports whether a local entity waits for the server's; see [Expect]. It does not
 // any more when it was adopted: then [Client.NetID] tells what it mirrors.
 func (c *Client) Expects(e ecs.Entity) bool {
 	c.mustExist()
+	return c.apply.expects(e)
+}
+
+func (c *applier) expects(e ecs.Entity) bool {
 	_, ok := c.expected.byEntity[e]
 	return ok && c.intact() && alive(c.world, e)
 }
 
-func (c *Client) expect(k int, e ecs.Entity, applies int) {
+func (c *applier) expect(k int, e ecs.Entity, applies int) {
 	comp := &c.schema.Components[k]
 	switch {
 	case comp.Resource:
@@ -134,7 +138,7 @@ func (c *Client) expect(k int, e ecs.Entity, applies int) {
 }
 
 // sign returns the codes of an entity's component as they are in the server's rows.
-func (c *Client) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
+func (c *applier) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	comp := &c.schema.Components[k]
 	codes = slices.Grow(codes[:0], comp.Words)[:comp.Words]
 	clear(codes)
@@ -150,7 +154,7 @@ func (c *Client) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 		}
 		words := codes[col.Word:][:2]
 		words[0], words[1] = 0, 0
-		if id, ok := c.NetID(target); ok {
+		if id, ok := c.netID(target); ok {
 			words[0], words[1] = id.Slot+1, uint32(id.Generation)
 		}
 	}
@@ -202,7 +206,7 @@ func (x *expectations) reset() {
 
 // expire ends the expectations whose time is over, and finds those of entities that are no
 // more one by one. It is called at the beginning of Apply.
-func (c *Client) expire() {
+func (c *applier) expire() {
 	x := &c.expected
 	x.now++
 	if len(x.byEntity) == 0 {
@@ -232,7 +236,7 @@ func (c *Client) expire() {
 
 // match returns the local entity that waits for one of the given state, and takes it from
 // those that wait; or the zero entity.
-func (c *Client) match(state *heldState) ecs.Entity {
+func (c *applier) match(state *heldState) ecs.Entity {
 	x := &c.expected
 	if len(x.byEntity) == 0 {
 		return ecs.Entity{}
@@ -261,7 +265,7 @@ func (c *Client) match(state *heldState) ecs.Entity {
 
 // adopt gives a local entity the components of a mirror that it has not. It leaves out a
 // relation if the entity has another one.
-func (c *Client) adopt(e ecs.Entity, components []ecs.ID) {
+func (c *applier) adopt(e ecs.Entity, components []ecs.ID) {
 	own, related := c.relations.of(c.world, e)
 	add := components[:0]
 	for _, id := range components {

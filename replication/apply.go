@@ -3,60 +3,89 @@ package replication
 import (
 	"slices"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 )
 
-// applier is scratch memory of Apply.
-type applier struct {
+// applyScratch is scratch memory of Apply.
+type applyScratch struct {
 	add, remove []ecs.ID
 	codes       []uint32 // of a component in the world
 }
 
-// Apply brings the world up to date with what was received, and sends the server its
-// answer: introductions first, acknowledgements later. Call it once per frame on the
-// goroutine that owns the world. Every entity goes from one state of the server to a
-// later one, and so does every [Group]; it never shows a mixture. What refers to entities
-// that come or go in this Apply is brought up to date at its end. After [ecs.World.Reset]
-// it spawns all mirrored entities anew.
-//
-// The error is final: a [*SchemaError] that names the first difference between the schemas,
-// or one that names another protocol version, or a [*DisconnectError] if one of the ends
-// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
-// mend themselves and are counted in [Client.Stats].
-//
-// Hooks are called in it, see [Client.OnSpawn], and then the functions of
-// [OnServerMessage] for messages whose turn it is.
-//
-// Panics if the world is locked, and in a hook.
-func (c *Client) Apply() error {
-	c.mustExist()
-	c.notInHook("Apply")
-	if c.world.IsLocked() {
-		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
-	}
-	if c.talk != nil && c.talk.handling {
-		panic("replication: Apply in a message handler, which runs in an Apply")
-	}
+// show brings the world up to date with what was received. complete reports whether all has come that was there when the session
+// began.
+func (c *applier) show(complete bool) {
 	c.noticeReset()
 	c.expire()
-	c.announce()
-	c.takeOver()
-	for _, slot := range c.dirty {
-		m := c.mirrors.at(slot)
+	some, foreign := c.outlived(complete)
+	c.announce(some, foreign)
+	c.takeOver(some, foreign)
+	for _, slot := range c.recv.dirty {
+		m := c.recv.mirrors.at(slot)
 		m.dirty = false
 		c.applyMirror(slot, m)
 	}
-	c.dirty = c.dirty[:0]
+	c.recv.dirty = c.recv.dirty[:0]
 	c.mendReferences()
 	c.tell()
-	c.refresh()
-	c.talkToServer()
-	return c.refused
+	c.tidyShapes()
+}
+
+// removeAll removes all that is mirrored.
+func (c *applier) removeAll() {
+	c.noticeReset()
+	if c.hooks.parting {
+		c.runHooks(func() { c.announceEnd() })
+	}
+	for i, page := range c.recv.mirrors.pages {
+		for j := range page {
+			if page[j].shown || page[j].facet {
+				page[j].any = false // of resources, all go
+				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
+			}
+		}
+	}
+	c.recv.forgetMirrors()
+}
+
+func (c *applier) entity(id NetID) (ecs.Entity, bool) {
+	m := c.recv.mirrors.at(id.Slot)
+	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
+		return ecs.Entity{}, false
+	}
+	return m.entity, true
+}
+
+func (c *applier) netID(e ecs.Entity) (NetID, bool) {
+	if !c.intact() {
+		return NetID{}, false
+	}
+	m := (*Mirrored)(lookUp(c.world, e, c.marker))
+	if m == nil {
+		return NetID{}, false
+	}
+	if own, ok := c.entity(m.id); !ok || own != e {
+		return NetID{}, false
+	}
+	return m.id, true
+}
+
+func (c *applier) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	if !c.intact() {
+		return
+	}
+	for i, page := range c.recv.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			if m.shown && !m.removed && alive(c.world, m.entity) {
+				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
+			}
+		}
+	}
 }
 
 // applyMirror makes the world show a mirror's newest state.
-func (c *Client) applyMirror(slot uint32, m *mirror) {
+func (c *applier) applyMirror(slot uint32, m *mirror) {
 	if c.resources.in(int(slot)) {
 		c.applyResources(m)
 		return
@@ -95,7 +124,7 @@ func (c *Client) applyMirror(slot uint32, m *mirror) {
 
 // writeRows gives the entity's components the values of a state. old is what they show, or
 // nil if that is not known.
-func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
+func (c *applier) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
 		if k == c.schema.Link {
 			continue
@@ -122,7 +151,7 @@ func (c *Client) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	m.tick, m.shape = state.tick, state.shape
 }
 
-func (c *Client) removeEntity(slot uint32, m *mirror) {
+func (c *applier) removeEntity(slot uint32, m *mirror) {
 	if m.facet {
 		c.detach(m)
 		return
@@ -138,7 +167,7 @@ func (c *Client) removeEntity(slot uint32, m *mirror) {
 }
 
 // forgetEntity notes that the mirror shows nothing any more.
-func (c *Client) forgetEntity(slot uint32, m *mirror) {
+func (c *applier) forgetEntity(slot uint32, m *mirror) {
 	if m.shown {
 		c.referrers.drop(allComponents, &m.links)
 		c.referrers.turn(slot)
@@ -149,8 +178,8 @@ func (c *Client) forgetEntity(slot uint32, m *mirror) {
 	m.shown, m.removed, m.entity, m.shape, m.strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
-func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
-	a := &c.apply
+func (c *applier) spawnEntity(slot uint32, m *mirror, state *heldState) {
+	a := &c.scratch
 	a.add = append(append(a.add[:0], c.marker), c.spawnWith...)
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
@@ -184,8 +213,8 @@ func (c *Client) spawnEntity(slot uint32, m *mirror, state *heldState) {
 
 // restructure gives the entity the components that came and takes those that went,
 // leaving alone what the user added or removed.
-func (c *Client) restructure(m *mirror, state *heldState) {
-	a := &c.apply
+func (c *applier) restructure(m *mirror, state *heldState) {
+	a := &c.scratch
 	a.add, a.remove = a.add[:0], a.remove[:0]
 	relation := -1
 	for k, id := range c.components {
@@ -199,7 +228,7 @@ func (c *Client) restructure(m *mirror, state *heldState) {
 		}
 		switch has := c.world.Has(m.entity, id); {
 		case is && !has:
-			if c.shapes.relations.Has(k) {
+			if c.recv.shapes.relations.Has(k) {
 				relation = len(a.add)
 			}
 			a.add = append(a.add, id)
@@ -230,22 +259,16 @@ func sameRow(a, b []uint32) bool {
 	return true
 }
 
-// refresh keeps the ticks of mirrors that rest for months within reach of serial
-// arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
-func (c *Client) refresh() {
-	n := uint32(len(c.mirrors.pages))
-	if n == 0 || !c.anyState {
+// tidyShapes makes shapes be forgotten, if it is time. It is called between two packets.
+func (c *applier) tidyShapes() {
+	if !c.recv.crowded() {
 		return
 	}
-	c.tidyShapes()
-	now := delta.Tick(c.nearTick)
-	page := c.mirrors.pages[c.refreshed%n]
-	c.refreshed++
-	for i := range page {
-		m := &page[i]
-		if m.any && now-m.newest > ancient && !m.dirty {
-			m.any = false
+	used := map[*shape]bool{}
+	for _, page := range c.recv.mirrors.pages {
+		for i := range page {
+			used[page[i].shape] = true
 		}
-		m.held.refresh(now)
 	}
+	c.recv.sweepShapes(used)
 }

@@ -25,7 +25,7 @@ const (
 	maxAssemblies = 64
 )
 
-func (c *Client) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
+func (c *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
 	age := r.ReadExpGolomb(partOrder)
 	total := r.ReadExpGolomb(partOrder)
 	size := r.ReadExpGolomb(partOrder)
@@ -50,7 +50,7 @@ func validPart(age, total, size, index uint64) bool {
 }
 
 // commitPart takes over a part, and with the last one the whole state.
-func (c *Client) commitPart(p *stagedPart, now delta.Tick) error {
+func (c *receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	if m := c.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
 		if a := c.parts[p.slot]; a != nil && !a.tick.After(m.newest) {
 			delete(c.parts, p.slot) // but not that of a state newer than this part's

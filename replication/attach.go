@@ -12,7 +12,7 @@ import (
 // like others: its referrers are told when the entity comes or goes.
 
 // of returns what a state links to, and whether it is that of a facet.
-func (c *Client) of(state *heldState) (id NetID, facet bool) {
+func (c *applier) of(state *heldState) (id NetID, facet bool) {
 	if c.schema.Link < 0 {
 		return NetID{}, false
 	}
@@ -24,11 +24,11 @@ func (c *Client) of(state *heldState) (id NetID, facet bool) {
 }
 
 // applyFacet makes the entity show a facet's newest state, if it is here.
-func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) {
+func (c *applier) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) {
 	if m.shown {
 		c.removeEntity(slot, m) // what the slot held before was no facet
 	}
-	e, here := c.Entity(of)
+	e, here := c.entity(of)
 	if m.facet && (m.entity != e || m.generation != state.generation) {
 		c.detach(m)
 	}
@@ -41,7 +41,7 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 		return // until it comes
 	}
 	if m.entity != e {
-		m.entity, m.shape, m.tick = e, c.bare, state.tick
+		m.entity, m.shape, m.tick = e, c.recv.bare, state.tick
 		c.restructure(m, state)
 		c.writeRows(slot, m, state, nil)
 		return
@@ -54,23 +54,23 @@ func (c *Client) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) 
 }
 
 // detach takes the components of a facet from its entity.
-func (c *Client) detach(m *mirror) {
+func (c *applier) detach(m *mirror) {
 	if !m.entity.IsZero() && alive(c.world, m.entity) {
-		c.restructure(m, &heldState{shape: c.bare})
+		c.restructure(m, &heldState{shape: c.recv.bare})
 	}
 	c.forgetFacet(m)
 }
 
 // forgetFacet notes that the mirror is no facet any more.
-func (c *Client) forgetFacet(m *mirror) {
+func (c *applier) forgetFacet(m *mirror) {
 	c.referrers.drop(allComponents, &m.links)
 	m.facet, m.entity, m.shape = false, ecs.Entity{}, nil
 }
 
 // settleFacets looks after the facets whose entity came or went.
-func (c *Client) settleFacets() {
+func (c *applier) settleFacets() {
 	for _, slot := range c.referrers.unsettled {
-		m := c.mirrors.at(slot)
+		m := c.recv.mirrors.at(slot)
 		if !m.facet {
 			continue
 		}

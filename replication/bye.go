@@ -130,18 +130,7 @@ func (p *Peer) end(why farewell) {
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	c.mustExist()
-	if c.refused != nil {
-		return
-	}
-	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	if c.welcomed {
-		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, c.sessionID, c.answer, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
-		for range byeCopies {
-			c.transmit(packet)
-		}
-	}
-	c.leave()
-	c.refused = &DisconnectError{Reason: r}
+	c.session.disconnect(r)
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
@@ -150,35 +139,11 @@ func (c *Client) Disconnect(r Reason) {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
 	c.mustExist()
-	c.notInHook("Close")
-	if c.world.IsLocked() {
+	c.apply.notInHook("Close")
+	if c.apply.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})
-	c.noticeReset()
-	if c.hooks.parting {
-		c.runHooks((*Client).announceEnd)
-	}
-	for i, page := range c.mirrors.pages {
-		for j := range page {
-			if page[j].shown || page[j].facet {
-				page[j].any = false // of resources, all go
-				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
-			}
-		}
-	}
-	c.mirrors.pages, c.dirty, c.closed = nil, nil, true
-}
-
-// receiveBye takes the server's leave, and reports whether that is what the packet is.
-func (c *Client) receiveBye(packet []byte) bool {
-	code, text, ok := wire.ParseDisconnect(packet, c.sessionID, c.session)
-	if !ok {
-		return false
-	}
-	c.leave()
-	if r := (Reason{ReasonCode(code), text}); r.Code != ReasonTimeout {
-		c.refused = &DisconnectError{Reason: r, Remote: true}
-	}
-	return true
+	c.apply.removeAll()
+	c.session.close()
 }

@@ -3,10 +3,7 @@ package replication
 import (
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -17,76 +14,15 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
-	world  *ecs.World
-	schema *schema.Schema
-	send   func(packet []byte) error
-
-	fingerprint uint64
-	components  []ecs.ID // none for resources
-	marker      ecs.ID
-	spawnWith   []ecs.ID // components of the user's for all that is spawned
-	mark        worldWatch
-
-	// Handshake, and what becomes of it: see reconnect.go, timeout.go and takeover.go.
-	nonce       uint64 // of the present introduction
-	seeded      bool   // the nonces are reproducible
-	offset      uint32 // of the part of the server's schema that is asked for
-	refused     error  // why the connection ended, or never was
-	closed      bool
-	welcomed    bool     // there is a session
-	met         bool     // there was one at some time
-	seeking     bool     // there is one, but the server says nothing
-	silent      int      // calls of Apply since it said something
-	timeout     int      // how many are too many
-	sessionID   uint64   // of the present session
-	session     wire.Key // of packets from the server
-	answer      wire.Key // of packets to it
-	former      wire.Key // of packets from the server in the session before
-	formerHeld  wire.Key // the same of the latest one before of which states came
-	complete    bool     // the server said that all has come that was there when the session began
-	origin      uint64   // of the present session's NetIDs
-	shownOrigin uint64   // of those that the world shows
-	leftover    bool     // the world may show what the present session does not know
-
-	keep      delta.Tick
-	applies   uint32 // calls of Apply, to space introductions
-	refreshed uint32 // pages of mirrors looked after so far
-	nearTick  uint32 // to complete sequences and ticks with
-	stateTick uint32 // of the newest state packet of any session
-	anyState  bool
-	inForce   bool // a state packet came since the last welcome
-	window    wire.ReceiveWindow
-	nearSeq   uint32
-	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
-
-	mirrors  mirrorTable
-	names    entityNames // of what was ever mirrored, if there are entities in messages or inputs
-	shapes   shapes
-	bare     *shape // of facets without components
-	staged   staging
-	freeWork workBound // of a packet; another one in tests
-	parts    map[uint32]*assembly
-	dirty    []uint32
-	missing  []wire.MissingBaseline
-	newAcks  bool
-
-	referrers referrers
-	relations relations
-	resources resourceTypes
-	hooks     hooks
-	expected  expectations
-
-	divergence *Divergence // the first that was found
-
-	packed  *delta.Packed
-	compact *compactReader // nil: the session is Packed
-	codings uint8          // that the client takes besides
-	out     []byte
-	ack     wire.Ack
 	apply   applier
-	clock   clock.Ticks
-	talk    *clientTalk // nil: the schema has neither messages nor inputs
-	stats   ClientStats
+	schema  *schema.Schema
+	session clientSession
+
+	recv receiver
+
+	clock clock.Ticks
+	talk  *clientTalk // nil: the schema has neither messages nor inputs
+	stats ClientStats
 }
 
 type clientOptions struct {
@@ -167,52 +103,20 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
-	c := &Client{
-		world: world, schema: types, send: send,
-		fingerprint: types.Hash(),
-		marker:      MirroredID(world),
-		mark:        watchWorld(world),
-		nonce:       o.seed,
-		seeded:      o.seeded,
-		timeout:     o.timeout,
-		spawnWith:   o.spawnWith,
-		shapes:      shapes{schema: types, rows: new(rowPool), known: map[delta.Set]*shape{}},
-		parts:       map[uint32]*assembly{},
-		packed:      delta.NewPacked(types.Layout),
-		out:         make([]byte, 512),
-		freeWork:    freeWork,
-	}
-	if !o.noCompact {
-		c.codings = wire.TakesCompact
-	}
-	if !o.seeded {
-		c.nonce = random64()
-	}
-	for i := range types.Components {
-		if types.Components[i].Resource {
-			c.components = append(c.components, ecs.ID{}) // none
-			continue
-		}
-		id := ecs.TypeID(world, types.Components[i].Typ)
-		c.components = append(c.components, id)
-		if info, ok := ecs.ComponentInfo(world, id); ok && info.IsRelation {
-			c.shapes.relations.Add(i)
-		}
-	}
-	c.resources.init(world, types)
-	slots := slotsFor(o.maxEntities, len(types.Conditions), c.resources.any)
-	c.mirrors.limit, c.referrers.limit = slots, slots
-	c.bare = bareShape(types, &c.shapes)
+	slots := slotsFor(o.maxEntities, len(types.Conditions), resourcesOf(types).any)
+	c := &Client{schema: types}
+	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
+	c.apply = newApplier(world, types, &c.recv, &c.stats, slots, o.spawnWith)
+	c.recv = newReceiver(types, &c.stats, slots, c.apply.relationTypes())
 	if types.Talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
-	c.checkSpawnComponents()
 	return c
 }
 
 // mustExist panics if the client is nil, or zero.
 func (c *Client) mustExist() {
-	if c == nil || c.world == nil {
+	if c == nil || c.apply.world == nil {
 		panic("replication: there is no client: NewClient makes one")
 	}
 }
@@ -227,7 +131,7 @@ func (c *Client) Connected() bool {
 // Tick returns the newest server tick of which a packet came.
 func (c *Client) Tick() uint32 {
 	c.mustExist()
-	return c.nearTick
+	return c.recv.nearTick
 }
 
 // Stats returns what came to and went from the client.
@@ -239,27 +143,13 @@ func (c *Client) Stats() ClientStats {
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	m := c.mirrors.at(id.Slot)
-	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
-		return ecs.Entity{}, false
-	}
-	return m.entity, true
+	return c.apply.entity(id)
 }
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	c.mustExist()
-	if !c.intact() {
-		return NetID{}, false
-	}
-	m := (*Mirrored)(lookUp(c.world, e, c.marker))
-	if m == nil {
-		return NetID{}, false
-	}
-	if own, ok := c.Entity(m.id); !ok || own != e {
-		return NetID{}, false
-	}
-	return m.id, true
+	return c.apply.netID(e)
 }
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
@@ -271,17 +161,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if fn == nil {
 		panic("replication: Each needs a function")
 	}
-	if !c.intact() {
-		return
-	}
-	for i, page := range c.mirrors.pages {
-		for j := range page {
-			m := &page[j]
-			if m.shown && !m.removed && alive(c.world, m.entity) {
-				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
-			}
-		}
-	}
+	c.apply.each(fn)
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
@@ -290,18 +170,18 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
-	c.notInHook("Receive")
+	c.apply.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
-		c.heard()
+		c.session.heard()
 	case errors.Is(err, wire.ErrStale):
 		c.stats.Duplicates++
 	case errors.Is(err, ErrMissingBaseline):
-		c.heard()
+		c.session.heard()
 		c.stats.MissingBaselines++
 	case errors.Is(err, ErrMissingModel):
-		c.heard()
+		c.session.heard()
 		c.stats.MissingModels++
 	default:
 		c.stats.RefusedPackets++
@@ -311,209 +191,108 @@ func (c *Client) Receive(packet []byte) error {
 
 func (c *Client) receive(packet []byte) error {
 	if body := wire.OpenHandshake(packet); body != nil {
-		return c.receiveAnswer(body)
-	}
-	if !c.welcomed {
-		return ErrUnexpected
-	}
-	if c.receiveBye(packet) {
-		return nil
-	}
-	if hashes, err := c.receiveHashes(packet); hashes {
+		welcome, err := c.session.receiveAnswer(body, c.schema.FullText)
+		if welcome != nil {
+			c.begin(welcome)
+		}
 		return err
 	}
-	if c.former.Signed(packet) || c.formerHeld.Signed(packet) {
+	if !c.session.open() {
+		return ErrUnexpected
+	}
+	if c.session.receiveBye(packet) {
+		return nil
+	}
+	if hashes, err := c.apply.receiveHashes(packet, c.session.down); hashes {
+		return err
+	}
+	if c.session.ofFormer(packet) {
 		return wire.ErrStale
 	}
-	body := c.session.Body(packet)
+	body := c.session.down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
-		return c.receiveTalk(packet, body)
+		if c.talk == nil {
+			return ErrUnexpected
+		}
+		return c.talk.receive(packet, body, c.session.down, c.recv.nearTick)
 	}
 	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
 		return wire.ErrMalformed
 	}
-	h, rest, pad, ok := wire.ParseStateHeader(body, c.nearSeq, c.nearTick)
-	if !ok {
-		return wire.ErrMalformed
-	}
-	if !c.session.Matches(packet, h.Sequence, h.Tick) {
-		return ErrChecksum
-	}
-	if !c.window.Fresh(h.Sequence) {
+	h, err := c.recv.receive(packet, body, c.session.down)
+	switch {
+	case errors.Is(err, errOutdated):
+		c.apply.noteLeftover()
+		c.session.leave()
 		return wire.ErrStale
+	case stateTaken(err):
+		c.clock.Arrive(h.Tick)
+		c.session.stateCame(h.Complete)
 	}
-	err := c.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
-	if err != nil && !errors.Is(err, ErrMissingBaseline) && !errors.Is(err, ErrMissingModel) {
-		return err
-	}
-	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
-		c.forgetStates()
-		c.leave()
-		return wire.ErrStale
-	}
-	c.stats.Packets++
-	c.stats.Bytes += uint64(len(packet))
-	c.window.Add(h.Sequence, err == nil)
-	c.nearSeq = c.window.Newest
-	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
-		c.nearTick, c.stateTick = h.Tick, h.Tick
-	}
-	c.anyState, c.inForce, c.newAcks = true, true, true
-	c.clock.Arrive(h.Tick)
-	c.complete = c.complete || h.Complete
 	return err
 }
 
-// receiveAnswer takes the server's answer to the client's introduction.
-func (c *Client) receiveAnswer(body []byte) error {
-	switch wire.PacketKind(body[0]) {
-	case wire.KindWelcome:
-		var m wire.Welcome
-		if !m.Parse(body) {
-			return wire.ErrMalformed
-		}
-		if m.Compact && c.codings&wire.TakesCompact == 0 {
-			return wire.ErrMalformed
-		}
-		if m.Nonce != c.nonce || !c.introducing() {
-			return wire.ErrStale // the answer to an introduction that was repeated, or given up
-		}
-		c.receiveWelcome(&m)
-		return nil
-	case wire.KindRefuse:
-		var m wire.Refuse
-		if !m.Parse(body) {
-			return wire.ErrMalformed
-		}
-		if m.Nonce != c.nonce || !c.introducing() || m.Offset != c.offset {
-			return wire.ErrStale
-		}
-		c.welcomed = false // a server that does not know the session
-		c.receiveRefusal(&m)
-		return nil
+// Apply brings the world up to date with what was received, and sends the server its
+// answer: introductions first, acknowledgements later. Call it once per frame on the
+// goroutine that owns the world. Every entity goes from one state of the server to a
+// later one, and so does every [Group]; it never shows a mixture. What refers to entities
+// that come or go in this Apply is brought up to date at its end. After [ecs.World.Reset]
+// it spawns all mirrored entities anew.
+//
+// The error is final: a [*SchemaError] that names the first difference between the schemas,
+// or one that names another protocol version, or a [*DisconnectError] if one of the ends
+// has ended the connection. After [Client.Reconnect] it is nil again. All other troubles
+// mend themselves and are counted in [Client.Stats].
+//
+// Hooks are called in it, see [Client.OnSpawn], and then the functions of
+// [OnServerMessage] for messages whose turn it is.
+//
+// Panics if the world is locked, and in a hook.
+func (c *Client) Apply() error {
+	c.mustExist()
+	c.apply.notInHook("Apply")
+	if c.apply.world.IsLocked() {
+		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
-	return ErrUnexpected
+	if c.talk != nil && c.talk.handling {
+		panic("replication: Apply in a message handler, which runs in an Apply")
+	}
+	c.apply.show(c.session.complete)
+	c.recv.refresh()
+	c.talkToServer()
+	return c.session.err
 }
 
-// receiveRefusal looks for the first difference between the schemas in the piece of the
-// server's text that came.
-func (c *Client) receiveRefusal(m *wire.Refuse) {
-	if m.Version != wire.ProtocolVersion {
-		c.refused = fmt.Errorf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides",
-			m.Version, wire.ProtocolVersion)
+// talkToServer is the part of Apply that follows when the world is up to date.
+func (c *Client) talkToServer() {
+	t := c.talk
+	if t != nil {
+		t.handleAll()
+	}
+	c.answerServer()
+	if !c.session.open() {
 		return
 	}
-	own := c.schema.FullText()
-	from := int(c.offset)
-	if from > len(own) {
-		from = len(own)
+	if t != nil && (c.recv.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
+		t.say(c.session.up)
 	}
-	same := 0
-	for same < len(m.Text) && from+same < len(own) && m.Text[same] == own[from+same] {
-		same++
+	c.clock.Step()
+	if t != nil && t.schema.Input != nil {
+		t.lead.Step(&c.clock)
 	}
-	if same == len(m.Text) && same > 0 && int64(m.Offset)+int64(same) < int64(m.Total) {
-		c.offset += uint32(same) // all the same so far: ask for more
-		c.applies = 0
-		return
-	}
-	// What stands before the difference is the same on both sides.
-	server := own[:from] + string(m.Text)
-	if int64(m.Offset)+int64(len(m.Text)) < int64(m.Total) {
-		// The rest did not come: see that the line of the difference is whole, if it
-		// fits into a packet, and leave out all behind it.
-		start := strings.LastIndexByte(own[:from+same], '\n') + 1
-		if strings.IndexByte(server[from+same:], '\n') < 0 && start > from {
-			c.offset, c.applies = uint32(start), 0
-			return
-		}
-		own = upToLine(own, from+same)
-		server = upToLine(server, from+same)
-	}
-	if diff := compareSchemas(server, own); diff != nil {
-		c.refused = diff
-		return
-	}
-	c.refused = errors.New("replication: the server refuses this client's schema, but shows the same one")
 }
-
-// upToLine cuts text behind the line that position i is in.
-func upToLine(text string, i int) string {
-	for ; i < len(text); i++ {
-		if text[i] == '\n' {
-			return text[:i+1]
-		}
-	}
-	return text
-}
-
-const (
-	// introduceEvery is how many Applies lie between two introductions, or between two acks
-	// that no packet asked for.
-	introduceEvery = 4
-	// After patience of them there is less hope, and they are rarer.
-	patience       = 64
-	introduceRarer = 32
-)
 
 // answerServer sends what the server has to know: the introduction, then acks.
 func (c *Client) answerServer() {
-	if c.refused != nil {
+	if c.session.over() {
 		return
 	}
-	c.listen()
-	due := c.applies%introduceEvery == 0 && (c.applies < patience || c.applies%introduceRarer == 0)
-	c.applies++
-	switch {
-	case !c.welcomed || c.seeking:
+	switch due := c.session.step(); {
+	case c.session.asks():
 		if due {
-			h := wire.Hello{
-				Version: wire.ProtocolVersion, Fingerprint: c.fingerprint, Nonce: c.nonce, Offset: c.offset,
-				Codings: c.codings, Slots: c.mirrors.limit,
-			}
-			if c.welcomed {
-				h.Session = c.sessionID
-			}
-			c.transmit(wire.Sealed(h.Append(nil)))
+			c.session.sayHello()
 		}
-	case c.newAcks || !c.inForce && due:
-		c.sendAcks()
-	}
-}
-
-// sendAcks acknowledges what came since the last time, and what came before once more.
-func (c *Client) sendAcks() {
-	a := &c.ack
-	a.Sequence = 0
-	a.Count = 0
-	if c.window.Any {
-		a.Sequence = c.window.Newest
-		// Every packet is in two acks at least, for one may be lost.
-		behind := c.window.Newest - c.ackedUpTo[1] + 32
-		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
-		for i := range a.Words[:a.Count] {
-			a.Words[i] = c.window.History(c.window.Newest - uint32(i*32))
-		}
-		if c.window.Newest != c.ackedUpTo[0] {
-			c.ackedUpTo = [2]uint32{c.window.Newest, c.ackedUpTo[0]}
-		}
-	}
-	a.Lacks = copy(a.Missing[:], c.missing)
-	c.missing = c.missing[:0]
-	key := c.answer
-	key.Off = key.Off && c.inForce // the first words of a session have a checksum
-	from := key.Size()
-	w := bitbuf.NewWriter(c.out[from:])
-	a.Write(&w)
-	packet := c.out[:from+len(w.Bytes())]
-	key.Write(packet, 0, 0)
-	c.newAcks = false
-	c.stats.Acks++
-	c.transmit(packet)
-}
-
-func (c *Client) transmit(packet []byte) {
-	if c.send(packet) != nil {
-		c.stats.SendErrors++
+	case c.recv.newAcks || !c.session.inForce && due:
+		c.session.transmit(c.recv.writeAcks(c.session.ackKey()))
 	}
 }

@@ -10,8 +10,11 @@ import (
 // A clientTalk is what a client says to the server, and hears from it, beside the state of the world.
 type clientTalk struct {
 	messenger
-	client   *Client
-	handlers []func() // by message number
+	clock    *clock.Ticks
+	stats    *ClientStats
+	transmit func(packet []byte)
+	ready    func(deps []dependency) bool // reports whether the world shows all that a message waits for
+	handlers []func()                     // by message number
 
 	out   [wire.Channels]outLane // only the first is used
 	in    [wire.Channels]inLane
@@ -47,43 +50,26 @@ const (
 )
 
 func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
-	t := &clientTalk{client: c, handlers: make([]func(), len(c.schema.Messages))}
-	t.init(c.schema, c, mtu, false, slots)
+	t := &clientTalk{
+		clock: &c.clock, stats: &c.stats, transmit: c.session.transmit, ready: c.recv.ready,
+		handlers: make([]func(), len(c.schema.Messages)),
+	}
+	t.init(c.schema, &c.apply, mtu, false, slots)
 	if in := c.schema.Input; in != nil {
 		t.inputs.ring = makeInputRows(inputRingTicks, in.Words)
 	}
 	return t
 }
 
-// resetTalk forgets all that was said, at the server's tick.
-func (c *Client) resetTalk(tick uint32) {
-	c.clock = clock.Ticks{}
-	c.clock.Arrive(tick)
-	if t := c.talk; t != nil {
-		t.clear()
-		*t = clientTalk{messenger: t.messenger, client: c, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
-		if t.schema.Input != nil {
-			t.lead.Begin(tick)
-		}
+// reset forgets all that was said, at the server's tick.
+func (t *clientTalk) reset(tick uint32) {
+	t.clear()
+	*t = clientTalk{
+		messenger: t.messenger, clock: t.clock, stats: t.stats, transmit: t.transmit, ready: t.ready,
+		handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring},
 	}
-}
-
-// talkToServer is the part of Apply that follows when the world is up to date.
-func (c *Client) talkToServer() {
-	t := c.talk
-	if t != nil {
-		t.handleAll()
-	}
-	c.answerServer()
-	if !c.welcomed || c.refused != nil {
-		return
-	}
-	if t != nil && (c.anyState || !c.answer.Off) { // without checksum, messages can't be what the server begins the session with
-		t.say()
-	}
-	c.clock.Step()
-	if t != nil && t.schema.Input != nil {
-		t.lead.Step(&c.clock)
+	if t.schema.Input != nil {
+		t.lead.Begin(tick)
 	}
 }
 
@@ -97,8 +83,8 @@ func (t *clientTalk) enqueue(draft int) error {
 	case m.Reliable:
 		data, bits := t.encode(d)
 		l.cancel(d.size, d.fragments)
-		l.push(d.number, delta.Tick(t.client.clock.Now), data, bits, d.fragments)
-		t.client.stats.Messages++
+		l.push(d.number, delta.Tick(t.clock.Now), data, bits, d.fragments)
+		t.stats.Messages++
 	default:
 		t.loose = append(t.loose, int32(draft))
 		t.size += d.size
@@ -106,10 +92,10 @@ func (t *clientTalk) enqueue(draft int) error {
 	return nil
 }
 
-// say sends what there is to say.
-func (t *clientTalk) say() {
-	now := t.client.clock.Now
-	t.begin(&t.writer)
+// say sends what there is to say, in packets with a key.
+func (t *clientTalk) say(key wire.Key) {
+	now := t.clock.Now
+	t.begin(&t.writer, key)
 	t.sayReliable()
 	t.sayLoose()
 	t.clear()
@@ -124,10 +110,10 @@ func (t *clientTalk) say() {
 }
 
 // begin starts a time.
-func (t *clientTalk) begin(k *talkWriter) {
-	now := t.client.clock.Now
+func (t *clientTalk) begin(k *talkWriter, key wire.Key) {
+	now := t.clock.Now
 	// The server completes times by the newest that came, and by 0 before.
-	k.begin(t.client.answer, now, now-t.echoed >= wire.ShortTime)
+	k.begin(key, now, now-t.echoed >= wire.ShortTime)
 }
 
 // startTalk opens a packet. The first one has the acks in it.
@@ -147,12 +133,11 @@ func (t *clientTalk) startTalk() {
 
 // finishTalk sends the open packet.
 func (t *clientTalk) finishTalk() {
-	c := t.client
 	packet := t.writer.finish()
-	c.stats.MessagePackets++
-	c.stats.MessageBytes += uint64(len(packet))
-	t.spoke, t.said = c.clock.Now, true
-	c.transmit(packet)
+	t.stats.MessagePackets++
+	t.stats.MessageBytes += uint64(len(packet))
+	t.spoke, t.said = t.clock.Now, true
+	t.transmit(packet)
 }
 
 // putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
@@ -175,7 +160,7 @@ func (t *clientTalk) putTalk(m *wireMessage) bool {
 func (t *clientTalk) sayReliable() {
 	l := &t.out[wire.ChannelState]
 	begun := t.writer.index
-	l.begin(delta.Tick(t.client.clock.Now), &t.client.clock.Trip)
+	l.begin(delta.Tick(t.clock.Now), &t.clock.Trip)
 	defer l.end()
 	for id := l.first; id != l.next; id++ {
 		m := l.at(id)
@@ -193,7 +178,7 @@ func (t *clientTalk) sayReliable() {
 			return
 		}
 		if m.times > 0 {
-			t.client.stats.MessagesResent++
+			t.stats.MessagesResent++
 		}
 		l.sentNow(id, 0)
 	}
@@ -208,9 +193,9 @@ func (t *clientTalk) sayLoose() {
 		w := wireMessage{number: t.drafts[i].number, lane: -1}
 		w.data, w.bits = t.encode(&t.drafts[i])
 		if t.putTalk(&w) {
-			t.client.stats.Messages++
+			t.stats.Messages++
 		} else {
-			t.client.stats.MessagesDropped++
+			t.stats.MessagesDropped++
 		}
 	}
 	t.loose, t.size = t.loose[:0], 0
@@ -218,34 +203,28 @@ func (t *clientTalk) sayLoose() {
 
 // sayInputs sends the inputs that the server may not have.
 func (t *clientTalk) sayInputs() {
-	c := t.client
 	if t.schema.Input == nil {
 		return
 	}
-	if c.clock.Trip.Known {
-		t.inputs.pass(delta.Tick(c.clock.Base + uint32(int32(c.clock.ServerTick())))) // over by now
+	if t.clock.Trip.Known {
+		t.inputs.pass(delta.Tick(t.clock.Base + uint32(int32(t.clock.ServerTick())))) // over by now
 	}
 	rows := t.inputs.unsettled()
 	if len(rows) == 0 {
 		return
 	}
 	packet := t.inputPacket(rows)
-	c.stats.InputPackets++
-	c.stats.InputBytes += uint64(len(packet))
-	t.spoke, t.said = c.clock.Now, true
-	c.transmit(packet)
+	t.stats.InputPackets++
+	t.stats.InputBytes += uint64(len(packet))
+	t.spoke, t.said = t.clock.Now, true
+	t.transmit(packet)
 }
 
-// receiveTalk takes a packet of messages.
-func (c *Client) receiveTalk(packet, body []byte) error {
-	t := c.talk
-	if t == nil || wire.KindOf(body) != wire.KindMessages {
-		return ErrUnexpected
-	}
+// receive takes a packet of messages with a key. near is the newest tick of which state came.
+func (t *clientTalk) receive(packet, body []byte, key wire.Key, near uint32) error {
 	if t.handling {
 		panic("replication: Receive in a message handler: keep the packet until Apply returns")
 	}
-	near := c.nearTick
 	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
 		near = n
 	}
@@ -254,10 +233,10 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 	if !ok {
 		return wire.ErrMalformed
 	}
-	if err := h.Check(c.session); err != nil {
+	if err := h.Check(key); err != nil {
 		return err
 	}
-	if !c.session.Matches(packet, 0, h.Time) {
+	if !key.Matches(packet, 0, h.Time) {
 		return ErrChecksum
 	}
 	k := &t.parser
@@ -272,11 +251,11 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 		if !t.out[wire.ChannelState].acceptable(a) {
 			return wire.ErrMalformed
 		}
-		t.out[wire.ChannelState].ack(a, delta.Tick(c.clock.Now))
+		t.out[wire.ChannelState].ack(a, delta.Tick(t.clock.Now))
 	}
 	t.out[wire.ChannelState].wake()
 	t.seen.Add(h.Time, k.index)
-	c.clock.Arrive(h.Time)
+	t.clock.Arrive(h.Time)
 	if k.report.Present {
 		t.hear(&k.report, h.Time)
 	}
@@ -288,10 +267,9 @@ func (c *Client) receiveTalk(packet, body []byte) error {
 
 // hear takes what the server tells of the client's packets.
 func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
-	c := t.client
-	sent := wire.Extend16(p.Echo, c.clock.Now)
-	c.clock.Hear(sent, p.Held)
-	if int32(c.clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
+	sent := wire.Extend16(p.Echo, t.clock.Now)
+	t.clock.Hear(sent, p.Held)
+	if int32(t.clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
 	if t.schema.Input == nil {
@@ -299,11 +277,11 @@ func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
 	}
 	t.inputs.pass(delta.Tick(tick + p.Gathered))
 	if ahead := p.Late - t.late; ahead < 128 { // else it is an old report
-		c.stats.InputsMissed += uint64(ahead)
+		t.stats.InputsMissed += uint64(ahead)
 		t.late = p.Late
 	}
 	if p.Judged {
-		t.lead.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), &c.clock)
+		t.lead.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), t.clock)
 	}
 }
 
@@ -315,7 +293,7 @@ func (t *clientTalk) keep(m *stagedMessage) {
 		return
 	}
 	if t.kept == maxWaiting || t.bytes+wire.ByteSize(m.bits) > maxWaitingBytes {
-		t.client.stats.MessagesDropped++
+		t.stats.MessagesDropped++
 		return
 	}
 	if t.kept == len(t.waiting) {
@@ -323,7 +301,7 @@ func (t *clientTalk) keep(m *stagedMessage) {
 	}
 	w := &t.waiting[t.kept]
 	w.set(m, deps, said)
-	w.until = t.client.clock.Now + waitApplies
+	w.until = t.clock.Now + waitApplies
 	t.kept++
 	t.bytes += wire.ByteSize(m.bits)
 }
@@ -336,12 +314,12 @@ func (t *clientTalk) handleAll() {
 		l := &t.in[i]
 		for {
 			next, ok := l.turn(t.schema.Messages)
-			if !ok || !next.broken && !t.client.ready(next.last.deps) {
+			if !ok || !next.broken && !t.ready(next.last.deps) {
 				break
 			}
 			number, tick := next.last.number, next.last.tick
 			if !t.openTurn(l, &next) {
-				t.client.stats.MessagesMalformed++
+				t.stats.MessagesMalformed++
 				continue
 			}
 			t.tick = tick
@@ -352,17 +330,17 @@ func (t *clientTalk) handleAll() {
 	for i := 0; i < t.kept; i++ {
 		m := &t.waiting[i]
 		switch {
-		case t.client.ready(m.deps):
+		case t.ready(m.deps):
 			t.open(m.number, m.row())
 			t.tick = m.tick
 			t.bytes -= wire.ByteSize(m.bits)
 			m.clear()
 			t.handle(m.number)
 			continue
-		case int32(t.client.clock.Now-m.until) >= 0:
+		case int32(t.clock.Now-m.until) >= 0:
 			t.bytes -= wire.ByteSize(m.bits)
 			m.clear()
-			t.client.stats.MessagesDropped++
+			t.stats.MessagesDropped++
 			continue
 		}
 		t.waiting[i], t.waiting[kept] = t.waiting[kept], t.waiting[i]
@@ -374,21 +352,11 @@ func (t *clientTalk) handleAll() {
 func (t *clientTalk) handle(number int) {
 	h := t.handlers[number]
 	if h == nil {
-		t.client.stats.MessagesUnhandled++
+		t.stats.MessagesUnhandled++
 		return
 	}
-	t.client.stats.MessagesReceived++
+	t.stats.MessagesReceived++
 	h()
-}
-
-// ready reports whether the world shows all that a message waits for.
-func (c *Client) ready(deps []dependency) bool {
-	for _, d := range deps {
-		if m := c.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
-			return false
-		}
-	}
-	return true
 }
 
 // inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.

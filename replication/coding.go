@@ -61,7 +61,7 @@ func (p *Peer) Coding() Coding {
 // Coding returns the coding of the present session.
 func (c *Client) Coding() Coding {
 	c.mustExist()
-	if c.compact != nil {
+	if c.recv.compact != nil {
 		return Compact
 	}
 	return Packed

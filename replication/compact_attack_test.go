@@ -51,7 +51,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 func TestForgottenModelsOfManyPackets(t *testing.T) {
 	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
 	x.rounds(10)
-	x.client.compact.held = modelStore{}
+	x.client.recv.compact.held = modelStore{}
 	last := 0
 	for i := range 300 {
 		for j, e := range entities {

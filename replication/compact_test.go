@@ -124,7 +124,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 				require.LessOrEqual(t, len(k.kept.list), maxKept)
 				require.LessOrEqual(t, len(k.kept.list)+len(k.kept.free), maxKept+1)
 			}
-			if c := e.client.compact; c != nil {
+			if c := e.client.recv.compact; c != nil {
 				require.LessOrEqual(t, len(c.held.list), heldModels)
 			}
 		}
@@ -146,7 +146,7 @@ func TestForgottenModels(t *testing.T) {
 			move(e, float32((i+j)%5)-2)
 		}
 		if i < 20 {
-			x.client.compact.held = modelStore{}
+			x.client.recv.compact.held = modelStore{}
 		}
 		before := x.client.Stats().MissingModels
 		if x.round(); x.client.Stats().MissingModels > before {
@@ -171,7 +171,7 @@ func TestModelMemory(t *testing.T) {
 		x.round()
 	}
 	x.rounds(5)
-	for _, m := range x.client.compact.held.list {
+	for _, m := range x.client.recv.compact.held.list {
 		require.LessOrEqual(t, len(m.state.slots), maxListed)
 		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
 	}

@@ -20,7 +20,7 @@ func newCompactReader(s *schema.Schema) *compactReader {
 }
 
 // decodeBody reads the entries of a state packet and takes them over, as decode does.
-func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+func (c *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
 	defer c.staged.end(c.shapes.rows)
 	if c.compact == nil {
 		return c.decode(body, pad, tick)
@@ -47,7 +47,7 @@ func (c *Client) decodeBody(body []byte, pad int, sequence uint32, tick delta.Ti
 }
 
 // decodeCompact reads the entries into the staging area.
-func (c *Client) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
+func (c *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
 	x := c.compact
 	x.d = delta.NewRangeDecoder(body)
 	high := x.d.GetExpGolomb(modelRef)
@@ -137,7 +137,7 @@ func (x *compactReader) getSlot(limit int) (origin int, end, ok bool) {
 }
 
 // compactEntry reads what follows the slot of an entry into the staging area.
-func (c *Client) compactEntry(origin int, tick delta.Tick) error {
+func (c *receiver) compactEntry(origin int, tick delta.Tick) error {
 	x := c.compact
 	slot := uint32(x.walk.next - 1)
 	steps := 0
@@ -164,7 +164,7 @@ func (c *Client) compactEntry(origin int, tick delta.Tick) error {
 	}
 }
 
-func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
+func (c *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	x := c.compact
 	generation := x.coder.GetHeadLength(&x.d, headLife, lifeLengths, 16)
 	if !x.coder.GetHead(&x.d, headSet) {
@@ -197,7 +197,7 @@ func (c *Client) compactWhole(slot uint32, origin int, tick delta.Tick) error {
 	return nil
 }
 
-func (c *Client) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
+func (c *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
 	x := c.compact
 	m := c.mirrors.at(slot)
 	name := x.getName(origin)
@@ -321,7 +321,7 @@ func (x *compactReader) getSet(ref *delta.Set, n int) delta.Set {
 }
 
 // compactPart reads a part of a state.
-func (c *Client) compactPart(slot uint32, tick delta.Tick) error {
+func (c *receiver) compactPart(slot uint32, tick delta.Tick) error {
 	d := &c.compact.d
 	age, total, size, index := d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder)
 	if d.Err() != nil || !validPart(age, total, size, index) {

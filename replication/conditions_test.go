@@ -162,9 +162,9 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	require.Zero(t, g.server.Stats().RawBits)
 	require.Empty(t, g.server.interest.owners.of)
 	for _, e := range g.ends {
-		require.Empty(t, e.client.referrers.unsettled)
-		for i := range e.client.referrers.links {
-			require.Zero(t, e.client.referrers.links[i].component, "all references are gone")
+		require.Empty(t, e.client.apply.referrers.unsettled)
+		for i := range e.client.apply.referrers.links {
+			require.Zero(t, e.client.apply.referrers.links[i].component, "all references are gone")
 		}
 	}
 }

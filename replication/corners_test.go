@@ -23,7 +23,7 @@ func fillBulk(x *fixture, e ecs.Entity, v uint64) {
 func TestHugePartSizesAreRefused(t *testing.T) {
 	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
 		x := connectedWire(t, testSchema())
-		p := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+		p := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
 			beginEntries(w, 0)
 			entryHead(w, 0, 0, wire.EntryPart)
 			w.WriteExpGolomb(0, partOrder)
@@ -86,7 +86,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 			}
 		}
 		x.apply() // acks are lost
-		if len(x.client.parts) == maxAssemblies {
+		if len(x.client.recv.parts) == maxAssemblies {
 			break
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // decode reads the entries of a state packet and takes them over if all are right. If a
 // baseline is missing it takes over nothing, since some of them may belong together, and
 // returns ErrMissingBaseline.
-func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
+func (c *receiver) decode(body []byte, pad int, tick delta.Tick) error {
 	r := bitbuf.NewReader(body)
 	end := len(body)*8 - pad
 	c.staged.begin(end, c.freeWork)
@@ -36,7 +36,7 @@ func (c *Client) decode(body []byte, pad int, tick delta.Tick) error {
 }
 
 // decodeEntry reads one entry into the staging area.
-func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *context) error {
+func (c *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *context) error {
 	gap := r.ReadRice(order)
 	if r.Err() != nil || gap >= uint64(c.mirrors.limit) || uint64(x.next)+gap >= uint64(c.mirrors.limit) {
 		return wire.ErrMalformed
@@ -61,7 +61,7 @@ func (c *Client) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *c
 	}
 }
 
-func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
+func (c *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
 	generation := r.ReadExpGolomb(wire.GenerationOrder)
 	*set = delta.ReadSet(r, set, len(c.schema.Components))
 	if r.Err() != nil || generation > 1<<16-1 {
@@ -94,14 +94,14 @@ func (c *Client) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set
 }
 
 // minWidth returns the least bits that the rows of a shape take without a baseline.
-func (c *Client) minWidth(sh *shape) (width int) {
+func (c *receiver) minWidth(sh *shape) (width int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		width += c.schema.Components[k].Layout.MinWidth()
 	}
 	return width
 }
 
-func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
+func (c *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
 	b := x.names.Read(r, leads)
 	if r.Err() != nil {
 		return wire.ErrMalformed
@@ -166,7 +166,7 @@ func (c *Client) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x 
 }
 
 // symbols returns how many rows of a shape have symbols against one of another shape.
-func (c *Client) symbols(sh, base *shape) (n int) {
+func (c *receiver) symbols(sh, base *shape) (n int) {
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
 		if base.set.Has(k) && c.schema.Components[k].Layout.Width() > 0 {
 			n++
@@ -177,55 +177,10 @@ func (c *Client) symbols(sh, base *shape) (n int) {
 
 // lacks notes for the next ack that a slot's baseline is not here, which is named by tick a1. It
 // says nothing of an update that is late: its baseline was dropped for newer ones.
-func (c *Client) lacks(m *mirror, slot uint32, a1, tick delta.Tick) error {
+func (c *receiver) lacks(m *mirror, slot uint32, a1, tick delta.Tick) error {
 	late := m != nil && m.any && !tick.After(m.newest)
 	if !late && len(c.missing) < wire.MaxMissing {
 		c.missing = append(c.missing, wire.MissingBaseline{Slot: slot, Low: uint32(a1) % (1 << delta.NameBits)})
 	}
 	return ErrMissingBaseline
-}
-
-// commit takes the staged entries over. The mirrors' newest states are what Apply shows.
-func (c *Client) commit(now delta.Tick) error {
-	s := &c.staged
-	if c.anyState && delta.Tick(c.nearTick).After(now) {
-		now = delta.Tick(c.nearTick)
-	}
-	for i := range s.entries {
-		c.commitEntry(&s.entries[i], now)
-	}
-	var err error
-	for i := range s.parts {
-		if e := c.commitPart(&s.parts[i], now); e != nil {
-			err = e
-		}
-	}
-	return err
-}
-
-// commitEntry takes over a state of a slot.
-func (c *Client) commitEntry(e *stagedEntry, now delta.Tick) {
-	m := c.mirrors.add(e.slot)
-	newer := !m.any || e.tick.After(m.newest)
-	if e.shape != nil {
-		h := m.held.put(e.tick, now, c.keep)
-		if h == nil {
-			c.stats.Outdated++
-			return
-		}
-		h.generation = e.generation
-		h.hold(e.shape, c.staged.words[e.first:][:e.shape.words])
-	}
-	if !newer {
-		c.stats.Outdated++
-		return
-	}
-	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
-	if a := c.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
-		delete(c.parts, e.slot) // an older state: nobody waits for it any more
-	}
-	if !m.dirty {
-		m.dirty = true
-		c.dirty = append(c.dirty, e.slot)
-	}
 }

@@ -24,7 +24,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 					x.deliver(p)
 				}
 			}
-			require.Len(t, x.client.parts, maxAssemblies)
+			require.Len(t, x.client.recv.parts, maxAssemblies)
 			for i := range 100 {
 				g := x.server.NewGroup()
 				for j := range 3 {

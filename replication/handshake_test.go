@@ -113,7 +113,7 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 	require.True(t, m.Parse(wire.OpenHandshake(answer[0])))
 	require.EqualValues(t, wire.ProtocolVersion, m.Version)
 
-	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.nonce
+	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.session.nonce
 	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
 	require.EqualError(t, x.client.Apply(),
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // naiveHeld lists the ticks of the states held, in any order, as numbers that do not wrap.
@@ -189,7 +188,7 @@ func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 		(*tPosition)(x.world.Get(e, position)).X = float32(1 + i%7)
 		x.round()
 	}
-	held := &x.client.mirrors.at(uint32(x.slotOf(e))).held
+	held := &x.client.recv.mirrors.at(uint32(x.slotOf(e))).held
 	n, stats := held.n, x.client.Stats()
 	require.NoError(t, x.client.Receive(late[0]))
 	require.Equal(t, n, held.n)

@@ -11,7 +11,7 @@ import (
 
 // holdStrings holds the strings of component k of a mirror, whose value is at p, and what else that leads to. Some of it may be
 // the user's.
-func (c *Client) holdStrings(m *mirror, k int, p unsafe.Pointer) {
+func (c *applier) holdStrings(m *mirror, k int, p unsafe.Pointer) {
 	comp := &c.schema.Components[k]
 	if comp.Volatile {
 		m.hold(k, reflect.NewAt(comp.Typ, p).Elem())
@@ -37,7 +37,7 @@ func (m *mirror) hold(k int, v reflect.Value) {
 }
 
 // dropStrings lets go of what is held of component k.
-func (c *Client) dropStrings(m *mirror, k int) {
+func (c *applier) dropStrings(m *mirror, k int) {
 	delete(m.values, k)
 	if comp := &c.schema.Components[k]; m.strings != nil {
 		clear(m.strings[comp.First:][:len(comp.Strings)])

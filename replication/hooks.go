@@ -103,7 +103,7 @@ const (
 // go on being what they were: they are neither despawned nor spawned.
 func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
 	checkHook(c, "OnSpawn", fn == nil)
-	c.hooks.spawned, c.hooks.arriving = append(c.hooks.spawned, fn), true
+	c.apply.hooks.spawned, c.apply.hooks.arriving = append(c.apply.hooks.spawned, fn), true
 }
 
 // OnDespawn makes the client call fn for every mirrored entity that Apply or Close is
@@ -114,7 +114,7 @@ func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
 // See [Client.OnSpawn] for what a hook may do.
 func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 	checkHook(c, "OnDespawn", fn == nil)
-	c.hooks.despawned, c.hooks.parting = append(c.hooks.despawned, fn), true
+	c.apply.hooks.despawned, c.apply.hooks.parting = append(c.apply.hooks.despawned, fn), true
 }
 
 // OnAdd makes the client call fn when a mirrored entity has got the component T from the
@@ -126,7 +126,7 @@ func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	checkHook(c, "OnAdd", fn == nil)
 	h := hooksOf[T](c, "OnAdd")
-	h.added, c.hooks.arriving = append(h.added, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
+	h.added, c.apply.hooks.arriving = append(h.added, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
 
 // OnRemove makes the client call fn before a mirrored entity loses the component T, as the
@@ -138,7 +138,7 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 	checkHook(c, "OnRemove", fn == nil)
 	h := hooksOf[T](c, "OnRemove")
-	h.removed, c.hooks.parting = append(h.removed, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
+	h.removed, c.apply.hooks.parting = append(h.removed, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
 
 // OnChange makes the client call fn when the server's value of a component that a mirrored
@@ -161,7 +161,7 @@ func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 		h.changed = &changes[T]{}
 	}
 	own := h.changed.(*changes[T])
-	own.hooks, c.hooks.arriving = append(own.hooks, fn), true
+	own.hooks, c.apply.hooks.arriving = append(own.hooks, fn), true
 }
 
 func checkHook(c *Client, name string, missing bool) {
@@ -173,15 +173,15 @@ func checkHook(c *Client, name string, missing bool) {
 
 // hooksOf returns the hooks of component T.
 func hooksOf[T any](c *Client, name string) *componentHooks {
-	k := c.number(name, reflect.TypeFor[T]())
-	if c.hooks.components == nil {
-		c.hooks.components = make([]componentHooks, len(c.components))
+	k := c.apply.number(name, reflect.TypeFor[T]())
+	if c.apply.hooks.components == nil {
+		c.apply.hooks.components = make([]componentHooks, len(c.apply.components))
 	}
-	return &c.hooks.components[k]
+	return &c.apply.hooks.components[k]
 }
 
 // number returns the number of a component type.
-func (c *Client) number(name string, t reflect.Type) int {
+func (c *applier) number(name string, t reflect.Type) int {
 	for k := range c.schema.Components {
 		if c.schema.Components[k].Typ == t {
 			return k
@@ -191,17 +191,17 @@ func (c *Client) number(name string, t reflect.Type) int {
 }
 
 // notInHook panics if a hook is running.
-func (c *Client) notInHook(method string) {
+func (c *applier) notInHook(method string) {
 	if c.hooks.running {
 		panic("replication: " + method + " in a hook: the Apply that called it has not ended; note it and do so afterwards")
 	}
 }
 
 // runHooks calls what calls hooks, and sees that these leave the world in order.
-func (c *Client) runHooks(call func(c *Client)) {
+func (c *applier) runHooks(call func()) {
 	c.hooks.running = true
 	defer func() { c.hooks.running = false }()
-	call(c)
+	call()
 	if c.world.IsLocked() {
 		panic("replication: a hook has left the world locked: close the queries that it makes")
 	}
@@ -209,16 +209,15 @@ func (c *Client) runHooks(call func(c *Client)) {
 }
 
 // announce calls the hooks for what this Apply is about to remove.
-func (c *Client) announce() {
+func (c *applier) announce(some, foreign bool) {
 	if c.hooks.parting {
-		c.runHooks((*Client).announceAll)
+		c.runHooks(func() { c.announceAll(some, foreign) })
 	}
 }
 
-func (c *Client) announceAll() {
-	some, foreign := c.outlived()
+func (c *applier) announceAll(some, foreign bool) {
 	if some {
-		for i, page := range c.mirrors.pages {
+		for i, page := range c.recv.mirrors.pages {
 			for j := range page {
 				switch m := &page[j]; {
 				case !foreign && m.any:
@@ -233,8 +232,8 @@ func (c *Client) announceAll() {
 			return // that was all
 		}
 	}
-	for _, slot := range c.dirty {
-		m := c.mirrors.at(slot)
+	for _, slot := range c.recv.dirty {
+		m := c.recv.mirrors.at(slot)
 		if m.attached() {
 			c.announceFacet(m, some, foreign)
 		}
@@ -251,7 +250,7 @@ func (c *Client) announceAll() {
 }
 
 // announceEntity calls the hooks for an entity that is about to be removed.
-func (c *Client) announceEntity(slot uint32, m *mirror) {
+func (c *applier) announceEntity(slot uint32, m *mirror) {
 	c.announceComponents(m)
 	c.announceFacets(slot, m)
 	for _, fn := range c.hooks.despawned {
@@ -263,7 +262,7 @@ func (c *Client) announceEntity(slot uint32, m *mirror) {
 }
 
 // announceComponent calls the hooks for a component that is about to be removed.
-func (c *Client) announceComponent(m *mirror, k int) {
+func (c *applier) announceComponent(m *mirror, k int) {
 	for _, fn := range c.hooks.components[k].removed {
 		if p := c.place(m, k); p != nil {
 			fn(m.entity, p)
@@ -272,7 +271,7 @@ func (c *Client) announceComponent(m *mirror, k int) {
 }
 
 // place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
-func (c *Client) place(m *mirror, k int) unsafe.Pointer {
+func (c *applier) place(m *mirror, k int) unsafe.Pointer {
 	switch {
 	case c.schema.Components[k].Resource:
 		return c.resources.find(k)
@@ -284,7 +283,7 @@ func (c *Client) place(m *mirror, k int) unsafe.Pointer {
 
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
-func (c *Client) present(m *mirror) bool {
+func (c *applier) present(m *mirror) bool {
 	return (m.shown && !m.removed || m.attached()) && c.intact() && alive(c.world, m.entity)
 }
 
@@ -294,7 +293,7 @@ func (h *hooks) watch(k int) bool {
 }
 
 // noteSpawn notes that an entity has come.
-func (c *Client) noteSpawn(slot uint32, m *mirror) {
+func (c *applier) noteSpawn(slot uint32, m *mirror) {
 	h := &c.hooks
 	if !h.arriving {
 		return
@@ -311,7 +310,7 @@ func (c *Client) noteSpawn(slot uint32, m *mirror) {
 
 // noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
 // this Apply is no change.
-func (c *Client) noteAdd(slot uint32, m *mirror, k int) {
+func (c *applier) noteAdd(slot uint32, m *mirror, k int) {
 	if c.hooks.components[k].added != nil || c.schema.Components[k].Refers() {
 		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd, m.entity})
 	}
@@ -319,7 +318,7 @@ func (c *Client) noteAdd(slot uint32, m *mirror, k int) {
 
 // noteChange notes that a component, whose value is at p and is about to be written,
 // comes or changes. differs is false if it is only known that it may.
-func (c *Client) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
+func (c *applier) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	h := &c.hooks.components[k]
 	switch {
 	case !m.shown && !m.facet, !m.shape.set.Has(k):
@@ -331,7 +330,7 @@ func (c *Client) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row
 
 // noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
 // component may have come or changed in this Apply: then that is what hooks are called for.
-func (c *Client) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
+func (c *applier) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
 	h := &c.hooks
 	if k >= len(h.components) || h.components[k].changed == nil {
 		return
@@ -348,13 +347,13 @@ func (c *Client) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
 }
 
 // tell calls the hooks for what came and changed in this Apply.
-func (c *Client) tell() {
+func (c *applier) tell() {
 	if len(c.hooks.events) > 0 {
-		c.runHooks((*Client).tellAll)
+		c.runHooks(func() { c.tellAll() })
 	}
 }
 
-func (c *Client) tellAll() {
+func (c *applier) tellAll() {
 	h := &c.hooks
 	defer func() {
 		h.events, h.listed = h.events[:0], 0
@@ -366,7 +365,7 @@ func (c *Client) tellAll() {
 		}
 	}()
 	for _, ev := range h.events {
-		m := c.mirrors.at(ev.slot)
+		m := c.recv.mirrors.at(ev.slot)
 		if ev.component == eventSpawn {
 			for _, fn := range h.spawned {
 				if !c.present(m) {
@@ -398,24 +397,24 @@ func (c *Client) tellAll() {
 
 // unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
 // the same Apply.
-func (c *Client) unchanged(m *mirror, ev *hookEvent) bool {
+func (c *applier) unchanged(m *mirror, ev *hookEvent) bool {
 	comp := &c.schema.Components[ev.component]
 	p := c.place(m, int(ev.component))
 	if p == nil || !comp.Refers() || comp.Targeted() {
 		return false
 	}
-	if cap(c.apply.codes) < 2*comp.Words {
-		c.apply.codes = make([]uint32, 2*comp.Words)
+	if cap(c.scratch.codes) < 2*comp.Words {
+		c.scratch.codes = make([]uint32, 2*comp.Words)
 	}
-	before, now := c.apply.codes[:comp.Words], c.apply.codes[comp.Words:][:comp.Words]
+	before, now := c.scratch.codes[:comp.Words], c.scratch.codes[comp.Words:][:comp.Words]
 	comp.ReadColumn(before, c.hooks.components[ev.component].changed.at(int(ev.before)), 1)
 	comp.ReadColumn(now, p, 1)
 	return sameRow(before, now)
 }
 
 // announceEnd calls the hooks for all that is mirrored.
-func (c *Client) announceEnd() {
-	for i, page := range c.mirrors.pages {
+func (c *applier) announceEnd() {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			if m := &page[j]; m.shown {
 				c.announceEntity(uint32(i*mirrorPage+j), m)

@@ -70,7 +70,7 @@ func foreignTraffic(t testing.TB, seed uint64, opts ...ServerOption) (packets []
 	Register[tPosition](other)
 	for i, schema := range []*Schema{testSchema(), other} {
 		x := newWire(t, schema, append(opts, WithSeed(seed+uint64(i)+100))...)
-		x.client.nonce = seed + uint64(i)
+		x.client.session.nonce = seed + uint64(i)
 		position := ecs.ComponentID[tPosition](x.world)
 		for range 5 {
 			x.spawn(position)
@@ -230,7 +230,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 
 // forgeState returns a state packet of the wire's session with a right checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
-	seal := x.client.session
+	seal := x.client.session.down
 	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
 	from := seal.Size() + h.Size()
 	buf := make([]byte, maxMTU)
@@ -272,7 +272,7 @@ func TestAPacketHasOnePart(t *testing.T) {
 		}))
 		require.Equal(t, parts > 1, errors.Is(err, wire.ErrMalformed), "%d parts: %v", parts, err)
 	}
-	require.Len(t, x.client.parts, 1)
+	require.Len(t, x.client.recv.parts, 1)
 }
 
 // allocated returns the bytes that fn allocates, garbage included.
@@ -372,10 +372,10 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 		x.round()
 	}
 	x.requireEqual()
-	base := x.client.mirrors.at(0).newest
-	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+	base := x.client.recv.mirrors.at(0).newest
+	packet := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
-		names := delta.NamesAt(delta.Tick(x.client.nearTick + 1))
+		names := delta.NamesAt(delta.Tick(x.client.recv.nearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
 		for range n {
 			w.WriteRice(0, 0)
@@ -424,7 +424,7 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	require.True(t, errors.Is(err, wire.ErrMalformed) || errors.Is(err, ErrMissingBaseline), "%v", err)
 	x.apply()
 	require.Equal(t, before, worldHash(x.client))
-	require.Empty(t, x.client.parts)
+	require.Empty(t, x.client.recv.parts)
 }
 
 type tOwner struct {
@@ -449,7 +449,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.world.Exchange(honest, []ecs.ID{ecs.ComponentID[tSquad](x.world)}, []ecs.ID{ecs.ComponentID[tOwner](x.world)})
 	x.rounds(3)
 	x.requireEqual()
-	packet := x.forgeState(x.client.nearSeq+1, x.client.nearTick+1, func(w *bitbuf.Writer) {
+	packet := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
 		entryHead(w, 1, 0, wire.EntryFull)
 		w.WriteExpGolomb(1, wire.GenerationOrder)

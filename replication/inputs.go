@@ -111,7 +111,7 @@ func makeInputRows(n, words int) []inputRow {
 func SetInput[T any](c *Client, tick uint32, input T) error {
 	c.mustExist()
 	c.schema.CheckInput(reflect.TypeFor[T]())
-	if !c.welcomed {
+	if !c.session.open() {
 		return ErrNotConnected
 	}
 	t := c.talk
@@ -126,7 +126,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	row := t.inputs.add(delta.Tick(tick))
 	c.schema.Input.ReadColumn(row, v.address, 1)
 	if c.schema.Input.Refers() {
-		c.nameEntities(c.schema.Input, row)
+		c.apply.nameEntities(c.schema.Input, row)
 	}
 	return nil
 }

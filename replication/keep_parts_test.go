@@ -23,7 +23,7 @@ func TestPartsOutOfViewMakeRoom(t *testing.T) {
 			x.deliver(p)
 		}
 	}
-	require.Len(t, x.client.parts, maxAssemblies)
+	require.Len(t, x.client.recv.parts, maxAssemblies)
 	seen := ecs.All(frozen)
 	x.peer.SetInterest(Interest{Filter: &seen, Keep: true})
 	e := x.spawn(bulk, frozen)
@@ -40,14 +40,14 @@ func TestPartsThatWereNotSentYet(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	x.peer.SetBudget(60 * 128)
 	fillBulk(x, x.spawn(ecs.ComponentID[tBulk](x.world)), 1)
-	for n := 0; len(x.client.parts) == 0; n++ {
+	for n := 0; len(x.client.recv.parts) == 0; n++ {
 		require.Less(t, n, 10)
 		x.round()
 	}
 	nobody := ecs.All(ecs.ComponentID[tFrozen](x.world))
 	x.peer.SetInterest(Interest{Filter: &nobody, Keep: true})
 	x.rounds(20)
-	require.Empty(t, x.client.parts)
+	require.Empty(t, x.client.recv.parts)
 	x.peer.SetInterest(Interest{Keep: true})
 	x.rounds(50)
 	x.requireEqual()

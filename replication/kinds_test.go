@@ -507,16 +507,16 @@ func FuzzKinds(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := kindsWire(t, nil)
-		h := wire.StateHeader{Sequence: x.client.nearSeq + 1, Tick: x.client.nearTick + 1, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.nearSeq + 1, Tick: x.client.recv.nearTick + 1, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.Write(packet, h.Sequence, h.Tick)
+		x.client.session.down.Write(packet, h.Sequence, h.Tick)
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
-			m := x.client.mirrors.at(id.Slot)
+			m := x.client.recv.mirrors.at(id.Slot)
 			state := m.held.at(m.newest)
 			for k := range x.client.schema.Components {
 				comp := &x.client.schema.Components[k]
@@ -526,7 +526,7 @@ func FuzzKinds(f *testing.F) {
 				}
 				require.True(t, comp.ValidRow(row))
 				shown := make([]uint32, comp.Words)
-				p := x.mirror.Get(e, x.client.components[k])
+				p := x.mirror.Get(e, x.client.apply.components[k])
 				require.Zero(t, comp.ReadColumn(shown, p, 1))
 				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
 					require.Equal(t, row, shown)

@@ -134,7 +134,7 @@ func TestLocalRelationSurvives(t *testing.T) {
 func TestMarkerRemovedByTheClientsUser(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	m, _ := x.mirrored(e[0])
-	x.mirror.Remove(m, x.client.marker)
+	x.mirror.Remove(m, x.client.apply.marker)
 	move(e[0], 1)
 	require.NotPanics(t, func() { x.rounds(3) })
 	_, ok := x.client.NetID(m)
@@ -455,10 +455,10 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	e := x.spawn()
 	x.rounds(3)
 	for k := range tags { // as if it had seen so many already
-		x.client.shapes.of(delta.Set{1 << k})
+		x.client.recv.shapes.of(delta.Set{1 << k})
 	}
-	for n := uint64(0); len(x.client.shapes.known) < maxShapes; n++ {
-		x.client.shapes.of(delta.Set{n})
+	for n := uint64(0); len(x.client.recv.shapes.known) < maxShapes; n++ {
+		x.client.recv.shapes.of(delta.Set{n})
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {
@@ -475,7 +475,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	require.LessOrEqual(t, x.client.Stats().RefusedPackets, uint64(1), "until the next Apply")
-	require.Less(t, len(x.client.shapes.known), maxShapes)
+	require.Less(t, len(x.client.recv.shapes.known), maxShapes)
 }
 
 // TestClientsHoldStatesForTwoWindows, and not for longer: that is what they take memory for.
@@ -486,7 +486,7 @@ func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 			move(e[0], float32(1-i%2*2))
 			x.round()
 		}
-		held := &x.client.mirrors.at(0).held
+		held := &x.client.recv.mirrors.at(0).held
 		for age := range delta.Tick(2 * window) {
 			require.NotNil(t, held.at(x.server.snap.tick-age), "window %d, %d ticks old", window, age)
 		}

@@ -18,12 +18,12 @@ import (
 
 // forgeAck returns an ack packet of the client's session with a right checksum.
 func forgeAck(c *Client, a *wire.Ack) []byte {
-	from := c.answer.Size()
+	from := c.session.up.Size()
 	buf := make([]byte, 512)
 	w := bitbuf.NewWriter(buf[from:])
 	a.Write(&w)
 	packet := buf[:from+len(w.Bytes())]
-	c.answer.Write(packet, 0, 0)
+	c.session.up.Write(packet, 0, 0)
 	return packet
 }
 
@@ -244,7 +244,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 					return send(p)
 				}
 			}
-			e.peer.out.send, e.client.send = flaky(e.peer.out.send), flaky(e.client.send)
+			e.peer.out.send, e.client.session.send = flaky(e.peer.out.send), flaky(e.client.session.send)
 			for tick := range 400 {
 				if tick%20 == 0 { // takes several packets of the smaller sizes
 					g.spawn(g.ids[5], g.ids[3])

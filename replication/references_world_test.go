@@ -189,7 +189,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
 		want := o.at(id, tick)
-		got.read(faceOf(c.schema), c.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
+		got.read(faceOf(c.schema), c.apply.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -206,14 +206,14 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 		}
 	})
-	if c.applies%16 == 0 {
-		c.checkLinks(t, held)
+	if c.session.applies%16 == 0 {
+		c.apply.checkLinks(t, held)
 	}
 }
 
 // checkLinks checks that the lists of links are whole, and that there are no more of them
 // than there are references; less is for schemas with components that are seldom looked at.
-func (c *Client) checkLinks(t testing.TB, least int) {
+func (c *applier) checkLinks(t testing.TB, least int) {
 	t.Helper()
 	r := &c.referrers
 	inUse := 0
@@ -228,7 +228,7 @@ func (c *Client) checkLinks(t testing.TB, least int) {
 	}
 	require.Equal(t, max(len(r.links)-1, 0), inUse+free)
 	byHolder, named := 0, 0
-	for p, page := range c.mirrors.pages {
+	for p, page := range c.recv.mirrors.pages {
 		for i := range page {
 			m := &page[i]
 			for k := m.links; k != 0; k = r.links[k].sibling {

@@ -123,7 +123,7 @@ func (r *referrers) turn(slot uint32) {
 
 // refer makes the references of a component be those of the row. p is where the component
 // is, nil if the user removed it.
-func (c *Client) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, row []uint32) {
+func (c *applier) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, row []uint32) {
 	comp := &c.schema.Components[component]
 	c.referrers.drop(component, &m.links)
 	for _, i := range comp.References {
@@ -132,7 +132,7 @@ func (c *Client) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, 
 		var e ecs.Entity
 		if words[0] != 0 {
 			c.referrers.add(l, &m.links)
-			e, _ = c.Entity(NetID{l.slot, l.generation})
+			e, _ = c.entity(NetID{l.slot, l.generation})
 		}
 		switch {
 		case comp.Columns[i].Codec.Op == schema.OpRelation:
@@ -144,7 +144,7 @@ func (c *Client) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, 
 }
 
 // mendReferences brings the references to what came and went up to date.
-func (c *Client) mendReferences() {
+func (c *applier) mendReferences() {
 	r := &c.referrers
 	for _, slot := range r.turned {
 		for i := *r.head(slot); i != 0; i = r.links[i].next {
@@ -159,7 +159,7 @@ func (c *Client) mendReferences() {
 	r.retarget = r.retarget[:0]
 }
 
-func (c *Client) mend(l *link) {
+func (c *applier) mend(l *link) {
 	if int(l.component) == c.schema.Link {
 		c.referrers.unsettled = append(c.referrers.unsettled, l.holder)
 		return
@@ -169,12 +169,12 @@ func (c *Client) mend(l *link) {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.mirrors.at(l.holder)
+	m := c.recv.mirrors.at(l.holder)
 	p := c.place(m, int(l.component))
 	if p == nil {
 		return // the user removed it
 	}
-	if e, _ := c.Entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
+	if e, _ := c.entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
 		c.noteMend(l.holder, m, int(l.component), p)
 		comp.WriteEntity(p, int(l.column), e)
 	}

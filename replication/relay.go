@@ -28,7 +28,7 @@ func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 }
 
 // checkSpawnComponents panics if the components can't be on all mirrored entities.
-func (c *Client) checkSpawnComponents() {
+func (c *applier) checkSpawnComponents() {
 	for i, id := range c.spawnWith {
 		info, ok := ecs.ComponentInfo(c.world, id)
 		if !ok {

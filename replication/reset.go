@@ -7,17 +7,17 @@ type worldMark struct {
 
 // intact reports whether the world was not reset since the last Apply: then the mirrors'
 // entities are what they were.
-func (c *Client) intact() bool { return c.mark.intact() }
+func (c *applier) intact() bool { return c.mark.intact() }
 
 // noticeReset makes all mirrors be spawned anew if the world was reset. The client holds
 // the newest state of each, so that takes no traffic.
-func (c *Client) noticeReset() {
+func (c *applier) noticeReset() {
 	if c.intact() {
 		return
 	}
 	c.mark.set()
 	c.expected.reset()
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			switch {
@@ -29,8 +29,7 @@ func (c *Client) noticeReset() {
 				continue
 			}
 			if !m.dirty && !m.empty && m.held.at(m.newest) != nil {
-				m.dirty = true
-				c.dirty = append(c.dirty, uint32(i*mirrorPage+j))
+				c.recv.markDirty(uint32(i*mirrorPage+j), m)
 			}
 		}
 	}

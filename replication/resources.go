@@ -46,32 +46,44 @@ func RegisterResourceType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	RegisterType(s, t, append(slices.Clip(opts), func(o *schema.Options) { o.Resource = true })...)
 }
 
-// resourceTypes are those of the schema's types that are resources, and their IDs in a
-// world.
-type resourceTypes struct {
-	schema *schema.Schema
-	world  *ecs.World
-	set    delta.Set   // by component
-	any    bool        // there are some
-	ids    []ecs.ResID // by component
+// resourceSet is which of the schema's types are resources.
+type resourceSet struct {
+	set delta.Set // by component
+	any bool      // there are some
 }
 
-func (r *resourceTypes) init(w *ecs.World, s *schema.Schema) {
-	r.schema, r.world, r.ids = s, w, make([]ecs.ResID, len(s.Components))
+func resourcesOf(s *schema.Schema) (r resourceSet) {
 	for i := range s.Components {
 		if s.Components[i].Resource {
 			r.set.Add(i)
 			r.any = true
-			r.ids[i] = ecs.ResourceTypeID(w, s.Components[i].Typ)
 		}
+	}
+	return r
+}
+
+// resourceTypes are those of the schema's types that are resources, and their IDs in a
+// world.
+type resourceTypes struct {
+	resourceSet
+	schema *schema.Schema
+	world  *ecs.World
+	ids    []ecs.ResID // by component
+}
+
+func (r *resourceTypes) init(w *ecs.World, s *schema.Schema) {
+	r.resourceSet = resourcesOf(s)
+	r.schema, r.world, r.ids = s, w, make([]ecs.ResID, len(s.Components))
+	for k := r.set.Next(0); k >= 0; k = r.set.Next(k + 1) {
+		r.ids[k] = ecs.ResourceTypeID(w, s.Components[k].Typ)
 	}
 }
 
 // in reports whether the slot is the one of the resources.
-func (r *resourceTypes) in(slot int) bool { return r.any && slot == resourceSlot }
+func (r *resourceSet) in(slot int) bool { return r.any && slot == resourceSlot }
 
 // fits reports whether a slot can hold a set of components: resources or others.
-func (r *resourceTypes) fits(slot uint32, set *delta.Set) bool {
+func (r *resourceSet) fits(slot uint32, set *delta.Set) bool {
 	wrong := r.set
 	if r.in(int(slot)) {
 		for i := range wrong {

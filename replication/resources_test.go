@@ -349,11 +349,11 @@ func TestResourcesReferToEntities(t *testing.T) {
 	m.Leader, m.Seats[0], m.Seats[1] = plain, plain, nobody
 	x.rounds(2)
 	check(plain, plain, nobody)
-	x.client.checkLinks(t, 2)
+	x.client.apply.checkLinks(t, 2)
 	dropResource[rsMatch](x.world)
 	x.rounds(2)
-	x.client.checkLinks(t, 0)
-	require.Zero(t, x.client.mirrors.at(resourceSlot).links)
+	x.client.apply.checkLinks(t, 0)
+	require.Zero(t, x.client.recv.mirrors.at(resourceSlot).links)
 }
 
 // TestMaxEntitiesBesideResources: the slot of the resources is none of those that

@@ -112,11 +112,11 @@ func (o resourceTruth) record(s *Server) {
 // shownResources returns what a client shows, and of which tick that is, if it has shown
 // any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
-	m := c.mirrors.at(resourceSlot)
-	if m == nil || !m.shown || !c.intact() {
+	m := c.recv.mirrors.at(resourceSlot)
+	if m == nil || !m.shown || !c.apply.intact() {
 		return v, 0, false
 	}
-	return viewResources(faceOf(c.schema), c.world, func(e ecs.Entity) (NetID, bool) {
+	return viewResources(faceOf(c.schema), c.apply.world, func(e ecs.Entity) (NetID, bool) {
 		id, ok := c.NetID(e)
 		require.True(t, ok || e.IsZero(), "%v is no mirror of anybody", e)
 		return id, ok
@@ -295,7 +295,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	for i, e := range ends {
 		v, _, _ := shownResources(t, e.client)
 		requireThatView(t, e.client, v, o[s.Tick()], "link %d", i)
-		e.client.checkLinks(t, 0)
+		e.client.apply.checkLinks(t, 0)
 		require.Zero(t, e.peer.Stats().MissingBaselines, "link %d", i)
 	}
 	require.NotZero(t, ends[0].peer.Stats().Parts, "the map is larger than a packet")

@@ -14,7 +14,7 @@ import (
 // taken against.
 func (x *fixture) firstName(packet []byte) delta.Baselines {
 	body := packet[wire.ChecksumSize:]
-	h, rest, _, ok := wire.ParseStateHeader(body, x.client.nearSeq, x.client.nearTick)
+	h, rest, _, ok := wire.ParseStateHeader(body, x.client.recv.nearSeq, x.client.recv.nearTick)
 	require.True(x.t, ok)
 	r := bitbuf.NewReader(rest)
 	order := uint(r.ReadBits(wire.GapOrderBits))

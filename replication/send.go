@@ -94,7 +94,7 @@ func SendToServer[T any](c *Client, message T) error {
 	if err != nil {
 		return err
 	}
-	if err = ErrNotConnected; c.welcomed {
+	if err = ErrNotConnected; c.session.open() {
 		err = c.talk.enqueue(d)
 	}
 	if err != nil {

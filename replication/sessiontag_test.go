@@ -26,7 +26,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	}
 	connect := func() {
 		before := x.peer.conn.session.id
-		for n := 0; x.peer.conn.session.id == before || !x.client.anyState; n++ {
+		for n := 0; x.peer.conn.session.id == before || !x.client.recv.anyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -44,13 +44,13 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.client.Reconnect()
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...) // welcome
-		require.NotEqual(t, x.peer.conn.session.id, x.client.sessionID)
+		require.NotEqual(t, x.peer.conn.session.id, x.client.session.id)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
-		old := x.client.session.Epoch
+		old := x.client.session.down.Epoch
 		connect()
-		require.Equal(t, x.peer.conn.session.id, x.client.sessionID)
+		require.Equal(t, x.peer.conn.session.id, x.client.session.id)
 		require.Equal(t, old, x.peer.conn.session.up.Epoch)
 		for _, p := range lateUp {
 			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
@@ -74,7 +74,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	for n := range uint64(200) {
-		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.fingerprint, Nonce: 1000 + n}
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		if n%7 == 3 {
 			x.peer.conn.enforce(int(n) % 3)
@@ -104,18 +104,18 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 	for n := range uint32(60) {
 		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X++
 		x.rounds(3)
-		require.True(t, x.peer.Connected() && x.client.anyState, "in round %d", n)
-		tags[x.client.session.Epoch] = true
+		require.True(t, x.peer.Connected() && x.client.recv.anyState, "in round %d", n)
+		tags[x.client.session.down.Epoch] = true
 		x.peer.Disconnect(Reason{})
 		x.takeDown() // the bye is lost
 		x.connect()
-		for !x.client.seeking {
+		for x.client.session.state != clientSeeking {
 			x.apply()
 		}
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		packets := x.apply() // are on a detour
 		x.rounds(2 * introduceEvery)
-		require.Equal(t, x.peer.conn.session.id, x.client.sessionID)
+		require.Equal(t, x.peer.conn.session.id, x.client.session.id)
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)

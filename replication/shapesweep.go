@@ -12,20 +12,19 @@ const (
 	sweepEvery = 64
 )
 
-// tidyShapes forgets shapes before there are too many. It is called between two packets.
-func (c *Client) tidyShapes() {
-	if n := len(c.shapes.known); n == maxShapes || n >= manyShapes && c.refreshed%sweepEvery == 0 {
-		c.sweepShapes()
-	}
+// crowded reports whether it is time to forget shapes, before there are too many.
+func (c *receiver) crowded() bool {
+	n := len(c.shapes.known)
+	return len(c.mirrors.pages) > 0 && c.anyState && (n == maxShapes || n >= manyShapes && c.refreshed%sweepEvery == 0)
 }
 
-// sweepShapes forgets the shapes that are not in use, and the states that need not be held any more.
-func (c *Client) sweepShapes() {
-	used := map[*shape]bool{c.bare: true}
+// sweepShapes forgets the shapes that are not in use, and the states that need not be held any more. used has the shapes that
+// others use.
+func (c *receiver) sweepShapes(used map[*shape]bool) {
+	used[c.bare] = true
 	for _, page := range c.mirrors.pages {
 		for i := range page {
 			m := &page[i]
-			used[m.shape] = true
 			m.held.tidy(delta.Tick(c.nearTick), c.keep)
 			for j := range m.held.ring {
 				used[m.held.ring[j].shape] = true

@@ -68,7 +68,7 @@ func (s *staging) addPart(p stagedPart) error {
 
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
-func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
+func (c *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
 	s := &c.staged
 	if c.resources.any && !c.resources.fits(slot, &sh.set) {
 		return nil
@@ -85,14 +85,14 @@ func (c *Client) stage(slot uint32, tick delta.Tick, generation uint16, sh *shap
 
 // room returns memory for the entry's row of component k, which it has and which has n words. What
 // is in it has no meaning. words are those of the entry.
-func (c *Client) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
+func (c *receiver) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
 	if o := e.shape.offsets[k]; o >= 0 {
 		return words[o:][:n]
 	}
 	return c.sharedRoom(e, k, n)
 }
 
-func (c *Client) sharedRoom(e *stagedEntry, k, n int) []uint32 {
+func (c *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 	s := &c.staged
 	i := e.shape.rows.take(k, n)
 	r := e.shape.rows.rows[i]
@@ -104,7 +104,7 @@ func (c *Client) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 
 // share gives the entry the baseline's row of component k in place of the one that there was room
 // for. If there is a prediction from a second baseline, the row there is the same.
-func (c *Client) share(e *stagedEntry, k int, base, base2 *heldState) {
+func (c *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
 	s := &c.staged
 	if c.schema.Components[k].Layout.Width() == 0 {
 		s.work--
@@ -121,14 +121,14 @@ func (c *Client) share(e *stagedEntry, k int, base, base2 *heldState) {
 }
 
 // takeRow completes a row of a component that was decoded.
-func (c *Client) takeRow(comp *schema.Component, row []uint32) bool {
+func (c *receiver) takeRow(comp *schema.Component, row []uint32) bool {
 	c.staged.work += comp.Layout.Work()
 	return c.staged.fair() && comp.ValidRow(row)
 }
 
 // keepRow completes a row of component k that is that of the first baseline, for which there was
 // room. base2 is nil if there is no prediction.
-func (c *Client) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
+func (c *receiver) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
 	if c.staged.work++; e.shape.offsets[k] < 0 {
 		c.share(e, k, base, base2)
 	} else {

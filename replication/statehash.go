@@ -146,18 +146,18 @@ func writeHashes(s *snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) 
 // is empty and Got and Want are bools.
 func (c *Client) Divergence() *Divergence {
 	c.mustExist()
-	return c.divergence
+	return c.apply.divergence
 }
 
 // receiveHashes takes a packet of state hashes, and reports whether it is one.
-func (c *Client) receiveHashes(packet []byte) (bool, error) {
+func (c *applier) receiveHashes(packet []byte, key wire.Key) (bool, error) {
 	if len(packet) <= wire.ChecksumSize || packet[wire.ChecksumSize] != byte(wire.KindHashes) {
 		return false, nil
 	}
-	key := c.session
-	key.Off = false
+	sums := !key.Off
+	key.Off = false // these have one always
 	if !key.Matches(packet, 0, 0) {
-		return !c.session.Off, ErrChecksum
+		return sums, ErrChecksum
 	}
 	body := packet[wire.ChecksumSize:]
 	if !c.readHashes(body, false) {
@@ -169,7 +169,7 @@ func (c *Client) receiveHashes(packet []byte) (bool, error) {
 
 // readHashes reads the body of a packet of state hashes, and reports whether it is well
 // formed. If that is known, it compares.
-func (c *Client) readHashes(body []byte, compare bool) bool {
+func (c *applier) readHashes(body []byte, compare bool) bool {
 	r := bitbuf.NewReader(body)
 	r.ReadBits(8)
 	tick := delta.Tick(r.ReadBits(32))
@@ -177,20 +177,20 @@ func (c *Client) readHashes(body []byte, compare bool) bool {
 	next := uint64(0)
 	for r.ReadBool() {
 		gap := r.ReadExpGolomb(hashGapOrder)
-		if gap >= uint64(c.mirrors.limit) || next+gap >= uint64(c.mirrors.limit) {
+		if gap >= uint64(c.recv.mirrors.limit) || next+gap >= uint64(c.recv.mirrors.limit) {
 			return false
 		}
 		slot := uint32(next + gap)
 		next += gap + 1
 		generation := uint16(r.ReadBits(16))
 		age := r.ReadExpGolomb(0)
-		set = delta.ReadSet(&r, &set, len(c.components))
+		set = delta.ReadSet(&r, &set, len(c.schema.Components))
 		if r.Err() != nil {
 			return false
 		}
 		var state *heldState
 		if compare {
-			state = c.comparable(slot, tick, age)
+			state = c.recv.comparable(slot, tick, age)
 		}
 		var d *Divergence
 		if state != nil {
@@ -213,18 +213,6 @@ func (c *Client) readHashes(body []byte, compare bool) bool {
 	return r.Finish() == nil
 }
 
-// comparable returns the newest state of a slot if it is one from the last so many ticks up
-// to the given one, or nil.
-func (c *Client) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
-	m := c.mirrors.at(slot)
-	// An empty slot tells nothing: the entity may have gone out of view and come back.
-	if m == nil || !m.any || m.empty || uint64(tick-m.newest) > age {
-		c.stats.HashesPassed++
-		return nil
-	}
-	return m.held.at(m.newest)
-}
-
 // compareSets returns how a state differs in what it is of.
 func compareSets(s *schema.Schema, state *heldState, generation uint16, set *delta.Set) *Divergence {
 	if state.generation != generation {
@@ -240,7 +228,7 @@ func compareSets(s *schema.Schema, state *heldState, generation uint16, set *del
 
 // compareRow reads the digests of a component and returns how the state differs from them.
 // Without a state it only reads.
-func (c *Client) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *Divergence) {
+func (c *applier) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *Divergence) {
 	comp := &c.schema.Components[k]
 	var row []uint32
 	if state != nil {
@@ -264,7 +252,7 @@ func (c *Client) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delt
 }
 
 // noteHashes notes that a state was compared, and how it differs.
-func (c *Client) noteHashes(slot uint32, state *heldState, d *Divergence) {
+func (c *applier) noteHashes(slot uint32, state *heldState, d *Divergence) {
 	c.stats.HashesCompared++
 	if d == nil {
 		return
@@ -277,6 +265,6 @@ func (c *Client) noteHashes(slot uint32, state *heldState, d *Divergence) {
 	if of, facet := c.of(state); facet {
 		d.NetID = of
 	}
-	d.Entity, _ = c.Entity(d.NetID)
+	d.Entity, _ = c.entity(d.NetID)
 	c.divergence = d
 }

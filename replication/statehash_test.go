@@ -13,7 +13,7 @@ import (
 // spoil changes what the client holds of an entity's newest state.
 func (x *fixture) spoil(e ecs.Entity, change func(state *heldState)) {
 	x.t.Helper()
-	m := x.client.mirrors.at(uint32(x.slotOf(e)))
+	m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
 	state := m.held.at(m.newest)
 	require.NotNil(x.t, state)
 	change(state)
@@ -59,7 +59,7 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.mirrors.at(uint32(x.slotOf(a))).shape
+	whole := x.client.recv.mirrors.at(uint32(x.slotOf(a))).shape
 	x.spoil(b, func(state *heldState) { state.shape = whole })
 	x.rounds(1)
 	d := x.client.Divergence()
@@ -86,7 +86,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		}
 		x.rounds(8)
 		require.Nil(t, x.client.Divergence())
-		m := x.client.mirrors.at(uint32(x.slotOf(e)))
+		m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
 		state := m.held.at(m.newest)
 		for k := range schema.raw.Components {
 			comp := &schema.raw.Components[k]
@@ -98,7 +98,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 				col := &comp.Columns[i]
 				word := col.Word + i%col.Codec.Words()
 				row[word] ^= 1
-				x.client.divergence = nil
+				x.client.apply.divergence = nil
 				for n := 0; x.client.Divergence() == nil; n++ {
 					require.Less(t, n, 8, "%s: %s.%s", name, comp.Name, col.Path)
 					x.round()
@@ -166,7 +166,7 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 	x.rounds(200)
 	x.requireEqual()
 	for _, e := range entities {
-		x.client.divergence = nil
+		x.client.apply.divergence = nil
 		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
 		for n := 0; x.client.Divergence() == nil; n++ {
 			require.Less(t, n, 400)
@@ -177,7 +177,7 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 		require.Equal(t, id, x.client.Divergence().NetID)
 		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
 	}
-	x.client.divergence = nil
+	x.client.apply.divergence = nil
 	x.spoil(large, func(state *heldState) { state.words[1] ^= 2 })
 	x.rounds(200)
 	require.Nil(t, x.client.Divergence(), "its digests take more than a packet")
@@ -250,7 +250,7 @@ func TestMalformedStateHashes(t *testing.T) {
 		}
 		before := x.client.Stats()
 		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), ErrChecksum)
-		x.client.session.Write(bad, 0, 0) // as a server would that has gone mad
+		x.client.session.down.Write(bad, 0, 0) // as a server would that has gone mad
 		if err := x.client.Receive(bad); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")

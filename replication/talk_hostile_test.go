@@ -70,9 +70,9 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 
 // forgeTalk returns a packet with a right checksum, of the time of the client or the server.
 func (x *fixture) forgeTalk(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
-	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.answer
+	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.up
 	if down {
-		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session
+		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session.down
 	}
 	h.Epoch = s.Epoch
 	packet := make([]byte, s.Size()+h.Size(), s.Size()+h.Size()+len(body))

@@ -41,7 +41,7 @@ func (s *snapshot) entityOf(id netID) ecs.Entity {
 }
 
 // nameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
-func (c *Client) nameEntities(comp *schema.Component, rows []uint32) {
+func (c *applier) nameEntities(comp *schema.Component, rows []uint32) {
 	for _, i := range comp.References {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
@@ -56,10 +56,10 @@ func (c *Client) nameEntities(comp *schema.Component, rows []uint32) {
 
 // entityOf returns what the server may have meant. In a session with another server the world shows for a while what the
 // former one named.
-func (c *Client) entityOf(id netID) ecs.Entity {
+func (c *applier) entityOf(id netID) ecs.Entity {
 	if c.shownOrigin != c.origin {
 		return ecs.Entity{}
 	}
-	e, _ := c.Entity(NetID(id))
+	e, _ := c.entity(NetID(id))
 	return e
 }

@@ -63,18 +63,3 @@ func WithServerTimeout(applies int) ClientOption {
 }
 
 const defaultServerTimeout = 600
-
-// heard notes that the server lives.
-func (c *Client) heard() { c.silent, c.seeking = 0, false }
-
-// listen counts a call of Apply, and begins to look for the server if it has said nothing
-// for too long.
-func (c *Client) listen() {
-	if !c.welcomed || c.seeking {
-		return
-	}
-	if c.silent++; c.timeout > 0 && c.silent > c.timeout {
-		c.seeking = true
-		c.introduce()
-	}
-}

@@ -14,7 +14,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
 		x, e, move := crowd(t, 3, WithTimeout(100), WithFirstTick(first))
 		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
-		id := x.client.sessionID
+		id := x.client.session.id
 		for range 100 {
 			x.round()
 			require.NoError(t, quiet.Err())
@@ -40,7 +40,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 		x.connect()
 		x.rounds(10)
 		require.Equal(t, StatusConnected, x.client.Status())
-		require.NotEqual(t, id, x.client.sessionID)
+		require.NotEqual(t, id, x.client.session.id)
 		x.requireEqual()
 	}
 }
@@ -151,7 +151,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, e, move := crowd(t, 50, append(opts, WithTimeout(0))...)
-			id := x.client.sessionID
+			id := x.client.session.id
 			move(e[0], 1)
 			x.round()
 			for n := range 3600 { // a minute
@@ -166,7 +166,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 			x.rounds(40)
 			x.requireEqual()
 			require.Equal(t, StatusConnected, x.client.Status())
-			require.Equal(t, id, x.client.sessionID)
+			require.Equal(t, id, x.client.session.id)
 			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
 			require.EqualValues(t, 50, x.client.Stats().Spawns)
 			require.EqualValues(t, 1, x.client.Stats().Sessions)
@@ -210,7 +210,7 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 		x.server.Replicate()
 		e.step(t)
 		require.NoError(t, e.peer.Err())
-		sessions[e.client.sessionID] = true
+		sessions[e.client.session.id] = true
 	}
 	delete(sessions, 0)
 	require.Len(t, sessions, 1)

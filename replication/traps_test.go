@@ -110,7 +110,7 @@ func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
 	for _, e := range entities {
 		move(e, 1)
 	}
-	x.client.mirrors.at(5).held = heldStates{}
+	x.client.recv.mirrors.at(5).held = heldStates{}
 	packets := x.replicate()
 	require.Len(t, packets, 1)
 	require.ErrorIs(t, x.client.Receive(packets[0]), ErrMissingBaseline)
@@ -128,7 +128,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 				x.round()
 			}
 		}
-		x.client.mirrors.at(7).held = heldStates{}
+		x.client.recv.mirrors.at(7).held = heldStates{}
 		before := x.peer.Stats()
 		for i := range 20 {
 			for _, e := range entities {
@@ -308,7 +308,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	// valid sees that a named tick is one at which something was valid that is acknowledged, and that the client finds it.
 	valid := func(slot int, named delta.Tick) {
 		t.Helper()
-		state := x.client.mirrors.at(uint32(slot)).held.find(named)
+		state := x.client.recv.mirrors.at(uint32(slot)).held.find(named)
 		require.NotNil(t, state, "the client must hold it")
 		require.Equal(t, version(slot, named), version(slot, state.tick), "the client must find it")
 		at := named

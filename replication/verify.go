@@ -62,10 +62,14 @@ func (d *Divergence) String() string {
 // does not change; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	c.mustExist()
+	return c.apply.verify()
+}
+
+func (c *applier) verify() *Divergence {
 	if !c.intact() {
 		return nil
 	}
-	for i, page := range c.mirrors.pages {
+	for i, page := range c.recv.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			if !c.present(m) {
@@ -88,7 +92,7 @@ func (c *Client) Verify() *Divergence {
 }
 
 // verifyEntity returns the first field of an entity that differs from the state.
-func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
+func (c *applier) verifyEntity(m *mirror, state *heldState) *Divergence {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
 		p := c.world.Get(m.entity, c.components[k])
 		if p == nil {
@@ -109,12 +113,12 @@ func (c *Client) verifyEntity(m *mirror, state *heldState) *Divergence {
 
 // differs returns the first column in which an entity's component, whose value is at p, is
 // not what the row says, or -1.
-func (c *Client) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
+func (c *applier) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
 	comp := &c.schema.Components[k]
-	if cap(c.apply.codes) < comp.Words {
-		c.apply.codes = make([]uint32, comp.Words)
+	if cap(c.scratch.codes) < comp.Words {
+		c.scratch.codes = make([]uint32, comp.Words)
 	}
-	codes := c.apply.codes[:comp.Words]
+	codes := c.scratch.codes[:comp.Words]
 	comp.ReadColumn(codes, p, 1)
 	for i := range comp.Columns {
 		col := &comp.Columns[i]
@@ -139,7 +143,7 @@ func (c *Client) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) in
 
 // refersTo reports whether the entity with the given ID and generation is what the words
 // of a reference mean. The handle of an entity that the user removed counts as none.
-func (c *Client) refersTo(id, generation uint32, words []uint32) bool {
+func (c *applier) refersTo(id, generation uint32, words []uint32) bool {
 	none := ecs.Entity{}
 	isNone := id == none.ID() && generation == none.Generation()
 	m := c.referred(words)
@@ -150,11 +154,11 @@ func (c *Client) refersTo(id, generation uint32, words []uint32) bool {
 }
 
 // referred returns the mirror that the words of a reference mean, or nil.
-func (c *Client) referred(words []uint32) *mirror {
+func (c *applier) referred(words []uint32) *mirror {
 	if words[0] == 0 {
 		return nil
 	}
-	if m := c.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+	if m := c.recv.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
 		return m
 	}
 	return nil
@@ -162,7 +166,7 @@ func (c *Client) referred(words []uint32) *mirror {
 
 // valuesOf returns a field of an entity's component at p, and what it should be after the
 // row.
-func (c *Client) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
+func (c *applier) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
 	comp := &c.schema.Components[k]
 	col := &comp.Columns[i]
 	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {

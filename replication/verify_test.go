@@ -4,10 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 func TestVerifyNamesTheFirstFieldThatDiffers(t *testing.T) {
@@ -119,7 +118,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 			require.FailNow(t, "none was spoiled", "tick %d: %v", tick, d)
 		}
 		// Spoil one, look for it, and put it right.
-		filter := ecs.All(position, e.client.marker)
+		filter := ecs.All(position, e.client.apply.marker)
 		q := e.world.Query(&filter)
 		if n := q.Count(); n == 0 {
 			q.Close()
@@ -137,7 +136,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 		*p = was
 		if d == nil {
 			id, _ := e.client.NetID(spoiled)
-			require.Nil(t, e.client.mirrors.at(id.Slot).held.at(e.client.mirrors.at(id.Slot).tick), "left from another session")
+			require.Nil(t, e.client.recv.mirrors.at(id.Slot).held.at(e.client.recv.mirrors.at(id.Slot).tick), "left from another session")
 			continue
 		}
 		require.Equal(t, spoiled, d.Entity)

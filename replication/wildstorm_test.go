@@ -152,13 +152,13 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if p.conn.state != connected || !client.welcomed || !client.inForce || client.sessionID != p.conn.session.id {
+	if p.conn.state != connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.session.id {
 		return ""
 	}
 	t := &p.acked.acks
 	claim := func(slot int, at delta.Tick) string {
 		began, known := s.snap.slots.changedBy(slot, at)
-		m := client.mirrors.at(uint32(slot))
+		m := client.recv.mirrors.at(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}

@@ -134,7 +134,7 @@ func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * recentTicks)
 	x.server.snap.tick += ticks
 	x.server.snap.slots.recent.now += ticks
-	x.client.stateTick += uint32(ticks)
+	x.client.recv.stateTick += uint32(ticks)
 }
 
 func (x *fixture) rounds(n int) {
@@ -197,19 +197,19 @@ func worldHash(c *Client) uint64 {
 		put(tick)
 		for i := range c.schema.Components {
 			comp := &c.schema.Components[i]
-			if comp.Resource || !c.world.Has(e, c.components[i]) {
+			if comp.Resource || !c.apply.world.Has(e, c.apply.components[i]) {
 				continue
 			}
 			put(uint32(i))
 			row = append(row[:0], make([]uint32, comp.Words)...)
-			comp.ReadColumn(row, c.world.Get(e, c.components[i]), 1)
+			comp.ReadColumn(row, c.apply.world.Get(e, c.apply.components[i]), 1)
 			for _, w := range row {
 				put(w)
 			}
 		}
 	})
-	for k := c.resources.set.Next(0); k >= 0; k = c.resources.set.Next(k + 1) {
-		if p := c.resources.find(k); p != nil {
+	for k := c.apply.resources.set.Next(0); k >= 0; k = c.apply.resources.set.Next(k + 1) {
+		if p := c.apply.resources.find(k); p != nil {
 			comp := &c.schema.Components[k]
 			put(uint32(k))
 			row = append(row[:0], make([]uint32, comp.Words)...)
@@ -220,7 +220,7 @@ func worldHash(c *Client) uint64 {
 		}
 	}
 	put(uint32(n))
-	put(uint32(c.world.Stats().Entities.Used))
+	put(uint32(c.apply.world.Stats().Entities.Used))
 	h.Write(b)
 	return h.Sum64()
 }

@@ -142,8 +142,8 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 	schema := NewSchema()
 	Register[tDrift](schema)
 	x = connectedWire(t, schema, boundless, withCoding(coding), WithMTU(1200))
-	honest := x.client.freeWork
-	x.client.freeWork = 1 << 30
+	honest := x.client.recv.freeWork
+	x.client.recv.freeWork = 1 << 30
 	drift := ecs.ComponentID[tDrift](x.world)
 	var entities []ecs.Entity
 	for range n {
@@ -165,7 +165,7 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 		packets = x.replicate()
 	}
 	require.Len(t, packets, 1)
-	x.client.freeWork = honest
+	x.client.recv.freeWork = honest
 	return x, packets[0]
 }
 
@@ -174,7 +174,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.nearSeq, x.client.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.nearSeq, x.client.recv.nearTick)
 			require.True(t, ok)
 			if coding == Compact {
 				pad = 0 // it says something else
@@ -184,7 +184,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
 			err := x.client.Receive(packet)
 			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
-			require.Equal(t, i == 0, x.client.mirrors.at(0).newest == delta.Tick(h.Tick))
+			require.Equal(t, i == 0, x.client.recv.mirrors.at(0).newest == delta.Tick(h.Tick))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 		Register[tDrift](schema)
 		Register[tNarrow](schema)
 		x := connectedWire(t, schema, withCoding(coding), func(o *serverOptions) { o.freeWork = -1 << 20 })
-		x.client.freeWork = -1 << 20
+		x.client.recv.freeWork = -1 << 20
 		drift, narrow := ecs.ComponentID[tDrift](x.world), ecs.ComponentID[tNarrow](x.world)
 		for range 40 {
 			x.spawn(drift, narrow)
@@ -241,7 +241,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 			var ends []*end
 			for i := range map[string]int{"streams": 7}[name] + 3 {
 				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithNonce(uint64(i)+1))
-				e.client.freeWork = bound
+				e.client.recv.freeWork = bound
 				ends = append(ends, e)
 			}
 			o := newTruth()
@@ -320,7 +320,7 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {
 	t.Helper()
-	holders, free := make([]int, len(c.shapes.rows.rows)), make([]int, len(c.shapes.rows.rows))
+	holders, free := make([]int, len(c.recv.shapes.rows.rows)), make([]int, len(c.recv.shapes.rows.rows))
 	count := func(h *heldState) {
 		if h == nil || h.shape == nil {
 			return
@@ -329,19 +329,19 @@ func requireSharedRows(t testing.TB, c *Client) {
 			holders[h.words[place]]++
 		}
 	}
-	for _, page := range c.mirrors.pages {
+	for _, page := range c.recv.mirrors.pages {
 		for i := range page {
 			for j := range page[i].held.ring {
 				count(&page[i].held.ring[j])
 			}
 		}
 	}
-	for _, list := range c.shapes.rows.free {
+	for _, list := range c.recv.shapes.rows.free {
 		for _, i := range list {
 			free[i]++
 		}
 	}
-	for i, r := range c.shapes.rows.rows {
+	for i, r := range c.recv.shapes.rows.rows {
 		want := 0
 		if holders[i] == 0 {
 			want = 1
@@ -401,7 +401,7 @@ func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
 		x.rounds(60)
 		x.requireEqual()
 		requireSharedRows(t, x.client)
-		require.NotEmpty(t, x.client.shapes.rows.rows)
+		require.NotEmpty(t, x.client.recv.shapes.rows.rows)
 	}
 }
 
@@ -417,11 +417,11 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 		(*tDrift)(x.world.Get(e, drift)).Cells[5]++
 		x.round()
 	}
-	m := x.client.mirrors.at(uint32(x.slotOf(e)))
+	m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
 	b := delta.Baselines{A1: m.newest, A2: m.newest - 1, Two: true}
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
-	require.NoError(t, x.client.Receive(x.forgeState(x.client.nearSeq+1, tick, func(w *bitbuf.Writer) {
+	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.nearSeq+1, tick, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
@@ -449,7 +449,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			x, packet := hostileUpdates(b, c.n, c.coding, c.jitter)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.nearSeq, x.client.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.nearSeq, x.client.recv.nearTick)
 			require.True(b, ok)
 			if c.coding == Compact {
 				pad &^= 1 // its model is not kept: it would soon push out the one that it needs
@@ -457,7 +457,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 			best := time.Hour // of all: what else runs on the machine is not counted
 			for b.Loop() {
 				start := time.Now()
-				if err := x.client.decodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {
+				if err := x.client.recv.decodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {
 					b.Fatal(err)
 				}
 				best = min(best, time.Since(start))

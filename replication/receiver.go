@@ -1,0 +1,259 @@
+package replication
+
+import (
+	"errors"
+
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// receiver is what a client received: the states of every slot, which may serve as baselines, and what is to be acknowledged.
+// It knows no world.
+type receiver struct {
+	schema *schema.Schema
+	stats  *ClientStats
+
+	keep      delta.Tick
+	refreshed uint32 // pages of mirrors looked after so far
+	nearTick  uint32 // to complete sequences and ticks with
+	stateTick uint32 // of the newest state packet of any session
+	anyState  bool
+	window    wire.ReceiveWindow
+	nearSeq   uint32
+	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
+
+	mirrors   mirrorTable
+	shapes    shapes
+	bare      *shape // of facets without components
+	staged    staging
+	freeWork  workBound // of a packet; another one in tests
+	parts     map[uint32]*assembly
+	dirty     []uint32
+	missing   []wire.MissingBaseline
+	newAcks   bool
+	resources resourceSet
+
+	packed  *delta.Packed
+	compact *compactReader // nil: the session is Packed
+	out     []byte
+	ack     wire.Ack
+}
+
+// generationSpan is how many ticks after the last state that it got a client can be sure that
+// a slot with the same generation still means the same entity: half of what it takes until a
+// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
+// ticks or more, see freeslots.go.
+const generationSpan = 1 << 16
+
+func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations delta.Set) receiver {
+	c := receiver{
+		schema: s, stats: stats,
+		shapes:    shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
+		mirrors:   mirrorTable{limit: slots},
+		resources: resourcesOf(s),
+		parts:     map[uint32]*assembly{},
+		packed:    delta.NewPacked(s.Layout),
+		out:       make([]byte, 512),
+		freeWork:  freeWork,
+	}
+	c.bare = bareShape(s, &c.shapes)
+	return c
+}
+
+// begin makes nothing known of what the session sends.
+func (c *receiver) begin(m *wire.Welcome) {
+	c.compact = nil
+	if m.Compact {
+		c.compact = newCompactReader(c.schema)
+	}
+	c.keep = 2 * delta.Tick(m.Window)
+	c.nearSeq, c.nearTick = m.Sequence, m.Tick
+	c.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
+	c.window = wire.NewReceiveWindow(m.Sequence)
+	c.anyState, c.newAcks = false, false
+	c.missing = c.missing[:0]
+	clear(c.parts)
+	c.forgetStates()
+}
+
+// errOutdated is the error of a state packet after which nothing of the session is known any more.
+var errOutdated = errors.New("replication: what the client knows is too old")
+
+// stateTaken reports whether a state packet with that error counts as received.
+func stateTaken(err error) bool {
+	return err == nil || errors.Is(err, ErrMissingBaseline) || errors.Is(err, ErrMissingModel)
+}
+
+// receive takes a packet with state, of which the body is without its checksum. What becomes of it the error tells, see stateTaken.
+func (c *receiver) receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
+	h, rest, pad, ok := wire.ParseStateHeader(body, c.nearSeq, c.nearTick)
+	if !ok {
+		return h, wire.ErrMalformed
+	}
+	if !key.Matches(packet, h.Sequence, h.Tick) {
+		return h, ErrChecksum
+	}
+	if !c.window.Fresh(h.Sequence) {
+		return h, wire.ErrStale
+	}
+	err := c.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
+	if !stateTaken(err) {
+		return h, err
+	}
+	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
+		c.forgetStates()
+		return h, errOutdated
+	}
+	c.stats.Packets++
+	c.stats.Bytes += uint64(len(packet))
+	c.window.Add(h.Sequence, err == nil)
+	c.nearSeq = c.window.Newest
+	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
+		c.nearTick, c.stateTick = h.Tick, h.Tick
+	}
+	c.anyState, c.newAcks = true, true
+	return h, err
+}
+
+// commit takes the staged entries over. The mirrors' newest states are what Apply shows.
+func (c *receiver) commit(now delta.Tick) error {
+	s := &c.staged
+	if c.anyState && delta.Tick(c.nearTick).After(now) {
+		now = delta.Tick(c.nearTick)
+	}
+	for i := range s.entries {
+		c.commitEntry(&s.entries[i], now)
+	}
+	var err error
+	for i := range s.parts {
+		if e := c.commitPart(&s.parts[i], now); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// commitEntry takes over a state of a slot.
+func (c *receiver) commitEntry(e *stagedEntry, now delta.Tick) {
+	m := c.mirrors.add(e.slot)
+	newer := !m.any || e.tick.After(m.newest)
+	if e.shape != nil {
+		h := m.held.put(e.tick, now, c.keep)
+		if h == nil {
+			c.stats.Outdated++
+			return
+		}
+		h.generation = e.generation
+		h.hold(e.shape, c.staged.words[e.first:][:e.shape.words])
+	}
+	if !newer {
+		c.stats.Outdated++
+		return
+	}
+	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
+	if a := c.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
+		delete(c.parts, e.slot) // an older state: nobody waits for it any more
+	}
+	if !m.dirty {
+		c.markDirty(e.slot, m)
+	}
+}
+
+// markDirty notes that a mirror's newest state is to be shown.
+func (c *receiver) markDirty(slot uint32, m *mirror) {
+	m.dirty = true
+	c.dirty = append(c.dirty, slot)
+}
+
+// writeAcks acknowledges what came since the last time, and what came before once more. The packet is valid until the next one.
+func (c *receiver) writeAcks(key wire.Key) (packet []byte) {
+	a := &c.ack
+	a.Sequence = 0
+	a.Count = 0
+	if c.window.Any {
+		a.Sequence = c.window.Newest
+		// Every packet is in two acks at least, for one may be lost.
+		behind := c.window.Newest - c.ackedUpTo[1] + 32
+		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
+		for i := range a.Words[:a.Count] {
+			a.Words[i] = c.window.History(c.window.Newest - uint32(i*32))
+		}
+		if c.window.Newest != c.ackedUpTo[0] {
+			c.ackedUpTo = [2]uint32{c.window.Newest, c.ackedUpTo[0]}
+		}
+	}
+	a.Lacks = copy(a.Missing[:], c.missing)
+	c.missing = c.missing[:0]
+	from := key.Size()
+	w := bitbuf.NewWriter(c.out[from:])
+	a.Write(&w)
+	packet = c.out[:from+len(w.Bytes())]
+	key.Write(packet, 0, 0)
+	c.newAcks = false
+	c.stats.Acks++
+	return packet
+}
+
+// ready reports whether the world shows all that a message waits for.
+func (c *receiver) ready(deps []dependency) bool {
+	for _, d := range deps {
+		if m := c.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
+			return false
+		}
+	}
+	return true
+}
+
+// comparable returns the newest state of a slot if it is one from the last so many ticks up
+// to the given one, or nil.
+func (c *receiver) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
+	m := c.mirrors.at(slot)
+	// An empty slot tells nothing: the entity may have gone out of view and come back.
+	if m == nil || !m.any || m.empty || uint64(tick-m.newest) > age {
+		c.stats.HashesPassed++
+		return nil
+	}
+	return m.held.at(m.newest)
+}
+
+// outdated reports whether at a tick of the server's, what the client shows may mean other
+// entities.
+func (c *receiver) outdated(tick uint32) bool {
+	return int32(tick-c.stateTick) > generationSpan
+}
+
+// forgetStates makes nothing known of any slot but what the world shows.
+func (c *receiver) forgetStates() {
+	c.dirty = c.dirty[:0]
+	for _, page := range c.mirrors.pages {
+		for j := range page {
+			m := &page[j]
+			m.held.release()
+			m.held, m.any, m.empty, m.dirty = heldStates{}, false, false, false
+		}
+	}
+}
+
+// forgetMirrors forgets all.
+func (c *receiver) forgetMirrors() { c.mirrors.pages, c.dirty = nil, nil }
+
+// refresh keeps the ticks of mirrors that rest for months within reach of serial
+// arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
+func (c *receiver) refresh() {
+	n := uint32(len(c.mirrors.pages))
+	if n == 0 || !c.anyState {
+		return
+	}
+	now := delta.Tick(c.nearTick)
+	page := c.mirrors.pages[c.refreshed%n]
+	c.refreshed++
+	for i := range page {
+		m := &page[i]
+		if m.any && now-m.newest > ancient && !m.dirty {
+			m.any = false
+		}
+		m.held.refresh(now)
+	}
+}
