@@ -59,7 +59,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(p.acked.acks.size()+8*(cap(p.acked.due)+cap(p.out.urgency.waiting)+cap(p.out.met))+int(unsafe.Sizeof(sliced{}))*cap(p.out.urgency.blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.acks)+8*(cap(p.acked.due)+cap(p.out.urgency.waiting)+cap(p.out.met))+int(unsafe.Sizeof(sliced{}))*cap(p.out.urgency.blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.caches)
 				for _, f := range r.fakes {
@@ -93,7 +93,7 @@ func heapInUse() int64 {
 }
 
 // size returns the bytes that a table takes.
-func (t *ackTable) size() int {
+func sizeOfAcks(t *ackTable) int {
 	words := cap(t.none) + cap(t.ended) + cap(t.shown) + cap(t.large) + cap(t.owed) + cap(t.unknown)
 	for _, row := range t.missing {
 		words += cap(row)

@@ -47,12 +47,12 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 			}
 		}
 		play(recentTicks + 20 + phase)
-		require.NotZero(t, x.peer.acked.inStep(0)&1)
+		require.NotZero(t, inStep(&x.peer.acked, 0)&1)
 		set.Remove(e[0])
 		play(1)
 		set.Add(e[0])
 		play(40)
-		require.NotZero(t, x.peer.acked.inStep(0)&1, "it is again")
+		require.NotZero(t, inStep(&x.peer.acked, 0)&1, "it is again")
 		require.Zero(t, x.client.Stats().MissingBaselines, "phase %d", phase)
 	}
 }
@@ -65,7 +65,7 @@ func TestWhatWasSentAgain(t *testing.T) {
 		move(e[1], 0.1)
 		x.round()
 	}
-	require.EqualValues(t, 3, x.peer.acked.inStep(0))
+	require.EqualValues(t, 3, inStep(&x.peer.acked, 0))
 	move(e[0], 1)
 	first := x.replicate()
 	var again [][]byte
@@ -141,7 +141,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 		move(e[0], 1)
 		x.rounds(recentTicks + 20)
 	}
-	require.NotZero(t, x.peer.acked.inStep(0)&1)
+	require.NotZero(t, inStep(&x.peer.acked, 0)&1)
 	last := x.server.snap.slots.changed[0]
 	x.server.NewGroup().Add(e[0])
 	move(e[0], 1)

@@ -208,7 +208,7 @@ func TestReferencesOfComponentsThatComeAndGo(t *testing.T) {
 		x.requireShown(e, target)
 		x.world.Remove(e, x.target)
 		x.rounds(2)
-		x.client.apply.checkLinks(t, 0)
+		checkLinks(&x.client.apply, t, 0)
 		require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e))).links)
 	}
 }
@@ -239,7 +239,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.requireShown(e[2], target)
 	x.point(e[0], e[1])
 	x.rounds(2)
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 	require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e[0]))).links, "nothing to look after any more")
 	gone, _ := x.mirrored(target)
 	x.fixture.mirror.RemoveEntity(gone)
@@ -257,7 +257,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 		x.world.RemoveEntity(e)
 	}
 	x.rounds(3)
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 }
 
 // TestReferencesOfSeldomComponents: one that is looked at every third tick goes on naming
@@ -371,7 +371,7 @@ func TestReferencesOfAnEntityInParts(t *testing.T) {
 		x.round()
 		check()
 	}
-	x.client.apply.checkLinks(t, 260)
+	checkLinks(&x.client.apply, t, 260)
 }
 
 // TestReferencesThroughARelay: the client of one server is a server itself.

@@ -58,7 +58,7 @@ func TestTargetsInAndOutOfView(t *testing.T) {
 		visible[e] = true
 		x.rounds(3)
 		require.Equal(t, nobody, x.shown(e))
-		x.client.apply.checkLinks(t, 0)
+		checkLinks(&x.client.apply, t, 0)
 	}
 }
 

@@ -207,13 +207,13 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 		}
 	})
 	if c.session.applies%16 == 0 {
-		c.apply.checkLinks(t, held)
+		checkLinks(&c.apply, t, held)
 	}
 }
 
 // checkLinks checks that the lists of links are whole, and that there are no more of them
 // than there are references; less is for schemas with components that are seldom looked at.
-func (c *applier) checkLinks(t testing.TB, least int) {
+func checkLinks(c *applier, t testing.TB, least int) {
 	t.Helper()
 	r := &c.referrers
 	inUse := 0

@@ -98,7 +98,7 @@ func TestDeathOfATarget(t *testing.T) {
 	for i, e := range children {
 		x.requireChild(e, []ecs.Entity{successor, nobody}[i/50])
 	}
-	x.client.apply.checkLinks(t, 50)
+	checkLinks(&x.client.apply, t, 50)
 }
 
 func TestRelationsToWhatIsNotHereYet(t *testing.T) {
@@ -151,7 +151,7 @@ func TestRelationsThatComeAndGo(t *testing.T) {
 		require.Equal(t, nobody, x.fixture.mirror.Relations().Get(m, ecs.ComponentID[rDead](x.fixture.mirror)), "its target is not replicated")
 		x.world.Remove(e, dead)
 		x.rounds(2)
-		x.client.apply.checkLinks(t, 0)
+		checkLinks(&x.client.apply, t, 0)
 		require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e))).links)
 	}
 }
@@ -171,7 +171,7 @@ func TestTargetsGoTogetherWithTheirChildren(t *testing.T) {
 		x.rounds(2)
 	}
 	require.Zero(t, x.fixture.mirror.Stats().Entities.Used)
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 }
 
 // TestEntityThatIsItsOwnTarget: when such an entity is removed Arche panics, whether by
@@ -264,7 +264,7 @@ func TestRelationsLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	require.False(t, x.fixture.mirror.Has(m, x.mirror))
 	x.world.RemoveEntity(parent)
 	require.NotPanics(t, func() { x.rounds(3) })
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 }
 
 // TestTargetsThatChangeEveryTick over a bad link, with every child in an archetype of its

@@ -79,7 +79,7 @@ func TestResourcesAfterAResetOfTheClientsWorld(t *testing.T) {
 	x.rounds(2)
 	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
 	require.Equal(t, before.Updates, x.peer.Stats().Updates)
-	x.client.apply.checkLinks(t, 1)
+	checkLinks(&x.client.apply, t, 1)
 
 	setResource(x.world, rsMatch{Round: 4, Leader: e})
 	x.world.RemoveEntity(e)
@@ -125,7 +125,7 @@ func TestResourcesOfAnotherSession(t *testing.T) {
 		require.Nil(t, resourceOf[rsWeather](x.mirror))
 		require.Equal(t, restart, m.Leader.IsZero())
 		require.Equal(t, restart, resourceOf[rsOpen](x.mirror) != nil, "what the user removed comes with another server only")
-		x.client.apply.checkLinks(t, 0)
+		checkLinks(&x.client.apply, t, 0)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestResourcesOfAServerThatIsGone(t *testing.T) {
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)
 	}
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 	require.Equal(t, 5, x.mirror.Stats().Entities.Used)
 	x.rounds(100)
 	require.EqualValues(t, 1, resourceOf[rsMatch](x.mirror).Round)

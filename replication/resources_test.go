@@ -349,10 +349,10 @@ func TestResourcesReferToEntities(t *testing.T) {
 	m.Leader, m.Seats[0], m.Seats[1] = plain, plain, nobody
 	x.rounds(2)
 	check(plain, plain, nobody)
-	x.client.apply.checkLinks(t, 2)
+	checkLinks(&x.client.apply, t, 2)
 	dropResource[rsMatch](x.world)
 	x.rounds(2)
-	x.client.apply.checkLinks(t, 0)
+	checkLinks(&x.client.apply, t, 0)
 	require.Zero(t, x.client.recv.mirrors.at(resourceSlot).links)
 }
 

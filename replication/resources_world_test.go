@@ -295,7 +295,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	for i, e := range ends {
 		v, _, _ := shownResources(t, e.client)
 		requireThatView(t, e.client, v, o[s.Tick()], "link %d", i)
-		e.client.apply.checkLinks(t, 0)
+		checkLinks(&e.client.apply, t, 0)
 		require.Zero(t, e.peer.Stats().MissingBaselines, "link %d", i)
 	}
 	require.NotZero(t, ends[0].peer.Stats().Parts, "the map is larger than a packet")

@@ -86,7 +86,7 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 		(*tPosition)(x.world.Get(e[0], position)).Y++
 		x.round()
 	}
-	require.NotZero(t, x.peer.acked.inStep(1))
+	require.NotZero(t, inStep(&x.peer.acked, 1))
 	shared := x.server.Stats().SharedPackets
 	var packets [][]byte
 	for range 4 { // in the second tick the last slot is looked after

@@ -37,7 +37,7 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 func withoutStreams(o *serverOptions) { o.noStreams = true }
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
-func (p *tracker) inStep(b int) uint64 {
+func inStep(p *tracker, b int) uint64 {
 	base, t := p.base(), &p.acks
 	return p.snap.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
 }
