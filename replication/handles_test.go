@@ -44,12 +44,15 @@ var safeHandles = map[string]string{
 // It knows worlds by their names, w and world, and checks that none has another.
 func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
 	oneGoroutine(t)
-	files, used := token.NewFileSet(), map[string]bool{}
-	for _, file := range parsePackage(t, files) {
+	files, used, safe := token.NewFileSet(), map[string]bool{}, map[string]string{}
+	for name, why := range safeHandles {
+		safe[strings.ToLower(name)] = why // a name is exported or not
+	}
+	for _, file := range parseFiles(t, files, "*.go", "internal/*/*.go") {
 		for _, decl := range file.Decls {
 			function := ""
 			if f, ok := decl.(*ast.FuncDecl); ok {
-				function = nameOf(f)
+				function = strings.ToLower(nameOf(f))
 			}
 			ast.Inspect(decl, func(n ast.Node) bool {
 				if n == nil {
@@ -59,10 +62,10 @@ func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
 				switch n := n.(type) {
 				case *ast.SelectorExpr:
 					switch {
-					case n.Sel.Name == "Alive":
+					case n.Sel.Name == "Alive" && isWorld(n.X):
 						require.Equal(t, "alive", function, "%v: ask alive, which knows every handle", at)
 					case slices.Contains(takesHandle, n.Sel.Name) && isWorld(n.X):
-						require.Contains(t, safeHandles, function,
+						require.Contains(t, safe, function,
 							"%v: %s of a handle: ask alive first, or use lookUp, and say in safeHandles why it is safe", at, n.Sel.Name)
 						used[function] = true
 					}
@@ -83,15 +86,24 @@ func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
 			})
 		}
 	}
-	for name := range safeHandles {
+	for name := range safe {
 		require.True(t, used[name], "%s gives no world a handle any more: take it out of the list", name)
 	}
 }
 
 // parsePackage parses the files of the package, without its tests.
 func parsePackage(t testing.TB, set *token.FileSet) (files []*ast.File) {
-	names, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	return parseFiles(t, set, "*.go")
+}
+
+// parseFiles parses the files that patterns name, without tests.
+func parseFiles(t testing.TB, set *token.FileSet, patterns ...string) (files []*ast.File) {
+	var names []string
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		names = append(names, found...)
+	}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -129,7 +141,7 @@ func isWorld(e ast.Expr) bool {
 	case *ast.Ident:
 		return e.Name == "w" || e.Name == "world"
 	case *ast.SelectorExpr:
-		return e.Sel.Name == "world"
+		return e.Sel.Name == "world" || e.Sel.Name == "World"
 	}
 	return false
 }
