@@ -139,7 +139,7 @@ func nameOf(f *ast.FuncDecl) string {
 func isWorld(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
-		return e.Name == "w" || e.Name == "world"
+		return e.Name == "w" || e.Name == "world" || e.Name == "World"
 	case *ast.SelectorExpr:
 		return e.Sel.Name == "world" || e.Sel.Name == "World"
 	}
