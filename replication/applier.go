@@ -27,6 +27,7 @@ type applier struct {
 
 	names entityNames // of what was ever mirrored, if there are entities in messages or inputs
 
+	replicas  replicaTable
 	referrers referrers
 	relations relations
 	hooks     hooks

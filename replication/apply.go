@@ -21,7 +21,7 @@ func (c *applier) show(complete bool) {
 	c.announce(some, foreign)
 	c.takeOver(some, foreign)
 	for _, slot := range c.recv.dirty {
-		m := c.recv.mirrors.at(slot)
+		m := c.replicas.add(slot, &c.recv.mirrors)
 		m.dirty = false
 		c.applyMirror(slot, m)
 	}
@@ -37,7 +37,7 @@ func (c *applier) removeAll() {
 	if c.hooks.parting {
 		c.runHooks(func() { c.announceEnd() })
 	}
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			if page[j].shown || page[j].facet {
 				page[j].any = false // of resources, all go
@@ -46,10 +46,11 @@ func (c *applier) removeAll() {
 		}
 	}
 	c.recv.forgetMirrors()
+	c.replicas.pages = nil
 }
 
 func (c *applier) entity(id NetID) (ecs.Entity, bool) {
-	m := c.recv.mirrors.at(id.Slot)
+	m := c.replicas.at(id.Slot)
 	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
 		return ecs.Entity{}, false
 	}
@@ -74,7 +75,7 @@ func (c *applier) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if !c.intact() {
 		return
 	}
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			m := &page[j]
 			if m.shown && !m.removed && alive(c.world, m.entity) {
@@ -85,7 +86,7 @@ func (c *applier) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 }
 
 // applyMirror makes the world show a mirror's newest state.
-func (c *applier) applyMirror(slot uint32, m *mirror) {
+func (c *applier) applyMirror(slot uint32, m *replica) {
 	if c.resources.in(int(slot)) {
 		c.applyResources(m)
 		return
@@ -124,7 +125,7 @@ func (c *applier) applyMirror(slot uint32, m *mirror) {
 
 // writeRows gives the entity's components the values of a state. old is what they show, or
 // nil if that is not known.
-func (c *applier) writeRows(slot uint32, m *mirror, state, old *heldState) {
+func (c *applier) writeRows(slot uint32, m *replica, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
 		if k == c.schema.Link {
 			continue
@@ -151,7 +152,7 @@ func (c *applier) writeRows(slot uint32, m *mirror, state, old *heldState) {
 	m.tick, m.shape = state.tick, state.shape
 }
 
-func (c *applier) removeEntity(slot uint32, m *mirror) {
+func (c *applier) removeEntity(slot uint32, m *replica) {
 	if m.facet {
 		c.detach(m)
 		return
@@ -167,7 +168,7 @@ func (c *applier) removeEntity(slot uint32, m *mirror) {
 }
 
 // forgetEntity notes that the mirror shows nothing any more.
-func (c *applier) forgetEntity(slot uint32, m *mirror) {
+func (c *applier) forgetEntity(slot uint32, m *replica) {
 	if m.shown {
 		c.referrers.drop(allComponents, &m.links)
 		c.referrers.turn(slot)
@@ -178,7 +179,7 @@ func (c *applier) forgetEntity(slot uint32, m *mirror) {
 	m.shown, m.removed, m.entity, m.shape, m.strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
-func (c *applier) spawnEntity(slot uint32, m *mirror, state *heldState) {
+func (c *applier) spawnEntity(slot uint32, m *replica, state *heldState) {
 	a := &c.scratch
 	a.add = append(append(a.add[:0], c.marker), c.spawnWith...)
 	set := &state.shape.set
@@ -213,7 +214,7 @@ func (c *applier) spawnEntity(slot uint32, m *mirror, state *heldState) {
 
 // restructure gives the entity the components that came and takes those that went,
 // leaving alone what the user added or removed.
-func (c *applier) restructure(m *mirror, state *heldState) {
+func (c *applier) restructure(m *replica, state *heldState) {
 	a := &c.scratch
 	a.add, a.remove = a.add[:0], a.remove[:0]
 	relation := -1
@@ -265,7 +266,7 @@ func (c *applier) tidyShapes() {
 		return
 	}
 	used := map[*shape]bool{}
-	for _, page := range c.recv.mirrors.pages {
+	for _, page := range c.replicas.pages {
 		for i := range page {
 			used[page[i].shape] = true
 		}

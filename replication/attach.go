@@ -24,7 +24,7 @@ func (c *applier) of(state *heldState) (id NetID, facet bool) {
 }
 
 // applyFacet makes the entity show a facet's newest state, if it is here.
-func (c *applier) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) {
+func (c *applier) applyFacet(slot uint32, m *replica, state *heldState, of NetID) {
 	if m.shown {
 		c.removeEntity(slot, m) // what the slot held before was no facet
 	}
@@ -54,7 +54,7 @@ func (c *applier) applyFacet(slot uint32, m *mirror, state *heldState, of NetID)
 }
 
 // detach takes the components of a facet from its entity.
-func (c *applier) detach(m *mirror) {
+func (c *applier) detach(m *replica) {
 	if !m.entity.IsZero() && alive(c.world, m.entity) {
 		c.restructure(m, &heldState{shape: c.recv.bare})
 	}
@@ -62,7 +62,7 @@ func (c *applier) detach(m *mirror) {
 }
 
 // forgetFacet notes that the mirror is no facet any more.
-func (c *applier) forgetFacet(m *mirror) {
+func (c *applier) forgetFacet(m *replica) {
 	c.referrers.drop(allComponents, &m.links)
 	m.facet, m.entity, m.shape = false, ecs.Entity{}, nil
 }
@@ -70,7 +70,7 @@ func (c *applier) forgetFacet(m *mirror) {
 // settleFacets looks after the facets whose entity came or went.
 func (c *applier) settleFacets() {
 	for _, slot := range c.referrers.unsettled {
-		m := c.recv.mirrors.at(slot)
+		m := c.replicas.at(slot)
 		if !m.facet {
 			continue
 		}

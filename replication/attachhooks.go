@@ -4,7 +4,7 @@ package replication
 // attach.go. Hooks speak of that entity, and know nothing of facets.
 
 // linked returns the slot and the generation that a facet is known to link to.
-func (c *applier) linked(m *mirror) (id NetID, ok bool) {
+func (c *applier) linked(m *replica) (id NetID, ok bool) {
 	for i := m.links; i != 0; i = c.referrers.links[i].sibling {
 		if l := &c.referrers.links[i]; int(l.component) == c.schema.Link {
 			return NetID{l.slot, l.generation}, true
@@ -13,11 +13,8 @@ func (c *applier) linked(m *mirror) (id NetID, ok bool) {
 	return NetID{}, false
 }
 
-// attached reports whether a mirror is a facet that is on an entity.
-func (m *mirror) attached() bool { return m.facet && !m.entity.IsZero() }
-
 // announceFacets calls the hooks for what an entity in a slot has under conditions, before the entity is removed.
-func (c *applier) announceFacets(slot uint32, m *mirror) {
+func (c *applier) announceFacets(slot uint32, m *replica) {
 	if c.schema.Link < 0 || c.hooks.components == nil {
 		return
 	}
@@ -30,7 +27,7 @@ func (c *applier) announceFacets(slot uint32, m *mirror) {
 		if int(l.component) != c.schema.Link {
 			continue
 		}
-		if f := c.recv.mirrors.at(l.holder); f.attached() && f.entity == m.entity {
+		if f := c.replicas.at(l.holder); f.attached() && f.entity == m.entity {
 			c.announceComponents(f)
 		}
 	}
@@ -38,9 +35,9 @@ func (c *applier) announceFacets(slot uint32, m *mirror) {
 
 // announceFacet calls the hooks for what a facet is about to take from its entity. What goes with the entity is
 // announced with it.
-func (c *applier) announceFacet(m *mirror, some, foreign bool) {
+func (c *applier) announceFacet(m *replica, some, foreign bool) {
 	of, ok := c.linked(m)
-	if !ok || c.leaves(c.recv.mirrors.at(of.Slot), some, foreign) {
+	if !ok || c.leaves(c.replicas.at(of.Slot), some, foreign) {
 		return
 	}
 	if !m.dirty || m.empty {
@@ -59,7 +56,7 @@ func (c *applier) announceFacet(m *mirror, some, foreign bool) {
 }
 
 // leaves reports whether the entity of a mirror is removed in this Apply.
-func (c *applier) leaves(m *mirror, some, foreign bool) bool {
+func (c *applier) leaves(m *replica, some, foreign bool) bool {
 	switch {
 	case m == nil || !m.shown:
 		return true
@@ -77,7 +74,7 @@ func (c *applier) leaves(m *mirror, some, foreign bool) bool {
 }
 
 // announceComponents calls the hooks for all components that a mirror shows.
-func (c *applier) announceComponents(m *mirror) {
+func (c *applier) announceComponents(m *replica) {
 	for k := range c.hooks.components {
 		if m.shape.set.Has(k) {
 			c.announceComponent(m, k)
@@ -86,7 +83,7 @@ func (c *applier) announceComponents(m *mirror) {
 }
 
 // announceLost calls the hooks for the components that a mirror shows and a state has not.
-func (c *applier) announceLost(m *mirror, state *heldState) {
+func (c *applier) announceLost(m *replica, state *heldState) {
 	if state.shape == m.shape {
 		return
 	}

@@ -217,7 +217,7 @@ func (c *applier) announce(some, foreign bool) {
 
 func (c *applier) announceAll(some, foreign bool) {
 	if some {
-		for i, page := range c.recv.mirrors.pages {
+		for i, page := range c.replicas.pages {
 			for j := range page {
 				switch m := &page[j]; {
 				case !foreign && m.any:
@@ -233,7 +233,10 @@ func (c *applier) announceAll(some, foreign bool) {
 		}
 	}
 	for _, slot := range c.recv.dirty {
-		m := c.recv.mirrors.at(slot)
+		m := c.replicas.at(slot)
+		if m == nil {
+			continue // nothing is shown
+		}
 		if m.attached() {
 			c.announceFacet(m, some, foreign)
 		}
@@ -250,7 +253,7 @@ func (c *applier) announceAll(some, foreign bool) {
 }
 
 // announceEntity calls the hooks for an entity that is about to be removed.
-func (c *applier) announceEntity(slot uint32, m *mirror) {
+func (c *applier) announceEntity(slot uint32, m *replica) {
 	c.announceComponents(m)
 	c.announceFacets(slot, m)
 	for _, fn := range c.hooks.despawned {
@@ -262,7 +265,7 @@ func (c *applier) announceEntity(slot uint32, m *mirror) {
 }
 
 // announceComponent calls the hooks for a component that is about to be removed.
-func (c *applier) announceComponent(m *mirror, k int) {
+func (c *applier) announceComponent(m *replica, k int) {
 	for _, fn := range c.hooks.components[k].removed {
 		if p := c.place(m, k); p != nil {
 			fn(m.entity, p)
@@ -271,7 +274,7 @@ func (c *applier) announceComponent(m *mirror, k int) {
 }
 
 // place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
-func (c *applier) place(m *mirror, k int) unsafe.Pointer {
+func (c *applier) place(m *replica, k int) unsafe.Pointer {
 	switch {
 	case c.schema.Components[k].Resource:
 		return c.resources.find(k)
@@ -283,7 +286,7 @@ func (c *applier) place(m *mirror, k int) unsafe.Pointer {
 
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
-func (c *applier) present(m *mirror) bool {
+func (c *applier) present(m *replica) bool {
 	return (m.shown && !m.removed || m.attached()) && c.intact() && alive(c.world, m.entity)
 }
 
@@ -293,7 +296,7 @@ func (h *hooks) watch(k int) bool {
 }
 
 // noteSpawn notes that an entity has come.
-func (c *applier) noteSpawn(slot uint32, m *mirror) {
+func (c *applier) noteSpawn(slot uint32, m *replica) {
 	h := &c.hooks
 	if !h.arriving {
 		return
@@ -310,7 +313,7 @@ func (c *applier) noteSpawn(slot uint32, m *mirror) {
 
 // noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
 // this Apply is no change.
-func (c *applier) noteAdd(slot uint32, m *mirror, k int) {
+func (c *applier) noteAdd(slot uint32, m *replica, k int) {
 	if c.hooks.components[k].added != nil || c.schema.Components[k].Refers() {
 		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd, m.entity})
 	}
@@ -318,7 +321,7 @@ func (c *applier) noteAdd(slot uint32, m *mirror, k int) {
 
 // noteChange notes that a component, whose value is at p and is about to be written,
 // comes or changes. differs is false if it is only known that it may.
-func (c *applier) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
+func (c *applier) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	h := &c.hooks.components[k]
 	switch {
 	case !m.shown && !m.facet, !m.shape.set.Has(k):
@@ -330,7 +333,7 @@ func (c *applier) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, ro
 
 // noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
 // component may have come or changed in this Apply: then that is what hooks are called for.
-func (c *applier) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
+func (c *applier) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	h := &c.hooks
 	if k >= len(h.components) || h.components[k].changed == nil {
 		return
@@ -365,7 +368,7 @@ func (c *applier) tellAll() {
 		}
 	}()
 	for _, ev := range h.events {
-		m := c.recv.mirrors.at(ev.slot)
+		m := c.replicas.at(ev.slot)
 		if ev.component == eventSpawn {
 			for _, fn := range h.spawned {
 				if !c.present(m) {
@@ -397,7 +400,7 @@ func (c *applier) tellAll() {
 
 // unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
 // the same Apply.
-func (c *applier) unchanged(m *mirror, ev *hookEvent) bool {
+func (c *applier) unchanged(m *replica, ev *hookEvent) bool {
 	comp := &c.schema.Components[ev.component]
 	p := c.place(m, int(ev.component))
 	if p == nil || !comp.Refers() || comp.Targeted() {
@@ -414,7 +417,7 @@ func (c *applier) unchanged(m *mirror, ev *hookEvent) bool {
 
 // announceEnd calls the hooks for all that is mirrored.
 func (c *applier) announceEnd() {
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			if m := &page[j]; m.shown {
 				c.announceEntity(uint32(i*mirrorPage+j), m)

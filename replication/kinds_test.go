@@ -516,7 +516,7 @@ func FuzzKinds(f *testing.F) {
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
-			m := x.client.recv.mirrors.at(id.Slot)
+			m := x.client.apply.replicas.at(id.Slot)
 			state := m.held.at(m.newest)
 			for k := range x.client.schema.Components {
 				comp := &x.client.schema.Components[k]

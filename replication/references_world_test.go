@@ -228,7 +228,7 @@ func (c *applier) checkLinks(t testing.TB, least int) {
 	}
 	require.Equal(t, max(len(r.links)-1, 0), inUse+free)
 	byHolder, named := 0, 0
-	for p, page := range c.recv.mirrors.pages {
+	for p, page := range c.replicas.pages {
 		for i := range page {
 			m := &page[i]
 			for k := m.links; k != 0; k = r.links[k].sibling {

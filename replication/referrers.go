@@ -123,7 +123,7 @@ func (r *referrers) turn(slot uint32) {
 
 // refer makes the references of a component be those of the row. p is where the component
 // is, nil if the user removed it.
-func (c *applier) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, row []uint32) {
+func (c *applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
 	comp := &c.schema.Components[component]
 	c.referrers.drop(component, &m.links)
 	for _, i := range comp.References {
@@ -169,7 +169,7 @@ func (c *applier) mend(l *link) {
 		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.recv.mirrors.at(l.holder)
+	m := c.replicas.at(l.holder)
 	p := c.place(m, int(l.component))
 	if p == nil {
 		return // the user removed it

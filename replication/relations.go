@@ -38,7 +38,7 @@ func putTargets(rows []uint32, words int, targets []ecs.Entity) {
 // setTarget makes the target of a mirrored relation be what it refers to, if that is here,
 // or the zero entity.
 func (c *applier) setTarget(t target) {
-	m := c.recv.mirrors.at(t.holder)
+	m := c.replicas.at(t.holder)
 	id := c.components[t.component]
 	if !m.shown || m.removed || !alive(c.world, m.entity) || !c.world.Has(m.entity, id) {
 		return // by the user; or both by the server

@@ -17,7 +17,7 @@ func (c *applier) noticeReset() {
 	}
 	c.mark.set()
 	c.expected.reset()
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			m := &page[j]
 			switch {
@@ -29,7 +29,7 @@ func (c *applier) noticeReset() {
 				continue
 			}
 			if !m.dirty && !m.empty && m.held.at(m.newest) != nil {
-				c.recv.markDirty(uint32(i*mirrorPage+j), m)
+				c.recv.markDirty(uint32(i*mirrorPage+j), m.mirror)
 			}
 		}
 	}

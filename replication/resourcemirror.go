@@ -7,7 +7,7 @@ import "reflect"
 // another server, is taken over where it is, so that pointers to it stay good.
 
 // applyResources makes the world's resources show the newest state of their slot.
-func (c *applier) applyResources(m *mirror) {
+func (c *applier) applyResources(m *replica) {
 	state := m.held.at(m.newest)
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
@@ -51,7 +51,7 @@ func (c *applier) applyResources(m *mirror) {
 
 // removeResources removes what is left of a session that is over. What the present one has
 // as well is about to be taken over.
-func (c *applier) removeResources(m *mirror) {
+func (c *applier) removeResources(m *replica) {
 	var next *heldState
 	if m.any {
 		next = m.held.at(m.newest)

@@ -112,7 +112,7 @@ func (o resourceTruth) record(s *Server) {
 // shownResources returns what a client shows, and of which tick that is, if it has shown
 // any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
-	m := c.recv.mirrors.at(resourceSlot)
+	m := c.apply.replicas.at(resourceSlot)
 	if m == nil || !m.shown || !c.apply.intact() {
 		return v, 0, false
 	}

@@ -59,7 +59,7 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.recv.mirrors.at(uint32(x.slotOf(a))).shape
+	whole := x.client.apply.replicas.at(uint32(x.slotOf(a))).shape
 	x.spoil(b, func(state *heldState) { state.shape = whole })
 	x.rounds(1)
 	d := x.client.Divergence()

@@ -17,7 +17,7 @@ func (c *applier) beginShowing(origin uint64, outdated bool) {
 
 // noteLeftover notes that of what the world shows no states are known any more.
 func (c *applier) noteLeftover() {
-	for _, page := range c.recv.mirrors.pages {
+	for _, page := range c.replicas.pages {
 		for j := range page {
 			c.leftover = c.leftover || page[j].shown || page[j].facet
 		}
@@ -40,7 +40,7 @@ func (c *applier) takeOver(some, foreign bool) {
 		return
 	}
 	c.leftover = false
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			if m := &page[j]; (m.shown || m.facet) && (foreign || !m.any) {
 				c.removeEntity(uint32(i*mirrorPage+j), m)

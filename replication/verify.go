@@ -69,7 +69,7 @@ func (c *applier) verify() *Divergence {
 	if !c.intact() {
 		return nil
 	}
-	for i, page := range c.recv.mirrors.pages {
+	for i, page := range c.replicas.pages {
 		for j := range page {
 			m := &page[j]
 			if !c.present(m) {
@@ -92,7 +92,7 @@ func (c *applier) verify() *Divergence {
 }
 
 // verifyEntity returns the first field of an entity that differs from the state.
-func (c *applier) verifyEntity(m *mirror, state *heldState) *Divergence {
+func (c *applier) verifyEntity(m *replica, state *heldState) *Divergence {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
 		p := c.world.Get(m.entity, c.components[k])
 		if p == nil {
@@ -153,12 +153,12 @@ func (c *applier) refersTo(id, generation uint32, words []uint32) bool {
 	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !c.present(m)
 }
 
-// referred returns the mirror that the words of a reference mean, or nil.
-func (c *applier) referred(words []uint32) *mirror {
+// referred returns the replica that the words of a reference mean, or nil.
+func (c *applier) referred(words []uint32) *replica {
 	if words[0] == 0 {
 		return nil
 	}
-	if m := c.recv.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+	if m := c.replicas.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
 		return m
 	}
 	return nil

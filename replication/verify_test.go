@@ -136,7 +136,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 		*p = was
 		if d == nil {
 			id, _ := e.client.NetID(spoiled)
-			require.Nil(t, e.client.recv.mirrors.at(id.Slot).held.at(e.client.recv.mirrors.at(id.Slot).tick), "left from another session")
+			require.Nil(t, e.client.apply.replicas.at(id.Slot).held.at(e.client.apply.replicas.at(id.Slot).tick), "left from another session")
 			continue
 		}
 		require.Equal(t, spoiled, d.Entity)
