@@ -122,3 +122,13 @@ func (t *mirrorTable) add(slot uint32) *mirror {
 	}
 	return &t.pages[i][slot%mirrorPage]
 }
+
+// bareShape is what an entity has of a facet that is not attached: nothing but the link.
+func bareShape(s *schema.Schema, k *shapes) *shape {
+	if s.Link < 0 {
+		return nil
+	}
+	var set delta.Set
+	set.Add(s.Link)
+	return k.of(set)
+}

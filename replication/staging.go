@@ -68,9 +68,9 @@ func (s *staging) addPart(p stagedPart) error {
 
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
-func (c *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
-	s := &c.staged
-	if c.resources.any && !c.resources.fits(slot, &sh.set) {
+func (rc *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
+	s := &rc.staged
+	if rc.resources.any && !rc.resources.fits(slot, &sh.set) {
 		return nil
 	}
 	e := stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: len(s.words)}
@@ -85,15 +85,15 @@ func (c *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *sh
 
 // room returns memory for the entry's row of component k, which it has and which has n words. What
 // is in it has no meaning. words are those of the entry.
-func (c *receiver) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
+func (rc *receiver) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
 	if o := e.shape.offsets[k]; o >= 0 {
 		return words[o:][:n]
 	}
-	return c.sharedRoom(e, k, n)
+	return rc.sharedRoom(e, k, n)
 }
 
-func (c *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
-	s := &c.staged
+func (rc *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
+	s := &rc.staged
 	i := e.shape.rows.take(k, n)
 	r := e.shape.rows.rows[i]
 	r.staged = true
@@ -104,9 +104,9 @@ func (c *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 
 // share gives the entry the baseline's row of component k in place of the one that there was room
 // for. If there is a prediction from a second baseline, the row there is the same.
-func (c *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
-	s := &c.staged
-	if c.schema.Components[k].Layout.Width() == 0 {
+func (rc *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
+	s := &rc.staged
+	if rc.schema.Components[k].Layout.Width() == 0 {
 		s.work--
 	}
 	last, rows := len(s.rows)-1, e.shape.rows
@@ -115,22 +115,22 @@ func (c *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
 	same := base.words[sharedAt-base.shape.offsets[k]]
 	s.rows[last], rows.rows[same].staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
-	if base2 != nil && c.schema.Components[k].Layout.Moves() {
+	if base2 != nil && rc.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)
 	}
 }
 
 // takeRow completes a row of a component that was decoded.
-func (c *receiver) takeRow(comp *schema.Component, row []uint32) bool {
-	c.staged.work += comp.Layout.Work()
-	return c.staged.fair() && comp.ValidRow(row)
+func (rc *receiver) takeRow(comp *schema.Component, row []uint32) bool {
+	rc.staged.work += comp.Layout.Work()
+	return rc.staged.fair() && comp.ValidRow(row)
 }
 
 // keepRow completes a row of component k that is that of the first baseline, for which there was
 // room. base2 is nil if there is no prediction.
-func (c *receiver) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
-	if c.staged.work++; e.shape.offsets[k] < 0 {
-		c.share(e, k, base, base2)
+func (rc *receiver) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
+	if rc.staged.work++; e.shape.offsets[k] < 0 {
+		rc.share(e, k, base, base2)
 	} else {
 		copy(row, row1)
 	}
