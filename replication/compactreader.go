@@ -154,11 +154,10 @@ func (rc *receiver) compactEntry(origin int, tick delta.Tick) error {
 	case wire.EntryFull:
 		return rc.compactWhole(slot, origin, tick)
 	case wire.EntryDespawn:
-		if rc.resources.in(int(slot)) || x.d.Err() != nil {
+		if x.d.Err() != nil {
 			return wire.ErrMalformed
 		}
-		rc.staged.entries = append(rc.staged.entries, stagedEntry{slot: slot, tick: tick})
-		return nil
+		return rc.staged.despawn(slot, tick)
 	default:
 		return rc.compactPart(slot, tick)
 	}
@@ -177,7 +176,7 @@ func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	if sh == nil {
 		return wire.ErrMalformed
 	}
-	e := rc.stage(slot, tick, uint16(generation), sh)
+	e := rc.staged.stage(slot, tick, uint16(generation), sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -188,9 +187,9 @@ func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 		if comp.Words == 0 {
 			continue
 		}
-		row := rc.room(e, rows, k, comp.Words)
+		row := rc.staged.room(e, rows, k, comp.Words)
 		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
-		if x.d.Err() != nil || !rc.takeRow(comp, row) {
+		if x.d.Err() != nil || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -234,7 +233,7 @@ func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 			return wire.ErrMalformed
 		}
 	}
-	e := rc.stage(slot, tick, base.generation, sh)
+	e := rc.staged.stage(slot, tick, base.generation, sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -248,7 +247,7 @@ func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 		if comp.Words == 0 {
 			continue
 		}
-		row := rc.room(e, rows, k, comp.Words)
+		row := rc.staged.room(e, rows, k, comp.Words)
 		past := delta.Past{Base: base.row(k, comp.Words)}
 		if base2 != nil && past.Base != nil {
 			past.Base2, past.Ratio = base2.row(k, comp.Words), ratio
@@ -258,9 +257,9 @@ func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 		}
 		changed := x.coder.DecodeChange(&x.d, k, row, &past)
 		if !changed {
-			rc.keepRow(e, k, row, past.Base, base, base2)
+			rc.staged.keepRow(e, k, row, past.Base, base, base2)
 		}
-		if x.d.Err() != nil || changed && !rc.takeRow(comp, row) {
+		if x.d.Err() != nil || changed && !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}

@@ -51,11 +51,7 @@ func (rc *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x
 	case wire.EntryFull:
 		return rc.decodeWhole(r, slot, tick, &x.set)
 	case wire.EntryDespawn:
-		if rc.resources.in(int(slot)) {
-			return wire.ErrMalformed // it is never empty
-		}
-		rc.staged.entries = append(rc.staged.entries, stagedEntry{slot: slot, tick: tick})
-		return nil
+		return rc.staged.despawn(slot, tick)
 	default:
 		return rc.decodePart(r, slot, tick)
 	}
@@ -74,7 +70,7 @@ func (rc *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, 
 	if rc.minWidth(sh) > r.Remaining() {
 		return wire.ErrMalformed
 	}
-	e := rc.stage(slot, tick, uint16(generation), sh)
+	e := rc.staged.stage(slot, tick, uint16(generation), sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -84,9 +80,9 @@ func (rc *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, 
 		if comp.Words == 0 {
 			continue
 		}
-		row := rc.room(e, rows, k, comp.Words)
+		row := rc.staged.room(e, rows, k, comp.Words)
 		rc.packed.DecodeRow(r, k, row, nil, nil, 0)
-		if r.Err() != nil || !rc.takeRow(comp, row) {
+		if r.Err() != nil || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -131,7 +127,7 @@ func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 			return wire.ErrMalformed
 		}
 	}
-	e := rc.stage(slot, tick, base.generation, sh)
+	e := rc.staged.stage(slot, tick, base.generation, sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -149,16 +145,16 @@ func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 		if comp.Words == 0 {
 			continue
 		}
-		row, row1 := rc.room(e, rows, k, comp.Words), base.row(k, comp.Words)
+		row, row1 := rc.staged.room(e, rows, k, comp.Words), base.row(k, comp.Words)
 		var row2 []uint32
 		if base2 != nil && row1 != nil {
 			row2 = base2.row(k, comp.Words)
 		}
 		changed := rc.packed.DecodeChange(r, k, usual, row, row1, row2, ratio)
 		if !changed {
-			rc.keepRow(e, k, row, row1, base, base2)
+			rc.staged.keepRow(e, k, row, row1, base, base2)
 		}
-		if r.Err() != nil || changed && !rc.takeRow(comp, row) {
+		if r.Err() != nil || changed && !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}

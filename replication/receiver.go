@@ -24,16 +24,15 @@ type receiver struct {
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
-	mirrors   mirrorTable
-	shapes    shapes
-	bare      *shape // of facets without components
-	staged    staging
-	freeWork  workBound // of a packet; another one in tests
-	parts     map[uint32]*assembly
-	dirty     []uint32
-	missing   []wire.MissingBaseline
-	newAcks   bool
-	resources resourceSet
+	mirrors  mirrorTable
+	shapes   shapes
+	bare     *shape // of facets without components
+	staged   staging
+	freeWork workBound // of a packet; another one in tests
+	parts    map[uint32]*assembly
+	dirty    []uint32
+	missing  []wire.MissingBaseline
+	newAcks  bool
 
 	packed  *delta.Packed
 	compact *compactReader // nil: the session is Packed
@@ -41,25 +40,19 @@ type receiver struct {
 	ack     wire.Ack
 }
 
-// generationSpan is how many ticks after the last state that it got a client can be sure that
-// a slot with the same generation still means the same entity: half of what it takes until a
-// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
-// ticks or more, see freeslots.go.
-const generationSpan = 1 << 16
-
 func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations delta.Set) receiver {
-	c := receiver{
+	rc := receiver{
 		schema: s, stats: stats,
-		shapes:    shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
-		mirrors:   mirrorTable{limit: slots},
-		resources: resourcesOf(s),
-		parts:     map[uint32]*assembly{},
-		packed:    delta.NewPacked(s.Layout),
-		out:       make([]byte, 512),
-		freeWork:  freeWork,
+		shapes:   shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
+		mirrors:  mirrorTable{limit: slots},
+		staged:   staging{schema: s, resources: resourcesOf(s)},
+		parts:    map[uint32]*assembly{},
+		packed:   delta.NewPacked(s.Layout),
+		out:      make([]byte, 512),
+		freeWork: freeWork,
 	}
-	c.bare = bareShape(s, &c.shapes)
-	return c
+	rc.bare = bareShape(s, &rc.shapes)
+	return rc
 }
 
 // begin makes nothing known of what the session sends.
@@ -217,6 +210,12 @@ func (rc *receiver) comparable(slot uint32, tick delta.Tick, age uint64) *heldSt
 	}
 	return m.held.at(m.newest)
 }
+
+// generationSpan is how many ticks after the last state that it got a client can be sure that
+// a slot with the same generation still means the same entity: half of what it takes until a
+// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
+// ticks or more, see freeslots.go.
+const generationSpan = 1 << 16
 
 // outdated reports whether at a tick of the server's, what the client shows may mean other
 // entities.
