@@ -17,6 +17,10 @@ import (
 
 // expectations are the local entities that wait to be adopted.
 type expectations struct {
+	schema *schema.Schema
+	stats  *ClientStats
+	view   *worldView
+
 	items    []expectation
 	free     []int32
 	bySign   map[uint64]waiters // by the hash of their signature
@@ -71,37 +75,37 @@ type expectation struct {
 // if applies is negative.
 func Expect[T any](c *Client, e ecs.Entity, applies int) {
 	c.mustExist()
-	c.apply.expect(c.apply.number("Expect", reflect.TypeFor[T]()), e, applies)
+	k := c.apply.view.number("Expect", reflect.TypeFor[T]())
+	c.apply.noticeReset()
+	c.apply.expected.expect(k, e, applies)
 }
 
 // Expects reports whether a local entity waits for the server's; see [Expect]. It does not
 // any more when it was adopted: then [Client.NetID] tells what it mirrors.
 func (c *Client) Expects(e ecs.Entity) bool {
 	c.mustExist()
-	return c.apply.expects(e)
+	return c.apply.expected.expects(e)
 }
 
-func (c *applier) expects(e ecs.Entity) bool {
-	_, ok := c.expected.byEntity[e]
-	return ok && c.intact() && alive(c.world, e)
+func (x *expectations) expects(e ecs.Entity) bool {
+	_, ok := x.byEntity[e]
+	return ok && x.view.intact() && alive(x.view.world, e)
 }
 
-func (c *applier) expect(k int, e ecs.Entity, applies int) {
-	comp := &c.schema.Components[k]
+func (x *expectations) expect(k int, e ecs.Entity, applies int) {
+	comp := &x.schema.Components[k]
 	switch {
 	case comp.Resource:
 		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.Name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
-	case !alive(c.world, e):
+	case !alive(x.view.world, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
-	case !c.world.Has(e, c.components[k]):
+	case !x.view.world.Has(e, x.view.components[k]):
 		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.Name))
-	case c.world.Has(e, c.marker):
+	case x.view.world.Has(e, x.view.marker):
 		panic("replication: Expect: the entity is mirrored already: expect a local one")
 	}
-	c.noticeReset()
-	x := &c.expected
 	if old, ok := x.byEntity[e]; ok {
 		x.remove(old)
 	}
@@ -117,7 +121,7 @@ func (c *applier) expect(k int, e ecs.Entity, applies int) {
 	}
 	item := &x.items[i]
 	item.entity, item.component, item.next, item.until = e, k, -1, 0
-	item.codes = c.sign(k, e, item.codes)
+	item.codes = x.view.sign(k, e, item.codes)
 	item.hash = hashRow(k, item.codes)
 	if applies > 0 {
 		item.until = x.now + uint64(applies)
@@ -135,30 +139,6 @@ func (c *applier) expect(k int, e ecs.Entity, applies int) {
 		w = waiters{i, i}
 	}
 	x.bySign[item.hash] = w
-}
-
-// sign returns the codes of an entity's component as they are in the server's rows.
-func (c *applier) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
-	comp := &c.schema.Components[k]
-	codes = slices.Grow(codes[:0], comp.Words)[:comp.Words]
-	clear(codes)
-	p := c.world.Get(e, c.components[k])
-	comp.ReadColumn(codes, p, 1)
-	for _, i := range comp.References {
-		col := &comp.Columns[i]
-		var target ecs.Entity
-		if col.Codec.Op == schema.OpRelation {
-			target = c.world.Relations().Get(e, c.components[k])
-		} else {
-			target = comp.ReadEntity(p, i)
-		}
-		words := codes[col.Word:][:2]
-		words[0], words[1] = 0, 0
-		if id, ok := c.netID(target); ok {
-			words[0], words[1] = id.Slot+1, uint32(id.Generation)
-		}
-	}
-	return codes
 }
 
 // hashRow returns a hash of a component's row.
@@ -201,13 +181,12 @@ func (x *expectations) remove(i int32) {
 
 // reset makes nothing be expected any more.
 func (x *expectations) reset() {
-	*x = expectations{now: x.now}
+	*x = expectations{schema: x.schema, stats: x.stats, view: x.view, now: x.now}
 }
 
 // expire ends the expectations whose time is over, and finds those of entities that are no
 // more one by one. It is called at the beginning of Apply.
-func (c *applier) expire() {
-	x := &c.expected
+func (x *expectations) expire() {
 	x.now++
 	if len(x.byEntity) == 0 {
 		return
@@ -220,8 +199,8 @@ func (c *applier) expire() {
 			case item.until >= x.now:
 				x.nextEnd = min(x.nextEnd, item.until)
 			default:
-				if alive(c.world, item.entity) {
-					c.stats.Unconfirmed++
+				if alive(x.view.world, item.entity) {
+					x.stats.Unconfirmed++
 				}
 				x.remove(int32(i))
 			}
@@ -229,21 +208,20 @@ func (c *applier) expire() {
 	}
 	i := x.swept % len(x.items)
 	x.swept = i + 1
-	if e := x.items[i].entity; !e.IsZero() && !alive(c.world, e) {
+	if e := x.items[i].entity; !e.IsZero() && !alive(x.view.world, e) {
 		x.remove(int32(i))
 	}
 }
 
 // match returns the local entity that waits for one of the given state, and takes it from
 // those that wait; or the zero entity.
-func (c *applier) match(state *heldState) ecs.Entity {
-	x := &c.expected
+func (x *expectations) match(state *heldState) ecs.Entity {
 	if len(x.byEntity) == 0 {
 		return ecs.Entity{}
 	}
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		row := state.row(k, c.schema.Components[k].Words)
+		row := state.row(k, x.schema.Components[k].Words)
 		w, ok := x.bySign[hashRow(k, row)]
 		if !ok {
 			continue
@@ -253,7 +231,7 @@ func (c *applier) match(state *heldState) ecs.Entity {
 			next, e := item.next, item.entity
 			if item.component == k && slices.Equal(item.codes, row) {
 				x.remove(i)
-				if alive(c.world, e) && !c.world.Has(e, c.marker) {
+				if alive(x.view.world, e) && !x.view.world.Has(e, x.view.marker) {
 					return e
 				}
 			}
@@ -261,23 +239,4 @@ func (c *applier) match(state *heldState) ecs.Entity {
 		}
 	}
 	return ecs.Entity{}
-}
-
-// adopt gives a local entity the components of a mirror that it has not. It leaves out a
-// relation if the entity has another one.
-func (c *applier) adopt(e ecs.Entity, components []ecs.ID) {
-	own, related := c.relations.of(c.world, e)
-	add := components[:0]
-	for _, id := range components {
-		if c.world.Has(e, id) {
-			continue
-		}
-		if info, _ := ecs.ComponentInfo(c.world, id); related && info.IsRelation && id != own {
-			c.stats.RelationConflicts++
-			continue
-		}
-		add = append(add, id)
-	}
-	c.world.Add(e, add...)
-	c.stats.Adopted++
 }

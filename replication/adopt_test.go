@@ -383,7 +383,7 @@ func TestExpectDoesNotAllocate(t *testing.T) {
 		number++
 		*(*aShot)(x.mirror.Get(e, shot)) = aShot{me, number}
 		Expect[aShot](x.client, e, 3)
-		x.client.apply.expire()
+		x.client.apply.expected.expire()
 	}
 	for range 100 {
 		fire()

@@ -1,249 +1,172 @@
 package replication
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/mlange-42/arche/ecs"
 )
 
-// applyScratch is scratch memory of Apply.
-type applyScratch struct {
-	add, remove []ecs.ID
-	codes       []uint32 // of a component in the world
-}
-
-// show brings the world up to date with what was received. complete reports whether all has come that was there when the session
-// began.
-func (c *applier) show(complete bool) {
-	c.noticeReset()
-	c.expire()
-	some, foreign := c.outlived(complete)
-	c.announce(some, foreign)
-	c.takeOver(some, foreign)
-	for _, slot := range c.recv.dirty {
-		m := c.recv.mirrors.at(slot)
-		m.dirty = false
-		c.applyMirror(slot, m)
-	}
-	c.recv.dirty = c.recv.dirty[:0]
-	c.mendReferences()
-	c.tell()
-	c.tidyShapes()
-}
-
-// removeAll removes all that is mirrored.
-func (c *applier) removeAll() {
-	c.noticeReset()
-	if c.hooks.parting {
-		c.runHooks(func() { c.announceEnd() })
-	}
-	for i, page := range c.recv.mirrors.pages {
-		for j := range page {
-			if page[j].shown || page[j].facet {
-				page[j].any = false // of resources, all go
-				c.removeEntity(uint32(i*mirrorPage+j), &page[j])
-			}
-		}
-	}
-	c.recv.forgetMirrors()
-}
-
-func (c *applier) entity(id NetID) (ecs.Entity, bool) {
-	m := c.recv.mirrors.at(id.Slot)
-	if m == nil || !c.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(c.world, m.entity) {
-		return ecs.Entity{}, false
-	}
-	return m.entity, true
-}
-
-func (c *applier) netID(e ecs.Entity) (NetID, bool) {
-	if !c.intact() {
-		return NetID{}, false
-	}
-	m := (*Mirrored)(lookUp(c.world, e, c.marker))
-	if m == nil {
-		return NetID{}, false
-	}
-	if own, ok := c.entity(m.id); !ok || own != e {
-		return NetID{}, false
-	}
-	return m.id, true
-}
-
-func (c *applier) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
-	if !c.intact() {
-		return
-	}
-	for i, page := range c.recv.mirrors.pages {
-		for j := range page {
-			m := &page[j]
-			if m.shown && !m.removed && alive(c.world, m.entity) {
-				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
-			}
-		}
-	}
-}
-
 // applyMirror makes the world show a mirror's newest state.
-func (c *applier) applyMirror(slot uint32, m *mirror) {
-	if c.resources.in(int(slot)) {
-		c.applyResources(m)
+func (a *applier) applyMirror(slot uint32, m *replica) {
+	if a.view.resources.in(int(slot)) {
+		a.applyResources(m)
 		return
 	}
 	if m.empty {
-		c.removeEntity(slot, m)
+		a.removeEntity(slot, m)
 		return
 	}
 	state := m.held.at(m.newest)
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
 	}
-	if of, facet := c.of(state); facet {
-		c.applyFacet(slot, m, state, of)
+	if of, facet := a.view.of(state); facet {
+		a.applyFacet(slot, m, state, of)
 		return
 	}
 	if m.facet || m.shown && m.generation != state.generation {
-		c.removeEntity(slot, m)
+		a.removeEntity(slot, m)
 	}
 	if !m.shown {
-		c.spawnEntity(slot, m, state)
+		a.spawnEntity(slot, m, state)
 		return
 	}
-	if m.removed || !alive(c.world, m.entity) {
+	if m.removed || !alive(a.view.world, m.entity) {
 		m.removed = true // by the user, who shall have it so
-		c.referrers.drop(allComponents, &m.links)
+		a.referrers.drop(allComponents, &m.links)
 		m.tick, m.shape, m.strings, m.values = state.tick, state.shape, nil, nil
 		return
 	}
 	old := m.held.at(m.tick)
 	if m.shape != state.shape {
-		c.restructure(m, state)
+		a.restructure(m, state)
 	}
-	c.writeRows(slot, m, state, old)
+	a.writeRows(slot, m, state, old)
 }
 
 // writeRows gives the entity's components the values of a state. old is what they show, or
 // nil if that is not known.
-func (c *applier) writeRows(slot uint32, m *mirror, state, old *heldState) {
+func (a *applier) writeRows(slot uint32, m *replica, state, old *heldState) {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
-		if k == c.schema.Link {
+		if k == a.schema.Link {
 			continue
 		}
-		comp := &c.schema.Components[k]
+		comp := &a.schema.Components[k]
 		row := state.row(k, comp.Words)
 		if old != nil && old.generation == state.generation {
 			if was := old.row(k, comp.Words); was != nil && sameRow(was, row) {
 				continue
 			}
 		}
-		p := c.world.Get(m.entity, c.components[k])
+		p := a.view.world.Get(m.entity, a.view.components[k])
 		if p != nil {
-			if c.hooks.watch(k) {
-				c.noteChange(slot, m, k, p, row, old != nil)
+			if a.hooks.watch(k) {
+				a.hooks.noteChange(slot, m, k, p, row, old != nil)
 			}
 			comp.Write(p, row)
-			c.holdStrings(m, k, p)
+			a.view.holdStrings(m, k, p)
 		}
 		if comp.Refers() {
-			c.refer(slot, m, k, p, row)
+			a.refer(slot, m, k, p, row)
 		}
 	}
 	m.tick, m.shape = state.tick, state.shape
 }
 
-func (c *applier) removeEntity(slot uint32, m *mirror) {
+func (a *applier) removeEntity(slot uint32, m *replica) {
 	if m.facet {
-		c.detach(m)
+		a.detach(m)
 		return
 	}
 	switch {
 	case !m.shown || m.removed:
-	case c.resources.in(int(slot)):
-		c.removeResources(m)
-	case alive(c.world, m.entity):
-		c.relations.remove(c.world, m.entity)
+	case a.view.resources.in(int(slot)):
+		a.view.removeResources(m)
+	case alive(a.view.world, m.entity):
+		a.relations.remove(a.view.world, m.entity)
 	}
-	c.forgetEntity(slot, m)
+	a.forgetEntity(slot, m)
 }
 
 // forgetEntity notes that the mirror shows nothing any more.
-func (c *applier) forgetEntity(slot uint32, m *mirror) {
+func (a *applier) forgetEntity(slot uint32, m *replica) {
 	if m.shown {
-		c.referrers.drop(allComponents, &m.links)
-		c.referrers.turn(slot)
-		if !c.resources.in(int(slot)) {
-			c.stats.Despawns++
+		a.referrers.drop(allComponents, &m.links)
+		a.referrers.turn(slot)
+		if !a.view.resources.in(int(slot)) {
+			a.stats.Despawns++
 		}
 	}
 	m.shown, m.removed, m.entity, m.shape, m.strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
-func (c *applier) spawnEntity(slot uint32, m *mirror, state *heldState) {
-	a := &c.scratch
-	a.add = append(append(a.add[:0], c.marker), c.spawnWith...)
+func (a *applier) spawnEntity(slot uint32, m *replica, state *heldState) {
+	x := &a.scratch
+	x.add = append(append(x.add[:0], a.view.marker), a.spawnWith...)
 	set := &state.shape.set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		a.add = append(a.add, c.components[k])
+		x.add = append(x.add, a.view.components[k])
 	}
-	if m.entity = c.match(state); m.entity.IsZero() {
-		m.entity = c.world.NewEntity(a.add...)
+	if m.entity = a.expected.match(state); m.entity.IsZero() {
+		m.entity = a.view.world.NewEntity(x.add...)
 	} else {
-		c.adopt(m.entity, a.add)
+		a.adopt(m.entity, x.add)
 	}
-	*(*Mirrored)(c.world.Get(m.entity, c.marker)) = Mirrored{NetID{slot, state.generation}}
+	*(*Mirrored)(a.view.world.Get(m.entity, a.view.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
-	if c.schema.Mentions {
-		c.names.set(m.entity, netID{slot, state.generation})
+	if a.schema.Mentions {
+		a.names.set(m.entity, netID{slot, state.generation})
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		comp := &c.schema.Components[k]
-		p, row := c.world.Get(m.entity, c.components[k]), state.row(k, comp.Words)
+		comp := &a.schema.Components[k]
+		p, row := a.view.world.Get(m.entity, a.view.components[k]), state.row(k, comp.Words)
 		if p != nil { // or an adopted entity has no room for it
 			comp.Write(p, row)
-			c.holdStrings(m, k, p)
+			a.view.holdStrings(m, k, p)
 		}
 		if comp.Refers() {
-			c.refer(slot, m, k, p, row)
+			a.refer(slot, m, k, p, row)
 		}
 	}
-	c.referrers.turn(slot)
-	c.noteSpawn(slot, m)
-	c.stats.Spawns++
+	a.referrers.turn(slot)
+	a.hooks.noteSpawn(slot, m)
+	a.stats.Spawns++
 }
 
 // restructure gives the entity the components that came and takes those that went,
 // leaving alone what the user added or removed.
-func (c *applier) restructure(m *mirror, state *heldState) {
-	a := &c.scratch
-	a.add, a.remove = a.add[:0], a.remove[:0]
+func (a *applier) restructure(m *replica, state *heldState) {
+	x := &a.scratch
+	x.add, x.remove = x.add[:0], x.remove[:0]
 	relation := -1
-	for k, id := range c.components {
+	for k, id := range a.view.components {
 		was, is := m.shape.set.Has(k), state.shape.set.Has(k)
 		if was == is {
 			continue
 		}
 		if was {
-			c.referrers.drop(k, &m.links)
-			c.dropStrings(m, k)
+			a.referrers.drop(k, &m.links)
+			a.view.dropStrings(m, k)
 		}
-		switch has := c.world.Has(m.entity, id); {
+		switch has := a.view.world.Has(m.entity, id); {
 		case is && !has:
-			if c.recv.shapes.relations.Has(k) {
-				relation = len(a.add)
+			if a.recv.shapes.relations.Has(k) {
+				relation = len(x.add)
 			}
-			a.add = append(a.add, id)
+			x.add = append(x.add, id)
 		case was && has:
-			a.remove = append(a.remove, id)
+			x.remove = append(x.remove, id)
 		}
 	}
 	if relation >= 0 {
-		if own, ok := c.relations.of(c.world, m.entity); ok && !slices.Contains(a.remove, own) {
-			a.add = slices.Delete(a.add, relation, relation+1) // the user added another, and Arche takes one only
-			c.stats.RelationConflicts++
+		if own, ok := a.relations.of(a.view.world, m.entity); ok && !slices.Contains(x.remove, own) {
+			x.add = slices.Delete(x.add, relation, relation+1) // the user added another, and Arche takes one only
+			a.stats.RelationConflicts++
 		}
 	}
-	if len(a.add)+len(a.remove) > 0 {
-		c.world.Exchange(m.entity, a.add, a.remove)
+	if len(x.add)+len(x.remove) > 0 {
+		a.view.world.Exchange(m.entity, x.add, x.remove)
 	}
 }
 
@@ -259,16 +182,67 @@ func sameRow(a, b []uint32) bool {
 	return true
 }
 
-// tidyShapes makes shapes be forgotten, if it is time. It is called between two packets.
-func (c *applier) tidyShapes() {
-	if !c.recv.crowded() {
-		return
+// adopt gives a local entity the components of a mirror that it has not. It leaves out a
+// relation if the entity has another one.
+func (a *applier) adopt(e ecs.Entity, components []ecs.ID) {
+	own, related := a.relations.of(a.view.world, e)
+	add := components[:0]
+	for _, id := range components {
+		if a.view.world.Has(e, id) {
+			continue
+		}
+		if info, _ := ecs.ComponentInfo(a.view.world, id); related && info.IsRelation && id != own {
+			a.stats.RelationConflicts++
+			continue
+		}
+		add = append(add, id)
 	}
-	used := map[*shape]bool{}
-	for _, page := range c.recv.mirrors.pages {
-		for i := range page {
-			used[page[i].shape] = true
+	a.view.world.Add(e, add...)
+	a.stats.Adopted++
+}
+
+// Resources of a client's world have no identity: one that is there already, added by the user or left of a session with
+// another server, is taken over where it is, so that pointers to it stay good.
+
+// applyResources makes the world's resources show the newest state of their slot.
+func (a *applier) applyResources(m *replica) {
+	state := m.held.at(m.newest)
+	if state == nil {
+		return // only where damaged packets get through, for want of a checksum
+	}
+	var old *heldState
+	if m.shown {
+		old = m.held.at(m.tick)
+	}
+	set := &a.view.resources.set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		was, is := m.shown && m.shape.set.Has(k), state.shape.set.Has(k)
+		if was && !is {
+			a.referrers.drop(k, &m.links)
+			a.view.removeResource(k)
+		}
+		if !is {
+			continue
+		}
+		comp := &a.schema.Components[k]
+		row := state.row(k, comp.Words)
+		if was && old != nil && old.shape.set.Has(k) && sameRow(old.row(k, comp.Words), row) {
+			continue
+		}
+		p := a.view.resources.find(k)
+		if p == nil && !was { // else the user removed it, who shall have it so
+			a.view.world.Resources().Add(a.view.resources.ids[k], reflect.New(comp.Typ).Interface())
+			p = a.view.resources.find(k)
+		}
+		if p != nil {
+			if a.hooks.watch(k) {
+				a.hooks.noteChange(resourceSlot, m, k, p, row, old != nil)
+			}
+			comp.Write(p, row)
+		}
+		if comp.Refers() {
+			a.refer(resourceSlot, m, k, p, row)
 		}
 	}
-	c.recv.sweepShapes(used)
+	m.shown, m.generation, m.tick, m.shape = true, state.generation, state.tick, state.shape
 }

@@ -25,7 +25,7 @@ const (
 	maxAssemblies = 64
 )
 
-func (c *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
+func (rc *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
 	age := r.ReadExpGolomb(partOrder)
 	total := r.ReadExpGolomb(partOrder)
 	size := r.ReadExpGolomb(partOrder)
@@ -39,7 +39,7 @@ func (c *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) er
 	}
 	bytes := make([]byte, n)
 	r.ReadBytes(bytes)
-	return c.staged.addPart(stagedPart{
+	return rc.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
 }
@@ -50,26 +50,26 @@ func validPart(age, total, size, index uint64) bool {
 }
 
 // commitPart takes over a part, and with the last one the whole state.
-func (c *receiver) commitPart(p *stagedPart, now delta.Tick) error {
-	if m := c.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
-		if a := c.parts[p.slot]; a != nil && !a.tick.After(m.newest) {
-			delete(c.parts, p.slot) // but not that of a state newer than this part's
+func (rc *receiver) commitPart(p *stagedPart, now delta.Tick) error {
+	if m := rc.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
+		if a := rc.parts[p.slot]; a != nil && !a.tick.After(m.newest) {
+			delete(rc.parts, p.slot) // but not that of a state newer than this part's
 		}
-		c.stats.Outdated++
+		rc.stats.Outdated++
 		return nil
 	}
-	a := c.parts[p.slot]
+	a := rc.parts[p.slot]
 	if a != nil && a.tick.After(p.tick) {
-		c.stats.Outdated++
+		rc.stats.Outdated++
 		return nil
 	}
 	if a == nil || a.tick != p.tick || len(a.bytes) != p.total || a.size != p.size {
-		if a == nil && len(c.parts) == maxAssemblies {
+		if a == nil && len(rc.parts) == maxAssemblies {
 			return ErrMissingBaseline // not kept, so not to be acknowledged
 		}
 		n := (p.total + p.size - 1) / p.size
 		a = &assembly{tick: p.tick, size: p.size, bytes: make([]byte, p.total), got: make([]bool, n), missed: n}
-		c.parts[p.slot] = a
+		rc.parts[p.slot] = a
 	}
 	if a.got[p.index] {
 		return nil
@@ -79,15 +79,15 @@ func (c *receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	if a.missed--; a.missed > 0 {
 		return nil
 	}
-	delete(c.parts, p.slot)
-	s := &c.staged
+	delete(rc.parts, p.slot)
+	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
 	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
 	r := bitbuf.NewReader(a.bytes)
 	var set delta.Set
-	if err := c.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
+	if err := rc.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
 		return ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
 	}
-	c.commitEntry(&s.entries[0], now)
+	rc.commitEntry(&s.entries[0], now)
 	return nil
 }

@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -11,85 +9,63 @@ import (
 // go when the facet does; when the entity goes, they go with it. The link is a reference
 // like others: its referrers are told when the entity comes or goes.
 
-// of returns what a state links to, and whether it is that of a facet.
-func (c *applier) of(state *heldState) (id NetID, facet bool) {
-	if c.schema.Link < 0 {
-		return NetID{}, false
-	}
-	row := state.row(c.schema.Link, 2)
-	if row == nil {
-		return NetID{}, false
-	}
-	return NetID{row[0] - 1, uint16(row[1])}, true // nothing is a slot beyond all others
-}
-
 // applyFacet makes the entity show a facet's newest state, if it is here.
-func (c *applier) applyFacet(slot uint32, m *mirror, state *heldState, of NetID) {
+func (a *applier) applyFacet(slot uint32, m *replica, state *heldState, of NetID) {
 	if m.shown {
-		c.removeEntity(slot, m) // what the slot held before was no facet
+		a.removeEntity(slot, m) // what the slot held before was no facet
 	}
-	e, here := c.entity(of)
+	e, here := a.view.entity(of)
 	if m.facet && (m.entity != e || m.generation != state.generation) {
-		c.detach(m)
+		a.detach(m)
 	}
 	if !m.facet {
 		m.facet = true
-		c.referrers.add(link{holder: slot, component: uint16(c.schema.Link), slot: of.Slot, generation: of.Generation}, &m.links)
+		a.referrers.add(link{holder: slot, component: uint16(a.schema.Link), slot: of.Slot, generation: of.Generation}, &m.links)
 		m.generation = state.generation
 	}
 	if !here {
 		return // until it comes
 	}
 	if m.entity != e {
-		m.entity, m.shape, m.tick = e, c.recv.bare, state.tick
-		c.restructure(m, state)
-		c.writeRows(slot, m, state, nil)
+		m.entity, m.shape, m.tick = e, a.recv.bare, state.tick
+		a.restructure(m, state)
+		a.writeRows(slot, m, state, nil)
 		return
 	}
 	old := m.held.at(m.tick)
 	if m.shape != state.shape {
-		c.restructure(m, state)
+		a.restructure(m, state)
 	}
-	c.writeRows(slot, m, state, old)
+	a.writeRows(slot, m, state, old)
 }
 
 // detach takes the components of a facet from its entity.
-func (c *applier) detach(m *mirror) {
-	if !m.entity.IsZero() && alive(c.world, m.entity) {
-		c.restructure(m, &heldState{shape: c.recv.bare})
+func (a *applier) detach(m *replica) {
+	if !m.entity.IsZero() && alive(a.view.world, m.entity) {
+		a.restructure(m, &heldState{shape: a.recv.bare})
 	}
-	c.forgetFacet(m)
+	a.forgetFacet(m)
 }
 
 // forgetFacet notes that the mirror is no facet any more.
-func (c *applier) forgetFacet(m *mirror) {
-	c.referrers.drop(allComponents, &m.links)
+func (a *applier) forgetFacet(m *replica) {
+	a.referrers.drop(allComponents, &m.links)
 	m.facet, m.entity, m.shape = false, ecs.Entity{}, nil
 }
 
 // settleFacets looks after the facets whose entity came or went.
-func (c *applier) settleFacets() {
-	for _, slot := range c.referrers.unsettled {
-		m := c.recv.mirrors.at(slot)
+func (a *applier) settleFacets() {
+	for _, slot := range a.referrers.unsettled {
+		m := a.view.replicas.at(slot)
 		if !m.facet {
 			continue
 		}
 		state := m.held.at(m.newest)
 		if state == nil || m.empty {
-			c.detach(m)
-		} else if of, facet := c.of(state); facet {
-			c.applyFacet(slot, m, state, of)
+			a.detach(m)
+		} else if of, facet := a.view.of(state); facet {
+			a.applyFacet(slot, m, state, of)
 		}
 	}
-	c.referrers.unsettled = c.referrers.unsettled[:0]
-}
-
-// bareShape is what an entity has of a facet that is not attached: nothing but the link.
-func bareShape(s *schema.Schema, k *shapes) *shape {
-	if s.Link < 0 {
-		return nil
-	}
-	var set delta.Set
-	set.Add(s.Link)
-	return k.of(set)
+	a.referrers.unsettled = a.referrers.unsettled[:0]
 }

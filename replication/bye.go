@@ -139,8 +139,8 @@ func (c *Client) Disconnect(r Reason) {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
 	c.mustExist()
-	c.apply.notInHook("Close")
-	if c.apply.world.IsLocked() {
+	c.apply.hooks.notInHook("Close")
+	if c.apply.view.world.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})

@@ -14,15 +14,13 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
-	apply   applier
 	schema  *schema.Schema
+	stats   ClientStats
 	session clientSession
-
-	recv receiver
-
-	clock clock.Ticks
-	talk  *clientTalk // nil: the schema has neither messages nor inputs
-	stats ClientStats
+	recv    receiver
+	apply   applier
+	clock   clock.Ticks
+	talk    *clientTalk // nil: the schema has neither messages nor inputs
 }
 
 type clientOptions struct {
@@ -106,8 +104,8 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	slots := slotsFor(o.maxEntities, len(types.Conditions), resourcesOf(types).any)
 	c := &Client{schema: types}
 	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
-	c.apply = newApplier(world, types, &c.recv, &c.stats, slots, o.spawnWith)
-	c.recv = newReceiver(types, &c.stats, slots, c.apply.relationTypes())
+	c.apply.init(world, types, &c.recv, &c.stats, slots, o.spawnWith)
+	c.recv = newReceiver(types, &c.stats, slots, c.apply.view.relationTypes())
 	if types.Talks() {
 		c.talk = newClientTalk(c, o.mtu, slots)
 	}
@@ -116,7 +114,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 
 // mustExist panics if the client is nil, or zero.
 func (c *Client) mustExist() {
-	if c == nil || c.apply.world == nil {
+	if c == nil || c.apply.view.world == nil {
 		panic("replication: there is no client: NewClient makes one")
 	}
 }
@@ -143,13 +141,13 @@ func (c *Client) Stats() ClientStats {
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	return c.apply.entity(id)
+	return c.apply.view.entity(id)
 }
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	c.mustExist()
-	return c.apply.netID(e)
+	return c.apply.view.netID(e)
 }
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
@@ -161,7 +159,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if fn == nil {
 		panic("replication: Each needs a function")
 	}
-	c.apply.each(fn)
+	c.apply.view.each(fn)
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
@@ -170,7 +168,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
-	c.apply.notInHook("Receive")
+	c.apply.hooks.notInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -203,7 +201,7 @@ func (c *Client) receive(packet []byte) error {
 	if c.session.receiveBye(packet) {
 		return nil
 	}
-	if hashes, err := c.apply.receiveHashes(packet, c.session.down); hashes {
+	if hashes, err := c.apply.hashes.receiveHashes(packet, c.session.down); hashes {
 		return err
 	}
 	if c.session.ofFormer(packet) {
@@ -250,8 +248,8 @@ func (c *Client) receive(packet []byte) error {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
 	c.mustExist()
-	c.apply.notInHook("Apply")
-	if c.apply.world.IsLocked() {
+	c.apply.hooks.notInHook("Apply")
+	if c.apply.view.world.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
 	if c.talk != nil && c.talk.handling {
@@ -277,8 +275,8 @@ func (c *Client) talkToServer() {
 		t.say(c.session.up)
 	}
 	c.clock.Step()
-	if t != nil && t.schema.Input != nil {
-		t.lead.Step(&c.clock)
+	if t != nil {
+		t.step()
 	}
 }
 

@@ -109,6 +109,13 @@ func (t *clientTalk) say(key wire.Key) {
 	}
 }
 
+// step goes on to the next time.
+func (t *clientTalk) step() {
+	if t.schema.Input != nil {
+		t.lead.Step(t.clock)
+	}
+}
+
 // begin starts a time.
 func (t *clientTalk) begin(k *talkWriter, key wire.Key) {
 	now := t.clock.Now

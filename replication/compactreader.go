@@ -20,12 +20,12 @@ func newCompactReader(s *schema.Schema) *compactReader {
 }
 
 // decodeBody reads the entries of a state packet and takes them over, as decode does.
-func (c *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
-	defer c.staged.end(c.shapes.rows)
-	if c.compact == nil {
-		return c.decode(body, pad, tick)
+func (rc *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	defer rc.staged.end(rc.shapes.rows)
+	if rc.compact == nil {
+		return rc.decode(body, pad, tick)
 	}
-	c.staged.begin(8*len(body), c.freeWork)
+	rc.staged.begin(8*len(body), rc.freeWork)
 	kept, age := pad&1 != 0, uint32(pad>>1)
 	if len(body) == 0 {
 		if pad != 0 {
@@ -33,11 +33,11 @@ func (c *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.
 		}
 		return nil
 	}
-	x := c.compact
-	if err := c.decodeCompact(body, age, sequence, tick); err != nil {
+	x := rc.compact
+	if err := rc.decodeCompact(body, age, sequence, tick); err != nil {
 		return err
 	}
-	if err := c.commit(tick); err != nil {
+	if err := rc.commit(tick); err != nil {
 		return err
 	}
 	if kept {
@@ -47,8 +47,8 @@ func (c *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.
 }
 
 // decodeCompact reads the entries into the staging area.
-func (c *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
-	x := c.compact
+func (rc *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
+	x := rc.compact
 	x.d = delta.NewRangeDecoder(body)
 	high := x.d.GetExpGolomb(modelRef)
 	if x.d.Err() != nil || high >= maxModelAge>>ageLow {
@@ -66,21 +66,21 @@ func (c *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.T
 	x.walk.begin(from, tick)
 	x.coder.Begin(&x.spare.model)
 	for range maxCompact {
-		origin, end, ok := x.getSlot(int(c.mirrors.limit))
+		origin, end, ok := x.getSlot(int(rc.mirrors.limit))
 		if !ok || x.d.Err() != nil {
 			return wire.ErrMalformed
 		}
 		if end {
 			return x.finish()
 		}
-		if err := c.compactEntry(origin, tick); err != nil {
+		if err := rc.compactEntry(origin, tick); err != nil {
 			return err
 		}
-		if !c.staged.fair() {
+		if !rc.staged.fair() {
 			return wire.ErrMalformed
 		}
 	}
-	if _, end, ok := x.getSlot(int(c.mirrors.limit)); !ok || !end {
+	if _, end, ok := x.getSlot(int(rc.mirrors.limit)); !ok || !end {
 		return wire.ErrMalformed
 	}
 	return x.finish()
@@ -137,8 +137,8 @@ func (x *compactReader) getSlot(limit int) (origin int, end, ok bool) {
 }
 
 // compactEntry reads what follows the slot of an entry into the staging area.
-func (c *receiver) compactEntry(origin int, tick delta.Tick) error {
-	x := c.compact
+func (rc *receiver) compactEntry(origin int, tick delta.Tick) error {
+	x := rc.compact
 	slot := uint32(x.walk.next - 1)
 	steps := 0
 	for steps < kindSteps && x.coder.GetHead(&x.d, headKind+origin*kindSteps+steps) {
@@ -150,56 +150,55 @@ func (c *receiver) compactEntry(origin int, tick delta.Tick) error {
 	}
 	switch kind {
 	case wire.EntryUpdate, wire.EntrySetChange:
-		return c.compactUpdate(slot, origin, tick, kind == wire.EntrySetChange)
+		return rc.compactUpdate(slot, origin, tick, kind == wire.EntrySetChange)
 	case wire.EntryFull:
-		return c.compactWhole(slot, origin, tick)
+		return rc.compactWhole(slot, origin, tick)
 	case wire.EntryDespawn:
-		if c.resources.in(int(slot)) || x.d.Err() != nil {
+		if x.d.Err() != nil {
 			return wire.ErrMalformed
 		}
-		c.staged.entries = append(c.staged.entries, stagedEntry{slot: slot, tick: tick})
-		return nil
+		return rc.staged.despawn(slot, tick)
 	default:
-		return c.compactPart(slot, tick)
+		return rc.compactPart(slot, tick)
 	}
 }
 
-func (c *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
-	x := c.compact
+func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
+	x := rc.compact
 	generation := x.coder.GetHeadLength(&x.d, headLife, lifeLengths, 16)
 	if !x.coder.GetHead(&x.d, headSet) {
-		x.walk.set = x.getSet(&x.walk.set, len(c.schema.Components))
+		x.walk.set = x.getSet(&x.walk.set, len(rc.schema.Components))
 	}
 	if x.d.Err() != nil {
 		return wire.ErrMalformed
 	}
-	sh := c.shapes.of(x.walk.set)
+	sh := rc.shapes.of(x.walk.set)
 	if sh == nil {
 		return wire.ErrMalformed
 	}
-	e := c.stage(slot, tick, uint16(generation), sh)
+	e := rc.staged.stage(slot, tick, uint16(generation), sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
 	x.coder.Entity(origin == originAgain)
-	rows := c.staged.words[e.first:]
+	rows := rc.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		comp := &c.schema.Components[k]
+		comp := &rc.schema.Components[k]
 		if comp.Words == 0 {
 			continue
 		}
-		row := c.room(e, rows, k, comp.Words)
+		row := rc.staged.room(e, rows, k, comp.Words)
 		x.coder.DecodeRow(&x.d, k, row, &delta.Past{})
-		if x.d.Err() != nil || !c.takeRow(comp, row) {
+		if x.d.Err() != nil || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
 	return nil
 }
 
-func (c *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
-	x := c.compact
-	m := c.mirrors.at(slot)
+func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
+	x := rc.compact
+	m := rc.mirrors.at(slot)
 	name := x.getName(origin)
 	if x.d.Err() != nil || tick-name.a1-1 >= delta.MaxAge {
 		return wire.ErrMalformed
@@ -211,30 +210,30 @@ func (c *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restr
 		base = m.held.find(name.a1)
 	}
 	if base == nil {
-		return c.lacks(m, slot, name.a1, tick)
+		return rc.lacks(m, slot, name.a1, tick)
 	}
 	ratio, ratio3 := name.ratios(tick)
 	if name.span != 0 {
 		if base2 = m.held.find(name.a1 - name.span); base2 == nil {
-			return c.lacks(m, slot, name.a1, tick)
+			return rc.lacks(m, slot, name.a1, tick)
 		}
 	}
 	if name.third != 0 {
 		if base3 = m.held.find(name.a1 - name.third); base3 == nil {
-			return c.lacks(m, slot, name.a1, tick)
+			return rc.lacks(m, slot, name.a1, tick)
 		}
 	}
 	sh := base.shape
 	if restructure {
-		set := x.getSet(&sh.set, len(c.schema.Components))
+		set := x.getSet(&sh.set, len(rc.schema.Components))
 		if x.d.Err() != nil {
 			return wire.ErrMalformed
 		}
-		if sh = c.shapes.of(set); sh == nil {
+		if sh = rc.shapes.of(set); sh == nil {
 			return wire.ErrMalformed
 		}
 	}
-	e := c.stage(slot, tick, base.generation, sh)
+	e := rc.staged.stage(slot, tick, base.generation, sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -242,13 +241,13 @@ func (c *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restr
 		base2 = nil
 	}
 	x.coder.Entity(origin == originAgain)
-	rows := c.staged.words[e.first:]
+	rows := rc.staged.words[e.first:]
 	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		comp := &c.schema.Components[k]
+		comp := &rc.schema.Components[k]
 		if comp.Words == 0 {
 			continue
 		}
-		row := c.room(e, rows, k, comp.Words)
+		row := rc.staged.room(e, rows, k, comp.Words)
 		past := delta.Past{Base: base.row(k, comp.Words)}
 		if base2 != nil && past.Base != nil {
 			past.Base2, past.Ratio = base2.row(k, comp.Words), ratio
@@ -258,9 +257,9 @@ func (c *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restr
 		}
 		changed := x.coder.DecodeChange(&x.d, k, row, &past)
 		if !changed {
-			c.keepRow(e, k, row, past.Base, base, base2)
+			rc.staged.keepRow(e, k, row, past.Base, base, base2)
 		}
-		if x.d.Err() != nil || changed && !c.takeRow(comp, row) {
+		if x.d.Err() != nil || changed && !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -321,8 +320,8 @@ func (x *compactReader) getSet(ref *delta.Set, n int) delta.Set {
 }
 
 // compactPart reads a part of a state.
-func (c *receiver) compactPart(slot uint32, tick delta.Tick) error {
-	d := &c.compact.d
+func (rc *receiver) compactPart(slot uint32, tick delta.Tick) error {
+	d := &rc.compact.d
 	age, total, size, index := d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder), d.GetExpGolomb(partOrder)
 	if d.Err() != nil || !validPart(age, total, size, index) {
 		return wire.ErrMalformed
@@ -334,7 +333,7 @@ func (c *receiver) compactPart(slot uint32, tick delta.Tick) error {
 	if d.Err() != nil {
 		return wire.ErrMalformed
 	}
-	return c.staged.addPart(stagedPart{
+	return rc.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
 }

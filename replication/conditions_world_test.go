@@ -295,7 +295,7 @@ func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text strin
 // be seen.
 func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	attached := map[conditionKey]bool{}
-	for i, page := range e.client.recv.mirrors.pages {
+	for i, page := range e.client.apply.view.replicas.pages {
 		for j := range page {
 			m := &page[j]
 			if !m.facet || m.entity.IsZero() {

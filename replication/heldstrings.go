@@ -11,8 +11,8 @@ import (
 
 // holdStrings holds the strings of component k of a mirror, whose value is at p, and what else that leads to. Some of it may be
 // the user's.
-func (c *applier) holdStrings(m *mirror, k int, p unsafe.Pointer) {
-	comp := &c.schema.Components[k]
+func (v *worldView) holdStrings(m *replica, k int, p unsafe.Pointer) {
+	comp := &v.schema.Components[k]
 	if comp.Volatile {
 		m.hold(k, reflect.NewAt(comp.Typ, p).Elem())
 	}
@@ -20,26 +20,15 @@ func (c *applier) holdStrings(m *mirror, k int, p unsafe.Pointer) {
 		return
 	}
 	if m.strings == nil {
-		m.strings = make([]string, c.schema.Strings)
+		m.strings = make([]string, v.schema.Strings)
 	}
 	comp.HoldStrings(m.strings[comp.First:], p, 1)
 }
 
-// hold keeps a copy of the value of component k.
-func (m *mirror) hold(k int, v reflect.Value) {
-	if m.values == nil {
-		m.values = map[int]reflect.Value{}
-	}
-	if _, ok := m.values[k]; !ok {
-		m.values[k] = reflect.New(v.Type()).Elem()
-	}
-	m.values[k].Set(v)
-}
-
 // dropStrings lets go of what is held of component k.
-func (c *applier) dropStrings(m *mirror, k int) {
+func (v *worldView) dropStrings(m *replica, k int) {
 	delete(m.values, k)
-	if comp := &c.schema.Components[k]; m.strings != nil {
+	if comp := &v.schema.Components[k]; m.strings != nil {
 		clear(m.strings[comp.First:][:len(comp.Strings)])
 	}
 }

@@ -1,10 +1,10 @@
 package replication
 
 import (
-	"fmt"
 	"reflect"
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -17,6 +17,11 @@ import (
 //   - After Apply has changed everything, references included, for all that came and
 //     changed: OnSpawn, OnAdd and OnChange.
 type hooks struct {
+	schema    *schema.Schema
+	recv      *receiver
+	view      *worldView
+	referrers *referrers
+
 	spawned, despawned []func(e ecs.Entity)
 	components         []componentHooks // by number; none until there is a hook of one
 
@@ -173,58 +178,30 @@ func checkHook(c *Client, name string, missing bool) {
 
 // hooksOf returns the hooks of component T.
 func hooksOf[T any](c *Client, name string) *componentHooks {
-	k := c.apply.number(name, reflect.TypeFor[T]())
+	k := c.apply.view.number(name, reflect.TypeFor[T]())
 	if c.apply.hooks.components == nil {
-		c.apply.hooks.components = make([]componentHooks, len(c.apply.components))
+		c.apply.hooks.components = make([]componentHooks, len(c.apply.view.components))
 	}
 	return &c.apply.hooks.components[k]
 }
 
-// number returns the number of a component type.
-func (c *applier) number(name string, t reflect.Type) int {
-	for k := range c.schema.Components {
-		if c.schema.Components[k].Typ == t {
-			return k
-		}
-	}
-	panic(fmt.Sprintf("replication: %s: %v is not registered: the server says nothing of it", name, t))
-}
-
 // notInHook panics if a hook is running.
-func (c *applier) notInHook(method string) {
-	if c.hooks.running {
+func (h *hooks) notInHook(method string) {
+	if h.running {
 		panic("replication: " + method + " in a hook: the Apply that called it has not ended; note it and do so afterwards")
 	}
 }
 
-// runHooks calls what calls hooks, and sees that these leave the world in order.
-func (c *applier) runHooks(call func()) {
-	c.hooks.running = true
-	defer func() { c.hooks.running = false }()
-	call()
-	if c.world.IsLocked() {
-		panic("replication: a hook has left the world locked: close the queries that it makes")
-	}
-	c.noticeReset()
-}
-
-// announce calls the hooks for what this Apply is about to remove.
-func (c *applier) announce(some, foreign bool) {
-	if c.hooks.parting {
-		c.runHooks(func() { c.announceAll(some, foreign) })
-	}
-}
-
-func (c *applier) announceAll(some, foreign bool) {
+func (h *hooks) announceAll(some, foreign bool) {
 	if some {
-		for i, page := range c.recv.mirrors.pages {
+		for i, page := range h.view.replicas.pages {
 			for j := range page {
 				switch m := &page[j]; {
 				case !foreign && m.any:
 				case m.shown:
-					c.announceEntity(uint32(i*mirrorPage+j), m)
+					h.announceEntity(uint32(i*mirrorPage+j), m)
 				case m.attached():
-					c.announceFacet(m, some, foreign)
+					h.announceFacet(m, some, foreign)
 				}
 			}
 		}
@@ -232,29 +209,32 @@ func (c *applier) announceAll(some, foreign bool) {
 			return // that was all
 		}
 	}
-	for _, slot := range c.recv.dirty {
-		m := c.recv.mirrors.at(slot)
+	for _, slot := range h.recv.dirty {
+		m := h.view.replicas.at(slot)
+		if m == nil {
+			continue // nothing is shown
+		}
 		if m.attached() {
-			c.announceFacet(m, some, foreign)
+			h.announceFacet(m, some, foreign)
 		}
 		switch {
 		case !m.shown:
-		case c.leaves(m, false, false):
-			c.announceEntity(slot, m)
+		case h.view.leaves(m, false, false):
+			h.announceEntity(slot, m)
 		default:
 			if state := m.held.at(m.newest); state != nil {
-				c.announceLost(m, state)
+				h.announceLost(m, state)
 			}
 		}
 	}
 }
 
 // announceEntity calls the hooks for an entity that is about to be removed.
-func (c *applier) announceEntity(slot uint32, m *mirror) {
-	c.announceComponents(m)
-	c.announceFacets(slot, m)
-	for _, fn := range c.hooks.despawned {
-		if !c.present(m) {
+func (h *hooks) announceEntity(slot uint32, m *replica) {
+	h.announceComponents(m)
+	h.announceFacets(slot, m)
+	for _, fn := range h.despawned {
+		if !h.view.present(m) {
 			return
 		}
 		fn(m.entity)
@@ -262,29 +242,12 @@ func (c *applier) announceEntity(slot uint32, m *mirror) {
 }
 
 // announceComponent calls the hooks for a component that is about to be removed.
-func (c *applier) announceComponent(m *mirror, k int) {
-	for _, fn := range c.hooks.components[k].removed {
-		if p := c.place(m, k); p != nil {
+func (h *hooks) announceComponent(m *replica, k int) {
+	for _, fn := range h.components[k].removed {
+		if p := h.view.place(m, k); p != nil {
 			fn(m.entity, p)
 		}
 	}
-}
-
-// place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
-func (c *applier) place(m *mirror, k int) unsafe.Pointer {
-	switch {
-	case c.schema.Components[k].Resource:
-		return c.resources.find(k)
-	case !c.present(m):
-		return nil
-	}
-	return c.world.Get(m.entity, c.components[k])
-}
-
-// present reports whether the mirror's entity is in the world: a hook may have removed it,
-// or all of them.
-func (c *applier) present(m *mirror) bool {
-	return (m.shown && !m.removed || m.attached()) && c.intact() && alive(c.world, m.entity)
 }
 
 // watch reports whether there are hooks for the arrival or for changes of a component.
@@ -293,8 +256,7 @@ func (h *hooks) watch(k int) bool {
 }
 
 // noteSpawn notes that an entity has come.
-func (c *applier) noteSpawn(slot uint32, m *mirror) {
-	h := &c.hooks
+func (h *hooks) noteSpawn(slot uint32, m *replica) {
 	if !h.arriving {
 		return
 	}
@@ -303,35 +265,34 @@ func (c *applier) noteSpawn(slot uint32, m *mirror) {
 	}
 	for k := range h.components {
 		if h.watch(k) && m.shape.set.Has(k) {
-			c.noteAdd(slot, m, k)
+			h.noteAdd(slot, m, k)
 		}
 	}
 }
 
 // noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
 // this Apply is no change.
-func (c *applier) noteAdd(slot uint32, m *mirror, k int) {
-	if c.hooks.components[k].added != nil || c.schema.Components[k].Refers() {
-		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), eventAdd, m.entity})
+func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
+	if h.components[k].added != nil || h.schema.Components[k].Refers() {
+		h.events = append(h.events, hookEvent{slot, int32(k), eventAdd, m.entity})
 	}
 }
 
 // noteChange notes that a component, whose value is at p and is about to be written,
 // comes or changes. differs is false if it is only known that it may.
-func (c *applier) noteChange(slot uint32, m *mirror, k int, p unsafe.Pointer, row []uint32, differs bool) {
-	h := &c.hooks.components[k]
+func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
+	own := &h.components[k]
 	switch {
 	case !m.shown && !m.facet, !m.shape.set.Has(k):
-		c.noteAdd(slot, m, k)
-	case h.changed != nil && len(row) > 0 && (differs && !c.schema.Components[k].Refers() || c.differs(m.entity, k, p, row) >= 0):
-		c.hooks.events = append(c.hooks.events, hookEvent{slot, int32(k), int32(h.changed.keep(p)), m.entity})
+		h.noteAdd(slot, m, k)
+	case own.changed != nil && len(row) > 0 && (differs && !h.schema.Components[k].Refers() || h.view.differs(m.entity, k, p, row) >= 0):
+		h.events = append(h.events, hookEvent{slot, int32(k), int32(own.changed.keep(p)), m.entity})
 	}
 }
 
 // noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
 // component may have come or changed in this Apply: then that is what hooks are called for.
-func (c *applier) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
-	h := &c.hooks
+func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	if k >= len(h.components) || h.components[k].changed == nil {
 		return
 	}
@@ -346,15 +307,7 @@ func (c *applier) noteMend(slot uint32, m *mirror, k int, p unsafe.Pointer) {
 	}
 }
 
-// tell calls the hooks for what came and changed in this Apply.
-func (c *applier) tell() {
-	if len(c.hooks.events) > 0 {
-		c.runHooks(func() { c.tellAll() })
-	}
-}
-
-func (c *applier) tellAll() {
-	h := &c.hooks
+func (h *hooks) tellAll() {
 	defer func() {
 		h.events, h.listed = h.events[:0], 0
 		clear(h.noted)
@@ -365,10 +318,10 @@ func (c *applier) tellAll() {
 		}
 	}()
 	for _, ev := range h.events {
-		m := c.recv.mirrors.at(ev.slot)
+		m := h.view.replicas.at(ev.slot)
 		if ev.component == eventSpawn {
 			for _, fn := range h.spawned {
-				if !c.present(m) {
+				if !h.view.present(m) {
 					break
 				}
 				fn(ev.entity)
@@ -378,12 +331,12 @@ func (c *applier) tellAll() {
 		own := &h.components[ev.component]
 		n := len(own.added)
 		if ev.before != eventAdd {
-			if n = own.changed.count(); c.unchanged(m, &ev) {
+			if n = own.changed.count(); h.unchanged(m, &ev) {
 				continue
 			}
 		}
 		for i := range n {
-			p := c.place(m, int(ev.component))
+			p := h.view.place(m, int(ev.component))
 			switch {
 			case p == nil || m.entity != ev.entity: // removed by a hook, or never added for want of room; or now on another entity
 			case ev.before == eventAdd:
@@ -397,27 +350,27 @@ func (c *applier) tellAll() {
 
 // unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
 // the same Apply.
-func (c *applier) unchanged(m *mirror, ev *hookEvent) bool {
-	comp := &c.schema.Components[ev.component]
-	p := c.place(m, int(ev.component))
+func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
+	comp := &h.schema.Components[ev.component]
+	p := h.view.place(m, int(ev.component))
 	if p == nil || !comp.Refers() || comp.Targeted() {
 		return false
 	}
-	if cap(c.scratch.codes) < 2*comp.Words {
-		c.scratch.codes = make([]uint32, 2*comp.Words)
+	if cap(h.view.codes) < 2*comp.Words {
+		h.view.codes = make([]uint32, 2*comp.Words)
 	}
-	before, now := c.scratch.codes[:comp.Words], c.scratch.codes[comp.Words:][:comp.Words]
-	comp.ReadColumn(before, c.hooks.components[ev.component].changed.at(int(ev.before)), 1)
+	before, now := h.view.codes[:comp.Words], h.view.codes[comp.Words:][:comp.Words]
+	comp.ReadColumn(before, h.components[ev.component].changed.at(int(ev.before)), 1)
 	comp.ReadColumn(now, p, 1)
 	return sameRow(before, now)
 }
 
 // announceEnd calls the hooks for all that is mirrored.
-func (c *applier) announceEnd() {
-	for i, page := range c.recv.mirrors.pages {
+func (h *hooks) announceEnd() {
+	for i, page := range h.view.replicas.pages {
 		for j := range page {
 			if m := &page[j]; m.shown {
-				c.announceEntity(uint32(i*mirrorPage+j), m)
+				h.announceEntity(uint32(i*mirrorPage+j), m)
 			}
 		}
 	}

@@ -250,7 +250,7 @@ func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
 	id, _ := x.server.NetID(e)
 	slot, ok := x.server.snap.slots.facet(0, int(id.Slot))
 	require.True(t, ok)
-	m := x.client.recv.mirrors.at(uint32(slot))
+	m := x.client.apply.view.replicas.at(uint32(slot))
 	state := m.held.at(m.newest)
 	state.row(1, 1)[0] = 9
 	x.rounds(1)

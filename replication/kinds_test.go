@@ -516,7 +516,7 @@ func FuzzKinds(f *testing.F) {
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
-			m := x.client.recv.mirrors.at(id.Slot)
+			m := x.client.apply.view.replicas.at(id.Slot)
 			state := m.held.at(m.newest)
 			for k := range x.client.schema.Components {
 				comp := &x.client.schema.Components[k]
@@ -526,7 +526,7 @@ func FuzzKinds(f *testing.F) {
 				}
 				require.True(t, comp.ValidRow(row))
 				shown := make([]uint32, comp.Words)
-				p := x.mirror.Get(e, x.client.apply.components[k])
+				p := x.mirror.Get(e, x.client.apply.view.components[k])
 				require.Zero(t, comp.ReadColumn(shown, p, 1))
 				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
 					require.Equal(t, row, shown)

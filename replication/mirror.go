@@ -1,33 +1,18 @@
 package replication
 
 import (
-	"reflect"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/mlange-42/arche/ecs"
 )
 
-// A mirror is what the client knows of a slot: the states it holds, which may serve as
-// baselines, and the entity that shows the newest of them.
+// A mirror is what the client received of a slot: the states it holds, which may serve as
+// baselines. What the world shows of it is in a replica.
 type mirror struct {
 	held   heldStates
 	newest delta.Tick // of what was received; survives despawns
 	any    bool       // newest is valid
 	empty  bool       // the newest state is that the slot is empty
 	dirty  bool       // the world does not show the newest state yet
-
-	// What the world shows.
-	shown      bool
-	facet      bool       // components of another slot's entity: see attach.go
-	removed    bool       // the user removed the entity: leave it so
-	entity     ecs.Entity // of a facet: that it is attached to, if any
-	generation uint16
-	tick       delta.Tick
-	shape      *shape
-	links      uint32                // first of the references in what is shown
-	strings    []string              // of its components; see holdStrings
-	values     map[int]reflect.Value // the same of those that lead to more
 }
 
 // A heldState is an entity's whole state at a tick.
@@ -136,4 +121,14 @@ func (t *mirrorTable) add(slot uint32) *mirror {
 		t.pages[i] = make([]mirror, mirrorPage)
 	}
 	return &t.pages[i][slot%mirrorPage]
+}
+
+// bareShape is what an entity has of a facet that is not attached: nothing but the link.
+func bareShape(s *schema.Schema, k *shapes) *shape {
+	if s.Link < 0 {
+		return nil
+	}
+	var set delta.Set
+	set.Add(s.Link)
+	return k.of(set)
 }

@@ -134,7 +134,7 @@ func TestLocalRelationSurvives(t *testing.T) {
 func TestMarkerRemovedByTheClientsUser(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	m, _ := x.mirrored(e[0])
-	x.mirror.Remove(m, x.client.apply.marker)
+	x.mirror.Remove(m, x.client.apply.view.marker)
 	move(e[0], 1)
 	require.NotPanics(t, func() { x.rounds(3) })
 	_, ok := x.client.NetID(m)

@@ -24,16 +24,15 @@ type receiver struct {
 	nearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
-	mirrors   mirrorTable
-	shapes    shapes
-	bare      *shape // of facets without components
-	staged    staging
-	freeWork  workBound // of a packet; another one in tests
-	parts     map[uint32]*assembly
-	dirty     []uint32
-	missing   []wire.MissingBaseline
-	newAcks   bool
-	resources resourceSet
+	mirrors  mirrorTable
+	shapes   shapes
+	bare     *shape // of facets without components
+	staged   staging
+	freeWork workBound // of a packet; another one in tests
+	parts    map[uint32]*assembly
+	dirty    []uint32
+	missing  []wire.MissingBaseline
+	newAcks  bool
 
 	packed  *delta.Packed
 	compact *compactReader // nil: the session is Packed
@@ -41,41 +40,35 @@ type receiver struct {
 	ack     wire.Ack
 }
 
-// generationSpan is how many ticks after the last state that it got a client can be sure that
-// a slot with the same generation still means the same entity: half of what it takes until a
-// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
-// ticks or more, see freeslots.go.
-const generationSpan = 1 << 16
-
 func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations delta.Set) receiver {
-	c := receiver{
+	rc := receiver{
 		schema: s, stats: stats,
-		shapes:    shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
-		mirrors:   mirrorTable{limit: slots},
-		resources: resourcesOf(s),
-		parts:     map[uint32]*assembly{},
-		packed:    delta.NewPacked(s.Layout),
-		out:       make([]byte, 512),
-		freeWork:  freeWork,
+		shapes:   shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
+		mirrors:  mirrorTable{limit: slots},
+		staged:   staging{schema: s, resources: resourcesOf(s)},
+		parts:    map[uint32]*assembly{},
+		packed:   delta.NewPacked(s.Layout),
+		out:      make([]byte, 512),
+		freeWork: freeWork,
 	}
-	c.bare = bareShape(s, &c.shapes)
-	return c
+	rc.bare = bareShape(s, &rc.shapes)
+	return rc
 }
 
 // begin makes nothing known of what the session sends.
-func (c *receiver) begin(m *wire.Welcome) {
-	c.compact = nil
+func (rc *receiver) begin(m *wire.Welcome) {
+	rc.compact = nil
 	if m.Compact {
-		c.compact = newCompactReader(c.schema)
+		rc.compact = newCompactReader(rc.schema)
 	}
-	c.keep = 2 * delta.Tick(m.Window)
-	c.nearSeq, c.nearTick = m.Sequence, m.Tick
-	c.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
-	c.window = wire.NewReceiveWindow(m.Sequence)
-	c.anyState, c.newAcks = false, false
-	c.missing = c.missing[:0]
-	clear(c.parts)
-	c.forgetStates()
+	rc.keep = 2 * delta.Tick(m.Window)
+	rc.nearSeq, rc.nearTick = m.Sequence, m.Tick
+	rc.ackedUpTo = [2]uint32{m.Sequence - 1, m.Sequence - 1}
+	rc.window = wire.NewReceiveWindow(m.Sequence)
+	rc.anyState, rc.newAcks = false, false
+	rc.missing = rc.missing[:0]
+	clear(rc.parts)
+	rc.forgetStates()
 }
 
 // errOutdated is the error of a state packet after which nothing of the session is known any more.
@@ -87,48 +80,48 @@ func stateTaken(err error) bool {
 }
 
 // receive takes a packet with state, of which the body is without its checksum. What becomes of it the error tells, see stateTaken.
-func (c *receiver) receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
-	h, rest, pad, ok := wire.ParseStateHeader(body, c.nearSeq, c.nearTick)
+func (rc *receiver) receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
+	h, rest, pad, ok := wire.ParseStateHeader(body, rc.nearSeq, rc.nearTick)
 	if !ok {
 		return h, wire.ErrMalformed
 	}
 	if !key.Matches(packet, h.Sequence, h.Tick) {
 		return h, ErrChecksum
 	}
-	if !c.window.Fresh(h.Sequence) {
+	if !rc.window.Fresh(h.Sequence) {
 		return h, wire.ErrStale
 	}
-	err := c.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
+	err := rc.decodeBody(rest, pad, h.Sequence, delta.Tick(h.Tick))
 	if !stateTaken(err) {
 		return h, err
 	}
-	if c.anyState && c.outdated(h.Tick) { // and so may be what the packet is about
-		c.forgetStates()
+	if rc.anyState && rc.outdated(h.Tick) { // and so may be what the packet is about
+		rc.forgetStates()
 		return h, errOutdated
 	}
-	c.stats.Packets++
-	c.stats.Bytes += uint64(len(packet))
-	c.window.Add(h.Sequence, err == nil)
-	c.nearSeq = c.window.Newest
-	if !c.anyState || int32(h.Tick-c.nearTick) > 0 {
-		c.nearTick, c.stateTick = h.Tick, h.Tick
+	rc.stats.Packets++
+	rc.stats.Bytes += uint64(len(packet))
+	rc.window.Add(h.Sequence, err == nil)
+	rc.nearSeq = rc.window.Newest
+	if !rc.anyState || int32(h.Tick-rc.nearTick) > 0 {
+		rc.nearTick, rc.stateTick = h.Tick, h.Tick
 	}
-	c.anyState, c.newAcks = true, true
+	rc.anyState, rc.newAcks = true, true
 	return h, err
 }
 
 // commit takes the staged entries over. The mirrors' newest states are what Apply shows.
-func (c *receiver) commit(now delta.Tick) error {
-	s := &c.staged
-	if c.anyState && delta.Tick(c.nearTick).After(now) {
-		now = delta.Tick(c.nearTick)
+func (rc *receiver) commit(now delta.Tick) error {
+	s := &rc.staged
+	if rc.anyState && delta.Tick(rc.nearTick).After(now) {
+		now = delta.Tick(rc.nearTick)
 	}
 	for i := range s.entries {
-		c.commitEntry(&s.entries[i], now)
+		rc.commitEntry(&s.entries[i], now)
 	}
 	var err error
 	for i := range s.parts {
-		if e := c.commitPart(&s.parts[i], now); e != nil {
+		if e := rc.commitPart(&s.parts[i], now); e != nil {
 			err = e
 		}
 	}
@@ -136,70 +129,70 @@ func (c *receiver) commit(now delta.Tick) error {
 }
 
 // commitEntry takes over a state of a slot.
-func (c *receiver) commitEntry(e *stagedEntry, now delta.Tick) {
-	m := c.mirrors.add(e.slot)
+func (rc *receiver) commitEntry(e *stagedEntry, now delta.Tick) {
+	m := rc.mirrors.add(e.slot)
 	newer := !m.any || e.tick.After(m.newest)
 	if e.shape != nil {
-		h := m.held.put(e.tick, now, c.keep)
+		h := m.held.put(e.tick, now, rc.keep)
 		if h == nil {
-			c.stats.Outdated++
+			rc.stats.Outdated++
 			return
 		}
 		h.generation = e.generation
-		h.hold(e.shape, c.staged.words[e.first:][:e.shape.words])
+		h.hold(e.shape, rc.staged.words[e.first:][:e.shape.words])
 	}
 	if !newer {
-		c.stats.Outdated++
+		rc.stats.Outdated++
 		return
 	}
 	m.newest, m.any, m.empty = e.tick, true, e.shape == nil
-	if a := c.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
-		delete(c.parts, e.slot) // an older state: nobody waits for it any more
+	if a := rc.parts[e.slot]; a != nil && !a.tick.After(e.tick) {
+		delete(rc.parts, e.slot) // an older state: nobody waits for it any more
 	}
 	if !m.dirty {
-		c.markDirty(e.slot, m)
+		rc.markDirty(e.slot, m)
 	}
 }
 
 // markDirty notes that a mirror's newest state is to be shown.
-func (c *receiver) markDirty(slot uint32, m *mirror) {
+func (rc *receiver) markDirty(slot uint32, m *mirror) {
 	m.dirty = true
-	c.dirty = append(c.dirty, slot)
+	rc.dirty = append(rc.dirty, slot)
 }
 
 // writeAcks acknowledges what came since the last time, and what came before once more. The packet is valid until the next one.
-func (c *receiver) writeAcks(key wire.Key) (packet []byte) {
-	a := &c.ack
+func (rc *receiver) writeAcks(key wire.Key) (packet []byte) {
+	a := &rc.ack
 	a.Sequence = 0
 	a.Count = 0
-	if c.window.Any {
-		a.Sequence = c.window.Newest
+	if rc.window.Any {
+		a.Sequence = rc.window.Newest
 		// Every packet is in two acks at least, for one may be lost.
-		behind := c.window.Newest - c.ackedUpTo[1] + 32
+		behind := rc.window.Newest - rc.ackedUpTo[1] + 32
 		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
 		for i := range a.Words[:a.Count] {
-			a.Words[i] = c.window.History(c.window.Newest - uint32(i*32))
+			a.Words[i] = rc.window.History(rc.window.Newest - uint32(i*32))
 		}
-		if c.window.Newest != c.ackedUpTo[0] {
-			c.ackedUpTo = [2]uint32{c.window.Newest, c.ackedUpTo[0]}
+		if rc.window.Newest != rc.ackedUpTo[0] {
+			rc.ackedUpTo = [2]uint32{rc.window.Newest, rc.ackedUpTo[0]}
 		}
 	}
-	a.Lacks = copy(a.Missing[:], c.missing)
-	c.missing = c.missing[:0]
+	a.Lacks = copy(a.Missing[:], rc.missing)
+	rc.missing = rc.missing[:0]
 	from := key.Size()
-	w := bitbuf.NewWriter(c.out[from:])
+	w := bitbuf.NewWriter(rc.out[from:])
 	a.Write(&w)
-	packet = c.out[:from+len(w.Bytes())]
+	packet = rc.out[:from+len(w.Bytes())]
 	key.Write(packet, 0, 0)
-	c.newAcks = false
-	c.stats.Acks++
+	rc.newAcks = false
+	rc.stats.Acks++
 	return packet
 }
 
 // ready reports whether the world shows all that a message waits for.
-func (c *receiver) ready(deps []dependency) bool {
+func (rc *receiver) ready(deps []dependency) bool {
 	for _, d := range deps {
-		if m := c.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
+		if m := rc.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
 			return false
 		}
 	}
@@ -208,26 +201,32 @@ func (c *receiver) ready(deps []dependency) bool {
 
 // comparable returns the newest state of a slot if it is one from the last so many ticks up
 // to the given one, or nil.
-func (c *receiver) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
-	m := c.mirrors.at(slot)
+func (rc *receiver) comparable(slot uint32, tick delta.Tick, age uint64) *heldState {
+	m := rc.mirrors.at(slot)
 	// An empty slot tells nothing: the entity may have gone out of view and come back.
 	if m == nil || !m.any || m.empty || uint64(tick-m.newest) > age {
-		c.stats.HashesPassed++
+		rc.stats.HashesPassed++
 		return nil
 	}
 	return m.held.at(m.newest)
 }
 
+// generationSpan is how many ticks after the last state that it got a client can be sure that
+// a slot with the same generation still means the same entity: half of what it takes until a
+// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
+// ticks or more, see freeslots.go.
+const generationSpan = 1 << 16
+
 // outdated reports whether at a tick of the server's, what the client shows may mean other
 // entities.
-func (c *receiver) outdated(tick uint32) bool {
-	return int32(tick-c.stateTick) > generationSpan
+func (rc *receiver) outdated(tick uint32) bool {
+	return int32(tick-rc.stateTick) > generationSpan
 }
 
 // forgetStates makes nothing known of any slot but what the world shows.
-func (c *receiver) forgetStates() {
-	c.dirty = c.dirty[:0]
-	for _, page := range c.mirrors.pages {
+func (rc *receiver) forgetStates() {
+	rc.dirty = rc.dirty[:0]
+	for _, page := range rc.mirrors.pages {
 		for j := range page {
 			m := &page[j]
 			m.held.release()
@@ -237,18 +236,18 @@ func (c *receiver) forgetStates() {
 }
 
 // forgetMirrors forgets all.
-func (c *receiver) forgetMirrors() { c.mirrors.pages, c.dirty = nil, nil }
+func (rc *receiver) forgetMirrors() { rc.mirrors.pages, rc.dirty = nil, nil }
 
 // refresh keeps the ticks of mirrors that rest for months within reach of serial
 // arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
-func (c *receiver) refresh() {
-	n := uint32(len(c.mirrors.pages))
-	if n == 0 || !c.anyState {
+func (rc *receiver) refresh() {
+	n := uint32(len(rc.mirrors.pages))
+	if n == 0 || !rc.anyState {
 		return
 	}
-	now := delta.Tick(c.nearTick)
-	page := c.mirrors.pages[c.refreshed%n]
-	c.refreshed++
+	now := delta.Tick(rc.nearTick)
+	page := rc.mirrors.pages[rc.refreshed%n]
+	rc.refreshed++
 	for i := range page {
 		m := &page[i]
 		if m.any && now-m.newest > ancient && !m.dirty {

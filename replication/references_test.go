@@ -132,7 +132,7 @@ func TestTargetWhosePacketIsLate(t *testing.T) {
 	_, ok = x.client.Entity(id)
 	require.False(t, ok)
 	require.Equal(t, nobody, x.shown(e))
-	require.NotZero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e))).links)
+	require.NotZero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links)
 	x.rounds(20) // the spawn is repeated
 	x.requireShown(e, spawned)
 }
@@ -147,7 +147,7 @@ func TestReferenceToTheDeadIsNone(t *testing.T) {
 	x.world.RemoveEntity(target)
 	x.rounds(2)
 	x.requireShown(e, nobody)
-	require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e))).links, "it is none at the server as well")
+	require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links, "it is none at the server as well")
 
 	// One that is dead from the start, and one of another world.
 	dead := x.world.NewEntity()
@@ -209,7 +209,7 @@ func TestReferencesOfComponentsThatComeAndGo(t *testing.T) {
 		x.world.Remove(e, x.target)
 		x.rounds(2)
 		checkLinks(&x.client.apply, t, 0)
-		require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e))).links)
+		require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.point(e[0], e[1])
 	x.rounds(2)
 	checkLinks(&x.client.apply, t, 0)
-	require.Zero(t, x.client.recv.mirrors.at(uint32(x.slotOf(e[0]))).links, "nothing to look after any more")
+	require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e[0]))).links, "nothing to look after any more")
 	gone, _ := x.mirrored(target)
 	x.fixture.mirror.RemoveEntity(gone)
 	x.point(e[3], nobody)
@@ -380,7 +380,7 @@ func TestReferencesThroughARelay(t *testing.T) {
 	server := NewServer(x.fixture.mirror, faceOf(x.server.schema), WithSeed(2))
 	far := connect(server, 1, netsim.Config{})
 	marker := ReplicatedID(x.fixture.mirror)
-	fresh := ecs.All(x.client.apply.marker).Without(marker)
+	fresh := ecs.All(x.client.apply.view.marker).Without(marker)
 	var e []ecs.Entity
 	shown := func(e ecs.Entity) (entity, target ecs.Entity) {
 		m, _ := x.mirrored(e)

@@ -189,7 +189,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
 		want := o.at(id, tick)
-		got.read(faceOf(c.schema), c.apply.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
+		got.read(faceOf(c.schema), c.apply.view.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -228,7 +228,7 @@ func checkLinks(c *applier, t testing.TB, least int) {
 	}
 	require.Equal(t, max(len(r.links)-1, 0), inUse+free)
 	byHolder, named := 0, 0
-	for p, page := range c.recv.mirrors.pages {
+	for p, page := range c.view.replicas.pages {
 		for i := range page {
 			m := &page[i]
 			for k := m.links; k != 0; k = r.links[k].sibling {

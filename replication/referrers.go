@@ -123,20 +123,20 @@ func (r *referrers) turn(slot uint32) {
 
 // refer makes the references of a component be those of the row. p is where the component
 // is, nil if the user removed it.
-func (c *applier) refer(slot uint32, m *mirror, component int, p unsafe.Pointer, row []uint32) {
-	comp := &c.schema.Components[component]
-	c.referrers.drop(component, &m.links)
+func (a *applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
+	comp := &a.schema.Components[component]
+	a.referrers.drop(component, &m.links)
 	for _, i := range comp.References {
 		words := row[comp.Columns[i].Word:][:2]
 		l := link{holder: slot, component: uint16(component), column: uint16(i), slot: words[0] - 1, generation: uint16(words[1])}
 		var e ecs.Entity
 		if words[0] != 0 {
-			c.referrers.add(l, &m.links)
-			e, _ = c.entity(NetID{l.slot, l.generation})
+			a.referrers.add(l, &m.links)
+			e, _ = a.view.entity(NetID{l.slot, l.generation})
 		}
 		switch {
 		case comp.Columns[i].Codec.Op == schema.OpRelation:
-			c.referrers.retarget = append(c.referrers.retarget, target{slot, uint16(component)})
+			a.referrers.retarget = append(a.referrers.retarget, target{slot, uint16(component)})
 		case p != nil:
 			comp.WriteEntity(p, i, e)
 		}
@@ -144,38 +144,68 @@ func (c *applier) refer(slot uint32, m *mirror, component int, p unsafe.Pointer,
 }
 
 // mendReferences brings the references to what came and went up to date.
-func (c *applier) mendReferences() {
-	r := &c.referrers
+func (a *applier) mendReferences() {
+	r := &a.referrers
 	for _, slot := range r.turned {
 		for i := *r.head(slot); i != 0; i = r.links[i].next {
-			c.mend(&r.links[i])
+			a.mend(&r.links[i])
 		}
 	}
 	r.turned = r.turned[:0]
-	c.settleFacets()
+	a.settleFacets()
 	for _, t := range r.retarget {
-		c.setTarget(t)
+		a.setTarget(t)
 	}
 	r.retarget = r.retarget[:0]
 }
 
-func (c *applier) mend(l *link) {
-	if int(l.component) == c.schema.Link {
-		c.referrers.unsettled = append(c.referrers.unsettled, l.holder)
+func (a *applier) mend(l *link) {
+	if int(l.component) == a.schema.Link {
+		a.referrers.unsettled = append(a.referrers.unsettled, l.holder)
 		return
 	}
-	comp := &c.schema.Components[l.component]
+	comp := &a.schema.Components[l.component]
 	if comp.Columns[l.column].Codec.Op == schema.OpRelation {
-		c.referrers.retarget = append(c.referrers.retarget, target{l.holder, l.component})
+		a.referrers.retarget = append(a.referrers.retarget, target{l.holder, l.component})
 		return
 	}
-	m := c.recv.mirrors.at(l.holder)
-	p := c.place(m, int(l.component))
+	m := a.view.replicas.at(l.holder)
+	p := a.view.place(m, int(l.component))
 	if p == nil {
 		return // the user removed it
 	}
-	if e, _ := c.entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
-		c.noteMend(l.holder, m, int(l.component), p)
+	if e, _ := a.view.entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
+		a.hooks.noteMend(l.holder, m, int(l.component), p)
 		comp.WriteEntity(p, int(l.column), e)
 	}
+}
+
+// setTarget makes the target of a mirrored relation be what it refers to, if that is here,
+// or the zero entity.
+func (a *applier) setTarget(t target) {
+	m := a.view.replicas.at(t.holder)
+	id := a.view.components[t.component]
+	if !m.shown || m.removed || !alive(a.view.world, m.entity) || !a.view.world.Has(m.entity, id) {
+		return // by the user; or both by the server
+	}
+	var e ecs.Entity
+	for i := m.links; i != 0; i = a.referrers.links[i].sibling {
+		if l := &a.referrers.links[i]; l.component == t.component && l.column == 0 {
+			e, _ = a.view.entity(NetID{l.slot, l.generation})
+		}
+	}
+	if relations := a.view.world.Relations(); relations.Get(m.entity, id) != e { // Set would allocate even then
+		a.hooks.noteMend(t.holder, m, int(t.component), a.view.world.Get(m.entity, id))
+		relations.Set(m.entity, id, e)
+	}
+}
+
+// linked returns the slot and the generation that a facet is known to link to.
+func (r *referrers) linked(component int, m *replica) (id NetID, ok bool) {
+	for i := m.links; i != 0; i = r.links[i].sibling {
+		if l := &r.links[i]; int(l.component) == component {
+			return NetID{l.slot, l.generation}, true
+		}
+	}
+	return NetID{}, false
 }

@@ -35,26 +35,6 @@ func putTargets(rows []uint32, words int, targets []ecs.Entity) {
 	}
 }
 
-// setTarget makes the target of a mirrored relation be what it refers to, if that is here,
-// or the zero entity.
-func (c *applier) setTarget(t target) {
-	m := c.recv.mirrors.at(t.holder)
-	id := c.components[t.component]
-	if !m.shown || m.removed || !alive(c.world, m.entity) || !c.world.Has(m.entity, id) {
-		return // by the user; or both by the server
-	}
-	var e ecs.Entity
-	for i := m.links; i != 0; i = c.referrers.links[i].sibling {
-		if l := &c.referrers.links[i]; l.component == t.component && l.column == 0 {
-			e, _ = c.entity(NetID{l.slot, l.generation})
-		}
-	}
-	if relations := c.world.Relations(); relations.Get(m.entity, id) != e { // Set would allocate even then
-		c.noteMend(t.holder, m, int(t.component), c.world.Get(m.entity, id))
-		relations.Set(m.entity, id, e)
-	}
-}
-
 // relations finds the relation among the components of an entity, registered or not:
 // there is one at most, and Arche panics rather than add another.
 type relations struct {

@@ -18,7 +18,7 @@ import (
 // delta-coded and sent like everything else, and a client shows all of them as they were at
 // one tick. The slot is the first one, whether there are resources or none, and nothing else
 // is ever in it: both ends know it by its number. It has no entity. This file has what both
-// ends know of resources and the server's half; the client's is in resourcemirror.go.
+// ends know of resources and the server's half; the client's is applyResources.
 
 // resourceSlot is the slot of the resources, if the schema has any.
 const resourceSlot = 0

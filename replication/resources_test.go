@@ -353,7 +353,7 @@ func TestResourcesReferToEntities(t *testing.T) {
 	dropResource[rsMatch](x.world)
 	x.rounds(2)
 	checkLinks(&x.client.apply, t, 0)
-	require.Zero(t, x.client.recv.mirrors.at(resourceSlot).links)
+	require.Zero(t, x.client.apply.view.replicas.at(resourceSlot).links)
 }
 
 // TestMaxEntitiesBesideResources: the slot of the resources is none of those that

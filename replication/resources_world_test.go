@@ -112,11 +112,11 @@ func (o resourceTruth) record(s *Server) {
 // shownResources returns what a client shows, and of which tick that is, if it has shown
 // any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
-	m := c.recv.mirrors.at(resourceSlot)
-	if m == nil || !m.shown || !c.apply.intact() {
+	m := c.apply.view.replicas.at(resourceSlot)
+	if m == nil || !m.shown || !c.apply.view.intact() {
 		return v, 0, false
 	}
-	return viewResources(faceOf(c.schema), c.apply.world, func(e ecs.Entity) (NetID, bool) {
+	return viewResources(faceOf(c.schema), c.apply.view.world, func(e ecs.Entity) (NetID, bool) {
 		id, ok := c.NetID(e)
 		require.True(t, ok || e.IsZero(), "%v is no mirror of anybody", e)
 		return id, ok

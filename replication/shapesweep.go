@@ -13,27 +13,27 @@ const (
 )
 
 // crowded reports whether it is time to forget shapes, before there are too many.
-func (c *receiver) crowded() bool {
-	n := len(c.shapes.known)
-	return len(c.mirrors.pages) > 0 && c.anyState && (n == maxShapes || n >= manyShapes && c.refreshed%sweepEvery == 0)
+func (rc *receiver) crowded() bool {
+	n := len(rc.shapes.known)
+	return len(rc.mirrors.pages) > 0 && rc.anyState && (n == maxShapes || n >= manyShapes && rc.refreshed%sweepEvery == 0)
 }
 
 // sweepShapes forgets the shapes that are not in use, and the states that need not be held any more. used has the shapes that
 // others use.
-func (c *receiver) sweepShapes(used map[*shape]bool) {
-	used[c.bare] = true
-	for _, page := range c.mirrors.pages {
+func (rc *receiver) sweepShapes(used map[*shape]bool) {
+	used[rc.bare] = true
+	for _, page := range rc.mirrors.pages {
 		for i := range page {
 			m := &page[i]
-			m.held.tidy(delta.Tick(c.nearTick), c.keep)
+			m.held.tidy(delta.Tick(rc.nearTick), rc.keep)
 			for j := range m.held.ring {
 				used[m.held.ring[j].shape] = true
 			}
 		}
 	}
-	for set, sh := range c.shapes.known {
+	for set, sh := range rc.shapes.known {
 		if !used[sh] {
-			delete(c.shapes.known, set)
+			delete(rc.shapes.known, set)
 		}
 	}
 }

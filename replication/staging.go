@@ -9,6 +9,9 @@ import (
 // staging collects what a packet says before any of it is believed: a packet with a
 // single wrong bit changes nothing.
 type staging struct {
+	schema    *schema.Schema
+	resources resourceSet
+
 	entries []stagedEntry
 	words   []uint32 // rows of the entries, and indices of shared ones
 	rows    []uint32 // the shared rows of the entries: new ones, and those of baselines
@@ -68,9 +71,8 @@ func (s *staging) addPart(p stagedPart) error {
 
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
-func (c *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
-	s := &c.staged
-	if c.resources.any && !c.resources.fits(slot, &sh.set) {
+func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
+	if s.resources.any && !s.resources.fits(slot, &sh.set) {
 		return nil
 	}
 	e := stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: len(s.words)}
@@ -83,17 +85,25 @@ func (c *receiver) stage(slot uint32, tick delta.Tick, generation uint16, sh *sh
 	return &s.entries[len(s.entries)-1]
 }
 
+// despawn takes it that a slot is empty.
+func (s *staging) despawn(slot uint32, tick delta.Tick) error {
+	if s.resources.in(int(slot)) {
+		return wire.ErrMalformed // it is never empty
+	}
+	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick})
+	return nil
+}
+
 // room returns memory for the entry's row of component k, which it has and which has n words. What
 // is in it has no meaning. words are those of the entry.
-func (c *receiver) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
+func (s *staging) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
 	if o := e.shape.offsets[k]; o >= 0 {
 		return words[o:][:n]
 	}
-	return c.sharedRoom(e, k, n)
+	return s.sharedRoom(e, k, n)
 }
 
-func (c *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
-	s := &c.staged
+func (s *staging) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 	i := e.shape.rows.take(k, n)
 	r := e.shape.rows.rows[i]
 	r.staged = true
@@ -104,9 +114,8 @@ func (c *receiver) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 
 // share gives the entry the baseline's row of component k in place of the one that there was room
 // for. If there is a prediction from a second baseline, the row there is the same.
-func (c *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
-	s := &c.staged
-	if c.schema.Components[k].Layout.Width() == 0 {
+func (s *staging) share(e *stagedEntry, k int, base, base2 *heldState) {
+	if s.schema.Components[k].Layout.Width() == 0 {
 		s.work--
 	}
 	last, rows := len(s.rows)-1, e.shape.rows
@@ -115,22 +124,22 @@ func (c *receiver) share(e *stagedEntry, k int, base, base2 *heldState) {
 	same := base.words[sharedAt-base.shape.offsets[k]]
 	s.rows[last], rows.rows[same].staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
-	if base2 != nil && c.schema.Components[k].Layout.Moves() {
+	if base2 != nil && s.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)
 	}
 }
 
 // takeRow completes a row of a component that was decoded.
-func (c *receiver) takeRow(comp *schema.Component, row []uint32) bool {
-	c.staged.work += comp.Layout.Work()
-	return c.staged.fair() && comp.ValidRow(row)
+func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
+	s.work += comp.Layout.Work()
+	return s.fair() && comp.ValidRow(row)
 }
 
 // keepRow completes a row of component k that is that of the first baseline, for which there was
 // room. base2 is nil if there is no prediction.
-func (c *receiver) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
-	if c.staged.work++; e.shape.offsets[k] < 0 {
-		c.share(e, k, base, base2)
+func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
+	if s.work++; e.shape.offsets[k] < 0 {
+		s.share(e, k, base, base2)
 	} else {
 		copy(row, row1)
 	}

@@ -59,7 +59,7 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.recv.mirrors.at(uint32(x.slotOf(a))).shape
+	whole := x.client.apply.view.replicas.at(uint32(x.slotOf(a))).shape
 	x.spoil(b, func(state *heldState) { state.shape = whole })
 	x.rounds(1)
 	d := x.client.Divergence()
@@ -98,7 +98,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 				col := &comp.Columns[i]
 				word := col.Word + i%col.Codec.Words()
 				row[word] ^= 1
-				x.client.apply.divergence = nil
+				x.client.apply.hashes.divergence = nil
 				for n := 0; x.client.Divergence() == nil; n++ {
 					require.Less(t, n, 8, "%s: %s.%s", name, comp.Name, col.Path)
 					x.round()
@@ -166,7 +166,7 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 	x.rounds(200)
 	x.requireEqual()
 	for _, e := range entities {
-		x.client.apply.divergence = nil
+		x.client.apply.hashes.divergence = nil
 		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
 		for n := 0; x.client.Divergence() == nil; n++ {
 			require.Less(t, n, 400)
@@ -177,7 +177,7 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 		require.Equal(t, id, x.client.Divergence().NetID)
 		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
 	}
-	x.client.apply.divergence = nil
+	x.client.apply.hashes.divergence = nil
 	x.spoil(large, func(state *heldState) { state.words[1] ^= 2 })
 	x.rounds(200)
 	require.Nil(t, x.client.Divergence(), "its digests take more than a packet")

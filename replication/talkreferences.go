@@ -39,27 +39,3 @@ func (s *snapshot) entityOf(id netID) ecs.Entity {
 	}
 	return e
 }
-
-// nameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
-func (c *applier) nameEntities(comp *schema.Component, rows []uint32) {
-	for _, i := range comp.References {
-		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
-			id, generation := rows[w], rows[w+1]
-			slot, counter := c.names.of(id, generation)
-			if e := c.entityOf(netID{slot - 1, uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
-				slot, counter = 0, 0
-			}
-			rows[w], rows[w+1] = slot, counter
-		}
-	}
-}
-
-// entityOf returns what the server may have meant. In a session with another server the world shows for a while what the
-// former one named.
-func (c *applier) entityOf(id netID) ecs.Entity {
-	if c.shownOrigin != c.origin {
-		return ecs.Entity{}
-	}
-	e, _ := c.entity(NetID(id))
-	return e
-}

@@ -279,7 +279,7 @@ func TestStringsOfWhatTheUserRemovedAreNotHeld(t *testing.T) {
 	set("one")
 	x.rounds(3)
 	id, _ := x.server.NetID(e)
-	m := x.client.recv.mirrors.at(id.Slot)
+	m := x.client.apply.view.replicas.at(id.Slot)
 	require.Equal(t, []string{"one", "one"}, m.strings)
 
 	x.mirror.Remove(m.entity, ecs.ComponentID[textLabel](x.mirror))

@@ -65,47 +65,21 @@ func (c *Client) Verify() *Divergence {
 	return c.apply.verify()
 }
 
-func (c *applier) verify() *Divergence {
-	if !c.intact() {
-		return nil
-	}
-	for i, page := range c.recv.mirrors.pages {
-		for j := range page {
-			m := &page[j]
-			if !c.present(m) {
-				continue
-			}
-			state := m.held.at(m.tick)
-			if state == nil || state.generation != m.generation {
-				continue
-			}
-			if d := c.verifyEntity(m, state); d != nil {
-				d.NetID = NetID{uint32(i*mirrorPage + j), m.generation}
-				if m.facet {
-					d.NetID, _ = c.linked(m)
-				}
-				return d
-			}
-		}
-	}
-	return nil
-}
-
 // verifyEntity returns the first field of an entity that differs from the state.
-func (c *applier) verifyEntity(m *mirror, state *heldState) *Divergence {
+func (v *worldView) verifyEntity(m *replica, state *heldState) *Divergence {
 	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
-		p := c.world.Get(m.entity, c.components[k])
+		p := v.world.Get(m.entity, v.components[k])
 		if p == nil {
 			continue
 		}
-		comp := &c.schema.Components[k]
+		comp := &v.schema.Components[k]
 		row := state.row(k, comp.Words)
-		i := c.differs(m.entity, k, p, row)
+		i := v.differs(m.entity, k, p, row)
 		if i < 0 {
 			continue
 		}
 		d := &Divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.Name, Field: comp.Columns[i].Path}
-		d.Got, d.Want = c.valuesOf(m.entity, k, i, p, row)
+		d.Got, d.Want = v.valuesOf(m.entity, k, i, p, row)
 		return d
 	}
 	return nil
@@ -113,23 +87,23 @@ func (c *applier) verifyEntity(m *mirror, state *heldState) *Divergence {
 
 // differs returns the first column in which an entity's component, whose value is at p, is
 // not what the row says, or -1.
-func (c *applier) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
-	comp := &c.schema.Components[k]
-	if cap(c.scratch.codes) < comp.Words {
-		c.scratch.codes = make([]uint32, comp.Words)
+func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
+	comp := &v.schema.Components[k]
+	if cap(v.codes) < comp.Words {
+		v.codes = make([]uint32, comp.Words)
 	}
-	codes := c.scratch.codes[:comp.Words]
+	codes := v.codes[:comp.Words]
 	comp.ReadColumn(codes, p, 1)
 	for i := range comp.Columns {
 		col := &comp.Columns[i]
 		own, other := codes[col.Word:][:col.Codec.Words()], row[col.Word:][:col.Codec.Words()]
 		switch col.Codec.Op {
 		case schema.OpEntity:
-			if !c.refersTo(own[0], own[1], other) {
+			if !v.refersTo(own[0], own[1], other) {
 				return i
 			}
 		case schema.OpRelation:
-			if target := c.world.Relations().Get(e, c.components[k]); !c.refersTo(target.ID(), target.Generation(), other) {
+			if target := v.world.Relations().Get(e, v.components[k]); !v.refersTo(target.ID(), target.Generation(), other) {
 				return i
 			}
 		default:
@@ -143,22 +117,22 @@ func (c *applier) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) i
 
 // refersTo reports whether the entity with the given ID and generation is what the words
 // of a reference mean. The handle of an entity that the user removed counts as none.
-func (c *applier) refersTo(id, generation uint32, words []uint32) bool {
+func (v *worldView) refersTo(id, generation uint32, words []uint32) bool {
 	none := ecs.Entity{}
 	isNone := id == none.ID() && generation == none.Generation()
-	m := c.referred(words)
+	m := v.referred(words)
 	if m == nil {
 		return isNone
 	}
-	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !c.present(m)
+	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !v.present(m)
 }
 
-// referred returns the mirror that the words of a reference mean, or nil.
-func (c *applier) referred(words []uint32) *mirror {
+// referred returns the replica that the words of a reference mean, or nil.
+func (v *worldView) referred(words []uint32) *replica {
 	if words[0] == 0 {
 		return nil
 	}
-	if m := c.recv.mirrors.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+	if m := v.replicas.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
 		return m
 	}
 	return nil
@@ -166,16 +140,16 @@ func (c *applier) referred(words []uint32) *mirror {
 
 // valuesOf returns a field of an entity's component at p, and what it should be after the
 // row.
-func (c *applier) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
-	comp := &c.schema.Components[k]
+func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
+	comp := &v.schema.Components[k]
 	col := &comp.Columns[i]
 	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
 		var target ecs.Entity
-		if m := c.referred(row[col.Word:]); m != nil {
+		if m := v.referred(row[col.Word:]); m != nil {
 			target = m.entity
 		}
 		if col.Codec.Op == schema.OpRelation {
-			return c.world.Relations().Get(e, c.components[k]), target
+			return v.world.Relations().Get(e, v.components[k]), target
 		}
 		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
 	}

@@ -197,19 +197,19 @@ func worldHash(c *Client) uint64 {
 		put(tick)
 		for i := range c.schema.Components {
 			comp := &c.schema.Components[i]
-			if comp.Resource || !c.apply.world.Has(e, c.apply.components[i]) {
+			if comp.Resource || !c.apply.view.world.Has(e, c.apply.view.components[i]) {
 				continue
 			}
 			put(uint32(i))
 			row = append(row[:0], make([]uint32, comp.Words)...)
-			comp.ReadColumn(row, c.apply.world.Get(e, c.apply.components[i]), 1)
+			comp.ReadColumn(row, c.apply.view.world.Get(e, c.apply.view.components[i]), 1)
 			for _, w := range row {
 				put(w)
 			}
 		}
 	})
-	for k := c.apply.resources.set.Next(0); k >= 0; k = c.apply.resources.set.Next(k + 1) {
-		if p := c.apply.resources.find(k); p != nil {
+	for k := c.apply.view.resources.set.Next(0); k >= 0; k = c.apply.view.resources.set.Next(k + 1) {
+		if p := c.apply.view.resources.find(k); p != nil {
 			comp := &c.schema.Components[k]
 			put(uint32(k))
 			row = append(row[:0], make([]uint32, comp.Words)...)
@@ -220,7 +220,7 @@ func worldHash(c *Client) uint64 {
 		}
 	}
 	put(uint32(n))
-	put(uint32(c.apply.world.Stats().Entities.Used))
+	put(uint32(c.apply.view.world.Stats().Entities.Used))
 	h.Write(b)
 	return h.Sum64()
 }
