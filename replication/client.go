@@ -107,7 +107,8 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.apply.init(world, types, &c.recv, &c.stats, slots, o.spawnWith)
 	c.recv = newReceiver(types, &c.stats, slots, c.apply.view.relationTypes())
 	if types.Talks() {
-		c.talk = newClientTalk(c, o.mtu, slots)
+		links := talkLinks{clock: &c.clock, stats: &c.stats, transmit: c.session.transmit, ready: c.recv.ready}
+		c.talk = newClientTalk(links, types, &c.apply, o.mtu, slots)
 	}
 	return c
 }

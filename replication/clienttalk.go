@@ -4,17 +4,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A clientTalk is what a client says to the server, and hears from it, beside the state of the world.
 type clientTalk struct {
 	messenger
-	clock    *clock.Ticks
-	stats    *ClientStats
-	transmit func(packet []byte)
-	ready    func(deps []dependency) bool // reports whether the world shows all that a message waits for
-	handlers []func()                     // by message number
+	talkLinks
+	handlers []func() // by message number
 
 	out   [wire.Channels]outLane // only the first is used
 	in    [wire.Channels]inLane
@@ -49,13 +47,18 @@ const (
 	inputRingTicks = 64
 )
 
-func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
-	t := &clientTalk{
-		clock: &c.clock, stats: &c.stats, transmit: c.session.transmit, ready: c.recv.ready,
-		handlers: make([]func(), len(c.schema.Messages)),
-	}
-	t.init(c.schema, &c.apply, mtu, false, slots)
-	if in := c.schema.Input; in != nil {
+// talkLinks are what the messages of a client need of the rest of it.
+type talkLinks struct {
+	clock    *clock.Ticks
+	stats    *ClientStats
+	transmit func(packet []byte)
+	ready    func(deps []dependency) bool // reports whether the world shows all that a message waits for
+}
+
+func newClientTalk(links talkLinks, s *schema.Schema, d directory, mtu int, slots uint32) *clientTalk {
+	t := &clientTalk{talkLinks: links, handlers: make([]func(), len(s.Messages))}
+	t.init(s, d, mtu, false, slots)
+	if in := s.Input; in != nil {
 		t.inputs.ring = makeInputRows(inputRingTicks, in.Words)
 	}
 	return t
@@ -64,10 +67,7 @@ func newClientTalk(c *Client, mtu int, slots uint32) *clientTalk {
 // reset forgets all that was said, at the server's tick.
 func (t *clientTalk) reset(tick uint32) {
 	t.clear()
-	*t = clientTalk{
-		messenger: t.messenger, clock: t.clock, stats: t.stats, transmit: t.transmit, ready: t.ready,
-		handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring},
-	}
+	*t = clientTalk{messenger: t.messenger, talkLinks: t.talkLinks, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
 	if t.schema.Input != nil {
 		t.lead.Begin(tick)
 	}
