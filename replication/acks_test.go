@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +17,7 @@ func TestALateAckIsNoStepBack(t *testing.T) {
 	move(e[0], 1)
 	late := x.replicate()
 	move(e[0], 1)
-	x.rounds(recentTicks + 5)
+	x.rounds(snapshot.RecentTicks + 5)
 	baseline, acked := x.acked(0), x.peer.Stats().Acked
 	x.deliver(late...)
 	x.answer(x.apply()...)
@@ -28,10 +29,10 @@ func TestALateAckIsNoStepBack(t *testing.T) {
 // the client is not sure to hold it for longer.
 func TestABaselineIsNamedForAWindow(t *testing.T) {
 	for _, changes := range []int{1, 1000} {
-		for _, rest := range []int{0, recentTicks + 5, 300} {
+		for _, rest := range []int{0, snapshot.RecentTicks + 5, 300} {
 			x, e, move := crowd(t, 1, withoutStreams)
 			x.rounds(rest)
-			baseline, first, window := x.acked(0), x.server.snap.tick+1, delta.Tick(x.server.opts.window)
+			baseline, first, window := x.acked(0), x.server.snap.Tick+1, delta.Tick(x.server.opts.Window)
 			updates, wholes := 0, 0
 			for i := range int(3 * window) {
 				if i < changes {
@@ -41,7 +42,7 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 				x.deliver(x.replicate()...)
 				x.apply() // and the acks are lost
 				now := x.peer.Stats()
-				switch tick := x.server.snap.tick; {
+				switch tick := x.server.snap.Tick; {
 				case tick-first > window:
 					require.Equal(t, before.Updates, now.Updates, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
 					wholes += int(now.Wholes - before.Wholes)
@@ -70,14 +71,14 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	packets := x.replicate()
 	x.deliver(packets[0])
 	late := x.apply()
-	sequence := x.peer.acked.log.next - uint32(len(packets))
-	for i := 0; int32(sequence-x.peer.acked.log.oldest) >= 0; i++ {
+	sequence := x.peer.acked.Log.Next - uint32(len(packets))
+	for i := 0; int32(sequence-x.peer.acked.Log.Oldest) >= 0; i++ {
 		x.replicate() // all of it is lost
 		require.Less(t, i, 200)
 	}
-	require.NotNil(t, x.peer.acked.log.find(sequence))
+	require.NotNil(t, x.peer.acked.Log.Find(sequence))
 	var got [][]byte
-	x.peer.out.send = func(p []byte) error {
+	x.peer.out.Send = func(p []byte) error {
 		if got == nil {
 			x.answer(late...)
 		}
@@ -85,7 +86,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 		return nil
 	}
 	acked := x.peer.Stats().Acked
-	for i := 0; x.peer.acked.log.find(sequence) != nil; i++ {
+	for i := 0; x.peer.acked.Log.Find(sequence) != nil; i++ {
 		moveAll()
 		x.server.Replicate()
 		require.Less(t, i, 20)
@@ -105,14 +106,14 @@ func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
 	move(e[0], 1)
 	x.deliver(x.replicate()...)
 	x.apply() // its ack is put together by hand
-	a := wire.Ack{Sequence: x.peer.acked.log.next - 1, Count: 1, Lacks: 1}
+	a := wire.Ack{Sequence: x.peer.acked.Log.Next - 1, Count: 1, Lacks: 1}
 	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {
 		x.answer(forgeAck(x.client, &a))
-		require.Equal(t, x.server.snap.tick, x.acked(0))
+		require.Equal(t, x.server.snap.Tick, x.acked(0))
 		require.Zero(t, x.peer.Stats().MissingBaselines)
 	}
-	a.Missing[0].Low = uint32(x.server.snap.tick) & (1<<delta.NameBits - 1)
+	a.Missing[0].Low = uint32(x.server.snap.Tick) & (1<<delta.NameBits - 1)
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))

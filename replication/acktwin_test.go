@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -18,8 +20,8 @@ type ackTwin struct {
 	rng   *rand.Rand
 	plain bool // what becomes of packets is known at once, and never found out to be wrong
 	calm  bool // nothing is lost or left out
-	slots slotTable
-	acks  ackTable
+	slots snapshot.SlotTable
+	acks  ackstate.AckTable
 
 	first, now delta.Tick
 	version    []int          // by slot: every change makes a new one
@@ -47,9 +49,9 @@ func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
 	a.calm = a.rng.IntN(3) == 0
 	a.first = pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
 	a.now = a.first
-	a.slots.initClasses(0)
-	a.slots.recent.now = a.now
-	a.acks.reset(&a.slots, a.now)
+	a.slots.InitClasses(0)
+	a.slots.Recent.Now = a.now
+	a.acks.Reset(&a.slots, a.now)
 	return a
 }
 
@@ -81,7 +83,7 @@ func (a *ackTwin) trouble() {
 			a.sent[i].came = a.sent[i].came && !a.lost
 		}
 	}
-	if a.starved = a.starved.Grown(a.slots.len() + 128); r.IntN(30) == 0 && !a.calm {
+	if a.starved = a.starved.Grown(a.slots.Len() + 128); r.IntN(30) == 0 && !a.calm {
 		for b := range a.starved {
 			a.starved[b] = pick(r, 0, 0, ^uint64(0), r.Uint64())
 		}
@@ -93,27 +95,27 @@ func (a *ackTwin) tick(quiet bool) {
 	r, s := a.rng, &a.slots
 	a.trouble()
 	a.now++
-	s.begin(a.now)
-	s.reclaim()
-	for range pick(r, 0, 0, 0, 1, 2, s.live/8*r.IntN(8)*r.IntN(2)) {
-		if slot := r.IntN(s.len() + 1); slot < s.len() && s.alive.Has(slot) {
-			s.remove(slot, a.now)
+	s.Begin(a.now)
+	s.Reclaim()
+	for range pick(r, 0, 0, 0, 1, 2, s.Live/8*r.IntN(8)*r.IntN(2)) {
+		if slot := r.IntN(s.Len() + 1); slot < s.Len() && s.Alive.Has(slot) {
+			s.Remove(slot, a.now)
 			a.changed(slot)
 		}
 	}
-	for n := r.IntN(5) * r.IntN(2) * r.IntN(8); n > 0 && s.live < 100; n-- {
-		a.changed(s.add(ecs.Entity{}, a.now))
+	for n := r.IntN(5) * r.IntN(2) * r.IntN(8); n > 0 && s.Live < 100; n-- {
+		a.changed(s.Add(ecs.Entity{}, a.now))
 	}
 	often := pick(r, 0, 0.02, 0.3, 1)
 	for slot := range a.version {
-		if s.alive.Has(slot) && s.changed[slot] != a.now && r.Float64() < often {
-			s.touch(slot, a.now)
+		if s.Alive.Has(slot) && s.Changed[slot] != a.now && r.Float64() < often {
+			s.Touch(slot, a.now)
 			a.changed(slot)
 		}
 	}
-	s.list()
-	if len(s.alive) > len(a.acks.none) {
-		a.acks.grow(s.len(), a.now)
+	s.List()
+	if len(s.Alive) > len(a.acks.None) {
+		a.acks.Grow(s.Len(), a.now)
 	}
 	if !a.plain && r.IntN(6) == 0 {
 		a.comeLate()
@@ -121,20 +123,20 @@ func (a *ackTwin) tick(quiet bool) {
 	if a.outage < 0 && (a.plain || r.IntN(3) > 0) {
 		a.follow()
 	}
-	for b, turned := range s.turned {
+	for b, turned := range s.Turned {
 		a.sever(b, turned)
-		a.acks.sever(b, turned, a.now)
+		a.acks.Sever(b, turned, a.now)
 	}
 	if !a.plain && r.IntN(20) == 0 && len(a.version) > 0 {
 		slot := r.IntN(len(a.version))
 		b, bit := slot>>6, uint64(1)<<(slot&63)
-		a.acks.forget(b, bit, a.now+1)
+		a.acks.Forget(b, bit, a.now+1)
 		a.epoch[slot], a.came[slot] = a.now+1, nil
 	}
 	if !quiet && a.quiet < 0 {
 		a.send()
 	}
-	s.settle(a.now)
+	s.Settle(a.now)
 	a.past = append(a.past, slices.Clone(a.version))
 	a.check()
 }
@@ -148,9 +150,9 @@ func (a *ackTwin) sever(b int, mask uint64) {
 // send makes a packet of what changed, as it may be one of a stream, or of anything that lives.
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
-	p := twinPacket{at: a.now, mask: slices.Clone(s.alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
-	if len(s.turning) == 0 && a.acks.holdsAll() && r.IntN(3) > 0 {
-		copy(p.mask, s.news)
+	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
+	if len(s.Turning) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
+		copy(p.mask, s.News)
 		p.full = true
 	} else {
 		some := r.IntN(2) == 0 && !a.calm
@@ -166,30 +168,30 @@ func (a *ackTwin) send() {
 // follow passes ticks, as a peer's follow does.
 func (a *ackTwin) follow() {
 	t, last := &a.acks, a.now-1
-	for t.through != last && (a.plain || a.rng.IntN(12) > 0) {
-		before, to := t.through, t.through+1
-		if !a.plain && last-before > recentTicks && !slices.ContainsFunc(a.sent, func(p twinPacket) bool { return p.came && last-p.at > recentTicks }) {
-			to = last - recentTicks
+	for t.Through != last && (a.plain || a.rng.IntN(12) > 0) {
+		before, to := t.Through, t.Through+1
+		if !a.plain && last-before > snapshot.RecentTicks && !slices.ContainsFunc(a.sent, func(p twinPacket) bool { return p.came && last-p.at > snapshot.RecentTicks }) {
+			to = last - snapshot.RecentTicks
 			for len(a.sent) > 0 && !a.sent[0].at.After(to) {
 				a.late, a.sent = append(a.late, a.sent[0]), a.sent[1:]
 			}
-			held := make(bitset.Set, len(t.none)) // and as it was
+			held := make(bitset.Set, len(t.None)) // and as it was
 			for b := range held {
-				held[b] = a.slots.alive[b] &^ t.behind(b)
+				held[b] = a.slots.Alive[b] &^ t.Behind(b)
 			}
-			t.leap(to)
+			t.Leap(to)
 			for b := range held {
-				require.Zero(a.t, held[b]&t.lacks(to, b), "held before and after a leap")
+				require.Zero(a.t, held[b]&t.Lacks(to, b), "held before and after a leap")
 			}
 			continue
 		}
-		for end := before + 1 + delta.Tick(a.rng.IntN(maxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
+		for end := before + 1 + delta.Tick(a.rng.IntN(ackstate.MaxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
 			to++
 		}
 		a.passed[to] = true
 		if len(a.sent) == 0 || a.sent[0].at != to {
-			t.pass(to, a.now)
-			t.settle(before)
+			t.Pass(to, a.now)
+			t.Settle(before)
 			continue
 		}
 		p := a.sent[0]
@@ -200,17 +202,17 @@ func (a *ackTwin) follow() {
 		if p.came {
 			a.note(p)
 		}
-		if p.full && p.came && to == before+1 && t.lacksNothing(before) {
-			t.skip()
+		if p.full && p.came && to == before+1 && t.LacksNothing(before) {
+			t.Skip()
 			continue
 		}
-		t.pass(to, a.now)
+		t.Pass(to, a.now)
 		for b, mask := range p.mask {
 			if p.came && mask != 0 {
-				t.arrive(b, mask)
+				t.Arrive(b, mask)
 			}
 		}
-		t.settle(before)
+		t.Settle(before)
 	}
 }
 
@@ -236,7 +238,7 @@ func (a *ackTwin) comeLate() {
 	a.note(p)
 	for b, mask := range p.mask {
 		if mask != 0 {
-			a.acks.arriveLate(b, mask, p.at, a.now)
+			a.acks.ArriveLate(b, mask, p.at, a.now)
 		}
 	}
 }
@@ -245,7 +247,7 @@ func (a *ackTwin) comeLate() {
 func (a *ackTwin) check() {
 	t := &a.acks
 	for slot := range a.version {
-		if !a.slots.alive.Has(slot) || a.rng.IntN(8) > 0 {
+		if !a.slots.Alive.Has(slot) || a.rng.IntN(8) > 0 {
 			continue
 		}
 		holds := func(at delta.Tick, upTo bool) bool {
@@ -253,18 +255,18 @@ func (a *ackTwin) check() {
 				return a.at(slot, c) == a.at(slot, at) && !(upTo && c.After(at))
 			})
 		}
-		last, found := t.through, false
-		for at := t.through; at != a.first && t.recent(at); at-- {
-			says := t.lacks(at, slot>>6)>>(slot&63)&1 == 0
-			require.True(a.t, !says || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
+		last, found := t.Through, false
+		for at := t.Through; at != a.first && t.Recent(at); at-- {
+			says := t.Lacks(at, slot>>6)>>(slot&63)&1 == 0
+			require.True(a.t, !says || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
 			if a.plain && a.passed[at] {
-				require.Equal(a.t, holds(at, true), says, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.through, a.epoch[slot], a.came[slot])
+				require.Equal(a.t, holds(at, true), says, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
 			}
 			if says && !found {
 				last, found = at, true
 			}
 		}
-		at, ok := t.holds(slot)
+		at, ok := t.Holds(slot)
 		require.Equal(a.t, ok, len(a.came[slot]) > 0, "slot %d: is anything held", slot)
 		if ok && at != a.first {
 			require.True(a.t, holds(at, false), "slot %d: the last tick as of which it is held is not %d", slot, at)

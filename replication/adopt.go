@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -89,7 +90,7 @@ func (c *Client) Expects(e ecs.Entity) bool {
 
 func (x *expectations) expects(e ecs.Entity) bool {
 	_, ok := x.byEntity[e]
-	return ok && x.view.intact() && alive(x.view.world, e)
+	return ok && x.view.intact() && archeutil.Alive(x.view.world, e)
 }
 
 func (x *expectations) expect(k int, e ecs.Entity, applies int) {
@@ -99,7 +100,7 @@ func (x *expectations) expect(k int, e ecs.Entity, applies int) {
 		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.Name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
-	case !alive(x.view.world, e):
+	case !archeutil.Alive(x.view.world, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !x.view.world.Has(e, x.view.components[k]):
 		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.Name))
@@ -199,7 +200,7 @@ func (x *expectations) expire() {
 			case item.until >= x.now:
 				x.nextEnd = min(x.nextEnd, item.until)
 			default:
-				if alive(x.view.world, item.entity) {
+				if archeutil.Alive(x.view.world, item.entity) {
 					x.stats.Unconfirmed++
 				}
 				x.remove(int32(i))
@@ -208,7 +209,7 @@ func (x *expectations) expire() {
 	}
 	i := x.swept % len(x.items)
 	x.swept = i + 1
-	if e := x.items[i].entity; !e.IsZero() && !alive(x.view.world, e) {
+	if e := x.items[i].entity; !e.IsZero() && !archeutil.Alive(x.view.world, e) {
 		x.remove(int32(i))
 	}
 }
@@ -231,7 +232,7 @@ func (x *expectations) match(state *heldState) ecs.Entity {
 			next, e := item.next, item.entity
 			if item.component == k && slices.Equal(item.codes, row) {
 				x.remove(i)
-				if alive(x.view.world, e) && !x.view.world.Has(e, x.view.marker) {
+				if archeutil.Alive(x.view.world, e) && !x.view.world.Has(e, x.view.marker) {
 					return e
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -35,8 +36,8 @@ func TestAliveKnowsEveryHandle(t *testing.T) {
 			}
 		}
 		for _, e := range asked {
-			require.Equal(t, found[e], alive(&w, e), "%v", e)
-			require.Equal(t, found[e] && w.Has(e, id), lookUp(&w, e, id) != nil, "%v", e)
+			require.Equal(t, found[e], archeutil.Alive(&w, e), "%v", e)
+			require.Equal(t, found[e] && w.Has(e, id), archeutil.LookUp(&w, e, id) != nil, "%v", e)
 		}
 	}
 	spawn := func(n int) (spawned []ecs.Entity) {
@@ -86,7 +87,7 @@ func TestAliveAllocatesNothing(t *testing.T) {
 	gone := w.NewEntity()
 	w.RemoveEntity(gone)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if !alive(&w, e) || alive(&w, gone) {
+		if !archeutil.Alive(&w, e) || archeutil.Alive(&w, gone) {
 			t.Fail()
 		}
 	}))
@@ -109,7 +110,7 @@ func BenchmarkAlive(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
-				if alive(&w, c.entity) != c.alive {
+				if archeutil.Alive(&w, c.entity) != c.alive {
 					b.Fatal()
 				}
 			}

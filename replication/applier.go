@@ -3,7 +3,9 @@ package replication
 import (
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -16,8 +18,8 @@ type applier struct {
 
 	view      worldView
 	referrers referrers
-	relations relations
-	names     entityNames // of what was ever mirrored, if there are entities in messages or inputs
+	relations archeutil.Relations
+	names     archeutil.EntityNames // of what was ever mirrored, if there are entities in messages or inputs
 	hooks     hooks
 	expected  expectations
 	hashes    hashCheck
@@ -109,7 +111,7 @@ func (a *applier) noticeReset() {
 	if a.view.intact() {
 		return
 	}
-	a.view.mark.set()
+	a.view.mark.Set()
 	a.expected.reset()
 	for i, page := range a.view.replicas.pages {
 		for j := range page {
@@ -179,12 +181,12 @@ func (a *applier) takeOver(some, foreign bool) {
 }
 
 // nameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
-func (a *applier) nameEntities(comp *schema.Component, rows []uint32) {
+func (a *applier) NameEntities(comp *schema.Component, rows []uint32) {
 	for _, i := range comp.References {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
-			slot, counter := a.names.of(id, generation)
-			if e := a.entityOf(netID{slot - 1, uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
+			slot, counter := a.names.Of(id, generation)
+			if e := a.EntityOf(wire.NetID{Slot: slot - 1, Generation: uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
 				slot, counter = 0, 0
 			}
 			rows[w], rows[w+1] = slot, counter
@@ -194,7 +196,7 @@ func (a *applier) nameEntities(comp *schema.Component, rows []uint32) {
 
 // entityOf returns what the server may have meant. In a session with another server the world shows for a while what the
 // former one named.
-func (a *applier) entityOf(id netID) ecs.Entity {
+func (a *applier) EntityOf(id wire.NetID) ecs.Entity {
 	if a.shownOrigin != a.origin {
 		return ecs.Entity{}
 	}
@@ -243,7 +245,7 @@ func (a *applier) checkSpawnComponents() {
 			why = "an entity has room for one relation, which may be the server's"
 		}
 		for k, own := range a.view.components {
-			if id == own && !a.view.resources.set.Has(k) {
+			if id == own && !a.view.resources.Set.Has(k) {
 				why = "it is in the schema, so the server says which entities have it"
 			}
 		}

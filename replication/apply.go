@@ -4,12 +4,14 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // applyMirror makes the world show a mirror's newest state.
 func (a *applier) applyMirror(slot uint32, m *replica) {
-	if a.view.resources.in(int(slot)) {
+	if a.view.resources.In(int(slot)) {
 		a.applyResources(m)
 		return
 	}
@@ -32,7 +34,7 @@ func (a *applier) applyMirror(slot uint32, m *replica) {
 		a.spawnEntity(slot, m, state)
 		return
 	}
-	if m.removed || !alive(a.view.world, m.entity) {
+	if m.removed || !archeutil.Alive(a.view.world, m.entity) {
 		m.removed = true // by the user, who shall have it so
 		a.referrers.drop(allComponents, &m.links)
 		m.tick, m.shape, m.strings, m.values = state.tick, state.shape, nil, nil
@@ -81,10 +83,10 @@ func (a *applier) removeEntity(slot uint32, m *replica) {
 	}
 	switch {
 	case !m.shown || m.removed:
-	case a.view.resources.in(int(slot)):
+	case a.view.resources.In(int(slot)):
 		a.view.removeResources(m)
-	case alive(a.view.world, m.entity):
-		a.relations.remove(a.view.world, m.entity)
+	case archeutil.Alive(a.view.world, m.entity):
+		a.relations.Remove(a.view.world, m.entity)
 	}
 	a.forgetEntity(slot, m)
 }
@@ -94,7 +96,7 @@ func (a *applier) forgetEntity(slot uint32, m *replica) {
 	if m.shown {
 		a.referrers.drop(allComponents, &m.links)
 		a.referrers.turn(slot)
-		if !a.view.resources.in(int(slot)) {
+		if !a.view.resources.In(int(slot)) {
 			a.stats.Despawns++
 		}
 	}
@@ -116,7 +118,7 @@ func (a *applier) spawnEntity(slot uint32, m *replica, state *heldState) {
 	*(*Mirrored)(a.view.world.Get(m.entity, a.view.marker)) = Mirrored{NetID{slot, state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	if a.schema.Mentions {
-		a.names.set(m.entity, netID{slot, state.generation})
+		a.names.Set(m.entity, wire.NetID{Slot: slot, Generation: state.generation})
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &a.schema.Components[k]
@@ -160,7 +162,7 @@ func (a *applier) restructure(m *replica, state *heldState) {
 		}
 	}
 	if relation >= 0 {
-		if own, ok := a.relations.of(a.view.world, m.entity); ok && !slices.Contains(x.remove, own) {
+		if own, ok := a.relations.Of(a.view.world, m.entity); ok && !slices.Contains(x.remove, own) {
 			x.add = slices.Delete(x.add, relation, relation+1) // the user added another, and Arche takes one only
 			a.stats.RelationConflicts++
 		}
@@ -185,7 +187,7 @@ func sameRow(a, b []uint32) bool {
 // adopt gives a local entity the components of a mirror that it has not. It leaves out a
 // relation if the entity has another one.
 func (a *applier) adopt(e ecs.Entity, components []ecs.ID) {
-	own, related := a.relations.of(a.view.world, e)
+	own, related := a.relations.Of(a.view.world, e)
 	add := components[:0]
 	for _, id := range components {
 		if a.view.world.Has(e, id) {
@@ -214,7 +216,7 @@ func (a *applier) applyResources(m *replica) {
 	if m.shown {
 		old = m.held.at(m.tick)
 	}
-	set := &a.view.resources.set
+	set := &a.view.resources.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		was, is := m.shown && m.shape.set.Has(k), state.shape.set.Has(k)
 		if was && !is {
@@ -229,19 +231,19 @@ func (a *applier) applyResources(m *replica) {
 		if was && old != nil && old.shape.set.Has(k) && sameRow(old.row(k, comp.Words), row) {
 			continue
 		}
-		p := a.view.resources.find(k)
+		p := a.view.resources.Find(k)
 		if p == nil && !was { // else the user removed it, who shall have it so
-			a.view.world.Resources().Add(a.view.resources.ids[k], reflect.New(comp.Typ).Interface())
-			p = a.view.resources.find(k)
+			a.view.world.Resources().Add(a.view.resources.Ids[k], reflect.New(comp.Typ).Interface())
+			p = a.view.resources.Find(k)
 		}
 		if p != nil {
 			if a.hooks.watch(k) {
-				a.hooks.noteChange(resourceSlot, m, k, p, row, old != nil)
+				a.hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil)
 			}
 			comp.Write(p, row)
 		}
 		if comp.Refers() {
-			a.refer(resourceSlot, m, k, p, row)
+			a.refer(archeutil.ResourceSlot, m, k, p, row)
 		}
 	}
 	m.shown, m.generation, m.tick, m.shape = true, state.generation, state.tick, state.shape

@@ -26,10 +26,10 @@ const (
 )
 
 func (rc *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
-	age := r.ReadExpGolomb(partOrder)
-	total := r.ReadExpGolomb(partOrder)
-	size := r.ReadExpGolomb(partOrder)
-	index := r.ReadExpGolomb(partOrder)
+	age := r.ReadExpGolomb(wire.PartOrder)
+	total := r.ReadExpGolomb(wire.PartOrder)
+	size := r.ReadExpGolomb(wire.PartOrder)
+	index := r.ReadExpGolomb(wire.PartOrder)
 	if r.Err() != nil || !validPart(age, total, size, index) {
 		return wire.ErrMalformed
 	}

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -41,7 +42,7 @@ func (a *applier) applyFacet(slot uint32, m *replica, state *heldState, of NetID
 
 // detach takes the components of a facet from its entity.
 func (a *applier) detach(m *replica) {
-	if !m.entity.IsZero() && alive(a.view.world, m.entity) {
+	if !m.entity.IsZero() && archeutil.Alive(a.view.world, m.entity) {
 		a.restructure(m, &heldState{shape: a.recv.bare})
 	}
 	a.forgetFacet(m)

@@ -38,8 +38,8 @@ func TestIntervalsPredictInEveryPhase(t *testing.T) {
 					before[i] = e.peer.Stats()
 				}
 				p := e.peer
-				if tick > 60 && p.acked.inInterval() {
-					require.Zero(t, (p.acked.base()+p.acked.phase)%p.acked.interval, "the base of interval %d is a tick of the peer's", interval)
+				if tick > 60 && p.acked.InInterval() {
+					require.Zero(t, (p.acked.Base()+p.acked.Phase)%p.acked.Interval, "the base of interval %d is a tick of the peer's", interval)
 				}
 			}
 		}

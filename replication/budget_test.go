@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -31,7 +33,7 @@ func TestNobodyWaitsLongerThanAPass(t *testing.T) {
 			ticks := n/20 + 200
 			for tick := 1; tick <= ticks; tick++ {
 				c.tickAll()
-				sent(m.peer, func(slot int, _ recordKind) {
+				sent(m.peer, func(slot int, _ baseline.RecordKind) {
 					if last[slot] > ticks/3 {
 						longest = max(longest, tick-last[slot])
 					}
@@ -197,8 +199,8 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
 					e.peer.SetBudget(rate)
 					var sizes []int
-					send := e.peer.out.send
-					e.peer.out.send = func(p []byte) error {
+					send := e.peer.out.Send
+					e.peer.out.Send = func(p []byte) error {
 						if rng.IntN(10) == 0 {
 							return errors.New("buffer full")
 						}
@@ -278,16 +280,16 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 	for range 20 {
 		c.tickAll()
 	}
-	require.Nil(t, m.peer.out.urgency.blocks, "it takes no memory")
-	require.NotZero(t, m.peer.out.budget.tokens)
+	require.Nil(t, m.peer.out.Urgency.Blocks, "it takes no memory")
+	require.NotZero(t, m.peer.out.Budget.Tokens)
 	m.peer.SetBudget(2000)
-	require.Zero(t, m.peer.out.budget.tokens, "nor do debts and savings")
-	for ticks := 0; m.peer.out.urgency.blocks == nil; ticks++ {
+	require.Zero(t, m.peer.out.Budget.Tokens, "nor do debts and savings")
+	for ticks := 0; m.peer.out.Urgency.Blocks == nil; ticks++ {
 		require.Less(t, ticks, 20, "there must be tokens for a packet")
 		c.tickAll()
 	}
 	for slot := range 2000 {
-		require.LessOrEqual(t, urgencyOf(&m.peer.out.urgency, slot), 2*weightUnit)
+		require.LessOrEqual(t, urgencyOf(&m.peer.out.Urgency, slot), 2*snapshot.WeightUnit)
 	}
 }
 
@@ -305,7 +307,7 @@ func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
 			for range ticks {
 				c.tickAll()
 			}
-			most := max(rate/8, rate*interval/tickRate) + 2*m.peer.server.opts.mtu
+			most := max(rate/8, rate*interval/tickRate) + 2*m.peer.server.opts.Mtu
 			require.LessOrEqual(t, slices.Max(m.sizes), most)
 			requireWithin(t, m.sizes, rate, tickRate, most)
 			bytes := sum(m.sizes[2*interval:]) * tickRate / (ticks - 2*interval)

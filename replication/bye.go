@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -74,15 +75,6 @@ func (e *DisconnectError) Error() string {
 // nilError is what methods of nil errors return, as fmt prints it.
 const nilError = "<nil>"
 
-const (
-
-	// byeCopies are sent at once: with a fifth of all packets lost, all of them are in one
-	// of some hundred cases.
-	byeCopies = 3
-	// maxByes bounds how often a client is told again that its session has ended.
-	maxByes = 16
-)
-
 // Disconnect ends the connection and tells the client why, in packets that are sent at
 // once. The peer is not to be used any more: its Receive returns [ErrUnexpected] from
 // then on, and [Peer.Err] the reason. Give it what still comes from that client for a
@@ -91,27 +83,27 @@ const (
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
 	p.mustExist()
-	if p.conn.state == ended {
+	if p.conn.State == session.Ended {
 		return
 	}
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	p.conn.sayBye(uint8(r.Code), r.Text)
-	p.end(farewell{uint8(r.Code), r.Text, false})
+	p.conn.SayBye(uint8(r.Code), r.Text)
+	p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
 }
 
 // Err returns nil until the connection has ended, and why it has after that: a
 // [*DisconnectError].
 func (p *Peer) Err() error {
 	p.mustExist()
-	if p.conn.state != ended {
+	if p.conn.State != session.Ended {
 		return nil
 	}
-	why := &p.conn.why
-	return &DisconnectError{Reason: Reason{ReasonCode(why.code), why.text}, Remote: why.remote}
+	why := &p.conn.Why
+	return &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 }
 
 // end takes the peer from the server.
-func (p *Peer) end(why farewell) {
+func (p *Peer) end(why session.Farewell) {
 	s := p.server
 	for i, q := range s.peers {
 		if q == p {
@@ -119,8 +111,8 @@ func (p *Peer) end(why farewell) {
 			break
 		}
 	}
-	s.interest.disownAll(&p.sight)
-	p.conn.why = why
+	s.interest.DisownAll(&p.sight)
+	p.conn.Why = why
 	p.close()
 	s.callHooks(s.parting, p)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func TestKickedClientIsToldWhy(t *testing.T) {
 			require.False(t, x.peer.Connected())
 			require.Zero(t, x.server.Stats().Peers)
 			byes := x.takeDown()
-			require.Len(t, byes, byeCopies)
+			require.Len(t, byes, session.ByeCopies)
 
 			require.NoError(t, x.client.Receive(byes[1])) // one of them is enough
 			for range 20 {
@@ -68,14 +69,14 @@ func TestServerIsToldThatAClientLeaves(t *testing.T) {
 			x.takeDown()
 			x.client.Disconnect(Reason{ReasonGame + 3, "gone for dinner"})
 			require.EqualError(t, x.client.Apply(), `replication: disconnected: code 67: "gone for dinner"`)
-			require.Len(t, x.up, byeCopies)
+			require.Len(t, x.up, session.ByeCopies)
 			require.NoError(t, x.peer.Receive(x.up[0]))
 			require.False(t, x.peer.Connected())
 			require.EqualError(t, x.peer.Err(), `replication: disconnected by the other end: code 67: "gone for dinner"`)
 			require.Equal(t, 1, x.server.Stats().Peers, "the other one")
 			require.True(t, other.peer.Connected())
 			for _, p := range x.up {
-				require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
+				require.ErrorIs(t, x.peer.Receive(p), wire.ErrUnexpected)
 			}
 			require.Empty(t, x.replicate(), "nobody answers who has left")
 			x.server.Disconnect(x.peer)
@@ -141,10 +142,10 @@ func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 			// An ack is answered too, but not without end.
 			answers := 0
 			for range 100 {
-				require.ErrorIs(t, x.peer.Receive(late), ErrUnexpected)
+				require.ErrorIs(t, x.peer.Receive(late), wire.ErrUnexpected)
 				answers += len(x.takeDown())
 			}
-			require.Equal(t, maxByes-1, answers)
+			require.Equal(t, session.MaxByes-1, answers)
 		})
 	}
 }
@@ -234,7 +235,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 }
 
 // firstEntity returns the entity in the server's first slot.
-func (x *fixture) firstEntity() ecs.Entity { return x.server.snap.slots.info[0].entity }
+func (x *fixture) firstEntity() ecs.Entity { return x.server.snap.Slots.Info[0].Entity }
 
 func TestReasonsAreCutToFit(t *testing.T) {
 	for _, mtu := range []int{64, 100, 1200} {

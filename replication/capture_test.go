@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/mlange-42/arche/generic"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func (x *captureCheck) capture() {
 	s.Replicate()
 	ids := map[ecs.Entity]NetID{}
 	slots := map[uint32]bool{}
-	filter := ecs.All(s.snap.capture.marker)
+	filter := ecs.All(s.snap.Capture.Marker)
 	q := x.world.Query(&filter)
 	bits := 0
 	for q.Next() {
@@ -41,20 +42,20 @@ func (x *captureCheck) capture() {
 			require.Equal(x.t, old, id)
 		}
 		for i := range x.schema.raw.Components {
-			c, h := &x.schema.raw.Components[i], s.snap.histories[i]
-			require.Equal(x.t, q.Has(s.snap.capture.components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
+			c, h := &x.schema.raw.Components[i], s.snap.Histories[i]
+			require.Equal(x.t, q.Has(s.snap.Capture.Components[i]), h.Has(int(id.Slot)), "component %d of %v", i, id)
 			if !h.Has(int(id.Slot)) {
 				continue
 			}
 			row := make([]uint32, c.Words)
-			x.clamped += uint64(slowKernels{c}.readColumn(row, q.Get(s.snap.capture.components[i]), 1))
+			x.clamped += uint64(slowKernels{c}.readColumn(row, q.Get(s.snap.Capture.Components[i]), 1))
 			bits += c.Layout.Width()
-			if c.Every == 1 || (id.Slot+uint32(s.snap.tick))%uint32(c.Every) == 0 {
+			if c.Every == 1 || (id.Slot+uint32(s.snap.Tick))%uint32(c.Every) == 0 {
 				require.Equal(x.t, row, h.Row(int(id.Slot)), "component %d of %v", i, id)
 			}
 		}
 	}
-	require.Equal(x.t, len(ids), s.snap.slots.live)
+	require.Equal(x.t, len(ids), s.snap.Slots.Live)
 	require.Equal(x.t, x.clamped, s.Stats().Clamped)
 	require.Equal(x.t, bits, s.Stats().RawBits)
 	x.ids = ids
@@ -173,23 +174,23 @@ func TestCaptureMissesNothing(t *testing.T) {
 // Bytes of a block that never rests are kept ever less often, and of one that rests again
 // soon.
 func TestBlocksThatNeverRestAreSeldomKept(t *testing.T) {
-	var b memberBlock
+	var b snapshot.MemberBlock
 	kept := 0
 	for range 1000 {
-		if b.keep(64) {
+		if b.Keep(64) {
 			kept++
 		}
 	}
 	require.InDelta(t, 1000/16, kept, 6)
 	for kept := false; !kept; {
-		kept = b.keep(64)
+		kept = b.Keep(64)
 	}
-	require.True(t, b.rest(1))
-	require.True(t, b.rest(1))
-	require.True(t, b.keep(64), "changed once")
-	require.False(t, b.rest(3))
-	require.False(t, b.rest(3))
-	require.True(t, b.rest(3), "every row had its turn")
+	require.True(t, b.Rest(1))
+	require.True(t, b.Rest(1))
+	require.True(t, b.Keep(64), "changed once")
+	require.False(t, b.Rest(3))
+	require.False(t, b.Rest(3))
+	require.True(t, b.Rest(3), "every row had its turn")
 }
 
 type (
@@ -373,11 +374,11 @@ func BenchmarkCapture(b *testing.B) {
 				for range turn {
 					ours.step()
 					start := time.Now()
-					s.snap.tick++
-					s.snap.captureWorld(s.refreshPeers)
+					s.snap.Tick++
+					s.snap.CaptureWorld(s.refreshPeers)
 					took += time.Since(start)
-					s.snap.slots.list()
-					s.snap.slots.settle(s.snap.tick)
+					s.snap.Slots.List()
+					s.snap.Slots.Settle(s.snap.Tick)
 				}
 				return took
 			}
@@ -400,7 +401,7 @@ func BenchmarkCapture(b *testing.B) {
 				oursTurn()
 				handTurn()
 			}
-			require.Equal(b, n, s.snap.slots.live)
+			require.Equal(b, n, s.snap.Slots.Live)
 			var oursTook, handTook, ratios []float64
 			for b.Loop() {
 				o, h := oursTurn(), handTurn()

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -101,7 +103,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
-	slots := slotsFor(o.maxEntities, len(types.Conditions), resourcesOf(types).any)
+	slots := snapshot.SlotsFor(o.maxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
 	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
 	c.apply.init(world, types, &c.recv, &c.stats, slots, o.spawnWith)
@@ -197,7 +199,7 @@ func (c *Client) receive(packet []byte) error {
 		return err
 	}
 	if !c.session.open() {
-		return ErrUnexpected
+		return wire.ErrUnexpected
 	}
 	if c.session.receiveBye(packet) {
 		return nil
@@ -211,7 +213,7 @@ func (c *Client) receive(packet []byte) error {
 	body := c.session.down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
 		if c.talk == nil {
-			return ErrUnexpected
+			return wire.ErrUnexpected
 		}
 		return c.talk.receive(packet, body, c.session.down, c.recv.nearTick)
 	}

@@ -1,12 +1,11 @@
 package replication
 
 import (
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -101,7 +100,7 @@ func newClientSession(o *clientOptions, send func(packet []byte) error, stats *C
 		s.codings = wire.TakesCompact
 	}
 	if !o.seeded {
-		s.nonce = random64()
+		s.nonce = wire.Random64()
 	}
 	return s
 }
@@ -158,14 +157,7 @@ func (s *clientSession) introduce() {
 		s.nonce = wire.Mix64(s.nonce + wire.Golden64)
 		return
 	}
-	s.nonce = random64()
-}
-
-// random64 returns a number that nobody can guess.
-func random64() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails: see its documentation
-	return binary.LittleEndian.Uint64(b[:])
+	s.nonce = wire.Random64()
 }
 
 const (
@@ -247,7 +239,7 @@ func (s *clientSession) receiveAnswer(body []byte, own func() string) (*wire.Wel
 		s.receiveRefusal(&m, own())
 		return nil, nil
 	}
-	return nil, ErrUnexpected
+	return nil, wire.ErrUnexpected
 }
 
 // receiveWelcome takes the server's answer to the present introduction, and reports whether that begins another session.
@@ -348,7 +340,7 @@ func (s *clientSession) disconnect(r Reason) {
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
 	if s.open() {
 		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
-		for range byeCopies {
+		for range session.ByeCopies {
 			s.transmit(packet)
 		}
 	}

@@ -4,26 +4,27 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A clientTalk is what a client says to the server, and hears from it, beside the state of the world.
 type clientTalk struct {
-	messenger
+	message.Messenger
 	talkLinks
 	handlers []func() // by message number
 
-	out   [wire.Channels]outLane // only the first is used
-	in    [wire.Channels]inLane
+	out   [wire.Channels]message.OutLane // only the first is used
+	in    [wire.Channels]message.InLane
 	loose []int32 // unreliable drafts
 	size  int     // bytes of them
 
-	waiting  []inMessage       // unreliable messages that came
-	kept     int               // how many there are
-	bytes    int               // of them
-	seen     wire.ReplayWindow // packets of the server
-	tick     delta.Tick        // of the message that is being handled
+	waiting  []message.InMessage // unreliable messages that came
+	kept     int                 // how many there are
+	bytes    int                 // of them
+	seen     wire.ReplayWindow   // packets of the server
+	tick     delta.Tick          // of the message that is being handled
 	handling bool
 
 	spoke  uint32 // when something was said last
@@ -38,7 +39,7 @@ const (
 	// maxWaiting is how many unreliable messages a client keeps for the world to be as they need it, and maxWaitingBytes their
 	// size.
 	maxWaiting      = 512
-	maxWaitingBytes = maxQueuedBytes
+	maxWaitingBytes = message.MaxQueuedBytes
 	// waitApplies is for how many Applies it keeps them.
 	waitApplies = 64
 	// speakEvery is how often a client says something, so that the round trip is known.
@@ -52,42 +53,42 @@ type talkLinks struct {
 	clock    *clock.Ticks
 	stats    *ClientStats
 	transmit func(packet []byte)
-	ready    func(deps []dependency) bool // reports whether the world shows all that a message waits for
+	ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
 }
 
-func newClientTalk(links talkLinks, s *schema.Schema, d directory, mtu int, slots uint32) *clientTalk {
+func newClientTalk(links talkLinks, s *schema.Schema, d message.Directory, mtu int, slots uint32) *clientTalk {
 	t := &clientTalk{talkLinks: links, handlers: make([]func(), len(s.Messages))}
-	t.init(s, d, mtu, false, slots)
+	t.Init(s, d, mtu, false, slots)
 	if in := s.Input; in != nil {
-		t.inputs.ring = makeInputRows(inputRingTicks, in.Words)
+		t.inputs.ring = message.MakeInputRows(inputRingTicks, in.Words)
 	}
 	return t
 }
 
 // reset forgets all that was said, at the server's tick.
 func (t *clientTalk) reset(tick uint32) {
-	t.clear()
-	*t = clientTalk{messenger: t.messenger, talkLinks: t.talkLinks, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
-	if t.schema.Input != nil {
+	t.Clear()
+	*t = clientTalk{Messenger: t.Messenger, talkLinks: t.talkLinks, handlers: t.handlers, inputs: clientInputs{ring: t.inputs.ring}}
+	if t.Schema.Input != nil {
 		t.lead.Begin(tick)
 	}
 }
 
 // enqueue hands a draft over.
 func (t *clientTalk) enqueue(draft int) error {
-	d := &t.drafts[draft]
-	m := &t.schema.Messages[d.number]
+	d := &t.Drafts[draft]
+	m := &t.Schema.Messages[d.Number]
 	switch l := &t.out[wire.ChannelState]; {
-	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.loose) == maxLoose || t.size+d.size > maxLooseBytes):
-		return ErrBufferFull
+	case m.Reliable && !l.Expect(d.Size, d.Fragments), !m.Reliable && (len(t.loose) == message.MaxLoose || t.size+d.Size > message.MaxLooseBytes):
+		return message.ErrBufferFull
 	case m.Reliable:
-		data, bits := t.encode(d)
-		l.cancel(d.size, d.fragments)
-		l.push(d.number, delta.Tick(t.clock.Now), data, bits, d.fragments)
+		data, bits := t.Encode(d)
+		l.Cancel(d.Size, d.Fragments)
+		l.Push(d.Number, delta.Tick(t.clock.Now), data, bits, d.Fragments)
 		t.stats.Messages++
 	default:
 		t.loose = append(t.loose, int32(draft))
-		t.size += d.size
+		t.size += d.Size
 	}
 	return nil
 }
@@ -95,52 +96,52 @@ func (t *clientTalk) enqueue(draft int) error {
 // say sends what there is to say, in packets with a key.
 func (t *clientTalk) say(key wire.Key) {
 	now := t.clock.Now
-	t.begin(&t.writer, key)
+	t.begin(&t.Writer, key)
 	t.sayReliable()
 	t.sayLoose()
-	t.clear()
+	t.Clear()
 	t.sayInputs()
-	k := &t.writer
-	if k.index == 0 && !k.open && (t.in[wire.ChannelState].due > 0 || t.in[wire.ChannelImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
+	k := &t.Writer
+	if k.Index == 0 && !k.Open && (t.in[wire.ChannelState].Due > 0 || t.in[wire.ChannelImmediate].Due > 0 || !t.said || now-t.spoke >= speakEvery) {
 		t.startTalk()
 	}
-	if k.open {
+	if k.Open {
 		t.finishTalk()
 	}
 }
 
 // step goes on to the next time.
 func (t *clientTalk) step() {
-	if t.schema.Input != nil {
+	if t.Schema.Input != nil {
 		t.lead.Step(t.clock)
 	}
 }
 
 // begin starts a time.
-func (t *clientTalk) begin(k *talkWriter, key wire.Key) {
+func (t *clientTalk) begin(k *message.TalkWriter, key wire.Key) {
 	now := t.clock.Now
 	// The server completes times by the newest that came, and by 0 before.
-	k.begin(key, now, now-t.echoed >= wire.ShortTime)
+	k.Begin(key, now, now-t.echoed >= wire.ShortTime)
 }
 
 // startTalk opens a packet. The first one has the acks in it.
 func (t *clientTalk) startTalk() {
-	k := &t.writer
-	k.start()
-	k.bare = true
+	k := &t.Writer
+	k.Start()
+	k.Bare = true
 	for i := range t.in {
 		var ack wire.ChannelAck
-		if in := &t.in[i]; k.index == 0 && in.due > 0 {
-			in.ack(&ack, t.seen.Newest, k.w.Remaining()/96)
-			k.bare = false
+		if in := &t.in[i]; k.Index == 0 && in.Due > 0 {
+			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/96)
+			k.Bare = false
 		}
-		ack.Write(&k.w)
+		ack.Write(&k.W)
 	}
 }
 
 // finishTalk sends the open packet.
 func (t *clientTalk) finishTalk() {
-	packet := t.writer.finish()
+	packet := t.Writer.Finish()
 	t.stats.MessagePackets++
 	t.stats.MessageBytes += uint64(len(packet))
 	t.spoke, t.said = t.clock.Now, true
@@ -148,16 +149,16 @@ func (t *clientTalk) finishTalk() {
 }
 
 // putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
-func (t *clientTalk) putTalk(m *wireMessage) bool {
-	k := &t.writer
+func (t *clientTalk) putTalk(m *message.WireMessage) bool {
+	k := &t.Writer
 	for {
-		if k.open {
-			if k.put(m) {
+		if k.Open {
+			if k.Put(m) {
 				return true
 			}
 			t.finishTalk()
 		}
-		if k.full() {
+		if k.Full() {
 			return false
 		}
 		t.startTalk()
@@ -166,39 +167,39 @@ func (t *clientTalk) putTalk(m *wireMessage) bool {
 
 func (t *clientTalk) sayReliable() {
 	l := &t.out[wire.ChannelState]
-	begun := t.writer.index
-	l.begin(delta.Tick(t.clock.Now), &t.clock.Trip)
-	defer l.end()
-	for id := l.first; id != l.next; id++ {
-		m := l.at(id)
-		if m.fragment != wire.WholeMessage && t.writer.index-begun >= maxFragmentPackets {
+	begun := t.Writer.Index
+	l.Begin(delta.Tick(t.clock.Now), &t.clock.Trip)
+	defer l.End()
+	for id := l.First; id != l.Next; id++ {
+		m := l.At(id)
+		if m.Fragment != wire.WholeMessage && t.Writer.Index-begun >= message.MaxFragmentPackets {
 			return
 		}
-		if !l.due(m) {
+		if !l.Due(m) {
 			continue
 		}
-		w := wireMessage{
-			number: int(m.number), lane: wire.ChannelState, id: id, long: t.schema.Messages[m.number].Long, fragment: m.fragment,
-			bits: int(m.bits), data: l.bits.at(m.place, wire.ByteSize(int(m.bits))),
+		w := message.WireMessage{
+			Number: int(m.Number), Lane: wire.ChannelState, Id: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Bits: int(m.Bits), Data: l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))),
 		}
 		if !t.putTalk(&w) {
 			return
 		}
-		if m.times > 0 {
+		if m.Times > 0 {
 			t.stats.MessagesResent++
 		}
-		l.sentNow(id, 0)
+		l.SentNow(id, 0)
 	}
 }
 
 func (t *clientTalk) sayLoose() {
 	for k, i := range t.loose {
-		if i == taken {
+		if i == message.Taken {
 			continue
 		}
-		t.loose[k] = taken
-		w := wireMessage{number: t.drafts[i].number, lane: -1}
-		w.data, w.bits = t.encode(&t.drafts[i])
+		t.loose[k] = message.Taken
+		w := message.WireMessage{Number: t.Drafts[i].Number, Lane: -1}
+		w.Data, w.Bits = t.Encode(&t.Drafts[i])
 		if t.putTalk(&w) {
 			t.stats.Messages++
 		} else {
@@ -210,7 +211,7 @@ func (t *clientTalk) sayLoose() {
 
 // sayInputs sends the inputs that the server may not have.
 func (t *clientTalk) sayInputs() {
-	if t.schema.Input == nil {
+	if t.Schema.Input == nil {
 		return
 	}
 	if t.clock.Trip.Known {
@@ -244,30 +245,30 @@ func (t *clientTalk) receive(packet, body []byte, key wire.Key, near uint32) err
 		return err
 	}
 	if !key.Matches(packet, 0, h.Time) {
-		return ErrChecksum
+		return wire.ErrChecksum
 	}
-	k := &t.parser
-	k.header = h
-	if err := k.parse(rest, &t.in); err != nil {
+	k := &t.Parser
+	k.Header = h
+	if err := k.Parse(rest, &t.in); err != nil {
 		return err
 	}
-	if !t.seen.Fresh(h.Time, k.index) {
+	if !t.seen.Fresh(h.Time, k.Index) {
 		return wire.ErrStale
 	}
-	if a := &k.acks[wire.ChannelState]; a.Present {
-		if !t.out[wire.ChannelState].acceptable(a) {
+	if a := &k.Acks[wire.ChannelState]; a.Present {
+		if !t.out[wire.ChannelState].Acceptable(a) {
 			return wire.ErrMalformed
 		}
-		t.out[wire.ChannelState].ack(a, delta.Tick(t.clock.Now))
+		t.out[wire.ChannelState].Ack(a, delta.Tick(t.clock.Now))
 	}
-	t.out[wire.ChannelState].wake()
-	t.seen.Add(h.Time, k.index)
+	t.out[wire.ChannelState].Wake()
+	t.seen.Add(h.Time, k.Index)
 	t.clock.Arrive(h.Time)
-	if k.report.Present {
-		t.hear(&k.report, h.Time)
+	if k.Report.Present {
+		t.hear(&k.Report, h.Time)
 	}
-	for i := range k.messages {
-		t.keep(&k.messages[i])
+	for i := range k.Messages {
+		t.keep(&k.Messages[i])
 	}
 	return nil
 }
@@ -279,7 +280,7 @@ func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
 	if int32(t.clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
-	if t.schema.Input == nil {
+	if t.Schema.Input == nil {
 		return
 	}
 	t.inputs.pass(delta.Tick(tick + p.Gathered))
@@ -293,24 +294,24 @@ func (t *clientTalk) hear(p *wire.InputReport, tick uint32) {
 }
 
 // keep keeps a message until it is its turn.
-func (t *clientTalk) keep(m *stagedMessage) {
-	said, deps := delta.Tick(t.parser.header.Time), t.parser.deps[m.first:][:m.deps]
-	if m.lane >= 0 {
-		t.in[m.lane].take(m, deps, said)
+func (t *clientTalk) keep(m *message.StagedMessage) {
+	said, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
+	if m.Lane >= 0 {
+		t.in[m.Lane].Take(m, deps, said)
 		return
 	}
-	if t.kept == maxWaiting || t.bytes+wire.ByteSize(m.bits) > maxWaitingBytes {
+	if t.kept == maxWaiting || t.bytes+wire.ByteSize(m.Bits) > maxWaitingBytes {
 		t.stats.MessagesDropped++
 		return
 	}
 	if t.kept == len(t.waiting) {
-		t.waiting = append(t.waiting, inMessage{})
+		t.waiting = append(t.waiting, message.InMessage{})
 	}
 	w := &t.waiting[t.kept]
-	w.set(m, deps, said)
-	w.until = t.clock.Now + waitApplies
+	w.Fill(m, deps, said)
+	w.Until = t.clock.Now + waitApplies
 	t.kept++
-	t.bytes += wire.ByteSize(m.bits)
+	t.bytes += wire.ByteSize(m.Bits)
 }
 
 // handleAll hands over the messages whose turn it is, now that the world is up to date.
@@ -320,12 +321,12 @@ func (t *clientTalk) handleAll() {
 	for i := range t.in {
 		l := &t.in[i]
 		for {
-			next, ok := l.turn(t.schema.Messages)
-			if !ok || !next.broken && !t.ready(next.last.deps) {
+			next, ok := l.Turn(t.Schema.Messages)
+			if !ok || !next.Broken && !t.ready(next.Last.Deps) {
 				break
 			}
-			number, tick := next.last.number, next.last.tick
-			if !t.openTurn(l, &next) {
+			number, tick := next.Last.Number, next.Last.Tick
+			if !t.OpenTurn(l, &next) {
 				t.stats.MessagesMalformed++
 				continue
 			}
@@ -337,16 +338,16 @@ func (t *clientTalk) handleAll() {
 	for i := 0; i < t.kept; i++ {
 		m := &t.waiting[i]
 		switch {
-		case t.ready(m.deps):
-			t.open(m.number, m.row())
-			t.tick = m.tick
-			t.bytes -= wire.ByteSize(m.bits)
-			m.clear()
-			t.handle(m.number)
+		case t.ready(m.Deps):
+			t.Open(m.Number, m.Row())
+			t.tick = m.Tick
+			t.bytes -= wire.ByteSize(m.Bits)
+			m.Clear()
+			t.handle(m.Number)
 			continue
-		case int32(t.clock.Now-m.until) >= 0:
-			t.bytes -= wire.ByteSize(m.bits)
-			m.clear()
+		case int32(t.clock.Now-m.Until) >= 0:
+			t.bytes -= wire.ByteSize(m.Bits)
+			m.Clear()
 			t.stats.MessagesDropped++
 			continue
 		}
@@ -367,34 +368,24 @@ func (t *clientTalk) handle(number int) {
 }
 
 // inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
-func (t *clientTalk) inputPacket(rows []inputRow) []byte {
-	k := &t.writer
-	if k.open {
+func (t *clientTalk) inputPacket(rows []message.InputRow) []byte {
+	k := &t.Writer
+	if k.Open {
 		t.finishTalk()
 	}
-	h := k.header
+	h := k.Header
 	h.Kind = wire.KindInputs
-	from := k.seal.Size()
-	h.Put(k.buf[from:])
+	from := k.Seal.Size()
+	h.Put(k.Buf[from:])
 	body := from + h.Size()
 	for {
-		w := bitbuf.NewWriter(k.buf[body:])
-		putInputs(&w, t.packed, len(t.schema.Messages), rows)
+		w := bitbuf.NewWriter(k.Buf[body:])
+		putInputs(&w, t.Packed, len(t.Schema.Messages), rows)
 		if w.Err() == nil {
-			packet := k.buf[:body+len(w.Bytes())]
-			k.seal.Write(packet, 0, h.Time)
+			packet := k.Buf[:body+len(w.Bytes())]
+			k.Seal.Write(packet, 0, h.Time)
 			return packet
 		}
 		rows = rows[(len(rows)+1)/2:]
 	}
-}
-
-// readInputs reads the bits of a packet of inputs.
-func (m *messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
-	in := m.schema.Input
-	if m.inputs == nil {
-		m.inputs = makeInputRows(maxRepeated, in.Words)
-	}
-	r := bitbuf.NewReader(rest)
-	return parseInputs(&r, m.packed, len(m.schema.Messages), in, near, m.inputs)
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +30,7 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 		x.server.SetOwner(e, p)
 		require.Nil(t, x.server.Owner(e))
 		require.ErrorIs(t, Send(p, mHit{}), ErrNotConnected)
-		require.ErrorIs(t, p.Receive(nil), ErrUnexpected)
+		require.ErrorIs(t, p.Receive(nil), wire.ErrUnexpected)
 		require.False(t, p.Connected())
 		_, _ = p.Stats(), p.RoundTrip()
 		require.EqualError(t, p.Err(), "replication: disconnected: closed")
@@ -41,7 +42,7 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 		require.ErrorIs(t, SetInput(x.client, 5, mMove{}), ErrNotConnected)
 		_, _, _, _ = x.client.InputTick(), x.client.Lead(), x.client.ServerTick(), x.client.RoundTrip()
 		_, _ = x.client.Verify(), x.client.Divergence()
-		require.ErrorIs(t, x.client.Receive([]byte{1, 2, 3, 4, 5, 6}), ErrUnexpected)
+		require.ErrorIs(t, x.client.Receive([]byte{1, 2, 3, 4, 5, 6}), wire.ErrUnexpected)
 		require.Error(t, x.client.Apply())
 		x.client.Close()
 		x.client.Close()
@@ -76,7 +77,7 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 		require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
 		require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrNotConnected)
 		require.ErrorIs(t, SendToViewers(x.server, e, mHit{}), ErrNotConnected)
-		require.ErrorIs(t, x.peer.Receive(nil), ErrUnexpected)
+		require.ErrorIs(t, x.peer.Receive(nil), wire.ErrUnexpected)
 		x.server.SetOwner(e, x.peer)
 		x.server.SetPriority(e, 2)
 		require.Nil(t, x.server.Owner(e))
@@ -94,7 +95,7 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 		x.server.Disconnect(x.peer)
 		x.server.Close()
 	})
-	require.Empty(t, x.server.messages.messenger.drafts, "what is sent does not pile up")
+	require.Empty(t, x.server.messages.Messenger.Drafts, "what is sent does not pile up")
 	require.Zero(t, x.server.Stats().Peers)
 	x.client.Close()
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)

@@ -52,7 +52,7 @@ func WithoutCompact() ClientOption {
 // Coding returns the coding of the present session.
 func (p *Peer) Coding() Coding {
 	p.mustExist()
-	if p.conn.session.compact {
+	if p.conn.Session.Compact {
 		return Compact
 	}
 	return Packed

@@ -3,6 +3,9 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -18,7 +21,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 	o := newTruth()
 	honest, liar := connect(s, seed, netsim.Config{Latency: 2}), connect(s, seed+1, netsim.Config{Latency: 1})
 	for _, e := range []*end{honest, liar} {
-		e.peer.conn.compact = true
+		e.peer.conn.Compact = true
 	}
 	for range 20 {
 		g.step()
@@ -31,12 +34,12 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 		tickAll(t, s, o, []*end{honest})
 		liar.link.Step()
 		liar.link.Down.Receive(func([]byte) {})
-		for q := liar.peer.acked.log.oldest; q != liar.peer.acked.log.next; q++ {
-			if sent := liar.peer.acked.log.find(q); sent != nil {
-				liar.peer.acked.acknowledge(sent, q)
+		for q := liar.peer.acked.Log.Oldest; q != liar.peer.acked.Log.Next; q++ {
+			if sent := liar.peer.acked.Log.Find(q); sent != nil {
+				liar.peer.acked.Acknowledge(sent, q)
 			}
 		}
-		require.LessOrEqual(t, len(liar.peer.out.packet.compact.kept.list), maxKept)
+		require.LessOrEqual(t, len(liar.peer.out.Packet.Compact.Kept.List), compact.MaxKept)
 		hurt = hurt || liar.equalTo(s, o) != ""
 	}
 	require.True(t, hurt)
@@ -51,7 +54,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 func TestForgottenModelsOfManyPackets(t *testing.T) {
 	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
 	x.rounds(10)
-	x.client.recv.compact.held = modelStore{}
+	x.client.recv.compact.Held = compact.ModelStore{}
 	last := 0
 	for i := range 300 {
 		for j, e := range entities {
@@ -82,7 +85,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 		g := newGame(seed, &w, faceOf(s.schema), 40)
 		o := newTruth()
 		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})
-		e.peer.conn.compact = true
+		e.peer.conn.Compact = true
 		jumped := false
 		for i := range 600 {
 			g.step()
@@ -90,13 +93,13 @@ func TestCompactSessionsWrap(t *testing.T) {
 			if i >= 20 && !jumped && e.peer.Connected() { // the successor of a session that has gone on for long
 				jumped = true
 				p := e.peer
-				p.acked.log = newSentLog(c.log - sequenceGap)
-				p.acked.followed = p.acked.log.next
+				p.acked.Log = ackstate.NewSentLog(c.log - session.SequenceGap)
+				p.acked.Followed = p.acked.Log.Next
 				e.client.Reconnect()
 			}
 		}
-		require.Greater(t, e.peer.acked.log.next-c.log, uint32(300))
-		require.Less(t, e.peer.acked.log.next-c.log, uint32(1<<16))
+		require.Greater(t, e.peer.acked.Log.Next-c.log, uint32(300))
+		require.Less(t, e.peer.acked.Log.Next-c.log, uint32(1<<16))
 		require.Equal(t, Compact, e.client.Coding())
 		require.Zero(t, e.client.Stats().MissingModels)
 		e.link.SetConfig(netsim.Config{Latency: 1})

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -13,7 +15,9 @@ import (
 )
 
 // withCoding sets the coding of all peers.
-func withCoding(c Coding) ServerOption { return func(o *serverOptions) { o.compact = c == Compact } }
+func withCoding(c Coding) ServerOption {
+	return func(o *config.ServerOptions) { o.Compact = c == Compact }
+}
 
 func TestCodingIsNegotiated(t *testing.T) {
 	for _, c := range []struct {
@@ -102,7 +106,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 		{Latency: 2, Burst: netsim.Burst{Start: 0.02, Length: 40}},
 	} {
 		e := connect(s, seed+uint64(i), cfg)
-		e.peer.conn.compact = true
+		e.peer.conn.Compact = true
 		ends = append(ends, e)
 	}
 	for tick := range ticksOf(4000, 500) {
@@ -120,12 +124,12 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 		}
 		for _, e := range ends {
 			require.Zero(t, e.client.Stats().MissingModels)
-			if k := e.peer.out.packet.compact; k != nil {
-				require.LessOrEqual(t, len(k.kept.list), maxKept)
-				require.LessOrEqual(t, len(k.kept.list)+len(k.kept.free), maxKept+1)
+			if k := e.peer.out.Packet.Compact; k != nil {
+				require.LessOrEqual(t, len(k.Kept.List), compact.MaxKept)
+				require.LessOrEqual(t, len(k.Kept.List)+len(k.Kept.Free), compact.MaxKept+1)
 			}
 			if c := e.client.recv.compact; c != nil {
-				require.LessOrEqual(t, len(c.held.list), heldModels)
+				require.LessOrEqual(t, len(c.Held.List), compact.HeldModels)
 			}
 		}
 	}
@@ -146,7 +150,7 @@ func TestForgottenModels(t *testing.T) {
 			move(e, float32((i+j)%5)-2)
 		}
 		if i < 20 {
-			x.client.recv.compact.held = modelStore{}
+			x.client.recv.compact.Held = compact.ModelStore{}
 		}
 		before := x.client.Stats().MissingModels
 		if x.round(); x.client.Stats().MissingModels > before {
@@ -154,15 +158,15 @@ func TestForgottenModels(t *testing.T) {
 		}
 	}
 	require.Greater(t, last, 18)
-	require.Less(t, last, maxSince+2, "then a new one is begun")
+	require.Less(t, last, compact.MaxSince+2, "then a new one is begun")
 	x.requireEqual()
 }
 
 // What a model takes is known, whatever there is in a packet.
 func TestModelMemory(t *testing.T) {
 	oneGoroutine(t)
-	require.LessOrEqual(t, int(unsafe.Sizeof(compactState{})), 11<<10)
-	require.LessOrEqual(t, maxListed*int(unsafe.Sizeof(listedSlot{})), 16<<10)
+	require.LessOrEqual(t, int(unsafe.Sizeof(compact.CompactState{})), 11<<10)
+	require.LessOrEqual(t, compact.MaxListed*int(unsafe.Sizeof(compact.ListedSlot{})), 16<<10)
 	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))
 	for i := range 40 {
 		for j, e := range entities {
@@ -171,12 +175,12 @@ func TestModelMemory(t *testing.T) {
 		x.round()
 	}
 	x.rounds(5)
-	for _, m := range x.client.recv.compact.held.list {
-		require.LessOrEqual(t, len(m.state.slots), maxListed)
-		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
+	for _, m := range x.client.recv.compact.Held.List {
+		require.LessOrEqual(t, len(m.State.Slots), compact.MaxListed)
+		require.LessOrEqual(t, cap(m.State.Slots), 2*compact.MaxListed)
 	}
-	for _, m := range x.peer.out.packet.compact.kept.list {
-		require.LessOrEqual(t, cap(m.state.slots), 2*maxListed)
+	for _, m := range x.peer.out.Packet.Compact.Kept.List {
+		require.LessOrEqual(t, cap(m.State.Slots), 2*compact.MaxListed)
 	}
 }
 
@@ -192,8 +196,8 @@ func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 		g := newGame(rng.Uint64(), &w, faceOf(s.schema), 60)
 		o := newTruth()
 		e := connect(s, rng.Uint64(), netsim.Config{Latency: 2, Loss: rng.Float64() / 4})
-		send, full, packets := e.peer.out.send, 0, 0
-		e.peer.out.send = func(p []byte) error {
+		send, full, packets := e.peer.out.Send, 0, 0
+		e.peer.out.Send = func(p []byte) error {
 			require.LessOrEqual(t, len(p), mtu)
 			if packets++; len(p) > mtu-8 {
 				full++

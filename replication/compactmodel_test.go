@@ -5,93 +5,95 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
 
 func TestKeptModels(t *testing.T) {
-	var k keptModels
-	packet := func(sequence uint32, tick delta.Tick, first, last uint32) *compactState {
-		s := k.take()
-		s.tick = tick
-		k.keep(sequence, first, last, s)
+	var k compact.KeptModels
+	packet := func(sequence uint32, tick delta.Tick, first, last uint32) *compact.CompactState {
+		s := k.Take()
+		s.Tick = tick
+		k.Keep(sequence, first, last, s)
 		return s
 	}
-	require.Nil(t, k.choose(0), "nothing is known to have come")
+	require.Nil(t, k.Choose(0), "nothing is known to have come")
 	packet(1, 10, 0, 9)
 	packet(2, 11, 0, 4)
 	packet(3, 11, 5, 20)
-	require.Nil(t, k.choose(0))
+	require.Nil(t, k.Choose(0))
 
-	k.acknowledge(1)
-	require.EqualValues(t, 1, k.choose(15).sequence)
-	k.acknowledge(2)
-	require.EqualValues(t, 2, k.choose(15).sequence, "a newer one")
-	k.acknowledge(3)
-	require.EqualValues(t, 3, k.choose(15).sequence, "of the same tick, but of these slots")
-	require.EqualValues(t, 2, k.choose(3).sequence)
-	k.lose(3)
-	require.EqualValues(t, 3, k.choose(15).sequence, "what came is not lost")
-	k.acknowledge(77)
-	k.lose(77)
+	k.Acknowledge(1)
+	require.EqualValues(t, 1, k.Choose(15).Sequence)
+	k.Acknowledge(2)
+	require.EqualValues(t, 2, k.Choose(15).Sequence, "a newer one")
+	k.Acknowledge(3)
+	require.EqualValues(t, 3, k.Choose(15).Sequence, "of the same tick, but of these slots")
+	require.EqualValues(t, 2, k.Choose(3).Sequence)
+	k.Lose(3)
+	require.EqualValues(t, 3, k.Choose(15).Sequence, "what came is not lost")
+	k.Acknowledge(77)
+	k.Lose(77)
 
 	packet(4, 14, 0, 1)
-	k.acknowledge(4)
-	require.Len(t, k.list, 1, "older ones are not needed any more")
-	require.Len(t, k.free, 3)
+	k.Acknowledge(4)
+	require.Len(t, k.List, 1, "older ones are not needed any more")
+	require.Len(t, k.Free, 3)
 	packet(5, 15, 0, 1)
-	k.lose(5)
-	k.acknowledge(5)
-	require.EqualValues(t, 4, k.choose(0).sequence, "too late: it was given up")
+	k.Lose(5)
+	k.Acknowledge(5)
+	require.EqualValues(t, 4, k.Choose(0).Sequence, "too late: it was given up")
 }
 
 func TestKeptModelsAreFew(t *testing.T) {
-	var k keptModels
+	var k compact.KeptModels
 	for i := range uint32(3) {
-		k.keep(i, 0, 0, k.take())
-		k.acknowledge(i)
+		k.Keep(i, 0, 0, k.Take())
+		k.Acknowledge(i)
 	}
 	n := uint32(3)
-	for ; k.room(); n++ {
-		require.LessOrEqual(t, len(k.list), maxKept-1)
-		k.keep(n, 0, 0, k.take())
+	for ; k.Room(); n++ {
+		require.LessOrEqual(t, len(k.List), compact.MaxKept-1)
+		k.Keep(n, 0, 0, k.Take())
 	}
-	require.Len(t, k.list, maxKept)
-	require.NotNil(t, k.choose(0), "one that came is left")
-	k.lose(n - 1)
-	require.True(t, k.room())
+	require.Len(t, k.List, compact.MaxKept)
+	require.NotNil(t, k.Choose(0), "one that came is left")
+	k.Lose(n - 1)
+	require.True(t, k.Room())
 }
 
 // A model is not named any more when the client may have dropped it.
 func TestModelsThatMayBeDroppedAreNotNamed(t *testing.T) {
-	var server keptModels
-	var client modelStore
-	server.keep(0, 0, 0, server.take())
-	client.keep(0, new(compactState))
-	server.acknowledge(0)
+	var server compact.KeptModels
+	var client compact.ModelStore
+	server.Keep(0, 0, 0, server.Take())
+	client.Keep(0, new(compact.CompactState))
+	server.Acknowledge(0)
 	named := 0
 	for n := uint32(1); n < 200; n++ { // that all come, and no acknowledgement does
-		if m := server.choose(0); m != nil {
+		if m := server.Choose(0); m != nil {
 			named++
-			require.NotNil(t, client.at(m.sequence))
+			require.NotNil(t, client.At(m.Sequence))
 		}
-		server.keep(n, 0, 0, server.take())
-		server.lose(n)
-		client.keep(n, new(compactState))
+		server.Keep(n, 0, 0, server.Take())
+		server.Lose(n)
+		client.Keep(n, new(compact.CompactState))
 	}
-	require.Equal(t, maxSince, named)
-	require.Nil(t, client.at(0))
-	require.Len(t, client.list, heldModels)
+	require.Equal(t, compact.MaxSince, named)
+	require.Nil(t, client.At(0))
+	require.Len(t, client.List, compact.HeldModels)
 }
 
 func TestModelStoreKeepsTheNewest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
-	var h modelStore
+	var h compact.ModelStore
 	first := ^uint32(0) - 100 // they wrap
 	order := rng.Perm(200)
 	for i, n := range order {
-		s := &compactState{tick: delta.Tick(n)}
-		old := h.keep(first+uint32(n), s)
+		s := &compact.CompactState{Tick: delta.Tick(n)}
+		old := h.Keep(first+uint32(n), s)
 		require.NotNil(t, old)
 		seen := append([]int(nil), order[:i+1]...)
 		for _, n := range seen {
@@ -101,10 +103,10 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 					newer++
 				}
 			}
-			got := h.at(first + uint32(n))
-			require.Equal(t, newer < heldModels, got != nil)
+			got := h.At(first + uint32(n))
+			require.Equal(t, newer < compact.HeldModels, got != nil)
 			if got != nil {
-				require.EqualValues(t, n, got.tick)
+				require.EqualValues(t, n, got.Tick)
 			}
 		}
 	}
@@ -115,88 +117,88 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
 	schema.raw.Seal()
-	x, r := &compactWriter{}, newCompactReader(&schema.raw)
-	c := newCompactCoder(&schema.raw)
-	var ours, theirs compactState
-	ours.copyFrom(nil)
-	theirs.copyFrom(nil)
+	x, r := &compact.CompactWriter{}, compact.NewCompactReader(&schema.raw)
+	c := compact.NewCompactCoder(&schema.raw)
+	var ours, theirs compact.CompactState
+	ours.CopyFrom(nil)
+	theirs.CopyFrom(nil)
 	buf := make([]byte, 1<<16)
 	density := 0.5
 	for range 600 {
 		if rng.IntN(20) == 0 {
 			density = rng.Float64()
 		}
-		from := compactState{model: ours.model, slots: append([]listedSlot(nil), ours.slots...)}
-		from2 := compactState{model: theirs.model, slots: append([]listedSlot(nil), theirs.slots...)}
-		require.Equal(t, from.slots, from2.slots)
+		from := compact.CompactState{Model: ours.Model, Slots: append([]compact.ListedSlot(nil), ours.Slots...)}
+		from2 := compact.CompactState{Model: theirs.Model, Slots: append([]compact.ListedSlot(nil), theirs.Slots...)}
+		require.Equal(t, from.Slots, from2.Slots)
 		var slots []int
 		for slot, end := rng.IntN(60)*rng.IntN(2), 30+rng.IntN(200); slot < end; slot++ {
 			if rng.Float64() < density {
 				slots = append(slots, slot)
 			}
 		}
-		ours.copyFrom(&from)
-		x.state = &ours
-		x.walk.begin(&from, 5)
-		x.e = delta.NewRangeEncoder(buf)
-		c.coder.Begin(&ours.model)
-		c.rows = c.rows[:0]
+		ours.CopyFrom(&from)
+		x.State = &ours
+		x.Walk.Begin(&from, 5)
+		x.E = delta.NewRangeEncoder(buf)
+		c.Coder.Begin(&ours.Model)
+		c.Rows = c.Rows[:0]
 		var origins []int
 		for _, slot := range slots {
-			most, before := x.worst(c, slot, &compactEntry{kind: wire.EntryDespawn}), x.e.Spent()
-			origins = append(origins, x.putSlot(c.coder, slot))
-			require.LessOrEqual(t, int(x.e.Spent()-before)/delta.CostUnit, most)
+			most, before := x.Worst(c, slot, &compact.CompactEntry{Kind: wire.EntryDespawn}), x.E.Spent()
+			origins = append(origins, x.PutSlot(c.Coder, slot))
+			require.LessOrEqual(t, int(x.E.Spent()-before)/delta.CostUnit, most)
 		}
-		before := x.e.Len()
-		x.putEnd(c.coder)
-		body, err := x.e.Finish()
+		before := x.E.Len()
+		x.PutEnd(c.Coder)
+		body, err := x.E.Finish()
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(body), before+endBytes)
+		require.LessOrEqual(t, len(body), before+compact.EndBytes)
 
-		r.spare = &theirs
-		theirs.copyFrom(&from2)
-		r.d = delta.NewRangeDecoder(body)
-		r.coder.Begin(&theirs.model)
-		r.walk.begin(&from2, 5)
+		r.Spare = &theirs
+		theirs.CopyFrom(&from2)
+		r.D = delta.NewRangeDecoder(body)
+		r.Coder.Begin(&theirs.Model)
+		r.Walk.Begin(&from2, 5)
 		for i, slot := range slots {
-			origin, end, ok := r.getSlot(1000)
+			origin, end, ok := r.GetSlot(1000)
 			require.True(t, ok && !end)
-			require.Equal(t, slot, r.walk.next-1)
+			require.Equal(t, slot, r.Walk.Next-1)
 			require.Equal(t, origins[i], origin)
-			known := originNew
-			for _, l := range from.slots {
-				if int(l.slot) == slot {
-					known = originListed + int(l.seen&1)
+			known := compact.OriginNew
+			for _, l := range from.Slots {
+				if int(l.Slot) == slot {
+					known = compact.OriginListed + int(l.Seen&1)
 				}
 			}
 			require.Equal(t, known, origin)
 		}
-		_, end, ok := r.getSlot(1000)
+		_, end, ok := r.GetSlot(1000)
 		require.True(t, end && ok)
-		require.NoError(t, r.finish())
+		require.NoError(t, r.Finish())
 		require.Equal(t, ours, theirs)
-		for i := range ours.slots {
-			require.True(t, i == 0 || ours.slots[i-1].slot < ours.slots[i].slot)
+		for i := range ours.Slots {
+			require.True(t, i == 0 || ours.Slots[i-1].Slot < ours.Slots[i].Slot)
 		}
 	}
 }
 
 func TestModelsOfABurstAreGivenBack(t *testing.T) {
-	var k keptModels
+	var k compact.KeptModels
 	for i := range uint32(20) {
-		k.keep(i, 0, 0, k.take())
+		k.Keep(i, 0, 0, k.Take())
 	}
 	for i := range uint32(19) {
-		k.lose(i)
+		k.Lose(i)
 	}
-	require.Len(t, k.free, 19)
-	for now := delta.Tick(1); now < 3*resizeTicks; now++ { // one or two are needed
-		k.shrink(now)
-		a := k.take()
+	require.Len(t, k.Free, 19)
+	for now := delta.Tick(1); now < 3*ackstate.ResizeTicks; now++ { // one or two are needed
+		k.Shrink(now)
+		a := k.Take()
 		if now%2 == 0 {
-			k.give(k.take())
+			k.Give(k.Take())
 		}
-		k.give(a)
+		k.Give(a)
 	}
-	require.Len(t, k.free, 2)
+	require.Len(t, k.Free, 2)
 }

@@ -50,8 +50,8 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				if set.grid {
 					p.SetInterest(Interest{Keep: set.keep, Visible: func(e ecs.Entity) bool { return (int(e.ID())+int(g.server.Tick())/30)%4 > 0 }})
 				}
-				send := p.out.send
-				p.out.send = func(b []byte) error {
+				send := p.out.Send
+				p.out.Send = func(b []byte) error {
 					sent = append(sent, append([]byte{byte(g.server.Tick()), byte(g.server.Tick() >> 8)}, b...))
 					return send(b)
 				}

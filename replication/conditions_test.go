@@ -157,10 +157,10 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 		}
 	}
 	g.requireRight(t)
-	require.Zero(t, g.server.snap.slots.live)
-	require.Zero(t, g.server.snap.slots.faceted)
+	require.Zero(t, g.server.snap.Slots.Live)
+	require.Zero(t, g.server.snap.Slots.Faceted)
 	require.Zero(t, g.server.Stats().RawBits)
-	require.Empty(t, g.server.interest.owners.of)
+	require.Empty(t, g.server.interest.Owners.Of)
 	for _, e := range g.ends {
 		require.Empty(t, e.client.apply.referrers.unsettled)
 		for i := range e.client.apply.referrers.links {
@@ -189,8 +189,8 @@ func TestConditionsWithWorkers(t *testing.T) {
 		}
 		for i := range 7 {
 			e := g.connect(netsim.Config{Latency: float64(1 + i%3), Loss: 0.05 * float64(i%4)})
-			send := e.peer.out.send
-			e.peer.out.send = func(p []byte) error {
+			send := e.peer.out.Send
+			e.peer.out.Send = func(p []byte) error {
 				sent = append(sent, append([]byte{byte(i)}, p...))
 				return send(p)
 			}
@@ -200,7 +200,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 		}
 		for range 120 {
 			before := map[*Peer]int{}
-			connected, tick := 0, g.server.snap.tick
+			connected, tick := 0, g.server.snap.Tick
 			for p, n := range calls {
 				before[p] = n
 			}
@@ -214,7 +214,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 			for p, n := range calls {
 				now += n - before[p]
 			}
-			require.Equal(t, connected*int(g.server.snap.tick-tick), now)
+			require.Equal(t, connected*int(g.server.snap.Tick-tick), now)
 			for _, e := range g.ends {
 				e.step(t)
 			}

@@ -304,7 +304,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 			slot := i*mirrorPage + j
 			id, ok := e.client.NetID(m.entity)
 			require.True(t, ok, "a facet of nobody")
-			k := conditionKey{id, g.server.snap.slots.class(slot >> 6)}
+			k := conditionKey{id, g.server.snap.Slots.Class(slot >> 6)}
 			require.NotZero(t, k.class)
 			require.False(t, attached[k], "two facets of a condition")
 			attached[k] = true

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -26,10 +27,10 @@ func TestHugePartSizesAreRefused(t *testing.T) {
 		p := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
 			beginEntries(w, 0)
 			entryHead(w, 0, 0, wire.EntryPart)
-			w.WriteExpGolomb(0, partOrder)
-			w.WriteExpGolomb(4, partOrder)
-			w.WriteExpGolomb(size, partOrder)
-			w.WriteExpGolomb(0, partOrder)
+			w.WriteExpGolomb(0, wire.PartOrder)
+			w.WriteExpGolomb(4, wire.PartOrder)
+			w.WriteExpGolomb(size, wire.PartOrder)
+			w.WriteExpGolomb(0, wire.PartOrder)
 			w.WriteBits(0, 32)
 		})
 		require.ErrorIs(t, x.client.Receive(p), wire.ErrMalformed, "size %x", size)
@@ -81,7 +82,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 	for range 80 {
 		packets := x.replicate()
 		for i, p := range packets {
-			if len(x.peer.acked.large) > 0 && i%(len(packets)/maxAssemblies) == 0 {
+			if len(x.peer.acked.Large) > 0 && i%(len(packets)/maxAssemblies) == 0 {
 				x.deliver(p) // the first part of each; the others are lost
 			}
 		}
@@ -107,11 +108,11 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
 	p().X = 10
 	late := x.replicate() // delayed
-	t0 := x.server.snap.tick
+	t0 := x.server.snap.Tick
 	x.answer(x.apply()...)
 	x.rounds(60) // taken for lost, resent
 	x.requireEqual()
-	for x.server.snap.tick != t0+255 {
+	for x.server.snap.Tick != t0+255 {
 		x.round()
 	}
 	p().X = 20
@@ -135,17 +136,17 @@ func TestOldBaselinesStayOld(t *testing.T) {
 	e := es[0]
 	move(e, 1)
 	x.round()
-	a := x.server.snap.tick
+	a := x.server.snap.Tick
 	require.Equal(t, a, x.acked(x.slotOf(e)))
-	for x.server.snap.tick != a+99 {
+	for x.server.snap.Tick != a+99 {
 		x.round()
 	}
 	since := a + 100
 	move(e, 1)
 	taken := false
-	for x.server.snap.tick != since+65536+9 {
+	for x.server.snap.Tick != since+65536+9 {
 		d := x.replicate()
-		if !taken && len(d) > 0 && x.server.snap.tick-a > 256 && (x.server.snap.tick-a)%256 == 0 {
+		if !taken && len(d) > 0 && x.server.snap.Tick-a > 256 && (x.server.snap.Tick-a)%256 == 0 {
 			x.deliver(d...) // the only one that arrives, whole
 			x.apply()
 			taken = true
@@ -163,7 +164,7 @@ func TestWhollyStillWorldMovesAgain(t *testing.T) {
 	x, es, move := crowd(t, 3, WithTimeout(0))
 	for range 9 {
 		x.jump(1 << 28)
-		x.rounds(refreshShare + 3)
+		x.rounds(snapshot.RefreshShare + 3)
 	}
 	x.requireEqual()
 	move(es[0], 3)

@@ -16,10 +16,10 @@ func (rc *receiver) decode(body []byte, pad int, tick delta.Tick) error {
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return wire.ErrMalformed
 	}
-	x := context{names: delta.NamesAt(tick)}
+	x := wire.Context{Names: delta.NamesAt(tick)}
 	order := uint(r.ReadBits(wire.GapOrderBits))
 	if r.Pos() < end {
-		x.names.Read(&r, true) // those in front
+		x.Names.Read(&r, true) // those in front
 	}
 	for r.Pos() < end && r.Err() == nil {
 		if err := rc.decodeEntry(&r, order, tick, &x); err != nil {
@@ -36,20 +36,20 @@ func (rc *receiver) decode(body []byte, pad int, tick delta.Tick) error {
 }
 
 // decodeEntry reads one entry into the staging area.
-func (rc *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *context) error {
+func (rc *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *wire.Context) error {
 	gap := r.ReadRice(order)
-	if r.Err() != nil || gap >= uint64(rc.mirrors.limit) || uint64(x.next)+gap >= uint64(rc.mirrors.limit) {
+	if r.Err() != nil || gap >= uint64(rc.mirrors.limit) || uint64(x.Next)+gap >= uint64(rc.mirrors.limit) {
 		return wire.ErrMalformed
 	}
-	slot := uint32(uint64(x.next) + gap)
-	x.next = int(slot) + 1
+	slot := uint32(uint64(x.Next) + gap)
+	x.Next = int(slot) + 1
 	switch kind := wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind))); kind {
 	case wire.EntryUpdate, wire.EntryNamed:
 		return rc.decodeUpdate(r, slot, tick, x, kind == wire.EntryUpdate, false)
 	case wire.EntrySetChange:
 		return rc.decodeUpdate(r, slot, tick, x, r.ReadBool(), true)
 	case wire.EntryFull:
-		return rc.decodeWhole(r, slot, tick, &x.set)
+		return rc.decodeWhole(r, slot, tick, &x.Set)
 	case wire.EntryDespawn:
 		return rc.staged.despawn(slot, tick)
 	default:
@@ -97,8 +97,8 @@ func (rc *receiver) minWidth(sh *shape) (width int) {
 	return width
 }
 
-func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *context, leads, restructure bool) error {
-	b := x.names.Read(r, leads)
+func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *wire.Context, leads, restructure bool) error {
+	b := x.Names.Read(r, leads)
 	if r.Err() != nil {
 		return wire.ErrMalformed
 	}

@@ -1,7 +1,7 @@
 package replication
 
 import (
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -9,16 +9,16 @@ import (
 // room, what is relevant to everybody. Any number of peers can share one.
 type EntitySet struct {
 	server *Server
-	in     entitySet
+	in     interest.EntitySet
 }
 
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
 	s.mustExist()
 	e := &EntitySet{server: s}
-	e.in.snap = &s.snap
-	e.in.seated, e.in.holders, e.in.waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
-	s.interest.sets = append(s.interest.sets, &e.in)
+	e.in.Snap = &s.snap
+	e.in.Seated, e.in.Holders, e.in.Waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
+	s.interest.Sets = append(s.interest.Sets, &e.in)
 	return e
 }
 
@@ -36,71 +36,19 @@ func (e *EntitySet) mustExist() {
 func (e *EntitySet) Add(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
-	e.in.add(entity)
-}
-
-func (e *entitySet) add(entity ecs.Entity) {
-	if _, ok := e.seated[entity]; !ok && alive(e.snap.world, entity) {
-		e.waiting[entity] = struct{}{}
-	}
+	e.in.Add(entity)
 }
 
 // Remove takes an entity out of the set, if it is in it, from the next Replicate on.
 func (e *EntitySet) Remove(entity ecs.Entity) {
 	e.mustExist()
 	e.server.noticeReset()
-	e.in.remove(entity)
-}
-
-func (e *entitySet) remove(entity ecs.Entity) {
-	delete(e.waiting, entity)
-	if slot, ok := e.seated[entity]; ok {
-		e.unseat(slot)
-	}
+	e.in.Remove(entity)
 }
 
 // Len returns the number of entities in the set. Those that ended count until the next
 // Replicate.
 func (e *EntitySet) Len() int {
 	e.mustExist()
-	return e.in.len()
-}
-
-func (e *entitySet) len() int {
-	return len(e.seated) + len(e.waiting)
-}
-
-// update brings the slots up to date with the world, once per tick.
-func (e *entitySet) update() {
-	s := e.snap
-	e.slots = e.slots.Grown(s.slots.len())
-	for b, word := range s.slots.turned {
-		for slot := range bitset.Slots(b, word&e.slots[b]) {
-			member := e.holders[int32(slot)]
-			e.unseat(int32(slot))
-			e.waiting[member] = struct{}{} // it may only have lost its marker
-		}
-	}
-	for member := range e.waiting {
-		if !alive(s.world, member) {
-			delete(e.waiting, member)
-		} else if slot, ok := s.slotOf(member); ok {
-			delete(e.waiting, member)
-			e.seated[member], e.holders[int32(slot)] = int32(slot), member
-			e.slots.Add(slot)
-		}
-	}
-}
-
-func (e *entitySet) unseat(slot int32) {
-	delete(e.seated, e.holders[slot])
-	delete(e.holders, slot)
-	e.slots.Remove(int(slot))
-}
-
-// find adds the members to a set of slots.
-func (e *entitySet) find(to bitset.Set) {
-	for b, word := range e.slots {
-		to[b] |= word
-	}
+	return e.in.Len()
 }

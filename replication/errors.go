@@ -15,11 +15,11 @@ var (
 	// ErrMalformed: the packet is not one of this protocol, or damaged.
 	ErrMalformed = wire.ErrMalformed
 	// ErrChecksum: the packet is damaged, or of another session or schema.
-	ErrChecksum = errors.New("replication: checksum does not match: the packet is damaged or of another session")
+	ErrChecksum = wire.ErrChecksum
 	// ErrStale: the packet came twice, or too late to tell whether it did.
 	ErrStale = wire.ErrStale
 	// ErrUnexpected: the packet is of a kind that this end does not take now.
-	ErrUnexpected = errors.New("replication: unexpected kind of packet")
+	ErrUnexpected = wire.ErrUnexpected
 	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
 	// says so to the server, which then sends that entity whole.
 	ErrMissingBaseline = errors.New("replication: a baseline is missing")

@@ -3,10 +3,11 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // TestMessagesBeginASession: what a client says first may overtake the ack that it sent first, or outlive it. It is as good a
@@ -24,7 +25,7 @@ func TestMessagesBeginASession(t *testing.T) {
 	require.False(t, x.peer.Connected())
 	damaged := append([]byte(nil), up[1]...)
 	damaged[len(damaged)-1] ^= 1
-	require.ErrorIs(t, x.peer.Receive(damaged), ErrChecksum)
+	require.ErrorIs(t, x.peer.Receive(damaged), wire.ErrChecksum)
 	require.False(t, x.peer.Connected())
 	require.NoError(t, x.peer.Receive(up[1]))
 	require.True(t, x.peer.Connected())
@@ -77,7 +78,7 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	}
 	told, lost := 0, 0
 	for tick := 0; !x.client.Complete(); tick++ {
-		require.Less(t, tick, 5*tellTicks, "%d told, %d lost", told, lost)
+		require.Less(t, tick, 5*sender.TellTicks, "%d told, %d lost", told, lost)
 		for _, p := range x.replicate() {
 			if len(p) < 20 { // empty
 				if told++; told <= 3 {
@@ -100,7 +101,7 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	for range 600 {
 		x.replicate()
 	}
-	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(maxTells+10+20), "one a second, a few more, and the entity again and again")
+	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(sender.MaxTells+10+20), "one a second, a few more, and the entity again and again")
 }
 
 // TestLateWordOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes

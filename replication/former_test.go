@@ -41,9 +41,9 @@ func TestLateAckOfAFormerLife(t *testing.T) {
 	x.deliver(late...)
 	x.answer(x.apply()...)
 	x.replicate()
-	at, ok := x.peer.acked.acks.holds(int(next.Slot))
+	at, ok := x.peer.acked.Acks.Holds(int(next.Slot))
 	require.True(t, ok)
-	require.False(t, at.Before(x.server.snap.slots.info[next.Slot].born), "the baseline is of tick %d", at)
+	require.False(t, at.Before(x.server.snap.Slots.Info[next.Slot].Born), "the baseline is of tick %d", at)
 	for i := range 40 {
 		move(float32(i % 20))
 		x.round()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -43,7 +44,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 			p.fragment.Write(&w)
 		}
 		if down && p.fragment != wire.MoreFragments {
-			w.WriteExpGolomb(0, ageOrder)
+			w.WriteExpGolomb(0, message.AgeOrder)
 			w.WriteBool(false)
 		}
 		if p.fragment != wire.WholeMessage {
@@ -51,7 +52,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 			if p.size == 0 {
 				size = len(p.data)
 			}
-			w.WriteBits(uint64(size), fragmentSizeBits)
+			w.WriteBits(uint64(size), message.FragmentSizeBits)
 		}
 		if p.bits == 0 {
 			p.bits = 8 * len(p.data)
@@ -98,7 +99,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			var got []string
 			x := letterWire(t, &got)
 			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), wire.ErrMalformed, c.name)
-			require.Zero(t, x.client.talk.in[wire.ChannelState].size+x.peer.talk.in[wire.ChannelState].size)
+			require.Zero(t, x.client.talk.in[wire.ChannelState].Size+x.peer.talk.In[wire.ChannelState].Size)
 			x.goesOn()
 			require.Empty(t, got)
 		}
@@ -110,11 +111,11 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	row := func(size int) []byte { // of a mBulk
 		s := letterSchema()
 		s.raw.Seal()
-		var m messenger
-		m.init(&s.raw, nil, 1200, false, 0)
-		d, err := write(&m, bulk(size))
+		var m message.Messenger
+		m.Init(&s.raw, nil, 1200, false, 0)
+		d, err := message.Write(&m, bulk(size))
 		require.NoError(t, err)
-		data, _ := m.encode(&m.drafts[d])
+		data, _ := m.Encode(&m.Drafts[d])
 		return bytes.Clone(data)
 	}
 	good := row(3000)
@@ -161,7 +162,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 			require.NoError(t, x.client.Apply())
 			require.Equal(t, append(c.got[:len(c.got):len(c.got)], "hit"), got, c.name)
 			malformed := x.peer.Stats().MessagesMalformed
-			in := &x.peer.talk.in[wire.ChannelState]
+			in := &x.peer.talk.In[wire.ChannelState]
 			if down {
 				malformed = x.client.Stats().MessagesMalformed
 				in = &x.client.talk.in[wire.ChannelState]
@@ -170,8 +171,8 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 				c.malformed = 2
 			}
 			require.Equal(t, c.malformed, malformed, c.name)
-			require.EqualValues(t, len(pieces), in.next, c.name)
-			require.Zero(t, in.size, c.name)
+			require.EqualValues(t, len(pieces), in.Next, c.name)
+			require.Zero(t, in.Size, c.name)
 			x.goesOn()
 		}
 	}
@@ -183,21 +184,21 @@ func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 	x := letterWire(t, &got)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, down := range []bool{false, true} {
-		in := &x.peer.talk.in[wire.ChannelState]
+		in := &x.peer.talk.In[wire.ChannelState]
 		if down {
 			in = &x.client.talk.in[wire.ChannelState]
 		}
 		for i := range int32(5000) {
-			id := in.next + 1 + uint32(rng.IntN(wire.MaxQueued-1))
+			id := in.Next + 1 + uint32(rng.IntN(wire.MaxQueued-1))
 			_ = x.receive(down, x.forgePieces(down, 1+i, id, piece{number: numberBulk, fragment: wire.MoreFragments, data: make([]byte, 1+rng.IntN(1100))}))
 			if i%100 == 0 {
 				x.server.Replicate()
 				require.NoError(t, x.client.Apply())
 			}
-			require.LessOrEqual(t, in.size, maxQueuedBytes)
-			require.LessOrEqual(t, len(in.ring), wire.MaxQueued)
+			require.LessOrEqual(t, in.Size, message.MaxQueuedBytes)
+			require.LessOrEqual(t, len(in.Ring), wire.MaxQueued)
 		}
-		require.Greater(t, in.size, maxQueuedBytes*9/10)
+		require.Greater(t, in.Size, message.MaxQueuedBytes*9/10)
 	}
 	require.Empty(t, got)
 }

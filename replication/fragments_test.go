@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
@@ -138,26 +139,26 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				var got []mBulk
 				OnServerMessage(x.client, func(m mBulk) { got = append(got, m) })
 				OnMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
-				m := &x.server.messages.messenger
-				room, piece := mtu-wire.MessageOverhead, mtu-fragmentOverhead
-				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, maxFragments * piece} {
+				m := &x.server.messages.Messenger
+				room, piece := mtu-wire.MessageOverhead, mtu-message.FragmentOverhead
+				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, message.MaxFragments * piece} {
 					size = min(size, 20000)
 					x.rounds(10)
 					want := 1
 					if size > room {
 						want = (size + piece - 1) / piece
 					}
-					require.Equal(t, want, m.fragments(size), "%d bytes", size)
-					var out *outLane
+					require.Equal(t, want, m.Fragments(size), "%d bytes", size)
+					var out *message.OutLane
 					if down {
 						require.NoError(t, Send(x.peer, bulk(size)), "%d bytes", size)
-						x.server.snap.tick += maxMessageAge // an age takes all its bits
-						out = &x.peer.talk.out[wire.ChannelState]
+						x.server.snap.Tick += message.MaxMessageAge // an age takes all its bits
+						out = &x.peer.talk.Out[wire.ChannelState]
 					} else {
 						require.NoError(t, SendToServer(x.client, bulk(size)), "%d bytes", size)
 						out = &x.client.talk.out[wire.ChannelState]
 					}
-					before, resent := out.next, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent
+					before, resent := out.Next, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent
 					for range 60 {
 						for _, p := range x.replicate() {
 							require.LessOrEqual(t, len(p), mtu)
@@ -169,13 +170,13 @@ func TestFragmentsOfEverySize(t *testing.T) {
 						}
 						x.deliver(x.takeDown()...)
 					}
-					ids := out.next - before
+					ids := out.Next - before
 					if down {
 						require.EqualValues(t, want, ids, "%d bytes", size)
 					}
-					require.True(t, out.empty())
-					require.Zero(t, out.size)
-					require.Zero(t, out.expected)
+					require.True(t, out.Empty())
+					require.Zero(t, out.Size)
+					require.Zero(t, out.Expected)
 					require.Equal(t, resent, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent, "%d bytes are sent once", size)
 					require.Len(t, got, 1)
 					require.Equal(t, bulk(size), got[0])
@@ -206,7 +207,7 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.NoError(t, SendToServer(x.client, bulk(20000)))
 	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), schema.ErrMessageTooLarge)
 	require.NoError(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1181)}))
-	require.Len(t, x.server.messages.messenger.drafts, 3, "what is refused leaves nothing behind")
+	require.Len(t, x.server.messages.Messenger.Drafts, 3, "what is refused leaves nothing behind")
 	got := 0
 	OnServerMessage(x.client, func(mRumor) { got++ })
 	OnServerMessage(x.client, func(mBulk) { got++ })
@@ -223,26 +224,26 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	for Send(x.peer, bulk(5760)) == nil {
 		n++
 	}
-	require.Equal(t, wire.MaxQueued/maxFragments, n, "ids")
+	require.Equal(t, wire.MaxQueued/message.MaxFragments, n, "ids")
 	other := x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return false }})
-	require.Equal(t, ErrBufferFull, SendToViewers(x.server, other, mHit{}))
+	require.Equal(t, message.ErrBufferFull, SendToViewers(x.server, other, mHit{}))
 	x.rounds(300)
 	require.NoError(t, SendToViewers(x.server, other, bulk(5000)))
-	require.NotZero(t, x.peer.talk.out[wire.ChannelState].expected)
+	require.NotZero(t, x.peer.talk.Out[wire.ChannelState].Expected)
 	x.rounds(10)
 	for lane := range wire.Channels {
-		require.Zero(t, x.peer.talk.out[lane].size)
-		require.Zero(t, x.peer.talk.out[lane].expected)
+		require.Zero(t, x.peer.talk.Out[lane].Size)
+		require.Zero(t, x.peer.talk.Out[lane].Expected)
 	}
 	n = 0
 	for SendToServer(x.client, bulk(20000)) == nil {
 		n++
 	}
-	require.Equal(t, maxQueuedBytes/20000, n, "bytes")
+	require.Equal(t, message.MaxQueuedBytes/20000, n, "bytes")
 	x.rounds(60)
-	require.Zero(t, x.client.talk.out[wire.ChannelState].size)
-	require.Zero(t, x.peer.talk.in[wire.ChannelState].size)
+	require.Zero(t, x.client.talk.out[wire.ChannelState].Size)
+	require.Zero(t, x.peer.talk.In[wire.ChannelState].Size)
 }
 
 // A letterRig sends large messages among small ones both ways in both lanes, and requires that each comes once, whole and in order.
@@ -308,7 +309,7 @@ func (r *letterRig) send() {
 		if errs[i] == nil {
 			*count++
 		} else {
-			require.Equal(r.t, ErrBufferFull, errs[i])
+			require.Equal(r.t, message.ErrBufferFull, errs[i])
 		}
 	}
 }
@@ -362,9 +363,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 			require.Equal(t, []uint32{r.sent, r.sentNow, r.sentUp}, []uint32{r.got, r.gotNow, r.gotUp})
 			require.Greater(t, min(r.large, r.immediate, r.upUp), int(count)/6)
 			require.Zero(t, r.peer.Stats().MessagesMalformed+r.client.Stats().MessagesMalformed)
-			require.Zero(t, r.peer.talk.in[wire.ChannelState].size+r.client.talk.in[wire.ChannelState].size+r.client.talk.in[wire.ChannelImmediate].size)
-			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.out[wire.ChannelState].next+r.peer.talk.out[wire.ChannelImmediate].next,
-				r.client.Stats().MessagesResent, r.client.talk.out[wire.ChannelState].next)
+			require.Zero(t, r.peer.talk.In[wire.ChannelState].Size+r.client.talk.in[wire.ChannelState].Size+r.client.talk.in[wire.ChannelImmediate].Size)
+			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.Out[wire.ChannelState].Next+r.peer.talk.Out[wire.ChannelImmediate].Next,
+				r.client.Stats().MessagesResent, r.client.talk.out[wire.ChannelState].Next)
 		})
 	}
 }
@@ -393,14 +394,14 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 		lose()
 	}
 	require.Empty(t, got)
-	require.Greater(t, x.client.talk.in[wire.ChannelState].size, 4000, "all is there")
-	require.False(t, x.peer.talk.out[wire.ChannelState].empty(), "nothing was handed over")
+	require.Greater(t, x.client.talk.in[wire.ChannelState].Size, 4000, "all is there")
+	require.False(t, x.peer.talk.Out[wire.ChannelState].Empty(), "nothing was handed over")
 	x.rounds(20)
 	require.Len(t, got, 1)
 	mirrored, ok := x.mirrored(e)
 	require.True(t, ok)
 	require.Equal(t, mLetter{1, mirrored, text}, got[0])
-	require.True(t, x.peer.talk.out[wire.ChannelState].empty())
+	require.True(t, x.peer.talk.Out[wire.ChannelState].Empty())
 
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, Send(x.peer, mLetter{Number: 2, To: f, Pages: text}))
@@ -428,9 +429,9 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
 			x.deliver(x.replicate()[1:]...)
 			x.answer(x.apply()[1:]...)
-			require.NotZero(t, x.client.talk.in[wire.ChannelState].size)
-			require.NotZero(t, x.client.talk.in[wire.ChannelImmediate].size)
-			require.NotZero(t, x.peer.talk.in[wire.ChannelState].size)
+			require.NotZero(t, x.client.talk.in[wire.ChannelState].Size)
+			require.NotZero(t, x.client.talk.in[wire.ChannelImmediate].Size)
+			require.NotZero(t, x.peer.talk.In[wire.ChannelState].Size)
 			c.do(x, s)
 			var got, up []string
 			OnServerMessage(x.client, func(m mLetter) { got = append(got, text(m.Pages)) })
@@ -440,7 +441,7 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 				x.round()
 			}
 			x.rounds(5)
-			require.Zero(t, x.client.talk.in[wire.ChannelState].size+x.client.talk.in[wire.ChannelImmediate].size+x.peer.talk.in[wire.ChannelState].size)
+			require.Zero(t, x.client.talk.in[wire.ChannelState].Size+x.client.talk.in[wire.ChannelImmediate].Size+x.peer.talk.In[wire.ChannelState].Size)
 			require.NoError(t, Send(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 3, Pages: pages(longText(3, 9000))}))
 			x.rounds(10)
@@ -463,22 +464,22 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, bulk(20000)))
 	}
 	ticks := 0
-	for ; !x.peer.talk.out[wire.ChannelState].empty() || !x.client.talk.out[wire.ChannelState].empty() || ticks == 0; ticks++ {
+	for ; !x.peer.talk.Out[wire.ChannelState].Empty() || !x.client.talk.out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
 		require.NoError(t, Send(x.peer, mRumor{"psst"}))
 		require.NoError(t, SendToServer(x.client, mRumor{"psst"}))
 		before := x.peer.Stats().MessagePackets
 		down := x.replicate()
-		require.LessOrEqual(t, x.peer.Stats().MessagePackets-before, uint64(2*maxFragmentPackets+1))
+		require.LessOrEqual(t, x.peer.Stats().MessagePackets-before, uint64(2*message.MaxFragmentPackets+1))
 		x.deliver(down...)
 		before = x.client.Stats().MessagePackets
 		up := x.apply()
-		require.LessOrEqual(t, x.client.Stats().MessagePackets-before, uint64(maxFragmentPackets+1))
+		require.LessOrEqual(t, x.client.Stats().MessagePackets-before, uint64(message.MaxFragmentPackets+1))
 		x.answer(up...)
 		require.Less(t, ticks, 30)
 	}
 	require.Equal(t, 2*ticks, rumors)
 	require.Zero(t, x.peer.Stats().MessagesDropped+x.client.Stats().MessagesDropped)
-	require.Greater(t, ticks, 60000/1181/maxFragmentPackets)
+	require.Greater(t, ticks, 60000/1181/message.MaxFragmentPackets)
 }
 
 // TestFragmentsAreOnlyKnownToLongTypes: of all others nothing on the wire changed.
@@ -526,5 +527,5 @@ func TestSmallMessagesOfWideTypesDoNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(500, round))
 	require.Greater(t, x.peer.Stats().MessagesReceived, before+400)
 	require.Zero(t, got)
-	require.True(t, bytes.Equal(nil, x.server.messages.messenger.joined))
+	require.True(t, bytes.Equal(nil, x.server.messages.Messenger.Joined))
 }

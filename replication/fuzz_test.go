@@ -76,7 +76,7 @@ func (x *fixture) receiveForged(pad byte, body []byte) {
 		packet = append(packet, body...)
 		x.client.session.down.Write(packet, h.Sequence, h.Tick)
 		if err := x.client.Receive(packet); err != nil {
-			require.NotErrorIs(x.t, err, ErrChecksum)
+			require.NotErrorIs(x.t, err, wire.ErrChecksum)
 			require.NotErrorIs(x.t, err, wire.ErrStale)
 		}
 		x.apply()
@@ -103,7 +103,7 @@ func FuzzWithoutChecksum(f *testing.F) {
 // lies make the client lack something, and mend.
 func FuzzAck(f *testing.F) {
 	x := fuzzWire(f, nil)
-	for _, a := range hostileAcks(x.peer.acked.log.next, 5) {
+	for _, a := range hostileAcks(x.peer.acked.Log.Next, 5) {
 		p := forgeAck(x.client, &a)
 		f.Add(p[wire.ChecksumSize:])
 	}

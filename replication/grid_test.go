@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -94,7 +95,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 								at = (*tPosition)(w.Get(e, position))
 							}
 							want, rim := looks[i].sees(at, axes)
-							got := tick < 3 || p.sight.view.visible.Has(int(id.Slot))
+							got := tick < 3 || p.sight.View.InView.Has(int(id.Slot))
 							if tick < 3 {
 								want = true
 							}
@@ -105,7 +106,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 					}
 					require.Equal(t, len(entities), s.Stats().Entities)
 				}
-				require.LessOrEqual(t, len(grid.in.cells), maxCells)
+				require.LessOrEqual(t, len(grid.in.Cells), interest.MaxCells)
 			})
 		}
 	}
@@ -238,7 +239,7 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 	tick := float64(median(times))
 	seen := 0
 	for _, f := range r.fakes {
-		seen += f.peer.sight.view.visible.Count()
+		seen += f.peer.sight.View.InView.Count()
 	}
 	b.ReportMetric(tick, "ns/op") // not that of the loop, which has the world's steps in it
 	b.ReportMetric(tick/1e6, "ms/tick")

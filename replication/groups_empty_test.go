@@ -17,8 +17,8 @@ func TestNoEmptyPackets(t *testing.T) {
 	}
 	for range 3 {
 		m := c.join(4, 0)
-		send := m.peer.out.send
-		m.peer.out.send = func(p []byte) error {
+		send := m.peer.out.Send
+		m.peer.out.Send = func(p []byte) error {
 			require.NotEmpty(t, p, "tick %d", c.ticks)
 			return send(p)
 		}

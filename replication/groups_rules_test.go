@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -26,18 +27,18 @@ func TestGroupsHaveMembers(t *testing.T) {
 	other.Add(turret)
 	require.Equal(t, 1, g.Len())
 	x.rounds(20)
-	boundTo := func(e ecs.Entity) []*group { return x.server.interest.groups.bySlot[x.slotOf(e)] }
-	require.True(t, slices.Equal([]*group{&other.in}, boundTo(turret)), "nothing is left of the first group")
+	boundTo := func(e ecs.Entity) []*interest.Group { return x.server.interest.Groups.BySlot[x.slotOf(e)] }
+	require.True(t, slices.Equal([]*interest.Group{&other.in}, boundTo(turret)), "nothing is left of the first group")
 
 	x.world.RemoveEntity(ship)
 	x.round()
 	require.Zero(t, g.Len(), "what ends leaves its group")
 	x.rounds(20)
-	require.True(t, slices.Equal([]*group{&other.in}, x.server.interest.groups.list), "which is forgotten then")
+	require.True(t, slices.Equal([]*interest.Group{&other.in}, x.server.interest.Groups.List), "which is forgotten then")
 	other.Remove(turret)
 	x.rounds(20)
-	require.Zero(t, len(x.server.interest.groups.list))
-	require.Zero(t, x.server.snap.slots.bound.Count())
+	require.Zero(t, len(x.server.interest.Groups.List))
+	require.Zero(t, x.server.snap.Slots.Bound.Count())
 
 	early := x.world.NewEntity(position) // not replicated yet
 	g.Add(early)
@@ -46,7 +47,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	x.world.Add(early, ReplicatedID(x.world))
 	x.rounds(3)
 	x.requireEqual()
-	require.True(t, slices.Equal([]*group{&g.in}, boundTo(early)))
+	require.True(t, slices.Equal([]*interest.Group{&g.in}, boundTo(early)))
 	x.world.RemoveEntity(early)
 	g.Add(x.spawn(position))
 	x.world.Reset()
@@ -87,7 +88,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
-			s.sender.workers.caches[0].limit = 1000 // little memory for what is encoded
+			s.sender.workers.Caches[0].Limit = 1000 // little memory for what is encoded
 			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{

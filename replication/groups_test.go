@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -57,7 +59,7 @@ func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
 
 // newFleetOf adds a fleet to a world that may have more in it.
 func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
-	f := &fleet{world: s.snap.world, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
+	f := &fleet{world: s.snap.World, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
 	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
 	for range crews + 1 {
 		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
@@ -323,7 +325,7 @@ func (f *fleet) requireCalm(t testing.TB) {
 		require.Zero(t, e.peer.Stats().MissingBaselines, "end %d", k)
 	}
 	for n, c := range f.crews {
-		require.Empty(t, c.group.in.former, "crew %d", n)
+		require.Empty(t, c.group.in.Former, "crew %d", n)
 	}
 }
 
@@ -456,7 +458,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 // the test above fails.
 func TestTheDetectorFindsTornGroups(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 12, 5, WithMTU(300), func(o *serverOptions) { o.noGroups = true })
+	f := newFleet(seedOf(t), 12, 5, WithMTU(300), func(o *config.ServerOptions) { o.NoGroups = true })
 	for range 100 {
 		f.loose = append(f.loose, f.spawn())
 	}
@@ -484,13 +486,13 @@ func TestGroupsWithWorkers(t *testing.T) {
 	play := func(workers, limit int) (sent [][]byte) {
 		f := newFleet(seed, 20, 6, WithMTU(600), WithWorkers(workers))
 		f.calm = 4
-		for i := range f.server.sender.workers.caches {
-			f.server.sender.workers.caches[i].limit = limit
+		for i := range f.server.sender.workers.Caches {
+			f.server.sender.workers.Caches[i].Limit = limit
 		}
 		for k := range 12 {
 			e := f.connect(netsim.Config{Latency: float64(1 + k%4), Loss: float64(k%3) * 0.1})
-			send := e.peer.out.send
-			e.peer.out.send = func(p []byte) error {
+			send := e.peer.out.Send
+			e.peer.out.Send = func(p []byte) error {
 				sent = append(sent, append([]byte{byte(k)}, p...))
 				return send(p)
 			}
@@ -506,7 +508,7 @@ func TestGroupsWithWorkers(t *testing.T) {
 		}
 		return sent
 	}
-	want := play(1, maxRunBytes)
+	want := play(1, encode.MaxRunBytes)
 	for _, n := range []int{2, 3, 8} {
 		got := play(n, 1000) // with little memory for what is encoded
 		require.Equal(t, len(want), len(got))

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -13,7 +14,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
 			x := newWire(t, testSchema(), WithMTU(128))
-			x.peer.conn.compact = coding == Compact
+			x.peer.conn.Compact = coding == Compact
 			x.rounds(5)
 			bulk := ecs.ComponentID[tBulk](x.world)
 			for i := range maxAssemblies {
@@ -34,7 +35,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 				}
 			}
 			x.rounds(100)
-			require.GreaterOrEqual(t, x.peer.Stats().Parts, uint64(maxInFlight))
+			require.GreaterOrEqual(t, x.peer.Stats().Parts, uint64(ackstate.MaxInFlight))
 			x.requireEqual()
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -105,7 +106,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 // TestProtocolVersionsAreNamed: an end of another release says so, in both directions.
 func TestProtocolVersionsAreNamed(t *testing.T) {
 	x := newWire(t, testSchema())
-	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.fingerprint, Nonce: 7}
+	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.Fingerprint, Nonce: 7}
 	require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 	answer := x.takeDown()
 	require.Len(t, answer, 1)
@@ -181,7 +182,7 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 // victim for little.
 func TestAnswersAreBoundedByIntroductions(t *testing.T) {
 	x := newWire(t, longSchema(func(*Schema) {}))
-	own := x.server.sessions.fingerprint
+	own := x.server.sessions.Fingerprint
 	for _, h := range []wire.Hello{
 		{Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
 		{Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},
@@ -210,22 +211,22 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
 	x.requireEqual()
-	first := x.peer.conn.session
+	first := x.peer.conn.Session
 
 	x.answer(hellos...) // of the present session
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
-	require.Equal(t, first, x.peer.conn.session)
+	require.Equal(t, first, x.peer.conn.Session)
 
 	x.restart(faceOf(x.server.schema), 8)
 	x.rounds(5)
 	x.requireEqual()
-	second := x.peer.conn.session
-	require.NotEqual(t, first.id, second.id)
+	second := x.peer.conn.Session
+	require.NotEqual(t, first.Id, second.Id)
 	x.answer(hellos...) // of a client that is gone
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
-	require.Equal(t, second, x.peer.conn.session)
+	require.Equal(t, second, x.peer.conn.Session)
 	x.spawn()
 	x.rounds(2)
 	x.requireEqual()
@@ -236,7 +237,7 @@ func TestLateHelloChangesNothing(t *testing.T) {
 func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
-	late := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
+	late := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected(), "welcomed")
@@ -277,13 +278,13 @@ func TestClientRestart(t *testing.T) {
 			x.round()
 		}
 		x.requireEqual()
-		x.peer.out.send = func(p []byte) error { // what is sent now is not for the old one
+		x.peer.out.Send = func(p []byte) error { // what is sent now is not for the old one
 			require.Error(t, old.Receive(p))
 			x.down = append(x.down, p)
 			return nil
 		}
 		x.round()
-		x.peer.out.send = func(p []byte) error {
+		x.peer.out.Send = func(p []byte) error {
 			x.down = append(x.down, append([]byte(nil), p...))
 			return nil
 		}
@@ -300,12 +301,12 @@ func TestDisconnect(t *testing.T) {
 	x.server.Disconnect(x.peer) // again does nothing
 	require.Zero(t, x.server.Stats().Peers)
 	require.False(t, x.peer.Connected())
-	require.Len(t, x.takeDown(), byeCopies)
+	require.Len(t, x.takeDown(), session.ByeCopies)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
-	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
+	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	for _, p := range [][]byte{nil, {1}, wire.Sealed(h.Append(nil)), make([]byte, 100)} {
-		require.ErrorIs(t, x.peer.Receive(p), ErrUnexpected)
+		require.ErrorIs(t, x.peer.Receive(p), wire.ErrUnexpected)
 	}
 	require.Empty(t, x.down)
 }
@@ -323,7 +324,7 @@ func TestReflectedPacketsAreRefused(t *testing.T) {
 			for _, p := range down {
 				require.Error(t, x.peer.Receive(p))
 			}
-			require.Equal(t, before.conn.session, x.peer.conn.session)
+			require.Equal(t, before.conn.Session, x.peer.conn.Session)
 			for _, p := range up {
 				require.Error(t, x.client.Receive(p))
 			}
@@ -368,10 +369,10 @@ func TestSessionsDontMix(t *testing.T) {
 		a.deliver(a.takeDown()...)
 		b.deliver(b.takeDown()...)
 	}
-	require.NotEqual(t, a.peer.conn.session.id, b.peer.conn.session.id)
+	require.NotEqual(t, a.peer.conn.Session.Id, b.peer.conn.Session.Id)
 	a.requireEqual()
 	b.requireEqual()
-	require.NotEqual(t, delta.Tick(0), a.server.snap.tick)
+	require.NotEqual(t, delta.Tick(0), a.server.snap.Tick)
 }
 
 // TestOffsetsBeyondTheText are nothing to be afraid of, also where an int has 32 bits.

@@ -4,6 +4,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -25,7 +26,7 @@ func (h *hashCheck) receiveHashes(packet []byte, key wire.Key) (bool, error) {
 	sums := !key.Off
 	key.Off = false // these have one always
 	if !key.Matches(packet, 0, 0) {
-		return sums, ErrChecksum
+		return sums, wire.ErrChecksum
 	}
 	body := packet[wire.ChecksumSize:]
 	if !h.readHashes(body, false) {
@@ -44,7 +45,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	var set delta.Set
 	next := uint64(0)
 	for r.ReadBool() {
-		gap := r.ReadExpGolomb(hashGapOrder)
+		gap := r.ReadExpGolomb(sender.HashGapOrder)
 		if gap >= uint64(h.recv.mirrors.limit) || next+gap >= uint64(h.recv.mirrors.limit) {
 			return false
 		}

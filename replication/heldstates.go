@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/delta"
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
 
 // heldStates has the states of a slot that the client holds, in the order of their ticks, as
 // a ring. A baseline is named by any tick at which it was valid: it is the newest state that
@@ -131,13 +134,13 @@ func (h *heldStates) tidy(now, keep delta.Tick) {
 // refresh keeps the tick of a state that rests for months within reach of serial arithmetic: it
 // was valid later on, too.
 func (h *heldStates) refresh(now delta.Tick) {
-	if h.n == 0 || now-h.nth(int(h.n)-1).tick <= ancient {
+	if h.n == 0 || now-h.nth(int(h.n)-1).tick <= snapshot.Ancient {
 		return
 	}
 	for h.n > 1 {
 		h.drop()
 	}
-	h.nth(0).tick = now - ancient
+	h.nth(0).tick = now - snapshot.Ancient
 }
 
 // drop drops the oldest state.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -19,10 +20,10 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	e := x.spawn(position, health)
 	slot := func() int { id, _ := x.server.NetID(e); return int(id.Slot) }
 	x.rounds(20)
-	first := x.server.snap.tick
+	first := x.server.snap.Tick
 	known := func(at delta.Tick) bool {
 		w := bitbuf.NewWriter(make([]byte, 500))
-		_, _, known := x.server.sender.workers.caches[0].encodeUpdate(&w, slot(), delta.Baselines{A1: at})
+		_, _, known := x.server.sender.workers.Caches[0].EncodeUpdate(&w, slot(), delta.Baselines{A1: at})
 		return known
 	}
 	set := func(v float32) { (*tPosition)(x.world.Get(e, position)).X = v }
@@ -33,7 +34,7 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	x.rounds(5)
 	require.True(t, known(first), "it is kept for a window")
 	x.rounds(20)
-	_, found := x.server.snap.histories[0].At(slot(), first)
+	_, found := x.server.snap.Histories[0].At(slot(), first)
 	require.Equal(t, delta.Present, found, "nothing else changed in the block")
 	require.False(t, known(first))
 	require.True(t, known(first+1), "the state before the present one is kept as long as that lasts")
@@ -51,14 +52,14 @@ func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
 	x.rounds(5)
 	slot := func(e ecs.Entity) uint32 { id, _ := x.server.NetID(e); return id.Slot }
 	noted := func(e ecs.Entity) bool {
-		for _, c := range x.peer.acked.structure.changes {
-			if c.slot == slot(e) {
+		for _, c := range x.peer.acked.Structure.Changes {
+			if c.Slot == slot(e) {
 				return true
 			}
 		}
 		return false
 	}
-	x.peer.acked.structure = &structure{}
+	x.peer.acked.Structure = &ackstate.Structure{}
 	x.world.Add(hidden, health)
 	x.world.Add(seen, health)
 	x.server.Replicate()

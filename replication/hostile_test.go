@@ -253,10 +253,10 @@ func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
 // beginPart writes an entry with the first byte of as large a state as there may be.
 func beginPart(w *bitbuf.Writer) {
 	entryHead(w, mirrorPage-1, 6, wire.EntryPart)
-	w.WriteExpGolomb(0, partOrder)
-	w.WriteExpGolomb(maxLargeBytes, partOrder)
-	w.WriteExpGolomb(1, partOrder)
-	w.WriteExpGolomb(1, partOrder)
+	w.WriteExpGolomb(0, wire.PartOrder)
+	w.WriteExpGolomb(maxLargeBytes, wire.PartOrder)
+	w.WriteExpGolomb(1, wire.PartOrder)
+	w.WriteExpGolomb(1, wire.PartOrder)
 	w.WriteBits(0, 8)
 }
 
@@ -331,10 +331,10 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		"a part of more than there is": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			entryHead(w, 0, 6, wire.EntryPart)
-			w.WriteExpGolomb(0, partOrder)
-			w.WriteExpGolomb(1<<40, partOrder)
-			w.WriteExpGolomb(1<<39, partOrder)
-			w.WriteExpGolomb(0, partOrder)
+			w.WriteExpGolomb(0, wire.PartOrder)
+			w.WriteExpGolomb(1<<40, wire.PartOrder)
+			w.WriteExpGolomb(1<<39, wire.PartOrder)
+			w.WriteExpGolomb(0, wire.PartOrder)
 		},
 		"an endless component set": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
@@ -413,10 +413,10 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
 		entryHead(w, 0, 0, wire.EntryPart)
-		w.WriteExpGolomb(0, partOrder)
-		w.WriteExpGolomb(4, partOrder)
-		w.WriteExpGolomb(4, partOrder)
-		w.WriteExpGolomb(0, partOrder)
+		w.WriteExpGolomb(0, wire.PartOrder)
+		w.WriteExpGolomb(4, wire.PartOrder)
+		w.WriteExpGolomb(4, wire.PartOrder)
+		w.WriteExpGolomb(0, wire.PartOrder)
 		w.WriteBytes([]byte{0xff, 0xff, 0xff, 0xff})
 	})
 	before := worldHash(x.client)

@@ -6,8 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 )
 
 // Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs until the
@@ -16,88 +15,27 @@ import (
 // ErrInputSet is the error of [SetInput] for a tick that has its input already, or is before one that has.
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, in their order")
 
-const (
-
-	// maxRepeated is how many inputs a packet has at most.
-	maxRepeated = 32
-	// repeatBits is what their number less one takes.
-	repeatBits = 5
-
-	inputsBehind = 32
-)
-
-// An inputRow is the input of a tick, or that there is none.
-type inputRow struct {
-	tick    delta.Tick
-	present bool
-	row     []uint32
-}
-
 // putInputs writes inputs of successive ticks:
 //
 //	low bits of the last tick 16 | number of ticks less one 5 | a bit and, if it is 1, the row, for every tick
 //
 // A tick without row has no input: the client left it out. The first row is absolute; each other one is taken against the one
 // or two before it.
-func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputRow) {
-	w.WriteBits(uint64(rows[len(rows)-1].tick), 16)
-	w.WriteBits(uint64(len(rows)-1), repeatBits)
+func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []message.InputRow) {
+	w.WriteBits(uint64(rows[len(rows)-1].Tick), 16)
+	w.WriteBits(uint64(len(rows)-1), message.RepeatBits)
 	packed.Costs = packed.Costs[:0]
-	var before, before2 *inputRow
+	var before, before2 *message.InputRow
 	for i := range rows {
 		in := &rows[i]
-		w.WriteBool(in.present)
-		if !in.present {
+		w.WriteBool(in.Present)
+		if !in.Present {
 			continue
 		}
-		base, base2, ratio := inputBaselines(in.tick, before, before2)
-		packed.EncodeRow(w, number, in.row, base, base2, ratio)
+		base, base2, ratio := message.InputBaselines(in.Tick, before, before2)
+		packed.EncodeRow(w, number, in.Row, base, base2, ratio)
 		before, before2 = in, before
 	}
-}
-
-// parseInputs reads what putInputs wrote into rows, which it returns. near is a tick near to those of the inputs.
-func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.Component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
-	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
-	n := int(r.ReadBits(repeatBits)) + 1
-	var before, before2 *inputRow
-	for i := range n {
-		in := &rows[i]
-		in.tick, in.present = last-delta.Tick(n-1-i), r.ReadBool()
-		if !in.present {
-			continue
-		}
-		base, base2, ratio := inputBaselines(in.tick, before, before2)
-		packed.DecodeRow(r, number, in.row, base, base2, ratio)
-		if r.Err() != nil || !c.ValidRow(in.row) {
-			return nil, wire.ErrMalformed
-		}
-		before, before2 = in, before
-	}
-	if r.Finish() != nil {
-		return nil, wire.ErrMalformed
-	}
-	return rows[:n], nil
-}
-
-// inputBaselines returns what the input of a tick is taken against.
-func inputBaselines(tick delta.Tick, before, before2 *inputRow) (base, base2 []uint32, ratio int64) {
-	if before == nil {
-		return nil, nil, 0
-	}
-	if before2 == nil {
-		return before.row, nil, 0
-	}
-	return before.row, before2.row, delta.Ratio(tick, before.tick, before2.tick)
-}
-
-// makeInputRows returns n places for inputs.
-func makeInputRows(n, words int) []inputRow {
-	rows, all := make([]inputRow, n), make([]uint32, n*words)
-	for i := range rows {
-		rows[i].row = all[i*words:][:words:words]
-	}
-	return rows
 }
 
 // SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again until
@@ -115,18 +53,18 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 		return ErrNotConnected
 	}
 	t := c.talk
-	v := &t.values[len(c.schema.Messages)]
-	*v.pointer.(*T) = input
-	if err := c.schema.Input.CheckTexts(v.address); err != nil {
+	v := &t.Values[len(c.schema.Messages)]
+	*v.Pointer.(*T) = input
+	if err := c.schema.Input.CheckTexts(v.Address); err != nil {
 		return err
 	}
 	if t.inputs.set(delta.Tick(tick)) {
 		return ErrInputSet
 	}
 	row := t.inputs.add(delta.Tick(tick))
-	c.schema.Input.ReadColumn(row, v.address, 1)
+	c.schema.Input.ReadColumn(row, v.Address, 1)
 	if c.schema.Input.Refers() {
-		c.apply.nameEntities(c.schema.Input, row)
+		c.apply.NameEntities(c.schema.Input, row)
 	}
 	return nil
 }
@@ -143,22 +81,22 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	if p.talk == nil {
 		return input, false
 	}
-	row, exact := p.talk.inputs.find(delta.Tick(tick))
+	row, exact := p.talk.Inputs.Find(delta.Tick(tick))
 	if row == nil {
 		return input, false
 	}
-	v := &s.messages.messenger.values[len(s.schema.Messages)]
-	s.messages.messenger.read(s.schema.Input, v, row)
-	return *v.pointer.(*T), exact
+	v := &s.messages.Messenger.Values[len(s.schema.Messages)]
+	s.messages.Messenger.Read(s.schema.Input, v, row)
+	return *v.Pointer.(*T), exact
 }
 
 // clientInputs are the inputs that a client has given and the server may not have.
 type clientInputs struct {
-	ring   []inputRow // by tick modulo their number
-	first  delta.Tick // the first that may be sent still
+	ring   []message.InputRow // by tick modulo their number
+	first  delta.Tick         // the first that may be sent still
 	newest delta.Tick
 	any    bool // newest is valid
-	list   []inputRow
+	list   []message.InputRow
 }
 
 // set reports whether a tick has its input already, or one shortly after it has.
@@ -175,9 +113,9 @@ func (c *clientInputs) add(tick delta.Tick) []uint32 {
 	for c.newest != tick {
 		c.newest++
 		in := &c.ring[c.newest%n]
-		in.tick, in.present = c.newest, c.newest == tick
+		in.Tick, in.Present = c.newest, c.newest == tick
 	}
-	return c.ring[tick%n].row
+	return c.ring[tick%n].Row
 }
 
 // pass notes that inputs up to a tick need not be sent any more.
@@ -189,12 +127,12 @@ func (c *clientInputs) pass(tick delta.Tick) {
 }
 
 // unsettled returns those that are to be sent, in their order.
-func (c *clientInputs) unsettled() []inputRow {
+func (c *clientInputs) unsettled() []message.InputRow {
 	if !c.any || c.first.After(c.newest) {
 		return nil
 	}
-	if c.newest-c.first >= maxRepeated {
-		c.first = c.newest - maxRepeated + 1
+	if c.newest-c.first >= message.MaxRepeated {
+		c.first = c.newest - message.MaxRepeated + 1
 	}
 	c.list = c.list[:0]
 	for tick := c.first; !tick.After(c.newest); tick++ {

@@ -3,10 +3,10 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
 // An inputRig is a server that asks for a client's input of every tick.
@@ -182,7 +182,7 @@ func TestAnInputThatIsMissing(t *testing.T) {
 	x.rounds(40)
 	x.rounds(5)
 	missed := x.peer.Stats().InputsMissed
-	require.LessOrEqual(t, missed, uint64(inputsBehind))
+	require.LessOrEqual(t, missed, uint64(message.InputsBehind))
 	x.rounds(40)
 	require.Equal(t, missed, x.peer.Stats().InputsMissed, "who gives no inputs misses none")
 }

@@ -129,8 +129,8 @@ func TestLargeEntitiesFlip(t *testing.T) {
 		}
 		shown := 0
 		e.client.Each(func(id NetID, m ecs.Entity, _ uint32) {
-			entity := s.snap.slots.info[id.Slot].entity
-			require.Equal(t, s.snap.slots.info[id.Slot].generation, id.Generation)
+			entity := s.snap.Slots.Info[id.Slot].Entity
+			require.Equal(t, s.snap.Slots.Info[id.Slot].Generation, id.Generation)
 			if in[entity] {
 				shown++
 				require.Equal(t, o.at(id, s.Tick()), stateOf(faceOf(s.schema), e.world, m))

@@ -80,8 +80,8 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 							weights[i] *= float32(1 + g.entities[e].serial%5)
 						}
 					})
-					send := peer.out.send
-					peer.out.send = func(p []byte) error {
+					send := peer.out.Send
+					peer.out.Send = func(p []byte) error {
 						sent = append(sent, append([]byte{byte(g.server.Tick()), byte(g.server.Tick() >> 8)}, p...))
 						return send(p)
 					}

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -43,7 +44,7 @@ func TestInterestByFilterFollowsAllComponents(t *testing.T) {
 	x.peer.SetInterest(Interest{})
 	x.rounds(4)
 	x.requireSeen(a, b, c)
-	require.Nil(t, x.peer.sight.view.visible, "no more to look at")
+	require.Nil(t, x.peer.sight.View.InView, "no more to look at")
 	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
 	x.rounds(4)
 	x.requireSeen(a, b)
@@ -291,7 +292,7 @@ func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
 		set.Add(e[0])
 		set.Add(e[1])
 		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: true})
-		for range recentTicks + 20 {
+		for range snapshot.RecentTicks + 20 {
 			move(e[1], 0.1)
 			x.round()
 		}
@@ -304,7 +305,7 @@ func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
 		require.Len(t, second, 1)
 		x.deliver(first...)
 		x.answer(x.apply()...)
-		for i := range 3 * x.server.opts.window {
+		for i := range 3 * x.server.opts.Window {
 			move(e[1], float32(1-i%2*2))
 			x.round()
 			if i == 70 { // acks don't go that far back

@@ -23,8 +23,8 @@ func TestSendIntervals(t *testing.T) {
 		e := connect(s, seed+uint64(i), netsim.Config{Latency: 2, Loss: 0.05}, WithNonce(uint64(i)+1))
 		e.peer.SetSendInterval(3)
 		sentAt[i] = map[uint32]bool{}
-		send := e.peer.out.send
-		e.peer.out.send = func(p []byte) error {
+		send := e.peer.out.Send
+		e.peer.out.Send = func(p []byte) error {
 			if e.peer.Connected() {
 				sentAt[i][s.Tick()] = true
 			}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -74,9 +75,9 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 				for tick := 0; !e.client.Complete(); tick++ {
 					require.Less(t, tick, 1500, "%+v", e.peer.Stats())
 					g.step()
-					begun := e.peer.acked.join.begun
+					begun := e.peer.acked.Join.Begun
 					tickAll(t, s, o, []*end{e})
-					if e.peer.acked.join.begun && !begun {
+					if e.peer.acked.Join.Begun && !begun {
 						owed = maps.Clone(o.live)
 					}
 					missed = 0
@@ -106,7 +107,7 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 		n := 0
 		for ; !x.client.Complete(); n++ {
 			x.round()
-			require.LessOrEqual(t, n, tellTicks+5)
+			require.LessOrEqual(t, n, sender.TellTicks+5)
 			if x.client.Complete() {
 				x.requireEqual("%d entities", entities)
 			}
@@ -120,7 +121,7 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 // TestCompleteIsToldAgain if the packet that said so got lost.
 func TestCompleteIsToldAgain(t *testing.T) {
 	x := newWire(t, testSchema())
-	for n := 0; !x.peer.out.alive.told; n++ {
+	for n := 0; !x.peer.out.Alive.Told; n++ {
 		require.Less(t, n, 30)
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)
@@ -145,7 +146,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 			return true
 		}})
 		first, gone := x.spawn(position), x.spawn(position)
-		for i := 0; !x.peer.acked.join.begun; i++ {
+		for i := 0; !x.peer.acked.Join.Begun; i++ {
 			x.answer(x.apply()...)
 			for _, p := range x.replicate() {
 				if wire.OpenHandshake(p) != nil { // states are lost
@@ -166,7 +167,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 		newcomer := x.spawn(position)
 		x.replicate()
 		require.Equal(t, slot, x.slotOf(newcomer))
-		for i := 0; !x.peer.acked.join.complete; i++ {
+		for i := 0; !x.peer.acked.Join.Complete; i++ {
 			require.Less(t, i, 60)
 			(*tPosition)(x.world.Get(first, position)).X++
 			_, others := x.split(x.replicate(), slot) // the newcomer never comes

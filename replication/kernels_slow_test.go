@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -120,9 +121,9 @@ func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
 	}
 }
 
-// slowMarkersAt is the twin of [markersAt].
-func slowMarkersAt(p unsafe.Pointer, n int) []marker {
-	return reflect.SliceAt(reflect.TypeFor[marker](), p, n).Interface().([]marker)
+// slowMarkersAt is the twin of [snapshot.MarkersAt].
+func slowMarkersAt(p unsafe.Pointer, n int) []snapshot.Marker {
+	return reflect.SliceAt(reflect.TypeFor[snapshot.Marker](), p, n).Interface().([]snapshot.Marker)
 }
 
 // standInAt returns the address of what a stand-in stands for: the part of its type at its offset.

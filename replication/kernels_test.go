@@ -13,6 +13,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -245,7 +246,7 @@ func allOps() map[string]bool {
 func checkReads(t *testing.T, name string, c *schema.Component, values reflect.Value) []uint32 {
 	n, p := values.Len(), values.UnsafePointer()
 	var want []uint32
-	for _, count := range []int{0, 1, captureRows, schema.ReadBlock, schema.ReadBlock + 1, n} {
+	for _, count := range []int{0, 1, snapshot.CaptureRows, schema.ReadBlock, schema.ReadBlock + 1, n} {
 		got := slices.Repeat([]uint32{0xdeadbeef}, count*c.Words+1)
 		want = slices.Clone(got)
 		wantClamped := slowKernels{c}.readColumn(want, p, count)
@@ -291,7 +292,7 @@ func checkTextKernels(t *testing.T, name string, c *schema.Component, values ref
 
 // checkCopies is about values that are copied elsewhere, and their bytes, which must tell every change of a value.
 func checkCopies(t *testing.T, name string, c *schema.Component, values reflect.Value, rng *rand.Rand) {
-	n := captureRows
+	n := snapshot.CaptureRows
 	room, want := c.Room(n), reflect.MakeSlice(values.Type(), n, n)
 	for i := range n {
 		p := values.Index(rng.IntN(values.Len())).Addr().UnsafePointer()
@@ -338,7 +339,7 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 		one := slices.Clone(nobody)
 		one.Add(int(entities[rng.IntN(len(entities))].ID()))
 		first := rng.IntN(n)
-		p, count := values.Index(first).Addr().UnsafePointer(), 1+rng.IntN(min(n-first, 2*captureRows))
+		p, count := values.Index(first).Addr().UnsafePointer(), 1+rng.IntN(min(n-first, 2*snapshot.CaptureRows))
 		require.Equal(t, slowKernels{c}.refersToAny(p, count, one), c.RefersToAny(p, count, one), "%s: round %d", name, i)
 	}
 	pair := reflect.MakeSlice(values.Type(), 2, 2)
@@ -360,13 +361,13 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 }
 
 func TestMarkersAreWhereTheSlowTwinFindsThem(t *testing.T) {
-	markers := make([]marker, 70)
+	markers := make([]snapshot.Marker, 70)
 	for i := range markers {
-		markers[i].slot = uint32(i + 1)
+		markers[i].Slot = uint32(i + 1)
 	}
 	p := unsafe.Pointer(&markers[0])
-	for _, n := range []int{1, captureRows, len(markers)} {
-		got, want := markersAt(p, n), slowMarkersAt(p, n)
+	for _, n := range []int{1, snapshot.CaptureRows, len(markers)} {
+		got, want := snapshot.MarkersAt(p, n), slowMarkersAt(p, n)
 		require.Equal(t, want, got)
 		require.Same(t, &want[0], &got[0], "the markers themselves, not copies")
 	}

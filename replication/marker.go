@@ -1,6 +1,9 @@
 package replication
 
-import "github.com/mlange-42/arche/ecs"
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/mlange-42/arche/ecs"
+)
 
 // Replicated is the marker component: a [Server] replicates the entities of its world
 // that have it. Add the zero value; the server writes the entity's slot into it.
@@ -34,5 +37,5 @@ func ReplicatedID(w *ecs.World) ecs.ID {
 //
 // T is a type of the user's that is made of Replicated in this way.
 func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
-	return func(o *serverOptions) { o.marker = ecs.ComponentID[T] }
+	return func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] }
 }

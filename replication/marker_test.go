@@ -23,7 +23,7 @@ func TestTwoServersOfOneWorld(t *testing.T) {
 	players := NewServer(&w, testSchema(), WithSeed(seed))
 	spectators := NewServer(&w, public, WithSeed(seed+1), WithMarker[tForSpectators]())
 	second := ecs.ComponentID[tForSpectators](&w)
-	require.NotEqual(t, players.snap.capture.marker, spectators.snap.capture.marker)
+	require.NotEqual(t, players.snap.Capture.Marker, spectators.snap.Capture.Marker)
 
 	g := newGame(seed, &w, faceOf(players.schema), 20)
 	w.NewEntity(g.marker, second) // these two stay, whatever the game does
@@ -107,7 +107,7 @@ func TestAServerFollowsAnother(t *testing.T) {
 func TestMarkersOfAnotherServerAreNotCopies(t *testing.T) {
 	x, e, move := crowd(t, 3)
 	for _, e := range e {
-		*(*Replicated)(x.world.Get(e, ReplicatedID(x.world))) = Replicated{slot: 3, owner: x.server.snap.capture.owner + 2}
+		*(*Replicated)(x.world.Get(e, ReplicatedID(x.world))) = Replicated{slot: 3, owner: x.server.snap.Capture.Owner + 2}
 	}
 	move(e[1], 1)
 	x.rounds(5)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -67,7 +69,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 					ids = append(ids, ecs.TypeID(x.world, s.Typ))
 				}
 			}
-			if x.server.snap.resources.any {
+			if x.server.snap.Resources.Any {
 				setResource(x.world, rsWeather{Rain: 1})
 			}
 			entities := make([]ecs.Entity, c.at)
@@ -88,7 +90,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 			}
 			require.Zero(t, x.client.Stats().RefusedPackets)
 			require.Zero(t, x.peer.Stats().Withheld)
-			require.LessOrEqual(t, x.server.snap.slots.len(), int(x.client.recv.mirrors.limit))
+			require.LessOrEqual(t, x.server.snap.Slots.Len(), int(x.client.recv.mirrors.limit))
 		})
 	}
 }
@@ -124,7 +126,7 @@ func TestSlotsStayBelowTheBound(t *testing.T) {
 			}
 		}
 		g.tick()
-		require.LessOrEqual(t, g.server.snap.slots.len(), limit)
+		require.LessOrEqual(t, g.server.snap.Slots.Len(), limit)
 		for _, e := range g.ends {
 			e.step(t)
 			require.Zero(t, e.client.Stats().RefusedPackets)
@@ -143,7 +145,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 		t.Run(coding.String(), func(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
-			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *serverOptions) { o.compact = coding == Compact })
+			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *config.ServerOptions) { o.Compact = coding == Compact })
 			g := newGame(seed, &w, faceOf(s.schema), entities)
 			link := netsim.Config{Latency: 2, Jitter: 2, Loss: 0.1, Duplicate: 0.1}
 			little := connect(s, seed, link, WithNonce(1), WithMaxEntities(most))
@@ -391,33 +393,33 @@ func TestSlotsFor(t *testing.T) {
 	for _, resources := range []bool{false, true} {
 		for conditions := range 4 {
 			for _, n := range []int{1, 2, 31, 32, 33, 64, 100} {
-				var s slotTable
-				s.initClasses(conditions)
+				var s snapshot.SlotTable
+				s.InitClasses(conditions)
 				if resources {
-					s.add(ecs.Entity{}, 1)
+					s.Add(ecs.Entity{}, 1)
 				}
 				var live []int
 				for range 5 {
 					var newcomers []int
-					s.reclaim()
+					s.Reclaim()
 					for range n {
 						for class := range 1 + conditions {
-							newcomers = append(newcomers, s.addTo(class, ecs.Entity{}, 1))
+							newcomers = append(newcomers, s.AddTo(class, ecs.Entity{}, 1))
 						}
 					}
 					for _, slot := range live {
-						s.remove(slot, 1)
+						s.Remove(slot, 1)
 					}
 					live = newcomers
 				}
-				room := int(slotsFor(n, conditions, resources))
-				require.LessOrEqual(t, s.len(), room, fmt.Sprint(n, conditions, resources))
+				room := int(snapshot.SlotsFor(n, conditions, resources))
+				require.LessOrEqual(t, s.Len(), room, fmt.Sprint(n, conditions, resources))
 				if conditions == 0 {
-					require.Equal(t, room, s.len())
+					require.Equal(t, room, s.Len())
 				}
 			}
 		}
 	}
-	require.EqualValues(t, maxSlots, slotsFor(1<<30, 255, true))
-	require.EqualValues(t, 2, slotsFor(1, 0, false))
+	require.EqualValues(t, snapshot.MaxSlots, snapshot.SlotsFor(1<<30, 255, true))
+	require.EqualValues(t, 2, snapshot.SlotsFor(1, 0, false))
 }

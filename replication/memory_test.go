@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/stretchr/testify/require"
 )
 
@@ -39,7 +41,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			const few, more, ticks = 5, 8, 4*resizeTicks + 7 // the few are of all delays that there are
+			const few, more, ticks = 5, 8, 4*ackstate.ResizeTicks + 7 // the few are of all delays that there are
 			if testing.Short() {
 				c.entities /= 2
 				c.limit += 2 // what a peer takes anyway
@@ -59,11 +61,11 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.acks)+8*(cap(p.acked.due)+cap(p.out.urgency.waiting)+cap(p.out.met))+int(unsafe.Sizeof(sliced{}))*cap(p.out.urgency.blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Due)+cap(p.out.Urgency.Waiting)+cap(p.out.Met))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
-				clear(r.server.sender.workers.caches)
+				clear(r.server.sender.workers.Caches)
 				for _, f := range r.fakes {
-					f.peer.out.runs = nil
+					f.peer.out.Runs = nil
 				}
 				without := heapInUse()
 				runtime.KeepAlive(r)
@@ -93,10 +95,10 @@ func heapInUse() int64 {
 }
 
 // size returns the bytes that a table takes.
-func sizeOfAcks(t *ackTable) int {
-	words := cap(t.none) + cap(t.ended) + cap(t.shown) + cap(t.large) + cap(t.owed) + cap(t.unknown)
-	for _, row := range t.missing {
+func sizeOfAcks(t *ackstate.AckTable) int {
+	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.Owed) + cap(t.Unknown)
+	for _, row := range t.Missing {
 		words += cap(row)
 	}
-	return 8*words + 4*cap(t.since)
+	return 8*words + 4*cap(t.Since)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -23,12 +24,12 @@ var (
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Connected")
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is taken for the other end. The
 	// message was not sent.
-	ErrBufferFull = errors.New("replication: the message buffer is full: the other end has not acknowledged what is in it")
+	ErrBufferFull = message.ErrBufferFull
 	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
 	// packets carry, or a text in it is longer than its max. The error that wraps it tells the sizes.
 	ErrMessageTooLarge = schema.ErrMessageTooLarge
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
-	ErrFlood = errors.New("replication: too many packets of messages and inputs in a tick")
+	ErrFlood = message.ErrFlood
 )
 
 // A MessageOption changes how [RegisterMessage] takes a message type. The options [Name] and [Field] are such, too.

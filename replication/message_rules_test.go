@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -66,7 +67,7 @@ func TestBuffersAreBounded(t *testing.T) {
 	fill := func(send func() error) (n int) {
 		for {
 			if err := send(); err != nil {
-				require.Equal(t, ErrBufferFull, err)
+				require.Equal(t, message.ErrBufferFull, err)
 				return n
 			}
 			n++
@@ -77,8 +78,8 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.Equal(t, 256, fill(func() error { return Send(x.peer, mSpark{}) }))
 	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
-	require.ErrorIs(t, SendToAll(x.server, mHit{}), ErrBufferFull)
-	require.Equal(t, 1024+1024+256, len(x.server.messages.messenger.drafts), "what nobody takes is not kept")
+	require.ErrorIs(t, SendToAll(x.server, mHit{}), message.ErrBufferFull)
+	require.Equal(t, 1024+1024+256, len(x.server.messages.Messenger.Drafts), "what nobody takes is not kept")
 	for range 20 { // the server goes silent: what waits stays
 		x.replicate()
 	}
@@ -145,14 +146,14 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
 	require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
 	require.ErrorIs(t, SetInput(x.client, 0, mMove{}), ErrNotConnected)
-	require.Empty(t, x.server.messages.messenger.drafts)
+	require.Empty(t, x.server.messages.Messenger.Drafts)
 	require.Zero(t, x.client.InputTick())
 	require.Zero(t, x.client.Lead()+x.client.ServerTick()+x.client.RoundTrip())
 	for err, want := range map[error]string{
-		ErrNotConnected: "replication: not connected: messages and inputs need a session, see Connected",
-		ErrBufferFull:   "replication: the message buffer is full: the other end has not acknowledged what is in it",
-		ErrFlood:        "replication: too many packets of messages and inputs in a tick",
-		ErrInputSet:     "replication: the tick has its input already: inputs are set once for a tick, in their order",
+		ErrNotConnected:       "replication: not connected: messages and inputs need a session, see Connected",
+		message.ErrBufferFull: "replication: the message buffer is full: the other end has not acknowledged what is in it",
+		message.ErrFlood:      "replication: too many packets of messages and inputs in a tick",
+		ErrInputSet:           "replication: the tick has its input already: inputs are set once for a tick, in their order",
 	} {
 		require.EqualError(t, err, want)
 	}
@@ -187,12 +188,12 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 	unfinished()
 	upset = false
 	shown = x.spawn(position)
-	send := x.peer.out.send
-	x.peer.out.send = func([]byte) error { panic("the user's") }
+	send := x.peer.out.Send
+	x.peer.out.Send = func([]byte) error { panic("the user's") }
 	unfinished()
-	x.peer.out.send = send
+	x.peer.out.Send = send
 	require.Equal(t, slot, x.slotOf(shown))
-	require.NotZero(t, x.peer.acked.acks.shown[0])
+	require.NotZero(t, x.peer.acked.Acks.Shown[0])
 	shown = ecs.Entity{}
 	x.rounds(10)
 	require.Empty(t, got)

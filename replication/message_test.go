@@ -124,7 +124,7 @@ func TestAMessageHasItsOwnMemory(t *testing.T) {
 	require.NoError(t, Send(x.peer, mMap{Cells: [150]uint64{1: 2}, Local: 8}))
 	x.rounds(3)
 	require.Equal(t, []mMap{{Cells: [150]uint64{0: 1, 140: 1 << 63}}, {Cells: [150]uint64{1: 2}}}, got)
-	require.Zero(t, x.client.talk.values[4].value.Field(1).Int())
+	require.Zero(t, x.client.talk.Values[4].Value.Field(1).Int())
 }
 
 // TestSendToViewers: those get a message that see the entity, or saw it end.
@@ -188,8 +188,8 @@ func TestSendToViewers(t *testing.T) {
 	say(f)
 	x.world.RemoveEntity(f)
 	expect("one that ends out of view", 2, 0)
-	require.Zero(t, other.talk.out[wire.ChannelState].size+x.peer.talk.out[wire.ChannelState].size, "room was given back")
-	require.Zero(t, other.talk.out[wire.ChannelState].expected)
+	require.Zero(t, other.talk.Out[wire.ChannelState].Size+x.peer.talk.Out[wire.ChannelState].Size, "room was given back")
+	require.Zero(t, other.talk.Out[wire.ChannelState].Expected)
 }
 
 // TestHandlersMayDoAlmostAnything: they send, disconnect, and change worlds.
@@ -228,7 +228,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 	require.ErrorAs(t, err, new(*DisconnectError))
 	require.Equal(t, []string{"{0 0}"}, got)
 	require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
-	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), ErrUnexpected)
+	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), wire.ErrUnexpected)
 }
 
 // TestARestartedClientStartsAnew: what was on its way in the old session is gone, ids begin anew.
@@ -321,7 +321,7 @@ func TestNothingIsSaidWithoutMessages(t *testing.T) {
 	}
 	require.Nil(t, x.peer.talk)
 	forged := []byte{0, 0, 0, 0, byte(wire.KindMessages), 0, 0}
-	x.server.opts.noChecksum = true
+	x.server.opts.NoChecksum = true
 	require.Error(t, x.peer.Receive(forged))
 	require.Error(t, x.client.Receive(forged))
 	require.InDelta(t, float64(x.server.Tick()), x.client.ServerTick(), 1)

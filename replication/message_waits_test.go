@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -111,18 +113,18 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 		x.apply()
 	}
 	for range 3 {
-		for range maxLoose {
+		for range message.MaxLoose {
 			require.NoError(t, Send(x.peer, mSpark{}))
 		}
 		lose()
 	}
 	require.Equal(t, maxWaiting, x.client.talk.kept)
-	require.EqualValues(t, maxLoose, x.client.Stats().MessagesDropped)
+	require.EqualValues(t, message.MaxLoose, x.client.Stats().MessagesDropped)
 	for range waitApplies {
 		lose()
 	}
 	require.Zero(t, x.client.talk.kept+x.client.talk.bytes)
-	require.EqualValues(t, 3*maxLoose, x.client.Stats().MessagesDropped)
+	require.EqualValues(t, 3*message.MaxLoose, x.client.Stats().MessagesDropped)
 	x.rounds(5)
 	require.Empty(t, got)
 }
@@ -142,7 +144,7 @@ func TestASilentClientIsSentLittle(t *testing.T) {
 		}
 	}
 	require.Less(t, x.peer.Stats().MessageBytes-first, first+2000)
-	require.Less(t, x.peer.Stats().MessagesResent, uint64(wire.MaxQueued+100*maxProbes))
+	require.Less(t, x.peer.Stats().MessagesResent, uint64(wire.MaxQueued+100*message.MaxProbes))
 	got := 0
 	OnServerMessage(x.client, func(mHit) { got++ })
 	for i := 0; got < wire.MaxQueued; i++ { // it was not gone
@@ -180,9 +182,9 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 		require.Less(t, i, 400)
 	}
 	require.Equal(t, 5000, x.client.mirrorsShown(), "the message has seen it all")
-	x.rounds(2 * cleanAt)
-	require.LessOrEqual(t, len(x.peer.acked.structure.changes), cleanAt)
-	require.Less(t, cap(x.peer.acked.structure.changes), 1025)
+	x.rounds(2 * ackstate.CleanAt)
+	require.LessOrEqual(t, len(x.peer.acked.Structure.Changes), ackstate.CleanAt)
+	require.Less(t, cap(x.peer.acked.Structure.Changes), 1025)
 }
 
 // TestWhatAMessageWaitsForGetsLess: a message is sent again when less is known to be missing, and overtakes its first copy. What

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -28,7 +29,7 @@ type shape struct {
 	set     delta.Set
 	offsets []int // by component: where it begins in the words, or sharedAt less where its index is, or noRow
 	words   int
-	rows    *rowPool
+	rows    *archeutil.RowPool
 	shared  []int // where the indices of shared rows are
 	symbols int   // rows that have symbols, against a baseline of this shape
 }
@@ -44,7 +45,7 @@ const maxShapes = 4096
 // shapes knows the shapes of the component sets seen.
 type shapes struct {
 	schema    *schema.Schema
-	rows      *rowPool
+	rows      *archeutil.RowPool
 	relations delta.Set // the components that are relations of Arche
 	known     map[delta.Set]*shape
 }
@@ -84,7 +85,7 @@ func (s *shape) add(c int, comp *schema.Component) {
 	if width > 0 {
 		s.symbols++
 	}
-	if comp.Words >= sharedWords || comp.Words > 0 && width == 0 { // which are all the same
+	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // which are all the same
 		s.offsets[c] = sharedAt - s.words
 		s.shared = append(s.shared, s.words)
 		s.words++

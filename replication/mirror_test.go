@@ -203,7 +203,7 @@ func TestCopiedMarkerIsDetected(t *testing.T) {
 	require.InDelta(t, 9, x.position(twin).X, 0.01)
 
 	// Nonsense in a marker is a copy as well.
-	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, owner: x.server.snap.capture.owner}
+	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, owner: x.server.snap.Capture.Owner}
 	x.rounds(3)
 	x.requireEqual()
 	require.EqualValues(t, 2, x.server.Stats().CopiedMarkers)
@@ -488,7 +488,7 @@ func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 		}
 		held := &x.client.recv.mirrors.at(0).held
 		for age := range delta.Tick(2 * window) {
-			require.NotNil(t, held.at(x.server.snap.tick-age), "window %d, %d ticks old", window, age)
+			require.NotNil(t, held.at(x.server.snap.Tick-age), "window %d, %d ticks old", window, age)
 		}
 		require.EqualValues(t, 2*window+1, held.n, "window %d: and one that is as old as that", window)
 		require.LessOrEqual(t, len(held.ring), 2*window+2, "window %d: it has room for no more than it needs", window)

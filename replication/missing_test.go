@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ import (
 // it knows of, and the client must hold them.
 func (x *fixture) muteAcks(ticks int, move func()) {
 	x.t.Helper()
-	x.server.opts.noSilence = true
+	x.server.opts.NoSilence = true
 	for range ticks {
 		move()
 		x.deliver(x.replicate()...)
@@ -46,7 +47,7 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 				x.answer(x.apply()...)
 			}
 		}
-		play(recentTicks + 20 + phase)
+		play(snapshot.RecentTicks + 20 + phase)
 		require.NotZero(t, inStep(&x.peer.acked, 0)&1)
 		set.Remove(e[0])
 		play(1)
@@ -61,7 +62,7 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 // comes, the client holds the state as of that tick for good, and as of the first one for a while.
 func TestWhatWasSentAgain(t *testing.T) {
 	x, e, move := crowd(t, 2)
-	for range recentTicks + 20 {
+	for range snapshot.RecentTicks + 20 {
 		move(e[1], 0.1)
 		x.round()
 	}
@@ -85,7 +86,7 @@ func TestWhatWasSentAgain(t *testing.T) {
 		x.round()
 	}
 	x.deliver(again...)
-	for range 3 * x.server.opts.window {
+	for range 3 * x.server.opts.Window {
 		move(e[1], 0.1)
 		x.round()
 	}
@@ -103,7 +104,7 @@ func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
 				move(e, float32((uint32(i)*7+x.server.Tick()*13)%11)/8-0.6)
 			}
 		}
-		for range recentTicks + 20 + phase {
+		for range snapshot.RecentTicks + 20 + phase {
 			moveOthers()
 			x.round()
 		}
@@ -125,7 +126,7 @@ func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
 		for range 4 + 1 {
 			x.replicate()
 		}
-		for range 3 * x.server.opts.window {
+		for range 3 * x.server.opts.Window {
 			moveOthers()
 			x.round()
 		}
@@ -139,10 +140,10 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 3 {
 		move(e[0], 1)
-		x.rounds(recentTicks + 20)
+		x.rounds(snapshot.RecentTicks + 20)
 	}
 	require.NotZero(t, inStep(&x.peer.acked, 0)&1)
-	last := x.server.snap.slots.changed[0]
+	last := x.server.snap.Slots.Changed[0]
 	x.server.NewGroup().Add(e[0])
 	move(e[0], 1)
 	x.replicate()
@@ -152,7 +153,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 // TestOutages: of all that was sent for a while nothing comes. The server learns so packet by packet, or of many at once when
 // something comes again, and names nothing that the client does not hold.
 func TestOutages(t *testing.T) {
-	for _, ticks := range []int{10, recentTicks, recentTicks + 1, 2 * recentTicks, clock.MaxTimeout, 300} {
+	for _, ticks := range []int{10, snapshot.RecentTicks, snapshot.RecentTicks + 1, 2 * snapshot.RecentTicks, clock.MaxTimeout, 300} {
 		x, e, move := crowd(t, 2, neverSilent, WithTimeout(0))
 		for range 40 {
 			move(e[0], 0.1)
@@ -163,7 +164,7 @@ func TestOutages(t *testing.T) {
 			x.replicate()
 			require.Empty(t, heldBy(x.server, x.peer, x.client))
 		}
-		require.LessOrEqual(t, x.server.snap.tick-x.peer.acked.acks.through, delta.Tick(min(ticks+2, clock.MaxTimeout+2)), "after %d ticks", ticks)
+		require.LessOrEqual(t, x.server.snap.Tick-x.peer.acked.Acks.Through, delta.Tick(min(ticks+2, clock.MaxTimeout+2)), "after %d ticks", ticks)
 		for range 30 {
 			move(e[1], 1)
 			x.round()

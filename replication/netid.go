@@ -15,12 +15,6 @@ type NetID struct {
 	Generation uint16
 }
 
-// netID is a NetID inside.
-type netID struct {
-	Slot       uint32
-	Generation uint16
-}
-
 // String returns the ID as slot and generation, "17.2".
 func (id NetID) String() string { return fmt.Sprintf("%d.%d", id.Slot, id.Generation) }
 

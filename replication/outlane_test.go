@@ -27,6 +27,6 @@ func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	x.rounds(10)
 	require.Equal(t, 1000, down)
 	require.Equal(t, 1000, up)
-	require.Zero(t, x.peer.talk.out[wire.ChannelState].size)
-	require.Zero(t, x.client.talk.out[wire.ChannelState].size)
+	require.Zero(t, x.peer.talk.Out[wire.ChannelState].Size)
+	require.Zero(t, x.client.talk.out[wire.ChannelState].Size)
 }

@@ -49,7 +49,7 @@ func TestGenerationsThatComeAgain(t *testing.T) {
 					}
 				}
 				if long {
-					x.server.snap.slots.info[was.Slot].generation = was.Generation - 1
+					x.server.snap.Slots.Info[was.Slot].Generation = was.Generation - 1
 					e = x.spawn(position)
 				}
 				if c.newly {
@@ -87,7 +87,7 @@ func TestFreedSlotsRestUntilTheNextTick(t *testing.T) {
 		x.round()
 		slot := x.slotOf(e)
 		require.Less(t, slot, 2)
-		generation := x.server.snap.slots.info[slot].generation
+		generation := x.server.snap.Slots.Info[slot].Generation
 		require.Equal(t, last[slot]+1, generation)
 		last[slot] = generation
 		x.world.RemoveEntity(e)

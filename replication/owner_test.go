@@ -276,10 +276,10 @@ func TestFacetsHaveNoNames(t *testing.T) {
 	e := x.world.NewEntity(ReplicatedID(x.world), ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
 	x.server.SetOwner(e, x.owner.peer)
 	x.rounds(5)
-	facet, ok := x.server.snap.slots.facet(0, 0)
+	facet, ok := x.server.snap.Slots.Facet(0, 0)
 	require.True(t, ok)
 	require.Equal(t, 64, facet, "in a block of its own")
-	id := NetID{uint32(facet), x.server.snap.slots.info[facet].generation}
+	id := NetID{uint32(facet), x.server.snap.Slots.Info[facet].Generation}
 	_, ok = x.server.Entity(id)
 	require.False(t, ok)
 	_, ok = x.owner.client.Entity(id)

@@ -5,7 +5,15 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -13,26 +21,26 @@ import (
 // and what is on its way. [Server.Connect] makes peers.
 type Peer struct {
 	server *Server
-	out    sender
-	conn   connection
+	out    sender.Sender
+	conn   session.Connection
 
-	acked tracker
+	acked ackstate.Tracker
 
-	sight sight
-	talk  *peerTalk // nil: the schema has neither messages nor inputs
-	stats peerCounters
+	sight interest.Sight
+	talk  *message.PeerTalk // nil: the schema has neither messages nor inputs
+	stats counters.PeerCounters
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{}
-	p.sight.holder = p
-	p.sight.snap, p.sight.schema, p.sight.interest = &s.snap, s.schema, &s.interest
-	p.out.snap, p.out.opts, p.out.interest, p.out.sight, p.out.acked, p.out.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
-	p.acked.snap, p.acked.opts, p.acked.interest, p.acked.sight, p.acked.stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
-	p.conn.sessions, p.conn.opts, p.conn.stats, p.conn.send = &s.sessions, &s.opts, &p.stats, p.out.transmit
-	p.server, p.out.send, p.conn.compact, p.conn.heardAt = s, send, o.coding == Compact, s.snap.tick
-	p.acked.interval, p.out.stream, p.acked.classes.slots, p.acked.outcome = 1, -1, &s.snap.slots, &p.out
-	p.conn.session.first = p.conn.firstSequence(0)
+	p.sight.Holder = p
+	p.sight.Snap, p.sight.Schema, p.sight.Interest = &s.snap, s.schema, &s.interest
+	p.out.Snap, p.out.Opts, p.out.Interest, p.out.Sight, p.out.Acked, p.out.Stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
+	p.acked.Snap, p.acked.Opts, p.acked.Interest, p.acked.Sight, p.acked.Stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
+	p.conn.Sessions, p.conn.Opts, p.conn.Stats, p.conn.Send = &s.sessions, &s.opts, &p.stats, p.out.Transmit
+	p.server, p.out.Send, p.conn.Compact, p.conn.HeardAt = s, send, o.coding == Compact, s.snap.Tick
+	p.acked.Interval, p.out.Stream, p.acked.Classes.Slots, p.acked.Outcome = 1, -1, &s.snap.Slots, &p.out
+	p.conn.Session.First = p.conn.FirstSequence(0)
 	p.SetInterest(Interest{})
 	p.reset()
 	return p
@@ -40,41 +48,41 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acked.acks.reset(&p.server.snap.slots, p.server.snap.tick)
-	p.acked.due = nil
-	p.acked.large = map[int]*largeState{}
-	p.acked.log = newSentLog(p.conn.session.first)
-	p.acked.trip = clock.RoundTrip{}
-	p.out.budget.restart(p.server.snap.tick)
-	p.acked.heard, p.out.resume, p.out.behind, p.out.yields, p.out.crowded = false, 0, 0, false, 0
-	p.out.rests = false
-	p.out.sending, p.out.outbox.failed = false, p.out.outbox.failed[:0]
-	p.out.typical, p.out.usage = firstTypical, usage{spent: p.stats.spending()}
-	p.acked.followed = p.acked.log.next
-	for i := range p.acked.full {
-		p.acked.full[i] = p.server.snap.tick // none that is to come
+	p.acked.Acks.Reset(&p.server.snap.Slots, p.server.snap.Tick)
+	p.acked.Due = nil
+	p.acked.Large = map[int]*ackstate.LargeState{}
+	p.acked.Log = ackstate.NewSentLog(p.conn.Session.First)
+	p.acked.Trip = clock.RoundTrip{}
+	p.out.Budget.Restart(p.server.snap.Tick)
+	p.acked.Heard, p.out.Resume, p.out.Behind, p.out.Yields, p.out.Crowded = false, 0, 0, false, 0
+	p.out.Rests = false
+	p.out.Sending, p.out.Outbox.Failed = false, p.out.Outbox.Failed[:0]
+	p.out.Typical, p.out.Usage = sender.FirstTypical, sender.Usage{Spent: p.stats.Spending()}
+	p.acked.Followed = p.acked.Log.Next
+	for i := range p.acked.Full {
+		p.acked.Full[i] = p.server.snap.Tick // none that is to come
 	}
-	p.sight.view.visible, p.sight.view.next = nil, nil
-	p.sight.view.kept = nil
-	p.sight.view.room, p.sight.view.withheld = int(min(p.conn.session.slots, maxSlots)), 0
-	p.acked.join, p.out.alive, p.acked.silence = join{}, keepAlive{next: p.acked.log.next}, silence{answered: p.acked.log.next}
-	p.out.urgency, p.out.met = urgency{}, nil
-	p.out.seal, p.out.compact = p.conn.session.down, p.conn.session.compact
-	p.out.packet.compact, p.acked.classes.compact = nil, p.conn.session.compact
-	if p.conn.session.compact {
-		p.out.packet.compact = newCompactWriter(&p.server.snap)
+	p.sight.View.InView, p.sight.View.Next = nil, nil
+	p.sight.View.Kept = nil
+	p.sight.View.Room, p.sight.View.Withheld = int(min(p.conn.Session.Slots, snapshot.MaxSlots)), 0
+	p.acked.Join, p.out.Alive, p.acked.Silence = ackstate.Join{}, sender.KeepAlive{Next: p.acked.Log.Next}, ackstate.Silence{Answered: p.acked.Log.Next}
+	p.out.Urgency, p.out.Met = sender.Urgency{}, nil
+	p.out.Seal, p.out.Compact = p.conn.Session.Down, p.conn.Session.Compact
+	p.out.Packet.Compact, p.acked.Classes.Compact = nil, p.conn.Session.Compact
+	if p.conn.Session.Compact {
+		p.out.Packet.Compact = compact.NewCompactWriter(&p.server.snap)
 	}
 	p.resetTalk()
 }
 
 func (p *Peer) close() {
-	p.conn.state = ended
-	p.acked.acks, p.acked.due, p.acked.large, p.acked.log = ackTable{}, nil, nil, sentLog{}
-	p.acked.structure = nil
+	p.conn.State = session.Ended
+	p.acked.Acks, p.acked.Due, p.acked.Large, p.acked.Log = ackstate.AckTable{}, nil, nil, ackstate.SentLog{}
+	p.acked.Structure = nil
 	p.talk = nil
-	p.sight.view, p.out.urgency, p.out.met = view{}, urgency{}, nil
-	p.acked.join = join{}
-	p.out.packet.compact = nil
+	p.sight.View, p.out.Urgency, p.out.Met = interest.View{}, sender.Urgency{}, nil
+	p.acked.Join = ackstate.Join{}
+	p.out.Packet.Compact = nil
 }
 
 // mustExist panics if the peer is nil, or zero.
@@ -88,14 +96,14 @@ func (p *Peer) mustExist() {
 // is sent state. When that ends, [Peer.Err] says why.
 func (p *Peer) Connected() bool {
 	p.mustExist()
-	return p.conn.state == connected
+	return p.conn.State == session.Connected
 }
 
 // Stats returns what went to and came from the peer.
 func (p *Peer) Stats() PeerStats {
 	p.mustExist()
 	stats := PeerStats(p.stats)
-	stats.Budget = int(p.out.budget.rate)
+	stats.Budget = int(p.out.Budget.Rate)
 	return stats
 }
 
@@ -103,7 +111,7 @@ func (p *Peer) Stats() PeerStats {
 // in ticks, or 0 if none did yet.
 func (p *Peer) RoundTrip() float64 {
 	p.mustExist()
-	return float64(p.acked.trip.Smooth) / 8
+	return float64(p.acked.Trip.Smooth) / 8
 }
 
 // SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
@@ -115,7 +123,7 @@ func (p *Peer) SetSendInterval(n int) {
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
 	}
-	p.acked.interval = delta.Tick(n)
+	p.acked.Interval = delta.Tick(n)
 }
 
 // maxInterval keeps intervals well within the window and the timeouts.
@@ -123,24 +131,24 @@ const maxInterval = 60
 
 // receive takes a packet.
 func (p *Peer) receive(packet []byte) error {
-	in, err := p.conn.receive(packet, p.server.snap.tick, p.acked.log.next)
+	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next)
 	if err != nil {
 		return err
 	}
-	if in.begin {
+	if in.Begin {
 		p.reset()
 		p.server.callHooks(p.server.connecting, p)
-		if p.conn.state == ended {
+		if p.conn.State == session.Ended {
 			return nil // by a hook
 		}
 	}
-	switch in.use {
-	case useAck:
-		return p.receiveAck(in.body)
-	case useMessages:
-		return p.talk.receiveTalk(packet, in.body)
-	case useEnd:
-		p.end(p.conn.why)
+	switch in.Use {
+	case session.UseAck:
+		return p.receiveAck(in.Body)
+	case session.UseMessages:
+		return p.talk.ReceiveTalk(packet, in.Body)
+	case session.UseEnd:
+		p.end(p.conn.Why)
 	}
 	return nil
 }
@@ -158,13 +166,7 @@ func (p *Peer) Receive(packet []byte) error {
 	case err != nil:
 		p.stats.RefusedPackets++
 	default:
-		p.conn.heardAt = p.server.snap.tick
+		p.conn.HeardAt = p.server.snap.Tick
 	}
 	return err
-}
-
-func (p *sender) transmit(packet []byte) {
-	if p.send(packet) != nil {
-		p.stats.SendErrors++
-	}
 }

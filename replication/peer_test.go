@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -68,8 +70,8 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 		var ends []*end
 		for i := range uint64(2) {
 			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithNonce(i+1))
-			send := e.peer.out.send
-			e.peer.out.send = func(p []byte) error {
+			send := e.peer.out.Send
+			e.peer.out.Send = func(p []byte) error {
 				sent = append(sent, bytes.Clone(p))
 				return send(p)
 			}
@@ -95,7 +97,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 				liar.step(t)
 				continue
 			}
-			for _, a := range hostileAcks(liar.peer.acked.log.next, s.snap.slots.len()) {
+			for _, a := range hostileAcks(liar.peer.acked.Log.Next, s.snap.Slots.Len()) {
 				packet := forgeAck(liar.client, &a)
 				_ = liar.peer.Receive(packet)
 				_ = liar.peer.Receive(packet)
@@ -124,7 +126,7 @@ func TestHostileAcksTakeNoMemory(t *testing.T) {
 		x.replicate()
 	}
 	var packets [][]byte
-	for _, a := range hostileAcks(x.peer.acked.log.next, x.server.snap.slots.len()) {
+	for _, a := range hostileAcks(x.peer.acked.Log.Next, x.server.snap.Slots.Len()) {
 		packets = append(packets, forgeAck(x.client, &a))
 	}
 	skipAllocationTest(t)
@@ -149,7 +151,7 @@ func TestLyingAboutAcksMendsItself(t *testing.T) {
 	for range 300 {
 		move()
 		x.replicate() // is lost
-		a := wire.Ack{Sequence: x.peer.acked.log.next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
+		a := wire.Ack{Sequence: x.peer.acked.Log.Next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
 		x.answer(forgeAck(x.client, &a))
 	}
 	require.Zero(t, x.client.Stats().Spawns)
@@ -179,8 +181,8 @@ func TestPacketsNeverExceedTheMTU(t *testing.T) {
 			o := newTruth()
 			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
 			largest := 0
-			send := e.peer.out.send
-			e.peer.out.send = func(p []byte) error {
+			send := e.peer.out.Send
+			e.peer.out.Send = func(p []byte) error {
 				largest = max(largest, len(p))
 				require.LessOrEqual(t, len(p), mtu)
 				return send(p)
@@ -244,7 +246,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 					return send(p)
 				}
 			}
-			e.peer.out.send, e.client.session.send = flaky(e.peer.out.send), flaky(e.client.session.send)
+			e.peer.out.Send, e.client.session.send = flaky(e.peer.out.Send), flaky(e.client.session.send)
 			for tick := range 400 {
 				if tick%20 == 0 { // takes several packets of the smaller sizes
 					g.spawn(g.ids[5], g.ids[3])
@@ -293,15 +295,15 @@ func TestLongOutage(t *testing.T) {
 		entities = append(entities, x.spawn(position))
 	}
 	x.rounds(10)
-	first := x.peer.acked.log.next
-	for tick := 0; x.peer.acked.log.next-first < 40_000; tick++ {
+	first := x.peer.acked.Log.Next
+	for tick := 0; x.peer.acked.Log.Next-first < 40_000; tick++ {
 		for _, e := range entities {
 			(*tPosition)(x.world.Get(e, position)).X += 0.5
 		}
 		x.replicate()
 		require.Less(t, tick, 20_000)
 	}
-	t.Logf("%d ticks, %d packets", x.server.Tick(), x.peer.acked.log.next)
+	t.Logf("%d ticks, %d packets", x.server.Tick(), x.peer.acked.Log.Next)
 	x.rounds(100)
 	x.requireEqual()
 }
@@ -316,7 +318,7 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
 	x := connectedWire(t, testSchema(), WithTimeout(0), neverSilent)
 	g := newGame(3, x.world, faceOf(x.server.schema), 200)
-	x.peer.out.send = func([]byte) error { return nil }
+	x.peer.out.Send = func([]byte) error { return nil }
 	var early int64
 	for tick := range ticks {
 		g.step()
@@ -326,10 +328,10 @@ func TestSilentPeersMemoryIsBounded(t *testing.T) {
 		}
 	}
 	grown := heapInUse() - early
-	ring := len(x.peer.acked.log.records) * int(unsafe.Sizeof(sentRecord{}))
-	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.acked.log.ring), ring>>10)
+	ring := len(x.peer.acked.Log.Records) * int(unsafe.Sizeof(baseline.SentRecord{}))
+	t.Logf("grown by %d kB; ring of %d packets with %d kB of records", grown>>10, len(x.peer.acked.Log.Ring), ring>>10)
 	require.Less(t, grown, int64(maxBytes))
-	require.LessOrEqual(t, len(x.peer.acked.log.ring), maxInFlight)
+	require.LessOrEqual(t, len(x.peer.acked.Log.Ring), ackstate.MaxInFlight)
 	require.Less(t, ring, maxBytes)
 	runtime.KeepAlive(g)
 }

@@ -38,9 +38,9 @@ func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
 	if len(hooks) == 0 {
 		return
 	}
-	was := s.messages.handling
-	s.messages.handling = true
-	defer func() { s.messages.handling = was }()
+	was := s.messages.Handling
+	s.messages.Handling = true
+	defer func() { s.messages.Handling = was }()
 	for _, fn := range hooks {
 		fn(p)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func (c *throng) sendCounts(warmUp, ticks int) (counts []int) {
 	counts = make([]int, len(c.entities))
 	for range ticks {
 		c.tickAll()
-		sent(c.members[0].peer, func(slot int, _ recordKind) { counts[slot]++ })
+		sent(c.members[0].peer, func(slot int, _ baseline.RecordKind) { counts[slot]++ })
 	}
 	return counts
 }
@@ -121,7 +122,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		}
 		resting := map[int]bool{} // have come to rest and are not sent yet
 		for slot := 1; slot < 3000; slot += 2 {
-			if m.peer.acked.due.Has(slot) {
+			if m.peer.acked.Due.Has(slot) {
 				resting[slot] = true
 			}
 		}
@@ -129,7 +130,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		for ; len(resting) > 0; ticks++ {
 			require.Less(t, ticks, 200)
 			c.tick(moving...)
-			sent(m.peer, func(slot int, _ recordKind) {
+			sent(m.peer, func(slot int, _ baseline.RecordKind) {
 				delete(resting, slot)
 				if slot%2 == 0 {
 					movers[slot] = true
@@ -183,7 +184,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 			} else {
 				c.tick(few...)
 			}
-			sent(m.peer, func(slot int, _ recordKind) { counts[slot]++ })
+			sent(m.peer, func(slot int, _ baseline.RecordKind) { counts[slot]++ })
 		}
 		for _, n := range counts {
 			require.NotZero(t, n, "there was room for all")

@@ -5,21 +5,22 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/stretchr/testify/require"
 )
 
 // A controlled path plays a rate control against a line without packets: bytes go into a queue that a line of
 // some bytes per tick empties, and each tick's bytes are acknowledged as one packet.
 type controlledPath struct {
-	control  *rateControl
+	control  *sender.RateControl
 	now      delta.Tick
 	trip     delta.Tick // round trip without queue
 	line     float64    // bytes per tick
 	queue    float64    // bytes
 	unspent  float64
 	flying   []controlledPacket
-	wanted   float64                                  // bytes per tick that the game has to send
-	answer   func(c *rateControl, k controlledPacket) // instead of the usual
+	wanted   float64                                         // bytes per tick that the game has to send
+	answer   func(c *sender.RateControl, k controlledPacket) // instead of the usual
 	greatest int64
 }
 
@@ -32,7 +33,7 @@ const controlledRate = 60
 
 func newControlledPath(least, most int64) *controlledPath {
 	x := &controlledPath{trip: 6, line: 500, wanted: math.Inf(1)}
-	x.control = newRateControl(least, most, controlledRate, x.now)
+	x.control = sender.NewRateControl(least, most, controlledRate, x.now)
 	return x
 }
 
@@ -48,17 +49,17 @@ func (x *controlledPath) run(ticks int) {
 			case x.answer != nil:
 				x.answer(x.control, k)
 			default:
-				x.control.sample(k.sent, k.back-k.sent, k.bytes)
-				x.control.acknowledge(k.back, k.bytes, false)
+				x.control.Sample(k.sent, k.back-k.sent, k.bytes)
+				x.control.Acknowledge(k.back, k.bytes, false)
 			}
 		}
 		x.flying = x.flying[:n]
-		rate := x.control.tick(x.now, 1)
+		rate := x.control.Tick(x.now, 1)
 		x.greatest = max(x.greatest, rate)
 		x.unspent = min(x.unspent+float64(rate)/controlledRate, x.wanted)
 		if bytes := int(min(x.unspent, 1200)); bytes > 0 {
 			x.unspent -= float64(bytes)
-			x.control.spend(bytes)
+			x.control.Spend(bytes)
 			x.queue += float64(bytes)
 			x.flying = append(x.flying, controlledPacket{x.now, x.now + x.trip + delta.Tick(x.queue/x.line), bytes})
 		}
@@ -70,14 +71,14 @@ func (x *controlledPath) run(ticks int) {
 func (x *controlledPath) mean(ticks int) (mean float64) {
 	for range ticks {
 		x.run(1)
-		mean += float64(x.control.budget()) / float64(ticks)
+		mean += float64(x.control.Budget()) / float64(ticks)
 	}
 	return mean
 }
 
 func TestRateFollowsTheLine(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
-	require.EqualValues(t, 1000, x.control.budget())
+	require.EqualValues(t, 1000, x.control.Budget())
 	for _, line := range []float64{500, 1000, 250, 100, 600} { // bytes per tick
 		x.line = line
 		x.run(6 * controlledRate)
@@ -88,15 +89,15 @@ func TestRateFollowsTheLine(t *testing.T) {
 func TestRateStaysWithinItsRange(t *testing.T) {
 	x := newControlledPath(9000, 12_000)
 	x.run(600)
-	require.EqualValues(t, 12_000, x.control.budget())
+	require.EqualValues(t, 12_000, x.control.Budget())
 	x.line = 50
 	x.run(600)
-	require.EqualValues(t, 9000, x.control.budget())
+	require.EqualValues(t, 9000, x.control.Budget())
 	require.EqualValues(t, 12_000, x.greatest)
-	x.control.within(20_000, 30_000)
-	require.EqualValues(t, 20_000, x.control.budget())
-	x.control.within(100, 200)
-	require.LessOrEqual(t, x.control.budget(), int64(200))
+	x.control.Within(20_000, 30_000)
+	require.EqualValues(t, 20_000, x.control.Budget())
+	x.control.Within(100, 200)
+	require.LessOrEqual(t, x.control.Budget(), int64(200))
 }
 
 // TestRateOfAGameThatNeedsLess: what is not used proves nothing, so the rate stays near what was used, and where it was.
@@ -104,48 +105,48 @@ func TestRateOfAGameThatNeedsLess(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.wanted = 100
 	x.run(60 * controlledRate)
-	require.Less(t, x.control.budget(), int64(3*100*controlledRate), "it never rises far beyond what is sent")
+	require.Less(t, x.control.Budget(), int64(3*100*controlledRate), "it never rises far beyond what is sent")
 	x.wanted = math.Inf(1)
 	x.run(10 * controlledRate)
-	before := x.control.budget()
+	before := x.control.Budget()
 	require.Greater(t, before, int64(20_000))
 	x.wanted = 50
 	x.run(60)
-	before = x.control.budget()
+	before = x.control.Budget()
 	x.run(120 * controlledRate)
-	require.Equal(t, before, x.control.budget(), "nor does it fall")
+	require.Equal(t, before, x.control.Budget(), "nor does it fall")
 }
 
 // TestRateOfHostileAcks: whatever a client says, its rate is not above the most, and one that says nothing gets the least.
 func TestRateOfHostileAcks(t *testing.T) {
-	for name, answer := range map[string]func(c *rateControl, k controlledPacket){
-		"at once": func(c *rateControl, k controlledPacket) {
-			c.sample(k.back, 0, k.bytes)
-			c.acknowledge(k.back, k.bytes, true)
+	for name, answer := range map[string]func(c *sender.RateControl, k controlledPacket){
+		"at once": func(c *sender.RateControl, k controlledPacket) {
+			c.Sample(k.back, 0, k.bytes)
+			c.Acknowledge(k.back, k.bytes, true)
 		},
-		"again and again": func(c *rateControl, k controlledPacket) {
+		"again and again": func(c *sender.RateControl, k controlledPacket) {
 			for range 100 {
-				c.sample(k.sent, 1, k.bytes)
-				c.acknowledge(k.back, math.MaxUint16, false)
+				c.Sample(k.sent, 1, k.bytes)
+				c.Acknowledge(k.back, math.MaxUint16, false)
 			}
 		},
-		"as from the future": func(c *rateControl, k controlledPacket) {
-			c.sample(k.sent, math.MaxUint32, k.bytes)
-			c.acknowledge(k.sent-1000, k.bytes, false)
+		"as from the future": func(c *sender.RateControl, k controlledPacket) {
+			c.Sample(k.sent, math.MaxUint32, k.bytes)
+			c.Acknowledge(k.sent-1000, k.bytes, false)
 		},
 	} {
 		x := newControlledPath(1000, 50_000)
 		x.answer = answer
 		x.run(1000)
 		require.LessOrEqual(t, x.greatest, int64(50_000), name)
-		require.GreaterOrEqual(t, x.control.budget(), int64(1000), name)
+		require.GreaterOrEqual(t, x.control.Budget(), int64(1000), name)
 	}
 	x := newControlledPath(1000, 50_000)
 	x.run(600)
-	require.Greater(t, x.control.budget(), int64(20_000))
-	x.answer = func(c *rateControl, _ controlledPacket) { c.lose() }
+	require.Greater(t, x.control.Budget(), int64(20_000))
+	x.answer = func(c *sender.RateControl, _ controlledPacket) { c.Lose() }
 	x.run(10 * controlledRate)
-	require.EqualValues(t, 1000, x.control.budget(), "silence")
+	require.EqualValues(t, 1000, x.control.Budget(), "silence")
 }
 
 // TestRateRecoversFromALongerWay: when the way becomes longer for good that is no queue, and the rate comes back.
@@ -162,21 +163,21 @@ func TestRateOfAPolicer(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.line = math.Inf(1)
 	allowed := 0.0 // bytes
-	x.answer = func(c *rateControl, k controlledPacket) {
+	x.answer = func(c *sender.RateControl, k controlledPacket) {
 		if allowed < float64(k.bytes) {
-			c.lose()
+			c.Lose()
 			return
 		}
 		allowed -= float64(k.bytes)
-		c.sample(k.sent, k.back-k.sent, k.bytes)
-		c.acknowledge(k.back, k.bytes, false)
+		c.Sample(k.sent, k.back-k.sent, k.bytes)
+		c.Acknowledge(k.back, k.bytes, false)
 	}
 	var rates float64
 	for tick := range 30 * controlledRate {
 		allowed = min(allowed+500, 2000)
 		x.run(1)
 		if tick >= 15*controlledRate {
-			rates += float64(x.control.budget()) / (15 * controlledRate)
+			rates += float64(x.control.Budget()) / (15 * controlledRate)
 		}
 	}
 	require.InEpsilon(t, 500*controlledRate, rates, 0.25)
@@ -200,12 +201,12 @@ func TestBudgetRangeIsSetAndUnset(t *testing.T) {
 	p.SetBudget(700)
 	require.Equal(t, 700, p.Stats().Budget)
 	p.SetBudgetRange(5000, 9000)
-	p.out.budget.control.rate = 8000
+	p.out.Budget.Control.Rate = 8000
 	p.reset()
 	require.Equal(t, 5000, p.Stats().Budget)
 	p.SetBudget(0)
 	require.Zero(t, p.Stats().Budget)
-	require.Nil(t, p.out.budget.control)
+	require.Nil(t, p.out.Budget.Control)
 	for _, of := range [][2]int{{0, 100}, {-1, 100}, {200, 100}} {
 		require.Panics(t, func() { p.SetBudgetRange(of[0], of[1]) })
 	}

@@ -114,7 +114,7 @@ func TestReasonsOfAScript(t *testing.T) {
 	expect(1, 0, 8, 0, 1, 0, 0)
 	(*tPosition)(x.world.Get(entities[1], position)).X = 3
 	x.peer.SetSendInterval(60)
-	x.peer.acked.phase = 0
+	x.peer.acked.Phase = 0
 	x.replicate()
 	expect(0, 0, 0, 0, 1, 9, 0) // nobody looks what it needs
 	x.peer.SetSendInterval(1)
@@ -180,8 +180,8 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 		var hits, sparks []uint32
 		OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
 		OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
-		send, left := x.peer.out.send, at
-		x.peer.out.send = func(p []byte) error {
+		send, left := x.peer.out.Send, at
+		x.peer.out.Send = func(p []byte) error {
 			if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 				if left == 0 {
 					left = -1
@@ -217,8 +217,8 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 		require.NoError(t, Send(x.peer, mHit{Number: i}))
 		require.NoError(t, Send(x.peer, mSpark{Number: i}))
 	}
-	x.server.messages.messenger.drafts[2].place = 1 << 30 // the second hit
-	x.server.messages.messenger.drafts[3].place = 1 << 30
+	x.server.messages.Messenger.Drafts[2].Place = 1 << 30 // the second hit
+	x.server.messages.Messenger.Drafts[3].Place = 1 << 30
 	require.Panics(t, x.server.Replicate)
 	require.Panics(t, x.server.Replicate)
 	for range 10 {
@@ -226,5 +226,5 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 	}
 	require.Equal(t, []uint32{0, 2}, hits)
 	require.Equal(t, []uint32{2}, sparks, "the one in the packet that was open is lost")
-	require.Empty(t, x.server.messages.messenger.drafts)
+	require.Empty(t, x.server.messages.Messenger.Drafts)
 }

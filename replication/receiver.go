@@ -5,7 +5,11 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -28,14 +32,14 @@ type receiver struct {
 	shapes   shapes
 	bare     *shape // of facets without components
 	staged   staging
-	freeWork workBound // of a packet; another one in tests
+	freeWork config.WorkBound // of a packet; another one in tests
 	parts    map[uint32]*assembly
 	dirty    []uint32
 	missing  []wire.MissingBaseline
 	newAcks  bool
 
 	packed  *delta.Packed
-	compact *compactReader // nil: the session is Packed
+	compact *compact.CompactReader // nil: the session is Packed
 	out     []byte
 	ack     wire.Ack
 }
@@ -43,13 +47,13 @@ type receiver struct {
 func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations delta.Set) receiver {
 	rc := receiver{
 		schema: s, stats: stats,
-		shapes:   shapes{schema: s, rows: new(rowPool), relations: relations, known: map[delta.Set]*shape{}},
+		shapes:   shapes{schema: s, rows: new(archeutil.RowPool), relations: relations, known: map[delta.Set]*shape{}},
 		mirrors:  mirrorTable{limit: slots},
-		staged:   staging{schema: s, resources: resourcesOf(s)},
+		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		parts:    map[uint32]*assembly{},
 		packed:   delta.NewPacked(s.Layout),
 		out:      make([]byte, 512),
-		freeWork: freeWork,
+		freeWork: config.FreeWork,
 	}
 	rc.bare = bareShape(s, &rc.shapes)
 	return rc
@@ -59,7 +63,7 @@ func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations d
 func (rc *receiver) begin(m *wire.Welcome) {
 	rc.compact = nil
 	if m.Compact {
-		rc.compact = newCompactReader(rc.schema)
+		rc.compact = compact.NewCompactReader(rc.schema)
 	}
 	rc.keep = 2 * delta.Tick(m.Window)
 	rc.nearSeq, rc.nearTick = m.Sequence, m.Tick
@@ -86,7 +90,7 @@ func (rc *receiver) receive(packet, body []byte, key wire.Key) (wire.StateHeader
 		return h, wire.ErrMalformed
 	}
 	if !key.Matches(packet, h.Sequence, h.Tick) {
-		return h, ErrChecksum
+		return h, wire.ErrChecksum
 	}
 	if !rc.window.Fresh(h.Sequence) {
 		return h, wire.ErrStale
@@ -190,9 +194,9 @@ func (rc *receiver) writeAcks(key wire.Key) (packet []byte) {
 }
 
 // ready reports whether the world shows all that a message waits for.
-func (rc *receiver) ready(deps []dependency) bool {
+func (rc *receiver) ready(deps []wire.Dependency) bool {
 	for _, d := range deps {
-		if m := rc.mirrors.at(d.slot); m == nil || !m.any || m.newest.Before(d.tick) {
+		if m := rc.mirrors.at(d.Slot); m == nil || !m.any || m.newest.Before(d.Tick) {
 			return false
 		}
 	}
@@ -250,7 +254,7 @@ func (rc *receiver) refresh() {
 	rc.refreshed++
 	for i := range page {
 		m := &page[i]
-		if m.any && now-m.newest > ancient && !m.dirty {
+		if m.any && now-m.newest > snapshot.Ancient && !m.dirty {
 			m.any = false
 		}
 		m.held.refresh(now)

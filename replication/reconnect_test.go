@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -204,15 +205,15 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 // again, and nothing in the acks of the present one says whose they are.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
-	id := x.peer.conn.session.id
-	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 99}
+	id := x.peer.conn.Session.Id
+	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	for range 50 {
 		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
 		x.deliver(x.takeDown()...)
 		move(e[0], 0.5)
 		x.round()
 		x.requireEqual()
-		require.Equal(t, id, x.peer.conn.session.id)
+		require.Equal(t, id, x.peer.conn.Session.Id)
 	}
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
 	require.EqualValues(t, 5, x.peer.Stats().Wholes)
@@ -290,7 +291,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		w := ecs.NewWorld()
 		s = NewServer(&w, schema, append([]ServerOption{WithSeed(seed + n), WithTimeout(400), WithTickRate(20)}, opts...)...)
 		g, o = newGame(seed+n, &w, schema, 15), newTruth()
-		truths[s.sessions.origin] = o
+		truths[s.sessions.Origin] = o
 	}
 	begin(1)
 	var all []*restless
@@ -483,7 +484,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.spawn()
 	x.rounds(3)
 	var down, up [][]byte
-	session, key := x.peer.conn.session.id, x.peer.conn.session.up
+	session, key := x.peer.conn.Session.Id, x.peer.conn.Session.Up
 	for n := 0; len(down) < 20 || len(up) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() {
@@ -498,7 +499,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	}
 	x.client.Reconnect()
 	x.rounds(5)
-	require.NotEqual(t, session, x.peer.conn.session.id)
+	require.NotEqual(t, session, x.peer.conn.Session.Id)
 	for _, p := range down {
 		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}
@@ -584,16 +585,16 @@ func TestOffersStayNearTheSessionInForce(t *testing.T) {
 	x.rounds(20)
 	var last uint32
 	for nonce := range uint64(40) {
-		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 1000 + nonce}
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 1000 + nonce}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		var m wire.Welcome
 		down := x.takeDown()
 		require.True(t, m.Parse(wire.OpenHandshake(down[len(down)-1])))
-		ahead := m.Sequence - x.peer.acked.log.next
-		require.GreaterOrEqual(t, ahead, uint32(sequenceGap))
+		ahead := m.Sequence - x.peer.acked.Log.Next
+		require.GreaterOrEqual(t, ahead, uint32(session.SequenceGap))
 		require.Less(t, ahead, uint32(1<<15), "offer %d", nonce)
-		if nonce > 0 && nonce <= maxOfferGaps {
-			require.Equal(t, last+offerGap, m.Sequence)
+		if nonce > 0 && nonce <= session.MaxOfferGaps {
+			require.Equal(t, last+session.OfferGap, m.Sequence)
 		}
 		last = m.Sequence
 	}

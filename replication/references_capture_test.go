@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -22,18 +23,18 @@ func TestRestingReferencesAreNotLookedAt(t *testing.T) {
 		x.point(e[i], e[0])
 	}
 	x.rounds(20)
-	block := func(component int) *memberBlock {
-		for _, table := range x.server.snap.capture.order {
-			for i := range table.members {
-				if m := &table.members[i]; m.component == component && len(m.blocks) == 2 {
-					return &m.blocks[1]
+	block := func(component int) *snapshot.MemberBlock {
+		for _, table := range x.server.snap.Capture.Order {
+			for i := range table.Members {
+				if m := &table.Members[i]; m.Component == component && len(m.Blocks) == 2 {
+					return &m.Blocks[1]
 				}
 			}
 		}
 		require.FailNow(t, "no such table")
 		return nil
 	}
-	rested := func() [2]int { return [2]int{block(1).rested, block(3).rested} }
+	rested := func() [2]int { return [2]int{block(1).Rested, block(3).Rested} }
 	before := rested()
 	x.rounds(10)
 	require.Equal(t, [2]int{before[0] + 10, before[1] + 10}, rested())
@@ -79,10 +80,10 @@ func BenchmarkCaptureReferences(b *testing.B) {
 				w.RemoveEntity(targets[parents-1])
 				targets[parents-1] = w.NewEntity(ReplicatedID(w))
 			}
-			g.server.snap.tick++
-			g.server.snap.captureWorld(g.server.refreshPeers)
-			g.server.snap.slots.list()
-			g.server.snap.slots.settle(g.server.snap.tick)
+			g.server.snap.Tick++
+			g.server.snap.CaptureWorld(g.server.refreshPeers)
+			g.server.snap.Slots.List()
+			g.server.snap.Slots.Settle(g.server.snap.Tick)
 		}
 		return g
 	}

@@ -141,7 +141,7 @@ func (o *referenceTruth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
 		var state referrerState
-		state.read(faceOf(s.schema), s.snap.world, e, func(component int) bool { return s.schema.Components[component].Every > 1 })
+		state.read(faceOf(s.schema), s.snap.World, e, func(component int) bool { return s.schema.Components[component].Every > 1 })
 		v := referenceVersion{tick: s.Tick(), codes: state.codes}
 		for _, e := range state.refs {
 			id, _ := s.NetID(e)
@@ -479,7 +479,7 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 			own, ok := s.Entity(id)
 			require.True(t, ok)
 			var truth referrerState
-			truth.read(faceOf(s.schema), s.snap.world, own, nil)
+			truth.read(faceOf(s.schema), s.snap.World, own, nil)
 			require.Equal(t, truth.codes, got.codes, "link %d: %v", i, id)
 			require.False(t, want.gone)
 			for k, target := range truth.refs {

@@ -3,6 +3,7 @@ package replication
 import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -185,7 +186,7 @@ func (a *applier) mend(l *link) {
 func (a *applier) setTarget(t target) {
 	m := a.view.replicas.at(t.holder)
 	id := a.view.components[t.component]
-	if !m.shown || m.removed || !alive(a.view.world, m.entity) || !a.view.world.Has(m.entity, id) {
+	if !m.shown || m.removed || !archeutil.Alive(a.view.world, m.entity) || !a.view.world.Has(m.entity, id) {
 		return // by the user; or both by the server
 	}
 	var e ecs.Entity

@@ -66,7 +66,7 @@ func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	}
 	h := wire.Hello{Version: wire.ProtocolVersion + 1}
 	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "another version")
-	h = wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.fingerprint, Nonce: 7}
+	h = wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 7}
 	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "one that matches")
 	require.NotNil(t, wire.OpenHandshake(x.down[0]))
 }
@@ -91,7 +91,7 @@ func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
 func BenchmarkHello(b *testing.B) {
 	for _, size := range []int{23_000, 482_000} {
 		x, say := strangers(b, schemaOfText(size))
-		own := x.server.sessions.fingerprint
+		own := x.server.sessions.Fingerprint
 		for name, h := range map[string]wire.Hello{
 			"matches":   {Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
 			"refused":   {Version: wire.ProtocolVersion, Fingerprint: own + 1, Nonce: 7},

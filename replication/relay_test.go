@@ -47,7 +47,7 @@ func (r *relay) diff(first *Server, o *truth) string {
 		var d string
 		e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
 			n++
-			source := r.server.snap.slots.info[id.Slot].entity // in the relay's world
+			source := r.server.snap.Slots.Info[id.Slot].Entity // in the relay's world
 			origin, ok := r.up.client.NetID(source)
 			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(origin, first.Tick()); !ok || got != want {
 				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, origin, got, want)
@@ -127,7 +127,7 @@ func TestRelayOfAServerThatRestarts(t *testing.T) {
 			r.down = append(r.down, connect(r.server, seed+200, cfg))
 		} else {
 			r.up.peer = s.Connect(r.up.link.Down.Send)
-			for r.up.client.apply.shownOrigin != s.sessions.origin {
+			for r.up.client.apply.shownOrigin != s.sessions.Origin {
 				s.Replicate()
 				o.record(s)
 				r.up.link.Step()

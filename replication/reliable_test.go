@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -38,12 +39,12 @@ func shapeOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
 // record notes what there is after a Replicate. visible may be nil.
 func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	now := map[uint32]string{}
-	filter := ecs.All(s.snap.capture.marker)
-	q := s.snap.world.Query(&filter)
+	filter := ecs.All(s.snap.Capture.Marker)
+	q := s.snap.World.Query(&filter)
 	for q.Next() {
 		if visible == nil || visible(q.Entity()) {
 			id, _ := s.NetID(q.Entity())
-			now[id.Slot] = shapeOf(faceOf(s.schema), s.snap.world, q.Entity(), id)
+			now[id.Slot] = shapeOf(faceOf(s.schema), s.snap.World, q.Entity(), id)
 		}
 	}
 	for slot := range o.now {
@@ -355,12 +356,12 @@ func (r *messageRig) limitViews() {
 // firstIDs makes the ids of messages go on from an id, at both ends.
 func (r *messageRig) firstIDs(e *messageEnd, id uint32) {
 	for lane := range wire.Channels {
-		for _, o := range []*outLane{&e.peer.talk.out[lane], &e.client.talk.out[lane]} {
-			require.True(r.t, o.empty())
-			o.first, o.next, o.unsent = id, id, id
+		for _, o := range []*message.OutLane{&e.peer.talk.Out[lane], &e.client.talk.out[lane]} {
+			require.True(r.t, o.Empty())
+			o.First, o.Next, o.Unsent = id, id, id
 		}
-		for _, i := range []*inLane{&e.peer.talk.in[lane], &e.client.talk.in[lane]} {
-			i.next, i.top = id, id
+		for _, i := range []*message.InLane{&e.peer.talk.In[lane], &e.client.talk.in[lane]} {
+			i.Next, i.Top = id, id
 		}
 	}
 }

@@ -153,7 +153,7 @@ func TestMatchRestart(t *testing.T) {
 	ends[1].link.SetConfig(netsim.Config{Latency: 2})
 	requireEqualSoon(t, s, o, ends, 200)
 	require.Zero(t, s.Stats().CopiedMarkers)
-	require.LessOrEqual(t, s.snap.slots.len(), 60)
+	require.LessOrEqual(t, s.snap.Slots.Len(), 60)
 }
 
 // TestServerWorldResetForgetsMembersOfSets: Arche takes an entity from before a reset for

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -151,9 +152,9 @@ func TestResourcesAreNoEntity(t *testing.T) {
 	require.Zero(t, stats.Despawns)
 
 	for generation := range uint16(3) {
-		_, ok := x.server.Entity(NetID{resourceSlot, generation})
+		_, ok := x.server.Entity(NetID{archeutil.ResourceSlot, generation})
 		require.False(t, ok)
-		_, ok = x.client.Entity(NetID{resourceSlot, generation})
+		_, ok = x.client.Entity(NetID{archeutil.ResourceSlot, generation})
 		require.False(t, ok)
 	}
 	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none") })
@@ -166,7 +167,7 @@ func TestResourcesAreNoEntity(t *testing.T) {
 		}
 	}
 	x.server.SetPriority(ecs.Entity{}, 2) // of nobody, and not of the resources
-	require.EqualValues(t, 1, x.server.snap.slots.info[resourceSlot].weight)
+	require.EqualValues(t, 1, x.server.snap.Slots.Info[archeutil.ResourceSlot].Weight)
 
 	e := x.spawn()
 	x.rounds(3)
@@ -179,14 +180,14 @@ func TestResourcesAreNoEntity(t *testing.T) {
 // TestSchemasWithoutResourcesHaveNoSlotForThem: nothing is different for them.
 func TestSchemasWithoutResourcesHaveNoSlotForThem(t *testing.T) {
 	x := connectedWire(t, testSchema())
-	require.Zero(t, x.server.snap.slots.len())
+	require.Zero(t, x.server.snap.Slots.Len())
 	require.Zero(t, x.slotOf(func() ecs.Entity { e := x.spawn(); x.round(); return e }()))
 }
 
 // TestEveryPeerSeesTheResources, whatever its interest is, and nobody is asked.
 func TestEveryPeerSeesTheResources(t *testing.T) {
 	for name, interest := range map[string]func(s *Server) Interest{
-		"filter": func(s *Server) Interest { return Interest{Filter: ecs.All(ecs.ComponentID[tFrozen](s.snap.world))} },
+		"filter": func(s *Server) Interest { return Interest{Filter: ecs.All(ecs.ComponentID[tFrozen](s.snap.World))} },
 		"grid":   func(s *Server) Interest { return Interest{Grid: s.NewGrid(10, "tPosition.X")} },
 		"set":    func(s *Server) Interest { return Interest{Sets: []*EntitySet{s.NewEntitySet()}} },
 		"visible": func(*Server) Interest {
@@ -353,7 +354,7 @@ func TestResourcesReferToEntities(t *testing.T) {
 	dropResource[rsMatch](x.world)
 	x.rounds(2)
 	checkLinks(&x.client.apply, t, 0)
-	require.Zero(t, x.client.apply.view.replicas.at(resourceSlot).links)
+	require.Zero(t, x.client.apply.view.replicas.at(archeutil.ResourceSlot).links)
 }
 
 // TestMaxEntitiesBesideResources: the slot of the resources is none of those that

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -106,13 +107,13 @@ func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool
 type resourceTruth map[uint32]resourceView
 
 func (o resourceTruth) record(s *Server) {
-	o[s.Tick()] = viewResources(faceOf(s.schema), s.snap.world, s.NetID)
+	o[s.Tick()] = viewResources(faceOf(s.schema), s.snap.World, s.NetID)
 }
 
 // shownResources returns what a client shows, and of which tick that is, if it has shown
 // any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
-	m := c.apply.view.replicas.at(resourceSlot)
+	m := c.apply.view.replicas.at(archeutil.ResourceSlot)
 	if m == nil || !m.shown || !c.apply.view.intact() {
 		return v, 0, false
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -45,7 +46,7 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	}
 	moved := func(name delta.Baselines) bool { // from the second baseline to the first
 		for at := name.A1; name.Two && at != name.A2; at-- {
-			if x.server.snap.slots.log[at%recentTicks].Has(x.slotOf(e)) {
+			if x.server.snap.Slots.Log[at%snapshot.RecentTicks].Has(x.slotOf(e)) {
 				return true
 			}
 		}
@@ -58,9 +59,9 @@ func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
 	require.True(t, name.Two)
 	require.Equal(t, delta.Second(name.A1), name.A2)
 	for range 3 {
-		x.rounds(restAfter + 3)
+		x.rounds(snapshot.RestAfter + 3)
 		require.False(t, moved(move()), "it was at rest")
-		x.rounds(restAfter + 300) // however long
+		x.rounds(snapshot.RestAfter + 300) // however long
 		name = move()
 		require.False(t, moved(name), "it was at rest for long")
 		require.Equal(t, delta.Tick(x.server.Tick())-1, name.A1, "the newest tick at which it was as it is at the client")

@@ -26,7 +26,7 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 			x.deliver(tick()...)
 			x.answer(x.apply()...)
 		}
-		require.True(t, x.peer.out.relays)
+		require.True(t, x.peer.out.Relays)
 		return x, tick
 	}
 	settle := func(x *fixture, tick func() [][]byte) {
@@ -41,7 +41,7 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 	for interval := 2; interval <= 9; interval++ {
 		x, tick := relay()
 		x.peer.SetSendInterval(interval)
-		for i := 0; i == 0 || !x.peer.out.rests; i++ {
+		for i := 0; i == 0 || !x.peer.out.Rests; i++ {
 			x.deliver(tick()...)
 			x.answer(x.apply()...)
 		}
@@ -54,7 +54,7 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 	for i := 0; i < 60 && rests < 3; i++ {
 		x.deliver(tick()...)
 		acks = append(acks, x.apply()...) // they come too late
-		if x.peer.out.rests {
+		if x.peer.out.Rests {
 			rests++
 		}
 	}
@@ -85,7 +85,7 @@ func TestMessagesToViewersInTicksOfRest(t *testing.T) {
 		x.rounds(5)
 		x.peer.SetSendInterval(60)
 		x.round()
-		require.True(t, x.peer.out.rests)
+		require.True(t, x.peer.out.Rests)
 		send := func() int {
 			got = nil
 			require.NoError(t, SendToViewers(x.server, e, mChat{Number: 1}))
@@ -100,7 +100,7 @@ func TestMessagesToViewersInTicksOfRest(t *testing.T) {
 		if now := send(); schema == waiting {
 			require.Zero(t, now, "the client does not show it yet")
 			x.round()
-			require.True(t, x.peer.out.rests)
+			require.True(t, x.peer.out.Rests)
 			x.peer.SetSendInterval(1)
 			x.rounds(2)
 		}
@@ -114,10 +114,10 @@ func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entit
 	x.peer.SetInterest(of)
 	x.peer.SetBudget(100000)
 	x.rounds(5)
-	x.peer.acked.phase = 1 - x.server.snap.tick // its turn is in 60 ticks
+	x.peer.acked.Phase = 1 - x.server.snap.Tick // its turn is in 60 ticks
 	x.peer.SetSendInterval(60)
 	x.round()
-	require.True(t, x.peer.out.rests)
+	require.True(t, x.peer.out.Rests)
 	return x, entities
 }
 
@@ -127,7 +127,7 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
 	x, _ := resting(t, 3, of)
 	asked = 0
-	for !x.peer.acked.itsTurn() {
+	for !x.peer.acked.ItsTurn() {
 		require.Zero(t, asked)
 		x.round()
 	}
@@ -135,10 +135,10 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 	for _, i := range []Interest{{}, of} {
 		x.peer.SetInterest(i)
 		x.round()
-		require.False(t, x.peer.out.rests, "what it sees is limited now, or is not any more")
-		require.Equal(t, i.Visible != nil, x.peer.sight.view.visible != nil)
+		require.False(t, x.peer.out.Rests, "what it sees is limited now, or is not any more")
+		require.Equal(t, i.Visible != nil, x.peer.sight.View.InView != nil)
 		x.round()
-		require.True(t, x.peer.out.rests)
+		require.True(t, x.peer.out.Rests)
 	}
 }
 
@@ -147,15 +147,15 @@ func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
 	var secret ecs.Entity
 	x, entities := resting(t, 3, Interest{Visible: func(e ecs.Entity) bool { return e != secret }})
 	slot := x.slotOf(entities[1])
-	require.True(t, x.peer.out.met.Has(slot))
+	require.True(t, x.peer.out.Met.Has(slot))
 	x.world.RemoveEntity(entities[1])
 	x.round()
 	secret = x.spawn(ecs.ComponentID[tPosition](x.world))
 	x.round()
 	require.Equal(t, slot, x.slotOf(secret))
-	require.True(t, x.peer.out.rests)
-	require.Zero(t, x.peer.sight.view.sees(0, 1<<slot))
-	require.False(t, x.peer.out.met.Has(slot))
+	require.True(t, x.peer.out.Rests)
+	require.Zero(t, x.peer.sight.View.Sees(0, 1<<slot))
+	require.False(t, x.peer.out.Met.Has(slot))
 	x.peer.SetSendInterval(1)
 	x.rounds(3)
 	x.requireSeen(entities[0], entities[2])
@@ -170,7 +170,7 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 	expect := func(interval, notVisible uint64) {
 		t.Helper()
 		x.round()
-		require.True(t, x.peer.out.rests)
+		require.True(t, x.peer.out.Rests)
 		now := x.peer.Stats()
 		require.Equal(t, []uint64{interval, notVisible}, []uint64{now.Interval - was.Interval, now.NotVisible - was.NotVisible})
 		require.Equal(t, []uint64{was.Withheld, was.UpToDate, was.InFlight, was.Silent}, []uint64{now.Withheld, now.UpToDate, now.InFlight, now.Silent})
@@ -189,18 +189,18 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 func TestPacketsAreSettledInTicksOfRest(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		x, entities := resting(t, 3, Interest{})
-		for !x.peer.acked.itsTurn() {
+		for !x.peer.acked.ItsTurn() {
 			(*tPosition)(x.world.Get(entities[0], ecs.ComponentID[tPosition](x.world))).X++
 			packets := x.replicate()
-			if comes || !x.peer.acked.itsTurn() {
+			if comes || !x.peer.acked.ItsTurn() {
 				x.deliver(packets...)
 			}
 			x.answer(x.apply()...)
 		}
-		require.NotEqual(t, x.peer.acked.log.oldest, x.peer.acked.log.next)
-		for i := 0; x.peer.acked.log.oldest != x.peer.acked.log.next; i++ {
+		require.NotEqual(t, x.peer.acked.Log.Oldest, x.peer.acked.Log.Next)
+		for i := 0; x.peer.acked.Log.Oldest != x.peer.acked.Log.Next; i++ {
 			x.round()
-			require.True(t, x.peer.out.rests)
+			require.True(t, x.peer.out.Rests)
 			require.Less(t, i, 50)
 		}
 		require.Equal(t, !comes, x.peer.Stats().Lost > 0)

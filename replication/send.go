@@ -3,6 +3,8 @@ package replication
 import (
 	"reflect"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -17,29 +19,29 @@ import (
 // type may take; only entities in it count with the most that they may take, 52 bits each, if its type may take more than 47 bytes.
 //
 // Panics if T is not registered with [RegisterMessage].
-func Send[T any](p *Peer, message T) error {
+func Send[T any](p *Peer, msg T) error {
 	p.mustExist()
 	s := p.server
 	s.noticeReset()
-	d, err := write(&s.messages.messenger, message)
+	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
 		return err
 	}
-	if err = ErrNotConnected; p.conn.state == connected {
-		err = p.talk.enqueue(d)
+	if err = ErrNotConnected; p.conn.State == session.Connected {
+		err = p.talk.Enqueue(d)
 	}
 	if err != nil {
-		s.messages.messenger.discard()
+		s.messages.Messenger.Discard()
 	}
 	return err
 }
 
 // SendToAll is [Send] to all clients that are connected. If the buffer is full for some of them the others get the message,
 // and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
-func SendToAll[T any](s *Server, message T) error {
+func SendToAll[T any](s *Server, msg T) error {
 	s.mustExist()
 	s.noticeReset()
-	d, err := write(&s.messages.messenger, message)
+	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
 		return err
 	}
@@ -49,48 +51,48 @@ func SendToAll[T any](s *Server, message T) error {
 // SendToViewers is [SendToAll] for those clients only that may see an entity, see [Peer.SetInterest]. It is decided in the next
 // [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to which it was
 // shown.
-func SendToViewers[T any](s *Server, e ecs.Entity, message T) error {
+func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	s.mustExist()
 	s.noticeReset()
-	d, err := write(&s.messages.messenger, message)
+	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
 		return err
 	}
-	s.toViewers(&s.messages.messenger.drafts[d], e)
+	s.toViewers(&s.messages.Messenger.Drafts[d], e)
 	return s.enqueue(d)
 }
 
 // enqueue hands a draft, the last one, to all peers.
 func (s *Server) enqueue(draft int) (err error) {
 	if s.closed {
-		s.messages.messenger.discard()
+		s.messages.Messenger.Discard()
 		return ErrNotConnected
 	}
 	taken := false
 	for _, p := range s.peers {
-		if p.conn.state != connected {
+		if p.conn.State != session.Connected {
 			continue
 		}
-		if p.talk.enqueue(draft) == nil {
+		if p.talk.Enqueue(draft) == nil {
 			taken = true
 		} else {
 			p.stats.MessagesDropped++
-			err = ErrBufferFull
+			err = message.ErrBufferFull
 		}
 	}
 	if !taken {
-		s.messages.messenger.discard()
+		s.messages.Messenger.Discard()
 	}
 	return err
 }
 
 // SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
-func SendToServer[T any](c *Client, message T) error {
+func SendToServer[T any](c *Client, msg T) error {
 	c.mustExist()
 	if c.talk == nil {
 		c.schema.MessageNumber(reflect.TypeFor[T]()) // panics
 	}
-	d, err := write(&c.talk.messenger, message)
+	d, err := message.Write(&c.talk.Messenger, msg)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func SendToServer[T any](c *Client, message T) error {
 		err = c.talk.enqueue(d)
 	}
 	if err != nil {
-		c.talk.discard()
+		c.talk.Discard()
 	}
 	return err
 }
@@ -117,7 +119,7 @@ func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
 		s.handlers[number] = nil
 		return
 	}
-	value := s.messages.messenger.values[number].pointer.(*T)
+	value := s.messages.Messenger.Values[number].Pointer.(*T)
 	s.handlers[number] = func(p *Peer) { handle(p, *value) }
 }
 
@@ -136,7 +138,7 @@ func OnServerMessage[T any](c *Client, handle func(message T)) {
 		c.talk.handlers[number] = nil
 		return
 	}
-	value := c.talk.values[number].pointer.(*T)
+	value := c.talk.Values[number].Pointer.(*T)
 	c.talk.handlers[number] = func() { handle(*value) }
 }
 

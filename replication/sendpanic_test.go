@@ -33,15 +33,15 @@ func TestSendPanicsForgetNothing(t *testing.T) {
 		}
 		x.world.RemoveEntity(entities[3])
 		x.world.RemoveEntity(entities[33])
-		send, left := x.peer.out.send, n
-		x.peer.out.send = func(p []byte) error {
+		send, left := x.peer.out.Send, n
+		x.peer.out.Send = func(p []byte) error {
 			if left--; left < 0 {
 				panic("no network")
 			}
 			return send(p)
 		}
 		require.PanicsWithValue(t, "no network", x.server.Replicate)
-		x.peer.out.send = send
+		x.peer.out.Send = send
 		x.rounds(200)
 		x.requireEqual()
 	}

@@ -4,17 +4,18 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/delta"
 )
 
 // A plainPacket is what the twin of a sentLog remembers of a packet: all of it, for ever.
 type plainPacket struct {
 	tick    delta.Tick
-	status  sentStatus
-	records []record
+	status  ackstate.SentStatus
+	records []baseline.Record
 }
 
 // TestSentLogRemembers compares a log with a twin that forgets nothing, through bursts and
@@ -24,8 +25,8 @@ func TestSentLogRemembers(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	first, now := ^uint32(0)-3000, ^delta.Tick(0)-1000
-	l := newSentLog(first)
-	l.written = ^uint32(0) - 20_000
+	l := ackstate.NewSentLog(first)
+	l.Written = ^uint32(0) - 20_000
 	var twin []plainPacket
 	forgotten, grown, shrunk := 0, 0, 0
 	for tick := range 1800 {
@@ -37,97 +38,97 @@ func TestSentLogRemembers(t *testing.T) {
 		case tick%600 > 450:
 			delay = 40 // slow
 		}
-		size := len(l.records)
+		size := len(l.Records)
 		for range packets {
-			if l.full() {
+			if l.Full() {
 				break
 			}
-			p, sent := l.begin(now), plainPacket{tick: now, status: sentInFlight}
+			p, sent := l.Begin(now), plainPacket{tick: now, status: ackstate.SentInFlight}
 			for block := range 1 + rng.IntN(20) {
-				r := record{rng.Uint64() | 1, uint32(block)<<rng.IntN(21) | uint32(block), recordKind(rng.IntN(2))}
-				low := r.mask & rng.Uint64()
-				l.add(p, int(r.block), low, r.kind) // in two steps
-				l.add(p, int(r.block), r.mask&^low, r.kind)
-				if last := len(sent.records) - 1; last >= 0 && sent.records[last].block == r.block && sent.records[last].kind == r.kind {
-					sent.records[last].mask |= r.mask
+				r := baseline.Record{Mask: rng.Uint64() | 1, Block: uint32(block)<<rng.IntN(21) | uint32(block), Kind: baseline.RecordKind(rng.IntN(2))}
+				low := r.Mask & rng.Uint64()
+				l.Add(p, int(r.Block), low, r.Kind) // in two steps
+				l.Add(p, int(r.Block), r.Mask&^low, r.Kind)
+				if last := len(sent.records) - 1; last >= 0 && sent.records[last].Block == r.Block && sent.records[last].Kind == r.Kind {
+					sent.records[last].Mask |= r.Mask
 				} else {
 					sent.records = append(sent.records, r)
 				}
 			}
-			require.Equal(t, first+uint32(len(twin)), l.commit())
+			require.Equal(t, first+uint32(len(twin)), l.Commit())
 			twin = append(twin, sent)
 		}
 		for i := max(0, len(twin)-600); i < len(twin); i++ {
 			sent := &twin[i]
-			if p := l.find(first + uint32(i)); sent.status == sentInFlight {
+			if p := l.Find(first + uint32(i)); sent.status == ackstate.SentInFlight {
 				require.NotNil(t, p, "packet %d is in flight", i)
 				if int(now-sent.tick) >= delay && rng.IntN(3) > 0 {
-					sent.status = []sentStatus{sentLost, sentAcked}[rng.IntN(2)]
-					p.status = sent.status
+					sent.status = []ackstate.SentStatus{ackstate.SentLost, ackstate.SentAcked}[rng.IntN(2)]
+					p.Status = sent.status
 				}
 			}
-			p := l.find(first + uint32(i))
+			p := l.Find(first + uint32(i))
 			if p == nil {
 				forgotten++
 				continue
 			}
-			require.Equal(t, sent.tick, p.tick)
-			require.Equal(t, sent.status, p.status)
-			require.EqualValues(t, len(sent.records), p.count)
+			require.Equal(t, sent.tick, p.Tick)
+			require.Equal(t, sent.status, p.Status)
+			require.EqualValues(t, len(sent.records), p.Count)
 			for k, r := range sent.records {
-				if got := l.record(p, uint32(k)); got != r { // millions of them
+				if got := l.Record(p, uint32(k)); got != r { // millions of them
 					require.Equal(t, r, got, "record %d of packet %d", k, i)
 				}
 			}
-			if at, ok := l.sentAt(first+uint32(i), now); now-sent.tick < markedTicks-markTicks {
+			if at, ok := l.SentAt(first+uint32(i), now); now-sent.tick < ackstate.MarkedTicks-ackstate.MarkTicks {
 				require.True(t, ok)
-				require.LessOrEqual(t, sent.tick-at, delta.Tick(markTicks-1))
+				require.LessOrEqual(t, sent.tick-at, delta.Tick(ackstate.MarkTicks-1))
 			}
 		}
-		l.trim(l.next)
+		l.Trim(l.Next)
 		switch {
-		case len(l.records) > size:
+		case len(l.Records) > size:
 			grown++
-		case len(l.records) < size:
+		case len(l.Records) < size:
 			shrunk++
 		}
 	}
-	for _, sequence := range []uint32{l.next, l.next + 1, first - 1, l.next + 1<<31 - 1} {
-		require.Nil(t, l.find(sequence))
+	for _, sequence := range []uint32{l.Next, l.Next + 1, first - 1, l.Next + 1<<31 - 1} {
+		require.Nil(t, l.Find(sequence))
 	}
-	_, ok := l.sentAt(l.next, now)
+	_, ok := l.SentAt(l.Next, now)
 	require.False(t, ok)
 	t.Logf("%d packets; grown %d times and shrunk %d times", len(twin), grown, shrunk)
 	require.NotZero(t, forgotten)
 	require.Greater(t, grown, 5)
 	require.Greater(t, shrunk, 3)
-	require.Less(t, len(l.records), 2*40*4*20)
+	require.Less(t, len(l.Records), 2*40*4*20)
 }
 
 // TestSentLogKeepsItsSize: where the load is about the same, nothing is allocated.
 func TestSentLogKeepsItsSize(t *testing.T) {
 	skipAllocationTest(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 7))
-	l := newSentLog(0)
+	l := ackstate.NewSentLog(0)
 	tick := delta.Tick(0)
 	play := func() {
 		tick++
 		for range 4 + rng.IntN(3) {
-			p := l.begin(tick)
+			p := l.Begin(tick)
 			for block := range 10 + rng.IntN(5) {
-				l.add(p, block, 1, recordState)
+				l.Add(p, block, 1, baseline.RecordState)
 			}
-			l.commit()
+			l.Commit()
 		}
-		for q := l.oldest; q != l.next && tick-l.at(q).tick > 7; q++ {
-			l.at(q).status = sentAcked
+		for q := l.Oldest; q != l.Next && tick-l.At(q).Tick > 7; q++ {
+			l.At(q).Status = ackstate.SentAcked
 		}
-		l.trim(l.next)
+		l.Trim(l.Next)
 	}
-	for range 4 * resizeTicks {
+	for range 4 * ackstate.ResizeTicks {
 		play()
 	}
-	require.Zero(t, testing.AllocsPerRun(10*resizeTicks, play))
+	require.Zero(t, testing.AllocsPerRun(10*ackstate.ResizeTicks, play))
 }
 
 // TestRoundTripMayGrowTenfold: then all is taken for lost, and forgotten, long before it

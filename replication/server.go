@@ -4,7 +4,14 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -13,20 +20,20 @@ import (
 // what changed. It reads no clock, and starts no goroutines but for [WithWorkers]; all
 // methods must be called from the goroutine that owns the world.
 type Server struct {
-	snap   snapshot
+	snap   snapshot.Snapshot
 	schema *schema.Schema
-	opts   serverOptions
+	opts   config.ServerOptions
 
-	sessions serverSessions
+	sessions session.ServerSessions
 
-	interest interestSets
+	interest interest.InterestSets
 
 	peers  []*Peer
-	asked  []*Peer   // the connected ones of them, in the present tick
-	outs   []*sender // of these
+	asked  []*Peer          // the connected ones of them, in the present tick
+	outs   []*sender.Sender // of these
 	sender serverSender
 
-	messages serverMessages
+	messages message.ServerMessages
 
 	handlers            []func(from *Peer) // of messages, by their number
 	connecting, parting []func(p *Peer)    // hooks
@@ -35,31 +42,8 @@ type Server struct {
 	closed bool
 }
 
-type serverOptions struct {
-	mtu           int
-	window        int
-	firstTick     uint32
-	firstSequence uint16
-	seed          uint64
-	seeded        bool
-	noChecksum    bool
-	tickRate      int
-	timeout       int        // ticks, 0 for none
-	hashEvery     delta.Tick // 0 for no state hashes
-	workers       int
-	grid          delta.Tick
-	marker        func(*ecs.World) ecs.ID
-
-	// For tests, which compare or make much of what is rare.
-	noStreams bool      // nothing but runs is shared
-	noGroups  bool      // what is in groups does not wait for the others
-	noSilence bool      // no peer is ever taken for silent
-	compact   bool      // the coding of peers that ask for none
-	freeWork  workBound // of a packet
-}
-
 // A ServerOption configures a [Server].
-type ServerOption func(*serverOptions)
+type ServerOption func(*config.ServerOptions)
 
 // WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
 // which passes everywhere; the least is 64. No packet of the server is ever larger;
@@ -70,7 +54,7 @@ func WithMTU(bytes int) ServerOption {
 	if bytes < wire.MinMTU || bytes > maxMTU {
 		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, maxMTU))
 	}
-	return func(o *serverOptions) { o.mtu = bytes }
+	return func(o *config.ServerOptions) { o.Mtu = bytes }
 }
 
 // WithWindow sets for how many ticks the server keeps versions of changed state, and so
@@ -82,25 +66,25 @@ func WithWindow(ticks int) ServerOption {
 	if ticks < 8 || ticks > wire.MaxWindow {
 		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, wire.MaxWindow))
 	}
-	return func(o *serverOptions) { o.window = ticks }
+	return func(o *config.ServerOptions) { o.Window = ticks }
 }
 
 // WithFirstTick sets the tick of the first Replicate, 0 by default. Ticks wrap.
 func WithFirstTick(t uint32) ServerOption {
-	return func(o *serverOptions) { o.firstTick = t }
+	return func(o *config.ServerOptions) { o.FirstTick = t }
 }
 
 // WithFirstSequence sets the sequence number of the first packet to each peer, 0 by
 // default. Sequences wrap.
 func WithFirstSequence(s uint16) ServerOption {
-	return func(o *serverOptions) { o.firstSequence = s }
+	return func(o *config.ServerOptions) { o.FirstSequence = s }
 }
 
 // WithSeed makes session numbers reproducible, for tests and recordings. By default
 // they are random. Two servers that a client meets one after the other must not have the
 // same seed: it would take them for one.
 func WithSeed(seed uint64) ServerOption {
-	return func(o *serverOptions) { o.seed, o.seeded = seed, true }
+	return func(o *config.ServerOptions) { o.Seed, o.Seeded = seed, true }
 }
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
@@ -109,7 +93,7 @@ func WithSeed(seed uint64) ServerOption {
 // ones. Handshakes, the first words of a session and byes keep theirs. Clients learn of
 // it in the handshake.
 func WithoutChecksum() ServerOption {
-	return func(o *serverOptions) { o.noChecksum = true }
+	return func(o *config.ServerOptions) { o.NoChecksum = true }
 }
 
 // WithTickRate says how many times per second Replicate is called, 60 by default. It is
@@ -120,7 +104,7 @@ func WithTickRate(perSecond int) ServerOption {
 	if perSecond < 1 || perSecond > 1000 {
 		panic(fmt.Sprintf("replication: %d ticks per second: use 1 to 1000", perSecond))
 	}
-	return func(o *serverOptions) { o.tickRate = perSecond }
+	return func(o *config.ServerOptions) { o.TickRate = perSecond }
 }
 
 // WithBaselineGrid makes the server take updates against the newest acknowledged state
@@ -134,7 +118,7 @@ func WithBaselineGrid(n int) ServerOption {
 	if n != 1 && n != 2 && n != 4 && n != 8 {
 		panic(fmt.Sprintf("replication: a baseline grid of %d ticks: use 1, 2, 4 or 8", n))
 	}
-	return func(o *serverOptions) { o.grid = delta.Tick(n) }
+	return func(o *config.ServerOptions) { o.Grid = delta.Tick(n) }
 }
 
 // WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
@@ -145,10 +129,10 @@ func WithBaselineGrid(n int) ServerOption {
 //
 // Panics outside 1 to 64.
 func WithWorkers(n int) ServerOption {
-	if n < 1 || n > maxWorkers {
-		panic(fmt.Sprintf("replication: WithWorkers(%d): use 1 to %d", n, maxWorkers))
+	if n < 1 || n > sender.MaxWorkers {
+		panic(fmt.Sprintf("replication: WithWorkers(%d): use 1 to %d", n, sender.MaxWorkers))
 	}
-	return func(o *serverOptions) { o.workers = n }
+	return func(o *config.ServerOptions) { o.Workers = n }
 }
 
 const (
@@ -171,43 +155,43 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
-	o := serverOptions{
-		mtu: 1200, window: 64, tickRate: 60, workers: 1, grid: 1, marker: ReplicatedID,
-		freeWork: freeWork, timeout: -1,
+	o := config.ServerOptions{
+		Mtu: 1200, Window: 64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID,
+		FreeWork: config.FreeWork, Timeout: -1,
 	}
 	applyOptions("NewServer", &o, opts)
-	if o.timeout < 0 {
-		o.timeout = defaultTimeout * o.tickRate
+	if o.Timeout < 0 {
+		o.Timeout = defaultTimeout * o.TickRate
 	}
 	types := &schema.raw
 	types.Seal()
 	s := &Server{schema: types, opts: o}
-	s.snap.schema, s.snap.opts, s.sessions.opts = types, &s.opts, &s.opts
-	s.interest.snap, s.sessions.talks = &s.snap, types.Talks()
-	s.snap.world, s.snap.mark, s.snap.tick = world, watchWorld(world), delta.Tick(o.firstTick-1)
-	s.sessions.fingerprint, s.sessions.text = types.Hash(), types.FullText()
-	s.sessions.random, s.sessions.origin = o.seed, s.newOrigin()
+	s.snap.Schema, s.snap.Opts, s.sessions.Opts = types, &s.opts, &s.opts
+	s.interest.Snap, s.sessions.Talks = &s.snap, types.Talks()
+	s.snap.World, s.snap.Mark, s.snap.Tick = world, archeutil.WatchWorld(world), delta.Tick(o.FirstTick-1)
+	s.sessions.Fingerprint, s.sessions.Text = types.Hash(), types.FullText()
+	s.sessions.Random, s.sessions.Origin = o.Seed, s.newOrigin()
 	for i := range types.Components {
-		s.snap.histories = append(s.snap.histories, delta.NewHistory(types.Components[i].Words, o.window))
+		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
 	}
-	s.snap.slots.initClasses(len(types.Conditions))
+	s.snap.Slots.InitClasses(len(types.Conditions))
 	if types.Link >= 0 {
-		s.snap.bare.weight = 1
-		s.snap.bare.set.Add(types.Link)
+		s.snap.Bare.Weight = 1
+		s.snap.Bare.Set.Add(types.Link)
 	}
-	s.snap.slots.recent.now = s.snap.tick
-	s.snap.capture.init(world, types, o.marker)
-	s.snap.resources.init(&s.snap)
-	s.sender.workers.init(&s.snap, o.workers)
-	s.messages.messenger.init(types, &s.snap, o.mtu, true, 0)
-	s.handlers, s.messages.waits = make([]func(*Peer), len(types.Messages)), types.Waits()
+	s.snap.Slots.Recent.Now = s.snap.Tick
+	s.snap.Capture.Init(world, types, o.Marker)
+	s.snap.Resources.Init(&s.snap)
+	s.sender.workers.Init(&s.snap, o.Workers)
+	s.messages.Messenger.Init(types, &s.snap, o.Mtu, true, 0)
+	s.handlers, s.messages.Waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s
 }
 
 // mustExist panics if the server is nil, or zero.
 func (s *Server) mustExist() {
-	if s == nil || s.snap.world == nil {
+	if s == nil || s.snap.World == nil {
 		panic("replication: there is no server: NewServer makes one")
 	}
 }
@@ -229,13 +213,13 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 		panic("replication: Connect of a closed server: make a new one with NewServer")
 	}
 	o := peerOptions{}
-	if s.opts.compact {
+	if s.opts.Compact {
 		o.coding = Compact
 	}
 	applyOptions("Connect", &o, opts)
 	p := newPeer(s, send, o)
-	p.acked.phase = s.sessions.joined
-	s.sessions.joined++
+	p.acked.Phase = s.sessions.Joined
+	s.sessions.Joined++
 	s.peers = append(s.peers, p)
 	return p
 }
@@ -252,17 +236,17 @@ func (s *Server) Disconnect(p *Peer) {
 // Panics if the world is locked.
 func (s *Server) Close() {
 	s.mustExist()
-	if s.snap.world.IsLocked() {
+	if s.snap.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}
 	s.closed = true
 	for len(s.peers) > 0 {
 		s.Disconnect(s.peers[0])
 	}
-	for _, t := range s.snap.capture.tables {
-		s.snap.world.Cache().Unregister(&t.filter)
+	for _, t := range s.snap.Capture.Tables {
+		s.snap.World.Cache().Unregister(&t.Filter)
 	}
-	s.snap.capture.tables = nil
+	s.snap.Capture.Tables = nil
 }
 
 // Replicate makes a tick: it captures the world and sends every connected peer what it
@@ -275,30 +259,30 @@ func (s *Server) Replicate() {
 	if s.closed {
 		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
-	if s.messages.handling {
+	if s.messages.Handling {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
 	}
 	s.noticeReset()
-	s.interest.groups.tidy(s.snap.tick, s.released)
-	s.snap.tick++
+	s.interest.Groups.Tidy(s.snap.Tick, s.released)
+	s.snap.Tick++
 	if s.dropSilent(); s.closed {
 		return // by a hook
 	}
-	s.snap.slots.begin(s.snap.tick)
-	s.snap.captureWorld(s.refreshPeers)
-	for _, g := range s.snap.gone {
-		s.interest.disown(g.slot, g.entity)
+	s.snap.Slots.Begin(s.snap.Tick)
+	s.snap.CaptureWorld(s.refreshPeers)
+	for _, g := range s.snap.Gone {
+		s.interest.Disown(g.Slot, g.Entity)
 	}
-	s.interest.settleOwners()
-	s.snap.settleWeights()
-	s.snap.slots.list()
-	for _, g := range s.interest.grids {
-		g.update()
+	s.interest.SettleOwners()
+	s.snap.SettleWeights()
+	s.snap.Slots.List()
+	for _, g := range s.interest.Grids {
+		g.Update()
 	}
-	for _, e := range s.interest.sets {
-		e.update()
+	for _, e := range s.interest.Sets {
+		e.Update()
 	}
-	s.interest.groups.update(&s.snap)
+	s.interest.Groups.Update(&s.snap)
 	s.askPeers()
 	s.sendStates()
 	s.talkToAll()
@@ -308,17 +292,17 @@ func (s *Server) Replicate() {
 func (s *Server) askPeers() {
 	s.asked, s.outs = s.asked[:0], s.outs[:0]
 	for _, p := range s.peers {
-		if p.conn.state == connected {
-			p.out.speaks = p.speaks()
+		if p.conn.State == session.Connected {
+			p.out.Speaks = p.speaks()
 			s.asked, s.outs = append(s.asked, p), append(s.outs, &p.out)
 		}
 	}
 	w := &s.sender.workers
-	w.begin(&s.snap, s.outs)
+	w.Begin(&s.snap, s.outs)
 	for _, p := range s.asked {
-		p.sight.view.ask(s.snap.capture.tables)
-		p.sight.askConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
-		w.prepareHere(&p.out)
+		p.sight.View.Ask(s.snap.Capture.Tables)
+		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		w.PrepareHere(&p.out)
 	}
 }
 
@@ -326,12 +310,12 @@ func (s *Server) askPeers() {
 // function panics, or the next tick would have the news of this one as its own, which peers
 // may have acknowledged by then.
 func (s *Server) sendStates() {
-	defer s.snap.slots.settle(s.snap.tick)
-	s.sender.workers.run(s.snap.tick)
+	defer s.snap.Slots.Settle(s.snap.Tick)
+	s.sender.workers.Run(s.snap.Tick)
 	for _, p := range s.peers {
-		if p.conn.state == connected {
-			p.out.flush()
-			p.out.keep()
+		if p.conn.State == session.Connected {
+			p.out.Flush()
+			p.out.Keep()
 		}
 	}
 	s.sendHashes()
@@ -340,14 +324,14 @@ func (s *Server) sendStates() {
 // refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
 func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
 	for _, p := range s.peers {
-		p.acked.refresh(b, slots, limit)
+		p.acked.Refresh(b, slots, limit)
 	}
 }
 
 // released reports whether a former member of a group means nothing to any peer any more.
-func (s *Server) released(g *group, f formerMember) bool {
+func (s *Server) released(g *interest.Group, f interest.FormerMember) bool {
 	for _, p := range s.peers {
-		if p.conn.state == connected && !p.acked.released(g, f) {
+		if p.conn.State == session.Connected && !p.acked.Released(g, f) {
 			return false
 		}
 	}
@@ -357,54 +341,23 @@ func (s *Server) released(g *group, f formerMember) bool {
 // Tick returns the tick of the latest Replicate.
 func (s *Server) Tick() uint32 {
 	s.mustExist()
-	return uint32(s.snap.tick)
+	return uint32(s.snap.Tick)
 }
 
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	s.mustExist()
-	slot, ok := s.snap.slotOf(e)
+	slot, ok := s.snap.SlotOf(e)
 	if !ok {
 		return NetID{}, false
 	}
-	return NetID{Slot: uint32(slot), Generation: s.snap.slots.info[slot].generation}, true
-}
-
-// slotOf returns the slot of an entity that the latest capture found.
-func (s *snapshot) slotOf(e ecs.Entity) (slot int, ok bool) {
-	if !s.mark.intact() {
-		return 0, false
-	}
-	m := (*marker)(lookUp(s.world, e, s.capture.marker))
-	if m == nil {
-		return 0, false
-	}
-	slot = int(m.slot) - 1
-	if slot < 0 || slot >= s.slots.len() || !s.slots.alive.Has(slot) || s.slots.info[slot].entity != e || s.slots.facets(slot>>6) {
-		return 0, false
-	}
-	return slot, true
-}
-
-// newSessionID returns a number for a new session, never one of the first few: random, or with [WithSeed] the
-// next one of splitmix64.
-func (s *serverSessions) newSessionID() uint64 {
-	for {
-		id := random64()
-		if s.opts.seeded {
-			s.random += wire.Golden64
-			id = wire.Mix64(s.random)
-		}
-		if id >= wire.Epochs { // tags are the low bits, and no session is 0
-			return id
-		}
-	}
+	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
 // newOrigin returns the number of this server's NetIDs: no other server has the same one.
 func (s *Server) newOrigin() uint64 {
-	if s.opts.seeded {
-		return wire.Mix64(^s.opts.seed)
+	if s.opts.Seeded {
+		return wire.Mix64(^s.opts.Seed)
 	}
-	return random64()
+	return wire.Random64()
 }

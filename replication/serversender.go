@@ -1,7 +1,9 @@
 package replication
 
-// serverSender is what sends: see [workers].
+import "github.com/arche-replicate/arche-replicate/replication/internal/sender"
+
+// serverSender is what sends: see [sender.Workers].
 type serverSender struct {
-	workers workers
+	workers sender.Workers
 	hashes  []byte // memory for a packet of them
 }

@@ -25,8 +25,8 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		return talk
 	}
 	connect := func() {
-		before := x.peer.conn.session.id
-		for n := 0; x.peer.conn.session.id == before || !x.client.recv.anyState; n++ {
+		before := x.peer.conn.Session.Id
+		for n := 0; x.peer.conn.Session.Id == before || !x.client.recv.anyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -44,14 +44,14 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.client.Reconnect()
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...) // welcome
-		require.NotEqual(t, x.peer.conn.session.id, x.client.session.id)
+		require.NotEqual(t, x.peer.conn.Session.Id, x.client.session.id)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
 		old := x.client.session.down.Epoch
 		connect()
-		require.Equal(t, x.peer.conn.session.id, x.client.session.id)
-		require.Equal(t, old, x.peer.conn.session.up.Epoch)
+		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.Equal(t, old, x.peer.conn.Session.Up.Epoch)
 		for _, p := range lateUp {
 			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
 		}
@@ -77,17 +77,17 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		if n%7 == 3 {
-			x.peer.conn.enforce(int(n) % 3)
+			x.peer.conn.Enforce(int(n) % 3)
 			x.peer.reset()
 		}
 		seen := map[uint8]bool{}
-		if x.peer.conn.former.Off {
-			seen[x.peer.conn.former.Epoch] = true
+		if x.peer.conn.Former.Off {
+			seen[x.peer.conn.Former.Epoch] = true
 		}
-		for s := range x.peer.conn.known() {
-			require.False(t, seen[s.up.Epoch], "in round %d", n)
-			require.Equal(t, s.up.Epoch, s.down.Epoch)
-			seen[s.up.Epoch] = true
+		for s := range x.peer.conn.Known() {
+			require.False(t, seen[s.Up.Epoch], "in round %d", n)
+			require.Equal(t, s.Up.Epoch, s.Down.Epoch)
+			seen[s.Up.Epoch] = true
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		packets := x.apply() // are on a detour
 		x.rounds(2 * introduceEvery)
-		require.Equal(t, x.peer.conn.session.id, x.client.session.id)
+		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -30,8 +32,8 @@ func newHush(t testing.TB, line netsim.Config, opts ...ServerOption) *hush {
 	h.server = NewServer(&h.world.ecs, scaleSchema(), append(opts, WithSeed(seed))...)
 	h.grid = h.server.NewGrid(125, "Position.X", "Position.Y")
 	h.end = connect(h.server, seed, line, WithNonce(seed))
-	send := h.peer.out.send
-	h.peer.out.send = func(p []byte) error {
+	send := h.peer.out.Send
+	h.peer.out.Send = func(p []byte) error {
 		h.bytes[len(h.bytes)-1] += len(p)
 		return send(p)
 	}
@@ -82,7 +84,7 @@ var hushes = []struct {
 }{
 	{name: "plain"},
 	{name: "farther away", farther: 2},
-	{name: "compact", opts: []ServerOption{func(o *serverOptions) { o.compact = true }}},
+	{name: "compact", opts: []ServerOption{func(o *config.ServerOptions) { o.Compact = true }}},
 	{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
 	{name: "budget", adjust: func(h *hush) { h.peer.SetBudget(16_000) }},
 	{name: "interval", adjust: func(h *hush) { h.peer.SetSendInterval(3) }},
@@ -115,15 +117,15 @@ func TestASilentClientCostsLittle(t *testing.T) {
 			require.True(t, h.peer.Connected())
 			lively := sum(h.bytes[70:]) * 60 / 30
 			h.link.SetConfig(netsim.Config{Loss: 1})
-			heard, from, silent := h.peer.conn.heardAt, len(h.bytes), h.peer.Stats().Silent
+			heard, from, silent := h.peer.conn.HeardAt, len(h.bytes), h.peer.Stats().Silent
 			for h.peer.Err() == nil {
-				if h.server.snap.tick-heard == 600 {
+				if h.server.snap.Tick-heard == 600 {
 					silent = h.peer.Stats().Silent
 				}
 				h.world.step()
 				h.replicate()
 			}
-			require.EqualValues(t, 1801, h.server.snap.tick-heard)
+			require.EqualValues(t, 1801, h.server.snap.Tick-heard)
 			require.Equal(t, ReasonTimeout, requireDisconnected(t, gone).Reason.Code)
 
 			all := h.bytes[from : len(h.bytes)-1]
@@ -143,7 +145,7 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(latency), func(t *testing.T) {
 			h := newHush(t, netsim.Config{Latency: latency})
 			h.play(300)
-			patience := int(h.peer.acked.patience())
+			patience := int(h.peer.acked.Patience())
 			require.GreaterOrEqual(t, patience, int(2*latency))
 			from := len(h.bytes)
 			for range 600 {
@@ -160,8 +162,8 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 			}
 			require.Equal(t, patience-3, sent(1, patience-2), "as ever")
 			require.InDelta(t, 6, sent(patience, 2*patience), 1.5, "ln 2 times backoffShare")
-			require.InDelta(t, 3, sent(2*patience, backoffEnd*patience), 1.5, "ln 1.5 times backoffShare")
-			require.Zero(t, sent(backoffEnd*patience+2, 600))
+			require.InDelta(t, 3, sent(2*patience, ackstate.BackoffEnd*patience), 1.5, "ln 1.5 times backoffShare")
+			require.Zero(t, sent(ackstate.BackoffEnd*patience+2, 600))
 		})
 	}
 }
@@ -194,7 +196,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 					h.play(1)
 					// The next packet, its acknowledgement, and the state. Where packets get lost, so
 					// may these, again and again.
-					wait := min(away/backoffShare, 60) + 3*int(6+4*c.farther)
+					wait := min(away/ackstate.BackoffShare, 60) + 3*int(6+4*c.farther)
 					budget := 0
 					if c.name == "budget" {
 						budget = 120
@@ -210,7 +212,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 						requireWithin(t, h.bytes, 16_000, 60, depthOf(h.peer, 16_000))
 					}
 					h.play(100)
-					require.Zero(t, h.peer.acked.silence.length)
+					require.Zero(t, h.peer.acked.Silence.Length)
 					h.ticksUntilEqual(200)
 				})
 			}
@@ -242,7 +244,7 @@ func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
 }
 
 // neverSilent makes the server take no peer for silent.
-func neverSilent(o *serverOptions) { o.noSilence = true }
+func neverSilent(o *config.ServerOptions) { o.NoSilence = true }
 
 // TestLossyAndLongPathsAreNotSilent: a client on a path of 500 ms that loses 30 % of all packets
 // each way, and everything for a second now and then, one way or both, is served as well as by a server that never
@@ -255,7 +257,7 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 		h := newHush(t, line, append(opts, WithWindow(120))...)
 		adjust(h)
 		h.play(300)
-		total, rng := 0, rand.New(rand.NewPCG(h.server.opts.seed, 9))
+		total, rng := 0, rand.New(rand.NewPCG(h.server.opts.Seed, 9))
 		for n := 0; n < ticks; n += 600 {
 			down, up := n/600%3 != 0, n/600%3 != 1
 			at := rng.IntN(540)
@@ -322,7 +324,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 		tick()
 		after := c.peer.Stats()
 		require.EqualValues(t, 1, after.Updates+after.Wholes-before.Updates-before.Wholes)
-		for n := 0; n < 60+rng.IntN(300) || c.peer.acked.silence.waiting; n++ {
+		for n := 0; n < 60+rng.IntN(300) || c.peer.acked.Silence.Waiting; n++ {
 			tick()
 		}
 	}

@@ -97,7 +97,7 @@ func TestSlotReuseNeverMixesIncarnations(t *testing.T) {
 		g.spawn(g.ids[0], g.ids[2])
 		tickAll(t, s, o, ends)
 	}
-	require.Equal(t, 1, s.snap.slots.len(), "one slot was used all along")
+	require.Equal(t, 1, s.snap.Slots.Len(), "one slot was used all along")
 	requireEqualSoon(t, s, o, ends, 100)
 }
 

@@ -2,6 +2,8 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -10,7 +12,7 @@ import (
 // single wrong bit changes nothing.
 type staging struct {
 	schema    *schema.Schema
-	resources resourceSet
+	resources archeutil.ResourceSet
 
 	entries []stagedEntry
 	words   []uint32 // rows of the entries, and indices of shared ones
@@ -18,7 +20,7 @@ type staging struct {
 	parts   []stagedPart
 	work    int // see work.go
 	bits    int // of the packet's entries
-	bound   workBound
+	bound   config.WorkBound
 }
 
 type stagedEntry struct {
@@ -38,18 +40,18 @@ type stagedPart struct {
 }
 
 // begin empties the staging area, for a packet with so many bits of entries.
-func (s *staging) begin(bits int, bound workBound) {
+func (s *staging) begin(bits int, bound config.WorkBound) {
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
 	s.work, s.bits, s.bound = 0, bits, bound
 }
 
 // end gives back the rows that no state holds: new ones that no state took over, and those of
 // baselines that the packet itself made the client drop.
-func (s *staging) end(rows *rowPool) {
+func (s *staging) end(rows *archeutil.RowPool) {
 	for _, i := range s.rows {
-		r := rows.rows[i]
-		if r.staged = false; r.holders == 0 {
-			rows.give(i)
+		r := rows.Rows[i]
+		if r.Staged = false; r.Holders == 0 {
+			rows.Give(i)
 		}
 	}
 	s.rows = s.rows[:0]
@@ -57,7 +59,7 @@ func (s *staging) end(rows *rowPool) {
 
 // fair reports whether the packet makes no more work than it may.
 func (s *staging) fair() bool {
-	return s.bound.allows(s.work, s.bits) || len(s.entries)+len(s.parts) == 1
+	return s.bound.Allows(s.work, s.bits) || len(s.entries)+len(s.parts) == 1
 }
 
 // addPart takes a part. A packet has one at most, so that it completes no more than one state.
@@ -72,7 +74,7 @@ func (s *staging) addPart(p stagedPart) error {
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
 func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
-	if s.resources.any && !s.resources.fits(slot, &sh.set) {
+	if s.resources.Any && !s.resources.Fits(slot, &sh.set) {
 		return nil
 	}
 	e := stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: len(s.words)}
@@ -87,7 +89,7 @@ func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *sha
 
 // despawn takes it that a slot is empty.
 func (s *staging) despawn(slot uint32, tick delta.Tick) error {
-	if s.resources.in(int(slot)) {
+	if s.resources.In(int(slot)) {
 		return wire.ErrMalformed // it is never empty
 	}
 	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick})
@@ -104,12 +106,12 @@ func (s *staging) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
 }
 
 func (s *staging) sharedRoom(e *stagedEntry, k, n int) []uint32 {
-	i := e.shape.rows.take(k, n)
-	r := e.shape.rows.rows[i]
-	r.staged = true
+	i := e.shape.rows.Take(k, n)
+	r := e.shape.rows.Rows[i]
+	r.Staged = true
 	s.rows = append(s.rows, i)
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = i
-	return r.words
+	return r.Words
 }
 
 // share gives the entry the baseline's row of component k in place of the one that there was room
@@ -119,10 +121,10 @@ func (s *staging) share(e *stagedEntry, k int, base, base2 *heldState) {
 		s.work--
 	}
 	last, rows := len(s.rows)-1, e.shape.rows
-	rows.rows[s.rows[last]].staged = false
-	rows.give(s.rows[last])
+	rows.Rows[s.rows[last]].Staged = false
+	rows.Give(s.rows[last])
 	same := base.words[sharedAt-base.shape.offsets[k]]
-	s.rows[last], rows.rows[same].staged = same, true // the baseline may be dropped before the state is kept
+	s.rows[last], rows.Rows[same].Staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
 	if base2 != nil && s.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)

@@ -3,9 +3,9 @@ package replication
 import (
 	"fmt"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 )
 
 // State hashes prove that what a client holds is what the server has, and name the first
@@ -23,8 +23,6 @@ import (
 // hash misses shows in the next.
 
 const (
-	hashGapOrder = 4
-
 	maxHashEvery = 3600
 )
 
@@ -44,94 +42,22 @@ func WithStateHash(n int) ServerOption {
 	if n < 1 || n > maxHashEvery {
 		panic(fmt.Sprintf("replication: WithStateHash(%d): use 1 to %d ticks", n, maxHashEvery))
 	}
-	return func(o *serverOptions) { o.hashEvery = delta.Tick(n) }
-}
-
-// hashing is where the server stands with a peer's hashes.
-type hashing struct {
-	next int        // the slot to go on with
-	at   delta.Tick // when there were some last
-	any  bool
+	return func(o *config.ServerOptions) { o.HashEvery = delta.Tick(n) }
 }
 
 // sendHashes sends all peers the hashes that are due.
 func (s *Server) sendHashes() {
-	every := s.opts.hashEvery
+	every := s.opts.HashEvery
 	if every == 0 {
 		return
 	}
 	if s.sender.hashes == nil {
-		s.sender.hashes = make([]byte, s.opts.mtu)
+		s.sender.hashes = make([]byte, s.opts.Mtu)
 	}
 	for _, p := range s.peers {
-		if p.conn.state == connected && p.acked.itsTurn() && (!p.out.hashing.any || s.snap.tick-p.out.hashing.at >= every) {
-			p.out.hashing.any, p.out.hashing.at = true, s.snap.tick
-			p.out.sendHashes(s.sender.hashes)
-		}
-	}
-}
-
-func (p *sender) sendHashes(buf []byte) {
-	s := p.snap
-	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
-	w.WriteBits(uint64(wire.KindHashes), 8)
-	w.WriteBits(uint64(s.tick), 32)
-	var set delta.Set
-	next, count := 0, 0
-	slot := p.hashing.next
-	for ; slot < s.slots.len(); slot++ {
-		b := slot >> 6
-		if p.sight.view.sees(b, s.slots.alive[b])>>(slot&63)&1 == 0 {
-			continue
-		}
-		mark, before := w.Mark(), set
-		writeHashes(s, &w, slot, next, &set)
-		if w.Remaining() > 0 { // for the end
-			next = slot + 1
-			count++
-			continue
-		}
-		w.Rollback(mark)
-		set = before
-		if count > 0 {
-			break // it begins the next packet
-		}
-	}
-	if p.hashing.next = slot; slot >= s.slots.len() {
-		p.hashing.next = 0
-	}
-	if count == 0 {
-		return
-	}
-	w.WriteBool(false)
-	packet := buf[:wire.ChecksumSize+len(w.Bytes())]
-	key := p.seal
-	key.Off = false
-	key.Write(packet, 0, 0)
-	p.stats.Hashes += uint64(count)
-	p.stats.HashBytes += uint64(len(packet))
-	if p.send(packet) != nil {
-		p.stats.SendErrors++
-	}
-}
-
-// writeHashes writes the entry of a slot, as far as there is room.
-func writeHashes(s *snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) {
-	info := &s.slots.info[slot]
-	w.WriteBool(true)
-	w.WriteExpGolomb(uint64(slot-next), hashGapOrder)
-	w.WriteBits(uint64(info.generation), 16)
-	w.WriteExpGolomb(uint64(s.tick-s.slots.changed[slot]), 0)
-	delta.WriteSet(w, &info.set, set)
-	*set = info.set
-	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		row := s.histories[k].Row(slot)
-		columns := s.schema.Components[k].Columns
-		for i := range columns {
-			if w.Err() != nil {
-				return
-			}
-			w.WriteBits(columns[i].Digest(row, uint32(s.tick)))
+		if p.conn.State == session.Connected && p.acked.ItsTurn() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {
+			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
+			p.out.SendHashes(s.sender.hashes)
 		}
 	}
 }

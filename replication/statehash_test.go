@@ -204,8 +204,8 @@ func TestHashesTellNothingOfWhatIsHidden(t *testing.T) {
 	for range 20 {
 		(*tPosition)(x.world.Get(hidden, position)).X++
 		x.server.Replicate()
-		x.server.snap.tick-- // the same tick again, so that all else is the same
-		x.peer.out.hashing.at--
+		x.server.snap.Tick-- // the same tick again, so that all else is the same
+		x.peer.out.Hashing.At--
 		packets = append(packets, x.takeDown()...)
 	}
 	require.GreaterOrEqual(t, len(packets), 20)
@@ -249,7 +249,7 @@ func TestMalformedStateHashes(t *testing.T) {
 			}
 		}
 		before := x.client.Stats()
-		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), ErrChecksum)
+		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), wire.ErrChecksum)
 		x.client.session.down.Write(bad, 0, 0) // as a server would that has gone mad
 		if err := x.client.Receive(bad); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
@@ -269,11 +269,11 @@ func TestStateHashesDoNotAllocate(t *testing.T) {
 		x.spawn(ecs.ComponentID[tPosition](x.world))
 	}
 	x.rounds(5)
-	x.peer.out.send = func([]byte) error { return nil }
-	require.Zero(t, testing.AllocsPerRun(20, func() { x.peer.out.sendHashes(x.server.sender.hashes) }))
+	x.peer.out.Send = func([]byte) error { return nil }
+	require.Zero(t, testing.AllocsPerRun(20, func() { x.peer.out.SendHashes(x.server.sender.hashes) }))
 	var packet []byte
-	x.peer.out.send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
-	x.peer.out.sendHashes(x.server.sender.hashes)
+	x.peer.out.Send = func(p []byte) error { packet = append(packet[:0], p...); return nil }
+	x.peer.out.SendHashes(x.server.sender.hashes)
 	before := x.client.Stats().HashesCompared
 	require.Zero(t, testing.AllocsPerRun(20, func() { _ = x.client.Receive(packet) }))
 	require.Greater(t, x.client.Stats().HashesCompared, before+20*30)

@@ -1,10 +1,7 @@
 package replication
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -166,94 +163,31 @@ func fieldStats(s *schema.Schema) []FieldStats {
 	return fields
 }
 
-// account counts why what was not sent was not.
-func (p *sender) account() {
-	seen, withheld, hidden := p.sight.view.divide(p.snap.slots.live)
-	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
-	if !p.rests {
-		due, inFlight = p.waiting()
-	}
-	switch {
-	case p.acked.silence.paused:
-		p.stats.Silent += uint64(due)
-	case !p.acked.itsTurn():
-		p.stats.Interval += uint64(due)
-	default:
-		p.stats.OverBudget += uint64(due)
-	}
-	sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
-	p.counted += sent
-	p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
-	p.stats.NotVisible += uint64(hidden)
-	p.stats.Withheld += uint64(withheld)
-	p.stats.UpToDate += uint64(seen - due - inFlight)
-}
-
-// waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
-func (p *sender) waiting() (due, inFlight int) {
-	s := &p.snap.slots
-	for w, owed := range p.acked.acks.owed {
-		for b := range bitset.Slots(w, owed) {
-			due += bits.OnesCount64(p.sight.view.sees(b, s.alive[b]) & p.acked.owing(b))
-		}
-	}
-	if p.sight.view.visible == nil && p.acked.acks.lacksNothing(p.acked.acks.through) {
-		return due, p.runs.changedSince(p.acked.acks.through) - due
-	}
-	for b, alive := range s.alive {
-		if alive = p.sight.view.sees(b, alive); alive == 0 {
-			continue
-		}
-		inFlight += bits.OnesCount64(alive & (p.acked.acks.behind(b) | s.news[b]) &^ p.acked.due[b])
-	}
-	return due, inFlight
-}
-
-// changedSince returns how many entities changed after tick at, one of the last recentTicks. Most peers ask
-// for the same few ticks.
-func (c *runCache) changedSince(at delta.Tick) (entities int) {
-	for _, k := range c.changed {
-		if k.after == at {
-			return k.entities
-		}
-	}
-	s := &c.snap.slots
-	if changed := s.recent.after(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
-		for w, blocks := range s.recent.blocks[at%recentTicks] {
-			for b := range bitset.Slots(w, blocks|s.stirred[w]) {
-				entities += bits.OnesCount64(s.alive[b] & (changed[b] | s.news[b]))
-			}
-		}
-	}
-	c.changed = append(c.changed, changeCount{at, entities})
-	return entities
-}
-
 // Stats returns what the server has done so far.
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.tick), s.snap.slots.live-s.snap.slots.faceted, len(s.peers)
-	if s.snap.slots.len() > 0 && s.snap.resources.any {
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.Faceted, len(s.peers)
+	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
 		stats.Entities-- // that slot has none
 	}
-	c := &s.snap.counters
-	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.rawBits, c.spawns, c.despawns, c.clamped, c.copiedMarkers
+	c := &s.snap.Counters
+	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.RawBits, c.Spawns, c.Despawns, c.Clamped, c.CopiedMarkers
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
-	for w := range s.sender.workers.caches {
-		c := &s.sender.workers.caches[w]
-		stats.Entries += c.copied
-		stats.Encoded += c.made
-		stats.SharedPackets += c.shared
+	for w := range s.sender.workers.Caches {
+		c := &s.sender.workers.Caches[w]
+		stats.Entries += c.Copied
+		stats.Encoded += c.Made
+		stats.SharedPackets += c.Shared
 		for i := range stats.Fields {
-			stats.Fields[i].Bits += c.fieldBits[i]
+			stats.Fields[i].Bits += c.FieldBits[i]
 		}
-		if c.compact != nil {
+		if c.Compact != nil {
 			for i := range stats.Fields {
-				stats.Fields[i].Bits += c.compact.costs[i] / delta.CostUnit
+				stats.Fields[i].Bits += c.Compact.Costs[i] / delta.CostUnit
 			}
 		}
-		for i, n := range c.ages {
+		for i, n := range c.Ages {
 			stats.BaselineAges[i] += n
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -28,10 +30,10 @@ func (a *storm) check(i int, e *stormEnd) {
 func (a *storm) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
-		s := &a.server.snap.slots
-		for b, width := range s.widths {
-			for slot := range bitset.Slots(b, s.alive[b]) {
-				width -= s.info[slot].width
+		s := &a.server.snap.Slots
+		for b, width := range s.Widths {
+			for slot := range bitset.Slots(b, s.Alive[b]) {
+				width -= s.Info[slot].Width
 			}
 			if width != 0 {
 				a.fail("block %d: the widths of its slots are %d bits more than their sum", b, -width)
@@ -40,7 +42,7 @@ func (a *storm) invariants() {
 	}
 	for i, e := range a.ends {
 		p := e.peer
-		if p.conn.state != connected {
+		if p.conn.State != session.Connected {
 			continue
 		}
 		if a.now%8 == 0 || a.cfg.wild != nil {
@@ -51,16 +53,16 @@ func (a *storm) invariants() {
 				a.fail("end %d: %s", i, msg)
 			}
 		}
-		t := &p.acked.acks
-		for b := range p.acked.due {
-			if p.acked.due[b] != 0 && !t.owed.Has(b) {
+		t := &p.acked.Acks
+		for b := range p.acked.Due {
+			if p.acked.Due[b] != 0 && !t.Owed.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
-			if p.sight.view.visible == nil && t.none[b]&a.server.snap.slots.alive[b] != 0 && !t.unknown.Has(b) {
-				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.none[b]&a.server.snap.slots.alive[b])
+			if p.sight.View.InView == nil && t.None[b]&a.server.snap.Slots.Alive[b] != 0 && !t.Unknown.Has(b) {
+				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.None[b]&a.server.snap.Slots.Alive[b])
 			}
-			if t.ended[b]&^t.none[b] != 0 {
-				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.ended[b]&^t.none[b])
+			if t.Ended[b]&^t.None[b] != 0 {
+				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.Ended[b]&^t.None[b])
 			}
 		}
 	}
@@ -91,9 +93,9 @@ func (a *storm) equal() {
 }
 
 func (a *storm) logOf(slot int) (ticks []delta.Tick) {
-	s := &a.server.snap.slots
-	for at := a.server.snap.tick; a.server.snap.tick-at < recentTicks; at-- {
-		if s.log[at%recentTicks].Has(slot) {
+	s := &a.server.snap.Slots
+	for at := a.server.snap.Tick; a.server.snap.Tick-at < snapshot.RecentTicks; at-- {
+		if s.Log[at%snapshot.RecentTicks].Has(slot) {
 			ticks = append(ticks, at)
 		}
 	}
@@ -101,10 +103,10 @@ func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 }
 
 func (a *storm) stuck(p *Peer) (out string) {
-	t := &p.acked.acks
-	for b := range p.acked.due {
-		if t.behind(b) != 0 || p.acked.due[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.behind(b), p.acked.due[b], t.none[b], t.large[b], t.shown[b], a.server.snap.slots.alive[b], p.acked.log.next-p.acked.log.oldest)
+	t := &p.acked.Acks
+	for b := range p.acked.Due {
+		if t.Behind(b) != 0 || p.acked.Due[b] != 0 {
+			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Due[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
 		}
 	}
 	return

@@ -38,7 +38,7 @@ func (a *storm) run() {
 		a.tick(false)
 	}
 	for i, e := range a.ends {
-		if got := e.peer.Stats().InFlight; got != before[i] && a.stuck(e.peer) != "" && e.peer.acked.log.next == e.peer.acked.log.oldest {
+		if got := e.peer.Stats().InFlight; got != before[i] && a.stuck(e.peer) != "" && e.peer.acked.Log.Next == e.peer.acked.Log.Oldest {
 			a.fail("end %d: InFlight grows in quiet: %d to %d%s", i, before[i], got, a.stuck(e.peer))
 		}
 	}

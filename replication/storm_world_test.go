@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -146,8 +147,8 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	w := ecs.NewWorld()
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
-	opts = append(opts, func(o *serverOptions) {
-		o.noStreams = !c.streams
+	opts = append(opts, func(o *config.ServerOptions) {
+		o.NoStreams = !c.streams
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
@@ -205,7 +206,7 @@ func (a *storm) join() {
 		return nil
 	}, WithCoding(coding))
 	if m := len(a.ends); c.views {
-		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.acked.interval == 1 || m%2 == 0 || c.wild != nil {
+		if e.peer.SetSendInterval(pick(e.rng, 1, 1, 2, 3, 8, 9)); e.peer.acked.Interval == 1 || m%2 == 0 || c.wild != nil {
 			e.peer.SetInterest(Interest{Keep: m%2 == 0, Visible: func(e ecs.Entity) bool { return (int(e.ID())+a.now/64)%7 != m }})
 		}
 	}
@@ -455,8 +456,8 @@ func (a *storm) tick(world bool) {
 		if len(e.client.recv.missing) > 0 {
 			m := e.client.recv.missing[0]
 			b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
-			t := &e.peer.acked.acks
-			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.nearTick, t.none[b]&bit != 0, t.lacks(t.through, b)&bit != 0, t.since[m.Slot], a.server.snap.slots.changed[m.Slot], t.through, e.peer.acked.recent, a.logOf(int(m.Slot)))
+			t := &e.peer.acked.Acks
+			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.nearTick, t.None[b]&bit != 0, t.Lacks(t.Through, b)&bit != 0, t.Since[m.Slot], a.server.snap.Slots.Changed[m.Slot], t.Through, e.peer.acked.Recent, a.logOf(int(m.Slot)))
 		}
 		if e.client.Apply() != nil {
 			a.fail("apply")

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +18,7 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 	seed := seedOf(t)
 	play := func(noStreams bool) (stats ServerStats, peers []PeerStats) {
 		r := newSharedRig(t, scaleGame(2000), 5, 0, seed)
-		r.server.opts.noStreams = noStreams
+		r.server.opts.NoStreams = noStreams
 		for range 200 {
 			r.tick()
 		}
@@ -78,11 +81,11 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	x.rounds(100)
 	step()
 	x.rounds(50)
-	for x.server.snap.tick%refreshShare != refreshShare-4*recentTicks-3 {
+	for x.server.snap.Tick%snapshot.RefreshShare != snapshot.RefreshShare-4*snapshot.RecentTicks-3 {
 		x.round()
 	}
-	x.jump(ancient)
-	for range 2 * recentTicks {
+	x.jump(snapshot.Ancient)
+	for range 2 * snapshot.RecentTicks {
 		(*tPosition)(x.world.Get(e[0], position)).Y++
 		x.round()
 	}
@@ -110,7 +113,7 @@ func TestARestIsNotTakenForAStream(t *testing.T) {
 		move()
 		x.round()
 	}
-	require.True(t, x.peer.out.relays)
+	require.True(t, x.peer.out.Relays)
 	x.peer.SetSendInterval(20)
 	for range 100 {
 		move()
@@ -136,8 +139,8 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	var acks [][][]byte
 	removed, reached := false, false
 	for tick := range 6 * delay {
-		now := x.server.snap.tick + 1
-		remove := !removed && tick > 3*delay && x.peer.acked.lastSend(now) == now-1
+		now := x.server.snap.Tick + 1
+		remove := !removed && tick > 3*delay && x.peer.acked.LastSend(now) == now-1
 		for i, e := range e {
 			(*tPosition)(x.world.Get(e, position)).X += 0.1
 			if remove && i < 2 {
@@ -153,8 +156,8 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 		if len(packets) > 0 {
 			x.requireEqual()
 		}
-		for _, st := range x.server.sender.workers.caches[0].streams {
-			reached = reached || removed && now-st.base > recentTicks && st.plain[0] != 0
+		for _, st := range x.server.sender.workers.Caches[0].Streams {
+			reached = reached || removed && now-st.Base > snapshot.RecentTicks && st.Plain[0] != 0
 		}
 	}
 	require.True(t, reached)
@@ -196,8 +199,8 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 		}
 		for range 90 {
 			c.tickAll()
-			for i := range c.server.sender.workers.caches {
-				most = max(most, len(c.server.sender.workers.caches[i].streams))
+			for i := range c.server.sender.workers.Caches {
+				most = max(most, len(c.server.sender.workers.Caches[i].Streams))
 			}
 		}
 		for _, m := range c.members {
@@ -208,7 +211,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 	want, stats := play(withoutStreams)
 	require.Zero(t, most)
 	got, same := play()
-	require.Equal(t, maxStreams, most)
+	require.Equal(t, encode.MaxStreams, most)
 	require.Equal(t, want, got)
 	require.Equal(t, stats.BaselineAges, same.BaselineAges)
 	got, _ = play(WithWorkers(3))
@@ -227,7 +230,7 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 		}
 		orders := map[uint]bool{}
 		for _, m := range c.members {
-			hashes, orders[m.peer.out.packet.order] = append(hashes, m.hash), true
+			hashes, orders[m.peer.out.Packet.Order] = append(hashes, m.hash), true
 		}
 		require.Greater(t, len(orders), 1)
 		return hashes
@@ -248,7 +251,7 @@ func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 		for range 40 {
 			c.tickAll()
 		}
-		require.NotEqual(t, c.members[0].peer.out.packet.order, c.members[1].peer.out.packet.order)
+		require.NotEqual(t, c.members[0].peer.out.Packet.Order, c.members[1].peer.out.Packet.Order)
 		for _, m := range c.members {
 			hashes = append(hashes, m.hash)
 		}
@@ -271,7 +274,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 			p := c.positions[jumper]
 			p.X, p.Y, p.Z = float32(90-180*(i%2)), float32(180*(i/2%2)-90), float32(180*(i/3%2)-90)
 			c.tick(moving...)
-			require.Zero(t, m.peer.acked.due.Count(), "tick %d", i)
+			require.Zero(t, m.peer.acked.Due.Count(), "tick %d", i)
 		}
 		return m.hash, m.peer.Stats().Jumps
 	}
@@ -285,10 +288,10 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	c := newThrong(t, 70, throngSchema())
 	c.join(1, 0)
-	cache := &c.server.sender.workers.caches[0]
+	cache := &c.server.sender.workers.Caches[0]
 	kept := func() (n int) {
-		for _, st := range cache.streams[:cap(cache.streams)] {
-			if st.slots != nil {
+		for _, st := range cache.Streams[:cap(cache.Streams)] {
+			if st.Slots != nil {
 				n++
 			}
 		}
@@ -298,10 +301,10 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 		c.tickAll()
 	}
 	for i := range 40 {
-		cache.stream(basePair{base: delta.Tick(i)}, false, 0)
+		cache.Stream(snapshot.BasePair{Base: delta.Tick(i)}, false, 0)
 	}
 	require.GreaterOrEqual(t, kept(), 40)
-	for range 2 * resizeTicks {
+	for range 2 * ackstate.ResizeTicks {
 		c.tickAll()
 	}
 	require.LessOrEqual(t, kept(), 2)

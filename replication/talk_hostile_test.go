@@ -8,6 +8,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -131,7 +132,7 @@ func FuzzTalk(f *testing.F) {
 			} else {
 				err = x.peer.Receive(packet)
 			}
-			require.NotErrorIs(t, err, ErrChecksum)
+			require.NotErrorIs(t, err, wire.ErrChecksum)
 			x.apply()
 		}
 		require.Equal(t, before, body, "packets are only read")
@@ -185,7 +186,7 @@ func TestSpoiledTalk(t *testing.T) {
 			accepted++
 		} else {
 			refused++
-			require.NotErrorIs(t, err, ErrChecksum)
+			require.NotErrorIs(t, err, wire.ErrChecksum)
 		}
 		if i%50 == 0 {
 			_ = Send(x.peer, mHit{})
@@ -236,20 +237,20 @@ func TestHostileTalkIsRefused(t *testing.T) {
 		{"id beyond the window", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
-			w.WriteBits(uint64(x.peer.talk.in[0].next)+wire.MaxQueued, 16)
+			w.WriteBits(uint64(x.peer.talk.In[0].Next)+wire.MaxQueued, 16)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
 		{"value out of range", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
-			w.WriteBits(uint64(x.peer.talk.in[0].next), 16)
+			w.WriteBits(uint64(x.peer.talk.In[0].Next), 16)
 			w.WriteBits(1, 32)
 			w.WriteBits(1001, 10)
 			w.WriteBits(0, 1)
 		}), "replication: malformed packet"},
 		{"more messages than a packet has", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
-			for range maxPacketMessages + 1 {
+			for range message.MaxPacketMessages + 1 {
 				w.WriteBits(1|3<<1, 4)
 			}
 			w.WriteBits(0, 1)
@@ -259,7 +260,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(1, 1)
 			w.WriteBits(0, 16)
-			w.WriteBits(uint64(x.peer.talk.out[0].unsent)+1, 16)
+			w.WriteBits(uint64(x.peer.talk.Out[0].Unsent)+1, 16)
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(0, 2)
 		}), "replication: malformed packet"},
@@ -275,8 +276,8 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteBits(1|2<<1, 4)
 			w.WriteBool(true)
 			w.WriteExpGolomb(1, 0)
-			w.WriteExpGolomb(1<<20, dependencyOrder)
-			w.WriteExpGolomb(0, waitOrder)
+			w.WriteExpGolomb(1<<20, message.DependencyOrder)
+			w.WriteExpGolomb(0, message.WaitOrder)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
 		{"too much to wait for", true, wire.KindMessages, bits(func(w *bitbuf.Writer) {
@@ -285,8 +286,8 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteBool(true)
 			w.WriteExpGolomb(65, 0)
 			for range 65 {
-				w.WriteExpGolomb(0, dependencyOrder)
-				w.WriteExpGolomb(0, waitOrder)
+				w.WriteExpGolomb(0, message.DependencyOrder)
+				w.WriteExpGolomb(0, message.WaitOrder)
 			}
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
@@ -310,13 +311,13 @@ func TestHostileTalkIsRefused(t *testing.T) {
 	require.NoError(t, x.peer.Receive(last))
 	require.ErrorIs(t, x.peer.Receive(last), wire.ErrStale)
 	require.EqualValues(t, 1, x.peer.Stats().Duplicates)
-	require.ErrorIs(t, x.client.Receive(last), ErrChecksum)
+	require.ErrorIs(t, x.client.Receive(last), wire.ErrChecksum)
 	y := talkWire(t, nil, WithSeed(5))
-	require.ErrorIs(t, y.peer.Receive(last), ErrChecksum, "of another session")
+	require.ErrorIs(t, y.peer.Receive(last), wire.ErrChecksum, "of another session")
 	z := newWire(t, talkSchema())
-	require.ErrorIs(t, z.peer.Receive(last), ErrChecksum, "of one that is not connected")
+	require.ErrorIs(t, z.peer.Receive(last), wire.ErrChecksum, "of one that is not connected")
 	x.server.Disconnect(x.peer)
-	require.ErrorIs(t, x.peer.Receive(last), ErrUnexpected)
+	require.ErrorIs(t, x.peer.Receive(last), wire.ErrUnexpected)
 	x.goesOnWithoutPeer()
 }
 
@@ -336,20 +337,20 @@ func TestAFloodIsBounded(t *testing.T) {
 	OnMessage(x.server, func(*Peer, mFlash) { handled++ })
 	packet := func(i int, messages int) []byte {
 		w := bitbuf.NewWriter(make([]byte, 1000))
-		w.WriteExpGolomb(uint64(i%maxTalkPackets), 0)
+		w.WriteExpGolomb(uint64(i%message.MaxTalkPackets), 0)
 		w.WriteBits(0, 2)
 		for range messages {
 			w.WriteBits(1|3<<1, 4)
 		}
 		w.WriteBool(false)
-		return x.forgeTalk(wire.KindMessages, false, int32(1+i/maxTalkPackets), bytes.Clone(w.Bytes()))
+		return x.forgeTalk(wire.KindMessages, false, int32(1+i/message.MaxTalkPackets), bytes.Clone(w.Bytes()))
 	}
 	flood := func(messages int) (taken, refused int) {
 		for i := range 1000 {
 			switch err := x.peer.Receive(packet(i, messages)); err {
 			case nil:
 				taken++
-			case ErrFlood:
+			case message.ErrFlood:
 				refused++
 			default:
 				require.NoError(t, err)
@@ -358,25 +359,25 @@ func TestAFloodIsBounded(t *testing.T) {
 		return taken, refused
 	}
 	taken, refused := flood(1)
-	require.Equal(t, maxPacketsPerTick, taken)
-	require.Equal(t, 1000-maxPacketsPerTick, refused)
-	require.Equal(t, maxPacketsPerTick, handled)
+	require.Equal(t, message.MaxPacketsPerTick, taken)
+	require.Equal(t, 1000-message.MaxPacketsPerTick, refused)
+	require.Equal(t, message.MaxPacketsPerTick, handled)
 	x.client.clock.Now += 1000
 	x.server.Replicate()
 	handled = 0
-	_, _ = flood(maxPacketMessages)
-	require.Equal(t, maxMessagesPerTick, handled)
-	require.EqualValues(t, 1000-maxPacketsPerTick+1000-maxMessagesPerTick/maxPacketMessages, x.peer.Stats().Floods)
+	_, _ = flood(message.MaxPacketMessages)
+	require.Equal(t, message.MaxMessagesPerTick, handled)
+	require.EqualValues(t, 1000-message.MaxPacketsPerTick+1000-message.MaxMessagesPerTick/message.MaxPacketMessages, x.peer.Stats().Floods)
 
 	// Inputs count as well.
 	x.client.clock.Now += 1000
 	x.server.Replicate()
 	in := x.forgeTalk(wire.KindInputs, false, 0, make([]byte, 7))
 	for i := range 1000 {
-		if err := x.peer.Receive(in); i < maxPacketsPerTick {
-			require.NotErrorIs(t, err, ErrFlood)
+		if err := x.peer.Receive(in); i < message.MaxPacketsPerTick {
+			require.NotErrorIs(t, err, message.ErrFlood)
 		} else {
-			require.ErrorIs(t, err, ErrFlood)
+			require.ErrorIs(t, err, message.ErrFlood)
 		}
 	}
 }
@@ -393,7 +394,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 	for round := range 20 {
 		for i := range wire.MaxQueued - 1 {
 			w := bitbuf.NewWriter(buf)
-			w.WriteExpGolomb(uint64(i%maxTalkPackets), 0)
+			w.WriteExpGolomb(uint64(i%message.MaxTalkPackets), 0)
 			w.WriteBits(0, 2)
 			w.WriteBits(1|4<<1, 4)
 			w.WriteBits(uint64(i+1), 16)
@@ -402,13 +403,13 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 				w.WriteBits(^uint64(0), 64)
 			}
 			w.WriteBool(false)
-			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/maxTalkPackets), w.Bytes())))
+			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/message.MaxTalkPackets), w.Bytes())))
 			if i%200 == 0 {
 				x.replicate()
 			}
 		}
 	}
-	require.LessOrEqual(t, x.peer.talk.in[wire.ChannelState].size, maxQueuedBytes)
+	require.LessOrEqual(t, x.peer.talk.In[wire.ChannelState].Size, message.MaxQueuedBytes)
 	require.Less(t, heapInUse()-before, int64(400<<10))
 	runtime.KeepAlive(x)
 }
@@ -423,47 +424,47 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	for range ticksOf(3000, 1500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
-		var from, to messenger
-		from.init(&s.raw, nil, mtu, down, 0)
-		to.init(&s.raw, nil, mtu, !down, 1<<20)
+		var from, to message.Messenger
+		from.Init(&s.raw, nil, mtu, down, 0)
+		to.Init(&s.raw, nil, mtu, !down, 1<<20)
 		key := wire.Key{Key: rng.Uint32(), Off: rng.IntN(2) == 0}
 		time := rng.Uint32()
 		long := rng.IntN(2) == 0
-		from.writer.begin(key, time, long)
-		k := &from.writer
-		k.index = rng.IntN(maxTalkPackets)
-		k.start()
+		from.Writer.Begin(key, time, long)
+		k := &from.Writer
+		k.Index = rng.IntN(message.MaxTalkPackets)
+		k.Start()
 		if down {
-			(&wire.InputReport{}).Write(&k.w, true)
+			(&wire.InputReport{}).Write(&k.W, true)
 		}
 		for range 2 {
-			(&wire.ChannelAck{}).Write(&k.w)
+			(&wire.ChannelAck{}).Write(&k.W)
 			if down {
 				break
 			}
 		}
-		var in [wire.Channels]inLane
+		var in [wire.Channels]message.InLane
 		var ids [wire.Channels]uint32
 		for i := range in {
-			in[i].next = rng.Uint32()
-			ids[i] = in[i].next
+			in[i].Next = rng.Uint32()
+			ids[i] = in[i].Next
 		}
-		var sent []wireMessage
-		var deps []dependency
+		var sent []message.WireMessage
+		var deps []wire.Dependency
 		for range rng.IntN(20) {
 			number := rng.IntN(len(s.raw.Messages))
 			typ := &s.raw.Messages[number]
-			m := wireMessage{number: number, lane: -1, long: typ.Long, waits: typ.Waits(), tick: delta.Tick(time)}
+			m := message.WireMessage{Number: number, Lane: -1, Long: typ.Long, Waits: typ.Waits(), Tick: delta.Tick(time)}
 			if typ.Reliable {
-				m.lane = typ.Lane(down)
-				ids[m.lane] += uint32(rng.IntN(10))
-				m.id = ids[m.lane]
-				ids[m.lane]++
+				m.Lane = typ.Lane(down)
+				ids[m.Lane] += uint32(rng.IntN(10))
+				m.Id = ids[m.Lane]
+				ids[m.Lane]++
 				if typ.Long {
-					m.fragment = wire.Fragment(rng.IntN(3))
+					m.Fragment = wire.Fragment(rng.IntN(3))
 				}
-				if down && m.fragment != wire.MoreFragments {
-					m.tick -= delta.Tick(rng.IntN(300))
+				if down && m.Fragment != wire.MoreFragments {
+					m.Tick -= delta.Tick(rng.IntN(300))
 				}
 			}
 			if rng.IntN(2) == 0 {
@@ -471,53 +472,53 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 				slot := uint32(0)
 				for range rng.IntN(4) {
 					slot += uint32(rng.IntN(100))
-					deps = append(deps, dependency{slot, delta.Tick(time) - delta.Tick(rng.IntN(100))})
+					deps = append(deps, wire.Dependency{Slot: slot, Tick: delta.Tick(time) - delta.Tick(rng.IntN(100))})
 					slot++
 				}
 			}
-			if m.waits && down && m.fragment != wire.MoreFragments {
-				m.deps = deps
+			if m.Waits && down && m.Fragment != wire.MoreFragments {
+				m.Deps = deps
 			}
-			m.bits = typ.Layout.Width()
-			w := bitbuf.NewWriter(make([]byte, wire.ByteSize(m.bits)))
+			m.Bits = typ.Layout.Width()
+			w := bitbuf.NewWriter(make([]byte, wire.ByteSize(m.Bits)))
 			row := make([]uint32, typ.Words)
-			typ.ReadColumn(row, from.values[number].address, 1)
+			typ.ReadColumn(row, from.Values[number].Address, 1)
 			if rng.IntN(2) == 0 && len(row) > 0 {
 				row[0] = uint32(rng.IntN(100))
 			}
-			from.packed.EncodeRow(&w, number, row, nil, nil, 0)
-			m.data = bytes.Clone(w.Bytes())
-			if m.fragment != wire.WholeMessage {
-				m.data = m.data[:1+rng.IntN(len(m.data))]
-				m.bits = 8 * len(m.data)
+			from.Packed.EncodeRow(&w, number, row, nil, nil, 0)
+			m.Data = bytes.Clone(w.Bytes())
+			if m.Fragment != wire.WholeMessage {
+				m.Data = m.Data[:1+rng.IntN(len(m.Data))]
+				m.Bits = 8 * len(m.Data)
 			}
-			if k.put(&m) {
+			if k.Put(&m) {
 				sent = append(sent, m)
-			} else if m.lane >= 0 {
-				ids[m.lane]--
+			} else if m.Lane >= 0 {
+				ids[m.Lane]--
 			}
 		}
-		packet := k.finish()
+		packet := k.Finish()
 		require.LessOrEqual(t, len(packet), mtu)
 		var h wire.MessageHeader
 		rest, ok := h.Parse(key.Body(packet), time+uint32(rng.IntN(1<<15))-1<<14)
 		require.True(t, ok && key.Matches(packet, 0, h.Time))
 		require.Equal(t, wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: key.Epoch}, h)
-		to.parser.header = h
-		require.NoError(t, to.parser.parse(rest, &in))
-		require.Len(t, to.parser.messages, len(sent))
-		for i, m := range to.parser.messages {
+		to.Parser.Header = h
+		require.NoError(t, to.Parser.Parse(rest, &in))
+		require.Len(t, to.Parser.Messages, len(sent))
+		for i, m := range to.Parser.Messages {
 			w := sent[i]
-			require.Equal(t, w.number, m.number)
-			require.Equal(t, w.lane, m.lane)
-			require.Equal(t, w.id, m.id)
-			require.Equal(t, w.fragment, m.fragment)
-			require.Equal(t, w.tick, m.tick)
-			require.Equal(t, w.bits, m.bits)
-			require.Equal(t, append([]dependency{}, w.deps...), append([]dependency{}, to.parser.deps[m.first:][:m.deps]...))
-			var kept inMessage
-			kept.set(&m, nil, 0)
-			require.Equal(t, string(w.data), string(kept.data))
+			require.Equal(t, w.Number, m.Number)
+			require.Equal(t, w.Lane, m.Lane)
+			require.Equal(t, w.Id, m.Id)
+			require.Equal(t, w.Fragment, m.Fragment)
+			require.Equal(t, w.Tick, m.Tick)
+			require.Equal(t, w.Bits, m.Bits)
+			require.Equal(t, append([]wire.Dependency{}, w.Deps...), append([]wire.Dependency{}, to.Parser.Deps[m.First:][:m.Deps]...))
+			var kept message.InMessage
+			kept.Fill(&m, nil, 0)
+			require.Equal(t, string(w.Data), string(kept.Data))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 		Turn    [4]float32 `repl:"quat,bits=9"`
 	}
 	for name, opts := range map[string][]ServerOption{
-		"streams": nil, "no streams": {func(o *serverOptions) { o.noStreams = true }}, "compact": {withCoding(Compact)},
+		"streams": nil, "no streams": {func(o *config.ServerOptions) { o.NoStreams = true }}, "compact": {withCoding(Compact)},
 	} {
 		for _, n := range []int{1, 50, 700} {
 			rng := rand.New(rand.NewPCG(seedOf(t), 1))
@@ -71,8 +72,8 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			}
 			require.Nil(t, e.client.Verify())
 			e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
-				info := &s.snap.slots.info[id.Slot]
-				require.Equal(t, stateOf(schema, &w, info.entity), stateOf(schema, e.world, mirror))
+				info := &s.snap.Slots.Info[id.Slot]
+				require.Equal(t, stateOf(schema, &w, info.Entity), stateOf(schema, e.world, mirror))
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -56,7 +57,7 @@ func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption
 // join connects a fake client whose acks take so many ticks.
 func (c *throng) join(delay int, loss float64) *throngMember {
 	m := &throngMember{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
-	m.peer.out.send = func(p []byte) error {
+	m.peer.out.Send = func(p []byte) error {
 		m.hash = m.hash*31 + uint64(crc32.Checksum(p, wire.Castagnoli))
 		m.sizes[len(m.sizes)-1] += len(p)
 		return m.take(p)
@@ -108,16 +109,16 @@ func (c *throng) replicate() {
 }
 
 // sent calls fn for every slot that the peer was sent something of in the latest tick.
-func sent(p *Peer, fn func(slot int, kind recordKind)) {
-	for q := p.acked.log.next - 1; ; q-- {
-		packet := p.acked.log.find(q)
-		if packet == nil || packet.tick != p.server.snap.tick {
+func sent(p *Peer, fn func(slot int, kind baseline.RecordKind)) {
+	for q := p.acked.Log.Next - 1; ; q-- {
+		packet := p.acked.Log.Find(q)
+		if packet == nil || packet.Tick != p.server.snap.Tick {
 			return
 		}
-		for i := range packet.count {
-			r := p.acked.log.record(packet, i)
-			for slot := range bitset.Slots(int(r.block), r.mask) {
-				fn(slot, r.kind)
+		for i := range packet.Count {
+			r := p.acked.Log.Record(packet, i)
+			for slot := range bitset.Slots(int(r.Block), r.Mask) {
+				fn(slot, r.Kind)
 			}
 		}
 	}
@@ -137,8 +138,8 @@ func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
 
 // countBytes adds what a connected peer is sent to the last of sizes.
 func countBytes(p *Peer, sizes *[]int) {
-	send := p.out.send
-	p.out.send = func(packet []byte) error {
+	send := p.out.Send
+	p.out.Send = func(packet []byte) error {
 		if p.Connected() {
 			(*sizes)[len(*sizes)-1] += len(packet)
 		}
@@ -149,7 +150,7 @@ func countBytes(p *Peer, sizes *[]int) {
 // depthOf is how many bytes beyond the rate a peer may be sent.
 func depthOf(p *Peer, rate int) int {
 	o := p.server.opts
-	return max(rate/8, rate*int(p.acked.interval)/o.tickRate) + 2*o.mtu
+	return max(rate/8, rate*int(p.acked.Interval)/o.TickRate) + 2*o.Mtu
 }
 
 func sum(sizes []int) (n int) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
 // WithTimeout makes the server disconnect a peer from which nothing came for so many ticks,
@@ -21,10 +23,10 @@ import (
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) ServerOption {
-	if ticks < 0 || ticks > ancient {
+	if ticks < 0 || ticks > snapshot.Ancient {
 		panic(fmt.Sprintf("replication: a timeout of %d ticks: use 1 to 2^30, or 0 for none", ticks))
 	}
-	return func(o *serverOptions) { o.timeout = ticks }
+	return func(o *config.ServerOptions) { o.Timeout = ticks }
 }
 
 // defaultTimeout is the timeout in seconds if none is set.
@@ -32,14 +34,14 @@ const defaultTimeout = 30
 
 // dropSilent disconnects the peers that have been silent for too long.
 func (s *Server) dropSilent() {
-	if s.opts.timeout == 0 {
+	if s.opts.Timeout == 0 {
 		return
 	}
 	for i := len(s.peers) - 1; i >= 0; i-- {
 		if i >= len(s.peers) {
 			continue // a hook has disconnected others
 		}
-		if p := s.peers[i]; s.snap.tick-p.conn.heardAt > delta.Tick(s.opts.timeout) {
+		if p := s.peers[i]; s.snap.Tick-p.conn.HeardAt > delta.Tick(s.opts.Timeout) {
 			s.stats.Timeouts++
 			p.Disconnect(Reason{Code: ReasonTimeout})
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/stretchr/testify/require"
 )
@@ -26,13 +27,13 @@ func TestSilentPeerIsDropped(t *testing.T) {
 
 		move(e[0], 1)
 		x.round()
-		heard := x.server.snap.tick
+		heard := x.server.snap.Tick
 		for x.peer.Err() == nil {
 			x.deliver(x.replicate()...)
 			x.apply() // what it says gets lost
-			require.LessOrEqual(t, x.server.snap.tick-heard, delta.Tick(101))
+			require.LessOrEqual(t, x.server.snap.Tick-heard, delta.Tick(101))
 		}
-		require.Equal(t, delta.Tick(101), x.server.snap.tick-heard)
+		require.Equal(t, delta.Tick(101), x.server.snap.Tick-heard)
 		require.Equal(t, Reason{Code: ReasonTimeout}, requireDisconnected(t, x.peer.Err()).Reason)
 		require.Equal(t, StatusReconnecting, x.client.Status())
 		require.EqualValues(t, 2, x.server.Stats().Timeouts)
@@ -71,7 +72,7 @@ func TestQuietWorldIsNotTakenForADeadOne(t *testing.T) {
 				x.round()
 				require.Equal(t, StatusConnected, x.client.Status())
 				require.NoError(t, x.peer.Err())
-				require.LessOrEqual(t, uint32(x.server.snap.tick)-x.client.Tick(), uint32(30))
+				require.LessOrEqual(t, uint32(x.server.snap.Tick)-x.client.Tick(), uint32(30))
 			}
 			now := x.peer.Stats()
 			require.EqualValues(t, 6000/30, now.Packets-before.Packets)
@@ -113,8 +114,8 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	x, _, _ := crowd(t, 2)
 	x.peer.SetSendInterval(7)
 	x.rounds(100)
-	x.peer.out.send = func(p []byte) error {
-		require.Zero(t, (x.server.snap.tick+x.peer.acked.phase)%7)
+	x.peer.out.Send = func(p []byte) error {
+		require.Zero(t, (x.server.snap.Tick+x.peer.acked.Phase)%7)
 		x.down = append(x.down, append([]byte(nil), p...))
 		return nil
 	}
@@ -123,9 +124,9 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	require.InDelta(t, 10, x.peer.Stats().Packets-before, 1)
 	x.peer.SetSendInterval(1)
 	x.peer.SetBudget(100)
-	x.peer.out.send = func([]byte) error { return nil }
+	x.peer.out.Send = func([]byte) error { return nil }
 	x.rounds(600)
-	require.Greater(t, x.peer.out.budget.tokens, int64(0))
+	require.Greater(t, x.peer.out.Budget.Tokens, int64(0))
 }
 
 // TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can tell apart.
@@ -137,7 +138,7 @@ func TestAnEmptyWorldThatWakes(t *testing.T) {
 	x.rounds(4)
 	for range 9 {
 		x.jump(1 << 28)
-		x.rounds(refreshShare + 3)
+		x.rounds(snapshot.RefreshShare + 3)
 	}
 	x.spawn()
 	x.rounds(4)

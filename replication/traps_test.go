@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -34,20 +37,20 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 }
 
 // withoutStreams makes the server put all together entry by entry.
-func withoutStreams(o *serverOptions) { o.noStreams = true }
+func withoutStreams(o *config.ServerOptions) { o.NoStreams = true }
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
-func inStep(p *tracker, b int) uint64 {
-	base, t := p.base(), &p.acks
-	return p.snap.slots.alive[b] &^ (t.lacks(base, b) | t.lacks(p.second(base), b) | t.none[b])
+func inStep(p *ackstate.Tracker, b int) uint64 {
+	base, t := p.Base(), &p.Acks
+	return p.Snap.Slots.Alive[b] &^ (t.Lacks(base, b) | t.Lacks(p.Second(base), b) | t.None[b])
 }
 
 // acked returns when the newest state of a slot began that the peer is known to hold.
 func (x *fixture) acked(slot int) delta.Tick {
-	x.peer.acked.follow()
-	at, ok := x.peer.acked.acks.holds(slot)
+	x.peer.acked.Follow()
+	at, ok := x.peer.acked.Acks.Holds(slot)
 	if ok {
-		if began, known := x.server.snap.slots.changedBy(slot, at); known {
+		if began, known := x.server.snap.Slots.ChangedBy(slot, at); known {
 			return began
 		}
 	}
@@ -57,18 +60,18 @@ func (x *fixture) acked(slot int) delta.Tick {
 func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 	x, e, move := crowd(t, 3, withoutStreams, neverSilent)
 	slot := x.slotOf(e[0])
-	for i := range x.server.opts.window + 40 {
+	for i := range x.server.opts.Window + 40 {
 		move(e[0], 0.3)
 		before := x.peer.Stats()
-		x.peer.acked.follow()
-		acked, _ := x.peer.acked.acks.holds(slot)
+		x.peer.acked.Follow()
+		acked, _ := x.peer.acked.Acks.Holds(slot)
 		x.deliver(x.replicate()...)
 		x.apply() // and the acks are lost, so the client holds what the server does not know of
 		x.requireEqual()
 		now := x.peer.Stats()
 		require.EqualValues(t, 1, now.Updates-before.Updates+now.Wholes-before.Wholes+now.Jumps-before.Jumps, "tick %d", i)
-		if x.server.snap.tick-acked <= delta.Tick(x.server.opts.window) {
-			held, _ := x.peer.acked.acks.holds(slot)
+		if x.server.snap.Tick-acked <= delta.Tick(x.server.opts.Window) {
+			held, _ := x.peer.acked.Acks.Holds(slot)
 			require.Equal(t, acked, held, "tick %d", i)
 			require.Zero(t, now.Wholes-before.Wholes, "tick %d", i)
 		}
@@ -81,13 +84,13 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	for i, e := range entities {
 		move(e, float32(i%7)+1)
 	}
-	packets, sent := x.replicate(), x.server.snap.tick
+	packets, sent := x.replicate(), x.server.snap.Tick
 	require.Greater(t, len(packets), 2)
 	carried := map[int]bool{}
-	last := x.peer.acked.log.at(x.peer.acked.log.next - 2) // but one
-	for i := range last.count {
-		r := x.peer.acked.log.record(last, i)
-		for slot := range bitset.Slots(int(r.block), r.mask) {
+	last := x.peer.acked.Log.At(x.peer.acked.Log.Next - 2) // but one
+	for i := range last.Count {
+		r := x.peer.acked.Log.Record(last, i)
+		for slot := range bitset.Slots(int(r.Block), r.Mask) {
 			carried[slot] = true
 		}
 	}
@@ -96,10 +99,10 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	x.answer(x.apply()...)
 	move(entities[0], 1)
 	x.round() // what came of a tick is looked at when something later came
-	x.peer.acked.follow()
+	x.peer.acked.Follow()
 	for i := range entities {
 		b, bit := i>>6, uint64(1)<<(i&63)
-		require.Equal(t, carried[i], x.peer.acked.acks.lacks(sent, b)&bit == 0, "slot %d", i)
+		require.Equal(t, carried[i], x.peer.acked.Acks.Lacks(sent, b)&bit == 0, "slot %d", i)
 	}
 	x.rounds(10)
 	x.requireEqual()
@@ -123,7 +126,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 	for _, inStep := range []bool{false, true} {
 		x, entities, move := crowd(t, 20)
 		if inStep {
-			for range 3 * recentTicks / 2 {
+			for range 3 * snapshot.RecentTicks / 2 {
 				move(entities[0], 0.1)
 				x.round()
 			}
@@ -293,9 +296,9 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	acked := map[delta.Tick]bool{}
 	note := func() {
-		for i := range x.peer.acked.log.ring {
-			if sent := &x.peer.acked.log.ring[i]; sent.status == sentAcked {
-				acked[sent.tick] = true
+		for i := range x.peer.acked.Log.Ring {
+			if sent := &x.peer.acked.Log.Ring[i]; sent.Status == ackstate.SentAcked {
+				acked[sent.Tick] = true
 			}
 		}
 	}
@@ -326,8 +329,8 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		}
 		packets := x.replicate()
 		for slot := range entities {
-			if x.server.snap.slots.changed[slot] == x.server.snap.tick {
-				changes[slot] = append(changes[slot], x.server.snap.tick)
+			if x.server.snap.Slots.Changed[slot] == x.server.snap.Tick {
+				changes[slot] = append(changes[slot], x.server.snap.Tick)
 			}
 		}
 		if rng.IntN(3) > 0 {
@@ -339,10 +342,10 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 			note()
 		}
 		for slot := range entities {
-			x.peer.acked.follow()
-			x.peer.acked.classify(slot>>6, 1<<(slot&63))
-			require.Len(t, x.peer.acked.classes.list, 1)
-			if b := x.peer.acked.classes.list[0]; !b.whole {
+			x.peer.acked.Follow()
+			x.peer.acked.Classify(slot>>6, 1<<(slot&63))
+			require.Len(t, x.peer.acked.Classes.List, 1)
+			if b := x.peer.acked.Classes.List[0]; !b.Whole {
 				valid(slot, b.A1)
 				if b.Two {
 					two++
@@ -392,7 +395,7 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 		silent.step(t)
 	}
 	require.True(t, silent.peer.Connected(), "and from now on it is silent")
-	silent.peer.out.send = func([]byte) error { return nil }
+	silent.peer.out.Send = func([]byte) error { return nil }
 	g := newGame(5, x.world, faceOf(x.server.schema), 15)
 	for range 2000 {
 		g.step()
@@ -400,16 +403,16 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 	}
 	x.rounds(3)
 	x.requireEqual()
-	require.LessOrEqual(t, x.server.snap.slots.len(), 17, "slots are used again though it was not told")
+	require.LessOrEqual(t, x.server.snap.Slots.Len(), 17, "slots are used again though it was not told")
 	require.NotZero(t, silent.peer.Stats().Packets)
 	require.Zero(t, x.peer.Stats().Lost)
 }
 
 func TestStillEntityKeepsItsBaseline(t *testing.T) {
 	x, e, move := crowd(t, 3)
-	for range 20 * x.server.opts.window {
+	for range 20 * x.server.opts.Window {
 		move(e[1], 0.1)
-		if x.server.snap.tick%512 == 0 {
+		if x.server.snap.Tick%512 == 0 {
 			move(e[1], -51)
 		}
 		x.round()
@@ -439,7 +442,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	}
 	for range jumps {
 		x.jump(jump)
-		for i := range refreshShare + 3 {
+		for i := range snapshot.RefreshShare + 3 {
 			move(mover, float32(1-i%2*2))
 			x.round()
 		}
@@ -454,7 +457,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	require.Equal(t, spawns+1, x.client.Stats().Spawns)
-	require.Equal(t, 300, x.server.snap.slots.len())
+	require.Equal(t, 300, x.server.snap.Slots.Len())
 }
 
 func TestGenerationsWrap(t *testing.T) {
@@ -462,8 +465,8 @@ func TestGenerationsWrap(t *testing.T) {
 	for range 5 {
 		x.world.RemoveEntity(e[0])
 		x.rounds(2)
-		if x.server.snap.slots.info[0].generation < 1<<16-3 {
-			x.server.snap.slots.info[0].generation = 1<<16 - 3
+		if x.server.snap.Slots.Info[0].Generation < 1<<16-3 {
+			x.server.snap.Slots.Info[0].Generation = 1<<16 - 3
 		}
 		e[0] = x.spawn(ecs.ComponentID[tPosition](x.world))
 		x.rounds(2)
@@ -505,9 +508,9 @@ func TestABadPatchIsForgotten(t *testing.T) {
 	x.requireEqual()
 	move(e[1], 1)
 	x.replicate() // lost
-	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.trip.Timeout())
+	t.Logf("round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.Trip.Timeout())
 	for n := 0; x.position(e[1]).X == 0; n++ {
 		x.round()
-		require.LessOrEqual(t, n, 2*x.server.opts.window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.trip.Timeout())
+		require.LessOrEqual(t, n, 2*x.server.opts.Window, "round trip of %v, timeout of %d ticks", x.peer.RoundTrip(), x.peer.acked.Trip.Timeout())
 	}
 }

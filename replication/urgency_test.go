@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 // urgencyOf returns the urgency of a slot as a number.
-func urgencyOf(u *urgency, slot int) (n int) {
-	for i, plane := range u.blocks[slot>>6] {
+func urgencyOf(u *sender.Urgency, slot int) (n int) {
+	for i, plane := range u.Blocks[slot>>6] {
 		n |= int(plane>>(slot&63)&1) << i
 	}
 	return n
@@ -23,22 +25,22 @@ func urgencyOf(u *urgency, slot int) (n int) {
 // is room for.
 func TestUrgencyAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
-	var u urgency
-	u.grow(64)
+	var u sender.Urgency
+	u.Grow(64)
 	var plain [64]int
 	for range 2000 {
-		var w slicedWeights
-		w.reset()
+		var w snapshot.SlicedWeights
+		w.Reset()
 		var weights [64]int
 		for slot := range weights {
-			weights[slot] = rng.IntN(1 << rng.IntN(weightBits+1))
-			w.set(slot, float32(weights[slot])/weightUnit, rng.Uint32())
+			weights[slot] = rng.IntN(1 << rng.IntN(snapshot.WeightBits+1))
+			w.Put(slot, float32(weights[slot])/snapshot.WeightUnit, rng.Uint32())
 		}
 		due, double := rng.Uint64()|rng.Uint64()|rng.Uint64(), rng.Uint64()
 		if rng.IntN(200) == 0 {
 			due = 0
 		}
-		u.gain(0, due, &w, double)
+		u.Gain(0, due, &w, double)
 		for slot := range plain {
 			switch {
 			case due>>slot&1 == 0:
@@ -47,11 +49,11 @@ func TestUrgencyAddsUp(t *testing.T) {
 			case double>>slot&1 != 0:
 				plain[slot] += weights[slot]
 			}
-			plain[slot] = min(plain[slot]+weights[slot], 1<<urgencyBits-1)
+			plain[slot] = min(plain[slot]+weights[slot], 1<<sender.UrgencyBits-1)
 			require.Equal(t, plain[slot], urgencyOf(&u, slot), "slot %d", slot)
 		}
 		gone := rng.Uint64() & rng.Uint64() & rng.Uint64() & rng.Uint64()
-		u.wait(bitset.Set{^gone})
+		u.Wait(bitset.Set{^gone})
 		for slot := range plain {
 			if gone>>slot&1 != 0 {
 				plain[slot] = 0
@@ -67,19 +69,19 @@ func TestWeightsBetweenUnits(t *testing.T) {
 		sum := 0
 		const ticks = 1 << 16
 		for tick := range uint32(ticks) {
-			var w slicedWeights
-			w.reset()
-			w.set(5, weight, chanceOf(5, tick))
-			for i, plane := range w.planes {
+			var w snapshot.SlicedWeights
+			w.Reset()
+			w.Put(5, weight, snapshot.ChanceOf(5, tick))
+			for i, plane := range w.Planes {
 				require.Zero(t, plane&^(1<<5))
 				sum += int(plane>>5) << i
 			}
 		}
 		want := 0.0
 		if weight > 0 {
-			want = min(float64(weight), maxWeight/float64(weightUnit))
+			want = min(float64(weight), snapshot.MaxWeight/float64(snapshot.WeightUnit))
 		}
-		require.InDelta(t, want, float64(sum)/ticks/weightUnit, want/20+1e-9, "weight %v", weight)
+		require.InDelta(t, want, float64(sum)/ticks/snapshot.WeightUnit, want/20+1e-9, "weight %v", weight)
 	}
 }
 
@@ -89,57 +91,57 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	for range 300 {
 		n := 1 + rng.IntN(1000)
-		var u urgency
-		u.grow(n)
-		u.used = urgencyBits
-		values, limit := make([]int, n), 1<<rng.IntN(urgencyBits+1)
+		var u sender.Urgency
+		u.Grow(n)
+		u.Used = sender.UrgencyBits
+		values, limit := make([]int, n), 1<<rng.IntN(sender.UrgencyBits+1)
 		for slot := range values {
 			values[slot] = rng.IntN(limit)
-			for i := range urgencyBits {
-				u.blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
+			for i := range sender.UrgencyBits {
+				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}
-		u.turn = rng.IntN(n + 64)
-		cost := prices{cheap: 1 + rng.IntN(100), dear: 1 + rng.IntN(500)}
-		room := rng.IntN(cost.cheap * n)
-		var c chooser
-		c.begin(n)
+		u.Turn = rng.IntN(n + 64)
+		cost := sender.Prices{Cheap: 1 + rng.IntN(100), Dear: 1 + rng.IntN(500)}
+		room := rng.IntN(cost.Cheap * n)
+		var c sender.Chooser
+		c.Begin(n)
 		var order []int
-		dear := make([]uint64, len(u.blocks))
-		for b := range u.blocks {
+		dear := make([]uint64, len(u.Blocks))
+		for b := range u.Blocks {
 			mask := rng.Uint64() | rng.Uint64()
 			if end := n - b<<6; end < 64 {
 				mask &= 1<<end - 1
 			}
 			dear[b] = rng.Uint64() & rng.Uint64()
-			c.add(b, mask, dear[b])
+			c.Add(b, mask, dear[b])
 			for slot := range bitset.Slots(b, mask) {
 				order = append(order, slot)
 			}
 		}
 		price := func(slot int) int {
 			if dear[slot>>6]>>(slot&63)&1 != 0 {
-				return cost.dear
+				return cost.Dear
 			}
-			return cost.cheap
+			return cost.Cheap
 		}
-		used := c.choose(&u, room, cost)
+		used := c.Choose(&u, room, cost)
 		slices.SortStableFunc(order, func(x, y int) int { return values[y] - values[x] })
 		sum, least := 0, math.MaxInt
 		for _, slot := range order {
-			if c.chosen.Has(slot) {
+			if c.Chosen.Has(slot) {
 				sum, least = sum+price(slot), min(least, values[slot])
 			}
 		}
 		require.Equal(t, sum, used)
-		dearest := max(cost.cheap, cost.dear)
+		dearest := max(cost.Cheap, cost.Dear)
 		require.Less(t, used, room+dearest, "no more than the last one is too much")
-		if c.chosen.Count() < len(order) {
+		if c.Chosen.Count() < len(order) {
 			require.GreaterOrEqual(t, used, room, "what is left would have had room")
 		}
 		for _, slot := range order {
 			if values[slot] > least {
-				require.True(t, c.chosen.Has(slot), "a more urgent one was left")
+				require.True(t, c.Chosen.Has(slot), "a more urgent one was left")
 			}
 		}
 	}
@@ -149,19 +151,19 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 // time, though nothing but the turn tells them apart.
 func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	const n, some = 640, 50
-	var u urgency
-	u.grow(n)
-	var c chooser
+	var u sender.Urgency
+	u.Grow(n)
+	var c sender.Chooser
 	seen := make([]int, n)
 	for range n * 2 / some {
-		c.begin(n)
-		for b := range u.blocks {
-			c.add(b, ^uint64(0), 0)
+		c.Begin(n)
+		for b := range u.Blocks {
+			c.Add(b, ^uint64(0), 0)
 		}
-		c.choose(&u, some*10, prices{cheap: 10})
-		require.Equal(t, some, c.chosen.Count())
+		c.Choose(&u, some*10, sender.Prices{Cheap: 10})
+		require.Equal(t, some, c.Chosen.Count())
 		for slot := range seen {
-			if c.chosen.Has(slot) {
+			if c.Chosen.Has(slot) {
 				seen[slot]++
 			}
 		}
@@ -188,13 +190,13 @@ func TestWeightsAreThoseOfNow(t *testing.T) {
 	c.replicate()
 	m.peer.SetBudget(100_000)
 	c.replicate()
-	for slot := range c.server.snap.slots.len() {
+	for slot := range c.server.snap.Slots.Len() {
 		weight := 0
-		for i, plane := range c.server.snap.slots.weights.blocks[slot>>6].planes {
+		for i, plane := range c.server.snap.Slots.Weights.Blocks[slot>>6].Planes {
 			weight |= int(plane>>(slot&63)&1) << i
 		}
-		require.Equal(t, int(c.server.snap.slots.weight(slot)*weightUnit), weight, "slot %d", slot)
+		require.Equal(t, int(c.server.snap.Slots.Weight(slot)*snapshot.WeightUnit), weight, "slot %d", slot)
 	}
 	id, _ := c.server.NetID(c.entities[7])
-	require.EqualValues(t, 8, c.server.snap.slots.weight(int(id.Slot)))
+	require.EqualValues(t, 8, c.server.snap.Slots.Weight(int(id.Slot)))
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -18,30 +19,12 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 		panic(fmt.Sprintf("replication: SetPriority(%v): use a positive weight", weight))
 	}
 	s.noticeReset()
-	if slot, ok := s.snap.slotOf(e); ok {
-		s.snap.giveWeight(slot, weight)
-	} else if alive(s.snap.world, e) {
-		if s.snap.weights == nil {
-			s.snap.weights = map[ecs.Entity]float32{}
+	if slot, ok := s.snap.SlotOf(e); ok {
+		s.snap.GiveWeight(slot, weight)
+	} else if archeutil.Alive(s.snap.World, e) {
+		if s.snap.Weights == nil {
+			s.snap.Weights = map[ecs.Entity]float32{}
 		}
-		s.snap.weights[e] = weight
+		s.snap.Weights[e] = weight
 	}
-}
-
-// settleWeights gives weights to entities that had no slot when these were set.
-func (s *snapshot) settleWeights() {
-	for e, weight := range s.weights {
-		if slot, ok := s.slotOf(e); ok {
-			s.giveWeight(slot, weight)
-			delete(s.weights, e)
-		} else if !alive(s.world, e) {
-			delete(s.weights, e)
-		}
-	}
-}
-
-// giveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
-func (s *snapshot) giveWeight(slot int, weight float32) {
-	s.slots.info[slot].weight = weight
-	s.slots.weights.forgetAll()
 }

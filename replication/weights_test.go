@@ -14,7 +14,7 @@ func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	weight := func(e ecs.Entity) float32 {
 		id, ok := x.server.NetID(e)
 		require.True(t, ok)
-		return x.server.snap.slots.info[id.Slot].weight
+		return x.server.snap.Slots.Info[id.Slot].Weight
 	}
 	early, late, dead := x.spawn(position), x.world.NewEntity(position), x.spawn(position)
 	x.server.SetPriority(early, 2)
@@ -28,11 +28,11 @@ func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	x.rounds(2)
 	require.EqualValues(t, 3, weight(early))
 	require.EqualValues(t, 1, weight(heir))
-	require.Len(t, x.server.snap.weights, 1)
+	require.Len(t, x.server.snap.Weights, 1)
 	x.world.Add(late, ReplicatedID(x.world))
 	x.rounds(2)
 	require.EqualValues(t, 4, weight(late))
-	require.Empty(t, x.server.snap.weights)
+	require.Empty(t, x.server.snap.Weights)
 	x.server.SetPriority(late, 6)
 	require.EqualValues(t, 6, weight(late))
 

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -152,33 +155,33 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if p.conn.state != connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.session.id {
+	if p.conn.State != session.Connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.Session.Id {
 		return ""
 	}
-	t := &p.acked.acks
+	t := &p.acked.Acks
 	claim := func(slot int, at delta.Tick) string {
-		began, known := s.snap.slots.changedBy(slot, at)
+		began, known := s.snap.Slots.ChangedBy(slot, at)
 		m := client.recv.mirrors.at(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}
 		state := m.held.find(at)
-		if state == nil || known && state.tick.Before(began) || state.generation != s.snap.slots.info[slot].generation {
-			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.snap.tick, t.through, began, state)
+		if state == nil || known && state.tick.Before(began) || state.generation != s.snap.Slots.Info[slot].Generation {
+			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.snap.Tick, t.Through, began, state)
 		}
 		return ""
 	}
-	for b := range p.acked.due {
-		seen := p.sight.view.sees(b, s.snap.slots.alive[b]) &^ (t.none[b] | s.snap.slots.turned[b])
-		for at := t.through; t.recent(at) && s.snap.fresh(at); at-- {
-			for slot := range bitset.Slots(b, seen&^t.lacks(at, b)) {
+	for b := range p.acked.Due {
+		seen := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) &^ (t.None[b] | s.snap.Slots.Turned[b])
+		for at := t.Through; t.Recent(at) && s.snap.Fresh(at); at-- {
+			for slot := range bitset.Slots(b, seen&^t.Lacks(at, b)) {
 				if msg := claim(slot, at); msg != "" {
 					return msg
 				}
 			}
 		}
-		for slot := range bitset.Slots(b, seen&t.lacks(t.through, b)) {
-			if at, _ := t.holds(slot); s.snap.fresh(at) {
+		for slot := range bitset.Slots(b, seen&t.Lacks(t.Through, b)) {
+			if at, _ := t.Holds(slot); s.snap.Fresh(at) {
 				if msg := claim(slot, at); msg != "" {
 					return "since: " + msg
 				}
@@ -203,37 +206,37 @@ func TestWildStorms(t *testing.T) {
 
 // forgottenBy returns something that a peer lacks and that is neither due nor on its way, or "".
 func forgottenBy(s *Server, p *Peer) string {
-	t := &p.acked.acks
-	if p.out.sending {
+	t := &p.acked.Acks
+	if p.out.Sending {
 		return "" // a send function panicked, and since then the peer rests: all is found out when it does not any more
 	}
-	away := make([]uint64, len(p.acked.due))
-	for q := p.acked.log.oldest; q != p.acked.log.next; q++ {
-		sent := p.acked.log.at(q)
-		if sent.status != sentInFlight && (sent.status != sentAcked || int32(q-p.acked.followed) < 0) {
+	away := make([]uint64, len(p.acked.Due))
+	for q := p.acked.Log.Oldest; q != p.acked.Log.Next; q++ {
+		sent := p.acked.Log.At(q)
+		if sent.Status != ackstate.SentInFlight && (sent.Status != ackstate.SentAcked || int32(q-p.acked.Followed) < 0) {
 			continue
 		}
-		for i := range sent.count {
-			r := p.acked.log.record(sent, i)
-			for slot := range bitset.Slots(int(r.block), r.mask) {
-				if r.kind != recordState || !s.snap.slots.changed[slot].After(sent.tick) {
-					away[r.block] |= 1 << (slot & 63)
+		for i := range sent.Count {
+			r := p.acked.Log.Record(sent, i)
+			for slot := range bitset.Slots(int(r.Block), r.Mask) {
+				if r.Kind != baseline.RecordState || !s.snap.Slots.Changed[slot].After(sent.Tick) {
+					away[r.Block] |= 1 << (slot & 63)
 				}
 			}
 		}
 	}
-	if p.sight.view.released {
+	if p.sight.View.Released {
 		return "" // what it is no more to see is due when it is looked for
 	}
-	for b := range p.acked.due {
-		lost := p.sight.view.sees(b, s.snap.slots.alive[b]) & (t.behind(b) | t.none[b])
-		if !p.sight.view.released { // else what was kept is found out with the next look
-			lost |= p.acked.gone(b)
+	for b := range p.acked.Due {
+		lost := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) & (t.Behind(b) | t.None[b])
+		if !p.sight.View.Released { // else what was kept is found out with the next look
+			lost |= p.acked.Gone(b)
 		}
-		if lost &^= p.acked.due[b] | away[b] | t.large[b]; lost != 0 {
+		if lost &^= p.acked.Due[b] | away[b] | t.Large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.none.Has(slot), t.lacks(t.through, b)>>(slot&63)&1, t.since[slot], s.snap.slots.changed[slot], t.large.Has(slot), p.acked.gone(b)>>(slot&63)&1, t.shown.Has(slot))
+				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.Changed[slot], t.Large.Has(slot), p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))
 		}
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -94,11 +95,11 @@ func (x *fixture) apply() [][]byte {
 // split tells which of the packets of the latest tick, all state packets, carry something of a slot.
 func (x *fixture) split(packets [][]byte, slot int) (carry, others [][]byte) {
 	for i, packet := range packets {
-		p := x.peer.acked.log.at(x.peer.acked.log.next - uint32(len(packets)-i))
+		p := x.peer.acked.Log.At(x.peer.acked.Log.Next - uint32(len(packets)-i))
 		carries := false
-		for k := range p.count {
-			r := x.peer.acked.log.record(p, k)
-			carries = carries || int(r.block) == slot>>6 && r.mask>>(slot&63)&1 != 0
+		for k := range p.Count {
+			r := x.peer.acked.Log.Record(p, k)
+			carries = carries || int(r.Block) == slot>>6 && r.Mask>>(slot&63)&1 != 0
 		}
 		if carries {
 			carry = append(carry, packet)
@@ -131,9 +132,9 @@ func (x *fixture) round() {
 
 // jump lets many still ticks pass at once, a multiple of recentTicks, with a word of the server now and then.
 func (x *fixture) jump(ticks delta.Tick) {
-	x.rounds(2 * recentTicks)
-	x.server.snap.tick += ticks
-	x.server.snap.slots.recent.now += ticks
+	x.rounds(2 * snapshot.RecentTicks)
+	x.server.snap.Tick += ticks
+	x.server.snap.Slots.Recent.Now += ticks
 	x.client.recv.stateTick += uint32(ticks)
 }
 
@@ -208,8 +209,8 @@ func worldHash(c *Client) uint64 {
 			}
 		}
 	})
-	for k := c.apply.view.resources.set.Next(0); k >= 0; k = c.apply.view.resources.set.Next(k + 1) {
-		if p := c.apply.view.resources.find(k); p != nil {
+	for k := c.apply.view.resources.Set.Next(0); k >= 0; k = c.apply.view.resources.Set.Next(k + 1) {
+		if p := c.apply.view.resources.Find(k); p != nil {
 			comp := &c.schema.Components[k]
 			put(uint32(k))
 			row = append(row[:0], make([]uint32, comp.Words)...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -134,7 +135,7 @@ type tGlide struct {
 }
 
 // boundless makes a server hostile: it puts into a packet what fits.
-func boundless(o *serverOptions) { o.freeWork = 1 << 30 }
+func boundless(o *config.ServerOptions) { o.FreeWork = 1 << 30 }
 
 // hostileUpdates is a session in which every packet makes much work, the last one not delivered
 // yet.
@@ -195,7 +196,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 		schema := NewSchema()
 		Register[tDrift](schema)
 		Register[tNarrow](schema)
-		x := connectedWire(t, schema, withCoding(coding), func(o *serverOptions) { o.freeWork = -1 << 20 })
+		x := connectedWire(t, schema, withCoding(coding), func(o *config.ServerOptions) { o.FreeWork = -1 << 20 })
 		x.client.recv.freeWork = -1 << 20
 		drift, narrow := ecs.ComponentID[tDrift](x.world), ecs.ComponentID[tNarrow](x.world)
 		for range 40 {
@@ -213,7 +214,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 func TestAllPathsKeepTheWorkBound(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
 		"streams": nil,
-		"alone":   {func(o *serverOptions) { o.noStreams = true }},
+		"alone":   {func(o *config.ServerOptions) { o.NoStreams = true }},
 		"compact": {withCoding(Compact)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +225,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 			Register[tGlide](schema)
 			Register[tNarrow](schema)
 			w := ecs.NewWorld()
-			s := NewServer(&w, schema, append(opts, WithSeed(seed), func(o *serverOptions) { o.freeWork = bound })...)
+			s := NewServer(&w, schema, append(opts, WithSeed(seed), func(o *config.ServerOptions) { o.FreeWork = bound })...)
 			drift, narrow, marker := ecs.ComponentID[tGlide](&w), ecs.ComponentID[tNarrow](&w), ReplicatedID(&w)
 			var entities []ecs.Entity
 			n, every := 260, 2
@@ -289,7 +290,7 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		schema := throngSchema()
 		Register[tGlide](schema)
-		c := newThrong(t, 100, schema, append(opts, func(o *serverOptions) { o.freeWork = 200 })...)
+		c := newThrong(t, 100, schema, append(opts, func(o *config.ServerOptions) { o.FreeWork = 200 })...)
 		glide := ecs.ComponentID[tGlide](&c.world)
 		for _, e := range c.entities {
 			c.world.Add(e, glide)
@@ -320,7 +321,7 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {
 	t.Helper()
-	holders, free := make([]int, len(c.recv.shapes.rows.rows)), make([]int, len(c.recv.shapes.rows.rows))
+	holders, free := make([]int, len(c.recv.shapes.rows.Rows)), make([]int, len(c.recv.shapes.rows.Rows))
 	count := func(h *heldState) {
 		if h == nil || h.shape == nil {
 			return
@@ -336,18 +337,18 @@ func requireSharedRows(t testing.TB, c *Client) {
 			}
 		}
 	}
-	for _, list := range c.recv.shapes.rows.free {
+	for _, list := range c.recv.shapes.rows.Free {
 		for _, i := range list {
 			free[i]++
 		}
 	}
-	for i, r := range c.recv.shapes.rows.rows {
+	for i, r := range c.recv.shapes.rows.Rows {
 		want := 0
 		if holders[i] == 0 {
 			want = 1
 		}
-		if r.holders != holders[i] || free[i] != want || r.staged {
-			require.FailNow(t, "shared row", "%d of component %d: %d hold it, it says %d, %d times free", i, r.component, holders[i], r.holders, free[i])
+		if r.Holders != holders[i] || free[i] != want || r.Staged {
+			require.FailNow(t, "shared row", "%d of component %d: %d hold it, it says %d, %d times free", i, r.Component, holders[i], r.Holders, free[i])
 		}
 	}
 }
@@ -401,7 +402,7 @@ func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
 		x.rounds(60)
 		x.requireEqual()
 		requireSharedRows(t, x.client)
-		require.NotEmpty(t, x.client.recv.shapes.rows.rows)
+		require.NotEmpty(t, x.client.recv.shapes.rows.Rows)
 	}
 }
 

@@ -23,8 +23,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				var ends []*end
 				for i := range peers {
 					e := connect(s, seed+uint64(i), netsim.Config{Latency: 1}, WithNonce(uint64(i)+1))
-					send := e.peer.out.send
-					e.peer.out.send = func(p []byte) error {
+					send := e.peer.out.Send
+					e.peer.out.Send = func(p []byte) error {
 						sent++
 						if here := goroutine(); here != home { // no FailNow here: it would end a worker
 							t.Errorf("called on goroutine %s instead of %s", here, home)
@@ -66,8 +66,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				}
 				play(100, true)
 				requireEqualSoon(t, s, o, ends, 200)
-				for i := range s.sender.workers.boxes {
-					require.Less(t, len(s.sender.workers.boxes[i].queued), 100, "packets of ticks before")
+				for i := range s.sender.workers.Boxes {
+					require.Less(t, len(s.sender.workers.Boxes[i].Queued), 100, "packets of ticks before")
 				}
 				for _, e := range ends {
 					before := sent
@@ -91,8 +91,8 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 			upset := false
 			for i := range uint64(3) {
 				e := connect(s, seed+i, netsim.Config{Latency: float64(i), Loss: 0.1}, WithNonce(i+1))
-				send := e.peer.out.send
-				e.peer.out.send = func(p []byte) error {
+				send := e.peer.out.Send
+				e.peer.out.Send = func(p []byte) error {
 					if i == play%3 && upset {
 						panic("the user's")
 					}
@@ -113,8 +113,8 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 					s.Replicate()
 				}()
 				upset = false
-				require.Equal(t, s.snap.tick, s.snap.slots.recent.now)
-				for _, word := range s.snap.slots.news {
+				require.Equal(t, s.snap.Tick, s.snap.Slots.Recent.Now)
+				for _, word := range s.snap.Slots.News {
 					require.Zero(t, word)
 				}
 				o.record(s)

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -35,8 +36,8 @@ func (f *askingFilter) Matches(mask *ecs.Mask) bool {
 func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
-	for i := range s.sender.workers.caches {
-		s.sender.workers.caches[i].limit = limit
+	for i := range s.sender.workers.Caches {
+		s.sender.workers.Caches[i].Limit = limit
 	}
 	g := newGame(seed, &w, faceOf(s.schema), 90)
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
@@ -52,8 +53,8 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	for i := range peers {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(1 + i%6), Jitter: float64(i % 3), Loss: float64(i%4) * 0.05}, WithNonce(uint64(i)+1))
-		send := e.peer.out.send
-		e.peer.out.send = func(p []byte) error {
+		send := e.peer.out.Send
+		e.peer.out.Send = func(p []byte) error {
 			called()
 			sent = append(sent, append([]byte{byte(i)}, p...))
 			if i%7 == 0 && rng.IntN(5) == 0 {
@@ -103,7 +104,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 			e.step(t)
 		}
 	}
-	if s.sender.workers.caches[0].made == 0 {
+	if s.sender.workers.Caches[0].Made == 0 {
 		require.Fail(t, "nothing was encoded")
 	}
 	return sent, calls
@@ -118,12 +119,12 @@ func TestWorkersSendTheSame(t *testing.T) {
 		peers, ticks = 24, 80
 	}
 	seed := seedOf(t)
-	want, calls := playWithWorkers(t, 1, maxRunBytes, peers, ticks, seed)
+	want, calls := playWithWorkers(t, 1, encode.MaxRunBytes, peers, ticks, seed)
 	require.NotEmpty(t, want)
 	require.Greater(t, calls, len(want))
 	for _, n := range []int{-1, 2, 3, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			limit := maxRunBytes
+			limit := encode.MaxRunBytes
 			if n < 0 { // with little memory for what is encoded
 				n, limit = -n, 1000
 			}

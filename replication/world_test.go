@@ -126,7 +126,7 @@ func newTruth() *truth {
 func (o *truth) record(s *Server) {
 	now := replicatedBy(s)
 	for id, e := range now {
-		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.snap.world, e))
+		o.note(id, s.Tick(), stateOf(faceOf(s.schema), s.snap.World, e))
 	}
 	for id := range o.live {
 		if _, ok := now[id]; !ok {
@@ -139,8 +139,8 @@ func (o *truth) record(s *Server) {
 // replicatedBy returns all replicated entities after a Replicate.
 func replicatedBy(s *Server) map[NetID]ecs.Entity {
 	now := map[NetID]ecs.Entity{}
-	filter := ecs.All(s.snap.capture.marker)
-	q := s.snap.world.Query(&filter)
+	filter := ecs.All(s.snap.Capture.Marker)
+	q := s.snap.World.Query(&filter)
 	for q.Next() {
 		id, ok := s.NetID(q.Entity())
 		if !ok {
@@ -186,12 +186,12 @@ type end struct {
 // options, those of the others alternate, in an order that the seed tells.
 func codingOf(s *Server) Coding {
 	if len(s.peers) == 0 {
-		if s.opts.compact {
+		if s.opts.Compact {
 			return Compact
 		}
 		return Packed
 	}
-	return Coding((s.opts.seed + uint64(len(s.peers))) % 2)
+	return Coding((s.opts.Seed + uint64(len(s.peers))) % 2)
 }
 
 func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *end {

@@ -7,6 +7,7 @@ import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -19,15 +20,15 @@ type worldView struct {
 	world      *ecs.World
 	components []ecs.ID // none for resources
 	marker     ecs.ID
-	mark       worldWatch
-	resources  resourceTypes
+	mark       archeutil.WorldWatch
+	resources  archeutil.ResourceTypes
 	replicas   replicaTable
 
 	codes []uint32 // scratch memory, for those of a component in the world
 }
 
 func newWorldView(w *ecs.World, s *schema.Schema, recv *receiver) worldView {
-	v := worldView{schema: s, recv: recv, world: w, marker: MirroredID(w), mark: watchWorld(w)}
+	v := worldView{schema: s, recv: recv, world: w, marker: MirroredID(w), mark: archeutil.WatchWorld(w)}
 	for i := range s.Components {
 		id := ecs.ID{} // none for resources
 		if !s.Components[i].Resource {
@@ -35,17 +36,17 @@ func newWorldView(w *ecs.World, s *schema.Schema, recv *receiver) worldView {
 		}
 		v.components = append(v.components, id)
 	}
-	v.resources.init(w, s)
+	v.resources.Init(w, s)
 	return v
 }
 
 // intact reports whether the world was not reset since the last Apply: then the mirrors'
 // entities are what they were.
-func (v *worldView) intact() bool { return v.mark.intact() }
+func (v *worldView) intact() bool { return v.mark.Intact() }
 
 func (v *worldView) entity(id NetID) (ecs.Entity, bool) {
 	m := v.replicas.at(id.Slot)
-	if m == nil || !v.intact() || !m.shown || m.removed || m.generation != id.Generation || !alive(v.world, m.entity) {
+	if m == nil || !v.intact() || !m.shown || m.removed || m.generation != id.Generation || !archeutil.Alive(v.world, m.entity) {
 		return ecs.Entity{}, false
 	}
 	return m.entity, true
@@ -55,7 +56,7 @@ func (v *worldView) netID(e ecs.Entity) (NetID, bool) {
 	if !v.intact() {
 		return NetID{}, false
 	}
-	m := (*Mirrored)(lookUp(v.world, e, v.marker))
+	m := (*Mirrored)(archeutil.LookUp(v.world, e, v.marker))
 	if m == nil {
 		return NetID{}, false
 	}
@@ -72,7 +73,7 @@ func (v *worldView) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	for i, page := range v.replicas.pages {
 		for j := range page {
 			m := &page[j]
-			if m.shown && !m.removed && alive(v.world, m.entity) {
+			if m.shown && !m.removed && archeutil.Alive(v.world, m.entity) {
 				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
 			}
 		}
@@ -82,14 +83,14 @@ func (v *worldView) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
 func (v *worldView) present(m *replica) bool {
-	return (m.shown && !m.removed || m.attached()) && v.intact() && alive(v.world, m.entity)
+	return (m.shown && !m.removed || m.attached()) && v.intact() && archeutil.Alive(v.world, m.entity)
 }
 
 // place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
 func (v *worldView) place(m *replica, k int) unsafe.Pointer {
 	switch {
 	case v.schema.Components[k].Resource:
-		return v.resources.find(k)
+		return v.resources.Find(k)
 	case !v.present(m):
 		return nil
 	}
@@ -177,7 +178,7 @@ func (v *worldView) removeResources(m *replica) {
 
 // removeResource removes a resource, unless the user did.
 func (v *worldView) removeResource(component int) {
-	if r, id := v.world.Resources(), v.resources.ids[component]; r.Has(id) {
+	if r, id := v.world.Resources(), v.resources.Ids[component]; r.Has(id) {
 		r.Remove(id)
 	}
 }
@@ -185,7 +186,7 @@ func (v *worldView) removeResource(component int) {
 // relationTypes returns which components are relations of Arche.
 func (v *worldView) relationTypes() (set delta.Set) {
 	for k, id := range v.components {
-		if info, ok := ecs.ComponentInfo(v.world, id); ok && info.IsRelation && !v.resources.set.Has(k) {
+		if info, ok := ecs.ComponentInfo(v.world, id); ok && info.IsRelation && !v.resources.Set.Has(k) {
 			set.Add(k)
 		}
 	}

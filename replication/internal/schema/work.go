@@ -9,3 +9,14 @@ func (s *Schema) WholeWork(set *delta.Set) (work int) {
 	}
 	return work
 }
+
+// RowWork returns the work of a row, at rest or not.
+func RowWork(c *delta.Component, changed bool) int {
+	switch {
+	case changed:
+		return c.Work()
+	case c.Width() > 0:
+		return 1
+	}
+	return 0
+}

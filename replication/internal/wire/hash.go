@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"crypto/rand"
+	"encoding/binary"
+)
+
 // Golden64 and mix64 are the step and the output function of splitmix64 (after Steele,
 // Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014), for numbers that
 // tests and recordings can repeat.
@@ -9,4 +14,11 @@ func Mix64(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
 	return z ^ z>>31
+}
+
+// Random64 returns a number that nobody can guess.
+func Random64() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: see its documentation
+	return binary.LittleEndian.Uint64(b[:])
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
 
 // A MessageHeader stands before the bits.
 type MessageHeader struct {
@@ -70,3 +74,9 @@ const MaxWholeMessage = MinMTU - MessageOverhead
 
 // size of a message in bytes.
 func ByteSize(bits int) int { return (bits + 7) / 8 }
+
+// A Dependency is a state that a message waits for: one of the slot, of that tick or later.
+type Dependency struct {
+	Slot uint32
+	Tick delta.Tick
+}

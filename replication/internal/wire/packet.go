@@ -194,3 +194,9 @@ func ParseStateHeader(body []byte, sequence, tick uint32) (h StateHeader, rest [
 
 // KindHashes is a packet of state hashes. Acks go the other way.
 const KindHashes = KindAck
+
+// ErrUnexpected: the packet is of a kind that this end does not take now.
+var ErrUnexpected = errors.New("replication: unexpected kind of packet")
+
+// ErrChecksum: the packet is damaged, or of another session or schema.
+var ErrChecksum = errors.New("replication: checksum does not match: the packet is damaged or of another session")

@@ -1,0 +1,290 @@
+package ackstate
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// Resolve finds out what became of the packets that an ack tells of.
+func (p *Tracker) Resolve(a *wire.Ack) {
+	p.Silence.end(p.Log.Next)
+	newest := a.Sequence
+	if a.Count > 0 && p.Log.Find(newest) == nil {
+		p.Stats.RefusedAcks++ // never sent, or ancient
+		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && a.Words[0]&1 != 0 && (!p.Heard || int32(newest-p.RecentSequence) > 0) {
+			// The round trip has become so long that all was taken for lost and
+			// forgotten. If it were not noticed, that would never end.
+			p.Trip.Sample(p.Snap.Tick + 1 - at)
+		}
+		a.Count = 0
+	}
+	if a.Count > 0 && a.Words[0]&1 != 0 {
+		// This one came just before the ack left. The others may have come long ago,
+		// and the ack that said so been lost: they tell nothing of the round trip.
+		if sent := p.Log.Find(newest); sent.Status != SentAcked {
+			p.Trip.Sample(p.Snap.Tick + 1 - sent.Tick)
+			p.Outcome.Timed(sent)
+		}
+	}
+	for i, word := range a.Words[:a.Count] {
+		for ; word != 0; word &= word - 1 {
+			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
+			if sent := p.Log.Find(newest - bit); sent != nil {
+				p.Acknowledge(sent, newest-bit)
+			} // else it is of the history that acks repeat, and was resolved long ago
+		}
+	}
+	for _, m := range a.Missing[:a.Lacks] {
+		p.forget(m)
+	}
+}
+
+// Acknowledge notes that a packet came.
+func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
+	if sent.Status == SentAcked {
+		return
+	}
+	p.Outcome.Arrived(sent, sequence)
+	sent.Status = SentAcked
+	p.Stats.Acked++
+	if !p.Heard || sent.Tick.After(p.Recent) {
+		p.Heard, p.Recent, p.RecentSequence = true, sent.Tick, sequence
+	}
+	if int32(sequence-p.Followed) < 0 { // it was taken for lost; its records may be overwritten soon
+		for i := range sent.Count {
+			p.arriveLate(sent, p.Log.Record(sent, i))
+		}
+	}
+}
+
+// Follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
+// or something that was sent later came.
+func (p *Tracker) Follow() {
+	t, last := &p.Acks, p.Snap.Slots.Recent.Now // the tick that has ended
+	for t.Through != last {
+		if to, end := p.silentUntil(last); to != t.Through {
+			t.Leap(to)
+			p.Followed = end
+			continue
+		}
+		at, ended := p.nextSend(last)
+		if !ended {
+			return
+		}
+		end, known := p.knownIn(at, p.Followed)
+		if !known {
+			return
+		}
+		p.pass(at, end)
+	}
+}
+
+// nextSend returns the first tick after through in which the peer was sent something, or could have been, and
+// whether that is not after the last one.
+func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
+	at = p.Acks.Through + 1
+	if p.Interval > MaxSpan { // or too little is known of the ticks between
+		return at, true
+	}
+	for (at+p.Phase)%p.Interval != 0 && (p.Followed == p.Log.Next || p.Log.At(p.Followed).Tick != at) {
+		if at == last {
+			return at, false
+		}
+		at++
+	}
+	return at, true
+}
+
+// knownIn returns the sequence after the packets of a tick, which begin with the given one, and whether
+// it is known what became of all of them.
+func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
+	open := false
+	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
+		open = open || p.Log.At(end).Status == SentInFlight
+	}
+	return end, !open || p.Heard && p.Recent.After(at)
+}
+
+// silentUntil returns the last tick up to which nothing came of what was sent after through, and the
+// sequence after the packets of it, if that is so long ago that it is not known any more what changed
+// in which tick. There may be many of these at once: when an outage lasts, or if there were no ticks.
+func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
+	to, end = p.Acks.Through, p.Followed
+	for last-to > snapshot.RecentTicks {
+		if end == p.Log.Next {
+			return last - snapshot.RecentTicks, end
+		}
+		next, known := p.knownIn(to+1, end)
+		if !known {
+			break
+		}
+		for q := end; q != next; q++ {
+			if p.Log.At(q).Status == SentAcked {
+				return to, end
+			}
+		}
+		to, end = to+1, next
+	}
+	return to, end
+}
+
+// pass takes note of what came of the packets up to a tick, those up to sequence end.
+func (p *Tracker) pass(at delta.Tick, end uint32) {
+	t, before := &p.Acks, p.Acks.Through
+	if at == before+1 && t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
+		t.Skip()
+		p.Followed = end
+		return
+	}
+	t.Pass(at, p.Snap.Tick)
+	for ; p.Followed != end; p.Followed++ {
+		sent := p.Log.At(p.Followed)
+		if sent.Status != SentAcked {
+			continue
+		}
+		for i := range sent.Count {
+			r := p.Log.Record(sent, i)
+			if r.Kind != baseline.RecordState {
+				p.arriveLate(sent, r)
+				continue
+			}
+			b := int(r.Block)
+			if mask := t.Arrive(b, r.Mask) & p.Due[b]; mask != 0 { // taken for lost too early
+				p.Due[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
+			}
+		}
+	}
+	t.Settle(before)
+}
+
+// sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.
+func (p *Tracker) sentAll(at delta.Tick) bool {
+	return p.Full[at%snapshot.RecentTicks] == at
+}
+
+// allArrived reports whether the packets up to a sequence came that nothing is known of yet.
+func (p *Tracker) allArrived(end uint32) bool {
+	for q := p.Followed; q != end; q++ {
+		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Stream) {
+			return false
+		}
+	}
+	return true
+}
+
+// arriveLate notes that something came that a packet carried, which may be long ago. It covers
+// exactly what the packet carried.
+func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
+	b := int(r.Block)
+	switch r.Kind {
+	case baseline.RecordState:
+		p.holdAt(b, r.Mask, sent.Tick)
+	case baseline.RecordDespawn:
+		// Where it was not severed, a state was acknowledged that is newer. What turns now is
+		// still as it was, and this may be about a life long before.
+		mask := p.Acks.counts(b, r.Mask&p.Acks.severed(b), sent.Tick)
+		mask &^= p.Sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Turned[b]&^p.unseen(b)
+		p.Acks.Shown[b] &^= mask
+	case baseline.RecordPart:
+		if mask := p.Acks.counts(b, r.Mask, sent.Tick); mask != 0 {
+			p.acknowledgePart(b<<6+bits.TrailingZeros64(mask), sent)
+		}
+	}
+}
+
+// holdAt notes that the peer holds what slots of a block were at a tick. What is like that still is
+// not due any more.
+func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
+	now := p.Acks.ArriveLate(b, mask, at, p.Snap.Tick)
+	if now &= p.Due[b]; now != 0 {
+		p.Due[b] &^= now &^ p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now)
+	}
+}
+
+// overdue returns the first packet from the given sequence on that counts as lost, since one
+// was acknowledged that was sent well after it, or for too long; or the next sequence.
+func (p *Tracker) overdue(from uint32) uint32 {
+	now := p.Snap.Tick
+	timeout, slack := p.Trip.Timeout(), p.Trip.Slack()
+	for q := from; q != p.Log.Next; q++ {
+		sent := p.Log.At(q)
+		if sent.Status != SentInFlight {
+			continue
+		}
+		if p.Heard && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > slack || now-sent.Tick > timeout {
+			return q
+		}
+		break // as are those after it
+	}
+	return p.Log.Next
+}
+
+// Expire takes packets for lost whose acknowledgement is overdue.
+func (p *Tracker) Expire() {
+	for q := p.overdue(p.Log.Oldest); q != p.Log.Next; q = p.overdue(q) {
+		p.LoseAt(q)
+	}
+}
+
+// LoseAt takes the packet with a sequence for lost.
+func (p *Tracker) LoseAt(sequence uint32) {
+	p.Outcome.Lost(sequence)
+	p.lose(p.Log.At(sequence))
+}
+
+// lose takes a packet for lost. That costs nothing: what it carried is due again and is
+// still encoded against what was acknowledged.
+func (p *Tracker) lose(sent *SentPacket) {
+	sent.Status = SentLost
+	p.Stats.Lost++
+	t := &p.Acks
+	for i := range sent.Count {
+		r := p.Log.Record(sent, i)
+		b := int(r.Block)
+		mask := t.counts(b, r.Mask, sent.Tick)
+		switch r.Kind {
+		case baseline.RecordPart:
+			if mask != 0 {
+				p.losePart(b<<6+bits.TrailingZeros64(mask), sent)
+			}
+			continue
+		case baseline.RecordDespawn:
+			mask &= p.Gone(b)
+		default: // what changed since is due already, or on its way
+			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | t.Large[b]
+			mask &= t.Behind(b) | t.slots.News[b]
+		}
+		p.Owe(b, mask)
+	}
+}
+
+// forget takes back an acknowledgement: the client says it lacks that state. Only this
+// entity is sent whole, and only if the report is of what it is known to hold.
+func (p *Tracker) forget(m wire.MissingBaseline) {
+	b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
+	if b >= len(p.Due) {
+		return
+	}
+	p.Follow()
+	at, ok := p.Acks.Holds(int(m.Slot))
+	if !ok {
+		return
+	}
+	now := p.Snap.Tick
+	named := now - (now-delta.Tick(m.Low))&delta.MaxAge
+	if began, known := p.Snap.Slots.ChangedBy(int(m.Slot), at); known && named.Before(began) {
+		return // it has got something newer since
+	}
+	p.Stats.MissingBaselines++
+	since := p.Snap.Tick + 1
+	if l := p.Large[int(m.Slot)]; l != nil {
+		since = l.Tick // what is on its way is whole
+	} else {
+		p.Owe(b, bit)
+	}
+	p.Acks.Forget(b, bit, since)
+}

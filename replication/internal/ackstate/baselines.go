@@ -1,0 +1,137 @@
+package ackstate
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// Base returns the tick that a peer's updates are taken against where nothing is missing: the newest up to
+// which everything is known, of those at which it was sent something. A peer that does not lack what
+// changed between its sends has it as of these ticks only.
+func (p *Tracker) Base() delta.Tick {
+	at := p.Acks.Through
+	if p.Interval > 1 {
+		return p.LastSend(at)
+	}
+	return at - at%p.Opts.Grid
+}
+
+// LastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
+func (p *Tracker) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
+
+// Second returns the second baseline that goes with a base.
+func (p *Tracker) Second(base delta.Tick) delta.Tick {
+	if p.Interval > 1 {
+		return base - p.Interval
+	}
+	return delta.Second(base)
+}
+
+// Newest returns the pair of the peer's base.
+func (p *Tracker) Newest() snapshot.BasePair {
+	base := p.Base()
+	return snapshot.BasePair{Base: base, Second: p.Second(base)}
+}
+
+// holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
+func (p *Tracker) holdsPair(of snapshot.BasePair) bool {
+	return p.Acks.Recent(of.Second) && p.Snap.Fresh(of.Second)
+}
+
+// FindPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
+func (p *Tracker) FindPairs() {
+	p.Pairs = p.Pairs[:0]
+	of, step := p.Newest(), max(p.Interval, p.Opts.Grid)
+	for range baseline.NearBases {
+		if p.holdsPair(of) {
+			p.Pairs = append(p.Pairs, of)
+		}
+		of.Base -= step
+		of.Second = p.Second(of.Base)
+	}
+}
+
+// LackOf returns the slots of a block of which the peer is not known to hold both of these.
+func (p *Tracker) LackOf(of snapshot.BasePair, b int) uint64 {
+	return p.Acks.Lacks(of.Base, b) | p.Acks.Lacks(of.Second, b)
+}
+
+// Classify sets p.classes to the classes of the slots d of a block: the ticks that their
+// updates are taken against, all of them such as of which the peer holds them.
+func (p *Tracker) Classify(b int, d uint64) {
+	t := &p.Acks
+	p.Classes.List = p.Classes.List[:0]
+	if whole := d & t.None[b]; whole != 0 {
+		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: whole, Whole: true})
+		d &^= whole
+	}
+	for _, of := range p.Pairs { // others have these too, so it may be encoded already
+		if d == 0 {
+			return
+		}
+		if held := d &^ p.LackOf(of, b); held != 0 {
+			d &^= held
+			p.addRecent(b, held, of.Base)
+		}
+	}
+	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
+		if d == 0 || !t.Recent(at) || !p.Snap.Fresh(at) {
+			continue
+		}
+		if held := d &^ t.Lacks(at, b); held != 0 {
+			d &^= held
+			p.addRecent(b, held, at)
+		}
+	}
+	for slot := range bitset.Slots(b, d) {
+		p.addOld(slot)
+	}
+}
+
+// addOld adds the class of a slot that the peer holds as of a tick that is no base.
+func (p *Tracker) addOld(slot int) {
+	s, t, bit := &p.Snap.Slots, &p.Acks, uint64(1)<<(slot&63)
+	at, _ := t.Holds(slot)
+	if before := p.LastSend(s.Changed[slot] - 1); !s.Previous[slot].After(at) && before.After(at) {
+		at = before // it was like that up to then
+	}
+	switch {
+	case !p.Snap.Fresh(at):
+		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: bit, Whole: true})
+	case t.Recent(at) && !at.After(t.Through):
+		p.addRecent(slot>>6, bit, at)
+	default:
+		p.Classes.Add(bit, delta.Baselines{A1: at})
+	}
+}
+
+// addRecent adds the classes of slots that the peer holds as of tick at: it looks for the second
+// baseline.
+func (p *Tracker) addRecent(b int, m uint64, at delta.Tick) {
+	c := &p.Classes
+	second := p.Second(at)
+	m = c.AddStopped(b, m, at, second)
+	if c.Compact {
+		m = p.addSpread(b, m, at)
+	}
+	for at2 := second; m != 0 && (at2 == second || at-at2 <= baseline.MaxStep); at2 -= max(p.Interval, delta.SecondGrid) {
+		if m2 := m & p.heldFor(b, at, at2); m2 != 0 {
+			c.Add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
+			m &^= m2
+		}
+	}
+	if m != 0 {
+		c.Add(m, delta.Baselines{A1: at})
+	}
+}
+
+// heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
+// a second baseline for one of tick at.
+func (p *Tracker) heldFor(b int, at, at2 delta.Tick) uint64 {
+	if !p.Acks.Recent(at2) || !p.Snap.Fresh(at2) || !p.Snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
+		return 0
+	}
+	return ^p.Acks.Lacks(at2, b)
+}

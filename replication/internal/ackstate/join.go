@@ -1,0 +1,44 @@
+package ackstate
+
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// A Join watches over the begin of a session: it is complete when the client has
+// acknowledged all that it may see of what was there at the begin. State packets say so
+// from then on.
+type Join struct {
+	Begun    bool
+	Complete bool
+	owed     bitset.Set // slots that were there and are not acknowledged
+}
+
+// Settle ends a tick and reports whether the join has become complete by it.
+func (j *Join) Settle(s *snapshot.SlotTable, v *interest.View, acks *AckTable) bool {
+	if j.Complete {
+		return false
+	}
+	if !j.Begun {
+		j.Begun, j.owed = true, slices.Clone(s.Alive)
+	} else {
+		for b := range j.owed {
+			j.owed[b] &^= s.Turned[b] // another entity
+		}
+	}
+	var left uint64
+	for b, owed := range j.owed {
+		if owed &= s.Alive[b]; owed != 0 {
+			owed = v.Sees(b, owed) & acks.None[b]
+		}
+		j.owed[b] = owed
+		left |= owed
+	}
+	if left == 0 {
+		j.Complete, j.owed = true, nil
+	}
+	return j.Complete
+}

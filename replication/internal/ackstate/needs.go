@@ -1,0 +1,17 @@
+package ackstate
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+)
+
+// Needs returns how many entries the peer is to be sent.
+func (p *Tracker) Needs() (n int) {
+	for w, owed := range p.Acks.Owed {
+		for b := range bitset.Slots(w, owed) {
+			n += bits.OnesCount64(p.Due[b])
+		}
+	}
+	return n
+}

@@ -1,0 +1,92 @@
+package ackstate
+
+import "math/bits"
+
+// Gone returns the slots of a block that the client may show and shall not, because what
+// it shows has ended or, without Keep, went out of view.
+func (p *Tracker) Gone(b int) uint64 {
+	gone := p.Acks.Shown[b] &^ p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])
+	if gone != 0 {
+		gone &= p.Acks.severed(b) | ^p.Sight.Keeps(b) // else it shows the entity that the slot still holds
+	}
+	return gone
+}
+
+// unseen returns the slots of a block that the peer does not see, and where it is known
+// or being told that there is nothing: what comes and goes there is none of its business.
+func (p *Tracker) unseen(b int) uint64 {
+	if b >= len(p.Sight.View.InView) {
+		return 0
+	}
+	return p.Acks.severed(b) &^ p.Sight.View.InView[b]
+}
+
+// Look finds out what the peer sees now, and deals with what enters or leaves its view.
+// Afterwards, what is due is what it sees, or gone.
+func (p *Tracker) Look() {
+	v, s := &p.Sight.View, &p.Snap.Slots
+	if !v.Limited && v.InView == nil {
+		return
+	}
+	for len(v.InView) < len(s.Alive) {
+		v.InView = append(v.InView, ^uint64(0)) // all that is new is due, as if it were seen
+	}
+	v.Next = v.Next.Grown(s.Len())
+	v.Find(s, p.Snap.Resources.Any)
+	p.Interest.Groups.Show(v.Next)
+	p.Sight.Withhold()
+	p.Sight.FindFacets()
+	p.Sight.WithholdFacets()
+	p.Sight.Hold()
+	seen := 0
+	for b, alive := range s.Alive {
+		now, was := v.Next[b]&alive, v.InView[b]|v.Lapsed(b)
+		if now|was == 0 && !p.Acks.Owed.Has(b) && !v.Released {
+			continue
+		}
+		v.InView[b] = now
+		seen += bits.OnesCount64(now)
+		if entered := now &^ was; entered != 0 {
+			p.enter(b, entered)
+		}
+		if v.Released {
+			was |= ^p.Acks.severed(b) // of what is severed the client is being told already
+		}
+		if left := was &^ now; left != 0 {
+			p.leave(b, left)
+		}
+		if news := s.News[b] & now; news != 0 {
+			p.Owe(b, news)
+		}
+		if p.Due[b]&^now != 0 {
+			p.Due[b] &= now | p.Gone(b)
+		}
+	}
+	v.Seen, v.Released = seen, false
+	if !v.Limited {
+		v.InView, v.Next = nil, nil
+	}
+}
+
+// enter notes that slots of a block came into view.
+func (p *Tracker) enter(b int, mask uint64) {
+	mask &= p.Acks.Behind(b) | p.Snap.Slots.News[b] // else it was kept while it was out of view
+	p.Owe(b, mask)
+	p.noteStructure(b, mask)
+}
+
+// leave notes that slots of a block went out of view.
+func (p *Tracker) leave(b int, mask uint64) {
+	p.Due[b] &^= mask
+	mask &= p.Acks.Shown[b]
+	if mask != 0 {
+		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
+		// these, so it is told to drop them.
+		mask &= p.Acks.severed(b) | ^p.Sight.Keeps(b) | p.neverWhole(b, mask)
+	}
+	if mask != 0 {
+		p.Owe(b, mask)
+		p.Turn(b, mask)
+		p.noteStructure(b, mask)
+	}
+}

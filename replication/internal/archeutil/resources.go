@@ -1,0 +1,89 @@
+package archeutil
+
+import (
+	"fmt"
+	"reflect"
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// ResourceTypes are those of the schema's types that are resources, and their IDs in a
+// world.
+type ResourceTypes struct {
+	ResourceSet
+	schema *schema.Schema
+	world  *ecs.World
+	Ids    []ecs.ResID // by component
+}
+
+func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
+	r.ResourceSet = ResourcesOf(s)
+	r.schema, r.world, r.Ids = s, w, make([]ecs.ResID, len(s.Components))
+	for k := r.Set.Next(0); k >= 0; k = r.Set.Next(k + 1) {
+		r.Ids[k] = ecs.ResourceTypeID(w, s.Components[k].Typ)
+	}
+}
+
+// Find returns where the world has a resource, nil if it has none.
+//
+// Panics if it is there, but not as a pointer to its type.
+func (r *ResourceTypes) Find(component int) unsafe.Pointer {
+	res := r.world.Resources().Get(r.Ids[component])
+	if res == nil {
+		return nil
+	}
+	c := &r.schema.Components[component]
+	v := reflect.ValueOf(res)
+	if v.Kind() != reflect.Pointer || v.Type().Elem() != c.Typ || v.IsNil() {
+		panic(fmt.Sprintf("replication: the world's resource %v is %s: add a pointer to one, as Arche asks for", c.Typ, describe(v)))
+	}
+	return v.UnsafePointer()
+}
+
+// ResourceSlot is the slot of the resources, if the schema has any.
+const ResourceSlot = 0
+
+func describe(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		return "a nil pointer"
+	}
+	return "a value of type " + v.Type().String()
+}
+
+// ResourceSet is which of the schema's types are resources.
+type ResourceSet struct {
+	Set delta.Set // by component
+	Any bool      // there are some
+}
+
+// In reports whether the slot is the one of the resources.
+func (r *ResourceSet) In(slot int) bool { return r.Any && slot == ResourceSlot }
+
+// Fits reports whether a slot can hold a set of components: resources or others.
+func (r *ResourceSet) Fits(slot uint32, set *delta.Set) bool {
+	wrong := r.Set
+	if r.In(int(slot)) {
+		for i := range wrong {
+			wrong[i] = ^wrong[i]
+		}
+	}
+	for i, word := range set {
+		if word&wrong[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func ResourcesOf(s *schema.Schema) (r ResourceSet) {
+	for i := range s.Components {
+		if s.Components[i].Resource {
+			r.Set.Add(i)
+			r.Any = true
+		}
+	}
+	return r
+}

@@ -1,0 +1,181 @@
+// Package compact has the entry format and the models of the coding Compact.
+package compact
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// How entries are written: what compacthead.go says, and rows.
+
+// PutEnd ends the entries.
+func (x *CompactWriter) PutEnd(c *delta.Compact) {
+	w := &x.Walk
+	if !w.begun && len(w.before) > 0 {
+		c.PutHead(&x.E, headJump, false)
+	}
+	room := w.room()
+	if room >= 0 {
+		c.PutHead(&x.E, w.otherContext(room), true)
+	}
+	if room != 0 {
+		c.PutHead(&x.E, w.endContext(room), true)
+	}
+	w.end(x.State)
+}
+
+// PutSlot says which slot the next entry is of.
+func (x *CompactWriter) PutSlot(c *delta.Compact, slot int) (origin int) {
+	w := &x.Walk
+	if !w.begun {
+		w.begun = true
+		if len(w.before) > 0 {
+			jump := len(w.before) > maxPassed && int(w.before[maxPassed].Slot) < slot
+			c.PutHead(&x.E, headJump, jump)
+			if jump {
+				x.E.PutExpGolomb(uint64(slot), jumpBits)
+				w.jump(slot)
+				if w.room() == 0 {
+					return w.pass(x.State, true)
+				}
+				w.found(x.State, slot)
+				return OriginNew
+			}
+		}
+	}
+	for {
+		room := w.room()
+		if room >= 0 {
+			other := slot-w.Next < room
+			c.PutHead(&x.E, w.otherContext(room), other)
+			if !other {
+				again := slot == w.Next+room
+				c.PutHead(&x.E, w.againContext(), again)
+				if origin = w.pass(x.State, again); again {
+					return origin
+				}
+				continue
+			}
+		}
+		c.PutHead(&x.E, w.endContext(room), false)
+		context, width := w.gapWidth(room)
+		c.PutHeadLength(&x.E, context, gapLengths, uint64(slot-w.Next), width)
+		w.found(x.State, slot)
+		return OriginNew
+	}
+}
+
+// maxPassed is how many listed slots are gone through at the beginning of a packet, rather
+// than left out at once.
+const maxPassed = 12
+
+// Put writes an entry.
+func (x *CompactWriter) Put(c *CompactCoder, slot int, entry *CompactEntry) {
+	origin := x.PutSlot(c.Coder, slot)
+	steps := max(int(entry.Kind)-1, 0) // entryNamed is none of them
+	for i := range KindSteps {
+		more := steps > i
+		c.Coder.PutHead(&x.E, HeadKind+origin*KindSteps+i, more)
+		if !more {
+			break
+		}
+	}
+	switch entry.Kind {
+	case wire.EntryUpdate:
+		x.putName(c.Coder, origin, &entry.Name)
+	case wire.EntrySetChange:
+		x.putName(c.Coder, origin, &entry.Name)
+		x.putSet(&entry.Set, &entry.ref)
+	case wire.EntryFull:
+		x.putWhole(c.Coder, entry)
+	case wire.EntryPart:
+		for _, v := range entry.Part {
+			x.E.PutExpGolomb(v, wire.PartOrder)
+		}
+		for _, b := range entry.Payload {
+			x.E.PutBits(uint64(b), 8)
+		}
+		return
+	default:
+		return
+	}
+	c.Coder.Entity(origin == OriginAgain)
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		c.Coder.EncodeRow(&x.E, r.Component, r.Cur, &r.past)
+	}
+}
+
+// putName names the baselines.
+func (x *CompactWriter) putName(c *delta.Compact, origin int, name *CompactName) {
+	x.State.Named(x.Walk.Next-1, name)
+	last := &x.Walk.Names[origin]
+	same := *name == *last
+	c.PutHead(&x.E, x.Walk.nameContext(origin), same)
+	if same {
+		return
+	}
+	if origin == OriginAgain && *last != x.Walk.own {
+		own := *name == x.Walk.own
+		c.PutHead(&x.E, headOwn, own)
+		if own {
+			*last = *name
+			return
+		}
+	}
+	*last = *name
+	atRef := name.A1 == x.Walk.ref
+	c.PutHead(&x.E, headFirst+origin, atRef)
+	if !atRef {
+		differ := int32(name.A1 - x.Walk.ref)
+		c.PutHead(&x.E, headNewer, differ > 0)
+		if differ < 0 {
+			differ = -differ
+		}
+		c.PutHeadLength(&x.E, headTicks, tickLengths, uint64(differ-1), tickBits)
+	}
+	c.PutHead(&x.E, headTwo+origin, name.Span != 0)
+	if name.Span != 0 {
+		x.putTree(c, headSpan, uint(name.Span-1), delta.SpanBits)
+		x.putTree(c, headThird, uint(name.Third), thirdBits)
+	}
+}
+
+// putTree codes a number of n bits, from the highest on, each by a decision for those before it.
+func (x *CompactWriter) putTree(c *delta.Compact, tree int, v, n uint) {
+	node := uint(1)
+	for i := n; i > 0; i-- {
+		bit := v >> (i - 1) & 1
+		c.PutHead(&x.E, tree+int(node), bit != 0)
+		node = node<<1 | bit
+	}
+}
+
+// putWhole writes the generation and component set of an entity without baseline.
+func (x *CompactWriter) putWhole(c *delta.Compact, entry *CompactEntry) {
+	c.PutHeadLength(&x.E, HeadLife, LifeLengths, entry.Part[0], 16)
+	same := entry.Set == x.Walk.Set
+	c.PutHead(&x.E, HeadSet, same)
+	if !same {
+		x.putSet(&entry.Set, &x.Walk.Set)
+		x.Walk.Set = entry.Set
+	}
+}
+
+// putSet writes how a component set differs from another one.
+func (x *CompactWriter) putSet(set, ref *delta.Set) {
+	diff := *set
+	for c := ref.Next(0); c >= 0; c = ref.Next(c + 1) {
+		diff.Toggle(c)
+	}
+	count := 0
+	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+		count++
+	}
+	x.E.PutExpGolomb(uint64(count), 0)
+	next := 0
+	for c := diff.Next(0); c >= 0; c = diff.Next(c + 1) {
+		x.E.PutExpGolomb(uint64(c-next), 0)
+		next = c + 1
+	}
+}

@@ -1,0 +1,179 @@
+package compact
+
+import (
+	"math/bits"
+	"sort"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// What stands before the rows of an entry in a packet of Compact: the slot, the kind, and the
+// baselines or the generation and component set.
+//
+// Most slots are those that the packet carried whose model this one begins with, or one before
+// it in the chain. They are listed, and gone through: whether a slot that is not listed comes
+// first, and if not so, whether the next one of the list is carried again.
+
+// Decisions, as indices of those that a model has for heads.
+const (
+	headJump   = 0                            // the packet does not begin with the list
+	headOther  = headJump + 1                 // not the next of the list: by the room before it, and by whether the last one was new
+	headEnd    = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
+	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
+	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
+	HeadKind   = headGap + 2*gapLengths       // kindSteps in unary: by origin
+	headName   = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
+	headOwn    = headName + origins + 1       // the likely baselines
+	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
+	headNewer  = headFirst + origins          // A1 is newer than that tick
+	headTicks  = headNewer + 1                // lengths of how much it differs
+	headTwo    = headTicks + tickLengths      // there is a second baseline: by origin
+	headSpan   = headTwo + origins            // tree of how much older it is
+	headThird  = headSpan + spanTree          // tree of the third
+	HeadSet    = headThird + thirdTree        // the component set of the last whole
+	HeadLife   = HeadSet + 1                  // lengths of generations
+	headsInUse = HeadLife + LifeLengths
+
+	gapLengths  = 16
+	tickLengths = 8
+	LifeLengths = 6
+	KindSteps   = int(wire.LastEntryKind) - 1 // without entryNamed
+	spanTree    = 1 << delta.SpanBits         // the first one is not in use
+	thirdTree   = 1 << thirdBits
+	thirdBits   = 2
+)
+
+var _ = [delta.HeadDecisions - headsInUse]struct{}{}
+
+// The origin of an entry is what the list says of its slot.
+const (
+	OriginNew    = iota // it is not listed
+	OriginListed        // listed, but the last packet of the chain did not carry it
+	OriginAgain         // the last packet of the chain carried it
+	origins
+)
+
+const (
+	gapBits  = 30 // of a slot that is behind the list
+	tickBits = 32 // of how much ticks differ
+	// Of how many packets before it is whose model this is, the low bits are in the first byte;
+	// the rest is in a code of this order.
+	AgeLow   = 2
+	ModelRef = 1
+	jumpBits = 4 // order of the code of the first slot
+)
+
+// A CompactName is the baselines of an entry.
+type CompactName struct {
+	A1          delta.Tick
+	Span, Third delta.Tick // how much older the others are; 0: there is none
+}
+
+// A CompactWalk is how far a packet has come, at either end.
+type CompactWalk struct {
+	before []ListedSlot // the list of the model that the packet begins with
+	at     int          // the next one of it
+	Next   int          // the slot after the last one
+	begun  bool
+	fresh  bool // the last slot was not listed
+	again  bool // the last listed slot was carried
+	ref    delta.Tick
+	Names  [origins]CompactName
+	own    CompactName // of an entry that is carried again: what is likely for it
+	Set    delta.Set
+}
+
+// Begin starts a packet of tick now, with the model of a state or a new one.
+func (w *CompactWalk) Begin(from *CompactState, now delta.Tick) {
+	*w = CompactWalk{ref: now - 1}
+	if from != nil {
+		w.before, w.ref = from.Slots, from.Tick
+	}
+	for i := range w.Names {
+		w.Names[i] = CompactName{A1: w.ref}
+	}
+}
+
+// room returns how many slots there are before the next listed one, or -1 if there is none.
+func (w *CompactWalk) room() int {
+	if w.at == len(w.before) {
+		return -1
+	}
+	return int(w.before[w.at].Slot) - w.Next
+}
+
+// jump goes to a slot without going through the list.
+func (w *CompactWalk) jump(slot int) {
+	w.at = sort.Search(len(w.before), func(i int) bool { return int(w.before[i].Slot) >= slot })
+	w.Next = slot
+}
+
+// pass notes whether the next listed slot is carried.
+func (w *CompactWalk) pass(s *CompactState, carried bool) (origin int) {
+	l := w.before[w.at]
+	origin = OriginListed + int(l.Seen&1)
+	l.Seen = l.Seen << 1 & (1<<seenBits - 1)
+	if carried {
+		l.Seen |= 1
+		if origin == OriginAgain {
+			w.own = CompactName{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
+		}
+	}
+	s.list(l)
+	w.at++
+	w.Next, w.again = int(l.Slot)+1, carried
+	if carried {
+		w.fresh = false
+	}
+	return origin
+}
+
+// found notes that the next entry is of a slot that is not listed.
+func (w *CompactWalk) found(s *CompactState, slot int) {
+	s.list(ListedSlot{Slot: uint32(slot), Seen: 1})
+	w.Next, w.fresh = slot+1, true
+}
+
+// end lists what is left for the next packet of the chain.
+func (w *CompactWalk) end(s *CompactState) {
+	for _, l := range w.before[w.at:] {
+		l.Seen = l.Seen << 1 & (1<<seenBits - 1)
+		s.list(l)
+	}
+}
+
+func (w *CompactWalk) otherContext(room int) int {
+	return headOther + 2*min(bits.Len(uint(room)), 3) + toInt(w.fresh)
+}
+
+func (w *CompactWalk) endContext(room int) int {
+	return headEnd + 2*toInt(room < 0) + toInt(w.fresh)
+}
+
+func (w *CompactWalk) againContext() int {
+	return headAgain + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
+}
+
+// gapWidth returns the decisions of the gap before a new slot and the bits that it takes at most.
+func (w *CompactWalk) gapWidth(room int) (context int, width uint) {
+	if room < 0 {
+		return headGap + gapLengths, gapBits
+	}
+	return headGap, uint(bits.Len(uint(room - 1)))
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// nameContext returns the decision whether an entry has the baselines of the one before.
+func (w *CompactWalk) nameContext(origin int) int {
+	if origin == OriginAgain && w.Names[origin] != w.own {
+		return headName + origins
+	}
+	return headName + origin
+}

@@ -1,0 +1,123 @@
+package compact
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// A CompactReader is what a client has for a session with [Compact].
+type CompactReader struct {
+	Coder *delta.Compact
+	Held  ModelStore
+	Spare *CompactState
+	D     delta.RangeDecoder
+	Walk  CompactWalk
+}
+
+func NewCompactReader(s *schema.Schema) *CompactReader {
+	return &CompactReader{Coder: delta.NewCompact(s.Layout), Spare: new(CompactState)}
+}
+
+// Finish reports whether the packet ends where it should.
+func (x *CompactReader) Finish() error {
+	if x.D.Finish() != nil {
+		return wire.ErrMalformed
+	}
+	return nil
+}
+
+// GetSlot reads which slot the next entry is of, into x.walk.next less one, or that there is
+// none.
+func (x *CompactReader) GetSlot(limit int) (origin int, end, ok bool) {
+	w, c, s := &x.Walk, x.Coder, x.Spare
+	if !w.begun {
+		w.begun = true
+		if len(w.before) > 0 && c.GetHead(&x.D, headJump) {
+			slot := x.D.GetExpGolomb(jumpBits)
+			if slot >= uint64(limit) {
+				return 0, false, false
+			}
+			w.jump(int(slot))
+			if w.room() == 0 {
+				return w.pass(s, true), false, true
+			}
+			w.found(s, int(slot))
+			return OriginNew, false, true
+		}
+	}
+	for {
+		room := w.room()
+		if room >= 0 && !c.GetHead(&x.D, w.otherContext(room)) {
+			again := c.GetHead(&x.D, w.againContext())
+			if origin = w.pass(s, again); again {
+				return origin, false, true
+			}
+			continue
+		}
+		if room == 0 || c.GetHead(&x.D, w.endContext(room)) {
+			w.end(s)
+			return 0, true, true
+		}
+		context, width := w.gapWidth(room)
+		gap := int(c.GetHeadLength(&x.D, context, gapLengths, width))
+		if room > 0 && gap >= room || gap >= limit-w.Next {
+			return 0, false, false
+		}
+		w.found(s, w.Next+gap)
+		return OriginNew, false, true
+	}
+}
+
+// GetName reads the name of an entry's baselines.
+func (x *CompactReader) GetName(origin int) CompactName {
+	c, d := x.Coder, &x.D
+	name := x.Walk.Names[origin]
+	if c.GetHead(d, x.Walk.nameContext(origin)) {
+		return name
+	}
+	if origin == OriginAgain && name != x.Walk.own && c.GetHead(d, headOwn) {
+		return x.Walk.own
+	}
+	name = CompactName{A1: x.Walk.ref}
+	if !c.GetHead(d, headFirst+origin) {
+		newer := c.GetHead(d, headNewer)
+		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
+		if newer {
+			name.A1 += differ
+		} else {
+			name.A1 -= differ
+		}
+	}
+	if c.GetHead(d, headTwo+origin) {
+		name.Span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
+		name.Third = delta.Tick(x.getTree(headThird, thirdBits))
+	}
+	return name
+}
+
+// getTree reads what putTree wrote.
+func (x *CompactReader) getTree(tree int, n uint) uint {
+	node := uint(1)
+	for range n {
+		bit := toInt(x.Coder.GetHead(&x.D, tree+int(node)))
+		node = node<<1 | uint(bit)
+	}
+	return node - 1<<n
+}
+
+// GetSet reads what putSet wrote, for a schema of n components.
+func (x *CompactReader) GetSet(ref *delta.Set, n int) delta.Set {
+	s := *ref
+	next := uint64(0)
+	for count := x.D.GetExpGolomb(0); count > 0 && x.D.Err() == nil; count-- {
+		gap := x.D.GetExpGolomb(0)
+		if gap >= uint64(n) || next+gap >= uint64(n) {
+			x.D.Fail()
+			return s
+		}
+		s.Toggle(int(next + gap))
+		next += gap + 1
+	}
+	return s
+}

@@ -1,0 +1,131 @@
+package interest
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+)
+
+// AskConditions finds out which functions of [OnlyFor] pick the peer: picks calls one.
+func (p *Sight) AskConditions(picks func(ask any) bool) {
+	conditions := p.Schema.Conditions
+	if len(conditions) == 0 {
+		return
+	}
+	p.View.picked = delta.Set{}
+	for k := range conditions {
+		if c := &conditions[k]; c.Kind != schema.OnlyFor || picks(c.Ask) {
+			p.View.picked.Add(k)
+		}
+	}
+}
+
+// FindFacets completes what find found: a facet is visible if its entity is and its
+// condition holds.
+func (p *Sight) FindFacets() {
+	v, s := &p.View, &p.Snap.Slots
+	for b, class := range s.Classes {
+		if class == 0 {
+			continue
+		}
+		k := int(class) - 1
+		switch c := &p.Schema.Conditions[k]; {
+		case c.Kind == schema.OwnerOnly || !v.picked.Has(k):
+			v.Next[b] = 0
+		case v.everything() && !v.crowded:
+			v.Next[b] = s.Alive[b]
+		default:
+			v.Next[b] = 0
+			for slot := range bitset.Slots(b, s.Alive[b]) {
+				if v.Next.Has(int(s.Info[slot].Of)) {
+					v.Next.Add(slot)
+				}
+			}
+		}
+	}
+	for k := range p.Schema.Conditions {
+		kind := p.Schema.Conditions[k].Kind
+		if kind == schema.OnlyFor {
+			continue
+		}
+		for b, word := range p.owned {
+			for word &= v.Next[b]; word != 0; word &= word - 1 {
+				f, ok := s.Facet(k, b<<6+bits.TrailingZeros64(word))
+				switch {
+				case !ok:
+				case kind == schema.OwnerOnly:
+					v.Next.Add(f)
+				default:
+					v.Next.Remove(f)
+				}
+			}
+		}
+	}
+}
+
+// everything reports whether all entities are visible.
+func (i *Criteria) everything() bool {
+	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
+}
+
+// Keeps returns which slots of a block stay with the client when they go out of view: of facets, those whose condition
+// still holds.
+func (p *Sight) Keeps(b int) uint64 {
+	switch v := &p.View; {
+	case !v.Keep:
+		return 0
+	case !p.Snap.Slots.Facets(b):
+		return ^uint64(0)
+	case v.Kept != nil && b < len(v.Kept.now):
+		return v.Kept.now[b]
+	}
+	return 0
+}
+
+// Hold finds out of which facets the condition holds, whether the peer sees their entities or not.
+func (p *Sight) Hold() {
+	v, s := &p.View, &p.Snap.Slots
+	if !v.Keep || len(p.Schema.Conditions) == 0 {
+		v.Kept = nil
+		return
+	}
+	if v.Kept == nil {
+		v.Kept = &keptFacets{}
+	}
+	held := v.Kept.before.Grown(s.Len())
+	v.Kept.now, v.Kept.before = held, v.Kept.now.Grown(s.Len())
+	clear(held)
+	for b, class := range s.Classes {
+		if class > 0 && v.picked.Has(int(class)-1) && p.Schema.Conditions[class-1].Kind != schema.OwnerOnly {
+			held[b] = s.Alive[b]
+		}
+	}
+	for k := range p.Schema.Conditions {
+		kind := p.Schema.Conditions[k].Kind
+		if kind == schema.OnlyFor {
+			continue
+		}
+		for b, word := range p.owned {
+			for ; word != 0; word &= word - 1 {
+				f, ok := s.Facet(k, b<<6+bits.TrailingZeros64(word))
+				switch {
+				case !ok:
+				case kind == schema.OwnerOnly:
+					held.Add(f)
+				default:
+					held.Remove(f)
+				}
+			}
+		}
+	}
+}
+
+// Lapsed returns the facets of a block whose condition does not hold any more, whether they were in view or only kept.
+func (v *View) Lapsed(b int) uint64 {
+	if v.Kept == nil || b >= len(v.Kept.now) {
+		return 0
+	}
+	return v.Kept.before[b] &^ v.Kept.now[b]
+}

@@ -1,0 +1,188 @@
+package interest
+
+import (
+	"math"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+const (
+	MaxAxes  = 3
+	MaxCells = 1 << 20
+
+	// gridSlack is the share of a cell's side by which rounding may put an entity beside
+	// the cell that it is in.
+	gridSlack = 1.0 / 64
+)
+
+type GridEntry struct {
+	at   [MaxAxes]float32
+	slot int32
+}
+
+// gridPlace says where a slot's entry is.
+type gridPlace struct{ cell, index int32 }
+
+var nowhere = gridPlace{cell: -1}
+
+// Update moves what changed this tick.
+func (g *Grid) Update() {
+	s := &g.Snap.Slots
+	g.outside = g.outside.Grown(s.Len())
+	for len(g.places) < s.Len() {
+		g.places = append(g.places, nowhere)
+	}
+	changed := s.News
+	if g.Fresh {
+		changed, g.Fresh = s.Alive, false
+	}
+	h := g.Snap.Histories[g.Component]
+	for b, word := range changed {
+		for slot := range bitset.Slots(b, word) {
+			switch {
+			case !s.Alive.Has(slot):
+				g.remove(slot)
+				g.outside.Remove(slot)
+			case !h.Has(slot):
+				g.remove(slot)
+				g.outside.Add(slot)
+			default:
+				g.outside.Remove(slot)
+				g.put(slot, h.Row(slot))
+			}
+		}
+	}
+}
+
+// put gives a slot the position in a row.
+func (g *Grid) put(slot int, row []uint32) {
+	e := GridEntry{slot: int32(slot)}
+	cell := 0
+	for i, col := range g.Columns {
+		v, _ := col.Codec.Fixed.Decode(col.Code(row))
+		e.at[i] = float32(v)
+		cell = cell*g.Counts[i] + g.along(i, v)
+	}
+	if place := g.places[slot]; place.cell == int32(cell) {
+		g.Cells[cell][place.index] = e
+		return
+	}
+	g.remove(slot)
+	g.places[slot] = gridPlace{int32(cell), int32(len(g.Cells[cell]))}
+	g.Cells[cell] = append(g.Cells[cell], e)
+}
+
+// along returns which cell of an axis a coordinate is in.
+func (g *Grid) along(axis int, v float64) int {
+	return int(min(max((v-g.Low[axis])/g.Cell, 0), float64(g.Counts[axis]-1)))
+}
+
+func (g *Grid) remove(slot int) {
+	place := g.places[slot]
+	if place == nowhere {
+		return
+	}
+	entries := g.Cells[place.cell]
+	last := entries[len(entries)-1]
+	entries[place.index] = last
+	g.places[last.slot].index = place.index
+	g.Cells[place.cell] = entries[:len(entries)-1]
+	g.places[slot] = nowhere
+}
+
+// An Eye is where a peer looks from.
+type Eye struct {
+	At     [MaxAxes]float64
+	Radius float64
+	Open   bool
+}
+
+// find adds the slots that the eye sees to a set.
+func (g *Grid) find(e *Eye, to bitset.Set) {
+	for b, word := range g.outside {
+		to[b] |= word
+	}
+	if !e.Open {
+		return
+	}
+	square := e.Radius * e.Radius
+	if math.IsInf(square, 1) {
+		copy(to, g.Snap.Slots.Alive)
+		return
+	}
+	// What is left of an axis that the grid does not have is one layer of cells, at no
+	// distance.
+	var first, last [MaxAxes]int
+	for i := range g.Columns {
+		first[i] = g.along(i, e.At[i]-e.Radius)
+		last[i] = g.along(i, e.At[i]+e.Radius)
+	}
+	for x := first[0]; x <= last[0]; x++ {
+		nearX, farX := g.squares(0, x, e)
+		for y := first[1]; y <= last[1]; y++ {
+			nearY, farY := g.squares(1, y, e)
+			row := (x*g.Counts[1] + y) * g.Counts[2]
+			for z := first[2]; z <= last[2]; z++ {
+				nearZ, farZ := g.squares(2, z, e)
+				entries := g.Cells[row+z]
+				switch {
+				case nearX+nearY+nearZ > square:
+				case farX+farY+farZ <= square:
+					for i := range entries {
+						to.Add(int(entries[i].slot))
+					}
+				default:
+					g.findAmong(entries, e, square, to)
+				}
+			}
+		}
+	}
+}
+
+// findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
+func (g *Grid) findAmong(entries []GridEntry, e *Eye, square float64, to bitset.Set) {
+	at := e.At
+	clear(at[len(g.Columns):])
+	for i := range entries {
+		entry := &entries[i]
+		dx, dy, dz := float64(entry.at[0])-at[0], float64(entry.at[1])-at[1], float64(entry.at[2])-at[2]
+		near := uint64(0)
+		if dx*dx+dy*dy+dz*dz <= square {
+			near = 1
+		}
+		to[entry.slot>>6] |= near << (entry.slot & 63)
+	}
+}
+
+// squares returns bounds of the squares of the distances, along an axis, from the eye to
+// what is in a cell.
+func (g *Grid) squares(axis, cell int, e *Eye) (near, far float64) {
+	if axis >= len(g.Columns) {
+		return 0, 0
+	}
+	low := g.Low[axis] + float64(cell)*g.Cell - g.Cell*gridSlack
+	high := low + g.Cell*(1+2*gridSlack)
+	below, above := e.At[axis]-low, high-e.At[axis]
+	if outside := max(-below, -above); outside > 0 {
+		near = outside * outside
+	}
+	far = max(below, above)
+	return near, far * far
+}
+
+// Grid is a Grid behind its public face.
+type Grid struct {
+	Snap *snapshot.Snapshot
+
+	Component int
+	Columns   []*schema.Column
+	Low       [MaxAxes]float64
+	Cell      float64
+	Counts    [MaxAxes]int // cells along an axis
+	Cells     [][]GridEntry
+	places    []gridPlace // by slot
+	outside   bitset.Set  // live slots without a position
+	Fresh     bool        // no entity is in it yet
+}

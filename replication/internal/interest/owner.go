@@ -1,0 +1,92 @@
+package interest
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Ownership is who owns which entities, for [OwnerOnly] and [ExceptOwner].
+type Ownership struct {
+	Of     map[ecs.Entity]*Sight
+	slots  []*Sight                // the same by slot
+	unseen map[ecs.Entity]struct{} // owned, and without a slot yet
+}
+
+// SetOwner makes a peer the owner of an entity, nil nobody.
+func (s *InterestSets) SetOwner(e ecs.Entity, p *Sight) {
+	o := &s.Owners
+	slot, seen := s.Snap.SlotOf(e)
+	if seen {
+		s.Disown(slot, e)
+	}
+	delete(o.Of, e)
+	delete(o.unseen, e)
+	if p == nil {
+		return
+	}
+	if o.Of == nil {
+		o.Of, o.unseen = map[ecs.Entity]*Sight{}, map[ecs.Entity]struct{}{}
+	}
+	o.Of[e] = p
+	if seen {
+		s.own(slot, p)
+	} else {
+		o.unseen[e] = struct{}{}
+	}
+}
+
+// own notes that a peer owns what is in a slot.
+func (s *InterestSets) own(slot int, p *Sight) {
+	o := &s.Owners
+	if more := s.Snap.Slots.Len() - len(o.slots); more > 0 {
+		o.slots = append(o.slots, make([]*Sight, more)...)
+	}
+	o.slots[slot] = p
+	p.owned = p.owned.Grown(slot + 1)
+	p.owned.Add(slot)
+}
+
+// Disown notes that nobody owns the entity that is in a slot, or was.
+func (s *InterestSets) Disown(slot int, e ecs.Entity) {
+	o := &s.Owners
+	if slot >= len(o.slots) || o.slots[slot] == nil {
+		return
+	}
+	o.slots[slot].owned.Remove(slot)
+	o.slots[slot] = nil
+	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
+		delete(o.Of, e)
+	}
+}
+
+// SettleOwners gives slots to those that are owned and were not seen before.
+func (s *InterestSets) SettleOwners() {
+	for e := range s.Owners.unseen {
+		if !archeutil.Alive(s.Snap.World, e) {
+			delete(s.Owners.unseen, e)
+			delete(s.Owners.Of, e)
+		} else if slot, ok := s.Snap.SlotOf(e); ok {
+			delete(s.Owners.unseen, e)
+			s.own(slot, s.Owners.Of[e])
+		}
+	}
+}
+
+// DisownAll notes that a peer owns nothing any more.
+func (s *InterestSets) DisownAll(p *Sight) {
+	for b, word := range p.owned {
+		for ; word != 0; word &= word - 1 {
+			slot := b<<6 + bits.TrailingZeros64(word)
+			s.Disown(slot, s.Snap.Slots.Info[slot].Entity)
+		}
+	}
+	for e := range s.Owners.unseen {
+		if s.Owners.Of[e] == p {
+			delete(s.Owners.unseen, e)
+			delete(s.Owners.Of, e)
+		}
+	}
+	p.owned = nil
+}

@@ -1,0 +1,73 @@
+package interest
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// A client has room for so many slots, and refuses a packet with a single one beyond them. It
+// says in its hello how many these are, and the server withholds what has a higher slot, as if
+// the client might not see it: all the rest is mirrored.
+//
+// What a hello says is not trusted. It narrows what that client is sent, and nothing else.
+
+// Limit finds out whether there are things that the client may not see, or has no room for.
+func (p *Sight) Limit() {
+	v := &p.View
+	v.crowded = v.Room > 0 && p.Snap.Slots.Len() > v.Room
+	v.Limited = v.crowded || !v.everything() || len(p.Schema.Conditions) > 0
+}
+
+// Withhold takes the entities out of view that have no room at the client. A group goes as a
+// whole.
+func (p *Sight) Withhold() {
+	v, s := &p.View, &p.Snap.Slots
+	v.Withheld = 0
+	if !v.crowded {
+		return
+	}
+	for _, g := range p.Interest.Groups.List {
+		if g.reaches(v.Room) {
+			for _, m := range g.Members {
+				if m.Slot >= 0 && int(m.Slot) < v.Room && v.Next.Has(int(m.Slot)) {
+					v.Next.Remove(int(m.Slot))
+					v.Withheld++
+				}
+			}
+		}
+	}
+	v.cut(s, false)
+}
+
+// WithholdFacets is withhold for the facets of what is in view.
+func (p *Sight) WithholdFacets() {
+	if v := &p.View; v.crowded {
+		v.cut(&p.Snap.Slots, true)
+	}
+}
+
+// cut takes out of view what has a slot that the client has no room for: facets or entities.
+func (v *View) cut(s *snapshot.SlotTable, facets bool) {
+	for b := v.Room >> 6; b < len(s.Alive); b++ {
+		if s.Facets(b) != facets {
+			continue
+		}
+		beyond := v.Next[b] & s.Alive[b]
+		if b == v.Room>>6 {
+			beyond &= ^uint64(0) << (v.Room & 63)
+		}
+		v.Next[b] &^= beyond
+		v.Withheld += bits.OnesCount64(beyond)
+	}
+}
+
+// reaches reports whether a member has a slot from the given one on.
+func (g *Group) reaches(slot int) bool {
+	for i := range g.Members {
+		if int(g.Members[i].Slot) >= slot {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,172 @@
+package message
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// Packets of messages and of inputs begin alike:
+//
+//	checksum 32 | kind 3, tag 3, long 1, 0 | time 16 or 32 | bits...
+//
+// The tag is 0 where there is a checksum. Else it tells what is late of a former session. The time is the sender's: the
+// server's tick, or how often the client's Apply was called before. The bits of a packet of messages are
+//
+//	index | report | acks | messages ... | 0
+//
+// where a message may be a fragment of one, see fragments.go.
+//
+// Index tells apart the packets of one time, so that none is taken twice. Only servers write a report.
+
+const (
+	// MaxTalkPackets is how many packets of messages go out in a tick: a sender paces itself.
+	MaxTalkPackets = 16
+	// MaxPacketMessages bounds what a packet can make its receiver do.
+	MaxPacketMessages = 256
+	// maxDependencies is how many slots a message may wait for. With more, it is not sent yet.
+	maxDependencies = 64
+	// MaxMessageAge bounds the age that a message is said to have, in ticks.
+	MaxMessageAge = 1<<12 - 1
+
+	AgeOrder        = 1 // of the exp-Golomb codes of ages of messages,
+	DependencyOrder = 3 // gaps of the slots that messages wait for
+	WaitOrder       = 2 // and how many ticks ago they changed
+
+)
+
+// A WireMessage is a message as it is put into a packet.
+type WireMessage struct {
+	Number   int
+	Lane     int // -1: none, it is unreliable
+	Id       uint32
+	Long     bool // its type is
+	Fragment wire.Fragment
+	Tick     delta.Tick
+	Waits    bool
+	Deps     []wire.Dependency
+	Data     []byte // its row, or some of it
+	Bits     int
+}
+
+// A TalkWriter fills packets of messages, one after the other.
+type TalkWriter struct {
+	numberBits uint
+	down       bool // from the server
+	Buf        []byte
+	Header     wire.MessageHeader
+	Seal       wire.Key
+	Index      int // of the next packet of this time
+
+	W     bitbuf.Writer
+	Open  bool
+	body  int  // where the bits begin in buf
+	count int  // messages in the packet
+	Bare  bool // it is for nothing but messages
+	laneContext
+}
+
+// laneContext is what messages of a packet share with those before them.
+type laneContext struct {
+	begun [wire.Channels]bool
+	last  [wire.Channels]uint32 // ids
+	deps  []wire.Dependency
+}
+
+// Begin starts a tick. long says whether the receiver may have no time near to this one.
+func (k *TalkWriter) Begin(s wire.Key, time uint32, long bool) {
+	k.Header, k.Seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
+	k.Index, k.Open = 0, false
+}
+
+// Full reports whether no more packets may be begun.
+func (k *TalkWriter) Full() bool { return k.Index == MaxTalkPackets }
+
+// Start opens a packet.
+func (k *TalkWriter) Start() {
+	from := k.Seal.Size()
+	k.Header.Put(k.Buf[from:])
+	k.body = from + k.Header.Size()
+	k.W.Reset(k.Buf[k.body:])
+	k.W.WriteExpGolomb(uint64(k.Index), 0)
+	k.Open, k.count, k.laneContext = true, 0, laneContext{deps: k.deps[:0]}
+}
+
+// Put appends a message, and returns false if there is no room for it.
+func (k *TalkWriter) Put(m *WireMessage) bool {
+	if k.count == MaxPacketMessages {
+		return false
+	}
+	mark := k.W.Mark()
+	k.W.WriteBool(true)
+	k.W.WriteBits(uint64(m.Number), k.numberBits)
+	if m.Lane >= 0 {
+		if k.begun[m.Lane] {
+			k.W.WriteExpGolomb(uint64(m.Id-k.last[m.Lane]-1), 0)
+		} else {
+			k.W.WriteBits(uint64(m.Id), 16)
+		}
+		if m.Long {
+			m.Fragment.Write(&k.W)
+		}
+		if k.down && m.Fragment != wire.MoreFragments {
+			k.W.WriteExpGolomb(uint64(min(delta.Tick(k.Header.Time)-m.Tick, MaxMessageAge)), AgeOrder)
+		}
+	}
+	same := true
+	if k.down && m.Waits && m.Fragment != wire.MoreFragments {
+		same = equalDependencies(m.Deps, k.deps)
+		k.W.WriteBool(!same)
+		if !same {
+			k.putDependencies(m.Deps)
+		}
+	}
+	if m.Fragment != wire.WholeMessage {
+		k.W.WriteBits(uint64(len(m.Data)), FragmentSizeBits)
+	}
+	k.W.WriteRun(m.Data, m.Bits)
+	if k.W.Err() != nil || k.W.Remaining() == 0 { // a bit ends the messages
+		k.W.Rollback(mark)
+		return false
+	}
+	if m.Lane >= 0 {
+		k.begun[m.Lane], k.last[m.Lane] = true, m.Id
+	}
+	if !same {
+		k.deps = append(k.deps[:0], m.Deps...)
+	}
+	k.count++
+	return true
+}
+
+func (k *TalkWriter) putDependencies(deps []wire.Dependency) {
+	k.W.WriteExpGolomb(uint64(len(deps)), 0)
+	next := uint32(0)
+	for _, d := range deps {
+		k.W.WriteExpGolomb(uint64(d.Slot-next), DependencyOrder)
+		k.W.WriteExpGolomb(uint64(delta.Tick(k.Header.Time)-d.Tick), WaitOrder)
+		next = d.Slot + 1
+	}
+}
+
+func equalDependencies(a, b []wire.Dependency) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Finish returns the open packet, which is valid until the next one is begun.
+func (k *TalkWriter) Finish() []byte {
+	k.W.WriteBool(false)
+	packet := k.Buf[:k.body+len(k.W.Bytes())]
+	k.Seal.Write(packet, 0, k.Header.Time)
+	k.Index++
+	k.Open = false
+	return packet
+}

@@ -1,0 +1,447 @@
+package sender
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// How a peer is sent what is in groups: before everything else of the tick, in packets of
+// its own, as many whole groups in each as fit; see groups.go for what that is good for.
+// Where groups took all the room that there was, the rest goes first the next time.
+// Where all that a peer needs in a tick fits into one packet, it is one.
+
+// bundle is scratch memory for what is to travel together, which the peers of a worker
+// share.
+type bundle struct {
+	entries []bundleEntry
+	units   int // of entries
+	in      bitset.Set
+	visited []int32 // what is in it
+	close   []int32 // slots that are sent together
+	groups  []*interest.Group
+}
+
+// A bundleEntry is what a peer needs of a slot.
+type bundleEntry struct {
+	slot  int32
+	unit  int32 // entries of a unit travel together
+	run   int32 // in the cache, unless the slot is empty
+	kind  bundleKind
+	due   bool  // else it is on its way already
+	bits  int32 // of the run
+	work  int32 // of the entry, about with Compact
+	count *uint64
+}
+
+type bundleKind uint8
+
+const (
+	bundleState bundleKind = iota
+	bundleEnd
+	bundleLarge // does not fit into a packet
+)
+
+const (
+	// maxTogether is of how many entries it is tried whether they are no more than a packet.
+	maxTogether = 512
+	// crowdedTicks is for how long that is not tried again where they were more.
+	crowdedTicks = 16
+	// firstHead and mostHead are what the head of an entry takes, before that is known
+	// and at most.
+	firstHead, mostHead = 24, 64
+	// leastHead is what it takes at least.
+	leastHead = 4
+)
+
+// sendGroups sends what of some slots is due and in groups, with what belongs to it. It
+// returns true if that was all that is due.
+func (p *Sender) sendGroups(of bitset.Set) (all bool) {
+	blocks := p.Interest.Groups.Blocks
+	due := uint64(0)
+	for _, b := range blocks {
+		due |= of[b] & p.Acked.Due[b] & p.Snap.Slots.Bound[b]
+	}
+	if due == 0 {
+		return false
+	}
+	p.Runs.Bound()
+	p.Runs.Pinned = true
+	order := p.Packet.Order
+	defer func() { p.Packet.Order, p.Runs.Pinned = order, false }()
+	switch {
+	case p.Crowded > 0:
+		p.Crowded--
+	case p.sendTogether(of):
+		return true
+	default:
+		p.Crowded = crowdedTicks
+	}
+	first, sent := p.Behind, p.Acked.Log.Next
+	p.Behind = 0
+	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
+		p.Behind = max(p.Behind, 1) // 0: nowhere
+		p.Yields = p.Yields || p.Acked.Log.Next != sent
+	}
+	return false
+}
+
+// sendUnits sends groups with due slots in a range. It returns false if it had to stop.
+func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
+	u, s := &p.Runs.bundle, &p.Snap.Slots
+	u.begin(s.Len())
+	room := 8*(p.Opts.Mtu-p.Packet.headSize(true)) - wire.GapOrderBits
+	if p.Packet.heads == 0 {
+		p.Packet.heads = firstHead
+	}
+	used, work := 0, 0
+	for _, b := range p.Interest.Groups.Blocks {
+		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
+			continue
+		}
+		for slot := range bitset.Slots(int(b), of[b]&p.Acked.Due[b]&s.Bound[b]) {
+			if slot < from || slot >= to || u.in.Has(slot) {
+				continue
+			}
+			if p.Runs.Full() {
+				p.makeAgain(u.entries)
+			}
+			first := len(u.entries)
+			p.gather(slot)
+			unit := u.entries[first:]
+			size, load, large := 0, 0, false
+			for i := range unit {
+				e := &unit[i]
+				load += int(e.work)
+				p.Acked.Due.Remove(int(e.slot))
+				size += max(int(e.bits)+p.Packet.heads, 1) // with Compact, heads may be less than none
+				large = large || e.kind == bundleLarge
+			}
+			if large || used+size > room || !p.Opts.FreeWork.Allows(work+load, used) {
+				if !p.sendBundle(u.entries[:first]) {
+					p.putOff(unit)
+					return false
+				}
+				n := copy(u.entries, unit)
+				u.entries, used, work = u.entries[:n], 0, 0
+			}
+			used, work = used+size, work+load
+			if large { // sendBundle finds out about what is more than a packet
+				if !p.sendTorn(u.entries) {
+					p.Behind = slot
+					return false
+				}
+				u.entries, used, work = u.entries[:0], 0, 0
+			}
+		}
+	}
+	return p.sendBundle(u.entries)
+}
+
+// makeAgain makes the runs of entries again in an empty cache. What is sent with what must
+// not depend on the cache, which is another one with other workers.
+func (p *Sender) makeAgain(entries []bundleEntry) {
+	p.Runs.Pinned = false
+	p.Runs.Bound()
+	p.Runs.Pinned = true
+	for i := range entries {
+		if e := &entries[i]; e.kind == bundleState {
+			p.Acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
+			r, _ := p.bestRun(int(e.slot), &p.Acked.Classes.List[0])
+			e.run = r.Index
+		}
+	}
+}
+
+// putOff notes that entries are due still.
+func (p *Sender) putOff(entries []bundleEntry) {
+	for i := range entries {
+		if e := &entries[i]; e.due {
+			p.Acked.Owe(int(e.slot)>>6, 1<<(e.slot&63))
+		}
+	}
+}
+
+// begin empties the bundle.
+func (u *bundle) begin(slots int) {
+	u.in = u.in.Grown(slots)
+	for _, slot := range u.visited {
+		u.in.Remove(int(slot))
+	}
+	u.visited, u.entries, u.units = u.visited[:0], u.entries[:0], 0
+}
+
+// visit notes that a slot has had its turn.
+func (u *bundle) visit(slot int) {
+	u.in.Add(slot)
+	u.visited = append(u.visited, int32(slot))
+}
+
+// closure sets u.close to the slots that are sent together with a slot, which comes first.
+func (p *Sender) closure(slot int) {
+	u, of := &p.Runs.bundle, &p.Interest.Groups
+	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
+	add := func(slot int32) {
+		if !slices.Contains(u.close, slot) {
+			u.close = append(u.close, slot)
+		}
+	}
+	for i := 0; i < len(u.close) && !p.Opts.NoGroups; i++ {
+		slot := u.close[i]
+		for _, g := range of.BySlot[slot] {
+			if slices.Contains(u.groups, g) || p.Acked.LeftFor(g, slot) {
+				continue
+			}
+			u.groups = append(u.groups, g)
+			for _, m := range g.Members {
+				if m.Slot >= 0 {
+					add(m.Slot)
+				}
+			}
+			for _, f := range g.Former {
+				if !p.Acked.Released(g, f) {
+					add(f.Slot)
+				}
+			}
+		}
+	}
+}
+
+// gather appends what has to travel with a slot that is due, as a unit.
+func (p *Sender) gather(slot int) {
+	u := &p.Runs.bundle
+	p.closure(slot)
+	for _, slot := range u.close {
+		if !u.in.Has(int(slot)) {
+			u.visit(int(slot))
+			p.gatherSlot(int(slot))
+		}
+	}
+	u.units++
+}
+
+// gatherSlot appends what the peer needs of a slot, if it needs anything.
+func (p *Sender) gatherSlot(slot int) {
+	s := &p.Snap.Slots
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	if p.Sight.View.Sees(b, s.Alive[b])&bit == 0 {
+		if p.Acked.Acks.Shown[b]&bit == 0 {
+			p.Acked.Due[b] &^= bit // gone before the peer heard of it
+			return
+		}
+		if p.Acked.Gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
+			p.Acked.Turn(b, bit)
+			p.Acked.Owe(b, bit)
+		}
+		p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.Stats.Despawns})
+		return
+	}
+	if !p.Acked.Lacks(b, bit) {
+		return
+	}
+	if p.Acked.Acks.Large[b]&bit != 0 {
+		p.add(bundleEntry{slot: int32(slot), kind: bundleLarge})
+		return
+	}
+	p.Acked.Classify(b, bit)
+	p.addState(slot, &p.Acked.Classes.List[0])
+}
+
+// addState appends the state of a slot, of the given class.
+func (p *Sender) addState(slot int, c *baseline.Class) {
+	r, count := p.bestRun(slot, c)
+	p.add(bundleEntry{slot: int32(slot), run: r.Index, count: count, bits: r.Bits, work: r.Work})
+}
+
+func (p *Sender) add(e bundleEntry) {
+	u := &p.Runs.bundle
+	e.unit, e.due = int32(u.units), p.Acked.Due.Has(int(e.slot))
+	u.entries = append(u.entries, e)
+}
+
+// sendBundle sends entries in one packet; if they don't fit, the last units in others. It
+// returns false if no more packets may be sent.
+func (p *Sender) sendBundle(entries []bundleEntry) bool {
+	for len(entries) > 0 {
+		switch fits, blocked := p.Packet.putTogether(entries); {
+		case blocked:
+			p.Behind = int(entries[0].slot)
+			p.putOff(entries)
+			return false
+		case fits:
+			return true
+		}
+		last := slices.MaxFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.unit, b.unit) }).unit
+		slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.unit, b.unit) })
+		n := slices.IndexFunc(entries, func(e bundleEntry) bool { return e.unit == last })
+		if n == 0 {
+			return p.sendTorn(entries)
+		}
+		p.Packet.heads = min(p.Packet.heads+4, mostHead)
+		if !p.sendBundle(entries[:n]) {
+			p.putOff(entries[n:])
+			return false
+		}
+		entries = entries[n:]
+	}
+	return true
+}
+
+// sendTorn sends entries that belong together and don't fit into a packet, each as it
+// comes. It returns false if no more packets may be sent.
+func (p *Sender) sendTorn(entries []bundleEntry) bool {
+	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+	p.putOff(entries)
+	torn, blocked := false, false
+	for i := range entries {
+		if e := &entries[i]; e.due {
+			if blocked = p.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil; blocked {
+				break
+			}
+			torn = torn || len(entries) > 1
+		}
+	}
+	p.Packet.finish()
+	if torn {
+		p.Stats.TornGroups++
+	}
+	return !blocked
+}
+
+// sendTogether sends all that the peer needs, in groups or not, if that is one packet.
+func (p *Sender) sendTogether(of bitset.Set) bool {
+	u, s := &p.Runs.bundle, &p.Snap.Slots
+	u.begin(s.Len())
+	room, used := 8*p.Opts.Mtu, 0
+	for b := p.Acked.Acks.Owed.Next(0); b < len(of); b = p.Acked.Acks.Owed.Next(b + 1) {
+		d := of[b] & p.Acked.Due[b]
+		if d == 0 {
+			continue
+		}
+		first := len(u.entries)
+		for slot := range bitset.Slots(b, d&s.InGroups(b)) {
+			if !u.in.Has(slot) {
+				p.gather(slot)
+			}
+		}
+		d &^= s.InGroups(b)
+		live, gone := p.Acked.Split(b, d)
+		p.Acked.Due[b] &^= d &^ live &^ gone
+		if live&p.Acked.Acks.Large[b] != 0 {
+			return false
+		}
+		p.Acked.Classify(b, live)
+		for slot := range bitset.Slots(b, live) {
+			p.addState(slot, baseline.ClassOf(p.Acked.Classes.List, 1<<(slot&63)))
+		}
+		for slot := range bitset.Slots(b, gone) {
+			p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.Stats.Despawns})
+		}
+		for i := range u.entries[first:] {
+			e := &u.entries[first+i]
+			if used += int(e.bits) + leastHead; e.kind == bundleLarge {
+				return false
+			}
+		}
+		if used > room || len(u.entries) > maxTogether {
+			return false
+		}
+	}
+	fits, _ := p.Packet.putTogether(u.entries)
+	return fits
+}
+
+// putTogether sends entries in a packet of their own, in the order of their slots. If they
+// don't fit, nothing is sent. No packet may be open.
+func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
+	p := k.peer
+	if len(entries) == 0 {
+		return true, false
+	}
+	if p.blocked() {
+		return false, true
+	}
+	if k.Compact != nil {
+		return k.compactTogether(entries), false
+	}
+	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+	n := len(entries)
+	gaps := int(entries[n-1].slot) + 1 - n
+	k.Order = gapOrder(gaps, n)
+	k.start()
+	for i := range entries {
+		e := &entries[i]
+		slot := int(e.slot)
+		if e.kind == bundleEnd {
+			k.head(slot, wire.EntryDespawn)
+			continue
+		}
+		r := &p.Runs.Runs[e.run]
+		k.work += int(r.Work)
+		if r.Kind == wire.EntryFull {
+			k.head(slot, wire.EntryFull)
+			k.wholeHead(slot)
+			k.w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
+		} else {
+			k.update(slot, r, p.Runs.Bytes(r))
+		}
+	}
+	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
+		k.open, k.sent.Status = false, ackstate.SentUnused
+		return false, false
+	}
+	heads := k.w.Len()
+	for i := range entries {
+		heads -= int(entries[i].bits)
+		k.book(&entries[i])
+	}
+	k.heads = max(heads/n+2, k.heads-1)
+	k.finish()
+	return true, false
+}
+
+// book notes that the packet carries an entry.
+func (k *packetWriter) book(e *bundleEntry) {
+	p, slot := k.peer, int(e.slot)
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	kind := baseline.RecordDespawn
+	if e.kind == bundleState {
+		kind = baseline.RecordState
+		if k.Compact == nil {
+			p.Runs.Runs[e.run].Copies++
+		}
+	}
+	k.record(slot, kind)
+	*e.count++
+	p.Acked.Due[b] &^= bit
+	p.Acked.Acks.Shown[b] |= bit
+	if !e.due { // it is on its way already
+		p.Stats.GroupResends++
+	}
+}
+
+// chooseWith adds a slot to those that are chosen to be sent, and what has to travel with
+// it, and returns all that it added.
+func (p *Sender) chooseWith(slot int, chosen bitset.Set) []int32 {
+	u := &p.Runs.bundle
+	if p.Snap.Slots.InGroups(slot>>6)>>(slot&63)&1 == 0 {
+		chosen.Add(slot)
+		u.close = append(u.close[:0], int32(slot))
+		return u.close
+	}
+	p.closure(slot)
+	n := 0
+	for _, slot := range u.close {
+		if !chosen.Has(int(slot)) && p.Acked.LacksAny(slot) {
+			chosen.Add(int(slot))
+			u.close[n] = slot
+			n++
+		}
+	}
+	return u.close[:n]
+}

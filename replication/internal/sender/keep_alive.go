@@ -1,0 +1,89 @@
+package sender
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// A peer that is sent nothing for a second is sent an empty state packet, so that its
+// client knows that the server lives and what tick it is, and answers. A silent one is sent them
+// more often at first, instead of state.
+
+// TellTicks is after how many quiet ticks the client is told by an empty packet that its
+// session is in force, or that all is complete. Mostly others tell it sooner.
+const TellTicks = 8
+
+// MaxTells bounds how often it is told so: packets get lost, and so does what says that they came.
+const MaxTells = 8
+
+// KeepAlive is the state of a peer that tells when it is to be sent an empty packet.
+type KeepAlive struct {
+	Next  uint32 // sequence of the next packet, at the end of the last tick
+	quiet uint32 // ticks since then without a packet
+	Told  bool   // that all is complete
+	in    uint32 // sequence of a packet that told so
+	tells uint8  // empty packets of which the client was not known to have been told so
+	buf   [wire.ChecksumSize + longHeader + 1]byte
+}
+
+const longHeader = 1 + 4 + 4
+
+// Keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
+func (p *Sender) Keep() {
+	k, news := &p.Alive, p.Acked.Join.Settle(&p.Snap.Slots, &p.Sight.View, &p.Acked.Acks)
+	if k.Next != p.Acked.Log.Next {
+		k.Next, k.quiet = p.Acked.Log.Next, 0
+		k.tell(p.Acked.Log.Next, p.Acked.Join.Complete && !news) // what was sent did not know the news
+		return
+	}
+	k.quiet++
+	wait, unsure := p.Opts.KeepAliveTicks(), !p.Acked.Heard || p.Acked.Join.Complete && (!k.Told || int32(p.Acked.RecentSequence-k.in) < 0)
+	if unsure && k.tells < MaxTells {
+		wait = min(wait, TellTicks)
+	}
+	if p.Acked.Silence.Length > 0 {
+		wait = min(wait, p.Acked.Silence.Pause())
+	}
+	if k.quiet < wait || !p.Acked.InInterval() || p.Acked.Log.Full() {
+		return
+	}
+	p.sendEmpty()
+	if unsure {
+		k.tells++
+	}
+	k.Next, k.quiet = p.Acked.Log.Next, 0
+	k.tell(p.Acked.Log.Next, p.Acked.Join.Complete)
+}
+
+// tell notes whether the latest packet told that all is complete.
+func (k *KeepAlive) tell(next uint32, complete bool) {
+	if complete && !k.Told {
+		k.Told, k.in = true, next-1
+	}
+}
+
+// sendEmpty sends a state packet without entries.
+func (p *Sender) sendEmpty() {
+	s, seal := p.Snap, p.Seal
+	h := wire.StateHeader{Sequence: p.Acked.Log.Next, Tick: uint32(s.Tick), Long: !p.Acked.Near(), Complete: p.Acked.Join.Complete}
+	packet := p.Alive.buf[:seal.Size()+h.Size()+1]
+	if p.Compact {
+		packet = packet[:len(packet)-1]
+		h.Put(packet[seal.Size():])
+	} else {
+		h.Put(packet[seal.Size():])
+		packet[len(packet)-1] = 0 // an order of gaps
+		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
+		p.Stats.EntityBits += wire.GapOrderBits
+	}
+	p.Acked.Log.Begin(s.Tick).Status = ackstate.SentLost // nothing waits for it
+	p.Acked.Log.Commit()
+	p.Acked.Silence.Skip(p.Acked.Log.Next)
+	seal.Write(packet, h.Sequence, h.Tick)
+	p.Stats.Packets++
+	p.Stats.Bytes += uint64(len(packet))
+	p.Budget.spend(len(packet), p.Opts.TickRate)
+	if p.Send(packet) != nil {
+		p.Stats.SendErrors++
+	}
+}

@@ -1,0 +1,78 @@
+package sender
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// partOverhead is more than what stands before a part's bytes in a packet.
+const partOverhead = 48
+
+// beginLarge starts to send the slot's present state in parts.
+func (p *Sender) beginLarge(slot int) error {
+	s := p.Snap
+	info := &s.Slots.Info[slot]
+	r := p.Runs.Whole(slot)
+	r.Copies++
+	buf := make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents)
+	w := bitbuf.NewWriter(buf)
+	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
+	delta.WriteSet(&w, &info.Set, &delta.Set{})
+	w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
+	l := &ackstate.LargeState{Tick: s.Tick, Run: w.Bytes(), Size: s.Opts.Mtu - partOverhead}
+	l.Parts = make([]ackstate.PartStatus, (len(l.Run)+l.Size-1)/l.Size)
+	l.Missed = len(l.Parts)
+	p.Acked.Large[slot] = l
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	p.Acked.Acks.Shown[b] |= bit
+	p.Acked.Acks.Large[b] |= bit
+	return p.sendParts(slot)
+}
+
+// sendParts sends the parts of the slot's state that are due.
+func (p *Sender) sendParts(slot int) error {
+	l := p.Acked.Large[slot]
+	for i := range l.Parts {
+		if l.Parts[i] != ackstate.PartDue {
+			continue
+		}
+		k := &p.Packet
+		if k.open {
+			k.finish() // a part fills a packet
+		}
+		payload := l.Run[i*l.Size : min((i+1)*l.Size, len(l.Run))]
+		if k.Compact != nil {
+			if err := k.addCompact(slot, baseline.RecordPart, &compact.CompactEntry{
+				Kind: wire.EntryPart, Payload: payload,
+				Part: [4]uint64{uint64(p.Snap.Tick - l.Tick), uint64(len(l.Run)), uint64(l.Size), uint64(i)},
+			}); err != nil {
+				return err
+			}
+			k.sent.Part, k.sent.PartTick = uint32(i), l.Tick
+			l.Parts[i] = ackstate.PartInFlight
+			k.finish()
+			p.Stats.Parts++
+			continue
+		}
+		err := k.add(slot, baseline.RecordPart, 0, func() {
+			k.head(slot, wire.EntryPart)
+			k.w.WriteExpGolomb(uint64(p.Snap.Tick-l.Tick), wire.PartOrder)
+			k.w.WriteExpGolomb(uint64(len(l.Run)), wire.PartOrder)
+			k.w.WriteExpGolomb(uint64(l.Size), wire.PartOrder)
+			k.w.WriteExpGolomb(uint64(i), wire.PartOrder)
+			k.w.WriteBytes(payload)
+		})
+		if err != nil {
+			return err
+		}
+		k.sent.Part, k.sent.PartTick = uint32(i), l.Tick
+		l.Parts[i] = ackstate.PartInFlight
+		k.finish()
+		p.Stats.Parts++
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package sender
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// What a peer is sent in a tick: of all slots those that are due, block by block.
+
+// errTooLarge means that an entry does not fit into a packet of its own.
+var errTooLarge = errors.New("replication: entry larger than a packet")
+
+// errFull means that no more packets may be sent now.
+var errFull = errors.New("replication: too many packets in flight")
+
+// prepare starts a tick.
+func (p *Sender) prepare(c *Chooser) {
+	p.Acked.Grow()
+	p.Sight.Limit()
+	p.earn()
+	p.beginSilence()
+	p.Acked.Follow()
+	p.Acked.TurnAll()
+	p.planned, p.Relays = sendNothing, false
+	if p.Rests = !p.Speaks && p.Acked.MayRest(); p.Rests {
+		p.rest()
+		return
+	}
+	p.Acked.Expire()
+	p.inOrder = p.Acked.EveryTick() && p.Resume == 0 && p.ample()
+	p.Acked.Look()
+	p.meet()
+	if p.Sending {
+		p.oweLacking()
+	}
+	if p.inOrder && p.Acked.CanRelay() {
+		p.planned, p.Relays = sendAll, true
+	} else {
+		p.Acked.FindPairs()
+		if p.Sight.View.InView == nil { // else look has done so
+			p.Acked.OweNews()
+		}
+		if p.planned = p.plan(); p.planned == sendBest {
+			p.press(c)
+		}
+	}
+	p.Packet.begin(p)
+}
+
+// callsBack reports whether prepare calls functions of the user.
+func (p *Sender) callsBack() bool { return p.Sight.View.Visible != nil || p.Weigh != nil }
+
+// rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
+func (p *Sender) rest() {
+	s := &p.Snap.Slots
+	for _, b := range s.Turning {
+		if int(b) < len(p.Sight.View.InView) {
+			p.Sight.View.InView[b] &^= s.Turned[b]
+		}
+		if int(b) < len(p.Met) {
+			p.Met[b] &^= s.Turned[b]
+		}
+	}
+	p.Acked.Expire()
+	p.Acked.OweNews()
+}
+
+// oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
+// what was taken from due by then need not be in a packet.
+func (p *Sender) oweLacking() {
+	for b := range p.Acked.Due {
+		p.Acked.Owe(b, p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&(p.Acked.Acks.Behind(b)|p.Acked.Acks.Large[b])|p.Acked.Gone(b))
+	}
+	p.Sending = false
+}
+
+// encode fills the packets of the present tick for peers that are prepared, with runs and streams from
+// the cache.
+func (c *worker) encode(peers []*Sender) {
+	c.beginStreams(peers)
+	for _, p := range peers {
+		if !p.Rests {
+			p.Runs, p.Sending = c, true
+			p.sendPlanned()
+		}
+		c.end(p)
+	}
+}
+
+// sendPlanned sends what the peer is to get in the present tick.
+func (p *Sender) sendPlanned() {
+	switch p.planned {
+	case sendAll:
+		if p.Relays && p.takeAll() {
+			return
+		}
+		if p.Relays {
+			p.Relays = false
+			p.Acked.FindPairs()
+			p.Acked.OweNews()
+		}
+		p.sendDue(p.Acked.Due)
+	case sendBest:
+		p.sendChosen()
+	}
+}
+
+// end ends the tick for a peer.
+func (c *worker) end(p *Sender) {
+	if p.Relays {
+		p.Acked.Full[p.Snap.Tick%snapshot.RecentTicks] = p.Snap.Tick
+	}
+	p.Acked.Log.Trim(p.Acked.Followed)
+	if !p.Rests {
+		p.Sending = false
+		p.wait()
+		p.learn()
+	}
+	p.account()
+}
+
+// sendDue sends a part of what is due, beginning where the last tick had to stop.
+func (p *Sender) sendDue(of bitset.Set) {
+	switch {
+	case p.Yields:
+		p.sendRest(of)
+		p.sendGroups(of)
+	case p.sendGroups(of):
+		p.Resume = 0
+	default:
+		p.sendRest(of)
+	}
+}
+
+// sendRest sends what is not in groups of a part of what is due.
+func (p *Sender) sendRest(of bitset.Set) {
+	p.Yields = p.Yields && p.blocked() // it has its turn now
+	first := p.Resume
+	p.Resume = 0
+	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
+		p.Packet.finish() // slots rise within a packet
+		p.sendSlots(of, 0, first)
+	}
+	p.Packet.finish()
+}
+
+// sendSlots goes through those of a part of what is due that are in a range, and returns
+// false if it had to stop.
+func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
+	for b := p.Acked.Acks.Owed.Next(from >> 6); b<<6 < to; b = p.Acked.Acks.Owed.Next(b + 1) {
+		d := of[b] & p.Acked.Owing(b) &^ p.Snap.Slots.InGroups(b)
+		if b<<6 < from {
+			d &= ^uint64(0) << (from & 63)
+		}
+		if to < (b+1)<<6 {
+			d &= 1<<(to&63) - 1
+		}
+		if d == 0 {
+			continue
+		}
+		if last := p.copyBlocks(of, b, d); last >= 0 {
+			b = last
+			continue
+		}
+		if p.sendBlock(b, d) != nil {
+			p.Resume = max(b<<6+bits.TrailingZeros64(p.Acked.Due[b]&d), 1) // 0: nowhere
+			return false
+		}
+	}
+	return true
+}
+
+// sendBlock sends what the peer needs of slots of a block. Afterwards there is nothing to
+// do for a slot until it changes or what was sent is lost.
+func (p *Sender) sendBlock(b int, d uint64) error {
+	p.Runs.Bound()
+	live, gone := p.Acked.Split(b, d)
+	p.Acked.Due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	d = live | gone
+	var st *encode.Stream
+	copies := uint64(0)
+	if p.Stream >= 0 {
+		st = &p.Runs.Streams[p.Stream]
+		copies = p.copies(st, b, live)
+	}
+	large := live & p.Acked.Acks.Large[b]
+	if others := live &^ (large | copies); others != 0 {
+		p.Acked.Classify(b, others)
+	}
+	for d != 0 {
+		i := bits.TrailingZeros64(d)
+		bit := uint64(1) << i
+		if copies&bit != 0 {
+			if put := p.Packet.putStretch(st, b, d&copies, d); put != 0 {
+				p.Acked.Due[b] &^= put // they are shown, as the peer holds their baselines
+				p.Stats.Updates += uint64(bits.OnesCount64(put))
+				d &^= put
+				continue
+			}
+			copies = 0
+			p.Acked.Classify(b, d&live&^large)
+		}
+		p.Acked.Due[b] &^= bit // a part that is lost sets it again
+		var err error
+		switch {
+		case gone&bit != 0:
+			err = p.sendDespawn(b<<6 + i)
+		case large&bit != 0:
+			err = p.sendParts(b<<6 + i)
+		default:
+			err = p.sendState(b<<6+i, baseline.ClassOf(p.Acked.Classes.List, bit))
+		}
+		if err != nil {
+			p.Acked.Owe(b, d)
+			return err
+		}
+		d &^= bit
+	}
+	return nil
+}
+
+// sendState sends the state of a slot.
+func (p *Sender) sendState(slot int, c *baseline.Class) error {
+	var err error
+	var count *uint64
+	if p.Packet.Compact != nil {
+		count, err = p.Packet.putCompact(slot, c)
+	} else if st := p.Runs.Ready(slot, c); st != nil && p.Packet.putReady(st, slot, c) {
+		count = &p.Stats.Updates
+	} else {
+		var r *encode.Run
+		r, count = p.bestRun(slot, c)
+		err = p.Packet.put(slot, r)
+	}
+	switch err {
+	case nil:
+		*count++
+		p.Acked.Acks.Shown.Add(slot)
+		return nil
+	case errTooLarge:
+		return p.beginLarge(slot)
+	default:
+		return err
+	}
+}
+
+// bestRun returns the bits to send of a slot, and the counter of their kind.
+func (p *Sender) bestRun(slot int, c *baseline.Class) (r *encode.Run, count *uint64) {
+	if !c.Whole {
+		b := c.Baselines
+		r := p.Runs.Update(slot, b)
+		if r == nil && b.Two {
+			b.Two, b.A2 = false, 0
+			r = p.Runs.Update(slot, b)
+		}
+		switch {
+		case r == nil:
+		case p.Runs.Jumped(slot, int(r.Bits)):
+			return p.Runs.Whole(slot), &p.Stats.Jumps
+		default:
+			return r, &p.Stats.Updates
+		}
+	}
+	return p.Runs.Whole(slot), &p.Stats.Wholes
+}
+
+func (p *Sender) sendDespawn(slot int) error {
+	if err := p.Packet.despawn(slot); err != nil {
+		return err
+	}
+	p.Stats.Despawns++
+	p.Acked.Acks.Shown.Add(slot)
+	return nil
+}

@@ -1,0 +1,64 @@
+package snapshot
+
+import "unsafe"
+
+// A MemberBlock is what capture remembers of the values of one component in a block of
+// rows. If it keeps their bytes, a block that rests costs no more than to compare them.
+// If it never rests, keeping them is a waste, and is tried ever less often.
+type MemberBlock struct {
+	rows    int // whose bytes are kept; 0: of none
+	clamped int // numbers that were out of range when they were last quantised
+	Rested  int // captures that found the bytes that are kept
+	wait    uint8
+	level   uint8
+}
+
+// maxKeepLevel bounds the wait before bytes are kept again, to 15 captures.
+const maxKeepLevel = 4
+
+// Rest is told that the bytes are those that are kept, and reports whether every row has
+// had its turn with them. Turns come every so many captures, or always.
+func (b *MemberBlock) Rest(every int) bool {
+	b.level = 0
+	b.Rested++
+	return b.Rested >= every
+}
+
+// Keep is told that the block was quantised anew, and decides whether to keep the bytes of
+// its n rows. Bytes that were kept were of no use then.
+func (b *MemberBlock) Keep(n int) bool {
+	if b.rows != 0 {
+		b.wait = 1<<b.level - 1
+		b.level = min(b.level+1, maxKeepLevel)
+	}
+	b.rows = 0
+	if b.wait > 0 {
+		b.wait--
+		return false
+	}
+	b.rows, b.Rested = n, 0
+	return true
+}
+
+// keepBytes keeps the bytes of n rows from row first on, whose values begin at p. Bytes that are as before stand for values
+// that are as before. For strings that holds as long as the old ones live: memory that was freed may come back with other
+// characters in it. So they are held as well.
+func (m *member) keepBytes(first int, p unsafe.Pointer, n int) {
+	m.values.KeepBytes(m.bytes[uintptr(first)*m.values.Bytes():], p, n)
+	if k := len(m.values.Strings); k > 0 && m.values.Bytes() > 0 {
+		m.values.HoldStrings(m.strings[first*k:], p, n)
+	}
+}
+
+// grow makes room for n rows.
+func (m *member) grow(n int) {
+	if more := (n+CaptureRows-1)/CaptureRows - len(m.Blocks); more > 0 {
+		m.Blocks = append(m.Blocks, make([]MemberBlock, more)...)
+	}
+	if more := len(m.Blocks)*CaptureRows*int(m.values.Bytes()) - len(m.bytes); more > 0 {
+		m.bytes = append(m.bytes, make([]byte, more)...)
+	}
+	if more := len(m.Blocks)*CaptureRows*len(m.values.Strings) - len(m.strings); more > 0 {
+		m.strings = append(m.strings, make([]string, more)...)
+	}
+}

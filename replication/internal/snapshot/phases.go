@@ -1,0 +1,51 @@
+package snapshot
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+)
+
+// phases says in which ticks slots have their turn, of components that are looked at every few ticks.
+type phases struct {
+	of    []uint32   // by slot; what is beyond it has its own number
+	early bitset.Set // slots that are looked at in the next tick, as their phase is another one now
+}
+
+// Grow makes room for the phase of a slot.
+func (p *phases) Grow(slot int32) {
+	for int(slot) >= len(p.of) {
+		p.of = append(p.of, uint32(len(p.of)))
+	}
+}
+
+// Phase sets when the components of a slot are looked at that have their turn every few
+// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
+// the former phase may be lost, and by moving again and again it could lose every one.
+func (s *Snapshot) Phase(slot int, phase uint32) {
+	if s.Phases.of[slot] == phase {
+		return
+	}
+	s.Phases.of[slot] = phase
+	if !s.Slots.Alive.Has(slot) {
+		return
+	}
+	s.Phases.early = s.Phases.early.Grown(s.Slots.Len())
+	s.Phases.early.Add(slot)
+	for i := range s.Slots.Info[slot].Table.Members {
+		m := &s.Slots.Info[slot].Table.Members[i]
+		for j := range m.Blocks {
+			if m.values.Every > 1 {
+				m.Blocks[j].rows = 0 // else it might be thought to have had its turn
+			}
+		}
+	}
+}
+
+// turn reports whether a slot has its turn in tick now, of those that come every n ticks.
+func (p *phases) turn(slot uint32, now delta.Tick, n int) bool {
+	phase := slot
+	if int64(slot) < int64(len(p.of)) {
+		phase = p.of[slot]
+	}
+	return (phase+uint32(now))%uint32(n) == 0 || p.early.Holds(slot)
+}

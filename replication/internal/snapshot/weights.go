@@ -1,0 +1,110 @@
+package snapshot
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// SettleWeights gives weights to entities that had no slot when these were set.
+func (s *Snapshot) SettleWeights() {
+	for e, weight := range s.Weights {
+		if slot, ok := s.SlotOf(e); ok {
+			s.GiveWeight(slot, weight)
+			delete(s.Weights, e)
+		} else if !archeutil.Alive(s.World, e) {
+			delete(s.Weights, e)
+		}
+	}
+}
+
+// GiveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
+func (s *Snapshot) GiveWeight(slot int, weight float32) {
+	s.Slots.Info[slot].Weight = weight
+	s.Slots.Weights.forgetAll()
+}
+
+// A weightTable holds the weights that slots have for all peers.
+type weightTable struct {
+	Blocks []SlicedWeights
+	known  bitset.Set // blocks whose weights stand there
+	tick   uint32     // of the last update
+}
+
+// forgetAll does so for all blocks.
+func (t *weightTable) forgetAll() { clear(t.known) }
+
+// Update looks up the weights of all blocks that may have changed since the tick before.
+func (t *weightTable) Update(s *SlotTable, tick uint32) {
+	if tick != t.tick+1 { // what changed meanwhile is not known
+		t.forgetAll()
+	}
+	t.tick = tick
+	for len(t.Blocks) < len(s.Alive) {
+		t.Blocks = append(t.Blocks, SlicedWeights{})
+	}
+	t.known = t.known.Grown(len(t.Blocks))
+	for b := range t.Blocks {
+		if t.known.Has(b) && s.Turned[b]|s.Reshaped[b] == 0 {
+			continue
+		}
+		w := &t.Blocks[b]
+		w.Reset()
+		for slot := range bitset.Slots(b, ^uint64(0)) {
+			if slot < s.Len() {
+				w.Put(slot, s.Weight(slot), ChanceOf(slot, tick))
+			}
+		}
+		if t.known.Add(b); w.inexact {
+			t.known.Remove(b)
+		}
+	}
+}
+
+// SlicedWeights are the weights of the slots of a block.
+type SlicedWeights struct {
+	Planes     [WeightBits]uint64
+	First, End int  // all other planes are 0
+	inexact    bool // some are no multiples of the unit
+}
+
+// Reset makes all weights 0.
+func (w *SlicedWeights) Reset() { *w = SlicedWeights{First: WeightBits} }
+
+// Put sets the weight of a slot that was 0. What is no multiple of the unit is rounded up or
+// down, by chance, so that it is right in the mean.
+func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
+	scaled := float64(weight) * WeightUnit
+	if !(scaled > 0) {
+		return
+	}
+	scaled = min(scaled, MaxWeight)
+	n := uint32(scaled)
+	if rest := scaled - float64(n); rest > 0 {
+		w.inexact = true
+		if float64(chance)/(1<<32) < rest {
+			n++
+		}
+	}
+	if n == 0 {
+		return
+	}
+	w.First, w.End = min(w.First, bits.TrailingZeros32(n)), max(w.End, bits.Len32(n))
+	for bit := uint64(1) << (slot & 63); n != 0; n &= n - 1 {
+		w.Planes[bits.TrailingZeros32(n)] |= bit
+	}
+}
+
+// ChanceOf returns a number that is evenly spread over slots and ticks.
+func ChanceOf(slot int, tick uint32) uint32 {
+	return uint32(wire.Mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
+}
+
+const WeightBits = 12 // of a weight: it is less than 256
+
+// WeightUnit is a weight of 1.
+const WeightUnit = 16
+
+const MaxWeight = 1<<WeightBits - 1

@@ -1,0 +1,7 @@
+package wire
+
+// NetID is a NetID inside.
+type NetID struct {
+	Slot       uint32
+	Generation uint16
+}
