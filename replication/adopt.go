@@ -19,7 +19,7 @@ import (
 // expectations are the local entities that wait to be adopted.
 type expectations struct {
 	schema *schema.Schema
-	stats  *ClientStats
+	stats  *clientCounters
 	view   *worldView
 
 	items    []expectation

@@ -13,7 +13,7 @@ import (
 // what it needs of the session.
 type applier struct {
 	schema *schema.Schema
-	stats  *ClientStats
+	stats  *clientCounters
 	recv   *receiver
 
 	view      worldView
@@ -33,9 +33,9 @@ type applier struct {
 }
 
 // init prepares an applier, whose parts know each other by where it is.
-func (a *applier) init(w *ecs.World, s *schema.Schema, recv *receiver, stats *ClientStats, slots uint32, spawnWith []ecs.ID) {
+func (a *applier) init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receiver, stats *clientCounters, slots uint32, spawnWith []ecs.ID) {
 	a.schema, a.stats, a.recv, a.spawnWith = s, stats, recv, spawnWith
-	a.view = newWorldView(w, s, recv)
+	a.view = newWorldView(w, s, marker, recv)
 	a.referrers.limit = slots
 	a.hooks.schema, a.hooks.recv, a.hooks.view, a.hooks.referrers = s, recv, &a.view, &a.referrers
 	a.expected.schema, a.expected.stats, a.expected.view = s, stats, &a.view
@@ -200,11 +200,11 @@ func (a *applier) EntityOf(id wire.NetID) ecs.Entity {
 	if a.shownOrigin != a.origin {
 		return ecs.Entity{}
 	}
-	e, _ := a.view.entity(NetID(id))
+	e, _ := a.view.entity(id)
 	return e
 }
 
-func (a *applier) verify() *Divergence {
+func (a *applier) verify() *divergence {
 	if !a.view.intact() {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (a *applier) verify() *Divergence {
 				continue
 			}
 			if d := a.view.verifyEntity(m, state); d != nil {
-				d.NetID = NetID{uint32(i*mirrorPage + j), m.generation}
+				d.NetID = wire.NetID{Slot: uint32(i*mirrorPage + j), Generation: m.generation}
 				if m.facet {
 					d.NetID, _ = a.referrers.linked(a.schema.Link, m)
 				}

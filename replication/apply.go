@@ -115,7 +115,7 @@ func (a *applier) spawnEntity(slot uint32, m *replica, state *heldState) {
 	} else {
 		a.adopt(m.entity, x.add)
 	}
-	*(*Mirrored)(a.view.world.Get(m.entity, a.view.marker)) = Mirrored{NetID{slot, state.generation}}
+	*(*mirrored)(a.view.world.Get(m.entity, a.view.marker)) = mirrored{wire.NetID{Slot: slot, Generation: state.generation}}
 	m.shown, m.removed, m.generation, m.tick, m.shape = true, false, state.generation, state.tick, state.shape
 	if a.schema.Mentions {
 		a.names.Set(m.entity, wire.NetID{Slot: slot, Generation: state.generation})

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -11,7 +12,7 @@ import (
 // like others: its referrers are told when the entity comes or goes.
 
 // applyFacet makes the entity show a facet's newest state, if it is here.
-func (a *applier) applyFacet(slot uint32, m *replica, state *heldState, of NetID) {
+func (a *applier) applyFacet(slot uint32, m *replica, state *heldState, of wire.NetID) {
 	if m.shown {
 		a.removeEntity(slot, m) // what the slot held before was no facet
 	}

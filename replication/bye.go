@@ -72,6 +72,14 @@ func (e *DisconnectError) Error() string {
 	return "replication: disconnected: " + e.Reason.String()
 }
 
+// clientErrors make the errors of a client's session.
+var clientErrors = publicErrors{
+	disconnected: func(why session.Farewell) error {
+		return &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
+	},
+	differs: func(d *schemaDifference) error { return (*SchemaError)(d) },
+}
+
 // nilError is what methods of nil errors return, as fmt prints it.
 const nilError = "<nil>"
 
@@ -122,7 +130,7 @@ func (p *Peer) end(why session.Farewell) {
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	c.mustExist()
-	c.session.disconnect(r)
+	c.session.disconnect(uint8(r.Code), r.Text)
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes

@@ -17,7 +17,7 @@ import (
 // at the same time.
 type Client struct {
 	schema  *schema.Schema
-	stats   ClientStats
+	stats   clientCounters
 	session clientSession
 	recv    receiver
 	apply   applier
@@ -105,8 +105,8 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	types.Seal()
 	slots := snapshot.SlotsFor(o.maxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
-	c.session = newClientSession(&o, send, &c.stats, types.Hash(), slots)
-	c.apply.init(world, types, &c.recv, &c.stats, slots, o.spawnWith)
+	c.session = newClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
+	c.apply.init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.spawnWith)
 	c.recv = newReceiver(types, &c.stats, slots, c.apply.view.relationTypes())
 	if types.Talks() {
 		links := talkLinks{clock: &c.clock, stats: &c.stats, transmit: c.session.transmit, ready: c.recv.ready}
@@ -138,19 +138,20 @@ func (c *Client) Tick() uint32 {
 // Stats returns what came to and went from the client.
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
-	return c.stats
+	return ClientStats(c.stats)
 }
 
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	return c.apply.view.entity(id)
+	return c.apply.view.entity(wire.NetID(id))
 }
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	c.mustExist()
-	return c.apply.view.netID(e)
+	id, ok := c.apply.view.netID(e)
+	return NetID(id), ok
 }
 
 // Each calls fn for every mirrored entity, in the order of slots, with the server tick
@@ -162,7 +163,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if fn == nil {
 		panic("replication: Each needs a function")
 	}
-	c.apply.view.each(fn)
+	c.apply.view.each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.

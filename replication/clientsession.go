@@ -63,10 +63,30 @@ func (s clientState) after(e sessionEvent) clientState {
 	return s
 }
 
+// timeoutCode is the code of a leave after which the client introduces itself again.
+const timeoutCode = 1
+
+// publicErrors make the errors that the user sees.
+type publicErrors struct {
+	disconnected func(session.Farewell) error
+	differs      func(*schemaDifference) error
+}
+
+// A clientStatus is a Status inside.
+type clientStatus uint8
+
+const (
+	statusConnecting clientStatus = iota
+	statusConnected
+	statusReconnecting
+	statusDisconnected
+)
+
 // clientSession is what a client and its server agreed on, and how the connection stands. It knows of no world.
 type clientSession struct {
-	stats *ClientStats
-	send  func(packet []byte) error
+	public publicErrors
+	stats  *clientCounters
+	send   func(packet []byte) error
 
 	// What the client says of itself.
 	fingerprint uint64
@@ -91,9 +111,10 @@ type clientSession struct {
 	complete   bool     // the server said that all has come that was there when the session began
 }
 
-func newClientSession(o *clientOptions, send func(packet []byte) error, stats *ClientStats, fingerprint uint64, slots uint32) clientSession {
+func newClientSession(o *clientOptions, public publicErrors, send func(packet []byte) error, stats *clientCounters, fingerprint uint64, slots uint32) clientSession {
 	s := clientSession{
-		stats: stats, send: send, fingerprint: fingerprint, slots: slots,
+		public: public,
+		stats:  stats, send: send, fingerprint: fingerprint, slots: slots,
 		nonce: o.seed, seeded: o.seeded, timeout: o.timeout,
 	}
 	if !o.noCompact {
@@ -117,16 +138,16 @@ func (s *clientSession) asks() bool { return s.state == clientIntroducing || s.s
 // over reports whether the connection has ended.
 func (s *clientSession) over() bool { return s.state == clientEnded || s.state == clientClosed }
 
-func (s *clientSession) status() Status {
+func (s *clientSession) status() clientStatus {
 	switch {
 	case s.over():
-		return StatusDisconnected
+		return statusDisconnected
 	case s.state == clientConnected:
-		return StatusConnected
+		return statusConnected
 	case s.met:
-		return StatusReconnecting
+		return statusReconnecting
 	}
-	return StatusConnecting
+	return statusConnecting
 }
 
 // reconnect gives up the session, or the end that there was, for another session.
@@ -298,7 +319,7 @@ func (s *clientSession) receiveRefusal(m *wire.Refuse, own string) {
 		server = upToLine(server, from+same)
 	}
 	if diff := compareSchemas(server, own); diff != nil {
-		s.end(diff)
+		s.end(s.public.differs(diff))
 		return
 	}
 	s.end(errors.New("replication: the server refuses this client's schema, but shows the same one"))
@@ -333,24 +354,24 @@ func (s *clientSession) ofFormer(packet []byte) bool {
 }
 
 // disconnect ends the connection and tells the server why.
-func (s *clientSession) disconnect(r Reason) {
+func (s *clientSession) disconnect(code uint8, text string) {
 	if s.over() {
 		return
 	}
-	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
+	text = wire.Cut(text, wire.MaxReasonText)
 	if s.open() {
-		packet := wire.DisconnectPacket(uint8(r.Code), r.Text, s.id, s.up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
+		packet := wire.DisconnectPacket(code, text, s.id, s.up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
 		for range session.ByeCopies {
 			s.transmit(packet)
 		}
 	}
 	s.leave()
-	s.end(&DisconnectError{Reason: r})
+	s.end(s.public.disconnected(session.Farewell{Code: code, Text: text}))
 }
 
 // close makes the end of the connection final.
 func (s *clientSession) close() {
-	s.disconnect(Reason{})
+	s.disconnect(0, "")
 	s.on(eventClosed)
 }
 
@@ -361,8 +382,8 @@ func (s *clientSession) receiveBye(packet []byte) bool {
 		return false
 	}
 	s.leave()
-	if r := (Reason{ReasonCode(code), text}); r.Code != ReasonTimeout {
-		s.end(&DisconnectError{Reason: r, Remote: true})
+	if code != timeoutCode {
+		s.end(s.public.disconnected(session.Farewell{Code: code, Text: text, Remote: true}))
 	}
 	return true
 }

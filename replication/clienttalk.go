@@ -51,7 +51,7 @@ const (
 // talkLinks are what the messages of a client need of the rest of it.
 type talkLinks struct {
 	clock    *clock.Ticks
-	stats    *ClientStats
+	stats    *clientCounters
 	transmit func(packet []byte)
 	ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
 }

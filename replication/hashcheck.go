@@ -13,9 +13,9 @@ type hashCheck struct {
 	view   *worldView
 	recv   *receiver
 	schema *schema.Schema
-	stats  *ClientStats
+	stats  *clientCounters
 
-	divergence *Divergence // the first that was found
+	divergence *divergence // the first that was found
 }
 
 // receiveHashes takes a packet of state hashes, and reports whether it is one.
@@ -61,7 +61,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 		if compare {
 			state = h.recv.comparable(slot, tick, age)
 		}
-		var d *Divergence
+		var d *divergence
 		if state != nil {
 			d = compareSets(h.schema, state, generation, &set)
 		}
@@ -84,7 +84,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 
 // compareRow reads the digests of a component and returns how the state differs from them.
 // Without a state it only reads.
-func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *Divergence) {
+func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *divergence) {
 	comp := &h.schema.Components[k]
 	var row []uint32
 	if state != nil {
@@ -101,14 +101,14 @@ func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *heldState, tick d
 			continue
 		}
 		if own, _ := col.Digest(row, uint32(tick)); own != want {
-			d = &Divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
+			d = &divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
 		}
 	}
 	return d
 }
 
 // noteHashes notes that a state was compared, and how it differs.
-func (h *hashCheck) noteHashes(slot uint32, state *heldState, d *Divergence) {
+func (h *hashCheck) noteHashes(slot uint32, state *heldState, d *divergence) {
 	h.stats.HashesCompared++
 	if d == nil {
 		return
@@ -117,7 +117,7 @@ func (h *hashCheck) noteHashes(slot uint32, state *heldState, d *Divergence) {
 	if h.divergence != nil {
 		return
 	}
-	d.NetID, d.Tick = NetID{slot, state.generation}, uint32(state.tick)
+	d.NetID, d.Tick = wire.NetID{Slot: slot, Generation: state.generation}, uint32(state.tick)
 	if of, facet := h.view.of(state); facet {
 		d.NetID = of
 	}
@@ -126,13 +126,13 @@ func (h *hashCheck) noteHashes(slot uint32, state *heldState, d *Divergence) {
 }
 
 // compareSets returns how a state differs in what it is of.
-func compareSets(s *schema.Schema, state *heldState, generation uint16, set *delta.Set) *Divergence {
+func compareSets(s *schema.Schema, state *heldState, generation uint16, set *delta.Set) *divergence {
 	if state.generation != generation {
-		return &Divergence{Got: state.generation, Want: generation}
+		return &divergence{Got: state.generation, Want: generation}
 	}
 	for k := range s.Components {
 		if is, want := state.shape.set.Has(k), set.Has(k); is != want {
-			return &Divergence{Component: s.Components[k].Name, Got: is, Want: want}
+			return &divergence{Component: s.Components[k].Name, Got: is, Want: want}
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 // It knows no world.
 type receiver struct {
 	schema *schema.Schema
-	stats  *ClientStats
+	stats  *clientCounters
 
 	keep      delta.Tick
 	refreshed uint32 // pages of mirrors looked after so far
@@ -44,7 +44,7 @@ type receiver struct {
 	ack     wire.Ack
 }
 
-func newReceiver(s *schema.Schema, stats *ClientStats, slots uint32, relations delta.Set) receiver {
+func newReceiver(s *schema.Schema, stats *clientCounters, slots uint32, relations delta.Set) receiver {
 	rc := receiver{
 		schema: s, stats: stats,
 		shapes:   shapes{schema: s, rows: new(archeutil.RowPool), relations: relations, known: map[delta.Set]*shape{}},

@@ -31,7 +31,7 @@ func (s Status) String() string {
 // Status returns how the client stands with its server.
 func (c *Client) Status() Status {
 	c.mustExist()
-	return c.session.status()
+	return Status(c.session.status())
 }
 
 // Complete reports whether everything has come that the client may see of what was in the

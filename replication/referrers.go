@@ -5,12 +5,13 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
 // This file is the client's half of references: NetIDs to entities. What a row names may
 // not be here yet, be out of the client's view or gone; then the field is the zero entity.
-// The client remembers who refers to which NetID, and when an entity comes or goes it
+// The client remembers who refers to which wire.NetID, and when an entity comes or goes it
 // mends the fields that refer to it, at the end of [Client.Apply].
 
 // referrers knows the references in everything that is shown. There is a link for each of
@@ -133,7 +134,7 @@ func (a *applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 		var e ecs.Entity
 		if words[0] != 0 {
 			a.referrers.add(l, &m.links)
-			e, _ = a.view.entity(NetID{l.slot, l.generation})
+			e, _ = a.view.entity(wire.NetID{Slot: l.slot, Generation: l.generation})
 		}
 		switch {
 		case comp.Columns[i].Codec.Op == schema.OpRelation:
@@ -175,7 +176,7 @@ func (a *applier) mend(l *link) {
 	if p == nil {
 		return // the user removed it
 	}
-	if e, _ := a.view.entity(NetID{l.slot, l.generation}); comp.ReadEntity(p, int(l.column)) != e {
+	if e, _ := a.view.entity(wire.NetID{Slot: l.slot, Generation: l.generation}); comp.ReadEntity(p, int(l.column)) != e {
 		a.hooks.noteMend(l.holder, m, int(l.component), p)
 		comp.WriteEntity(p, int(l.column), e)
 	}
@@ -192,7 +193,7 @@ func (a *applier) setTarget(t target) {
 	var e ecs.Entity
 	for i := m.links; i != 0; i = a.referrers.links[i].sibling {
 		if l := &a.referrers.links[i]; l.component == t.component && l.column == 0 {
-			e, _ = a.view.entity(NetID{l.slot, l.generation})
+			e, _ = a.view.entity(wire.NetID{Slot: l.slot, Generation: l.generation})
 		}
 	}
 	if relations := a.view.world.Relations(); relations.Get(m.entity, id) != e { // Set would allocate even then
@@ -202,11 +203,11 @@ func (a *applier) setTarget(t target) {
 }
 
 // linked returns the slot and the generation that a facet is known to link to.
-func (r *referrers) linked(component int, m *replica) (id NetID, ok bool) {
+func (r *referrers) linked(component int, m *replica) (id wire.NetID, ok bool) {
 	for i := m.links; i != 0; i = r.links[i].sibling {
 		if l := &r.links[i]; int(l.component) == component {
-			return NetID{l.slot, l.generation}, true
+			return wire.NetID{Slot: l.slot, Generation: l.generation}, true
 		}
 	}
-	return NetID{}, false
+	return wire.NetID{}, false
 }

@@ -2,10 +2,8 @@ package replication
 
 import (
 	"fmt"
-	"reflect"
-	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -62,123 +60,19 @@ func (d *Divergence) String() string {
 // does not change; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	c.mustExist()
-	return c.apply.verify()
+	return publicDivergence(c.apply.verify())
 }
 
-// verifyEntity returns the first field of an entity that differs from the state.
-func (v *worldView) verifyEntity(m *replica, state *heldState) *Divergence {
-	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
-		p := v.world.Get(m.entity, v.components[k])
-		if p == nil {
-			continue
-		}
-		comp := &v.schema.Components[k]
-		row := state.row(k, comp.Words)
-		i := v.differs(m.entity, k, p, row)
-		if i < 0 {
-			continue
-		}
-		d := &Divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.Name, Field: comp.Columns[i].Path}
-		d.Got, d.Want = v.valuesOf(m.entity, k, i, p, row)
-		return d
-	}
-	return nil
-}
-
-// differs returns the first column in which an entity's component, whose value is at p, is
-// not what the row says, or -1.
-func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
-	comp := &v.schema.Components[k]
-	if cap(v.codes) < comp.Words {
-		v.codes = make([]uint32, comp.Words)
-	}
-	codes := v.codes[:comp.Words]
-	comp.ReadColumn(codes, p, 1)
-	for i := range comp.Columns {
-		col := &comp.Columns[i]
-		own, other := codes[col.Word:][:col.Codec.Words()], row[col.Word:][:col.Codec.Words()]
-		switch col.Codec.Op {
-		case schema.OpEntity:
-			if !v.refersTo(own[0], own[1], other) {
-				return i
-			}
-		case schema.OpRelation:
-			if target := v.world.Relations().Get(e, v.components[k]); !v.refersTo(target.ID(), target.Generation(), other) {
-				return i
-			}
-		default:
-			if !sameRow(own, other) {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// refersTo reports whether the entity with the given ID and generation is what the words
-// of a reference mean. The handle of an entity that the user removed counts as none.
-func (v *worldView) refersTo(id, generation uint32, words []uint32) bool {
-	none := ecs.Entity{}
-	isNone := id == none.ID() && generation == none.Generation()
-	m := v.referred(words)
-	if m == nil {
-		return isNone
-	}
-	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !v.present(m)
-}
-
-// referred returns the replica that the words of a reference mean, or nil.
-func (v *worldView) referred(words []uint32) *replica {
-	if words[0] == 0 {
+// publicDivergence returns what the user is told of a divergence.
+func publicDivergence(d *divergence) *Divergence {
+	if d == nil {
 		return nil
 	}
-	if m := v.replicas.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
-		return m
-	}
-	return nil
-}
-
-// valuesOf returns a field of an entity's component at p, and what it should be after the
-// row.
-func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
-	comp := &v.schema.Components[k]
-	col := &comp.Columns[i]
-	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
-		var target ecs.Entity
-		if m := v.referred(row[col.Word:]); m != nil {
-			target = m.entity
+	public := func(v any) any {
+		if id, ok := v.(wire.NetID); ok {
+			return NetID(id)
 		}
-		if col.Codec.Op == schema.OpRelation {
-			return v.world.Relations().Get(e, v.components[k]), target
-		}
-		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
+		return v
 	}
-	return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), heldValue(comp, i, row)
-}
-
-// heldValue returns what a row says that a column is, a NetID for references.
-func heldValue(comp *schema.Component, i int, row []uint32) any {
-	col := &comp.Columns[i]
-	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
-		words := row[col.Word:][:2]
-		if words[0] == 0 {
-			return NetID{}
-		}
-		return NetID{words[0] - 1, uint16(words[1])}
-	}
-	v := reflect.New(comp.Typ)
-	comp.Write(v.UnsafePointer(), row)
-	return fieldOf(v.Elem(), col.Steps)
-}
-
-// fieldOf returns the field of a value that steps lead to.
-func fieldOf(v reflect.Value, steps []int) any {
-	for _, step := range steps {
-		if v.Kind() == reflect.Struct {
-			v = v.Field(step)
-		} else {
-			v = v.Index(step)
-		}
-	}
-	return v.Interface()
+	return &Divergence{NetID(d.NetID), d.Entity, d.Tick, d.Component, d.Field, public(d.Got), public(d.Want)}
 }

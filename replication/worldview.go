@@ -9,8 +9,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
+
+// mirrored is the component Mirrored inside: it has the same memory layout.
+type mirrored struct{ id wire.NetID }
 
 // worldView is what a client's world shows: which entity is the replica of a slot, and what it has.
 type worldView struct {
@@ -27,8 +31,8 @@ type worldView struct {
 	codes []uint32 // scratch memory, for those of a component in the world
 }
 
-func newWorldView(w *ecs.World, s *schema.Schema, recv *receiver) worldView {
-	v := worldView{schema: s, recv: recv, world: w, marker: MirroredID(w), mark: archeutil.WatchWorld(w)}
+func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receiver) worldView {
+	v := worldView{schema: s, recv: recv, world: w, marker: marker, mark: archeutil.WatchWorld(w)}
 	for i := range s.Components {
 		id := ecs.ID{} // none for resources
 		if !s.Components[i].Resource {
@@ -44,7 +48,7 @@ func newWorldView(w *ecs.World, s *schema.Schema, recv *receiver) worldView {
 // entities are what they were.
 func (v *worldView) intact() bool { return v.mark.Intact() }
 
-func (v *worldView) entity(id NetID) (ecs.Entity, bool) {
+func (v *worldView) entity(id wire.NetID) (ecs.Entity, bool) {
 	m := v.replicas.at(id.Slot)
 	if m == nil || !v.intact() || !m.shown || m.removed || m.generation != id.Generation || !archeutil.Alive(v.world, m.entity) {
 		return ecs.Entity{}, false
@@ -52,21 +56,21 @@ func (v *worldView) entity(id NetID) (ecs.Entity, bool) {
 	return m.entity, true
 }
 
-func (v *worldView) netID(e ecs.Entity) (NetID, bool) {
+func (v *worldView) netID(e ecs.Entity) (wire.NetID, bool) {
 	if !v.intact() {
-		return NetID{}, false
+		return wire.NetID{}, false
 	}
-	m := (*Mirrored)(archeutil.LookUp(v.world, e, v.marker))
+	m := (*mirrored)(archeutil.LookUp(v.world, e, v.marker))
 	if m == nil {
-		return NetID{}, false
+		return wire.NetID{}, false
 	}
 	if own, ok := v.entity(m.id); !ok || own != e {
-		return NetID{}, false
+		return wire.NetID{}, false
 	}
 	return m.id, true
 }
 
-func (v *worldView) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+func (v *worldView) each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
 	if !v.intact() {
 		return
 	}
@@ -74,7 +78,7 @@ func (v *worldView) each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 		for j := range page {
 			m := &page[j]
 			if m.shown && !m.removed && archeutil.Alive(v.world, m.entity) {
-				fn(NetID{uint32(i*mirrorPage + j), m.generation}, m.entity, uint32(m.tick))
+				fn(wire.NetID{Slot: uint32(i*mirrorPage + j), Generation: m.generation}, m.entity, uint32(m.tick))
 			}
 		}
 	}
@@ -132,15 +136,15 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 }
 
 // of returns what a state links to, and whether it is that of a facet.
-func (v *worldView) of(state *heldState) (id NetID, facet bool) {
+func (v *worldView) of(state *heldState) (id wire.NetID, facet bool) {
 	if v.schema.Link < 0 {
-		return NetID{}, false
+		return wire.NetID{}, false
 	}
 	row := state.row(v.schema.Link, 2)
 	if row == nil {
-		return NetID{}, false
+		return wire.NetID{}, false
 	}
-	return NetID{row[0] - 1, uint16(row[1])}, true // nothing is a slot beyond all others
+	return wire.NetID{Slot: row[0] - 1, Generation: uint16(row[1])}, true // nothing is a slot beyond all others
 }
 
 // leaves reports whether the entity of a mirror is removed in this Apply.

@@ -1,0 +1,39 @@
+package replication
+
+// clientCounters are the counters of a client. What they count says ClientStats, which has the same fields.
+type clientCounters struct {
+	Packets uint64
+	Bytes   uint64
+
+	Duplicates       uint64
+	RefusedPackets   uint64
+	MissingBaselines uint64
+	MissingModels    uint64
+	Outdated         uint64
+	SendErrors       uint64
+
+	Spawns, Despawns  uint64
+	Adopted           uint64
+	Unconfirmed       uint64
+	Sessions          uint64
+	RelationConflicts uint64
+
+	HashesCompared uint64
+	HashesPassed   uint64
+	Diverged       uint64
+
+	Acks uint64
+
+	Messages          uint64
+	MessagesResent    uint64
+	MessagesDropped   uint64
+	MessagePackets    uint64
+	MessageBytes      uint64
+	MessagesReceived  uint64
+	MessagesUnhandled uint64
+	MessagesMalformed uint64
+
+	InputPackets uint64
+	InputBytes   uint64
+	InputsMissed uint64
+}
