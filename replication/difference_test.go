@@ -29,7 +29,7 @@ func TestFirstDifferenceOfSchemas(t *testing.T) {
 
 	require.Nil(t, compareSchemas(base, base))
 	e := compareSchemas(base, "arche-replicate schema 1\ncomponent Q")
-	require.Equal(t, &SchemaError{Line: 2, Server: "component P", Client: "component Q"}, e)
+	require.Equal(t, &SchemaError{Line: 2, Server: "component P", Client: "component Q"}, (*SchemaError)(e))
 	require.EqualError(t, (*SchemaError)(e), `replication: the schemas differ, register the same components in the same order on both ends: line 2: server has "component P", client has "component Q"`)
 }
 

@@ -45,7 +45,7 @@ func (h naiveHeld) find(t int64) (tick int64, ok bool) {
 var oneWord = &shape{words: 1}
 
 // holdTick puts a state that says which tick it is of.
-func (h *heldStates) holdTick(t, now, keep delta.Tick) bool {
+func holdTick(h *heldStates, t, now, keep delta.Tick) bool {
 	s := h.put(t, now, keep)
 	if s != nil {
 		s.hold(oneWord, []uint32{uint32(t)})
@@ -81,7 +81,7 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 				held.tidy(delta.Tick(now), delta.Tick(keep))
 				naive.tidy(now, keep)
 			} else {
-				require.Equal(t, naive.put(at, now, keep), held.holdTick(delta.Tick(at), delta.Tick(now), delta.Tick(keep)))
+				require.Equal(t, naive.put(at, now, keep), holdTick(&held, delta.Tick(at), delta.Tick(now), delta.Tick(keep)))
 			}
 			require.EqualValues(t, len(naive), held.n)
 			for range 4 {
@@ -222,7 +222,7 @@ func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
 		now := jump()
 		for range 1000 {
 			now += jump()
-			held.holdTick(now-jump(), now, keep)
+			holdTick(&held, now-jump(), now, keep)
 			require.LessOrEqual(t, held.n, int32(keep)+1)
 			require.LessOrEqual(t, len(held.ring), max(minHeld, int(keep)+2))
 			for i := range int(held.n) {
