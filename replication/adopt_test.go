@@ -157,8 +157,8 @@ func TestExpectationsEnd(t *testing.T) {
 	for range 5 {
 		x.apply()
 	}
-	require.Empty(t, x.client.apply.expected.byEntity)
-	require.Empty(t, x.client.apply.expected.bySign)
+	require.Empty(t, x.client.apply.Expected.ByEntity)
+	require.Empty(t, x.client.apply.Expected.BySign)
 }
 
 // TestALevelIsAdoptedAgain: after a reset of the world the level is loaded anew, and what
@@ -358,7 +358,7 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 		flights = kept
 	}
 	require.Empty(t, flights)
-	require.Empty(t, e.client.apply.expected.byEntity)
+	require.Empty(t, e.client.apply.Expected.ByEntity)
 	// What the server fired it kept for 20 ticks and more: only a new session, or a burst of
 	// losses, can make the client miss that.
 	require.GreaterOrEqual(t, unconfirmed, never)
@@ -383,7 +383,7 @@ func TestExpectDoesNotAllocate(t *testing.T) {
 		number++
 		*(*aShot)(x.mirror.Get(e, shot)) = aShot{me, number}
 		Expect[aShot](x.client, e, 3)
-		x.client.apply.expected.expire()
+		x.client.apply.Expected.Expire()
 	}
 	for range 100 {
 		fire()

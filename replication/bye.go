@@ -73,11 +73,11 @@ func (e *DisconnectError) Error() string {
 }
 
 // clientErrors make the errors of a client's session.
-var clientErrors = publicErrors{
-	disconnected: func(why session.Farewell) error {
+var clientErrors = session.PublicErrors{
+	Disconnected: func(why session.Farewell) error {
 		return &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 	},
-	differs: func(d *schemaDifference) error { return (*SchemaError)(d) },
+	Differs: func(d *session.SchemaDifference) error { return (*SchemaError)(d) },
 }
 
 // nilError is what methods of nil errors return, as fmt prints it.
@@ -130,7 +130,7 @@ func (p *Peer) end(why session.Farewell) {
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
 	c.mustExist()
-	c.session.disconnect(uint8(r.Code), r.Text)
+	c.session.Disconnect(uint8(r.Code), r.Text)
 }
 
 // Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
@@ -139,11 +139,11 @@ func (c *Client) Disconnect(r Reason) {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Close() {
 	c.mustExist()
-	c.apply.hooks.notInHook("Close")
-	if c.apply.view.world.IsLocked() {
+	c.apply.Hooks.NotInHook("Close")
+	if c.apply.View.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
 	c.Disconnect(Reason{})
-	c.apply.removeAll()
-	c.session.close()
+	c.apply.RemoveAll()
+	c.session.Close()
 }

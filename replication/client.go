@@ -4,9 +4,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -17,27 +23,16 @@ import (
 // at the same time.
 type Client struct {
 	schema  *schema.Schema
-	stats   clientCounters
-	session clientSession
-	recv    receiver
-	apply   applier
+	stats   counters.ClientCounters
+	session session.ClientSession
+	recv    receive.Receiver
+	apply   apply.Applier
 	clock   clock.Ticks
-	talk    *clientTalk // nil: the schema has neither messages nor inputs
-}
-
-type clientOptions struct {
-	maxEntities int
-	seed        uint64
-	seeded      bool
-	mtu         int
-	timeout     int
-
-	noCompact bool
-	spawnWith []ecs.ID
+	talk    *message.ClientTalk // nil: the schema has neither messages nor inputs
 }
 
 // A ClientOption configures a [Client].
-type ClientOption func(*clientOptions)
+type ClientOption func(*config.ClientOptions)
 
 // WithMaxEntities sets how large a server's world the client has room for: n is the most
 // entities that the server replicates at a time, whether this client may see them or not.
@@ -55,7 +50,7 @@ func WithMaxEntities(n int) ClientOption {
 	if n < 1 || n > 1<<30 {
 		panic(fmt.Sprintf("replication: WithMaxEntities(%d): use 1 to 2^30", n))
 	}
-	return func(o *clientOptions) { o.maxEntities = n }
+	return func(o *config.ClientOptions) { o.MaxEntities = n }
 }
 
 // WithNonce sets the number that tells this client's introduction from others, for
@@ -63,7 +58,7 @@ func WithMaxEntities(n int) ClientOption {
 // default. Never use one twice on a connection: the server would take the second client
 // for the first and go on where that one was.
 func WithNonce(nonce uint64) ClientOption {
-	return func(o *clientOptions) { o.seed, o.seeded = nonce, true }
+	return func(o *config.ClientOptions) { o.Seed, o.Seeded = nonce, true }
 }
 
 // WithClientMTU sets the largest packet that the client sends, in bytes. The default is
@@ -72,10 +67,10 @@ func WithNonce(nonce uint64) ClientOption {
 //
 // Panics on less than 256 or more than 65,507.
 func WithClientMTU(bytes int) ClientOption {
-	if bytes < minClientMTU || bytes > maxMTU {
-		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, maxMTU))
+	if bytes < minClientMTU || bytes > wire.MaxMTU {
+		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, wire.MaxMTU))
 	}
-	return func(o *clientOptions) { o.mtu = bytes }
+	return func(o *config.ClientOptions) { o.Mtu = bytes }
 }
 
 // minClientMTU has room for the largest ack packet.
@@ -99,25 +94,25 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := clientOptions{maxEntities: 1 << 20, mtu: 1200, timeout: defaultServerTimeout}
+	o := config.ClientOptions{MaxEntities: 1 << 20, Mtu: 1200, Timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
-	slots := snapshot.SlotsFor(o.maxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
+	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
-	c.session = newClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
-	c.apply.init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.spawnWith)
-	c.recv = newReceiver(types, &c.stats, slots, c.apply.view.relationTypes())
+	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
+	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
+	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
 	if types.Talks() {
-		links := talkLinks{clock: &c.clock, stats: &c.stats, transmit: c.session.transmit, ready: c.recv.ready}
-		c.talk = newClientTalk(links, types, &c.apply, o.mtu, slots)
+		links := message.TalkLinks{Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready}
+		c.talk = message.NewClientTalk(links, types, &c.apply, o.Mtu, slots)
 	}
 	return c
 }
 
 // mustExist panics if the client is nil, or zero.
 func (c *Client) mustExist() {
-	if c == nil || c.apply.view.world == nil {
+	if c == nil || c.apply.View.World == nil {
 		panic("replication: there is no client: NewClient makes one")
 	}
 }
@@ -132,7 +127,7 @@ func (c *Client) Connected() bool {
 // Tick returns the newest server tick of which a packet came.
 func (c *Client) Tick() uint32 {
 	c.mustExist()
-	return c.recv.nearTick
+	return c.recv.NearTick
 }
 
 // Stats returns what came to and went from the client.
@@ -144,13 +139,13 @@ func (c *Client) Stats() ClientStats {
 // Entity returns the entity of the client's world that mirrors the given one.
 func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
 	c.mustExist()
-	return c.apply.view.entity(wire.NetID(id))
+	return c.apply.View.Entity(wire.NetID(id))
 }
 
 // NetID returns what an entity of the client's world mirrors.
 func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	c.mustExist()
-	id, ok := c.apply.view.netID(e)
+	id, ok := c.apply.View.NetID(e)
 	return NetID(id), ok
 }
 
@@ -163,7 +158,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 	if fn == nil {
 		panic("replication: Each needs a function")
 	}
-	c.apply.view.each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
+	c.apply.View.Each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
@@ -172,18 +167,18 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // [ErrUnexpected], [ErrMissingBaseline] or [ErrMissingModel]. Panics in a hook.
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
-	c.apply.hooks.notInHook("Receive")
+	c.apply.Hooks.NotInHook("Receive")
 	err := c.receive(packet)
 	switch {
 	case err == nil:
-		c.session.heard()
+		c.session.Heard()
 	case errors.Is(err, wire.ErrStale):
 		c.stats.Duplicates++
-	case errors.Is(err, ErrMissingBaseline):
-		c.session.heard()
+	case errors.Is(err, wire.ErrMissingBaseline):
+		c.session.Heard()
 		c.stats.MissingBaselines++
-	case errors.Is(err, ErrMissingModel):
-		c.session.heard()
+	case errors.Is(err, wire.ErrMissingModel):
+		c.session.Heard()
 		c.stats.MissingModels++
 	default:
 		c.stats.RefusedPackets++
@@ -193,43 +188,43 @@ func (c *Client) Receive(packet []byte) error {
 
 func (c *Client) receive(packet []byte) error {
 	if body := wire.OpenHandshake(packet); body != nil {
-		welcome, err := c.session.receiveAnswer(body, c.schema.FullText)
+		welcome, err := c.session.ReceiveAnswer(body, c.schema.FullText)
 		if welcome != nil {
 			c.begin(welcome)
 		}
 		return err
 	}
-	if !c.session.open() {
+	if !c.session.Open() {
 		return wire.ErrUnexpected
 	}
-	if c.session.receiveBye(packet) {
+	if c.session.ReceiveBye(packet) {
 		return nil
 	}
-	if hashes, err := c.apply.hashes.receiveHashes(packet, c.session.down); hashes {
+	if hashes, err := c.apply.Hashes.ReceiveHashes(packet, c.session.Down); hashes {
 		return err
 	}
-	if c.session.ofFormer(packet) {
+	if c.session.OfFormer(packet) {
 		return wire.ErrStale
 	}
-	body := c.session.down.Body(packet)
+	body := c.session.Down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
 		if c.talk == nil {
 			return wire.ErrUnexpected
 		}
-		return c.talk.receive(packet, body, c.session.down, c.recv.nearTick)
+		return c.talk.Receive(packet, body, c.session.Down, c.recv.NearTick)
 	}
 	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
 		return wire.ErrMalformed
 	}
-	h, err := c.recv.receive(packet, body, c.session.down)
+	h, err := c.recv.Receive(packet, body, c.session.Down)
 	switch {
-	case errors.Is(err, errOutdated):
-		c.apply.noteLeftover()
-		c.session.leave()
+	case errors.Is(err, receive.ErrOutdated):
+		c.apply.NoteLeftover()
+		c.session.Leave()
 		return wire.ErrStale
-	case stateTaken(err):
+	case receive.StateTaken(err):
 		c.clock.Arrive(h.Tick)
-		c.session.stateCame(h.Complete)
+		c.session.StateCame(h.Complete)
 	}
 	return err
 }
@@ -252,49 +247,49 @@ func (c *Client) receive(packet []byte) error {
 // Panics if the world is locked, and in a hook.
 func (c *Client) Apply() error {
 	c.mustExist()
-	c.apply.hooks.notInHook("Apply")
-	if c.apply.view.world.IsLocked() {
+	c.apply.Hooks.NotInHook("Apply")
+	if c.apply.View.World.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
-	if c.talk != nil && c.talk.handling {
+	if c.talk != nil && c.talk.Handling {
 		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
-	c.apply.show(c.session.complete)
-	c.recv.refresh()
+	c.apply.Show(c.session.Complete)
+	c.recv.Refresh()
 	c.talkToServer()
-	return c.session.err
+	return c.session.Err
 }
 
 // talkToServer is the part of Apply that follows when the world is up to date.
 func (c *Client) talkToServer() {
 	t := c.talk
 	if t != nil {
-		t.handleAll()
+		t.HandleAll()
 	}
 	c.answerServer()
-	if !c.session.open() {
+	if !c.session.Open() {
 		return
 	}
-	if t != nil && (c.recv.anyState || !c.session.up.Off) { // without checksum, messages can't be what the server begins the session with
-		t.say(c.session.up)
+	if t != nil && (c.recv.AnyState || !c.session.Up.Off) { // without checksum, messages can't be what the server begins the session with
+		t.Say(c.session.Up)
 	}
 	c.clock.Step()
 	if t != nil {
-		t.step()
+		t.Step()
 	}
 }
 
 // answerServer sends what the server has to know: the introduction, then acks.
 func (c *Client) answerServer() {
-	if c.session.over() {
+	if c.session.Over() {
 		return
 	}
-	switch due := c.session.step(); {
-	case c.session.asks():
+	switch due := c.session.Step(); {
+	case c.session.Asks():
 		if due {
-			c.session.sayHello()
+			c.session.SayHello()
 		}
-	case c.recv.newAcks || !c.session.inForce && due:
-		c.session.transmit(c.recv.writeAcks(c.session.ackKey()))
+	case c.recv.NewAcks || !c.session.InForce && due:
+		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))
 	}
 }

@@ -3,21 +3,22 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/stretchr/testify/require"
 )
 
 // TestClientStates: which state follows on which event.
 func TestClientStates(t *testing.T) {
-	const i, c, s, e, x = clientIntroducing, clientConnected, clientSeeking, clientEnded, clientClosed
-	for state, next := range [...][6]clientState{
-		i: {eventWelcomed: c, eventHeard: i, eventSilence: i, eventLeft: i, eventEnded: e, eventClosed: x},
-		c: {eventWelcomed: c, eventHeard: c, eventSilence: s, eventLeft: i, eventEnded: e, eventClosed: x},
-		s: {eventWelcomed: c, eventHeard: c, eventSilence: s, eventLeft: i, eventEnded: e, eventClosed: x},
-		e: {eventWelcomed: e, eventHeard: e, eventSilence: e, eventLeft: i, eventEnded: e, eventClosed: x},
-		x: {eventWelcomed: x, eventHeard: x, eventSilence: x, eventLeft: x, eventEnded: x, eventClosed: x},
+	const i, c, s, e, x = session.ClientIntroducing, session.ClientConnected, session.ClientSeeking, session.ClientEnded, session.ClientClosed
+	for state, next := range [...][6]session.ClientState{
+		i: {session.EventWelcomed: c, session.EventHeard: i, session.EventSilence: i, session.EventLeft: i, session.EventEnded: e, session.EventClosed: x},
+		c: {session.EventWelcomed: c, session.EventHeard: c, session.EventSilence: s, session.EventLeft: i, session.EventEnded: e, session.EventClosed: x},
+		s: {session.EventWelcomed: c, session.EventHeard: c, session.EventSilence: s, session.EventLeft: i, session.EventEnded: e, session.EventClosed: x},
+		e: {session.EventWelcomed: e, session.EventHeard: e, session.EventSilence: e, session.EventLeft: i, session.EventEnded: e, session.EventClosed: x},
+		x: {session.EventWelcomed: x, session.EventHeard: x, session.EventSilence: x, session.EventLeft: x, session.EventEnded: x, session.EventClosed: x},
 	} {
 		for event, want := range next {
-			require.Equal(t, want, clientState(state).after(sessionEvent(event)), "state %d, event %d", state, event)
+			require.Equal(t, want, session.ClientState(state).After(session.SessionEvent(event)), "state %d, event %d", state, event)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package replication
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+)
 
 // A Coding is how states become bits. The default is [Packed].
 type Coding uint8
@@ -46,7 +50,7 @@ func WithCoding(c Coding) PeerOption {
 // WithoutCompact makes the client tell servers that it does not take [Compact], which it would
 // need up to 2 MB for.
 func WithoutCompact() ClientOption {
-	return func(o *clientOptions) { o.noCompact = true }
+	return func(o *config.ClientOptions) { o.NoCompact = true }
 }
 
 // Coding returns the coding of the present session.
@@ -61,7 +65,7 @@ func (p *Peer) Coding() Coding {
 // Coding returns the coding of the present session.
 func (c *Client) Coding() Coding {
 	c.mustExist()
-	if c.recv.compact != nil {
+	if c.recv.Compact != nil {
 		return Compact
 	}
 	return Packed

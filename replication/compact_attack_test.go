@@ -54,7 +54,7 @@ func TestALiarHurtsOnlyItself(t *testing.T) {
 func TestForgottenModelsOfManyPackets(t *testing.T) {
 	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
 	x.rounds(10)
-	x.client.recv.compact.Held = compact.ModelStore{}
+	x.client.recv.Compact.Held = compact.ModelStore{}
 	last := 0
 	for i := range 300 {
 		for j, e := range entities {

@@ -128,7 +128,7 @@ func TestModelsThatAreNamedAreThere(t *testing.T) {
 				require.LessOrEqual(t, len(k.Kept.List), compact.MaxKept)
 				require.LessOrEqual(t, len(k.Kept.List)+len(k.Kept.Free), compact.MaxKept+1)
 			}
-			if c := e.client.recv.compact; c != nil {
+			if c := e.client.recv.Compact; c != nil {
 				require.LessOrEqual(t, len(c.Held.List), compact.HeldModels)
 			}
 		}
@@ -150,7 +150,7 @@ func TestForgottenModels(t *testing.T) {
 			move(e, float32((i+j)%5)-2)
 		}
 		if i < 20 {
-			x.client.recv.compact.Held = compact.ModelStore{}
+			x.client.recv.Compact.Held = compact.ModelStore{}
 		}
 		before := x.client.Stats().MissingModels
 		if x.round(); x.client.Stats().MissingModels > before {
@@ -175,7 +175,7 @@ func TestModelMemory(t *testing.T) {
 		x.round()
 	}
 	x.rounds(5)
-	for _, m := range x.client.recv.compact.Held.List {
+	for _, m := range x.client.recv.Compact.Held.List {
 		require.LessOrEqual(t, len(m.State.Slots), compact.MaxListed)
 		require.LessOrEqual(t, cap(m.State.Slots), 2*compact.MaxListed)
 	}

@@ -162,9 +162,9 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	require.Zero(t, g.server.Stats().RawBits)
 	require.Empty(t, g.server.interest.Owners.Of)
 	for _, e := range g.ends {
-		require.Empty(t, e.client.apply.referrers.unsettled)
-		for i := range e.client.apply.referrers.links {
-			require.Zero(t, e.client.apply.referrers.links[i].component, "all references are gone")
+		require.Empty(t, e.client.apply.Referrers.Unsettled)
+		for i := range e.client.apply.Referrers.Links {
+			require.Zero(t, e.client.apply.Referrers.Links[i].Component, "all references are gone")
 		}
 	}
 }

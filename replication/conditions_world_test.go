@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -295,23 +296,23 @@ func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text strin
 // be seen.
 func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	attached := map[conditionKey]bool{}
-	for i, page := range e.client.apply.view.replicas.pages {
+	for i, page := range e.client.apply.View.Replicas.Pages {
 		for j := range page {
 			m := &page[j]
-			if !m.facet || m.entity.IsZero() {
+			if !m.Facet || m.Entity.IsZero() {
 				continue
 			}
-			slot := i*mirrorPage + j
-			id, ok := e.client.NetID(m.entity)
+			slot := i*receive.MirrorPage + j
+			id, ok := e.client.NetID(m.Entity)
 			require.True(t, ok, "a facet of nobody")
 			k := conditionKey{id, g.server.snap.Slots.Class(slot >> 6)}
 			require.NotZero(t, k.class)
 			require.False(t, attached[k], "two facets of a condition")
 			attached[k] = true
-			v := g.at(k, uint32(m.tick))
-			require.Equal(t, v.state, g.state(e.world, m.entity, k.class), "end %d: class %d of %v at tick %d", n, k.class, id, m.tick)
+			v := g.at(k, uint32(m.Tick))
+			require.Equal(t, v.state, g.state(e.world, m.Entity, k.class), "end %d: class %d of %v at tick %d", n, k.class, id, m.Tick)
 			if k.class <= 2 {
-				require.True(t, g.holds(e.peer, k.class, v.owner), "end %d: class %d of %v at tick %d", n, k.class, id, m.tick)
+				require.True(t, g.holds(e.peer, k.class, v.owner), "end %d: class %d of %v at tick %d", n, k.class, id, m.Tick)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -24,7 +25,7 @@ func fillBulk(x *fixture, e ecs.Entity, v uint64) {
 func TestHugePartSizesAreRefused(t *testing.T) {
 	for _, size := range []uint64{1<<64 - 1, 1<<63 - 1, 1 << 63} {
 		x := connectedWire(t, testSchema())
-		p := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
+		p := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 			beginEntries(w, 0)
 			entryHead(w, 0, 0, wire.EntryPart)
 			w.WriteExpGolomb(0, wire.PartOrder)
@@ -67,7 +68,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := ecs.ComponentID[tBulk](x.world)
 	var es []ecs.Entity
-	for i := range maxAssemblies {
+	for i := range receive.MaxAssemblies {
 		e := x.spawn(bulk)
 		fillBulk(x, e, uint64(i+1))
 		es = append(es, e)
@@ -82,12 +83,12 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 	for range 80 {
 		packets := x.replicate()
 		for i, p := range packets {
-			if len(x.peer.acked.Large) > 0 && i%(len(packets)/maxAssemblies) == 0 {
+			if len(x.peer.acked.Large) > 0 && i%(len(packets)/receive.MaxAssemblies) == 0 {
 				x.deliver(p) // the first part of each; the others are lost
 			}
 		}
 		x.apply() // acks are lost
-		if len(x.client.recv.parts) == maxAssemblies {
+		if len(x.client.recv.Parts) == receive.MaxAssemblies {
 			break
 		}
 	}

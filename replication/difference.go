@@ -1,6 +1,10 @@
 package replication
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+)
 
 // A SchemaError says that server and client do not replicate the same components in the same way, and where their schema
 // texts part; see [Schema.Text]. The lines are shortened if they are very long, and empty where a text has ended. One of
@@ -31,7 +35,7 @@ func quoteLine(line string) string {
 
 // firstDifference returns the first difference of two schema texts as a sentence, empty if they are equal.
 func firstDifference(server, client string) string {
-	if e := compareSchemas(server, client); e != nil {
+	if e := session.CompareSchemas(server, client); e != nil {
 		return (*SchemaError)(e).sentence()
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,8 +28,8 @@ func TestFirstDifferenceOfSchemas(t *testing.T) {
 		require.Equal(t, c.want, firstDifference(c.server, c.client))
 	}
 
-	require.Nil(t, compareSchemas(base, base))
-	e := compareSchemas(base, "arche-replicate schema 1\ncomponent Q")
+	require.Nil(t, session.CompareSchemas(base, base))
+	e := session.CompareSchemas(base, "arche-replicate schema 1\ncomponent Q")
 	require.Equal(t, &SchemaError{Line: 2, Server: "component P", Client: "component Q"}, (*SchemaError)(e))
 	require.EqualError(t, (*SchemaError)(e), `replication: the schemas differ, register the same components in the same order on both ends: line 2: server has "component P", client has "component Q"`)
 }
@@ -42,9 +43,9 @@ func FuzzSchemaText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, server, client string) {
 		text := firstDifference(server, client)
 		require.Equal(t, server == client, text == "")
-		require.LessOrEqual(t, len(text), 2*4*(maxLineShown+3)+80, "a quoted byte takes at most four") // \x00
+		require.LessOrEqual(t, len(text), 2*4*(session.MaxLineShown+3)+80, "a quoted byte takes at most four") // \x00
 		require.NotContains(t, text, "\n")
-		if e := compareSchemas(server, client); e != nil {
+		if e := session.CompareSchemas(server, client); e != nil {
 			// The obvious twin: split and walk.
 			a, b := strings.Split(server, "\n"), strings.Split(client, "\n")
 			line := 0
@@ -54,7 +55,7 @@ func FuzzSchemaText(f *testing.F) {
 			require.Equal(t, line+1, e.Line)
 			at := func(lines []string) string {
 				if line < len(lines) {
-					return shortenLine(lines[line])
+					return session.ShortenLine(lines[line])
 				}
 				return ""
 			}

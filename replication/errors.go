@@ -1,10 +1,6 @@
 package replication
 
-import (
-	"errors"
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 
 // ProtocolVersion is the version of the wire format. Ends with different versions
 // refuse each other in the handshake.
@@ -22,9 +18,9 @@ var (
 	ErrUnexpected = wire.ErrUnexpected
 	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
 	// says so to the server, which then sends that entity whole.
-	ErrMissingBaseline = errors.New("replication: a baseline is missing")
+	ErrMissingBaseline = wire.ErrMissingBaseline
 	// ErrMissingModel: the packet needs what was learnt from another one, in a session with
 	// [Compact], and this end does not remember it: the packet was on its way for very long.
 	// It counts as lost.
-	ErrMissingModel = errors.New("replication: a model is missing")
+	ErrMissingModel = wire.ErrMissingModel
 )

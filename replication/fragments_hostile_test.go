@@ -99,7 +99,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			var got []string
 			x := letterWire(t, &got)
 			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), wire.ErrMalformed, c.name)
-			require.Zero(t, x.client.talk.in[wire.ChannelState].Size+x.peer.talk.In[wire.ChannelState].Size)
+			require.Zero(t, x.client.talk.In[wire.ChannelState].Size+x.peer.talk.In[wire.ChannelState].Size)
 			x.goesOn()
 			require.Empty(t, got)
 		}
@@ -165,7 +165,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 			in := &x.peer.talk.In[wire.ChannelState]
 			if down {
 				malformed = x.client.Stats().MessagesMalformed
-				in = &x.client.talk.in[wire.ChannelState]
+				in = &x.client.talk.In[wire.ChannelState]
 			}
 			if c.name == "endless" { // one of 128, and the rest when something else comes
 				c.malformed = 2
@@ -186,7 +186,7 @@ func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		in := &x.peer.talk.In[wire.ChannelState]
 		if down {
-			in = &x.client.talk.in[wire.ChannelState]
+			in = &x.client.talk.In[wire.ChannelState]
 		}
 		for i := range int32(5000) {
 			id := in.Next + 1 + uint32(rng.IntN(wire.MaxQueued-1))

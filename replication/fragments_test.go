@@ -156,7 +156,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 						out = &x.peer.talk.Out[wire.ChannelState]
 					} else {
 						require.NoError(t, SendToServer(x.client, bulk(size)), "%d bytes", size)
-						out = &x.client.talk.out[wire.ChannelState]
+						out = &x.client.talk.Out[wire.ChannelState]
 					}
 					before, resent := out.Next, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent
 					for range 60 {
@@ -242,7 +242,7 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	}
 	require.Equal(t, message.MaxQueuedBytes/20000, n, "bytes")
 	x.rounds(60)
-	require.Zero(t, x.client.talk.out[wire.ChannelState].Size)
+	require.Zero(t, x.client.talk.Out[wire.ChannelState].Size)
 	require.Zero(t, x.peer.talk.In[wire.ChannelState].Size)
 }
 
@@ -363,9 +363,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 			require.Equal(t, []uint32{r.sent, r.sentNow, r.sentUp}, []uint32{r.got, r.gotNow, r.gotUp})
 			require.Greater(t, min(r.large, r.immediate, r.upUp), int(count)/6)
 			require.Zero(t, r.peer.Stats().MessagesMalformed+r.client.Stats().MessagesMalformed)
-			require.Zero(t, r.peer.talk.In[wire.ChannelState].Size+r.client.talk.in[wire.ChannelState].Size+r.client.talk.in[wire.ChannelImmediate].Size)
+			require.Zero(t, r.peer.talk.In[wire.ChannelState].Size+r.client.talk.In[wire.ChannelState].Size+r.client.talk.In[wire.ChannelImmediate].Size)
 			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.Out[wire.ChannelState].Next+r.peer.talk.Out[wire.ChannelImmediate].Next,
-				r.client.Stats().MessagesResent, r.client.talk.out[wire.ChannelState].Next)
+				r.client.Stats().MessagesResent, r.client.talk.Out[wire.ChannelState].Next)
 		})
 	}
 }
@@ -394,7 +394,7 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 		lose()
 	}
 	require.Empty(t, got)
-	require.Greater(t, x.client.talk.in[wire.ChannelState].Size, 4000, "all is there")
+	require.Greater(t, x.client.talk.In[wire.ChannelState].Size, 4000, "all is there")
 	require.False(t, x.peer.talk.Out[wire.ChannelState].Empty(), "nothing was handed over")
 	x.rounds(20)
 	require.Len(t, got, 1)
@@ -429,8 +429,8 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
 			x.deliver(x.replicate()[1:]...)
 			x.answer(x.apply()[1:]...)
-			require.NotZero(t, x.client.talk.in[wire.ChannelState].Size)
-			require.NotZero(t, x.client.talk.in[wire.ChannelImmediate].Size)
+			require.NotZero(t, x.client.talk.In[wire.ChannelState].Size)
+			require.NotZero(t, x.client.talk.In[wire.ChannelImmediate].Size)
 			require.NotZero(t, x.peer.talk.In[wire.ChannelState].Size)
 			c.do(x, s)
 			var got, up []string
@@ -441,7 +441,7 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 				x.round()
 			}
 			x.rounds(5)
-			require.Zero(t, x.client.talk.in[wire.ChannelState].Size+x.client.talk.in[wire.ChannelImmediate].Size+x.peer.talk.In[wire.ChannelState].Size)
+			require.Zero(t, x.client.talk.In[wire.ChannelState].Size+x.client.talk.In[wire.ChannelImmediate].Size+x.peer.talk.In[wire.ChannelState].Size)
 			require.NoError(t, Send(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 3, Pages: pages(longText(3, 9000))}))
 			x.rounds(10)
@@ -464,7 +464,7 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, bulk(20000)))
 	}
 	ticks := 0
-	for ; !x.peer.talk.Out[wire.ChannelState].Empty() || !x.client.talk.out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
+	for ; !x.peer.talk.Out[wire.ChannelState].Empty() || !x.client.talk.Out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
 		require.NoError(t, Send(x.peer, mRumor{"psst"}))
 		require.NoError(t, SendToServer(x.client, mRumor{"psst"}))
 		before := x.peer.Stats().MessagePackets

@@ -69,12 +69,12 @@ func FuzzPacket(f *testing.F) {
 // receiveForged hands the client state packets with any bits behind the header.
 func (x *fixture) receiveForged(pad byte, body []byte) {
 	for i := range uint32(3) { // again, after what it did
-		h := wire.StateHeader{Sequence: x.client.recv.nearSeq + 1, Tick: x.client.recv.nearTick + i, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.NearSeq + 1, Tick: x.client.recv.NearTick + i, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.down.Write(packet, h.Sequence, h.Tick)
+		x.client.session.Down.Write(packet, h.Sequence, h.Tick)
 		if err := x.client.Receive(packet); err != nil {
 			require.NotErrorIs(x.t, err, wire.ErrChecksum)
 			require.NotErrorIs(x.t, err, wire.ErrStale)
@@ -112,7 +112,7 @@ func FuzzAck(f *testing.F) {
 		x.replicate()
 		x.replicate()
 		packet := append(make([]byte, wire.ChecksumSize), body...)
-		x.client.session.up.Write(packet, 0, 0)
+		x.client.session.Up.Write(packet, 0, 0)
 		for range 2 {
 			_ = x.peer.Receive(packet)
 		}
@@ -124,23 +124,23 @@ func FuzzAck(f *testing.F) {
 // only if, it is a bye that names it.
 func FuzzBye(f *testing.F) {
 	const at = wire.ChecksumSize
-	id := fuzzWire(f, nil).client.session.id
+	id := fuzzWire(f, nil).client.session.Id
 	f.Add(wire.DisconnectPacket(uint8(ReasonKicked), "why", id, wire.Key{}, 1200)[at:])
 	f.Add(wire.DisconnectPacket(uint8(ReasonGame), strings.Repeat("€", 42), id, wire.Key{}, 1200)[at:])
 	f.Add(wire.DisconnectPacket(0, "", id+1, wire.Key{}, 1200)[at:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := fuzzWire(t, nil)
 		valid := len(body) >= wire.DisconnectHead && len(body) <= wire.DisconnectHead+wire.MaxReasonText && body[0] == byte(wire.KindDisconnect) &&
-			binary.LittleEndian.Uint64(body[2:]) == x.client.session.id && utf8.Valid(body[wire.DisconnectHead:])
+			binary.LittleEndian.Uint64(body[2:]) == x.client.session.Id && utf8.Valid(body[wire.DisconnectHead:])
 		packet := append(make([]byte, at), body...)
-		x.client.session.up.Write(packet, 0, 0)
+		x.client.session.Up.Write(packet, 0, 0)
 		_ = x.peer.Receive(packet)
 		require.Equal(t, valid, x.peer.Err() != nil)
-		x.client.session.down.Write(packet, 0, 0)
+		x.client.session.Down.Write(packet, 0, 0)
 		_ = x.client.Receive(packet)
 		if err := x.client.Apply(); valid && body[1] != byte(ReasonTimeout) {
 			require.Equal(t, Reason{ReasonCode(body[1]), string(body[wire.DisconnectHead:])}, requireDisconnected(t, err).Reason)
-			require.Equal(t, x.client.session.err.(*DisconnectError).Reason, requireDisconnected(t, x.peer.Err()).Reason)
+			require.Equal(t, x.client.session.Err.(*DisconnectError).Reason, requireDisconnected(t, x.peer.Err()).Reason)
 		} else {
 			require.NoError(t, err)
 			require.Equal(t, valid, x.client.Status() == StatusReconnecting)

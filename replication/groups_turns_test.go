@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -17,7 +18,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 			x.peer.conn.Compact = coding == Compact
 			x.rounds(5)
 			bulk := ecs.ComponentID[tBulk](x.world)
-			for i := range maxAssemblies {
+			for i := range receive.MaxAssemblies {
 				fillBulk(x, x.spawn(bulk), uint64(i+1))
 			}
 			for i, p := range x.replicate() {
@@ -25,7 +26,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 					x.deliver(p)
 				}
 			}
-			require.Len(t, x.client.recv.parts, maxAssemblies)
+			require.Len(t, x.client.recv.Parts, receive.MaxAssemblies)
 			for i := range 100 {
 				g := x.server.NewGroup()
 				for j := range 3 {

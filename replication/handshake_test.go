@@ -88,7 +88,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 				}
 				require.Equal(t, c.wantClient, diff.Client)
 				require.NotEqual(t, diff.Server, diff.Client)
-				require.Equal(t, compareSchemas(c.server.Text(), c.client.Text()).Line, diff.Line)
+				require.Equal(t, session.CompareSchemas(c.server.Text(), c.client.Text()).Line, diff.Line)
 				require.False(t, x.client.Connected())
 				require.False(t, x.peer.Connected())
 				require.NotZero(t, x.peer.Stats().RefusedSchemas)
@@ -114,7 +114,7 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 	require.True(t, m.Parse(wire.OpenHandshake(answer[0])))
 	require.EqualValues(t, wire.ProtocolVersion, m.Version)
 
-	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.session.nonce
+	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.session.Nonce
 	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
 	require.EqualError(t, x.client.Apply(),
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
@@ -162,7 +162,7 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 		}
 	}
 	h := wire.Hello{}
-	require.LessOrEqual(t, bytes, 1000/introduceEvery*len(wire.Sealed(h.Append(nil))))
+	require.LessOrEqual(t, bytes, 1000/session.IntroduceEvery*len(wire.Sealed(h.Append(nil))))
 	require.NotZero(t, bytes)
 
 	// Nor does one say more that is welcomed and then hears no more.
@@ -175,7 +175,7 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 	for range 1000 {
 		packets += len(x.apply())
 	}
-	require.LessOrEqual(t, packets, 2*1000/introduceEvery)
+	require.LessOrEqual(t, packets, 2*1000/session.IntroduceEvery)
 }
 
 // TestAnswersAreBoundedByIntroductions: else anyone could have this end send much to a

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -42,13 +43,13 @@ func (h naiveHeld) find(t int64) (tick int64, ok bool) {
 }
 
 // oneWord is a shape whose states have a word.
-var oneWord = &shape{words: 1}
+var oneWord = &receive.Shape{Words: 1}
 
 // holdTick puts a state that says which tick it is of.
-func holdTick(h *heldStates, t, now, keep delta.Tick) bool {
-	s := h.put(t, now, keep)
+func holdTick(h *receive.HeldStates, t, now, keep delta.Tick) bool {
+	s := h.Put(t, now, keep)
 	if s != nil {
-		s.hold(oneWord, []uint32{uint32(t)})
+		s.Hold(oneWord, []uint32{uint32(t)})
 	}
 	return s != nil
 }
@@ -63,7 +64,7 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 		}
 		late, pause := 1+rng.IntN(40), 1+rng.IntN(6)
 		now := int64(1)<<32*int64(rng.IntN(2)) + int64(rng.IntN(400)) // ticks wrap in half of these
-		var held heldStates
+		var held receive.HeldStates
 		var naive naiveHeld
 		for range 600 {
 			now += int64(rng.IntN(pause))
@@ -78,26 +79,26 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 				at -= int64(rng.IntN(late))
 			}
 			if rng.IntN(20) == 0 {
-				held.tidy(delta.Tick(now), delta.Tick(keep))
+				held.Tidy(delta.Tick(now), delta.Tick(keep))
 				naive.tidy(now, keep)
 			} else {
 				require.Equal(t, naive.put(at, now, keep), holdTick(&held, delta.Tick(at), delta.Tick(now), delta.Tick(keep)))
 			}
-			require.EqualValues(t, len(naive), held.n)
+			require.EqualValues(t, len(naive), held.N)
 			for range 4 {
 				named := now - int64(rng.IntN(1+rng.IntN(300)))
 				want, ok := naive.find(named)
-				s := held.find(delta.Tick(named))
+				s := held.Find(delta.Tick(named))
 				require.Equal(t, ok, s != nil)
-				exact := held.at(delta.Tick(named))
+				exact := held.At(delta.Tick(named))
 				require.Equal(t, ok && want == named, exact != nil)
 				if ok {
-					require.Equal(t, delta.Tick(want), s.tick)
-					require.Equal(t, []uint32{uint32(want)}, s.words)
+					require.Equal(t, delta.Tick(want), s.Tick)
+					require.Equal(t, []uint32{uint32(want)}, s.Words)
 				}
 			}
 			require.LessOrEqual(t, len(naive), int(keep)+1)
-			require.LessOrEqual(t, len(held.ring), max(minHeld, int(keep)+2))
+			require.LessOrEqual(t, len(held.Ring), max(receive.MinHeld, int(keep)+2))
 		}
 	}
 }
@@ -115,7 +116,7 @@ func TestATickNamesWhatWasValidThen(t *testing.T) {
 	for range 30 {
 		window := 8 + rng.IntN(60)
 		delay, changes := 1+rng.IntN(window+10), 1+rng.IntN(2*window)
-		var held heldStates
+		var held receive.HeldStates
 		newest, found, late := 0, 0, 0
 		changed := []int{1} // the ticks of changes
 		version := func(tick int) int {
@@ -135,18 +136,18 @@ func TestATickNamesWhatWasValidThen(t *testing.T) {
 				if p.arrives == now {
 					newest = max(newest, p.sent)
 					if p.named > 0 {
-						switch s := held.find(wire(p.named)); {
+						switch s := held.Find(wire(p.named)); {
 						case s != nil:
 							found++
-							require.Equal(t, version(p.named), int(s.words[0]))
+							require.Equal(t, version(p.named), int(s.Words[0]))
 						default:
 							late++
 							require.Greater(t, newest-p.sent, window, "only what is late finds nothing")
 						}
 					}
 					if p.carries {
-						if s := held.put(wire(p.sent), wire(newest), 2*delta.Tick(window)); s != nil {
-							s.hold(oneWord, []uint32{uint32(version(p.sent))})
+						if s := held.Put(wire(p.sent), wire(newest), 2*delta.Tick(window)); s != nil {
+							s.Hold(oneWord, []uint32{uint32(version(p.sent))})
 						}
 					}
 				}
@@ -188,10 +189,10 @@ func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 		(*tPosition)(x.world.Get(e, position)).X = float32(1 + i%7)
 		x.round()
 	}
-	held := &x.client.recv.mirrors.at(uint32(x.slotOf(e))).held
-	n, stats := held.n, x.client.Stats()
+	held := &x.client.recv.Mirrors.At(uint32(x.slotOf(e))).Held
+	n, stats := held.N, x.client.Stats()
 	require.NoError(t, x.client.Receive(late[0]))
-	require.Equal(t, n, held.n)
+	require.Equal(t, n, held.N)
 	require.Equal(t, stats.Outdated+1, x.client.Stats().Outdated)
 	acked := x.peer.Stats().Acked
 	x.answer(x.apply()...)
@@ -211,35 +212,35 @@ func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
 		case 1:
 			return -delta.Tick(rng.Uint32N(20))
 		case 2:
-			return never + delta.Tick(rng.Uint32N(3)) - 1
+			return receive.Never + delta.Tick(rng.Uint32N(3)) - 1
 		default:
 			return delta.Tick(rng.Uint32())
 		}
 	}
 	for range 40 {
 		keep := delta.Tick(rng.IntN(30))
-		var held heldStates
+		var held receive.HeldStates
 		now := jump()
 		for range 1000 {
 			now += jump()
 			holdTick(&held, now-jump(), now, keep)
-			require.LessOrEqual(t, held.n, int32(keep)+1)
-			require.LessOrEqual(t, len(held.ring), max(minHeld, int(keep)+2))
-			for i := range int(held.n) {
-				s := held.nth(i)
-				require.Equal(t, []uint32{uint32(s.tick)}, s.words)
-				require.Less(t, now-s.tick, delta.Tick(never))
+			require.LessOrEqual(t, held.N, int32(keep)+1)
+			require.LessOrEqual(t, len(held.Ring), max(receive.MinHeld, int(keep)+2))
+			for i := range int(held.N) {
+				s := held.Nth(i)
+				require.Equal(t, []uint32{uint32(s.Tick)}, s.Words)
+				require.Less(t, now-s.Tick, delta.Tick(receive.Never))
 				if i > 0 {
-					require.Greater(t, now-held.nth(i-1).tick, now-s.tick)
+					require.Greater(t, now-held.Nth(i-1).Tick, now-s.Tick)
 				}
 			}
 			for range 10 {
 				at := now - jump()
-				if s := held.find(at); s != nil {
-					require.NotNil(t, s.shape)
+				if s := held.Find(at); s != nil {
+					require.NotNil(t, s.Shape)
 				}
-				if s := held.at(at); s != nil {
-					require.Equal(t, at, s.tick)
+				if s := held.At(at); s != nil {
+					require.Equal(t, at, s.Tick)
 				}
 			}
 		}
@@ -250,7 +251,7 @@ func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
 func TestHeldStatesUseTheirMemoryAgain(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		rng := rand.New(rand.NewPCG(1, 2))
-		var held heldStates
+		var held receive.HeldStates
 		words, now := make([]uint32, 20), delta.Tick(0)
 		put := func() {
 			now++
@@ -258,8 +259,8 @@ func TestHeldStatesUseTheirMemoryAgain(t *testing.T) {
 			if late {
 				at -= delta.Tick(rng.IntN(8))
 			}
-			if s := held.put(at, now, 32); s != nil {
-				s.hold(oneWord, words)
+			if s := held.Put(at, now, 32); s != nil {
+				s.Hold(oneWord, words)
 			}
 		}
 		for range 200 {

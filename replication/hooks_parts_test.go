@@ -250,9 +250,9 @@ func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
 	id, _ := x.server.NetID(e)
 	slot, ok := x.server.snap.Slots.Facet(0, int(id.Slot))
 	require.True(t, ok)
-	m := x.client.apply.view.replicas.at(uint32(slot))
-	state := m.held.at(m.newest)
-	state.row(1, 1)[0] = 9
+	m := x.client.apply.View.Replicas.At(uint32(slot))
+	state := m.Held.At(m.Newest)
+	state.Row(1, 1)[0] = 9
 	x.rounds(1)
 	d := x.client.Divergence()
 	require.NotNil(t, d)

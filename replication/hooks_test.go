@@ -360,7 +360,7 @@ func TestHooksDoNotAllocate(t *testing.T) {
 		}
 	})
 	var ack []byte
-	x.client.session.send = func(p []byte) error {
+	x.client.session.Send = func(p []byte) error {
 		ack = append(ack[:0], p...)
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,7 @@ func foreignTraffic(t testing.TB, seed uint64, opts ...ServerOption) (packets []
 	Register[tPosition](other)
 	for i, schema := range []*Schema{testSchema(), other} {
 		x := newWire(t, schema, append(opts, WithSeed(seed+uint64(i)+100))...)
-		x.client.session.nonce = seed + uint64(i)
+		x.client.session.Nonce = seed + uint64(i)
 		position := ecs.ComponentID[tPosition](x.world)
 		for range 5 {
 			x.spawn(position)
@@ -230,10 +231,10 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 
 // forgeState returns a state packet of the wire's session with a right checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
-	seal := x.client.session.down
+	seal := x.client.session.Down
 	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
 	from := seal.Size() + h.Size()
-	buf := make([]byte, maxMTU)
+	buf := make([]byte, wire.MaxMTU)
 	h.Put(buf[seal.Size():])
 	w := bitbuf.NewWriter(buf[from:])
 	write(&w)
@@ -252,9 +253,9 @@ func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
 
 // beginPart writes an entry with the first byte of as large a state as there may be.
 func beginPart(w *bitbuf.Writer) {
-	entryHead(w, mirrorPage-1, 6, wire.EntryPart)
+	entryHead(w, receive.MirrorPage-1, 6, wire.EntryPart)
 	w.WriteExpGolomb(0, wire.PartOrder)
-	w.WriteExpGolomb(maxLargeBytes, wire.PartOrder)
+	w.WriteExpGolomb(receive.MaxLargeBytes, wire.PartOrder)
 	w.WriteExpGolomb(1, wire.PartOrder)
 	w.WriteExpGolomb(1, wire.PartOrder)
 	w.WriteBits(0, 8)
@@ -272,7 +273,7 @@ func TestAPacketHasOnePart(t *testing.T) {
 		}))
 		require.Equal(t, parts > 1, errors.Is(err, wire.ErrMalformed), "%d parts: %v", parts, err)
 	}
-	require.Len(t, x.client.recv.parts, 1)
+	require.Len(t, x.client.recv.Parts, 1)
 }
 
 // allocated returns the bytes that fn allocates, garbage included.
@@ -297,7 +298,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		"despawns far apart": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			for !full(w) {
-				entryHead(w, mirrorPage-1, 6, wire.EntryDespawn)
+				entryHead(w, receive.MirrorPage-1, 6, wire.EntryDespawn)
 			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
@@ -308,7 +309,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			beginEntries(w, 6)
 			var set delta.Set
 			for i := 0; !full(w); i++ {
-				entryHead(w, mirrorPage-1, 6, wire.EntryFull)
+				entryHead(w, receive.MirrorPage-1, 6, wire.EntryFull)
 				w.WriteExpGolomb(1, wire.GenerationOrder)
 				next := delta.Set{}
 				if i%2 == 0 {
@@ -372,10 +373,10 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 		x.round()
 	}
 	x.requireEqual()
-	base := x.client.recv.mirrors.at(0).newest
-	packet := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
+	base := x.client.recv.Mirrors.At(0).Newest
+	packet := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
-		names := delta.NamesAt(delta.Tick(x.client.recv.nearTick + 1))
+		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))
 		names.Write(w, delta.Baselines{A1: base})
 		for range n {
 			w.WriteRice(0, 0)
@@ -421,10 +422,10 @@ func TestBadPartsChangeNothing(t *testing.T) {
 	})
 	before := worldHash(x.client)
 	err := x.client.Receive(packet)
-	require.True(t, errors.Is(err, wire.ErrMalformed) || errors.Is(err, ErrMissingBaseline), "%v", err)
+	require.True(t, errors.Is(err, wire.ErrMalformed) || errors.Is(err, wire.ErrMissingBaseline), "%v", err)
 	x.apply()
 	require.Equal(t, before, worldHash(x.client))
-	require.Empty(t, x.client.recv.parts)
+	require.Empty(t, x.client.recv.Parts)
 }
 
 type tOwner struct {
@@ -449,7 +450,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	x.world.Exchange(honest, []ecs.ID{ecs.ComponentID[tSquad](x.world)}, []ecs.ID{ecs.ComponentID[tOwner](x.world)})
 	x.rounds(3)
 	x.requireEqual()
-	packet := x.forgeState(x.client.recv.nearSeq+1, x.client.recv.nearTick+1, func(w *bitbuf.Writer) {
+	packet := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		beginEntries(w, 0)
 		entryHead(w, 1, 0, wire.EntryFull)
 		w.WriteExpGolomb(1, wire.GenerationOrder)

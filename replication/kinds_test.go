@@ -507,26 +507,26 @@ func FuzzKinds(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := kindsWire(t, nil)
-		h := wire.StateHeader{Sequence: x.client.recv.nearSeq + 1, Tick: x.client.recv.nearTick + 1, Long: true}
+		h := wire.StateHeader{Sequence: x.client.recv.NearSeq + 1, Tick: x.client.recv.NearTick + 1, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
 		packet[wire.ChecksumSize] |= pad & 7 << wire.PadShift
 		packet = append(packet, body...)
-		x.client.session.down.Write(packet, h.Sequence, h.Tick)
+		x.client.session.Down.Write(packet, h.Sequence, h.Tick)
 		_ = x.client.Receive(packet)
 		x.apply()
 		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
-			m := x.client.apply.view.replicas.at(id.Slot)
-			state := m.held.at(m.newest)
+			m := x.client.apply.View.Replicas.At(id.Slot)
+			state := m.Held.At(m.Newest)
 			for k := range x.client.schema.Components {
 				comp := &x.client.schema.Components[k]
-				row := state.row(k, comp.Words)
+				row := state.Row(k, comp.Words)
 				if row == nil {
 					continue
 				}
 				require.True(t, comp.ValidRow(row))
 				shown := make([]uint32, comp.Words)
-				p := x.mirror.Get(e, x.client.apply.view.components[k])
+				p := x.mirror.Get(e, x.client.apply.View.Components[k])
 				require.Zero(t, comp.ReadColumn(shown, p, 1))
 				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
 					require.Equal(t, row, shown)

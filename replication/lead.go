@@ -6,16 +6,16 @@ package replication
 // they come too early. It is 0 before the server has accepted the client, and if the schema has no inputs.
 func (c *Client) InputTick() uint32 {
 	c.mustExist()
-	if c.talk == nil || !c.talk.lead.Guess {
+	if c.talk == nil || !c.talk.Lead.Guess {
 		return 0
 	}
-	return c.talk.lead.Tick()
+	return c.talk.Lead.Tick()
 }
 
 // Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
 func (c *Client) Lead() float64 {
 	c.mustExist()
-	if c.talk == nil || !c.talk.lead.Guess || !c.clock.Known {
+	if c.talk == nil || !c.talk.Lead.Guess || !c.clock.Known {
 		return 0
 	}
 	return float64(int32(c.InputTick()-c.clock.Base)) - c.clock.ServerTick()

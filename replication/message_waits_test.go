@@ -118,12 +118,12 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 		}
 		lose()
 	}
-	require.Equal(t, maxWaiting, x.client.talk.kept)
+	require.Equal(t, message.MaxWaiting, x.client.talk.Kept)
 	require.EqualValues(t, message.MaxLoose, x.client.Stats().MessagesDropped)
-	for range waitApplies {
+	for range message.WaitApplies {
 		lose()
 	}
-	require.Zero(t, x.client.talk.kept+x.client.talk.bytes)
+	require.Zero(t, x.client.talk.Kept+x.client.talk.Bytes)
 	require.EqualValues(t, 3*message.MaxLoose, x.client.Stats().MessagesDropped)
 	x.rounds(5)
 	require.Empty(t, got)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -134,7 +135,7 @@ func TestLocalRelationSurvives(t *testing.T) {
 func TestMarkerRemovedByTheClientsUser(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	m, _ := x.mirrored(e[0])
-	x.mirror.Remove(m, x.client.apply.view.marker)
+	x.mirror.Remove(m, x.client.apply.View.Marker)
 	move(e[0], 1)
 	require.NotPanics(t, func() { x.rounds(3) })
 	_, ok := x.client.NetID(m)
@@ -424,7 +425,7 @@ func TestAbandonedPartsMakeRoom(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := ecs.ComponentID[tBulk](x.world)
 	var entities []ecs.Entity
-	for range maxAssemblies + 10 {
+	for range receive.MaxAssemblies + 10 {
 		entities = append(entities, x.spawn(bulk))
 	}
 	for i, p := range x.replicate() {
@@ -455,10 +456,10 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	e := x.spawn()
 	x.rounds(3)
 	for k := range tags { // as if it had seen so many already
-		x.client.recv.shapes.of(delta.Set{1 << k})
+		x.client.recv.Shapes.Of(delta.Set{1 << k})
 	}
-	for n := uint64(0); len(x.client.recv.shapes.known) < maxShapes; n++ {
-		x.client.recv.shapes.of(delta.Set{n})
+	for n := uint64(0); len(x.client.recv.Shapes.Known) < receive.MaxShapes; n++ {
+		x.client.recv.Shapes.Of(delta.Set{n})
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {
@@ -475,7 +476,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	require.LessOrEqual(t, x.client.Stats().RefusedPackets, uint64(1), "until the next Apply")
-	require.Less(t, len(x.client.recv.shapes.known), maxShapes)
+	require.Less(t, len(x.client.recv.Shapes.Known), receive.MaxShapes)
 }
 
 // TestClientsHoldStatesForTwoWindows, and not for longer: that is what they take memory for.
@@ -486,11 +487,11 @@ func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 			move(e[0], float32(1-i%2*2))
 			x.round()
 		}
-		held := &x.client.recv.mirrors.at(0).held
+		held := &x.client.recv.Mirrors.At(0).Held
 		for age := range delta.Tick(2 * window) {
-			require.NotNil(t, held.at(x.server.snap.Tick-age), "window %d, %d ticks old", window, age)
+			require.NotNil(t, held.At(x.server.snap.Tick-age), "window %d, %d ticks old", window, age)
 		}
-		require.EqualValues(t, 2*window+1, held.n, "window %d: and one that is as old as that", window)
-		require.LessOrEqual(t, len(held.ring), 2*window+2, "window %d: it has room for no more than it needs", window)
+		require.EqualValues(t, 2*window+1, held.N, "window %d: and one that is as old as that", window)
+		require.LessOrEqual(t, len(held.Ring), 2*window+2, "window %d: it has room for no more than it needs", window)
 	}
 }

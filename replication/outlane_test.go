@@ -28,5 +28,5 @@ func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	require.Equal(t, 1000, down)
 	require.Equal(t, 1000, up)
 	require.Zero(t, x.peer.talk.Out[wire.ChannelState].Size)
-	require.Zero(t, x.client.talk.out[wire.ChannelState].Size)
+	require.Zero(t, x.client.talk.Out[wire.ChannelState].Size)
 }

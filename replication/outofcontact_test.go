@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -23,7 +24,7 @@ func TestGenerationsThatComeAgain(t *testing.T) {
 		{name: "the client asks"},
 		{name: "the server gave up", server: []ServerOption{WithTimeout(1000)}, newly: true},
 	} {
-		for _, gone := range []int{generationSpan / 2, generationSpan + 2} {
+		for _, gone := range []int{receive.GenerationSpan / 2, receive.GenerationSpan + 2} {
 			t.Run(c.name, func(t *testing.T) {
 				x := newWire(t, testSchema(), append([]ServerOption{WithTimeout(0)}, c.server...)...)
 				x.restart(faceOf(x.server.schema), 8, c.client...)
@@ -38,7 +39,7 @@ func TestGenerationsThatComeAgain(t *testing.T) {
 					require.True(t, ok)
 					x.mirror.Add(m, local)
 				}
-				long := gone > generationSpan
+				long := gone > receive.GenerationSpan
 				if long {
 					x.world.RemoveEntity(e)
 				}

@@ -20,12 +20,12 @@ import (
 
 // forgeAck returns an ack packet of the client's session with a right checksum.
 func forgeAck(c *Client, a *wire.Ack) []byte {
-	from := c.session.up.Size()
+	from := c.session.Up.Size()
 	buf := make([]byte, 512)
 	w := bitbuf.NewWriter(buf[from:])
 	a.Write(&w)
 	packet := buf[:from+len(w.Bytes())]
-	c.session.up.Write(packet, 0, 0)
+	c.session.Up.Write(packet, 0, 0)
 	return packet
 }
 
@@ -246,7 +246,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 					return send(p)
 				}
 			}
-			e.peer.out.Send, e.client.session.send = flaky(e.peer.out.Send), flaky(e.client.session.send)
+			e.peer.out.Send, e.client.session.Send = flaky(e.peer.out.Send), flaky(e.client.session.Send)
 			for tick := range 400 {
 				if tick%20 == 0 { // takes several packets of the smaller sizes
 					g.spawn(g.ids[5], g.ids[3])

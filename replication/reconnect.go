@@ -31,7 +31,7 @@ func (s Status) String() string {
 // Status returns how the client stands with its server.
 func (c *Client) Status() Status {
 	c.mustExist()
-	return Status(c.session.status())
+	return Status(c.session.Status())
 }
 
 // Complete reports whether everything has come that the client may see of what was in the
@@ -39,7 +39,7 @@ func (c *Client) Status() Status {
 // be shown. After the Apply that follows, it is in the client's world.
 func (c *Client) Complete() bool {
 	c.mustExist()
-	return c.session.open() && c.session.complete
+	return c.session.Open() && c.session.Complete
 }
 
 // Reconnect begins a new session, whether the present one has ended or not, and whatever
@@ -55,17 +55,17 @@ func (c *Client) Complete() bool {
 // Panics if the client is closed.
 func (c *Client) Reconnect() {
 	c.mustExist()
-	c.session.reconnect()
+	c.session.Reconnect()
 }
 
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *wire.Welcome) {
-	c.session.begin(m, c.recv.anyState)
-	c.apply.beginShowing(m.Origin, c.recv.outdated(m.Tick))
-	c.recv.begin(m)
+	c.session.Begin(m, c.recv.AnyState)
+	c.apply.BeginShowing(m.Origin, c.recv.Outdated(m.Tick))
+	c.recv.Begin(m)
 	c.clock = clock.Ticks{}
 	c.clock.Arrive(m.Tick)
 	if c.talk != nil {
-		c.talk.reset(m.Tick)
+		c.talk.Reset(m.Tick)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // than the given one.
 func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
-	for n := 0; x.client.session.id == before || !x.client.Complete(); n++ {
+	for n := 0; x.client.session.Id == before || !x.client.Complete(); n++ {
 		require.Less(x.t, n, 2*defaultServerTimeout, "%v", x.client.Status())
 		x.round()
 	}
@@ -31,13 +31,13 @@ func TestServerRestart(t *testing.T) {
 	x, e, move := crowd(t, 10)
 	own := x.mirror.NewEntity(ecs.ComponentID[tLocal](x.mirror))
 	old, _ := x.mirrored(e[0])
-	id := x.client.session.id
+	id := x.client.session.Id
 	var late [][]byte
 	for range 5 {
 		move(e[0], 1)
 		late = append(late, x.replicate()...)
 	}
-	late = append(late, wire.DisconnectPacket(uint8(ReasonKicked), "late", id, x.client.session.down, 1200))
+	late = append(late, wire.DisconnectPacket(uint8(ReasonKicked), "late", id, x.client.session.Down, 1200))
 
 	x.replaceServer(faceOf(x.server.schema), 99)
 	position := ecs.ComponentID[tPosition](x.world)
@@ -83,7 +83,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 			move(e[5], 1)
 			lost := x.replicate() // of the old session, arrives late
 
-			id := x.client.session.id
+			id := x.client.session.Id
 			x.server.Disconnect(x.peer)
 			x.takeDown() // lost
 			x.connect()
@@ -135,7 +135,7 @@ func TestReconnectByTheUser(t *testing.T) {
 	for n := range 5 {
 		move(e[0], 1)
 		late = append(late, x.replicate()...)
-		id := x.client.session.id
+		id := x.client.session.Id
 		x.client.Reconnect()
 		require.Equal(t, StatusReconnecting, x.client.Status())
 		require.False(t, x.client.Complete())
@@ -176,7 +176,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	x.replaceServer(faceOf(x.client.schema), 6)
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.client.Reconnect()
-	x.untilConnected(x.client.session.id)
+	x.untilConnected(x.client.session.Id)
 	x.requireEqual()
 }
 
@@ -321,8 +321,8 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		if len(r.attic) > 0 && rng.IntN(5) == 0 {
 			receive(r.attic[rng.IntN(len(r.attic))])
 		}
-		shown := r.client.apply.shownOrigin
-		sessions[r.client.session.id] = true
+		shown := r.client.apply.ShownOrigin
+		sessions[r.client.session.Id] = true
 		if err := r.client.Apply(); err != nil {
 			require.NotNil(t, requireDisconnected(t, err))
 			errs++
@@ -330,14 +330,14 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 				r.client.Reconnect()
 			}
 		}
-		if r.client.apply.shownOrigin != shown {
+		if r.client.apply.ShownOrigin != shown {
 			clear(r.last)
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		if r.peer.Err() != nil && (rng.IntN(20) == 0 || calm) { // as a transport does that hears of somebody unknown
 			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
-		if shown := truths[r.client.apply.shownOrigin]; shown != nil {
+		if shown := truths[r.client.apply.ShownOrigin]; shown != nil {
 			r.check(t, s, shown)
 		}
 	}
@@ -410,9 +410,9 @@ func TestALargeWorldIsTakenOver(t *testing.T) {
 	x.requireEqual()
 	x.peer.SetBudget(3000)
 	for range 3 {
-		id := x.client.session.id
+		id := x.client.session.Id
 		x.client.Reconnect()
-		for n := 0; x.client.session.id == id || !x.client.Complete(); n++ {
+		for n := 0; x.client.session.Id == id || !x.client.Complete(); n++ {
 			require.Less(t, n, 400)
 			x.round()
 			if !x.client.Complete() {

@@ -132,7 +132,7 @@ func TestTargetWhosePacketIsLate(t *testing.T) {
 	_, ok = x.client.Entity(id)
 	require.False(t, ok)
 	require.Equal(t, nobody, x.shown(e))
-	require.NotZero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links)
+	require.NotZero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e))).Links)
 	x.rounds(20) // the spawn is repeated
 	x.requireShown(e, spawned)
 }
@@ -147,7 +147,7 @@ func TestReferenceToTheDeadIsNone(t *testing.T) {
 	x.world.RemoveEntity(target)
 	x.rounds(2)
 	x.requireShown(e, nobody)
-	require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links, "it is none at the server as well")
+	require.Zero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e))).Links, "it is none at the server as well")
 
 	// One that is dead from the start, and one of another world.
 	dead := x.world.NewEntity()
@@ -209,7 +209,7 @@ func TestReferencesOfComponentsThatComeAndGo(t *testing.T) {
 		x.world.Remove(e, x.target)
 		x.rounds(2)
 		checkLinks(&x.client.apply, t, 0)
-		require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links)
+		require.Zero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e))).Links)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	x.point(e[0], e[1])
 	x.rounds(2)
 	checkLinks(&x.client.apply, t, 0)
-	require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e[0]))).links, "nothing to look after any more")
+	require.Zero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e[0]))).Links, "nothing to look after any more")
 	gone, _ := x.mirrored(target)
 	x.fixture.mirror.RemoveEntity(gone)
 	x.point(e[3], nobody)
@@ -329,13 +329,13 @@ func TestReferenceToASlotBeyondTheClientsBound(t *testing.T) {
 	x := newReferring(t)
 	e, target := x.spawn(x.target), x.spawn()
 	x.point(e, target)
-	x.client.apply.referrers.limit = 1
-	x.client.recv.mirrors.limit = 1
+	x.client.apply.Referrers.Limit = 1
+	x.client.recv.Mirrors.Limit = 1
 	seen := map[ecs.Entity]bool{e: true}
 	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return seen[e] }})
 	x.rounds(3)
 	require.Equal(t, nobody, x.shown(e))
-	require.Empty(t, x.client.apply.referrers.heads)
+	require.Empty(t, x.client.apply.Referrers.Heads)
 	require.Zero(t, x.client.stats.RefusedPackets)
 }
 
@@ -380,7 +380,7 @@ func TestReferencesThroughARelay(t *testing.T) {
 	server := NewServer(x.fixture.mirror, faceOf(x.server.schema), WithSeed(2))
 	far := connect(server, 1, netsim.Config{})
 	marker := ReplicatedID(x.fixture.mirror)
-	fresh := ecs.All(x.client.apply.view.marker).Without(marker)
+	fresh := ecs.All(x.client.apply.View.Marker).Without(marker)
 	var e []ecs.Entity
 	shown := func(e ecs.Entity) (entity, target ecs.Entity) {
 		m, _ := x.mirrored(e)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -189,7 +191,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	var got referrerState
 	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
 		want := o.at(id, tick)
-		got.read(faceOf(c.schema), c.apply.view.world, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
+		got.read(faceOf(c.schema), c.apply.View.World, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
 			fail(id, tick, "shown %s with %d references, want %s with %d", got.codes, len(got.refs), want.codes, len(want.ids))
 		}
@@ -206,51 +208,51 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 			}
 		}
 	})
-	if c.session.applies%16 == 0 {
+	if c.session.Applies%16 == 0 {
 		checkLinks(&c.apply, t, held)
 	}
 }
 
 // checkLinks checks that the lists of links are whole, and that there are no more of them
 // than there are references; less is for schemas with components that are seldom looked at.
-func checkLinks(c *applier, t testing.TB, least int) {
+func checkLinks(c *apply.Applier, t testing.TB, least int) {
 	t.Helper()
-	r := &c.referrers
+	r := &c.Referrers
 	inUse := 0
-	for i := 1; i < len(r.links); i++ {
-		if r.links[i] != (link{sibling: r.links[i].sibling}) {
+	for i := 1; i < len(r.Links); i++ {
+		if r.Links[i] != (apply.Link{Sibling: r.Links[i].Sibling}) {
 			inUse++
 		}
 	}
 	free := 0
-	for i := r.free; i != 0; i = r.links[i].sibling {
+	for i := r.Free; i != 0; i = r.Links[i].Sibling {
 		free++
 	}
-	require.Equal(t, max(len(r.links)-1, 0), inUse+free)
+	require.Equal(t, max(len(r.Links)-1, 0), inUse+free)
 	byHolder, named := 0, 0
-	for p, page := range c.view.replicas.pages {
+	for p, page := range c.View.Replicas.Pages {
 		for i := range page {
 			m := &page[i]
-			for k := m.links; k != 0; k = r.links[k].sibling {
+			for k := m.Links; k != 0; k = r.Links[k].Sibling {
 				byHolder++
-				if int(r.links[k].holder) != p*mirrorPage+i || !m.shown && !m.facet {
+				if int(r.Links[k].Holder) != p*receive.MirrorPage+i || !m.Shown && !m.Facet {
 					require.FailNow(t, "a link in the list of another holder")
 				}
 			}
-			if m.facet {
+			if m.Facet {
 				named++ // the link
 			}
-			if m.shown && !m.removed || m.facet && !m.entity.IsZero() {
-				state := m.held.at(m.tick)
+			if m.Shown && !m.Removed || m.Facet && !m.Entity.IsZero() {
+				state := m.Held.At(m.Tick)
 				if state == nil {
 					continue
 				}
-				for k := range c.schema.Components {
-					comp := &c.schema.Components[k]
-					if k == c.schema.Link {
+				for k := range c.Schema.Components {
+					comp := &c.Schema.Components[k]
+					if k == c.Schema.Link {
 						continue
 					}
-					if row := state.row(k, comp.Words); row != nil {
+					if row := state.Row(k, comp.Words); row != nil {
 						for _, column := range comp.References {
 							if row[comp.Columns[column].Word] != 0 {
 								named++
@@ -262,12 +264,12 @@ func checkLinks(c *applier, t testing.TB, least int) {
 		}
 	}
 	byTarget := 0
-	for p, page := range r.heads {
+	for p, page := range r.Heads {
 		for i, k := range page {
 			prev := uint32(0)
-			for ; k != 0; k = r.links[k].next {
+			for ; k != 0; k = r.Links[k].Next {
 				byTarget++
-				if int(r.links[k].slot) != p*headsPage+i || r.links[k].prev != prev {
+				if int(r.Links[k].Slot) != p*apply.HeadsPage+i || r.Links[k].Prev != prev {
 					require.FailNow(t, "a link in the list of another target")
 				}
 				prev = k

@@ -152,7 +152,7 @@ func TestRelationsThatComeAndGo(t *testing.T) {
 		x.world.Remove(e, dead)
 		x.rounds(2)
 		checkLinks(&x.client.apply, t, 0)
-		require.Zero(t, x.client.apply.view.replicas.at(uint32(x.slotOf(e))).links)
+		require.Zero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e))).Links)
 	}
 }
 

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -22,5 +23,5 @@ import (
 // or is named twice,
 // or if the world has no such component.
 func WithSpawnComponents(ids ...ecs.ID) ClientOption {
-	return func(o *clientOptions) { o.spawnWith = append(o.spawnWith, ids...) }
+	return func(o *config.ClientOptions) { o.SpawnWith = append(o.SpawnWith, ids...) }
 }

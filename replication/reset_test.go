@@ -35,7 +35,7 @@ func TestClientWorldReset(t *testing.T) {
 	require.Equal(t, before.Wholes, x.peer.Stats().Wholes, "without traffic")
 	now, _ := x.client.Entity(id)
 	require.NotEqual(t, own, now)
-	require.False(t, x.mirror.Has(own, x.client.apply.view.marker))
+	require.False(t, x.mirror.Has(own, x.client.apply.View.Marker))
 
 	// It goes on as before.
 	move(e[0], 3)

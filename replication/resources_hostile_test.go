@@ -34,7 +34,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		delta.WriteSet(w, &set, &delta.Set{})
 		for _, k := range components {
 			c := &x.client.schema.Components[k]
-			x.client.recv.packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)
+			x.client.recv.Packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)
 		}
 	}
 	for name, put := range map[string]func(w *bitbuf.Writer){

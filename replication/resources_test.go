@@ -354,7 +354,7 @@ func TestResourcesReferToEntities(t *testing.T) {
 	dropResource[rsMatch](x.world)
 	x.rounds(2)
 	checkLinks(&x.client.apply, t, 0)
-	require.Zero(t, x.client.apply.view.replicas.at(archeutil.ResourceSlot).links)
+	require.Zero(t, x.client.apply.View.Replicas.At(archeutil.ResourceSlot).Links)
 }
 
 // TestMaxEntitiesBesideResources: the slot of the resources is none of those that

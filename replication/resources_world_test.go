@@ -113,15 +113,15 @@ func (o resourceTruth) record(s *Server) {
 // shownResources returns what a client shows, and of which tick that is, if it has shown
 // any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
-	m := c.apply.view.replicas.at(archeutil.ResourceSlot)
-	if m == nil || !m.shown || !c.apply.view.intact() {
+	m := c.apply.View.Replicas.At(archeutil.ResourceSlot)
+	if m == nil || !m.Shown || !c.apply.View.Intact() {
 		return v, 0, false
 	}
-	return viewResources(faceOf(c.schema), c.apply.view.world, func(e ecs.Entity) (NetID, bool) {
+	return viewResources(faceOf(c.schema), c.apply.View.World, func(e ecs.Entity) (NetID, bool) {
 		id, ok := c.NetID(e)
 		require.True(t, ok || e.IsZero(), "%v is no mirror of anybody", e)
 		return id, ok
-	}), uint32(m.tick), true
+	}), uint32(m.Tick), true
 }
 
 // requireThatView says that what a client shows is what was, as far as what it refers to

@@ -15,7 +15,7 @@ import (
 // taken against.
 func (x *fixture) firstName(packet []byte) delta.Baselines {
 	body := packet[wire.ChecksumSize:]
-	h, rest, _, ok := wire.ParseStateHeader(body, x.client.recv.nearSeq, x.client.recv.nearTick)
+	h, rest, _, ok := wire.ParseStateHeader(body, x.client.recv.NearSeq, x.client.recv.NearTick)
 	require.True(x.t, ok)
 	r := bitbuf.NewReader(rest)
 	order := uint(r.ReadBits(wire.GapOrderBits))

@@ -96,8 +96,8 @@ func SendToServer[T any](c *Client, msg T) error {
 	if err != nil {
 		return err
 	}
-	if err = ErrNotConnected; c.session.open() {
-		err = c.talk.enqueue(d)
+	if err = ErrNotConnected; c.session.Open() {
+		err = c.talk.Enqueue(d)
 	}
 	if err != nil {
 		c.talk.Discard()
@@ -135,11 +135,11 @@ func OnServerMessage[T any](c *Client, handle func(message T)) {
 	c.mustExist()
 	number := c.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
-		c.talk.handlers[number] = nil
+		c.talk.Handlers[number] = nil
 		return
 	}
 	value := c.talk.Values[number].Pointer.(*T)
-	c.talk.handlers[number] = func() { handle(*value) }
+	c.talk.Handlers[number] = func() { handle(*value) }
 }
 
 // MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
@@ -149,5 +149,5 @@ func (c *Client) MessageTick() uint32 {
 	if c.talk == nil {
 		return 0
 	}
-	return uint32(c.talk.tick)
+	return uint32(c.talk.Tick)
 }

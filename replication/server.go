@@ -51,8 +51,8 @@ type ServerOption func(*config.ServerOptions)
 //
 // Panics on less than 64 or more than 65,507, which is all that UDP carries.
 func WithMTU(bytes int) ServerOption {
-	if bytes < wire.MinMTU || bytes > maxMTU {
-		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, maxMTU))
+	if bytes < wire.MinMTU || bytes > wire.MaxMTU {
+		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, wire.MaxMTU))
 	}
 	return func(o *config.ServerOptions) { o.Mtu = bytes }
 }
@@ -134,10 +134,6 @@ func WithWorkers(n int) ServerOption {
 	}
 	return func(o *config.ServerOptions) { o.Workers = n }
 }
-
-const (
-	maxMTU = 65507
-)
 
 // NewServer returns a server that replicates the entities of the world that have the
 // marker component [Replicated], with those of their components that the schema names.

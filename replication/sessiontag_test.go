@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	}
 	connect := func() {
 		before := x.peer.conn.Session.Id
-		for n := 0; x.peer.conn.Session.Id == before || !x.client.recv.anyState; n++ {
+		for n := 0; x.peer.conn.Session.Id == before || !x.client.recv.AnyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -44,13 +45,13 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.client.Reconnect()
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...) // welcome
-		require.NotEqual(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.NotEqual(t, x.peer.conn.Session.Id, x.client.session.Id)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
-		old := x.client.session.down.Epoch
+		old := x.client.session.Down.Epoch
 		connect()
-		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.Equal(t, x.peer.conn.Session.Id, x.client.session.Id)
 		require.Equal(t, old, x.peer.conn.Session.Up.Epoch)
 		for _, p := range lateUp {
 			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
@@ -74,7 +75,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	for n := range uint64(200) {
-		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.fingerprint, Nonce: 1000 + n}
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.Fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
 		if n%7 == 3 {
 			x.peer.conn.Enforce(int(n) % 3)
@@ -104,18 +105,18 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 	for n := range uint32(60) {
 		(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X++
 		x.rounds(3)
-		require.True(t, x.peer.Connected() && x.client.recv.anyState, "in round %d", n)
-		tags[x.client.session.down.Epoch] = true
+		require.True(t, x.peer.Connected() && x.client.recv.AnyState, "in round %d", n)
+		tags[x.client.session.Down.Epoch] = true
 		x.peer.Disconnect(Reason{})
 		x.takeDown() // the bye is lost
 		x.connect()
-		for x.client.session.state != clientSeeking {
+		for x.client.session.State != session.ClientSeeking {
 			x.apply()
 		}
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		packets := x.apply() // are on a detour
-		x.rounds(2 * introduceEvery)
-		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
+		x.rounds(2 * session.IntroduceEvery)
+		require.Equal(t, x.peer.conn.Session.Id, x.client.session.Id)
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)

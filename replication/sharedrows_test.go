@@ -14,7 +14,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
 			x := connectedWire(t, testSchema(), func(o *config.ServerOptions) { o.Compact = coding == Compact })
-			x.client.recv.keep = 0 // as if it had told a window of no ticks
+			x.client.recv.Keep = 0 // as if it had told a window of no ticks
 			bulk, health := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tHealth](x.world)
 			e := x.spawn(bulk, health)
 			cells := &(*tBulk)(x.world.Get(e, bulk)).Cells
@@ -27,7 +27,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 				requireSharedRows(t, x.client)
 			}
 			unheard(2, 1) // the first is dropped, and its row is this one's
-			require.EqualValues(t, 1, x.client.recv.mirrors.at(uint32(x.slotOf(e))).held.n)
+			require.EqualValues(t, 1, x.client.recv.Mirrors.At(uint32(x.slotOf(e))).Held.N)
 			require.EqualValues(t, 1, x.peer.Stats().Wholes, "no state was sent whole but the first")
 
 			other := x.spawn(bulk) // needs a row

@@ -71,5 +71,5 @@ func (s *Server) sendHashes() {
 // is empty and Got and Want are bools.
 func (c *Client) Divergence() *Divergence {
 	c.mustExist()
-	return publicDivergence(c.apply.hashes.divergence)
+	return publicDivergence(c.apply.Hashes.Divergence)
 }

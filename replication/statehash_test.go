@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -11,10 +12,10 @@ import (
 )
 
 // spoil changes what the client holds of an entity's newest state.
-func (x *fixture) spoil(e ecs.Entity, change func(state *heldState)) {
+func (x *fixture) spoil(e ecs.Entity, change func(state *receive.HeldState)) {
 	x.t.Helper()
-	m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
-	state := m.held.at(m.newest)
+	m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+	state := m.Held.At(m.Newest)
 	require.NotNil(x.t, state)
 	change(state)
 }
@@ -30,7 +31,7 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		require.Nil(t, x.client.Divergence())
 		require.Greater(t, x.client.Stats().HashesCompared, uint64(10))
 
-		x.spoil(b, func(state *heldState) { state.row(2, 2)[0] = 41 })
+		x.spoil(b, func(state *receive.HeldState) { state.Row(2, 2)[0] = 41 })
 		x.rounds(1)
 		d := x.client.Divergence()
 		require.NotNil(t, d)
@@ -41,14 +42,14 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		require.EqualValues(t, 1, x.client.Stats().Diverged)
 
 		// It is the first that is named, until another session begins.
-		x.spoil(b, func(state *heldState) { state.row(0, 3)[1]++ })
+		x.spoil(b, func(state *receive.HeldState) { state.Row(0, 3)[1]++ })
 		x.rounds(1)
 		require.Equal(t, d, x.client.Divergence())
 		require.EqualValues(t, 2, x.client.Stats().Diverged)
 		x.client.Reconnect()
 		x.rounds(12)
 		require.Nil(t, x.client.Divergence())
-		x.spoil(b, func(state *heldState) { state.row(0, 3)[1]++ })
+		x.spoil(b, func(state *receive.HeldState) { state.Row(0, 3)[1]++ })
 		x.rounds(3)
 		require.Equal(t, "tPosition.Y", x.client.Divergence().Name())
 	}
@@ -59,8 +60,8 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.apply.view.replicas.at(uint32(x.slotOf(a))).shape
-	x.spoil(b, func(state *heldState) { state.shape = whole })
+	whole := x.client.apply.View.Replicas.At(uint32(x.slotOf(a))).Shape
+	x.spoil(b, func(state *receive.HeldState) { state.Shape = whole })
 	x.rounds(1)
 	d := x.client.Divergence()
 	require.Equal(t, []any{"tFrozen", "", true, false}, []any{d.Component, d.Field, d.Got, d.Want})
@@ -68,7 +69,7 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	x = connectedWire(t, testSchema(), WithStateHash(1))
 	a = x.spawn()
 	x.rounds(3)
-	x.spoil(a, func(state *heldState) { state.generation = 9 })
+	x.spoil(a, func(state *receive.HeldState) { state.Generation = 9 })
 	x.rounds(1)
 	d = x.client.Divergence()
 	require.Equal(t, "the generation of the entity in slot 0, generation 9, is 9, and at the server's tick 5 it was 1", d.String())
@@ -86,11 +87,11 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		}
 		x.rounds(8)
 		require.Nil(t, x.client.Divergence())
-		m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
-		state := m.held.at(m.newest)
+		m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+		state := m.Held.At(m.Newest)
 		for k := range schema.raw.Components {
 			comp := &schema.raw.Components[k]
-			row := state.row(k, comp.Words)
+			row := state.Row(k, comp.Words)
 			if len(row) == 0 {
 				continue
 			}
@@ -98,7 +99,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 				col := &comp.Columns[i]
 				word := col.Word + i%col.Codec.Words()
 				row[word] ^= 1
-				x.client.apply.hashes.divergence = nil
+				x.client.apply.Hashes.Divergence = nil
 				for n := 0; x.client.Divergence() == nil; n++ {
 					require.Less(t, n, 8, "%s: %s.%s", name, comp.Name, col.Path)
 					x.round()
@@ -166,8 +167,8 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 	x.rounds(200)
 	x.requireEqual()
 	for _, e := range entities {
-		x.client.apply.hashes.divergence = nil
-		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
+		x.client.apply.Hashes.Divergence = nil
+		x.spoil(e, func(state *receive.HeldState) { state.Words[1] ^= 2 })
 		for n := 0; x.client.Divergence() == nil; n++ {
 			require.Less(t, n, 400)
 			x.round()
@@ -175,10 +176,10 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 		require.Equal(t, "tPosition.Y", x.client.Divergence().Name())
 		id, _ := x.server.NetID(e)
 		require.Equal(t, id, x.client.Divergence().NetID)
-		x.spoil(e, func(state *heldState) { state.words[1] ^= 2 })
+		x.spoil(e, func(state *receive.HeldState) { state.Words[1] ^= 2 })
 	}
-	x.client.apply.hashes.divergence = nil
-	x.spoil(large, func(state *heldState) { state.words[1] ^= 2 })
+	x.client.apply.Hashes.Divergence = nil
+	x.spoil(large, func(state *receive.HeldState) { state.Words[1] ^= 2 })
 	x.rounds(200)
 	require.Nil(t, x.client.Divergence(), "its digests take more than a packet")
 
@@ -250,7 +251,7 @@ func TestMalformedStateHashes(t *testing.T) {
 		}
 		before := x.client.Stats()
 		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), wire.ErrChecksum)
-		x.client.session.down.Write(bad, 0, 0) // as a server would that has gone mad
+		x.client.session.Down.Write(bad, 0, 0) // as a server would that has gone mad
 		if err := x.client.Receive(bad); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")

@@ -453,11 +453,11 @@ func (a *storm) tick(world bool) {
 	a.invariants()
 	for i, e := range a.ends {
 		e.take(&e.l.down, a.now, func(p []byte) { _ = e.client.Receive(p) })
-		if len(e.client.recv.missing) > 0 {
-			m := e.client.recv.missing[0]
+		if len(e.client.recv.Missing) > 0 {
+			m := e.client.recv.Missing[0]
 			b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
 			t := &e.peer.acked.Acks
-			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.nearTick, t.None[b]&bit != 0, t.Lacks(t.Through, b)&bit != 0, t.Since[m.Slot], a.server.snap.Slots.Changed[m.Slot], t.Through, e.peer.acked.Recent, a.logOf(int(m.Slot)))
+			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.NearTick, t.None[b]&bit != 0, t.Lacks(t.Through, b)&bit != 0, t.Since[m.Slot], a.server.snap.Slots.Changed[m.Slot], t.Through, e.peer.acked.Recent, a.logOf(int(m.Slot)))
 		}
 		if e.client.Apply() != nil {
 			a.fail("apply")

@@ -71,9 +71,9 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 
 // forgeTalk returns a packet with a right checksum, of the time of the client or the server.
 func (x *fixture) forgeTalk(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
-	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.up
+	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.Up
 	if down {
-		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session.down
+		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session.Down
 	}
 	h.Epoch = s.Epoch
 	packet := make([]byte, s.Size()+h.Size(), s.Size()+h.Size()+len(body))
@@ -106,7 +106,7 @@ func (x *fixture) goesOn() {
 	OnServerMessage(x.client, func(mFlash) { got++ })
 	require.NoError(x.t, Send(x.peer, mFlash{}))
 	x.round()
-	require.LessOrEqual(x.t, got, 1+maxWaiting)
+	require.LessOrEqual(x.t, got, 1+message.MaxWaiting)
 }
 
 // FuzzTalk puts any bits behind the header of a packet of messages or inputs with a right checksum: it is an error, or messages

@@ -279,18 +279,18 @@ func TestStringsOfWhatTheUserRemovedAreNotHeld(t *testing.T) {
 	set("one")
 	x.rounds(3)
 	id, _ := x.server.NetID(e)
-	m := x.client.apply.view.replicas.at(id.Slot)
-	require.Equal(t, []string{"one", "one"}, m.strings)
+	m := x.client.apply.View.Replicas.At(id.Slot)
+	require.Equal(t, []string{"one", "one"}, m.Strings)
 
-	x.mirror.Remove(m.entity, ecs.ComponentID[textLabel](x.mirror))
+	x.mirror.Remove(m.Entity, ecs.ComponentID[textLabel](x.mirror))
 	x.world.Remove(e, label)
 	x.rounds(3)
-	require.Equal(t, []string{"one", ""}, m.strings)
+	require.Equal(t, []string{"one", ""}, m.Strings)
 
-	x.mirror.RemoveEntity(m.entity)
+	x.mirror.RemoveEntity(m.Entity)
 	(*textPointer)(x.world.Get(e, pointer)).Text = "two"
 	x.rounds(3)
-	require.Nil(t, m.strings)
+	require.Nil(t, m.Strings)
 }
 
 // Arche moves rows without telling the garbage collector. What the client writes stays alive as long as it is shown, even if

@@ -61,7 +61,7 @@ func WithServerTimeout(applies int) ClientOption {
 	if applies < 0 {
 		panic(fmt.Sprintf("replication: a server timeout of %d calls of Apply: use 1 or more, or 0 for none", applies))
 	}
-	return func(o *clientOptions) { o.timeout = applies }
+	return func(o *config.ClientOptions) { o.Timeout = applies }
 }
 
 const defaultServerTimeout = 600

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
 		x, e, move := crowd(t, 3, WithTimeout(100), WithFirstTick(first))
 		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
-		id := x.client.session.id
+		id := x.client.session.Id
 		for range 100 {
 			x.round()
 			require.NoError(t, quiet.Err())
@@ -41,7 +42,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 		x.connect()
 		x.rounds(10)
 		require.Equal(t, StatusConnected, x.client.Status())
-		require.NotEqual(t, id, x.client.session.id)
+		require.NotEqual(t, id, x.client.session.Id)
 		x.requireEqual()
 	}
 }
@@ -152,7 +153,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, e, move := crowd(t, 50, append(opts, WithTimeout(0))...)
-			id := x.client.session.id
+			id := x.client.session.Id
 			move(e[0], 1)
 			x.round()
 			for n := range 3600 { // a minute
@@ -167,7 +168,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 			x.rounds(40)
 			x.requireEqual()
 			require.Equal(t, StatusConnected, x.client.Status())
-			require.Equal(t, id, x.client.session.id)
+			require.Equal(t, id, x.client.session.Id)
 			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
 			require.EqualValues(t, 50, x.client.Stats().Spawns)
 			require.EqualValues(t, 1, x.client.Stats().Sessions)
@@ -197,7 +198,7 @@ func TestSeekingIsCheap(t *testing.T) {
 	for range 60 * 60 {
 		packets += len(x.apply())
 	}
-	require.Less(t, packets, 60*60/introduceRarer+patience/introduceEvery+5)
+	require.Less(t, packets, 60*60/session.IntroduceRarer+session.Patience/session.IntroduceEvery+5)
 	require.Greater(t, packets, 60)
 }
 
@@ -211,7 +212,7 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 		x.server.Replicate()
 		e.step(t)
 		require.NoError(t, e.peer.Err())
-		sessions[e.client.session.id] = true
+		sessions[e.client.session.Id] = true
 	}
 	delete(sessions, 0)
 	require.Len(t, sessions, 1)

@@ -9,7 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -113,10 +115,10 @@ func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
 	for _, e := range entities {
 		move(e, 1)
 	}
-	x.client.recv.mirrors.at(5).held = heldStates{}
+	x.client.recv.Mirrors.At(5).Held = receive.HeldStates{}
 	packets := x.replicate()
 	require.Len(t, packets, 1)
-	require.ErrorIs(t, x.client.Receive(packets[0]), ErrMissingBaseline)
+	require.ErrorIs(t, x.client.Receive(packets[0]), wire.ErrMissingBaseline)
 	acked := x.peer.Stats().Acked
 	x.answer(x.apply()...)
 	require.Equal(t, acked, x.peer.Stats().Acked)
@@ -131,7 +133,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 				x.round()
 			}
 		}
-		x.client.recv.mirrors.at(7).held = heldStates{}
+		x.client.recv.Mirrors.At(7).Held = receive.HeldStates{}
 		before := x.peer.Stats()
 		for i := range 20 {
 			for _, e := range entities {
@@ -311,9 +313,9 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	// valid sees that a named tick is one at which something was valid that is acknowledged, and that the client finds it.
 	valid := func(slot int, named delta.Tick) {
 		t.Helper()
-		state := x.client.recv.mirrors.at(uint32(slot)).held.find(named)
+		state := x.client.recv.Mirrors.At(uint32(slot)).Held.Find(named)
 		require.NotNil(t, state, "the client must hold it")
-		require.Equal(t, version(slot, named), version(slot, state.tick), "the client must find it")
+		require.Equal(t, version(slot, named), version(slot, state.Tick), "the client must find it")
 		at := named
 		for !acked[at] {
 			at--

@@ -3,6 +3,7 @@ package replication
 import (
 	"fmt"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -60,11 +61,11 @@ func (d *Divergence) String() string {
 // does not change; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
 	c.mustExist()
-	return publicDivergence(c.apply.verify())
+	return publicDivergence(c.apply.Verify())
 }
 
 // publicDivergence returns what the user is told of a divergence.
-func publicDivergence(d *divergence) *Divergence {
+func publicDivergence(d *apply.Divergence) *Divergence {
 	if d == nil {
 		return nil
 	}

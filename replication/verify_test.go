@@ -118,7 +118,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 			require.FailNow(t, "none was spoiled", "tick %d: %v", tick, d)
 		}
 		// Spoil one, look for it, and put it right.
-		filter := ecs.All(position, e.client.apply.view.marker)
+		filter := ecs.All(position, e.client.apply.View.Marker)
 		q := e.world.Query(&filter)
 		if n := q.Count(); n == 0 {
 			q.Close()
@@ -136,7 +136,7 @@ func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
 		*p = was
 		if d == nil {
 			id, _ := e.client.NetID(spoiled)
-			require.Nil(t, e.client.apply.view.replicas.at(id.Slot).held.at(e.client.apply.view.replicas.at(id.Slot).tick), "left from another session")
+			require.Nil(t, e.client.apply.View.Replicas.At(id.Slot).Held.At(e.client.apply.View.Replicas.At(id.Slot).Tick), "left from another session")
 			continue
 		}
 		require.Equal(t, spoiled, d.Entity)

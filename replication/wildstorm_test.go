@@ -155,18 +155,18 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if p.conn.State != session.Connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.Session.Id {
+	if p.conn.State != session.Connected || !client.session.Open() || !client.session.InForce || client.session.Id != p.conn.Session.Id {
 		return ""
 	}
 	t := &p.acked.Acks
 	claim := func(slot int, at delta.Tick) string {
 		began, known := s.snap.Slots.ChangedBy(slot, at)
-		m := client.recv.mirrors.at(uint32(slot))
+		m := client.recv.Mirrors.At(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}
-		state := m.held.find(at)
-		if state == nil || known && state.tick.Before(began) || state.generation != s.snap.Slots.Info[slot].Generation {
+		state := m.Held.Find(at)
+		if state == nil || known && state.Tick.Before(began) || state.Generation != s.snap.Slots.Info[slot].Generation {
 			return fmt.Sprintf("slot %d: not held as of tick %d (now %d, through %d, began %d): %+v", slot, at, s.snap.Tick, t.Through, began, state)
 		}
 		return ""

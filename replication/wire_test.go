@@ -135,7 +135,7 @@ func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * snapshot.RecentTicks)
 	x.server.snap.Tick += ticks
 	x.server.snap.Slots.Recent.Now += ticks
-	x.client.recv.stateTick += uint32(ticks)
+	x.client.recv.StateTick += uint32(ticks)
 }
 
 func (x *fixture) rounds(n int) {
@@ -198,19 +198,19 @@ func worldHash(c *Client) uint64 {
 		put(tick)
 		for i := range c.schema.Components {
 			comp := &c.schema.Components[i]
-			if comp.Resource || !c.apply.view.world.Has(e, c.apply.view.components[i]) {
+			if comp.Resource || !c.apply.View.World.Has(e, c.apply.View.Components[i]) {
 				continue
 			}
 			put(uint32(i))
 			row = append(row[:0], make([]uint32, comp.Words)...)
-			comp.ReadColumn(row, c.apply.view.world.Get(e, c.apply.view.components[i]), 1)
+			comp.ReadColumn(row, c.apply.View.World.Get(e, c.apply.View.Components[i]), 1)
 			for _, w := range row {
 				put(w)
 			}
 		}
 	})
-	for k := c.apply.view.resources.Set.Next(0); k >= 0; k = c.apply.view.resources.Set.Next(k + 1) {
-		if p := c.apply.view.resources.Find(k); p != nil {
+	for k := c.apply.View.Resources.Set.Next(0); k >= 0; k = c.apply.View.Resources.Set.Next(k + 1) {
+		if p := c.apply.View.Resources.Find(k); p != nil {
 			comp := &c.schema.Components[k]
 			put(uint32(k))
 			row = append(row[:0], make([]uint32, comp.Words)...)
@@ -221,7 +221,7 @@ func worldHash(c *Client) uint64 {
 		}
 	}
 	put(uint32(n))
-	put(uint32(c.apply.view.world.Stats().Entities.Used))
+	put(uint32(c.apply.View.World.Stats().Entities.Used))
 	h.Write(b)
 	return h.Sum64()
 }

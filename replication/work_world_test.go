@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -143,8 +144,8 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 	schema := NewSchema()
 	Register[tDrift](schema)
 	x = connectedWire(t, schema, boundless, withCoding(coding), WithMTU(1200))
-	honest := x.client.recv.freeWork
-	x.client.recv.freeWork = 1 << 30
+	honest := x.client.recv.FreeWork
+	x.client.recv.FreeWork = 1 << 30
 	drift := ecs.ComponentID[tDrift](x.world)
 	var entities []ecs.Entity
 	for range n {
@@ -166,7 +167,7 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 		packets = x.replicate()
 	}
 	require.Len(t, packets, 1)
-	x.client.recv.freeWork = honest
+	x.client.recv.FreeWork = honest
 	return x, packets[0]
 }
 
@@ -175,7 +176,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
 		for i, n := range around {
 			x, packet := hostileUpdates(t, n, coding, false)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.nearSeq, x.client.recv.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
 			require.True(t, ok)
 			if coding == Compact {
 				pad = 0 // it says something else
@@ -185,7 +186,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
 			err := x.client.Receive(packet)
 			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
-			require.Equal(t, i == 0, x.client.recv.mirrors.at(0).newest == delta.Tick(h.Tick))
+			require.Equal(t, i == 0, x.client.recv.Mirrors.At(0).Newest == delta.Tick(h.Tick))
 		}
 	}
 }
@@ -197,7 +198,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 		Register[tDrift](schema)
 		Register[tNarrow](schema)
 		x := connectedWire(t, schema, withCoding(coding), func(o *config.ServerOptions) { o.FreeWork = -1 << 20 })
-		x.client.recv.freeWork = -1 << 20
+		x.client.recv.FreeWork = -1 << 20
 		drift, narrow := ecs.ComponentID[tDrift](x.world), ecs.ComponentID[tNarrow](x.world)
 		for range 40 {
 			x.spawn(drift, narrow)
@@ -242,7 +243,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 			var ends []*end
 			for i := range map[string]int{"streams": 7}[name] + 3 {
 				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithNonce(uint64(i)+1))
-				e.client.recv.freeWork = bound
+				e.client.recv.FreeWork = bound
 				ends = append(ends, e)
 			}
 			o := newTruth()
@@ -321,28 +322,28 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {
 	t.Helper()
-	holders, free := make([]int, len(c.recv.shapes.rows.Rows)), make([]int, len(c.recv.shapes.rows.Rows))
-	count := func(h *heldState) {
-		if h == nil || h.shape == nil {
+	holders, free := make([]int, len(c.recv.Shapes.Rows.Rows)), make([]int, len(c.recv.Shapes.Rows.Rows))
+	count := func(h *receive.HeldState) {
+		if h == nil || h.Shape == nil {
 			return
 		}
-		for _, place := range h.shape.shared {
-			holders[h.words[place]]++
+		for _, place := range h.Shape.Shared {
+			holders[h.Words[place]]++
 		}
 	}
-	for _, page := range c.recv.mirrors.pages {
+	for _, page := range c.recv.Mirrors.Pages {
 		for i := range page {
-			for j := range page[i].held.ring {
-				count(&page[i].held.ring[j])
+			for j := range page[i].Held.Ring {
+				count(&page[i].Held.Ring[j])
 			}
 		}
 	}
-	for _, list := range c.recv.shapes.rows.Free {
+	for _, list := range c.recv.Shapes.Rows.Free {
 		for _, i := range list {
 			free[i]++
 		}
 	}
-	for i, r := range c.recv.shapes.rows.Rows {
+	for i, r := range c.recv.Shapes.Rows.Rows {
 		want := 0
 		if holders[i] == 0 {
 			want = 1
@@ -402,7 +403,7 @@ func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
 		x.rounds(60)
 		x.requireEqual()
 		requireSharedRows(t, x.client)
-		require.NotEmpty(t, x.client.recv.shapes.rows.Rows)
+		require.NotEmpty(t, x.client.recv.Shapes.Rows.Rows)
 	}
 }
 
@@ -418,11 +419,11 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 		(*tDrift)(x.world.Get(e, drift)).Cells[5]++
 		x.round()
 	}
-	m := x.client.recv.mirrors.at(uint32(x.slotOf(e)))
-	b := delta.Baselines{A1: m.newest, A2: m.newest - 1, Two: true}
+	m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+	b := delta.Baselines{A1: m.Newest, A2: m.Newest - 1, Two: true}
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))
-	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.nearSeq+1, tick, func(w *bitbuf.Writer) {
+	require.NoError(t, x.client.Receive(x.forgeState(x.client.recv.NearSeq+1, tick, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(tick))
 		names.Write(w, b)
@@ -430,7 +431,7 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 		wire.WriteUpdate(w, &names, b, false)
 		w.WriteBits(0, 1)
 	})))
-	newest, at := m.held.at(m.newest).row(0, 64), func(t delta.Tick) []uint32 { return m.held.at(t).row(0, 64) }
+	newest, at := m.Held.At(m.Newest).Row(0, 64), func(t delta.Tick) []uint32 { return m.Held.At(t).Row(0, 64) }
 	require.Equal(t, at(b.A1), newest)
 	require.NotEqual(t, at(b.A1), at(b.A2))
 	requireSharedRows(t, x.client)
@@ -450,7 +451,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			x, packet := hostileUpdates(b, c.n, c.coding, c.jitter)
-			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.nearSeq, x.client.recv.nearTick)
+			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
 			require.True(b, ok)
 			if c.coding == Compact {
 				pad &^= 1 // its model is not kept: it would soon push out the one that it needs
@@ -458,7 +459,7 @@ func BenchmarkHostilePacket(b *testing.B) {
 			best := time.Hour // of all: what else runs on the machine is not counted
 			for b.Loop() {
 				start := time.Now()
-				if err := x.client.recv.decodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {
+				if err := x.client.recv.DecodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {
 					b.Fatal(err)
 				}
 				best = min(best, time.Since(start))

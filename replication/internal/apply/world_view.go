@@ -1,13 +1,14 @@
-package replication
+package apply
 
 import (
 	"fmt"
 	"reflect"
 	"slices"
-	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
@@ -19,66 +20,66 @@ type mirrored struct{ id wire.NetID }
 // worldView is what a client's world shows: which entity is the replica of a slot, and what it has.
 type worldView struct {
 	schema *schema.Schema
-	recv   *receiver
+	recv   *receive.Receiver
 
-	world      *ecs.World
-	components []ecs.ID // none for resources
-	marker     ecs.ID
+	World      *ecs.World
+	Components []ecs.ID // none for resources
+	Marker     ecs.ID
 	mark       archeutil.WorldWatch
-	resources  archeutil.ResourceTypes
-	replicas   replicaTable
+	Resources  archeutil.ResourceTypes
+	Replicas   replicaTable
 
 	codes []uint32 // scratch memory, for those of a component in the world
 }
 
-func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receiver) worldView {
-	v := worldView{schema: s, recv: recv, world: w, marker: marker, mark: archeutil.WatchWorld(w)}
+func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.Receiver) worldView {
+	v := worldView{schema: s, recv: recv, World: w, Marker: marker, mark: archeutil.WatchWorld(w)}
 	for i := range s.Components {
 		id := ecs.ID{} // none for resources
 		if !s.Components[i].Resource {
 			id = ecs.TypeID(w, s.Components[i].Typ)
 		}
-		v.components = append(v.components, id)
+		v.Components = append(v.Components, id)
 	}
-	v.resources.Init(w, s)
+	v.Resources.Init(w, s)
 	return v
 }
 
-// intact reports whether the world was not reset since the last Apply: then the mirrors'
+// Intact reports whether the world was not reset since the last Apply: then the mirrors'
 // entities are what they were.
-func (v *worldView) intact() bool { return v.mark.Intact() }
+func (v *worldView) Intact() bool { return v.mark.Intact() }
 
-func (v *worldView) entity(id wire.NetID) (ecs.Entity, bool) {
-	m := v.replicas.at(id.Slot)
-	if m == nil || !v.intact() || !m.shown || m.removed || m.generation != id.Generation || !archeutil.Alive(v.world, m.entity) {
+func (v *worldView) Entity(id wire.NetID) (ecs.Entity, bool) {
+	m := v.Replicas.At(id.Slot)
+	if m == nil || !v.Intact() || !m.Shown || m.Removed || m.generation != id.Generation || !archeutil.Alive(v.World, m.Entity) {
 		return ecs.Entity{}, false
 	}
-	return m.entity, true
+	return m.Entity, true
 }
 
-func (v *worldView) netID(e ecs.Entity) (wire.NetID, bool) {
-	if !v.intact() {
+func (v *worldView) NetID(e ecs.Entity) (wire.NetID, bool) {
+	if !v.Intact() {
 		return wire.NetID{}, false
 	}
-	m := (*mirrored)(archeutil.LookUp(v.world, e, v.marker))
+	m := (*mirrored)(archeutil.LookUp(v.World, e, v.Marker))
 	if m == nil {
 		return wire.NetID{}, false
 	}
-	if own, ok := v.entity(m.id); !ok || own != e {
+	if own, ok := v.Entity(m.id); !ok || own != e {
 		return wire.NetID{}, false
 	}
 	return m.id, true
 }
 
-func (v *worldView) each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
-	if !v.intact() {
+func (v *worldView) Each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
+	if !v.Intact() {
 		return
 	}
-	for i, page := range v.replicas.pages {
+	for i, page := range v.Replicas.Pages {
 		for j := range page {
 			m := &page[j]
-			if m.shown && !m.removed && archeutil.Alive(v.world, m.entity) {
-				fn(wire.NetID{Slot: uint32(i*mirrorPage + j), Generation: m.generation}, m.entity, uint32(m.tick))
+			if m.Shown && !m.Removed && archeutil.Alive(v.World, m.Entity) {
+				fn(wire.NetID{Slot: uint32(i*receive.MirrorPage + j), Generation: m.generation}, m.Entity, uint32(m.Tick))
 			}
 		}
 	}
@@ -87,22 +88,22 @@ func (v *worldView) each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
 // present reports whether the mirror's entity is in the world: a hook may have removed it,
 // or all of them.
 func (v *worldView) present(m *replica) bool {
-	return (m.shown && !m.removed || m.attached()) && v.intact() && archeutil.Alive(v.world, m.entity)
+	return (m.Shown && !m.Removed || m.attached()) && v.Intact() && archeutil.Alive(v.World, m.Entity)
 }
 
 // place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
 func (v *worldView) place(m *replica, k int) unsafe.Pointer {
 	switch {
 	case v.schema.Components[k].Resource:
-		return v.resources.Find(k)
+		return v.Resources.Find(k)
 	case !v.present(m):
 		return nil
 	}
-	return v.world.Get(m.entity, v.components[k])
+	return v.World.Get(m.Entity, v.Components[k])
 }
 
-// number returns the number of a component type.
-func (v *worldView) number(name string, t reflect.Type) int {
+// Number returns the number of a component type.
+func (v *worldView) Number(name string, t reflect.Type) int {
 	for k := range v.schema.Components {
 		if v.schema.Components[k].Typ == t {
 			return k
@@ -116,19 +117,19 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	comp := &v.schema.Components[k]
 	codes = slices.Grow(codes[:0], comp.Words)[:comp.Words]
 	clear(codes)
-	p := v.world.Get(e, v.components[k])
+	p := v.World.Get(e, v.Components[k])
 	comp.ReadColumn(codes, p, 1)
 	for _, i := range comp.References {
 		col := &comp.Columns[i]
 		var target ecs.Entity
 		if col.Codec.Op == schema.OpRelation {
-			target = v.world.Relations().Get(e, v.components[k])
+			target = v.World.Relations().Get(e, v.Components[k])
 		} else {
 			target = comp.ReadEntity(p, i)
 		}
 		words := codes[col.Word:][:2]
 		words[0], words[1] = 0, 0
-		if id, ok := v.netID(target); ok {
+		if id, ok := v.NetID(target); ok {
 			words[0], words[1] = id.Slot+1, uint32(id.Generation)
 		}
 	}
@@ -136,11 +137,11 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 }
 
 // of returns what a state links to, and whether it is that of a facet.
-func (v *worldView) of(state *heldState) (id wire.NetID, facet bool) {
+func (v *worldView) of(state *receive.HeldState) (id wire.NetID, facet bool) {
 	if v.schema.Link < 0 {
 		return wire.NetID{}, false
 	}
-	row := state.row(v.schema.Link, 2)
+	row := state.Row(v.schema.Link, 2)
 	if row == nil {
 		return wire.NetID{}, false
 	}
@@ -150,31 +151,31 @@ func (v *worldView) of(state *heldState) (id wire.NetID, facet bool) {
 // leaves reports whether the entity of a mirror is removed in this Apply.
 func (v *worldView) leaves(m *replica, some, foreign bool) bool {
 	switch {
-	case m == nil || !m.shown:
+	case m == nil || !m.Shown:
 		return true
-	case some && (foreign || !m.any), m.dirty && m.empty:
+	case some && (foreign || !m.Any), m.Dirty && m.Empty:
 		return true
-	case !m.dirty:
+	case !m.Dirty:
 		return false
 	}
-	state := m.held.at(m.newest)
+	state := m.Held.At(m.Newest)
 	if state == nil {
 		return false
 	}
 	_, facet := v.of(state)
-	return facet || state.generation != m.generation
+	return facet || state.Generation != m.generation
 }
 
 // removeResources removes what is left of a session that is over. What the present one has
 // as well is about to be taken over.
 func (v *worldView) removeResources(m *replica) {
-	var next *heldState
-	if m.any {
-		next = m.held.at(m.newest)
+	var next *receive.HeldState
+	if m.Any {
+		next = m.Held.At(m.Newest)
 	}
-	set := &m.shape.set
+	set := &m.Shape.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		if next == nil || !next.shape.set.Has(k) {
+		if next == nil || !next.Shape.Set.Has(k) {
 			v.removeResource(k)
 		}
 	}
@@ -182,15 +183,15 @@ func (v *worldView) removeResources(m *replica) {
 
 // removeResource removes a resource, unless the user did.
 func (v *worldView) removeResource(component int) {
-	if r, id := v.world.Resources(), v.resources.Ids[component]; r.Has(id) {
+	if r, id := v.World.Resources(), v.Resources.Ids[component]; r.Has(id) {
 		r.Remove(id)
 	}
 }
 
-// relationTypes returns which components are relations of Arche.
-func (v *worldView) relationTypes() (set delta.Set) {
-	for k, id := range v.components {
-		if info, ok := ecs.ComponentInfo(v.world, id); ok && info.IsRelation && !v.resources.Set.Has(k) {
+// RelationTypes returns which components are relations of Arche.
+func (v *worldView) RelationTypes() (set delta.Set) {
+	for k, id := range v.Components {
+		if info, ok := ecs.ComponentInfo(v.World, id); ok && info.IsRelation && !v.Resources.Set.Has(k) {
 			set.Add(k)
 		}
 	}
@@ -199,14 +200,14 @@ func (v *worldView) relationTypes() (set delta.Set) {
 
 // tidyShapes makes shapes be forgotten, if it is time. It is called between two packets.
 func (v *worldView) tidyShapes() {
-	if !v.recv.crowded() {
+	if !v.recv.Crowded() {
 		return
 	}
-	used := map[*shape]bool{}
-	for _, page := range v.replicas.pages {
+	used := map[*receive.Shape]bool{}
+	for _, page := range v.Replicas.Pages {
 		for i := range page {
-			used[page[i].shape] = true
+			used[page[i].Shape] = true
 		}
 	}
-	v.recv.sweepShapes(used)
+	v.recv.SweepShapes(used)
 }

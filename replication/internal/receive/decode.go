@@ -1,4 +1,4 @@
-package replication
+package receive
 
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -9,10 +9,10 @@ import (
 // decode reads the entries of a state packet and takes them over if all are right. If a
 // baseline is missing it takes over nothing, since some of them may belong together, and
 // returns ErrMissingBaseline.
-func (rc *receiver) decode(body []byte, pad int, tick delta.Tick) error {
+func (rc *Receiver) decode(body []byte, pad int, tick delta.Tick) error {
 	r := bitbuf.NewReader(body)
 	end := len(body)*8 - pad
-	rc.staged.begin(end, rc.freeWork)
+	rc.staged.begin(end, rc.FreeWork)
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return wire.ErrMalformed
 	}
@@ -36,9 +36,9 @@ func (rc *receiver) decode(body []byte, pad int, tick delta.Tick) error {
 }
 
 // decodeEntry reads one entry into the staging area.
-func (rc *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *wire.Context) error {
+func (rc *Receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *wire.Context) error {
 	gap := r.ReadRice(order)
-	if r.Err() != nil || gap >= uint64(rc.mirrors.limit) || uint64(x.Next)+gap >= uint64(rc.mirrors.limit) {
+	if r.Err() != nil || gap >= uint64(rc.Mirrors.Limit) || uint64(x.Next)+gap >= uint64(rc.Mirrors.Limit) {
 		return wire.ErrMalformed
 	}
 	slot := uint32(uint64(x.Next) + gap)
@@ -57,13 +57,13 @@ func (rc *receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x
 	}
 }
 
-func (rc *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
+func (rc *Receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
 	generation := r.ReadExpGolomb(wire.GenerationOrder)
 	*set = delta.ReadSet(r, set, len(rc.schema.Components))
 	if r.Err() != nil || generation > 1<<16-1 {
 		return wire.ErrMalformed
 	}
-	sh := rc.shapes.of(*set)
+	sh := rc.Shapes.Of(*set)
 	if sh == nil {
 		return wire.ErrMalformed
 	}
@@ -81,7 +81,7 @@ func (rc *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, 
 			continue
 		}
 		row := rc.staged.room(e, rows, k, comp.Words)
-		rc.packed.DecodeRow(r, k, row, nil, nil, 0)
+		rc.Packed.DecodeRow(r, k, row, nil, nil, 0)
 		if r.Err() != nil || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
@@ -90,44 +90,44 @@ func (rc *receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, 
 }
 
 // minWidth returns the least bits that the rows of a shape take without a baseline.
-func (rc *receiver) minWidth(sh *shape) (width int) {
-	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+func (rc *Receiver) minWidth(sh *Shape) (width int) {
+	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		width += rc.schema.Components[k].Layout.MinWidth()
 	}
 	return width
 }
 
-func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *wire.Context, leads, restructure bool) error {
+func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *wire.Context, leads, restructure bool) error {
 	b := x.Names.Read(r, leads)
 	if r.Err() != nil {
 		return wire.ErrMalformed
 	}
-	m := rc.mirrors.at(slot)
-	var base, base2 *heldState
+	m := rc.Mirrors.At(slot)
+	var base, base2 *HeldState
 	if m != nil {
-		base = m.held.find(b.A1)
+		base = m.Held.Find(b.A1)
 	}
 	if base == nil {
 		return rc.lacks(m, slot, b.A1, tick)
 	}
 	var ratio int64
 	if b.Two {
-		if base2 = m.held.find(b.A2); base2 == nil {
+		if base2 = m.Held.Find(b.A2); base2 == nil {
 			return rc.lacks(m, slot, b.A1, tick)
 		}
 		ratio = delta.Ratio(tick, b.A1, b.A2)
 	}
-	sh := base.shape
+	sh := base.Shape
 	if restructure {
-		set := delta.ReadSet(r, &sh.set, len(rc.schema.Components))
+		set := delta.ReadSet(r, &sh.Set, len(rc.schema.Components))
 		if r.Err() != nil {
 			return wire.ErrMalformed
 		}
-		if sh = rc.shapes.of(set); sh == nil {
+		if sh = rc.Shapes.Of(set); sh == nil {
 			return wire.ErrMalformed
 		}
 	}
-	e := rc.staged.stage(slot, tick, base.generation, sh)
+	e := rc.staged.stage(slot, tick, base.Generation, sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -135,22 +135,22 @@ func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 		base2 = nil
 	}
 	symbols := sh.symbols
-	if sh != base.shape {
-		symbols = rc.symbols(sh, base.shape)
+	if sh != base.Shape {
+		symbols = rc.symbols(sh, base.Shape)
 	}
 	usual := delta.Usual(r, symbols)
 	rows := rc.staged.words[e.first:]
-	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
 		if comp.Words == 0 {
 			continue
 		}
-		row, row1 := rc.staged.room(e, rows, k, comp.Words), base.row(k, comp.Words)
+		row, row1 := rc.staged.room(e, rows, k, comp.Words), base.Row(k, comp.Words)
 		var row2 []uint32
 		if base2 != nil && row1 != nil {
-			row2 = base2.row(k, comp.Words)
+			row2 = base2.Row(k, comp.Words)
 		}
-		changed := rc.packed.DecodeChange(r, k, usual, row, row1, row2, ratio)
+		changed := rc.Packed.DecodeChange(r, k, usual, row, row1, row2, ratio)
 		if !changed {
 			rc.staged.keepRow(e, k, row, row1, base, base2)
 		}
@@ -162,9 +162,9 @@ func (rc *receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 }
 
 // symbols returns how many rows of a shape have symbols against one of another shape.
-func (rc *receiver) symbols(sh, base *shape) (n int) {
-	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
-		if base.set.Has(k) && rc.schema.Components[k].Layout.Width() > 0 {
+func (rc *Receiver) symbols(sh, base *Shape) (n int) {
+	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
+		if base.Set.Has(k) && rc.schema.Components[k].Layout.Width() > 0 {
 			n++
 		}
 	}
@@ -173,10 +173,10 @@ func (rc *receiver) symbols(sh, base *shape) (n int) {
 
 // lacks notes for the next ack that a slot's baseline is not here, which is named by tick a1. It
 // says nothing of an update that is late: its baseline was dropped for newer ones.
-func (rc *receiver) lacks(m *mirror, slot uint32, a1, tick delta.Tick) error {
-	late := m != nil && m.any && !tick.After(m.newest)
-	if !late && len(rc.missing) < wire.MaxMissing {
-		rc.missing = append(rc.missing, wire.MissingBaseline{Slot: slot, Low: uint32(a1) % (1 << delta.NameBits)})
+func (rc *Receiver) lacks(m *Mirror, slot uint32, a1, tick delta.Tick) error {
+	late := m != nil && m.Any && !tick.After(m.Newest)
+	if !late && len(rc.Missing) < wire.MaxMissing {
+		rc.Missing = append(rc.Missing, wire.MissingBaseline{Slot: slot, Low: uint32(a1) % (1 << delta.NameBits)})
 	}
-	return ErrMissingBaseline
+	return wire.ErrMissingBaseline
 }

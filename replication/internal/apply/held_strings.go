@@ -1,8 +1,8 @@
-package replication
+package apply
 
 import (
 	"reflect"
-	"unsafe" // for the name of the type that Arche hands out
+	"unsafe"
 )
 
 // Arche moves rows as plain bytes, which the garbage collector does not notice: of a string that is moved while it is at work
@@ -19,16 +19,16 @@ func (v *worldView) holdStrings(m *replica, k int, p unsafe.Pointer) {
 	if len(comp.Strings) == 0 {
 		return
 	}
-	if m.strings == nil {
-		m.strings = make([]string, v.schema.Strings)
+	if m.Strings == nil {
+		m.Strings = make([]string, v.schema.Strings)
 	}
-	comp.HoldStrings(m.strings[comp.First:], p, 1)
+	comp.HoldStrings(m.Strings[comp.First:], p, 1)
 }
 
 // dropStrings lets go of what is held of component k.
 func (v *worldView) dropStrings(m *replica, k int) {
 	delete(m.values, k)
-	if comp := &v.schema.Components[k]; m.strings != nil {
-		clear(m.strings[comp.First:][:len(comp.Strings)])
+	if comp := &v.schema.Components[k]; m.Strings != nil {
+		clear(m.Strings[comp.First:][:len(comp.Strings)])
 	}
 }

@@ -1,19 +1,19 @@
-package replication
+package session
 
 import "strings"
 
-// schemaDifference is a SchemaError inside.
-type schemaDifference struct {
+// SchemaDifference is a SchemaError inside.
+type SchemaDifference struct {
 	Line           int
 	Server, Client string
 }
 
-// maxLineShown bounds what a line from the wire can put into a message, in bytes.
-const maxLineShown = 200
+// MaxLineShown bounds what a line from the wire can put into a message, in bytes.
+const MaxLineShown = 200
 
-// compareSchemas returns where two schema texts differ first, nil if they are equal. It takes any text and time linear in
+// CompareSchemas returns where two schema texts differ first, nil if they are equal. It takes any text and time linear in
 // the length of the shorter one.
-func compareSchemas(server, client string) *schemaDifference {
+func CompareSchemas(server, client string) *SchemaDifference {
 	if server == client {
 		return nil
 	}
@@ -26,16 +26,16 @@ func compareSchemas(server, client string) *schemaDifference {
 				s, _, _ = strings.Cut(restServer, "\n")
 				c, _, _ = strings.Cut(restClient, "\n")
 			}
-			return &schemaDifference{Line: line, Server: shortenLine(s), Client: shortenLine(c)}
+			return &SchemaDifference{Line: line, Server: ShortenLine(s), Client: ShortenLine(c)}
 		}
 		server, client = restServer, restClient
 	}
 }
 
-func shortenLine(line string) string {
-	if len(line) > maxLineShown {
+func ShortenLine(line string) string {
+	if len(line) > MaxLineShown {
 		// A copy, so that a long text from the wire is not kept for the sake of one line.
-		return strings.ToValidUTF8(line[:maxLineShown], "?") + "..."
+		return strings.ToValidUTF8(line[:MaxLineShown], "?") + "..."
 	}
 	return strings.Clone(line)
 }

@@ -1,7 +1,7 @@
-package replication
+package counters
 
-// clientCounters are the counters of a client. What they count says ClientStats, which has the same fields.
-type clientCounters struct {
+// ClientCounters are the counters of a client. What they count says ClientStats, which has the same fields.
+type ClientCounters struct {
 	Packets uint64
 	Bytes   uint64
 

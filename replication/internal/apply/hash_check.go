@@ -1,8 +1,10 @@
-package replication
+package apply
 
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -11,15 +13,15 @@ import (
 // hashCheck is what state hashes of the server told.
 type hashCheck struct {
 	view   *worldView
-	recv   *receiver
+	recv   *receive.Receiver
 	schema *schema.Schema
-	stats  *clientCounters
+	stats  *counters.ClientCounters
 
-	divergence *divergence // the first that was found
+	Divergence *Divergence // the first that was found
 }
 
-// receiveHashes takes a packet of state hashes, and reports whether it is one.
-func (h *hashCheck) receiveHashes(packet []byte, key wire.Key) (bool, error) {
+// ReceiveHashes takes a packet of state hashes, and reports whether it is one.
+func (h *hashCheck) ReceiveHashes(packet []byte, key wire.Key) (bool, error) {
 	if len(packet) <= wire.ChecksumSize || packet[wire.ChecksumSize] != byte(wire.KindHashes) {
 		return false, nil
 	}
@@ -46,7 +48,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	next := uint64(0)
 	for r.ReadBool() {
 		gap := r.ReadExpGolomb(sender.HashGapOrder)
-		if gap >= uint64(h.recv.mirrors.limit) || next+gap >= uint64(h.recv.mirrors.limit) {
+		if gap >= uint64(h.recv.Mirrors.Limit) || next+gap >= uint64(h.recv.Mirrors.Limit) {
 			return false
 		}
 		slot := uint32(next + gap)
@@ -57,11 +59,11 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 		if r.Err() != nil {
 			return false
 		}
-		var state *heldState
+		var state *receive.HeldState
 		if compare {
-			state = h.recv.comparable(slot, tick, age)
+			state = h.recv.Comparable(slot, tick, age)
 		}
-		var d *divergence
+		var d *Divergence
 		if state != nil {
 			d = compareSets(h.schema, state, generation, &set)
 		}
@@ -84,11 +86,11 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 
 // compareRow reads the digests of a component and returns how the state differs from them.
 // Without a state it only reads.
-func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *heldState, tick delta.Tick) (d *divergence) {
+func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *receive.HeldState, tick delta.Tick) (d *Divergence) {
 	comp := &h.schema.Components[k]
 	var row []uint32
 	if state != nil {
-		row = state.row(k, comp.Words)
+		row = state.Row(k, comp.Words)
 	}
 	for i := range comp.Columns {
 		col := &comp.Columns[i]
@@ -101,38 +103,38 @@ func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *heldState, tick d
 			continue
 		}
 		if own, _ := col.Digest(row, uint32(tick)); own != want {
-			d = &divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
+			d = &Divergence{Component: comp.Name, Field: col.Path, Got: heldValue(comp, i, row)}
 		}
 	}
 	return d
 }
 
 // noteHashes notes that a state was compared, and how it differs.
-func (h *hashCheck) noteHashes(slot uint32, state *heldState, d *divergence) {
+func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Divergence) {
 	h.stats.HashesCompared++
 	if d == nil {
 		return
 	}
 	h.stats.Diverged++
-	if h.divergence != nil {
+	if h.Divergence != nil {
 		return
 	}
-	d.NetID, d.Tick = wire.NetID{Slot: slot, Generation: state.generation}, uint32(state.tick)
+	d.NetID, d.Tick = wire.NetID{Slot: slot, Generation: state.Generation}, uint32(state.Tick)
 	if of, facet := h.view.of(state); facet {
 		d.NetID = of
 	}
-	d.Entity, _ = h.view.entity(d.NetID)
-	h.divergence = d
+	d.Entity, _ = h.view.Entity(d.NetID)
+	h.Divergence = d
 }
 
 // compareSets returns how a state differs in what it is of.
-func compareSets(s *schema.Schema, state *heldState, generation uint16, set *delta.Set) *divergence {
-	if state.generation != generation {
-		return &divergence{Got: state.generation, Want: generation}
+func compareSets(s *schema.Schema, state *receive.HeldState, generation uint16, set *delta.Set) *Divergence {
+	if state.Generation != generation {
+		return &Divergence{Got: state.Generation, Want: generation}
 	}
 	for k := range s.Components {
-		if is, want := state.shape.set.Has(k), set.Has(k); is != want {
-			return &divergence{Component: s.Components[k].Name, Got: is, Want: want}
+		if is, want := state.Shape.Set.Has(k), set.Has(k); is != want {
+			return &Divergence{Component: s.Components[k].Name, Got: is, Want: want}
 		}
 	}
 	return nil

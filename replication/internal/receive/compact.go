@@ -1,4 +1,4 @@
-package replication
+package receive
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -6,13 +6,13 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// decodeBody reads the entries of a state packet and takes them over, as decode does.
-func (rc *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
-	defer rc.staged.end(rc.shapes.rows)
-	if rc.compact == nil {
+// DecodeBody reads the entries of a state packet and takes them over, as decode does.
+func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	defer rc.staged.end(rc.Shapes.Rows)
+	if rc.Compact == nil {
 		return rc.decode(body, pad, tick)
 	}
-	rc.staged.begin(8*len(body), rc.freeWork)
+	rc.staged.begin(8*len(body), rc.FreeWork)
 	kept, age := pad&1 != 0, uint32(pad>>1)
 	if len(body) == 0 {
 		if pad != 0 {
@@ -20,7 +20,7 @@ func (rc *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta
 		}
 		return nil
 	}
-	x := rc.compact
+	x := rc.Compact
 	if err := rc.decodeCompact(body, age, sequence, tick); err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (rc *receiver) decodeBody(body []byte, pad int, sequence uint32, tick delta
 }
 
 // decodeCompact reads the entries into the staging area.
-func (rc *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
-	x := rc.compact
+func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.Tick) error {
+	x := rc.Compact
 	x.D = delta.NewRangeDecoder(body)
 	high := x.D.GetExpGolomb(compact.ModelRef)
 	if x.D.Err() != nil || high >= compact.MaxModelAge>>compact.AgeLow {
@@ -45,7 +45,7 @@ func (rc *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 	var from *compact.CompactState
 	if age > 0 {
 		if from = x.Held.At(sequence - age); from == nil {
-			return ErrMissingModel
+			return wire.ErrMissingModel
 		}
 	}
 	x.Spare.CopyFrom(from)
@@ -53,7 +53,7 @@ func (rc *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 	x.Walk.Begin(from, tick)
 	x.Coder.Begin(&x.Spare.Model)
 	for range compact.MaxCompact {
-		origin, end, ok := x.GetSlot(int(rc.mirrors.limit))
+		origin, end, ok := x.GetSlot(int(rc.Mirrors.Limit))
 		if !ok || x.D.Err() != nil {
 			return wire.ErrMalformed
 		}
@@ -67,15 +67,15 @@ func (rc *receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 			return wire.ErrMalformed
 		}
 	}
-	if _, end, ok := x.GetSlot(int(rc.mirrors.limit)); !ok || !end {
+	if _, end, ok := x.GetSlot(int(rc.Mirrors.Limit)); !ok || !end {
 		return wire.ErrMalformed
 	}
 	return x.Finish()
 }
 
 // compactEntry reads what follows the slot of an entry into the staging area.
-func (rc *receiver) compactEntry(origin int, tick delta.Tick) error {
-	x := rc.compact
+func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
+	x := rc.Compact
 	slot := uint32(x.Walk.Next - 1)
 	steps := 0
 	for steps < compact.KindSteps && x.Coder.GetHead(&x.D, compact.HeadKind+origin*compact.KindSteps+steps) {
@@ -100,8 +100,8 @@ func (rc *receiver) compactEntry(origin int, tick delta.Tick) error {
 	}
 }
 
-func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
-	x := rc.compact
+func (rc *Receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
+	x := rc.Compact
 	generation := x.Coder.GetHeadLength(&x.D, compact.HeadLife, compact.LifeLengths, 16)
 	if !x.Coder.GetHead(&x.D, compact.HeadSet) {
 		x.Walk.Set = x.GetSet(&x.Walk.Set, len(rc.schema.Components))
@@ -109,7 +109,7 @@ func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	if x.D.Err() != nil {
 		return wire.ErrMalformed
 	}
-	sh := rc.shapes.of(x.Walk.Set)
+	sh := rc.Shapes.Of(x.Walk.Set)
 	if sh == nil {
 		return wire.ErrMalformed
 	}
@@ -119,7 +119,7 @@ func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	}
 	x.Coder.Entity(origin == compact.OriginAgain)
 	rows := rc.staged.words[e.first:]
-	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
 		if comp.Words == 0 {
 			continue
@@ -133,44 +133,44 @@ func (rc *receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	return nil
 }
 
-func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
-	x := rc.compact
-	m := rc.mirrors.at(slot)
+func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
+	x := rc.Compact
+	m := rc.Mirrors.At(slot)
 	name := x.GetName(origin)
 	if x.D.Err() != nil || tick-name.A1-1 >= delta.MaxAge {
 		return wire.ErrMalformed
 	}
 	x.Walk.Names[origin] = name
 	x.Spare.Named(int(slot), &name)
-	var base, base2, base3 *heldState
+	var base, base2, base3 *HeldState
 	if m != nil {
-		base = m.held.find(name.A1)
+		base = m.Held.Find(name.A1)
 	}
 	if base == nil {
 		return rc.lacks(m, slot, name.A1, tick)
 	}
 	ratio, ratio3 := name.Ratios(tick)
 	if name.Span != 0 {
-		if base2 = m.held.find(name.A1 - name.Span); base2 == nil {
+		if base2 = m.Held.Find(name.A1 - name.Span); base2 == nil {
 			return rc.lacks(m, slot, name.A1, tick)
 		}
 	}
 	if name.Third != 0 {
-		if base3 = m.held.find(name.A1 - name.Third); base3 == nil {
+		if base3 = m.Held.Find(name.A1 - name.Third); base3 == nil {
 			return rc.lacks(m, slot, name.A1, tick)
 		}
 	}
-	sh := base.shape
+	sh := base.Shape
 	if restructure {
-		set := x.GetSet(&sh.set, len(rc.schema.Components))
+		set := x.GetSet(&sh.Set, len(rc.schema.Components))
 		if x.D.Err() != nil {
 			return wire.ErrMalformed
 		}
-		if sh = rc.shapes.of(set); sh == nil {
+		if sh = rc.Shapes.Of(set); sh == nil {
 			return wire.ErrMalformed
 		}
 	}
-	e := rc.staged.stage(slot, tick, base.generation, sh)
+	e := rc.staged.stage(slot, tick, base.Generation, sh)
 	if e == nil {
 		return wire.ErrMalformed
 	}
@@ -179,17 +179,17 @@ func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 	}
 	x.Coder.Entity(origin == compact.OriginAgain)
 	rows := rc.staged.words[e.first:]
-	for k := sh.set.Next(0); k >= 0; k = sh.set.Next(k + 1) {
+	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
 		if comp.Words == 0 {
 			continue
 		}
 		row := rc.staged.room(e, rows, k, comp.Words)
-		past := delta.Past{Base: base.row(k, comp.Words)}
+		past := delta.Past{Base: base.Row(k, comp.Words)}
 		if base2 != nil && past.Base != nil {
-			past.Base2, past.Ratio = base2.row(k, comp.Words), ratio
+			past.Base2, past.Ratio = base2.Row(k, comp.Words), ratio
 			if ratio3 != 0 && past.Base2 != nil {
-				past.Near, past.NearRatio = base3.row(k, comp.Words), ratio3
+				past.Near, past.NearRatio = base3.Row(k, comp.Words), ratio3
 			}
 		}
 		changed := x.Coder.DecodeChange(&x.D, k, row, &past)
@@ -204,8 +204,8 @@ func (rc *receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 }
 
 // compactPart reads a part of a state.
-func (rc *receiver) compactPart(slot uint32, tick delta.Tick) error {
-	d := &rc.compact.D
+func (rc *Receiver) compactPart(slot uint32, tick delta.Tick) error {
+	d := &rc.Compact.D
 	age, total, size, index := d.GetExpGolomb(wire.PartOrder), d.GetExpGolomb(wire.PartOrder), d.GetExpGolomb(wire.PartOrder), d.GetExpGolomb(wire.PartOrder)
 	if d.Err() != nil || !validPart(age, total, size, index) {
 		return wire.ErrMalformed

@@ -1,16 +1,17 @@
-package replication
+package apply
 
 import (
 	"reflect"
-	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
+	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
-// divergence is a Divergence inside.
-type divergence struct {
+// Divergence is a Divergence inside.
+type Divergence struct {
 	NetID     wire.NetID
 	Entity    ecs.Entity
 	Tick      uint32
@@ -20,20 +21,20 @@ type divergence struct {
 }
 
 // verifyEntity returns the first field of an entity that differs from the state.
-func (v *worldView) verifyEntity(m *replica, state *heldState) *divergence {
-	for k := state.shape.set.Next(0); k >= 0; k = state.shape.set.Next(k + 1) {
-		p := v.world.Get(m.entity, v.components[k])
+func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
+	for k := state.Shape.Set.Next(0); k >= 0; k = state.Shape.Set.Next(k + 1) {
+		p := v.World.Get(m.Entity, v.Components[k])
 		if p == nil {
 			continue
 		}
 		comp := &v.schema.Components[k]
-		row := state.row(k, comp.Words)
-		i := v.differs(m.entity, k, p, row)
+		row := state.Row(k, comp.Words)
+		i := v.differs(m.Entity, k, p, row)
 		if i < 0 {
 			continue
 		}
-		d := &divergence{Entity: m.entity, Tick: uint32(state.tick), Component: comp.Name, Field: comp.Columns[i].Path}
-		d.Got, d.Want = v.valuesOf(m.entity, k, i, p, row)
+		d := &Divergence{Entity: m.Entity, Tick: uint32(state.Tick), Component: comp.Name, Field: comp.Columns[i].Path}
+		d.Got, d.Want = v.valuesOf(m.Entity, k, i, p, row)
 		return d
 	}
 	return nil
@@ -57,7 +58,7 @@ func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32)
 				return i
 			}
 		case schema.OpRelation:
-			if target := v.world.Relations().Get(e, v.components[k]); !v.refersTo(target.ID(), target.Generation(), other) {
+			if target := v.World.Relations().Get(e, v.Components[k]); !v.refersTo(target.ID(), target.Generation(), other) {
 				return i
 			}
 		default:
@@ -78,7 +79,7 @@ func (v *worldView) refersTo(id, generation uint32, words []uint32) bool {
 	if m == nil {
 		return isNone
 	}
-	return id == m.entity.ID() && generation == m.entity.Generation() || isNone && !v.present(m)
+	return id == m.Entity.ID() && generation == m.Entity.Generation() || isNone && !v.present(m)
 }
 
 // referred returns the replica that the words of a reference mean, or nil.
@@ -86,7 +87,7 @@ func (v *worldView) referred(words []uint32) *replica {
 	if words[0] == 0 {
 		return nil
 	}
-	if m := v.replicas.at(words[0] - 1); m != nil && m.shown && m.generation == uint16(words[1]) {
+	if m := v.Replicas.At(words[0] - 1); m != nil && m.Shown && m.generation == uint16(words[1]) {
 		return m
 	}
 	return nil
@@ -100,10 +101,10 @@ func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uin
 	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
 		var target ecs.Entity
 		if m := v.referred(row[col.Word:]); m != nil {
-			target = m.entity
+			target = m.Entity
 		}
 		if col.Codec.Op == schema.OpRelation {
-			return v.world.Relations().Get(e, v.components[k]), target
+			return v.World.Relations().Get(e, v.Components[k]), target
 		}
 		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
 	}

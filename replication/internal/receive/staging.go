@@ -1,4 +1,4 @@
-package replication
+package receive
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -26,7 +26,7 @@ type staging struct {
 type stagedEntry struct {
 	slot       uint32
 	tick       delta.Tick
-	shape      *shape // nil: the slot is empty
+	shape      *Shape // nil: the slot is empty
 	generation uint16
 	first      int // where its words begin
 }
@@ -73,15 +73,15 @@ func (s *staging) addPart(p stagedPart) error {
 
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
-func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *shape) *stagedEntry {
-	if s.resources.Any && !s.resources.Fits(slot, &sh.set) {
+func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Shape) *stagedEntry {
+	if s.resources.Any && !s.resources.Fits(slot, &sh.Set) {
 		return nil
 	}
 	e := stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: len(s.words)}
-	if n := e.first + sh.words; n <= cap(s.words) {
+	if n := e.first + sh.Words; n <= cap(s.words) {
 		s.words = s.words[:n]
 	} else {
-		s.words = append(s.words, make([]uint32, sh.words)...)
+		s.words = append(s.words, make([]uint32, sh.Words)...)
 	}
 	s.entries = append(s.entries, e)
 	return &s.entries[len(s.entries)-1]
@@ -116,14 +116,14 @@ func (s *staging) sharedRoom(e *stagedEntry, k, n int) []uint32 {
 
 // share gives the entry the baseline's row of component k in place of the one that there was room
 // for. If there is a prediction from a second baseline, the row there is the same.
-func (s *staging) share(e *stagedEntry, k int, base, base2 *heldState) {
+func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 	if s.schema.Components[k].Layout.Width() == 0 {
 		s.work--
 	}
 	last, rows := len(s.rows)-1, e.shape.rows
 	rows.Rows[s.rows[last]].Staged = false
 	rows.Give(s.rows[last])
-	same := base.words[sharedAt-base.shape.offsets[k]]
+	same := base.Words[sharedAt-base.Shape.offsets[k]]
 	s.rows[last], rows.Rows[same].Staged = same, true // the baseline may be dropped before the state is kept
 	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
 	if base2 != nil && s.schema.Components[k].Layout.Moves() {
@@ -139,7 +139,7 @@ func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
 
 // keepRow completes a row of component k that is that of the first baseline, for which there was
 // room. base2 is nil if there is no prediction.
-func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *heldState) {
+func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *HeldState) {
 	if s.work++; e.shape.offsets[k] < 0 {
 		s.share(e, k, base, base2)
 	} else {

@@ -1,4 +1,4 @@
-package replication
+package receive
 
 import (
 	"math"
@@ -18,14 +18,14 @@ type assembly struct {
 }
 
 const (
-	// maxLargeBytes bounds a state in parts: rows of at most maxEntityBits and a head.
-	maxLargeBytes = wire.MaxEntityBits/8 + 1<<10
-	// maxAssemblies bounds how many the client collects at a time. A server could
+	// MaxLargeBytes bounds a state in parts: rows of at most maxEntityBits and a head.
+	MaxLargeBytes = wire.MaxEntityBits/8 + 1<<10
+	// MaxAssemblies bounds how many the client collects at a time. A server could
 	// otherwise make it reserve memory for parts that never come.
-	maxAssemblies = 64
+	MaxAssemblies = 64
 )
 
-func (rc *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
+func (rc *Receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
 	age := r.ReadExpGolomb(wire.PartOrder)
 	total := r.ReadExpGolomb(wire.PartOrder)
 	size := r.ReadExpGolomb(wire.PartOrder)
@@ -46,30 +46,30 @@ func (rc *receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) e
 
 // validPart reports whether there can be such a part.
 func validPart(age, total, size, index uint64) bool {
-	return age < 1<<31 && total <= maxLargeBytes && size != 0 && size <= maxMTU && index < total && index*size < total
+	return age < 1<<31 && total <= MaxLargeBytes && size != 0 && size <= wire.MaxMTU && index < total && index*size < total
 }
 
 // commitPart takes over a part, and with the last one the whole state.
-func (rc *receiver) commitPart(p *stagedPart, now delta.Tick) error {
-	if m := rc.mirrors.at(p.slot); m != nil && m.any && !p.tick.After(m.newest) {
-		if a := rc.parts[p.slot]; a != nil && !a.tick.After(m.newest) {
-			delete(rc.parts, p.slot) // but not that of a state newer than this part's
+func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
+	if m := rc.Mirrors.At(p.slot); m != nil && m.Any && !p.tick.After(m.Newest) {
+		if a := rc.Parts[p.slot]; a != nil && !a.tick.After(m.Newest) {
+			delete(rc.Parts, p.slot) // but not that of a state newer than this part's
 		}
 		rc.stats.Outdated++
 		return nil
 	}
-	a := rc.parts[p.slot]
+	a := rc.Parts[p.slot]
 	if a != nil && a.tick.After(p.tick) {
 		rc.stats.Outdated++
 		return nil
 	}
 	if a == nil || a.tick != p.tick || len(a.bytes) != p.total || a.size != p.size {
-		if a == nil && len(rc.parts) == maxAssemblies {
-			return ErrMissingBaseline // not kept, so not to be acknowledged
+		if a == nil && len(rc.Parts) == MaxAssemblies {
+			return wire.ErrMissingBaseline // not kept, so not to be acknowledged
 		}
 		n := (p.total + p.size - 1) / p.size
 		a = &assembly{tick: p.tick, size: p.size, bytes: make([]byte, p.total), got: make([]bool, n), missed: n}
-		rc.parts[p.slot] = a
+		rc.Parts[p.slot] = a
 	}
 	if a.got[p.index] {
 		return nil
@@ -79,14 +79,14 @@ func (rc *receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	if a.missed--; a.missed > 0 {
 		return nil
 	}
-	delete(rc.parts, p.slot)
+	delete(rc.Parts, p.slot)
 	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
 	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
 	r := bitbuf.NewReader(a.bytes)
 	var set delta.Set
 	if err := rc.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
-		return ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
+		return wire.ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
 	}
 	rc.commitEntry(&s.entries[0], now)
 	return nil

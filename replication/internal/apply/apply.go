@@ -1,0 +1,251 @@
+package apply
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// applyMirror makes the world show a mirror's newest state.
+func (a *Applier) applyMirror(slot uint32, m *replica) {
+	if a.View.Resources.In(int(slot)) {
+		a.applyResources(m)
+		return
+	}
+	if m.Empty {
+		a.removeEntity(slot, m)
+		return
+	}
+	state := m.Held.At(m.Newest)
+	if state == nil {
+		return // only where damaged packets get through, for want of a checksum
+	}
+	if of, facet := a.View.of(state); facet {
+		a.applyFacet(slot, m, state, of)
+		return
+	}
+	if m.Facet || m.Shown && m.generation != state.Generation {
+		a.removeEntity(slot, m)
+	}
+	if !m.Shown {
+		a.spawnEntity(slot, m, state)
+		return
+	}
+	if m.Removed || !archeutil.Alive(a.View.World, m.Entity) {
+		m.Removed = true // by the user, who shall have it so
+		a.Referrers.drop(allComponents, &m.Links)
+		m.Tick, m.Shape, m.Strings, m.values = state.Tick, state.Shape, nil, nil
+		return
+	}
+	old := m.Held.At(m.Tick)
+	if m.Shape != state.Shape {
+		a.restructure(m, state)
+	}
+	a.writeRows(slot, m, state, old)
+}
+
+// writeRows gives the entity's components the values of a state. old is what they show, or
+// nil if that is not known.
+func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {
+	for k := state.Shape.Set.Next(0); k >= 0; k = state.Shape.Set.Next(k + 1) {
+		if k == a.Schema.Link {
+			continue
+		}
+		comp := &a.Schema.Components[k]
+		row := state.Row(k, comp.Words)
+		if old != nil && old.Generation == state.Generation {
+			if was := old.Row(k, comp.Words); was != nil && sameRow(was, row) {
+				continue
+			}
+		}
+		p := a.View.World.Get(m.Entity, a.View.Components[k])
+		if p != nil {
+			if a.Hooks.watch(k) {
+				a.Hooks.noteChange(slot, m, k, p, row, old != nil)
+			}
+			comp.Write(p, row)
+			a.View.holdStrings(m, k, p)
+		}
+		if comp.Refers() {
+			a.refer(slot, m, k, p, row)
+		}
+	}
+	m.Tick, m.Shape = state.Tick, state.Shape
+}
+
+func (a *Applier) removeEntity(slot uint32, m *replica) {
+	if m.Facet {
+		a.detach(m)
+		return
+	}
+	switch {
+	case !m.Shown || m.Removed:
+	case a.View.Resources.In(int(slot)):
+		a.View.removeResources(m)
+	case archeutil.Alive(a.View.World, m.Entity):
+		a.relations.Remove(a.View.World, m.Entity)
+	}
+	a.forgetEntity(slot, m)
+}
+
+// forgetEntity notes that the mirror shows nothing any more.
+func (a *Applier) forgetEntity(slot uint32, m *replica) {
+	if m.Shown {
+		a.Referrers.drop(allComponents, &m.Links)
+		a.Referrers.turn(slot)
+		if !a.View.Resources.In(int(slot)) {
+			a.stats.Despawns++
+		}
+	}
+	m.Shown, m.Removed, m.Entity, m.Shape, m.Strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
+}
+
+func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState) {
+	x := &a.scratch
+	x.add = append(append(x.add[:0], a.View.Marker), a.spawnWith...)
+	set := &state.Shape.Set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		x.add = append(x.add, a.View.Components[k])
+	}
+	if m.Entity = a.Expected.match(state); m.Entity.IsZero() {
+		m.Entity = a.View.World.NewEntity(x.add...)
+	} else {
+		a.adopt(m.Entity, x.add)
+	}
+	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{wire.NetID{Slot: slot, Generation: state.Generation}}
+	m.Shown, m.Removed, m.generation, m.Tick, m.Shape = true, false, state.Generation, state.Tick, state.Shape
+	if a.Schema.Mentions {
+		a.names.Set(m.Entity, wire.NetID{Slot: slot, Generation: state.Generation})
+	}
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		comp := &a.Schema.Components[k]
+		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
+		if p != nil { // or an adopted entity has no room for it
+			comp.Write(p, row)
+			a.View.holdStrings(m, k, p)
+		}
+		if comp.Refers() {
+			a.refer(slot, m, k, p, row)
+		}
+	}
+	a.Referrers.turn(slot)
+	a.Hooks.noteSpawn(slot, m)
+	a.stats.Spawns++
+}
+
+// restructure gives the entity the components that came and takes those that went,
+// leaving alone what the user added or removed.
+func (a *Applier) restructure(m *replica, state *receive.HeldState) {
+	x := &a.scratch
+	x.add, x.remove = x.add[:0], x.remove[:0]
+	relation := -1
+	for k, id := range a.View.Components {
+		was, is := m.Shape.Set.Has(k), state.Shape.Set.Has(k)
+		if was == is {
+			continue
+		}
+		if was {
+			a.Referrers.drop(k, &m.Links)
+			a.View.dropStrings(m, k)
+		}
+		switch has := a.View.World.Has(m.Entity, id); {
+		case is && !has:
+			if a.recv.Shapes.Relations.Has(k) {
+				relation = len(x.add)
+			}
+			x.add = append(x.add, id)
+		case was && has:
+			x.remove = append(x.remove, id)
+		}
+	}
+	if relation >= 0 {
+		if own, ok := a.relations.Of(a.View.World, m.Entity); ok && !slices.Contains(x.remove, own) {
+			x.add = slices.Delete(x.add, relation, relation+1) // the user added another, and Arche takes one only
+			a.stats.RelationConflicts++
+		}
+	}
+	if len(x.add)+len(x.remove) > 0 {
+		a.View.World.Exchange(m.Entity, x.add, x.remove)
+	}
+}
+
+func sameRow(a, b []uint32) bool {
+	if len(a) > 0 && &a[0] == &b[0] {
+		return true // shared
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// adopt gives a local entity the components of a mirror that it has not. It leaves out a
+// relation if the entity has another one.
+func (a *Applier) adopt(e ecs.Entity, components []ecs.ID) {
+	own, related := a.relations.Of(a.View.World, e)
+	add := components[:0]
+	for _, id := range components {
+		if a.View.World.Has(e, id) {
+			continue
+		}
+		if info, _ := ecs.ComponentInfo(a.View.World, id); related && info.IsRelation && id != own {
+			a.stats.RelationConflicts++
+			continue
+		}
+		add = append(add, id)
+	}
+	a.View.World.Add(e, add...)
+	a.stats.Adopted++
+}
+
+// Resources of a client's world have no identity: one that is there already, added by the user or left of a session with
+// another server, is taken over where it is, so that pointers to it stay good.
+
+// applyResources makes the world's resources show the newest state of their slot.
+func (a *Applier) applyResources(m *replica) {
+	state := m.Held.At(m.Newest)
+	if state == nil {
+		return // only where damaged packets get through, for want of a checksum
+	}
+	var old *receive.HeldState
+	if m.Shown {
+		old = m.Held.At(m.Tick)
+	}
+	set := &a.View.Resources.Set
+	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
+		was, is := m.Shown && m.Shape.Set.Has(k), state.Shape.Set.Has(k)
+		if was && !is {
+			a.Referrers.drop(k, &m.Links)
+			a.View.removeResource(k)
+		}
+		if !is {
+			continue
+		}
+		comp := &a.Schema.Components[k]
+		row := state.Row(k, comp.Words)
+		if was && old != nil && old.Shape.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
+			continue
+		}
+		p := a.View.Resources.Find(k)
+		if p == nil && !was { // else the user removed it, who shall have it so
+			a.View.World.Resources().Add(a.View.Resources.Ids[k], reflect.New(comp.Typ).Interface())
+			p = a.View.Resources.Find(k)
+		}
+		if p != nil {
+			if a.Hooks.watch(k) {
+				a.Hooks.noteChange(archeutil.ResourceSlot, m, k, p, row, old != nil)
+			}
+			comp.Write(p, row)
+		}
+		if comp.Refers() {
+			a.refer(archeutil.ResourceSlot, m, k, p, row)
+		}
+	}
+	m.Shown, m.generation, m.Tick, m.Shape = true, state.Generation, state.Tick, state.Shape
+}

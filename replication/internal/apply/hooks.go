@@ -1,0 +1,284 @@
+package apply
+
+import (
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Hooks are functions of the user's that a [Client] calls in Apply when the mirrored world
+// changes: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They
+// are called at two points, at both of which the world is whole:
+//
+//   - Before Apply changes anything, for all that it is about to take away: OnRemove and
+//     OnDespawn. Nothing has gone yet, and nothing has come.
+//   - After Apply has changed everything, references included, for all that came and
+//     changed: OnSpawn, OnAdd and OnChange.
+type hooks struct {
+	schema    *schema.Schema
+	recv      *receive.Receiver
+	view      *worldView
+	referrers *referrers
+
+	Spawned, Despawned []func(e ecs.Entity)
+	Components         []ComponentHooks // by number; none until there is a hook of one
+
+	Parting  bool // there are hooks for what goes
+	Arriving bool // there are hooks for what comes and changes
+	running  bool
+
+	events []hookEvent          // of this Apply, in order
+	noted  map[hookKey]struct{} // components that the first of them are about, if references were mended
+	listed int                  // how many
+}
+
+// ComponentHooks are those of a component.
+type ComponentHooks struct {
+	Added, Removed []func(e ecs.Entity, p unsafe.Pointer)
+	Changed        changeHooks // nil if there is none
+}
+
+// changeHooks are a component's hooks for changes. They know its type.
+type changeHooks interface {
+	keep(p unsafe.Pointer) int // copies the value before it changes, and returns the copy's index
+	At(before int) unsafe.Pointer
+	count() int
+	call(hook int, e ecs.Entity, before int, p unsafe.Pointer)
+	clear()
+}
+
+// Changes implements changeHooks.
+type Changes[T any] struct {
+	before []T // of this Apply
+	Hooks  []func(e ecs.Entity, before, now *T)
+}
+
+func (c *Changes[T]) keep(p unsafe.Pointer) int {
+	c.before = append(c.before, *(*T)(p))
+	return len(c.before) - 1
+}
+
+func (c *Changes[T]) At(before int) unsafe.Pointer { return unsafe.Pointer(&c.before[before]) }
+
+func (c *Changes[T]) count() int { return len(c.Hooks) }
+
+func (c *Changes[T]) call(hook int, e ecs.Entity, before int, p unsafe.Pointer) {
+	c.Hooks[hook](e, &c.before[before], (*T)(p))
+}
+
+func (c *Changes[T]) clear() {
+	clear(c.before) // it may hold what the garbage collector could free
+	c.before = c.before[:0]
+}
+
+// hookEvent is something that hooks are called for at the end of Apply.
+type hookEvent struct {
+	slot      uint32
+	component int32      // eventSpawn for the entity itself
+	before    int32      // the value before the change, eventAdd if there was none
+	entity    ecs.Entity // none for resources
+}
+
+// hookKey is a component of what is in a slot.
+type hookKey struct {
+	slot      uint32
+	component int32
+}
+
+const (
+	eventSpawn = -1
+	eventAdd   = -1
+)
+
+// NotInHook panics if a hook is running.
+func (h *hooks) NotInHook(method string) {
+	if h.running {
+		panic("replication: " + method + " in a hook: the Apply that called it has not ended; note it and do so afterwards")
+	}
+}
+
+func (h *hooks) announceAll(some, foreign bool) {
+	if some {
+		for i, page := range h.view.Replicas.Pages {
+			for j := range page {
+				switch m := &page[j]; {
+				case !foreign && m.Any:
+				case m.Shown:
+					h.announceEntity(uint32(i*receive.MirrorPage+j), m)
+				case m.attached():
+					h.announceFacet(m, some, foreign)
+				}
+			}
+		}
+		if foreign {
+			return // that was all
+		}
+	}
+	for _, slot := range h.recv.Dirty {
+		m := h.view.Replicas.At(slot)
+		if m == nil {
+			continue // nothing is shown
+		}
+		if m.attached() {
+			h.announceFacet(m, some, foreign)
+		}
+		switch {
+		case !m.Shown:
+		case h.view.leaves(m, false, false):
+			h.announceEntity(slot, m)
+		default:
+			if state := m.Held.At(m.Newest); state != nil {
+				h.announceLost(m, state)
+			}
+		}
+	}
+}
+
+// announceEntity calls the hooks for an entity that is about to be removed.
+func (h *hooks) announceEntity(slot uint32, m *replica) {
+	h.announceComponents(m)
+	h.announceFacets(slot, m)
+	for _, fn := range h.Despawned {
+		if !h.view.present(m) {
+			return
+		}
+		fn(m.Entity)
+	}
+}
+
+// announceComponent calls the hooks for a component that is about to be removed.
+func (h *hooks) announceComponent(m *replica, k int) {
+	for _, fn := range h.Components[k].Removed {
+		if p := h.view.place(m, k); p != nil {
+			fn(m.Entity, p)
+		}
+	}
+}
+
+// watch reports whether there are hooks for the arrival or for changes of a component.
+func (h *hooks) watch(k int) bool {
+	return k < len(h.Components) && (h.Components[k].Added != nil || h.Components[k].Changed != nil)
+}
+
+// noteSpawn notes that an entity has come.
+func (h *hooks) noteSpawn(slot uint32, m *replica) {
+	if !h.Arriving {
+		return
+	}
+	if h.Spawned != nil {
+		h.events = append(h.events, hookEvent{slot, eventSpawn, 0, m.Entity})
+	}
+	for k := range h.Components {
+		if h.watch(k) && m.Shape.Set.Has(k) {
+			h.noteAdd(slot, m, k)
+		}
+	}
+}
+
+// noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
+// this Apply is no change.
+func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
+	if h.Components[k].Added != nil || h.schema.Components[k].Refers() {
+		h.events = append(h.events, hookEvent{slot, int32(k), eventAdd, m.Entity})
+	}
+}
+
+// noteChange notes that a component, whose value is at p and is about to be written,
+// comes or changes. differs is false if it is only known that it may.
+func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
+	own := &h.Components[k]
+	switch {
+	case !m.Shown && !m.Facet, !m.Shape.Set.Has(k):
+		h.noteAdd(slot, m, k)
+	case own.Changed != nil && len(row) > 0 && (differs && !h.schema.Components[k].Refers() || h.view.differs(m.Entity, k, p, row) >= 0):
+		h.events = append(h.events, hookEvent{slot, int32(k), int32(own.Changed.keep(p)), m.Entity})
+	}
+}
+
+// noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
+// component may have come or changed in this Apply: then that is what hooks are called for.
+func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
+	if k >= len(h.Components) || h.Components[k].Changed == nil {
+		return
+	}
+	if h.noted == nil {
+		h.noted = map[hookKey]struct{}{}
+	}
+	for ; h.listed < len(h.events); h.listed++ {
+		h.noted[hookKey{h.events[h.listed].slot, h.events[h.listed].component}] = struct{}{}
+	}
+	if _, ok := h.noted[hookKey{slot, int32(k)}]; !ok {
+		h.events = append(h.events, hookEvent{slot, int32(k), int32(h.Components[k].Changed.keep(p)), m.Entity})
+	}
+}
+
+func (h *hooks) tellAll() {
+	defer func() {
+		h.events, h.listed = h.events[:0], 0
+		clear(h.noted)
+		for k := range h.Components {
+			if own := h.Components[k].Changed; own != nil {
+				own.clear()
+			}
+		}
+	}()
+	for _, ev := range h.events {
+		m := h.view.Replicas.At(ev.slot)
+		if ev.component == eventSpawn {
+			for _, fn := range h.Spawned {
+				if !h.view.present(m) {
+					break
+				}
+				fn(ev.entity)
+			}
+			continue
+		}
+		own := &h.Components[ev.component]
+		n := len(own.Added)
+		if ev.before != eventAdd {
+			if n = own.Changed.count(); h.unchanged(m, &ev) {
+				continue
+			}
+		}
+		for i := range n {
+			p := h.view.place(m, int(ev.component))
+			switch {
+			case p == nil || m.Entity != ev.entity: // removed by a hook, or never added for want of room; or now on another entity
+			case ev.before == eventAdd:
+				own.Added[i](ev.entity, p)
+			default:
+				own.Changed.call(i, ev.entity, int(ev.before), p)
+			}
+		}
+	}
+}
+
+// unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
+// the same Apply.
+func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
+	comp := &h.schema.Components[ev.component]
+	p := h.view.place(m, int(ev.component))
+	if p == nil || !comp.Refers() || comp.Targeted() {
+		return false
+	}
+	if cap(h.view.codes) < 2*comp.Words {
+		h.view.codes = make([]uint32, 2*comp.Words)
+	}
+	before, now := h.view.codes[:comp.Words], h.view.codes[comp.Words:][:comp.Words]
+	comp.ReadColumn(before, h.Components[ev.component].Changed.At(int(ev.before)), 1)
+	comp.ReadColumn(now, p, 1)
+	return sameRow(before, now)
+}
+
+// announceEnd calls the hooks for all that is mirrored.
+func (h *hooks) announceEnd() {
+	for i, page := range h.view.Replicas.Pages {
+		for j := range page {
+			if m := &page[j]; m.Shown {
+				h.announceEntity(uint32(i*receive.MirrorPage+j), m)
+			}
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package apply
+
+import (
+	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// This file is the client's half of references: NetIDs to entities. What a row names may
+// not be here yet, be out of the client's view or gone; then the field is the zero entity.
+// The client remembers who refers to which wire.NetID, and when an entity comes or goes it
+// mends the fields that refer to it, at the end of [Client.Apply].
+
+// referrers knows the references in everything that is shown. There is a link for each of
+// them that names an entity, whether that is here or not, so their number is bounded by
+// that of the fields of the mirrored entities.
+type referrers struct {
+	Links []Link // the first one is none
+	Free  uint32 // the first of those that are not in use, by sibling
+	Heads [][]uint32
+	Limit uint32 // slots from here on are never mirrored
+
+	turned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
+	retarget []target // relations whose targets have to be looked at in this Apply
+
+	Unsettled []uint32 // facets whose entity came or went in this Apply
+}
+
+// A Link is a reference. Those to a slot form a list, as do those of a holder.
+type Link struct {
+	Holder     uint32 // slot of the entity with the reference
+	Component  uint16
+	column     uint16
+	Slot       uint32 // that it refers to
+	generation uint16
+	Next, Prev uint32 // to the same slot; prev is 0 for the first
+	Sibling    uint32 // of the same holder
+}
+
+// target is the relation of an entity.
+type target struct {
+	holder    uint32
+	component uint16
+}
+
+// HeadsPage is how many slots share a page of heads: like that of mirrors, a table in
+// pages can't be made huge by naming a slot far out.
+const HeadsPage = 256
+
+// head returns where the list of links to a slot begins, or nil if there is none.
+func (r *referrers) head(slot uint32) *uint32 {
+	if i := int(slot / HeadsPage); i < len(r.Heads) && r.Heads[i] != nil {
+		return &r.Heads[i][slot%HeadsPage]
+	}
+	return nil
+}
+
+// add returns a new link from a holder, whose list begins at first, to a slot.
+func (r *referrers) add(l Link, first *uint32) {
+	if l.Slot >= r.Limit {
+		return
+	}
+	page := int(l.Slot / HeadsPage)
+	if page >= len(r.Heads) {
+		r.Heads = append(r.Heads, make([][]uint32, page+1-len(r.Heads))...)
+	}
+	if r.Heads[page] == nil {
+		r.Heads[page] = make([]uint32, HeadsPage)
+	}
+	head := &r.Heads[page][l.Slot%HeadsPage]
+	if len(r.Links) == 0 {
+		r.Links = append(r.Links, Link{})
+	}
+	i := r.Free
+	if i == 0 {
+		i = uint32(len(r.Links))
+		r.Links = append(r.Links, Link{})
+	} else {
+		r.Free = r.Links[i].Sibling
+	}
+	l.Next, l.Sibling = *head, *first
+	if *head != 0 {
+		r.Links[*head].Prev = i
+	}
+	r.Links[i] = l
+	*head, *first = i, i
+}
+
+// drop removes the links of a component of a holder, whose list begins at first; of all
+// its components if that is allComponents.
+func (r *referrers) drop(component int, first *uint32) {
+	at := first
+	for *at != 0 {
+		i := *at
+		l := &r.Links[i]
+		if component != allComponents && int(l.Component) != component {
+			at = &l.Sibling
+			continue
+		}
+		*at = l.Sibling
+		if l.Prev != 0 {
+			r.Links[l.Prev].Next = l.Next
+		} else {
+			*r.head(l.Slot) = l.Next
+		}
+		if l.Next != 0 {
+			r.Links[l.Next].Prev = l.Prev
+		}
+		*l = Link{Sibling: r.Free}
+		r.Free = i
+	}
+}
+
+const allComponents = -1
+
+// turn notes that the entity in a slot came or went.
+func (r *referrers) turn(slot uint32) {
+	if head := r.head(slot); head != nil && *head != 0 {
+		r.turned = append(r.turned, slot)
+	}
+}
+
+// refer makes the references of a component be those of the row. p is where the component
+// is, nil if the user removed it.
+func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
+	comp := &a.Schema.Components[component]
+	a.Referrers.drop(component, &m.Links)
+	for _, i := range comp.References {
+		words := row[comp.Columns[i].Word:][:2]
+		l := Link{Holder: slot, Component: uint16(component), column: uint16(i), Slot: words[0] - 1, generation: uint16(words[1])}
+		var e ecs.Entity
+		if words[0] != 0 {
+			a.Referrers.add(l, &m.Links)
+			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
+		}
+		switch {
+		case comp.Columns[i].Codec.Op == schema.OpRelation:
+			a.Referrers.retarget = append(a.Referrers.retarget, target{slot, uint16(component)})
+		case p != nil:
+			comp.WriteEntity(p, i, e)
+		}
+	}
+}
+
+// mendReferences brings the references to what came and went up to date.
+func (a *Applier) mendReferences() {
+	r := &a.Referrers
+	for _, slot := range r.turned {
+		for i := *r.head(slot); i != 0; i = r.Links[i].Next {
+			a.mend(&r.Links[i])
+		}
+	}
+	r.turned = r.turned[:0]
+	a.settleFacets()
+	for _, t := range r.retarget {
+		a.setTarget(t)
+	}
+	r.retarget = r.retarget[:0]
+}
+
+func (a *Applier) mend(l *Link) {
+	if int(l.Component) == a.Schema.Link {
+		a.Referrers.Unsettled = append(a.Referrers.Unsettled, l.Holder)
+		return
+	}
+	comp := &a.Schema.Components[l.Component]
+	if comp.Columns[l.column].Codec.Op == schema.OpRelation {
+		a.Referrers.retarget = append(a.Referrers.retarget, target{l.Holder, l.Component})
+		return
+	}
+	m := a.View.Replicas.At(l.Holder)
+	p := a.View.place(m, int(l.Component))
+	if p == nil {
+		return // the user removed it
+	}
+	if e, _ := a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation}); comp.ReadEntity(p, int(l.column)) != e {
+		a.Hooks.noteMend(l.Holder, m, int(l.Component), p)
+		comp.WriteEntity(p, int(l.column), e)
+	}
+}
+
+// setTarget makes the target of a mirrored relation be what it refers to, if that is here,
+// or the zero entity.
+func (a *Applier) setTarget(t target) {
+	m := a.View.Replicas.At(t.holder)
+	id := a.View.Components[t.component]
+	if !m.Shown || m.Removed || !archeutil.Alive(a.View.World, m.Entity) || !a.View.World.Has(m.Entity, id) {
+		return // by the user; or both by the server
+	}
+	var e ecs.Entity
+	for i := m.Links; i != 0; i = a.Referrers.Links[i].Sibling {
+		if l := &a.Referrers.Links[i]; l.Component == t.component && l.column == 0 {
+			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
+		}
+	}
+	if relations := a.View.World.Relations(); relations.Get(m.Entity, id) != e { // Set would allocate even then
+		a.Hooks.noteMend(t.holder, m, int(t.component), a.View.World.Get(m.Entity, id))
+		relations.Set(m.Entity, id, e)
+	}
+}
+
+// linked returns the slot and the generation that a facet is known to link to.
+func (r *referrers) linked(component int, m *replica) (id wire.NetID, ok bool) {
+	for i := m.Links; i != 0; i = r.Links[i].Sibling {
+		if l := &r.Links[i]; int(l.Component) == component {
+			return wire.NetID{Slot: l.Slot, Generation: l.generation}, true
+		}
+	}
+	return wire.NetID{}, false
+}

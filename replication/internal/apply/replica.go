@@ -1,0 +1,74 @@
+package apply
+
+import (
+	"reflect"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A replica is what the world shows of a slot.
+type replica struct {
+	*receive.Mirror // what was received
+
+	Shown      bool
+	Facet      bool       // components of another slot's entity: see attach.go
+	Removed    bool       // the user removed the entity: leave it so
+	Entity     ecs.Entity // of a facet: that it is attached to, if any
+	generation uint16
+	Tick       delta.Tick
+	Shape      *receive.Shape
+	Links      uint32                // first of the references in what is shown
+	Strings    []string              // of its components; see holdStrings
+	values     map[int]reflect.Value // the same of those that lead to more
+}
+
+// attached reports whether a replica is a facet that is on an entity.
+func (m *replica) attached() bool { return m.Facet && !m.Entity.IsZero() }
+
+// hold keeps a copy of the value of component k.
+func (m *replica) hold(k int, v reflect.Value) {
+	if m.values == nil {
+		m.values = map[int]reflect.Value{}
+	}
+	if _, ok := m.values[k]; !ok {
+		m.values[k] = reflect.New(v.Type()).Elem()
+	}
+	m.values[k].Set(v)
+}
+
+// A replicaTable finds replicas by slot. It has pages where the table of mirrors has some, from the first Apply on that shows
+// what is in them.
+type replicaTable struct {
+	Pages [][]replica
+}
+
+// At returns the slot's replica, or nil if there is none.
+func (t *replicaTable) At(slot uint32) *replica {
+	if i := int(slot / receive.MirrorPage); i < len(t.Pages) && t.Pages[i] != nil {
+		return &t.Pages[i][slot%receive.MirrorPage]
+	}
+	return nil
+}
+
+// add returns the slot's replica, new if need be. The slot has a mirror.
+func (t *replicaTable) add(slot uint32, mirrors *receive.MirrorTable) *replica {
+	if m := t.At(slot); m != nil {
+		return m
+	}
+	t.grow(int(slot/receive.MirrorPage), mirrors)
+	return t.At(slot)
+}
+
+// grow makes a page.
+func (t *replicaTable) grow(i int, mirrors *receive.MirrorTable) {
+	if i >= len(t.Pages) {
+		t.Pages = append(t.Pages, make([][]replica, i+1-len(t.Pages))...)
+	}
+	page := make([]replica, receive.MirrorPage)
+	for j := range page {
+		page[j].Mirror = &mirrors.Pages[i][j]
+	}
+	t.Pages[i] = page
+}

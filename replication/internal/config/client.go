@@ -1,0 +1,14 @@
+package config
+
+import "github.com/mlange-42/arche/ecs"
+
+type ClientOptions struct {
+	MaxEntities int
+	Seed        uint64
+	Seeded      bool
+	Mtu         int
+	Timeout     int
+
+	NoCompact bool
+	SpawnWith []ecs.ID
+}

@@ -1,0 +1,391 @@
+package message
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
+	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// A ClientTalk is what a client says to the server, and hears from it, beside the state of the world.
+type ClientTalk struct {
+	Messenger
+	TalkLinks
+	Handlers []func() // by message number
+
+	Out   [wire.Channels]OutLane // only the first is used
+	In    [wire.Channels]InLane
+	loose []int32 // unreliable drafts
+	size  int     // bytes of them
+
+	waiting  []InMessage       // unreliable messages that came
+	Kept     int               // how many there are
+	Bytes    int               // of them
+	seen     wire.ReplayWindow // packets of the server
+	Tick     delta.Tick        // of the message that is being handled
+	Handling bool
+
+	spoke  uint32 // when something was said last
+	said   bool   // something was said ever
+	echoed uint32 // the newest time that the server answered to
+	Inputs clientInputs
+	Lead   clock.InputDelay
+	late   uint8 // as the server counts
+}
+
+const (
+	// MaxWaiting is how many unreliable messages a client keeps for the world to be as they need it, and maxWaitingBytes their
+	// size.
+	MaxWaiting      = 512
+	maxWaitingBytes = MaxQueuedBytes
+	// WaitApplies is for how many Applies it keeps them.
+	WaitApplies = 64
+	// speakEvery is how often a client says something, so that the round trip is known.
+	speakEvery = 8
+	// inputRingTicks is how many inputs a client keeps.
+	inputRingTicks = 64
+)
+
+// TalkLinks are what the messages of a client need of the rest of it.
+type TalkLinks struct {
+	Clock    *clock.Ticks
+	Stats    *counters.ClientCounters
+	Transmit func(packet []byte)
+	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
+}
+
+func NewClientTalk(links TalkLinks, s *schema.Schema, d Directory, mtu int, slots uint32) *ClientTalk {
+	t := &ClientTalk{TalkLinks: links, Handlers: make([]func(), len(s.Messages))}
+	t.Init(s, d, mtu, false, slots)
+	if in := s.Input; in != nil {
+		t.Inputs.ring = MakeInputRows(inputRingTicks, in.Words)
+	}
+	return t
+}
+
+// Reset forgets all that was said, at the server's tick.
+func (t *ClientTalk) Reset(tick uint32) {
+	t.Clear()
+	*t = ClientTalk{Messenger: t.Messenger, TalkLinks: t.TalkLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
+	if t.Schema.Input != nil {
+		t.Lead.Begin(tick)
+	}
+}
+
+// Enqueue hands a draft over.
+func (t *ClientTalk) Enqueue(draft int) error {
+	d := &t.Drafts[draft]
+	m := &t.Schema.Messages[d.Number]
+	switch l := &t.Out[wire.ChannelState]; {
+	case m.Reliable && !l.Expect(d.Size, d.Fragments), !m.Reliable && (len(t.loose) == MaxLoose || t.size+d.Size > MaxLooseBytes):
+		return ErrBufferFull
+	case m.Reliable:
+		data, bits := t.Encode(d)
+		l.Cancel(d.Size, d.Fragments)
+		l.Push(d.Number, delta.Tick(t.Clock.Now), data, bits, d.Fragments)
+		t.Stats.Messages++
+	default:
+		t.loose = append(t.loose, int32(draft))
+		t.size += d.Size
+	}
+	return nil
+}
+
+// Say sends what there is to say, in packets with a key.
+func (t *ClientTalk) Say(key wire.Key) {
+	now := t.Clock.Now
+	t.begin(&t.Writer, key)
+	t.sayReliable()
+	t.sayLoose()
+	t.Clear()
+	t.sayInputs()
+	k := &t.Writer
+	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Due > 0 || t.In[wire.ChannelImmediate].Due > 0 || !t.said || now-t.spoke >= speakEvery) {
+		t.startTalk()
+	}
+	if k.Open {
+		t.finishTalk()
+	}
+}
+
+// Step goes on to the next time.
+func (t *ClientTalk) Step() {
+	if t.Schema.Input != nil {
+		t.Lead.Step(t.Clock)
+	}
+}
+
+// begin starts a time.
+func (t *ClientTalk) begin(k *TalkWriter, key wire.Key) {
+	now := t.Clock.Now
+	// The server completes times by the newest that came, and by 0 before.
+	k.Begin(key, now, now-t.echoed >= wire.ShortTime)
+}
+
+// startTalk opens a packet. The first one has the acks in it.
+func (t *ClientTalk) startTalk() {
+	k := &t.Writer
+	k.Start()
+	k.Bare = true
+	for i := range t.In {
+		var ack wire.ChannelAck
+		if in := &t.In[i]; k.Index == 0 && in.Due > 0 {
+			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/96)
+			k.Bare = false
+		}
+		ack.Write(&k.W)
+	}
+}
+
+// finishTalk sends the open packet.
+func (t *ClientTalk) finishTalk() {
+	packet := t.Writer.Finish()
+	t.Stats.MessagePackets++
+	t.Stats.MessageBytes += uint64(len(packet))
+	t.spoke, t.said = t.Clock.Now, true
+	t.Transmit(packet)
+}
+
+// putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
+func (t *ClientTalk) putTalk(m *WireMessage) bool {
+	k := &t.Writer
+	for {
+		if k.Open {
+			if k.Put(m) {
+				return true
+			}
+			t.finishTalk()
+		}
+		if k.Full() {
+			return false
+		}
+		t.startTalk()
+	}
+}
+
+func (t *ClientTalk) sayReliable() {
+	l := &t.Out[wire.ChannelState]
+	begun := t.Writer.Index
+	l.Begin(delta.Tick(t.Clock.Now), &t.Clock.Trip)
+	defer l.End()
+	for id := l.First; id != l.Next; id++ {
+		m := l.At(id)
+		if m.Fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
+			return
+		}
+		if !l.Due(m) {
+			continue
+		}
+		w := WireMessage{
+			Number: int(m.Number), Lane: wire.ChannelState, Id: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Bits: int(m.Bits), Data: l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))),
+		}
+		if !t.putTalk(&w) {
+			return
+		}
+		if m.Times > 0 {
+			t.Stats.MessagesResent++
+		}
+		l.SentNow(id, 0)
+	}
+}
+
+func (t *ClientTalk) sayLoose() {
+	for k, i := range t.loose {
+		if i == Taken {
+			continue
+		}
+		t.loose[k] = Taken
+		w := WireMessage{Number: t.Drafts[i].Number, Lane: -1}
+		w.Data, w.Bits = t.Encode(&t.Drafts[i])
+		if t.putTalk(&w) {
+			t.Stats.Messages++
+		} else {
+			t.Stats.MessagesDropped++
+		}
+	}
+	t.loose, t.size = t.loose[:0], 0
+}
+
+// sayInputs sends the inputs that the server may not have.
+func (t *ClientTalk) sayInputs() {
+	if t.Schema.Input == nil {
+		return
+	}
+	if t.Clock.Trip.Known {
+		t.Inputs.pass(delta.Tick(t.Clock.Base + uint32(int32(t.Clock.ServerTick())))) // over by now
+	}
+	rows := t.Inputs.unsettled()
+	if len(rows) == 0 {
+		return
+	}
+	packet := t.inputPacket(rows)
+	t.Stats.InputPackets++
+	t.Stats.InputBytes += uint64(len(packet))
+	t.spoke, t.said = t.Clock.Now, true
+	t.Transmit(packet)
+}
+
+// Receive takes a packet of messages with a key. near is the newest tick of which state came.
+func (t *ClientTalk) Receive(packet, body []byte, key wire.Key, near uint32) error {
+	if t.Handling {
+		panic("replication: Receive in a message handler: keep the packet until Apply returns")
+	}
+	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
+		near = n
+	}
+	var h wire.MessageHeader
+	rest, ok := h.Parse(body, near)
+	if !ok {
+		return wire.ErrMalformed
+	}
+	if err := h.Check(key); err != nil {
+		return err
+	}
+	if !key.Matches(packet, 0, h.Time) {
+		return wire.ErrChecksum
+	}
+	k := &t.Parser
+	k.Header = h
+	if err := k.Parse(rest, &t.In); err != nil {
+		return err
+	}
+	if !t.seen.Fresh(h.Time, k.Index) {
+		return wire.ErrStale
+	}
+	if a := &k.Acks[wire.ChannelState]; a.Present {
+		if !t.Out[wire.ChannelState].Acceptable(a) {
+			return wire.ErrMalformed
+		}
+		t.Out[wire.ChannelState].Ack(a, delta.Tick(t.Clock.Now))
+	}
+	t.Out[wire.ChannelState].Wake()
+	t.seen.Add(h.Time, k.Index)
+	t.Clock.Arrive(h.Time)
+	if k.Report.Present {
+		t.hear(&k.Report, h.Time)
+	}
+	for i := range k.Messages {
+		t.keep(&k.Messages[i])
+	}
+	return nil
+}
+
+// hear takes what the server tells of the client's packets.
+func (t *ClientTalk) hear(p *wire.InputReport, tick uint32) {
+	sent := wire.Extend16(p.Echo, t.Clock.Now)
+	t.Clock.Hear(sent, p.Held)
+	if int32(t.Clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
+		t.echoed = sent
+	}
+	if t.Schema.Input == nil {
+		return
+	}
+	t.Inputs.pass(delta.Tick(tick + p.Gathered))
+	if ahead := p.Late - t.late; ahead < 128 { // else it is an old report
+		t.Stats.InputsMissed += uint64(ahead)
+		t.late = p.Late
+	}
+	if p.Judged {
+		t.Lead.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), t.Clock)
+	}
+}
+
+// keep keeps a message until it is its turn.
+func (t *ClientTalk) keep(m *StagedMessage) {
+	said, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
+	if m.Lane >= 0 {
+		t.In[m.Lane].Take(m, deps, said)
+		return
+	}
+	if t.Kept == MaxWaiting || t.Bytes+wire.ByteSize(m.Bits) > maxWaitingBytes {
+		t.Stats.MessagesDropped++
+		return
+	}
+	if t.Kept == len(t.waiting) {
+		t.waiting = append(t.waiting, InMessage{})
+	}
+	w := &t.waiting[t.Kept]
+	w.Fill(m, deps, said)
+	w.Until = t.Clock.Now + WaitApplies
+	t.Kept++
+	t.Bytes += wire.ByteSize(m.Bits)
+}
+
+// HandleAll hands over the messages whose turn it is, now that the world is up to date.
+func (t *ClientTalk) HandleAll() {
+	t.Handling = true
+	defer func() { t.Handling = false }()
+	for i := range t.In {
+		l := &t.In[i]
+		for {
+			next, ok := l.Turn(t.Schema.Messages)
+			if !ok || !next.Broken && !t.Ready(next.Last.Deps) {
+				break
+			}
+			number, tick := next.Last.Number, next.Last.Tick
+			if !t.OpenTurn(l, &next) {
+				t.Stats.MessagesMalformed++
+				continue
+			}
+			t.Tick = tick
+			t.handle(number)
+		}
+	}
+	kept := 0
+	for i := 0; i < t.Kept; i++ {
+		m := &t.waiting[i]
+		switch {
+		case t.Ready(m.Deps):
+			t.Open(m.Number, m.Row())
+			t.Tick = m.Tick
+			t.Bytes -= wire.ByteSize(m.Bits)
+			m.Clear()
+			t.handle(m.Number)
+			continue
+		case int32(t.Clock.Now-m.Until) >= 0:
+			t.Bytes -= wire.ByteSize(m.Bits)
+			m.Clear()
+			t.Stats.MessagesDropped++
+			continue
+		}
+		t.waiting[i], t.waiting[kept] = t.waiting[kept], t.waiting[i]
+		kept++
+	}
+	t.Kept = kept
+}
+
+func (t *ClientTalk) handle(number int) {
+	h := t.Handlers[number]
+	if h == nil {
+		t.Stats.MessagesUnhandled++
+		return
+	}
+	t.Stats.MessagesReceived++
+	h()
+}
+
+// inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
+func (t *ClientTalk) inputPacket(rows []InputRow) []byte {
+	k := &t.Writer
+	if k.Open {
+		t.finishTalk()
+	}
+	h := k.Header
+	h.Kind = wire.KindInputs
+	from := k.Seal.Size()
+	h.Put(k.Buf[from:])
+	body := from + h.Size()
+	for {
+		w := bitbuf.NewWriter(k.Buf[body:])
+		putInputs(&w, t.Packed, len(t.Schema.Messages), rows)
+		if w.Err() == nil {
+			packet := k.Buf[:body+len(w.Bytes())]
+			k.Seal.Write(packet, 0, h.Time)
+			return packet
+		}
+		rows = rows[(len(rows)+1)/2:]
+	}
+}

@@ -1,0 +1,170 @@
+package receive
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// HeldStates has the states of a slot that the client holds, in the order of their ticks, as
+// a ring. A baseline is named by any tick at which it was valid: it is the newest state that
+// is not after that tick.
+//
+// The newest state is kept however old it is. An older one goes when one that is newer than
+// it has reached an age of keep ticks: a server names no tick that lies farther back, so that
+// one is found in its place. The oldest goes first. So what is found for a tick is never older
+// than what was valid then: it is that, or nothing at all.
+type HeldStates struct {
+	Ring  []HeldState // those that are not in use keep their memory
+	first int32       // where the oldest state is
+	N     int32       // how many there are
+}
+
+const MinHeld = 4
+
+// Nth returns the state that is newer than i others.
+func (h *HeldStates) Nth(i int) *HeldState {
+	if i += int(h.first); i >= len(h.Ring) {
+		i -= len(h.Ring)
+	}
+	return &h.Ring[i]
+}
+
+// Find returns the newest state of tick t or before, or nil.
+func (h *HeldStates) Find(t delta.Tick) *HeldState {
+	if h.N == 0 {
+		return nil
+	}
+	high := int(h.N) - 1
+	last := h.Nth(high)
+	back := last.Tick - t
+	if !last.Tick.After(t) {
+		return last
+	}
+	// No two states are of the same tick: so many places before the last one there is none
+	// that is too new. Where the slot changes in each tick, that is the one.
+	low := high - int(min(back, delta.Tick(h.N)))
+	if low >= 0 {
+		if s := h.Nth(low); s.Tick == t {
+			return s
+		}
+	}
+	for high-low > 1 { // the one that is looked for is at low or after it, and before high
+		if middle := (low + high) / 2; last.Tick-h.Nth(middle).Tick >= back {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	if low < 0 {
+		return nil
+	}
+	return h.Nth(low)
+}
+
+// At returns the state of exactly tick t, or nil.
+func (h *HeldStates) At(t delta.Tick) *HeldState {
+	if s := h.Find(t); s != nil && s.Tick == t {
+		return s
+	}
+	return nil
+}
+
+// Put returns the place for the state of tick t, which has that tick already, when the newest
+// tick is now; or nil if the state is not needed any more.
+//
+// The packet with such a state is acknowledged all the same. The server may then name ticks
+// from t on, up to the slot's next change. Those that a state held is not after find that one,
+// which is the same version. Those before are more than keep ticks back from a packet that was
+// received before the acknowledgement was sent, so that no packet sent after it names them.
+func (h *HeldStates) Put(t, now, keep delta.Tick) *HeldState {
+	h.Tidy(now, keep)
+	age := now - t
+	if age >= Never {
+		return nil
+	}
+	i := int(h.N) // the place
+	for i > 0 && now-h.Nth(i-1).Tick < age {
+		i--
+	}
+	if i > 0 && h.Nth(i-1).Tick == t {
+		return h.Nth(i - 1)
+	}
+	if i == 0 && h.N > 0 && now-h.Nth(0).Tick >= keep {
+		return nil
+	}
+	if int(h.N) == len(h.Ring) {
+		h.grow(keep)
+	}
+	h.N++
+	s := h.Nth(i)
+	if last := int(h.N) - 1; i < last { // a late state
+		free := h.Nth(last).Words
+		for j := last; j > i; j-- {
+			*h.Nth(j) = *h.Nth(j - 1)
+		}
+		*s = HeldState{Words: free}
+	}
+	s.Tick = t
+	if i == 1 && age >= keep {
+		h.drop()
+	}
+	return s
+}
+
+// Never is the age of a state that is not of the past.
+const Never = 1 << 31
+
+// Tidy drops the states that are not needed any more when the newest tick is now. That leaves
+// one that is keep ticks old or older, and newer ones.
+func (h *HeldStates) Tidy(now, keep delta.Tick) {
+	// Those that seem to lie in the future are so old that ticks have come round. Then there is
+	// no order among these and others.
+	for h.N > 0 && now-h.Nth(int(h.N)-1).Tick >= Never {
+		h.N--
+		h.Nth(int(h.N)).empty()
+	}
+	for h.N > 0 && now-h.Nth(0).Tick >= Never {
+		h.drop()
+	}
+	for h.N > 1 && now-h.Nth(1).Tick >= keep {
+		h.drop()
+	}
+}
+
+// refresh keeps the tick of a state that rests for months within reach of serial arithmetic: it
+// was valid later on, too.
+func (h *HeldStates) refresh(now delta.Tick) {
+	if h.N == 0 || now-h.Nth(int(h.N)-1).Tick <= snapshot.Ancient {
+		return
+	}
+	for h.N > 1 {
+		h.drop()
+	}
+	h.Nth(0).Tick = now - snapshot.Ancient
+}
+
+// drop drops the oldest state.
+func (h *HeldStates) drop() {
+	h.Nth(0).empty()
+	h.N--
+	if h.first++; int(h.first) == len(h.Ring) {
+		h.first = 0
+	}
+}
+
+// grow makes room for more states, up to as many as there may be for a moment: one for each of
+// keep ticks, the one before, and the one that takes its place.
+func (h *HeldStates) grow(keep delta.Tick) {
+	ring := make([]HeldState, min(max(MinHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))
+	for i := range int(h.N) {
+		ring[i] = *h.Nth(i)
+	}
+	h.Ring, h.first = ring, 0
+}
+
+// release gives up the shared rows of all states.
+func (h *HeldStates) release() {
+	for i := range h.Ring {
+		h.Ring[i].release()
+	}
+}
