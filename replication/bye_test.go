@@ -187,19 +187,19 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			var wrong [][]byte
 			r := Reason{ReasonKicked, "never"}
 			add := func() {
-				wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.Id, x.client.session.Down, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.Id, x.client.session.Up, 1200))
+				wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.ID, x.client.session.Down, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.ID, x.client.session.Up, 1200))
 			}
 			add() // of a former session on the same connection
 			x.client.Reconnect()
 			x.rounds(8)
-			id := x.client.session.Id
+			id := x.client.session.ID
 			require.Equal(t, StatusConnected, x.client.Status())
 			x.requireEqual()
 			down := wire.DisconnectPacket(uint8(r.Code), r.Text, id, x.client.session.Down, 1200)
 			up := wire.DisconnectPacket(uint8(r.Code), r.Text, id, x.client.session.Up, 1200)
 			other := connectedWire(t, testSchema(), append(opts, WithSeed(9))...)
-			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.session.Id, other.client.session.Down, 1200))
-			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, id, other.client.session.Down, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.session.Id, x.client.session.Down, 1200))
+			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.session.ID, other.client.session.Down, 1200))
+			wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, id, other.client.session.Down, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, other.client.session.ID, x.client.session.Down, 1200))
 			rng := rand.New(rand.NewPCG(seedOf(t), 8))
 			for range 2000 {
 				for _, p := range [][]byte{down, up} {
@@ -226,7 +226,7 @@ func TestByesOfOthersAreIgnored(t *testing.T) {
 			move(x.firstEntity(), 3)
 			x.rounds(40)
 			x.requireEqual()
-			require.Equal(t, id, x.client.session.Id)
+			require.Equal(t, id, x.client.session.ID)
 
 			require.NoError(t, x.client.Receive(down), "the genuine one")
 			require.Error(t, x.client.Apply())
@@ -268,7 +268,7 @@ func TestReasonsAreCutToFit(t *testing.T) {
 		}
 	}
 	x := connectedWire(t, testSchema())
-	packet := wire.DisconnectPacket(0, "", x.client.session.Id, x.client.session.Down, 1200)
+	packet := wire.DisconnectPacket(0, "", x.client.session.ID, x.client.session.Down, 1200)
 	packet = append(packet, 0xff) // no UTF-8
 	x.client.session.Down.Write(packet, 0, 0)
 	require.Error(t, x.client.Receive(packet))

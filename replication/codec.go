@@ -51,3 +51,9 @@ func With[T any](codec Codec[T], paths ...string) ComponentOption {
 	}
 	return useConversion(&schema.Coded[T]{Fields: fields, Encode: codec.Encode, Decode: codec.Decode}, paths)
 }
+
+func useConversion(c schema.Conversion, paths []string) ComponentOption {
+	return func(o *schema.Options) {
+		o.Conversions = append(o.Conversions, &schema.ConversionUse{Conversion: c, Paths: paths, Met: make([]bool, max(1, len(paths)))})
+	}
+}

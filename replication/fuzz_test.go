@@ -124,14 +124,14 @@ func FuzzAck(f *testing.F) {
 // only if, it is a bye that names it.
 func FuzzBye(f *testing.F) {
 	const at = wire.ChecksumSize
-	id := fuzzWire(f, nil).client.session.Id
+	id := fuzzWire(f, nil).client.session.ID
 	f.Add(wire.DisconnectPacket(uint8(ReasonKicked), "why", id, wire.Key{}, 1200)[at:])
 	f.Add(wire.DisconnectPacket(uint8(ReasonGame), strings.Repeat("€", 42), id, wire.Key{}, 1200)[at:])
 	f.Add(wire.DisconnectPacket(0, "", id+1, wire.Key{}, 1200)[at:])
 	f.Fuzz(func(t *testing.T, body []byte) {
 		x := fuzzWire(t, nil)
 		valid := len(body) >= wire.DisconnectHead && len(body) <= wire.DisconnectHead+wire.MaxReasonText && body[0] == byte(wire.KindDisconnect) &&
-			binary.LittleEndian.Uint64(body[2:]) == x.client.session.Id && utf8.Valid(body[wire.DisconnectHead:])
+			binary.LittleEndian.Uint64(body[2:]) == x.client.session.ID && utf8.Valid(body[wire.DisconnectHead:])
 		packet := append(make([]byte, at), body...)
 		x.client.session.Up.Write(packet, 0, 0)
 		_ = x.peer.Receive(packet)

@@ -18,7 +18,7 @@ import (
 // than the given one.
 func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
-	for n := 0; x.client.session.Id == before || !x.client.Complete(); n++ {
+	for n := 0; x.client.session.ID == before || !x.client.Complete(); n++ {
 		require.Less(x.t, n, 2*defaultServerTimeout, "%v", x.client.Status())
 		x.round()
 	}
@@ -31,7 +31,7 @@ func TestServerRestart(t *testing.T) {
 	x, e, move := crowd(t, 10)
 	own := x.mirror.NewEntity(ecs.ComponentID[tLocal](x.mirror))
 	old, _ := x.mirrored(e[0])
-	id := x.client.session.Id
+	id := x.client.session.ID
 	var late [][]byte
 	for range 5 {
 		move(e[0], 1)
@@ -83,7 +83,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 			move(e[5], 1)
 			lost := x.replicate() // of the old session, arrives late
 
-			id := x.client.session.Id
+			id := x.client.session.ID
 			x.server.Disconnect(x.peer)
 			x.takeDown() // lost
 			x.connect()
@@ -135,7 +135,7 @@ func TestReconnectByTheUser(t *testing.T) {
 	for n := range 5 {
 		move(e[0], 1)
 		late = append(late, x.replicate()...)
-		id := x.client.session.Id
+		id := x.client.session.ID
 		x.client.Reconnect()
 		require.Equal(t, StatusReconnecting, x.client.Status())
 		require.False(t, x.client.Complete())
@@ -176,7 +176,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	x.replaceServer(faceOf(x.client.schema), 6)
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.client.Reconnect()
-	x.untilConnected(x.client.session.Id)
+	x.untilConnected(x.client.session.ID)
 	x.requireEqual()
 }
 
@@ -205,7 +205,7 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 // again, and nothing in the acks of the present one says whose they are.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
-	id := x.peer.conn.Session.Id
+	id := x.peer.conn.Session.ID
 	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	for range 50 {
 		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
@@ -213,7 +213,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 		move(e[0], 0.5)
 		x.round()
 		x.requireEqual()
-		require.Equal(t, id, x.peer.conn.Session.Id)
+		require.Equal(t, id, x.peer.conn.Session.ID)
 	}
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
 	require.EqualValues(t, 5, x.peer.Stats().Wholes)
@@ -322,7 +322,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 			receive(r.attic[rng.IntN(len(r.attic))])
 		}
 		shown := r.client.apply.ShownOrigin
-		sessions[r.client.session.Id] = true
+		sessions[r.client.session.ID] = true
 		if err := r.client.Apply(); err != nil {
 			require.NotNil(t, requireDisconnected(t, err))
 			errs++
@@ -410,9 +410,9 @@ func TestALargeWorldIsTakenOver(t *testing.T) {
 	x.requireEqual()
 	x.peer.SetBudget(3000)
 	for range 3 {
-		id := x.client.session.Id
+		id := x.client.session.ID
 		x.client.Reconnect()
-		for n := 0; x.client.session.Id == id || !x.client.Complete(); n++ {
+		for n := 0; x.client.session.ID == id || !x.client.Complete(); n++ {
 			require.Less(t, n, 400)
 			x.round()
 			if !x.client.Complete() {
@@ -484,7 +484,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.spawn()
 	x.rounds(3)
 	var down, up [][]byte
-	session, key := x.peer.conn.Session.Id, x.peer.conn.Session.Up
+	session, key := x.peer.conn.Session.ID, x.peer.conn.Session.Up
 	for n := 0; len(down) < 20 || len(up) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() {
@@ -499,7 +499,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	}
 	x.client.Reconnect()
 	x.rounds(5)
-	require.NotEqual(t, session, x.peer.conn.Session.Id)
+	require.NotEqual(t, session, x.peer.conn.Session.ID)
 	for _, p := range down {
 		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}

@@ -102,7 +102,7 @@ func TestResourcesOfAnotherSession(t *testing.T) {
 		require.False(t, m.Leader.IsZero())
 		dropResource[rsOpen](x.mirror)
 
-		id := x.client.session.Id
+		id := x.client.session.ID
 		if restart {
 			x.replaceServer(faceOf(x.server.schema), 99)
 			setResource(x.world, rsMatch{Round: 2})

@@ -357,3 +357,16 @@ func (s *Server) newOrigin() uint64 {
 	}
 	return wire.Random64()
 }
+
+// serverSender is what sends: see [sender.Workers].
+type serverSender struct {
+	workers sender.Workers
+	hashes  []byte // memory for a packet of them
+}
+
+// Entity returns the entity of the server's world that has the given network ID, if the
+// latest Replicate found it. It may have been removed since, but not by a reset of the world.
+func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
+	s.mustExist()
+	return s.snap.EntityIn(id.Slot, id.Generation)
+}

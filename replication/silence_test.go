@@ -186,7 +186,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 					}
 					h.play(100)
 					h.ticksUntilEqual(200)
-					session := h.client.session.Id
+					session := h.client.session.ID
 					h.link.SetConfig(netsim.Config{Loss: 1})
 					h.play(away)
 					require.NoError(t, h.peer.Err())
@@ -206,7 +206,7 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 					}
 					n := h.ticksUntilEqual(wait + budget)
 					t.Logf("equal after %d ticks", n)
-					require.Equal(t, session, h.client.session.Id)
+					require.Equal(t, session, h.client.session.ID)
 					require.Equal(t, StatusConnected, h.client.Status())
 					if budget > 0 {
 						requireWithin(t, h.bytes, 16_000, 60, depthOf(h.peer, 16_000))

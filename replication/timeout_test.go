@@ -16,7 +16,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
 		x, e, move := crowd(t, 3, WithTimeout(100), WithFirstTick(first))
 		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
-		id := x.client.session.Id
+		id := x.client.session.ID
 		for range 100 {
 			x.round()
 			require.NoError(t, quiet.Err())
@@ -42,7 +42,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 		x.connect()
 		x.rounds(10)
 		require.Equal(t, StatusConnected, x.client.Status())
-		require.NotEqual(t, id, x.client.session.Id)
+		require.NotEqual(t, id, x.client.session.ID)
 		x.requireEqual()
 	}
 }
@@ -153,7 +153,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, e, move := crowd(t, 50, append(opts, WithTimeout(0))...)
-			id := x.client.session.Id
+			id := x.client.session.ID
 			move(e[0], 1)
 			x.round()
 			for n := range 3600 { // a minute
@@ -168,7 +168,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 			x.rounds(40)
 			x.requireEqual()
 			require.Equal(t, StatusConnected, x.client.Status())
-			require.Equal(t, id, x.client.session.Id)
+			require.Equal(t, id, x.client.session.ID)
 			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
 			require.EqualValues(t, 50, x.client.Stats().Spawns)
 			require.EqualValues(t, 1, x.client.Stats().Sessions)
@@ -212,7 +212,7 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 		x.server.Replicate()
 		e.step(t)
 		require.NoError(t, e.peer.Err())
-		sessions[e.client.session.Id] = true
+		sessions[e.client.session.ID] = true
 	}
 	delete(sessions, 0)
 	require.Len(t, sessions, 1)

@@ -155,7 +155,7 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if p.conn.State != session.Connected || !client.session.Open() || !client.session.InForce || client.session.Id != p.conn.Session.Id {
+	if p.conn.State != session.Connected || !client.session.Open() || !client.session.InForce || client.session.ID != p.conn.Session.ID {
 		return ""
 	}
 	t := &p.acked.Acks

@@ -131,7 +131,7 @@ func (t *PeerTalk) assign() {
 		d := &m.Drafts[i]
 		l := &t.Out[m.Schema.Messages[d.Number].Lane(true)]
 		l.Cancel(d.Size, d.Fragments)
-		if d.Viewers && !t.Acked.Views(d.Entity, d.Id, d.Known) {
+		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
 		data, bits := m.Encode(d)
@@ -227,7 +227,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Lane: lane, Id: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.Number), Lane: lane, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
 			Tick: m.tick, Waits: lane == wire.ChannelState,
 		}
 		if w.Waits && m.Fragment != wire.MoreFragments {
@@ -281,7 +281,7 @@ func (t *PeerTalk) sayLoose() {
 		}
 		t.loose[k] = Taken
 		d := &m.Drafts[i]
-		if d.Viewers && !t.Acked.Views(d.Entity, d.Id, d.Known) {
+		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
 		w := WireMessage{Number: d.Number, Lane: -1, Tick: t.Snap.Tick, Waits: m.Schema.Messages[d.Number].Waits()}

@@ -104,7 +104,7 @@ type ClientSession struct {
 	silent  int    // calls of Apply since the server said something
 	timeout int    // how many are too many
 
-	Id         uint64
+	ID         uint64
 	Down, Up   wire.Key // of packets from the server and to it
 	former     wire.Key // of packets from the server in the session before
 	formerHeld wire.Key // the same of the latest one before of which states came
@@ -212,7 +212,7 @@ func (s *ClientSession) SayHello() {
 		Codings: s.codings, Slots: s.Slots,
 	}
 	if s.Open() {
-		h.Session = s.Id
+		h.Session = s.ID
 	}
 	s.Transmit(wire.Sealed(h.Append(nil)))
 }
@@ -266,7 +266,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 
 // receiveWelcome takes the server's answer to the present introduction, and reports whether that begins another session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
-	begins = !s.Open() || m.Session != s.Id
+	begins = !s.Open() || m.Session != s.ID
 	s.on(EventWelcomed)
 	s.silent, s.Applies = 0, 0
 	s.InForce = false // the server may know the session as one that it offered only
@@ -277,7 +277,7 @@ func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 func (s *ClientSession) Begin(m *wire.Welcome, held bool) {
 	s.stats.Sessions++
 	s.met, s.Complete = true, false
-	s.Id = m.Session
+	s.ID = m.Session
 	if s.former = s.Down; held { // of any session hashes and byes may come late, though no state of it did
 		s.formerHeld = s.Down
 	}
@@ -361,7 +361,7 @@ func (s *ClientSession) Disconnect(code uint8, text string) {
 	}
 	text = wire.Cut(text, wire.MaxReasonText)
 	if s.Open() {
-		packet := wire.DisconnectPacket(code, text, s.Id, s.Up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
 		for range ByeCopies {
 			s.Transmit(packet)
 		}
@@ -378,7 +378,7 @@ func (s *ClientSession) Close() {
 
 // ReceiveBye takes the server's leave, and reports whether that is what the packet is.
 func (s *ClientSession) ReceiveBye(packet []byte) bool {
-	code, text, ok := wire.ParseDisconnect(packet, s.Id, s.Down)
+	code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Down)
 	if !ok {
 		return false
 	}

@@ -162,7 +162,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 	offered := c.offer(&h, next)
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.Opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.Opts.Window),
-		Nonce: h.Nonce, Session: offered.Id, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
+		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil
@@ -179,7 +179,7 @@ func (c *Connection) answerHello(packet []byte) {
 // one.
 func (c *Connection) offer(h *wire.Hello, next uint32) session {
 	for s := range c.Known() {
-		if s.Id == h.Session || s.nonce == h.Nonce {
+		if s.ID == h.Session || s.nonce == h.Nonce {
 			return *s
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 		id = id&^(wire.Epochs-1) | uint64(c.nextTag(id, h.Session))
 	}
 	return session{
-		Id: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
+		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
 		Down: wire.SessionKey(c.Sessions.Fingerprint, id, false, c.Opts.NoChecksum),
 		Up:   wire.SessionKey(c.Sessions.Fingerprint, id, true, c.Opts.NoChecksum),
 	}
@@ -208,7 +208,7 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 func (c *Connection) nextTag(id, named uint64) uint8 {
 	sessions := slices.Collect(c.Known())
 	taken := func(tag uint8) bool {
-		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.Id) == tag })
+		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == tag })
 	}
 	if len(sessions) == 0 {
 		if c.epoch = wire.EpochOf(id); taken(c.epoch) {
@@ -264,7 +264,7 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 		return useNothing, false
 	}
 	for s := range c.Known() {
-		if code, text, ok := wire.ParseDisconnect(packet, s.Id, s.Up); ok {
+		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
 			if s != &c.Session && c.State == Connected {
 				*s = session{} // one that never came into force
 				return useNothing, true
@@ -279,7 +279,7 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 // SayBye tells the client that the connection ends.
 func (c *Connection) SayBye(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.Id, s.Down, c.Opts.Mtu)
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.Mtu)
 		for range ByeCopies {
 			c.Send(packet)
 		}
@@ -297,9 +297,9 @@ func (c *Connection) repeatBye(packet []byte) {
 		named = h.Session
 	}
 	for s := range c.Known() {
-		if s.Id == named || named == 0 && s.openPacket(packet) != nil {
+		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
 			c.byes++
-			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.Id, s.Down, c.Opts.Mtu))
+			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.Mtu))
 			return
 		}
 	}

@@ -11,6 +11,17 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// An ecs.Entity means something in its own world only. On the wire it is the [NetID] of
+// the entity that it refers to, and nothing if that is not replicated or does not exist
+// any more; in a row, slot+1 and generation. This file is the server's half: entities to
+// NetIDs. The client's is package apply.
+//
+// The bytes of a component don't tell what becomes of the entities it refers to: one may
+// die, or enter replication in the same tick, in a table that is captured later. So
+// components with references are captured when it is known who is who, after all others,
+// and bytes that are as before prove nothing where they refer to somebody who came or
+// went.
+
 // captureReferences captures the components of a table that refer to entities. The targets
 // of relations are in the table already.
 func (s *Snapshot) captureReferences(t *Table) {
