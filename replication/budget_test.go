@@ -307,7 +307,7 @@ func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
 			for range ticks {
 				c.tickAll()
 			}
-			most := max(rate/8, rate*interval/tickRate) + 2*m.peer.server.opts.Mtu
+			most := max(rate/8, rate*interval/tickRate) + 2*m.peer.server.opts.MTU
 			require.LessOrEqual(t, slices.Max(m.sizes), most)
 			requireWithin(t, m.sizes, rate, tickRate, most)
 			bytes := sum(m.sizes[2*interval:]) * tickRate / (ticks - 2*interval)

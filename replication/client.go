@@ -70,7 +70,7 @@ func WithClientMTU(bytes int) ClientOption {
 	if bytes < minClientMTU || bytes > wire.MaxMTU {
 		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, wire.MaxMTU))
 	}
-	return func(o *config.ClientOptions) { o.Mtu = bytes }
+	return func(o *config.ClientOptions) { o.MTU = bytes }
 }
 
 // minClientMTU has room for the largest ack packet.
@@ -94,7 +94,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := config.ClientOptions{MaxEntities: 1 << 20, Mtu: 1200, Timeout: defaultServerTimeout}
+	o := config.ClientOptions{MaxEntities: 1 << 20, MTU: 1200, Timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
 	types.Seal()
@@ -105,7 +105,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
 	if types.Talks() {
 		links := message.TalkLinks{Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready}
-		c.talk = message.NewClientTalk(links, types, &c.apply, o.Mtu, slots)
+		c.talk = message.NewClientTalk(links, types, &c.apply, o.MTU, slots)
 	}
 	return c
 }

@@ -54,7 +54,7 @@ func WithMTU(bytes int) ServerOption {
 	if bytes < wire.MinMTU || bytes > wire.MaxMTU {
 		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, wire.MaxMTU))
 	}
-	return func(o *config.ServerOptions) { o.Mtu = bytes }
+	return func(o *config.ServerOptions) { o.MTU = bytes }
 }
 
 // WithWindow sets for how many ticks the server keeps versions of changed state, and so
@@ -152,7 +152,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
 	o := config.ServerOptions{
-		Mtu: 1200, Window: 64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID,
+		MTU: 1200, Window: 64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID,
 		FreeWork: config.FreeWork, Timeout: -1,
 	}
 	applyOptions("NewServer", &o, opts)
@@ -179,7 +179,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	s.snap.Capture.Init(world, types, o.Marker)
 	s.snap.Resources.Init(&s.snap)
 	s.sender.workers.Init(&s.snap, o.Workers)
-	s.messages.Messenger.Init(types, &s.snap, o.Mtu, true, 0)
+	s.messages.Messenger.Init(types, &s.snap, o.MTU, true, 0)
 	s.handlers, s.messages.Waits = make([]func(*Peer), len(types.Messages)), types.Waits()
 	s.stats.Fields = fieldStats(types)
 	return s

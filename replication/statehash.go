@@ -52,7 +52,7 @@ func (s *Server) sendHashes() {
 		return
 	}
 	if s.sender.hashes == nil {
-		s.sender.hashes = make([]byte, s.opts.Mtu)
+		s.sender.hashes = make([]byte, s.opts.MTU)
 	}
 	for _, p := range s.peers {
 		if p.conn.State == session.Connected && p.acked.ItsTurn() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {

@@ -150,7 +150,7 @@ func countBytes(p *Peer, sizes *[]int) {
 // depthOf is how many bytes beyond the rate a peer may be sent.
 func depthOf(p *Peer, rate int) int {
 	o := p.server.opts
-	return max(rate/8, rate*int(p.acked.Interval)/o.TickRate) + 2*o.Mtu
+	return max(rate/8, rate*int(p.acked.Interval)/o.TickRate) + 2*o.MTU
 }
 
 func sum(sizes []int) (n int) {

@@ -234,7 +234,7 @@ func (a *Applier) applyResources(m *replica) {
 		}
 		p := a.View.Resources.Find(k)
 		if p == nil && !was { // else the user removed it, who shall have it so
-			a.View.World.Resources().Add(a.View.Resources.Ids[k], reflect.New(comp.Typ).Interface())
+			a.View.World.Resources().Add(a.View.Resources.IDs[k], reflect.New(comp.Typ).Interface())
 			p = a.View.Resources.Find(k)
 		}
 		if p != nil {

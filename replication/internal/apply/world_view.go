@@ -183,7 +183,7 @@ func (v *worldView) removeResources(m *replica) {
 
 // removeResource removes a resource, unless the user did.
 func (v *worldView) removeResource(component int) {
-	if r, id := v.World.Resources(), v.Resources.Ids[component]; r.Has(id) {
+	if r, id := v.World.Resources(), v.Resources.IDs[component]; r.Has(id) {
 		r.Remove(id)
 	}
 }

@@ -6,7 +6,7 @@ type ClientOptions struct {
 	MaxEntities int
 	Seed        uint64
 	Seeded      bool
-	Mtu         int
+	MTU         int
 	Timeout     int
 
 	NoCompact bool

@@ -16,7 +16,7 @@ func (o *ServerOptions) KeepAliveTicks() uint32 {
 }
 
 type ServerOptions struct {
-	Mtu           int
+	MTU           int
 	Window        int
 	FirstTick     uint32
 	FirstSequence uint16

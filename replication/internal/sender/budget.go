@@ -41,7 +41,7 @@ func (p *Sender) savings() int64 {
 	if b.Control == nil {
 		saved = max(saved, b.Rate*int64(o.TickRate)/8)
 	}
-	return saved + int64(o.Mtu*o.TickRate)
+	return saved + int64(o.MTU*o.TickRate)
 }
 
 // earn adds the tokens of a tick.
@@ -125,10 +125,10 @@ const (
 func (p *Sender) affordable() int {
 	o := p.Opts
 	bytes := int(min(p.Budget.Tokens/int64(o.TickRate), 1<<27))
-	if bytes > o.Mtu {
-		bytes -= bytes % o.Mtu
+	if bytes > o.MTU {
+		bytes -= bytes % o.MTU
 	}
-	return 8*bytes - (bytes+o.Mtu-1)/o.Mtu*headerBits
+	return 8*bytes - (bytes+o.MTU-1)/o.MTU*headerBits
 }
 
 // need returns about how many bits all that is due takes, and finds out what entries cost.
@@ -173,7 +173,7 @@ func (p *Sender) plan() plan {
 	switch {
 	case need+need/2 <= room:
 		return sendAll
-	case p.Budget.Tokens < min(int64(p.Opts.Mtu), max(p.Budget.Rate/p.Budget.quantum(), minPacket))*int64(p.Opts.TickRate):
+	case p.Budget.Tokens < min(int64(p.Opts.MTU), max(p.Budget.Rate/p.Budget.quantum(), minPacket))*int64(p.Opts.TickRate):
 		return sendNothing
 	}
 	return sendBest
@@ -241,7 +241,7 @@ func (p *Sender) sendChosen() {
 		sent := p.Acked.Log.Next
 		p.choose(c)
 		p.sendDue(c.Chosen)
-		if p.Acked.Log.Next == sent || p.Resume != 0 || p.Behind != 0 || p.Budget.Tokens < int64(p.Opts.Mtu*p.Opts.TickRate) {
+		if p.Acked.Log.Next == sent || p.Resume != 0 || p.Behind != 0 || p.Budget.Tokens < int64(p.Opts.MTU*p.Opts.TickRate) {
 			return
 		}
 	}
@@ -335,7 +335,7 @@ const ampleTicks = 16
 // ample reports whether the budget is as good as none: it has sufficed for a while, and would
 // suffice for twice as much.
 func (p *Sender) ample() bool {
-	return p.Budget.Rate == 0 || p.Usage.ample >= ampleTicks && p.affordable() >= 2*p.Usage.most+8*p.Opts.Mtu
+	return p.Budget.Rate == 0 || p.Usage.ample >= ampleTicks && p.affordable() >= 2*p.Usage.most+8*p.Opts.MTU
 }
 
 // meet notes of which entities the peer knows that they are there: something of them was

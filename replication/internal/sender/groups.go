@@ -95,7 +95,7 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 	u, s := &p.Runs.bundle, &p.Snap.Slots
 	u.begin(s.Len())
-	room := 8*(p.Opts.Mtu-p.Packet.headSize(true)) - wire.GapOrderBits
+	room := 8*(p.Opts.MTU-p.Packet.headSize(true)) - wire.GapOrderBits
 	if p.Packet.heads == 0 {
 		p.Packet.heads = firstHead
 	}
@@ -317,7 +317,7 @@ func (p *Sender) sendTorn(entries []bundleEntry) bool {
 func (p *Sender) sendTogether(of bitset.Set) bool {
 	u, s := &p.Runs.bundle, &p.Snap.Slots
 	u.begin(s.Len())
-	room, used := 8*p.Opts.Mtu, 0
+	room, used := 8*p.Opts.MTU, 0
 	for b := p.Acked.Acks.Owed.Next(0); b < len(of); b = p.Acked.Acks.Owed.Next(b + 1) {
 		d := of[b] & p.Acked.Due[b]
 		if d == 0 {

@@ -23,7 +23,7 @@ func (p *Sender) beginLarge(slot int) error {
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
 	w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
-	l := &ackstate.LargeState{Tick: s.Tick, Run: w.Bytes(), Size: s.Opts.Mtu - partOverhead}
+	l := &ackstate.LargeState{Tick: s.Tick, Run: w.Bytes(), Size: s.Opts.MTU - partOverhead}
 	l.Parts = make([]ackstate.PartStatus, (len(l.Run)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
 	p.Acked.Large[slot] = l

@@ -43,7 +43,7 @@ type packetWriter struct {
 func (k *packetWriter) begin(p *Sender) {
 	k.peer = p
 	if k.buf == nil {
-		k.buf = make([]byte, p.Opts.Mtu)
+		k.buf = make([]byte, p.Opts.MTU)
 	}
 	if k.entries > 0 {
 		k.Order = gapOrder(k.gaps, k.entries)

@@ -159,7 +159,7 @@ func (p *Sender) takeAll() bool {
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
 func (p *Sender) canTakeAll(st *encode.Stream) bool {
 	if p.Acked.Log.Next+uint32(len(st.Packets))-p.Acked.Log.Oldest > ackstate.MaxInFlight ||
-		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(st.Packets)*p.Opts.Mtu*p.Opts.TickRate) {
+		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(st.Packets)*p.Opts.MTU*p.Opts.TickRate) {
 		return false
 	}
 	for _, blocks := range st.Lacking {

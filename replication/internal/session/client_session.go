@@ -73,11 +73,11 @@ type PublicErrors struct {
 	Differs      func(*SchemaDifference) error
 }
 
-// A clientStatus is a Status inside.
-type clientStatus uint8
+// A Status is a Status inside.
+type Status uint8
 
 const (
-	statusConnecting clientStatus = iota
+	statusConnecting Status = iota
 	statusConnected
 	statusReconnecting
 	statusDisconnected
@@ -139,7 +139,7 @@ func (s *ClientSession) Asks() bool { return s.State == ClientIntroducing || s.S
 // Over reports whether the connection has ended.
 func (s *ClientSession) Over() bool { return s.State == ClientEnded || s.State == ClientClosed }
 
-func (s *ClientSession) Status() clientStatus {
+func (s *ClientSession) Status() Status {
 	switch {
 	case s.Over():
 		return statusDisconnected

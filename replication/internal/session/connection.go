@@ -79,8 +79,8 @@ const (
 	UseEnd                       // the client ended the connection; why says how
 )
 
-// incoming is a packet from a client.
-type incoming struct {
+// Incoming is a packet from a client.
+type Incoming struct {
 	Use   packetUse
 	Begin bool // it puts a session in force, which has to begin before the body is used
 	Body  []byte
@@ -88,42 +88,42 @@ type incoming struct {
 
 // Receive finds out what a packet is. now is the tick of the latest Replicate, next the sequence of the next packet to the
 // client.
-func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (incoming, error) {
+func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatBye(packet)
-		return incoming{}, wire.ErrUnexpected
+		return Incoming{}, wire.ErrUnexpected
 	}
 	if body := wire.OpenHandshake(packet); body != nil {
-		return incoming{}, c.receiveHello(body, now, next)
+		return Incoming{}, c.receiveHello(body, now, next)
 	}
 	if use, ok := c.receiveBye(packet); ok {
-		return incoming{Use: use}, nil
+		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
 		if body := c.pending[i].openFirstWord(packet); body != nil && c.Sessions.Ack.Parse(body) == nil {
 			c.Enforce(i)
-			return incoming{UseAck, true, body}, nil
+			return Incoming{UseAck, true, body}, nil
 		}
 		if body := c.pending[i].openFirstTalk(packet); body != nil && c.Sessions.Talks {
 			c.Enforce(i)
-			return incoming{UseMessages, true, body}, nil
+			return Incoming{UseMessages, true, body}, nil
 		}
 	}
 	if c.Session.Up.Off {
 		if body := c.Session.openFirstWord(packet); body != nil {
-			return incoming{UseAck, false, body}, nil // repeated; its checksum may look like any kind of packet
+			return Incoming{UseAck, false, body}, nil // repeated; its checksum may look like any kind of packet
 		}
 	}
 	if c.Former.Signed(packet) {
-		return incoming{}, wire.ErrStale
+		return Incoming{}, wire.ErrStale
 	}
 	if body := c.Session.Up.Body(packet); c.Session.open && body != nil && (wire.KindOf(body) == wire.KindMessages || wire.KindOf(body) == wire.KindInputs) {
-		return incoming{UseMessages, false, body}, nil
+		return Incoming{UseMessages, false, body}, nil
 	}
 	if body := c.Session.openPacket(packet); body != nil {
-		return incoming{UseAck, false, body}, nil
+		return Incoming{UseAck, false, body}, nil
 	}
-	return incoming{}, wire.ErrChecksum
+	return Incoming{}, wire.ErrChecksum
 }
 
 // Enforce puts a session in force that was offered. What was offered later stays: this may be the late word of a client
@@ -153,7 +153,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 		if h.Version == wire.ProtocolVersion {
 			m.Total = uint32(len(s.Text))
 			from := int(min(uint64(h.Offset), uint64(len(s.Text)))) // an int may have 32 bits
-			room := min(c.Opts.Mtu, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
+			room := min(c.Opts.MTU, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
 			piece = s.Text[from:min(from+room, len(s.Text))]
 		}
 		c.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
@@ -279,7 +279,7 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 // SayBye tells the client that the connection ends.
 func (c *Connection) SayBye(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.Mtu)
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.MTU)
 		for range ByeCopies {
 			c.Send(packet)
 		}
@@ -299,7 +299,7 @@ func (c *Connection) repeatBye(packet []byte) {
 	for s := range c.Known() {
 		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
 			c.byes++
-			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.Mtu))
+			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.MTU))
 			return
 		}
 	}
