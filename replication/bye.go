@@ -7,7 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A bye ends a session, in both directions. Behind the checksum:
+// A disconnect ends a session, in both directions. Behind the checksum:
 //
 //	kind 8 | code 8 | session 64 | text...
 //
@@ -95,7 +95,7 @@ func (p *Peer) Disconnect(r Reason) {
 		return
 	}
 	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
-	p.conn.SayBye(uint8(r.Code), r.Text)
+	p.conn.SendDisconnect(uint8(r.Code), r.Text)
 	p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
 }
 

@@ -33,7 +33,7 @@ func TestKickedClientIsToldWhy(t *testing.T) {
 			require.False(t, x.peer.Connected())
 			require.Zero(t, x.server.Stats().Peers)
 			byes := x.takeDown()
-			require.Len(t, byes, session.ByeCopies)
+			require.Len(t, byes, session.DisconnectCopies)
 
 			require.NoError(t, x.client.Receive(byes[1])) // one of them is enough
 			for range 20 {
@@ -69,7 +69,7 @@ func TestServerIsToldThatAClientLeaves(t *testing.T) {
 			x.takeDown()
 			x.client.Disconnect(Reason{ReasonGame + 3, "gone for dinner"})
 			require.EqualError(t, x.client.Apply(), `replication: disconnected: code 67: "gone for dinner"`)
-			require.Len(t, x.up, session.ByeCopies)
+			require.Len(t, x.up, session.DisconnectCopies)
 			require.NoError(t, x.peer.Receive(x.up[0]))
 			require.False(t, x.peer.Connected())
 			require.EqualError(t, x.peer.Err(), `replication: disconnected by the other end: code 67: "gone for dinner"`)
@@ -120,7 +120,7 @@ func TestClosedClientLeavesNothing(t *testing.T) {
 	require.Empty(t, x.up)
 }
 
-// TestAClientThatAsksOnIsToldAgain: all copies of the bye were lost.
+// TestAClientThatAsksOnIsToldAgain: all copies of the disconnect were lost.
 func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 				require.ErrorIs(t, x.peer.Receive(late), wire.ErrUnexpected)
 				answers += len(x.takeDown())
 			}
-			require.Equal(t, session.MaxByes-1, answers)
+			require.Equal(t, session.MaxDisconnects-1, answers)
 		})
 	}
 }

@@ -22,13 +22,13 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
-	schema  *schema.Schema
-	stats   counters.ClientCounters
-	session session.ClientSession
-	recv    receive.Receiver
-	apply   apply.Applier
-	clock   clock.Ticks
-	talk    *message.ClientTalk // nil: the schema has neither messages nor inputs
+	schema   *schema.Schema
+	stats    counters.ClientCounters
+	session  session.ClientSession
+	recv     receive.Receiver
+	apply    apply.Applier
+	clock    clock.Ticks
+	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 }
 
 // A ClientOption configures a [Client].
@@ -103,9 +103,9 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
-	if types.Talks() {
-		links := message.TalkLinks{Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready}
-		c.talk = message.NewClientTalk(links, types, &c.apply, o.MTU, slots)
+	if types.UsesMessages() {
+		links := message.ClientLinks{Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready}
+		c.messages = message.NewClientMessages(links, types, &c.apply, o.MTU, slots)
 	}
 	return c
 }
@@ -197,7 +197,7 @@ func (c *Client) receive(packet []byte) error {
 	if !c.session.Open() {
 		return wire.ErrUnexpected
 	}
-	if c.session.ReceiveBye(packet) {
+	if c.session.ReceiveDisconnect(packet) {
 		return nil
 	}
 	if hashes, err := c.apply.Hashes.ReceiveHashes(packet, c.session.Down); hashes {
@@ -208,10 +208,10 @@ func (c *Client) receive(packet []byte) error {
 	}
 	body := c.session.Down.Body(packet)
 	if body != nil && wire.KindOf(body) == wire.KindMessages {
-		if c.talk == nil {
+		if c.messages == nil {
 			return wire.ErrUnexpected
 		}
-		return c.talk.Receive(packet, body, c.session.Down, c.recv.NearTick)
+		return c.messages.Receive(packet, body, c.session.Down, c.recv.NearTick)
 	}
 	if body == nil || wire.PacketKind(body[0]&(1<<wire.KindBits-1)) != wire.KindState {
 		return wire.ErrMalformed
@@ -251,18 +251,18 @@ func (c *Client) Apply() error {
 	if c.apply.View.World.IsLocked() {
 		panic("replication: Apply on a locked world: call it outside of queries, since it adds and removes entities")
 	}
-	if c.talk != nil && c.talk.Handling {
+	if c.messages != nil && c.messages.Handling {
 		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
 	c.apply.Show(c.session.Complete)
 	c.recv.Refresh()
-	c.talkToServer()
+	c.sendToServer()
 	return c.session.Err
 }
 
-// talkToServer is the part of Apply that follows when the world is up to date.
-func (c *Client) talkToServer() {
-	t := c.talk
+// sendToServer is the part of Apply that follows when the world is up to date.
+func (c *Client) sendToServer() {
+	t := c.messages
 	if t != nil {
 		t.HandleAll()
 	}
@@ -271,7 +271,7 @@ func (c *Client) talkToServer() {
 		return
 	}
 	if t != nil && (c.recv.AnyState || !c.session.Up.Off) { // without checksum, messages can't be what the server begins the session with
-		t.Say(c.session.Up)
+		t.SendTick(c.session.Up)
 	}
 	c.clock.Step()
 	if t != nil {
@@ -287,7 +287,7 @@ func (c *Client) answerServer() {
 	switch due := c.session.Step(); {
 	case c.session.Asks():
 		if due {
-			c.session.SayHello()
+			c.session.SendHello()
 		}
 	case c.recv.NewAcks || !c.session.InForce && due:
 		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))

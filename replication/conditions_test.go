@@ -158,7 +158,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	}
 	g.requireRight(t)
 	require.Zero(t, g.server.snap.Slots.Live)
-	require.Zero(t, g.server.snap.Slots.Faceted)
+	require.Zero(t, g.server.snap.Slots.SubEntityCount)
 	require.Zero(t, g.server.Stats().RawBits)
 	require.Empty(t, g.server.interest.Owners.Of)
 	for _, e := range g.ends {
@@ -228,7 +228,7 @@ func TestConditionsWithWorkers(t *testing.T) {
 	}
 }
 
-// TestDamagedFacetsDoNoHarm: where nothing tells damage, facets link to anything and bring
+// TestDamagedFacetsDoNoHarm: where nothing tells damage, sub-entities link to anything and bring
 // components that the entity has already. The world is wrong then, but nothing panics, and
 // nothing is left of it in the end.
 func TestDamagedFacetsDoNoHarm(t *testing.T) {

@@ -299,7 +299,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	for i, page := range e.client.apply.View.Replicas.Pages {
 		for j := range page {
 			m := &page[j]
-			if !m.Facet || m.Entity.IsZero() {
+			if !m.SubEntity || m.Entity.IsZero() {
 				continue
 			}
 			slot := i*receive.MirrorPage + j

@@ -99,7 +99,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			var got []string
 			x := letterWire(t, &got)
 			require.ErrorIs(t, x.receive(down, x.forgePieces(down, 1, 0, c.p)), wire.ErrMalformed, c.name)
-			require.Zero(t, x.client.talk.In[wire.ChannelState].Size+x.peer.talk.In[wire.ChannelState].Size)
+			require.Zero(t, x.client.messages.In[wire.ChannelState].Size+x.peer.messages.In[wire.ChannelState].Size)
 			x.goesOn()
 			require.Empty(t, got)
 		}
@@ -162,10 +162,10 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 			require.NoError(t, x.client.Apply())
 			require.Equal(t, append(c.got[:len(c.got):len(c.got)], "hit"), got, c.name)
 			malformed := x.peer.Stats().MessagesMalformed
-			in := &x.peer.talk.In[wire.ChannelState]
+			in := &x.peer.messages.In[wire.ChannelState]
 			if down {
 				malformed = x.client.Stats().MessagesMalformed
-				in = &x.client.talk.In[wire.ChannelState]
+				in = &x.client.messages.In[wire.ChannelState]
 			}
 			if c.name == "endless" { // one of 128, and the rest when something else comes
 				c.malformed = 2
@@ -178,15 +178,15 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	}
 }
 
-// TestHostileFragmentsTakeLittleMemory: what never becomes a message counts against the bounds of its lane.
+// TestHostileFragmentsTakeLittleMemory: what never becomes a message counts against the bounds of its channel.
 func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 	var got []string
 	x := letterWire(t, &got)
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, down := range []bool{false, true} {
-		in := &x.peer.talk.In[wire.ChannelState]
+		in := &x.peer.messages.In[wire.ChannelState]
 		if down {
-			in = &x.client.talk.In[wire.ChannelState]
+			in = &x.client.messages.In[wire.ChannelState]
 		}
 		for i := range int32(5000) {
 			id := in.Next + 1 + uint32(rng.IntN(wire.MaxQueued-1))

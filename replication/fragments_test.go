@@ -149,14 +149,14 @@ func TestFragmentsOfEverySize(t *testing.T) {
 						want = (size + piece - 1) / piece
 					}
 					require.Equal(t, want, m.Fragments(size), "%d bytes", size)
-					var out *message.OutLane
+					var out *message.OutChannel
 					if down {
 						require.NoError(t, Send(x.peer, bulk(size)), "%d bytes", size)
 						x.server.snap.Tick += message.MaxMessageAge // an age takes all its bits
-						out = &x.peer.talk.Out[wire.ChannelState]
+						out = &x.peer.messages.Out[wire.ChannelState]
 					} else {
 						require.NoError(t, SendToServer(x.client, bulk(size)), "%d bytes", size)
-						out = &x.client.talk.Out[wire.ChannelState]
+						out = &x.client.messages.Out[wire.ChannelState]
 					}
 					before, resent := out.Next, x.peer.Stats().MessagesResent+x.client.Stats().MessagesResent
 					for range 60 {
@@ -230,11 +230,11 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	require.Equal(t, message.ErrBufferFull, SendToViewers(x.server, other, mHit{}))
 	x.rounds(300)
 	require.NoError(t, SendToViewers(x.server, other, bulk(5000)))
-	require.NotZero(t, x.peer.talk.Out[wire.ChannelState].Expected)
+	require.NotZero(t, x.peer.messages.Out[wire.ChannelState].Expected)
 	x.rounds(10)
 	for lane := range wire.Channels {
-		require.Zero(t, x.peer.talk.Out[lane].Size)
-		require.Zero(t, x.peer.talk.Out[lane].Expected)
+		require.Zero(t, x.peer.messages.Out[lane].Size)
+		require.Zero(t, x.peer.messages.Out[lane].Expected)
 	}
 	n = 0
 	for SendToServer(x.client, bulk(20000)) == nil {
@@ -242,16 +242,16 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	}
 	require.Equal(t, message.MaxQueuedBytes/20000, n, "bytes")
 	x.rounds(60)
-	require.Zero(t, x.client.talk.Out[wire.ChannelState].Size)
-	require.Zero(t, x.peer.talk.In[wire.ChannelState].Size)
+	require.Zero(t, x.client.messages.Out[wire.ChannelState].Size)
+	require.Zero(t, x.peer.messages.In[wire.ChannelState].Size)
 }
 
-// A letterRig sends large messages among small ones both ways in both lanes, and requires that each comes once, whole and in order.
+// A letterRig sends large messages among small ones both ways in both channels, and requires that each comes once, whole and in order.
 type letterRig struct {
 	*end
 	t                      testing.TB
 	server                 *Server
-	sent, got              uint32 // in the lane of those that wait for state
+	sent, got              uint32 // in the channel of those that wait for state
 	sentNow, gotNow        uint32 // immediate
 	sentUp, gotUp          uint32
 	large, immediate, upUp int // that came
@@ -283,7 +283,7 @@ func (r *letterRig) size(number uint32) int {
 	return 10_000 / (1 + int(number/5)%7)
 }
 
-// send sends the next message in each of the lanes, as far as there is room.
+// send sends the next message in each of the channels, as far as there is room.
 func (r *letterRig) send() {
 	if !r.peer.Connected() {
 		return
@@ -363,9 +363,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 			require.Equal(t, []uint32{r.sent, r.sentNow, r.sentUp}, []uint32{r.got, r.gotNow, r.gotUp})
 			require.Greater(t, min(r.large, r.immediate, r.upUp), int(count)/6)
 			require.Zero(t, r.peer.Stats().MessagesMalformed+r.client.Stats().MessagesMalformed)
-			require.Zero(t, r.peer.talk.In[wire.ChannelState].Size+r.client.talk.In[wire.ChannelState].Size+r.client.talk.In[wire.ChannelImmediate].Size)
-			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.talk.Out[wire.ChannelState].Next+r.peer.talk.Out[wire.ChannelImmediate].Next,
-				r.client.Stats().MessagesResent, r.client.talk.Out[wire.ChannelState].Next)
+			require.Zero(t, r.peer.messages.In[wire.ChannelState].Size+r.client.messages.In[wire.ChannelState].Size+r.client.messages.In[wire.ChannelImmediate].Size)
+			t.Logf("%d ticks, %d of %d resent, %d of %d up", ticks, r.peer.Stats().MessagesResent, r.peer.messages.Out[wire.ChannelState].Next+r.peer.messages.Out[wire.ChannelImmediate].Next,
+				r.client.Stats().MessagesResent, r.client.messages.Out[wire.ChannelState].Next)
 		})
 	}
 }
@@ -394,14 +394,14 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 		lose()
 	}
 	require.Empty(t, got)
-	require.Greater(t, x.client.talk.In[wire.ChannelState].Size, 4000, "all is there")
-	require.False(t, x.peer.talk.Out[wire.ChannelState].Empty(), "nothing was handed over")
+	require.Greater(t, x.client.messages.In[wire.ChannelState].Size, 4000, "all is there")
+	require.False(t, x.peer.messages.Out[wire.ChannelState].Empty(), "nothing was handed over")
 	x.rounds(20)
 	require.Len(t, got, 1)
 	mirrored, ok := x.mirrored(e)
 	require.True(t, ok)
 	require.Equal(t, mLetter{1, mirrored, text}, got[0])
-	require.True(t, x.peer.talk.Out[wire.ChannelState].Empty())
+	require.True(t, x.peer.messages.Out[wire.ChannelState].Empty())
 
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, Send(x.peer, mLetter{Number: 2, To: f, Pages: text}))
@@ -429,9 +429,9 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
 			x.deliver(x.replicate()[1:]...)
 			x.answer(x.apply()[1:]...)
-			require.NotZero(t, x.client.talk.In[wire.ChannelState].Size)
-			require.NotZero(t, x.client.talk.In[wire.ChannelImmediate].Size)
-			require.NotZero(t, x.peer.talk.In[wire.ChannelState].Size)
+			require.NotZero(t, x.client.messages.In[wire.ChannelState].Size)
+			require.NotZero(t, x.client.messages.In[wire.ChannelImmediate].Size)
+			require.NotZero(t, x.peer.messages.In[wire.ChannelState].Size)
 			c.do(x, s)
 			var got, up []string
 			OnServerMessage(x.client, func(m mLetter) { got = append(got, text(m.Pages)) })
@@ -441,7 +441,7 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 				x.round()
 			}
 			x.rounds(5)
-			require.Zero(t, x.client.talk.In[wire.ChannelState].Size+x.client.talk.In[wire.ChannelImmediate].Size+x.peer.talk.In[wire.ChannelState].Size)
+			require.Zero(t, x.client.messages.In[wire.ChannelState].Size+x.client.messages.In[wire.ChannelImmediate].Size+x.peer.messages.In[wire.ChannelState].Size)
 			require.NoError(t, Send(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 3, Pages: pages(longText(3, 9000))}))
 			x.rounds(10)
@@ -452,7 +452,7 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesLeaveRoomForOthers: fragments fill a part of the packets of a tick only, in each lane.
+// TestLargeMessagesLeaveRoomForOthers: fragments fill a part of the packets of a tick only, in each channel.
 func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	rumors := 0
@@ -464,7 +464,7 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, bulk(20000)))
 	}
 	ticks := 0
-	for ; !x.peer.talk.Out[wire.ChannelState].Empty() || !x.client.talk.Out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
+	for ; !x.peer.messages.Out[wire.ChannelState].Empty() || !x.client.messages.Out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
 		require.NoError(t, Send(x.peer, mRumor{"psst"}))
 		require.NoError(t, SendToServer(x.client, mRumor{"psst"}))
 		before := x.peer.Stats().MessagePackets

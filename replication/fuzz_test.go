@@ -121,7 +121,7 @@ func FuzzAck(f *testing.F) {
 }
 
 // FuzzBye hands any body with the seal of a session to both ends: the session ends if, and
-// only if, it is a bye that names it.
+// only if, it is a disconnect that names it.
 func FuzzBye(f *testing.F) {
 	const at = wire.ChecksumSize
 	id := fuzzWire(f, nil).client.session.ID

@@ -79,12 +79,12 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
 	}
-	e := interest.Eye{Radius: radius, Open: true}
+	e := interest.Viewpoint{Radius: radius, Open: true}
 	for i, v := range place {
 		if math.IsNaN(v) {
 			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
 		}
 		e.At[i] = v
 	}
-	p.sight.View.Eye = e
+	p.sight.View.Viewpoint = e
 }

@@ -301,7 +301,7 @@ func TestDisconnect(t *testing.T) {
 	x.server.Disconnect(x.peer) // again does nothing
 	require.Zero(t, x.server.Stats().Peers)
 	require.False(t, x.peer.Connected())
-	require.Len(t, x.takeDown(), session.ByeCopies)
+	require.Len(t, x.takeDown(), session.DisconnectCopies)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}

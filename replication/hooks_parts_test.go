@@ -248,7 +248,7 @@ func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
 	x.rounds(10)
 	require.Nil(t, x.client.Divergence())
 	id, _ := x.server.NetID(e)
-	slot, ok := x.server.snap.Slots.Facet(0, int(id.Slot))
+	slot, ok := x.server.snap.Slots.SubEntity(0, int(id.Slot))
 	require.True(t, ok)
 	m := x.client.apply.View.Replicas.At(uint32(slot))
 	state := m.Held.At(m.Newest)

@@ -27,7 +27,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	if !c.session.Open() {
 		return ErrNotConnected
 	}
-	t := c.talk
+	t := c.messages
 	v := &t.Values[len(c.schema.Messages)]
 	*v.Pointer.(*T) = input
 	if err := c.schema.Input.CheckTexts(v.Address); err != nil {
@@ -53,10 +53,10 @@ func Input[T any](p *Peer, tick uint32) (T, bool) {
 	s := p.server
 	s.schema.CheckInput(reflect.TypeFor[T]())
 	var input T
-	if p.talk == nil {
+	if p.messages == nil {
 		return input, false
 	}
-	row, exact := p.talk.Inputs.Find(delta.Tick(tick))
+	row, exact := p.messages.Inputs.Find(delta.Tick(tick))
 	if row == nil {
 		return input, false
 	}

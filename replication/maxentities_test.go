@@ -276,13 +276,13 @@ func TestWhatHasNoRoomAddsUp(t *testing.T) {
 }
 
 // TestGroupsWithoutRoomAreWithheldAsAWhole: a client that has no room for one of a group is
-// sent nothing of it. Facets are withheld by themselves.
+// sent nothing of it. Sub-entities are withheld by themselves.
 func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
 	schema := NewSchema()
 	Register[tHealth](schema)
 	Register[tRotation](schema, OnlyFor(func(*Peer) bool { return true }))
 	x := newWire(t, schema)
-	x.restart(schema, 8, WithMaxEntities(32)) // 64 for entities, 64 for facets
+	x.restart(schema, 8, WithMaxEntities(32)) // 64 for entities, 64 for sub-entities
 	health, rotation := ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tRotation](x.world)
 	for range 62 {
 		x.spawn(health)

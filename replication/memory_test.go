@@ -61,7 +61,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Due)+cap(p.out.Urgency.Waiting)+cap(p.out.Met))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Urgency.Blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Urgency.Waiting)+cap(p.out.Met))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.Caches)
 				for _, f := range r.fakes {
@@ -96,7 +96,7 @@ func heapInUse() int64 {
 
 // size returns the bytes that a table takes.
 func sizeOfAcks(t *ackstate.AckTable) int {
-	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.Owed) + cap(t.Unknown)
+	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.DirtyBlocks) + cap(t.Unknown)
 	for _, row := range t.Missing {
 		words += cap(row)
 	}

@@ -61,7 +61,7 @@ type mBytes47 struct{ B [47]uint8 }
 
 type mBytes48 struct{ B [48]uint8 }
 
-// TestBuffersAreBounded: a lane takes 1024 messages or 64 KiB, a tick 256 unreliable ones or 16 KiB.
+// TestBuffersAreBounded: a channel takes 1024 messages or 64 KiB, a tick 256 unreliable ones or 16 KiB.
 func TestBuffersAreBounded(t *testing.T) {
 	x := connectedWire(t, talkSchema(), WithMTU(2000))
 	fill := func(send func() error) (n int) {

@@ -124,7 +124,7 @@ func TestAMessageHasItsOwnMemory(t *testing.T) {
 	require.NoError(t, Send(x.peer, mMap{Cells: [150]uint64{1: 2}, Local: 8}))
 	x.rounds(3)
 	require.Equal(t, []mMap{{Cells: [150]uint64{0: 1, 140: 1 << 63}}, {Cells: [150]uint64{1: 2}}}, got)
-	require.Zero(t, x.client.talk.Values[4].Value.Field(1).Int())
+	require.Zero(t, x.client.messages.Values[4].Value.Field(1).Int())
 }
 
 // TestSendToViewers: those get a message that see the entity, or saw it end.
@@ -188,8 +188,8 @@ func TestSendToViewers(t *testing.T) {
 	say(f)
 	x.world.RemoveEntity(f)
 	expect("one that ends out of view", 2, 0)
-	require.Zero(t, other.talk.Out[wire.ChannelState].Size+x.peer.talk.Out[wire.ChannelState].Size, "room was given back")
-	require.Zero(t, other.talk.Out[wire.ChannelState].Expected)
+	require.Zero(t, other.messages.Out[wire.ChannelState].Size+x.peer.messages.Out[wire.ChannelState].Size, "room was given back")
+	require.Zero(t, other.messages.Out[wire.ChannelState].Expected)
 }
 
 // TestHandlersMayDoAlmostAnything: they send, disconnect, and change worlds.
@@ -319,7 +319,7 @@ func TestNothingIsSaidWithoutMessages(t *testing.T) {
 			x.answer(p)
 		}
 	}
-	require.Nil(t, x.peer.talk)
+	require.Nil(t, x.peer.messages)
 	forged := []byte{0, 0, 0, 0, byte(wire.KindMessages), 0, 0}
 	x.server.opts.NoChecksum = true
 	require.Error(t, x.peer.Receive(forged))

@@ -113,18 +113,18 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 		x.apply()
 	}
 	for range 3 {
-		for range message.MaxLoose {
+		for range message.MaxUnreliable {
 			require.NoError(t, Send(x.peer, mSpark{}))
 		}
 		lose()
 	}
-	require.Equal(t, message.MaxWaiting, x.client.talk.Kept)
-	require.EqualValues(t, message.MaxLoose, x.client.Stats().MessagesDropped)
+	require.Equal(t, message.MaxWaiting, x.client.messages.Kept)
+	require.EqualValues(t, message.MaxUnreliable, x.client.Stats().MessagesDropped)
 	for range message.WaitApplies {
 		lose()
 	}
-	require.Zero(t, x.client.talk.Kept+x.client.talk.Bytes)
-	require.EqualValues(t, 3*message.MaxLoose, x.client.Stats().MessagesDropped)
+	require.Zero(t, x.client.messages.Kept+x.client.messages.Bytes)
+	require.EqualValues(t, 3*message.MaxUnreliable, x.client.Stats().MessagesDropped)
 	x.rounds(5)
 	require.Empty(t, got)
 }

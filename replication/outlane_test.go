@@ -27,6 +27,6 @@ func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	x.rounds(10)
 	require.Equal(t, 1000, down)
 	require.Equal(t, 1000, up)
-	require.Zero(t, x.peer.talk.Out[wire.ChannelState].Size)
-	require.Zero(t, x.client.talk.Out[wire.ChannelState].Size)
+	require.Zero(t, x.peer.messages.Out[wire.ChannelState].Size)
+	require.Zero(t, x.client.messages.Out[wire.ChannelState].Size)
 }

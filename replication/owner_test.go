@@ -270,13 +270,13 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// TestFacetsHaveNoNames: the slot of a facet is nobody's NetID.
+// TestFacetsHaveNoNames: the slot of a sub-entity is nobody's NetID.
 func TestFacetsHaveNoNames(t *testing.T) {
 	x := newPair(t, ownerSchema(), netsim.Config{})
 	e := x.world.NewEntity(ReplicatedID(x.world), ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
 	x.server.SetOwner(e, x.owner.peer)
 	x.rounds(5)
-	facet, ok := x.server.snap.Slots.Facet(0, 0)
+	facet, ok := x.server.snap.Slots.SubEntity(0, 0)
 	require.True(t, ok)
 	require.Equal(t, 64, facet, "in a block of its own")
 	id := NetID{uint32(facet), x.server.snap.Slots.Info[facet].Generation}
@@ -345,7 +345,7 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 }
 
 // TestConditionsDoNotAllocate: once all memory has its size, values under conditions,
-// owners that change, and entities that come and go with their facets leave no garbage.
+// owners that change, and entities that come and go with their sub-entities leave no garbage.
 func TestConditionsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newLeanWire(t, ownerSchema())

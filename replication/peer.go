@@ -26,9 +26,9 @@ type Peer struct {
 
 	acked ackstate.Tracker
 
-	sight interest.Sight
-	talk  *message.PeerTalk // nil: the schema has neither messages nor inputs
-	stats counters.PeerCounters
+	sight    interest.Sight
+	messages *message.PeerMessages // nil: the schema has neither messages nor inputs
+	stats    counters.PeerCounters
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
@@ -49,7 +49,7 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
 	p.acked.Acks.Reset(&p.server.snap.Slots, p.server.snap.Tick)
-	p.acked.Due = nil
+	p.acked.Dirty = nil
 	p.acked.Large = map[int]*ackstate.LargeState{}
 	p.acked.Log = ackstate.NewSentLog(p.conn.Session.First)
 	p.acked.Trip = clock.RoundTrip{}
@@ -72,14 +72,14 @@ func (p *Peer) reset() {
 	if p.conn.Session.Compact {
 		p.out.Packet.Compact = compact.NewCompactWriter(&p.server.snap)
 	}
-	p.resetTalk()
+	p.resetMessages()
 }
 
 func (p *Peer) close() {
 	p.conn.State = session.Ended
-	p.acked.Acks, p.acked.Due, p.acked.Large, p.acked.Log = ackstate.AckTable{}, nil, nil, ackstate.SentLog{}
+	p.acked.Acks, p.acked.Dirty, p.acked.Large, p.acked.Log = ackstate.AckTable{}, nil, nil, ackstate.SentLog{}
 	p.acked.Structure = nil
-	p.talk = nil
+	p.messages = nil
 	p.sight.View, p.out.Urgency, p.out.Met = interest.View{}, sender.Urgency{}, nil
 	p.acked.Join = ackstate.Join{}
 	p.out.Packet.Compact = nil
@@ -146,7 +146,7 @@ func (p *Peer) receive(packet []byte) error {
 	case session.UseAck:
 		return p.receiveAck(in.Body)
 	case session.UseMessages:
-		return p.talk.ReceiveTalk(packet, in.Body)
+		return p.messages.ReceivePacket(packet, in.Body)
 	case session.UseEnd:
 		p.end(p.conn.Why)
 	}

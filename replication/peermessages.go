@@ -8,13 +8,13 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// resetTalk forgets all that was said.
-func (p *Peer) resetTalk() {
+// resetMessages forgets all that was said.
+func (p *Peer) resetMessages() {
 	s := p.server
-	if !s.schema.Talks() {
+	if !s.schema.UsesMessages() {
 		return
 	}
-	t := &message.PeerTalk{
+	t := &message.PeerMessages{
 		Snap: &s.snap, Schema: s.schema, Messages: &s.messages, Acked: &p.acked, Stats: &p.stats,
 		Down: p.conn.Session.Down, Up: p.conn.Session.Up, Send: p.out.SendMessages, Reported: s.snap.Tick,
 	}
@@ -25,9 +25,9 @@ func (p *Peer) resetTalk() {
 		}
 		p.stats.MessagesReceived++
 		h(p)
-		return true, p.talk == t
+		return true, p.messages == t
 	}
-	p.talk = t
+	p.messages = t
 	p.acked.Structure = nil
 	if s.messages.Waits {
 		p.acked.Structure = &ackstate.Structure{}
@@ -35,16 +35,16 @@ func (p *Peer) resetTalk() {
 }
 
 // speaks reports whether there are new messages for the peer.
-func (p *Peer) speaks() bool { return p.talk != nil && p.talk.Speaks() }
+func (p *Peer) speaks() bool { return p.messages != nil && p.messages.Speaks() }
 
-// talkToAll sends the peers their messages, after the state of the tick.
-func (s *Server) talkToAll() {
-	if !s.schema.Talks() {
+// sendMessages sends the peers their messages, after the state of the tick.
+func (s *Server) sendMessages() {
+	if !s.schema.UsesMessages() {
 		return
 	}
 	for i := 0; i < len(s.peers); i++ {
 		if p := s.peers[i]; p.conn.State == session.Connected {
-			p.talk.Say()
+			p.messages.SendTick()
 		}
 	}
 	s.messages.Messenger.Clear()

@@ -122,7 +122,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		}
 		resting := map[int]bool{} // have come to rest and are not sent yet
 		for slot := 1; slot < 3000; slot += 2 {
-			if m.peer.acked.Due.Has(slot) {
+			if m.peer.acked.Dirty.Has(slot) {
 				resting[slot] = true
 			}
 		}

@@ -65,7 +65,7 @@ func (c *Client) begin(m *wire.Welcome) {
 	c.recv.Begin(m)
 	c.clock = clock.Ticks{}
 	c.clock.Arrive(m.Tick)
-	if c.talk != nil {
-		c.talk.Reset(m.Tick)
+	if c.messages != nil {
+		c.messages.Reset(m.Tick)
 	}
 }

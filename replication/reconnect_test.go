@@ -461,7 +461,7 @@ func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 	late := x.replicate()
 	require.NotEmpty(t, late)
 	x.server.Disconnect(x.peer)
-	x.takeDown() // the byes are lost
+	x.takeDown() // the disconnects are lost
 	x.connect()
 	for range 60 {
 		x.answer(x.apply()...)
@@ -476,7 +476,7 @@ func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 	require.True(t, x.peer.Connected())
 }
 
-// TestFormerSessionsAreKnownByTheirChecksums: in sessions without checksums, state hashes, byes and first words have one all the
+// TestFormerSessionsAreKnownByTheirChecksums: in sessions without checksums, state hashes, disconnects and first words have one all the
 // same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
 func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum(), WithStateHash(2))

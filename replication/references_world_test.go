@@ -235,14 +235,14 @@ func checkLinks(c *apply.Applier, t testing.TB, least int) {
 			m := &page[i]
 			for k := m.Links; k != 0; k = r.Links[k].Sibling {
 				byHolder++
-				if int(r.Links[k].Holder) != p*receive.MirrorPage+i || !m.Shown && !m.Facet {
+				if int(r.Links[k].Holder) != p*receive.MirrorPage+i || !m.Shown && !m.SubEntity {
 					require.FailNow(t, "a link in the list of another holder")
 				}
 			}
-			if m.Facet {
+			if m.SubEntity {
 				named++ // the link
 			}
-			if m.Shown && !m.Removed || m.Facet && !m.Entity.IsZero() {
+			if m.Shown && !m.Removed || m.SubEntity && !m.Entity.IsZero() {
 				state := m.Held.At(m.Tick)
 				if state == nil {
 					continue

@@ -356,11 +356,11 @@ func (r *messageRig) limitViews() {
 // firstIDs makes the ids of messages go on from an id, at both ends.
 func (r *messageRig) firstIDs(e *messageEnd, id uint32) {
 	for lane := range wire.Channels {
-		for _, o := range []*message.OutLane{&e.peer.talk.Out[lane], &e.client.talk.Out[lane]} {
+		for _, o := range []*message.OutChannel{&e.peer.messages.Out[lane], &e.client.messages.Out[lane]} {
 			require.True(r.t, o.Empty())
 			o.First, o.Next, o.Unsent = id, id, id
 		}
-		for _, i := range []*message.InLane{&e.peer.talk.In[lane], &e.client.talk.In[lane]} {
+		for _, i := range []*message.InChannel{&e.peer.messages.In[lane], &e.client.messages.In[lane]} {
 			i.Next, i.Top = id, id
 		}
 	}

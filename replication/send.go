@@ -28,7 +28,7 @@ func Send[T any](p *Peer, msg T) error {
 		return err
 	}
 	if err = ErrNotConnected; p.conn.State == session.Connected {
-		err = p.talk.Enqueue(d)
+		err = p.messages.Enqueue(d)
 	}
 	if err != nil {
 		s.messages.Messenger.Discard()
@@ -73,7 +73,7 @@ func (s *Server) enqueue(draft int) (err error) {
 		if p.conn.State != session.Connected {
 			continue
 		}
-		if p.talk.Enqueue(draft) == nil {
+		if p.messages.Enqueue(draft) == nil {
 			taken = true
 		} else {
 			p.stats.MessagesDropped++
@@ -89,18 +89,18 @@ func (s *Server) enqueue(draft int) (err error) {
 // SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
 func SendToServer[T any](c *Client, msg T) error {
 	c.mustExist()
-	if c.talk == nil {
+	if c.messages == nil {
 		c.schema.MessageNumber(reflect.TypeFor[T]()) // panics
 	}
-	d, err := message.Write(&c.talk.Messenger, msg)
+	d, err := message.Write(&c.messages.Messenger, msg)
 	if err != nil {
 		return err
 	}
 	if err = ErrNotConnected; c.session.Open() {
-		err = c.talk.Enqueue(d)
+		err = c.messages.Enqueue(d)
 	}
 	if err != nil {
-		c.talk.Discard()
+		c.messages.Discard()
 	}
 	return err
 }
@@ -135,19 +135,19 @@ func OnServerMessage[T any](c *Client, handle func(message T)) {
 	c.mustExist()
 	number := c.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
-		c.talk.Handlers[number] = nil
+		c.messages.Handlers[number] = nil
 		return
 	}
-	value := c.talk.Values[number].Pointer.(*T)
-	c.talk.Handlers[number] = func() { handle(*value) }
+	value := c.messages.Values[number].Pointer.(*T)
+	c.messages.Handlers[number] = func() { handle(*value) }
 }
 
 // MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
 // than 4095 ticks the result is that many ticks before the packet.
 func (c *Client) MessageTick() uint32 {
 	c.mustExist()
-	if c.talk == nil {
+	if c.messages == nil {
 		return 0
 	}
-	return uint32(c.talk.Tick)
+	return uint32(c.messages.Tick)
 }

@@ -90,7 +90,7 @@ func WithSeed(seed uint64) ServerOption {
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
 // transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
 // over plain UDP: without it nothing tells damaged, forged and late packets from genuine
-// ones. Handshakes, the first words of a session and byes keep theirs. Clients learn of
+// ones. Handshakes, the first words of a session and disconnects keep theirs. Clients learn of
 // it in the handshake.
 func WithoutChecksum() ServerOption {
 	return func(o *config.ServerOptions) { o.NoChecksum = true }
@@ -163,7 +163,7 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	types.Seal()
 	s := &Server{schema: types, opts: o}
 	s.snap.Schema, s.snap.Opts, s.sessions.Opts = types, &s.opts, &s.opts
-	s.interest.Snap, s.sessions.Talks = &s.snap, types.Talks()
+	s.interest.Snap, s.sessions.UsesMessages = &s.snap, types.UsesMessages()
 	s.snap.World, s.snap.Mark, s.snap.Tick = world, archeutil.WatchWorld(world), delta.Tick(o.FirstTick-1)
 	s.sessions.Fingerprint, s.sessions.Text = types.Hash(), types.FullText()
 	s.sessions.Random, s.sessions.Origin = o.Seed, s.newOrigin()
@@ -281,7 +281,7 @@ func (s *Server) Replicate() {
 	s.interest.Groups.Update(&s.snap)
 	s.askPeers()
 	s.sendStates()
-	s.talkToAll()
+	s.sendMessages()
 }
 
 // askPeers calls what the user gave to choose what connected peers are sent.

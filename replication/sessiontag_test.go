@@ -108,7 +108,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		require.True(t, x.peer.Connected() && x.client.recv.AnyState, "in round %d", n)
 		tags[x.client.session.Down.Epoch] = true
 		x.peer.Disconnect(Reason{})
-		x.takeDown() // the bye is lost
+		x.takeDown() // the disconnect is lost
 		x.connect()
 		for x.client.session.State != session.ClientSeeking {
 			x.apply()

@@ -167,7 +167,7 @@ func fieldStats(s *schema.Schema) []FieldStats {
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.Faceted, len(s.peers)
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.SubEntityCount, len(s.peers)
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
 		stats.Entities-- // that slot has none
 	}

@@ -54,8 +54,8 @@ func (a *storm) invariants() {
 			}
 		}
 		t := &p.acked.Acks
-		for b := range p.acked.Due {
-			if p.acked.Due[b] != 0 && !t.Owed.Has(b) {
+		for b := range p.acked.Dirty {
+			if p.acked.Dirty[b] != 0 && !t.DirtyBlocks.Has(b) {
 				a.fail("end %d block %d: due, but not owed", i, b)
 			}
 			if p.sight.View.InView == nil && t.None[b]&a.server.snap.Slots.Alive[b] != 0 && !t.Unknown.Has(b) {
@@ -104,9 +104,9 @@ func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 
 func (a *storm) stuck(p *Peer) (out string) {
 	t := &p.acked.Acks
-	for b := range p.acked.Due {
-		if t.Behind(b) != 0 || p.acked.Due[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Due[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
+	for b := range p.acked.Dirty {
+		if t.Behind(b) != 0 || p.acked.Dirty[b] != 0 {
+			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Dirty[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
 		}
 	}
 	return

@@ -274,7 +274,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 			p := c.positions[jumper]
 			p.X, p.Y, p.Z = float32(90-180*(i%2)), float32(180*(i/2%2)-90), float32(180*(i/3%2)-90)
 			c.tick(moving...)
-			require.Zero(t, m.peer.acked.Due.Count(), "tick %d", i)
+			require.Zero(t, m.peer.acked.Dirty.Count(), "tick %d", i)
 		}
 		return m.hash, m.peer.Stats().Jumps
 	}

@@ -237,13 +237,13 @@ func TestHostileTalkIsRefused(t *testing.T) {
 		{"id beyond the window", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
-			w.WriteBits(uint64(x.peer.talk.In[0].Next)+wire.MaxQueued, 16)
+			w.WriteBits(uint64(x.peer.messages.In[0].Next)+wire.MaxQueued, 16)
 			w.WriteBits(0, 64)
 		}), "replication: malformed packet"},
 		{"value out of range", false, wire.KindMessages, bits(func(w *bitbuf.Writer) {
 			head(w, 2)
 			w.WriteBits(1|0<<1, 4)
-			w.WriteBits(uint64(x.peer.talk.In[0].Next), 16)
+			w.WriteBits(uint64(x.peer.messages.In[0].Next), 16)
 			w.WriteBits(1, 32)
 			w.WriteBits(1001, 10)
 			w.WriteBits(0, 1)
@@ -260,7 +260,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(1, 1)
 			w.WriteBits(0, 16)
-			w.WriteBits(uint64(x.peer.talk.Out[0].Unsent)+1, 16)
+			w.WriteBits(uint64(x.peer.messages.Out[0].Unsent)+1, 16)
 			w.WriteExpGolomb(0, 0)
 			w.WriteBits(0, 2)
 		}), "replication: malformed packet"},
@@ -337,13 +337,13 @@ func TestAFloodIsBounded(t *testing.T) {
 	OnMessage(x.server, func(*Peer, mFlash) { handled++ })
 	packet := func(i int, messages int) []byte {
 		w := bitbuf.NewWriter(make([]byte, 1000))
-		w.WriteExpGolomb(uint64(i%message.MaxTalkPackets), 0)
+		w.WriteExpGolomb(uint64(i%message.MaxMessagePackets), 0)
 		w.WriteBits(0, 2)
 		for range messages {
 			w.WriteBits(1|3<<1, 4)
 		}
 		w.WriteBool(false)
-		return x.forgeTalk(wire.KindMessages, false, int32(1+i/message.MaxTalkPackets), bytes.Clone(w.Bytes()))
+		return x.forgeTalk(wire.KindMessages, false, int32(1+i/message.MaxMessagePackets), bytes.Clone(w.Bytes()))
 	}
 	flood := func(messages int) (taken, refused int) {
 		for i := range 1000 {
@@ -394,7 +394,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 	for round := range 20 {
 		for i := range wire.MaxQueued - 1 {
 			w := bitbuf.NewWriter(buf)
-			w.WriteExpGolomb(uint64(i%message.MaxTalkPackets), 0)
+			w.WriteExpGolomb(uint64(i%message.MaxMessagePackets), 0)
 			w.WriteBits(0, 2)
 			w.WriteBits(1|4<<1, 4)
 			w.WriteBits(uint64(i+1), 16)
@@ -403,13 +403,13 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 				w.WriteBits(^uint64(0), 64)
 			}
 			w.WriteBool(false)
-			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/message.MaxTalkPackets), w.Bytes())))
+			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/message.MaxMessagePackets), w.Bytes())))
 			if i%200 == 0 {
 				x.replicate()
 			}
 		}
 	}
-	require.LessOrEqual(t, x.peer.talk.In[wire.ChannelState].Size, message.MaxQueuedBytes)
+	require.LessOrEqual(t, x.peer.messages.In[wire.ChannelState].Size, message.MaxQueuedBytes)
 	require.Less(t, heapInUse()-before, int64(400<<10))
 	runtime.KeepAlive(x)
 }
@@ -432,7 +432,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		long := rng.IntN(2) == 0
 		from.Writer.Begin(key, time, long)
 		k := &from.Writer
-		k.Index = rng.IntN(message.MaxTalkPackets)
+		k.Index = rng.IntN(message.MaxMessagePackets)
 		k.Start()
 		if down {
 			(&wire.InputReport{}).Write(&k.W, true)
@@ -443,7 +443,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 				break
 			}
 		}
-		var in [wire.Channels]message.InLane
+		var in [wire.Channels]message.InChannel
 		var ids [wire.Channels]uint32
 		for i := range in {
 			in[i].Next = rng.Uint32()
@@ -454,12 +454,12 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		for range rng.IntN(20) {
 			number := rng.IntN(len(s.raw.Messages))
 			typ := &s.raw.Messages[number]
-			m := message.WireMessage{Number: number, Lane: -1, Long: typ.Long, Waits: typ.Waits(), Tick: delta.Tick(time)}
+			m := message.WireMessage{Number: number, Channel: -1, Long: typ.Long, Waits: typ.Waits(), Tick: delta.Tick(time)}
 			if typ.Reliable {
-				m.Lane = typ.Lane(down)
-				ids[m.Lane] += uint32(rng.IntN(10))
-				m.ID = ids[m.Lane]
-				ids[m.Lane]++
+				m.Channel = typ.Channel(down)
+				ids[m.Channel] += uint32(rng.IntN(10))
+				m.ID = ids[m.Channel]
+				ids[m.Channel]++
 				if typ.Long {
 					m.Fragment = wire.Fragment(rng.IntN(3))
 				}
@@ -494,8 +494,8 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			}
 			if k.Put(&m) {
 				sent = append(sent, m)
-			} else if m.Lane >= 0 {
-				ids[m.Lane]--
+			} else if m.Channel >= 0 {
+				ids[m.Channel]--
 			}
 		}
 		packet := k.Finish()
@@ -510,7 +510,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 		for i, m := range to.Parser.Messages {
 			w := sent[i]
 			require.Equal(t, w.Number, m.Number)
-			require.Equal(t, w.Lane, m.Lane)
+			require.Equal(t, w.Channel, m.Channel)
 			require.Equal(t, w.ID, m.ID)
 			require.Equal(t, w.Fragment, m.Fragment)
 			require.Equal(t, w.Tick, m.Tick)

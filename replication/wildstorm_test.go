@@ -171,7 +171,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 		}
 		return ""
 	}
-	for b := range p.acked.Due {
+	for b := range p.acked.Dirty {
 		seen := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) &^ (t.None[b] | s.snap.Slots.Turned[b])
 		for at := t.Through; t.Recent(at) && s.snap.Fresh(at); at-- {
 			for slot := range bitset.Slots(b, seen&^t.Lacks(at, b)) {
@@ -210,7 +210,7 @@ func forgottenBy(s *Server, p *Peer) string {
 	if p.out.Sending {
 		return "" // a send function panicked, and since then the peer rests: all is found out when it does not any more
 	}
-	away := make([]uint64, len(p.acked.Due))
+	away := make([]uint64, len(p.acked.Dirty))
 	for q := p.acked.Log.Oldest; q != p.acked.Log.Next; q++ {
 		sent := p.acked.Log.At(q)
 		if sent.Status != ackstate.SentInFlight && (sent.Status != ackstate.SentAcked || int32(q-p.acked.Followed) < 0) {
@@ -228,12 +228,12 @@ func forgottenBy(s *Server, p *Peer) string {
 	if p.sight.View.Released {
 		return "" // what it is no more to see is due when it is looked for
 	}
-	for b := range p.acked.Due {
+	for b := range p.acked.Dirty {
 		lost := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) & (t.Behind(b) | t.None[b])
 		if !p.sight.View.Released { // else what was kept is found out with the next look
 			lost |= p.acked.Gone(b)
 		}
-		if lost &^= p.acked.Due[b] | away[b] | t.Large[b]; lost != 0 {
+		if lost &^= p.acked.Dirty[b] | away[b] | t.Large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
 				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.Changed[slot], t.Large.Has(slot), p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))

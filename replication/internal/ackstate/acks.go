@@ -153,8 +153,8 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 				continue
 			}
 			b := int(r.Block)
-			if mask := t.Arrive(b, r.Mask) & p.Due[b]; mask != 0 { // taken for lost too early
-				p.Due[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
+			if mask := t.Arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // taken for lost too early
+				p.Dirty[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
 			}
 		}
 	}
@@ -200,8 +200,8 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 // not due any more.
 func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 	now := p.Acks.ArriveLate(b, mask, at, p.Snap.Tick)
-	if now &= p.Due[b]; now != 0 {
-		p.Due[b] &^= now &^ p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now)
+	if now &= p.Dirty[b]; now != 0 {
+		p.Dirty[b] &^= now &^ p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now)
 	}
 }
 
@@ -258,7 +258,7 @@ func (p *Tracker) lose(sent *SentPacket) {
 			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | t.Large[b]
 			mask &= t.Behind(b) | t.slots.News[b]
 		}
-		p.Owe(b, mask)
+		p.MarkDirty(b, mask)
 	}
 }
 
@@ -266,7 +266,7 @@ func (p *Tracker) lose(sent *SentPacket) {
 // entity is sent whole, and only if the report is of what it is known to hold.
 func (p *Tracker) forget(m wire.MissingBaseline) {
 	b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
-	if b >= len(p.Due) {
+	if b >= len(p.Dirty) {
 		return
 	}
 	p.Follow()
@@ -284,7 +284,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 	if l := p.Large[int(m.Slot)]; l != nil {
 		since = l.Tick // what is on its way is whole
 	} else {
-		p.Owe(b, bit)
+		p.MarkDirty(b, bit)
 	}
 	p.Acks.Forget(b, bit, since)
 }

@@ -20,7 +20,7 @@ func (p *Tracker) LeftFor(g *interest.Group, slot int32) bool {
 // sent of the slot itself or of a member since then, or all that there is to know; or it
 // shows nothing of the slot.
 func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
-	if int(f.Slot)>>6 >= len(p.Due) {
+	if int(f.Slot)>>6 >= len(p.Dirty) {
 		return true // it was never sent
 	}
 	if !p.Acks.Shown.Has(int(f.Slot)) || p.holdsSince(f.Slot, f.Ended, f.Ended) {
@@ -46,7 +46,7 @@ func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 // of two ticks or later.
 func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.Due) || p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Turned[b]&bit != 0 {
+	if b >= len(p.Dirty) || p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Turned[b]&bit != 0 {
 		return false
 	}
 	at, ok := p.Acks.Holds(int(slot))
@@ -59,7 +59,7 @@ func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 // LacksAny reports whether the client may show something else of a slot than there is.
 func (p *Tracker) LacksAny(slot int32) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.Due) {
+	if b >= len(p.Dirty) {
 		return true
 	}
 	if p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 {
@@ -71,5 +71,5 @@ func (p *Tracker) LacksAny(slot int32) bool {
 // Lacks reports whether the peer is not known to hold the present state of a slot that it
 // sees.
 func (p *Tracker) Lacks(b int, bit uint64) bool {
-	return (p.Due[b]|p.Acks.None[b]|p.Acks.Behind(b))&bit != 0
+	return (p.Dirty[b]|p.Acks.None[b]|p.Acks.Behind(b))&bit != 0
 }

@@ -12,9 +12,9 @@ import (
 // acknowledged all that it may see of what was there at the begin. State packets say so
 // from then on.
 type Join struct {
-	Begun    bool
-	Complete bool
-	owed     bitset.Set // slots that were there and are not acknowledged
+	Begun       bool
+	Complete    bool
+	awaited bitset.Set // slots that were there and are not acknowledged
 }
 
 // Settle ends a tick and reports whether the join has become complete by it.
@@ -23,22 +23,22 @@ func (j *Join) Settle(s *snapshot.SlotTable, v *interest.View, acks *AckTable) b
 		return false
 	}
 	if !j.Begun {
-		j.Begun, j.owed = true, slices.Clone(s.Alive)
+		j.Begun, j.awaited = true, slices.Clone(s.Alive)
 	} else {
-		for b := range j.owed {
-			j.owed[b] &^= s.Turned[b] // another entity
+		for b := range j.awaited {
+			j.awaited[b] &^= s.Turned[b] // another entity
 		}
 	}
 	var left uint64
-	for b, owed := range j.owed {
+	for b, owed := range j.awaited {
 		if owed &= s.Alive[b]; owed != 0 {
 			owed = v.Sees(b, owed) & acks.None[b]
 		}
-		j.owed[b] = owed
+		j.awaited[b] = owed
 		left |= owed
 	}
 	if left == 0 {
-		j.Complete, j.owed = true, nil
+		j.Complete, j.awaited = true, nil
 	}
 	return j.Complete
 }

@@ -25,7 +25,7 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.Tick)
-		p.Owe(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // the changes since were not sent
+		p.MarkDirty(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // the changes since were not sent
 	}
 }
 
@@ -36,7 +36,7 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	}
 	l.Parts[sent.Part] = PartDue
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.Owe(b, bit)
+	p.MarkDirty(b, bit)
 	if out := bit &^ p.Sight.View.Sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
 		p.Turn(b, out)
 		p.noteStructure(b, out)

@@ -35,9 +35,9 @@ func (p *Tracker) CanRelay() bool {
 		!t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
-	for w, owed := range t.Owed {
+	for w, owed := range t.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			if p.Owing(b) != 0 {
+			if p.DirtyIn(b) != 0 {
 				return false
 			}
 		}
@@ -56,7 +56,7 @@ func (p *Tracker) TurnAll() {
 	for _, b := range s.Turning {
 		word := s.Turned[b] &^ p.unseen(int(b))
 		p.Turn(int(b), word)
-		p.Owe(int(b), word&p.Acks.Shown[b])
+		p.MarkDirty(int(b), word&p.Acks.Shown[b])
 	}
 }
 
@@ -64,36 +64,36 @@ func (p *Tracker) TurnAll() {
 func (p *Tracker) OweNews() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
-		p.Owe(int(b), p.Sight.View.Sees(int(b), s.News[b]))
+		p.MarkDirty(int(b), p.Sight.View.Sees(int(b), s.News[b]))
 	}
 }
 
 // Grow makes room for the slots that are new. All of them are due.
 func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
-	if old := len(p.Due); len(s.Alive) > old {
-		p.Due = p.Due.Grown(s.Len())
+	if old := len(p.Dirty); len(s.Alive) > old {
+		p.Dirty = p.Dirty.Grown(s.Len())
 		p.Acks.Grow(s.Len(), p.Snap.Tick)
 		for b, alive := range s.Alive[old:] {
-			p.Owe(old+b, alive)
+			p.MarkDirty(old+b, alive)
 			p.noteStructure(old+b, alive)
 		}
 	}
 }
 
-// Owe notes that slots of a block are due.
-func (p *Tracker) Owe(b int, mask uint64) {
+// MarkDirty notes that slots of a block are dirty: they are to be sent.
+func (p *Tracker) MarkDirty(b int, mask uint64) {
 	if mask != 0 {
-		p.Due[b] |= mask
-		p.Acks.Owed.Add(b)
+		p.Dirty[b] |= mask
+		p.Acks.DirtyBlocks.Add(b)
 	}
 }
 
-// Owing returns the slots of a block that are due, if it is among those that may owe some.
-func (p *Tracker) Owing(b int) uint64 {
-	due := p.Due[b]
+// DirtyIn returns the dirty slots of a block, if it is among those that may have some.
+func (p *Tracker) DirtyIn(b int) uint64 {
+	due := p.Dirty[b]
 	if due == 0 {
-		p.Acks.Owed.Remove(b)
+		p.Acks.DirtyBlocks.Remove(b)
 	}
 	return due
 }
@@ -118,8 +118,8 @@ func (p *Tracker) Split(b int, d uint64) (live, gone uint64) {
 
 // Refresh keeps the ticks of slots of a block within reach of serial arithmetic.
 func (p *Tracker) Refresh(b int, slots uint64, limit delta.Tick) {
-	if b >= len(p.Due) {
+	if b >= len(p.Dirty) {
 		return
 	}
-	p.Owe(b, p.Acks.refresh(b, slots, limit, p.Snap.Tick)) // these are sent whole once
+	p.MarkDirty(b, p.Acks.refresh(b, slots, limit, p.Snap.Tick)) // these are sent whole once
 }

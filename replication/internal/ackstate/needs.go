@@ -8,9 +8,9 @@ import (
 
 // Needs returns how many entries the peer is to be sent.
 func (p *Tracker) Needs() (n int) {
-	for w, owed := range p.Acks.Owed {
+	for w, owed := range p.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			n += bits.OnesCount64(p.Due[b])
+			n += bits.OnesCount64(p.Dirty[b])
 		}
 	}
 	return n

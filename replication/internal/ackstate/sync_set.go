@@ -11,18 +11,18 @@ import (
 // the slots whose state as of that tick the peer is not known to hold. All else is in the histories
 // of the slots, which all peers share. A tick in which nothing is missing costs nothing.
 type AckTable struct {
-	slots   *snapshot.SlotTable
-	Through delta.Tick                       // up to this tick it is known what came, or taken to be
-	Missing [snapshot.RecentTicks]bitset.Set // by tick modulo their number
-	some    uint32                           // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
-	skipped uint32                           // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
-	None    bitset.Set                       // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
-	Ended   bitset.Set                       // of these, those of which the client may show what was before
-	Since   []delta.Tick                     // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
-	Shown   bitset.Set                       // something was sent: the client may show the slot
-	Large   bitset.Set                       // a state is on its way in parts
-	Owed    bitset.Set                       // by block: there may be slots in Peer.due
-	Unknown bitset.Set                       // by block: there may be slots in none that live
+	slots       *snapshot.SlotTable
+	Through     delta.Tick                       // up to this tick it is known what came, or taken to be
+	Missing     [snapshot.RecentTicks]bitset.Set // by tick modulo their number
+	some        uint32                           // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
+	skipped     uint32                           // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
+	None        bitset.Set                       // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
+	Ended       bitset.Set                       // of these, those of which the client may show what was before
+	Since       []delta.Tick                     // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
+	Shown       bitset.Set                       // something was sent: the client may show the slot
+	Large       bitset.Set                       // a state is on its way in parts
+	DirtyBlocks bitset.Set                       // by block: there may be slots in Tracker.Dirty
+	Unknown     bitset.Set                       // by block: there may be slots in none that live
 }
 
 // Reset forgets everything, at the end of tick now.
@@ -36,7 +36,7 @@ func (t *AckTable) Grow(n int, now delta.Tick) {
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
 	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
 	blocks := len(t.None)
-	t.Owed, t.Unknown = t.Owed.Grown(blocks), t.Unknown.Grown(blocks)
+	t.DirtyBlocks, t.Unknown = t.DirtyBlocks.Grown(blocks), t.Unknown.Grown(blocks)
 	if blocks > cap(t.Missing[0]) { // few that lie idle make up for copying them now and then
 		room := blocks + blocks/16
 		for i, row := range t.Missing {

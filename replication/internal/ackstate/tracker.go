@@ -23,7 +23,7 @@ type Tracker struct {
 	Structure *Structure // nil: there are no messages that wait for the world
 	Acks      AckTable
 	Outcome   outcomes
-	Due       bitset.Set // slots to look at: all others are up to date or on their way
+	Dirty     bitset.Set // slots to look at: all others are up to date or on their way
 	Large     map[int]*LargeState
 	Log       SentLog
 	Followed  uint32                           // of all packets before it is known what became of them, or taken to be

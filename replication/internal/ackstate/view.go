@@ -35,13 +35,13 @@ func (p *Tracker) Look() {
 	v.Find(s, p.Snap.Resources.Any)
 	p.Interest.Groups.Show(v.Next)
 	p.Sight.Withhold()
-	p.Sight.FindFacets()
-	p.Sight.WithholdFacets()
+	p.Sight.FindSubEntities()
+	p.Sight.WithholdSubEntities()
 	p.Sight.Hold()
 	seen := 0
 	for b, alive := range s.Alive {
 		now, was := v.Next[b]&alive, v.InView[b]|v.Lapsed(b)
-		if now|was == 0 && !p.Acks.Owed.Has(b) && !v.Released {
+		if now|was == 0 && !p.Acks.DirtyBlocks.Has(b) && !v.Released {
 			continue
 		}
 		v.InView[b] = now
@@ -56,10 +56,10 @@ func (p *Tracker) Look() {
 			p.leave(b, left)
 		}
 		if news := s.News[b] & now; news != 0 {
-			p.Owe(b, news)
+			p.MarkDirty(b, news)
 		}
-		if p.Due[b]&^now != 0 {
-			p.Due[b] &= now | p.Gone(b)
+		if p.Dirty[b]&^now != 0 {
+			p.Dirty[b] &= now | p.Gone(b)
 		}
 	}
 	v.Seen, v.Released = seen, false
@@ -71,13 +71,13 @@ func (p *Tracker) Look() {
 // enter notes that slots of a block came into view.
 func (p *Tracker) enter(b int, mask uint64) {
 	mask &= p.Acks.Behind(b) | p.Snap.Slots.News[b] // else it was kept while it was out of view
-	p.Owe(b, mask)
+	p.MarkDirty(b, mask)
 	p.noteStructure(b, mask)
 }
 
 // leave notes that slots of a block went out of view.
 func (p *Tracker) leave(b int, mask uint64) {
-	p.Due[b] &^= mask
+	p.Dirty[b] &^= mask
 	mask &= p.Acks.Shown[b]
 	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
@@ -85,7 +85,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 		mask &= p.Acks.severed(b) | ^p.Sight.Keeps(b) | p.neverWhole(b, mask)
 	}
 	if mask != 0 {
-		p.Owe(b, mask)
+		p.MarkDirty(b, mask)
 		p.Turn(b, mask)
 		p.noteStructure(b, mask)
 	}

@@ -73,7 +73,7 @@ func (a *Applier) RemoveAll() {
 	}
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
-			if page[j].Shown || page[j].Facet {
+			if page[j].Shown || page[j].SubEntity {
 				page[j].Any = false // of resources, all go
 				a.removeEntity(uint32(i*receive.MirrorPage+j), &page[j])
 			}
@@ -120,8 +120,8 @@ func (a *Applier) NoticeReset() {
 		for j := range page {
 			m := &page[j]
 			switch {
-			case m.Facet:
-				a.forgetFacet(m)
+			case m.SubEntity:
+				a.forgetSubEntity(m)
 			case m.Shown:
 				a.forgetEntity(uint32(i*receive.MirrorPage+j), m)
 			default:
@@ -153,7 +153,7 @@ func (a *Applier) BeginShowing(origin uint64, outdated bool) {
 func (a *Applier) NoteLeftover() {
 	for _, page := range a.View.Replicas.Pages {
 		for j := range page {
-			a.leftover = a.leftover || page[j].Shown || page[j].Facet
+			a.leftover = a.leftover || page[j].Shown || page[j].SubEntity
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (a *Applier) takeOver(some, foreign bool) {
 	a.leftover = false
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
-			if m := &page[j]; (m.Shown || m.Facet) && (foreign || !m.Any) {
+			if m := &page[j]; (m.Shown || m.SubEntity) && (foreign || !m.Any) {
 				a.removeEntity(uint32(i*receive.MirrorPage+j), m)
 			}
 		}
@@ -223,7 +223,7 @@ func (a *Applier) Verify() *Divergence {
 			}
 			if d := a.View.verifyEntity(m, state); d != nil {
 				d.NetID = wire.NetID{Slot: uint32(i*receive.MirrorPage + j), Generation: m.generation}
-				if m.Facet {
+				if m.SubEntity {
 					d.NetID, _ = a.Referrers.linked(a.Schema.Link, m)
 				}
 				return d

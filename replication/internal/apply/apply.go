@@ -25,10 +25,10 @@ func (a *Applier) applyMirror(slot uint32, m *replica) {
 		return // only where damaged packets get through, for want of a checksum
 	}
 	if of, facet := a.View.of(state); facet {
-		a.applyFacet(slot, m, state, of)
+		a.applySubEntity(slot, m, state, of)
 		return
 	}
-	if m.Facet || m.Shown && m.generation != state.Generation {
+	if m.SubEntity || m.Shown && m.generation != state.Generation {
 		a.removeEntity(slot, m)
 	}
 	if !m.Shown {
@@ -78,7 +78,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 }
 
 func (a *Applier) removeEntity(slot uint32, m *replica) {
-	if m.Facet {
+	if m.SubEntity {
 		a.detach(m)
 		return
 	}

@@ -108,7 +108,7 @@ func (h *hooks) announceAll(some, foreign bool) {
 				case m.Shown:
 					h.announceEntity(uint32(i*receive.MirrorPage+j), m)
 				case m.attached():
-					h.announceFacet(m, some, foreign)
+					h.announceSubEntity(m, some, foreign)
 				}
 			}
 		}
@@ -122,7 +122,7 @@ func (h *hooks) announceAll(some, foreign bool) {
 			continue // nothing is shown
 		}
 		if m.attached() {
-			h.announceFacet(m, some, foreign)
+			h.announceSubEntity(m, some, foreign)
 		}
 		switch {
 		case !m.Shown:
@@ -139,7 +139,7 @@ func (h *hooks) announceAll(some, foreign bool) {
 // announceEntity calls the hooks for an entity that is about to be removed.
 func (h *hooks) announceEntity(slot uint32, m *replica) {
 	h.announceComponents(m)
-	h.announceFacets(slot, m)
+	h.announceSubEntities(slot, m)
 	for _, fn := range h.Despawned {
 		if !h.view.present(m) {
 			return
@@ -190,7 +190,7 @@ func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
 func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	own := &h.Components[k]
 	switch {
-	case !m.Shown && !m.Facet, !m.Shape.Set.Has(k):
+	case !m.Shown && !m.SubEntity, !m.Shape.Set.Has(k):
 		h.noteAdd(slot, m, k)
 	case own.Changed != nil && len(row) > 0 && (differs && !h.schema.Components[k].Refers() || h.view.differs(m.Entity, k, p, row) >= 0):
 		h.events = append(h.events, hookEvent{slot, int32(k), int32(own.Changed.keep(p)), m.Entity})

@@ -3,10 +3,10 @@ package apply
 import "github.com/arche-replicate/arche-replicate/replication/internal/receive"
 
 // Hooks for components that stand under a condition. They are in a slot of their own and on the entity of another: see
-// attach.go. Hooks speak of that entity, and know nothing of facets.
+// attach.go. Hooks speak of that entity, and know nothing of sub-entities.
 
-// announceFacets calls the hooks for what an entity in a slot has under conditions, before the entity is removed.
-func (h *hooks) announceFacets(slot uint32, m *replica) {
+// announceSubEntities calls the hooks for what an entity in a slot has under conditions, before the entity is removed.
+func (h *hooks) announceSubEntities(slot uint32, m *replica) {
 	if h.schema.Link < 0 || h.Components == nil {
 		return
 	}
@@ -25,9 +25,9 @@ func (h *hooks) announceFacets(slot uint32, m *replica) {
 	}
 }
 
-// announceFacet calls the hooks for what a facet is about to take from its entity. What goes with the entity is
+// announceSubEntity calls the hooks for what a sub-entity is about to take from its entity. What goes with the entity is
 // announced with it.
-func (h *hooks) announceFacet(m *replica, some, foreign bool) {
+func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 	of, ok := h.referrers.linked(h.schema.Link, m)
 	if !ok || h.view.leaves(h.view.Replicas.At(of.Slot), some, foreign) {
 		return

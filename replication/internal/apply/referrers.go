@@ -26,7 +26,7 @@ type referrers struct {
 	turned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
 	retarget []target // relations whose targets have to be looked at in this Apply
 
-	Unsettled []uint32 // facets whose entity came or went in this Apply
+	Unsettled []uint32 // sub-entities whose entity came or went in this Apply
 }
 
 // A Link is a reference. Those to a slot form a list, as do those of a holder.
@@ -154,7 +154,7 @@ func (a *Applier) mendReferences() {
 		}
 	}
 	r.turned = r.turned[:0]
-	a.settleFacets()
+	a.settleSubEntities()
 	for _, t := range r.retarget {
 		a.setTarget(t)
 	}
@@ -202,7 +202,7 @@ func (a *Applier) setTarget(t target) {
 	}
 }
 
-// linked returns the slot and the generation that a facet is known to link to.
+// linked returns the slot and the generation that a sub-entity is known to link to.
 func (r *referrers) linked(component int, m *replica) (id wire.NetID, ok bool) {
 	for i := m.Links; i != 0; i = r.Links[i].Sibling {
 		if l := &r.Links[i]; int(l.Component) == component {

@@ -13,9 +13,9 @@ type replica struct {
 	*receive.Mirror // what was received
 
 	Shown      bool
-	Facet      bool       // components of another slot's entity: see attach.go
+	SubEntity  bool       // components of another slot's entity: see attach.go
 	Removed    bool       // the user removed the entity: leave it so
-	Entity     ecs.Entity // of a facet: that it is attached to, if any
+	Entity     ecs.Entity // of a sub-entity: that it is attached to, if any
 	generation uint16
 	Tick       delta.Tick
 	Shape      *receive.Shape
@@ -24,8 +24,8 @@ type replica struct {
 	values     map[int]reflect.Value // the same of those that lead to more
 }
 
-// attached reports whether a replica is a facet that is on an entity.
-func (m *replica) attached() bool { return m.Facet && !m.Entity.IsZero() }
+// attached reports whether a replica is a sub-entity that is on an entity.
+func (m *replica) attached() bool { return m.SubEntity && !m.Entity.IsZero() }
 
 // hold keeps a copy of the value of component k.
 func (m *replica) hold(k int, v reflect.Value) {

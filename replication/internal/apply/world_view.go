@@ -136,7 +136,7 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	return codes
 }
 
-// of returns what a state links to, and whether it is that of a facet.
+// of returns what a state links to, and whether it is that of a sub-entity.
 func (v *worldView) of(state *receive.HeldState) (id wire.NetID, facet bool) {
 	if v.schema.Link < 0 {
 		return wire.NetID{}, false

@@ -113,8 +113,8 @@ func (c *Ticks) Rate() float64 {
 	return r[1]
 }
 
-// Hear notes that a packet sent at the given time was answered, by a server that had held the answer for some ticks.
-func (c *Ticks) Hear(sent, held uint32) {
+// NoteReceived notes that a packet sent at the given time was answered, by a server that had held the answer for some ticks.
+func (c *Ticks) NoteReceived(sent, held uint32) {
 	if took := c.Now - sent; took <= 1<<16 {
 		c.Trip.Sample(delta.Tick(max(float64(took)-float64(held)/c.Rate(), 0)))
 	}

@@ -10,20 +10,20 @@ import (
 // them, when packets are lost and late as they are. It goes up at once when inputs come too late, and down by and by when all
 // came earlier than need be for a while.
 type InputDelay struct {
-	beat     uint32  // a tick that goes on with the server's
+	estimate uint32  // a tick that goes on with the server's
 	fraction float64 // of the next one
 	rate     float64 // that it was set for
-	stray    float64 // how far the beat is off, smoothed
+	drift    float64 // how far the beat is off, smoothed
 	ahead    uint32  // the tick of an input less beat
 	Guess    bool    // beat and ahead are valid
 	set      bool    // and the round trip was known
 
-	from  delta.Tick // inputs from this tick on were given with this lead
-	since uint32     // the time since when least is the least margin
-	least int32
-	any   bool   // least is valid
-	calm  uint32 // for how long all has to be early before the lead shrinks
-	guard int32  // the margin that is not given up
+	from   delta.Tick // inputs from this tick on were given with this lead
+	since  uint32     // the time since when least is the least margin
+	least  int32
+	any    bool   // least is valid
+	stable uint32 // for how long all has to be early before the lead shrinks
+	guard  int32  // the margin that is not given up
 }
 
 const (
@@ -32,26 +32,26 @@ const (
 	// leastMargin is the margin that is not given up, more when the lead has proven too small: where packets get lost, what
 	// comes late does so by several ticks.
 	leastMargin, moreMargin = 1, 2
-	// calmTicks is for how long margins must be larger than need be before the lead shrinks; each time that it proves too
-	// small, that becomes twice as long, up to maxCalm.
-	calmTicks, maxCalm = 256, 4096
-	// muchMargin is so much that the lead shrinks after calmTicks anyway.
+	// stableTicks is for how long margins must be larger than need be before the lead shrinks; each time that it proves too
+	// small, that becomes twice as long, up to maxStable.
+	stableTicks, maxStable = 256, 4096
+	// muchMargin is so much that the lead shrinks after stableTicks anyway.
 	muchMargin = 4
 	// maxRaise is how far the lead goes up at a time.
 	maxRaise = 16
-	// maxStray is how far the lead may get from what round trip and jitter suggest.
-	maxStray = 32
-	// maxStraying is how far the beat may get from where the server seems to be, if there are not as many Applies as ticks.
-	maxStraying = 2
-	// strayShare is how slowly stray follows.
-	strayShare = 1024
+	// maxDrift is how far the lead may get from what round trip and jitter suggest.
+	maxDrift = 32
+	// maxEstimateDrift is how far the beat may get from where the server seems to be, if there are not as many Applies as ticks.
+	maxEstimateDrift = 2
+	// driftShare is how slowly stray follows.
+	driftShare = 1024
 	// guessedTrip is the round trip before one was measured, in ticks.
 	guessedTrip = 6
 )
 
 // Begin makes a first guess, when the server's tick is all that is known. The first input is given before the first Apply.
 func (l *InputDelay) Begin(tick uint32) {
-	l.beat, l.ahead, l.Guess = tick, guessedTrip+spareTicks, true
+	l.estimate, l.ahead, l.Guess = tick, guessedTrip+spareTicks, true
 }
 
 // Step ends an Apply.
@@ -68,45 +68,45 @@ func (l *InputDelay) Step(c *Ticks) {
 		trip = c.RoundTrip()
 	}
 	best := c.Base + uint32(int32(math.Ceil(c.est+trip+2*c.Jitter))) + spareTicks
-	if off := int32(l.Tick() - best); l.set && off >= -maxStray && off <= maxStray {
+	if off := int32(l.Tick() - best); l.set && off >= -maxDrift && off <= maxDrift {
 		return
 	}
-	l.beat, l.fraction, l.stray = c.Base+uint32(int32(math.Floor(c.ServerTick()))), 0, 0
-	l.ahead, l.Guess, l.set = best-l.beat, true, c.Trip.Known
-	l.calm, l.guard = calmTicks, leastMargin
+	l.estimate, l.fraction, l.drift = c.Base+uint32(int32(math.Floor(c.ServerTick()))), 0, 0
+	l.ahead, l.Guess, l.set = best-l.estimate, true, c.Trip.Known
+	l.stable, l.guard = stableTicks, leastMargin
 	l.renew(c)
 }
 
 // follow lets the beat go on as the server does. It does so evenly: not every little error of the estimate makes a tick come
 // twice or not at all.
 func (l *InputDelay) follow(c *Ticks) {
-	off := func() float64 { return float64(int32(l.beat-c.Base)) + l.fraction - c.ServerTick() + 0.5 }
+	off := func() float64 { return float64(int32(l.estimate-c.Base)) + l.fraction - c.ServerTick() + 0.5 }
 	if rate := c.Rate(); rate == 1 {
-		l.beat++
+		l.estimate++
 		l.fraction = 0
-		l.stray += (off() - l.stray) / strayShare // the two ends' clocks differ by a little
+		l.drift += (off() - l.drift) / driftShare // the two ends' clocks differ by a little
 		switch {
-		case l.stray > 0.5:
-			l.beat--
-			l.stray--
-		case l.stray < -0.5:
-			l.beat++
-			l.stray++
+		case l.drift > 0.5:
+			l.estimate--
+			l.drift--
+		case l.drift < -0.5:
+			l.estimate++
+			l.drift++
 		}
 	} else {
 		whole, fraction := math.Modf(l.fraction + rate)
-		l.beat, l.fraction, l.stray = l.beat+uint32(whole), fraction, 0
+		l.estimate, l.fraction, l.drift = l.estimate+uint32(whole), fraction, 0
 		switch off := off(); {
-		case off > maxStraying:
-			l.beat--
-		case off < -maxStraying:
-			l.beat++
+		case off > maxEstimateDrift:
+			l.estimate--
+		case off < -maxEstimateDrift:
+			l.estimate++
 		}
 	}
 }
 
 // Tick returns the tick of an input given now.
-func (l *InputDelay) Tick() uint32 { return l.beat + l.ahead }
+func (l *InputDelay) Tick() uint32 { return l.estimate + l.ahead }
 
 // renew starts to watch margins anew, those of inputs not given yet.
 func (l *InputDelay) renew(c *Ticks) {
@@ -120,7 +120,7 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	}
 	if margin < 0 {
 		l.ahead += uint32(min(1-margin, maxRaise))
-		l.calm, l.guard = min(2*l.calm, maxCalm), moreMargin
+		l.stable, l.guard = min(2*l.stable, maxStable), moreMargin
 		l.renew(c)
 		return
 	}
@@ -129,11 +129,11 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	}
 	spare, waited := l.least-l.guard, c.Now-l.since
 	switch {
-	case spare > 0 && (waited >= l.calm || waited >= calmTicks && l.least >= muchMargin):
+	case spare > 0 && (waited >= l.stable || waited >= stableTicks && l.least >= muchMargin):
 		l.ahead -= uint32(max(spare/2, 1))
 		l.renew(c)
-	case waited >= l.calm: // the next while
-		if l.calm == maxCalm {
+	case waited >= l.stable: // the next while
+		if l.stable == maxStable {
 			l.guard = leastMargin
 		}
 		l.since, l.any, l.from = c.Now, false, of

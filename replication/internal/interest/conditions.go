@@ -22,9 +22,9 @@ func (p *Sight) AskConditions(picks func(ask any) bool) {
 	}
 }
 
-// FindFacets completes what find found: a facet is visible if its entity is and its
+// FindSubEntities completes what find found: a sub-entity is visible if its entity is and its
 // condition holds.
-func (p *Sight) FindFacets() {
+func (p *Sight) FindSubEntities() {
 	v, s := &p.View, &p.Snap.Slots
 	for b, class := range s.Classes {
 		if class == 0 {
@@ -52,7 +52,7 @@ func (p *Sight) FindFacets() {
 		}
 		for b, word := range p.owned {
 			for word &= v.Next[b]; word != 0; word &= word - 1 {
-				f, ok := s.Facet(k, b<<6+bits.TrailingZeros64(word))
+				f, ok := s.SubEntity(k, b<<6+bits.TrailingZeros64(word))
 				switch {
 				case !ok:
 				case kind == schema.OwnerOnly:
@@ -70,13 +70,13 @@ func (i *Criteria) everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 
-// Keeps returns which slots of a block stay with the client when they go out of view: of facets, those whose condition
+// Keeps returns which slots of a block stay with the client when they go out of view: of sub-entities, those whose condition
 // still holds.
 func (p *Sight) Keeps(b int) uint64 {
 	switch v := &p.View; {
 	case !v.Keep:
 		return 0
-	case !p.Snap.Slots.Facets(b):
+	case !p.Snap.Slots.HoldsSubEntities(b):
 		return ^uint64(0)
 	case v.Kept != nil && b < len(v.Kept.now):
 		return v.Kept.now[b]
@@ -84,7 +84,7 @@ func (p *Sight) Keeps(b int) uint64 {
 	return 0
 }
 
-// Hold finds out of which facets the condition holds, whether the peer sees their entities or not.
+// Hold finds out of which sub-entities the condition holds, whether the peer sees their entities or not.
 func (p *Sight) Hold() {
 	v, s := &p.View, &p.Snap.Slots
 	if !v.Keep || len(p.Schema.Conditions) == 0 {
@@ -92,7 +92,7 @@ func (p *Sight) Hold() {
 		return
 	}
 	if v.Kept == nil {
-		v.Kept = &keptFacets{}
+		v.Kept = &keptSubEntities{}
 	}
 	held := v.Kept.before.Grown(s.Len())
 	v.Kept.now, v.Kept.before = held, v.Kept.now.Grown(s.Len())
@@ -109,7 +109,7 @@ func (p *Sight) Hold() {
 		}
 		for b, word := range p.owned {
 			for ; word != 0; word &= word - 1 {
-				f, ok := s.Facet(k, b<<6+bits.TrailingZeros64(word))
+				f, ok := s.SubEntity(k, b<<6+bits.TrailingZeros64(word))
 				switch {
 				case !ok:
 				case kind == schema.OwnerOnly:
@@ -122,7 +122,7 @@ func (p *Sight) Hold() {
 	}
 }
 
-// Lapsed returns the facets of a block whose condition does not hold any more, whether they were in view or only kept.
+// Lapsed returns the sub-entities of a block whose condition does not hold any more, whether they were in view or only kept.
 func (v *View) Lapsed(b int) uint64 {
 	if v.Kept == nil || b >= len(v.Kept.now) {
 		return 0

@@ -92,15 +92,15 @@ func (g *Grid) remove(slot int) {
 	g.places[slot] = nowhere
 }
 
-// An Eye is where a peer looks from.
-type Eye struct {
+// An Viewpoint is where a peer looks from.
+type Viewpoint struct {
 	At     [MaxAxes]float64
 	Radius float64
 	Open   bool
 }
 
-// find adds the slots that the eye sees to a set.
-func (g *Grid) find(e *Eye, to bitset.Set) {
+// find adds the slots that the viewpoint sees to a set.
+func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
 	}
@@ -142,7 +142,7 @@ func (g *Grid) find(e *Eye, to bitset.Set) {
 }
 
 // findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
-func (g *Grid) findAmong(entries []GridEntry, e *Eye, square float64, to bitset.Set) {
+func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to bitset.Set) {
 	at := e.At
 	clear(at[len(g.Columns):])
 	for i := range entries {
@@ -156,9 +156,9 @@ func (g *Grid) findAmong(entries []GridEntry, e *Eye, square float64, to bitset.
 	}
 }
 
-// squares returns bounds of the squares of the distances, along an axis, from the eye to
+// squares returns bounds of the squares of the distances, along an axis, from the viewpoint to
 // what is in a cell.
-func (g *Grid) squares(axis, cell int, e *Eye) (near, far float64) {
+func (g *Grid) squares(axis, cell int, e *Viewpoint) (near, far float64) {
 	if axis >= len(g.Columns) {
 		return 0, 0
 	}

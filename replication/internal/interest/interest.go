@@ -29,7 +29,7 @@ type View struct {
 	crowded  bool // the server has more
 	Withheld int  // live slots that would be visible, were there room
 
-	Kept *keptFacets // with Keep, if there are conditions
+	Kept *keptSubEntities // with Keep, if there are conditions
 
 	Released bool      // Keep ended: what was kept is gone
 	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
@@ -37,7 +37,7 @@ type View struct {
 	Passes    map[*snapshot.Table]bool // what Filter says
 	LastTable *snapshot.Table          // asked for last
 	lastPass  bool
-	Eye       Eye
+	Viewpoint Viewpoint
 }
 
 // Divide divides the live slots into those that are visible, and the others into those that are withheld and those that are hidden.
@@ -69,7 +69,7 @@ func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 	} else {
 		clear(v.Next)
 		if v.Grid != nil {
-			v.Grid.find(&v.Eye, v.Next)
+			v.Grid.find(&v.Viewpoint, v.Next)
 		}
 		for _, set := range v.Sets {
 			set.find(v.Next)
@@ -82,7 +82,7 @@ func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 		return
 	}
 	for b, word := range v.Next {
-		if s.Facets(b) {
+		if s.HoldsSubEntities(b) {
 			continue
 		}
 		if b == archeutil.ResourceSlot>>6 && resources {

@@ -40,17 +40,17 @@ func (p *Sight) Withhold() {
 	v.cut(s, false)
 }
 
-// WithholdFacets is withhold for the facets of what is in view.
-func (p *Sight) WithholdFacets() {
+// WithholdSubEntities is withhold for the sub-entities of what is in view.
+func (p *Sight) WithholdSubEntities() {
 	if v := &p.View; v.crowded {
 		v.cut(&p.Snap.Slots, true)
 	}
 }
 
-// cut takes out of view what has a slot that the client has no room for: facets or entities.
+// cut takes out of view what has a slot that the client has no room for: sub-entities or entities.
 func (v *View) cut(s *snapshot.SlotTable, facets bool) {
 	for b := v.Room >> 6; b < len(s.Alive); b++ {
-		if s.Facets(b) != facets {
+		if s.HoldsSubEntities(b) != facets {
 			continue
 		}
 		beyond := v.Next[b] & s.Alive[b]

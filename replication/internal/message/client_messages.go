@@ -9,16 +9,16 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A ClientTalk is what a client says to the server, and hears from it, beside the state of the world.
-type ClientTalk struct {
+// A ClientMessages is what a client says to the server, and hears from it, beside the state of the world.
+type ClientMessages struct {
 	Messenger
-	TalkLinks
+	ClientLinks
 	Handlers []func() // by message number
 
-	Out   [wire.Channels]OutLane // only the first is used
-	In    [wire.Channels]InLane
-	loose []int32 // unreliable drafts
-	size  int     // bytes of them
+	Out        [wire.Channels]OutChannel // only the first is used
+	In         [wire.Channels]InChannel
+	unreliable []int32 // unreliable drafts
+	size       int     // bytes of them
 
 	waiting  []InMessage       // unreliable messages that came
 	Kept     int               // how many there are
@@ -48,16 +48,16 @@ const (
 	inputRingTicks = 64
 )
 
-// TalkLinks are what the messages of a client need of the rest of it.
-type TalkLinks struct {
+// ClientLinks are what the messages of a client need of the rest of it.
+type ClientLinks struct {
 	Clock    *clock.Ticks
 	Stats    *counters.ClientCounters
 	Transmit func(packet []byte)
 	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
 }
 
-func NewClientTalk(links TalkLinks, s *schema.Schema, d Directory, mtu int, slots uint32) *ClientTalk {
-	t := &ClientTalk{TalkLinks: links, Handlers: make([]func(), len(s.Messages))}
+func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int, slots uint32) *ClientMessages {
+	t := &ClientMessages{ClientLinks: links, Handlers: make([]func(), len(s.Messages))}
 	t.Init(s, d, mtu, false, slots)
 	if in := s.Input; in != nil {
 		t.Inputs.ring = MakeInputRows(inputRingTicks, in.Words)
@@ -66,20 +66,20 @@ func NewClientTalk(links TalkLinks, s *schema.Schema, d Directory, mtu int, slot
 }
 
 // Reset forgets all that was said, at the server's tick.
-func (t *ClientTalk) Reset(tick uint32) {
+func (t *ClientMessages) Reset(tick uint32) {
 	t.Clear()
-	*t = ClientTalk{Messenger: t.Messenger, TalkLinks: t.TalkLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
+	*t = ClientMessages{Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
 	if t.Schema.Input != nil {
 		t.Lead.Begin(tick)
 	}
 }
 
 // Enqueue hands a draft over.
-func (t *ClientTalk) Enqueue(draft int) error {
+func (t *ClientMessages) Enqueue(draft int) error {
 	d := &t.Drafts[draft]
 	m := &t.Schema.Messages[d.Number]
 	switch l := &t.Out[wire.ChannelState]; {
-	case m.Reliable && !l.Expect(d.Size, d.Fragments), !m.Reliable && (len(t.loose) == MaxLoose || t.size+d.Size > MaxLooseBytes):
+	case m.Reliable && !l.Expect(d.Size, d.Fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.Size > MaxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		data, bits := t.Encode(d)
@@ -87,51 +87,51 @@ func (t *ClientTalk) Enqueue(draft int) error {
 		l.Push(d.Number, delta.Tick(t.Clock.Now), data, bits, d.Fragments)
 		t.Stats.Messages++
 	default:
-		t.loose = append(t.loose, int32(draft))
+		t.unreliable = append(t.unreliable, int32(draft))
 		t.size += d.Size
 	}
 	return nil
 }
 
-// Say sends what there is to say, in packets with a key.
-func (t *ClientTalk) Say(key wire.Key) {
+// SendTick sends what there is to say, in packets with a key.
+func (t *ClientMessages) SendTick(key wire.Key) {
 	now := t.Clock.Now
 	t.begin(&t.Writer, key)
-	t.sayReliable()
-	t.sayLoose()
+	t.sendReliable()
+	t.sendUnreliable()
 	t.Clear()
 	t.sayInputs()
 	k := &t.Writer
-	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Due > 0 || t.In[wire.ChannelImmediate].Due > 0 || !t.said || now-t.spoke >= speakEvery) {
-		t.startTalk()
+	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Dirty > 0 || t.In[wire.ChannelImmediate].Dirty > 0 || !t.said || now-t.spoke >= speakEvery) {
+		t.startPacket()
 	}
 	if k.Open {
-		t.finishTalk()
+		t.finishPacket()
 	}
 }
 
 // Step goes on to the next time.
-func (t *ClientTalk) Step() {
+func (t *ClientMessages) Step() {
 	if t.Schema.Input != nil {
 		t.Lead.Step(t.Clock)
 	}
 }
 
 // begin starts a time.
-func (t *ClientTalk) begin(k *TalkWriter, key wire.Key) {
+func (t *ClientMessages) begin(k *MessageWriter, key wire.Key) {
 	now := t.Clock.Now
 	// The server completes times by the newest that came, and by 0 before.
 	k.Begin(key, now, now-t.echoed >= wire.ShortTime)
 }
 
-// startTalk opens a packet. The first one has the acks in it.
-func (t *ClientTalk) startTalk() {
+// startPacket opens a packet. The first one has the acks in it.
+func (t *ClientMessages) startPacket() {
 	k := &t.Writer
 	k.Start()
 	k.Bare = true
 	for i := range t.In {
 		var ack wire.ChannelAck
-		if in := &t.In[i]; k.Index == 0 && in.Due > 0 {
+		if in := &t.In[i]; k.Index == 0 && in.Dirty > 0 {
 			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/96)
 			k.Bare = false
 		}
@@ -139,8 +139,8 @@ func (t *ClientTalk) startTalk() {
 	}
 }
 
-// finishTalk sends the open packet.
-func (t *ClientTalk) finishTalk() {
+// finishPacket sends the open packet.
+func (t *ClientMessages) finishPacket() {
 	packet := t.Writer.Finish()
 	t.Stats.MessagePackets++
 	t.Stats.MessageBytes += uint64(len(packet))
@@ -148,24 +148,24 @@ func (t *ClientTalk) finishTalk() {
 	t.Transmit(packet)
 }
 
-// putTalk appends a message to a packet, if need be to a new one, and returns false if there is no room.
-func (t *ClientTalk) putTalk(m *WireMessage) bool {
+// putMessage appends a message to a packet, if need be to a new one, and returns false if there is no room.
+func (t *ClientMessages) putMessage(m *WireMessage) bool {
 	k := &t.Writer
 	for {
 		if k.Open {
 			if k.Put(m) {
 				return true
 			}
-			t.finishTalk()
+			t.finishPacket()
 		}
 		if k.Full() {
 			return false
 		}
-		t.startTalk()
+		t.startPacket()
 	}
 }
 
-func (t *ClientTalk) sayReliable() {
+func (t *ClientMessages) sendReliable() {
 	l := &t.Out[wire.ChannelState]
 	begun := t.Writer.Index
 	l.Begin(delta.Tick(t.Clock.Now), &t.Clock.Trip)
@@ -175,14 +175,14 @@ func (t *ClientTalk) sayReliable() {
 		if m.Fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.Due(m) {
+		if !l.Dirty(m) {
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Lane: wire.ChannelState, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.Number), Channel: wire.ChannelState, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
 			Bits: int(m.Bits), Data: l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))),
 		}
-		if !t.putTalk(&w) {
+		if !t.putMessage(&w) {
 			return
 		}
 		if m.Times > 0 {
@@ -192,25 +192,25 @@ func (t *ClientTalk) sayReliable() {
 	}
 }
 
-func (t *ClientTalk) sayLoose() {
-	for k, i := range t.loose {
+func (t *ClientMessages) sendUnreliable() {
+	for k, i := range t.unreliable {
 		if i == Taken {
 			continue
 		}
-		t.loose[k] = Taken
-		w := WireMessage{Number: t.Drafts[i].Number, Lane: -1}
+		t.unreliable[k] = Taken
+		w := WireMessage{Number: t.Drafts[i].Number, Channel: -1}
 		w.Data, w.Bits = t.Encode(&t.Drafts[i])
-		if t.putTalk(&w) {
+		if t.putMessage(&w) {
 			t.Stats.Messages++
 		} else {
 			t.Stats.MessagesDropped++
 		}
 	}
-	t.loose, t.size = t.loose[:0], 0
+	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
 // sayInputs sends the inputs that the server may not have.
-func (t *ClientTalk) sayInputs() {
+func (t *ClientMessages) sayInputs() {
 	if t.Schema.Input == nil {
 		return
 	}
@@ -229,7 +229,7 @@ func (t *ClientTalk) sayInputs() {
 }
 
 // Receive takes a packet of messages with a key. near is the newest tick of which state came.
-func (t *ClientTalk) Receive(packet, body []byte, key wire.Key, near uint32) error {
+func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32) error {
 	if t.Handling {
 		panic("replication: Receive in a message handler: keep the packet until Apply returns")
 	}
@@ -265,7 +265,7 @@ func (t *ClientTalk) Receive(packet, body []byte, key wire.Key, near uint32) err
 	t.seen.Add(h.Time, k.Index)
 	t.Clock.Arrive(h.Time)
 	if k.Report.Present {
-		t.hear(&k.Report, h.Time)
+		t.noteReceived(&k.Report, h.Time)
 	}
 	for i := range k.Messages {
 		t.keep(&k.Messages[i])
@@ -273,10 +273,10 @@ func (t *ClientTalk) Receive(packet, body []byte, key wire.Key, near uint32) err
 	return nil
 }
 
-// hear takes what the server tells of the client's packets.
-func (t *ClientTalk) hear(p *wire.InputReport, tick uint32) {
+// noteReceived takes what the server tells of the client's packets.
+func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	sent := wire.Extend16(p.Echo, t.Clock.Now)
-	t.Clock.Hear(sent, p.Held)
+	t.Clock.NoteReceived(sent, p.Held)
 	if int32(t.Clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
@@ -294,10 +294,10 @@ func (t *ClientTalk) hear(p *wire.InputReport, tick uint32) {
 }
 
 // keep keeps a message until it is its turn.
-func (t *ClientTalk) keep(m *StagedMessage) {
+func (t *ClientMessages) keep(m *StagedMessage) {
 	said, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
-	if m.Lane >= 0 {
-		t.In[m.Lane].Take(m, deps, said)
+	if m.Channel >= 0 {
+		t.In[m.Channel].Take(m, deps, said)
 		return
 	}
 	if t.Kept == MaxWaiting || t.Bytes+wire.ByteSize(m.Bits) > maxWaitingBytes {
@@ -315,7 +315,7 @@ func (t *ClientTalk) keep(m *StagedMessage) {
 }
 
 // HandleAll hands over the messages whose turn it is, now that the world is up to date.
-func (t *ClientTalk) HandleAll() {
+func (t *ClientMessages) HandleAll() {
 	t.Handling = true
 	defer func() { t.Handling = false }()
 	for i := range t.In {
@@ -357,7 +357,7 @@ func (t *ClientTalk) HandleAll() {
 	t.Kept = kept
 }
 
-func (t *ClientTalk) handle(number int) {
+func (t *ClientMessages) handle(number int) {
 	h := t.Handlers[number]
 	if h == nil {
 		t.Stats.MessagesUnhandled++
@@ -368,10 +368,10 @@ func (t *ClientTalk) handle(number int) {
 }
 
 // inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
-func (t *ClientTalk) inputPacket(rows []InputRow) []byte {
+func (t *ClientMessages) inputPacket(rows []InputRow) []byte {
 	k := &t.Writer
 	if k.Open {
-		t.finishTalk()
+		t.finishPacket()
 	}
 	h := k.Header
 	h.Kind = wire.KindInputs

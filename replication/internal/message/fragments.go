@@ -8,10 +8,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A reliable message that does not fit into a packet goes in fragments. Each of them takes an id of the lane and is sent,
+// A reliable message that does not fit into a packet goes in fragments. Each of them takes an id of the channel and is sent,
 // acknowledged and sent again like a message of its own. The receiver keeps them where it keeps all that waits for its turn,
 // within the same bounds, and takes them out together when the last one has come and need not wait any more. So what is
-// acknowledged as handed over is always whole messages, and nothing of one that is half there outlives its lane.
+// acknowledged as handed over is always whole messages, and nothing of one that is half there outlives its channel.
 
 const (
 
@@ -21,7 +21,7 @@ const (
 	// MaxFragments is the largest number of fragments of a message. An ack has room for as many ids in the smallest packets,
 	// so that no fragment is sent again only because nothing could tell that it came.
 	MaxFragments = 128
-	// MaxFragmentPackets is how many packets of a tick a lane may fill before it sends no more fragments: a large message
+	// MaxFragmentPackets is how many packets of a tick a channel may fill before it sends no more fragments: a large message
 	// leaves room for others.
 	MaxFragmentPackets = 6
 )
@@ -48,7 +48,7 @@ func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
 	return nil
 }
 
-// A Next is what comes next in a lane: a message that is there, with all its fragments.
+// A Next is what comes next in a channel: a message that is there, with all its fragments.
 type Next struct {
 	Last   *InMessage // the message, or the last of its fragments
 	ids    int        // how many it takes
@@ -56,7 +56,7 @@ type Next struct {
 }
 
 // Turn returns what comes next, if it is there.
-func (l *InLane) Turn(types []schema.MessageType) (t Next, ok bool) {
+func (l *InChannel) Turn(types []schema.MessageType) (t Next, ok bool) {
 	bytes := 0
 	for id := l.Next; id != l.Top && l.at(id).have; id++ {
 		m := l.at(id)
@@ -78,9 +78,9 @@ func (l *InLane) Turn(types []schema.MessageType) (t Next, ok bool) {
 	return Next{}, false
 }
 
-// OpenTurn takes what comes next out of the lane and sets the value of its type to it. It returns false if it is no message:
+// OpenTurn takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
 // whole ones were checked when they came, but fragments can't be one by one.
-func (m *Messenger) OpenTurn(l *InLane, t *Next) bool {
+func (m *Messenger) OpenTurn(l *InChannel, t *Next) bool {
 	defer l.pop(t.ids)
 	switch {
 	case t.Broken:

@@ -6,13 +6,13 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// An InLane keeps reliable messages that came until it is their turn.
-type InLane struct {
-	Ring []InMessage // by id modulo their number, a power of two
-	Next uint32      // id of the message that is handed over next
-	Top  uint32      // one more than the newest id that came
-	Size int         // bytes of messages kept
-	Due  int         // how many times the sender has to be told what came
+// An InChannel keeps reliable messages that came until it is their turn.
+type InChannel struct {
+	Ring  []InMessage // by id modulo their number, a power of two
+	Next  uint32      // id of the message that is handed over next
+	Top   uint32      // one more than the newest id that came
+	Size  int         // bytes of messages kept
+	Dirty int         // how many times the sender has to be told what came
 }
 
 // An InMessage is a message, or a fragment of one, that waits for its turn, or for the world.
@@ -61,17 +61,17 @@ func (m *InMessage) Clear() {
 // Row returns a reader of the message's row.
 func (m *InMessage) Row() bitbuf.Reader { return bitbuf.NewReader(m.Data) }
 
-func (l *InLane) at(id uint32) *InMessage { return &l.Ring[id&uint32(len(l.Ring)-1)] }
+func (l *InChannel) at(id uint32) *InMessage { return &l.Ring[id&uint32(len(l.Ring)-1)] }
 
 // full completes the id of a message, and returns false if no honest sender sends it now.
-func (l *InLane) full(low uint16) (id uint32, ok bool) {
+func (l *InChannel) full(low uint16) (id uint32, ok bool) {
 	id = wire.Extend16(low, l.Next)
 	return id, int32(id-l.Next) < wire.MaxQueued
 }
 
 // Take keeps a message that came, unless it did before. It reports whether it is a new one.
-func (l *InLane) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
-	l.Due = ackTimes
+func (l *InChannel) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
+	l.Dirty = ackTimes
 	ahead := int32(s.ID - l.Next)
 	if ahead < 0 {
 		return false
@@ -97,7 +97,7 @@ func (l *InLane) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick)
 	return true
 }
 
-func (l *InLane) grow() {
+func (l *InChannel) grow() {
 	ring := make([]InMessage, max(minQueued, 2*len(l.Ring)))
 	for i := range l.Ring {
 		id := l.Next + uint32(i)
@@ -107,19 +107,19 @@ func (l *InLane) grow() {
 }
 
 // pop takes the next ids out, which are there.
-func (l *InLane) pop(ids int) {
+func (l *InChannel) pop(ids int) {
 	for range ids {
 		m := l.at(l.Next)
 		l.Size -= wire.ByteSize(m.Bits)
 		m.Clear()
 		l.Next++
 	}
-	l.Due = ackTimes
+	l.Dirty = ackTimes
 }
 
 // Ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
-func (l *InLane) Ack(a *wire.ChannelAck, heard uint32, words int) {
-	l.Due--
+func (l *InChannel) Ack(a *wire.ChannelAck, heard uint32, words int) {
+	l.Dirty--
 	a.Present, a.Heard, a.Next = true, uint16(heard), uint16(l.Next)
 	a.Count = min(int(l.Top-l.Next+31)/32, words, len(a.Words))
 	clear(a.Words[:a.Count])

@@ -12,18 +12,18 @@ import (
 // A StagedMessage is one of a packet that is not believed yet.
 type StagedMessage struct {
 	Number      int
-	Lane        int // -1: unreliable
+	Channel     int // -1: unreliable
 	ID          uint32
 	Fragment    wire.Fragment
 	Tick        delta.Tick
-	First, Deps int           // what it waits for, in talkStage.deps
+	First, Deps int           // what it waits for, in messageStage.deps
 	row         bitbuf.Reader // before its row, or the bytes of a fragment
 	Bits        int           // of these
 }
 
-// A talkStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
+// A messageStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
 // changes nothing.
-type talkStage struct {
+type messageStage struct {
 	Header   wire.MessageHeader
 	Index    uint
 	Report   wire.InputReport
@@ -32,9 +32,9 @@ type talkStage struct {
 	Deps     []wire.Dependency
 }
 
-// A talkParser reads packets of messages.
-type talkParser struct {
-	talkStage
+// A messageParser reads packets of messages.
+type messageParser struct {
+	messageStage
 	schema   *schema.Schema
 	packed   *delta.Packed
 	fromPeer bool // else from the server
@@ -42,12 +42,12 @@ type talkParser struct {
 	row      []uint32 // scratch memory
 }
 
-// Parse reads what stands behind the header of a packet. in are the lanes of messages that come from there.
-func (k *talkParser) Parse(rest []byte, in *[wire.Channels]InLane) error {
+// Parse reads what stands behind the header of a packet. in are the channels of messages that come from there.
+func (k *messageParser) Parse(rest []byte, in *[wire.Channels]InChannel) error {
 	k.Messages, k.Deps = k.Messages[:0], k.Deps[:0]
 	r := bitbuf.NewReader(rest)
 	index := r.ReadExpGolomb(0)
-	if index >= MaxTalkPackets {
+	if index >= MaxMessagePackets {
 		return wire.ErrMalformed
 	}
 	k.Index = uint(index)
@@ -57,13 +57,13 @@ func (k *talkParser) Parse(rest []byte, in *[wire.Channels]InLane) error {
 	}
 	for i := range k.Acks {
 		k.Acks[i].Present = false
-		if i == 0 || k.fromPeer { // clients have one lane
+		if i == 0 || k.fromPeer { // clients have one channel
 			if err := k.Acks[i].Read(&r); err != nil {
 				return err
 			}
 		}
 	}
-	var x laneContext
+	var x channelContext
 	same := [2]int{} // the dependencies of the message before: from, to
 	for r.ReadBool() {
 		if len(k.Messages) == MaxPacketMessages {
@@ -79,26 +79,26 @@ func (k *talkParser) Parse(rest []byte, in *[wire.Channels]InLane) error {
 	return nil
 }
 
-func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InLane, x *laneContext, same *[2]int) error {
-	m := StagedMessage{Number: int(r.ReadBits(k.schema.NumberBits())), Lane: -1, Tick: delta.Tick(k.Header.Time)}
+func (k *messageParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InChannel, x *channelContext, same *[2]int) error {
+	m := StagedMessage{Number: int(r.ReadBits(k.schema.NumberBits())), Channel: -1, Tick: delta.Tick(k.Header.Time)}
 	if m.Number >= len(k.schema.Messages) {
 		return fmt.Errorf("%w: message number %d, where the schema has %d messages", wire.ErrMalformed, m.Number, len(k.schema.Messages))
 	}
 	t := &k.schema.Messages[m.Number]
 	if t.Reliable {
-		m.Lane = t.Lane(!k.fromPeer)
+		m.Channel = t.Channel(!k.fromPeer)
 		var ok bool
-		if x.begun[m.Lane] {
+		if x.begun[m.Channel] {
 			gap := r.ReadExpGolomb(0)
-			m.ID = x.last[m.Lane] + 1 + uint32(gap)
-			ok = gap < wire.MaxQueued && int32(m.ID-in[m.Lane].Next) < wire.MaxQueued
+			m.ID = x.last[m.Channel] + 1 + uint32(gap)
+			ok = gap < wire.MaxQueued && int32(m.ID-in[m.Channel].Next) < wire.MaxQueued
 		} else {
-			m.ID, ok = in[m.Lane].full(uint16(r.ReadBits(16)))
+			m.ID, ok = in[m.Channel].full(uint16(r.ReadBits(16)))
 		}
 		if !ok {
 			return wire.ErrMalformed
 		}
-		x.begun[m.Lane], x.last[m.Lane] = true, m.ID
+		x.begun[m.Channel], x.last[m.Channel] = true, m.ID
 		if t.Long {
 			m.Fragment.Read(r)
 		}
@@ -128,7 +128,7 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InLane, x
 }
 
 // parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
-func (k *talkParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *StagedMessage) bool {
+func (k *messageParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *StagedMessage) bool {
 	if m.Fragment != wire.WholeMessage {
 		m.Bits = 8 * int(r.ReadBits(FragmentSizeBits))
 		m.row = *r
@@ -143,7 +143,7 @@ func (k *talkParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *St
 }
 
 // parseDependencies reads the list of what a message waits for.
-func (k *talkParser) parseDependencies(r *bitbuf.Reader) bool {
+func (k *messageParser) parseDependencies(r *bitbuf.Reader) bool {
 	n := r.ReadExpGolomb(0)
 	if n > maxDependencies {
 		return false

@@ -20,8 +20,8 @@ import (
 // Index tells apart the packets of one time, so that none is taken twice. Only servers write a report.
 
 const (
-	// MaxTalkPackets is how many packets of messages go out in a tick: a sender paces itself.
-	MaxTalkPackets = 16
+	// MaxMessagePackets is how many packets of messages go out in a tick: a sender paces itself.
+	MaxMessagePackets = 16
 	// MaxPacketMessages bounds what a packet can make its receiver do.
 	MaxPacketMessages = 256
 	// maxDependencies is how many slots a message may wait for. With more, it is not sent yet.
@@ -38,7 +38,7 @@ const (
 // A WireMessage is a message as it is put into a packet.
 type WireMessage struct {
 	Number   int
-	Lane     int // -1: none, it is unreliable
+	Channel  int // -1: none, it is unreliable
 	ID       uint32
 	Long     bool // its type is
 	Fragment wire.Fragment
@@ -49,8 +49,8 @@ type WireMessage struct {
 	Bits     int
 }
 
-// A TalkWriter fills packets of messages, one after the other.
-type TalkWriter struct {
+// A MessageWriter fills packets of messages, one after the other.
+type MessageWriter struct {
 	numberBits uint
 	down       bool // from the server
 	Buf        []byte
@@ -63,46 +63,46 @@ type TalkWriter struct {
 	body  int  // where the bits begin in buf
 	count int  // messages in the packet
 	Bare  bool // it is for nothing but messages
-	laneContext
+	channelContext
 }
 
-// laneContext is what messages of a packet share with those before them.
-type laneContext struct {
+// channelContext is what messages of a packet share with those before them.
+type channelContext struct {
 	begun [wire.Channels]bool
 	last  [wire.Channels]uint32 // ids
 	deps  []wire.Dependency
 }
 
 // Begin starts a tick. long says whether the receiver may have no time near to this one.
-func (k *TalkWriter) Begin(s wire.Key, time uint32, long bool) {
+func (k *MessageWriter) Begin(s wire.Key, time uint32, long bool) {
 	k.Header, k.Seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.Index, k.Open = 0, false
 }
 
 // Full reports whether no more packets may be begun.
-func (k *TalkWriter) Full() bool { return k.Index == MaxTalkPackets }
+func (k *MessageWriter) Full() bool { return k.Index == MaxMessagePackets }
 
 // Start opens a packet.
-func (k *TalkWriter) Start() {
+func (k *MessageWriter) Start() {
 	from := k.Seal.Size()
 	k.Header.Put(k.Buf[from:])
 	k.body = from + k.Header.Size()
 	k.W.Reset(k.Buf[k.body:])
 	k.W.WriteExpGolomb(uint64(k.Index), 0)
-	k.Open, k.count, k.laneContext = true, 0, laneContext{deps: k.deps[:0]}
+	k.Open, k.count, k.channelContext = true, 0, channelContext{deps: k.deps[:0]}
 }
 
 // Put appends a message, and returns false if there is no room for it.
-func (k *TalkWriter) Put(m *WireMessage) bool {
+func (k *MessageWriter) Put(m *WireMessage) bool {
 	if k.count == MaxPacketMessages {
 		return false
 	}
 	mark := k.W.Mark()
 	k.W.WriteBool(true)
 	k.W.WriteBits(uint64(m.Number), k.numberBits)
-	if m.Lane >= 0 {
-		if k.begun[m.Lane] {
-			k.W.WriteExpGolomb(uint64(m.ID-k.last[m.Lane]-1), 0)
+	if m.Channel >= 0 {
+		if k.begun[m.Channel] {
+			k.W.WriteExpGolomb(uint64(m.ID-k.last[m.Channel]-1), 0)
 		} else {
 			k.W.WriteBits(uint64(m.ID), 16)
 		}
@@ -129,8 +129,8 @@ func (k *TalkWriter) Put(m *WireMessage) bool {
 		k.W.Rollback(mark)
 		return false
 	}
-	if m.Lane >= 0 {
-		k.begun[m.Lane], k.last[m.Lane] = true, m.ID
+	if m.Channel >= 0 {
+		k.begun[m.Channel], k.last[m.Channel] = true, m.ID
 	}
 	if !same {
 		k.deps = append(k.deps[:0], m.Deps...)
@@ -139,7 +139,7 @@ func (k *TalkWriter) Put(m *WireMessage) bool {
 	return true
 }
 
-func (k *TalkWriter) putDependencies(deps []wire.Dependency) {
+func (k *MessageWriter) putDependencies(deps []wire.Dependency) {
 	k.W.WriteExpGolomb(uint64(len(deps)), 0)
 	next := uint32(0)
 	for _, d := range deps {
@@ -162,7 +162,7 @@ func equalDependencies(a, b []wire.Dependency) bool {
 }
 
 // Finish returns the open packet, which is valid until the next one is begun.
-func (k *TalkWriter) Finish() []byte {
+func (k *MessageWriter) Finish() []byte {
 	k.W.WriteBool(false)
 	packet := k.Buf[:k.body+len(k.W.Bytes())]
 	k.Seal.Write(packet, 0, k.Header.Time)

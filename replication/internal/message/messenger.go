@@ -25,8 +25,8 @@ type Messenger struct {
 	rows   []uint32       // of drafts that wait for their bits
 	Drafts []Draft
 	bits   []byte // of drafts
-	Writer TalkWriter
-	Parser talkParser
+	Writer MessageWriter
+	Parser messageParser
 	inputs []InputRow // scratch memory, for those of a packet
 	Joined []byte     // scratch memory, for a message from its fragments
 }
@@ -73,8 +73,8 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 	if s.Input != nil {
 		add(s.Input)
 	}
-	m.Writer = TalkWriter{numberBits: s.NumberBits(), down: down, Buf: make([]byte, mtu)}
-	m.Parser = talkParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
+	m.Writer = MessageWriter{numberBits: s.NumberBits(), down: down, Buf: make([]byte, mtu)}
+	m.Parser = messageParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
 }
 
 // room returns the bytes that a message may take.

@@ -6,7 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// Reliable messages go in lanes. In each of them they are numbered, sent until acknowledged, and handed over in the order
+// Reliable messages go in channels. In each of them they are numbered, sent until acknowledged, and handed over in the order
 // of their numbers.
 
 const (
@@ -23,8 +23,8 @@ const (
 	MaxProbes = 8
 )
 
-// An OutLane sends reliable messages. It knows of no world and no packets: put fills them, ack empties the lane.
-type OutLane struct {
+// An OutChannel sends reliable messages. It knows of no world and no packets: put fills them, ack empties the channel.
+type OutChannel struct {
 	ring   []OutMessage // by id modulo their number, a power of two
 	First  uint32       // the first that is not known to be handed over
 	Next   uint32       // id of the next message
@@ -62,10 +62,10 @@ type OutMessage struct {
 	deps     uint32 // place of its dependencies
 }
 
-func (l *OutLane) At(id uint32) *OutMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
+func (l *OutChannel) At(id uint32) *OutMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
 
 // Expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
-func (l *OutLane) Expect(bytes, fragments int) bool {
+func (l *OutChannel) Expect(bytes, fragments int) bool {
 	if int(l.Next-l.First)+l.Expected+fragments > wire.MaxQueued || l.Size+bytes > MaxQueuedBytes {
 		return false
 	}
@@ -75,13 +75,13 @@ func (l *OutLane) Expect(bytes, fragments int) bool {
 }
 
 // Cancel gives back the room for a message.
-func (l *OutLane) Cancel(bytes, fragments int) {
+func (l *OutChannel) Cancel(bytes, fragments int) {
 	l.Expected -= fragments
 	l.Size -= bytes
 }
 
 // Push adds a message, for which there must be room.
-func (l *OutLane) Push(number int, tick delta.Tick, data []byte, bits, fragments int) {
+func (l *OutChannel) Push(number int, tick delta.Tick, data []byte, bits, fragments int) {
 	if l.Empty() {
 		l.heard, l.backoff = false, 0 // what was heard may be long ago
 	}
@@ -101,7 +101,7 @@ func (l *OutLane) Push(number int, tick delta.Tick, data []byte, bits, fragments
 }
 
 // add gives a message, or fragment, the next id.
-func (l *OutLane) add(m *OutMessage, data []byte) {
+func (l *OutChannel) add(m *OutMessage, data []byte) {
 	l.Size += len(data)
 	if n := len(l.ring); int(l.Next-l.First) == n {
 		ring := make([]OutMessage, max(minQueued, 2*n))
@@ -115,8 +115,8 @@ func (l *OutLane) add(m *OutMessage, data []byte) {
 	l.Next++
 }
 
-// head returns the message that is to be handed over next, or the last of its fragments; the lane is not empty.
-func (l *OutLane) head() *OutMessage {
+// head returns the message that is to be handed over next, or the last of its fragments; the channel is not empty.
+func (l *OutChannel) head() *OutMessage {
 	id := l.First
 	for l.At(id).Fragment == wire.MoreFragments {
 		id++
@@ -125,16 +125,16 @@ func (l *OutLane) head() *OutMessage {
 }
 
 // Empty reports whether everything was handed over.
-func (l *OutLane) Empty() bool { return l.First == l.Next }
+func (l *OutChannel) Empty() bool { return l.First == l.Next }
 
 // Begin starts a tick.
-func (l *OutLane) Begin(now delta.Tick, trip *clock.RoundTrip) {
+func (l *OutChannel) Begin(now delta.Tick, trip *clock.RoundTrip) {
 	l.now, l.slack, l.timeout, l.expired = now, trip.Slack(), trip.Timeout(), 0
 	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
-// Due reports whether a message is to be sent now.
-func (l *OutLane) Due(m *OutMessage) bool {
+// Dirty reports whether a message is to be sent now.
+func (l *OutChannel) Dirty(m *OutMessage) bool {
 	switch {
 	case m.Times == 0:
 		return true
@@ -150,25 +150,25 @@ func (l *OutLane) Due(m *OutMessage) bool {
 }
 
 // End ends a tick. While nothing is heard, less and less is sent.
-func (l *OutLane) End() {
+func (l *OutChannel) End() {
 	if l.expired > 0 {
 		l.probed, l.backoff = l.now, min(l.backoff+1, maxBackoff)
 	}
 }
 
 // Wake notes that the other end is alive: it is asked more often again.
-func (l *OutLane) Wake() { l.backoff = min(l.backoff, 1) }
+func (l *OutChannel) Wake() { l.backoff = min(l.backoff, 1) }
 
 // stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
 // won't come: it waits for open states, as far as the sender knows.
-func (l *OutLane) stuck(m *OutMessage, open int) bool {
+func (l *OutChannel) stuck(m *OutMessage, open int) bool {
 	since := l.now - m.sent
 	// What it was told last may have got lost, so it is told again, but seldom.
 	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
 }
 
 // SentNow notes that a message was sent.
-func (l *OutLane) SentNow(id uint32, deps int) {
+func (l *OutChannel) SentNow(id uint32, deps int) {
 	m := l.At(id)
 	m.sent, m.wrote = l.now, uint8(deps)
 	m.Times = min(m.Times+1, 100)
@@ -178,10 +178,10 @@ func (l *OutLane) SentNow(id uint32, deps int) {
 }
 
 // before compares ids, which wrap.
-func (l *OutLane) before(id, other uint32) bool { return int32(id-other) < 0 }
+func (l *OutChannel) before(id, other uint32) bool { return int32(id-other) < 0 }
 
 // Acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
-func (l *OutLane) Acceptable(a *wire.ChannelAck) bool {
+func (l *OutChannel) Acceptable(a *wire.ChannelAck) bool {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(l.Unsent, next) {
 		return false
@@ -196,7 +196,7 @@ func (l *OutLane) Acceptable(a *wire.ChannelAck) bool {
 
 // Ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
 // before.
-func (l *OutLane) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
+func (l *OutChannel) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(next, l.First) && l.First-next > wire.MaxQueued {
 		return false // from long ago
@@ -225,7 +225,7 @@ func (l *OutLane) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 }
 
 // depend tells what a message waits for; there are no more than maxDependencies.
-func (l *OutLane) depend(m *OutMessage, deps []wire.Dependency) {
+func (l *OutChannel) depend(m *OutMessage, deps []wire.Dependency) {
 	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
 }
 

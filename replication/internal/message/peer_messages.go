@@ -9,8 +9,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A PeerTalk is what the server says to one client, and hears from it, beside the state of the world.
-type PeerTalk struct {
+// A PeerMessages is what the server says to one client, and hears from it, beside the state of the world.
+type PeerMessages struct {
 	Snap     *snapshot.Snapshot
 	Schema   *schema.Schema
 	Messages *ServerMessages
@@ -22,14 +22,14 @@ type PeerTalk struct {
 	// goes on.
 	Handler func(number int) (handled, on bool)
 
-	Out [wire.Channels]OutLane
-	In  [wire.Channels]InLane // only the first is used
+	Out [wire.Channels]OutChannel
+	In  [wire.Channels]InChannel // only the first is used
 
-	pending []int32 // drafts that the client is to get
-	loose   []int32 // those of them that are unreliable
-	size    int     // bytes of unreliable messages
-	deps    []wire.Dependency
-	waits   []wire.Dependency // that of a message is not settled
+	pending    []int32 // drafts that the client is to get
+	unreliable []int32 // those of them that are unreliable
+	size       int     // bytes of unreliable messages
+	deps       []wire.Dependency
+	waits      []wire.Dependency // that of a message is not settled
 
 	Inputs   inputRing
 	seen     wire.ReplayWindow // packets from the client
@@ -41,9 +41,9 @@ type PeerTalk struct {
 }
 
 const (
-	// MaxLoose is how many unreliable messages go out in a tick at most, and maxLooseBytes their size.
-	MaxLoose      = 256
-	MaxLooseBytes = MaxQueuedBytes / 4
+	// MaxUnreliable is how many unreliable messages go out in a tick at most, and maxLooseBytes their size.
+	MaxUnreliable      = 256
+	MaxUnreliableBytes = MaxQueuedBytes / 4
 	// MaxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and maxMessagesPerTick how many
 	// messages. They leave room for a client or a server that stood still for a while.
 	MaxPacketsPerTick  = 256
@@ -53,26 +53,26 @@ const (
 )
 
 // Speaks reports whether there are new messages for the peer.
-func (t *PeerTalk) Speaks() bool { return len(t.pending)+len(t.loose) > 0 }
+func (t *PeerMessages) Speaks() bool { return len(t.pending)+len(t.unreliable) > 0 }
 
 // Enqueue hands a draft to the peer.
-func (t *PeerTalk) Enqueue(draft int) error {
+func (t *PeerMessages) Enqueue(draft int) error {
 	d := &t.Messages.Messenger.Drafts[draft]
 	m := &t.Schema.Messages[d.Number]
 	switch {
-	case m.Reliable && !t.Out[m.Lane(true)].Expect(d.Size, d.Fragments), !m.Reliable && (len(t.loose) == MaxLoose || t.size+d.Size > MaxLooseBytes):
+	case m.Reliable && !t.Out[m.Channel(true)].Expect(d.Size, d.Fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.Size > MaxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		t.pending = append(t.pending, int32(draft))
 	default:
-		t.loose = append(t.loose, int32(draft))
+		t.unreliable = append(t.unreliable, int32(draft))
 		t.size += d.Size
 	}
 	return nil
 }
 
-// Say sends what there is to say in this tick.
-func (t *PeerTalk) Say() {
+// SendTick sends what there is to say in this tick.
+func (t *PeerMessages) SendTick() {
 	now := t.Snap.Tick
 	t.packets, t.received = 0, 0
 	if t.Inputs.miss(now) {
@@ -80,48 +80,48 @@ func (t *PeerTalk) Say() {
 	}
 	t.assign()
 	if t.Acked.Silence.Mute {
-		t.dropLoose() // what is reliable waits
+		t.dropUnreliable() // what is reliable waits
 	} else {
-		t.sayAll()
+		t.sendPending()
 	}
 	if t.Messages.Waits {
 		t.Acked.Bound()
 	}
 }
 
-// sayAll sends the messages that are due, and what else the client is to know.
-func (t *PeerTalk) sayAll() {
+// sendPending sends the messages that are due, and what else the client is to know.
+func (t *PeerMessages) sendPending() {
 	now := t.Snap.Tick
 	// Times are completed by the newest state that came, or the newest of these packets.
 	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), !t.Acked.Heard || now-t.Acked.Recent >= wire.ShortTime)
-	t.sayReliable(wire.ChannelImmediate)
-	t.sayReliable(wire.ChannelState)
-	t.sayLoose()
+	t.sendReliable(wire.ChannelImmediate)
+	t.sendReliable(wire.ChannelState)
+	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Due > 0 || t.unsaid && now-t.Reported >= reportTicks) {
-		t.startTalk()
+	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Dirty > 0 || t.unsaid && now-t.Reported >= reportTicks) {
+		t.startPacket()
 	}
 	if k.Open {
-		t.finishTalk()
+		t.finishPacket()
 	}
 }
 
-// dropLoose gives up the unreliable messages of the tick.
-func (t *PeerTalk) dropLoose() {
-	for _, i := range t.loose {
+// dropUnreliable gives up the unreliable messages of the tick.
+func (t *PeerMessages) dropUnreliable() {
+	for _, i := range t.unreliable {
 		if i != Taken {
 			t.Stats.MessagesDropped++
 		}
 	}
-	t.loose, t.size = t.loose[:0], 0
+	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
 // Taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what
 // waits is looked at once, so that the next Replicate neither sends it again nor panics again.
 const Taken = -1
 
-// assign gives reliable messages their place in the lanes.
-func (t *PeerTalk) assign() {
+// assign gives reliable messages their place in the channels.
+func (t *PeerMessages) assign() {
 	m := &t.Messages.Messenger
 	for k, i := range t.pending {
 		if i == Taken {
@@ -129,7 +129,7 @@ func (t *PeerTalk) assign() {
 		}
 		t.pending[k] = Taken
 		d := &m.Drafts[i]
-		l := &t.Out[m.Schema.Messages[d.Number].Lane(true)]
+		l := &t.Out[m.Schema.Messages[d.Number].Channel(true)]
 		l.Cancel(d.Size, d.Fragments)
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
@@ -141,8 +141,8 @@ func (t *PeerTalk) assign() {
 	t.pending = t.pending[:0]
 }
 
-// startTalk opens a packet. The first one of a tick has in it what is to be said beside messages.
-func (t *PeerTalk) startTalk() {
+// startPacket opens a packet. The first one of a tick has in it what is to be said beside messages.
+func (t *PeerMessages) startPacket() {
 	k := &t.Messages.Messenger.Writer
 	k.Start()
 	var report wire.InputReport
@@ -151,7 +151,7 @@ func (t *PeerTalk) startTalk() {
 		if t.unsaid {
 			report = t.report()
 		}
-		if in := &t.In[wire.ChannelState]; in.Due > 0 {
+		if in := &t.In[wire.ChannelState]; in.Dirty > 0 {
 			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/64)
 		}
 	}
@@ -161,7 +161,7 @@ func (t *PeerTalk) startTalk() {
 }
 
 // report tells the client how its packets fare.
-func (t *PeerTalk) report() (r wire.InputReport) {
+func (t *PeerMessages) report() (r wire.InputReport) {
 	now := t.Snap.Tick
 	t.unsaid, t.Reported = false, now
 	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: uint32(min(now-t.came, wire.MaxHeldTicks))}
@@ -173,16 +173,16 @@ func (t *PeerTalk) report() (r wire.InputReport) {
 	return r
 }
 
-// finishTalk sends the open packet.
-func (t *PeerTalk) finishTalk() {
+// finishPacket sends the open packet.
+func (t *PeerMessages) finishPacket() {
 	packet := t.Messages.Messenger.Writer.Finish()
 	t.Stats.MessagePackets++
 	t.Stats.MessageBytes += uint64(len(packet))
 	t.Send(packet)
 }
 
-// putTalk appends a message to a packet, if need be to a new one, and returns false if it fits into none.
-func (t *PeerTalk) putTalk(m *WireMessage) bool {
+// putMessage appends a message to a packet, if need be to a new one, and returns false if it fits into none.
+func (t *PeerMessages) putMessage(m *WireMessage) bool {
 	k := &t.Messages.Messenger.Writer
 	if k.Open && k.Put(m) {
 		return true
@@ -193,20 +193,20 @@ func (t *PeerTalk) putTalk(m *WireMessage) bool {
 				k.Open = false
 				return false // larger than a packet, with all that it waits for
 			}
-			t.finishTalk()
+			t.finishPacket()
 		}
 		if k.Full() {
 			return false
 		}
-		t.startTalk()
+		t.startPacket()
 		if k.Put(m) {
 			return true
 		}
 	}
 }
 
-// sayReliable sends what is due of a lane.
-func (t *PeerTalk) sayReliable(lane int) {
+// sendReliable sends what is due of a channel.
+func (t *PeerMessages) sendReliable(lane int) {
 	l := &t.Out[lane]
 	if l.Empty() {
 		return
@@ -222,12 +222,12 @@ func (t *PeerTalk) sayReliable(lane int) {
 		if m.Fragment != wire.WholeMessage && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.Due(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
+		if !l.Dirty(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
 			before = m
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Lane: lane, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.Number), Channel: lane, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
 			Tick: m.tick, Waits: lane == wire.ChannelState,
 		}
 		if w.Waits && m.Fragment != wire.MoreFragments {
@@ -237,7 +237,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 			w.Deps = t.open(l, m)
 		}
 		w.Data, w.Bits = l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))), int(m.Bits)
-		if !t.putTalk(&w) {
+		if !t.putMessage(&w) {
 			return
 		}
 		if m.Times > 0 {
@@ -249,7 +249,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 }
 
 // open returns what a message still has to wait for, as far as the server knows.
-func (t *PeerTalk) open(l *OutLane, m *OutMessage) []wire.Dependency {
+func (t *PeerMessages) open(l *OutChannel, m *OutMessage) []wire.Dependency {
 	t.waits = t.waits[:0]
 	if m.known {
 		t.waits = t.Acked.StillWaits(l.deps.At(m.deps, int(m.count)), t.waits)
@@ -258,7 +258,7 @@ func (t *PeerTalk) open(l *OutLane, m *OutMessage) []wire.Dependency {
 }
 
 // find finds out what a message has to wait for, and returns false if that is too much to be sent.
-func (t *PeerTalk) find(l *OutLane, m, before *OutMessage) bool {
+func (t *PeerMessages) find(l *OutChannel, m, before *OutMessage) bool {
 	if before != nil && before.known && before.tick == m.tick {
 		m.dependsLike(before)
 		return true
@@ -271,20 +271,20 @@ func (t *PeerTalk) find(l *OutLane, m, before *OutMessage) bool {
 	return ok
 }
 
-// sayLoose sends the unreliable messages of the tick.
-func (t *PeerTalk) sayLoose() {
+// sendUnreliable sends the unreliable messages of the tick.
+func (t *PeerMessages) sendUnreliable() {
 	m := &t.Messages.Messenger
 	known, ok := false, false
-	for k, i := range t.loose {
+	for k, i := range t.unreliable {
 		if i == Taken {
 			continue
 		}
-		t.loose[k] = Taken
+		t.unreliable[k] = Taken
 		d := &m.Drafts[i]
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
-		w := WireMessage{Number: d.Number, Lane: -1, Tick: t.Snap.Tick, Waits: m.Schema.Messages[d.Number].Waits()}
+		w := WireMessage{Number: d.Number, Channel: -1, Tick: t.Snap.Tick, Waits: m.Schema.Messages[d.Number].Waits()}
 		w.Data, w.Bits = m.Encode(d)
 		if w.Waits {
 			if !known {
@@ -296,17 +296,17 @@ func (t *PeerTalk) sayLoose() {
 				continue
 			}
 		}
-		if !t.putTalk(&w) {
+		if !t.putMessage(&w) {
 			t.Stats.MessagesDropped++
 			continue
 		}
 		t.Stats.Messages++
 	}
-	t.loose, t.size = t.loose[:0], 0
+	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
-// ReceiveTalk takes a packet of messages or inputs.
-func (t *PeerTalk) ReceiveTalk(packet, body []byte) error {
+// ReceivePacket takes a packet of messages or inputs.
+func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	var h wire.MessageHeader
 	if t == nil {
 		return wire.ErrUnexpected // the schema has neither messages nor inputs
@@ -351,7 +351,7 @@ func (t *PeerTalk) ReceiveTalk(packet, body []byte) error {
 		return ErrFlood
 	}
 	t.received += len(k.Messages)
-	t.hear(&h)
+	t.noteReceived(&h)
 	t.seen.Add(h.Time, k.Index)
 	for i := range k.Acks {
 		if a := &k.Acks[i]; a.Present {
@@ -364,8 +364,8 @@ func (t *PeerTalk) ReceiveTalk(packet, body []byte) error {
 	return nil
 }
 
-// hear notes that a packet came, for the report.
-func (t *PeerTalk) hear(h *wire.MessageHeader) {
+// noteReceived notes that a packet came, for the report.
+func (t *PeerMessages) noteReceived(h *wire.MessageHeader) {
 	if !t.seen.Any || int32(h.Time-t.seen.Newest) > 0 {
 		t.seen.Reach(h.Time)
 		t.came = t.Snap.Tick + 1 // as early as the next Replicate can say so
@@ -377,7 +377,7 @@ func (t *PeerTalk) hear(h *wire.MessageHeader) {
 }
 
 // receiveInputs takes the bits of a packet of inputs.
-func (t *PeerTalk) receiveInputs(h *wire.MessageHeader, rest []byte) error {
+func (t *PeerMessages) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	if t.Schema.Input == nil {
 		return wire.ErrUnexpected
 	}
@@ -385,7 +385,7 @@ func (t *PeerTalk) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	if err != nil {
 		return err
 	}
-	t.hear(h)
+	t.noteReceived(h)
 	for i := range rows {
 		switch t.Inputs.take(&rows[i], t.Snap.Tick) {
 		case inputInTime:
@@ -400,9 +400,9 @@ func (t *PeerTalk) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 }
 
 // handleAll hands over the messages of a packet, and reliable ones that waited for them.
-func (t *PeerTalk) handleAll(messages []StagedMessage) {
+func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	for i := range messages {
-		if m := &messages[i]; m.Lane >= 0 {
+		if m := &messages[i]; m.Channel >= 0 {
 			t.In[wire.ChannelState].Take(m, nil, 0)
 		}
 	}
@@ -423,7 +423,7 @@ func (t *PeerTalk) handleAll(messages []StagedMessage) {
 		}
 	}
 	for i := range messages {
-		if m := &messages[i]; m.Lane < 0 {
+		if m := &messages[i]; m.Channel < 0 {
 			t.Messages.Messenger.Open(m.Number, m.row)
 			if !t.handle(m.Number) {
 				return
@@ -433,7 +433,7 @@ func (t *PeerTalk) handleAll(messages []StagedMessage) {
 }
 
 // handle hands over the message that was opened, and reports whether the session goes on.
-func (t *PeerTalk) handle(number int) bool {
+func (t *PeerMessages) handle(number int) bool {
 	handled, on := t.Handler(number)
 	if !handled {
 		t.Stats.MessagesUnhandled++

@@ -32,7 +32,7 @@ type Receiver struct {
 
 	Mirrors  MirrorTable
 	Shapes   shapes
-	Bare     *Shape // of facets without components
+	Bare     *Shape // of sub-entities without components
 	staged   staging
 	FreeWork config.WorkBound // of a packet; another one in tests
 	Parts    map[uint32]*assembly

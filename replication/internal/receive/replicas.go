@@ -124,7 +124,7 @@ func (t *MirrorTable) add(slot uint32) *Mirror {
 	return &t.Pages[i][slot%MirrorPage]
 }
 
-// bareShape is what an entity has of a facet that is not attached: nothing but the link.
+// bareShape is what an entity has of a sub-entity that is not attached: nothing but the link.
 func bareShape(s *schema.Schema, k *shapes) *Shape {
 	if s.Link < 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// sealConditions numbers the conditions, and adds the link of facets to the components if
+// sealConditions numbers the conditions, and adds the link of sub-entities to the components if
 // there are any.
 func (s *Schema) sealConditions() {
 	s.Link = -1
@@ -40,7 +40,7 @@ func (s *Schema) conditional() bool {
 }
 
 // A Condition says which peers may see a component. The components of an entity that stand
-// under the same one are sent apart from the others: see facets.go.
+// under the same one are sent apart from the others: see sub-entities.go.
 type Condition struct {
 	Kind conditionKind
 	Ask  any // of onlyFor: the pointer to a function; it tells one from another
@@ -75,5 +75,5 @@ func checkConditions(name string, t reflect.Type, o *Options) (Condition, error)
 	return o.Conditions[0], nil
 }
 
-// facetOf is the component that links a facet to its entity. No entity of a world has it.
+// facetOf is the component that links a sub-entity to its entity. No entity of a world has it.
 type facetOf struct{ Of ecs.Entity }

@@ -30,7 +30,7 @@ func (c *Component) ReadColumn(dst []uint32, p unsafe.Pointer, n int) (clamped i
 			if col.StandIn != nil {
 				continue
 			}
-			clamped += lane{
+			clamped += channel{
 				dst:    dst[col.Word : block*c.Words],
 				words:  c.Words,
 				p:      unsafe.Add(p, col.offset),
@@ -88,10 +88,10 @@ func (c *Component) CopyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
 	}
 }
 
-// lane is one leaf in a run of values, and where its codes go. The first code goes to dst[0], and there are as many values
+// channel is one leaf in a run of values, and where its codes go. The first code goes to dst[0], and there are as many values
 // as dst has starts of codes: the loops end with dst and so can never read past the values. They copy what they need into
 // local variables, which the compiler keeps in registers; the fields of a struct of this size it does not.
-type lane struct {
+type channel struct {
 	dst    []uint32
 	words  int // from code to code
 	p      unsafe.Pointer
@@ -99,8 +99,8 @@ type lane struct {
 	codec  *Codec
 }
 
-// read picks the loop: one switch for the whole lane instead of one for every value.
-func (l lane) read() (clamped int) {
+// read picks the loop: one switch for the whole channel instead of one for every value.
+func (l channel) read() (clamped int) {
 	switch l.codec.Op {
 	case OpBool:
 		readBools(l)
@@ -147,7 +147,7 @@ func (l lane) read() (clamped int) {
 	return 0
 }
 
-func readFloats[T float32 | float64](l lane) (clamped int) {
+func readFloats[T float32 | float64](l channel) (clamped int) {
 	switch l.codec.Op {
 	case OpRaw:
 		readRaw(l)
@@ -167,7 +167,7 @@ func readFloats[T float32 | float64](l lane) (clamped int) {
 	return 0
 }
 
-func readBools(l lane) {
+func readBools(l channel) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		code := uint32(0)
@@ -178,7 +178,7 @@ func readBools(l lane) {
 	}
 }
 
-func readInts[T int8 | int16 | int32 | int64 | int](l lane) (clamped int) {
+func readInts[T int8 | int16 | int32 | int64 | int](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec.Int, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -194,7 +194,7 @@ func readInts[T int8 | int16 | int32 | int64 | int](l lane) (clamped int) {
 	return clamped
 }
 
-func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l lane) (clamped int) {
+func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec.Uint, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -211,7 +211,7 @@ func readUints[T uint8 | uint16 | uint32 | uint64 | uint](l lane) (clamped int) 
 }
 
 // readEntities stores IDs and generations as they are in this world. The targets of relations are not in the component.
-func readEntities(l lane) {
+func readEntities(l channel) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		var e ecs.Entity
@@ -223,7 +223,7 @@ func readEntities(l lane) {
 }
 
 // readRaw copies bit patterns.
-func readRaw(l lane) {
+func readRaw(l channel) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		p := unsafe.Add(p, at)
@@ -242,7 +242,7 @@ const roundMagic = 3 << 51
 
 // readFixed has the arithmetic of [quantize.Fixed.Encode] in its loop, for numbers that are safely inside the range; whatever
 // is special goes the long way. It takes half the time, since fewer numbers have to be kept at hand.
-func readFixed[T float32 | float64](l lane) (clamped int) {
+func readFixed[T float32 | float64](l channel) (clamped int) {
 	if l.codec.Bits > 32 {
 		return readWideFixed[T](l)
 	}
@@ -266,7 +266,7 @@ func readFixed[T float32 | float64](l lane) (clamped int) {
 }
 
 // readWideFixed is readFixed for codes of two words.
-func readWideFixed[T float32 | float64](l lane) (clamped int) {
+func readWideFixed[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q := &l.codec.Fixed
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -279,7 +279,7 @@ func readWideFixed[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-func readSmallFloats[T float32 | float64](l lane) (clamped int) {
+func readSmallFloats[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := &l.codec.Float, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -295,7 +295,7 @@ func readSmallFloats[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-func readHalves[T float32 | float64](l lane) (clamped int) {
+func readHalves[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		code, ok := quantize.Half{}.Encode(float64(*(*T)(unsafe.Add(p, at))))
@@ -307,7 +307,7 @@ func readHalves[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-func readAngles[T float32 | float64](l lane) (clamped int) {
+func readAngles[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec.Angle, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -323,7 +323,7 @@ func readAngles[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-func readUnits[T float32 | float64](l lane) (clamped int) {
+func readUnits[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q := l.codec.Unit
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -337,7 +337,7 @@ func readUnits[T float32 | float64](l lane) (clamped int) {
 	return clamped
 }
 
-func readQuats[T float32 | float64](l lane) (clamped int) {
+func readQuats[T float32 | float64](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, single := l.codec.Quat, l.codec.Kind == reflect.Float32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {

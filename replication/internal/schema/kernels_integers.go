@@ -6,7 +6,7 @@ import (
 )
 
 // readWholes is for the ops that are for integers of any type.
-func readWholes(l lane) (clamped int) {
+func readWholes(l channel) (clamped int) {
 	switch l.codec.Kind {
 	case reflect.Int8:
 		return readWhole[int8](l)
@@ -36,7 +36,7 @@ type whole interface {
 	int8 | int16 | int32 | int64 | int | uint8 | uint16 | uint32 | uint64 | uint
 }
 
-func readWhole[T whole](l lane) (clamped int) {
+func readWhole[T whole](l channel) (clamped int) {
 	switch l.codec.Op {
 	case OpIntStep:
 		return readSteps[T](l)
@@ -47,7 +47,7 @@ func readWhole[T whole](l lane) (clamped int) {
 	return 0
 }
 
-func readSteps[T whole](l lane) (clamped int) {
+func readSteps[T whole](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -64,7 +64,7 @@ func readSteps[T whole](l lane) (clamped int) {
 	return clamped
 }
 
-func readTurns[T whole](l lane) (clamped int) {
+func readTurns[T whole](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -78,7 +78,7 @@ func readTurns[T whole](l lane) (clamped int) {
 	return 0
 }
 
-func readFlags[T whole](l lane) {
+func readFlags[T whole](l channel) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	mask, wide := l.codec.Max, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {

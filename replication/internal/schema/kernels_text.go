@@ -2,7 +2,7 @@ package schema
 
 import "unsafe"
 
-func readStrings(l lane) (clamped int) {
+func readStrings(l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	limit, own := int(l.codec.Max), l.codec.Words()
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -15,7 +15,7 @@ func readStrings(l lane) (clamped int) {
 	return clamped
 }
 
-func readBytes(l lane) (clamped int) {
+func readBytes(l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	limit, size, own := int(l.codec.Max), l.codec.size, l.codec.Words()
 	for w := 0; w < len(dst); w, at = w+words, at+stride {

@@ -148,8 +148,8 @@ func (c *Component) part() delta.Component {
 	return part
 }
 
-// Talks reports whether there is anything to say beside the state of the world.
-func (s *Schema) Talks() bool { return len(s.Messages) > 0 || s.Input != nil }
+// UsesMessages reports whether there is anything to say beside the state of the world.
+func (s *Schema) UsesMessages() bool { return len(s.Messages) > 0 || s.Input != nil }
 
 // Waits reports whether there are messages that wait for the state of their tick.
 func (s *Schema) Waits() bool {
@@ -230,8 +230,8 @@ func (s *Schema) CheckInput(t reflect.Type) {
 	}
 }
 
-// Lane returns the lane of a reliable message type.
-func (m *MessageType) Lane(down bool) int {
+// Channel returns the channel of a reliable message type.
+func (m *MessageType) Channel(down bool) int {
 	if down && m.immediate {
 		return wire.ChannelImmediate
 	}

@@ -31,7 +31,7 @@ type Schema struct {
 
 	// From the first server or client on:
 	Conditions []Condition // that some of them stand under
-	Link       int         // the component that links facets to entities, -1 if there are none
+	Link       int         // the component that links sub-entities to entities, -1 if there are none
 }
 
 // SchemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.

@@ -32,9 +32,9 @@ func (p *Sender) account() {
 // waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
 func (p *Sender) waiting() (due, inFlight int) {
 	s := &p.Snap.Slots
-	for w, owed := range p.Acked.Acks.Owed {
+	for w, owed := range p.Acked.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			due += bits.OnesCount64(p.Sight.View.Sees(b, s.Alive[b]) & p.Acked.Owing(b))
+			due += bits.OnesCount64(p.Sight.View.Sees(b, s.Alive[b]) & p.Acked.DirtyIn(b))
 		}
 	}
 	if p.Sight.View.InView == nil && p.Acked.Acks.LacksNothing(p.Acked.Acks.Through) {
@@ -44,7 +44,7 @@ func (p *Sender) waiting() (due, inFlight int) {
 		if alive = p.Sight.View.Sees(b, alive); alive == 0 {
 			continue
 		}
-		inFlight += bits.OnesCount64(alive & (p.Acked.Acks.Behind(b) | s.News[b]) &^ p.Acked.Due[b])
+		inFlight += bits.OnesCount64(alive & (p.Acked.Acks.Behind(b) | s.News[b]) &^ p.Acked.Dirty[b])
 	}
 	return due, inFlight
 }

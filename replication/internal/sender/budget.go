@@ -135,10 +135,10 @@ func (p *Sender) affordable() int {
 func (p *Sender) need() int {
 	s := &p.Snap.Slots
 	cheap, dear, width := 0, 0, 0
-	for w, owed := range p.Acked.Acks.Owed {
+	for w, owed := range p.Acked.Acks.DirtyBlocks {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.Acked.Due[b]
+			d := p.Acked.Dirty[b]
 			costly := p.Acked.Costly(b, d)
 			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
 			width += s.WidthOf(b, costly)
@@ -196,9 +196,9 @@ func (p *Sender) press(c *Chooser) {
 		weights = p.askWeights(c)
 	}
 	for b := range u.Waiting {
-		live, gone := p.Acked.Split(b, p.Acked.Due[b])
-		p.Acked.Due[b] = live | gone
-		u.Gain(b, p.Acked.Due[b], &weights[b], live&^s.Lively(b, live))
+		live, gone := p.Acked.Split(b, p.Acked.Dirty[b])
+		p.Acked.Dirty[b] = live | gone
+		u.Gain(b, p.Acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
 	}
 }
 
@@ -209,7 +209,7 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 		c.weights = append(c.weights, snapshot.SlicedWeights{})
 	}
 	c.asked, c.entities, c.said = c.asked[:0], c.entities[:0], c.said[:0]
-	for b, d := range p.Acked.Due {
+	for b, d := range p.Acked.Dirty {
 		c.weights[b].Reset()
 		live, gone := p.Acked.Split(b, d)
 		for slot := range bitset.Slots(b, gone) {
@@ -281,10 +281,10 @@ const (
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
 func (p *Sender) waitingFor(c *Chooser, of share) bool {
 	alive := p.Snap.Slots.Alive
-	for w, owed := range p.Acked.Acks.Owed {
+	for w, owed := range p.Acked.Acks.DirtyBlocks {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.Acked.Due[b]
+			d := p.Acked.Dirty[b]
 			live := p.Sight.View.Sees(b, d&alive[b])
 			switch of {
 			case goes: // press has left nothing else that is due and not live
@@ -357,5 +357,5 @@ func (p *Sender) wait() {
 		p.Urgency, p.Met = Urgency{}, nil
 		return
 	}
-	p.Urgency.Wait(p.Acked.Due)
+	p.Urgency.Wait(p.Acked.Dirty)
 }

@@ -16,10 +16,10 @@ import (
 // Where groups took all the room that there was, the rest goes first the next time.
 // Where all that a peer needs in a tick fits into one packet, it is one.
 
-// bundle is scratch memory for what is to travel together, which the peers of a worker
+// batch is scratch memory for what is to travel together, which the peers of a worker
 // share.
-type bundle struct {
-	entries []bundleEntry
+type batch struct {
+	entries []batchEntry
 	units   int // of entries
 	in      bitset.Set
 	visited []int32 // what is in it
@@ -27,24 +27,24 @@ type bundle struct {
 	groups  []*interest.Group
 }
 
-// A bundleEntry is what a peer needs of a slot.
-type bundleEntry struct {
+// A batchEntry is what a peer needs of a slot.
+type batchEntry struct {
 	slot  int32
 	unit  int32 // entries of a unit travel together
 	run   int32 // in the cache, unless the slot is empty
-	kind  bundleKind
-	due   bool  // else it is on its way already
+	kind  batchKind
+	dirty bool  // else it is on its way already
 	bits  int32 // of the run
 	work  int32 // of the entry, about with Compact
 	count *uint64
 }
 
-type bundleKind uint8
+type batchKind uint8
 
 const (
-	bundleState bundleKind = iota
-	bundleEnd
-	bundleLarge // does not fit into a packet
+	batchState batchKind = iota
+	batchEnd
+	batchLarge // does not fit into a packet
 )
 
 const (
@@ -65,7 +65,7 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 	blocks := p.Interest.Groups.Blocks
 	due := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.Acked.Due[b] & p.Snap.Slots.Bound[b]
+		due |= of[b] & p.Acked.Dirty[b] & p.Snap.Slots.Bound[b]
 	}
 	if due == 0 {
 		return false
@@ -93,7 +93,7 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
 func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
-	u, s := &p.Runs.bundle, &p.Snap.Slots
+	u, s := &p.Runs.batch, &p.Snap.Slots
 	u.begin(s.Len())
 	room := 8*(p.Opts.MTU-p.Packet.headSize(true)) - wire.GapOrderBits
 	if p.Packet.heads == 0 {
@@ -104,7 +104,7 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
-		for slot := range bitset.Slots(int(b), of[b]&p.Acked.Due[b]&s.Bound[b]) {
+		for slot := range bitset.Slots(int(b), of[b]&p.Acked.Dirty[b]&s.Bound[b]) {
 			if slot < from || slot >= to || u.in.Has(slot) {
 				continue
 			}
@@ -118,12 +118,12 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 			for i := range unit {
 				e := &unit[i]
 				load += int(e.work)
-				p.Acked.Due.Remove(int(e.slot))
+				p.Acked.Dirty.Remove(int(e.slot))
 				size += max(int(e.bits)+p.Packet.heads, 1) // with Compact, heads may be less than none
-				large = large || e.kind == bundleLarge
+				large = large || e.kind == batchLarge
 			}
 			if large || used+size > room || !p.Opts.FreeWork.Allows(work+load, used) {
-				if !p.sendBundle(u.entries[:first]) {
+				if !p.sendBatch(u.entries[:first]) {
 					p.putOff(unit)
 					return false
 				}
@@ -131,8 +131,8 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 				u.entries, used, work = u.entries[:n], 0, 0
 			}
 			used, work = used+size, work+load
-			if large { // sendBundle finds out about what is more than a packet
-				if !p.sendTorn(u.entries) {
+			if large { // sendBatch finds out about what is more than a packet
+				if !p.sendSplit(u.entries) {
 					p.Behind = slot
 					return false
 				}
@@ -140,17 +140,17 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 			}
 		}
 	}
-	return p.sendBundle(u.entries)
+	return p.sendBatch(u.entries)
 }
 
 // makeAgain makes the runs of entries again in an empty cache. What is sent with what must
 // not depend on the cache, which is another one with other workers.
-func (p *Sender) makeAgain(entries []bundleEntry) {
+func (p *Sender) makeAgain(entries []batchEntry) {
 	p.Runs.Pinned = false
 	p.Runs.Bound()
 	p.Runs.Pinned = true
 	for i := range entries {
-		if e := &entries[i]; e.kind == bundleState {
+		if e := &entries[i]; e.kind == batchState {
 			p.Acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
 			r, _ := p.bestRun(int(e.slot), &p.Acked.Classes.List[0])
 			e.run = r.Index
@@ -159,16 +159,16 @@ func (p *Sender) makeAgain(entries []bundleEntry) {
 }
 
 // putOff notes that entries are due still.
-func (p *Sender) putOff(entries []bundleEntry) {
+func (p *Sender) putOff(entries []batchEntry) {
 	for i := range entries {
-		if e := &entries[i]; e.due {
-			p.Acked.Owe(int(e.slot)>>6, 1<<(e.slot&63))
+		if e := &entries[i]; e.dirty {
+			p.Acked.MarkDirty(int(e.slot)>>6, 1<<(e.slot&63))
 		}
 	}
 }
 
-// begin empties the bundle.
-func (u *bundle) begin(slots int) {
+// begin empties the batch.
+func (u *batch) begin(slots int) {
 	u.in = u.in.Grown(slots)
 	for _, slot := range u.visited {
 		u.in.Remove(int(slot))
@@ -177,14 +177,14 @@ func (u *bundle) begin(slots int) {
 }
 
 // visit notes that a slot has had its turn.
-func (u *bundle) visit(slot int) {
+func (u *batch) visit(slot int) {
 	u.in.Add(slot)
 	u.visited = append(u.visited, int32(slot))
 }
 
 // closure sets u.close to the slots that are sent together with a slot, which comes first.
 func (p *Sender) closure(slot int) {
-	u, of := &p.Runs.bundle, &p.Interest.Groups
+	u, of := &p.Runs.batch, &p.Interest.Groups
 	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
 	add := func(slot int32) {
 		if !slices.Contains(u.close, slot) {
@@ -214,7 +214,7 @@ func (p *Sender) closure(slot int) {
 
 // gather appends what has to travel with a slot that is due, as a unit.
 func (p *Sender) gather(slot int) {
-	u := &p.Runs.bundle
+	u := &p.Runs.batch
 	p.closure(slot)
 	for _, slot := range u.close {
 		if !u.in.Has(int(slot)) {
@@ -231,21 +231,21 @@ func (p *Sender) gatherSlot(slot int) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	if p.Sight.View.Sees(b, s.Alive[b])&bit == 0 {
 		if p.Acked.Acks.Shown[b]&bit == 0 {
-			p.Acked.Due[b] &^= bit // gone before the peer heard of it
+			p.Acked.Dirty[b] &^= bit // gone before the peer heard of it
 			return
 		}
 		if p.Acked.Gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
 			p.Acked.Turn(b, bit)
-			p.Acked.Owe(b, bit)
+			p.Acked.MarkDirty(b, bit)
 		}
-		p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.Stats.Despawns})
+		p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.Stats.Despawns})
 		return
 	}
 	if !p.Acked.Lacks(b, bit) {
 		return
 	}
 	if p.Acked.Acks.Large[b]&bit != 0 {
-		p.add(bundleEntry{slot: int32(slot), kind: bundleLarge})
+		p.add(batchEntry{slot: int32(slot), kind: batchLarge})
 		return
 	}
 	p.Acked.Classify(b, bit)
@@ -255,18 +255,18 @@ func (p *Sender) gatherSlot(slot int) {
 // addState appends the state of a slot, of the given class.
 func (p *Sender) addState(slot int, c *baseline.Class) {
 	r, count := p.bestRun(slot, c)
-	p.add(bundleEntry{slot: int32(slot), run: r.Index, count: count, bits: r.Bits, work: r.Work})
+	p.add(batchEntry{slot: int32(slot), run: r.Index, count: count, bits: r.Bits, work: r.Work})
 }
 
-func (p *Sender) add(e bundleEntry) {
-	u := &p.Runs.bundle
-	e.unit, e.due = int32(u.units), p.Acked.Due.Has(int(e.slot))
+func (p *Sender) add(e batchEntry) {
+	u := &p.Runs.batch
+	e.unit, e.dirty = int32(u.units), p.Acked.Dirty.Has(int(e.slot))
 	u.entries = append(u.entries, e)
 }
 
-// sendBundle sends entries in one packet; if they don't fit, the last units in others. It
+// sendBatch sends entries in one packet; if they don't fit, the last units in others. It
 // returns false if no more packets may be sent.
-func (p *Sender) sendBundle(entries []bundleEntry) bool {
+func (p *Sender) sendBatch(entries []batchEntry) bool {
 	for len(entries) > 0 {
 		switch fits, blocked := p.Packet.putTogether(entries); {
 		case blocked:
@@ -276,14 +276,14 @@ func (p *Sender) sendBundle(entries []bundleEntry) bool {
 		case fits:
 			return true
 		}
-		last := slices.MaxFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.unit, b.unit) }).unit
-		slices.SortStableFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.unit, b.unit) })
-		n := slices.IndexFunc(entries, func(e bundleEntry) bool { return e.unit == last })
+		last := slices.MaxFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.unit, b.unit) }).unit
+		slices.SortStableFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.unit, b.unit) })
+		n := slices.IndexFunc(entries, func(e batchEntry) bool { return e.unit == last })
 		if n == 0 {
-			return p.sendTorn(entries)
+			return p.sendSplit(entries)
 		}
 		p.Packet.heads = min(p.Packet.heads+4, mostHead)
-		if !p.sendBundle(entries[:n]) {
+		if !p.sendBatch(entries[:n]) {
 			p.putOff(entries[n:])
 			return false
 		}
@@ -292,14 +292,14 @@ func (p *Sender) sendBundle(entries []bundleEntry) bool {
 	return true
 }
 
-// sendTorn sends entries that belong together and don't fit into a packet, each as it
+// sendSplit sends entries that belong together and don't fit into a packet, each as it
 // comes. It returns false if no more packets may be sent.
-func (p *Sender) sendTorn(entries []bundleEntry) bool {
-	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+func (p *Sender) sendSplit(entries []batchEntry) bool {
+	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
 	torn, blocked := false, false
 	for i := range entries {
-		if e := &entries[i]; e.due {
+		if e := &entries[i]; e.dirty {
 			if blocked = p.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil; blocked {
 				break
 			}
@@ -315,11 +315,11 @@ func (p *Sender) sendTorn(entries []bundleEntry) bool {
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
 func (p *Sender) sendTogether(of bitset.Set) bool {
-	u, s := &p.Runs.bundle, &p.Snap.Slots
+	u, s := &p.Runs.batch, &p.Snap.Slots
 	u.begin(s.Len())
 	room, used := 8*p.Opts.MTU, 0
-	for b := p.Acked.Acks.Owed.Next(0); b < len(of); b = p.Acked.Acks.Owed.Next(b + 1) {
-		d := of[b] & p.Acked.Due[b]
+	for b := p.Acked.Acks.DirtyBlocks.Next(0); b < len(of); b = p.Acked.Acks.DirtyBlocks.Next(b + 1) {
+		d := of[b] & p.Acked.Dirty[b]
 		if d == 0 {
 			continue
 		}
@@ -331,7 +331,7 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 		}
 		d &^= s.InGroups(b)
 		live, gone := p.Acked.Split(b, d)
-		p.Acked.Due[b] &^= d &^ live &^ gone
+		p.Acked.Dirty[b] &^= d &^ live &^ gone
 		if live&p.Acked.Acks.Large[b] != 0 {
 			return false
 		}
@@ -340,11 +340,11 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 			p.addState(slot, baseline.ClassOf(p.Acked.Classes.List, 1<<(slot&63)))
 		}
 		for slot := range bitset.Slots(b, gone) {
-			p.add(bundleEntry{slot: int32(slot), kind: bundleEnd, count: &p.Stats.Despawns})
+			p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.Stats.Despawns})
 		}
 		for i := range u.entries[first:] {
 			e := &u.entries[first+i]
-			if used += int(e.bits) + leastHead; e.kind == bundleLarge {
+			if used += int(e.bits) + leastHead; e.kind == batchLarge {
 				return false
 			}
 		}
@@ -358,7 +358,7 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 
 // putTogether sends entries in a packet of their own, in the order of their slots. If they
 // don't fit, nothing is sent. No packet may be open.
-func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
+func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	p := k.peer
 	if len(entries) == 0 {
 		return true, false
@@ -369,7 +369,7 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 	if k.Compact != nil {
 		return k.compactTogether(entries), false
 	}
-	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	n := len(entries)
 	gaps := int(entries[n-1].slot) + 1 - n
 	k.Order = gapOrder(gaps, n)
@@ -377,7 +377,7 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 	for i := range entries {
 		e := &entries[i]
 		slot := int(e.slot)
-		if e.kind == bundleEnd {
+		if e.kind == batchEnd {
 			k.head(slot, wire.EntryDespawn)
 			continue
 		}
@@ -406,11 +406,11 @@ func (k *packetWriter) putTogether(entries []bundleEntry) (fits, blocked bool) {
 }
 
 // book notes that the packet carries an entry.
-func (k *packetWriter) book(e *bundleEntry) {
+func (k *packetWriter) book(e *batchEntry) {
 	p, slot := k.peer, int(e.slot)
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	kind := baseline.RecordDespawn
-	if e.kind == bundleState {
+	if e.kind == batchState {
 		kind = baseline.RecordState
 		if k.Compact == nil {
 			p.Runs.Runs[e.run].Copies++
@@ -418,9 +418,9 @@ func (k *packetWriter) book(e *bundleEntry) {
 	}
 	k.record(slot, kind)
 	*e.count++
-	p.Acked.Due[b] &^= bit
+	p.Acked.Dirty[b] &^= bit
 	p.Acked.Acks.Shown[b] |= bit
-	if !e.due { // it is on its way already
+	if !e.dirty { // it is on its way already
 		p.Stats.GroupResends++
 	}
 }
@@ -428,7 +428,7 @@ func (k *packetWriter) book(e *bundleEntry) {
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with
 // it, and returns all that it added.
 func (p *Sender) chooseWith(slot int, chosen bitset.Set) []int32 {
-	u := &p.Runs.bundle
+	u := &p.Runs.batch
 	if p.Snap.Slots.InGroups(slot>>6)>>(slot&63)&1 == 0 {
 		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))

@@ -378,15 +378,15 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.CompactEntry) bool {
 }
 
 // compactTogether is putTogether.
-func (k *packetWriter) compactTogether(entries []bundleEntry) bool {
+func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 	p := k.peer
-	slices.SortFunc(entries, func(a, b bundleEntry) int { return cmp.Compare(a.slot, b.slot) })
+	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	k.startCompact(int(entries[0].slot), false)
 	ages, copied, made := p.Runs.Ages, p.Runs.Copied, p.Runs.Made
 	for i := range entries {
 		slot := int(entries[i].slot)
 		entry := compact.CompactEntry{Kind: wire.EntryDespawn}
-		if entries[i].kind == bundleState {
+		if entries[i].kind == batchState {
 			entry = p.prepareCompact(slot, p.Acked.ClassOfSlot(slot))
 		}
 		whole := entry.Kind == wire.EntryFull

@@ -73,8 +73,8 @@ func (p *Sender) rest() {
 // oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
 // what was taken from due by then need not be in a packet.
 func (p *Sender) oweLacking() {
-	for b := range p.Acked.Due {
-		p.Acked.Owe(b, p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&(p.Acked.Acks.Behind(b)|p.Acked.Acks.Large[b])|p.Acked.Gone(b))
+	for b := range p.Acked.Dirty {
+		p.Acked.MarkDirty(b, p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&(p.Acked.Acks.Behind(b)|p.Acked.Acks.Large[b])|p.Acked.Gone(b))
 	}
 	p.Sending = false
 }
@@ -104,7 +104,7 @@ func (p *Sender) sendPlanned() {
 			p.Acked.FindPairs()
 			p.Acked.OweNews()
 		}
-		p.sendDue(p.Acked.Due)
+		p.sendDue(p.Acked.Dirty)
 	case sendBest:
 		p.sendChosen()
 	}
@@ -152,8 +152,8 @@ func (p *Sender) sendRest(of bitset.Set) {
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
-	for b := p.Acked.Acks.Owed.Next(from >> 6); b<<6 < to; b = p.Acked.Acks.Owed.Next(b + 1) {
-		d := of[b] & p.Acked.Owing(b) &^ p.Snap.Slots.InGroups(b)
+	for b := p.Acked.Acks.DirtyBlocks.Next(from >> 6); b<<6 < to; b = p.Acked.Acks.DirtyBlocks.Next(b + 1) {
+		d := of[b] & p.Acked.DirtyIn(b) &^ p.Snap.Slots.InGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -168,7 +168,7 @@ func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
 			continue
 		}
 		if p.sendBlock(b, d) != nil {
-			p.Resume = max(b<<6+bits.TrailingZeros64(p.Acked.Due[b]&d), 1) // 0: nowhere
+			p.Resume = max(b<<6+bits.TrailingZeros64(p.Acked.Dirty[b]&d), 1) // 0: nowhere
 			return false
 		}
 	}
@@ -180,7 +180,7 @@ func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
 func (p *Sender) sendBlock(b int, d uint64) error {
 	p.Runs.Bound()
 	live, gone := p.Acked.Split(b, d)
-	p.Acked.Due[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	p.Acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
 	var st *encode.Stream
 	copies := uint64(0)
@@ -197,7 +197,7 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 		bit := uint64(1) << i
 		if copies&bit != 0 {
 			if put := p.Packet.putStretch(st, b, d&copies, d); put != 0 {
-				p.Acked.Due[b] &^= put // they are shown, as the peer holds their baselines
+				p.Acked.Dirty[b] &^= put // they are shown, as the peer holds their baselines
 				p.Stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
 				continue
@@ -205,7 +205,7 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 			copies = 0
 			p.Acked.Classify(b, d&live&^large)
 		}
-		p.Acked.Due[b] &^= bit // a part that is lost sets it again
+		p.Acked.Dirty[b] &^= bit // a part that is lost sets it again
 		var err error
 		switch {
 		case gone&bit != 0:
@@ -216,7 +216,7 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 			err = p.sendState(b<<6+i, baseline.ClassOf(p.Acked.Classes.List, bit))
 		}
 		if err != nil {
-			p.Acked.Owe(b, d)
+			p.Acked.MarkDirty(b, d)
 			return err
 		}
 		d &^= bit

@@ -198,10 +198,10 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	for ; next < len(st.Blocks) && st.Blocks[next].Packet == st.Blocks[first].Packet; next++ {
 		x, at := &st.Blocks[next], int(st.Records[next].Record().Block)
 		if next > first {
-			if at != p.Acked.Acks.Owed.Next(last+1) {
+			if at != p.Acked.Acks.DirtyBlocks.Next(last+1) {
 				break // something else may be due before
 			}
-			d = of[at] & p.Acked.Due[at] &^ p.Snap.Slots.InGroups(at)
+			d = of[at] & p.Acked.Dirty[at] &^ p.Snap.Slots.InGroups(at)
 		}
 		e := &st.Entries[x.First+x.Entries-1]
 		if d != st.Slots[at] || p.Sight.View.Sees(at, p.copies(st, at, d)) != d || int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
@@ -216,7 +216,7 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	p.Acked.Log.AddAll(k.sent, st.Records[first:next])
 	for i := range st.Records[first:next] {
 		r := st.Records[first+i].Record()
-		p.Acked.Due[r.Block] &^= r.Mask
+		p.Acked.Dirty[r.Block] &^= r.Mask
 		st.Blocks[first+i].Copies += uint32(st.Blocks[first+i].Entries)
 	}
 	p.Stats.Updates += uint64(n)

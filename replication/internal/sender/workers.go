@@ -33,7 +33,7 @@ type Workers struct {
 type worker struct {
 	encode.RunCache
 	choice Chooser
-	bundle bundle
+	batch  batch
 }
 
 func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
@@ -249,9 +249,9 @@ func (c *worker) want(p *Sender) {
 	for i, of := range p.Acked.Pairs {
 		whole[i], part[i] = c.Find(of, true), -1
 	}
-	for w, owed := range t.Owed {
+	for w, owed := range t.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			d := p.Sight.View.Sees(b, p.Acked.Due[b]&s.Alive[b]) &^ (t.None[b] | t.Large[b] | s.InGroups(b))
+			d := p.Sight.View.Sees(b, p.Acked.Dirty[b]&s.Alive[b]) &^ (t.None[b] | t.Large[b] | s.InGroups(b))
 			for i := 0; d != 0 && i < len(p.Acked.Pairs); i++ {
 				held := d &^ p.Acked.LackOf(p.Acked.Pairs[i], b)
 				d &^= held

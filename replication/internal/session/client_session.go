@@ -205,8 +205,8 @@ func (s *ClientSession) Step() (due bool) {
 	return due
 }
 
-// SayHello introduces the client to the server.
-func (s *ClientSession) SayHello() {
+// SendHello introduces the client to the server.
+func (s *ClientSession) SendHello() {
 	h := wire.Hello{
 		Version: wire.ProtocolVersion, Fingerprint: s.Fingerprint, Nonce: s.Nonce, Offset: s.offset,
 		Codings: s.codings, Slots: s.Slots,
@@ -278,7 +278,7 @@ func (s *ClientSession) Begin(m *wire.Welcome, held bool) {
 	s.stats.Sessions++
 	s.met, s.Complete = true, false
 	s.ID = m.Session
-	if s.former = s.Down; held { // of any session hashes and byes may come late, though no state of it did
+	if s.former = s.Down; held { // of any session hashes and disconnects may come late, though no state of it did
 		s.formerHeld = s.Down
 	}
 	s.Down = wire.SessionKey(s.Fingerprint, m.Session, false, m.NoChecksum)
@@ -362,7 +362,7 @@ func (s *ClientSession) Disconnect(code uint8, text string) {
 	text = wire.Cut(text, wire.MaxReasonText)
 	if s.Open() {
 		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
-		for range ByeCopies {
+		for range DisconnectCopies {
 			s.Transmit(packet)
 		}
 	}
@@ -376,8 +376,8 @@ func (s *ClientSession) Close() {
 	s.on(EventClosed)
 }
 
-// ReceiveBye takes the server's leave, and reports whether that is what the packet is.
-func (s *ClientSession) ReceiveBye(packet []byte) bool {
+// ReceiveDisconnect takes the server's leave, and reports whether that is what the packet is.
+func (s *ClientSession) ReceiveDisconnect(packet []byte) bool {
 	code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Down)
 	if !ok {
 		return false

@@ -39,10 +39,10 @@ type Connection struct {
 	Stats    *counters.PeerCounters
 	Send     func(packet []byte)
 
-	State   connState
-	Compact bool     // the peer is to have states coded by Compact, if its client takes it
-	Why     Farewell // once it has ended
-	byes    int      // sent in answer since then
+	State       connState
+	Compact     bool     // the peer is to have states coded by Compact, if its client takes it
+	Why         Farewell // once it has ended
+	disconnects int      // sent in answer since then
 
 	Session session    // in force once connected
 	Former  wire.Key   // of packets from the client in the session before
@@ -90,13 +90,13 @@ type Incoming struct {
 // client.
 func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
-		c.repeatBye(packet)
+		c.repeatDisconnect(packet)
 		return Incoming{}, wire.ErrUnexpected
 	}
 	if body := wire.OpenHandshake(packet); body != nil {
 		return Incoming{}, c.receiveHello(body, now, next)
 	}
-	if use, ok := c.receiveBye(packet); ok {
+	if use, ok := c.receiveDisconnect(packet); ok {
 		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
@@ -104,7 +104,7 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 			c.Enforce(i)
 			return Incoming{UseAck, true, body}, nil
 		}
-		if body := c.pending[i].openFirstTalk(packet); body != nil && c.Sessions.Talks {
+		if body := c.pending[i].openFirstMessages(packet); body != nil && c.Sessions.UsesMessages {
 			c.Enforce(i)
 			return Incoming{UseMessages, true, body}, nil
 		}
@@ -258,8 +258,8 @@ func (c *Connection) Known() iter.Seq[*session] {
 	}
 }
 
-// receiveBye takes a client's leave, and reports whether that is what the packet is.
-func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
+// receiveDisconnect takes a client's leave, and reports whether that is what the packet is.
+func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	if !wire.MaybeDisconnect(packet) {
 		return useNothing, false
 	}
@@ -276,19 +276,19 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 	return useNothing, false
 }
 
-// SayBye tells the client that the connection ends.
-func (c *Connection) SayBye(code uint8, text string) {
+// SendDisconnect tells the client that the connection ends.
+func (c *Connection) SendDisconnect(code uint8, text string) {
 	for s := range c.Known() {
 		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.MTU)
-		for range ByeCopies {
+		for range DisconnectCopies {
 			c.Send(packet)
 		}
 	}
 }
 
-// repeatBye answers a client that does not know that the connection has ended.
-func (c *Connection) repeatBye(packet []byte) {
-	if c.Why.Remote || c.byes == MaxByes {
+// repeatDisconnect answers a client that does not know that the connection has ended.
+func (c *Connection) repeatDisconnect(packet []byte) {
+	if c.Why.Remote || c.disconnects == MaxDisconnects {
 		return
 	}
 	named := uint64(0)
@@ -298,7 +298,7 @@ func (c *Connection) repeatBye(packet []byte) {
 	}
 	for s := range c.Known() {
 		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
-			c.byes++
+			c.disconnects++
 			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.MTU))
 			return
 		}
@@ -307,9 +307,9 @@ func (c *Connection) repeatBye(packet []byte) {
 
 const (
 
-	// ByeCopies are sent at once: with a fifth of all packets lost, all of them are in one
+	// DisconnectCopies are sent at once: with a fifth of all packets lost, all of them are in one
 	// of some hundred cases.
-	ByeCopies = 3
-	// MaxByes bounds how often a client is told again that its session has ended.
-	MaxByes = 16
+	DisconnectCopies = 3
+	// MaxDisconnects bounds how often a client is told again that its session has ended.
+	MaxDisconnects = 16
 )

@@ -10,14 +10,14 @@ import (
 type ServerSessions struct {
 	Opts *config.ServerOptions
 
-	Fingerprint uint64                                    // of the schema
-	Text        string                                    // of the schema, for clients with another one
-	Origin      uint64                                    // the NetIDs of two sessions mean the same if this is the same
-	Talks       bool                                      // the schema has messages or inputs
-	Ack         wire.Ack                                  // the one in hand
-	Joined      delta.Tick                                // peers so far
-	Random      uint64                                    // state of the session generator
-	answer      [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
+	Fingerprint  uint64                                    // of the schema
+	Text         string                                    // of the schema, for clients with another one
+	Origin       uint64                                    // the NetIDs of two sessions mean the same if this is the same
+	UsesMessages bool                                      // the schema has messages or inputs
+	Ack          wire.Ack                                  // the one in hand
+	Joined       delta.Tick                                // peers so far
+	Random       uint64                                    // state of the session generator
+	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 }
 
 // newSessionID returns a number for a new session, never one of the first few: random, or with [WithSeed] the

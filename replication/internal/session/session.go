@@ -33,9 +33,9 @@ func (s *session) openFirstWord(packet []byte) []byte {
 	return nil
 }
 
-// openFirstTalk returns the body of a packet of messages or inputs that puts the session in force, since it came before the
+// openFirstMessages returns the body of a packet of messages or inputs that puts the session in force, since it came before the
 // ack that was sent first, or nil. Only its checksum tells.
-func (s *session) openFirstTalk(packet []byte) []byte {
+func (s *session) openFirstMessages(packet []byte) []byte {
 	body := s.Up.Body(packet)
 	if !s.open || s.Up.Off || body == nil || wire.KindOf(body) != wire.KindMessages && wire.KindOf(body) != wire.KindInputs {
 		return nil

@@ -33,7 +33,7 @@ type capture struct {
 	contested  bool       // another server wrote to the markers; see marker.go
 	contests   int        // ticks in a row in which one did
 
-	// Of the link of a facet, when it is new.
+	// Of the link of a sub-entity, when it is new.
 	linkSlot [1]uint32
 	linkRow  [2]uint32
 	linkNews [1]uint64
@@ -380,7 +380,7 @@ func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
 	c.found = c.found.Grown(slot + 1)
 	c.found.Add(slot)
 	if len(s.Schema.Conditions) > 0 {
-		s.seatFacets(t, row, slot)
+		s.seatSubEntities(t, row, slot)
 	}
 	t.entities[row], t.slots[row] = e, uint32(slot)
 }
@@ -400,7 +400,7 @@ func (s *Snapshot) removeGone() {
 		}
 		s.Despawns++
 		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
-		s.removeFacets(int(slot))
+		s.removeSubEntities(int(slot))
 		s.RawBits -= s.Slots.Info[slot].Width
 		s.Slots.Remove(int(slot), s.Tick)
 	}
@@ -412,7 +412,7 @@ func (s *Snapshot) removeGone() {
 // has none.
 func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
 	slot := int(m.Slot) - 1
-	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Entity != e || s.Slots.Facets(slot>>6) {
+	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
 		if m.owner == s.Capture.Owner {
 			s.CopiedMarkers++
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// Which slot an entity or a facet gets: the lowest free one of its class, so that slots stay
+// Which slot an entity or a sub-entity gets: the lowest free one of its class, so that slots stay
 // dense. What ends in a tick frees its slot for the next one, because capture meets newcomers
 // before it knows who is gone. So a class has never had more slots than were taken at the
 // beginning of a tick and in it together: twice as many as it had members at a time.
@@ -17,7 +17,7 @@ import (
 // after 65,536 incarnations of 2 ticks at least, see generationSpan.
 
 // SlotsFor returns how many slots a server needs at most for so many entities at a time, each
-// with facets under so many conditions, and for resources.
+// with sub-entities under so many conditions, and for resources.
 func SlotsFor(entities, conditions int, resources bool) uint32 {
 	n := 2 * uint64(entities)
 	if resources {
@@ -38,10 +38,10 @@ type slotPool struct {
 
 	// No block before these has free slots of the class for this tick: slots outside of
 	// groups, and any.
-	loose, any int
+	unreliable, any int
 }
 
-// InitClasses makes room for facets under so many conditions.
+// InitClasses makes room for sub-entities under so many conditions.
 func (t *SlotTable) InitClasses(conditions int) {
 	t.pools = make([]slotPool, 1+conditions)
 	t.facetOf = make([][]uint32, conditions)
@@ -50,14 +50,14 @@ func (t *SlotTable) InitClasses(conditions int) {
 // Reclaim makes the slots that were freed in earlier ticks available.
 func (t *SlotTable) Reclaim() {
 	for i := range t.pools {
-		t.pools[i].loose, t.pools[i].any = 0, 0
+		t.pools[i].unreliable, t.pools[i].any = 0, 0
 	}
 }
 
-// take returns a free slot of a class: 0 for entities, else 1 + the condition of facets.
+// take returns a free slot of a class: 0 for entities, else 1 + the condition of sub-entities.
 func (t *SlotTable) take(class int, now delta.Tick) int {
 	pool := &t.pools[class]
-	slot, ok := t.takeFree(class, &pool.loose, t.Bound)
+	slot, ok := t.takeFree(class, &pool.unreliable, t.Bound)
 	if !ok { // who gets one of those has to travel with a group that still tells its peers the end of another
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}

@@ -99,7 +99,7 @@ func (s *Snapshot) refersToTurned(t *Table, m *member, p unsafe.Pointer, first, 
 
 // EntityIn returns the entity in a slot, if it is the one of the given generation.
 func (s *Snapshot) EntityIn(slot uint32, generation uint16) (ecs.Entity, bool) {
-	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Slots.Facets(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) ||
+	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Slots.HoldsSubEntities(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) ||
 		s.Slots.Info[slot].Generation != generation || s.Resources.In(int(slot)) {
 		return ecs.Entity{}, false
 	}

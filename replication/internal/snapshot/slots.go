@@ -35,15 +35,15 @@ type SlotTable struct {
 
 	pools []slotPool // by class
 
-	// Of facets: see facets.go.
-	Classes []uint8    // by block; empty if there are no conditions
-	facetOf [][]uint32 // by condition and slot: 1 + the facet, or 0
-	Faceted int        // how many of the live slots are facets
+	// Of sub-entities: see sub-entities.go.
+	Classes        []uint8    // by block; empty if there are no conditions
+	facetOf        [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
+	SubEntityCount int        // how many of the live slots are sub-entities
 }
 
 type slotInfo struct {
 	Entity       ecs.Entity
-	Of           uint32 // the slot of the entity, if this is a facet; else this one
+	Of           uint32 // the slot of the entity, if this is a sub-entity; else this one
 	Generation   uint16
 	Born         delta.Tick // when this incarnation began, or the slot became empty
 	Restructured delta.Tick // when the component set became what it is
@@ -76,7 +76,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 // Add gives the entity a slot, one that was free if there is any.
 func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.AddTo(0, e, now) }
 
-// AddTo gives the entity a slot of a class, for itself or a facet.
+// AddTo gives the entity a slot of a class, for itself or a sub-entity.
 func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
 	t.Alive.Add(slot)

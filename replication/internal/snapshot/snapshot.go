@@ -36,7 +36,7 @@ type Snapshot struct {
 	names     archeutil.EntityNames
 	Resources serverResources
 	Weights   map[ecs.Entity]float32 // of SetPriority, for entities that have no slot yet
-	Bare      Table                  // of facets without components
+	Bare      Table                  // of sub-entities without components
 }
 
 // Predicts reports whether what an entity was at these ticks is good to tell what it is now.
@@ -69,7 +69,7 @@ func (s *Snapshot) SlotOf(e ecs.Entity) (slot int, ok bool) {
 		return 0, false
 	}
 	slot = int(m.Slot) - 1
-	if slot < 0 || slot >= s.Slots.Len() || !s.Slots.Alive.Has(slot) || s.Slots.Info[slot].Entity != e || s.Slots.Facets(slot>>6) {
+	if slot < 0 || slot >= s.Slots.Len() || !s.Slots.Alive.Has(slot) || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
 		return 0, false
 	}
 	return slot, true

@@ -6,17 +6,17 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// The components of an entity that stand under one condition are its facet: they have a
+// The components of an entity that stand under one condition are its sub-entity: they have a
 // slot of their own, which is sent to those for whom the condition holds, like an entity of
 // its own: with baselines, acknowledgements and a turn in the budget that nobody else knows
 // of. All that is kept per peer works on slots and need not know of conditions.
 //
-// A facet's row begins with a link, a reference to its entity. Clients put its components
-// on that entity; see attach.go. An entity keeps a facet to its end once it has it, with
+// A sub-entity's row begins with a link, a reference to its entity. Clients put its components
+// on that entity; see attach.go. An entity keeps a sub-entity to its end once it has it, with
 // the link only if need be: so there is never more than one of a condition.
 //
-// Facets have blocks of slots of their own, a class for each condition. So the slots of
-// entities stay neighbours, and their numbers say nothing of facets but how many blocks
+// Sub-entities have blocks of slots of their own, a class for each condition. So the slots of
+// entities stay neighbours, and their numbers say nothing of sub-entities but how many blocks
 // these have.
 
 // Class returns the class of the slots of a block.
@@ -27,11 +27,11 @@ func (t *SlotTable) Class(b int) int {
 	return int(t.Classes[b])
 }
 
-// Facets reports whether the slots of a block are for facets.
-func (t *SlotTable) Facets(b int) bool { return t.Class(b) != 0 }
+// HoldsSubEntities reports whether the slots of a block are for sub-entities.
+func (t *SlotTable) HoldsSubEntities(b int) bool { return t.Class(b) != 0 }
 
-// Facet returns the slot of the facet under a condition of what is in a slot, if it has one.
-func (t *SlotTable) Facet(condition, slot int) (facet int, ok bool) {
+// SubEntity returns the slot of the sub-entity under a condition of what is in a slot, if it has one.
+func (t *SlotTable) SubEntity(condition, slot int) (facet int, ok bool) {
 	list := t.facetOf[condition]
 	if slot >= len(list) || list[slot] == 0 {
 		return 0, false
@@ -42,8 +42,8 @@ func (t *SlotTable) Facet(condition, slot int) (facet int, ok bool) {
 // A tablePart is what the entities of a table have under one condition.
 type tablePart struct {
 	condition int
-	as        *Table   // of facets: set and weight
-	slots     []uint32 // of the facets, by row
+	as        *Table   // of sub-entities: set and weight
+	slots     []uint32 // of the sub-entities, by row
 }
 
 // addMember adds a component to the table, or to the part of its condition.
@@ -92,8 +92,8 @@ func (t *Table) resizeParts(n int) {
 	}
 }
 
-// seatFacets gives the entity in a row its facets.
-func (s *Snapshot) seatFacets(t *Table, row, slot int) {
+// seatSubEntities gives the entity in a row its sub-entities.
+func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
 	for k := range s.Schema.Conditions {
 		var as *Table
 		var at *uint32
@@ -102,7 +102,7 @@ func (s *Snapshot) seatFacets(t *Table, row, slot int) {
 				as, at = t.parts[i].as, &t.parts[i].slots[row]
 			}
 		}
-		facet, ok := s.Slots.Facet(k, slot)
+		facet, ok := s.Slots.SubEntity(k, slot)
 		switch {
 		case ok && as == nil:
 			s.restructure(facet, &s.Bare)
@@ -110,13 +110,13 @@ func (s *Snapshot) seatFacets(t *Table, row, slot int) {
 			s.restructure(facet, as)
 			*at = uint32(facet)
 		case as != nil:
-			*at = uint32(s.addFacet(k, slot, as))
+			*at = uint32(s.addSubEntity(k, slot, as))
 		}
 	}
 }
 
-// addFacet adds a facet to what is in a slot.
-func (s *Snapshot) addFacet(condition, of int, as *Table) int {
+// addSubEntity adds a sub-entity to what is in a slot.
+func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	t := &s.Slots
 	slot := t.AddTo(condition+1, t.Info[of].Entity, s.Tick)
 	for _, h := range s.Histories {
@@ -125,7 +125,7 @@ func (s *Snapshot) addFacet(condition, of int, as *Table) int {
 	info := &t.Info[slot]
 	info.Of, info.Set, info.Table = uint32(of), as.Set, as
 	t.setWidth(slot, as.own)
-	t.Faceted++
+	t.SubEntityCount++
 	s.RawBits += as.own
 	list := &t.facetOf[condition]
 	if more := of + 1 - len(*list); more > 0 {
@@ -141,14 +141,14 @@ func (s *Snapshot) addFacet(condition, of int, as *Table) int {
 // bornAt returns when what is in a slot began.
 func (s *Snapshot) bornAt(slot int) delta.Tick { return s.Slots.Info[slot].Born }
 
-// removeFacets removes the facets of what is in a slot.
-func (s *Snapshot) removeFacets(of int) {
+// removeSubEntities removes the sub-entities of what is in a slot.
+func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
-		if facet, ok := s.Slots.Facet(k, of); ok {
+		if facet, ok := s.Slots.SubEntity(k, of); ok {
 			s.Slots.facetOf[k][of] = 0
 			s.RawBits -= s.Slots.Info[facet].Width
 			s.Slots.Remove(facet, s.Tick)
-			s.Slots.Faceted--
+			s.Slots.SubEntityCount--
 		}
 	}
 }

@@ -49,7 +49,7 @@ const (
 	noteKinds
 )
 
-// reliable kinds are handed over once each; those of one lane in order.
+// reliable kinds are handed over once each; those of one channel in order.
 func (k noteKind) reliable() bool { return k < noteUnreliable }
 
 func (k noteKind) waits() bool { return k == noteWaiting || k == noteToo || k == noteUnreliable }

@@ -48,7 +48,7 @@ func (a *ChannelAck) Read(r *bitbuf.Reader) error {
 	return nil
 }
 
-// MaxQueued is how many reliable messages of a lane await their acknowledgement at a time, and how far ahead of the next
+// MaxQueued is how many reliable messages of a channel await their acknowledgement at a time, and how far ahead of the next
 // one its receiver keeps them.
 const MaxQueued = 1024
 

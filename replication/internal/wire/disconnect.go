@@ -22,7 +22,7 @@ func Cut(text string, bytes int) string {
 	return text[:bytes]
 }
 
-// DisconnectPacket returns a bye in a packet of at most mtu bytes.
+// DisconnectPacket returns a disconnect in a packet of at most mtu bytes.
 func DisconnectPacket(code uint8, text string, session uint64, key Key, mtu int) []byte {
 	key.Off = false
 	text = Cut(text, min(MaxReasonText, mtu-ChecksumSize-DisconnectHead))
@@ -34,13 +34,13 @@ func DisconnectPacket(code uint8, text string, session uint64, key Key, mtu int)
 	return packet
 }
 
-// MaybeDisconnect tells most other packets from byes.
+// MaybeDisconnect tells most other packets from disconnects.
 func MaybeDisconnect(packet []byte) bool {
 	const head = ChecksumSize + DisconnectHead
 	return len(packet) >= head && len(packet) <= head+MaxReasonText && PacketKind(packet[ChecksumSize]) == KindDisconnect
 }
 
-// ParseDisconnect returns what a bye of a session says, and whether the packet is one.
+// ParseDisconnect returns what a disconnect of a session says, and whether the packet is one.
 func ParseDisconnect(packet []byte, session uint64, key Key) (code uint8, text string, ok bool) {
 	key.Off = false
 	if !MaybeDisconnect(packet) || binary.LittleEndian.Uint64(packet[ChecksumSize+2:]) != session || !key.Matches(packet, 0, 0) {

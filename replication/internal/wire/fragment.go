@@ -2,7 +2,7 @@ package wire
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
-// Fragment says what a message of a lane is.
+// Fragment says what a message of a channel is.
 type Fragment uint8
 
 // Write appends the mark of a message of a long type.

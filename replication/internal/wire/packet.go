@@ -113,7 +113,7 @@ func (s Key) Matches(packet []byte, sequence, tick uint32) bool {
 	return s.Off || binary.LittleEndian.Uint32(packet) == s.Sum(packet[ChecksumSize:], sequence, tick)
 }
 
-// Signed reports whether a packet of a session without checksums is one of those that have one all the same: first words, byes
+// Signed reports whether a packet of a session without checksums is one of those that have one all the same: first words, disconnects
 // and state hashes. By those of the session before one knows that it is of that; its checksum would be taken for the
 // beginning of anything.
 func (s Key) Signed(packet []byte) bool {
