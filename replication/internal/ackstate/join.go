@@ -12,9 +12,9 @@ import (
 // acknowledged all that it may see of what was there at the begin. State packets say so
 // from then on.
 type Join struct {
-	Begun       bool
-	Complete    bool
-	awaited bitset.Set // slots that were there and are not acknowledged
+	Begun    bool
+	Complete bool
+	awaited  bitset.Set // slots that were there and are not acknowledged
 }
 
 // Settle ends a tick and reports whether the join has become complete by it.
