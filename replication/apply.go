@@ -233,7 +233,7 @@ func (a *applier) applyResources(m *replica) {
 		}
 		p := a.view.resources.Find(k)
 		if p == nil && !was { // else the user removed it, who shall have it so
-			a.view.world.Resources().Add(a.view.resources.Ids[k], reflect.New(comp.Typ).Interface())
+			a.view.world.Resources().Add(a.view.resources.IDs[k], reflect.New(comp.Typ).Interface())
 			p = a.view.resources.Find(k)
 		}
 		if p != nil {

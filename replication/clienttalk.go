@@ -179,7 +179,7 @@ func (t *clientTalk) sayReliable() {
 			continue
 		}
 		w := message.WireMessage{
-			Number: int(m.Number), Lane: wire.ChannelState, Id: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.Number), Lane: wire.ChannelState, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
 			Bits: int(m.Bits), Data: l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))),
 		}
 		if !t.putTalk(&w) {

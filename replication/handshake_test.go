@@ -222,7 +222,7 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.rounds(5)
 	x.requireEqual()
 	second := x.peer.conn.Session
-	require.NotEqual(t, first.Id, second.Id)
+	require.NotEqual(t, first.ID, second.ID)
 	x.answer(hellos...) // of a client that is gone
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
@@ -369,7 +369,7 @@ func TestSessionsDontMix(t *testing.T) {
 		a.deliver(a.takeDown()...)
 		b.deliver(b.takeDown()...)
 	}
-	require.NotEqual(t, a.peer.conn.Session.Id, b.peer.conn.Session.Id)
+	require.NotEqual(t, a.peer.conn.Session.ID, b.peer.conn.Session.ID)
 	a.requireEqual()
 	b.requireEqual()
 	require.NotEqual(t, delta.Tick(0), a.server.snap.Tick)

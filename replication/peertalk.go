@@ -54,5 +54,5 @@ func (s *Server) talkToAll() {
 func (s *Server) toViewers(d *message.Draft, e ecs.Entity) {
 	d.Viewers, d.Entity = true, e
 	id, known := s.NetID(e)
-	d.Id, d.Known = wire.NetID(id), known
+	d.ID, d.Known = wire.NetID(id), known
 }

@@ -205,7 +205,7 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 // again, and nothing in the acks of the present one says whose they are.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
-	id := x.peer.conn.Session.Id
+	id := x.peer.conn.Session.ID
 	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	for range 50 {
 		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
@@ -213,7 +213,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 		move(e[0], 0.5)
 		x.round()
 		x.requireEqual()
-		require.Equal(t, id, x.peer.conn.Session.Id)
+		require.Equal(t, id, x.peer.conn.Session.ID)
 	}
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
 	require.EqualValues(t, 5, x.peer.Stats().Wholes)
@@ -484,7 +484,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.spawn()
 	x.rounds(3)
 	var down, up [][]byte
-	session, key := x.peer.conn.Session.Id, x.peer.conn.Session.Up
+	session, key := x.peer.conn.Session.ID, x.peer.conn.Session.Up
 	for n := 0; len(down) < 20 || len(up) < 20; n++ {
 		require.Less(t, n, 2000)
 		for _, p := range x.replicate() {
@@ -499,7 +499,7 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	}
 	x.client.Reconnect()
 	x.rounds(5)
-	require.NotEqual(t, session, x.peer.conn.Session.Id)
+	require.NotEqual(t, session, x.peer.conn.Session.ID)
 	for _, p := range down {
 		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 	}

@@ -25,8 +25,8 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		return talk
 	}
 	connect := func() {
-		before := x.peer.conn.Session.Id
-		for n := 0; x.peer.conn.Session.Id == before || !x.client.recv.anyState; n++ {
+		before := x.peer.conn.Session.ID
+		for n := 0; x.peer.conn.Session.ID == before || !x.client.recv.anyState; n++ {
 			require.Less(t, n, 100)
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
@@ -44,13 +44,13 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		x.client.Reconnect()
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...) // welcome
-		require.NotEqual(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.NotEqual(t, x.peer.conn.Session.ID, x.client.session.id)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
 		old := x.client.session.down.Epoch
 		connect()
-		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.Equal(t, x.peer.conn.Session.ID, x.client.session.id)
 		require.Equal(t, old, x.peer.conn.Session.Up.Epoch)
 		for _, p := range lateUp {
 			require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
@@ -115,7 +115,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
 		packets := x.apply() // are on a detour
 		x.rounds(2 * introduceEvery)
-		require.Equal(t, x.peer.conn.Session.Id, x.client.session.id)
+		require.Equal(t, x.peer.conn.Session.ID, x.client.session.id)
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
 				require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)

@@ -458,7 +458,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			if typ.Reliable {
 				m.Lane = typ.Lane(down)
 				ids[m.Lane] += uint32(rng.IntN(10))
-				m.Id = ids[m.Lane]
+				m.ID = ids[m.Lane]
 				ids[m.Lane]++
 				if typ.Long {
 					m.Fragment = wire.Fragment(rng.IntN(3))
@@ -511,7 +511,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			w := sent[i]
 			require.Equal(t, w.Number, m.Number)
 			require.Equal(t, w.Lane, m.Lane)
-			require.Equal(t, w.Id, m.Id)
+			require.Equal(t, w.ID, m.ID)
 			require.Equal(t, w.Fragment, m.Fragment)
 			require.Equal(t, w.Tick, m.Tick)
 			require.Equal(t, w.Bits, m.Bits)

@@ -155,7 +155,7 @@ func (a *storm) replicateWildly() {
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
-	if p.conn.State != session.Connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.Session.Id {
+	if p.conn.State != session.Connected || !client.session.open() || !client.session.inForce || client.session.id != p.conn.Session.ID {
 		return ""
 	}
 	t := &p.acked.Acks

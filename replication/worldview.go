@@ -178,7 +178,7 @@ func (v *worldView) removeResources(m *replica) {
 
 // removeResource removes a resource, unless the user did.
 func (v *worldView) removeResource(component int) {
-	if r, id := v.world.Resources(), v.resources.Ids[component]; r.Has(id) {
+	if r, id := v.world.Resources(), v.resources.IDs[component]; r.Has(id) {
 		r.Remove(id)
 	}
 }

@@ -16,14 +16,14 @@ type ResourceTypes struct {
 	ResourceSet
 	schema *schema.Schema
 	world  *ecs.World
-	Ids    []ecs.ResID // by component
+	IDs    []ecs.ResID // by component
 }
 
 func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
 	r.ResourceSet = ResourcesOf(s)
-	r.schema, r.world, r.Ids = s, w, make([]ecs.ResID, len(s.Components))
+	r.schema, r.world, r.IDs = s, w, make([]ecs.ResID, len(s.Components))
 	for k := r.Set.Next(0); k >= 0; k = r.Set.Next(k + 1) {
-		r.Ids[k] = ecs.ResourceTypeID(w, s.Components[k].Typ)
+		r.IDs[k] = ecs.ResourceTypeID(w, s.Components[k].Typ)
 	}
 }
 
@@ -31,7 +31,7 @@ func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
 //
 // Panics if it is there, but not as a pointer to its type.
 func (r *ResourceTypes) Find(component int) unsafe.Pointer {
-	res := r.world.Resources().Get(r.Ids[component])
+	res := r.world.Resources().Get(r.IDs[component])
 	if res == nil {
 		return nil
 	}

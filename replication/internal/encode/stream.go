@@ -26,8 +26,8 @@ type Stream struct {
 	Places            []int32    // by block of slots: index in blocks, if it is there
 
 	Packets []StreamPacket
-	Blocks  []streamBlock
-	Entries []streamEntry
+	Blocks  []StreamBlock
+	Entries []StreamEntry
 	Records []baseline.SentRecord // of the blocks
 	costs   []delta.Cost          // of the blocks, by field and symbols of components
 	ages    []streamAge           // of the blocks
@@ -58,8 +58,8 @@ type StreamPacket struct {
 	Shift  wire.CRCShift
 }
 
-// A streamBlock is the entries of a block of slots.
-type streamBlock struct {
+// A StreamBlock is the entries of a block of slots.
+type StreamBlock struct {
 	Packet  int
 	First   int // its first entry
 	Entries int
@@ -69,9 +69,9 @@ type streamBlock struct {
 	firstCost, lastCost int
 }
 
-// A streamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see work.go, and that
+// A StreamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see work.go, and that
 // of all entries of its block up to it.
-type streamEntry struct{ From, End, Work, Sum int32 }
+type StreamEntry struct{ From, End, Work, Sum int32 }
 
 // A streamAge counts entries by the age of their baselines.
 type streamAge struct{ age, entries uint8 }
@@ -94,7 +94,7 @@ func (c *RunCache) NewsOf(span delta.Tick) int {
 }
 
 // Find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
-func (st *Stream) Find(slot int) (*streamBlock, []streamEntry) {
+func (st *Stream) Find(slot int) (*StreamBlock, []StreamEntry) {
 	b := slot >> 6
 	x := &st.Blocks[st.Places[b]]
 	before := bits.OnesCount64(st.Slots[b] & (1<<(slot&63) - 1))

@@ -275,7 +275,7 @@ func (st *Stream) closePacket() {
 // they don't fit.
 func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
-	k := streamBlock{Packet: len(st.Packets) - 1, First: len(st.Entries)}
+	k := StreamBlock{Packet: len(st.Packets) - 1, First: len(st.Entries)}
 	plain := uint64(0)
 	works, work := c.columns.Works(news), 0
 	for d := news; d != 0; d &= d - 1 {
@@ -295,7 +295,7 @@ func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
 			c.columns.Write(&w, slot, 0, 0)
 		}
 		work += int(works[i])
-		st.Entries = append(st.Entries, streamEntry{int32(from), int32(w.Len()), works[i], int32(work)})
+		st.Entries = append(st.Entries, StreamEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
 	if w.Err() != nil || !c.Snap.Opts.FreeWork.Allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
@@ -313,7 +313,7 @@ func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
 }
 
 // bookBlock notes what the entries of a block cost and how old their baselines are.
-func (c *RunCache) bookBlock(st *Stream, k *streamBlock, news uint64) {
+func (c *RunCache) bookBlock(st *Stream, k *StreamBlock, news uint64) {
 	k.firstAge, k.firstCost = len(st.ages), len(st.costs)
 	for i := range c.classes.List {
 		l := &c.classes.List[i]

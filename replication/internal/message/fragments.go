@@ -48,15 +48,15 @@ func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
 	return nil
 }
 
-// A turn is what comes next in a lane: a message that is there, with all its fragments.
-type turn struct {
+// A Turn is what comes next in a lane: a message that is there, with all its fragments.
+type Turn struct {
 	Last   *InMessage // the message, or the last of its fragments
 	ids    int        // how many it takes
 	Broken bool       // fragments that make no message: of several types, too many, or of more bytes than the type has
 }
 
 // Turn returns what comes next, if it is there.
-func (l *InLane) Turn(types []schema.MessageType) (t turn, ok bool) {
+func (l *InLane) Turn(types []schema.MessageType) (t Turn, ok bool) {
 	bytes := 0
 	for id := l.Next; id != l.Top && l.at(id).have; id++ {
 		m := l.at(id)
@@ -75,12 +75,12 @@ func (l *InLane) Turn(types []schema.MessageType) (t turn, ok bool) {
 			return t, true
 		}
 	}
-	return turn{}, false
+	return Turn{}, false
 }
 
 // OpenTurn takes what comes next out of the lane and sets the value of its type to it. It returns false if it is no message:
 // whole ones were checked when they came, but fragments can't be one by one.
-func (m *Messenger) OpenTurn(l *InLane, t *turn) bool {
+func (m *Messenger) OpenTurn(l *InLane, t *Turn) bool {
 	defer l.pop(t.ids)
 	switch {
 	case t.Broken:

@@ -72,14 +72,14 @@ func (l *InLane) full(low uint16) (id uint32, ok bool) {
 // Take keeps a message that came, unless it did before. It reports whether it is a new one.
 func (l *InLane) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
 	l.Due = ackTimes
-	ahead := int32(s.Id - l.Next)
+	ahead := int32(s.ID - l.Next)
 	if ahead < 0 {
 		return false
 	}
 	for int(ahead) >= len(l.Ring) {
 		l.grow()
 	}
-	m := l.at(s.Id)
+	m := l.at(s.ID)
 	if m.have {
 		if said.After(m.said) { // what it waits for has become less
 			m.Deps, m.said = append(m.Deps[:0], deps...), said
@@ -91,8 +91,8 @@ func (l *InLane) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick)
 	}
 	l.Size += wire.ByteSize(s.Bits)
 	m.Fill(s, deps, said)
-	if int32(s.Id+1-l.Top) > 0 {
-		l.Top = s.Id + 1
+	if int32(s.ID+1-l.Top) > 0 {
+		l.Top = s.ID + 1
 	}
 	return true
 }

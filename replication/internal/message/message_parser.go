@@ -13,7 +13,7 @@ import (
 type StagedMessage struct {
 	Number      int
 	Lane        int // -1: unreliable
-	Id          uint32
+	ID          uint32
 	Fragment    wire.Fragment
 	Tick        delta.Tick
 	First, Deps int           // what it waits for, in talkStage.deps
@@ -90,15 +90,15 @@ func (k *talkParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InLane, x
 		var ok bool
 		if x.begun[m.Lane] {
 			gap := r.ReadExpGolomb(0)
-			m.Id = x.last[m.Lane] + 1 + uint32(gap)
-			ok = gap < wire.MaxQueued && int32(m.Id-in[m.Lane].Next) < wire.MaxQueued
+			m.ID = x.last[m.Lane] + 1 + uint32(gap)
+			ok = gap < wire.MaxQueued && int32(m.ID-in[m.Lane].Next) < wire.MaxQueued
 		} else {
-			m.Id, ok = in[m.Lane].full(uint16(r.ReadBits(16)))
+			m.ID, ok = in[m.Lane].full(uint16(r.ReadBits(16)))
 		}
 		if !ok {
 			return wire.ErrMalformed
 		}
-		x.begun[m.Lane], x.last[m.Lane] = true, m.Id
+		x.begun[m.Lane], x.last[m.Lane] = true, m.ID
 		if t.Long {
 			m.Fragment.Read(r)
 		}

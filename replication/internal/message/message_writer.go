@@ -39,7 +39,7 @@ const (
 type WireMessage struct {
 	Number   int
 	Lane     int // -1: none, it is unreliable
-	Id       uint32
+	ID       uint32
 	Long     bool // its type is
 	Fragment wire.Fragment
 	Tick     delta.Tick
@@ -102,9 +102,9 @@ func (k *TalkWriter) Put(m *WireMessage) bool {
 	k.W.WriteBits(uint64(m.Number), k.numberBits)
 	if m.Lane >= 0 {
 		if k.begun[m.Lane] {
-			k.W.WriteExpGolomb(uint64(m.Id-k.last[m.Lane]-1), 0)
+			k.W.WriteExpGolomb(uint64(m.ID-k.last[m.Lane]-1), 0)
 		} else {
-			k.W.WriteBits(uint64(m.Id), 16)
+			k.W.WriteBits(uint64(m.ID), 16)
 		}
 		if m.Long {
 			m.Fragment.Write(&k.W)
@@ -130,7 +130,7 @@ func (k *TalkWriter) Put(m *WireMessage) bool {
 		return false
 	}
 	if m.Lane >= 0 {
-		k.begun[m.Lane], k.last[m.Lane] = true, m.Id
+		k.begun[m.Lane], k.last[m.Lane] = true, m.ID
 	}
 	if !same {
 		k.deps = append(k.deps[:0], m.Deps...)

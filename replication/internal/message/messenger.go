@@ -52,7 +52,7 @@ type Draft struct {
 	// To those only that see an entity.
 	Viewers bool
 	Entity  ecs.Entity
-	Id      wire.NetID // what it was in the tick before, if known
+	ID      wire.NetID // what it was in the tick before, if known
 	Known   bool
 }
 

@@ -25,7 +25,7 @@ const (
 
 // An OutLane sends reliable messages. It knows of no world and no packets: put fills them, ack empties the lane.
 type OutLane struct {
-	ring   []outMessage // by id modulo their number, a power of two
+	ring   []OutMessage // by id modulo their number, a power of two
 	First  uint32       // the first that is not known to be handed over
 	Next   uint32       // id of the next message
 	Unsent uint32       // the first that was never sent
@@ -46,8 +46,8 @@ type OutLane struct {
 	probes              bool // there may be such
 }
 
-// An outMessage is a message, or a fragment of one.
-type outMessage struct {
+// An OutMessage is a message, or a fragment of one.
+type OutMessage struct {
 	Number   uint16
 	Fragment wire.Fragment
 	Times    uint8 // that it was sent
@@ -62,7 +62,7 @@ type outMessage struct {
 	deps     uint32 // place of its dependencies
 }
 
-func (l *OutLane) At(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
+func (l *OutLane) At(id uint32) *OutMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
 
 // Expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
 func (l *OutLane) Expect(bytes, fragments int) bool {
@@ -85,7 +85,7 @@ func (l *OutLane) Push(number int, tick delta.Tick, data []byte, bits, fragments
 	if l.Empty() {
 		l.heard, l.backoff = false, 0 // what was heard may be long ago
 	}
-	m := outMessage{Number: uint16(number), tick: tick, Bits: uint32(bits)}
+	m := OutMessage{Number: uint16(number), tick: tick, Bits: uint32(bits)}
 	if fragments == 1 {
 		l.add(&m, data)
 		return
@@ -101,10 +101,10 @@ func (l *OutLane) Push(number int, tick delta.Tick, data []byte, bits, fragments
 }
 
 // add gives a message, or fragment, the next id.
-func (l *OutLane) add(m *outMessage, data []byte) {
+func (l *OutLane) add(m *OutMessage, data []byte) {
 	l.Size += len(data)
 	if n := len(l.ring); int(l.Next-l.First) == n {
-		ring := make([]outMessage, max(minQueued, 2*n))
+		ring := make([]OutMessage, max(minQueued, 2*n))
 		for id := l.First; id != l.Next; id++ {
 			ring[id&uint32(len(ring)-1)] = *l.At(id)
 		}
@@ -116,7 +116,7 @@ func (l *OutLane) add(m *outMessage, data []byte) {
 }
 
 // head returns the message that is to be handed over next, or the last of its fragments; the lane is not empty.
-func (l *OutLane) head() *outMessage {
+func (l *OutLane) head() *OutMessage {
 	id := l.First
 	for l.At(id).Fragment == wire.MoreFragments {
 		id++
@@ -134,7 +134,7 @@ func (l *OutLane) Begin(now delta.Tick, trip *clock.RoundTrip) {
 }
 
 // Due reports whether a message is to be sent now.
-func (l *OutLane) Due(m *outMessage) bool {
+func (l *OutLane) Due(m *OutMessage) bool {
 	switch {
 	case m.Times == 0:
 		return true
@@ -161,7 +161,7 @@ func (l *OutLane) Wake() { l.backoff = min(l.backoff, 1) }
 
 // stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
 // won't come: it waits for open states, as far as the sender knows.
-func (l *OutLane) stuck(m *outMessage, open int) bool {
+func (l *OutLane) stuck(m *OutMessage, open int) bool {
 	since := l.now - m.sent
 	// What it was told last may have got lost, so it is told again, but seldom.
 	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
@@ -225,11 +225,11 @@ func (l *OutLane) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 }
 
 // depend tells what a message waits for; there are no more than maxDependencies.
-func (l *OutLane) depend(m *outMessage, deps []wire.Dependency) {
+func (l *OutLane) depend(m *OutMessage, deps []wire.Dependency) {
 	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
 }
 
 // dependsLike tells that a message waits for the same as another one.
-func (m *outMessage) dependsLike(other *outMessage) {
+func (m *OutMessage) dependsLike(other *OutMessage) {
 	m.known, m.count, m.deps = true, other.count, other.deps
 }

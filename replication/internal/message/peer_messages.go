@@ -131,7 +131,7 @@ func (t *PeerTalk) assign() {
 		d := &m.Drafts[i]
 		l := &t.Out[m.Schema.Messages[d.Number].Lane(true)]
 		l.Cancel(d.Size, d.Fragments)
-		if d.Viewers && !t.Acked.Views(d.Entity, d.Id, d.Known) {
+		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
 		data, bits := m.Encode(d)
@@ -211,7 +211,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 	if l.Empty() {
 		return
 	}
-	var before *outMessage
+	var before *OutMessage
 	k := &t.Messages.Messenger.Writer
 	begun := k.Index
 	l.Begin(t.Snap.Tick, &t.Acked.Trip)
@@ -227,7 +227,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Lane: lane, Id: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.Number), Lane: lane, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
 			Tick: m.tick, Waits: lane == wire.ChannelState,
 		}
 		if w.Waits && m.Fragment != wire.MoreFragments {
@@ -249,7 +249,7 @@ func (t *PeerTalk) sayReliable(lane int) {
 }
 
 // open returns what a message still has to wait for, as far as the server knows.
-func (t *PeerTalk) open(l *OutLane, m *outMessage) []wire.Dependency {
+func (t *PeerTalk) open(l *OutLane, m *OutMessage) []wire.Dependency {
 	t.waits = t.waits[:0]
 	if m.known {
 		t.waits = t.Acked.StillWaits(l.deps.At(m.deps, int(m.count)), t.waits)
@@ -258,7 +258,7 @@ func (t *PeerTalk) open(l *OutLane, m *outMessage) []wire.Dependency {
 }
 
 // find finds out what a message has to wait for, and returns false if that is too much to be sent.
-func (t *PeerTalk) find(l *OutLane, m, before *outMessage) bool {
+func (t *PeerTalk) find(l *OutLane, m, before *OutMessage) bool {
 	if before != nil && before.known && before.tick == m.tick {
 		m.dependsLike(before)
 		return true
@@ -281,7 +281,7 @@ func (t *PeerTalk) sayLoose() {
 		}
 		t.loose[k] = Taken
 		d := &m.Drafts[i]
-		if d.Viewers && !t.Acked.Views(d.Entity, d.Id, d.Known) {
+		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
 		w := WireMessage{Number: d.Number, Lane: -1, Tick: t.Snap.Tick, Waits: m.Schema.Messages[d.Number].Waits()}

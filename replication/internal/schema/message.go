@@ -10,8 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
-// packets carry, or a text in it is longer than its max. The error that wraps it tells the sizes.
+// ErrMessageTooLarge says that the message is unreliable and does not fit into a packet, or is reliable and larger than
+// 128 packets carry, or that a text in it is longer than its max. The error that wraps it tells the sizes.
 var ErrMessageTooLarge = errors.New("replication: message too large")
 
 // A MessageType is a registered type of messages.

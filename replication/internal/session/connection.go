@@ -79,8 +79,8 @@ const (
 	UseEnd                       // the client ended the connection; why says how
 )
 
-// incoming is a packet from a client.
-type incoming struct {
+// Incoming is a packet from a client.
+type Incoming struct {
 	Use   packetUse
 	Begin bool // it puts a session in force, which has to begin before the body is used
 	Body  []byte
@@ -88,42 +88,42 @@ type incoming struct {
 
 // Receive finds out what a packet is. now is the tick of the latest Replicate, next the sequence of the next packet to the
 // client.
-func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (incoming, error) {
+func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatBye(packet)
-		return incoming{}, wire.ErrUnexpected
+		return Incoming{}, wire.ErrUnexpected
 	}
 	if body := wire.OpenHandshake(packet); body != nil {
-		return incoming{}, c.receiveHello(body, now, next)
+		return Incoming{}, c.receiveHello(body, now, next)
 	}
 	if use, ok := c.receiveBye(packet); ok {
-		return incoming{Use: use}, nil
+		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
 		if body := c.pending[i].openFirstWord(packet); body != nil && c.Sessions.Ack.Parse(body) == nil {
 			c.Enforce(i)
-			return incoming{UseAck, true, body}, nil
+			return Incoming{UseAck, true, body}, nil
 		}
 		if body := c.pending[i].openFirstTalk(packet); body != nil && c.Sessions.Talks {
 			c.Enforce(i)
-			return incoming{UseMessages, true, body}, nil
+			return Incoming{UseMessages, true, body}, nil
 		}
 	}
 	if c.Session.Up.Off {
 		if body := c.Session.openFirstWord(packet); body != nil {
-			return incoming{UseAck, false, body}, nil // repeated; its checksum may look like any kind of packet
+			return Incoming{UseAck, false, body}, nil // repeated; its checksum may look like any kind of packet
 		}
 	}
 	if c.Former.Signed(packet) {
-		return incoming{}, wire.ErrStale
+		return Incoming{}, wire.ErrStale
 	}
 	if body := c.Session.Up.Body(packet); c.Session.open && body != nil && (wire.KindOf(body) == wire.KindMessages || wire.KindOf(body) == wire.KindInputs) {
-		return incoming{UseMessages, false, body}, nil
+		return Incoming{UseMessages, false, body}, nil
 	}
 	if body := c.Session.openPacket(packet); body != nil {
-		return incoming{UseAck, false, body}, nil
+		return Incoming{UseAck, false, body}, nil
 	}
-	return incoming{}, wire.ErrChecksum
+	return Incoming{}, wire.ErrChecksum
 }
 
 // Enforce puts a session in force that was offered. What was offered later stays: this may be the late word of a client
@@ -162,7 +162,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 	offered := c.offer(&h, next)
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.Opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.Opts.Window),
-		Nonce: h.Nonce, Session: offered.Id, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
+		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil
@@ -179,7 +179,7 @@ func (c *Connection) answerHello(packet []byte) {
 // one.
 func (c *Connection) offer(h *wire.Hello, next uint32) session {
 	for s := range c.Known() {
-		if s.Id == h.Session || s.nonce == h.Nonce {
+		if s.ID == h.Session || s.nonce == h.Nonce {
 			return *s
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 		id = id&^(wire.Epochs-1) | uint64(c.nextTag(id, h.Session))
 	}
 	return session{
-		Id: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
+		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
 		Down: wire.SessionKey(c.Sessions.Fingerprint, id, false, c.Opts.NoChecksum),
 		Up:   wire.SessionKey(c.Sessions.Fingerprint, id, true, c.Opts.NoChecksum),
 	}
@@ -208,7 +208,7 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 func (c *Connection) nextTag(id, named uint64) uint8 {
 	sessions := slices.Collect(c.Known())
 	taken := func(tag uint8) bool {
-		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.Id) == tag })
+		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == tag })
 	}
 	if len(sessions) == 0 {
 		if c.epoch = wire.EpochOf(id); taken(c.epoch) {
@@ -264,7 +264,7 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 		return useNothing, false
 	}
 	for s := range c.Known() {
-		if code, text, ok := wire.ParseDisconnect(packet, s.Id, s.Up); ok {
+		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
 			if s != &c.Session && c.State == Connected {
 				*s = session{} // one that never came into force
 				return useNothing, true
@@ -279,7 +279,7 @@ func (c *Connection) receiveBye(packet []byte) (use packetUse, ok bool) {
 // SayBye tells the client that the connection ends.
 func (c *Connection) SayBye(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.Id, s.Down, c.Opts.Mtu)
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.Mtu)
 		for range ByeCopies {
 			c.Send(packet)
 		}
@@ -297,9 +297,9 @@ func (c *Connection) repeatBye(packet []byte) {
 		named = h.Session
 	}
 	for s := range c.Known() {
-		if s.Id == named || named == 0 && s.openPacket(packet) != nil {
+		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
 			c.byes++
-			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.Id, s.Down, c.Opts.Mtu))
+			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.Mtu))
 			return
 		}
 	}

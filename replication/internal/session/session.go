@@ -4,7 +4,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 
 // session is what a client and a server agreed on.
 type session struct {
-	Id       uint64
+	ID       uint64
 	nonce    uint64
 	open     bool
 	Compact  bool     // the coding is Compact

@@ -30,7 +30,7 @@ const (
 	flagNoChecksum = 1
 	flagCompact    = 2 // states are coded by Compact
 
-	// Codings of a hello that the client takes besides Packed.
+	// TakesCompact is set in the codings of a hello if the client takes Compact besides Packed.
 	TakesCompact = 1
 )
 
