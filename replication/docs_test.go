@@ -33,12 +33,15 @@ import (
 
 const docsRoot = ".."
 
-// docPages returns the README, the change log and the pages of the guide.
+// docPages returns the README, the change log, the page for contributors and the pages of the guide.
 func docPages(t *testing.T) []string {
 	pages, err := filepath.Glob(filepath.Join(docsRoot, "docs", "*.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
-	return append(pages, filepath.Join(docsRoot, "README.md"), filepath.Join(docsRoot, "CHANGELOG.md"))
+	for _, page := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md"} {
+		pages = append(pages, filepath.Join(docsRoot, page))
+	}
+	return pages
 }
 
 // A docBlock is a fenced block of a page.
