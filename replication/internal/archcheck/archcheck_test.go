@@ -109,8 +109,8 @@ func TestPackagesAreSmall(t *testing.T) {
 	checkCeilings(t, "lines without tests", maxLines, counts, largePackages)
 }
 
-// checkCeilings fails for what is over the limit, or over its own ceiling, and for ceilings that are too high or not
-// needed any more.
+// checkCeilings fails for what is over the limit, or over its own ceiling, and for ceilings that are not needed any more or
+// too high: by a 30th of the limit, so that not every line that goes has to be noted.
 func checkCeilings(t *testing.T, what string, limit int, counts, ceilings map[string]int) {
 	for name, n := range counts {
 		ceiling, excepted := ceilings[name]
@@ -121,7 +121,7 @@ func checkCeilings(t *testing.T, what string, limit int, counts, ceilings map[st
 			t.Errorf("%s has %d %s; it is an exception that may have %d, and no more", name, n, what, ceiling)
 		case excepted && n <= limit:
 			t.Errorf("%s has %d %s, and needs no exception: take it out of exceptions_test.go", name, n, what)
-		case excepted && n < ceiling:
+		case excepted && n < ceiling-limit/30:
 			t.Errorf("%s has only %d %s: lower its ceiling of %d in exceptions_test.go", name, n, what, ceiling)
 		}
 	}
