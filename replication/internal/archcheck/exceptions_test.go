@@ -27,7 +27,7 @@ var scatteredTypes = map[string]int{
 // largePackages have more than maxLines lines without tests.
 var largePackages = map[string]int{
 	"replication": 7435,
-	"schema":      3157,
+	"schema":      3161,
 }
 
 // unusedExports are exported though no other package uses them.

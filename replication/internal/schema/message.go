@@ -25,6 +25,7 @@ type MessageType struct {
 // Waits reports whether messages from the server wait for the state of their tick.
 func (m *MessageType) Waits() bool { return !m.immediate }
 
+// MessageOptions are what the options of a message type set.
 type MessageOptions struct {
 	Options
 	Unreliable, Immediate bool

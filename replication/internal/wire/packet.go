@@ -49,6 +49,7 @@ const (
 	MinMTU = 64
 )
 
+// Castagnoli is the table of the polynomial of checksums.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A Key is the key of the checksums of one direction of one session. It guards
@@ -83,6 +84,7 @@ func SessionKey(fingerprint, session uint64, toServer, off bool) Key {
 // Epochs is how many sessions in a row have different tags.
 const Epochs = 8
 
+// EpochOf returns the epoch of a session.
 func EpochOf(session uint64) uint8 { return uint8(session % Epochs) }
 
 // Size returns the bytes that the checksum takes.
