@@ -3,22 +3,18 @@
 package archcheck
 
 import (
-	"fmt"
 	"go/ast"
 	"go/build"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -185,22 +181,5 @@ func (tree *tree) compiled(t *testing.T) types.Importer {
 		}
 	}
 	slices.Sort(paths)
-	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, slices.Compact(paths)...)
-	command := exec.Command("go", args...)
-	command.Dir = root
-	var stderr strings.Builder
-	command.Stderr = &stderr
-	out, err := command.Output()
-	require.NoError(t, err, stderr.String())
-	files := map[string]string{}
-	for _, line := range strings.Fields(string(out)) {
-		name, file, _ := strings.Cut(line, "=")
-		files[name] = file
-	}
-	return importer.ForCompiler(tree.fset, "gc", func(name string) (io.ReadCloser, error) {
-		if files[name] == "" {
-			return nil, fmt.Errorf("nothing compiled of %q", name)
-		}
-		return os.Open(files[name])
-	})
+	return replicationtest.Compiled(t, tree.fset, root, slices.Compact(paths))
 }
