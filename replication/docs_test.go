@@ -5,15 +5,12 @@
 package replication_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,18 +24,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // The guide is tested like code: its Go blocks compile, its quick start prints what it says, its links lead somewhere.
 
 const docsRoot = ".."
 
-// docPages returns the README, the change log and the pages of the guide.
+// docPages returns the README, the change log, the page for contributors and the pages of the guide.
 func docPages(t *testing.T) []string {
 	pages, err := filepath.Glob(filepath.Join(docsRoot, "docs", "*.md"))
 	require.NoError(t, err)
 	require.NotEmpty(t, pages)
-	return append(pages, filepath.Join(docsRoot, "README.md"), filepath.Join(docsRoot, "CHANGELOG.md"))
+	for _, page := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md"} {
+		pages = append(pages, filepath.Join(docsRoot, page))
+	}
+	return pages
 }
 
 // A docBlock is a fenced block of a page.
@@ -123,7 +124,7 @@ func (b *docBlock) source() (text string, whole bool) {
 
 func TestGoBlocksOfTheGuideCompile(t *testing.T) {
 	fset := token.NewFileSet()
-	imported := exportData(t, fset)
+	imported := replicationtest.Compiled(t, fset, docsRoot, docImports)
 	blocks := 0
 	for _, page := range docPages(t) {
 		all, _ := docBlocks(t, page)
@@ -139,28 +140,6 @@ func TestGoBlocksOfTheGuideCompile(t *testing.T) {
 	// The check is one that can fail.
 	wrong := docBlock{page: "wrong.md", line: 7, language: "go", text: "server.Replicate(1)\n"}
 	require.ErrorContains(t, checkBlock(fset, imported, &wrong), "wrong.md:7")
-}
-
-// exportData returns an importer that reads what the build cache has of the packages that blocks may import.
-func exportData(t *testing.T, fset *token.FileSet) types.Importer {
-	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, docImports...)
-	cmd := exec.Command("go", args...)
-	cmd.Dir = docsRoot
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	files := map[string]string{}
-	for _, line := range strings.Fields(string(out)) {
-		path, file, _ := strings.Cut(line, "=")
-		files[path] = file
-	}
-	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-		if files[path] == "" {
-			return nil, fmt.Errorf("a block imports %q, which docImports does not name", path)
-		}
-		return os.Open(files[path])
-	})
 }
 
 // checkBlock returns what the compiler would say about a block. In fragments, names may stay unused.

@@ -76,6 +76,7 @@ type LargeState struct {
 	Missed int // parts not acknowledged yet
 }
 
+// PartStatus is what became of a part of a large state.
 type PartStatus uint8
 
 const (

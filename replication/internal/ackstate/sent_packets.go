@@ -22,6 +22,7 @@ const (
 	SentAcked
 )
 
+// A SentPacket is a packet whose fate still matters, or the place of one.
 type SentPacket struct {
 	Status SentStatus
 	Stream bool   // a copy of one of a stream
@@ -75,6 +76,7 @@ const (
 	ResizeTicks = 64
 )
 
+// NewSentLog returns an empty log. Its first packet has the given sequence.
 func NewSentLog(first uint32) SentLog {
 	return SentLog{Next: first, Oldest: first}
 }

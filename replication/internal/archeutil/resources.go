@@ -78,6 +78,7 @@ func (r *ResourceSet) Fits(slot uint32, set *delta.Set) bool {
 	return true
 }
 
+// ResourcesOf returns which types of a schema are resources.
 func ResourcesOf(s *schema.Schema) (r ResourceSet) {
 	for i := range s.Components {
 		if s.Components[i].Resource {

@@ -27,6 +27,7 @@ func (x *WorldWatch) Intact() bool {
 	return m == x.mark
 }
 
+// WatchWorld returns a watch of a world. It adds a resource to it.
 func WatchWorld(w *ecs.World) WorldWatch {
 	x := WorldWatch{world: w, id: ecs.ResourceID[worldMark](w)}
 	x.Set()

@@ -19,6 +19,7 @@ const (
 	RecordPart                      // a part of a state too large for a packet
 )
 
+// NewRecord returns the record of slots of a block, of which mask has a bit each.
 func NewRecord(block int, mask uint64, kind RecordKind) SentRecord {
 	return SentRecord{uint32(mask), uint32(mask >> 32), uint32(block)<<recordKindBits | uint32(kind)}
 }

@@ -57,8 +57,8 @@ const (
 const (
 	gapBits  = 30 // of a slot that is behind the list
 	tickBits = 32 // of how much ticks differ
-	// Of how many packets before it is whose model this is, the low bits are in the first byte;
-	// the rest is in a code of this order.
+	// AgeLow is how many low bits of a model's age, in packets, are in the first byte. The rest is in a code of this
+	// order.
 	AgeLow   = 2
 	ModelRef = 1
 	jumpBits = 4 // order of the code of the first slot

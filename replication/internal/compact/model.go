@@ -79,6 +79,7 @@ type KeptModels struct {
 	idle int // how many of these were not needed, in the ticks since some were given back
 }
 
+// A KeptModel is the model behind a packet, and the slots of that packet.
 type KeptModel struct {
 	Sequence uint32
 	number   uint32 // among those that were kept

@@ -15,6 +15,7 @@ type CompactReader struct {
 	Walk  CompactWalk
 }
 
+// NewCompactReader returns a reader without models.
 func NewCompactReader(s *schema.Schema) *CompactReader {
 	return &CompactReader{Coder: delta.NewCompact(s.Layout), Spare: new(CompactState)}
 }

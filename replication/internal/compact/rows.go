@@ -18,12 +18,14 @@ type CompactCoder struct {
 	Costs []uint64 // sent so far, by field and symbols of components, in units of delta.CostUnit
 }
 
+// A CompactRow is the row of one component of an entity, and the past that it is coded against.
 type CompactRow struct {
 	Component int
 	Cur       []uint32
 	past      delta.Past
 }
 
+// NewCompactCoder returns a coder for the components of a schema.
 func NewCompactCoder(s *schema.Schema) *CompactCoder {
 	c := &CompactCoder{Coder: delta.NewCompact(s.Layout), Costs: make([]uint64, s.Layout.Fields()+len(s.Components))}
 	for i := range s.Layout.Components {

@@ -24,6 +24,7 @@ type CompactWriter struct {
 	Costs []uint32 // of the open packet, by field and symbols of components
 }
 
+// NewCompactWriter returns a writer for one peer.
 func NewCompactWriter(s *snapshot.Snapshot) *CompactWriter {
 	return &CompactWriter{Costs: make([]uint32, s.Schema.Layout.Fields()+len(s.Schema.Components))}
 }

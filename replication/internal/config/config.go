@@ -15,6 +15,7 @@ func (o *ServerOptions) KeepAliveTicks() uint32 {
 	return uint32(o.TickRate)
 }
 
+// ServerOptions are what the options of a server set.
 type ServerOptions struct {
 	MTU           int
 	Window        int

@@ -17,6 +17,7 @@ const (
 	gridSlack = 1.0 / 64
 )
 
+// A GridEntry is an entity in a cell of a grid.
 type GridEntry struct {
 	at   [MaxAxes]float32
 	slot int32

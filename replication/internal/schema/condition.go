@@ -14,7 +14,7 @@ func (s *Schema) sealConditions() {
 	s.Link = -1
 	for i := range s.Components {
 		c := &s.Components[i]
-		if c.condition.Kind == Always {
+		if c.condition.Kind == always {
 			continue
 		}
 		k := slices.Index(s.Conditions, c.condition)
@@ -36,7 +36,7 @@ func (s *Schema) sealConditions() {
 
 // conditional reports whether a component has a condition.
 func (s *Schema) conditional() bool {
-	return slices.ContainsFunc(s.Components, func(c Component) bool { return c.condition.Kind != Always })
+	return slices.ContainsFunc(s.Components, func(c Component) bool { return c.condition.Kind != always })
 }
 
 // A Condition says which peers may see a component. The components of an entity that stand
@@ -49,7 +49,7 @@ type Condition struct {
 type conditionKind uint8
 
 const (
-	Always conditionKind = iota
+	always conditionKind = iota
 	OwnerOnly
 	ExceptOwner
 	OnlyFor

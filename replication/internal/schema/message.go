@@ -10,8 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
-// packets carry, or a text in it is longer than its max. The error that wraps it tells the sizes.
+// ErrMessageTooLarge says that the message is unreliable and does not fit into a packet, or is reliable and larger than
+// 128 packets carry, or that a text in it is longer than its max. The error that wraps it tells the sizes.
 var ErrMessageTooLarge = errors.New("replication: message too large")
 
 // A MessageType is a registered type of messages.
@@ -25,6 +25,7 @@ type MessageType struct {
 // Waits reports whether messages from the server wait for the state of their tick.
 func (m *MessageType) Waits() bool { return !m.immediate }
 
+// MessageOptions are what the options of a message type set.
 type MessageOptions struct {
 	Options
 	Unreliable, Immediate bool

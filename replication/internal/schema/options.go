@@ -5,6 +5,7 @@ import (
 	"strconv"
 )
 
+// Options are what the options of a component set.
 type Options struct {
 	Name   string
 	Named  bool

@@ -81,7 +81,7 @@ func (s *Schema) Register(t reflect.Type, o *Options) error {
 	if len(s.Components) == delta.MaxComponents {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components", c.Name, delta.MaxComponents)
 	}
-	if len(s.Components) == delta.MaxComponents-1 && (c.condition.Kind != Always || s.conditional()) {
+	if len(s.Components) == delta.MaxComponents-1 && (c.condition.Kind != always || s.conditional()) {
 		return fmt.Errorf("%s: the schema is full: it holds at most %d components if one of them has a condition", c.Name, delta.MaxComponents-1)
 	}
 	s.Components = append(s.Components, c)

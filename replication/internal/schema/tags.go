@@ -44,6 +44,7 @@ type Tag struct {
 	err error
 }
 
+// An OptionalNumber is a number of a tag that need not be given.
 type OptionalNumber struct {
 	Value    float64
 	Given    bool

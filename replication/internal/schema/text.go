@@ -64,6 +64,7 @@ func CutBytes(b []byte, limit int) (cut []byte, ok bool) {
 	return TrimZeros(cut[:limit]), false
 }
 
+// TrimZeros returns b without the zeros at its end.
 func TrimZeros(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
 		b = b[:len(b)-1]

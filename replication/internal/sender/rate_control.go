@@ -75,6 +75,7 @@ const (
 	riseDoubles = 1500 // milliseconds without a queue after which it rises twice as fast
 )
 
+// NewRateControl returns a control that keeps the rate between two bounds, in bytes per second. It begins with the lower one.
 func NewRateControl(least, most int64, tickRate int, now delta.Tick) *RateControl {
 	c := &RateControl{min: least, max: most, tickRate: int64(tickRate)}
 	c.restart(now)

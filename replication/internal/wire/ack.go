@@ -24,6 +24,7 @@ type MissingBaseline struct {
 	Low  uint32 // low bits of its tick
 }
 
+// An Ack is what a client tells of the state packets that came, and of baselines that it lacks.
 type Ack struct {
 	Sequence uint32
 	Words    [MaxAckWords]uint32

@@ -30,10 +30,11 @@ const (
 	flagNoChecksum = 1
 	flagCompact    = 2 // states are coded by Compact
 
-	// Codings of a hello that the client takes besides Packed.
+	// TakesCompact is set in the codings of a hello if the client takes Compact besides Packed.
 	TakesCompact = 1
 )
 
+// A Hello is how a client introduces itself.
 type Hello struct {
 	Version     uint8
 	Fingerprint uint64
@@ -69,6 +70,7 @@ func (h *Hello) Parse(b []byte) bool {
 	return true
 }
 
+// A Welcome offers a session.
 type Welcome struct {
 	Version    uint8
 	NoChecksum bool
@@ -111,6 +113,7 @@ func (m *Welcome) Parse(b []byte) bool {
 	return true
 }
 
+// A Refuse tells a client that its schema is another one, and has a piece of the text of the server's.
 type Refuse struct {
 	Version uint8
 	Nonce   uint64

@@ -72,7 +72,7 @@ const MessageOverhead = 5 + 4 + 8
 // whether a message is in fragments.
 const MaxWholeMessage = MinMTU - MessageOverhead
 
-// size of a message in bytes.
+// ByteSize returns how many bytes a message of so many bits takes.
 func ByteSize(bits int) int { return (bits + 7) / 8 }
 
 // A Dependency is a state that a message waits for: one of the slot, of that tick or later.

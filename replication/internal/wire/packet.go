@@ -12,10 +12,10 @@ import (
 // refuse each other in the handshake.
 const ProtocolVersion = 1
 
-// ErrMalformed: the packet is not one of this protocol, or damaged.
+// ErrMalformed says that the packet is not one of this protocol, or damaged.
 var ErrMalformed = errors.New("replication: malformed packet")
 
-// ErrStale: the packet came twice, or too late to tell whether it did.
+// ErrStale says that the packet came twice, or too late to tell whether it did.
 var ErrStale = errors.New("replication: packet is a duplicate or too old")
 
 // PacketKind is the kind of a packet, in the low three bits of its first byte after
@@ -49,6 +49,7 @@ const (
 	MinMTU = 64
 )
 
+// Castagnoli is the table of the polynomial of checksums.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A Key is the key of the checksums of one direction of one session. It guards
@@ -83,6 +84,7 @@ func SessionKey(fingerprint, session uint64, toServer, off bool) Key {
 // Epochs is how many sessions in a row have different tags.
 const Epochs = 8
 
+// EpochOf returns the epoch of a session.
 func EpochOf(session uint64) uint8 { return uint8(session % Epochs) }
 
 // Size returns the bytes that the checksum takes.
@@ -195,10 +197,10 @@ func ParseStateHeader(body []byte, sequence, tick uint32) (h StateHeader, rest [
 // KindHashes is a packet of state hashes. Acks go the other way.
 const KindHashes = KindAck
 
-// ErrUnexpected: the packet is of a kind that this end does not take now.
+// ErrUnexpected says that the packet is of a kind that this end does not take now.
 var ErrUnexpected = errors.New("replication: unexpected kind of packet")
 
-// ErrChecksum: the packet is damaged, or of another session or schema.
+// ErrChecksum says that the packet is damaged, or of another session or schema.
 var ErrChecksum = errors.New("replication: checksum does not match: the packet is damaged or of another session")
 
 // ErrMissingBaseline: the packet needs a state that this end does not hold. It

@@ -1,0 +1,147 @@
+//go:build !js && !wasip1
+
+package archcheck
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The limits. Who wants to raise one wants to cut something in two instead.
+const (
+	maxFields = 25   // of a struct
+	maxFiles  = 3    // with methods of one type
+	maxLines  = 3000 // of a package, without tests
+)
+
+func TestImportsAreThoseOfTheTable(t *testing.T) {
+	tree := load(t)
+	places := map[string]int{}
+	for i, r := range rooms {
+		require.NotContains(t, places, r.name, "the table has a package twice")
+		places[r.name] = i
+	}
+	fail := func(format string, args ...any) { t.Errorf(format+"\n\nThe table:\n\n%s", append(args, printed())...) }
+	for i := range rooms {
+		r := &rooms[i]
+		for _, name := range r.list() {
+			place, isRoom := places[name]
+			if isRoom && place <= i {
+				fail("The table has an arrow that points up, from %s to %s.", r.name, name)
+			}
+			if !isRoom && !slices.Contains(outside, name) {
+				fail("The table has an arrow from %s to %s, which it does not know.", r.name, name)
+			}
+		}
+	}
+	for _, p := range tree.pkgs {
+		if p.onlyForTests() || p.dir == face+"/netsim" {
+			continue
+		}
+		place, ok := places[p.name()]
+		if !ok || rooms[place].path() != p.dir {
+			fail("Package %s is not in the table.", p.dir)
+			continue
+		}
+		allowed := rooms[place].list()
+		var imports []string
+		for _, imported := range p.imports {
+			name, known := tableName(imported)
+			if !known {
+				continue
+			}
+			imports = append(imports, name)
+			if !slices.Contains(allowed, name) {
+				fail("%s imports %s, and the table has no such arrow.", p.dir, imported)
+			}
+		}
+		for _, name := range allowed {
+			_, isRoom := places[name]
+			planned := isRoom && tree.pkgs[rooms[places[name]].path()] == nil
+			if !planned && !slices.Contains(imports, name) {
+				fail("%s does not import %s any more: take the arrow out of the table.", p.dir, name)
+			}
+		}
+	}
+}
+
+// tableName returns what the table calls an imported package. It is not for the table if it is of the standard library;
+// the linter knows about all other modules.
+func tableName(imported string) (string, bool) {
+	if imported == "github.com/mlange-42/arche/ecs" {
+		return "ecs", true
+	}
+	name, ours := strings.CutPrefix(imported, module+"/")
+	return strings.TrimPrefix(name, face+"/internal/"), ours
+}
+
+func TestStructsArePlain(t *testing.T) {
+	tree := load(t)
+	counts := map[string]int{}
+	for _, p := range tree.pkgs {
+		for name, n := range tree.fieldCounts(p) {
+			counts[name] = n
+		}
+	}
+	checkCeilings(t, "fields", maxFields, counts, largeStructs)
+}
+
+func TestMethodsOfATypeStandTogether(t *testing.T) {
+	tree := load(t)
+	counts := map[string]int{}
+	for _, p := range tree.pkgs {
+		for name, n := range tree.fileCounts(p) {
+			counts[name] = n
+		}
+	}
+	checkCeilings(t, "files with methods", maxFiles, counts, scatteredTypes)
+}
+
+func TestPackagesAreSmall(t *testing.T) {
+	tree := load(t)
+	counts := map[string]int{}
+	for _, p := range tree.pkgs {
+		counts[p.name()] = p.lines
+	}
+	checkCeilings(t, "lines without tests", maxLines, counts, largePackages)
+}
+
+// checkCeilings fails for what is over the limit, or over its own ceiling, and for ceilings that are not needed any more or
+// too high: by a 30th of the limit, so that not every line that goes has to be noted.
+func checkCeilings(t *testing.T, what string, limit int, counts, ceilings map[string]int) {
+	for name, n := range counts {
+		ceiling, excepted := ceilings[name]
+		switch {
+		case !excepted && n > limit:
+			t.Errorf("%s has %d %s; %d are allowed", name, n, what, limit)
+		case excepted && n > ceiling:
+			t.Errorf("%s has %d %s; it is an exception that may have %d, and no more", name, n, what, ceiling)
+		case excepted && n <= limit:
+			t.Errorf("%s has %d %s, and needs no exception: take it out of exceptions_test.go", name, n, what)
+		case excepted && n < ceiling-limit/30:
+			t.Errorf("%s has only %d %s: lower its ceiling of %d in exceptions_test.go", name, n, what, ceiling)
+		}
+	}
+	for name := range ceilings {
+		if _, ok := counts[name]; !ok {
+			t.Errorf("exceptions_test.go has %s, which does not exist", name)
+		}
+	}
+}
+
+func TestExportedNamesAreUsedElsewhere(t *testing.T) {
+	unused := load(t).check(t).unusedNames()
+	for _, name := range unused {
+		if !slices.Contains(unusedExports, name) {
+			t.Errorf("no other package uses %s: unexport it", name)
+		}
+	}
+	for _, name := range unusedExports {
+		if !slices.Contains(unused, name) {
+			t.Errorf("%s is used, or gone: take it out of exceptions_test.go", name)
+		}
+	}
+}

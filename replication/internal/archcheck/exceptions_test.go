@@ -1,0 +1,36 @@
+package archcheck
+
+// What breaks a rule, by name. A ceiling is the present number; it may only fall, and goes when the limit is kept.
+
+// largeStructs have more than maxFields fields.
+var largeStructs = map[string]int{
+	"encode.RunCache": 28,
+	"sender.Sender":   33,
+}
+
+// scatteredTypes have methods in more than maxFiles files.
+var scatteredTypes = map[string]int{
+	"ackstate.Tracker":     10,
+	"replication.Client":   11,
+	"replication.Peer":     8,
+	"replication.Server":   14,
+	"replication.applier":  4,
+	"replication.receiver": 5,
+	"schema.Codec":         4,
+	"schema.Column":        5,
+	"schema.Component":     7,
+	"schema.Schema":        5,
+	"sender.Sender":        11,
+	"snapshot.Snapshot":    7,
+}
+
+// largePackages have more than maxLines lines without tests.
+var largePackages = map[string]int{
+	"replication": 7435,
+	"schema":      3161,
+}
+
+// unusedExports are exported though no other package uses them.
+var unusedExports = []string{
+	"schema.facetOf.Of", // reflection reads it, and takes exported fields only
+}

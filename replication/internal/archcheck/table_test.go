@@ -1,0 +1,81 @@
+package archcheck
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A room is a package under replication. Its imports in files that are not tests are exactly these, the standard
+// library aside: packages under replication/internal by their names, bitbuf, quantize and delta of this module, and
+// Arche's ecs.
+type room struct {
+	name    string // below replication/internal, but for the first
+	what    string
+	imports string
+}
+
+// rooms is the table. An arrow points down: a room imports only what stands below it. An arrow to or from a package that
+// does not exist yet is a plan.
+var rooms = []room{
+	{face, "the public API: thin methods that forward", "apply receive session sender message compact ackstate interest snapshot archeutil schema clock counters config wire bitbuf delta ecs"},
+	{"apply", "received states into the client's world", "receive archeutil schema wire bitset ecs"},
+	{"receive", "state packets into held states, by tick", "compact archeutil schema wire bitset ecs"},
+	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},
+	{"sender", "what a peer is sent in a tick; its budget; packets", "encode compact ackstate interest baseline snapshot counters config wire bitset bitbuf delta ecs"},
+	{"message", "messages and inputs, both ends", "ackstate snapshot schema clock counters wire bitbuf delta ecs"},
+	{"encode", "what is encoded once per tick and shared", "compact ackstate baseline snapshot schema wire bitset bitbuf delta"},
+	{"compact", "entries and models of the coding Compact", "ackstate snapshot schema wire delta"},
+	{"ackstate", "what one client holds: packets, acks, what is dirty", "interest baseline snapshot clock counters config wire bitset delta ecs"},
+	{"interest", "what one peer may see", "snapshot archeutil schema bitset delta ecs"},
+	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
+	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},
+	{"archeutil", "what Arche lacks", "schema wire bitset delta ecs"},
+	{"schema", "registered types, tags, codecs, kernels", "wire bitset quantize delta ecs"},
+	{"clock", "round trips, the server's tick, the input delay", "delta"},
+	{"counters", "counters that several packages write", ""},
+	{"config", "options of a server", "delta ecs"},
+	{"wire", "every packet to the bit, writer beside parser", "bitbuf delta"},
+	{"bitset", "sets of slots, 64 to a word", ""},
+}
+
+const face = "replication"
+
+// forTests are packages that only tests import. They may import anything.
+var forTests = []string{"archcheck", "replicationtest", "soak"}
+
+// outside are the imports of the table that are not rooms, in the order of the printed table.
+var outside = []string{"quantize", "bitbuf", "delta", "ecs"}
+
+func (r *room) list() []string { return strings.Fields(r.imports) }
+
+// path returns the directory of the room, from the root of the module.
+func (r *room) path() string {
+	if r.name == face {
+		return face
+	}
+	return face + "/internal/" + r.name
+}
+
+// printed returns the table as CONTRIBUTING.md shows it.
+func printed() string {
+	var b strings.Builder
+	for _, r := range rooms {
+		fmt.Fprintf(&b, "%-11s %s\n", r.name, r.what)
+		imports := r.imports
+		if imports == "" {
+			imports = "nothing"
+		}
+		for line := "-> " + imports; line != ""; {
+			head := line
+			if len(line) > 105 {
+				head = line[:strings.LastIndexByte(line[:105], ' ')]
+			}
+			line = strings.TrimPrefix(line[len(head):], " ")
+			fmt.Fprintf(&b, "%11s %s\n", "", head)
+			if line != "" {
+				line = "   " + line
+			}
+		}
+	}
+	return b.String()
+}
