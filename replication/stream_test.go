@@ -7,6 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -84,7 +85,7 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	for x.server.snap.Tick%snapshot.RefreshShare != snapshot.RefreshShare-4*snapshot.RecentTicks-3 {
 		x.round()
 	}
-	x.jump(snapshot.Ancient)
+	x.jump(wire.Ancient)
 	for range 2 * snapshot.RecentTicks {
 		(*tPosition)(x.world.Get(e[0], position)).Y++
 		x.round()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // WithTimeout makes the server disconnect a peer from which nothing came for so many ticks,
@@ -23,7 +23,7 @@ import (
 //
 // Panics if it is negative or more than 2^30.
 func WithTimeout(ticks int) ServerOption {
-	if ticks < 0 || ticks > snapshot.Ancient {
+	if ticks < 0 || ticks > wire.Ancient {
 		panic(fmt.Sprintf("replication: a timeout of %d ticks: use 1 to 2^30, or 0 for none", ticks))
 	}
 	return func(o *config.ServerOptions) { o.Timeout = ticks }

@@ -2,7 +2,7 @@ package ackstate
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // A peer that stops acknowledging is sent less and less, since most likely nobody is there. How
@@ -65,8 +65,8 @@ func (q *Silence) Begin(now delta.Tick, next, quiet uint32, patience delta.Tick)
 		return
 	case !q.Waiting:
 		q.Waiting, q.since = true, now-1
-	case now-q.since > snapshot.Ancient:
-		q.since = now - snapshot.Ancient // within reach of serial arithmetic
+	case now-q.since > wire.Ancient:
+		q.since = now - wire.Ancient // within reach of serial arithmetic
 	}
 	if now-q.since <= patience {
 		return

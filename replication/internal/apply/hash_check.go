@@ -6,7 +6,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -47,7 +46,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	var set delta.Set
 	next := uint64(0)
 	for r.ReadBool() {
-		gap := r.ReadExpGolomb(sender.HashGapOrder)
+		gap := r.ReadExpGolomb(wire.HashGapOrder)
 		if gap >= uint64(h.recv.Mirrors.Limit) || next+gap >= uint64(h.recv.Mirrors.Limit) {
 			return false
 		}

@@ -43,7 +43,7 @@ type ComponentHooks struct {
 // changeHooks are a component's hooks for changes. They know its type.
 type changeHooks interface {
 	keep(p unsafe.Pointer) int // copies the value before it changes, and returns the copy's index
-	At(before int) unsafe.Pointer
+	at(before int) unsafe.Pointer
 	count() int
 	call(hook int, e ecs.Entity, before int, p unsafe.Pointer)
 	clear()
@@ -60,7 +60,7 @@ func (c *Changes[T]) keep(p unsafe.Pointer) int {
 	return len(c.before) - 1
 }
 
-func (c *Changes[T]) At(before int) unsafe.Pointer { return unsafe.Pointer(&c.before[before]) }
+func (c *Changes[T]) at(before int) unsafe.Pointer { return unsafe.Pointer(&c.before[before]) }
 
 func (c *Changes[T]) count() int { return len(c.Hooks) }
 
@@ -267,7 +267,7 @@ func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 		h.view.codes = make([]uint32, 2*comp.Words)
 	}
 	before, now := h.view.codes[:comp.Words], h.view.codes[comp.Words:][:comp.Words]
-	comp.ReadColumn(before, h.Components[ev.component].Changed.At(int(ev.before)), 1)
+	comp.ReadColumn(before, h.Components[ev.component].Changed.at(int(ev.before)), 1)
 	comp.ReadColumn(now, p, 1)
 	return sameRow(before, now)
 }

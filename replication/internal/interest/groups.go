@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -193,7 +194,7 @@ func (of *groups) Tidy(now delta.Tick, released func(g *Group, f FormerMember) b
 
 func (g *Group) tidy(released func(g *Group, f FormerMember) bool) {
 	s := g.Snap
-	limit := s.Tick - snapshot.Ancient
+	limit := s.Tick - wire.Ancient
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Since.Before(limit) {
 			m.Since = limit

@@ -7,11 +7,11 @@ import (
 
 // clientInputs are the inputs that a client has given and the server may not have.
 type clientInputs struct {
-	ring   []InputRow // by tick modulo their number
+	ring   []inputRow // by tick modulo their number
 	first  delta.Tick // the first that may be sent still
 	newest delta.Tick
 	any    bool // newest is valid
-	list   []InputRow
+	list   []inputRow
 }
 
 // Set reports whether a tick has its input already, or one shortly after it has.
@@ -28,9 +28,9 @@ func (c *clientInputs) Add(tick delta.Tick) []uint32 {
 	for c.newest != tick {
 		c.newest++
 		in := &c.ring[c.newest%n]
-		in.Tick, in.Present = c.newest, c.newest == tick
+		in.tick, in.present = c.newest, c.newest == tick
 	}
-	return c.ring[tick%n].Row
+	return c.ring[tick%n].row
 }
 
 // pass notes that inputs up to a tick need not be sent any more.
@@ -42,12 +42,12 @@ func (c *clientInputs) pass(tick delta.Tick) {
 }
 
 // unsettled returns those that are to be sent, in their order.
-func (c *clientInputs) unsettled() []InputRow {
+func (c *clientInputs) unsettled() []inputRow {
 	if !c.any || c.first.After(c.newest) {
 		return nil
 	}
-	if c.newest-c.first >= MaxRepeated {
-		c.first = c.newest - MaxRepeated + 1
+	if c.newest-c.first >= maxRepeated {
+		c.first = c.newest - maxRepeated + 1
 	}
 	c.list = c.list[:0]
 	for tick := c.first; !tick.After(c.newest); tick++ {
@@ -62,19 +62,19 @@ func (c *clientInputs) unsettled() []InputRow {
 //
 // A tick without row has no input: the client left it out. The first row is absolute; each other one is taken against the one
 // or two before it.
-func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []InputRow) {
-	w.WriteBits(uint64(rows[len(rows)-1].Tick), 16)
-	w.WriteBits(uint64(len(rows)-1), RepeatBits)
+func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputRow) {
+	w.WriteBits(uint64(rows[len(rows)-1].tick), 16)
+	w.WriteBits(uint64(len(rows)-1), repeatBits)
 	packed.Costs = packed.Costs[:0]
-	var before, before2 *InputRow
+	var before, before2 *inputRow
 	for i := range rows {
 		in := &rows[i]
-		w.WriteBool(in.Present)
-		if !in.Present {
+		w.WriteBool(in.present)
+		if !in.present {
 			continue
 		}
-		base, base2, ratio := InputBaselines(in.Tick, before, before2)
-		packed.EncodeRow(w, number, in.Row, base, base2, ratio)
+		base, base2, ratio := inputBaselines(in.tick, before, before2)
+		packed.EncodeRow(w, number, in.row, base, base2, ratio)
 		before, before2 = in, before
 	}
 }

@@ -60,7 +60,7 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 	t := &ClientMessages{ClientLinks: links, Handlers: make([]func(), len(s.Messages))}
 	t.Init(s, d, mtu, false, slots)
 	if in := s.Input; in != nil {
-		t.Inputs.ring = MakeInputRows(inputRingTicks, in.Words)
+		t.Inputs.ring = makeInputRows(inputRingTicks, in.Words)
 	}
 	return t
 }
@@ -69,7 +69,7 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 func (t *ClientMessages) Reset(tick uint32) {
 	t.Clear()
 	*t = ClientMessages{Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
-	if t.Schema.Input != nil {
+	if t.schema.Input != nil {
 		t.Lead.Begin(tick)
 	}
 }
@@ -77,18 +77,18 @@ func (t *ClientMessages) Reset(tick uint32) {
 // Enqueue hands a draft over.
 func (t *ClientMessages) Enqueue(draft int) error {
 	d := &t.Drafts[draft]
-	m := &t.Schema.Messages[d.Number]
+	m := &t.schema.Messages[d.number]
 	switch l := &t.Out[wire.ChannelState]; {
-	case m.Reliable && !l.Expect(d.Size, d.Fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.Size > MaxUnreliableBytes):
+	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		data, bits := t.Encode(d)
-		l.Cancel(d.Size, d.Fragments)
-		l.Push(d.Number, delta.Tick(t.Clock.Now), data, bits, d.Fragments)
+		l.cancel(d.size, d.fragments)
+		l.push(d.number, delta.Tick(t.Clock.Now), data, bits, d.fragments)
 		t.Stats.Messages++
 	default:
 		t.unreliable = append(t.unreliable, int32(draft))
-		t.size += d.Size
+		t.size += d.size
 	}
 	return nil
 }
@@ -102,17 +102,17 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.Clear()
 	t.sayInputs()
 	k := &t.Writer
-	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Dirty > 0 || t.In[wire.ChannelImmediate].Dirty > 0 || !t.said || now-t.spoke >= speakEvery) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].dirty > 0 || t.In[wire.ChannelImmediate].dirty > 0 || !t.said || now-t.spoke >= speakEvery) {
 		t.startPacket()
 	}
-	if k.Open {
+	if k.open {
 		t.finishPacket()
 	}
 }
 
 // Step goes on to the next time.
 func (t *ClientMessages) Step() {
-	if t.Schema.Input != nil {
+	if t.schema.Input != nil {
 		t.Lead.Step(t.Clock)
 	}
 }
@@ -128,12 +128,12 @@ func (t *ClientMessages) begin(k *MessageWriter, key wire.Key) {
 func (t *ClientMessages) startPacket() {
 	k := &t.Writer
 	k.Start()
-	k.Bare = true
+	k.bare = true
 	for i := range t.In {
 		var ack wire.ChannelAck
-		if in := &t.In[i]; k.Index == 0 && in.Dirty > 0 {
-			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/96)
-			k.Bare = false
+		if in := &t.In[i]; k.Index == 0 && in.dirty > 0 {
+			in.ack(&ack, t.seen.Newest, k.W.Remaining()/96)
+			k.bare = false
 		}
 		ack.Write(&k.W)
 	}
@@ -152,13 +152,13 @@ func (t *ClientMessages) finishPacket() {
 func (t *ClientMessages) putMessage(m *WireMessage) bool {
 	k := &t.Writer
 	for {
-		if k.Open {
+		if k.open {
 			if k.Put(m) {
 				return true
 			}
 			t.finishPacket()
 		}
-		if k.Full() {
+		if k.full() {
 			return false
 		}
 		t.startPacket()
@@ -168,37 +168,37 @@ func (t *ClientMessages) putMessage(m *WireMessage) bool {
 func (t *ClientMessages) sendReliable() {
 	l := &t.Out[wire.ChannelState]
 	begun := t.Writer.Index
-	l.Begin(delta.Tick(t.Clock.Now), &t.Clock.Trip)
-	defer l.End()
+	l.begin(delta.Tick(t.Clock.Now), &t.Clock.Trip)
+	defer l.end()
 	for id := l.First; id != l.Next; id++ {
-		m := l.At(id)
-		if m.Fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
+		m := l.at(id)
+		if m.fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.Dirty(m) {
+		if !l.dirty(m) {
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Channel: wire.ChannelState, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
-			Bits: int(m.Bits), Data: l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))),
+			Number: int(m.number), Channel: wire.ChannelState, ID: id, Long: t.schema.Messages[m.number].Long, Fragment: m.fragment,
+			Bits: int(m.bits), Data: l.bits.at(m.place, wire.ByteSize(int(m.bits))),
 		}
 		if !t.putMessage(&w) {
 			return
 		}
-		if m.Times > 0 {
+		if m.times > 0 {
 			t.Stats.MessagesResent++
 		}
-		l.SentNow(id, 0)
+		l.sentNow(id, 0)
 	}
 }
 
 func (t *ClientMessages) sendUnreliable() {
 	for k, i := range t.unreliable {
-		if i == Taken {
+		if i == taken {
 			continue
 		}
-		t.unreliable[k] = Taken
-		w := WireMessage{Number: t.Drafts[i].Number, Channel: -1}
+		t.unreliable[k] = taken
+		w := WireMessage{Number: t.Drafts[i].number, Channel: -1}
 		w.Data, w.Bits = t.Encode(&t.Drafts[i])
 		if t.putMessage(&w) {
 			t.Stats.Messages++
@@ -211,7 +211,7 @@ func (t *ClientMessages) sendUnreliable() {
 
 // sayInputs sends the inputs that the server may not have.
 func (t *ClientMessages) sayInputs() {
-	if t.Schema.Input == nil {
+	if t.schema.Input == nil {
 		return
 	}
 	if t.Clock.Trip.Known {
@@ -252,20 +252,20 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 	if err := k.Parse(rest, &t.In); err != nil {
 		return err
 	}
-	if !t.seen.Fresh(h.Time, k.Index) {
+	if !t.seen.Fresh(h.Time, k.index) {
 		return wire.ErrStale
 	}
-	if a := &k.Acks[wire.ChannelState]; a.Present {
-		if !t.Out[wire.ChannelState].Acceptable(a) {
+	if a := &k.acks[wire.ChannelState]; a.Present {
+		if !t.Out[wire.ChannelState].acceptable(a) {
 			return wire.ErrMalformed
 		}
-		t.Out[wire.ChannelState].Ack(a, delta.Tick(t.Clock.Now))
+		t.Out[wire.ChannelState].ack(a, delta.Tick(t.Clock.Now))
 	}
-	t.Out[wire.ChannelState].Wake()
-	t.seen.Add(h.Time, k.Index)
+	t.Out[wire.ChannelState].wake()
+	t.seen.Add(h.Time, k.index)
 	t.Clock.Arrive(h.Time)
-	if k.Report.Present {
-		t.noteReceived(&k.Report, h.Time)
+	if k.report.Present {
+		t.noteReceived(&k.report, h.Time)
 	}
 	for i := range k.Messages {
 		t.keep(&k.Messages[i])
@@ -280,7 +280,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	if int32(t.Clock.Now-sent) >= 0 && int32(sent-t.echoed) > 0 {
 		t.echoed = sent
 	}
-	if t.Schema.Input == nil {
+	if t.schema.Input == nil {
 		return
 	}
 	t.Inputs.pass(delta.Tick(tick + p.Gathered))
@@ -297,7 +297,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 func (t *ClientMessages) keep(m *StagedMessage) {
 	said, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
 	if m.Channel >= 0 {
-		t.In[m.Channel].Take(m, deps, said)
+		t.In[m.Channel].take(m, deps, said)
 		return
 	}
 	if t.Kept == MaxWaiting || t.Bytes+wire.ByteSize(m.Bits) > maxWaitingBytes {
@@ -309,7 +309,7 @@ func (t *ClientMessages) keep(m *StagedMessage) {
 	}
 	w := &t.waiting[t.Kept]
 	w.Fill(m, deps, said)
-	w.Until = t.Clock.Now + WaitApplies
+	w.until = t.Clock.Now + WaitApplies
 	t.Kept++
 	t.Bytes += wire.ByteSize(m.Bits)
 }
@@ -321,12 +321,12 @@ func (t *ClientMessages) HandleAll() {
 	for i := range t.In {
 		l := &t.In[i]
 		for {
-			next, ok := l.Turn(t.Schema.Messages)
-			if !ok || !next.Broken && !t.Ready(next.Last.Deps) {
+			next, ok := l.turn(t.schema.Messages)
+			if !ok || !next.broken && !t.Ready(next.last.deps) {
 				break
 			}
-			number, tick := next.Last.Number, next.Last.Tick
-			if !t.OpenTurn(l, &next) {
+			number, tick := next.last.number, next.last.tick
+			if !t.openTurn(l, &next) {
 				t.Stats.MessagesMalformed++
 				continue
 			}
@@ -338,16 +338,16 @@ func (t *ClientMessages) HandleAll() {
 	for i := 0; i < t.Kept; i++ {
 		m := &t.waiting[i]
 		switch {
-		case t.Ready(m.Deps):
-			t.Open(m.Number, m.Row())
-			t.Tick = m.Tick
-			t.Bytes -= wire.ByteSize(m.Bits)
-			m.Clear()
-			t.handle(m.Number)
+		case t.Ready(m.deps):
+			t.open(m.number, m.row())
+			t.Tick = m.tick
+			t.Bytes -= wire.ByteSize(m.bits)
+			m.clear()
+			t.handle(m.number)
 			continue
-		case int32(t.Clock.Now-m.Until) >= 0:
-			t.Bytes -= wire.ByteSize(m.Bits)
-			m.Clear()
+		case int32(t.Clock.Now-m.until) >= 0:
+			t.Bytes -= wire.ByteSize(m.bits)
+			m.clear()
 			t.Stats.MessagesDropped++
 			continue
 		}
@@ -368,22 +368,22 @@ func (t *ClientMessages) handle(number int) {
 }
 
 // inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
-func (t *ClientMessages) inputPacket(rows []InputRow) []byte {
+func (t *ClientMessages) inputPacket(rows []inputRow) []byte {
 	k := &t.Writer
-	if k.Open {
+	if k.open {
 		t.finishPacket()
 	}
-	h := k.Header
+	h := k.header
 	h.Kind = wire.KindInputs
-	from := k.Seal.Size()
-	h.Put(k.Buf[from:])
+	from := k.seal.Size()
+	h.Put(k.buf[from:])
 	body := from + h.Size()
 	for {
-		w := bitbuf.NewWriter(k.Buf[body:])
-		putInputs(&w, t.Packed, len(t.Schema.Messages), rows)
+		w := bitbuf.NewWriter(k.buf[body:])
+		putInputs(&w, t.Packed, len(t.schema.Messages), rows)
 		if w.Err() == nil {
-			packet := k.Buf[:body+len(w.Bytes())]
-			k.Seal.Write(packet, 0, h.Time)
+			packet := k.buf[:body+len(w.Bytes())]
+			k.seal.Write(packet, 0, h.Time)
 			return packet
 		}
 		rows = rows[(len(rows)+1)/2:]

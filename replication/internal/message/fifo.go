@@ -14,8 +14,8 @@ func (f *fifo[T]) add(items ...T) (place uint32) {
 	return place
 }
 
-// At returns n items from a place on, valid until something is added or dropped.
-func (f *fifo[T]) At(place uint32, n int) []T {
+// at returns n items from a place on, valid until something is added or dropped.
+func (f *fifo[T]) at(place uint32, n int) []T {
 	first := int(place - f.base)
 	return f.items[first : first+n : first+n]
 }

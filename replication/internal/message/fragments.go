@@ -48,57 +48,57 @@ func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
 	return nil
 }
 
-// A Next is what comes next in a channel: a message that is there, with all its fragments.
-type Next struct {
-	Last   *InMessage // the message, or the last of its fragments
+// A next is what comes next in a channel: a message that is there, with all its fragments.
+type next struct {
+	last   *InMessage // the message, or the last of its fragments
 	ids    int        // how many it takes
-	Broken bool       // fragments that make no message: of several types, too many, or of more bytes than the type has
+	broken bool       // fragments that make no message: of several types, too many, or of more bytes than the type has
 }
 
-// Turn returns what comes next, if it is there.
-func (l *InChannel) Turn(types []schema.MessageType) (t Next, ok bool) {
+// turn returns what comes next, if it is there.
+func (l *InChannel) turn(types []schema.MessageType) (t next, ok bool) {
 	bytes := 0
 	for id := l.Next; id != l.Top && l.at(id).have; id++ {
 		m := l.at(id)
-		if t.ids > 0 && (m.fragment == wire.WholeMessage || m.Number != t.Last.Number) {
-			t.Broken = true
+		if t.ids > 0 && (m.fragment == wire.WholeMessage || m.number != t.last.number) {
+			t.broken = true
 			return t, true
 		}
-		t.Last = m
+		t.last = m
 		t.ids++
 		bytes += len(m.Data)
 		if m.fragment == wire.WholeMessage {
 			return t, true
 		}
-		t.Broken = bytes > wire.ByteSize(types[m.Number].Layout.Width()) || t.ids == MaxFragments && m.fragment == wire.MoreFragments
-		if m.fragment == wire.LastFragment || t.Broken {
+		t.broken = bytes > wire.ByteSize(types[m.number].Layout.Width()) || t.ids == MaxFragments && m.fragment == wire.MoreFragments
+		if m.fragment == wire.LastFragment || t.broken {
 			return t, true
 		}
 	}
-	return Next{}, false
+	return next{}, false
 }
 
-// OpenTurn takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
+// openTurn takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
 // whole ones were checked when they came, but fragments can't be one by one.
-func (m *Messenger) OpenTurn(l *InChannel, t *Next) bool {
+func (m *Messenger) openTurn(l *InChannel, t *next) bool {
 	defer l.pop(t.ids)
 	switch {
-	case t.Broken:
+	case t.broken:
 		return false
-	case t.Last.fragment == wire.WholeMessage:
-		m.Open(t.Last.Number, t.Last.Row())
+	case t.last.fragment == wire.WholeMessage:
+		m.open(t.last.number, t.last.row())
 		return true
 	}
 	m.Joined = m.Joined[:0]
 	for i := range t.ids {
 		m.Joined = append(m.Joined, l.at(l.Next+uint32(i)).Data...)
 	}
-	c := &m.Schema.Messages[t.Last.Number].Component
+	c := &m.schema.Messages[t.last.number].Component
 	row, r := m.row[:c.Words], bitbuf.NewReader(m.Joined)
-	m.Packed.DecodeRow(&r, t.Last.Number, row, nil, nil, 0)
+	m.Packed.DecodeRow(&r, t.last.number, row, nil, nil, 0)
 	if r.Finish() != nil || !c.ValidRow(row) {
 		return false
 	}
-	m.Read(c, &m.Values[t.Last.Number], row)
+	m.Read(c, &m.Values[t.last.number], row)
 	return true
 }

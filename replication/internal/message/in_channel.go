@@ -12,20 +12,20 @@ type InChannel struct {
 	Next  uint32      // id of the message that is handed over next
 	Top   uint32      // one more than the newest id that came
 	Size  int         // bytes of messages kept
-	Dirty int         // how many times the sender has to be told what came
+	dirty int         // how many times the sender has to be told what came
 }
 
 // An InMessage is a message, or a fragment of one, that waits for its turn, or for the world.
 type InMessage struct {
 	have     bool
-	Number   int
+	number   int
 	fragment wire.Fragment
-	Tick     delta.Tick // of the state that it belongs to
+	tick     delta.Tick // of the state that it belongs to
 	said     delta.Tick // of the packet that told what it waits for
-	Until    uint32     // if it is unreliable: when it is forgotten, in client ticks
-	Bits     int
+	until    uint32     // if it is unreliable: when it is forgotten, in client ticks
+	bits     int
 	Data     []byte
-	Deps     []wire.Dependency
+	deps     []wire.Dependency
 }
 
 // ackTimes is how often the same is acknowledged: an ack may be lost, and then the sender would send all again.
@@ -36,8 +36,8 @@ const maxKeptBytes = 256
 
 // Fill fills the place with a message of which r reads the bits.
 func (m *InMessage) Fill(s *StagedMessage, deps []wire.Dependency, said delta.Tick) {
-	m.have, m.Number, m.fragment, m.Tick, m.said, m.Bits = true, s.Number, s.Fragment, s.Tick, said, s.Bits
-	m.Deps = append(m.Deps[:0], deps...)
+	m.have, m.number, m.fragment, m.tick, m.said, m.bits = true, s.Number, s.Fragment, s.Tick, said, s.Bits
+	m.deps = append(m.deps[:0], deps...)
 	n := wire.ByteSize(s.Bits)
 	if cap(m.Data) < n {
 		m.Data = make([]byte, n)
@@ -50,16 +50,16 @@ func (m *InMessage) Fill(s *StagedMessage, deps []wire.Dependency, said delta.Ti
 	}
 }
 
-// Clear empties the place.
-func (m *InMessage) Clear() {
+// clear empties the place.
+func (m *InMessage) clear() {
 	m.have = false
 	if cap(m.Data) > maxKeptBytes {
 		m.Data = nil
 	}
 }
 
-// Row returns a reader of the message's row.
-func (m *InMessage) Row() bitbuf.Reader { return bitbuf.NewReader(m.Data) }
+// row returns a reader of the message's row.
+func (m *InMessage) row() bitbuf.Reader { return bitbuf.NewReader(m.Data) }
 
 func (l *InChannel) at(id uint32) *InMessage { return &l.Ring[id&uint32(len(l.Ring)-1)] }
 
@@ -69,9 +69,9 @@ func (l *InChannel) full(low uint16) (id uint32, ok bool) {
 	return id, int32(id-l.Next) < wire.MaxQueued
 }
 
-// Take keeps a message that came, unless it did before. It reports whether it is a new one.
-func (l *InChannel) Take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
-	l.Dirty = ackTimes
+// take keeps a message that came, unless it did before. It reports whether it is a new one.
+func (l *InChannel) take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
+	l.dirty = ackTimes
 	ahead := int32(s.ID - l.Next)
 	if ahead < 0 {
 		return false
@@ -82,7 +82,7 @@ func (l *InChannel) Take(s *StagedMessage, deps []wire.Dependency, said delta.Ti
 	m := l.at(s.ID)
 	if m.have {
 		if said.After(m.said) { // what it waits for has become less
-			m.Deps, m.said = append(m.Deps[:0], deps...), said
+			m.deps, m.said = append(m.deps[:0], deps...), said
 		}
 		return false
 	}
@@ -110,16 +110,16 @@ func (l *InChannel) grow() {
 func (l *InChannel) pop(ids int) {
 	for range ids {
 		m := l.at(l.Next)
-		l.Size -= wire.ByteSize(m.Bits)
-		m.Clear()
+		l.Size -= wire.ByteSize(m.bits)
+		m.clear()
 		l.Next++
 	}
-	l.Dirty = ackTimes
+	l.dirty = ackTimes
 }
 
-// Ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
-func (l *InChannel) Ack(a *wire.ChannelAck, heard uint32, words int) {
-	l.Dirty--
+// ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
+func (l *InChannel) ack(a *wire.ChannelAck, heard uint32, words int) {
+	l.dirty--
 	a.Present, a.Heard, a.Next = true, uint16(heard), uint16(l.Next)
 	a.Count = min(int(l.Top-l.Next+31)/32, words, len(a.Words))
 	clear(a.Words[:a.Count])

@@ -2,13 +2,12 @@ package message
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // An inputRing keeps the inputs of a client by tick, at the server.
 type inputRing struct {
-	rows   []InputRow // by tick modulo inputTicks; nil before there is any
+	rows   []inputRow // by tick modulo inputTicks; nil before there is any
 	margin [wire.InputTicks]int8
 	known  [wire.InputTicks]bool // the client said what is there, if only that there is nothing
 	start  delta.Tick            // the first tick that the client gave an input for
@@ -36,36 +35,36 @@ func (r *inputRing) at(tick delta.Tick) int { return int(tick % wire.InputTicks)
 // has reports whether the client said what is there at a tick.
 func (r *inputRing) has(tick delta.Tick) bool {
 	i := r.at(tick)
-	return r.any && r.known[i] && r.rows[i].Tick == tick
+	return r.any && r.known[i] && r.rows[i].tick == tick
 }
 
 // take takes over an input that arrived before the tick now+1 is replicated.
-func (r *inputRing) take(in *InputRow, now delta.Tick) inputFate {
-	ahead := int32(in.Tick - now - 1)
+func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
+	ahead := int32(in.tick - now - 1)
 	switch {
 	case ahead >= wire.InputTicks-InputsBehind:
 		return inputEarly
-	case ahead < -InputsBehind || r.has(in.Tick):
+	case ahead < -InputsBehind || r.has(in.tick):
 		return inputKnown
 	}
 	if r.rows == nil {
-		r.rows = MakeInputRows(wire.InputTicks, len(in.Row))
+		r.rows = makeInputRows(wire.InputTicks, len(in.row))
 	}
-	i := r.at(in.Tick)
+	i := r.at(in.tick)
 	r.known[i], r.margin[i] = true, int8(ahead)
-	r.rows[i].Tick, r.rows[i].Present = in.Tick, in.Present
-	copy(r.rows[i].Row, in.Row)
+	r.rows[i].tick, r.rows[i].present = in.tick, in.present
+	copy(r.rows[i].row, in.row)
 	if !r.any {
-		r.any, r.start, r.newest = true, in.Tick, in.Tick
+		r.any, r.start, r.newest = true, in.tick, in.tick
 	}
-	if in.Tick.After(r.newest) {
-		r.newest = in.Tick
+	if in.tick.After(r.newest) {
+		r.newest = in.tick
 	}
-	if r.newest-r.start > snapshot.Ancient {
+	if r.newest-r.start > wire.Ancient {
 		r.start = r.newest - wire.InputTicks // within reach of serial arithmetic
 	}
 	switch {
-	case !in.Present:
+	case !in.present:
 		return inputKnown
 	case ahead < 0:
 		return inputLate
@@ -77,8 +76,8 @@ func (r *inputRing) take(in *InputRow, now delta.Tick) inputFate {
 func (r *inputRing) Find(tick delta.Tick) (row []uint32, exact bool) {
 	for back := range delta.Tick(InputsBehind + 1) {
 		if r.has(tick - back) {
-			if in := &r.rows[r.at(tick-back)]; in.Present {
-				return in.Row, back == 0
+			if in := &r.rows[r.at(tick-back)]; in.present {
+				return in.row, back == 0
 			}
 		}
 	}
@@ -92,7 +91,7 @@ func (r *inputRing) flows(now delta.Tick) bool {
 
 // miss ends tick now, and reports whether its input has not come though there should be one.
 func (r *inputRing) miss(now delta.Tick) bool {
-	if r.any && int32(now-r.newest) > snapshot.Ancient/2 {
+	if r.any && int32(now-r.newest) > wire.Ancient/2 {
 		r.clear() // ticks must stay within reach of serial arithmetic
 	}
 	if r.flows(now) && !r.has(now) {

@@ -25,9 +25,9 @@ type StagedMessage struct {
 // changes nothing.
 type messageStage struct {
 	Header   wire.MessageHeader
-	Index    uint
-	Report   wire.InputReport
-	Acks     [wire.Channels]wire.ChannelAck
+	index    uint
+	report   wire.InputReport
+	acks     [wire.Channels]wire.ChannelAck
 	Messages []StagedMessage
 	Deps     []wire.Dependency
 }
@@ -50,15 +50,15 @@ func (k *messageParser) Parse(rest []byte, in *[wire.Channels]InChannel) error {
 	if index >= MaxMessagePackets {
 		return wire.ErrMalformed
 	}
-	k.Index = uint(index)
-	k.Report = wire.InputReport{}
+	k.index = uint(index)
+	k.report = wire.InputReport{}
 	if !k.fromPeer {
-		k.Report.Read(&r, k.schema.Input != nil)
+		k.report.Read(&r, k.schema.Input != nil)
 	}
-	for i := range k.Acks {
-		k.Acks[i].Present = false
+	for i := range k.acks {
+		k.acks[i].Present = false
 		if i == 0 || k.fromPeer { // clients have one channel
-			if err := k.Acks[i].Read(&r); err != nil {
+			if err := k.acks[i].Read(&r); err != nil {
 				return err
 			}
 		}

@@ -53,16 +53,16 @@ type WireMessage struct {
 type MessageWriter struct {
 	numberBits uint
 	down       bool // from the server
-	Buf        []byte
-	Header     wire.MessageHeader
-	Seal       wire.Key
+	buf        []byte
+	header     wire.MessageHeader
+	seal       wire.Key
 	Index      int // of the next packet of this time
 
 	W     bitbuf.Writer
-	Open  bool
+	open  bool
 	body  int  // where the bits begin in buf
 	count int  // messages in the packet
-	Bare  bool // it is for nothing but messages
+	bare  bool // it is for nothing but messages
 	channelContext
 }
 
@@ -75,21 +75,21 @@ type channelContext struct {
 
 // Begin starts a tick. long says whether the receiver may have no time near to this one.
 func (k *MessageWriter) Begin(s wire.Key, time uint32, long bool) {
-	k.Header, k.Seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
-	k.Index, k.Open = 0, false
+	k.header, k.seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
+	k.Index, k.open = 0, false
 }
 
-// Full reports whether no more packets may be begun.
-func (k *MessageWriter) Full() bool { return k.Index == MaxMessagePackets }
+// full reports whether no more packets may be begun.
+func (k *MessageWriter) full() bool { return k.Index == MaxMessagePackets }
 
 // Start opens a packet.
 func (k *MessageWriter) Start() {
-	from := k.Seal.Size()
-	k.Header.Put(k.Buf[from:])
-	k.body = from + k.Header.Size()
-	k.W.Reset(k.Buf[k.body:])
+	from := k.seal.Size()
+	k.header.Put(k.buf[from:])
+	k.body = from + k.header.Size()
+	k.W.Reset(k.buf[k.body:])
 	k.W.WriteExpGolomb(uint64(k.Index), 0)
-	k.Open, k.count, k.channelContext = true, 0, channelContext{deps: k.deps[:0]}
+	k.open, k.count, k.channelContext = true, 0, channelContext{deps: k.deps[:0]}
 }
 
 // Put appends a message, and returns false if there is no room for it.
@@ -110,7 +110,7 @@ func (k *MessageWriter) Put(m *WireMessage) bool {
 			m.Fragment.Write(&k.W)
 		}
 		if k.down && m.Fragment != wire.MoreFragments {
-			k.W.WriteExpGolomb(uint64(min(delta.Tick(k.Header.Time)-m.Tick, MaxMessageAge)), AgeOrder)
+			k.W.WriteExpGolomb(uint64(min(delta.Tick(k.header.Time)-m.Tick, MaxMessageAge)), AgeOrder)
 		}
 	}
 	same := true
@@ -144,7 +144,7 @@ func (k *MessageWriter) putDependencies(deps []wire.Dependency) {
 	next := uint32(0)
 	for _, d := range deps {
 		k.W.WriteExpGolomb(uint64(d.Slot-next), DependencyOrder)
-		k.W.WriteExpGolomb(uint64(delta.Tick(k.Header.Time)-d.Tick), WaitOrder)
+		k.W.WriteExpGolomb(uint64(delta.Tick(k.header.Time)-d.Tick), WaitOrder)
 		next = d.Slot + 1
 	}
 }
@@ -164,9 +164,9 @@ func equalDependencies(a, b []wire.Dependency) bool {
 // Finish returns the open packet, which is valid until the next one is begun.
 func (k *MessageWriter) Finish() []byte {
 	k.W.WriteBool(false)
-	packet := k.Buf[:k.body+len(k.W.Bytes())]
-	k.Seal.Write(packet, 0, k.Header.Time)
+	packet := k.buf[:k.body+len(k.W.Bytes())]
+	k.seal.Write(packet, 0, k.header.Time)
 	k.Index++
-	k.Open = false
+	k.open = false
 	return packet
 }

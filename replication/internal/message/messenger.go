@@ -16,7 +16,7 @@ import (
 // A Messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes bits at
 // once, or, if it refers to entities of a server, when the tick is captured: only then is it known what the network calls them.
 type Messenger struct {
-	Schema *schema.Schema
+	schema *schema.Schema
 	mtu    int
 	Directory
 	Packed *delta.Packed
@@ -27,7 +27,7 @@ type Messenger struct {
 	bits   []byte // of drafts
 	Writer MessageWriter
 	Parser messageParser
-	inputs []InputRow // scratch memory, for those of a packet
+	inputs []inputRow // scratch memory, for those of a packet
 	Joined []byte     // scratch memory, for a message from its fragments
 }
 
@@ -40,14 +40,14 @@ type messageValue struct {
 
 // A Draft is a message that was handed over since the last tick.
 type Draft struct {
-	Number int
+	number int
 	row    int // where it begins in rows
 	Place  int // of its bits, once they are known
 	bits   int // -1: they are not known
 
 	// What it takes at most, and precisely so once its bits are known.
-	Size      int // in bytes
-	Fragments int // 1 if it is to go as a whole
+	size      int // in bytes
+	fragments int // 1 if it is to go as a whole
 
 	// To those only that see an entity.
 	Viewers bool
@@ -58,7 +58,7 @@ type Draft struct {
 
 // Init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
 func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slots uint32) {
-	m.Schema, m.Directory, m.mtu = s, d, mtu
+	m.schema, m.Directory, m.mtu = s, d, mtu
 	m.Packed = delta.NewPacked(s.Talk)
 	add := func(c *schema.Component) {
 		v := reflect.New(c.Typ)
@@ -73,7 +73,7 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 	if s.Input != nil {
 		add(s.Input)
 	}
-	m.Writer = MessageWriter{numberBits: s.NumberBits(), down: down, Buf: make([]byte, mtu)}
+	m.Writer = MessageWriter{numberBits: s.NumberBits(), down: down, buf: make([]byte, mtu)}
 	m.Parser = messageParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
 }
 
@@ -82,28 +82,28 @@ func (m *Messenger) room() int { return m.mtu - wire.MessageOverhead }
 
 // Write appends a message to the drafts and returns its index. The caller takes it back with discard if nobody is to get it.
 func Write[T any](m *Messenger, message T) (int, error) {
-	number := m.Schema.MessageNumber(reflect.TypeFor[T]())
-	t, v := &m.Schema.Messages[number], &m.Values[number]
+	number := m.schema.MessageNumber(reflect.TypeFor[T]())
+	t, v := &m.schema.Messages[number], &m.Values[number]
 	*v.Pointer.(*T) = message
 	if err := t.CheckTexts(v.Address); err != nil {
 		return 0, err
 	}
-	m.Drafts = append(m.Drafts, Draft{Number: number, row: len(m.rows), Place: len(m.bits), bits: -1})
+	m.Drafts = append(m.Drafts, Draft{number: number, row: len(m.rows), Place: len(m.bits), bits: -1})
 	index := len(m.Drafts) - 1
 	d, row := &m.Drafts[index], m.row[:t.Words]
 	t.ReadColumn(row, v.Address, 1)
 	if t.Refers() && m.Writer.down {
 		m.rows = append(m.rows, row...)
-		d.Size = m.measure(t, number, row)
+		d.size = m.measure(t, number, row)
 	} else {
 		if t.Refers() {
 			m.NameEntities(&t.Component, row) // as they are called now
 		}
 		m.encodeRow(d, row)
-		d.Size = wire.ByteSize(d.bits)
+		d.size = wire.ByteSize(d.bits)
 	}
-	d.Fragments = m.Fragments(d.Size)
-	if err := m.checkSize(t, d.Size); err != nil {
+	d.fragments = m.Fragments(d.size)
+	if err := m.checkSize(t, d.size); err != nil {
 		m.Discard()
 		return 0, err
 	}
@@ -113,7 +113,7 @@ func Write[T any](m *Messenger, message T) (int, error) {
 // encodeRow sets the bits of a draft.
 func (m *Messenger) encodeRow(d *Draft, row []uint32) {
 	d.Place = len(m.bits)
-	d.bits = m.appendRow(d.Number, row)
+	d.bits = m.appendRow(d.number, row)
 }
 
 // measure returns how many bytes a message takes at most whose row has entities of this world where the wire has their names.
@@ -134,7 +134,7 @@ func (m *Messenger) measure(t *schema.MessageType, number int, row []uint32) int
 
 // appendRow appends the bits of a row to those of drafts and returns how many there are.
 func (m *Messenger) appendRow(number int, row []uint32) (bits int) {
-	first, most := len(m.bits), wire.ByteSize(m.Schema.Messages[number].Layout.Width())
+	first, most := len(m.bits), wire.ByteSize(m.schema.Messages[number].Layout.Width())
 	m.bits = slices.Grow(m.bits, most)[:first+most]
 	w := bitbuf.NewWriter(m.bits[first:])
 	m.Packed.Costs = m.Packed.Costs[:0]
@@ -154,7 +154,7 @@ func (m *Messenger) Discard() {
 // when the message was sent have their slots, and in [SendToServer].
 func (m *Messenger) Encode(d *Draft) (data []byte, bits int) {
 	if d.bits < 0 {
-		t := &m.Schema.Messages[d.Number]
+		t := &m.schema.Messages[d.number]
 		row := m.rows[d.row:][:t.Words]
 		m.NameEntities(&t.Component, row) // as they are called in this tick
 		m.encodeRow(d, row)
@@ -168,7 +168,7 @@ func (m *Messenger) ForgetEntities() {
 	for i := range m.Drafts {
 		d := &m.Drafts[i]
 		d.Entity = ecs.Entity{}
-		t := &m.Schema.Messages[d.Number]
+		t := &m.schema.Messages[d.number]
 		if d.bits < 0 && t.Refers() {
 			for _, k := range t.References {
 				clear(m.rows[d.row+t.Columns[k].Word:][:2])
@@ -199,21 +199,21 @@ func (m *Messenger) Read(c *schema.Component, v *messageValue, row []uint32) {
 	m.resolve(c, v, row)
 }
 
-// Open reads a message's row and sets the value of its type to it.
-func (m *Messenger) Open(number int, r bitbuf.Reader) {
-	t := &m.Schema.Messages[number]
+// open reads a message's row and sets the value of its type to it.
+func (m *Messenger) open(number int, r bitbuf.Reader) {
+	t := &m.schema.Messages[number]
 	m.Packed.DecodeRow(&r, number, m.row[:t.Words], nil, nil, 0)
 	m.Read(&t.Component, &m.Values[number], m.row[:t.Words])
 }
 
 // readInputs reads the bits of a packet of inputs.
-func (m *Messenger) readInputs(rest []byte, near delta.Tick) ([]InputRow, error) {
-	in := m.Schema.Input
+func (m *Messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
+	in := m.schema.Input
 	if m.inputs == nil {
-		m.inputs = MakeInputRows(MaxRepeated, in.Words)
+		m.inputs = makeInputRows(maxRepeated, in.Words)
 	}
 	r := bitbuf.NewReader(rest)
-	return parseInputs(&r, m.Packed, len(m.Schema.Messages), in, near, m.inputs)
+	return parseInputs(&r, m.Packed, len(m.schema.Messages), in, near, m.inputs)
 }
 
 // resolve sets the fields of a value that refer to entities to those that the row names. They are zero before.

@@ -25,11 +25,11 @@ const (
 
 // An OutChannel sends reliable messages. It knows of no world and no packets: put fills them, ack empties the channel.
 type OutChannel struct {
-	ring   []OutMessage // by id modulo their number, a power of two
+	ring   []outMessage // by id modulo their number, a power of two
 	First  uint32       // the first that is not known to be handed over
 	Next   uint32       // id of the next message
 	Unsent uint32       // the first that was never sent
-	Bits   fifo[byte]   // of the messages
+	bits   fifo[byte]   // of the messages
 	deps   fifo[wire.Dependency]
 
 	Size     int // bytes of messages in the ring, and of what is to come
@@ -46,26 +46,26 @@ type OutChannel struct {
 	probes              bool // there may be such
 }
 
-// An OutMessage is a message, or a fragment of one.
-type OutMessage struct {
-	Number   uint16
-	Fragment wire.Fragment
-	Times    uint8 // that it was sent
+// An outMessage is a message, or a fragment of one.
+type outMessage struct {
+	number   uint16
+	fragment wire.Fragment
+	times    uint8 // that it was sent
 	came     bool  // it is with the receiver, but may wait there
 	known    bool  // dependencies are known
 	wrote    uint8 // dependencies that it was sent with the last time
 	count    uint8 // dependencies
 	tick     delta.Tick
 	sent     delta.Tick // when it was sent last
-	Bits     uint32
-	Place    uint32 // of its bits
+	bits     uint32
+	place    uint32 // of its bits
 	deps     uint32 // place of its dependencies
 }
 
-func (l *OutChannel) At(id uint32) *OutMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
+func (l *OutChannel) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
 
-// Expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
-func (l *OutChannel) Expect(bytes, fragments int) bool {
+// expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
+func (l *OutChannel) expect(bytes, fragments int) bool {
 	if int(l.Next-l.First)+l.Expected+fragments > wire.MaxQueued || l.Size+bytes > MaxQueuedBytes {
 		return false
 	}
@@ -74,69 +74,69 @@ func (l *OutChannel) Expect(bytes, fragments int) bool {
 	return true
 }
 
-// Cancel gives back the room for a message.
-func (l *OutChannel) Cancel(bytes, fragments int) {
+// cancel gives back the room for a message.
+func (l *OutChannel) cancel(bytes, fragments int) {
 	l.Expected -= fragments
 	l.Size -= bytes
 }
 
-// Push adds a message, for which there must be room.
-func (l *OutChannel) Push(number int, tick delta.Tick, data []byte, bits, fragments int) {
+// push adds a message, for which there must be room.
+func (l *OutChannel) push(number int, tick delta.Tick, data []byte, bits, fragments int) {
 	if l.Empty() {
 		l.heard, l.backoff = false, 0 // what was heard may be long ago
 	}
-	m := OutMessage{Number: uint16(number), tick: tick, Bits: uint32(bits)}
+	m := outMessage{number: uint16(number), tick: tick, bits: uint32(bits)}
 	if fragments == 1 {
 		l.add(&m, data)
 		return
 	}
 	size := (len(data) + fragments - 1) / fragments
-	for m.Fragment = wire.MoreFragments; len(data) > 0; data = data[size:] {
+	for m.fragment = wire.MoreFragments; len(data) > 0; data = data[size:] {
 		if len(data) <= size {
-			size, m.Fragment = len(data), wire.LastFragment
+			size, m.fragment = len(data), wire.LastFragment
 		}
-		m.Bits = uint32(8 * size)
+		m.bits = uint32(8 * size)
 		l.add(&m, data[:size])
 	}
 }
 
 // add gives a message, or fragment, the next id.
-func (l *OutChannel) add(m *OutMessage, data []byte) {
+func (l *OutChannel) add(m *outMessage, data []byte) {
 	l.Size += len(data)
 	if n := len(l.ring); int(l.Next-l.First) == n {
-		ring := make([]OutMessage, max(minQueued, 2*n))
+		ring := make([]outMessage, max(minQueued, 2*n))
 		for id := l.First; id != l.Next; id++ {
-			ring[id&uint32(len(ring)-1)] = *l.At(id)
+			ring[id&uint32(len(ring)-1)] = *l.at(id)
 		}
 		l.ring = ring
 	}
-	m.Place, m.deps = l.Bits.add(data...), l.deps.add()
-	*l.At(l.Next) = *m
+	m.place, m.deps = l.bits.add(data...), l.deps.add()
+	*l.at(l.Next) = *m
 	l.Next++
 }
 
 // head returns the message that is to be handed over next, or the last of its fragments; the channel is not empty.
-func (l *OutChannel) head() *OutMessage {
+func (l *OutChannel) head() *outMessage {
 	id := l.First
-	for l.At(id).Fragment == wire.MoreFragments {
+	for l.at(id).fragment == wire.MoreFragments {
 		id++
 	}
-	return l.At(id)
+	return l.at(id)
 }
 
 // Empty reports whether everything was handed over.
 func (l *OutChannel) Empty() bool { return l.First == l.Next }
 
-// Begin starts a tick.
-func (l *OutChannel) Begin(now delta.Tick, trip *clock.RoundTrip) {
+// begin starts a tick.
+func (l *OutChannel) begin(now delta.Tick, trip *clock.RoundTrip) {
 	l.now, l.slack, l.timeout, l.expired = now, trip.Slack(), trip.Timeout(), 0
 	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
-// Dirty reports whether a message is to be sent now.
-func (l *OutChannel) Dirty(m *OutMessage) bool {
+// dirty reports whether a message is to be sent now.
+func (l *OutChannel) dirty(m *outMessage) bool {
 	switch {
-	case m.Times == 0:
+	case m.times == 0:
 		return true
 	case m.came:
 		return false
@@ -149,29 +149,29 @@ func (l *OutChannel) Dirty(m *OutMessage) bool {
 	return true
 }
 
-// End ends a tick. While nothing is heard, less and less is sent.
-func (l *OutChannel) End() {
+// end ends a tick. While nothing is heard, less and less is sent.
+func (l *OutChannel) end() {
 	if l.expired > 0 {
 		l.probed, l.backoff = l.now, min(l.backoff+1, maxBackoff)
 	}
 }
 
-// Wake notes that the other end is alive: it is asked more often again.
-func (l *OutChannel) Wake() { l.backoff = min(l.backoff, 1) }
+// wake notes that the other end is alive: it is asked more often again.
+func (l *OutChannel) wake() { l.backoff = min(l.backoff, 1) }
 
 // stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
 // won't come: it waits for open states, as far as the sender knows.
-func (l *OutChannel) stuck(m *OutMessage, open int) bool {
+func (l *OutChannel) stuck(m *outMessage, open int) bool {
 	since := l.now - m.sent
 	// What it was told last may have got lost, so it is told again, but seldom.
 	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
 }
 
-// SentNow notes that a message was sent.
-func (l *OutChannel) SentNow(id uint32, deps int) {
-	m := l.At(id)
+// sentNow notes that a message was sent.
+func (l *OutChannel) sentNow(id uint32, deps int) {
+	m := l.at(id)
 	m.sent, m.wrote = l.now, uint8(deps)
-	m.Times = min(m.Times+1, 100)
+	m.times = min(m.times+1, 100)
 	if !l.before(id, l.Unsent) {
 		l.Unsent = id + 1
 	}
@@ -180,8 +180,8 @@ func (l *OutChannel) SentNow(id uint32, deps int) {
 // before compares ids, which wrap.
 func (l *OutChannel) before(id, other uint32) bool { return int32(id-other) < 0 }
 
-// Acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
-func (l *OutChannel) Acceptable(a *wire.ChannelAck) bool {
+// acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
+func (l *OutChannel) acceptable(a *wire.ChannelAck) bool {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(l.Unsent, next) {
 		return false
@@ -194,16 +194,16 @@ func (l *OutChannel) Acceptable(a *wire.ChannelAck) bool {
 	return true
 }
 
-// Ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
+// ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
 // before.
-func (l *OutChannel) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
+func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(next, l.First) && l.First-next > wire.MaxQueued {
 		return false // from long ago
 	}
 	for id := l.First; id != l.Unsent; id++ {
 		handed := l.before(id, next)
-		if m := l.At(id); handed || a.Has(id-next) {
+		if m := l.at(id); handed || a.Has(id-next) {
 			m.came = true
 		}
 	}
@@ -212,24 +212,24 @@ func (l *OutChannel) Ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	}
 	l.backoff = 0
 	for ; l.before(l.First, next); l.First++ {
-		l.Size -= wire.ByteSize(int(l.At(l.First).Bits))
+		l.Size -= wire.ByteSize(int(l.at(l.First).bits))
 	}
 	if l.First == l.Next {
-		l.Bits.drop(l.Bits.base + uint32(len(l.Bits.items)))
+		l.bits.drop(l.bits.base + uint32(len(l.bits.items)))
 		l.deps.drop(l.deps.base + uint32(len(l.deps.items)))
 	} else {
-		l.Bits.drop(l.At(l.First).Place)
-		l.deps.drop(l.At(l.First).deps)
+		l.bits.drop(l.at(l.First).place)
+		l.deps.drop(l.at(l.First).deps)
 	}
 	return later
 }
 
 // depend tells what a message waits for; there are no more than maxDependencies.
-func (l *OutChannel) depend(m *OutMessage, deps []wire.Dependency) {
+func (l *OutChannel) depend(m *outMessage, deps []wire.Dependency) {
 	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
 }
 
 // dependsLike tells that a message waits for the same as another one.
-func (m *OutMessage) dependsLike(other *OutMessage) {
+func (m *outMessage) dependsLike(other *outMessage) {
 	m.known, m.count, m.deps = true, other.count, other.deps
 }

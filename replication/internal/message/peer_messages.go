@@ -43,7 +43,7 @@ type PeerMessages struct {
 const (
 	// MaxUnreliable is how many unreliable messages go out in a tick at most, and maxLooseBytes their size.
 	MaxUnreliable      = 256
-	MaxUnreliableBytes = MaxQueuedBytes / 4
+	maxUnreliableBytes = MaxQueuedBytes / 4
 	// MaxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and maxMessagesPerTick how many
 	// messages. They leave room for a client or a server that stood still for a while.
 	MaxPacketsPerTick  = 256
@@ -58,15 +58,15 @@ func (t *PeerMessages) Speaks() bool { return len(t.pending)+len(t.unreliable) >
 // Enqueue hands a draft to the peer.
 func (t *PeerMessages) Enqueue(draft int) error {
 	d := &t.Messages.Messenger.Drafts[draft]
-	m := &t.Schema.Messages[d.Number]
+	m := &t.Schema.Messages[d.number]
 	switch {
-	case m.Reliable && !t.Out[m.Channel(true)].Expect(d.Size, d.Fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.Size > MaxUnreliableBytes):
+	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		t.pending = append(t.pending, int32(draft))
 	default:
 		t.unreliable = append(t.unreliable, int32(draft))
-		t.size += d.Size
+		t.size += d.size
 	}
 	return nil
 }
@@ -98,10 +98,10 @@ func (t *PeerMessages) sendPending() {
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	if k.Index == 0 && !k.Open && (t.In[wire.ChannelState].Dirty > 0 || t.unsaid && now-t.Reported >= reportTicks) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].dirty > 0 || t.unsaid && now-t.Reported >= reportTicks) {
 		t.startPacket()
 	}
-	if k.Open {
+	if k.open {
 		t.finishPacket()
 	}
 }
@@ -109,33 +109,33 @@ func (t *PeerMessages) sendPending() {
 // dropUnreliable gives up the unreliable messages of the tick.
 func (t *PeerMessages) dropUnreliable() {
 	for _, i := range t.unreliable {
-		if i != Taken {
+		if i != taken {
 			t.Stats.MessagesDropped++
 		}
 	}
 	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
-// Taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what
+// taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what
 // waits is looked at once, so that the next Replicate neither sends it again nor panics again.
-const Taken = -1
+const taken = -1
 
 // assign gives reliable messages their place in the channels.
 func (t *PeerMessages) assign() {
 	m := &t.Messages.Messenger
 	for k, i := range t.pending {
-		if i == Taken {
+		if i == taken {
 			continue
 		}
-		t.pending[k] = Taken
+		t.pending[k] = taken
 		d := &m.Drafts[i]
-		l := &t.Out[m.Schema.Messages[d.Number].Channel(true)]
-		l.Cancel(d.Size, d.Fragments)
+		l := &t.Out[m.schema.Messages[d.number].Channel(true)]
+		l.cancel(d.size, d.fragments)
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
 		data, bits := m.Encode(d)
-		l.Push(d.Number, t.Snap.Tick, data, bits, m.Fragments(len(data)))
+		l.push(d.number, t.Snap.Tick, data, bits, m.Fragments(len(data)))
 		t.Stats.Messages++
 	}
 	t.pending = t.pending[:0]
@@ -151,11 +151,11 @@ func (t *PeerMessages) startPacket() {
 		if t.unsaid {
 			report = t.report()
 		}
-		if in := &t.In[wire.ChannelState]; in.Dirty > 0 {
-			in.Ack(&ack, t.seen.Newest, k.W.Remaining()/64)
+		if in := &t.In[wire.ChannelState]; in.dirty > 0 {
+			in.ack(&ack, t.seen.Newest, k.W.Remaining()/64)
 		}
 	}
-	k.Bare = !report.Present && !ack.Present
+	k.bare = !report.Present && !ack.Present
 	report.Write(&k.W, t.Schema.Input != nil)
 	ack.Write(&k.W)
 }
@@ -184,18 +184,18 @@ func (t *PeerMessages) finishPacket() {
 // putMessage appends a message to a packet, if need be to a new one, and returns false if it fits into none.
 func (t *PeerMessages) putMessage(m *WireMessage) bool {
 	k := &t.Messages.Messenger.Writer
-	if k.Open && k.Put(m) {
+	if k.open && k.Put(m) {
 		return true
 	}
 	for {
-		if k.Open {
-			if k.Bare && k.count == 0 {
-				k.Open = false
+		if k.open {
+			if k.bare && k.count == 0 {
+				k.open = false
 				return false // larger than a packet, with all that it waits for
 			}
 			t.finishPacket()
 		}
-		if k.Full() {
+		if k.full() {
 			return false
 		}
 		t.startPacket()
@@ -211,54 +211,54 @@ func (t *PeerMessages) sendReliable(lane int) {
 	if l.Empty() {
 		return
 	}
-	var before *OutMessage
+	var before *outMessage
 	k := &t.Messages.Messenger.Writer
 	begun := k.Index
-	l.Begin(t.Snap.Tick, &t.Acked.Trip)
-	defer l.End()
+	l.begin(t.Snap.Tick, &t.Acked.Trip)
+	defer l.end()
 	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(t.open(l, l.head())))
 	for id := l.First; id != l.Next; id++ {
-		m := l.At(id)
-		if m.Fragment != wire.WholeMessage && k.Index-begun >= MaxFragmentPackets {
+		m := l.at(id)
+		if m.fragment != wire.WholeMessage && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.Dirty(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
+		if !l.dirty(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
 			before = m
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.Number), Channel: lane, ID: id, Long: t.Schema.Messages[m.Number].Long, Fragment: m.Fragment,
+			Number: int(m.number), Channel: lane, ID: id, Long: t.Schema.Messages[m.number].Long, Fragment: m.fragment,
 			Tick: m.tick, Waits: lane == wire.ChannelState,
 		}
-		if w.Waits && m.Fragment != wire.MoreFragments {
+		if w.Waits && m.fragment != wire.MoreFragments {
 			if !m.known && !t.find(l, m, before) {
 				return // it has to wait here, and so do those after it
 			}
 			w.Deps = t.open(l, m)
 		}
-		w.Data, w.Bits = l.Bits.At(m.Place, wire.ByteSize(int(m.Bits))), int(m.Bits)
+		w.Data, w.Bits = l.bits.at(m.place, wire.ByteSize(int(m.bits))), int(m.bits)
 		if !t.putMessage(&w) {
 			return
 		}
-		if m.Times > 0 {
+		if m.times > 0 {
 			t.Stats.MessagesResent++
 		}
-		l.SentNow(id, len(w.Deps))
+		l.sentNow(id, len(w.Deps))
 		before = m
 	}
 }
 
 // open returns what a message still has to wait for, as far as the server knows.
-func (t *PeerMessages) open(l *OutChannel, m *OutMessage) []wire.Dependency {
+func (t *PeerMessages) open(l *OutChannel, m *outMessage) []wire.Dependency {
 	t.waits = t.waits[:0]
 	if m.known {
-		t.waits = t.Acked.StillWaits(l.deps.At(m.deps, int(m.count)), t.waits)
+		t.waits = t.Acked.StillWaits(l.deps.at(m.deps, int(m.count)), t.waits)
 	}
 	return t.waits
 }
 
 // find finds out what a message has to wait for, and returns false if that is too much to be sent.
-func (t *PeerMessages) find(l *OutChannel, m, before *OutMessage) bool {
+func (t *PeerMessages) find(l *OutChannel, m, before *outMessage) bool {
 	if before != nil && before.known && before.tick == m.tick {
 		m.dependsLike(before)
 		return true
@@ -276,15 +276,15 @@ func (t *PeerMessages) sendUnreliable() {
 	m := &t.Messages.Messenger
 	known, ok := false, false
 	for k, i := range t.unreliable {
-		if i == Taken {
+		if i == taken {
 			continue
 		}
-		t.unreliable[k] = Taken
+		t.unreliable[k] = taken
 		d := &m.Drafts[i]
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
-		w := WireMessage{Number: d.Number, Channel: -1, Tick: t.Snap.Tick, Waits: m.Schema.Messages[d.Number].Waits()}
+		w := WireMessage{Number: d.number, Channel: -1, Tick: t.Snap.Tick, Waits: m.schema.Messages[d.number].Waits()}
 		w.Data, w.Bits = m.Encode(d)
 		if w.Waits {
 			if !known {
@@ -337,11 +337,11 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	if err := k.Parse(rest, &t.In); err != nil {
 		return err
 	}
-	if !t.seen.Fresh(h.Time, k.Index) {
+	if !t.seen.Fresh(h.Time, k.index) {
 		return wire.ErrStale
 	}
-	for i := range k.Acks {
-		if a := &k.Acks[i]; a.Present && !t.Out[i].Acceptable(a) {
+	for i := range k.acks {
+		if a := &k.acks[i]; a.Present && !t.Out[i].acceptable(a) {
 			t.Stats.RefusedAcks++
 			return wire.ErrMalformed
 		}
@@ -352,10 +352,10 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	}
 	t.received += len(k.Messages)
 	t.noteReceived(&h)
-	t.seen.Add(h.Time, k.Index)
-	for i := range k.Acks {
-		if a := &k.Acks[i]; a.Present {
-			if t.Out[i].Ack(a, t.Snap.Tick) && !t.Acked.Heard {
+	t.seen.Add(h.Time, k.index)
+	for i := range k.acks {
+		if a := &k.acks[i]; a.Present {
+			if t.Out[i].ack(a, t.Snap.Tick) && !t.Acked.Heard {
 				t.Acked.Trip.Sample(t.Snap.Tick + 1 - t.Out[i].latest) // no state was sent to learn it from
 			}
 		}
@@ -372,7 +372,7 @@ func (t *PeerMessages) noteReceived(h *wire.MessageHeader) {
 	}
 	t.unsaid = true
 	for i := range t.Out {
-		t.Out[i].Wake()
+		t.Out[i].wake()
 	}
 }
 
@@ -403,18 +403,18 @@ func (t *PeerMessages) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	for i := range messages {
 		if m := &messages[i]; m.Channel >= 0 {
-			t.In[wire.ChannelState].Take(m, nil, 0)
+			t.In[wire.ChannelState].take(m, nil, 0)
 		}
 	}
 	t.Messages.Handling = true
 	defer func() { t.Messages.Handling = false }()
 	for in := &t.In[wire.ChannelState]; ; {
-		next, ok := in.Turn(t.Schema.Messages)
+		next, ok := in.turn(t.Schema.Messages)
 		if !ok {
 			break
 		}
-		number := next.Last.Number
-		if !t.Messages.Messenger.OpenTurn(in, &next) {
+		number := next.last.number
+		if !t.Messages.Messenger.openTurn(in, &next) {
 			t.Stats.MessagesMalformed++
 			continue
 		}
@@ -424,7 +424,7 @@ func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	}
 	for i := range messages {
 		if m := &messages[i]; m.Channel < 0 {
-			t.Messages.Messenger.Open(m.Number, m.row)
+			t.Messages.Messenger.open(m.Number, m.row)
 			if !t.handle(m.Number) {
 				return
 			}

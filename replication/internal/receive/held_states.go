@@ -2,7 +2,7 @@ package receive
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
 // HeldStates has the states of a slot that the client holds, in the order of their ticks, as
@@ -134,13 +134,13 @@ func (h *HeldStates) Tidy(now, keep delta.Tick) {
 // refresh keeps the tick of a state that rests for months within reach of serial arithmetic: it
 // was valid later on, too.
 func (h *HeldStates) refresh(now delta.Tick) {
-	if h.N == 0 || now-h.Nth(int(h.N)-1).Tick <= snapshot.Ancient {
+	if h.N == 0 || now-h.Nth(int(h.N)-1).Tick <= wire.Ancient {
 		return
 	}
 	for h.N > 1 {
 		h.drop()
 	}
-	h.Nth(0).Tick = now - snapshot.Ancient
+	h.Nth(0).Tick = now - wire.Ancient
 }
 
 // drop drops the oldest state.

@@ -11,7 +11,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -256,7 +255,7 @@ func (rc *Receiver) Refresh() {
 	rc.refreshed++
 	for i := range page {
 		m := &page[i]
-		if m.Any && now-m.Newest > snapshot.Ancient && !m.Dirty {
+		if m.Any && now-m.Newest > wire.Ancient && !m.Dirty {
 			m.Any = false
 		}
 		m.Held.refresh(now)

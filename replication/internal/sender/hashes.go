@@ -62,7 +62,7 @@ type hashing struct {
 func writeHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *delta.Set) {
 	info := &s.Slots.Info[slot]
 	w.WriteBool(true)
-	w.WriteExpGolomb(uint64(slot-next), HashGapOrder)
+	w.WriteExpGolomb(uint64(slot-next), wire.HashGapOrder)
 	w.WriteBits(uint64(info.Generation), 16)
 	w.WriteExpGolomb(uint64(s.Tick-s.Slots.Changed[slot]), 0)
 	delta.WriteSet(w, &info.Set, set)
@@ -78,5 +78,3 @@ func writeHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *de
 		}
 	}
 }
-
-const HashGapOrder = 4

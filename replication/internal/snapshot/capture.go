@@ -453,9 +453,6 @@ func (s *Snapshot) restructure(slot int, t *Table) {
 }
 
 const (
-	// Ancient is the age at which ticks are brought forward so that serial arithmetic
-	// keeps telling before from after.
-	Ancient = 1 << 30
 	// RefreshShare is the share of slots that is looked after each tick.
 	RefreshShare = 1024
 )
@@ -469,7 +466,7 @@ func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 	for slot := first; slot < last; { // block by block
 		b, end := slot>>6, min(last, (slot|63)+1)
 		slots := ^uint64(0) << (slot & 63) & (^uint64(0) >> (63 - (end-1)&63))
-		old(b, slots, s.Tick-Ancient)
+		old(b, slots, s.Tick-wire.Ancient)
 		s.refreshSlots(b, slots)
 		slot = end
 	}
@@ -477,7 +474,7 @@ func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 
 // refreshSlots brings the ticks of slots of a block forward that are too old.
 func (s *Snapshot) refreshSlots(b int, slots uint64) {
-	limit := s.Tick - Ancient
+	limit := s.Tick - wire.Ancient
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.Slots.Info[slot]
 		for _, t := range []*delta.Tick{&s.Slots.Changed[slot], &s.Slots.Previous[slot], &info.Born, &info.Restructured} {

@@ -215,3 +215,10 @@ var ErrMissingModel = errors.New("replication: a model is missing")
 const (
 	MaxMTU = 65507
 )
+
+// HashGapOrder is the order of the exp-Golomb code of slot gaps in a packet of state hashes.
+const HashGapOrder = 4
+
+// Ancient is the age at which ticks are brought forward so that serial arithmetic
+// keeps telling before from after.
+const Ancient = 1 << 30
