@@ -18,7 +18,7 @@ func TestClientStates(t *testing.T) {
 		x: {session.EventWelcomed: x, session.EventHeard: x, session.EventSilence: x, session.EventLeft: x, session.EventEnded: x, session.EventClosed: x},
 	} {
 		for event, want := range next {
-			require.Equal(t, want, session.ClientState(state).After(session.SessionEvent(event)), "state %d, event %d", state, event)
+			require.Equal(t, want, session.ClientState(state).After(session.Event(event)), "state %d, event %d", state, event)
 		}
 	}
 }

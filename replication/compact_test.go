@@ -165,7 +165,7 @@ func TestForgottenModels(t *testing.T) {
 // What a model takes is known, whatever there is in a packet.
 func TestModelMemory(t *testing.T) {
 	oneGoroutine(t)
-	require.LessOrEqual(t, int(unsafe.Sizeof(compact.CompactState{})), 11<<10)
+	require.LessOrEqual(t, int(unsafe.Sizeof(compact.State{})), 11<<10)
 	require.LessOrEqual(t, compact.MaxListed*int(unsafe.Sizeof(compact.ListedSlot{})), 16<<10)
 	x, entities, move := crowd(t, 3000, withCoding(Compact), WithMTU(60000))
 	for i := range 40 {

@@ -13,7 +13,7 @@ import (
 
 func TestKeptModels(t *testing.T) {
 	var k compact.KeptModels
-	packet := func(sequence uint32, tick delta.Tick, first, last uint32) *compact.CompactState {
+	packet := func(sequence uint32, tick delta.Tick, first, last uint32) *compact.State {
 		s := k.Take()
 		s.Tick = tick
 		k.Keep(sequence, first, last, s)
@@ -69,7 +69,7 @@ func TestModelsThatMayBeDroppedAreNotNamed(t *testing.T) {
 	var server compact.KeptModels
 	var client compact.ModelStore
 	server.Keep(0, 0, 0, server.Take())
-	client.Keep(0, new(compact.CompactState))
+	client.Keep(0, new(compact.State))
 	server.Acknowledge(0)
 	named := 0
 	for n := uint32(1); n < 200; n++ { // that all come, and no acknowledgement does
@@ -79,7 +79,7 @@ func TestModelsThatMayBeDroppedAreNotNamed(t *testing.T) {
 		}
 		server.Keep(n, 0, 0, server.Take())
 		server.Lose(n)
-		client.Keep(n, new(compact.CompactState))
+		client.Keep(n, new(compact.State))
 	}
 	require.Equal(t, compact.MaxSince, named)
 	require.Nil(t, client.At(0))
@@ -92,7 +92,7 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 	first := ^uint32(0) - 100 // they wrap
 	order := rng.Perm(200)
 	for i, n := range order {
-		s := &compact.CompactState{Tick: delta.Tick(n)}
+		s := &compact.State{Tick: delta.Tick(n)}
 		old := h.Keep(first+uint32(n), s)
 		require.NotNil(t, old)
 		seen := append([]int(nil), order[:i+1]...)
@@ -117,9 +117,9 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
 	schema.raw.Seal()
-	x, r := &compact.CompactWriter{}, compact.NewCompactReader(&schema.raw)
-	c := compact.NewCompactCoder(&schema.raw)
-	var ours, theirs compact.CompactState
+	x, r := &compact.Writer{}, compact.NewReader(&schema.raw)
+	c := compact.NewCoder(&schema.raw)
+	var ours, theirs compact.State
 	ours.CopyFrom(nil)
 	theirs.CopyFrom(nil)
 	buf := make([]byte, 1<<16)
@@ -128,8 +128,8 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		if rng.IntN(20) == 0 {
 			density = rng.Float64()
 		}
-		from := compact.CompactState{Model: ours.Model, Slots: append([]compact.ListedSlot(nil), ours.Slots...)}
-		from2 := compact.CompactState{Model: theirs.Model, Slots: append([]compact.ListedSlot(nil), theirs.Slots...)}
+		from := compact.State{Model: ours.Model, Slots: append([]compact.ListedSlot(nil), ours.Slots...)}
+		from2 := compact.State{Model: theirs.Model, Slots: append([]compact.ListedSlot(nil), theirs.Slots...)}
 		require.Equal(t, from.Slots, from2.Slots)
 		var slots []int
 		for slot, end := rng.IntN(60)*rng.IntN(2), 30+rng.IntN(200); slot < end; slot++ {
@@ -145,7 +145,7 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		c.Rows = c.Rows[:0]
 		var origins []int
 		for _, slot := range slots {
-			most, before := x.Worst(c, slot, &compact.CompactEntry{Kind: wire.EntryDespawn}), x.E.Spent()
+			most, before := x.Worst(c, slot, &compact.Entry{Kind: wire.EntryDespawn}), x.E.Spent()
 			origins = append(origins, x.PutSlot(c.Coder, slot))
 			require.LessOrEqual(t, int(x.E.Spent()-before)/delta.CostUnit, most)
 		}

@@ -70,7 +70,7 @@ func (p *Peer) reset() {
 	p.out.Seal, p.out.Compact = p.conn.Session.Down, p.conn.Session.Compact
 	p.out.Packet.Compact, p.acked.Classes.Compact = nil, p.conn.Session.Compact
 	if p.conn.Session.Compact {
-		p.out.Packet.Compact = compact.NewCompactWriter(&p.server.snap)
+		p.out.Packet.Compact = compact.NewWriter(&p.server.snap)
 	}
 	p.resetMessages()
 }

@@ -26,7 +26,7 @@ type Server struct {
 
 	sessions session.ServerSessions
 
-	interest interest.InterestSets
+	interest interest.Shared
 
 	peers  []*Peer
 	asked  []*Peer          // the connected ones of them, in the present tick

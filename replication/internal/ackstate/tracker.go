@@ -17,7 +17,7 @@ type Tracker struct {
 	Snap     *snapshot.Snapshot
 	Opts     *config.ServerOptions
 	Sight    *interest.Sight
-	Interest *interest.InterestSets
+	Interest *interest.Shared
 	Stats    *counters.PeerCounters
 
 	Structure *Structure // nil: there are no messages that wait for the world

@@ -183,7 +183,7 @@ func (a *Applier) takeOver(some, foreign bool) {
 	}
 }
 
-// nameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
+// NameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
 func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 	for _, i := range comp.References {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
@@ -197,7 +197,7 @@ func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 	}
 }
 
-// entityOf returns what the server may have meant. In a session with another server the world shows for a while what the
+// EntityOf returns what the server may have meant. In a session with another server the world shows for a while what the
 // former one named.
 func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
 	if a.ShownOrigin != a.origin {

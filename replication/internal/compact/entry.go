@@ -9,7 +9,7 @@ import (
 // How entries are written: what compacthead.go says, and rows.
 
 // PutEnd ends the entries.
-func (x *CompactWriter) PutEnd(c *delta.Compact) {
+func (x *Writer) PutEnd(c *delta.Compact) {
 	w := &x.Walk
 	if !w.begun && len(w.before) > 0 {
 		c.PutHead(&x.E, headJump, false)
@@ -25,7 +25,7 @@ func (x *CompactWriter) PutEnd(c *delta.Compact) {
 }
 
 // PutSlot says which slot the next entry is of.
-func (x *CompactWriter) PutSlot(c *delta.Compact, slot int) (origin int) {
+func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
 	w := &x.Walk
 	if !w.begun {
 		w.begun = true
@@ -70,7 +70,7 @@ func (x *CompactWriter) PutSlot(c *delta.Compact, slot int) (origin int) {
 const maxPassed = 12
 
 // Put writes an entry.
-func (x *CompactWriter) Put(c *CompactCoder, slot int, entry *CompactEntry) {
+func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	origin := x.PutSlot(c.Coder, slot)
 	steps := max(int(entry.Kind)-1, 0) // entryNamed is none of them
 	for i := range KindSteps {
@@ -107,7 +107,7 @@ func (x *CompactWriter) Put(c *CompactCoder, slot int, entry *CompactEntry) {
 }
 
 // putName names the baselines.
-func (x *CompactWriter) putName(c *delta.Compact, origin int, name *CompactName) {
+func (x *Writer) putName(c *delta.Compact, origin int, name *Name) {
 	x.State.Named(x.Walk.Next-1, name)
 	last := &x.Walk.Names[origin]
 	same := *name == *last
@@ -142,7 +142,7 @@ func (x *CompactWriter) putName(c *delta.Compact, origin int, name *CompactName)
 }
 
 // putTree codes a number of n bits, from the highest on, each by a decision for those before it.
-func (x *CompactWriter) putTree(c *delta.Compact, tree int, v, n uint) {
+func (x *Writer) putTree(c *delta.Compact, tree int, v, n uint) {
 	node := uint(1)
 	for i := n; i > 0; i-- {
 		bit := v >> (i - 1) & 1
@@ -152,7 +152,7 @@ func (x *CompactWriter) putTree(c *delta.Compact, tree int, v, n uint) {
 }
 
 // putWhole writes the generation and component set of an entity without baseline.
-func (x *CompactWriter) putWhole(c *delta.Compact, entry *CompactEntry) {
+func (x *Writer) putWhole(c *delta.Compact, entry *Entry) {
 	c.PutHeadLength(&x.E, HeadLife, LifeLengths, entry.Part[0], 16)
 	same := entry.Set == x.Walk.Set
 	c.PutHead(&x.E, HeadSet, same)
@@ -163,7 +163,7 @@ func (x *CompactWriter) putWhole(c *delta.Compact, entry *CompactEntry) {
 }
 
 // putSet writes how a component set differs from another one.
-func (x *CompactWriter) putSet(set, ref *delta.Set) {
+func (x *Writer) putSet(set, ref *delta.Set) {
 	diff := *set
 	for c := ref.Next(0); c >= 0; c = ref.Next(c + 1) {
 		diff.Toggle(c)

@@ -64,14 +64,14 @@ const (
 	jumpBits = 4 // order of the code of the first slot
 )
 
-// A CompactName is the baselines of an entry.
-type CompactName struct {
+// A Name is the baselines of an entry.
+type Name struct {
 	A1          delta.Tick
 	Span, Third delta.Tick // how much older the others are; 0: there is none
 }
 
-// A CompactWalk is how far a packet has come, at either end.
-type CompactWalk struct {
+// A Walk is how far a packet has come, at either end.
+type Walk struct {
 	before []ListedSlot // the list of the model that the packet begins with
 	at     int          // the next one of it
 	Next   int          // the slot after the last one
@@ -79,24 +79,24 @@ type CompactWalk struct {
 	fresh  bool // the last slot was not listed
 	again  bool // the last listed slot was carried
 	ref    delta.Tick
-	Names  [origins]CompactName
-	own    CompactName // of an entry that is carried again: what is likely for it
+	Names  [origins]Name
+	own    Name // of an entry that is carried again: what is likely for it
 	Set    delta.Set
 }
 
 // Begin starts a packet of tick now, with the model of a state or a new one.
-func (w *CompactWalk) Begin(from *CompactState, now delta.Tick) {
-	*w = CompactWalk{ref: now - 1}
+func (w *Walk) Begin(from *State, now delta.Tick) {
+	*w = Walk{ref: now - 1}
 	if from != nil {
 		w.before, w.ref = from.Slots, from.Tick
 	}
 	for i := range w.Names {
-		w.Names[i] = CompactName{A1: w.ref}
+		w.Names[i] = Name{A1: w.ref}
 	}
 }
 
 // room returns how many slots there are before the next listed one, or -1 if there is none.
-func (w *CompactWalk) room() int {
+func (w *Walk) room() int {
 	if w.at == len(w.before) {
 		return -1
 	}
@@ -104,20 +104,20 @@ func (w *CompactWalk) room() int {
 }
 
 // jump goes to a slot without going through the list.
-func (w *CompactWalk) jump(slot int) {
+func (w *Walk) jump(slot int) {
 	w.at = sort.Search(len(w.before), func(i int) bool { return int(w.before[i].Slot) >= slot })
 	w.Next = slot
 }
 
 // pass notes whether the next listed slot is carried.
-func (w *CompactWalk) pass(s *CompactState, carried bool) (origin int) {
+func (w *Walk) pass(s *State, carried bool) (origin int) {
 	l := w.before[w.at]
 	origin = OriginListed + int(l.Seen&1)
 	l.Seen = l.Seen << 1 & (1<<seenBits - 1)
 	if carried {
 		l.Seen |= 1
 		if origin == OriginAgain {
-			w.own = CompactName{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
+			w.own = Name{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
 		}
 	}
 	s.list(l)
@@ -130,33 +130,33 @@ func (w *CompactWalk) pass(s *CompactState, carried bool) (origin int) {
 }
 
 // found notes that the next entry is of a slot that is not listed.
-func (w *CompactWalk) found(s *CompactState, slot int) {
+func (w *Walk) found(s *State, slot int) {
 	s.list(ListedSlot{Slot: uint32(slot), Seen: 1})
 	w.Next, w.fresh = slot+1, true
 }
 
 // end lists what is left for the next packet of the chain.
-func (w *CompactWalk) end(s *CompactState) {
+func (w *Walk) end(s *State) {
 	for _, l := range w.before[w.at:] {
 		l.Seen = l.Seen << 1 & (1<<seenBits - 1)
 		s.list(l)
 	}
 }
 
-func (w *CompactWalk) otherContext(room int) int {
+func (w *Walk) otherContext(room int) int {
 	return headOther + 2*min(bits.Len(uint(room)), 3) + toInt(w.fresh)
 }
 
-func (w *CompactWalk) endContext(room int) int {
+func (w *Walk) endContext(room int) int {
 	return headEnd + 2*toInt(room < 0) + toInt(w.fresh)
 }
 
-func (w *CompactWalk) againContext() int {
+func (w *Walk) againContext() int {
 	return headAgain + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
 }
 
 // gapWidth returns the decisions of the gap before a new slot and the bits that it takes at most.
-func (w *CompactWalk) gapWidth(room int) (context int, width uint) {
+func (w *Walk) gapWidth(room int) (context int, width uint) {
 	if room < 0 {
 		return headGap + gapLengths, gapBits
 	}
@@ -171,7 +171,7 @@ func toInt(b bool) int {
 }
 
 // nameContext returns the decision whether an entry has the baselines of the one before.
-func (w *CompactWalk) nameContext(origin int) int {
+func (w *Walk) nameContext(origin int) int {
 	if origin == OriginAgain && w.Names[origin] != w.own {
 		return headName + origins
 	}

@@ -11,8 +11,8 @@ import (
 // those of some packets. The server begins a packet with the model of one that is known to have
 // come, and names it. What got lost was never learnt from.
 
-// A CompactState is what is known behind a packet.
-type CompactState struct {
+// A State is what is known behind a packet.
+type State struct {
 	Model delta.Model
 	Slots []ListedSlot // in rising order, at most maxListed
 	Tick  delta.Tick   // of the packet
@@ -48,7 +48,7 @@ const (
 )
 
 // CopyFrom makes the state that of another one but for its list, which is empty.
-func (s *CompactState) CopyFrom(from *CompactState) {
+func (s *State) CopyFrom(from *State) {
 	if from == nil {
 		s.Model.Reset()
 	} else {
@@ -58,14 +58,14 @@ func (s *CompactState) CopyFrom(from *CompactState) {
 }
 
 // list adds a slot to the list, if there is room.
-func (s *CompactState) list(l ListedSlot) {
+func (s *State) list(l ListedSlot) {
 	if l.Seen != 0 && len(s.Slots) < MaxListed {
 		s.Slots = append(s.Slots, l)
 	}
 }
 
 // Named notes the baselines of the slot that was listed last, if it is that one.
-func (s *CompactState) Named(slot int, name *CompactName) {
+func (s *State) Named(slot int, name *Name) {
 	if n := len(s.Slots) - 1; n >= 0 && int(s.Slots[n].Slot) == slot {
 		s.Slots[n].span, s.Slots[n].third = uint8(name.Span), uint8(name.Third)
 	}
@@ -75,7 +75,7 @@ func (s *CompactState) Named(slot int, name *CompactName) {
 type KeptModels struct {
 	List []KeptModel // in the order of their packets
 	sent uint32      // packets so far whose models were kept
-	Free []*CompactState
+	Free []*State
 	idle int // how many of these were not needed, in the ticks since some were given back
 }
 
@@ -86,11 +86,11 @@ type KeptModel struct {
 	acked    bool
 	first    uint32 // slot in the packet
 	last     uint32
-	State    *CompactState
+	State    *State
 }
 
 // Take returns a state that nobody needs.
-func (k *KeptModels) Take() *CompactState {
+func (k *KeptModels) Take() *State {
 	if n := len(k.Free); n > 0 {
 		s := k.Free[n-1]
 		k.Free[n-1] = nil
@@ -98,7 +98,7 @@ func (k *KeptModels) Take() *CompactState {
 		k.idle = min(k.idle, n-1)
 		return s
 	}
-	return new(CompactState)
+	return new(State)
 }
 
 // Shrink gives back now and then what a rare burst took.
@@ -110,7 +110,7 @@ func (k *KeptModels) Shrink(now delta.Tick) {
 	}
 }
 
-func (k *KeptModels) Give(s *CompactState) { k.Free = append(k.Free, s) }
+func (k *KeptModels) Give(s *State) { k.Free = append(k.Free, s) }
 
 // drop forgets one.
 func (k *KeptModels) drop(i int) {
@@ -172,7 +172,7 @@ func (k *KeptModels) Room() bool {
 }
 
 // Keep keeps the model behind a packet.
-func (k *KeptModels) Keep(sequence uint32, first, last uint32, s *CompactState) {
+func (k *KeptModels) Keep(sequence uint32, first, last uint32, s *State) {
 	k.List = append(k.List, KeptModel{Sequence: sequence, number: k.sent, first: first, last: last, State: s})
 	k.sent++
 }
@@ -212,11 +212,11 @@ type ModelStore struct {
 
 type heldModel struct {
 	sequence uint32
-	State    *CompactState
+	State    *State
 }
 
 // At returns what is known behind a packet, or nil.
-func (h *ModelStore) At(sequence uint32) *CompactState {
+func (h *ModelStore) At(sequence uint32) *State {
 	for i := range h.List {
 		if h.List[i].sequence == sequence {
 			return h.List[i].State
@@ -226,10 +226,10 @@ func (h *ModelStore) At(sequence uint32) *CompactState {
 }
 
 // Keep keeps a state, if it is one of the newest, and returns another one that nobody needs.
-func (h *ModelStore) Keep(sequence uint32, s *CompactState) *CompactState {
+func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	if len(h.List) < HeldModels {
 		h.List = append(h.List, heldModel{sequence, s})
-		return new(CompactState)
+		return new(State)
 	}
 	oldest := 0
 	for i := range h.List {

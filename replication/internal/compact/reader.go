@@ -6,22 +6,22 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A CompactReader is what a client has for a session with [Compact].
-type CompactReader struct {
+// A Reader is what a client has for a session with [Compact].
+type Reader struct {
 	Coder *delta.Compact
 	Held  ModelStore
-	Spare *CompactState
+	Spare *State
 	D     delta.RangeDecoder
-	Walk  CompactWalk
+	Walk  Walk
 }
 
-// NewCompactReader returns a reader without models.
-func NewCompactReader(s *schema.Schema) *CompactReader {
-	return &CompactReader{Coder: delta.NewCompact(s.Layout), Spare: new(CompactState)}
+// NewReader returns a reader without models.
+func NewReader(s *schema.Schema) *Reader {
+	return &Reader{Coder: delta.NewCompact(s.Layout), Spare: new(State)}
 }
 
 // Finish reports whether the packet ends where it should.
-func (x *CompactReader) Finish() error {
+func (x *Reader) Finish() error {
 	if x.D.Finish() != nil {
 		return wire.ErrMalformed
 	}
@@ -30,7 +30,7 @@ func (x *CompactReader) Finish() error {
 
 // GetSlot reads which slot the next entry is of, into x.walk.next less one, or that there is
 // none.
-func (x *CompactReader) GetSlot(limit int) (origin int, end, ok bool) {
+func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
 	w, c, s := &x.Walk, x.Coder, x.Spare
 	if !w.begun {
 		w.begun = true
@@ -71,7 +71,7 @@ func (x *CompactReader) GetSlot(limit int) (origin int, end, ok bool) {
 }
 
 // GetName reads the name of an entry's baselines.
-func (x *CompactReader) GetName(origin int) CompactName {
+func (x *Reader) GetName(origin int) Name {
 	c, d := x.Coder, &x.D
 	name := x.Walk.Names[origin]
 	if c.GetHead(d, x.Walk.nameContext(origin)) {
@@ -80,7 +80,7 @@ func (x *CompactReader) GetName(origin int) CompactName {
 	if origin == OriginAgain && name != x.Walk.own && c.GetHead(d, headOwn) {
 		return x.Walk.own
 	}
-	name = CompactName{A1: x.Walk.ref}
+	name = Name{A1: x.Walk.ref}
 	if !c.GetHead(d, headFirst+origin) {
 		newer := c.GetHead(d, headNewer)
 		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
@@ -98,7 +98,7 @@ func (x *CompactReader) GetName(origin int) CompactName {
 }
 
 // getTree reads what putTree wrote.
-func (x *CompactReader) getTree(tree int, n uint) uint {
+func (x *Reader) getTree(tree int, n uint) uint {
 	node := uint(1)
 	for range n {
 		bit := toInt(x.Coder.GetHead(&x.D, tree+int(node)))
@@ -108,7 +108,7 @@ func (x *CompactReader) getTree(tree int, n uint) uint {
 }
 
 // GetSet reads what putSet wrote, for a schema of n components.
-func (x *CompactReader) GetSet(ref *delta.Set, n int) delta.Set {
+func (x *Reader) GetSet(ref *delta.Set, n int) delta.Set {
 	s := *ref
 	next := uint64(0)
 	for count := x.D.GetExpGolomb(0); count > 0 && x.D.Err() == nil; count-- {

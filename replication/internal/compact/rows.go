@@ -9,25 +9,25 @@ import (
 
 // The rows of an entity and what they are coded against.
 
-// A CompactCoder is scratch memory, which the peers of a worker share.
-type CompactCoder struct {
+// A Coder is scratch memory, which the peers of a worker share.
+type Coder struct {
 	Coder *delta.Compact
-	Rows  []CompactRow
+	Rows  []Row
 	Mark  delta.Model
 	worst []int    // bits that a row takes at most, by component
 	Costs []uint64 // sent so far, by field and symbols of components, in units of delta.CostUnit
 }
 
-// A CompactRow is the row of one component of an entity, and the past that it is coded against.
-type CompactRow struct {
+// A Row is the row of one component of an entity, and the past that it is coded against.
+type Row struct {
 	Component int
 	Cur       []uint32
 	past      delta.Past
 }
 
-// NewCompactCoder returns a coder for the components of a schema.
-func NewCompactCoder(s *schema.Schema) *CompactCoder {
-	c := &CompactCoder{Coder: delta.NewCompact(s.Layout), Costs: make([]uint64, s.Layout.Fields()+len(s.Components))}
+// NewCoder returns a coder for the components of a schema.
+func NewCoder(s *schema.Schema) *Coder {
+	c := &Coder{Coder: delta.NewCompact(s.Layout), Costs: make([]uint64, s.Layout.Fields()+len(s.Components))}
 	for i := range s.Layout.Components {
 		c.worst = append(c.worst, s.Layout.Components[i].CompactWidth())
 	}
@@ -40,7 +40,7 @@ func NewCompactCoder(s *schema.Schema) *CompactCoder {
 const leapParts = 2
 
 // ForgetPast makes the entry that was prepared last one without baseline.
-func (c *CompactCoder) ForgetPast(s *snapshot.Snapshot, slot int, entry *CompactEntry) {
+func (c *Coder) ForgetPast(s *snapshot.Snapshot, slot int, entry *Entry) {
 	entry.Kind, entry.Part[0], entry.Leaps = wire.EntryFull, uint64(s.Slots.Info[slot].Generation), false
 	for i := range c.Rows {
 		c.Rows[i].past = delta.Past{}
@@ -49,7 +49,7 @@ func (c *CompactCoder) ForgetPast(s *snapshot.Snapshot, slot int, entry *Compact
 
 // Gather finds the rows of a slot and those at its baselines. It returns false if one of them
 // is not kept any more.
-func (c *CompactCoder) Gather(s *snapshot.Snapshot, slot int, name CompactName, entry *CompactEntry) bool {
+func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) bool {
 	info := &s.Slots.Info[slot]
 	entry.Kind = wire.EntryUpdate
 	leap := 0
@@ -79,7 +79,7 @@ func (c *CompactCoder) Gather(s *snapshot.Snapshot, slot int, name CompactName, 
 	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
 		layout := &s.Schema.Layout.Components[k]
 		v := s.Histories[k].Versions(slot)
-		r := CompactRow{Component: k, Cur: v.Row()}
+		r := Row{Component: k, Cur: v.Row()}
 		if !v.Began().After(oldest) {
 			r.past.Base = r.Cur
 			c.Rows = append(c.Rows, r)
@@ -115,7 +115,7 @@ func (c *CompactCoder) Gather(s *snapshot.Snapshot, slot int, name CompactName, 
 }
 
 // Ratios returns those of the second and the third baseline, for a packet of a tick.
-func (n *CompactName) Ratios(now delta.Tick) (ratio, ratio3 int64) {
+func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
 	if n.Span != 0 {
 		ratio = delta.Ratio(now, n.A1, n.A1-n.Span)
 	}

@@ -9,12 +9,12 @@ import (
 // The state packets of a session with [Compact]: one string of bytes from a range coder, in
 // which entries stand as in others. None of it is shared between peers.
 
-// A CompactWriter is what a packetWriter has for them.
-type CompactWriter struct {
+// A Writer is what a packetWriter has for them.
+type Writer struct {
 	Kept  KeptModels
 	E     delta.RangeEncoder
-	State *CompactState // of the open packet
-	Walk  CompactWalk
+	State *State // of the open packet
+	Walk  Walk
 	Room  int    // bytes
 	First int    // slot
 	Count int    // entries
@@ -24,15 +24,15 @@ type CompactWriter struct {
 	Costs []uint32 // of the open packet, by field and symbols of components
 }
 
-// NewCompactWriter returns a writer for one peer.
-func NewCompactWriter(s *snapshot.Snapshot) *CompactWriter {
-	return &CompactWriter{Costs: make([]uint32, s.Schema.Layout.Fields()+len(s.Schema.Components))}
+// NewWriter returns a writer for one peer.
+func NewWriter(s *snapshot.Snapshot) *Writer {
+	return &Writer{Costs: make([]uint32, s.Schema.Layout.Fields()+len(s.Schema.Components))}
 }
 
-// A CompactEntry is what is to be written of a slot.
-type CompactEntry struct {
+// A Entry is what is to be written of a slot.
+type Entry struct {
 	Kind     wire.EntryKind
-	Name     CompactName
+	Name     Name
 	Set, ref delta.Set // of entryRestructure
 	Payload  []byte    // of entryPart
 	Part     [4]uint64 // age, total, size, index
@@ -51,7 +51,7 @@ const (
 )
 
 // RowBits returns what the rows of the entry that was written last cost.
-func (c *CompactCoder) RowBits() int {
+func (c *Coder) RowBits() int {
 	n := 0
 	for _, cost := range c.Coder.Costs {
 		n += int(cost.Bits)
@@ -60,7 +60,7 @@ func (c *CompactCoder) RowBits() int {
 }
 
 // Worst returns the bits that an entry takes at most.
-func (x *CompactWriter) Worst(c *CompactCoder, slot int, entry *CompactEntry) int {
+func (x *Writer) Worst(c *Coder, slot int, entry *Entry) int {
 	n := compactHead + 8*len(entry.Payload)
 	for i := x.Walk.at; i < len(x.Walk.before) && int(x.Walk.before[i].Slot) < slot; i++ {
 		n += 2 * mostChance

@@ -59,7 +59,7 @@ type RunCache struct {
 	reshaped  uint64          // slots that may have had other components at a baseline
 	touched   uint32
 
-	Compact *compact.CompactCoder // nil: none was needed
+	Compact *compact.Coder // nil: none was needed
 
 	changed []changeCount // see changedSince
 
@@ -299,15 +299,15 @@ func (c *RunCache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 }
 
 // CompactCoder returns the worker's.
-func (c *RunCache) CompactCoder() *compact.CompactCoder {
+func (c *RunCache) CompactCoder() *compact.Coder {
 	if c.Compact == nil {
-		c.Compact = compact.NewCompactCoder(c.Snap.Schema)
+		c.Compact = compact.NewCoder(c.Snap.Schema)
 	}
 	return c.Compact
 }
 
 // CountCompact counts an entry that is sent.
-func (c *RunCache) CountCompact(entry *compact.CompactEntry) {
+func (c *RunCache) CountCompact(entry *compact.Entry) {
 	age := delta.Tick(0)
 	if entry.Kind != wire.EntryFull {
 		age = min(c.tick-entry.Name.A1, 32)

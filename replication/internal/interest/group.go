@@ -5,7 +5,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/snapshot
 // Group is a Group behind its public face.
 type Group struct {
 	Snap *snapshot.Snapshot
-	Sets *InterestSets
+	Sets *Shared
 
 	Members []groupMember
 	Former  []FormerMember

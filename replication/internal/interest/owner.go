@@ -15,7 +15,7 @@ type Ownership struct {
 }
 
 // SetOwner makes a peer the owner of an entity, nil nobody.
-func (s *InterestSets) SetOwner(e ecs.Entity, p *Sight) {
+func (s *Shared) SetOwner(e ecs.Entity, p *Sight) {
 	o := &s.Owners
 	slot, seen := s.Snap.SlotOf(e)
 	if seen {
@@ -38,7 +38,7 @@ func (s *InterestSets) SetOwner(e ecs.Entity, p *Sight) {
 }
 
 // own notes that a peer owns what is in a slot.
-func (s *InterestSets) own(slot int, p *Sight) {
+func (s *Shared) own(slot int, p *Sight) {
 	o := &s.Owners
 	if more := s.Snap.Slots.Len() - len(o.slots); more > 0 {
 		o.slots = append(o.slots, make([]*Sight, more)...)
@@ -49,7 +49,7 @@ func (s *InterestSets) own(slot int, p *Sight) {
 }
 
 // Disown notes that nobody owns the entity that is in a slot, or was.
-func (s *InterestSets) Disown(slot int, e ecs.Entity) {
+func (s *Shared) Disown(slot int, e ecs.Entity) {
 	o := &s.Owners
 	if slot >= len(o.slots) || o.slots[slot] == nil {
 		return
@@ -62,7 +62,7 @@ func (s *InterestSets) Disown(slot int, e ecs.Entity) {
 }
 
 // SettleOwners gives slots to those that are owned and were not seen before.
-func (s *InterestSets) SettleOwners() {
+func (s *Shared) SettleOwners() {
 	for e := range s.Owners.unseen {
 		if !archeutil.Alive(s.Snap.World, e) {
 			delete(s.Owners.unseen, e)
@@ -75,7 +75,7 @@ func (s *InterestSets) SettleOwners() {
 }
 
 // DisownAll notes that a peer owns nothing any more.
-func (s *InterestSets) DisownAll(p *Sight) {
+func (s *Shared) DisownAll(p *Sight) {
 	for b, word := range p.owned {
 		for ; word != 0; word &= word - 1 {
 			slot := b<<6 + bits.TrailingZeros64(word)

@@ -3,8 +3,8 @@ package interest
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 
-// InterestSets is what decides who sees what, and is the same for all peers.
-type InterestSets struct {
+// Shared is what decides who sees what, and is the same for all peers.
+type Shared struct {
 	Snap *snapshot.Snapshot
 
 	Owners Ownership

@@ -11,7 +11,7 @@ type Sight struct {
 	Holder   any // the *Peer
 	Snap     *snapshot.Snapshot
 	Schema   *schema.Schema
-	Interest *InterestSets
+	Interest *Shared
 
 	View  View
 	owned bitset.Set // slots whose entities the peer owns

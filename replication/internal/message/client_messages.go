@@ -56,6 +56,7 @@ type ClientLinks struct {
 	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
 }
 
+// NewClientMessages returns the client's end of messages, with nothing to send.
 func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int, slots uint32) *ClientMessages {
 	t := &ClientMessages{ClientLinks: links, Handlers: make([]func(), len(s.Messages))}
 	t.Init(s, d, mtu, false, slots)
@@ -118,7 +119,7 @@ func (t *ClientMessages) Step() {
 }
 
 // begin starts a time.
-func (t *ClientMessages) begin(k *MessageWriter, key wire.Key) {
+func (t *ClientMessages) begin(k *Writer, key wire.Key) {
 	now := t.Clock.Now
 	// The server completes times by the newest that came, and by 0 before.
 	k.Begin(key, now, now-t.echoed >= wire.ShortTime)

@@ -49,8 +49,8 @@ type WireMessage struct {
 	Bits     int
 }
 
-// A MessageWriter fills packets of messages, one after the other.
-type MessageWriter struct {
+// A Writer fills packets of messages, one after the other.
+type Writer struct {
 	numberBits uint
 	down       bool // from the server
 	buf        []byte
@@ -74,16 +74,16 @@ type channelContext struct {
 }
 
 // Begin starts a tick. long says whether the receiver may have no time near to this one.
-func (k *MessageWriter) Begin(s wire.Key, time uint32, long bool) {
+func (k *Writer) Begin(s wire.Key, time uint32, long bool) {
 	k.header, k.seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.Index, k.open = 0, false
 }
 
 // full reports whether no more packets may be begun.
-func (k *MessageWriter) full() bool { return k.Index == MaxMessagePackets }
+func (k *Writer) full() bool { return k.Index == MaxMessagePackets }
 
 // Start opens a packet.
-func (k *MessageWriter) Start() {
+func (k *Writer) Start() {
 	from := k.seal.Size()
 	k.header.Put(k.buf[from:])
 	k.body = from + k.header.Size()
@@ -93,7 +93,7 @@ func (k *MessageWriter) Start() {
 }
 
 // Put appends a message, and returns false if there is no room for it.
-func (k *MessageWriter) Put(m *WireMessage) bool {
+func (k *Writer) Put(m *WireMessage) bool {
 	if k.count == MaxPacketMessages {
 		return false
 	}
@@ -139,7 +139,7 @@ func (k *MessageWriter) Put(m *WireMessage) bool {
 	return true
 }
 
-func (k *MessageWriter) putDependencies(deps []wire.Dependency) {
+func (k *Writer) putDependencies(deps []wire.Dependency) {
 	k.W.WriteExpGolomb(uint64(len(deps)), 0)
 	next := uint32(0)
 	for _, d := range deps {
@@ -162,7 +162,7 @@ func equalDependencies(a, b []wire.Dependency) bool {
 }
 
 // Finish returns the open packet, which is valid until the next one is begun.
-func (k *MessageWriter) Finish() []byte {
+func (k *Writer) Finish() []byte {
 	k.W.WriteBool(false)
 	packet := k.buf[:k.body+len(k.W.Bytes())]
 	k.seal.Write(packet, 0, k.header.Time)

@@ -25,7 +25,7 @@ type Messenger struct {
 	rows   []uint32       // of drafts that wait for their bits
 	Drafts []Draft
 	bits   []byte // of drafts
-	Writer MessageWriter
+	Writer Writer
 	Parser messageParser
 	inputs []inputRow // scratch memory, for those of a packet
 	Joined []byte     // scratch memory, for a message from its fragments
@@ -73,7 +73,7 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 	if s.Input != nil {
 		add(s.Input)
 	}
-	m.Writer = MessageWriter{numberBits: s.NumberBits(), down: down, buf: make([]byte, mtu)}
+	m.Writer = Writer{numberBits: s.NumberBits(), down: down, buf: make([]byte, mtu)}
 	m.Parser = messageParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
 }
 

@@ -42,7 +42,7 @@ func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 		return wire.ErrMalformed
 	}
 	age |= uint32(high << compact.AgeLow)
-	var from *compact.CompactState
+	var from *compact.State
 	if age > 0 {
 		if from = x.Held.At(sequence - age); from == nil {
 			return wire.ErrMissingModel

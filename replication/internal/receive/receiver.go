@@ -40,11 +40,12 @@ type Receiver struct {
 	NewAcks  bool
 
 	Packed  *delta.Packed
-	Compact *compact.CompactReader // nil: the session is Packed
+	Compact *compact.Reader // nil: the session is Packed
 	out     []byte
 	ack     wire.Ack
 }
 
+// NewReceiver returns a receiver that has received nothing.
 func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations delta.Set) Receiver {
 	rc := Receiver{
 		schema: s, stats: stats,
@@ -64,7 +65,7 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.Compact = nil
 	if m.Compact {
-		rc.Compact = compact.NewCompactReader(rc.schema)
+		rc.Compact = compact.NewReader(rc.schema)
 	}
 	rc.Keep = 2 * delta.Tick(m.Window)
 	rc.NearSeq, rc.NearTick = m.Sequence, m.Tick

@@ -46,7 +46,7 @@ func (p *Sender) sendParts(slot int) error {
 		}
 		payload := l.Run[i*l.Size : min((i+1)*l.Size, len(l.Run))]
 		if k.Compact != nil {
-			if err := k.addCompact(slot, baseline.RecordPart, &compact.CompactEntry{
+			if err := k.addCompact(slot, baseline.RecordPart, &compact.Entry{
 				Kind: wire.EntryPart, Payload: payload,
 				Part: [4]uint64{uint64(p.Snap.Tick - l.Tick), uint64(len(l.Run)), uint64(l.Size), uint64(i)},
 			}); err != nil {

@@ -34,7 +34,7 @@ type packetWriter struct {
 	// entry of a packet are of another size, and few.
 	gaps, entries int
 
-	Compact *compact.CompactWriter // nil: the session is Packed
+	Compact *compact.Writer // nil: the session is Packed
 
 	heads int // bits of an entry beside its run, about, in packets of groups
 }
@@ -137,7 +137,7 @@ func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
 // sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.Compact != nil {
-		return k.addCompact(slot, baseline.RecordDespawn, &compact.CompactEntry{Kind: wire.EntryDespawn})
+		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn})
 	}
 	return k.add(slot, baseline.RecordDespawn, 0, func() { k.head(slot, wire.EntryDespawn) })
 }
@@ -319,7 +319,7 @@ func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, e
 }
 
 // addCompact appends an entry, to a new packet if need be.
-func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.CompactEntry) error {
+func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.Entry) error {
 	for {
 		if !k.open {
 			if k.peer.blocked() {
@@ -340,7 +340,7 @@ func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *com
 }
 
 // tryCompact appends an entry to the open packet, or nothing if it does not fit.
-func (k *packetWriter) tryCompact(slot int, entry *compact.CompactEntry) bool {
+func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	x, c := k.Compact, k.peer.Runs.CompactCoder()
 	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.Opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
 		return false
@@ -348,7 +348,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.CompactEntry) bool {
 	c.Coder.Begin(&x.State.Model)
 	safe := x.E.Len()+compact.EndBytes+(x.Worst(c, slot, entry)+7)/8 < x.Room
 	var e delta.RangeEncoder
-	var walk compact.CompactWalk
+	var walk compact.Walk
 	listed := len(x.State.Slots)
 	if !safe || entry.Leaps {
 		e, walk, c.Mark = x.E, x.Walk, x.State.Model
@@ -385,7 +385,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 	ages, copied, made := p.Runs.Ages, p.Runs.Copied, p.Runs.Made
 	for i := range entries {
 		slot := int(entries[i].slot)
-		entry := compact.CompactEntry{Kind: wire.EntryDespawn}
+		entry := compact.Entry{Kind: wire.EntryDespawn}
 		if entries[i].kind == batchState {
 			entry = p.prepareCompact(slot, p.Acked.ClassOfSlot(slot))
 		}

@@ -23,7 +23,7 @@ import (
 type Sender struct {
 	Snap     *snapshot.Snapshot
 	Opts     *config.ServerOptions
-	Interest *interest.InterestSets
+	Interest *interest.Shared
 	Sight    *interest.Sight
 	Acked    *ackstate.Tracker
 	Stats    *counters.PeerCounters
@@ -60,12 +60,12 @@ type Sender struct {
 }
 
 // prepareCompact finds the rows of a slot and what they are coded against.
-func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.CompactEntry) {
+func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entry) {
 	s, c := p.Snap, p.Runs.CompactCoder()
 	info := &s.Slots.Info[slot]
 	entry.Set = info.Set
 	if !k.Whole {
-		name := compact.CompactName{A1: k.A1}
+		name := compact.Name{A1: k.A1}
 		if k.Two {
 			name.Span, name.Third = k.A1-k.A2, delta.Tick(k.Third)
 		}
@@ -87,13 +87,13 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Comp
 	entry.Kind, entry.Part[0] = wire.EntryFull, uint64(info.Generation)
 	c.Rows, entry.Work = c.Rows[:0], s.Schema.WholeWork(&info.Set)
 	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
-		c.Rows = append(c.Rows, compact.CompactRow{Component: k, Cur: s.Histories[k].Row(slot)})
+		c.Rows = append(c.Rows, compact.Row{Component: k, Cur: s.Histories[k].Row(slot)})
 	}
 	return entry
 }
 
 // counterOf returns the counter of an entry that was written, which was to be whole or not.
-func (p *Sender) counterOf(entry *compact.CompactEntry, whole bool) *uint64 {
+func (p *Sender) counterOf(entry *compact.Entry, whole bool) *uint64 {
 	switch {
 	case whole:
 		return &p.Stats.Wholes

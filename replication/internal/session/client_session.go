@@ -26,16 +26,16 @@ const (
 	ClientClosed                         // and for good
 )
 
-// A SessionEvent is what changes the state of a client.
-type SessionEvent uint8
+// A Event is what changes the state of a client.
+type Event uint8
 
 const (
-	EventWelcomed SessionEvent = iota // the server gave it a session, or knows the present one
-	EventHeard                        // a packet of the session came
-	EventSilence                      // none came for too long
-	EventLeft                         // the session is given up for another one
-	EventEnded                        // one of the ends does not go on, or the server refuses the client
-	EventClosed                       // the client is closed
+	EventWelcomed Event = iota // the server gave it a session, or knows the present one
+	EventHeard                 // a packet of the session came
+	EventSilence               // none came for too long
+	EventLeft                  // the session is given up for another one
+	EventEnded                 // one of the ends does not go on, or the server refuses the client
+	EventClosed                // the client is closed
 )
 
 // After returns the state that follows on an event. Events that are not in the table change nothing.
@@ -46,7 +46,7 @@ const (
 //	seeking      connected  connected           introducing  ended  closed
 //	ended                                       introducing         closed
 //	closed
-func (s ClientState) After(e SessionEvent) ClientState {
+func (s ClientState) After(e Event) ClientState {
 	switch {
 	case s == ClientClosed:
 		return s
@@ -112,6 +112,7 @@ type ClientSession struct {
 	Complete   bool     // the server said that all has come that was there when the session began
 }
 
+// NewClientSession returns the session of a client that has not introduced itself yet.
 func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(packet []byte) error, stats *counters.ClientCounters, fingerprint uint64, slots uint32) ClientSession {
 	s := ClientSession{
 		public: public,
@@ -128,7 +129,7 @@ func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(pa
 }
 
 // on changes the state. Nothing else does.
-func (s *ClientSession) on(e SessionEvent) { s.State = s.State.After(e) }
+func (s *ClientSession) on(e Event) { s.State = s.State.After(e) }
 
 // Open reports whether there is a session.
 func (s *ClientSession) Open() bool { return s.State == ClientConnected || s.State == ClientSeeking }
@@ -186,7 +187,7 @@ const (
 	// IntroduceEvery is how many Applies lie between two introductions, or between two acks
 	// that no packet asked for.
 	IntroduceEvery = 4
-	// After patience of them there is less hope, and they are rarer.
+	// Patience is how many introductions are made at that pace. Then there is less hope, and they are rarer.
 	Patience       = 64
 	IntroduceRarer = 32
 )

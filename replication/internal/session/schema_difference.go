@@ -32,6 +32,7 @@ func CompareSchemas(server, client string) *SchemaDifference {
 	}
 }
 
+// ShortenLine returns a line of bounded length, in valid UTF-8, which keeps no longer text alive.
 func ShortenLine(line string) string {
 	if len(line) > MaxLineShown {
 		// A copy, so that a long text from the wire is not kept for the sake of one line.

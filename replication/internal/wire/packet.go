@@ -203,11 +203,11 @@ var ErrUnexpected = errors.New("replication: unexpected kind of packet")
 // ErrChecksum says that the packet is damaged, or of another session or schema.
 var ErrChecksum = errors.New("replication: checksum does not match: the packet is damaged or of another session")
 
-// ErrMissingBaseline: the packet needs a state that this end does not hold. It
+// ErrMissingBaseline tells that the packet needs a state that this end does not hold. It
 // says so to the server, which then sends that entity whole.
 var ErrMissingBaseline = errors.New("replication: a baseline is missing")
 
-// ErrMissingModel: the packet needs what was learnt from another one, in a session with
+// ErrMissingModel tells that the packet needs what was learnt from another one, in a session with
 // [Compact], and this end does not remember it: the packet was on its way for very long.
 // It counts as lost.
 var ErrMissingModel = errors.New("replication: a model is missing")
