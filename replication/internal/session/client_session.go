@@ -187,7 +187,7 @@ const (
 	// IntroduceEvery is how many Applies lie between two introductions, or between two acks
 	// that no packet asked for.
 	IntroduceEvery = 4
-	// Patience is how many introductions are made at that pace. Then there is less hope, and they are rarer.
+	// Patience is for how many calls of Apply introductions come at that pace. Then there is less hope, and they are rarer.
 	Patience       = 64
 	IntroduceRarer = 32
 )
