@@ -7,14 +7,6 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A disconnect ends a session, in both directions. Behind the checksum:
-//
-//	kind 8 | code 8 | session 64 | text...
-//
-// It always has a checksum, also in sessions without. It is sent several times at once,
-// since nobody will be there to repeat it; where all get lost, a client that asks on is
-// told again, and else the other end's timeout says the same a little later.
-
 // A Reason says why a connection ended.
 type Reason struct {
 	Code ReasonCode
@@ -103,11 +95,10 @@ func (p *Peer) Disconnect(r Reason) {
 // [*DisconnectError].
 func (p *Peer) Err() error {
 	p.mustExist()
-	if p.conn.State != session.Ended {
+	if p.ended == nil {
 		return nil
 	}
-	why := &p.conn.Why
-	return &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
+	return p.ended
 }
 
 // end takes the peer from the server.
@@ -121,6 +112,7 @@ func (p *Peer) end(why session.Farewell) {
 	}
 	s.interest.DisownAll(&p.sight)
 	p.conn.Why = why
+	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 	p.close()
 	s.callHooks(s.parting, p)
 }

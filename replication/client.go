@@ -22,6 +22,10 @@ import (
 // world; Apply brings the world up to date and answers the server. The two must not run
 // at the same time.
 type Client struct {
+	diverged struct { // the same divergence is the same pointer
+		inside *apply.Divergence
+		public *Divergence
+	}
 	schema   *schema.Schema
 	stats    counters.ClientCounters
 	session  session.ClientSession

@@ -20,6 +20,7 @@ import (
 // A Peer is the server's view of one client: what it has acknowledged of every slot,
 // and what is on its way. [Server.Connect] makes peers.
 type Peer struct {
+	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
 	out    sender.Sender
 	conn   session.Connection

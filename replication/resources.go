@@ -12,8 +12,8 @@ import (
 // entity do: which of them are there is the slot's component set. So they are acknowledged,
 // delta-coded and sent like everything else, and a client shows all of them as they were at
 // one tick. The slot is the first one, whether there are resources or none, and nothing else
-// is ever in it: both ends know it by its number. It has no entity. This file has what both
-// ends know of resources and the server's half; the client's is applyResources.
+// is ever in it: both ends know it by its number. It has no entity. What both
+// ends know of resources is in package archeutil, the server's half in snapshot, the client's in apply.
 
 // RegisterResource adds the resource type T to the schema: what a server's world has as
 // [ecs.World.Resources] the client's world gets, loses, and has changed. The resource is a

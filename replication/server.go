@@ -266,9 +266,7 @@ func (s *Server) Replicate() {
 	}
 	s.snap.Slots.Begin(s.snap.Tick)
 	s.snap.CaptureWorld(s.refreshPeers)
-	for _, g := range s.snap.Gone {
-		s.interest.Disown(g.Slot, g.Entity)
-	}
+	s.disownGone()
 	s.interest.SettleOwners()
 	s.snap.SettleWeights()
 	s.snap.Slots.List()
@@ -284,12 +282,20 @@ func (s *Server) Replicate() {
 	s.sendMessages()
 }
 
+// disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well, as a
+// function of the user's may have panicked in this one.
+func (s *Server) disownGone() {
+	for _, g := range s.snap.Gone {
+		s.interest.Disown(g.Slot, g.Entity)
+	}
+	s.snap.Gone = s.snap.Gone[:0]
+}
+
 // askPeers calls what the user gave to choose what connected peers are sent.
 func (s *Server) askPeers() {
 	s.asked, s.outs = s.asked[:0], s.outs[:0]
 	for _, p := range s.peers {
 		if p.conn.State == session.Connected {
-			p.out.Speaks = p.speaks()
 			s.asked, s.outs = append(s.asked, p), append(s.outs, &p.out)
 		}
 	}
@@ -298,7 +304,11 @@ func (s *Server) askPeers() {
 	for _, p := range s.asked {
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		p.out.Speaks = p.speaks()
 		w.PrepareHere(&p.out)
+	}
+	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
+		p.out.Speaks = p.speaks()
 	}
 }
 

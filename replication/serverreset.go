@@ -7,6 +7,7 @@ import "github.com/arche-replicate/arche-replicate/replication/internal/interest
 
 // noticeReset makes groups, sets and owners forget their entities if the world was reset.
 func (s *Server) noticeReset() {
+	s.disownGone()
 	if s.snap.Mark.Intact() {
 		return
 	}

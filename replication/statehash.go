@@ -8,23 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 )
 
-// State hashes prove that what a client holds is what the server has, and name the first
-// field that is not. They need no memory of what was sent: the server says what an entity
-// is and since when it has not changed, and a client that holds a state of it from that
-// time on must hold just that. A packet of them, behind a checksum that it always has:
-//
-//	kind 8 | tick 32 | entries | 0 | padding
-//	entry: 1 | gap, exp-Golomb of order 4 | generation 16 | age, exp-Golomb of order 0 | set against the entry before | digests
-//
-// Entries are in the order of slots, and the gap is as in state packets. The entity has
-// been what it is for age ticks before the packet's. There is a digest for every field of
-// every component, in the order of the schema: the code itself if it is one of 8 bits or
-// less, or else 8 bits of a hash of its words with the tick, so that a difference that one
-// hash misses shows in the next.
-
-const (
-	maxHashEvery = 3600
-)
+const maxHashEvery = 3600
 
 // WithStateHash makes the server send every client, on every n-th tick at most, a packet
 // with hashes of what it sees, in turns until all had theirs. The client compares them with
@@ -71,5 +55,8 @@ func (s *Server) sendHashes() {
 // is empty and Got and Want are bools.
 func (c *Client) Divergence() *Divergence {
 	c.mustExist()
-	return publicDivergence(c.apply.Hashes.Divergence)
+	if d := c.apply.Hashes.Divergence; d != c.diverged.inside {
+		c.diverged.inside, c.diverged.public = d, publicDivergence(d)
+	}
+	return c.diverged.public
 }

@@ -44,7 +44,7 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		// It is the first that is named, until another session begins.
 		x.spoil(b, func(state *receive.HeldState) { state.Row(0, 3)[1]++ })
 		x.rounds(1)
-		require.Equal(t, d, x.client.Divergence())
+		require.Same(t, d, x.client.Divergence())
 		require.EqualValues(t, 2, x.client.Stats().Diverged)
 		x.client.Reconnect()
 		x.rounds(12)

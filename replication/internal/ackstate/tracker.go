@@ -29,7 +29,7 @@ type Tracker struct {
 	Followed  uint32                           // of all packets before it is known what became of them, or taken to be
 	Full      [snapshot.RecentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
 
-	Heard bool // recent and recentSequence are valid
+	Heard bool // Recent and RecentSequence are valid
 
 	Trip           clock.RoundTrip
 	Recent         delta.Tick // newest tick that the peer acknowledged a packet of
@@ -42,7 +42,7 @@ type Tracker struct {
 	Phase          delta.Tick // of the interval: peers take turns
 }
 
-// Peers with [Compact] have baselines of their own: nothing is gained by having those of others.
+// Peers with replication.Compact have baselines of their own: nothing is gained by having those of others.
 // A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
 
 // addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines

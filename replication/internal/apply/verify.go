@@ -10,7 +10,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Divergence is a Divergence inside.
+// Divergence becomes replication.Divergence at the face.
 type Divergence struct {
 	NetID     wire.NetID
 	Entity    ecs.Entity

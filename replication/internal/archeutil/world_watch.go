@@ -34,7 +34,7 @@ func WatchWorld(w *ecs.World) WorldWatch {
 	return x
 }
 
-// A worldMark is a resource of a world. That it is gone tells that the world was reset; see worldWatch.
+// A worldMark is a resource of a world. That it is gone tells that the world was reset; see WorldWatch.
 type worldMark struct {
 	_ byte // so that no two have the same address
 }

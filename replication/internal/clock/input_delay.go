@@ -6,7 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A InputDelay says for which tick a client gives its inputs: so little ahead of the server that they just come in time, most of
+// An InputDelay says for which tick a client gives its inputs: so little ahead of the server that they just come in time, most of
 // them, when packets are lost and late as they are. It goes up at once when inputs come too late, and down by and by when all
 // came earlier than need be for a while.
 type InputDelay struct {

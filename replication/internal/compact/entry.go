@@ -6,7 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// How entries are written: what compacthead.go says, and rows.
+// How entries are written: what head.go says, and rows.
 
 // PutEnd ends the entries.
 func (x *Writer) PutEnd(c *delta.Compact) {

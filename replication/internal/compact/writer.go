@@ -18,7 +18,7 @@ type Writer struct {
 	Room  int    // bytes
 	First int    // slot
 	Count int    // entries
-	Work  int    // of them, see work.go
+	Work  int    // of them, see config/work.go
 	Age   uint32 // of its model, in packets; 0: a new one
 	Keep  bool
 	Costs []uint32 // of the open packet, by field and symbols of components
@@ -29,14 +29,14 @@ func NewWriter(s *snapshot.Snapshot) *Writer {
 	return &Writer{Costs: make([]uint32, s.Schema.Layout.Fields()+len(s.Schema.Components))}
 }
 
-// A Entry is what is to be written of a slot.
+// An Entry is what is to be written of a slot.
 type Entry struct {
 	Kind     wire.EntryKind
 	Name     Name
 	Set, ref delta.Set // of entryRestructure
 	Payload  []byte    // of entryPart
 	Part     [4]uint64 // age, total, size, index
-	Work     int       // at most, see work.go
+	Work     int       // at most, see config/work.go
 	Leaps    bool      // an update that may be longer than the state without baseline
 }
 

@@ -29,7 +29,7 @@ type Run struct {
 	first, Bits         int32 // where the bits stand in the cache's buffer: byte and number of bits
 	firstCost, lastCost int32 // what they cost by field
 	Copies              uint32
-	Work                int32 // of the entry, see work.go
+	Work                int32 // of the entry, see config/work.go
 }
 
 // A RunCache holds the runs made in the present tick.
@@ -61,7 +61,7 @@ type RunCache struct {
 
 	Compact *compact.Coder // nil: none was needed
 
-	changed []changeCount // see changedSince
+	changed []changeCount // see ChangedSince
 
 	FieldBits []uint64   // sent so far, by field and then symbols of components
 	Ages      [33]uint64 // see ServerStats.BaselineAges
@@ -146,7 +146,7 @@ func (c *RunCache) Finish() {
 	c.Made += uint64(len(c.Runs))
 }
 
-// age returns how old the run's baseline is, as in [ServerStats.BaselineAges].
+// age returns how old the run's baseline is, as in replication.ServerStats.BaselineAges.
 func (r *Run) age(now delta.Tick) delta.Tick {
 	if r.Kind == wire.EntryFull {
 		return 0

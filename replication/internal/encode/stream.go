@@ -69,7 +69,7 @@ type StreamBlock struct {
 	firstCost, lastCost int
 }
 
-// A StreamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see work.go, and that
+// A StreamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see config/work.go, and that
 // of all entries of its block up to it.
 type StreamEntry struct{ From, End, Work, Sum int32 }
 

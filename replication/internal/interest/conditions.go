@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// AskConditions finds out which functions of [OnlyFor] pick the peer: picks calls one.
+// AskConditions finds out which functions of replication.OnlyFor pick the peer: picks calls one.
 func (p *Sight) AskConditions(picks func(ask any) bool) {
 	conditions := p.Schema.Conditions
 	if len(conditions) == 0 {

@@ -93,7 +93,7 @@ func (g *Grid) remove(slot int) {
 	g.places[slot] = nowhere
 }
 
-// An Viewpoint is where a peer looks from.
+// A Viewpoint is where a peer looks from.
 type Viewpoint struct {
 	At     [MaxAxes]float64
 	Radius float64

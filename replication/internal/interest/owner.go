@@ -7,7 +7,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Ownership is who owns which entities, for [OwnerOnly] and [ExceptOwner].
+// Ownership is who owns which entities, for replication.OwnerOnly and ExceptOwner.
 type Ownership struct {
 	Of     map[ecs.Entity]*Sight
 	slots  []*Sight                // the same by slot

@@ -103,7 +103,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.Clear()
 	t.sayInputs()
 	k := &t.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].dirty > 0 || t.In[wire.ChannelImmediate].dirty > 0 || !t.said || now-t.spoke >= speakEvery) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].due > 0 || t.In[wire.ChannelImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
 		t.startPacket()
 	}
 	if k.open {
@@ -132,7 +132,7 @@ func (t *ClientMessages) startPacket() {
 	k.bare = true
 	for i := range t.In {
 		var ack wire.ChannelAck
-		if in := &t.In[i]; k.Index == 0 && in.dirty > 0 {
+		if in := &t.In[i]; k.Index == 0 && in.due > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/96)
 			k.bare = false
 		}
@@ -176,7 +176,7 @@ func (t *ClientMessages) sendReliable() {
 		if m.fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.dirty(m) {
+		if !l.due(m) {
 			continue
 		}
 		w := WireMessage{

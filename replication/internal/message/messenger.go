@@ -80,7 +80,7 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 // room returns the bytes that a message may take.
 func (m *Messenger) room() int { return m.mtu - wire.MessageOverhead }
 
-// Write appends a message to the drafts and returns its index. The caller takes it back with discard if nobody is to get it.
+// Write appends a message to the drafts and returns its index. The caller takes it back with Discard if nobody is to get it.
 func Write[T any](m *Messenger, message T) (int, error) {
 	number := m.schema.MessageNumber(reflect.TypeFor[T]())
 	t, v := &m.schema.Messages[number], &m.Values[number]
@@ -151,7 +151,7 @@ func (m *Messenger) Discard() {
 }
 
 // Encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
-// when the message was sent have their slots, and in [SendToServer].
+// when the message was sent have their slots, and in replication.SendToServer.
 func (m *Messenger) Encode(d *Draft) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.Messages[d.number]

@@ -134,7 +134,7 @@ func (l *OutChannel) begin(now delta.Tick, trip *clock.RoundTrip) {
 }
 
 // dirty reports whether a message is to be sent now.
-func (l *OutChannel) dirty(m *outMessage) bool {
+func (l *OutChannel) due(m *outMessage) bool {
 	switch {
 	case m.times == 0:
 		return true

@@ -41,10 +41,10 @@ type PeerMessages struct {
 }
 
 const (
-	// MaxUnreliable is how many unreliable messages go out in a tick at most, and maxLooseBytes their size.
+	// MaxUnreliable is how many unreliable messages go out in a tick at most, and maxUnreliableBytes their size.
 	MaxUnreliable      = 256
 	maxUnreliableBytes = MaxQueuedBytes / 4
-	// MaxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and maxMessagesPerTick how many
+	// MaxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and MaxMessagesPerTick how many
 	// messages. They leave room for a client or a server that stood still for a while.
 	MaxPacketsPerTick  = 256
 	MaxMessagesPerTick = 4096
@@ -98,7 +98,7 @@ func (t *PeerMessages) sendPending() {
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].dirty > 0 || t.unsaid && now-t.Reported >= reportTicks) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].due > 0 || t.unsaid && now-t.Reported >= reportTicks) {
 		t.startPacket()
 	}
 	if k.open {
@@ -151,7 +151,7 @@ func (t *PeerMessages) startPacket() {
 		if t.unsaid {
 			report = t.report()
 		}
-		if in := &t.In[wire.ChannelState]; in.dirty > 0 {
+		if in := &t.In[wire.ChannelState]; in.due > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/64)
 		}
 	}
@@ -222,7 +222,7 @@ func (t *PeerMessages) sendReliable(lane int) {
 		if m.fragment != wire.WholeMessage && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.dirty(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
+		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
 			before = m
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 
 // A Directory knows the entities of a world by their NetIDs.
 type Directory interface {
-	// NameEntities puts NetIDs in the place of entities, in rows as readColumn leaves them, and nothing in that of others.
+	// NameEntities puts NetIDs in the place of entities, in rows as schema.Component.ReadColumn leaves them, and nothing in that of others.
 	NameEntities(c *schema.Component, rows []uint32)
 	// EntityOf returns the entity with a NetID, which may be any, or the zero entity if there is none now.
 	EntityOf(id wire.NetID) ecs.Entity

@@ -85,7 +85,7 @@ func StateTaken(err error) bool {
 	return err == nil || errors.Is(err, wire.ErrMissingBaseline) || errors.Is(err, wire.ErrMissingModel)
 }
 
-// Receive takes a packet with state, of which the body is without its checksum. What becomes of it the error tells, see stateTaken.
+// Receive takes a packet with state, of which the body is without its checksum. What becomes of it the error tells, see StateTaken.
 func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
 	h, rest, pad, ok := wire.ParseStateHeader(body, rc.NearSeq, rc.NearTick)
 	if !ok {
@@ -220,7 +220,7 @@ func (rc *Receiver) Comparable(slot uint32, tick delta.Tick, age uint64) *HeldSt
 // GenerationSpan is how many ticks after the last state that it got a client can be sure that
 // a slot with the same generation still means the same entity: half of what it takes until a
 // generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
-// ticks or more, see freeslots.go.
+// ticks or more, see snapshot/free_slots.go.
 const GenerationSpan = 1 << 16
 
 // Outdated reports whether at a tick of the server's, what the client shows may mean other

@@ -18,7 +18,7 @@ type staging struct {
 	words   []uint32 // rows of the entries, and indices of shared ones
 	rows    []uint32 // the shared rows of the entries: new ones, and those of baselines
 	parts   []stagedPart
-	work    int // see work.go
+	work    int // see config/work.go
 	bits    int // of the packet's entries
 	bound   config.WorkBound
 }

@@ -40,7 +40,7 @@ func (s *Schema) conditional() bool {
 }
 
 // A Condition says which peers may see a component. The components of an entity that stand
-// under the same one are sent apart from the others: see sub-entities.go.
+// under the same one are sent apart from the others: see snapshot/sub_entities.go.
 type Condition struct {
 	Kind conditionKind
 	Ask  any // of onlyFor: the pointer to a function; it tells one from another

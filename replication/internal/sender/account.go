@@ -21,9 +21,11 @@ func (p *Sender) account() {
 	default:
 		p.Stats.OverBudget += uint64(due)
 	}
-	sent := p.Stats.Updates + p.Stats.Wholes + p.Stats.Jumps - p.counted
-	p.counted += sent
-	p.Stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
+	if !p.Rests {
+		sent := p.Stats.Updates + p.Stats.Wholes + p.Stats.Jumps - p.counted
+		p.counted += sent
+		p.Stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
+	}
 	p.Stats.NotVisible += uint64(hidden)
 	p.Stats.Withheld += uint64(withheld)
 	p.Stats.UpToDate += uint64(seen - due - inFlight)

@@ -27,7 +27,7 @@ type packetWriter struct {
 	body   int // where the bits begin in buf
 	sent   *ackstate.SentPacket
 	Order  uint // of the Rice code of slot gaps
-	work   int  // of its entries, see work.go
+	work   int  // of its entries, see config/work.go
 	wire.Context
 
 	// The gaps of the tick before tell the order of the code. Those before the first

@@ -26,7 +26,7 @@ const (
 	ClientClosed                         // and for good
 )
 
-// A Event is what changes the state of a client.
+// An Event is what changes the state of a client.
 type Event uint8
 
 const (
@@ -64,7 +64,7 @@ func (s ClientState) After(e Event) ClientState {
 	return s
 }
 
-// timeoutCode is the code of a leave after which the client introduces itself again.
+// timeoutCode is the code of a disconnect (replication.ReasonTimeout) after which the client introduces itself again.
 const timeoutCode = 1
 
 // PublicErrors make the errors that the user sees.
@@ -73,7 +73,7 @@ type PublicErrors struct {
 	Differs      func(*SchemaDifference) error
 }
 
-// A Status is a Status inside.
+// A Status has the values of replication.Status.
 type Status uint8
 
 const (
@@ -377,7 +377,7 @@ func (s *ClientSession) Close() {
 	s.on(EventClosed)
 }
 
-// ReceiveDisconnect takes the server's leave, and reports whether that is what the packet is.
+// ReceiveDisconnect takes a disconnect packet of the server, and reports whether it is one.
 func (s *ClientSession) ReceiveDisconnect(packet []byte) bool {
 	code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Down)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package session has handshakes: which session a packet is of, and how one begins and ends.
+// Package session has sessions: the handshake, which packet is of which session, and the disconnect.
 package session
 
 import (
@@ -258,7 +258,7 @@ func (c *Connection) Known() iter.Seq[*session] {
 	}
 }
 
-// receiveDisconnect takes a client's leave, and reports whether that is what the packet is.
+// receiveDisconnect takes a disconnect packet of the client, and reports whether it is one.
 func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	if !wire.MaybeDisconnect(packet) {
 		return useNothing, false

@@ -2,7 +2,7 @@ package session
 
 import "strings"
 
-// SchemaDifference is a SchemaError inside.
+// SchemaDifference becomes replication.SchemaError at the face.
 type SchemaDifference struct {
 	Line           int
 	Server, Client string

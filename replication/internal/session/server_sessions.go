@@ -20,7 +20,7 @@ type ServerSessions struct {
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 }
 
-// newSessionID returns a number for a new session, never one of the first few: random, or with [WithSeed] the
+// newSessionID returns a number for a new session, never one of the first few: random, or with replication.WithSeed the
 // next one of splitmix64.
 func (s *ServerSessions) newSessionID() uint64 {
 	for {

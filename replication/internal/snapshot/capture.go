@@ -30,7 +30,7 @@ type capture struct {
 	codes      []uint32   // of one component in a block of rows
 	left       []uint32   // slots whose entities are not in their row of the last capture
 	found      bitset.Set // slots whose entities were found in another row
-	contested  bool       // another server wrote to the markers; see marker.go
+	contested  bool       // another server wrote to the markers; see markers.go
 	contests   int        // ticks in a row in which one did
 
 	// Of the link of a sub-entity, when it is new.
@@ -115,8 +115,8 @@ type goneSlot struct {
 }
 
 // CaptureWorld brings the slots and histories up to date with the world. It calls old for slots, block by block, whose
-// ticks before the limit are to be brought forward to it, so that serial arithmetic holds. Which slots became empty is in
-// gone.
+// ticks before the limit are to be brought forward to it, so that serial arithmetic holds. Which slots became empty is added
+// to Gone, which the caller empties.
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
 	s.Slots.Reclaim()
@@ -389,7 +389,6 @@ func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
 // in another one. Every other entity is where it was.
 func (s *Snapshot) removeGone() {
 	c := &s.Capture
-	s.Gone = s.Gone[:0]
 	slices.Sort(c.left)
 	for _, slot := range c.left {
 		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {

@@ -13,7 +13,7 @@ import (
 // 64 at a time, as bits of a word.
 type SlotTable struct {
 	Alive    bitset.Set // slots that hold an entity
-	free     bitset.Set // slots that held one: see freeslots.go
+	free     bitset.Set // slots that held one: see free_slots.go
 	News     bitset.Set // slots in which something changed this tick
 	Turned   bitset.Set // of these, where an entity came or went
 	Bound    bitset.Set // slots that are in groups, or were and are not forgotten there; nil without groups
@@ -35,7 +35,7 @@ type SlotTable struct {
 
 	pools []slotPool // by class
 
-	// Of sub-entities: see sub-entities.go.
+	// Of sub-entities: see sub_entities.go.
 	Classes        []uint8    // by block; empty if there are no conditions
 	facetOf        [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
 	SubEntityCount int        // how many of the live slots are sub-entities

@@ -6,6 +6,14 @@ import (
 	"unicode/utf8"
 )
 
+// A disconnect ends a session, in both directions. Behind the checksum:
+//
+//	kind 8 | code 8 | session 64 | text...
+//
+// It always has a checksum, also in sessions without. It is sent several times at once,
+// since nobody will be there to repeat it; where all get lost, a client that asks on is
+// told again, and else the other end's timeout says the same a little later.
+
 const DisconnectHead = 1 + 1 + 8
 
 const MaxReasonText = 128

@@ -1,6 +1,6 @@
 package wire
 
-// NetID is a NetID inside.
+// NetID becomes replication.NetID at the face.
 type NetID struct {
 	Slot       uint32
 	Generation uint16

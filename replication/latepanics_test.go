@@ -1,0 +1,92 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/mlange-42/arche/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+type pMatch struct{ Round uint8 }
+
+type pMatchTwin struct{ Round uint8 }
+
+// TestAPanicInTheCaptureLeavesNoOwner: what ended in a tick whose capture panicked has no owner any more, and what comes into
+// its slot has none.
+func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
+	fails := false
+	s := NewSchema()
+	Register[tPosition](s)
+	Register[tHealth](s, OwnerOnly())
+	RegisterResource[pMatch](s, As(func(from *pMatch, to *pMatchTwin) {
+		if fails {
+			panic("the user's")
+		}
+		to.Round = from.Round
+	}, func(from *pMatchTwin, to *pMatch) { to.Round = from.Round }))
+
+	x := newWire(t, s)
+	match := &pMatch{}
+	ecs.AddResource(x.world, match)
+	x.rounds(5)
+	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
+	e := x.spawn(position, health)
+	x.rounds(5)
+	x.server.SetOwner(e, x.peer)
+	x.rounds(5)
+	require.Same(t, x.peer, x.server.Owner(e))
+	slot := x.slotOf(e)
+
+	x.world.RemoveEntity(e)
+	match.Round++
+	fails = true
+	require.Panics(t, x.server.Replicate)
+	fails = false
+	require.Nil(t, x.server.Owner(e))
+
+	var next ecs.Entity
+	for range 200 { // until something gets the slot
+		next = x.spawn(position, health)
+		x.round()
+		if x.slotOf(next) == slot {
+			break
+		}
+	}
+	require.Equal(t, slot, x.slotOf(next))
+	x.rounds(10)
+	require.Nil(t, x.server.Owner(next))
+	mirrored := 0
+	x.client.Each(func(_ NetID, of ecs.Entity, _ uint32) {
+		if x.mirror.Has(of, ecs.ComponentID[tHealth](x.mirror)) {
+			mirrored++
+		}
+	})
+	require.Zero(t, mirrored, "nobody owns what is there now")
+}
+
+// TestAMessageSentByAPickIsSeen: a function of OnlyFor that sends a message to a peer that would rest makes it look what it
+// sees.
+func TestAMessageSentByAPickIsSeen(t *testing.T) {
+	var to *Peer
+	s := talkSchema()
+	Register[pMatchTwin](s, OnlyFor(func(*Peer) bool {
+		if to != nil {
+			require.NoError(t, Send(to, mHit{Number: 1}))
+			to = nil
+		}
+		return true
+	}))
+	x := newWire(t, s)
+	x.rounds(5)
+	asked := 0
+	x.spawn(ecs.ComponentID[pMatchTwin](x.world))
+	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { asked++; return true }})
+	x.peer.SetSendInterval(8)
+	x.rounds(20)
+	for range 16 {
+		asked = 0
+		to = x.peer
+		x.round()
+		require.NotZero(t, asked, "a new message may depend on what the peer sees now")
+	}
+}
