@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An ackTwin plays what may happen to an ackTable, and keeps a plain record beside it: which version every slot had in
+// An ackTwin plays what may happen to an AckTable, and keeps a plain record beside it: which version every slot had in
 // which tick, and which of them the peer acknowledged.
 type ackTwin struct {
 	t     *testing.T

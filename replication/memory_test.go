@@ -36,7 +36,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 		// What may still be acknowledged lasts longer, and how long goes up and down.
 		{name: "5 percent loss", entities: 5000, loss: 0.05, limit: 19},
 		// All that moves is sent again and again, as long as they do not count as silent. How much of it is on its way is bounded by
-		// the timeout, which is at most maxTimeout, and by maxInFlight.
+		// the timeout, which is at most clock.MaxTimeout, and by ackstate.MaxInFlight.
 		{name: "silent", entities: 5000, silent: true, limit: 27},
 		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16},
 	} {

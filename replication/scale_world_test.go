@@ -199,7 +199,7 @@ type fakeLink struct {
 	next           uint32                // sequence of the next packet
 	seen           uint32                // of the next one to come
 	ends           [16]uint32            // next after a tick, by tick modulo 16
-	came           [wire.WindowSize]bool // by sequence modulo windowSize
+	came           [wire.WindowSize]bool // by sequence modulo wire.WindowSize
 	ackedUpTo      [2]uint32             // newest sequences in the last two acks
 	deliver        func(sent []byte)     // if set, gets the packets that come when they do
 	kept           map[uint32][]byte     // for deliver

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A plainPacket is what the twin of a sentLog remembers of a packet: all of it, for ever.
+// A plainPacket is what the twin of a SentLog remembers of a packet: all of it, for ever.
 type plainPacket struct {
 	tick    delta.Tick
 	status  ackstate.SentStatus

@@ -29,8 +29,7 @@ type Server struct {
 	interest interest.Shared
 
 	peers  []*Peer
-	asked  []*Peer          // the connected ones of them, in the present tick
-	outs   []*sender.Sender // of these
+	asked  []*Peer // the connected ones of them, in the present tick
 	sender serverSender
 
 	messages message.ServerMessages
@@ -293,19 +292,21 @@ func (s *Server) disownGone() {
 
 // askPeers calls what the user gave to choose what connected peers are sent.
 func (s *Server) askPeers() {
-	s.asked, s.outs = s.asked[:0], s.outs[:0]
+	workers := &s.sender.workers
+	workers.Begin()
+	s.asked = s.asked[:0]
 	for _, p := range s.peers {
 		if p.conn.State == session.Connected {
-			s.asked, s.outs = append(s.asked, p), append(s.outs, &p.out)
+			s.asked = append(s.asked, p)
+			workers.Add(&p.out)
 		}
 	}
-	w := &s.sender.workers
-	w.Begin(&s.snap, s.outs)
+	workers.Ready(&s.snap)
 	for _, p := range s.asked {
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		p.out.Speaks = p.speaks()
-		w.PrepareHere(&p.out)
+		workers.PrepareHere(&p.out)
 	}
 	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
 		p.out.Speaks = p.speaks()

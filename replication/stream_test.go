@@ -126,7 +126,7 @@ func TestARestIsNotTakenForAStream(t *testing.T) {
 	require.Zero(t, x.peer.Stats().MissingBaselines)
 }
 
-// TestStreamsKnowWhatWasRemovedLongAgo: a baseline may be of more than recentTicks ago, and entities may have lost
+// TestStreamsKnowWhatWasRemovedLongAgo: a baseline may be of more than snapshot.RecentTicks ago, and entities may have lost
 // components right after it.
 func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	const interval, delay = 11, 3*11 - 1

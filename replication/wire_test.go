@@ -130,7 +130,7 @@ func (x *fixture) round() {
 	x.deliver(x.takeDown()...) // answers of the handshake
 }
 
-// jump lets many still ticks pass at once, a multiple of recentTicks, with a word of the server now and then.
+// jump lets many still ticks pass at once, a multiple of snapshot.RecentTicks, with a word of the server now and then.
 func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * snapshot.RecentTicks)
 	x.server.snap.Tick += ticks

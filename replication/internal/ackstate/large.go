@@ -70,7 +70,7 @@ func (p *Tracker) dropLarge(b int, mask uint64) {
 // A LargeState is on its way in parts.
 type LargeState struct {
 	Tick   delta.Tick
-	Run    []byte // entryWhole's head and rows
+	Run    []byte // wire.EntryFull's head and rows
 	Size   int    // bytes of a part; the last one may be shorter
 	Parts  []PartStatus
 	Missed int // parts not acknowledged yet

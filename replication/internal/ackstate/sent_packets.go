@@ -48,7 +48,7 @@ type SentLog struct {
 	Written uint32                // number of the next record
 	kept    uint32                // how many records before that one are in the ring
 
-	marks  [MarkedTicks / MarkTicks]sentMark // by tick / markTicks modulo their number
+	marks  [MarkedTicks / MarkTicks]sentMark // by tick / MarkTicks modulo their number
 	marked uint32                            // which of them are valid
 
 	// How much was needed at once, in the ticks since the sizes were last considered.
@@ -193,7 +193,7 @@ func (l *SentLog) Find(sequence uint32) *SentPacket {
 func markOf(tick delta.Tick) uint { return uint(tick/MarkTicks) % (MarkedTicks / MarkTicks) }
 
 // SentAt returns a tick not long before the packet with the given sequence was sent, if
-// that is one of the last markedTicks before tick now.
+// that is one of the last MarkedTicks before tick now.
 func (l *SentLog) SentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	if int32(sequence-l.Next) >= 0 {
 		return 0, false

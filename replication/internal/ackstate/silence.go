@@ -15,7 +15,7 @@ import (
 // hardly noticed.
 //
 //   - Up to the patience, the peer is sent what it would be sent anyway.
-//   - Up to backoffEnd times the patience, state goes out when a backoffShare of the silence has
+//   - Up to BackoffEnd times the patience, state goes out when a backoffShare of the silence has
 //     passed since the last packet.
 //   - From then on nothing does but empty packets, as often at first and then once a second.
 //   - dropSilent ends it.

@@ -14,7 +14,7 @@ type AckTable struct {
 	slots       *snapshot.SlotTable
 	Through     delta.Tick                       // up to this tick it is known what came, or taken to be
 	Missing     [snapshot.RecentTicks]bitset.Set // by tick modulo their number
-	some        uint32                           // the ticks, modulo recentTicks, at which anything is missing; what missing says of others has no meaning
+	some        uint32                           // the ticks, modulo snapshot.RecentTicks, at which anything is missing; what missing says of others has no meaning
 	skipped     uint32                           // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
 	None        bitset.Set                       // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
 	Ended       bitset.Set                       // of these, those of which the client may show what was before

@@ -14,8 +14,7 @@ type room struct {
 	imports string
 }
 
-// rooms is the table. An arrow points down: a room imports only what stands below it. An arrow to or from a package that
-// does not exist yet is a plan.
+// rooms is the table. An arrow points down: a room imports only what stands below it.
 var rooms = []room{
 	{face, "the public API: thin methods that forward", "apply receive session sender message compact ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
 	{"apply", "received states into the client's world", "receive archeutil schema counters wire bitbuf delta ecs"},

@@ -1,6 +1,6 @@
 package baseline
 
-// recordKindBits is how many of the bits of sentRecord.what are of the kind. Blocks take 26.
+// recordKindBits is how many of the bits of SentRecord.What are of the kind. Blocks take 26.
 const recordKindBits = 2
 
 // A Record is something that a packet carried of slots of one block.

@@ -72,7 +72,7 @@ const maxPassed = 12
 // Put writes an entry.
 func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	origin := x.PutSlot(c.Coder, slot)
-	steps := max(int(entry.Kind)-1, 0) // entryNamed is none of them
+	steps := max(int(entry.Kind)-1, 0) // EntryNamed is none of them
 	for i := range KindSteps {
 		more := steps > i
 		c.Coder.PutHead(&x.E, HeadKind+origin*KindSteps+i, more)

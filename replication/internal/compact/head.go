@@ -22,7 +22,7 @@ const (
 	headEnd    = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
 	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
 	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
-	HeadKind   = headGap + 2*gapLengths       // kindSteps in unary: by origin
+	HeadKind   = headGap + 2*gapLengths       // KindSteps in unary: by origin
 	headName   = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
 	headOwn    = headName + origins + 1       // the likely baselines
 	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
@@ -38,7 +38,7 @@ const (
 	gapLengths  = 16
 	tickLengths = 8
 	LifeLengths = 6
-	KindSteps   = int(wire.LastEntryKind) - 1 // without entryNamed
+	KindSteps   = int(wire.LastEntryKind) - 1 // without EntryNamed
 	spanTree    = 1 << delta.SpanBits         // the first one is not in use
 	thirdTree   = 1 << thirdBits
 	thirdBits   = 2

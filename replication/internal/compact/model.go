@@ -14,7 +14,7 @@ import (
 // A State is what is known behind a packet.
 type State struct {
 	Model delta.Model
-	Slots []ListedSlot // in rising order, at most maxListed
+	Slots []ListedSlot // in rising order, at most MaxListed
 	Tick  delta.Tick   // of the packet
 }
 
@@ -27,7 +27,7 @@ type ListedSlot struct {
 }
 
 const (
-	// MaxListed bounds how many slots are listed, and maxCompact the entries of a packet.
+	// MaxListed bounds how many slots are listed, and MaxCompact the entries of a packet.
 	MaxListed  = 2048
 	MaxCompact = 2048
 	// seenBits is how many packets back it is known whether they carried a slot.
@@ -36,7 +36,7 @@ const (
 	// MaxKept is of how many packets the server keeps models at a time.
 	MaxKept = 32
 	// MaxSince is how many packets with models may follow one whose model is named still: the
-	// client remembers those of heldModels of them, and packets may overtake each other.
+	// client remembers those of HeldModels of them, and packets may overtake each other.
 	MaxSince = 40
 	// HeldModels is of how many packets the client keeps models: the newest that it took over.
 	HeldModels = 64

@@ -33,8 +33,8 @@ func NewWriter(s *snapshot.Snapshot) *Writer {
 type Entry struct {
 	Kind     wire.EntryKind
 	Name     Name
-	Set, ref delta.Set // of entryRestructure
-	Payload  []byte    // of entryPart
+	Set, ref delta.Set // of wire.EntrySetChange
+	Payload  []byte    // of EntryPart
 	Part     [4]uint64 // age, total, size, index
 	Work     int       // at most, see config/work.go
 	Leaps    bool      // an update that may be longer than the state without baseline

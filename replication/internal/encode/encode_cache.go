@@ -20,7 +20,7 @@ import (
 
 // A Run is such bits: the rows of an entity against its baselines, or whole.
 type Run struct {
-	Baselines delta.Baselines // unless it is entryWhole
+	Baselines delta.Baselines // unless it is wire.EntryFull
 	Kind      wire.EntryKind
 	known     bool  // false: a baseline is not kept any more, there are no bits
 	Index     int32 // its place in the cache
@@ -317,7 +317,7 @@ func (c *RunCache) CountCompact(entry *compact.Entry) {
 	c.Made++
 }
 
-// ChangedSince returns how many entities changed after tick at, one of the last recentTicks. Most peers ask
+// ChangedSince returns how many entities changed after tick at, one of the last snapshot.RecentTicks. Most peers ask
 // for the same few ticks.
 func (c *RunCache) ChangedSince(at delta.Tick) (entities int) {
 	for _, k := range c.changed {

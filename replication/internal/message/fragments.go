@@ -15,7 +15,7 @@ import (
 
 const (
 
-	// FragmentOverhead is messageOverhead for a fragment: it has a second bit for what it is, and the number of its bytes.
+	// FragmentOverhead is wire.MessageOverhead for a fragment: it has a second bit for what it is, and the number of its bytes.
 	FragmentOverhead = wire.MessageOverhead + (1+FragmentSizeBits)/8
 	FragmentSizeBits = 16
 	// MaxFragments is the largest number of fragments of a message. An ack has room for as many ids in the smallest packets,

@@ -7,7 +7,7 @@ import (
 
 // An inputRing keeps the inputs of a client by tick, at the server.
 type inputRing struct {
-	rows   []inputRow // by tick modulo inputTicks; nil before there is any
+	rows   []inputRow // by tick modulo wire.InputTicks; nil before there is any
 	margin [wire.InputTicks]int8
 	known  [wire.InputTicks]bool // the client said what is there, if only that there is nothing
 	start  delta.Tick            // the first tick that the client gave an input for

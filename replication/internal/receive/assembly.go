@@ -18,7 +18,7 @@ type assembly struct {
 }
 
 const (
-	// MaxLargeBytes bounds a state in parts: rows of at most maxEntityBits and a head.
+	// MaxLargeBytes bounds a state in parts: rows of at most wire.MaxEntityBits and a head.
 	MaxLargeBytes = wire.MaxEntityBits/8 + 1<<10
 	// MaxAssemblies bounds how many the client collects at a time. A server could
 	// otherwise make it reserve memory for parts that never come.

@@ -2,7 +2,7 @@ package receive
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// A client knows the shapes of maxShapes component sets at a time, so that a server can't make it remember ever more. A long game
+// A client knows the shapes of MaxShapes component sets at a time, so that a server can't make it remember ever more. A long game
 // may have more than that, one after the other: those that no state has any more make room.
 
 const (

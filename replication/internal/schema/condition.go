@@ -43,7 +43,7 @@ func (s *Schema) conditional() bool {
 // under the same one are sent apart from the others: see snapshot/sub_entities.go.
 type Condition struct {
 	Kind conditionKind
-	Ask  any // of onlyFor: the pointer to a function; it tells one from another
+	Ask  any // of OnlyFor: the pointer to a function; it tells one from another
 }
 
 type conditionKind uint8

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
@@ -354,75 +353,6 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 	}
 	fits, _ := p.Packet.putTogether(u.entries)
 	return fits
-}
-
-// putTogether sends entries in a packet of their own, in the order of their slots. If they
-// don't fit, nothing is sent. No packet may be open.
-func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
-	p := k.peer
-	if len(entries) == 0 {
-		return true, false
-	}
-	if p.blocked() {
-		return false, true
-	}
-	if k.Compact != nil {
-		return k.compactTogether(entries), false
-	}
-	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
-	n := len(entries)
-	gaps := int(entries[n-1].slot) + 1 - n
-	k.Order = gapOrder(gaps, n)
-	k.start()
-	for i := range entries {
-		e := &entries[i]
-		slot := int(e.slot)
-		if e.kind == batchEnd {
-			k.head(slot, wire.EntryDespawn)
-			continue
-		}
-		r := &p.Runs.Runs[e.run]
-		k.work += int(r.Work)
-		if r.Kind == wire.EntryFull {
-			k.head(slot, wire.EntryFull)
-			k.wholeHead(slot)
-			k.w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
-		} else {
-			k.update(slot, r, p.Runs.Bytes(r))
-		}
-	}
-	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
-		k.open, k.sent.Status = false, ackstate.SentUnused
-		return false, false
-	}
-	heads := k.w.Len()
-	for i := range entries {
-		heads -= int(entries[i].bits)
-		k.book(&entries[i])
-	}
-	k.heads = max(heads/n+2, k.heads-1)
-	k.finish()
-	return true, false
-}
-
-// book notes that the packet carries an entry.
-func (k *packetWriter) book(e *batchEntry) {
-	p, slot := k.peer, int(e.slot)
-	b, bit := slot>>6, uint64(1)<<(slot&63)
-	kind := baseline.RecordDespawn
-	if e.kind == batchState {
-		kind = baseline.RecordState
-		if k.Compact == nil {
-			p.Runs.Runs[e.run].Copies++
-		}
-	}
-	k.record(slot, kind)
-	*e.count++
-	p.Acked.Dirty[b] &^= bit
-	p.Acked.Acks.Shown[b] |= bit
-	if !e.dirty { // it is on its way already
-		p.Stats.GroupResends++
-	}
 }
 
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with

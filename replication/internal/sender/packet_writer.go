@@ -2,8 +2,6 @@ package sender
 
 import (
 	"cmp"
-	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 	"slices"
 
@@ -125,9 +123,6 @@ func (k *packetWriter) update(slot int, r *encode.Run, bits []byte) {
 	k.w.WriteRun(bits, int(r.Bits))
 }
 
-// blocked reports whether no more packets may be sent now.
-func (p *Sender) blocked() bool { return p.Acked.Log.Full() || p.Budget.short() }
-
 // record notes that the packet carries something of a slot.
 func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
 	k.peer.Acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
@@ -240,293 +235,71 @@ func (k *packetWriter) commit(bytes, n int) uint32 {
 	return p.Acked.Log.Commit()
 }
 
-// startCompact opens a packet whose first entry is of a slot.
-func (k *packetWriter) startCompact(slot int, part bool) {
-	p, x := k.peer, k.Compact
-	k.start()
-	x.Room = len(k.buf) - k.body
-	x.E = delta.NewRangeEncoder(k.buf[k.body:])
-	x.State = x.Kept.Take()
-	var from *compact.KeptModel
-	if !part { // a part is to take as much in any packet
-		from = x.Kept.Choose(slot)
-	}
-	if from != nil && p.Acked.Log.Next-from.Sequence >= compact.MaxModelAge {
-		from = nil
-	}
-	if x.Age = 0; from == nil {
-		x.State.CopyFrom(nil)
-		x.Walk.Begin(nil, p.Snap.Tick)
-	} else {
-		x.State.CopyFrom(from.State)
-		x.Walk.Begin(from.State, p.Snap.Tick)
-		x.Age = p.Acked.Log.Next - from.Sequence
-	}
-	x.E.PutExpGolomb(uint64(x.Age>>compact.AgeLow), compact.ModelRef)
-	x.State.Tick = p.Snap.Tick
-	x.First, x.Count, x.Work = slot, 0, 0
-	x.Keep = !part && x.Kept.Room()
-	clear(x.Costs)
-}
-
-// dropCompact gives up the open packet.
-func (k *packetWriter) dropCompact() {
-	x := k.Compact
-	x.Kept.Give(x.State)
-	x.State = nil
-	k.open, k.sent.Status = false, ackstate.SentUnused
-}
-
-// finishCompact sends the open packet.
-func (k *packetWriter) finishCompact() {
-	p, x := k.peer, k.Compact
-	c := p.Runs.CompactCoder()
-	c.Coder.Begin(&x.State.Model)
-	x.PutEnd(c.Coder)
-	body, err := x.E.Finish()
-	if err != nil {
-		panic("replication: " + err.Error()) // there was room
-	}
-	for i, cost := range x.Costs {
-		c.Costs[i] += uint64(cost)
-	}
-	k.open, k.sent = false, nil
-	packet := k.buf[:k.body+len(body)]
-	seal := p.Seal
-	k.header.Put(packet[seal.Size():])
-	packet[seal.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
-	if x.Keep {
-		packet[seal.Size()] |= wire.KeptBit
-		x.Kept.Keep(k.header.Sequence, uint32(x.First), uint32(x.Walk.Next-1), x.State)
-	} else {
-		x.Kept.Give(x.State)
-	}
-	x.State = nil
-	seal.Write(packet, k.header.Sequence, k.header.Tick)
-	p.put(packet, k.commit(len(packet), 8*len(body)))
-}
-
-// putCompact appends the state of a slot, to a new packet if need be, and returns the counter
-// of its kind. The error is that of packetWriter.put.
-func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, err error) {
+// putTogether sends entries in a packet of their own, in the order of their slots. If they
+// don't fit, nothing is sent. No packet may be open.
+func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	p := k.peer
-	entry := p.prepareCompact(slot, c)
-	whole := entry.Kind == wire.EntryFull
-	if err = k.addCompact(slot, baseline.RecordState, &entry); err == nil {
-		p.Runs.CountCompact(&entry)
+	if len(entries) == 0 {
+		return true, false
 	}
-	return p.counterOf(&entry, whole), err
-}
-
-// addCompact appends an entry, to a new packet if need be.
-func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.Entry) error {
-	for {
-		if !k.open {
-			if k.peer.blocked() {
-				return errFull
-			}
-			k.startCompact(slot, entry.Kind == wire.EntryPart)
-		}
-		if k.tryCompact(slot, entry) {
-			k.record(slot, kind)
-			return nil
-		}
-		if k.Compact.Count == 0 {
-			k.dropCompact()
-			return errTooLarge
-		}
-		k.finish()
+	if p.blocked() {
+		return false, true
 	}
-}
-
-// tryCompact appends an entry to the open packet, or nothing if it does not fit.
-func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
-	x, c := k.Compact, k.peer.Runs.CompactCoder()
-	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.Opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
-		return false
+	if k.Compact != nil {
+		return k.compactTogether(entries), false
 	}
-	c.Coder.Begin(&x.State.Model)
-	safe := x.E.Len()+compact.EndBytes+(x.Worst(c, slot, entry)+7)/8 < x.Room
-	var e delta.RangeEncoder
-	var walk compact.Walk
-	listed := len(x.State.Slots)
-	if !safe || entry.Leaps {
-		e, walk, c.Mark = x.E, x.Walk, x.State.Model
-	}
-	back := func() {
-		x.E, x.Walk, x.State.Model = e, walk, c.Mark
-		x.State.Slots = x.State.Slots[:listed]
-		c.Coder.Costs = c.Coder.Costs[:0]
-	}
-	x.Put(c, slot, entry)
-	if entry.Leaps && k.peer.Runs.Jumped(slot, c.RowBits()) {
-		back()
-		c.ForgetPast(k.peer.Snap, slot, entry)
-		x.Put(c, slot, entry)
-	}
-	if !safe && x.E.Len()+compact.EndBytes > x.Room {
-		back()
-		return false
-	}
-	for _, cost := range c.Coder.Costs {
-		x.Costs[cost.Field] += cost.Bits
-	}
-	c.Coder.Costs = c.Coder.Costs[:0]
-	x.Count++
-	x.Work += entry.Work
-	return true
-}
-
-// compactTogether is putTogether.
-func (k *packetWriter) compactTogether(entries []batchEntry) bool {
-	p := k.peer
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
-	k.startCompact(int(entries[0].slot), false)
-	ages, copied, made := p.Runs.Ages, p.Runs.Copied, p.Runs.Made
+	n := len(entries)
+	gaps := int(entries[n-1].slot) + 1 - n
+	k.Order = gapOrder(gaps, n)
+	k.start()
 	for i := range entries {
-		slot := int(entries[i].slot)
-		entry := compact.Entry{Kind: wire.EntryDespawn}
-		if entries[i].kind == batchState {
-			entry = p.prepareCompact(slot, p.Acked.ClassOfSlot(slot))
+		e := &entries[i]
+		slot := int(e.slot)
+		if e.kind == batchEnd {
+			k.head(slot, wire.EntryDespawn)
+			continue
 		}
-		whole := entry.Kind == wire.EntryFull
-		if !k.tryCompact(slot, &entry) {
-			k.dropCompact()
-			p.Runs.Ages, p.Runs.Copied, p.Runs.Made = ages, copied, made
-			return false
-		}
-		if entry.Kind != wire.EntryDespawn {
-			p.Runs.CountCompact(&entry)
-			entries[i].count = p.counterOf(&entry, whole)
+		r := &p.Runs.Runs[e.run]
+		k.work += int(r.Work)
+		if r.Kind == wire.EntryFull {
+			k.head(slot, wire.EntryFull)
+			k.wholeHead(slot)
+			k.w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
+		} else {
+			k.update(slot, r, p.Runs.Bytes(r))
 		}
 	}
-	bits := 0
+	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
+		k.open, k.sent.Status = false, ackstate.SentUnused
+		return false, false
+	}
+	heads := k.w.Len()
 	for i := range entries {
-		bits -= int(entries[i].bits)
+		heads -= int(entries[i].bits)
 		k.book(&entries[i])
 	}
-	bits += 8 * k.Compact.E.Len()
-	n := len(entries)
-	k.heads = max(bits/n+2, k.heads-1)
+	k.heads = max(heads/n+2, k.heads-1)
 	k.finish()
-	return true
+	return true, false
 }
 
-// relay books a packet of the peer's stream, which putCopies then sends. No packet may be open.
-func (k *packetWriter) relay(st *encode.Stream, from *encode.StreamPacket) {
-	p := k.peer
-	from.Copies++
-	p.Stats.Updates += uint64(from.Entries)
-	sent := p.Acked.Log.Begin(p.Snap.Tick)
-	sent.Stream = true
-	p.Acked.Log.AddAll(sent, st.Records[from.First:from.End])
-	k.commit(k.headSize(false)+len(from.Body), from.Bits)
-}
-
-// copyOf returns a packet of a stream, with a header of the peer's. It is valid until the
-// next packet is begun.
-func (k *packetWriter) copyOf(from *encode.StreamPacket, sequence uint32) []byte {
-	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.Body)]
-	seal, h := k.peer.Seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.Snap.Tick), Complete: k.peer.Acked.Join.Complete}
-	if seal.Off || from.Copies == 1 {
-		k.seal(packet, h, from.Bits)
-		return packet
-	}
-	if !from.Summed {
-		from.Summed, from.Sum = true, crc32.Checksum(from.Body, wire.Castagnoli)
-		from.Shift.Set(len(from.Body))
-	}
-	k.putHeader(packet, h, from.Bits)
-	begin := seal.Sum(packet[wire.ChecksumSize:len(packet)-len(from.Body)], h.Sequence, h.Tick)
-	binary.LittleEndian.PutUint32(packet, from.Sum^from.Shift.Of(begin))
-	return packet
-}
-
-// putReady appends a slot's entry that a stream has, to the open packet, if it is sure to fit.
-func (k *packetWriter) putReady(st *encode.Stream, slot int, of *baseline.Class) bool {
-	x, entries := st.Find(slot)
-	e := &entries[0]
-	n := int(e.End-e.From) - 1 // without what tells that it is against those in front
-	if !k.open || k.w.Remaining() < n+headBits || !k.bears(int(e.Work), n) {
-		return false
-	}
-	k.noteGap(slot - k.Next)
-	k.entries++
-	k.gap(slot)
-	wire.WriteUpdate(&k.w, &k.Names, of.Baselines, false)
-	k.w.WriteSpan(st.Packets[x.Packet].Body, int(e.From)+1, n)
-	k.work += int(e.Work)
-	k.record(slot, baseline.RecordState)
-	x.Copies++
-	return true
-}
-
-// copySpan appends n entries that stand together in a packet of a stream: the bits from one place to another, of slots of which the
-// first is given and the one after the last.
-func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int) {
-	k.noteGap(first - k.Next)
-	k.gap(first)
-	k.w.WriteSpan(body, from, to-from)
-	k.Next = next
-	k.gaps += next - first - n
-	k.entries += n
-	k.work += work
-}
-
-// putStretch appends entries of a block from the stream, those of some slots from the first one on that
-// follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
-// not even the first one fits, into an empty packet if need be, or no packet may be sent.
-func (k *packetWriter) putStretch(st *encode.Stream, b int, slots, all uint64) (put uint64) {
-	first := bits.TrailingZeros64(slots)
-	if between := (all | st.Slots[b]) >> first &^ (slots >> first); between != 0 {
-		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not to be copied
-	}
-	if k.Order != st.Order { // other gaps
-		slots = 1 << first
-	}
-	n := bits.OnesCount64(slots)
-	x, entries := st.Find(b<<6 + first)
-	entries = entries[:n]
-	from, gap := entries[0].From, 0
-	for {
-		if !k.open {
-			if k.peer.blocked() {
-				return 0
-			}
-			k.start()
-		}
-		gap = (b<<6 + first) - k.Next
-		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(gap), k.Order))
-		for n > 0 && int(entries[n-1].End-from) > room {
-			n--
-		}
-		if n > 0 {
-			break
-		}
-		if k.sent.Count == 0 {
-			return 0
-		}
-		k.finish()
-		n = len(entries)
-	}
-	before := entries[0].Sum - entries[0].Work
-	if !k.bears(int(entries[n-1].Sum-before), 0) { // then there may be too much work: as if they came one by one
-		for i := range entries[:n] {
-			if !k.bears(int(entries[i].Sum-before), int(entries[i].End-from)) {
-				n = i
-				break
-			}
-		}
-		if n == 0 {
-			return 0
+// book notes that the packet carries an entry.
+func (k *packetWriter) book(e *batchEntry) {
+	p, slot := k.peer, int(e.slot)
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	kind := baseline.RecordDespawn
+	if e.kind == batchState {
+		kind = baseline.RecordState
+		if k.Compact == nil {
+			p.Runs.Runs[e.run].Copies++
 		}
 	}
-	for bits.OnesCount64(slots) > n {
-		slots &^= 1 << (63 - bits.LeadingZeros64(slots))
+	k.record(slot, kind)
+	*e.count++
+	p.Acked.Dirty[b] &^= bit
+	p.Acked.Acks.Shown[b] |= bit
+	if !e.dirty { // it is on its way already
+		p.Stats.GroupResends++
 	}
-	last := 63 - bits.LeadingZeros64(slots)
-	k.copySpan(st.Packets[x.Packet].Body, int(from), int(entries[n-1].End), b<<6+first, b<<6+last+1, n, int(entries[n-1].Sum-before))
-	k.peer.Acked.Log.Add(k.sent, b, slots, baseline.RecordState)
-	x.Copies += uint32(n)
-	return slots
 }

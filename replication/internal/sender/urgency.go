@@ -36,7 +36,7 @@ func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) 
 		sum := u[i] ^ term
 		u[i], carry = sum^carry, u[i]&term|carry&sum
 	}
-	if term := below & double & mask; term != 0 || carry != 0 { // i is weightBits at most
+	if term := below & double & mask; term != 0 || carry != 0 { // i is snapshot.WeightBits at most
 		sum := u[i] ^ term
 		u[i], carry = sum^carry, u[i]&term|carry&sum
 		for i++; i < UrgencyBits && carry != 0; i++ {

@@ -47,9 +47,14 @@ func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 	}
 }
 
-// Begin takes the connected peers of a tick.
-func (w *Workers) Begin(snap *snapshot.Snapshot, peers []*Sender) {
-	w.peers = append(w.peers[:0], peers...)
+// Begin starts a tick: no peer is to be sent anything yet.
+func (w *Workers) Begin() { w.peers = w.peers[:0] }
+
+// Add takes a connected peer for the tick.
+func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
+
+// Ready is called when all peers of the tick were added.
+func (w *Workers) Ready(snap *snapshot.Snapshot) {
 	for _, p := range w.peers {
 		p.Outbox.direct = len(w.peers) == 1
 	}

@@ -14,14 +14,14 @@ import (
 //
 // A freed slot need not rest. The next generation tells the two entities apart at a client, and
 // all that a peer is known to hold is forgotten when the slot empties. A generation comes again
-// after 65,536 incarnations of 2 ticks at least, see generationSpan.
+// after 65,536 incarnations of 2 ticks at least, see receive.GenerationSpan.
 
 // SlotsFor returns how many slots a server needs at most for so many entities at a time, each
 // with sub-entities under so many conditions, and for resources.
 func SlotsFor(entities, conditions int, resources bool) uint32 {
 	n := 2 * uint64(entities)
 	if resources {
-		n++ // see resourceSlot
+		n++ // see archeutil.ResourceSlot
 	}
 	if conditions > 0 {
 		n = uint64(1+conditions) * ((n + 63) &^ 63) // every class has blocks of its own

@@ -238,7 +238,7 @@ const RecentTicks = 32
 // A changeLog tells which slots changed after a recent tick.
 type changeLog struct {
 	Now    delta.Tick              // the last tick that is settled
-	rows   [RecentTicks]bitset.Set // by tick modulo recentTicks: what changed after it
+	rows   [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed after it
 	Blocks [RecentTicks]bitset.Set // the same by block
 	nobody bitset.Set
 }
@@ -280,14 +280,14 @@ func (l *changeLog) After(at delta.Tick) bitset.Set {
 	return nil
 }
 
-// Lively returns those of some slots of a block that have changed in the last restAfter ticks.
+// Lively returns those of some slots of a block that have changed in the last RestAfter ticks.
 // What has not is more urgent: it won't be sent again soon.
 func (t *SlotTable) Lively(b int, mask uint64) uint64 {
 	return mask&t.News[b] | t.ChangedAfter(t.Recent.Now-RestAfter, b, mask)
 }
 
 // Stopped returns those of the slots of a block that changed between two baselines, and not after the
-// later one until now, if that is more than restAfter ticks.
+// later one until now, if that is more than RestAfter ticks.
 func (t *SlotTable) Stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	now := t.Recent.Now + 1
 	if now-at <= RestAfter || now-at2 >= RecentTicks {

@@ -21,7 +21,7 @@ const (
 	RefuseSize  = 1 + 1 + 8 + 4 + 4
 
 	// paddedHello is the size of a hello's body. It bounds the answer: a forged hello
-	// makes the server send at most maxAmplification times what was sent to it, the limit
+	// makes the server send at most MaxAmplification times what was sent to it, the limit
 	// that QUIC has (RFC 9000, section 8.1).
 	paddedHello      = MinMTU - ChecksumSize
 	MaxAmplification = 3

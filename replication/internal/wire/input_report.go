@@ -7,7 +7,7 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 //
 //	1 | echo 16 | held | if there are inputs: gathered, late 8, and 0 or 1 | margin | back 8
 //
-// The tick that the margin is of is the packet's plus inputTicks minus back.
+// The tick that the margin is of is the packet's plus InputTicks minus back.
 type InputReport struct {
 	Present  bool
 	Echo     uint16 // low bits of the newest time of a packet that came from the client
@@ -63,5 +63,5 @@ func (p *InputReport) Read(r *bitbuf.Reader, inputs bool) {
 	}
 }
 
-// InputTicks is the size of the server's ring: inputs of so many ticks are kept, inputsBehind of them before the present.
+// InputTicks is the size of the server's ring: inputs of so many ticks are kept, message.InputsBehind of them before the present.
 const InputTicks = 128

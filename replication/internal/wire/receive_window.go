@@ -8,7 +8,7 @@ const WindowSize = 1024
 type ReceiveWindow struct {
 	Newest uint32                  // before the first packet the one before it
 	Any    bool                    // a packet came
-	seen   [WindowSize / 64]uint64 // bit by sequence modulo windowSize
+	seen   [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
 	acked  [WindowSize / 64]uint64
 }
 

@@ -1,0 +1,240 @@
+package replication
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/stretchr/testify/require"
+)
+
+// What comes late of other sessions than the one in force: it is known for that, and changes nothing.
+
+// TestWelcomesOfEarlierIntroductionsAreIgnored: the one of a nonce that the client gave up.
+func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
+	x := newWire(t, testSchema())
+	x.answer(x.apply()...)
+	late := x.takeDown()
+	require.Len(t, late, 1)
+	x.client.Reconnect()
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
+	require.Equal(t, StatusConnecting, x.client.Status())
+	x.rounds(10)
+	x.spawn()
+	x.rounds(5)
+	x.requireEqual()
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
+	for range defaultServerTimeout {
+		x.apply()
+	}
+	require.Equal(t, StatusReconnecting, x.client.Status())
+	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
+}
+
+// TestLateHelloTakesNoSessionOverWithoutChecksum: a former client's introduction comes
+// again, and nothing in the acks of the present one says whose they are.
+func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
+	x, e, move := crowd(t, 5, WithoutChecksum())
+	id := x.peer.conn.Session.ID
+	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
+	for range 50 {
+		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
+		x.deliver(x.takeDown()...)
+		move(e[0], 0.5)
+		x.round()
+		x.requireEqual()
+		require.Equal(t, id, x.peer.conn.Session.ID)
+	}
+	require.EqualValues(t, 5, x.client.Stats().Spawns)
+	require.EqualValues(t, 5, x.peer.Stats().Wholes)
+}
+
+// TestLatePacketsWithoutChecksum of the session before, in both directions: their sequences
+// tell.
+func TestLatePacketsWithoutChecksum(t *testing.T) {
+	for _, first := range []uint16{0, 1<<16 - 50, 1<<15 - 20} {
+		x, e, move := crowd(t, 5, WithoutChecksum(), WithFirstSequence(first))
+		var down, up [][]byte
+		for range 100 {
+			move(e[0], 0.5)
+			p := x.replicate()
+			x.deliver(p...)
+			u := x.apply()
+			x.answer(u...)
+			down, up = append(down, p...), append(up, u...)
+		}
+		x.client.Reconnect()
+		x.answer(x.apply()...)
+		x.deliver(x.takeDown()...)
+		require.Equal(t, StatusConnected, x.client.Status())
+		replay := func() {
+			for _, p := range down {
+				require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
+			}
+			acked := x.peer.Stats().Acked
+			for _, p := range up {
+				_ = x.peer.Receive(p)
+			}
+			require.Equal(t, acked, x.peer.Stats().Acked)
+		}
+		replay() // before anything of the new session came
+		for range 20 {
+			move(e[0], 0.5)
+			x.round()
+			replay()
+		}
+		x.requireEqual()
+		require.EqualValues(t, 5, x.client.Stats().Spawns)
+		require.Zero(t, x.client.Stats().MissingBaselines)
+	}
+}
+
+// TestALateStateDoesNotEndTheFirstWords: without checksums a state packet of an earlier session may be taken for one of a session
+// that the server has only offered. The client must not think that it is in force for good.
+func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum())
+	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(20))
+	x.rounds(3)
+	x.spawn()
+	late := x.replicate()
+	require.NotEmpty(t, late)
+	x.server.Disconnect(x.peer)
+	x.takeDown() // the disconnects are lost
+	x.connect()
+	for range 60 {
+		x.answer(x.apply()...)
+		if x.deliver(x.takeDown()...); x.client.Stats().Sessions == 2 {
+			break
+		}
+	}
+	require.EqualValues(t, 2, x.client.Stats().Sessions)
+	require.False(t, x.peer.Connected())
+	x.deliver(late...)
+	x.rounds(60)
+	require.True(t, x.peer.Connected())
+}
+
+// TestFormerSessionsAreKnownByTheirChecksums: in sessions without checksums, state hashes, disconnects and first words have one all the
+// same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
+func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
+	x := newWire(t, talkSchema(), WithoutChecksum(), WithStateHash(2))
+	x.restart(faceOf(x.server.schema), 7)
+	x.spawn()
+	x.rounds(3)
+	var down, up [][]byte
+	session, key := x.peer.conn.Session.ID, x.peer.conn.Session.Up
+	for n := 0; len(down) < 20 || len(up) < 20; n++ {
+		require.Less(t, n, 2000)
+		for _, p := range x.replicate() {
+			if x.deliver(p); len(p) > wire.ChecksumSize && p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.KindOf(p) == wire.KindState {
+				down = append(down, p)
+			}
+		}
+		x.answer(x.apply()...)
+		if bye := wire.DisconnectPacket(0, fmt.Sprint(n), session, key, 200); wire.KindOf(bye) == wire.KindInputs || wire.KindOf(bye) == wire.KindMessages {
+			up = append(up, bye)
+		}
+	}
+	x.client.Reconnect()
+	x.rounds(5)
+	require.NotEqual(t, session, x.peer.conn.Session.ID)
+	for _, p := range down {
+		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
+	}
+	for _, p := range up {
+		require.ErrorIs(t, x.peer.Receive(p), wire.ErrStale)
+	}
+	x.rounds(2)
+	require.Zero(t, x.peer.Stats().RefusedAcks)
+	x.requireEqual()
+}
+
+// TestLateHashesOfASessionWithoutStatesAreKnown: a session may be over for the client before any of its states came, and state
+// hashes of it come late. Without checksums they must not be taken for states of the next session.
+func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), neverSilent)
+	x.restart(faceOf(x.server.schema), 7)
+	for range 40 {
+		x.spawn()
+	}
+	x.answer(x.apply()...)
+	x.deliver(x.takeDown()...) // the welcome
+	x.answer(x.apply()...)     // the session is in force
+	require.True(t, x.peer.Connected())
+	var late [][]byte
+	for n := 0; len(late) < 20; n++ {
+		require.Less(t, n, 2000)
+		for _, p := range x.replicate() { // all the states are lost
+			if p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.KindOf(p) == wire.KindState {
+				late = append(late, p)
+			}
+		}
+	}
+	x.client.Reconnect()
+	x.rounds(1)
+	require.EqualValues(t, 2, x.client.Stats().Sessions)
+	for _, p := range late {
+		require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
+	}
+	x.rounds(5)
+	x.requireEqual()
+}
+
+// TestLateStatesOfASessionPassedOverAreTooOld: of two sessions that are offered, the client is in the second already when its first
+// word of the first one arrives. What the server then says in the first must not be taken for the second, without checksums either.
+func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
+	x := newWire(t, testSchema(), WithoutChecksum())
+	x.restart(faceOf(x.server.schema), 7)
+	x.spawn()
+	introduce := func() (word [][]byte) {
+		sessions := x.client.Stats().Sessions
+		for n := 0; x.client.Stats().Sessions == sessions; n++ {
+			require.Less(t, n, 100)
+			x.answer(x.apply()...)
+			x.deliver(x.takeDown()...)
+		}
+		return x.apply()
+	}
+	first := introduce()
+	require.NotEmpty(t, first)
+	x.client.Reconnect()
+	second := introduce()
+	require.False(t, x.peer.Connected())
+	x.answer(first...)
+	require.True(t, x.peer.Connected())
+	late := 0
+	for range 5 {
+		x.spawn()
+		for _, p := range x.replicate() {
+			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
+			late++
+		}
+	}
+	require.NotZero(t, late)
+	x.answer(second...)
+	x.rounds(60)
+	x.requireEqual()
+}
+
+// TestOffersStayNearTheSessionInForce: however many sessions are offered in a row, packets of the
+// session before them are too old in all of them, also by the low bits of their sequences.
+func TestOffersStayNearTheSessionInForce(t *testing.T) {
+	x := connectedWire(t, testSchema(), WithoutChecksum())
+	x.rounds(20)
+	var last uint32
+	for nonce := range uint64(40) {
+		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 1000 + nonce}
+		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+		var m wire.Welcome
+		down := x.takeDown()
+		require.True(t, m.Parse(wire.OpenHandshake(down[len(down)-1])))
+		ahead := m.Sequence - x.peer.acked.Log.Next
+		require.GreaterOrEqual(t, ahead, uint32(session.SequenceGap))
+		require.Less(t, ahead, uint32(1<<15), "offer %d", nonce)
+		if nonce > 0 && nonce <= session.MaxOfferGaps {
+			require.Equal(t, last+session.OfferGap, m.Sequence)
+		}
+		last = m.Sequence
+	}
+}
