@@ -111,7 +111,7 @@ func (p *Peer) end(why session.Farewell) {
 		}
 	}
 	s.interest.DisownAll(&p.sight)
-	p.conn.Why = why
+	p.conn.End(why)
 	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
 	p.close()
 	s.callHooks(s.parting, p)

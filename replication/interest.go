@@ -57,7 +57,6 @@ func (p *Peer) SetInterest(i Interest) {
 	if i.Filter != nil && isNil(i.Filter) {
 		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
 	}
-	p.sight.View.Released = p.sight.View.Released || p.sight.View.Keep && !i.Keep
 	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
 	if i.Grid != nil {
 		c.Grid = &i.Grid.in
@@ -65,6 +64,5 @@ func (p *Peer) SetInterest(i Interest) {
 	for _, set := range i.Sets {
 		c.Sets = append(c.Sets, &set.in)
 	}
-	p.sight.View.Criteria = c
-	p.sight.View.Passes, p.sight.View.LastTable = nil, nil
+	p.sight.SetCriteria(c)
 }

@@ -6,14 +6,11 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
-	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
-	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -33,57 +30,29 @@ type Peer struct {
 }
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
-	p := &Peer{}
-	p.sight.Holder = p
-	p.sight.Snap, p.sight.Schema, p.sight.Interest = &s.snap, s.schema, &s.interest
-	p.out.Snap, p.out.Opts, p.out.Interest, p.out.Sight, p.out.Acked, p.out.Stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats
-	p.acked.Snap, p.acked.Opts, p.acked.Interest, p.acked.Sight, p.acked.Stats = &s.snap, &s.opts, &s.interest, &p.sight, &p.stats
-	p.conn.Sessions, p.conn.Opts, p.conn.Stats, p.conn.Send = &s.sessions, &s.opts, &p.stats, p.out.Transmit
-	p.server, p.out.Send, p.conn.Compact, p.conn.HeardAt = s, send, o.coding == Compact, s.snap.Tick
-	p.acked.Interval, p.out.Stream, p.acked.Classes.Slots, p.acked.Outcome = 1, -1, &s.snap.Slots, &p.out
-	p.conn.Session.First = p.conn.FirstSequence(0)
-	p.SetInterest(Interest{})
+	p := &Peer{server: s}
+	p.sight.Init(p, &s.snap, s.schema, &s.interest)
+	p.acked.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.stats, &p.out)
+	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
+	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, o.coding == Compact, s.snap.Tick)
 	p.reset()
 	return p
 }
 
 // reset forgets all that was sent and acknowledged.
 func (p *Peer) reset() {
-	p.acked.Acks.Reset(&p.server.snap.Slots, p.server.snap.Tick)
-	p.acked.Dirty = nil
-	p.acked.Large = map[int]*ackstate.LargeState{}
-	p.acked.Log = ackstate.NewSentLog(p.conn.Session.First)
-	p.acked.Trip = clock.RoundTrip{}
-	p.out.Budget.Restart(p.server.snap.Tick)
-	p.acked.Heard, p.out.Resume, p.out.Behind, p.out.Yields, p.out.Crowded = false, 0, 0, false, 0
-	p.out.Rests = false
-	p.out.Sending, p.out.Outbox.Failed = false, p.out.Outbox.Failed[:0]
-	p.out.Typical, p.out.Usage = sender.FirstTypical, sender.Usage{Spent: p.stats.Spending()}
-	p.acked.Followed = p.acked.Log.Next
-	for i := range p.acked.Full {
-		p.acked.Full[i] = p.server.snap.Tick // none that is to come
-	}
-	p.sight.View.InView, p.sight.View.Next = nil, nil
-	p.sight.View.Kept = nil
-	p.sight.View.Room, p.sight.View.Withheld = int(min(p.conn.Session.Slots, snapshot.MaxSlots)), 0
-	p.acked.Join, p.out.Alive, p.acked.Silence = ackstate.Join{}, sender.KeepAlive{Next: p.acked.Log.Next}, ackstate.Silence{Answered: p.acked.Log.Next}
-	p.out.Urgency, p.out.Met = sender.Urgency{}, nil
-	p.out.Seal, p.out.Compact = p.conn.Session.Down, p.conn.Session.Compact
-	p.out.Packet.Compact, p.acked.Classes.Compact = nil, p.conn.Session.Compact
-	if p.conn.Session.Compact {
-		p.out.Packet.Compact = compact.NewWriter(&p.server.snap)
-	}
+	in := &p.conn.Session
+	p.sight.Begin(in.Slots)
+	p.acked.Begin(in.First, in.Compact, p.server.messages.Waits)
+	p.out.Begin(in.Down, in.Compact)
 	p.resetMessages()
 }
 
 func (p *Peer) close() {
-	p.conn.State = session.Ended
-	p.acked.Acks, p.acked.Dirty, p.acked.Large, p.acked.Log = ackstate.AckTable{}, nil, nil, ackstate.SentLog{}
-	p.acked.Structure = nil
+	p.sight.End()
+	p.acked.End()
+	p.out.End()
 	p.messages = nil
-	p.sight.View, p.out.Urgency, p.out.Met = interest.View{}, sender.Urgency{}, nil
-	p.acked.Join = ackstate.Join{}
-	p.out.Packet.Compact = nil
 }
 
 // mustExist panics if the peer is nil, or zero.

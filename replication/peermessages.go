@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -28,10 +27,6 @@ func (p *Peer) resetMessages() {
 		return true, p.messages == t
 	}
 	p.messages = t
-	p.acked.Structure = nil
-	if s.messages.Waits {
-		p.acked.Structure = &ackstate.Structure{}
-	}
 }
 
 // speaks reports whether there are new messages for the peer.

@@ -14,7 +14,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 	p.Silence.end(p.Log.Next)
 	newest := a.Sequence
 	if a.Count > 0 && p.Log.Find(newest) == nil {
-		p.Stats.RefusedAcks++ // never sent, or ancient
+		p.stats.RefusedAcks++ // never sent, or ancient
 		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && a.Words[0]&1 != 0 && (!p.Heard || int32(newest-p.RecentSequence) > 0) {
 			// The round trip has become so long that all was taken for lost and
 			// forgotten. If it were not noticed, that would never end.
@@ -27,7 +27,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 		// and the ack that said so been lost: they tell nothing of the round trip.
 		if sent := p.Log.Find(newest); sent.Status != SentAcked {
 			p.Trip.Sample(p.Snap.Tick + 1 - sent.Tick)
-			p.Outcome.Timed(sent)
+			p.outcome.Timed(sent)
 		}
 	}
 	for i, word := range a.Words[:a.Count] {
@@ -48,9 +48,9 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	if sent.Status == SentAcked {
 		return
 	}
-	p.Outcome.Arrived(sent, sequence)
+	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
-	p.Stats.Acked++
+	p.stats.Acked++
 	if !p.Heard || sent.Tick.After(p.Recent) {
 		p.Heard, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
@@ -187,7 +187,7 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
 		mask := p.Acks.counts(b, r.Mask&p.Acks.severed(b), sent.Tick)
-		mask &^= p.Sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Turned[b]&^p.unseen(b)
+		mask &^= p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Turned[b]&^p.unseen(b)
 		p.Acks.Shown[b] &^= mask
 	case baseline.RecordPart:
 		if mask := p.Acks.counts(b, r.Mask, sent.Tick); mask != 0 {
@@ -232,7 +232,7 @@ func (p *Tracker) Expire() {
 
 // LoseAt takes the packet with a sequence for lost.
 func (p *Tracker) LoseAt(sequence uint32) {
-	p.Outcome.Lost(sequence)
+	p.outcome.Lost(sequence)
 	p.lose(p.Log.At(sequence))
 }
 
@@ -240,7 +240,7 @@ func (p *Tracker) LoseAt(sequence uint32) {
 // still encoded against what was acknowledged.
 func (p *Tracker) lose(sent *SentPacket) {
 	sent.Status = SentLost
-	p.Stats.Lost++
+	p.stats.Lost++
 	t := &p.Acks
 	for i := range sent.Count {
 		r := p.Log.Record(sent, i)
@@ -279,7 +279,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 	if began, known := p.Snap.Slots.ChangedBy(int(m.Slot), at); known && named.Before(began) {
 		return // it has got something newer since
 	}
-	p.Stats.MissingBaselines++
+	p.stats.MissingBaselines++
 	since := p.Snap.Tick + 1
 	if l := p.Large[int(m.Slot)]; l != nil {
 		since = l.Tick // what is on its way is whole

@@ -15,7 +15,7 @@ func (p *Tracker) Base() delta.Tick {
 	if p.Interval > 1 {
 		return p.LastSend(at)
 	}
-	return at - at%p.Opts.Grid
+	return at - at%p.opts.Grid
 }
 
 // LastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
@@ -43,7 +43,7 @@ func (p *Tracker) holdsPair(of snapshot.BasePair) bool {
 // FindPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
 func (p *Tracker) FindPairs() {
 	p.Pairs = p.Pairs[:0]
-	of, step := p.Newest(), max(p.Interval, p.Opts.Grid)
+	of, step := p.Newest(), max(p.Interval, p.opts.Grid)
 	for range baseline.NearBases {
 		if p.holdsPair(of) {
 			p.Pairs = append(p.Pairs, of)
@@ -135,6 +135,9 @@ func (p *Tracker) heldFor(b int, at, at2 delta.Tick) uint64 {
 	}
 	return ^p.Acks.Lacks(at2, b)
 }
+
+// Peers with replication.Compact have baselines of their own: nothing is gained by having those of others.
+// A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
 
 // addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines
 // that are best for Compact, and returns the others.

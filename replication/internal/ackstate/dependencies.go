@@ -50,7 +50,7 @@ func (p *Tracker) settled(slot int, at delta.Tick) bool {
 func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	now := p.Snap.Tick
-	if p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 {
+	if p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 {
 		return now, p.Gone(b)&bit == 0
 	}
 	at, ok := p.Acks.Holds(slot)
@@ -143,7 +143,7 @@ func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
 func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
 	s := &p.Snap.Slots
 	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
-		return p.Sight.View.Sees(slot>>6, 1<<(slot&63)) != 0
+		return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0
 	}
 	if !known || s.Info[id.Slot].Generation != id.Generation {
 		return false

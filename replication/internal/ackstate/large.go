@@ -37,7 +37,7 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	l.Parts[sent.Part] = PartDue
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.MarkDirty(b, bit)
-	if out := bit &^ p.Sight.View.Sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
+	if out := bit &^ p.sight.View.Sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
 		p.Turn(b, out)
 		p.noteStructure(b, out)
 	}

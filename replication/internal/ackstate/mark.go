@@ -7,7 +7,7 @@ import (
 
 // Costly returns those of some slots of a block that are sent whole.
 func (p *Tracker) Costly(b int, d uint64) uint64 {
-	return d & p.Sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.None[b] | p.Acks.Large[b])
+	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.None[b] | p.Acks.Large[b])
 }
 
 // ItsTurn reports whether the peer may be sent state in the present tick.
@@ -24,14 +24,14 @@ func (p *Tracker) EveryTick() bool { return p.Interval == 1 && p.Silence.Length 
 // MayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
 // New messages may depend on what it sees now: with one of them it does not rest.
 func (p *Tracker) MayRest() bool {
-	return !p.ItsTurn() && p.Sight.View.Limited == (p.Sight.View.InView != nil)
+	return !p.ItsTurn() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
 // CanRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Tracker) CanRelay() bool {
 	t, of := &p.Acks, p.Newest()
-	if p.Sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.Heard || !p.Near() || !p.holdsPair(of) || !p.Snap.Predicts(of) ||
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.Heard || !p.Near() || !p.holdsPair(of) || !p.Snap.Predicts(of) ||
 		!t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (p *Tracker) TurnAll() {
 	s := &p.Snap.Slots
 	if p.Structure != nil {
 		for _, b := range s.Busy {
-			p.noteStructure(int(b), s.Turned[b]&^p.unseen(int(b))|p.Sight.View.Sees(int(b), s.Reshaped[b])) // enter and leave note the others
+			p.noteStructure(int(b), s.Turned[b]&^p.unseen(int(b))|p.sight.View.Sees(int(b), s.Reshaped[b])) // enter and leave note the others
 		}
 	}
 	for _, b := range s.Turning {
@@ -64,7 +64,7 @@ func (p *Tracker) TurnAll() {
 func (p *Tracker) OweNews() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
-		p.MarkDirty(int(b), p.Sight.View.Sees(int(b), s.News[b]))
+		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.News[b]))
 	}
 }
 
@@ -109,7 +109,7 @@ func (p *Tracker) Turn(b int, mask uint64) {
 // Split returns which of the slots of a block the peer is to be shown, and which it is to
 // be told the end of.
 func (p *Tracker) Split(b int, d uint64) (live, gone uint64) {
-	live = p.Sight.View.Sees(b, d&p.Snap.Slots.Alive[b])
+	live = p.sight.View.Sees(b, d&p.Snap.Slots.Alive[b])
 	if gone = d &^ live; gone != 0 {
 		gone &= p.Gone(b)
 	}

@@ -32,7 +32,7 @@ const (
 
 // Silence is for how long a peer has acknowledged nothing of what it was sent.
 type Silence struct {
-	Answered uint32     // sequence of the next packet when an ack came last
+	answered uint32     // sequence of the next packet when an ack came last
 	Waiting  bool       // packets that are not empty were sent since
 	since    delta.Tick // when the first of these was sent
 	Length   delta.Tick // of the silence, in the present tick; 0 if the peer does not count as silent
@@ -41,13 +41,13 @@ type Silence struct {
 }
 
 // end notes that the peer acknowledged something.
-func (q *Silence) end(next uint32) { q.Answered, q.Waiting = next, false }
+func (q *Silence) end(next uint32) { q.answered, q.Waiting = next, false }
 
 // Skip notes that an empty packet was sent. If it gets lost in a world at rest, that says little:
 // whoever is to answer once a second may well be heard of every third.
 func (q *Silence) Skip(next uint32) {
 	if !q.Waiting {
-		q.Answered = next
+		q.answered = next
 	}
 }
 
@@ -61,7 +61,7 @@ func (p *Tracker) Patience() delta.Tick {
 func (q *Silence) Begin(now delta.Tick, next, quiet uint32, patience delta.Tick) {
 	q.Length, q.Mute, q.Paused = 0, false, false
 	switch {
-	case next == q.Answered:
+	case next == q.answered:
 		return
 	case !q.Waiting:
 		q.Waiting, q.since = true, now-1

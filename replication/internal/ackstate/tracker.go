@@ -15,14 +15,14 @@ import (
 // Tracker is what a client is known to hold, and what was sent to it of which that is not known yet.
 type Tracker struct {
 	Snap     *snapshot.Snapshot
-	Opts     *config.ServerOptions
-	Sight    *interest.Sight
-	Interest *interest.Shared
-	Stats    *counters.PeerCounters
+	opts     *config.ServerOptions
+	sight    *interest.Sight
+	interest *interest.Shared
+	stats    *counters.PeerCounters
 
 	Structure *Structure // nil: there are no messages that wait for the world
 	Acks      AckTable
-	Outcome   outcomes
+	outcome   outcomes
 	Dirty     bitset.Set // slots to look at: all others are up to date or on their way
 	Large     map[int]*LargeState
 	Log       SentLog
@@ -42,8 +42,37 @@ type Tracker struct {
 	Phase          delta.Tick // of the interval: peers take turns
 }
 
-// Peers with replication.Compact have baselines of their own: nothing is gained by having those of others.
-// A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
+// Init prepares a tracker, whose outcomes interest the given one.
+func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared, sight *interest.Sight,
+	stats *counters.PeerCounters, outcome outcomes,
+) {
+	p.Snap, p.opts, p.interest, p.sight, p.stats, p.outcome = snap, opts, shared, sight, stats, outcome
+	p.Interval, p.Classes.Slots = 1, &snap.Slots
+}
+
+// Begin starts a session: the client holds nothing. first is the sequence of its first packet, and waits says whether there
+// are messages that wait for the world.
+func (p *Tracker) Begin(first uint32, compact, waits bool) {
+	p.Acks.Reset(&p.Snap.Slots, p.Snap.Tick)
+	p.Dirty, p.Large = nil, map[int]*LargeState{}
+	p.Log, p.Followed = NewSentLog(first), first
+	p.Trip, p.Heard = clock.RoundTrip{}, false
+	for i := range p.Full {
+		p.Full[i] = p.Snap.Tick // none that is to come
+	}
+	p.Join, p.Silence = Join{}, Silence{answered: first}
+	p.Classes.Compact = compact
+	p.Structure = nil
+	if waits {
+		p.Structure = &Structure{}
+	}
+}
+
+// End gives back what a session takes.
+func (p *Tracker) End() {
+	p.Acks, p.Dirty, p.Large, p.Log = AckTable{}, nil, nil, SentLog{}
+	p.Join, p.Structure = Join{}, nil
+}
 
 // Near reports whether the peer got a packet near enough to complete short forms of the
 // sequence and tick.

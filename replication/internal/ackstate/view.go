@@ -5,9 +5,9 @@ import "math/bits"
 // Gone returns the slots of a block that the client may show and shall not, because what
 // it shows has ended or, without Keep, went out of view.
 func (p *Tracker) Gone(b int) uint64 {
-	gone := p.Acks.Shown[b] &^ p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])
+	gone := p.Acks.Shown[b] &^ p.sight.View.Sees(b, p.Snap.Slots.Alive[b])
 	if gone != 0 {
-		gone &= p.Acks.severed(b) | ^p.Sight.Keeps(b) // else it shows the entity that the slot still holds
+		gone &= p.Acks.severed(b) | ^p.sight.Keeps(b) // else it shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -15,16 +15,16 @@ func (p *Tracker) Gone(b int) uint64 {
 // unseen returns the slots of a block that the peer does not see, and where it is known
 // or being told that there is nothing: what comes and goes there is none of its business.
 func (p *Tracker) unseen(b int) uint64 {
-	if b >= len(p.Sight.View.InView) {
+	if b >= len(p.sight.View.InView) {
 		return 0
 	}
-	return p.Acks.severed(b) &^ p.Sight.View.InView[b]
+	return p.Acks.severed(b) &^ p.sight.View.InView[b]
 }
 
 // Look finds out what the peer sees now, and deals with what enters or leaves its view.
 // Afterwards, what is due is what it sees, or gone.
 func (p *Tracker) Look() {
-	v, s := &p.Sight.View, &p.Snap.Slots
+	v, s := &p.sight.View, &p.Snap.Slots
 	if !v.Limited && v.InView == nil {
 		return
 	}
@@ -33,11 +33,11 @@ func (p *Tracker) Look() {
 	}
 	v.Next = v.Next.Grown(s.Len())
 	v.Find(s, p.Snap.Resources.Any)
-	p.Interest.Groups.Show(v.Next)
-	p.Sight.Withhold()
-	p.Sight.FindSubEntities()
-	p.Sight.WithholdSubEntities()
-	p.Sight.Hold()
+	p.interest.Groups.Show(v.Next)
+	p.sight.Withhold()
+	p.sight.FindSubEntities()
+	p.sight.WithholdSubEntities()
+	p.sight.Hold()
 	seen := 0
 	for b, alive := range s.Alive {
 		now, was := v.Next[b]&alive, v.InView[b]|v.Lapsed(b)
@@ -82,7 +82,7 @@ func (p *Tracker) leave(b int, mask uint64) {
 	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
 		// these, so it is told to drop them.
-		mask &= p.Acks.severed(b) | ^p.Sight.Keeps(b) | p.neverWhole(b, mask)
+		mask &= p.Acks.severed(b) | ^p.sight.Keeps(b) | p.neverWhole(b, mask)
 	}
 	if mask != 0 {
 		p.MarkDirty(b, mask)

@@ -5,7 +5,7 @@ package archcheck
 // largeStructs have more than maxFields fields.
 var largeStructs = map[string]int{
 	"encode.RunCache": 28,
-	"sender.Sender":   33,
+	"sender.Sender":   32,
 }
 
 // scatteredTypes have methods in more than maxFiles files.

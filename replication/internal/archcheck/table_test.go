@@ -16,7 +16,7 @@ type room struct {
 
 // rooms is the table. An arrow points down: a room imports only what stands below it.
 var rooms = []room{
-	{face, "the public API: thin methods that forward", "apply receive session sender message compact ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
+	{face, "the public API: thin methods that forward", "apply receive session sender message ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
 	{"apply", "received states into the client's world", "receive archeutil schema counters wire bitbuf delta ecs"},
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},

@@ -10,7 +10,7 @@ import (
 
 // AskConditions finds out which functions of replication.OnlyFor pick the peer: picks calls one.
 func (p *Sight) AskConditions(picks func(ask any) bool) {
-	conditions := p.Schema.Conditions
+	conditions := p.schema.Conditions
 	if len(conditions) == 0 {
 		return
 	}
@@ -25,13 +25,13 @@ func (p *Sight) AskConditions(picks func(ask any) bool) {
 // FindSubEntities completes what find found: a sub-entity is visible if its entity is and its
 // condition holds.
 func (p *Sight) FindSubEntities() {
-	v, s := &p.View, &p.Snap.Slots
+	v, s := &p.View, &p.snap.Slots
 	for b, class := range s.Classes {
 		if class == 0 {
 			continue
 		}
 		k := int(class) - 1
-		switch c := &p.Schema.Conditions[k]; {
+		switch c := &p.schema.Conditions[k]; {
 		case c.Kind == schema.OwnerOnly || !v.picked.Has(k):
 			v.Next[b] = 0
 		case v.everything() && !v.crowded:
@@ -45,8 +45,8 @@ func (p *Sight) FindSubEntities() {
 			}
 		}
 	}
-	for k := range p.Schema.Conditions {
-		kind := p.Schema.Conditions[k].Kind
+	for k := range p.schema.Conditions {
+		kind := p.schema.Conditions[k].Kind
 		if kind == schema.OnlyFor {
 			continue
 		}
@@ -76,34 +76,34 @@ func (p *Sight) Keeps(b int) uint64 {
 	switch v := &p.View; {
 	case !v.Keep:
 		return 0
-	case !p.Snap.Slots.HoldsSubEntities(b):
+	case !p.snap.Slots.HoldsSubEntities(b):
 		return ^uint64(0)
-	case v.Kept != nil && b < len(v.Kept.now):
-		return v.Kept.now[b]
+	case v.kept != nil && b < len(v.kept.now):
+		return v.kept.now[b]
 	}
 	return 0
 }
 
 // Hold finds out of which sub-entities the condition holds, whether the peer sees their entities or not.
 func (p *Sight) Hold() {
-	v, s := &p.View, &p.Snap.Slots
-	if !v.Keep || len(p.Schema.Conditions) == 0 {
-		v.Kept = nil
+	v, s := &p.View, &p.snap.Slots
+	if !v.Keep || len(p.schema.Conditions) == 0 {
+		v.kept = nil
 		return
 	}
-	if v.Kept == nil {
-		v.Kept = &keptSubEntities{}
+	if v.kept == nil {
+		v.kept = &keptSubEntities{}
 	}
-	held := v.Kept.before.Grown(s.Len())
-	v.Kept.now, v.Kept.before = held, v.Kept.now.Grown(s.Len())
+	held := v.kept.before.Grown(s.Len())
+	v.kept.now, v.kept.before = held, v.kept.now.Grown(s.Len())
 	clear(held)
 	for b, class := range s.Classes {
-		if class > 0 && v.picked.Has(int(class)-1) && p.Schema.Conditions[class-1].Kind != schema.OwnerOnly {
+		if class > 0 && v.picked.Has(int(class)-1) && p.schema.Conditions[class-1].Kind != schema.OwnerOnly {
 			held[b] = s.Alive[b]
 		}
 	}
-	for k := range p.Schema.Conditions {
-		kind := p.Schema.Conditions[k].Kind
+	for k := range p.schema.Conditions {
+		kind := p.schema.Conditions[k].Kind
 		if kind == schema.OnlyFor {
 			continue
 		}
@@ -124,8 +124,8 @@ func (p *Sight) Hold() {
 
 // Lapsed returns the sub-entities of a block whose condition does not hold any more, whether they were in view or only kept.
 func (v *View) Lapsed(b int) uint64 {
-	if v.Kept == nil || b >= len(v.Kept.now) {
+	if v.kept == nil || b >= len(v.kept.now) {
 		return 0
 	}
-	return v.Kept.before[b] &^ v.Kept.now[b]
+	return v.kept.before[b] &^ v.kept.now[b]
 }

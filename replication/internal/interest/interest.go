@@ -25,17 +25,17 @@ type View struct {
 	Next    bitset.Set // scratch memory
 	Seen    int        // live slots that were visible when look was called last, if limited
 
-	Room     int  // slots that the client takes, from 0 on; 0: all
+	room     int  // slots that the client takes, from 0 on; 0: all
 	crowded  bool // the server has more
-	Withheld int  // live slots that would be visible, were there room
+	withheld int  // live slots that would be visible, were there room
 
-	Kept *keptSubEntities // with Keep, if there are conditions
+	kept *keptSubEntities // with Keep, if there are conditions
 
 	Released bool      // Keep ended: what was kept is gone
 	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
 
-	Passes    map[*snapshot.Table]bool // what Filter says
-	LastTable *snapshot.Table          // asked for last
+	passes    map[*snapshot.Table]bool // what Filter says
+	lastTable *snapshot.Table          // asked for last
 	lastPass  bool
 	Viewpoint Viewpoint
 }
@@ -46,7 +46,7 @@ func (v *View) Divide(live int) (seen, withheld, hidden int) {
 		return live, 0, 0
 	}
 	seen = min(v.Seen, live) // some may have ended since look was called
-	withheld = min(v.Withheld, live-seen)
+	withheld = min(v.withheld, live-seen)
 	return seen, withheld, live - seen - withheld
 }
 
@@ -98,24 +98,24 @@ func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 
 // pass reports whether Filter lets the entities of a table through.
 func (v *View) pass(t *snapshot.Table) bool {
-	if v.LastTable == t {
+	if v.lastTable == t {
 		return v.lastPass
 	}
-	pass, known := v.Passes[t]
+	pass, known := v.passes[t]
 	if !known {
-		if v.Passes == nil {
-			v.Passes = map[*snapshot.Table]bool{}
+		if v.passes == nil {
+			v.passes = map[*snapshot.Table]bool{}
 		}
 		pass = v.Filter.Matches(&t.Mask)
-		v.Passes[t] = pass
+		v.passes[t] = pass
 	}
-	v.LastTable, v.lastPass = t, pass
+	v.lastTable, v.lastPass = t, pass
 	return pass
 }
 
 // Ask has the filter judge all tables, on the caller's goroutine: it may be the user's own.
 func (v *View) Ask(tables map[ecs.Mask]*snapshot.Table) {
-	if v.Filter != nil && len(v.Passes) < len(tables) {
+	if v.Filter != nil && len(v.passes) < len(tables) {
 		for _, t := range tables {
 			v.pass(t)
 		}

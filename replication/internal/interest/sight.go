@@ -9,10 +9,32 @@ import (
 // Sight is what a peer may see.
 type Sight struct {
 	Holder   any // the *Peer
-	Snap     *snapshot.Snapshot
-	Schema   *schema.Schema
-	Interest *Shared
+	snap     *snapshot.Snapshot
+	schema   *schema.Schema
+	interest *Shared
 
 	View  View
 	owned bitset.Set // slots whose entities the peer owns
+}
+
+// Begin starts a session with a client that has so many slots, 0 if it does not say.
+func (p *Sight) Begin(slots uint32) {
+	v := &p.View
+	v.InView, v.Next, v.kept = nil, nil, nil
+	v.room, v.withheld = int(min(slots, snapshot.MaxSlots)), 0
+}
+
+// End forgets what the peer may see.
+func (p *Sight) End() { p.View = View{} }
+
+// SetCriteria sets what the peer may see, from the next tick on.
+func (p *Sight) SetCriteria(c Criteria) {
+	v := &p.View
+	v.Released = v.Released || v.Keep && !c.Keep
+	v.Criteria, v.passes, v.lastTable = c, nil, nil
+}
+
+// Init prepares what a peer may see. The holder is the peer.
+func (p *Sight) Init(holder any, snap *snapshot.Snapshot, s *schema.Schema, shared *Shared) {
+	p.Holder, p.snap, p.schema, p.interest = holder, snap, s, shared
 }

@@ -15,24 +15,24 @@ import (
 // Limit finds out whether there are things that the client may not see, or has no room for.
 func (p *Sight) Limit() {
 	v := &p.View
-	v.crowded = v.Room > 0 && p.Snap.Slots.Len() > v.Room
-	v.Limited = v.crowded || !v.everything() || len(p.Schema.Conditions) > 0
+	v.crowded = v.room > 0 && p.snap.Slots.Len() > v.room
+	v.Limited = v.crowded || !v.everything() || len(p.schema.Conditions) > 0
 }
 
 // Withhold takes the entities out of view that have no room at the client. A group goes as a
 // whole.
 func (p *Sight) Withhold() {
-	v, s := &p.View, &p.Snap.Slots
-	v.Withheld = 0
+	v, s := &p.View, &p.snap.Slots
+	v.withheld = 0
 	if !v.crowded {
 		return
 	}
-	for _, g := range p.Interest.Groups.List {
-		if g.reaches(v.Room) {
+	for _, g := range p.interest.Groups.List {
+		if g.reaches(v.room) {
 			for _, m := range g.Members {
-				if m.Slot >= 0 && int(m.Slot) < v.Room && v.Next.Has(int(m.Slot)) {
+				if m.Slot >= 0 && int(m.Slot) < v.room && v.Next.Has(int(m.Slot)) {
 					v.Next.Remove(int(m.Slot))
-					v.Withheld++
+					v.withheld++
 				}
 			}
 		}
@@ -43,22 +43,22 @@ func (p *Sight) Withhold() {
 // WithholdSubEntities is withhold for the sub-entities of what is in view.
 func (p *Sight) WithholdSubEntities() {
 	if v := &p.View; v.crowded {
-		v.cut(&p.Snap.Slots, true)
+		v.cut(&p.snap.Slots, true)
 	}
 }
 
 // cut takes out of view what has a slot that the client has no room for: sub-entities or entities.
 func (v *View) cut(s *snapshot.SlotTable, facets bool) {
-	for b := v.Room >> 6; b < len(s.Alive); b++ {
+	for b := v.room >> 6; b < len(s.Alive); b++ {
 		if s.HoldsSubEntities(b) != facets {
 			continue
 		}
 		beyond := v.Next[b] & s.Alive[b]
-		if b == v.Room>>6 {
-			beyond &= ^uint64(0) << (v.Room & 63)
+		if b == v.room>>6 {
+			beyond &= ^uint64(0) << (v.room & 63)
 		}
 		v.Next[b] &^= beyond
-		v.Withheld += bits.OnesCount64(beyond)
+		v.withheld += bits.OnesCount64(beyond)
 	}
 }
 

@@ -8,45 +8,45 @@ import (
 
 // account counts why what was not sent was not.
 func (p *Sender) account() {
-	seen, withheld, hidden := p.Sight.View.Divide(p.Snap.Slots.Live)
+	seen, withheld, hidden := p.sight.View.Divide(p.snap.Slots.Live)
 	due, inFlight := seen, 0 // while the peer rests nobody looks what it needs
 	if !p.Rests {
 		due, inFlight = p.waiting()
 	}
 	switch {
-	case p.Acked.Silence.Paused:
-		p.Stats.Silent += uint64(due)
-	case !p.Acked.ItsTurn():
-		p.Stats.Interval += uint64(due)
+	case p.acked.Silence.Paused:
+		p.stats.Silent += uint64(due)
+	case !p.acked.ItsTurn():
+		p.stats.Interval += uint64(due)
 	default:
-		p.Stats.OverBudget += uint64(due)
+		p.stats.OverBudget += uint64(due)
 	}
 	if !p.Rests {
-		sent := p.Stats.Updates + p.Stats.Wholes + p.Stats.Jumps - p.counted
+		sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
 		p.counted += sent
-		p.Stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
+		p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	}
-	p.Stats.NotVisible += uint64(hidden)
-	p.Stats.Withheld += uint64(withheld)
-	p.Stats.UpToDate += uint64(seen - due - inFlight)
+	p.stats.NotVisible += uint64(hidden)
+	p.stats.Withheld += uint64(withheld)
+	p.stats.UpToDate += uint64(seen - due - inFlight)
 }
 
 // waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
 func (p *Sender) waiting() (due, inFlight int) {
-	s := &p.Snap.Slots
-	for w, owed := range p.Acked.Acks.DirtyBlocks {
+	s := &p.snap.Slots
+	for w, owed := range p.acked.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			due += bits.OnesCount64(p.Sight.View.Sees(b, s.Alive[b]) & p.Acked.DirtyIn(b))
+			due += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 		}
 	}
-	if p.Sight.View.InView == nil && p.Acked.Acks.LacksNothing(p.Acked.Acks.Through) {
-		return due, p.Runs.ChangedSince(p.Acked.Acks.Through) - due
+	if p.sight.View.InView == nil && p.acked.Acks.LacksNothing(p.acked.Acks.Through) {
+		return due, p.Runs.ChangedSince(p.acked.Acks.Through) - due
 	}
 	for b, alive := range s.Alive {
-		if alive = p.Sight.View.Sees(b, alive); alive == 0 {
+		if alive = p.sight.View.Sees(b, alive); alive == 0 {
 			continue
 		}
-		inFlight += bits.OnesCount64(alive & (p.Acked.Acks.Behind(b) | s.News[b]) &^ p.Acked.Dirty[b])
+		inFlight += bits.OnesCount64(alive & (p.acked.Acks.Behind(b) | s.News[b]) &^ p.acked.Dirty[b])
 	}
 	return due, inFlight
 }

@@ -36,8 +36,8 @@ const MaxRate = 1 << 40
 // savings returns what the tokens grow up to: less by a packet than what may be sent at
 // once, since the last packet that is begun may take more than there is.
 func (p *Sender) savings() int64 {
-	b, o := &p.Budget, p.Opts
-	saved := b.Rate * int64(p.Acked.Interval)
+	b, o := &p.Budget, p.opts
+	saved := b.Rate * int64(p.acked.Interval)
 	if b.Control == nil {
 		saved = max(saved, b.Rate*int64(o.TickRate)/8)
 	}
@@ -48,7 +48,7 @@ func (p *Sender) savings() int64 {
 func (p *Sender) earn() {
 	if b := &p.Budget; b.Rate > 0 {
 		if b.Control != nil {
-			b.Rate = b.Control.Tick(p.Snap.Tick, p.Acked.Interval)
+			b.Rate = b.Control.Tick(p.snap.Tick, p.acked.Interval)
 		}
 		b.Tokens = min(b.Tokens+b.Rate, p.savings())
 	}
@@ -69,7 +69,7 @@ func (b *budget) spend(bytes, tickRate int) {
 
 // What becomes of packets is told to what controls the rate, if it is not fixed.
 
-func (b *budget) Restart(now delta.Tick) {
+func (b *budget) restart(now delta.Tick) {
 	if b.Control != nil {
 		b.Control.restart(now)
 		b.Rate = b.Control.Budget()
@@ -123,7 +123,7 @@ const (
 
 // affordable returns the bits that may be sent now: whole packets, if it is more than one.
 func (p *Sender) affordable() int {
-	o := p.Opts
+	o := p.opts
 	bytes := int(min(p.Budget.Tokens/int64(o.TickRate), 1<<27))
 	if bytes > o.MTU {
 		bytes -= bytes % o.MTU
@@ -133,18 +133,18 @@ func (p *Sender) affordable() int {
 
 // need returns about how many bits all that is due takes, and finds out what entries cost.
 func (p *Sender) need() int {
-	s := &p.Snap.Slots
+	s := &p.snap.Slots
 	cheap, dear, width := 0, 0, 0
-	for w, owed := range p.Acked.Acks.DirtyBlocks {
+	for w, owed := range p.acked.Acks.DirtyBlocks {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.Acked.Dirty[b]
-			costly := p.Acked.Costly(b, d)
+			d := p.acked.Dirty[b]
+			costly := p.acked.Costly(b, d)
 			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
 			width += s.WidthOf(b, costly)
 		}
 	}
-	p.cost.Cheap = max(p.Typical/typicalUnit, 1)
+	p.cost.Cheap = max(p.typical/typicalUnit, 1)
 	if dear > 0 { // what the peer may not see does not count
 		p.cost.Dear = width/dear + wholeBits
 	}
@@ -163,7 +163,7 @@ const (
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
 func (p *Sender) plan() plan {
-	if !p.Acked.ItsTurn() {
+	if !p.acked.ItsTurn() {
 		return sendNothing
 	}
 	if p.Budget.Rate == 0 || p.inOrder {
@@ -173,7 +173,7 @@ func (p *Sender) plan() plan {
 	switch {
 	case need+need/2 <= room:
 		return sendAll
-	case p.Budget.Tokens < min(int64(p.Opts.MTU), max(p.Budget.Rate/p.Budget.quantum(), minPacket))*int64(p.Opts.TickRate):
+	case p.Budget.Tokens < min(int64(p.opts.MTU), max(p.Budget.Rate/p.Budget.quantum(), minPacket))*int64(p.opts.TickRate):
 		return sendNothing
 	}
 	return sendBest
@@ -189,29 +189,29 @@ func (b *budget) quantum() int64 {
 
 // press adds the weights of what waits to its urgency.
 func (p *Sender) press(c *Chooser) {
-	s, u := &p.Snap.Slots, &p.Urgency
+	s, u := &p.snap.Slots, &p.Urgency
 	u.Grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
 	}
 	for b := range u.Waiting {
-		live, gone := p.Acked.Split(b, p.Acked.Dirty[b])
-		p.Acked.Dirty[b] = live | gone
-		u.Gain(b, p.Acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
+		live, gone := p.acked.Split(b, p.acked.Dirty[b])
+		p.acked.Dirty[b] = live | gone
+		u.Gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
 	}
 }
 
 // askWeights returns the weights that the peer's own function gives to what waits.
 func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
-	s := &p.Snap.Slots
+	s := &p.snap.Slots
 	for len(c.weights) < len(s.Alive) {
 		c.weights = append(c.weights, snapshot.SlicedWeights{})
 	}
 	c.asked, c.entities, c.said = c.asked[:0], c.entities[:0], c.said[:0]
-	for b, d := range p.Acked.Dirty {
+	for b, d := range p.acked.Dirty {
 		c.weights[b].Reset()
-		live, gone := p.Acked.Split(b, d)
+		live, gone := p.acked.Split(b, d)
 		for slot := range bitset.Slots(b, gone) {
 			c.weights[b].Put(slot, 1, 0)
 		}
@@ -228,7 +228,7 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 		p.Weigh(c.entities, c.said)
 	}
 	for i, slot := range c.asked {
-		c.weights[slot>>6].Put(int(slot), c.said[i], snapshot.ChanceOf(int(slot), uint32(p.Snap.Tick)))
+		c.weights[slot>>6].Put(int(slot), c.said[i], snapshot.ChanceOf(int(slot), uint32(p.snap.Tick)))
 	}
 	return c.weights
 }
@@ -238,10 +238,10 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 func (p *Sender) sendChosen() {
 	c := &p.Runs.choice
 	for range maxChoices {
-		sent := p.Acked.Log.Next
+		sent := p.acked.Log.Next
 		p.choose(c)
 		p.sendDue(c.Chosen)
-		if p.Acked.Log.Next == sent || p.Resume != 0 || p.Behind != 0 || p.Budget.Tokens < int64(p.Opts.MTU*p.Opts.TickRate) {
+		if p.acked.Log.Next == sent || p.resume != 0 || p.behind != 0 || p.Budget.Tokens < int64(p.opts.MTU*p.opts.TickRate) {
 			return
 		}
 	}
@@ -250,7 +250,7 @@ func (p *Sender) sendChosen() {
 // choose chooses what is sent. What comes and goes has shares of its own, and competes for the
 // rest.
 func (p *Sender) choose(c *Chooser) {
-	s, u, room := &p.Snap.Slots, &p.Urgency, p.affordable()
+	s, u, room := &p.snap.Slots, &p.Urgency, p.affordable()
 	c.Begin(s.Len())
 	used := 0
 	if p.waitingFor(c, goes) {
@@ -262,7 +262,7 @@ func (p *Sender) choose(c *Chooser) {
 	if p.waitingFor(c, differs) {
 		c.Choose(u, room-room/margin-used, p.cost)
 	}
-	for _, b := range p.Interest.Groups.Blocks {
+	for _, b := range p.interest.Groups.Blocks {
 		for slot := range bitset.Slots(int(b), c.Chosen[b]&s.Bound[b]) {
 			p.chooseWith(slot, c.Chosen)
 		}
@@ -280,19 +280,19 @@ const (
 
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
 func (p *Sender) waitingFor(c *Chooser, of share) bool {
-	alive := p.Snap.Slots.Alive
-	for w, owed := range p.Acked.Acks.DirtyBlocks {
+	alive := p.snap.Slots.Alive
+	for w, owed := range p.acked.Acks.DirtyBlocks {
 		for ; owed != 0; owed &= owed - 1 {
 			b := w<<6 + bits.TrailingZeros64(owed)
-			d := p.Acked.Dirty[b]
-			live := p.Sight.View.Sees(b, d&alive[b])
+			d := p.acked.Dirty[b]
+			live := p.sight.View.Sees(b, d&alive[b])
 			switch of {
 			case goes: // press has left nothing else that is due and not live
 				c.Add(b, d&^live, 0)
 			case comes:
 				c.Add(b, live&^p.Met[b], ^uint64(0))
 			default:
-				c.Add(b, d, p.Acked.Costly(b, live))
+				c.Add(b, d, p.acked.Costly(b, live))
 			}
 		}
 	}
@@ -301,7 +301,7 @@ func (p *Sender) waitingFor(c *Chooser, of share) bool {
 
 const (
 	typicalUnit  = 16 // of Peer.typical, in a bit
-	FirstTypical = 76 * typicalUnit
+	firstTypical = 76 * typicalUnit
 )
 
 // learn ends a tick for the budget: it notes what an update takes with all that belongs to it, as a
@@ -310,21 +310,21 @@ func (p *Sender) learn() {
 	if p.Budget.Rate == 0 {
 		return
 	}
-	now, l := p.Stats.Spending(), &p.Usage
-	bits, updates := now.Bits-l.Spent.Bits, now.Updates-l.Spent.Updates
+	now, l := p.stats.Spending(), &p.usage
+	bits, updates := now.Bits-l.spent.Bits, now.Updates-l.spent.Updates
 	if updates > 0 {
-		bits := bits - (now.Wholes-l.Spent.Wholes)*p.cost.Dear - (now.Despawns-l.Spent.Despawns)*endBits
-		p.Typical += (max(bits, 8)*typicalUnit/updates - p.Typical) / 8
+		bits := bits - (now.Wholes-l.spent.Wholes)*p.cost.Dear - (now.Despawns-l.spent.Despawns)*endBits
+		p.typical += (max(bits, 8)*typicalUnit/updates - p.typical) / 8
 	}
-	l.Spent, l.most = now, max(bits, l.most-l.most/ampleTicks)
-	if l.ample++; p.Resume != 0 || p.planned == sendBest || p.planned == sendNothing {
+	l.spent, l.most = now, max(bits, l.most-l.most/ampleTicks)
+	if l.ample++; p.resume != 0 || p.planned == sendBest || p.planned == sendNothing {
 		l.ample = 0
 	}
 }
 
-// Usage is what a budget has turned out to be good for.
-type Usage struct {
-	Spent counters.Spending
+// usage is what a budget has turned out to be good for.
+type usage struct {
+	spent counters.Spending
 	most  int // bits in a tick, of late
 	ample int // ticks in a row in which all was sent that was due
 }
@@ -335,7 +335,7 @@ const ampleTicks = 16
 // ample reports whether the budget is as good as none: it has sufficed for a while, and would
 // suffice for twice as much.
 func (p *Sender) ample() bool {
-	return p.Budget.Rate == 0 || p.Usage.ample >= ampleTicks && p.affordable() >= 2*p.Usage.most+8*p.Opts.MTU
+	return p.Budget.Rate == 0 || p.usage.ample >= ampleTicks && p.affordable() >= 2*p.usage.most+8*p.opts.MTU
 }
 
 // meet notes of which entities the peer knows that they are there: something of them was
@@ -344,10 +344,10 @@ func (p *Sender) meet() {
 	if p.Budget.Rate == 0 {
 		return
 	}
-	s := &p.Snap.Slots
+	s := &p.snap.Slots
 	p.Met = p.Met.Grown(s.Len())
 	for b := range p.Met {
-		p.Met[b] = p.Sight.View.Sees(b, p.Met[b]&^s.Turned[b]) | p.Snap.Slots.Alive[b]&^p.Acked.Acks.None[b]
+		p.Met[b] = p.sight.View.Sees(b, p.Met[b]&^s.Turned[b]) | p.snap.Slots.Alive[b]&^p.acked.Acks.None[b]
 	}
 }
 
@@ -357,5 +357,5 @@ func (p *Sender) wait() {
 		p.Urgency, p.Met = Urgency{}, nil
 		return
 	}
-	p.Urgency.Wait(p.Acked.Dirty)
+	p.Urgency.Wait(p.acked.Dirty)
 }

@@ -15,7 +15,7 @@ import (
 
 // prepareCompact finds the rows of a slot and what they are coded against.
 func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entry) {
-	s, c := p.Snap, p.Runs.CompactCoder()
+	s, c := p.snap, p.Runs.CompactCoder()
 	info := &s.Slots.Info[slot]
 	entry.Set = info.Set
 	if !k.Whole {
@@ -50,11 +50,11 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entr
 func (p *Sender) counterOf(entry *compact.Entry, whole bool) *uint64 {
 	switch {
 	case whole:
-		return &p.Stats.Wholes
+		return &p.stats.Wholes
 	case entry.Kind == wire.EntryFull:
-		return &p.Stats.Jumps
+		return &p.stats.Jumps
 	}
-	return &p.Stats.Updates
+	return &p.stats.Updates
 }
 
 // startCompact opens a packet whose first entry is of a slot.
@@ -68,19 +68,19 @@ func (k *packetWriter) startCompact(slot int, part bool) {
 	if !part { // a part is to take as much in any packet
 		from = x.Kept.Choose(slot)
 	}
-	if from != nil && p.Acked.Log.Next-from.Sequence >= compact.MaxModelAge {
+	if from != nil && p.acked.Log.Next-from.Sequence >= compact.MaxModelAge {
 		from = nil
 	}
 	if x.Age = 0; from == nil {
 		x.State.CopyFrom(nil)
-		x.Walk.Begin(nil, p.Snap.Tick)
+		x.Walk.Begin(nil, p.snap.Tick)
 	} else {
 		x.State.CopyFrom(from.State)
-		x.Walk.Begin(from.State, p.Snap.Tick)
-		x.Age = p.Acked.Log.Next - from.Sequence
+		x.Walk.Begin(from.State, p.snap.Tick)
+		x.Age = p.acked.Log.Next - from.Sequence
 	}
 	x.E.PutExpGolomb(uint64(x.Age>>compact.AgeLow), compact.ModelRef)
-	x.State.Tick = p.Snap.Tick
+	x.State.Tick = p.snap.Tick
 	x.First, x.Count, x.Work = slot, 0, 0
 	x.Keep = !part && x.Kept.Room()
 	clear(x.Costs)
@@ -109,7 +109,7 @@ func (k *packetWriter) finishCompact() {
 	}
 	k.open, k.sent = false, nil
 	packet := k.buf[:k.body+len(body)]
-	seal := p.Seal
+	seal := p.seal
 	k.header.Put(packet[seal.Size():])
 	packet[seal.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
 	if x.Keep {
@@ -159,7 +159,7 @@ func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *com
 // tryCompact appends an entry to the open packet, or nothing if it does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	x, c := k.Compact, k.peer.Runs.CompactCoder()
-	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.Opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
+	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
 		return false
 	}
 	c.Coder.Begin(&x.State.Model)
@@ -178,7 +178,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	x.Put(c, slot, entry)
 	if entry.Leaps && k.peer.Runs.Jumped(slot, c.RowBits()) {
 		back()
-		c.ForgetPast(k.peer.Snap, slot, entry)
+		c.ForgetPast(k.peer.snap, slot, entry)
 		x.Put(c, slot, entry)
 	}
 	if !safe && x.E.Len()+compact.EndBytes > x.Room {
@@ -204,7 +204,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 		slot := int(entries[i].slot)
 		entry := compact.Entry{Kind: wire.EntryDespawn}
 		if entries[i].kind == batchState {
-			entry = p.prepareCompact(slot, p.Acked.ClassOfSlot(slot))
+			entry = p.prepareCompact(slot, p.acked.ClassOfSlot(slot))
 		}
 		whole := entry.Kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {

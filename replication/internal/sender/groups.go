@@ -61,10 +61,10 @@ const (
 // sendGroups sends what of some slots is due and in groups, with what belongs to it. It
 // returns true if that was all that is due.
 func (p *Sender) sendGroups(of bitset.Set) (all bool) {
-	blocks := p.Interest.Groups.Blocks
+	blocks := p.interest.Groups.Blocks
 	due := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.Acked.Dirty[b] & p.Snap.Slots.Bound[b]
+		due |= of[b] & p.acked.Dirty[b] & p.snap.Slots.Bound[b]
 	}
 	if due == 0 {
 		return false
@@ -74,36 +74,36 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 	order := p.Packet.Order
 	defer func() { p.Packet.Order, p.Runs.Pinned = order, false }()
 	switch {
-	case p.Crowded > 0:
-		p.Crowded--
+	case p.crowded > 0:
+		p.crowded--
 	case p.sendTogether(of):
 		return true
 	default:
-		p.Crowded = crowdedTicks
+		p.crowded = crowdedTicks
 	}
-	first, sent := p.Behind, p.Acked.Log.Next
-	p.Behind = 0
+	first, sent := p.behind, p.acked.Log.Next
+	p.behind = 0
 	if !p.sendUnits(of, first, len(of)<<6) || first > 0 && !p.sendUnits(of, 0, first) {
-		p.Behind = max(p.Behind, 1) // 0: nowhere
-		p.Yields = p.Yields || p.Acked.Log.Next != sent
+		p.behind = max(p.behind, 1) // 0: nowhere
+		p.yields = p.yields || p.acked.Log.Next != sent
 	}
 	return false
 }
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
 func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
-	u, s := &p.Runs.batch, &p.Snap.Slots
+	u, s := &p.Runs.batch, &p.snap.Slots
 	u.begin(s.Len())
-	room := 8*(p.Opts.MTU-p.Packet.headSize(true)) - wire.GapOrderBits
+	room := 8*(p.opts.MTU-p.Packet.headSize(true)) - wire.GapOrderBits
 	if p.Packet.heads == 0 {
 		p.Packet.heads = firstHead
 	}
 	used, work := 0, 0
-	for _, b := range p.Interest.Groups.Blocks {
+	for _, b := range p.interest.Groups.Blocks {
 		if int(b)<<6 >= to || (int(b)+1)<<6 <= from {
 			continue
 		}
-		for slot := range bitset.Slots(int(b), of[b]&p.Acked.Dirty[b]&s.Bound[b]) {
+		for slot := range bitset.Slots(int(b), of[b]&p.acked.Dirty[b]&s.Bound[b]) {
 			if slot < from || slot >= to || u.in.Has(slot) {
 				continue
 			}
@@ -117,11 +117,11 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 			for i := range unit {
 				e := &unit[i]
 				load += int(e.work)
-				p.Acked.Dirty.Remove(int(e.slot))
+				p.acked.Dirty.Remove(int(e.slot))
 				size += max(int(e.bits)+p.Packet.heads, 1) // with Compact, heads may be less than none
 				large = large || e.kind == batchLarge
 			}
-			if large || used+size > room || !p.Opts.FreeWork.Allows(work+load, used) {
+			if large || used+size > room || !p.opts.FreeWork.Allows(work+load, used) {
 				if !p.sendBatch(u.entries[:first]) {
 					p.putOff(unit)
 					return false
@@ -132,7 +132,7 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 			used, work = used+size, work+load
 			if large { // sendBatch finds out about what is more than a packet
 				if !p.sendSplit(u.entries) {
-					p.Behind = slot
+					p.behind = slot
 					return false
 				}
 				u.entries, used, work = u.entries[:0], 0, 0
@@ -150,8 +150,8 @@ func (p *Sender) makeAgain(entries []batchEntry) {
 	p.Runs.Pinned = true
 	for i := range entries {
 		if e := &entries[i]; e.kind == batchState {
-			p.Acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
-			r, _ := p.bestRun(int(e.slot), &p.Acked.Classes.List[0])
+			p.acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
+			r, _ := p.bestRun(int(e.slot), &p.acked.Classes.List[0])
 			e.run = r.Index
 		}
 	}
@@ -161,7 +161,7 @@ func (p *Sender) makeAgain(entries []batchEntry) {
 func (p *Sender) putOff(entries []batchEntry) {
 	for i := range entries {
 		if e := &entries[i]; e.dirty {
-			p.Acked.MarkDirty(int(e.slot)>>6, 1<<(e.slot&63))
+			p.acked.MarkDirty(int(e.slot)>>6, 1<<(e.slot&63))
 		}
 	}
 }
@@ -183,17 +183,17 @@ func (u *batch) visit(slot int) {
 
 // closure sets u.close to the slots that are sent together with a slot, which comes first.
 func (p *Sender) closure(slot int) {
-	u, of := &p.Runs.batch, &p.Interest.Groups
+	u, of := &p.Runs.batch, &p.interest.Groups
 	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
 	add := func(slot int32) {
 		if !slices.Contains(u.close, slot) {
 			u.close = append(u.close, slot)
 		}
 	}
-	for i := 0; i < len(u.close) && !p.Opts.NoGroups; i++ {
+	for i := 0; i < len(u.close) && !p.opts.NoGroups; i++ {
 		slot := u.close[i]
 		for _, g := range of.BySlot[slot] {
-			if slices.Contains(u.groups, g) || p.Acked.LeftFor(g, slot) {
+			if slices.Contains(u.groups, g) || p.acked.LeftFor(g, slot) {
 				continue
 			}
 			u.groups = append(u.groups, g)
@@ -203,7 +203,7 @@ func (p *Sender) closure(slot int) {
 				}
 			}
 			for _, f := range g.Former {
-				if !p.Acked.Released(g, f) {
+				if !p.acked.Released(g, f) {
 					add(f.Slot)
 				}
 			}
@@ -226,29 +226,29 @@ func (p *Sender) gather(slot int) {
 
 // gatherSlot appends what the peer needs of a slot, if it needs anything.
 func (p *Sender) gatherSlot(slot int) {
-	s := &p.Snap.Slots
+	s := &p.snap.Slots
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	if p.Sight.View.Sees(b, s.Alive[b])&bit == 0 {
-		if p.Acked.Acks.Shown[b]&bit == 0 {
-			p.Acked.Dirty[b] &^= bit // gone before the peer heard of it
+	if p.sight.View.Sees(b, s.Alive[b])&bit == 0 {
+		if p.acked.Acks.Shown[b]&bit == 0 {
+			p.acked.Dirty[b] &^= bit // gone before the peer heard of it
 			return
 		}
-		if p.Acked.Gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
-			p.Acked.Turn(b, bit)
-			p.Acked.MarkDirty(b, bit)
+		if p.acked.Gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
+			p.acked.Turn(b, bit)
+			p.acked.MarkDirty(b, bit)
 		}
-		p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.Stats.Despawns})
+		p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.stats.Despawns})
 		return
 	}
-	if !p.Acked.Lacks(b, bit) {
+	if !p.acked.Lacks(b, bit) {
 		return
 	}
-	if p.Acked.Acks.Large[b]&bit != 0 {
+	if p.acked.Acks.Large[b]&bit != 0 {
 		p.add(batchEntry{slot: int32(slot), kind: batchLarge})
 		return
 	}
-	p.Acked.Classify(b, bit)
-	p.addState(slot, &p.Acked.Classes.List[0])
+	p.acked.Classify(b, bit)
+	p.addState(slot, &p.acked.Classes.List[0])
 }
 
 // addState appends the state of a slot, of the given class.
@@ -259,7 +259,7 @@ func (p *Sender) addState(slot int, c *baseline.Class) {
 
 func (p *Sender) add(e batchEntry) {
 	u := &p.Runs.batch
-	e.unit, e.dirty = int32(u.units), p.Acked.Dirty.Has(int(e.slot))
+	e.unit, e.dirty = int32(u.units), p.acked.Dirty.Has(int(e.slot))
 	u.entries = append(u.entries, e)
 }
 
@@ -269,7 +269,7 @@ func (p *Sender) sendBatch(entries []batchEntry) bool {
 	for len(entries) > 0 {
 		switch fits, blocked := p.Packet.putTogether(entries); {
 		case blocked:
-			p.Behind = int(entries[0].slot)
+			p.behind = int(entries[0].slot)
 			p.putOff(entries)
 			return false
 		case fits:
@@ -307,18 +307,18 @@ func (p *Sender) sendSplit(entries []batchEntry) bool {
 	}
 	p.Packet.finish()
 	if torn {
-		p.Stats.TornGroups++
+		p.stats.TornGroups++
 	}
 	return !blocked
 }
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
 func (p *Sender) sendTogether(of bitset.Set) bool {
-	u, s := &p.Runs.batch, &p.Snap.Slots
+	u, s := &p.Runs.batch, &p.snap.Slots
 	u.begin(s.Len())
-	room, used := 8*p.Opts.MTU, 0
-	for b := p.Acked.Acks.DirtyBlocks.Next(0); b < len(of); b = p.Acked.Acks.DirtyBlocks.Next(b + 1) {
-		d := of[b] & p.Acked.Dirty[b]
+	room, used := 8*p.opts.MTU, 0
+	for b := p.acked.Acks.DirtyBlocks.Next(0); b < len(of); b = p.acked.Acks.DirtyBlocks.Next(b + 1) {
+		d := of[b] & p.acked.Dirty[b]
 		if d == 0 {
 			continue
 		}
@@ -329,17 +329,17 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 			}
 		}
 		d &^= s.InGroups(b)
-		live, gone := p.Acked.Split(b, d)
-		p.Acked.Dirty[b] &^= d &^ live &^ gone
-		if live&p.Acked.Acks.Large[b] != 0 {
+		live, gone := p.acked.Split(b, d)
+		p.acked.Dirty[b] &^= d &^ live &^ gone
+		if live&p.acked.Acks.Large[b] != 0 {
 			return false
 		}
-		p.Acked.Classify(b, live)
+		p.acked.Classify(b, live)
 		for slot := range bitset.Slots(b, live) {
-			p.addState(slot, baseline.ClassOf(p.Acked.Classes.List, 1<<(slot&63)))
+			p.addState(slot, baseline.ClassOf(p.acked.Classes.List, 1<<(slot&63)))
 		}
 		for slot := range bitset.Slots(b, gone) {
-			p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.Stats.Despawns})
+			p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.stats.Despawns})
 		}
 		for i := range u.entries[first:] {
 			e := &u.entries[first+i]
@@ -359,7 +359,7 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 // it, and returns all that it added.
 func (p *Sender) chooseWith(slot int, chosen bitset.Set) []int32 {
 	u := &p.Runs.batch
-	if p.Snap.Slots.InGroups(slot>>6)>>(slot&63)&1 == 0 {
+	if p.snap.Slots.InGroups(slot>>6)>>(slot&63)&1 == 0 {
 		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))
 		return u.close
@@ -367,7 +367,7 @@ func (p *Sender) chooseWith(slot int, chosen bitset.Set) []int32 {
 	p.closure(slot)
 	n := 0
 	for _, slot := range u.close {
-		if !chosen.Has(int(slot)) && p.Acked.LacksAny(slot) {
+		if !chosen.Has(int(slot)) && p.acked.LacksAny(slot) {
 			chosen.Add(int(slot))
 			u.close[n] = slot
 			n++

@@ -8,7 +8,7 @@ import (
 )
 
 func (p *Sender) SendHashes(buf []byte) {
-	s := p.Snap
+	s := p.snap
 	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
 	w.WriteBits(uint64(s.Tick), 32)
@@ -17,7 +17,7 @@ func (p *Sender) SendHashes(buf []byte) {
 	slot := p.Hashing.next
 	for ; slot < s.Slots.Len(); slot++ {
 		b := slot >> 6
-		if p.Sight.View.Sees(b, s.Slots.Alive[b])>>(slot&63)&1 == 0 {
+		if p.sight.View.Sees(b, s.Slots.Alive[b])>>(slot&63)&1 == 0 {
 			continue
 		}
 		mark, before := w.Mark(), set
@@ -41,13 +41,13 @@ func (p *Sender) SendHashes(buf []byte) {
 	}
 	w.WriteBool(false)
 	packet := buf[:wire.ChecksumSize+len(w.Bytes())]
-	key := p.Seal
+	key := p.seal
 	key.Off = false
 	key.Write(packet, 0, 0)
-	p.Stats.Hashes += uint64(count)
-	p.Stats.HashBytes += uint64(len(packet))
+	p.stats.Hashes += uint64(count)
+	p.stats.HashBytes += uint64(len(packet))
 	if p.Send(packet) != nil {
-		p.Stats.SendErrors++
+		p.stats.SendErrors++
 	}
 }
 

@@ -18,7 +18,7 @@ const MaxTells = 8
 
 // KeepAlive is the state of a peer that tells when it is to be sent an empty packet.
 type KeepAlive struct {
-	Next  uint32 // sequence of the next packet, at the end of the last tick
+	next  uint32 // sequence of the next packet, at the end of the last tick
 	quiet uint32 // ticks since then without a packet
 	Told  bool   // that all is complete
 	in    uint32 // sequence of a packet that told so
@@ -30,29 +30,29 @@ const longHeader = 1 + 4 + 4
 
 // Keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
 func (p *Sender) Keep() {
-	k, news := &p.Alive, p.Acked.Join.Settle(&p.Snap.Slots, &p.Sight.View, &p.Acked.Acks)
-	if k.Next != p.Acked.Log.Next {
-		k.Next, k.quiet = p.Acked.Log.Next, 0
-		k.tell(p.Acked.Log.Next, p.Acked.Join.Complete && !news) // what was sent did not know the news
+	k, news := &p.Alive, p.acked.Join.Settle(&p.snap.Slots, &p.sight.View, &p.acked.Acks)
+	if k.next != p.acked.Log.Next {
+		k.next, k.quiet = p.acked.Log.Next, 0
+		k.tell(p.acked.Log.Next, p.acked.Join.Complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
-	wait, unsure := p.Opts.KeepAliveTicks(), !p.Acked.Heard || p.Acked.Join.Complete && (!k.Told || int32(p.Acked.RecentSequence-k.in) < 0)
+	wait, unsure := p.opts.KeepAliveTicks(), !p.acked.Heard || p.acked.Join.Complete && (!k.Told || int32(p.acked.RecentSequence-k.in) < 0)
 	if unsure && k.tells < MaxTells {
 		wait = min(wait, TellTicks)
 	}
-	if p.Acked.Silence.Length > 0 {
-		wait = min(wait, p.Acked.Silence.Pause())
+	if p.acked.Silence.Length > 0 {
+		wait = min(wait, p.acked.Silence.Pause())
 	}
-	if k.quiet < wait || !p.Acked.InInterval() || p.Acked.Log.Full() {
+	if k.quiet < wait || !p.acked.InInterval() || p.acked.Log.Full() {
 		return
 	}
 	p.sendEmpty()
 	if unsure {
 		k.tells++
 	}
-	k.Next, k.quiet = p.Acked.Log.Next, 0
-	k.tell(p.Acked.Log.Next, p.Acked.Join.Complete)
+	k.next, k.quiet = p.acked.Log.Next, 0
+	k.tell(p.acked.Log.Next, p.acked.Join.Complete)
 }
 
 // tell notes whether the latest packet told that all is complete.
@@ -64,26 +64,26 @@ func (k *KeepAlive) tell(next uint32, complete bool) {
 
 // sendEmpty sends a state packet without entries.
 func (p *Sender) sendEmpty() {
-	s, seal := p.Snap, p.Seal
-	h := wire.StateHeader{Sequence: p.Acked.Log.Next, Tick: uint32(s.Tick), Long: !p.Acked.Near(), Complete: p.Acked.Join.Complete}
+	s, seal := p.snap, p.seal
+	h := wire.StateHeader{Sequence: p.acked.Log.Next, Tick: uint32(s.Tick), Long: !p.acked.Near(), Complete: p.acked.Join.Complete}
 	packet := p.Alive.buf[:seal.Size()+h.Size()+1]
-	if p.Compact {
+	if p.Packet.Compact != nil {
 		packet = packet[:len(packet)-1]
 		h.Put(packet[seal.Size():])
 	} else {
 		h.Put(packet[seal.Size():])
 		packet[len(packet)-1] = 0 // an order of gaps
 		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
-		p.Stats.EntityBits += wire.GapOrderBits
+		p.stats.EntityBits += wire.GapOrderBits
 	}
-	p.Acked.Log.Begin(s.Tick).Status = ackstate.SentLost // nothing waits for it
-	p.Acked.Log.Commit()
-	p.Acked.Silence.Skip(p.Acked.Log.Next)
+	p.acked.Log.Begin(s.Tick).Status = ackstate.SentLost // nothing waits for it
+	p.acked.Log.Commit()
+	p.acked.Silence.Skip(p.acked.Log.Next)
 	seal.Write(packet, h.Sequence, h.Tick)
-	p.Stats.Packets++
-	p.Stats.Bytes += uint64(len(packet))
-	p.Budget.spend(len(packet), p.Opts.TickRate)
+	p.stats.Packets++
+	p.stats.Bytes += uint64(len(packet))
+	p.Budget.spend(len(packet), p.opts.TickRate)
 	if p.Send(packet) != nil {
-		p.Stats.SendErrors++
+		p.stats.SendErrors++
 	}
 }

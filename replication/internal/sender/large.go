@@ -14,7 +14,7 @@ const partOverhead = 48
 
 // beginLarge starts to send the slot's present state in parts.
 func (p *Sender) beginLarge(slot int) error {
-	s := p.Snap
+	s := p.snap
 	info := &s.Slots.Info[slot]
 	r := p.Runs.Whole(slot)
 	r.Copies++
@@ -26,16 +26,16 @@ func (p *Sender) beginLarge(slot int) error {
 	l := &ackstate.LargeState{Tick: s.Tick, Run: w.Bytes(), Size: s.Opts.MTU - partOverhead}
 	l.Parts = make([]ackstate.PartStatus, (len(l.Run)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
-	p.Acked.Large[slot] = l
+	p.acked.Large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
-	p.Acked.Acks.Shown[b] |= bit
-	p.Acked.Acks.Large[b] |= bit
+	p.acked.Acks.Shown[b] |= bit
+	p.acked.Acks.Large[b] |= bit
 	return p.sendParts(slot)
 }
 
 // sendParts sends the parts of the slot's state that are due.
 func (p *Sender) sendParts(slot int) error {
-	l := p.Acked.Large[slot]
+	l := p.acked.Large[slot]
 	for i := range l.Parts {
 		if l.Parts[i] != ackstate.PartDue {
 			continue
@@ -48,19 +48,19 @@ func (p *Sender) sendParts(slot int) error {
 		if k.Compact != nil {
 			if err := k.addCompact(slot, baseline.RecordPart, &compact.Entry{
 				Kind: wire.EntryPart, Payload: payload,
-				Part: [4]uint64{uint64(p.Snap.Tick - l.Tick), uint64(len(l.Run)), uint64(l.Size), uint64(i)},
+				Part: [4]uint64{uint64(p.snap.Tick - l.Tick), uint64(len(l.Run)), uint64(l.Size), uint64(i)},
 			}); err != nil {
 				return err
 			}
 			k.sent.Part, k.sent.PartTick = uint32(i), l.Tick
 			l.Parts[i] = ackstate.PartInFlight
 			k.finish()
-			p.Stats.Parts++
+			p.stats.Parts++
 			continue
 		}
 		err := k.add(slot, baseline.RecordPart, 0, func() {
 			k.head(slot, wire.EntryPart)
-			k.w.WriteExpGolomb(uint64(p.Snap.Tick-l.Tick), wire.PartOrder)
+			k.w.WriteExpGolomb(uint64(p.snap.Tick-l.Tick), wire.PartOrder)
 			k.w.WriteExpGolomb(uint64(len(l.Run)), wire.PartOrder)
 			k.w.WriteExpGolomb(uint64(l.Size), wire.PartOrder)
 			k.w.WriteExpGolomb(uint64(i), wire.PartOrder)
@@ -72,7 +72,7 @@ func (p *Sender) sendParts(slot int) error {
 		k.sent.Part, k.sent.PartTick = uint32(i), l.Tick
 		l.Parts[i] = ackstate.PartInFlight
 		k.finish()
-		p.Stats.Parts++
+		p.stats.Parts++
 	}
 	return nil
 }

@@ -41,14 +41,14 @@ type packetWriter struct {
 func (k *packetWriter) begin(p *Sender) {
 	k.peer = p
 	if k.buf == nil {
-		k.buf = make([]byte, p.Opts.MTU)
+		k.buf = make([]byte, p.opts.MTU)
 	}
 	if k.entries > 0 {
 		k.Order = gapOrder(k.gaps, k.entries)
 	}
 	k.gaps, k.entries = 0, 0
 	if k.Compact != nil {
-		k.Compact.Kept.Shrink(p.Snap.Tick)
+		k.Compact.Kept.Shrink(p.snap.Tick)
 	}
 }
 
@@ -60,14 +60,14 @@ func gapOrder(gaps, entries int) uint {
 // start opens a packet.
 func (k *packetWriter) start() {
 	p := k.peer
-	s := p.Snap
-	k.header = wire.StateHeader{Sequence: p.Acked.Log.Next, Tick: uint32(s.Tick), Long: !p.Acked.Near(), Complete: p.Acked.Join.Complete}
+	s := p.snap
+	k.header = wire.StateHeader{Sequence: p.acked.Log.Next, Tick: uint32(s.Tick), Long: !p.acked.Near(), Complete: p.acked.Join.Complete}
 	k.body = k.headSize(k.header.Long)
 	k.w.Reset(k.buf[k.body:])
 	k.w.WriteBits(uint64(k.Order), wire.GapOrderBits)
 	k.Context = wire.Context{Names: delta.NamesAt(s.Tick)}
-	k.Names.Write(&k.w, p.Acked.Front())
-	k.sent = p.Acked.Log.Begin(s.Tick)
+	k.Names.Write(&k.w, p.acked.Front())
+	k.sent = p.acked.Log.Begin(s.Tick)
 	k.open, k.work = true, 0
 }
 
@@ -106,7 +106,7 @@ func (k *packetWriter) put(slot int, r *encode.Run) error {
 // bears reports whether the open packet may have entries of so much work more, which take so many
 // bits at least.
 func (k *packetWriter) bears(work, bits int) bool {
-	return k.peer.Opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
+	return k.peer.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
 }
 
 // noteGap counts the gap before an entry that is about to be written.
@@ -125,7 +125,7 @@ func (k *packetWriter) update(slot int, r *encode.Run, bits []byte) {
 
 // record notes that the packet carries something of a slot.
 func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
-	k.peer.Acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
+	k.peer.acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
 }
 
 // despawn appends that a slot is empty. It returns errFull if no more packets may be
@@ -151,7 +151,7 @@ func (k *packetWriter) gap(slot int) {
 
 // wholeHead writes the generation and component set of an entity without baseline.
 func (k *packetWriter) wholeHead(slot int) {
-	info := k.peer.Snap.Slots.Info[slot]
+	info := k.peer.snap.Slots.Info[slot]
 	k.w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.Set, &k.Set)
 	k.Set = info.Set
@@ -208,18 +208,18 @@ func (k *packetWriter) finish() {
 // headSize returns how many bytes stand before the body.
 func (k *packetWriter) headSize(long bool) int {
 	h := wire.StateHeader{Long: long}
-	return k.peer.Seal.Size() + h.Size()
+	return k.peer.seal.Size() + h.Size()
 }
 
 // seal completes a packet whose body has n bits.
 func (k *packetWriter) seal(packet []byte, h wire.StateHeader, n int) {
 	k.putHeader(packet, h, n)
-	k.peer.Seal.Write(packet, h.Sequence, h.Tick)
+	k.peer.seal.Write(packet, h.Sequence, h.Tick)
 }
 
 // putHeader is seal without the checksum.
 func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
-	at := k.peer.Seal.Size()
+	at := k.peer.seal.Size()
 	h.Put(packet[at:])
 	packet[at] |= byte(-n&7) << wire.PadShift
 }
@@ -227,12 +227,12 @@ func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
 // commit counts a packet whose body has n bits, and returns its sequence.
 func (k *packetWriter) commit(bytes, n int) uint32 {
 	p := k.peer
-	p.Stats.Packets++
-	p.Stats.Bytes += uint64(bytes)
-	p.Stats.EntityBits += uint64(n)
-	p.Budget.spend(bytes, p.Opts.TickRate)
-	p.Acked.Log.At(p.Acked.Log.Next).Bytes = uint16(bytes)
-	return p.Acked.Log.Commit()
+	p.stats.Packets++
+	p.stats.Bytes += uint64(bytes)
+	p.stats.EntityBits += uint64(n)
+	p.Budget.spend(bytes, p.opts.TickRate)
+	p.acked.Log.At(p.acked.Log.Next).Bytes = uint16(bytes)
+	return p.acked.Log.Commit()
 }
 
 // putTogether sends entries in a packet of their own, in the order of their slots. If they
@@ -297,9 +297,9 @@ func (k *packetWriter) book(e *batchEntry) {
 	}
 	k.record(slot, kind)
 	*e.count++
-	p.Acked.Dirty[b] &^= bit
-	p.Acked.Acks.Shown[b] |= bit
+	p.acked.Dirty[b] &^= bit
+	p.acked.Acks.Shown[b] |= bit
 	if !e.dirty { // it is on its way already
-		p.Stats.GroupResends++
+		p.stats.GroupResends++
 	}
 }

@@ -20,30 +20,30 @@ var errFull = errors.New("replication: too many packets in flight")
 
 // prepare starts a tick.
 func (p *Sender) prepare(c *Chooser) {
-	p.Acked.Grow()
-	p.Sight.Limit()
+	p.acked.Grow()
+	p.sight.Limit()
 	p.earn()
 	p.beginSilence()
-	p.Acked.Follow()
-	p.Acked.TurnAll()
+	p.acked.Follow()
+	p.acked.TurnAll()
 	p.planned, p.Relays = sendNothing, false
-	if p.Rests = !p.Speaks && p.Acked.MayRest(); p.Rests {
+	if p.Rests = !p.Speaks && p.acked.MayRest(); p.Rests {
 		p.rest()
 		return
 	}
-	p.Acked.Expire()
-	p.inOrder = p.Acked.EveryTick() && p.Resume == 0 && p.ample()
-	p.Acked.Look()
+	p.acked.Expire()
+	p.inOrder = p.acked.EveryTick() && p.resume == 0 && p.ample()
+	p.acked.Look()
 	p.meet()
 	if p.Sending {
 		p.oweLacking()
 	}
-	if p.inOrder && p.Acked.CanRelay() {
+	if p.inOrder && p.acked.CanRelay() {
 		p.planned, p.Relays = sendAll, true
 	} else {
-		p.Acked.FindPairs()
-		if p.Sight.View.InView == nil { // else look has done so
-			p.Acked.OweNews()
+		p.acked.FindPairs()
+		if p.sight.View.InView == nil { // else look has done so
+			p.acked.OweNews()
 		}
 		if p.planned = p.plan(); p.planned == sendBest {
 			p.press(c)
@@ -53,28 +53,28 @@ func (p *Sender) prepare(c *Chooser) {
 }
 
 // callsBack reports whether prepare calls functions of the user.
-func (p *Sender) callsBack() bool { return p.Sight.View.Visible != nil || p.Weigh != nil }
+func (p *Sender) callsBack() bool { return p.sight.View.Visible != nil || p.Weigh != nil }
 
 // rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
 func (p *Sender) rest() {
-	s := &p.Snap.Slots
+	s := &p.snap.Slots
 	for _, b := range s.Turning {
-		if int(b) < len(p.Sight.View.InView) {
-			p.Sight.View.InView[b] &^= s.Turned[b]
+		if int(b) < len(p.sight.View.InView) {
+			p.sight.View.InView[b] &^= s.Turned[b]
 		}
 		if int(b) < len(p.Met) {
 			p.Met[b] &^= s.Turned[b]
 		}
 	}
-	p.Acked.Expire()
-	p.Acked.OweNews()
+	p.acked.Expire()
+	p.acked.OweNews()
 }
 
 // oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
 // what was taken from due by then need not be in a packet.
 func (p *Sender) oweLacking() {
-	for b := range p.Acked.Dirty {
-		p.Acked.MarkDirty(b, p.Sight.View.Sees(b, p.Snap.Slots.Alive[b])&(p.Acked.Acks.Behind(b)|p.Acked.Acks.Large[b])|p.Acked.Gone(b))
+	for b := range p.acked.Dirty {
+		p.acked.MarkDirty(b, p.sight.View.Sees(b, p.snap.Slots.Alive[b])&(p.acked.Acks.Behind(b)|p.acked.Acks.Large[b])|p.acked.Gone(b))
 	}
 	p.Sending = false
 }
@@ -101,10 +101,10 @@ func (p *Sender) sendPlanned() {
 		}
 		if p.Relays {
 			p.Relays = false
-			p.Acked.FindPairs()
-			p.Acked.OweNews()
+			p.acked.FindPairs()
+			p.acked.OweNews()
 		}
-		p.sendDue(p.Acked.Dirty)
+		p.sendDue(p.acked.Dirty)
 	case sendBest:
 		p.sendChosen()
 	}
@@ -113,9 +113,9 @@ func (p *Sender) sendPlanned() {
 // end ends the tick for a peer.
 func (c *worker) end(p *Sender) {
 	if p.Relays {
-		p.Acked.Full[p.Snap.Tick%snapshot.RecentTicks] = p.Snap.Tick
+		p.acked.Full[p.snap.Tick%snapshot.RecentTicks] = p.snap.Tick
 	}
-	p.Acked.Log.Trim(p.Acked.Followed)
+	p.acked.Log.Trim(p.acked.Followed)
 	if !p.Rests {
 		p.Sending = false
 		p.wait()
@@ -127,11 +127,11 @@ func (c *worker) end(p *Sender) {
 // sendDue sends a part of what is due, beginning where the last tick had to stop.
 func (p *Sender) sendDue(of bitset.Set) {
 	switch {
-	case p.Yields:
+	case p.yields:
 		p.sendRest(of)
 		p.sendGroups(of)
 	case p.sendGroups(of):
-		p.Resume = 0
+		p.resume = 0
 	default:
 		p.sendRest(of)
 	}
@@ -139,9 +139,9 @@ func (p *Sender) sendDue(of bitset.Set) {
 
 // sendRest sends what is not in groups of a part of what is due.
 func (p *Sender) sendRest(of bitset.Set) {
-	p.Yields = p.Yields && p.blocked() // it has its turn now
-	first := p.Resume
-	p.Resume = 0
+	p.yields = p.yields && p.blocked() // it has its turn now
+	first := p.resume
+	p.resume = 0
 	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
 		p.Packet.finish() // slots rise within a packet
 		p.sendSlots(of, 0, first)
@@ -152,8 +152,8 @@ func (p *Sender) sendRest(of bitset.Set) {
 // sendSlots goes through those of a part of what is due that are in a range, and returns
 // false if it had to stop.
 func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
-	for b := p.Acked.Acks.DirtyBlocks.Next(from >> 6); b<<6 < to; b = p.Acked.Acks.DirtyBlocks.Next(b + 1) {
-		d := of[b] & p.Acked.DirtyIn(b) &^ p.Snap.Slots.InGroups(b)
+	for b := p.acked.Acks.DirtyBlocks.Next(from >> 6); b<<6 < to; b = p.acked.Acks.DirtyBlocks.Next(b + 1) {
+		d := of[b] & p.acked.DirtyIn(b) &^ p.snap.Slots.InGroups(b)
 		if b<<6 < from {
 			d &= ^uint64(0) << (from & 63)
 		}
@@ -168,7 +168,7 @@ func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
 			continue
 		}
 		if p.sendBlock(b, d) != nil {
-			p.Resume = max(b<<6+bits.TrailingZeros64(p.Acked.Dirty[b]&d), 1) // 0: nowhere
+			p.resume = max(b<<6+bits.TrailingZeros64(p.acked.Dirty[b]&d), 1) // 0: nowhere
 			return false
 		}
 	}
@@ -179,33 +179,33 @@ func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
 // do for a slot until it changes or what was sent is lost.
 func (p *Sender) sendBlock(b int, d uint64) error {
 	p.Runs.Bound()
-	live, gone := p.Acked.Split(b, d)
-	p.Acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer heard of them
+	live, gone := p.acked.Split(b, d)
+	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
 	var st *encode.Stream
 	copies := uint64(0)
-	if p.Stream >= 0 {
-		st = &p.Runs.Streams[p.Stream]
+	if p.stream >= 0 {
+		st = &p.Runs.Streams[p.stream]
 		copies = p.copies(st, b, live)
 	}
-	large := live & p.Acked.Acks.Large[b]
+	large := live & p.acked.Acks.Large[b]
 	if others := live &^ (large | copies); others != 0 {
-		p.Acked.Classify(b, others)
+		p.acked.Classify(b, others)
 	}
 	for d != 0 {
 		i := bits.TrailingZeros64(d)
 		bit := uint64(1) << i
 		if copies&bit != 0 {
 			if put := p.Packet.putStretch(st, b, d&copies, d); put != 0 {
-				p.Acked.Dirty[b] &^= put // they are shown, as the peer holds their baselines
-				p.Stats.Updates += uint64(bits.OnesCount64(put))
+				p.acked.Dirty[b] &^= put // they are shown, as the peer holds their baselines
+				p.stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
 				continue
 			}
 			copies = 0
-			p.Acked.Classify(b, d&live&^large)
+			p.acked.Classify(b, d&live&^large)
 		}
-		p.Acked.Dirty[b] &^= bit // a part that is lost sets it again
+		p.acked.Dirty[b] &^= bit // a part that is lost sets it again
 		var err error
 		switch {
 		case gone&bit != 0:
@@ -213,10 +213,10 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 		case large&bit != 0:
 			err = p.sendParts(b<<6 + i)
 		default:
-			err = p.sendState(b<<6+i, baseline.ClassOf(p.Acked.Classes.List, bit))
+			err = p.sendState(b<<6+i, baseline.ClassOf(p.acked.Classes.List, bit))
 		}
 		if err != nil {
-			p.Acked.MarkDirty(b, d)
+			p.acked.MarkDirty(b, d)
 			return err
 		}
 		d &^= bit
@@ -231,7 +231,7 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	if p.Packet.Compact != nil {
 		count, err = p.Packet.putCompact(slot, c)
 	} else if st := p.Runs.Ready(slot, c); st != nil && p.Packet.putReady(st, slot, c) {
-		count = &p.Stats.Updates
+		count = &p.stats.Updates
 	} else {
 		var r *encode.Run
 		r, count = p.bestRun(slot, c)
@@ -240,7 +240,7 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	switch err {
 	case nil:
 		*count++
-		p.Acked.Acks.Shown.Add(slot)
+		p.acked.Acks.Shown.Add(slot)
 		return nil
 	case errTooLarge:
 		return p.beginLarge(slot)
@@ -261,19 +261,19 @@ func (p *Sender) bestRun(slot int, c *baseline.Class) (r *encode.Run, count *uin
 		switch {
 		case r == nil:
 		case p.Runs.Jumped(slot, int(r.Bits)):
-			return p.Runs.Whole(slot), &p.Stats.Jumps
+			return p.Runs.Whole(slot), &p.stats.Jumps
 		default:
-			return r, &p.Stats.Updates
+			return r, &p.stats.Updates
 		}
 	}
-	return p.Runs.Whole(slot), &p.Stats.Wholes
+	return p.Runs.Whole(slot), &p.stats.Wholes
 }
 
 func (p *Sender) sendDespawn(slot int) error {
 	if err := p.Packet.despawn(slot); err != nil {
 		return err
 	}
-	p.Stats.Despawns++
-	p.Acked.Acks.Shown.Add(slot)
+	p.stats.Despawns++
+	p.acked.Acks.Shown.Add(slot)
 	return nil
 }

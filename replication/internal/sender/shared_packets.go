@@ -17,23 +17,23 @@ import (
 
 // orderOf returns the order of the Rice code of gaps between so many slots.
 func (p *Sender) orderOf(news int) uint {
-	return gapOrder(p.Snap.Slots.Len()-news, max(news, 1))
+	return gapOrder(p.snap.Slots.Len()-news, max(news, 1))
 }
 
 // takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
 // nothing changed it needs none.
 func (p *Sender) takeAll() bool {
-	if p.Snap.Slots.Changes == 0 {
+	if p.snap.Slots.Changes == 0 {
 		return true
 	}
-	if p.Stream < 0 {
+	if p.stream < 0 {
 		return false
 	}
-	st := &p.Runs.Streams[p.Stream]
+	st := &p.Runs.Streams[p.stream]
 	if !p.canTakeAll(st) {
 		return false
 	}
-	first := p.Acked.Log.Next
+	first := p.acked.Log.Next
 	for i := range st.Packets {
 		p.Packet.relay(st, &st.Packets[i])
 	}
@@ -43,8 +43,8 @@ func (p *Sender) takeAll() bool {
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
 func (p *Sender) canTakeAll(st *encode.Stream) bool {
-	if p.Acked.Log.Next+uint32(len(st.Packets))-p.Acked.Log.Oldest > ackstate.MaxInFlight ||
-		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(st.Packets)*p.Opts.MTU*p.Opts.TickRate) {
+	if p.acked.Log.Next+uint32(len(st.Packets))-p.acked.Log.Oldest > ackstate.MaxInFlight ||
+		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(st.Packets)*p.opts.MTU*p.opts.TickRate) {
 		return false
 	}
 	for _, blocks := range st.Lacking {
@@ -61,17 +61,17 @@ func (p *Sender) copies(st *encode.Stream, b int, d uint64) uint64 {
 	if d &= st.Plain[b]; d == 0 {
 		return 0
 	}
-	return d &^ (p.Acked.LackOf(st.BasePair, b) | p.Acked.Acks.Large[b])
+	return d &^ (p.acked.LackOf(st.BasePair, b) | p.acked.Acks.Large[b])
 }
 
 // copyBlocks appends all entries of blocks of the peer's stream to the open packet: of block b, of which d is due, and of as many
 // after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
 func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	k := &p.Packet
-	if p.Stream < 0 || !k.open {
+	if p.stream < 0 || !k.open {
 		return -1
 	}
-	st := &p.Runs.Streams[p.Stream]
+	st := &p.Runs.Streams[p.stream]
 	if d != st.Slots[b] || k.Order != st.Order {
 		return -1
 	}
@@ -83,13 +83,13 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	for ; next < len(st.Blocks) && st.Blocks[next].Packet == st.Blocks[first].Packet; next++ {
 		x, at := &st.Blocks[next], int(st.Records[next].Record().Block)
 		if next > first {
-			if at != p.Acked.Acks.DirtyBlocks.Next(last+1) {
+			if at != p.acked.Acks.DirtyBlocks.Next(last+1) {
 				break // something else may be due before
 			}
-			d = of[at] & p.Acked.Dirty[at] &^ p.Snap.Slots.InGroups(at)
+			d = of[at] & p.acked.Dirty[at] &^ p.snap.Slots.InGroups(at)
 		}
 		e := &st.Entries[x.First+x.Entries-1]
-		if d != st.Slots[at] || p.Sight.View.Sees(at, p.copies(st, at, d)) != d || int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
+		if d != st.Slots[at] || p.sight.View.Sees(at, p.copies(st, at, d)) != d || int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.End, n+x.Entries, work+int(e.Sum)
@@ -98,13 +98,13 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 		return -1
 	}
 	k.copySpan(st.Packets[st.Blocks[first].Packet].Body, int(begin), int(end), slot, last<<6+bits.Len64(st.Slots[last]), n, work)
-	p.Acked.Log.AddAll(k.sent, st.Records[first:next])
+	p.acked.Log.AddAll(k.sent, st.Records[first:next])
 	for i := range st.Records[first:next] {
 		r := st.Records[first+i].Record()
-		p.Acked.Dirty[r.Block] &^= r.Mask
+		p.acked.Dirty[r.Block] &^= r.Mask
 		st.Blocks[first+i].Copies += uint32(st.Blocks[first+i].Entries)
 	}
-	p.Stats.Updates += uint64(n)
+	p.stats.Updates += uint64(n)
 	return last
 }
 
@@ -112,10 +112,10 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 func (k *packetWriter) relay(st *encode.Stream, from *encode.StreamPacket) {
 	p := k.peer
 	from.Copies++
-	p.Stats.Updates += uint64(from.Entries)
-	sent := p.Acked.Log.Begin(p.Snap.Tick)
+	p.stats.Updates += uint64(from.Entries)
+	sent := p.acked.Log.Begin(p.snap.Tick)
 	sent.Stream = true
-	p.Acked.Log.AddAll(sent, st.Records[from.First:from.End])
+	p.acked.Log.AddAll(sent, st.Records[from.First:from.End])
 	k.commit(k.headSize(false)+len(from.Body), from.Bits)
 }
 
@@ -123,7 +123,7 @@ func (k *packetWriter) relay(st *encode.Stream, from *encode.StreamPacket) {
 // next packet is begun.
 func (k *packetWriter) copyOf(from *encode.StreamPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.Body)]
-	seal, h := k.peer.Seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.Snap.Tick), Complete: k.peer.Acked.Join.Complete}
+	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.snap.Tick), Complete: k.peer.acked.Join.Complete}
 	if seal.Off || from.Copies == 1 {
 		k.seal(packet, h, from.Bits)
 		return packet
@@ -222,7 +222,7 @@ func (k *packetWriter) putStretch(st *encode.Stream, b int, slots, all uint64) (
 	}
 	last := 63 - bits.LeadingZeros64(slots)
 	k.copySpan(st.Packets[x.Packet].Body, int(from), int(entries[n-1].End), b<<6+first, b<<6+last+1, n, int(entries[n-1].Sum-before))
-	k.peer.Acked.Log.Add(k.sent, b, slots, baseline.RecordState)
+	k.peer.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
 	x.Copies += uint32(n)
 	return slots
 }

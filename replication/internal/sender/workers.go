@@ -56,7 +56,7 @@ func (w *Workers) Add(p *Sender) { w.peers = append(w.peers, p) }
 // Ready is called when all peers of the tick were added.
 func (w *Workers) Ready(snap *snapshot.Snapshot) {
 	for _, p := range w.peers {
-		p.Outbox.direct = len(w.peers) == 1
+		p.outbox.direct = len(w.peers) == 1
 	}
 	if slices.ContainsFunc(w.peers, func(p *Sender) bool { return p.Budget.Rate > 0 }) {
 		snap.Slots.Weights.Update(&snap.Slots, uint32(snap.Tick))
@@ -78,7 +78,7 @@ func (w *Workers) Run(now delta.Tick) {
 		w.Boxes[i].empty(now) // here, since a send function may have panicked
 	}
 	if len(w.Caches) > 1 {
-		slices.SortStableFunc(w.peers, func(a, b *Sender) int { return cmp.Compare(now-a.Acked.Recent, now-b.Acked.Recent) })
+		slices.SortStableFunc(w.peers, func(a, b *Sender) int { return cmp.Compare(now-a.acked.Recent, now-b.acked.Recent) })
 	}
 	w.group.Add(w.active - 1)
 	for _, job := range w.jobs[1:w.active] {
@@ -97,7 +97,7 @@ func (w *Workers) work(i int) {
 	n := len(w.peers)
 	peers := w.peers[i*n/w.active : (i+1)*n/w.active]
 	for _, p := range peers {
-		p.Outbox.box, p.Outbox.first = &w.Boxes[i], -1
+		p.outbox.box, p.outbox.first = &w.Boxes[i], -1
 		if !p.callsBack() {
 			p.prepare(&w.Caches[i].choice)
 		}
@@ -110,7 +110,7 @@ type outbox struct {
 	direct      bool // it may be called at once: there is no other peer, so this is the caller's goroutine
 	box         *packetBox
 	first, last int32    // packets in the box, if there are any
-	Failed      []uint32 // sequences of packets that were not taken
+	failed      []uint32 // sequences of packets that were not taken
 }
 
 // A packetBox holds the packets of all peers of a worker, as they come. What all of them
@@ -144,11 +144,11 @@ func (b *packetBox) empty(now delta.Tick) {
 
 // put sends a packet or keeps a copy for later.
 func (p *Sender) put(packet []byte, sequence uint32) {
-	if p.Outbox.direct {
+	if p.outbox.direct {
 		p.deliver(packet, sequence)
 		return
 	}
-	b := p.Outbox.box
+	b := p.outbox.box
 	first := len(b.bytes)
 	b.bytes = append(b.bytes, packet...)
 	p.queue(queued{first: first, end: len(b.bytes), sequence: sequence})
@@ -160,7 +160,7 @@ func (p *Sender) putCopies(from []encode.StreamPacket, sequence uint32) {
 	if len(from) == 0 {
 		return // all that changed is in groups
 	}
-	if p.Outbox.direct {
+	if p.outbox.direct {
 		p.deliverCopies(from, sequence)
 		return
 	}
@@ -175,7 +175,7 @@ func (p *Sender) deliverCopies(from []encode.StreamPacket, sequence uint32) {
 }
 
 func (p *Sender) queue(q queued) {
-	o := &p.Outbox
+	o := &p.outbox
 	i := int32(len(o.box.Queued))
 	q.next = -1
 	o.box.Queued = append(o.box.Queued, q)
@@ -189,13 +189,13 @@ func (p *Sender) queue(q queued) {
 
 func (p *Sender) deliver(packet []byte, sequence uint32) {
 	if p.Send(packet) != nil {
-		p.Outbox.Failed = append(p.Outbox.Failed, sequence)
+		p.outbox.failed = append(p.outbox.failed, sequence)
 	}
 }
 
 // Flush sends what is in the outbox. What the send function did not take is lost.
 func (p *Sender) Flush() {
-	o := &p.Outbox
+	o := &p.outbox
 	for i := o.first; i >= 0; {
 		q := &o.box.Queued[i]
 		i = q.next
@@ -206,27 +206,27 @@ func (p *Sender) Flush() {
 		}
 	}
 	o.first = -1
-	for _, sequence := range o.Failed {
-		p.Stats.SendErrors++
-		p.Acked.LoseAt(sequence)
+	for _, sequence := range o.failed {
+		p.stats.SendErrors++
+		p.acked.LoseAt(sequence)
 	}
-	o.Failed = o.Failed[:0]
+	o.failed = o.failed[:0]
 }
 
 // beginStreams makes the streams that the peers need.
 func (c *worker) beginStreams(peers []*Sender) {
 	shares := !c.Snap.Opts.NoStreams
 	for _, p := range peers {
-		if p.Stream = -1; p.Relays && c.Snap.Slots.Changes == 0 {
+		if p.stream = -1; p.Relays && c.Snap.Slots.Changes == 0 {
 			continue // it is sent nothing
 		}
 		c.setOrder(p)
 		if shares && p.Relays {
-			p.Stream = c.Stream(p.Acked.Newest(), true, p.Packet.Order)
+			p.stream = c.Stream(p.acked.Newest(), true, p.Packet.Order)
 		}
 	}
 	for _, p := range peers {
-		if shares && !p.Relays && p.planned == sendAll && !p.Compact {
+		if shares && !p.Relays && p.planned == sendAll && p.Packet.Compact == nil {
 			c.want(p)
 		}
 	}
@@ -239,9 +239,9 @@ func (c *worker) setOrder(p *Sender) {
 	switch s := &c.Snap.Slots; {
 	case p.Relays:
 		p.Packet.Order = p.orderOf(s.Changes)
-	case p.planned != sendAll || p.Compact || p.Acked.Interval > ackstate.MaxSpan:
-	case p.Sight.View.InView == nil: // else it would tell of what is hidden
-		if news := c.NewsOf(p.Acked.Interval); p.Acked.Needs() > news/encode.StreamShare {
+	case p.planned != sendAll || p.Packet.Compact != nil || p.acked.Interval > ackstate.MaxSpan:
+	case p.sight.View.InView == nil: // else it would tell of what is hidden
+		if news := c.NewsOf(p.acked.Interval); p.acked.Needs() > news/encode.StreamShare {
 			p.Packet.Order = p.orderOf(news)
 		}
 	}
@@ -249,25 +249,25 @@ func (c *worker) setOrder(p *Sender) {
 
 // want adds what a peer needs to the streams that are to have it.
 func (c *worker) want(p *Sender) {
-	s, t := &c.Snap.Slots, &p.Acked.Acks
+	s, t := &c.Snap.Slots, &p.acked.Acks
 	var whole, part [baseline.NearBases]int32
-	for i, of := range p.Acked.Pairs {
+	for i, of := range p.acked.Pairs {
 		whole[i], part[i] = c.Find(of, true), -1
 	}
 	for w, owed := range t.DirtyBlocks {
 		for b := range bitset.Slots(w, owed) {
-			d := p.Sight.View.Sees(b, p.Acked.Dirty[b]&s.Alive[b]) &^ (t.None[b] | t.Large[b] | s.InGroups(b))
-			for i := 0; d != 0 && i < len(p.Acked.Pairs); i++ {
-				held := d &^ p.Acked.LackOf(p.Acked.Pairs[i], b)
+			d := p.sight.View.Sees(b, p.acked.Dirty[b]&s.Alive[b]) &^ (t.None[b] | t.Large[b] | s.InGroups(b))
+			for i := 0; d != 0 && i < len(p.acked.Pairs); i++ {
+				held := d &^ p.acked.LackOf(p.acked.Pairs[i], b)
 				d &^= held
 				if whole[i] >= 0 {
 					held &^= s.News[b] // it has these
 				}
-				if held == 0 || !c.Snap.Predicts(p.Acked.Pairs[i]) {
+				if held == 0 || !c.Snap.Predicts(p.acked.Pairs[i]) {
 					continue
 				}
 				if part[i] < 0 {
-					part[i] = c.Stream(p.Acked.Pairs[i], false, p.Packet.Order)
+					part[i] = c.Stream(p.acked.Pairs[i], false, p.Packet.Order)
 				}
 				if part[i] >= 0 {
 					c.Streams[part[i]].Want(b, held)
@@ -275,9 +275,9 @@ func (c *worker) want(p *Sender) {
 			}
 		}
 	}
-	if len(p.Acked.Pairs) > 0 {
-		if p.Stream = whole[0]; p.Stream < 0 {
-			p.Stream = part[0]
+	if len(p.acked.Pairs) > 0 {
+		if p.stream = whole[0]; p.stream < 0 {
+			p.stream = part[0]
 		}
 	}
 }

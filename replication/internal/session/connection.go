@@ -34,10 +34,10 @@ type Farewell struct {
 // Connection is what a peer and its client agreed on: the session in force, those that were offered, and how the connection
 // ended. It reads and writes the packets of handshakes, and finds out which session other packets are of.
 type Connection struct {
-	Sessions *ServerSessions
-	Opts     *config.ServerOptions
-	Stats    *counters.PeerCounters
-	Send     func(packet []byte)
+	sessions *ServerSessions
+	opts     *config.ServerOptions
+	stats    *counters.PeerCounters
+	send     func(packet []byte)
 
 	State       connState
 	Compact     bool     // the peer is to have states coded by Compact, if its client takes it
@@ -100,11 +100,11 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
-		if body := c.pending[i].openFirstWord(packet); body != nil && c.Sessions.Ack.Parse(body) == nil {
+		if body := c.pending[i].openFirstWord(packet); body != nil && c.sessions.Ack.Parse(body) == nil {
 			c.Enforce(i)
 			return Incoming{UseAck, true, body}, nil
 		}
-		if body := c.pending[i].openFirstMessages(packet); body != nil && c.Sessions.UsesMessages {
+		if body := c.pending[i].openFirstMessages(packet); body != nil && c.sessions.UsesMessages {
 			c.Enforce(i)
 			return Incoming{UseMessages, true, body}, nil
 		}
@@ -145,15 +145,15 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 	if !h.Parse(body) {
 		return wire.ErrMalformed
 	}
-	s := c.Sessions
+	s := c.sessions
 	if h.Version != wire.ProtocolVersion || h.Fingerprint != s.Fingerprint {
-		c.Stats.RefusedSchemas++
+		c.stats.RefusedSchemas++
 		m := wire.Refuse{Version: wire.ProtocolVersion, Nonce: h.Nonce, Offset: h.Offset}
 		piece := ""
 		if h.Version == wire.ProtocolVersion {
 			m.Total = uint32(len(s.Text))
 			from := int(min(uint64(h.Offset), uint64(len(s.Text)))) // an int may have 32 bits
-			room := min(c.Opts.MTU, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
+			room := min(c.opts.MTU, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
 			piece = s.Text[from:min(from+room, len(s.Text))]
 		}
 		c.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
@@ -161,7 +161,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 	}
 	offered := c.offer(&h, next)
 	m := wire.Welcome{
-		Version: wire.ProtocolVersion, NoChecksum: c.Opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.Opts.Window),
+		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.opts.Window),
 		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
@@ -171,7 +171,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 // answerHello completes a packet, in the server's memory for answers, and sends it.
 func (c *Connection) answerHello(packet []byte) {
 	wire.HandshakeKey().Write(packet, 0, 0)
-	c.Send(packet)
+	c.send(packet)
 }
 
 // offer returns the session for a client that introduces itself: the one that it names, or
@@ -191,14 +191,14 @@ func (c *Connection) offer(h *wire.Hello, next uint32) session {
 
 // newSession makes a session for a client that introduced itself. next is the sequence of the next packet.
 func (c *Connection) newSession(h *wire.Hello, next uint32) session {
-	id, first := c.Sessions.newSessionID(), c.FirstSequence(next)
-	if c.Opts.NoChecksum {
+	id, first := c.sessions.newSessionID(), c.firstSequence(next)
+	if c.opts.NoChecksum {
 		id = id&^(wire.Epochs-1) | uint64(c.nextTag(id, h.Session))
 	}
 	return session{
 		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
-		Down: wire.SessionKey(c.Sessions.Fingerprint, id, false, c.Opts.NoChecksum),
-		Up:   wire.SessionKey(c.Sessions.Fingerprint, id, true, c.Opts.NoChecksum),
+		Down: wire.SessionKey(c.sessions.Fingerprint, id, false, c.opts.NoChecksum),
+		Up:   wire.SessionKey(c.sessions.Fingerprint, id, true, c.opts.NoChecksum),
 	}
 }
 
@@ -224,11 +224,11 @@ func (c *Connection) nextTag(id, named uint64) uint8 {
 	}
 }
 
-// FirstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
+// firstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
 // come into force when the client is in this one already, so it keeps its distance from them as well. next is the sequence
 // of the next packet of the session in force.
-func (c *Connection) FirstSequence(next uint32) uint32 {
-	first := uint32(c.Opts.FirstSequence)
+func (c *Connection) firstSequence(next uint32) uint32 {
+	first := uint32(c.opts.FirstSequence)
 	if c.Session.open {
 		first = next + SequenceGap
 	}
@@ -279,9 +279,9 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 // SendDisconnect tells the client that the connection ends.
 func (c *Connection) SendDisconnect(code uint8, text string) {
 	for s := range c.Known() {
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.Opts.MTU)
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU)
 		for range DisconnectCopies {
-			c.Send(packet)
+			c.send(packet)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 	for s := range c.Known() {
 		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
 			c.disconnects++
-			c.Send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.Opts.MTU))
+			c.send(wire.DisconnectPacket(c.Why.Code, c.Why.Text, s.ID, s.Down, c.opts.MTU))
 			return
 		}
 	}
@@ -313,3 +313,13 @@ const (
 	// MaxDisconnects bounds how often a client is told again that its session has ended.
 	MaxDisconnects = 16
 )
+
+// Init prepares a connection: compact says whether the peer is to have states coded by Compact, if its client takes it.
+func (c *Connection) Init(sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte), compact bool, now delta.Tick) {
+	c.sessions, c.opts, c.stats, c.send = sessions, opts, stats, send
+	c.Compact, c.HeardAt = compact, now
+	c.Session.First = c.firstSequence(0)
+}
+
+// End ends the connection.
+func (c *Connection) End(why Farewell) { c.State, c.Why = Ended, why }
