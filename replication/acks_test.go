@@ -94,7 +94,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	require.Greater(t, x.peer.Stats().Acked, acked)
 	x.server.Replicate()
 	for slot := range entities {
-		require.NotNil(t, x.client.recv.Mirrors.At(uint32(slot)).Held.At(x.acked(slot)), "slot %d: the client holds what it acknowledged", slot)
+		require.NotNil(t, x.client.recv.Replicas.At(uint32(slot)).Held.At(x.acked(slot)), "slot %d: the client holds what it acknowledged", slot)
 	}
 }
 

@@ -108,7 +108,7 @@ func (a *ackTwin) tick(quiet bool) {
 	}
 	often := pick(r, 0, 0.02, 0.3, 1)
 	for slot := range a.version {
-		if s.Alive.Has(slot) && s.Changed[slot] != a.now && r.Float64() < often {
+		if s.Alive.Has(slot) && s.ChangedAt[slot] != a.now && r.Float64() < often {
 			s.Touch(slot, a.now)
 			a.changed(slot)
 		}
@@ -123,9 +123,9 @@ func (a *ackTwin) tick(quiet bool) {
 	if a.outage < 0 && (a.plain || r.IntN(3) > 0) {
 		a.follow()
 	}
-	for b, turned := range s.Turned {
+	for b, turned := range s.Churned {
 		a.sever(b, turned)
-		a.acks.Sever(b, turned, a.now)
+		a.acks.EndHistory(b, turned, a.now)
 	}
 	if !a.plain && r.IntN(20) == 0 && len(a.version) > 0 {
 		slot := r.IntN(len(a.version))
@@ -151,7 +151,7 @@ func (a *ackTwin) sever(b int, mask uint64) {
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
 	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
-	if len(s.Turning) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
+	if len(s.ChurnedBlocks) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
 		copy(p.mask, s.News)
 		p.full = true
 	} else {
@@ -179,7 +179,7 @@ func (a *ackTwin) follow() {
 			for b := range held {
 				held[b] = a.slots.Alive[b] &^ t.Behind(b)
 			}
-			t.Leap(to)
+			t.SkipTo(to)
 			for b := range held {
 				require.Zero(a.t, held[b]&t.Lacks(to, b), "held before and after a leap")
 			}

@@ -101,7 +101,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	o := config.ClientOptions{MaxEntities: 1 << 20, MTU: 1200, Timeout: defaultServerTimeout}
 	applyOptions("NewClient", &o, opts)
 	types := &schema.raw
-	types.Seal()
+	types.Freeze()
 	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
@@ -175,14 +175,14 @@ func (c *Client) Receive(packet []byte) error {
 	err := c.receive(packet)
 	switch {
 	case err == nil:
-		c.session.Heard()
+		c.session.Received()
 	case errors.Is(err, wire.ErrStale):
 		c.stats.Duplicates++
 	case errors.Is(err, wire.ErrMissingBaseline):
-		c.session.Heard()
+		c.session.Received()
 		c.stats.MissingBaselines++
 	case errors.Is(err, wire.ErrMissingModel):
-		c.session.Heard()
+		c.session.Received()
 		c.stats.MissingModels++
 	default:
 		c.stats.RefusedPackets++

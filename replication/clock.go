@@ -36,16 +36,16 @@ func (c *Client) Jitter() float64 {
 // they come too early. It is 0 before the server has accepted the client, and if the schema has no inputs.
 func (c *Client) InputTick() uint32 {
 	c.mustExist()
-	if c.messages == nil || !c.messages.Lead.Guess {
+	if c.messages == nil || !c.messages.InputDelay.Guess {
 		return 0
 	}
-	return c.messages.Lead.Tick()
+	return c.messages.InputDelay.Tick()
 }
 
 // Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
 func (c *Client) Lead() float64 {
 	c.mustExist()
-	if c.messages == nil || !c.messages.Lead.Guess || !c.clock.Known {
+	if c.messages == nil || !c.messages.InputDelay.Guess || !c.clock.Known {
 		return 0
 	}
 	return float64(int32(c.InputTick()-c.clock.Base)) - c.clock.ServerTick()

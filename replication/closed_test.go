@@ -95,7 +95,7 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 		x.server.Disconnect(x.peer)
 		x.server.Close()
 	})
-	require.Empty(t, x.server.messages.Messenger.Drafts, "what is sent does not pile up")
+	require.Empty(t, x.server.messages.Messenger.Pending, "what is sent does not pile up")
 	require.Zero(t, x.server.Stats().Peers)
 	x.client.Close()
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)

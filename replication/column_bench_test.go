@@ -22,7 +22,7 @@ type benchHealth struct {
 func benchColumns[T any](b *testing.B, fill func(v *T, r *rand.Rand)) {
 	s := NewSchema()
 	Register[T](s)
-	s.raw.Seal()
+	s.raw.Freeze()
 	c := &s.raw.Components[0]
 	const rows = 10000
 	values := make([]T, rows)

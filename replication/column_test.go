@@ -16,7 +16,7 @@ func componentOf(t *testing.T, typ reflect.Type, opts ...ComponentOption) *schem
 	t.Helper()
 	s := NewSchema()
 	RegisterType(s, typ, append(opts, Name("P"))...)
-	s.raw.Seal()
+	s.raw.Freeze()
 	return &s.raw.Components[0]
 }
 

@@ -56,9 +56,9 @@ func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	x.restart(faceOf(x.server.schema), 7, WithoutCompact())
 	x.apply()
 	m := wire.Welcome{Version: wire.ProtocolVersion, Compact: true, Window: 64, Nonce: 7, Session: 1}
-	require.ErrorIs(t, x.client.Receive(wire.Sealed(m.Append(nil))), wire.ErrMalformed)
+	require.ErrorIs(t, x.client.Receive(wire.WithChecksum(m.Append(nil))), wire.ErrMalformed)
 	m.Compact = false
-	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
+	require.NoError(t, x.client.Receive(wire.WithChecksum(m.Append(nil))))
 }
 
 // TestBothCodingsShowTheSame: over links without trouble all mirrors are equal in every tick,

@@ -116,7 +116,7 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
-	schema.raw.Seal()
+	schema.raw.Freeze()
 	x, r := &compact.Writer{}, compact.NewReader(&schema.raw)
 	c := compact.NewCoder(&schema.raw)
 	var ours, theirs compact.State
@@ -165,10 +165,10 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 			require.True(t, ok && !end)
 			require.Equal(t, slot, r.Walk.Next-1)
 			require.Equal(t, origins[i], origin)
-			known := compact.OriginNew
+			known := compact.ChainNew
 			for _, l := range from.Slots {
 				if int(l.Slot) == slot {
-					known = compact.OriginListed + int(l.Seen&1)
+					known = compact.ChainListed + int(l.Seen&1)
 				}
 			}
 			require.Equal(t, known, origin)

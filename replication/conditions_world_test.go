@@ -302,7 +302,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 			if !m.SubEntity || m.Entity.IsZero() {
 				continue
 			}
-			slot := i*receive.MirrorPage + j
+			slot := i*receive.ReplicaPage + j
 			id, ok := e.client.NetID(m.Entity)
 			require.True(t, ok, "a facet of nobody")
 			k := conditionKey{id, g.server.snap.Slots.Class(slot >> 6)}

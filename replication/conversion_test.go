@@ -107,7 +107,7 @@ Ship.Inner.Seen.known code bits=2,max=1
 	ship := cvShip{Built: time.Unix(1<<33+7, 0), Level: 3}
 	require.Equal(t, []uint64{1<<33 + 7, 1, 3, 0, 0, 0, 0, 0, 0}, s.Codes(&ship, nil))
 
-	s.raw.Seal()
+	s.raw.Freeze()
 	kinds := ""
 	for _, f := range s.raw.Components[1].Layout.Fields {
 		kinds += " " + f.Kind.String()
@@ -154,7 +154,7 @@ body.Arm[1].Tip.third code bits=8
 		}
 	}, func(c *crew, s *ship) { copied := *c; s.c = &copied }))
 	require.Equal(t, "arche-replicate schema 1\ncomponent Ship\nShip.Captain string max=5\nShip.Mates[0] string max=3\nShip.Mates[1] string max=3\n", s.Text())
-	s.raw.Seal()
+	s.raw.Freeze()
 	c := &s.raw.Components[0]
 	of := func(s string) name { return name{&s} }
 	v := ship{&crew{of("Ann"), [2]name{{}, of("Bob")}}}
@@ -348,7 +348,7 @@ func TestReferencesBesideTwins(t *testing.T) {
 func TestCodesBeyondTheirLargestAreClamped(t *testing.T) {
 	s := NewSchema()
 	Register[schemaVec](s, With(cvTiny{}))
-	s.raw.Seal()
+	s.raw.Freeze()
 	c := &s.raw.Components[0]
 	require.False(t, c.Volatile, "nothing but its own bytes")
 	values := []schemaVec{{X: 3}, {X: 100}, {X: 8}}
@@ -382,7 +382,7 @@ func TestConversionsDoNotAllocate(t *testing.T) {
 	s := NewSchema()
 	Register[cvShip](s, With(cvTime{}))
 	Register[schemaGun](s, As(func(g *schemaGun, s *schemaVec) { s.X = g.Heat }, func(s *schemaVec, g *schemaGun) { g.Heat = s.X }))
-	s.raw.Seal()
+	s.raw.Freeze()
 	for i := range s.raw.Components {
 		c := &s.raw.Components[i]
 		p := reflect.MakeSlice(reflect.SliceOf(c.Typ), 70, 70).UnsafePointer()
@@ -399,7 +399,7 @@ func TestConversionsOnSeveralGoroutines(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
 	Register[cvShip](s, With(cvTime{}))
-	s.raw.Seal()
+	s.raw.Freeze()
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {

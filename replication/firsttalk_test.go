@@ -78,7 +78,7 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	}
 	told, lost := 0, 0
 	for tick := 0; !x.client.Complete(); tick++ {
-		require.Less(t, tick, 5*sender.TellTicks, "%d told, %d lost", told, lost)
+		require.Less(t, tick, 5*sender.CompleteTicks, "%d told, %d lost", told, lost)
 		for _, p := range x.replicate() {
 			if len(p) < 20 { // empty
 				if told++; told <= 3 {
@@ -101,7 +101,7 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	for range 600 {
 		x.replicate()
 	}
-	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(sender.MaxTells+10+20), "one a second, a few more, and the entity again and again")
+	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(sender.MaxCompletes+10+20), "one a second, a few more, and the entity again and again")
 }
 
 // TestLateWordOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes

@@ -47,7 +47,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 			w.WriteExpGolomb(0, message.AgeOrder)
 			w.WriteBool(false)
 		}
-		if p.fragment != wire.WholeMessage {
+		if p.fragment != wire.Unfragmented {
 			size := max(p.size, 0)
 			if p.size == 0 {
 				size = len(p.data)
@@ -110,18 +110,18 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	row := func(size int) []byte { // of a mBulk
 		s := letterSchema()
-		s.raw.Seal()
+		s.raw.Freeze()
 		var m message.Messenger
 		m.Init(&s.raw, nil, 1200, false, 0)
 		d, err := message.Write(&m, bulk(size))
 		require.NoError(t, err)
-		data, _ := m.Encode(&m.Drafts[d])
+		data, _ := m.Encode(&m.Pending[d])
 		return bytes.Clone(data)
 	}
 	good := row(3000)
 	more := func(data []byte) piece { return piece{number: numberBulk, fragment: wire.MoreFragments, data: data} }
 	last := func(data []byte) piece { return piece{number: numberBulk, fragment: wire.LastFragment, data: data} }
-	hit := piece{number: numberHit, fragment: wire.WholeMessage, data: make([]byte, 6), bits: 32 + 10}
+	hit := piece{number: numberHit, fragment: wire.Unfragmented, data: make([]byte, 6), bits: 32 + 10}
 	endless := make([]piece, 200)
 	for i := range endless {
 		endless[i] = more([]byte{1})

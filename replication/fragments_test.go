@@ -207,7 +207,7 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.NoError(t, SendToServer(x.client, bulk(20000)))
 	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), schema.ErrMessageTooLarge)
 	require.NoError(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1181)}))
-	require.Len(t, x.server.messages.Messenger.Drafts, 3, "what is refused leaves nothing behind")
+	require.Len(t, x.server.messages.Messenger.Pending, 3, "what is refused leaves nothing behind")
 	got := 0
 	OnServerMessage(x.client, func(mRumor) { got++ })
 	OnServerMessage(x.client, func(mBulk) { got++ })
@@ -488,7 +488,7 @@ func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
 	RegisterMessage[mBytes47](s)
 	RegisterMessage[mBytes48](s)
 	RegisterMessage[mMap](s, Unreliable())
-	s.raw.Seal()
+	s.raw.Freeze()
 	var long []string
 	for i := range s.raw.Messages {
 		if s.raw.Messages[i].Long {
@@ -496,7 +496,7 @@ func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"mLetter", "mNotice", "mBulk", "mBytes48"}, long)
-	require.Equal(t, 47, wire.MaxWholeMessage, "the wire format says so")
+	require.Equal(t, 47, wire.MaxUnfragmented, "the wire format says so")
 }
 
 // TestSmallMessagesOfWideTypesDoNotAllocate once all memory has its size.

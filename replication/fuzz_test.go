@@ -164,7 +164,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, when byte) {
 		x := newWire(t, testSchema())
 		x.spawn(ecs.ComponentID[tPosition](x.world))
-		packet := wire.Sealed(body)
+		packet := wire.WithChecksum(body)
 		var failed error
 		receive := func() {
 			_ = x.client.Receive(packet)

@@ -508,7 +508,7 @@ func TestGroupsWithWorkers(t *testing.T) {
 		}
 		return sent
 	}
-	want := play(1, encode.MaxRunBytes)
+	want := play(1, encode.MaxCacheBytes)
 	for _, n := range []int{2, 3, 8} {
 		got := play(n, 1000) // with little memory for what is encoded
 		require.Equal(t, len(want), len(got))

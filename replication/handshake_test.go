@@ -107,7 +107,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 func TestProtocolVersionsAreNamed(t *testing.T) {
 	x := newWire(t, testSchema())
 	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.Fingerprint, Nonce: 7}
-	require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+	require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
 	answer := x.takeDown()
 	require.Len(t, answer, 1)
 	var m wire.Refuse
@@ -115,7 +115,7 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 	require.EqualValues(t, wire.ProtocolVersion, m.Version)
 
 	m.Version, m.Nonce = wire.ProtocolVersion+1, x.client.session.Nonce
-	require.NoError(t, x.client.Receive(wire.Sealed(m.Append(nil))))
+	require.NoError(t, x.client.Receive(wire.WithChecksum(m.Append(nil))))
 	require.EqualError(t, x.client.Apply(),
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
 }
@@ -162,7 +162,7 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 		}
 	}
 	h := wire.Hello{}
-	require.LessOrEqual(t, bytes, 1000/session.IntroduceEvery*len(wire.Sealed(h.Append(nil))))
+	require.LessOrEqual(t, bytes, 1000/session.IntroduceEvery*len(wire.WithChecksum(h.Append(nil))))
 	require.NotZero(t, bytes)
 
 	// Nor does one say more that is welcomed and then hears no more.
@@ -191,7 +191,7 @@ func TestAnswersAreBoundedByIntroductions(t *testing.T) {
 		body := h.Append(nil)
 		answers := 0
 		for n := range len(body) + 1 {
-			_ = x.peer.Receive(wire.Sealed(body[:n]))
+			_ = x.peer.Receive(wire.WithChecksum(body[:n]))
 			for _, p := range x.takeDown() {
 				answers++
 				require.LessOrEqual(t, len(p), wire.MaxAmplification*(wire.ChecksumSize+n))
@@ -241,7 +241,7 @@ func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected(), "welcomed")
-	x.answer(wire.Sealed(late.Append(nil)))
+	x.answer(wire.WithChecksum(late.Append(nil)))
 	x.takeDown()
 	x.rounds(60)
 	require.True(t, x.peer.Connected())
@@ -305,7 +305,7 @@ func TestDisconnect(t *testing.T) {
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 5
 	require.Empty(t, x.replicate())
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
-	for _, p := range [][]byte{nil, {1}, wire.Sealed(h.Append(nil)), make([]byte, 100)} {
+	for _, p := range [][]byte{nil, {1}, wire.WithChecksum(h.Append(nil)), make([]byte, 100)} {
 		require.ErrorIs(t, x.peer.Receive(p), wire.ErrUnexpected)
 	}
 	require.Empty(t, x.down)
@@ -380,7 +380,7 @@ func TestOffsetsBeyondTheText(t *testing.T) {
 	x := newWire(t, testSchema())
 	for _, offset := range []uint32{1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 5, Offset: offset}
-		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+		require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
 		for _, p := range x.takeDown() {
 			var m wire.Refuse
 			require.True(t, m.Parse(wire.OpenHandshake(p)))

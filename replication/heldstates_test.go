@@ -43,7 +43,7 @@ func (h naiveHeld) find(t int64) (tick int64, ok bool) {
 }
 
 // oneWord is a shape whose states have a word.
-var oneWord = &receive.Shape{Words: 1}
+var oneWord = &receive.Layout{Words: 1}
 
 // holdTick puts a state that says which tick it is of.
 func holdTick(h *receive.HeldStates, t, now, keep delta.Tick) bool {
@@ -189,7 +189,7 @@ func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 		(*tPosition)(x.world.Get(e, position)).X = float32(1 + i%7)
 		x.round()
 	}
-	held := &x.client.recv.Mirrors.At(uint32(x.slotOf(e))).Held
+	held := &x.client.recv.Replicas.At(uint32(x.slotOf(e))).Held
 	n, stats := held.N, x.client.Stats()
 	require.NoError(t, x.client.Receive(late[0]))
 	require.Equal(t, n, held.N)
@@ -237,7 +237,7 @@ func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
 			for range 10 {
 				at := now - jump()
 				if s := held.Find(at); s != nil {
-					require.NotNil(t, s.Shape)
+					require.NotNil(t, s.Layout)
 				}
 				if s := held.At(at); s != nil {
 					require.Equal(t, at, s.Tick)

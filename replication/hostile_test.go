@@ -253,7 +253,7 @@ func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
 
 // beginPart writes an entry with the first byte of as large a state as there may be.
 func beginPart(w *bitbuf.Writer) {
-	entryHead(w, receive.MirrorPage-1, 6, wire.EntryPart)
+	entryHead(w, receive.ReplicaPage-1, 6, wire.EntryPart)
 	w.WriteExpGolomb(0, wire.PartOrder)
 	w.WriteExpGolomb(receive.MaxLargeBytes, wire.PartOrder)
 	w.WriteExpGolomb(1, wire.PartOrder)
@@ -298,7 +298,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 		"despawns far apart": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			for !full(w) {
-				entryHead(w, receive.MirrorPage-1, 6, wire.EntryDespawn)
+				entryHead(w, receive.ReplicaPage-1, 6, wire.EntryDespawn)
 			}
 		},
 		"the last slot": func(w *bitbuf.Writer) {
@@ -309,7 +309,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			beginEntries(w, 6)
 			var set delta.Set
 			for i := 0; !full(w); i++ {
-				entryHead(w, receive.MirrorPage-1, 6, wire.EntryFull)
+				entryHead(w, receive.ReplicaPage-1, 6, wire.EntryFull)
 				w.WriteExpGolomb(1, wire.GenerationOrder)
 				next := delta.Set{}
 				if i%2 == 0 {
@@ -373,7 +373,7 @@ func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 		x.round()
 	}
 	x.requireEqual()
-	base := x.client.recv.Mirrors.At(0).Newest
+	base := x.client.recv.Replicas.At(0).Newest
 	packet := x.forgeState(x.client.recv.NearSeq+1, x.client.recv.NearTick+1, func(w *bitbuf.Writer) {
 		w.WriteBits(0, wire.GapOrderBits)
 		names := delta.NamesAt(delta.Tick(x.client.recv.NearTick + 1))

@@ -107,7 +107,7 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 		n := 0
 		for ; !x.client.Complete(); n++ {
 			x.round()
-			require.LessOrEqual(t, n, sender.TellTicks+5)
+			require.LessOrEqual(t, n, sender.CompleteTicks+5)
 			if x.client.Complete() {
 				x.requireEqual("%d entities", entities)
 			}
@@ -121,7 +121,7 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 // TestCompleteIsToldAgain if the packet that said so got lost.
 func TestCompleteIsToldAgain(t *testing.T) {
 	x := newWire(t, testSchema())
-	for n := 0; !x.peer.out.Alive.Told; n++ {
+	for n := 0; !x.peer.out.Alive.Complete; n++ {
 		require.Less(t, n, 30)
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)

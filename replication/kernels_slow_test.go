@@ -196,7 +196,7 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 	case schema.OpIntStep:
 		code, ok = q.StepCode(wholeOf(v))
 	case schema.OpIntWrap:
-		code, ok = q.TurnCode(wholeOf(v)), true
+		code, ok = q.WrapCode(wholeOf(v)), true
 	case schema.OpFlags:
 		x, _ := wholeOf(v)
 		code, ok = uint64(x)&q.Max, true
@@ -260,7 +260,7 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 		v.SetUint(x)
 	case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
 		old, _ := wholeOf(v)
-		if x := q.WholeValue(col.Code(row), old); v.CanInt() {
+		if x := q.IntegerValue(col.Code(row), old); v.CanInt() {
 			v.SetInt(x)
 		} else {
 			v.SetUint(uint64(x))

@@ -39,7 +39,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	id := x.peer.conn.Session.ID
 	former := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99}
 	for range 50 {
-		require.NoError(t, x.peer.Receive(wire.Sealed(former.Append(nil))))
+		require.NoError(t, x.peer.Receive(wire.WithChecksum(former.Append(nil))))
 		x.deliver(x.takeDown()...)
 		move(e[0], 0.5)
 		x.round()
@@ -225,7 +225,7 @@ func TestOffersStayNearTheSessionInForce(t *testing.T) {
 	var last uint32
 	for nonce := range uint64(40) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 1000 + nonce}
-		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+		require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
 		var m wire.Welcome
 		down := x.takeDown()
 		require.True(t, m.Parse(wire.OpenHandshake(down[len(down)-1])))

@@ -90,7 +90,7 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 			}
 			require.Zero(t, x.client.Stats().RefusedPackets)
 			require.Zero(t, x.peer.Stats().Withheld)
-			require.LessOrEqual(t, x.server.snap.Slots.Len(), int(x.client.recv.Mirrors.Limit))
+			require.LessOrEqual(t, x.server.snap.Slots.Len(), int(x.client.recv.Replicas.Limit))
 		})
 	}
 }
@@ -107,7 +107,7 @@ func TestSlotsStayBelowTheBound(t *testing.T) {
 	for n := range uint64(2) {
 		g.ends = append(g.ends, connect(g.server, seed+n, bad, WithNonce(n+1), WithMaxEntities(most)))
 	}
-	limit := int(g.ends[0].client.recv.Mirrors.Limit)
+	limit := int(g.ends[0].client.recv.Replicas.Limit)
 	require.Equal(t, 5*192, limit, "twice as many in blocks of 64, for entities and 4 conditions")
 	for range ticksOf(2000, 300) {
 		if r.IntN(20) == 0 { // all but a few end, and as many as there may be begin
@@ -351,7 +351,7 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 				liar = &fixture{t: t, world: x.world, server: x.server}
 				liar.connect()
 				liar.restart(schema, 100+uint64(n))
-				liar.client.session.Slots, liar.client.recv.Mirrors.Limit = slots, slots
+				liar.client.session.Slots, liar.client.recv.Replicas.Limit = slots, slots
 			}
 			for range 20 {
 				g.step()
@@ -361,7 +361,7 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 				x.answer(x.apply()...)
 				if hostile {
 					if liar.client.Connected() {
-						liar.client.recv.Mirrors.Limit = 1 << 20 // to see what is sent
+						liar.client.recv.Replicas.Limit = 1 << 20 // to see what is sent
 					}
 					liar.deliver(liar.takeDown()...)
 					liar.answer(liar.apply()...)

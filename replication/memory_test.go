@@ -65,7 +65,7 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 				with := heapInUse()
 				clear(r.server.sender.workers.Caches)
 				for _, f := range r.fakes {
-					f.peer.out.Runs = nil
+					f.peer.out.Worker = nil
 				}
 				without := heapInUse()
 				runtime.KeepAlive(r)

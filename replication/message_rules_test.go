@@ -79,7 +79,7 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
 	require.ErrorIs(t, SendToAll(x.server, mHit{}), message.ErrBufferFull)
-	require.Equal(t, 1024+1024+256, len(x.server.messages.Messenger.Drafts), "what nobody takes is not kept")
+	require.Equal(t, 1024+1024+256, len(x.server.messages.Messenger.Pending), "what nobody takes is not kept")
 	for range 20 { // the server goes silent: what waits stays
 		x.replicate()
 	}
@@ -124,7 +124,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
 			s := talkSchema()
-			s.raw.Seal()
+			s.raw.Freeze()
 			RegisterMessage[mBytes40](s)
 		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
 		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},
@@ -146,7 +146,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
 	require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
 	require.ErrorIs(t, SetInput(x.client, 0, mMove{}), ErrNotConnected)
-	require.Empty(t, x.server.messages.Messenger.Drafts)
+	require.Empty(t, x.server.messages.Messenger.Pending)
 	require.Zero(t, x.client.InputTick())
 	require.Zero(t, x.client.Lead()+x.client.ServerTick()+x.client.RoundTrip())
 	for err, want := range map[error]string{

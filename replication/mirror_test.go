@@ -456,10 +456,10 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	e := x.spawn()
 	x.rounds(3)
 	for k := range tags { // as if it had seen so many already
-		x.client.recv.Shapes.Of(delta.Set{1 << k})
+		x.client.recv.Layouts.Of(delta.Set{1 << k})
 	}
-	for n := uint64(0); len(x.client.recv.Shapes.Known) < receive.MaxShapes; n++ {
-		x.client.recv.Shapes.Of(delta.Set{n})
+	for n := uint64(0); len(x.client.recv.Layouts.Known) < receive.MaxLayouts; n++ {
+		x.client.recv.Layouts.Of(delta.Set{n})
 	}
 	for n := 1; n < 1<<tags; n += 37 {
 		for i := range tags {
@@ -476,7 +476,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	require.LessOrEqual(t, x.client.Stats().RefusedPackets, uint64(1), "until the next Apply")
-	require.Less(t, len(x.client.recv.Shapes.Known), receive.MaxShapes)
+	require.Less(t, len(x.client.recv.Layouts.Known), receive.MaxLayouts)
 }
 
 // TestClientsHoldStatesForTwoWindows, and not for longer: that is what they take memory for.
@@ -487,7 +487,7 @@ func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 			move(e[0], float32(1-i%2*2))
 			x.round()
 		}
-		held := &x.client.recv.Mirrors.At(0).Held
+		held := &x.client.recv.Replicas.At(0).Held
 		for age := range delta.Tick(2 * window) {
 			require.NotNil(t, held.At(x.server.snap.Tick-age), "window %d, %d ticks old", window, age)
 		}

@@ -143,7 +143,7 @@ func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 		x.rounds(snapshot.RecentTicks + 20)
 	}
 	require.NotZero(t, inStep(&x.peer.acked, 0)&1)
-	last := x.server.snap.Slots.Changed[0]
+	last := x.server.snap.Slots.ChangedAt[0]
 	x.server.NewGroup().Add(e[0])
 	move(e[0], 1)
 	x.replicate()

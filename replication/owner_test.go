@@ -334,7 +334,7 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 		s := NewSchema()
 		Register[cAmmo](s, opts...)
 		before := s.Text()
-		s.raw.Seal()
+		s.raw.Freeze()
 		require.Equal(t, before, s.Text())
 		texts[before] = true
 	}

@@ -136,7 +136,7 @@ func (p *Peer) Receive(packet []byte) error {
 	case err != nil:
 		p.stats.RefusedPackets++
 	default:
-		p.conn.HeardAt = p.server.snap.Tick
+		p.conn.ReceivedAt = p.server.snap.Tick
 	}
 	return err
 }

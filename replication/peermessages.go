@@ -46,7 +46,7 @@ func (s *Server) sendMessages() {
 }
 
 // toViewers sends a draft to those only that see an entity.
-func (s *Server) toViewers(d *message.Draft, e ecs.Entity) {
+func (s *Server) toViewers(d *message.PendingMessage, e ecs.Entity) {
 	d.Viewers, d.Entity = true, e
 	id, known := s.NetID(e)
 	d.ID, d.Known = wire.NetID(id), known

@@ -217,8 +217,8 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 		require.NoError(t, Send(x.peer, mHit{Number: i}))
 		require.NoError(t, Send(x.peer, mSpark{Number: i}))
 	}
-	x.server.messages.Messenger.Drafts[2].Place = 1 << 30 // the second hit
-	x.server.messages.Messenger.Drafts[3].Place = 1 << 30
+	x.server.messages.Messenger.Pending[2].Place = 1 << 30 // the second hit
+	x.server.messages.Messenger.Pending[3].Place = 1 << 30
 	require.Panics(t, x.server.Replicate)
 	require.Panics(t, x.server.Replicate)
 	for range 10 {
@@ -226,5 +226,5 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 	}
 	require.Equal(t, []uint32{0, 2}, hits)
 	require.Equal(t, []uint32{2}, sparks, "the one in the packet that was open is lost")
-	require.Empty(t, x.server.messages.Messenger.Drafts)
+	require.Empty(t, x.server.messages.Messenger.Pending)
 }

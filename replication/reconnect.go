@@ -61,7 +61,7 @@ func (c *Client) Reconnect() {
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *wire.Welcome) {
 	c.session.Begin(m, c.recv.AnyState)
-	c.apply.BeginShowing(m.Origin, c.recv.Outdated(m.Tick))
+	c.apply.BeginShowing(m.Instance, c.recv.Outdated(m.Tick))
 	c.recv.Begin(m)
 	c.clock = clock.Ticks{}
 	c.clock.Arrive(m.Tick)

@@ -210,7 +210,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		w := ecs.NewWorld()
 		s = NewServer(&w, schema, append([]ServerOption{WithSeed(seed + n), WithTimeout(400), WithTickRate(20)}, opts...)...)
 		g, o = newGame(seed+n, &w, schema, 15), newTruth()
-		truths[s.sessions.Origin] = o
+		truths[s.sessions.Instance] = o
 	}
 	begin(1)
 	var all []*restless
@@ -240,7 +240,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		if len(r.attic) > 0 && rng.IntN(5) == 0 {
 			receive(r.attic[rng.IntN(len(r.attic))])
 		}
-		shown := r.client.apply.ShownOrigin
+		shown := r.client.apply.ShownInstance
 		sessions[r.client.session.ID] = true
 		if err := r.client.Apply(); err != nil {
 			require.NotNil(t, requireDisconnected(t, err))
@@ -249,14 +249,14 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 				r.client.Reconnect()
 			}
 		}
-		if r.client.apply.ShownOrigin != shown {
+		if r.client.apply.ShownInstance != shown {
 			clear(r.last)
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		if r.peer.Err() != nil && (rng.IntN(20) == 0 || calm) { // as a transport does that hears of somebody unknown
 			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
-		if shown := truths[r.client.apply.ShownOrigin]; shown != nil {
+		if shown := truths[r.client.apply.ShownInstance]; shown != nil {
 			r.check(t, s, shown)
 		}
 	}

@@ -330,7 +330,7 @@ func TestReferenceToASlotBeyondTheClientsBound(t *testing.T) {
 	e, target := x.spawn(x.target), x.spawn()
 	x.point(e, target)
 	x.client.apply.Referrers.Limit = 1
-	x.client.recv.Mirrors.Limit = 1
+	x.client.recv.Replicas.Limit = 1
 	seen := map[ecs.Entity]bool{e: true}
 	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return seen[e] }})
 	x.rounds(3)

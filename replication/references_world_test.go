@@ -235,7 +235,7 @@ func checkLinks(c *apply.Applier, t testing.TB, least int) {
 			m := &page[i]
 			for k := m.Links; k != 0; k = r.Links[k].Sibling {
 				byHolder++
-				if int(r.Links[k].Holder) != p*receive.MirrorPage+i || !m.Shown && !m.SubEntity {
+				if int(r.Links[k].Holder) != p*receive.ReplicaPage+i || !m.Shown && !m.SubEntity {
 					require.FailNow(t, "a link in the list of another holder")
 				}
 			}

@@ -39,7 +39,7 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, say func(h wire.Hello)
 	return x, func(h wire.Hello) {
 		packet := packets[h]
 		if packet == nil {
-			packet = wire.Sealed(h.Append(nil))
+			packet = wire.WithChecksum(h.Append(nil))
 			packets[h] = packet
 		}
 		if err := x.peer.Receive(packet); err != nil {
@@ -77,7 +77,7 @@ func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
 	RegisterMessage[mHit](s)
 	RegisterInput[mMove](s)
 	before, fingerprint := s.Text(), s.Fingerprint()
-	s.raw.Seal()
+	s.raw.Freeze()
 	require.Equal(t, before, s.Text())
 	require.Equal(t, fingerprint, s.Fingerprint())
 	require.True(t, strings.HasSuffix(before, "mMove.Stamp uint16\n"))

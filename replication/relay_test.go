@@ -127,7 +127,7 @@ func TestRelayOfAServerThatRestarts(t *testing.T) {
 			r.down = append(r.down, connect(r.server, seed+200, cfg))
 		} else {
 			r.up.peer = s.Connect(r.up.link.Down.Send)
-			for r.up.client.apply.ShownOrigin != s.sessions.Origin {
+			for r.up.client.apply.ShownInstance != s.sessions.Instance {
 				s.Replicate()
 				o.record(s)
 				r.up.link.Step()

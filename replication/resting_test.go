@@ -127,7 +127,7 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
 	x, _ := resting(t, 3, of)
 	asked = 0
-	for !x.peer.acked.ItsTurn() {
+	for !x.peer.acked.MaySendNow() {
 		require.Zero(t, asked)
 		x.round()
 	}
@@ -189,10 +189,10 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 func TestPacketsAreSettledInTicksOfRest(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		x, entities := resting(t, 3, Interest{})
-		for !x.peer.acked.ItsTurn() {
+		for !x.peer.acked.MaySendNow() {
 			(*tPosition)(x.world.Get(entities[0], ecs.ComponentID[tPosition](x.world))).X++
 			packets := x.replicate()
-			if comes || !x.peer.acked.ItsTurn() {
+			if comes || !x.peer.acked.MaySendNow() {
 				x.deliver(packets...)
 			}
 			x.answer(x.apply()...)

@@ -270,7 +270,7 @@ func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64
 	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: s.schema.Hash(), Nonce: nonce, Codings: wire.TakesCompact}
-	require.NoError(tb, f.peer.Receive(wire.Sealed(h.Append(nil))))
+	require.NoError(tb, f.peer.Receive(wire.WithChecksum(h.Append(nil))))
 	var m wire.Welcome
 	require.True(tb, m.Parse(wire.OpenHandshake(f.welcome)))
 	f.up = wire.SessionKey(s.schema.Hash(), m.Session, true, m.NoChecksum)

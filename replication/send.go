@@ -58,7 +58,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	if err != nil {
 		return err
 	}
-	s.toViewers(&s.messages.Messenger.Drafts[d], e)
+	s.toViewers(&s.messages.Messenger.Pending[d], e)
 	return s.enqueue(d)
 }
 

@@ -159,13 +159,13 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		o.Timeout = defaultTimeout * o.TickRate
 	}
 	types := &schema.raw
-	types.Seal()
+	types.Freeze()
 	s := &Server{schema: types, opts: o}
 	s.snap.Schema, s.snap.Opts, s.sessions.Opts = types, &s.opts, &s.opts
 	s.interest.Snap, s.sessions.UsesMessages = &s.snap, types.UsesMessages()
 	s.snap.World, s.snap.Mark, s.snap.Tick = world, archeutil.WatchWorld(world), delta.Tick(o.FirstTick-1)
 	s.sessions.Fingerprint, s.sessions.Text = types.Hash(), types.FullText()
-	s.sessions.Random, s.sessions.Origin = o.Seed, s.newOrigin()
+	s.sessions.Random, s.sessions.Instance = o.Seed, s.newInstance()
 	for i := range types.Components {
 		s.snap.Histories = append(s.snap.Histories, delta.NewHistory(types.Components[i].Words, o.Window))
 	}
@@ -361,8 +361,8 @@ func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
 }
 
-// newOrigin returns the number of this server's NetIDs: no other server has the same one.
-func (s *Server) newOrigin() uint64 {
+// newInstance returns the number of this server's NetIDs: no other server has the same one.
+func (s *Server) newInstance() uint64 {
 	if s.opts.Seeded {
 		return wire.Mix64(^s.opts.Seed)
 	}

@@ -17,7 +17,7 @@ func (s *Server) noticeReset() {
 			g.Part(&g.Members[i], s.snap.Tick+1)
 		}
 		clear(g.Members)
-		g.Members, g.Stirred = g.Members[:0], true
+		g.Members, g.MembersChanged = g.Members[:0], true
 	}
 	s.interest.Groups.Of = nil
 	for _, e := range s.interest.Sets {

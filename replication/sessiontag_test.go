@@ -76,7 +76,7 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	for n := range uint64(200) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.Fingerprint, Nonce: 1000 + n}
-		require.NoError(t, x.peer.Receive(wire.Sealed(h.Append(nil))))
+		require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
 		if n%7 == 3 {
 			x.peer.conn.Enforce(int(n) % 3)
 			x.peer.reset()

@@ -27,7 +27,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 				requireSharedRows(t, x.client)
 			}
 			unheard(2, 1) // the first is dropped, and its row is this one's
-			require.EqualValues(t, 1, x.client.recv.Mirrors.At(uint32(x.slotOf(e))).Held.N)
+			require.EqualValues(t, 1, x.client.recv.Replicas.At(uint32(x.slotOf(e))).Held.N)
 			require.EqualValues(t, 1, x.peer.Stats().Wholes, "no state was sent whole but the first")
 
 			other := x.spawn(bulk) // needs a row

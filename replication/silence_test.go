@@ -117,7 +117,7 @@ func TestASilentClientCostsLittle(t *testing.T) {
 			require.True(t, h.peer.Connected())
 			lively := sum(h.bytes[70:]) * 60 / 30
 			h.link.SetConfig(netsim.Config{Loss: 1})
-			heard, from, silent := h.peer.conn.HeardAt, len(h.bytes), h.peer.Stats().Silent
+			heard, from, silent := h.peer.conn.ReceivedAt, len(h.bytes), h.peer.Stats().Silent
 			for h.peer.Err() == nil {
 				if h.server.snap.Tick-heard == 600 {
 					silent = h.peer.Stats().Silent

@@ -39,7 +39,7 @@ func (s *Server) sendHashes() {
 		s.sender.hashes = make([]byte, s.opts.MTU)
 	}
 	for _, p := range s.peers {
-		if p.conn.State == session.Connected && p.acked.ItsTurn() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {
+		if p.conn.State == session.Connected && p.acked.MaySendNow() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {
 			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
 			p.out.SendHashes(s.sender.hashes)
 		}

@@ -14,7 +14,7 @@ import (
 // spoil changes what the client holds of an entity's newest state.
 func (x *fixture) spoil(e ecs.Entity, change func(state *receive.HeldState)) {
 	x.t.Helper()
-	m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+	m := x.client.recv.Replicas.At(uint32(x.slotOf(e)))
 	state := m.Held.At(m.Newest)
 	require.NotNil(x.t, state)
 	change(state)
@@ -60,8 +60,8 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.apply.View.Replicas.At(uint32(x.slotOf(a))).Shape
-	x.spoil(b, func(state *receive.HeldState) { state.Shape = whole })
+	whole := x.client.apply.View.Replicas.At(uint32(x.slotOf(a))).Layout
+	x.spoil(b, func(state *receive.HeldState) { state.Layout = whole })
 	x.rounds(1)
 	d := x.client.Divergence()
 	require.Equal(t, []any{"tFrozen", "", true, false}, []any{d.Component, d.Field, d.Got, d.Want})
@@ -87,7 +87,7 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 		}
 		x.rounds(8)
 		require.Nil(t, x.client.Divergence())
-		m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+		m := x.client.recv.Replicas.At(uint32(x.slotOf(e)))
 		state := m.Held.At(m.Newest)
 		for k := range schema.raw.Components {
 			comp := &schema.raw.Components[k]

@@ -149,7 +149,7 @@ type ClientStats struct {
 }
 
 // fieldStats returns the statistics of a schema's fields, in the order of
-// encode.RunCache.FieldBits.
+// encode.Cache.FieldBits.
 func fieldStats(s *schema.Schema) []FieldStats {
 	var fields []FieldStats
 	for i := range s.Components {

@@ -148,7 +148,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
 	opts = append(opts, func(o *config.ServerOptions) {
-		o.NoStreams = !c.streams
+		o.NoSharedPackets = !c.streams
 	})
 	opts = append(opts, WithBaselineGrid(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
@@ -457,7 +457,7 @@ func (a *storm) tick(world bool) {
 			m := e.client.recv.Missing[0]
 			b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
 			t := &e.peer.acked.Acks
-			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.NearTick, t.None[b]&bit != 0, t.Lacks(t.Through, b)&bit != 0, t.Since[m.Slot], a.server.snap.Slots.Changed[m.Slot], t.Through, e.peer.acked.Recent, a.logOf(int(m.Slot)))
+			a.fail("end %d: client lacks slot %d low %d (tick %d); none %v missing %v since %d; changed %d through %d recent %d; log %v", i, m.Slot, m.Low, e.client.recv.NearTick, t.None[b]&bit != 0, t.Lacks(t.Through, b)&bit != 0, t.Since[m.Slot], a.server.snap.Slots.ChangedAt[m.Slot], t.Through, e.peer.acked.Recent, a.logOf(int(m.Slot)))
 		}
 		if e.client.Apply() != nil {
 			a.fail("apply")

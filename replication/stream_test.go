@@ -19,7 +19,7 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 	seed := seedOf(t)
 	play := func(noStreams bool) (stats ServerStats, peers []PeerStats) {
 		r := newSharedRig(t, scaleGame(2000), 5, 0, seed)
-		r.server.opts.NoStreams = noStreams
+		r.server.opts.NoSharedPackets = noStreams
 		for range 200 {
 			r.tick()
 		}
@@ -157,7 +157,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 		if len(packets) > 0 {
 			x.requireEqual()
 		}
-		for _, st := range x.server.sender.workers.Caches[0].Streams {
+		for _, st := range x.server.sender.workers.Caches[0].PacketSets {
 			reached = reached || removed && now-st.Base > snapshot.RecentTicks && st.Plain[0] != 0
 		}
 	}
@@ -201,7 +201,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 		for range 90 {
 			c.tickAll()
 			for i := range c.server.sender.workers.Caches {
-				most = max(most, len(c.server.sender.workers.Caches[i].Streams))
+				most = max(most, len(c.server.sender.workers.Caches[i].PacketSets))
 			}
 		}
 		for _, m := range c.members {
@@ -212,7 +212,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 	want, stats := play(withoutStreams)
 	require.Zero(t, most)
 	got, same := play()
-	require.Equal(t, encode.MaxStreams, most)
+	require.Equal(t, encode.MaxPacketSets, most)
 	require.Equal(t, want, got)
 	require.Equal(t, stats.BaselineAges, same.BaselineAges)
 	got, _ = play(WithWorkers(3))
@@ -291,7 +291,7 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	c.join(1, 0)
 	cache := &c.server.sender.workers.Caches[0]
 	kept := func() (n int) {
-		for _, st := range cache.Streams[:cap(cache.Streams)] {
+		for _, st := range cache.PacketSets[:cap(cache.PacketSets)] {
 			if st.Slots != nil {
 				n++
 			}
@@ -302,7 +302,7 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 		c.tickAll()
 	}
 	for i := range 40 {
-		cache.Stream(snapshot.BasePair{Base: delta.Tick(i)}, false, 0)
+		cache.PacketSet(snapshot.BasePair{Base: delta.Tick(i)}, false, 0)
 	}
 	require.GreaterOrEqual(t, kept(), 40)
 	for range 2 * ackstate.ResizeTicks {

@@ -420,7 +420,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	s := talkSchema()
-	s.raw.Seal()
+	s.raw.Freeze()
 	for range ticksOf(3000, 1500) {
 		down := rng.IntN(2) == 0
 		mtu := 64 + rng.IntN(1000)
@@ -488,7 +488,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 			}
 			from.Packed.EncodeRow(&w, number, row, nil, nil, 0)
 			m.Data = bytes.Clone(w.Bytes())
-			if m.Fragment != wire.WholeMessage {
+			if m.Fragment != wire.Unfragmented {
 				m.Data = m.Data[:1+rng.IntN(len(m.Data))]
 				m.Bits = 8 * len(m.Data)
 			}

@@ -41,7 +41,7 @@ func (s *Server) dropSilent() {
 		if i >= len(s.peers) {
 			continue // a hook has disconnected others
 		}
-		if p := s.peers[i]; s.snap.Tick-p.conn.HeardAt > delta.Tick(s.opts.Timeout) {
+		if p := s.peers[i]; s.snap.Tick-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
 			s.stats.Timeouts++
 			p.Disconnect(Reason{Code: ReasonTimeout})
 		}

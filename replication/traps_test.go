@@ -39,7 +39,7 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 }
 
 // withoutStreams makes the server put all together entry by entry.
-func withoutStreams(o *config.ServerOptions) { o.NoStreams = true }
+func withoutStreams(o *config.ServerOptions) { o.NoSharedPackets = true }
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
 func inStep(p *ackstate.Tracker, b int) uint64 {
@@ -115,7 +115,7 @@ func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
 	for _, e := range entities {
 		move(e, 1)
 	}
-	x.client.recv.Mirrors.At(5).Held = receive.HeldStates{}
+	x.client.recv.Replicas.At(5).Held = receive.HeldStates{}
 	packets := x.replicate()
 	require.Len(t, packets, 1)
 	require.ErrorIs(t, x.client.Receive(packets[0]), wire.ErrMissingBaseline)
@@ -133,7 +133,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 				x.round()
 			}
 		}
-		x.client.recv.Mirrors.At(7).Held = receive.HeldStates{}
+		x.client.recv.Replicas.At(7).Held = receive.HeldStates{}
 		before := x.peer.Stats()
 		for i := range 20 {
 			for _, e := range entities {
@@ -313,7 +313,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	// valid sees that a named tick is one at which something was valid that is acknowledged, and that the client finds it.
 	valid := func(slot int, named delta.Tick) {
 		t.Helper()
-		state := x.client.recv.Mirrors.At(uint32(slot)).Held.Find(named)
+		state := x.client.recv.Replicas.At(uint32(slot)).Held.Find(named)
 		require.NotNil(t, state, "the client must hold it")
 		require.Equal(t, version(slot, named), version(slot, state.Tick), "the client must find it")
 		at := named
@@ -331,7 +331,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		}
 		packets := x.replicate()
 		for slot := range entities {
-			if x.server.snap.Slots.Changed[slot] == x.server.snap.Tick {
+			if x.server.snap.Slots.ChangedAt[slot] == x.server.snap.Tick {
 				changes[slot] = append(changes[slot], x.server.snap.Tick)
 			}
 		}
@@ -347,7 +347,7 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 			x.peer.acked.Follow()
 			x.peer.acked.Classify(slot>>6, 1<<(slot&63))
 			require.Len(t, x.peer.acked.Classes.List, 1)
-			if b := x.peer.acked.Classes.List[0]; !b.Whole {
+			if b := x.peer.acked.Classes.List[0]; !b.Full {
 				valid(slot, b.A1)
 				if b.Two {
 					two++

@@ -101,7 +101,7 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 				u.Blocks[slot>>6][i] |= uint64(values[slot]>>i&1) << (slot & 63)
 			}
 		}
-		u.Turn = rng.IntN(n + 64)
+		u.First = rng.IntN(n + 64)
 		cost := sender.Prices{Cheap: 1 + rng.IntN(100), Dear: 1 + rng.IntN(500)}
 		room := rng.IntN(cost.Cheap * n)
 		var c sender.Chooser

@@ -161,7 +161,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	t := &p.acked.Acks
 	claim := func(slot int, at delta.Tick) string {
 		began, known := s.snap.Slots.ChangedBy(slot, at)
-		m := client.recv.Mirrors.At(uint32(slot))
+		m := client.recv.Replicas.At(uint32(slot))
 		if m == nil {
 			return fmt.Sprintf("slot %d: held as of tick %d, but unknown", slot, at)
 		}
@@ -172,7 +172,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 		return ""
 	}
 	for b := range p.acked.Dirty {
-		seen := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) &^ (t.None[b] | s.snap.Slots.Turned[b])
+		seen := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) &^ (t.None[b] | s.snap.Slots.Churned[b])
 		for at := t.Through; t.Recent(at) && s.snap.Fresh(at); at-- {
 			for slot := range bitset.Slots(b, seen&^t.Lacks(at, b)) {
 				if msg := claim(slot, at); msg != "" {
@@ -219,7 +219,7 @@ func forgottenBy(s *Server, p *Peer) string {
 		for i := range sent.Count {
 			r := p.acked.Log.Record(sent, i)
 			for slot := range bitset.Slots(int(r.Block), r.Mask) {
-				if r.Kind != baseline.RecordState || !s.snap.Slots.Changed[slot].After(sent.Tick) {
+				if r.Kind != baseline.RecordState || !s.snap.Slots.ChangedAt[slot].After(sent.Tick) {
 					away[r.Block] |= 1 << (slot & 63)
 				}
 			}
@@ -236,7 +236,7 @@ func forgottenBy(s *Server, p *Peer) string {
 		if lost &^= p.acked.Dirty[b] | away[b] | t.Large[b]; lost != 0 {
 			slot := b<<6 + bits.TrailingZeros64(lost)
 			return fmt.Sprintf("slot %d forgotten: none %v missing %v since %d changed %d large %v gone %v shown %v", slot,
-				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.Changed[slot], t.Large.Has(slot), p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))
+				t.None.Has(slot), t.Lacks(t.Through, b)>>(slot&63)&1, t.Since[slot], s.snap.Slots.ChangedAt[slot], t.Large.Has(slot), p.acked.Gone(b)>>(slot&63)&1, t.Shown.Has(slot))
 		}
 	}
 	return ""

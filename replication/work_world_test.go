@@ -186,7 +186,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 			require.Less(t, max(64*n, limit)-min(64*n, limit), 1200)
 			err := x.client.Receive(packet)
 			require.Equal(t, i, int(x.client.Stats().RefusedPackets), "%v: %d fields, of %d: %v", coding, 64*n, limit, err)
-			require.Equal(t, i == 0, x.client.recv.Mirrors.At(0).Newest == delta.Tick(h.Tick))
+			require.Equal(t, i == 0, x.client.recv.Replicas.At(0).Newest == delta.Tick(h.Tick))
 		}
 	}
 }
@@ -215,7 +215,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 func TestAllPathsKeepTheWorkBound(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
 		"streams": nil,
-		"alone":   {func(o *config.ServerOptions) { o.NoStreams = true }},
+		"alone":   {func(o *config.ServerOptions) { o.NoSharedPackets = true }},
 		"compact": {withCoding(Compact)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -322,28 +322,28 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 // state holds, and no others, are there to be taken.
 func requireSharedRows(t testing.TB, c *Client) {
 	t.Helper()
-	holders, free := make([]int, len(c.recv.Shapes.Rows.Rows)), make([]int, len(c.recv.Shapes.Rows.Rows))
+	holders, free := make([]int, len(c.recv.Layouts.Rows.Rows)), make([]int, len(c.recv.Layouts.Rows.Rows))
 	count := func(h *receive.HeldState) {
-		if h == nil || h.Shape == nil {
+		if h == nil || h.Layout == nil {
 			return
 		}
-		for _, place := range h.Shape.Shared {
+		for _, place := range h.Layout.Shared {
 			holders[h.Words[place]]++
 		}
 	}
-	for _, page := range c.recv.Mirrors.Pages {
+	for _, page := range c.recv.Replicas.Pages {
 		for i := range page {
 			for j := range page[i].Held.Ring {
 				count(&page[i].Held.Ring[j])
 			}
 		}
 	}
-	for _, list := range c.recv.Shapes.Rows.Free {
+	for _, list := range c.recv.Layouts.Rows.Free {
 		for _, i := range list {
 			free[i]++
 		}
 	}
-	for i, r := range c.recv.Shapes.Rows.Rows {
+	for i, r := range c.recv.Layouts.Rows.Rows {
 		want := 0
 		if holders[i] == 0 {
 			want = 1
@@ -403,7 +403,7 @@ func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
 		x.rounds(60)
 		x.requireEqual()
 		requireSharedRows(t, x.client)
-		require.NotEmpty(t, x.client.recv.Shapes.Rows.Rows)
+		require.NotEmpty(t, x.client.recv.Layouts.Rows.Rows)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 		(*tDrift)(x.world.Get(e, drift)).Cells[5]++
 		x.round()
 	}
-	m := x.client.recv.Mirrors.At(uint32(x.slotOf(e)))
+	m := x.client.recv.Replicas.At(uint32(x.slotOf(e)))
 	b := delta.Baselines{A1: m.Newest, A2: m.Newest - 1, Two: true}
 	tick := uint32(b.A1) + 40
 	require.Zero(t, delta.Ratio(delta.Tick(tick), b.A1, b.A2))

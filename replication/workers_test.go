@@ -119,12 +119,12 @@ func TestWorkersSendTheSame(t *testing.T) {
 		peers, ticks = 24, 80
 	}
 	seed := seedOf(t)
-	want, calls := playWithWorkers(t, 1, encode.MaxRunBytes, peers, ticks, seed)
+	want, calls := playWithWorkers(t, 1, encode.MaxCacheBytes, peers, ticks, seed)
 	require.NotEmpty(t, want)
 	require.Greater(t, calls, len(want))
 	for _, n := range []int{-1, 2, 3, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			limit := encode.MaxRunBytes
+			limit := encode.MaxCacheBytes
 			if n < 0 { // with little memory for what is encoded
 				n, limit = -n, 1000
 			}

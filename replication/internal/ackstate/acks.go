@@ -15,7 +15,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 	newest := a.Sequence
 	if a.Count > 0 && p.Log.Find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
-		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && a.Words[0]&1 != 0 && (!p.Heard || int32(newest-p.RecentSequence) > 0) {
+		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && a.Words[0]&1 != 0 && (!p.AnyAcked || int32(newest-p.RecentSequence) > 0) {
 			// The round trip has become so long that all was taken for lost and
 			// forgotten. If it were not noticed, that would never end.
 			p.Trip.Sample(p.Snap.Tick + 1 - at)
@@ -51,8 +51,8 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	p.outcome.Arrived(sent, sequence)
 	sent.Status = SentAcked
 	p.stats.Acked++
-	if !p.Heard || sent.Tick.After(p.Recent) {
-		p.Heard, p.Recent, p.RecentSequence = true, sent.Tick, sequence
+	if !p.AnyAcked || sent.Tick.After(p.Recent) {
+		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
 	if int32(sequence-p.Followed) < 0 { // it was taken for lost; its records may be overwritten soon
 		for i := range sent.Count {
@@ -67,7 +67,7 @@ func (p *Tracker) Follow() {
 	t, last := &p.Acks, p.Snap.Slots.Recent.Now // the tick that has ended
 	for t.Through != last {
 		if to, end := p.silentUntil(last); to != t.Through {
-			t.Leap(to)
+			t.SkipTo(to)
 			p.Followed = end
 			continue
 		}
@@ -106,7 +106,7 @@ func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
 		open = open || p.Log.At(end).Status == SentInFlight
 	}
-	return end, !open || p.Heard && p.Recent.After(at)
+	return end, !open || p.AnyAcked && p.Recent.After(at)
 }
 
 // silentUntil returns the last tick up to which nothing came of what was sent after through, and the
@@ -169,7 +169,7 @@ func (p *Tracker) sentAll(at delta.Tick) bool {
 // allArrived reports whether the packets up to a sequence came that nothing is known of yet.
 func (p *Tracker) allArrived(end uint32) bool {
 	for q := p.Followed; q != end; q++ {
-		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Stream) {
+		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Shared) {
 			return false
 		}
 	}
@@ -186,8 +186,8 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 	case baseline.RecordDespawn:
 		// Where it was not severed, a state was acknowledged that is newer. What turns now is
 		// still as it was, and this may be about a life long before.
-		mask := p.Acks.counts(b, r.Mask&p.Acks.severed(b), sent.Tick)
-		mask &^= p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Turned[b]&^p.unseen(b)
+		mask := p.Acks.counts(b, r.Mask&p.Acks.ended(b), sent.Tick)
+		mask &^= p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Churned[b]&^p.unseen(b)
 		p.Acks.Shown[b] &^= mask
 	case baseline.RecordPart:
 		if mask := p.Acks.counts(b, r.Mask, sent.Tick); mask != 0 {
@@ -215,7 +215,7 @@ func (p *Tracker) overdue(from uint32) uint32 {
 		if sent.Status != SentInFlight {
 			continue
 		}
-		if p.Heard && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > slack || now-sent.Tick > timeout {
+		if p.AnyAcked && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > slack || now-sent.Tick > timeout {
 			return q
 		}
 		break // as are those after it

@@ -64,7 +64,7 @@ func (p *Tracker) Classify(b int, d uint64) {
 	t := &p.Acks
 	p.Classes.List = p.Classes.List[:0]
 	if whole := d & t.None[b]; whole != 0 {
-		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: whole, Whole: true})
+		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: whole, Full: true})
 		d &^= whole
 	}
 	for _, of := range p.Pairs { // others have these too, so it may be encoded already
@@ -94,12 +94,12 @@ func (p *Tracker) Classify(b int, d uint64) {
 func (p *Tracker) addOld(slot int) {
 	s, t, bit := &p.Snap.Slots, &p.Acks, uint64(1)<<(slot&63)
 	at, _ := t.Holds(slot)
-	if before := p.LastSend(s.Changed[slot] - 1); !s.Previous[slot].After(at) && before.After(at) {
+	if before := p.LastSend(s.ChangedAt[slot] - 1); !s.ChangedBefore[slot].After(at) && before.After(at) {
 		at = before // it was like that up to then
 	}
 	switch {
 	case !p.Snap.Fresh(at):
-		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: bit, Whole: true})
+		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: bit, Full: true})
 	case t.Recent(at) && !at.After(t.Through):
 		p.addRecent(slot>>6, bit, at)
 	default:

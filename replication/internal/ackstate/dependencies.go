@@ -54,7 +54,7 @@ func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 		return now, p.Gone(b)&bit == 0
 	}
 	at, ok := p.Acks.Holds(slot)
-	if ok && !p.Snap.Slots.Changed[slot].After(at) {
+	if ok && !p.Snap.Slots.ChangedAt[slot].After(at) {
 		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
 	}
 	return at, ok
@@ -150,7 +150,7 @@ func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
 	}
 	b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
 	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
-	return b < len(p.Dirty) && p.Gone(b)&bit != 0 && p.Acks.severedAt(int(id.Slot), p.Snap.Tick)
+	return b < len(p.Dirty) && p.Gone(b)&bit != 0 && p.Acks.endedAt(int(id.Slot), p.Snap.Tick)
 }
 
 // noteStructure notes that slots of a block came or went for the peer, or changed their components.

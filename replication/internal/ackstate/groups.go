@@ -46,7 +46,7 @@ func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 // of two ticks or later.
 func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
-	if b >= len(p.Dirty) || p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Turned[b]&bit != 0 {
+	if b >= len(p.Dirty) || p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Churned[b]&bit != 0 {
 		return false
 	}
 	at, ok := p.Acks.Holds(int(slot))

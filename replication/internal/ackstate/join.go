@@ -26,7 +26,7 @@ func (j *Join) Settle(s *snapshot.SlotTable, v *interest.View, acks *AckTable) b
 		j.Begun, j.awaited = true, slices.Clone(s.Alive)
 	} else {
 		for b := range j.awaited {
-			j.awaited[b] &^= s.Turned[b] // another entity
+			j.awaited[b] &^= s.Churned[b] // another entity
 		}
 	}
 	var left uint64

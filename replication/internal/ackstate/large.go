@@ -34,20 +34,20 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	if l == nil || l.Parts[sent.Part] != PartInFlight {
 		return
 	}
-	l.Parts[sent.Part] = PartDue
+	l.Parts[sent.Part] = PartUnsent
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.MarkDirty(b, bit)
-	if out := bit &^ p.sight.View.Sees(b, bit); p.neverWhole(b, out) != 0 { // with Keep
-		p.Turn(b, out)
+	if out := bit &^ p.sight.View.Sees(b, bit); p.neverComplete(b, out) != 0 { // with Keep
+		p.NoteChurn(b, out)
 		p.noteStructure(b, out)
 	}
 }
 
-// neverWhole returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
+// neverComplete returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
 // and had nothing before. It shows nothing of them.
-func (p *Tracker) neverWhole(b int, mask uint64) (never uint64) {
+func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
 	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]&p.Acks.None[b]) {
-		if slices.Contains(p.Large[slot].Parts, PartDue) {
+		if slices.Contains(p.Large[slot].Parts, PartUnsent) {
 			never |= 1 << (slot & 63)
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Tracker) dropLarge(b int, mask uint64) {
 // A LargeState is on its way in parts.
 type LargeState struct {
 	Tick   delta.Tick
-	Run    []byte // wire.EntryFull's head and rows
+	Encoded    []byte // wire.EntryFull's head and rows
 	Size   int    // bytes of a part; the last one may be shorter
 	Parts  []PartStatus
 	Missed int // parts not acknowledged yet
@@ -80,7 +80,7 @@ type LargeState struct {
 type PartStatus uint8
 
 const (
-	PartDue PartStatus = iota
+	PartUnsent PartStatus = iota
 	PartInFlight
 	partAcked
 )

@@ -10,8 +10,8 @@ func (p *Tracker) Costly(b int, d uint64) uint64 {
 	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.None[b] | p.Acks.Large[b])
 }
 
-// ItsTurn reports whether the peer may be sent state in the present tick.
-func (p *Tracker) ItsTurn() bool { return p.InInterval() && !p.Silence.Paused }
+// MaySendNow reports whether the peer may be sent state in the present tick.
+func (p *Tracker) MaySendNow() bool { return p.InInterval() && !p.Silence.Paused }
 
 // InInterval reports whether the present tick is one of the peer's send interval.
 func (p *Tracker) InInterval() bool {
@@ -24,14 +24,14 @@ func (p *Tracker) EveryTick() bool { return p.Interval == 1 && p.Silence.Length 
 // MayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
 // New messages may depend on what it sees now: with one of them it does not rest.
 func (p *Tracker) MayRest() bool {
-	return !p.ItsTurn() && p.sight.View.Limited == (p.sight.View.InView != nil)
+	return !p.MaySendNow() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
 // CanRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
 // encoded against is missing: a stream may be all that it is to be sent.
 func (p *Tracker) CanRelay() bool {
 	t, of := &p.Acks, p.Newest()
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.Heard || !p.Near() || !p.holdsPair(of) || !p.Snap.Predicts(of) ||
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.Near() || !p.holdsPair(of) || !p.Snap.Predicts(of) ||
 		!t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
@@ -45,23 +45,23 @@ func (p *Tracker) CanRelay() bool {
 	return t.HoldsAll()
 }
 
-// TurnAll ends what is known of slots that hold another entity now, or none.
-func (p *Tracker) TurnAll() {
+// NoteAllChurn ends what is known of slots that hold another entity now, or none.
+func (p *Tracker) NoteAllChurn() {
 	s := &p.Snap.Slots
 	if p.Structure != nil {
 		for _, b := range s.Busy {
-			p.noteStructure(int(b), s.Turned[b]&^p.unseen(int(b))|p.sight.View.Sees(int(b), s.Reshaped[b])) // enter and leave note the others
+			p.noteStructure(int(b), s.Churned[b]&^p.unseen(int(b))|p.sight.View.Sees(int(b), s.Reshaped[b])) // enter and leave note the others
 		}
 	}
-	for _, b := range s.Turning {
-		word := s.Turned[b] &^ p.unseen(int(b))
-		p.Turn(int(b), word)
+	for _, b := range s.ChurnedBlocks {
+		word := s.Churned[b] &^ p.unseen(int(b))
+		p.NoteChurn(int(b), word)
 		p.MarkDirty(int(b), word&p.Acks.Shown[b])
 	}
 }
 
-// OweNews makes due what changed now.
-func (p *Tracker) OweNews() {
+// MarkChanged makes due what changed now.
+func (p *Tracker) MarkChanged() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
 		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.News[b]))
@@ -98,12 +98,12 @@ func (p *Tracker) DirtyIn(b int) uint64 {
 	return due
 }
 
-// Turn notes that slots of a block hold another entity than before, or none.
-func (p *Tracker) Turn(b int, mask uint64) {
+// NoteChurn notes that slots of a block hold another entity than before, or none.
+func (p *Tracker) NoteChurn(b int, mask uint64) {
 	if large := mask & p.Acks.Large[b]; large != 0 {
 		p.dropLarge(b, large)
 	}
-	p.Acks.Sever(b, mask, p.Snap.Tick)
+	p.Acks.EndHistory(b, mask, p.Snap.Tick)
 }
 
 // Split returns which of the slots of a block the peer is to be shown, and which it is to

@@ -25,7 +25,7 @@ const (
 // A SentPacket is a packet whose fate still matters, or the place of one.
 type SentPacket struct {
 	Status SentStatus
-	Stream bool   // a copy of one of a stream
+	Shared bool   // a copy of one of a stream
 	Bytes  uint16 // of the packet; 0: it tells nothing about the path
 	Tick   delta.Tick
 	first  uint32 // number of its first record

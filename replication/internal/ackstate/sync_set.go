@@ -83,7 +83,7 @@ func (t *AckTable) Behind(b int) uint64 {
 // missing at all others.
 func (t *AckTable) begin(b int, mask uint64) {
 	if t.some != ^uint32(0) {
-		t.tell()
+		t.fillMissing()
 	}
 	for slot := range bitset.Slots(b, mask) {
 		if t.Through-t.Since[slot] < snapshot.RecentTicks { // it was held not long ago
@@ -96,8 +96,8 @@ func (t *AckTable) begin(b int, mask uint64) {
 	t.Ended[b] &^= mask
 }
 
-// tell makes missing say what is missing at all recent ticks.
-func (t *AckTable) tell() {
+// fillMissing makes missing say what is missing at all recent ticks.
+func (t *AckTable) fillMissing() {
 	for i := range delta.Tick(snapshot.RecentTicks) {
 		if t.LacksNothing(i) {
 			copy(t.Missing[i], t.None)
@@ -150,9 +150,9 @@ func (t *AckTable) Skip() {
 	t.skipped &^= 1 << (t.Through % snapshot.RecentTicks)
 }
 
-// Leap moves through to a tick that is far ahead, where nothing was sent in between. It is not known
+// SkipTo moves through to a tick that is far ahead, where nothing was sent in between. It is not known
 // any more what was missing when.
-func (t *AckTable) Leap(to delta.Tick) {
+func (t *AckTable) SkipTo(to delta.Tick) {
 	for b, alive := range t.slots.Alive[:len(t.None)] {
 		lacks := t.Lacks(t.Through, b)
 		changed := t.slots.ChangedAfter(t.Through, b, alive&^lacks)
@@ -260,9 +260,9 @@ func (t *AckTable) hold(b int, mask uint64, at delta.Tick) {
 	}
 }
 
-// Sever ends all that is known of slots of a block. What is acknowledged of packets of before tick
+// EndHistory ends all that is known of slots of a block. What is acknowledged of packets of before tick
 // now does not count any more.
-func (t *AckTable) Sever(b int, mask uint64, now delta.Tick) {
+func (t *AckTable) EndHistory(b int, mask uint64, now delta.Tick) {
 	t.Forget(b, mask, now)
 	t.Ended[b] |= mask & t.Shown[b]
 }
@@ -287,12 +287,12 @@ func (t *AckTable) HoldsAll() bool {
 	return true
 }
 
-// severed returns the slots of a block of whose present life nothing is acknowledged, and
+// ended returns the slots of a block of whose present life nothing is acknowledged, and
 // something of an earlier one may be shown.
-func (t *AckTable) severed(b int) uint64 { return t.Ended[b] }
+func (t *AckTable) ended(b int) uint64 { return t.Ended[b] }
 
-// severedAt reports whether what was known of a slot ended in tick now, and nothing was acknowledged since.
-func (t *AckTable) severedAt(slot int, now delta.Tick) bool {
+// endedAt reports whether what was known of a slot ended in tick now, and nothing was acknowledged since.
+func (t *AckTable) endedAt(slot int, now delta.Tick) bool {
 	return t.Ended.Has(slot) && t.Since[slot] == now
 }
 

@@ -29,7 +29,7 @@ type Tracker struct {
 	Followed  uint32                           // of all packets before it is known what became of them, or taken to be
 	Full      [snapshot.RecentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
 
-	Heard bool // Recent and RecentSequence are valid
+	AnyAcked bool // Recent and RecentSequence are valid
 
 	Trip           clock.RoundTrip
 	Recent         delta.Tick // newest tick that the peer acknowledged a packet of
@@ -56,7 +56,7 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.Reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed = NewSentLog(first), first
-	p.Trip, p.Heard = clock.RoundTrip{}, false
+	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	for i := range p.Full {
 		p.Full[i] = p.Snap.Tick // none that is to come
 	}
@@ -77,5 +77,5 @@ func (p *Tracker) End() {
 // Near reports whether the peer got a packet near enough to complete short forms of the
 // sequence and tick.
 func (p *Tracker) Near() bool {
-	return p.Heard && p.Snap.Tick-p.Recent < 1<<14 && p.Log.Next-p.RecentSequence < 1<<14
+	return p.AnyAcked && p.Snap.Tick-p.Recent < 1<<14 && p.Log.Next-p.RecentSequence < 1<<14
 }

@@ -7,7 +7,7 @@ import "math/bits"
 func (p *Tracker) Gone(b int) uint64 {
 	gone := p.Acks.Shown[b] &^ p.sight.View.Sees(b, p.Snap.Slots.Alive[b])
 	if gone != 0 {
-		gone &= p.Acks.severed(b) | ^p.sight.Keeps(b) // else it shows the entity that the slot still holds
+		gone &= p.Acks.ended(b) | ^p.sight.Keeps(b) // else it shows the entity that the slot still holds
 	}
 	return gone
 }
@@ -18,7 +18,7 @@ func (p *Tracker) unseen(b int) uint64 {
 	if b >= len(p.sight.View.InView) {
 		return 0
 	}
-	return p.Acks.severed(b) &^ p.sight.View.InView[b]
+	return p.Acks.ended(b) &^ p.sight.View.InView[b]
 }
 
 // Look finds out what the peer sees now, and deals with what enters or leaves its view.
@@ -50,7 +50,7 @@ func (p *Tracker) Look() {
 			p.enter(b, entered)
 		}
 		if v.Released {
-			was |= ^p.Acks.severed(b) // of what is severed the client is being told already
+			was |= ^p.Acks.ended(b) // of what is severed the client is being told already
 		}
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
@@ -82,11 +82,11 @@ func (p *Tracker) leave(b int, mask uint64) {
 	if mask != 0 {
 		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
 		// these, so it is told to drop them.
-		mask &= p.Acks.severed(b) | ^p.sight.Keeps(b) | p.neverWhole(b, mask)
+		mask &= p.Acks.ended(b) | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
 	}
 	if mask != 0 {
 		p.MarkDirty(b, mask)
-		p.Turn(b, mask)
+		p.NoteChurn(b, mask)
 		p.noteStructure(b, mask)
 	}
 }

@@ -177,7 +177,7 @@ func (x *expectations) match(state *receive.HeldState) ecs.Entity {
 	if len(x.ByEntity) == 0 {
 		return ecs.Entity{}
 	}
-	set := &state.Shape.Set
+	set := &state.Layout.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		row := state.Row(k, x.schema.Components[k].Words)
 		w, ok := x.BySign[hashRow(k, row)]

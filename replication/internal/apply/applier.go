@@ -28,8 +28,8 @@ type Applier struct {
 	Hashes    hashCheck
 	spawnWith []ecs.ID // components of the user's for all that is spawned
 
-	origin      uint64 // of the present session's NetIDs
-	ShownOrigin uint64 // of those that the world shows
+	instance      uint64 // of the present session's NetIDs
+	ShownInstance uint64 // of those that the world shows
 	leftover    bool   // the world may show what the present session does not know
 
 	scratch struct{ add, remove []ecs.ID }
@@ -55,14 +55,14 @@ func (a *Applier) Show(complete bool) {
 	a.announce(some, foreign)
 	a.takeOver(some, foreign)
 	for _, slot := range a.recv.Dirty {
-		m := a.View.Replicas.add(slot, &a.recv.Mirrors)
+		m := a.View.Replicas.add(slot, &a.recv.Replicas)
 		m.Dirty = false
-		a.applyMirror(slot, m)
+		a.applyReplica(slot, m)
 	}
 	a.recv.Dirty = a.recv.Dirty[:0]
 	a.mendReferences()
-	a.tell()
-	a.View.tidyShapes()
+	a.notify()
+	a.View.tidyLayouts()
 }
 
 // RemoveAll removes all that is mirrored.
@@ -75,11 +75,11 @@ func (a *Applier) RemoveAll() {
 		for j := range page {
 			if page[j].Shown || page[j].SubEntity {
 				page[j].Any = false // of resources, all go
-				a.removeEntity(uint32(i*receive.MirrorPage+j), &page[j])
+				a.removeEntity(uint32(i*receive.ReplicaPage+j), &page[j])
 			}
 		}
 	}
-	a.recv.ForgetMirrors()
+	a.recv.ForgetReplicas()
 	a.View.Replicas.Pages = nil
 }
 
@@ -101,10 +101,10 @@ func (a *Applier) announce(some, foreign bool) {
 	}
 }
 
-// tell calls the hooks for what came and changed in this Apply.
-func (a *Applier) tell() {
+// notify calls the hooks for what came and changed in this Apply.
+func (a *Applier) notify() {
 	if len(a.Hooks.events) > 0 {
-		a.runHooks(func() { a.Hooks.tellAll() })
+		a.runHooks(func() { a.Hooks.callAll() })
 	}
 }
 
@@ -123,12 +123,12 @@ func (a *Applier) NoticeReset() {
 			case m.SubEntity:
 				a.forgetSubEntity(m)
 			case m.Shown:
-				a.forgetEntity(uint32(i*receive.MirrorPage+j), m)
+				a.forgetEntity(uint32(i*receive.ReplicaPage+j), m)
 			default:
 				continue
 			}
 			if !m.Dirty && !m.Empty && m.Held.At(m.Newest) != nil {
-				a.recv.MarkDirty(uint32(i*receive.MirrorPage+j), m.Mirror)
+				a.recv.MarkDirty(uint32(i*receive.ReplicaPage+j), m.Replica)
 			}
 		}
 	}
@@ -142,9 +142,9 @@ func (a *Applier) NoticeReset() {
 // BeginShowing notes that a session begins with a server of the given origin. outdated reports whether what the world shows may
 // mean other entities to it, whoever it is.
 func (a *Applier) BeginShowing(origin uint64, outdated bool) {
-	a.origin, a.Hashes.Divergence = origin, nil
+	a.instance, a.Hashes.Divergence = origin, nil
 	if outdated {
-		a.ShownOrigin = ^origin // whoever it was
+		a.ShownInstance = ^origin // whoever it was
 	}
 	a.NoteLeftover()
 }
@@ -161,14 +161,14 @@ func (a *Applier) NoteLeftover() {
 // outlived reports whether the world shows something of sessions before that is known to
 // be no more, and whether that is all of it, since the server is another one.
 func (a *Applier) outlived(complete bool) (some, foreign bool) {
-	foreign = a.recv.AnyState && a.ShownOrigin != a.origin
+	foreign = a.recv.AnyState && a.ShownInstance != a.instance
 	return a.recv.AnyState && a.leftover && (foreign || complete), foreign
 }
 
 // takeOver removes what is left of sessions before, as soon as it is known to be no more.
 func (a *Applier) takeOver(some, foreign bool) {
 	if a.recv.AnyState {
-		a.ShownOrigin = a.origin
+		a.ShownInstance = a.instance
 	}
 	if !some {
 		return
@@ -177,7 +177,7 @@ func (a *Applier) takeOver(some, foreign bool) {
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
 			if m := &page[j]; (m.Shown || m.SubEntity) && (foreign || !m.Any) {
-				a.removeEntity(uint32(i*receive.MirrorPage+j), m)
+				a.removeEntity(uint32(i*receive.ReplicaPage+j), m)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 // EntityOf returns what the server may have meant. In a session with another server the world shows for a while what the
 // former one named.
 func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
-	if a.ShownOrigin != a.origin {
+	if a.ShownInstance != a.instance {
 		return ecs.Entity{}
 	}
 	e, _ := a.View.Entity(id)
@@ -222,7 +222,7 @@ func (a *Applier) Verify() *Divergence {
 				continue
 			}
 			if d := a.View.verifyEntity(m, state); d != nil {
-				d.NetID = wire.NetID{Slot: uint32(i*receive.MirrorPage + j), Generation: m.generation}
+				d.NetID = wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}
 				if m.SubEntity {
 					d.NetID, _ = a.Referrers.linked(a.Schema.Link, m)
 				}

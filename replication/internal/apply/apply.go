@@ -10,8 +10,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// applyMirror makes the world show a mirror's newest state.
-func (a *Applier) applyMirror(slot uint32, m *replica) {
+// applyReplica makes the world show a mirror's newest state.
+func (a *Applier) applyReplica(slot uint32, m *replica) {
 	if a.View.Resources.In(int(slot)) {
 		a.applyResources(m)
 		return
@@ -38,12 +38,12 @@ func (a *Applier) applyMirror(slot uint32, m *replica) {
 	if m.Removed || !archeutil.Alive(a.View.World, m.Entity) {
 		m.Removed = true // by the user, who shall have it so
 		a.Referrers.drop(allComponents, &m.Links)
-		m.Tick, m.Shape, m.Strings, m.values = state.Tick, state.Shape, nil, nil
+		m.Tick, m.Layout, m.Strings, m.values = state.Tick, state.Layout, nil, nil
 		return
 	}
 	old := m.Held.At(m.Tick)
-	if m.Shape != state.Shape {
-		a.restructure(m, state)
+	if m.Layout != state.Layout {
+		a.changeComponents(m, state)
 	}
 	a.writeRows(slot, m, state, old)
 }
@@ -51,7 +51,7 @@ func (a *Applier) applyMirror(slot uint32, m *replica) {
 // writeRows gives the entity's components the values of a state. old is what they show, or
 // nil if that is not known.
 func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {
-	for k := state.Shape.Set.Next(0); k >= 0; k = state.Shape.Set.Next(k + 1) {
+	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
 		if k == a.Schema.Link {
 			continue
 		}
@@ -74,7 +74,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 			a.refer(slot, m, k, p, row)
 		}
 	}
-	m.Tick, m.Shape = state.Tick, state.Shape
+	m.Tick, m.Layout = state.Tick, state.Layout
 }
 
 func (a *Applier) removeEntity(slot uint32, m *replica) {
@@ -96,18 +96,18 @@ func (a *Applier) removeEntity(slot uint32, m *replica) {
 func (a *Applier) forgetEntity(slot uint32, m *replica) {
 	if m.Shown {
 		a.Referrers.drop(allComponents, &m.Links)
-		a.Referrers.turn(slot)
+		a.Referrers.noteChurn(slot)
 		if !a.View.Resources.In(int(slot)) {
 			a.stats.Despawns++
 		}
 	}
-	m.Shown, m.Removed, m.Entity, m.Shape, m.Strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
+	m.Shown, m.Removed, m.Entity, m.Layout, m.Strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
 func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState) {
 	x := &a.scratch
 	x.add = append(append(x.add[:0], a.View.Marker), a.spawnWith...)
-	set := &state.Shape.Set
+	set := &state.Layout.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		x.add = append(x.add, a.View.Components[k])
 	}
@@ -117,7 +117,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 		a.adopt(m.Entity, x.add)
 	}
 	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{wire.NetID{Slot: slot, Generation: state.Generation}}
-	m.Shown, m.Removed, m.generation, m.Tick, m.Shape = true, false, state.Generation, state.Tick, state.Shape
+	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
 	if a.Schema.Mentions {
 		a.names.Set(m.Entity, wire.NetID{Slot: slot, Generation: state.Generation})
 	}
@@ -132,19 +132,19 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 			a.refer(slot, m, k, p, row)
 		}
 	}
-	a.Referrers.turn(slot)
+	a.Referrers.noteChurn(slot)
 	a.Hooks.noteSpawn(slot, m)
 	a.stats.Spawns++
 }
 
-// restructure gives the entity the components that came and takes those that went,
+// changeComponents gives the entity the components that came and takes those that went,
 // leaving alone what the user added or removed.
-func (a *Applier) restructure(m *replica, state *receive.HeldState) {
+func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 	x := &a.scratch
 	x.add, x.remove = x.add[:0], x.remove[:0]
 	relation := -1
 	for k, id := range a.View.Components {
-		was, is := m.Shape.Set.Has(k), state.Shape.Set.Has(k)
+		was, is := m.Layout.Set.Has(k), state.Layout.Set.Has(k)
 		if was == is {
 			continue
 		}
@@ -154,7 +154,7 @@ func (a *Applier) restructure(m *replica, state *receive.HeldState) {
 		}
 		switch has := a.View.World.Has(m.Entity, id); {
 		case is && !has:
-			if a.recv.Shapes.Relations.Has(k) {
+			if a.recv.Layouts.Relations.Has(k) {
 				relation = len(x.add)
 			}
 			x.add = append(x.add, id)
@@ -219,7 +219,7 @@ func (a *Applier) applyResources(m *replica) {
 	}
 	set := &a.View.Resources.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		was, is := m.Shown && m.Shape.Set.Has(k), state.Shape.Set.Has(k)
+		was, is := m.Shown && m.Layout.Set.Has(k), state.Layout.Set.Has(k)
 		if was && !is {
 			a.Referrers.drop(k, &m.Links)
 			a.View.removeResource(k)
@@ -229,7 +229,7 @@ func (a *Applier) applyResources(m *replica) {
 		}
 		comp := &a.Schema.Components[k]
 		row := state.Row(k, comp.Words)
-		if was && old != nil && old.Shape.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
+		if was && old != nil && old.Layout.Set.Has(k) && sameRow(old.Row(k, comp.Words), row) {
 			continue
 		}
 		p := a.View.Resources.Find(k)
@@ -247,5 +247,5 @@ func (a *Applier) applyResources(m *replica) {
 			a.refer(archeutil.ResourceSlot, m, k, p, row)
 		}
 	}
-	m.Shown, m.generation, m.Tick, m.Shape = true, state.Generation, state.Tick, state.Shape
+	m.Shown, m.generation, m.Tick, m.Layout = true, state.Generation, state.Tick, state.Layout
 }

@@ -30,14 +30,14 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 		return // until it comes
 	}
 	if m.Entity != e {
-		m.Entity, m.Shape, m.Tick = e, a.recv.Bare, state.Tick
-		a.restructure(m, state)
+		m.Entity, m.Layout, m.Tick = e, a.recv.Bare, state.Tick
+		a.changeComponents(m, state)
 		a.writeRows(slot, m, state, nil)
 		return
 	}
 	old := m.Held.At(m.Tick)
-	if m.Shape != state.Shape {
-		a.restructure(m, state)
+	if m.Layout != state.Layout {
+		a.changeComponents(m, state)
 	}
 	a.writeRows(slot, m, state, old)
 }
@@ -45,7 +45,7 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 // detach takes the components of a sub-entity from its entity.
 func (a *Applier) detach(m *replica) {
 	if !m.Entity.IsZero() && archeutil.Alive(a.View.World, m.Entity) {
-		a.restructure(m, &receive.HeldState{Shape: a.recv.Bare})
+		a.changeComponents(m, &receive.HeldState{Layout: a.recv.Bare})
 	}
 	a.forgetSubEntity(m)
 }
@@ -53,7 +53,7 @@ func (a *Applier) detach(m *replica) {
 // forgetSubEntity notes that the mirror is no sub-entity any more.
 func (a *Applier) forgetSubEntity(m *replica) {
 	a.Referrers.drop(allComponents, &m.Links)
-	m.SubEntity, m.Entity, m.Shape = false, ecs.Entity{}, nil
+	m.SubEntity, m.Entity, m.Layout = false, ecs.Entity{}, nil
 }
 
 // settleSubEntities looks after the sub-entities whose entity came or went.

@@ -47,7 +47,7 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	next := uint64(0)
 	for r.ReadBool() {
 		gap := r.ReadExpGolomb(wire.HashGapOrder)
-		if gap >= uint64(h.recv.Mirrors.Limit) || next+gap >= uint64(h.recv.Mirrors.Limit) {
+		if gap >= uint64(h.recv.Replicas.Limit) || next+gap >= uint64(h.recv.Replicas.Limit) {
 			return false
 		}
 		slot := uint32(next + gap)
@@ -132,7 +132,7 @@ func compareSets(s *schema.Schema, state *receive.HeldState, generation uint16, 
 		return &Divergence{Got: state.Generation, Want: generation}
 	}
 	for k := range s.Components {
-		if is, want := state.Shape.Set.Has(k), set.Has(k); is != want {
+		if is, want := state.Layout.Set.Has(k), set.Has(k); is != want {
 			return &Divergence{Component: s.Components[k].Name, Got: is, Want: want}
 		}
 	}

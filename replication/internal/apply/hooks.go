@@ -106,7 +106,7 @@ func (h *hooks) announceAll(some, foreign bool) {
 				switch m := &page[j]; {
 				case !foreign && m.Any:
 				case m.Shown:
-					h.announceEntity(uint32(i*receive.MirrorPage+j), m)
+					h.announceEntity(uint32(i*receive.ReplicaPage+j), m)
 				case m.attached():
 					h.announceSubEntity(m, some, foreign)
 				}
@@ -171,7 +171,7 @@ func (h *hooks) noteSpawn(slot uint32, m *replica) {
 		h.events = append(h.events, hookEvent{slot, eventSpawn, 0, m.Entity})
 	}
 	for k := range h.Components {
-		if h.watch(k) && m.Shape.Set.Has(k) {
+		if h.watch(k) && m.Layout.Set.Has(k) {
 			h.noteAdd(slot, m, k)
 		}
 	}
@@ -190,7 +190,7 @@ func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
 func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	own := &h.Components[k]
 	switch {
-	case !m.Shown && !m.SubEntity, !m.Shape.Set.Has(k):
+	case !m.Shown && !m.SubEntity, !m.Layout.Set.Has(k):
 		h.noteAdd(slot, m, k)
 	case own.Changed != nil && len(row) > 0 && (differs && !h.schema.Components[k].Refers() || h.view.differs(m.Entity, k, p, row) >= 0):
 		h.events = append(h.events, hookEvent{slot, int32(k), int32(own.Changed.keep(p)), m.Entity})
@@ -214,7 +214,7 @@ func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	}
 }
 
-func (h *hooks) tellAll() {
+func (h *hooks) callAll() {
 	defer func() {
 		h.events, h.listed = h.events[:0], 0
 		clear(h.noted)
@@ -277,7 +277,7 @@ func (h *hooks) announceEnd() {
 	for i, page := range h.view.Replicas.Pages {
 		for j := range page {
 			if m := &page[j]; m.Shown {
-				h.announceEntity(uint32(i*receive.MirrorPage+j), m)
+				h.announceEntity(uint32(i*receive.ReplicaPage+j), m)
 			}
 		}
 	}

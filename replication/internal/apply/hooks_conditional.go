@@ -50,7 +50,7 @@ func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 // announceComponents calls the hooks for all components that a mirror shows.
 func (h *hooks) announceComponents(m *replica) {
 	for k := range h.Components {
-		if m.Shape.Set.Has(k) {
+		if m.Layout.Set.Has(k) {
 			h.announceComponent(m, k)
 		}
 	}
@@ -58,11 +58,11 @@ func (h *hooks) announceComponents(m *replica) {
 
 // announceLost calls the hooks for the components that a mirror shows and a state has not.
 func (h *hooks) announceLost(m *replica, state *receive.HeldState) {
-	if state.Shape == m.Shape {
+	if state.Layout == m.Layout {
 		return
 	}
 	for k := range h.Components {
-		if m.Shape.Set.Has(k) && !state.Shape.Set.Has(k) {
+		if m.Layout.Set.Has(k) && !state.Layout.Set.Has(k) {
 			h.announceComponent(m, k)
 		}
 	}

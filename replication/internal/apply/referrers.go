@@ -23,7 +23,7 @@ type referrers struct {
 	Heads [][]uint32
 	Limit uint32 // slots from here on are never mirrored
 
-	turned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
+	churned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
 	retarget []target // relations whose targets have to be looked at in this Apply
 
 	Unsettled []uint32 // sub-entities whose entity came or went in this Apply
@@ -116,10 +116,10 @@ func (r *referrers) drop(component int, first *uint32) {
 
 const allComponents = -1
 
-// turn notes that the entity in a slot came or went.
-func (r *referrers) turn(slot uint32) {
+// noteChurn notes that the entity in a slot came or went.
+func (r *referrers) noteChurn(slot uint32) {
 	if head := r.head(slot); head != nil && *head != 0 {
-		r.turned = append(r.turned, slot)
+		r.churned = append(r.churned, slot)
 	}
 }
 
@@ -148,12 +148,12 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 // mendReferences brings the references to what came and went up to date.
 func (a *Applier) mendReferences() {
 	r := &a.Referrers
-	for _, slot := range r.turned {
+	for _, slot := range r.churned {
 		for i := *r.head(slot); i != 0; i = r.Links[i].Next {
 			a.mend(&r.Links[i])
 		}
 	}
-	r.turned = r.turned[:0]
+	r.churned = r.churned[:0]
 	a.settleSubEntities()
 	for _, t := range r.retarget {
 		a.setTarget(t)

@@ -10,7 +10,7 @@ import (
 
 // A replica is what the world shows of a slot.
 type replica struct {
-	*receive.Mirror // what was received
+	*receive.Replica // what was received
 
 	Shown      bool
 	SubEntity  bool       // components of another slot's entity: see attach.go
@@ -18,7 +18,7 @@ type replica struct {
 	Entity     ecs.Entity // of a sub-entity: that it is attached to, if any
 	generation uint16
 	Tick       delta.Tick
-	Shape      *receive.Shape
+	Layout      *receive.Layout
 	Links      uint32                // first of the references in what is shown
 	Strings    []string              // of its components; see holdStrings
 	values     map[int]reflect.Value // the same of those that lead to more
@@ -46,29 +46,29 @@ type replicaTable struct {
 
 // At returns the slot's replica, or nil if there is none.
 func (t *replicaTable) At(slot uint32) *replica {
-	if i := int(slot / receive.MirrorPage); i < len(t.Pages) && t.Pages[i] != nil {
-		return &t.Pages[i][slot%receive.MirrorPage]
+	if i := int(slot / receive.ReplicaPage); i < len(t.Pages) && t.Pages[i] != nil {
+		return &t.Pages[i][slot%receive.ReplicaPage]
 	}
 	return nil
 }
 
 // add returns the slot's replica, new if need be. The slot has a mirror.
-func (t *replicaTable) add(slot uint32, mirrors *receive.MirrorTable) *replica {
+func (t *replicaTable) add(slot uint32, mirrors *receive.ReplicaTable) *replica {
 	if m := t.At(slot); m != nil {
 		return m
 	}
-	t.grow(int(slot/receive.MirrorPage), mirrors)
+	t.grow(int(slot/receive.ReplicaPage), mirrors)
 	return t.At(slot)
 }
 
 // grow makes a page.
-func (t *replicaTable) grow(i int, mirrors *receive.MirrorTable) {
+func (t *replicaTable) grow(i int, mirrors *receive.ReplicaTable) {
 	if i >= len(t.Pages) {
 		t.Pages = append(t.Pages, make([][]replica, i+1-len(t.Pages))...)
 	}
-	page := make([]replica, receive.MirrorPage)
+	page := make([]replica, receive.ReplicaPage)
 	for j := range page {
-		page[j].Mirror = &mirrors.Pages[i][j]
+		page[j].Replica = &mirrors.Pages[i][j]
 	}
 	t.Pages[i] = page
 }

@@ -22,7 +22,7 @@ type Divergence struct {
 
 // verifyEntity returns the first field of an entity that differs from the state.
 func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergence {
-	for k := state.Shape.Set.Next(0); k >= 0; k = state.Shape.Set.Next(k + 1) {
+	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
 		p := v.World.Get(m.Entity, v.Components[k])
 		if p == nil {
 			continue

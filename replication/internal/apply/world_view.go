@@ -79,7 +79,7 @@ func (v *worldView) Each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
 		for j := range page {
 			m := &page[j]
 			if m.Shown && !m.Removed && archeutil.Alive(v.World, m.Entity) {
-				fn(wire.NetID{Slot: uint32(i*receive.MirrorPage + j), Generation: m.generation}, m.Entity, uint32(m.Tick))
+				fn(wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}, m.Entity, uint32(m.Tick))
 			}
 		}
 	}
@@ -173,9 +173,9 @@ func (v *worldView) removeResources(m *replica) {
 	if m.Any {
 		next = m.Held.At(m.Newest)
 	}
-	set := &m.Shape.Set
+	set := &m.Layout.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
-		if next == nil || !next.Shape.Set.Has(k) {
+		if next == nil || !next.Layout.Set.Has(k) {
 			v.removeResource(k)
 		}
 	}
@@ -198,16 +198,16 @@ func (v *worldView) RelationTypes() (set delta.Set) {
 	return set
 }
 
-// tidyShapes makes shapes be forgotten, if it is time. It is called between two packets.
-func (v *worldView) tidyShapes() {
+// tidyLayouts makes shapes be forgotten, if it is time. It is called between two packets.
+func (v *worldView) tidyLayouts() {
 	if !v.recv.Crowded() {
 		return
 	}
-	used := map[*receive.Shape]bool{}
+	used := map[*receive.Layout]bool{}
 	for _, page := range v.Replicas.Pages {
 		for i := range page {
-			used[page[i].Shape] = true
+			used[page[i].Layout] = true
 		}
 	}
-	v.recv.SweepShapes(used)
+	v.recv.SweepLayouts(used)
 }

@@ -12,13 +12,13 @@ import (
 type EntityNames struct {
 	byID    []entityName // by the entity's ID in Arche
 	Changed delta.Tick   // when an entity got a NetID or lost it
-	Turned  bitset.Set   // those that did so then, by ID
+	Churned  bitset.Set   // those that did so then, by ID
 }
 
 // Add notes that the entity has got a NetID.
 func (n *EntityNames) Add(e ecs.Entity, id wire.NetID, now delta.Tick) {
 	n.Set(e, id)
-	n.turn(e.ID(), now)
+	n.noteChurn(e.ID(), now)
 }
 
 // Set notes the NetID of an entity.
@@ -35,17 +35,17 @@ func (n *EntityNames) Remove(id uint32, slot int, now delta.Tick) {
 	if n.byID[id].slot == uint32(slot)+1 {
 		n.byID[id] = entityName{}
 	}
-	n.turn(id, now)
+	n.noteChurn(id, now)
 }
 
-// turn notes that in tick now an entity got a NetID or lost it.
-func (n *EntityNames) turn(id uint32, now delta.Tick) {
+// noteChurn notes that in tick now an entity got a NetID or lost it.
+func (n *EntityNames) noteChurn(id uint32, now delta.Tick) {
 	if n.Changed != now {
 		n.Changed = now
-		clear(n.Turned)
+		clear(n.Churned)
 	}
-	n.Turned = n.Turned.Grown(len(n.byID))
-	n.Turned.Add(int(id))
+	n.Churned = n.Churned.Grown(len(n.byID))
+	n.Churned.Add(int(id))
 }
 
 // Of returns the words of a reference to an entity, given its ID and generation in Arche.

@@ -12,7 +12,7 @@ import (
 func (x *Writer) PutEnd(c *delta.Compact) {
 	w := &x.Walk
 	if !w.begun && len(w.before) > 0 {
-		c.PutHead(&x.E, headJump, false)
+		c.PutHead(&x.E, headSkip, false)
 	}
 	room := w.room()
 	if room >= 0 {
@@ -31,15 +31,15 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
 		w.begun = true
 		if len(w.before) > 0 {
 			jump := len(w.before) > maxPassed && int(w.before[maxPassed].Slot) < slot
-			c.PutHead(&x.E, headJump, jump)
+			c.PutHead(&x.E, headSkip, jump)
 			if jump {
-				x.E.PutExpGolomb(uint64(slot), jumpBits)
-				w.jump(slot)
+				x.E.PutExpGolomb(uint64(slot), skipBits)
+				w.skip(slot)
 				if w.room() == 0 {
 					return w.pass(x.State, true)
 				}
 				w.found(x.State, slot)
-				return OriginNew
+				return ChainNew
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
 			c.PutHead(&x.E, w.otherContext(room), other)
 			if !other {
 				again := slot == w.Next+room
-				c.PutHead(&x.E, w.againContext(), again)
+				c.PutHead(&x.E, w.repeatedContext(), again)
 				if origin = w.pass(x.State, again); again {
 					return origin
 				}
@@ -61,7 +61,7 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
 		context, width := w.gapWidth(room)
 		c.PutHeadLength(&x.E, context, gapLengths, uint64(slot-w.Next), width)
 		w.found(x.State, slot)
-		return OriginNew
+		return ChainNew
 	}
 }
 
@@ -87,7 +87,7 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 		x.putName(c.Coder, origin, &entry.Name)
 		x.putSet(&entry.Set, &entry.ref)
 	case wire.EntryFull:
-		x.putWhole(c.Coder, entry)
+		x.putFull(c.Coder, entry)
 	case wire.EntryPart:
 		for _, v := range entry.Part {
 			x.E.PutExpGolomb(v, wire.PartOrder)
@@ -99,7 +99,7 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	default:
 		return
 	}
-	c.Coder.Entity(origin == OriginAgain)
+	c.Coder.Entity(origin == ChainRepeated)
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		c.Coder.EncodeRow(&x.E, r.Component, r.Cur, &r.past)
@@ -115,7 +115,7 @@ func (x *Writer) putName(c *delta.Compact, origin int, name *Name) {
 	if same {
 		return
 	}
-	if origin == OriginAgain && *last != x.Walk.own {
+	if origin == ChainRepeated && *last != x.Walk.own {
 		own := *name == x.Walk.own
 		c.PutHead(&x.E, headOwn, own)
 		if own {
@@ -151,8 +151,8 @@ func (x *Writer) putTree(c *delta.Compact, tree int, v, n uint) {
 	}
 }
 
-// putWhole writes the generation and component set of an entity without baseline.
-func (x *Writer) putWhole(c *delta.Compact, entry *Entry) {
+// putFull writes the generation and component set of an entity without baseline.
+func (x *Writer) putFull(c *delta.Compact, entry *Entry) {
 	c.PutHeadLength(&x.E, HeadLife, LifeLengths, entry.Part[0], 16)
 	same := entry.Set == x.Walk.Set
 	c.PutHead(&x.E, HeadSet, same)

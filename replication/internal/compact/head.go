@@ -17,11 +17,11 @@ import (
 
 // Decisions, as indices of those that a model has for heads.
 const (
-	headJump   = 0                            // the packet does not begin with the list
-	headOther  = headJump + 1                 // not the next of the list: by the room before it, and by whether the last one was new
+	headSkip   = 0                            // the packet does not begin with the list
+	headOther  = headSkip + 1                 // not the next of the list: by the room before it, and by whether the last one was new
 	headEnd    = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
-	headAgain  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
-	headGap    = headAgain + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
+	headRepeated  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
+	headGap    = headRepeated + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
 	HeadKind   = headGap + 2*gapLengths       // KindSteps in unary: by origin
 	headName   = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
 	headOwn    = headName + origins + 1       // the likely baselines
@@ -48,9 +48,9 @@ var _ = [delta.HeadDecisions - headsInUse]struct{}{}
 
 // The origin of an entry is what the list says of its slot.
 const (
-	OriginNew    = iota // it is not listed
-	OriginListed        // listed, but the last packet of the chain did not carry it
-	OriginAgain         // the last packet of the chain carried it
+	ChainNew    = iota // it is not listed
+	ChainListed        // listed, but the last packet of the chain did not carry it
+	ChainRepeated         // the last packet of the chain carried it
 	origins
 )
 
@@ -61,7 +61,7 @@ const (
 	// order.
 	AgeLow   = 2
 	ModelRef = 1
-	jumpBits = 4 // order of the code of the first slot
+	skipBits = 4 // order of the code of the first slot
 )
 
 // A Name is the baselines of an entry.
@@ -103,8 +103,8 @@ func (w *Walk) room() int {
 	return int(w.before[w.at].Slot) - w.Next
 }
 
-// jump goes to a slot without going through the list.
-func (w *Walk) jump(slot int) {
+// skip goes to a slot without going through the list.
+func (w *Walk) skip(slot int) {
 	w.at = sort.Search(len(w.before), func(i int) bool { return int(w.before[i].Slot) >= slot })
 	w.Next = slot
 }
@@ -112,11 +112,11 @@ func (w *Walk) jump(slot int) {
 // pass notes whether the next listed slot is carried.
 func (w *Walk) pass(s *State, carried bool) (origin int) {
 	l := w.before[w.at]
-	origin = OriginListed + int(l.Seen&1)
+	origin = ChainListed + int(l.Seen&1)
 	l.Seen = l.Seen << 1 & (1<<seenBits - 1)
 	if carried {
 		l.Seen |= 1
-		if origin == OriginAgain {
+		if origin == ChainRepeated {
 			w.own = Name{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
 		}
 	}
@@ -151,8 +151,8 @@ func (w *Walk) endContext(room int) int {
 	return headEnd + 2*toInt(room < 0) + toInt(w.fresh)
 }
 
-func (w *Walk) againContext() int {
-	return headAgain + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
+func (w *Walk) repeatedContext() int {
+	return headRepeated + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
 }
 
 // gapWidth returns the decisions of the gap before a new slot and the bits that it takes at most.
@@ -172,7 +172,7 @@ func toInt(b bool) int {
 
 // nameContext returns the decision whether an entry has the baselines of the one before.
 func (w *Walk) nameContext(origin int) int {
-	if origin == OriginAgain && w.Names[origin] != w.own {
+	if origin == ChainRepeated && w.Names[origin] != w.own {
 		return headName + origins
 	}
 	return headName + origin

@@ -34,23 +34,23 @@ func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
 	w, c, s := &x.Walk, x.Coder, x.Spare
 	if !w.begun {
 		w.begun = true
-		if len(w.before) > 0 && c.GetHead(&x.D, headJump) {
-			slot := x.D.GetExpGolomb(jumpBits)
+		if len(w.before) > 0 && c.GetHead(&x.D, headSkip) {
+			slot := x.D.GetExpGolomb(skipBits)
 			if slot >= uint64(limit) {
 				return 0, false, false
 			}
-			w.jump(int(slot))
+			w.skip(int(slot))
 			if w.room() == 0 {
 				return w.pass(s, true), false, true
 			}
 			w.found(s, int(slot))
-			return OriginNew, false, true
+			return ChainNew, false, true
 		}
 	}
 	for {
 		room := w.room()
 		if room >= 0 && !c.GetHead(&x.D, w.otherContext(room)) {
-			again := c.GetHead(&x.D, w.againContext())
+			again := c.GetHead(&x.D, w.repeatedContext())
 			if origin = w.pass(s, again); again {
 				return origin, false, true
 			}
@@ -66,7 +66,7 @@ func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
 			return 0, false, false
 		}
 		w.found(s, w.Next+gap)
-		return OriginNew, false, true
+		return ChainNew, false, true
 	}
 }
 
@@ -77,7 +77,7 @@ func (x *Reader) GetName(origin int) Name {
 	if c.GetHead(d, x.Walk.nameContext(origin)) {
 		return name
 	}
-	if origin == OriginAgain && name != x.Walk.own && c.GetHead(d, headOwn) {
+	if origin == ChainRepeated && name != x.Walk.own && c.GetHead(d, headOwn) {
 		return x.Walk.own
 	}
 	name = Name{A1: x.Walk.ref}

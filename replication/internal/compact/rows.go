@@ -34,10 +34,10 @@ func NewCoder(s *schema.Schema) *Coder {
 	return c
 }
 
-// leapParts is how many times the bits of an entity's [delta.Component.Leap] must exceed those of
+// farParts is how many times the bits of an entity's [delta.Component.Leap] must exceed those of
 // its state for an update to be likely to be longer. Only then is it looked at what it takes,
 // which needs a copy of the model.
-const leapParts = 2
+const farParts = 2
 
 // ForgetPast makes the entry that was prepared last one without baseline.
 func (c *Coder) ForgetPast(s *snapshot.Snapshot, slot int, entry *Entry) {
@@ -108,8 +108,8 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 		}
 		c.Rows = append(c.Rows, r)
 	}
-	if entry.Leaps = leapParts*leap > info.Width; entry.Leaps {
-		entry.Work = s.Schema.WholeWork(&info.Set) // it may become one
+	if entry.Leaps = farParts*leap > info.Width; entry.Leaps {
+		entry.Work = s.Schema.FullWork(&info.Set) // it may become one
 	}
 	return true
 }

@@ -32,7 +32,7 @@ type ServerOptions struct {
 	Marker        func(*ecs.World) ecs.ID
 
 	// For tests, which compare or make much of what is rare.
-	NoStreams bool      // nothing but runs is shared
+	NoSharedPackets bool      // nothing but runs is shared
 	NoGroups  bool      // what is in groups does not wait for the others
 	NoSilence bool      // no peer is ever taken for silent
 	Compact   bool      // the coding of peers that ask for none

@@ -18,8 +18,8 @@ import (
 // peer or the packet. So they are made once per tick and copied into every packet that
 // needs them: most peers of a game have acknowledged the same few ticks.
 
-// A Run is such bits: the rows of an entity against its baselines, or whole.
-type Run struct {
+// A CachedEntry is such bits: the rows of an entity against its baselines, or whole.
+type CachedEntry struct {
 	Baselines delta.Baselines // unless it is wire.EntryFull
 	Kind      wire.EntryKind
 	known     bool  // false: a baseline is not kept any more, there are no bits
@@ -32,13 +32,13 @@ type Run struct {
 	Work                int32 // of the entry, see config/work.go
 }
 
-// A RunCache holds the runs made in the present tick.
-type RunCache struct {
+// A Cache holds the runs made in the present tick.
+type Cache struct {
 	Snap   *snapshot.Snapshot
 	packed *delta.Packed
 	tick   delta.Tick
-	Runs   []Run
-	heads  []runHead // by slot
+	Entries   []CachedEntry
+	heads  []slotEntries // by slot
 	buf    []byte
 	used   int
 	worst  int // bytes that a run takes at most
@@ -48,7 +48,7 @@ type RunCache struct {
 	filling uint32            // how often the cache was empty
 	Pinned  bool              // runs are in use: bound has to wait
 
-	Streams []Stream
+	PacketSets []PacketSet
 	asked   bitset.Set // by block: streams may have something of it
 	most    int        // streams in a tick, lately
 	// Of the block that goes into streams.
@@ -76,14 +76,14 @@ type changeCount struct {
 	entities int
 }
 
-type runHead struct {
+type slotEntries struct {
 	filling uint32 // first is valid if this is the present one
 	first   int32
 }
 
-func (c *RunCache) Init(s *snapshot.Snapshot) {
+func (c *Cache) Init(s *snapshot.Snapshot) {
 	c.Snap, c.classes.Slots = s, &s.Slots
-	c.Limit = MaxRunBytes
+	c.Limit = MaxCacheBytes
 	c.packed, c.columns = delta.NewPacked(s.Schema.Layout), delta.NewColumns(s.Schema.Layout)
 	// No code of a residual is longer than three times its field's width, and symbols and
 	// sets take less than a KiB.
@@ -95,13 +95,13 @@ func (c *RunCache) Init(s *snapshot.Snapshot) {
 }
 
 // Begin starts a tick.
-func (c *RunCache) Begin(now delta.Tick) {
+func (c *Cache) Begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
-	c.shrinkStreams()
+	c.shrinkPacketSets()
 	c.clear()
 	for n := c.Snap.Slots.Len(); len(c.heads) < n; {
-		c.heads = append(c.heads, runHead{})
+		c.heads = append(c.heads, slotEntries{})
 	}
 }
 
@@ -115,18 +115,18 @@ func again[T any](list []T) []T {
 }
 
 // clear forgets all runs. Their heads are those of another filling then.
-func (c *RunCache) clear() {
+func (c *Cache) clear() {
 	c.filling++
-	c.Runs, c.used = c.Runs[:0], 0
+	c.Entries, c.used = c.Entries[:0], 0
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
 // Full reports whether the cache has become too large.
-func (c *RunCache) Full() bool { return c.used > c.Limit }
+func (c *Cache) Full() bool { return c.used > c.Limit }
 
 // Bound keeps the memory within bounds, where very much is encoded: what is forgotten is
 // made again if need be. No run may be in use.
-func (c *RunCache) Bound() {
+func (c *Cache) Bound() {
 	if c.Full() && !c.Pinned {
 		c.Finish()
 		c.clear()
@@ -134,34 +134,34 @@ func (c *RunCache) Bound() {
 }
 
 // Finish books what the runs have cost, now that it is known how often they went out.
-func (c *RunCache) Finish() {
-	for i := range c.Runs {
-		r := &c.Runs[i]
+func (c *Cache) Finish() {
+	for i := range c.Entries {
+		r := &c.Entries[i]
 		for _, cost := range c.packed.Costs[r.firstCost:r.lastCost] {
 			c.FieldBits[cost.Field] += uint64(cost.Bits) * uint64(r.Copies)
 		}
 		c.Copied += uint64(r.Copies)
 		c.Ages[r.age(c.tick)] += uint64(r.Copies)
 	}
-	c.Made += uint64(len(c.Runs))
+	c.Made += uint64(len(c.Entries))
 }
 
 // age returns how old the run's baseline is, as in replication.ServerStats.BaselineAges.
-func (r *Run) age(now delta.Tick) delta.Tick {
+func (r *CachedEntry) age(now delta.Tick) delta.Tick {
 	if r.Kind == wire.EntryFull {
 		return 0
 	}
 	return min(now-r.Baselines.A1, 32)
 }
 
-// Whole returns the run of the slot's rows at fixed width.
-func (c *RunCache) Whole(slot int) *Run {
+// FullState returns the run of the slot's rows at fixed width.
+func (c *Cache) FullState(slot int) *CachedEntry {
 	return c.get(slot, wire.EntryFull, delta.Baselines{})
 }
 
 // Update returns the run of the slot's rows against those of the given ticks, or nil if
 // the state at one of them is not kept any more.
-func (c *RunCache) Update(slot int, b delta.Baselines) *Run {
+func (c *Cache) Update(slot int, b delta.Baselines) *CachedEntry {
 	if r := c.get(slot, wire.EntryUpdate, b); r.known {
 		return r
 	}
@@ -170,27 +170,27 @@ func (c *RunCache) Update(slot int, b delta.Baselines) *Run {
 
 // get returns a run, made now or before in this tick. The pointer is valid until the
 // next get.
-func (c *RunCache) get(slot int, kind wire.EntryKind, b delta.Baselines) *Run {
+func (c *Cache) get(slot int, kind wire.EntryKind, b delta.Baselines) *CachedEntry {
 	head := &c.heads[slot]
 	if head.filling != c.filling {
 		head.filling, head.first = c.filling, -1
 	}
-	for i := head.first; i >= 0; i = c.Runs[i].next {
-		if r := &c.Runs[i]; r.Baselines == b && (r.Kind == wire.EntryFull) == (kind == wire.EntryFull) {
+	for i := head.first; i >= 0; i = c.Entries[i].next {
+		if r := &c.Entries[i]; r.Baselines == b && (r.Kind == wire.EntryFull) == (kind == wire.EntryFull) {
 			return r
 		}
 	}
-	c.Runs = append(c.Runs, Run{
-		Kind: kind, Baselines: b, known: true, Index: int32(len(c.Runs)), next: head.first,
+	c.Entries = append(c.Entries, CachedEntry{
+		Kind: kind, Baselines: b, known: true, Index: int32(len(c.Entries)), next: head.first,
 		first: int32(c.used), firstCost: int32(len(c.packed.Costs)),
 	})
-	r := &c.Runs[len(c.Runs)-1]
+	r := &c.Entries[len(c.Entries)-1]
 	head.first = r.Index
 	c.reserve(c.worst)
 	w := bitbuf.NewWriter(c.buf[c.used:])
 	if kind == wire.EntryFull {
-		c.encodeWhole(&w, slot)
-		r.Work = int32(c.Snap.Schema.WholeWork(&c.Snap.Slots.Info[slot].Set))
+		c.encodeFull(&w, slot)
+		r.Work = int32(c.Snap.Schema.FullWork(&c.Snap.Slots.Info[slot].Set))
 	} else {
 		var work int
 		r.Kind, work, r.known = c.EncodeUpdate(&w, slot, b)
@@ -203,18 +203,18 @@ func (c *RunCache) get(slot int, kind wire.EntryKind, b delta.Baselines) *Run {
 }
 
 // reserve makes room for as many bytes, and one word, in the buffer.
-func (c *RunCache) reserve(bytes int) {
+func (c *Cache) reserve(bytes int) {
 	if need := c.used + bytes + 8; need > len(c.buf) {
 		c.buf = append(c.buf, make([]byte, need)...)
 	}
 }
 
 // Bytes returns the bits of a run as bytes.
-func (c *RunCache) Bytes(r *Run) []byte { return c.buf[r.first : r.first+(r.Bits+7)/8] }
+func (c *Cache) Bytes(r *CachedEntry) []byte { return c.buf[r.first : r.first+(r.Bits+7)/8] }
 
 // Jumped reports whether a slot went so far from its baselines that it takes fewer bits
 // without them: a teleport costs no more than to send what is there.
-func (c *RunCache) Jumped(slot, bits int) bool {
+func (c *Cache) Jumped(slot, bits int) bool {
 	info := &c.Snap.Slots.Info[slot]
 	if bits <= info.Width {
 		return false
@@ -225,14 +225,14 @@ func (c *RunCache) Jumped(slot, bits int) bool {
 	return bits > info.Width+w.Len()
 }
 
-// MaxRunBytes bounds the bytes of all runs that are kept at a time.
-const MaxRunBytes = 16 << 20
+// MaxCacheBytes bounds the bytes of all runs that are kept at a time.
+const MaxCacheBytes = 16 << 20
 
 // maxSetBytes is more than a generation and a component set take.
 const maxSetBytes = 256
 
-// encodeWhole writes the slot's rows at fixed width.
-func (c *RunCache) encodeWhole(w *bitbuf.Writer, slot int) {
+// encodeFull writes the slot's rows at fixed width.
+func (c *Cache) encodeFull(w *bitbuf.Writer, slot int) {
 	set := &c.Snap.Slots.Info[slot].Set
 	c.packed.Begin()
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
@@ -243,7 +243,7 @@ func (c *RunCache) encodeWhole(w *bitbuf.Writer, slot int) {
 
 // EncodeUpdate writes the slot's rows against those of the given ticks, and returns the work of
 // the entry at most. It returns false if the state at one of them is not kept any more.
-func (c *RunCache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
+func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
 	s := c.Snap
 	info := &s.Slots.Info[slot]
 	var ratio int64
@@ -299,7 +299,7 @@ func (c *RunCache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 }
 
 // CompactCoder returns the worker's.
-func (c *RunCache) CompactCoder() *compact.Coder {
+func (c *Cache) CompactCoder() *compact.Coder {
 	if c.Compact == nil {
 		c.Compact = compact.NewCoder(c.Snap.Schema)
 	}
@@ -307,7 +307,7 @@ func (c *RunCache) CompactCoder() *compact.Coder {
 }
 
 // CountCompact counts an entry that is sent.
-func (c *RunCache) CountCompact(entry *compact.Entry) {
+func (c *Cache) CountCompact(entry *compact.Entry) {
 	age := delta.Tick(0)
 	if entry.Kind != wire.EntryFull {
 		age = min(c.tick-entry.Name.A1, 32)
@@ -319,7 +319,7 @@ func (c *RunCache) CountCompact(entry *compact.Entry) {
 
 // ChangedSince returns how many entities changed after tick at, one of the last snapshot.RecentTicks. Most peers ask
 // for the same few ticks.
-func (c *RunCache) ChangedSince(at delta.Tick) (entities int) {
+func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	for _, k := range c.changed {
 		if k.after == at {
 			return k.entities
@@ -328,7 +328,7 @@ func (c *RunCache) ChangedSince(at delta.Tick) (entities int) {
 	s := &c.Snap.Slots
 	if changed := s.Recent.After(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
 		for w, blocks := range s.Recent.Blocks[at%snapshot.RecentTicks] {
-			for b := range bitset.Slots(w, blocks|s.Stirred[w]) {
+			for b := range bitset.Slots(w, blocks|s.ChangedBlocks[w]) {
 				entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.News[b]))
 			}
 		}

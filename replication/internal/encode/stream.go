@@ -11,26 +11,26 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Stream is entries of a tick, in the order of slots, all encoded against the same two baselines, and put into
+// A PacketSet is entries of a tick, in the order of slots, all encoded against the same two baselines, and put into
 // packets. It is made for peers that hold these baselines, and has what any of them needs against them; each copies
 // from it what it needs itself. A stream that is whole has all that changed in the tick: who needs just that gets its
 // packets, under headers of its own.
 //
 // The bits of an entry depend on the world and the tick alone, so nobody can tell whether there was a stream.
-type Stream struct {
+type PacketSet struct {
 	snapshot.BasePair // its baselines
-	whole             bool
+	full             bool
 	Order             uint       // of the Rice code of slot gaps
 	wanted            bitset.Set // slots that it is to have
 	asked             bitset.Set // by block: it may have some; slots, plain and wanted are empty elsewhere
 	Places            []int32    // by block of slots: index in blocks, if it is there
 
-	Packets []StreamPacket
-	Blocks  []StreamBlock
-	Entries []StreamEntry
+	Packets []SharedPacket
+	Blocks  []SharedBlock
+	Entries []SharedEntry
 	Records []baseline.SentRecord // of the blocks
 	costs   []delta.Cost          // of the blocks, by field and symbols of components
-	ages    []streamAge           // of the blocks
+	ages    []sharedAge           // of the blocks
 	Slots   bitset.Set            // that are in the stream
 	Plain   bitset.Set            // of these, those whose entries can be copied: they have its baselines
 	Lacking bitset.Set            // by block: something that changed in it is not in the stream, if that is whole
@@ -44,8 +44,8 @@ type Stream struct {
 	used    int
 }
 
-// A StreamPacket is a packet without its header.
-type StreamPacket struct {
+// A SharedPacket is a packet without its header.
+type SharedPacket struct {
 	First, End int // its blocks
 	Body       []byte
 	Bits       int // of the body
@@ -58,8 +58,8 @@ type StreamPacket struct {
 	Shift  wire.CRCShift
 }
 
-// A StreamBlock is the entries of a block of slots.
-type StreamBlock struct {
+// A SharedBlock is the entries of a block of slots.
+type SharedBlock struct {
 	Packet  int
 	First   int // its first entry
 	Entries int
@@ -69,24 +69,24 @@ type StreamBlock struct {
 	firstCost, lastCost int
 }
 
-// A StreamEntry is where an entry stands in the body of its packet, without the gap before it, its work, see config/work.go, and that
+// A SharedEntry is where an entry stands in the body of its packet, without the gap before it, its work, see config/work.go, and that
 // of all entries of its block up to it.
-type StreamEntry struct{ From, End, Work, Sum int32 }
+type SharedEntry struct{ From, End, Work, Sum int32 }
 
-// A streamAge counts entries by the age of their baselines.
-type streamAge struct{ age, entries uint8 }
+// A sharedAge counts entries by the age of their baselines.
+type sharedAge struct{ age, entries uint8 }
 
 const (
-	// maxStreamBytes bounds the bodies of a stream's packets.
-	maxStreamBytes = 1 << 20
-	// MaxStreams bounds the streams of a tick.
-	MaxStreams = 64
-	// StreamShare is the share of what changed that a peer must need to have its gaps coded as in a stream.
-	StreamShare = 32
+	// maxSharedBytes bounds the bodies of a stream's packets.
+	maxSharedBytes = 1 << 20
+	// MaxPacketSets bounds the streams of a tick.
+	MaxPacketSets = 64
+	// SharedFraction is the share of what changed that a peer must need to have its gaps coded as in a stream.
+	SharedFraction = 32
 )
 
-// NewsOf returns how many slots changed in the last ticks, the present one among them.
-func (c *RunCache) NewsOf(span delta.Tick) int {
+// ChangedIn returns how many slots changed in the last ticks, the present one among them.
+func (c *Cache) ChangedIn(span delta.Tick) int {
 	if span == 1 {
 		return c.Snap.Slots.Changes
 	}
@@ -94,7 +94,7 @@ func (c *RunCache) NewsOf(span delta.Tick) int {
 }
 
 // Find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
-func (st *Stream) Find(slot int) (*StreamBlock, []StreamEntry) {
+func (st *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
 	b := slot >> 6
 	x := &st.Blocks[st.Places[b]]
 	before := bits.OnesCount64(st.Slots[b] & (1<<(slot&63) - 1))
@@ -102,12 +102,12 @@ func (st *Stream) Find(slot int) (*StreamBlock, []StreamEntry) {
 }
 
 // Ready returns the stream that has a slot's entry against baselines, or nil if there is none.
-func (c *RunCache) Ready(slot int, of *baseline.Class) *Stream {
+func (c *Cache) Ready(slot int, of *baseline.Class) *PacketSet {
 	if !of.Two {
 		return nil
 	}
-	for i := range c.Streams {
-		if st := &c.Streams[i]; st.Base == of.A1 && st.Second == of.A2 && st.Plain.Has(slot) {
+	for i := range c.PacketSets {
+		if st := &c.PacketSets[i]; st.Base == of.A1 && st.Second == of.A2 && st.Plain.Has(slot) {
 			return st
 		}
 	}

@@ -15,44 +15,44 @@ import (
 // reads of the history is there for the others.
 
 // Find returns the index of a stream, or -1.
-func (c *RunCache) Find(of snapshot.BasePair, whole bool) int32 {
-	for i := range c.Streams {
-		if st := &c.Streams[i]; st.BasePair == of && st.whole == whole {
+func (c *Cache) Find(of snapshot.BasePair, whole bool) int32 {
+	for i := range c.PacketSets {
+		if st := &c.PacketSets[i]; st.BasePair == of && st.full == whole {
 			return int32(i)
 		}
 	}
 	return -1
 }
 
-// Stream returns the index of a stream, which is empty if it is new; -1 if there are too many.
-func (c *RunCache) Stream(of snapshot.BasePair, whole bool, order uint) int32 {
+// PacketSet returns the index of a stream, which is empty if it is new; -1 if there are too many.
+func (c *Cache) PacketSet(of snapshot.BasePair, whole bool, order uint) int32 {
 	if i := c.Find(of, whole); i >= 0 {
 		return i
 	}
-	n := len(c.Streams)
-	if n == MaxStreams {
+	n := len(c.PacketSets)
+	if n == MaxPacketSets {
 		return -1
 	}
-	c.Streams = again(c.Streams)
-	c.Streams[n].begin(of, whole, order, &c.Snap.Slots)
+	c.PacketSets = again(c.PacketSets)
+	c.PacketSets[n].begin(of, whole, order, &c.Snap.Slots)
 	return int32(n)
 }
 
-// shrinkStreams ends the streams of the last tick. Now and then it gives back the memory of those that a rare burst took.
-func (c *RunCache) shrinkStreams() {
-	c.most = max(c.most, len(c.Streams))
-	c.Streams = c.Streams[:0]
+// shrinkPacketSets ends the streams of the last tick. Now and then it gives back the memory of those that a rare burst took.
+func (c *Cache) shrinkPacketSets() {
+	c.most = max(c.most, len(c.PacketSets))
+	c.PacketSets = c.PacketSets[:0]
 	if c.tick%ackstate.ResizeTicks == 0 {
-		if keep := 2 * c.most; keep < cap(c.Streams) {
-			clear(c.Streams[keep:cap(c.Streams)])
+		if keep := 2 * c.most; keep < cap(c.PacketSets) {
+			clear(c.PacketSets[keep:cap(c.PacketSets)])
 		}
 		c.most = 0
 	}
 }
 
 // begin makes a stream empty, with room for the slots of a server.
-func (st *Stream) begin(of snapshot.BasePair, whole bool, order uint, s *snapshot.SlotTable) {
-	st.BasePair, st.whole, st.Order = of, whole, order
+func (st *PacketSet) begin(of snapshot.BasePair, whole bool, order uint, s *snapshot.SlotTable) {
+	st.BasePair, st.full, st.Order = of, whole, order
 	st.used, st.open = 0, false
 	st.Packets, st.Blocks, st.Records = st.Packets[:0], st.Blocks[:0], st.Records[:0]
 	st.costs, st.ages, st.Entries = st.costs[:0], st.ages[:0], st.Entries[:0]
@@ -70,47 +70,47 @@ func (st *Stream) begin(of snapshot.BasePair, whole bool, order uint, s *snapsho
 	}
 	if whole {
 		for _, b := range s.Busy {
-			st.Want(int(b), s.News[b]&s.Alive[b]&^(s.Turned[b]|s.InGroups(int(b))))
+			st.Want(int(b), s.News[b]&s.Alive[b]&^(s.Churned[b]|s.InGroups(int(b))))
 		}
 	}
 }
 
 // Want adds slots of a block to those that the stream is to have.
-func (st *Stream) Want(b int, slots uint64) {
+func (st *PacketSet) Want(b int, slots uint64) {
 	st.wanted[b] |= slots
 	st.asked.Add(b)
 }
 
 // Fill puts what is wanted into the streams.
-func (c *RunCache) Fill() {
-	if len(c.Streams) == 0 {
+func (c *Cache) Fill() {
+	if len(c.PacketSets) == 0 {
 		return
 	}
 	s := &c.Snap.Slots
 	c.asked = c.asked.Grown(len(s.Alive))
 	clear(c.asked)
-	for i := range c.Streams {
-		for w, asked := range c.Streams[i].asked {
+	for i := range c.PacketSets {
+		for w, asked := range c.PacketSets[i].asked {
 			c.asked[w] |= asked
 		}
 	}
 	for w, asked := range c.asked {
 		for b := range bitset.Slots(w, asked) {
-			c.addToStreams(b)
+			c.addToPacketSets(b)
 		}
 	}
-	for i := range c.Streams {
-		st := &c.Streams[i]
+	for i := range c.PacketSets {
+		st := &c.PacketSets[i]
 		st.closePacket()
 		st.findLacking(s)
 	}
 }
 
-// addToStreams adds what is wanted of a block to the streams.
-func (c *RunCache) addToStreams(b int) {
+// addToPacketSets adds what is wanted of a block to the streams.
+func (c *Cache) addToPacketSets(b int) {
 	all, farthest, nearest := uint64(0), delta.Tick(0), delta.Tick(snapshot.RecentTicks)
-	for i := range c.Streams {
-		if st := &c.Streams[i]; st.wanted[b] != 0 {
+	for i := range c.PacketSets {
+		if st := &c.PacketSets[i]; st.wanted[b] != 0 {
 			all |= st.wanted[b]
 			nearest, farthest = min(nearest, c.tick-st.Base), max(farthest, c.tick-st.Second)
 		}
@@ -120,16 +120,16 @@ func (c *RunCache) addToStreams(b int) {
 	}
 	c.touch(b, all, c.tick-farthest, c.tick-nearest+1)
 	c.gatherColumns(b, all, c.tick-farthest)
-	for i := range c.Streams {
-		if st := &c.Streams[i]; st.wanted[b] != 0 {
+	for i := range c.PacketSets {
+		if st := &c.PacketSets[i]; st.wanted[b] != 0 {
 			c.addBlock(st, b, st.wanted[b])
 		}
 	}
 }
 
 // findLacking finds out what is not in a stream that a peer may be able to have as a whole.
-func (st *Stream) findLacking(s *snapshot.SlotTable) {
-	if !st.whole {
+func (st *PacketSet) findLacking(s *snapshot.SlotTable) {
+	if !st.full {
 		return
 	}
 	for _, b := range s.Busy {
@@ -141,7 +141,7 @@ func (st *Stream) findLacking(s *snapshot.SlotTable) {
 
 // touch reads what slots of a block are and which of their rows ended in some ticks: the processor waits for
 // all of that memory at once, and not for one row after the other.
-func (c *RunCache) touch(b int, slots uint64, from, to delta.Tick) {
+func (c *Cache) touch(b int, slots uint64, from, to delta.Tick) {
 	s := c.Snap
 	for slot := range bitset.Slots(b, slots) {
 		c.touched += uint32(s.Slots.Info[slot].Born)
@@ -152,7 +152,7 @@ func (c *RunCache) touch(b int, slots uint64, from, to delta.Tick) {
 }
 
 // gatherColumns finds the components of slots of a block, which all streams need, whose baselines are not before a tick.
-func (c *RunCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
+func (c *Cache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 	s := c.Snap
 	c.narrowest, c.reshaped = wire.MaxEntityBits, 0
 	var components delta.Set
@@ -171,7 +171,7 @@ func (c *RunCache) gatherColumns(b int, news uint64, oldest delta.Tick) {
 }
 
 // addBlock adds the slots of a block that changed, but for those that are left to the peers.
-func (c *RunCache) addBlock(st *Stream, b int, news uint64) {
+func (c *Cache) addBlock(st *PacketSet, b int, news uint64) {
 	c.classes.List = c.classes.List[:0]
 	if moving := c.classes.AddStopped(b, news, st.Base, st.Second); moving != 0 {
 		c.classes.Add(moving, delta.Baselines{A1: st.Base, A2: st.Second, Two: true})
@@ -201,7 +201,7 @@ func (c *RunCache) addBlock(st *Stream, b int, news uint64) {
 
 // encodeColumns encodes slots of the block in hand, and returns those of which there are
 // baselines and that better go with them than whole.
-func (c *RunCache) encodeColumns(b int) (slots uint64) {
+func (c *Cache) encodeColumns(b int) (slots uint64) {
 	slots = c.columns.Encode(c.against)
 	if c.columns.Most(slots) <= c.narrowest {
 		return slots
@@ -223,7 +223,7 @@ func (c *RunCache) encodeColumns(b int) (slots uint64) {
 
 // tryBlock adds slots of a block to the open packet, or to a new one if none is. It
 // returns false, and adds nothing, if they don't fit.
-func (c *RunCache) tryBlock(st *Stream, b int, news uint64) bool {
+func (c *Cache) tryBlock(st *PacketSet, b int, news uint64) bool {
 	opened := false
 	if !st.open {
 		if opened = st.openPacket(c.Snap); !opened {
@@ -239,13 +239,13 @@ func (c *RunCache) tryBlock(st *Stream, b int, news uint64) bool {
 }
 
 // openPacket begins a packet. It returns false if there is no more room for one.
-func (st *Stream) openPacket(s *snapshot.Snapshot) bool {
+func (st *PacketSet) openPacket(s *snapshot.Snapshot) bool {
 	h := wire.StateHeader{}
 	room := s.Opts.MTU - h.Size()
 	if !s.Opts.NoChecksum {
 		room -= wire.ChecksumSize
 	}
-	if len(st.Packets)*room > maxStreamBytes {
+	if len(st.Packets)*room > maxSharedBytes {
 		return false
 	}
 	if need := st.used + room; need > len(st.buf) {
@@ -255,13 +255,13 @@ func (st *Stream) openPacket(s *snapshot.Snapshot) bool {
 	st.w.WriteBits(uint64(st.Order), wire.GapOrderBits)
 	st.context, st.work = wire.Context{Names: delta.NamesAt(s.Tick)}, 0
 	st.context.Names.Write(&st.w, delta.Baselines{A1: st.Base, A2: st.Second, Two: true})
-	st.Packets = append(st.Packets, StreamPacket{First: len(st.Blocks)})
+	st.Packets = append(st.Packets, SharedPacket{First: len(st.Blocks)})
 	st.open = true
 	return true
 }
 
 // closePacket ends the open packet, if there is one.
-func (st *Stream) closePacket() {
+func (st *PacketSet) closePacket() {
 	if !st.open {
 		return
 	}
@@ -273,9 +273,9 @@ func (st *Stream) closePacket() {
 
 // appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if
 // they don't fit.
-func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
+func (c *Cache) appendBlock(st *PacketSet, b int, news uint64) bool {
 	mark, w, x := st.w.Mark(), st.w, st.context
-	k := StreamBlock{Packet: len(st.Packets) - 1, First: len(st.Entries)}
+	k := SharedBlock{Packet: len(st.Packets) - 1, First: len(st.Entries)}
 	plain := uint64(0)
 	works, work := c.columns.Works(news), 0
 	for d := news; d != 0; d &= d - 1 {
@@ -295,7 +295,7 @@ func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
 			c.columns.Write(&w, slot, 0, 0)
 		}
 		work += int(works[i])
-		st.Entries = append(st.Entries, StreamEntry{int32(from), int32(w.Len()), works[i], int32(work)})
+		st.Entries = append(st.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
 	}
 	if w.Err() != nil || !c.Snap.Opts.FreeWork.Allows(st.work+work, w.Len()) {
 		w.Rollback(mark)
@@ -313,22 +313,22 @@ func (c *RunCache) appendBlock(st *Stream, b int, news uint64) bool {
 }
 
 // bookBlock notes what the entries of a block cost and how old their baselines are.
-func (c *RunCache) bookBlock(st *Stream, k *StreamBlock, news uint64) {
+func (c *Cache) bookBlock(st *PacketSet, k *SharedBlock, news uint64) {
 	k.firstAge, k.firstCost = len(st.ages), len(st.costs)
 	for i := range c.classes.List {
 		l := &c.classes.List[i]
 		if n := bits.OnesCount64(l.Mask & news); n > 0 {
-			st.ages = append(st.ages, streamAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
+			st.ages = append(st.ages, sharedAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
 		}
 	}
 	st.costs = c.columns.AppendCosts(st.costs)
 	k.lastAge, k.lastCost = len(st.ages), len(st.costs)
 }
 
-// FinishStreams books what has been sent of the streams.
-func (c *RunCache) FinishStreams() {
-	for i := range c.Streams {
-		st := &c.Streams[i]
+// FinishPacketSets books what has been sent of the streams.
+func (c *Cache) FinishPacketSets() {
+	for i := range c.PacketSets {
+		st := &c.PacketSets[i]
 		for j := range st.Blocks {
 			k := &st.Blocks[j]
 			entries := uint64(k.Entries)

@@ -28,7 +28,7 @@ func (e *EntitySet) Len() int {
 func (e *EntitySet) Update() {
 	s := e.Snap
 	e.slots = e.slots.Grown(s.Slots.Len())
-	for b, word := range s.Slots.Turned {
+	for b, word := range s.Slots.Churned {
 		for slot := range bitset.Slots(b, word&e.slots[b]) {
 			member := e.Holders[int32(slot)]
 			e.unseat(int32(slot))

@@ -11,5 +11,5 @@ type Group struct {
 	Former  []FormerMember
 	Phase   uint32 // of components that are looked at every few ticks
 	listed  bool   // in groups.list
-	Stirred bool   // members may have come, ended or left
+	MembersChanged bool   // members may have come, ended or left
 }

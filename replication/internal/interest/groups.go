@@ -66,7 +66,7 @@ func (g *Group) Add(e ecs.Entity) {
 	}
 	of.Of[e] = g
 	g.Members = append(g.Members, groupMember{entity: e, Slot: -1})
-	g.Stirred = true
+	g.MembersChanged = true
 	if !g.listed {
 		g.listed = true
 		of.List = append(of.List, g)
@@ -121,15 +121,15 @@ func (of *groups) Update(s *snapshot.Snapshot) {
 		return
 	}
 	for _, b := range of.Blocks {
-		for slot := range bitset.Slots(int(b), s.Slots.Bound[b]&s.Slots.Turned[b]) {
+		for slot := range bitset.Slots(int(b), s.Slots.Bound[b]&s.Slots.Churned[b]) {
 			for _, g := range of.BySlot[slot] {
-				g.Stirred = true
+				g.MembersChanged = true
 			}
 		}
 	}
 	empty := false
 	for _, g := range of.List {
-		if g.Stirred {
+		if g.MembersChanged {
 			g.update()
 		}
 		empty = empty || len(g.Members)+len(g.Former) == 0
@@ -155,7 +155,7 @@ func (of *groups) Update(s *snapshot.Snapshot) {
 // update finds the slots of the members.
 func (g *Group) update() {
 	s := g.Snap
-	g.Stirred = false
+	g.MembersChanged = false
 	n := 0
 	for i := range g.Members {
 		m := g.Members[i]
@@ -170,7 +170,7 @@ func (g *Group) update() {
 			if slot, ok := s.SlotOf(m.entity); ok {
 				g.join(&m, int32(slot))
 			} else {
-				g.Stirred = true
+				g.MembersChanged = true
 			}
 		}
 		g.Members[n] = m

@@ -31,7 +31,7 @@ type ClientMessages struct {
 	said   bool   // something was said ever
 	echoed uint32 // the newest time that the server answered to
 	Inputs clientInputs
-	Lead   clock.InputDelay
+	InputDelay   clock.InputDelay
 	late   uint8 // as the server counts
 }
 
@@ -71,13 +71,13 @@ func (t *ClientMessages) Reset(tick uint32) {
 	t.Clear()
 	*t = ClientMessages{Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
 	if t.schema.Input != nil {
-		t.Lead.Begin(tick)
+		t.InputDelay.Begin(tick)
 	}
 }
 
 // Enqueue hands a draft over.
 func (t *ClientMessages) Enqueue(draft int) error {
-	d := &t.Drafts[draft]
+	d := &t.Pending[draft]
 	m := &t.schema.Messages[d.number]
 	switch l := &t.Out[wire.ChannelState]; {
 	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
@@ -101,7 +101,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.sendReliable()
 	t.sendUnreliable()
 	t.Clear()
-	t.sayInputs()
+	t.sendInputs()
 	k := &t.Writer
 	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].due > 0 || t.In[wire.ChannelImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
 		t.startPacket()
@@ -114,7 +114,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 // Step goes on to the next time.
 func (t *ClientMessages) Step() {
 	if t.schema.Input != nil {
-		t.Lead.Step(t.Clock)
+		t.InputDelay.Step(t.Clock)
 	}
 }
 
@@ -173,7 +173,7 @@ func (t *ClientMessages) sendReliable() {
 	defer l.end()
 	for id := l.First; id != l.Next; id++ {
 		m := l.at(id)
-		if m.fragment != wire.WholeMessage && t.Writer.Index-begun >= MaxFragmentPackets {
+		if m.fragment != wire.Unfragmented && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
 		if !l.due(m) {
@@ -199,8 +199,8 @@ func (t *ClientMessages) sendUnreliable() {
 			continue
 		}
 		t.unreliable[k] = taken
-		w := WireMessage{Number: t.Drafts[i].number, Channel: -1}
-		w.Data, w.Bits = t.Encode(&t.Drafts[i])
+		w := WireMessage{Number: t.Pending[i].number, Channel: -1}
+		w.Data, w.Bits = t.Encode(&t.Pending[i])
 		if t.putMessage(&w) {
 			t.Stats.Messages++
 		} else {
@@ -210,8 +210,8 @@ func (t *ClientMessages) sendUnreliable() {
 	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
-// sayInputs sends the inputs that the server may not have.
-func (t *ClientMessages) sayInputs() {
+// sendInputs sends the inputs that the server may not have.
+func (t *ClientMessages) sendInputs() {
 	if t.schema.Input == nil {
 		return
 	}
@@ -262,7 +262,7 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 		}
 		t.Out[wire.ChannelState].ack(a, delta.Tick(t.Clock.Now))
 	}
-	t.Out[wire.ChannelState].wake()
+	t.Out[wire.ChannelState].retrySoon()
 	t.seen.Add(h.Time, k.index)
 	t.Clock.Arrive(h.Time)
 	if k.report.Present {
@@ -290,7 +290,7 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 		t.late = p.Late
 	}
 	if p.Judged {
-		t.Lead.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), t.Clock)
+		t.InputDelay.Judge(p.Margin, delta.Tick(tick+wire.InputTicks-uint32(p.Back)), t.Clock)
 	}
 }
 
@@ -322,12 +322,12 @@ func (t *ClientMessages) HandleAll() {
 	for i := range t.In {
 		l := &t.In[i]
 		for {
-			next, ok := l.turn(t.schema.Messages)
+			next, ok := l.nextInOrder(t.schema.Messages)
 			if !ok || !next.broken && !t.Ready(next.last.deps) {
 				break
 			}
 			number, tick := next.last.number, next.last.tick
-			if !t.openTurn(l, &next) {
+			if !t.openNext(l, &next) {
 				t.Stats.MessagesMalformed++
 				continue
 			}
@@ -376,7 +376,7 @@ func (t *ClientMessages) inputPacket(rows []inputRow) []byte {
 	}
 	h := k.header
 	h.Kind = wire.KindInputs
-	from := k.seal.Size()
+	from := k.key.Size()
 	h.Put(k.buf[from:])
 	body := from + h.Size()
 	for {
@@ -384,7 +384,7 @@ func (t *ClientMessages) inputPacket(rows []inputRow) []byte {
 		putInputs(&w, t.Packed, len(t.schema.Messages), rows)
 		if w.Err() == nil {
 			packet := k.buf[:body+len(w.Bytes())]
-			k.seal.Write(packet, 0, h.Time)
+			k.key.Write(packet, 0, h.Time)
 			return packet
 		}
 		rows = rows[(len(rows)+1)/2:]

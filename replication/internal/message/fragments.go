@@ -55,19 +55,19 @@ type next struct {
 	broken bool       // fragments that make no message: of several types, too many, or of more bytes than the type has
 }
 
-// turn returns what comes next, if it is there.
-func (l *InChannel) turn(types []schema.MessageType) (t next, ok bool) {
+// nextInOrder returns what comes next, if it is there.
+func (l *InChannel) nextInOrder(types []schema.MessageType) (t next, ok bool) {
 	bytes := 0
 	for id := l.Next; id != l.Top && l.at(id).have; id++ {
 		m := l.at(id)
-		if t.ids > 0 && (m.fragment == wire.WholeMessage || m.number != t.last.number) {
+		if t.ids > 0 && (m.fragment == wire.Unfragmented || m.number != t.last.number) {
 			t.broken = true
 			return t, true
 		}
 		t.last = m
 		t.ids++
 		bytes += len(m.Data)
-		if m.fragment == wire.WholeMessage {
+		if m.fragment == wire.Unfragmented {
 			return t, true
 		}
 		t.broken = bytes > wire.ByteSize(types[m.number].Layout.Width()) || t.ids == MaxFragments && m.fragment == wire.MoreFragments
@@ -78,14 +78,14 @@ func (l *InChannel) turn(types []schema.MessageType) (t next, ok bool) {
 	return next{}, false
 }
 
-// openTurn takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
+// openNext takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
 // whole ones were checked when they came, but fragments can't be one by one.
-func (m *Messenger) openTurn(l *InChannel, t *next) bool {
+func (m *Messenger) openNext(l *InChannel, t *next) bool {
 	defer l.pop(t.ids)
 	switch {
 	case t.broken:
 		return false
-	case t.last.fragment == wire.WholeMessage:
+	case t.last.fragment == wire.Unfragmented:
 		m.open(t.last.number, t.last.row())
 		return true
 	}

@@ -120,7 +120,7 @@ func (l *InChannel) pop(ids int) {
 // ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
 func (l *InChannel) ack(a *wire.ChannelAck, heard uint32, words int) {
 	l.due--
-	a.Present, a.Heard, a.Next = true, uint16(heard), uint16(l.Next)
+	a.Present, a.Received, a.Next = true, uint16(heard), uint16(l.Next)
 	a.Count = min(int(l.Top-l.Next+31)/32, words, len(a.Words))
 	clear(a.Words[:a.Count])
 	for i := range uint32(a.Count * 32) {

@@ -129,7 +129,7 @@ func (k *messageParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InChan
 
 // parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
 func (k *messageParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *StagedMessage) bool {
-	if m.Fragment != wire.WholeMessage {
+	if m.Fragment != wire.Unfragmented {
 		m.Bits = 8 * int(r.ReadBits(FragmentSizeBits))
 		m.row = *r
 		r.Skip(uint(m.Bits))

@@ -55,7 +55,7 @@ type Writer struct {
 	down       bool // from the server
 	buf        []byte
 	header     wire.MessageHeader
-	seal       wire.Key
+	key       wire.Key
 	Index      int // of the next packet of this time
 
 	W     bitbuf.Writer
@@ -75,7 +75,7 @@ type channelContext struct {
 
 // Begin starts a tick. long says whether the receiver may have no time near to this one.
 func (k *Writer) Begin(s wire.Key, time uint32, long bool) {
-	k.header, k.seal = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
+	k.header, k.key = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.Index, k.open = 0, false
 }
 
@@ -84,7 +84,7 @@ func (k *Writer) full() bool { return k.Index == MaxMessagePackets }
 
 // Start opens a packet.
 func (k *Writer) Start() {
-	from := k.seal.Size()
+	from := k.key.Size()
 	k.header.Put(k.buf[from:])
 	k.body = from + k.header.Size()
 	k.W.Reset(k.buf[k.body:])
@@ -121,7 +121,7 @@ func (k *Writer) Put(m *WireMessage) bool {
 			k.putDependencies(m.Deps)
 		}
 	}
-	if m.Fragment != wire.WholeMessage {
+	if m.Fragment != wire.Unfragmented {
 		k.W.WriteBits(uint64(len(m.Data)), FragmentSizeBits)
 	}
 	k.W.WriteRun(m.Data, m.Bits)
@@ -165,7 +165,7 @@ func equalDependencies(a, b []wire.Dependency) bool {
 func (k *Writer) Finish() []byte {
 	k.W.WriteBool(false)
 	packet := k.buf[:k.body+len(k.W.Bytes())]
-	k.seal.Write(packet, 0, k.header.Time)
+	k.key.Write(packet, 0, k.header.Time)
 	k.Index++
 	k.open = false
 	return packet

@@ -23,7 +23,7 @@ type Messenger struct {
 	Values []messageValue // by number; the last one is for inputs
 	row    []uint32       // scratch memory, for the largest row
 	rows   []uint32       // of drafts that wait for their bits
-	Drafts []Draft
+	Pending []PendingMessage
 	bits   []byte // of drafts
 	Writer Writer
 	Parser messageParser
@@ -38,8 +38,8 @@ type messageValue struct {
 	Address unsafe.Pointer
 }
 
-// A Draft is a message that was handed over since the last tick.
-type Draft struct {
+// A PendingMessage is a message that was handed over since the last tick.
+type PendingMessage struct {
 	number int
 	row    int // where it begins in rows
 	Place  int // of its bits, once they are known
@@ -88,9 +88,9 @@ func Write[T any](m *Messenger, message T) (int, error) {
 	if err := t.CheckTexts(v.Address); err != nil {
 		return 0, err
 	}
-	m.Drafts = append(m.Drafts, Draft{number: number, row: len(m.rows), Place: len(m.bits), bits: -1})
-	index := len(m.Drafts) - 1
-	d, row := &m.Drafts[index], m.row[:t.Words]
+	m.Pending = append(m.Pending, PendingMessage{number: number, row: len(m.rows), Place: len(m.bits), bits: -1})
+	index := len(m.Pending) - 1
+	d, row := &m.Pending[index], m.row[:t.Words]
 	t.ReadColumn(row, v.Address, 1)
 	if t.Refers() && m.Writer.down {
 		m.rows = append(m.rows, row...)
@@ -111,7 +111,7 @@ func Write[T any](m *Messenger, message T) (int, error) {
 }
 
 // encodeRow sets the bits of a draft.
-func (m *Messenger) encodeRow(d *Draft, row []uint32) {
+func (m *Messenger) encodeRow(d *PendingMessage, row []uint32) {
 	d.Place = len(m.bits)
 	d.bits = m.appendRow(d.number, row)
 }
@@ -120,7 +120,7 @@ func (m *Messenger) encodeRow(d *Draft, row []uint32) {
 // It takes the row for memory.
 func (m *Messenger) measure(t *schema.MessageType, number int, row []uint32) int {
 	most := wire.ByteSize(t.Layout.Width())
-	if most <= wire.MaxWholeMessage {
+	if most <= wire.MaxUnfragmented {
 		return most // it makes no difference
 	}
 	for _, i := range t.References {
@@ -145,14 +145,14 @@ func (m *Messenger) appendRow(number int, row []uint32) (bits int) {
 
 // Discard takes the last draft back.
 func (m *Messenger) Discard() {
-	d := &m.Drafts[len(m.Drafts)-1]
+	d := &m.Pending[len(m.Pending)-1]
 	m.rows, m.bits = m.rows[:d.row], m.bits[:d.Place]
-	m.Drafts = m.Drafts[:len(m.Drafts)-1]
+	m.Pending = m.Pending[:len(m.Pending)-1]
 }
 
 // Encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
 // when the message was sent have their slots, and in replication.SendToServer.
-func (m *Messenger) Encode(d *Draft) (data []byte, bits int) {
+func (m *Messenger) Encode(d *PendingMessage) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.Messages[d.number]
 		row := m.rows[d.row:][:t.Words]
@@ -165,8 +165,8 @@ func (m *Messenger) Encode(d *Draft) (data []byte, bits int) {
 // ForgetEntities makes drafts mean no entity any more, since the handles in them are from before a reset of the world. Who got a
 // draft's entity shown is known still.
 func (m *Messenger) ForgetEntities() {
-	for i := range m.Drafts {
-		d := &m.Drafts[i]
+	for i := range m.Pending {
+		d := &m.Pending[i]
 		d.Entity = ecs.Entity{}
 		t := &m.schema.Messages[d.number]
 		if d.bits < 0 && t.Refers() {
@@ -180,15 +180,15 @@ func (m *Messenger) ForgetEntities() {
 // Clear forgets the drafts. Memory that a rare burst took is given back.
 func (m *Messenger) Clear() {
 	const keep = 1 << 14
-	m.Drafts, m.rows, m.bits = m.Drafts[:0], m.rows[:0], m.bits[:0]
+	m.Pending, m.rows, m.bits = m.Pending[:0], m.rows[:0], m.bits[:0]
 	if cap(m.rows) > keep {
 		m.rows = nil
 	}
 	if cap(m.bits) > 4*keep {
 		m.bits = nil
 	}
-	if cap(m.Drafts) > keep {
-		m.Drafts = nil
+	if cap(m.Pending) > keep {
+		m.Pending = nil
 	}
 }
 

@@ -156,8 +156,8 @@ func (l *OutChannel) end() {
 	}
 }
 
-// wake notes that the other end is alive: it is asked more often again.
-func (l *OutChannel) wake() { l.backoff = min(l.backoff, 1) }
+// retrySoon notes that the other end is alive: it is asked more often again.
+func (l *OutChannel) retrySoon() { l.backoff = min(l.backoff, 1) }
 
 // stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
 // won't come: it waits for open states, as far as the sender knows.
@@ -207,7 +207,7 @@ func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 			m.came = true
 		}
 	}
-	if heard := delta.Tick(wire.Extend16(a.Heard, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
+	if heard := delta.Tick(wire.Extend16(a.Received, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
 		l.latest, l.heard, later = heard, true, true
 	}
 	l.backoff = 0

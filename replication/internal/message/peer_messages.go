@@ -57,7 +57,7 @@ func (t *PeerMessages) Speaks() bool { return len(t.pending)+len(t.unreliable) >
 
 // Enqueue hands a draft to the peer.
 func (t *PeerMessages) Enqueue(draft int) error {
-	d := &t.Messages.Messenger.Drafts[draft]
+	d := &t.Messages.Messenger.Pending[draft]
 	m := &t.Schema.Messages[d.number]
 	switch {
 	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
@@ -93,7 +93,7 @@ func (t *PeerMessages) SendTick() {
 func (t *PeerMessages) sendPending() {
 	now := t.Snap.Tick
 	// Times are completed by the newest state that came, or the newest of these packets.
-	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), !t.Acked.Heard || now-t.Acked.Recent >= wire.ShortTime)
+	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), !t.Acked.AnyAcked || now-t.Acked.Recent >= wire.ShortTime)
 	t.sendReliable(wire.ChannelImmediate)
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
@@ -128,7 +128,7 @@ func (t *PeerMessages) assign() {
 			continue
 		}
 		t.pending[k] = taken
-		d := &m.Drafts[i]
+		d := &m.Pending[i]
 		l := &t.Out[m.schema.Messages[d.number].Channel(true)]
 		l.cancel(d.size, d.fragments)
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
@@ -219,7 +219,7 @@ func (t *PeerMessages) sendReliable(lane int) {
 	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(t.open(l, l.head())))
 	for id := l.First; id != l.Next; id++ {
 		m := l.at(id)
-		if m.fragment != wire.WholeMessage && k.Index-begun >= MaxFragmentPackets {
+		if m.fragment != wire.Unfragmented && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
 		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
@@ -280,7 +280,7 @@ func (t *PeerMessages) sendUnreliable() {
 			continue
 		}
 		t.unreliable[k] = taken
-		d := &m.Drafts[i]
+		d := &m.Pending[i]
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
 		}
@@ -355,7 +355,7 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	t.seen.Add(h.Time, k.index)
 	for i := range k.acks {
 		if a := &k.acks[i]; a.Present {
-			if t.Out[i].ack(a, t.Snap.Tick) && !t.Acked.Heard {
+			if t.Out[i].ack(a, t.Snap.Tick) && !t.Acked.AnyAcked {
 				t.Acked.Trip.Sample(t.Snap.Tick + 1 - t.Out[i].latest) // no state was sent to learn it from
 			}
 		}
@@ -372,7 +372,7 @@ func (t *PeerMessages) noteReceived(h *wire.MessageHeader) {
 	}
 	t.unsaid = true
 	for i := range t.Out {
-		t.Out[i].wake()
+		t.Out[i].retrySoon()
 	}
 }
 
@@ -409,12 +409,12 @@ func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	t.Messages.Handling = true
 	defer func() { t.Messages.Handling = false }()
 	for in := &t.In[wire.ChannelState]; ; {
-		next, ok := in.turn(t.Schema.Messages)
+		next, ok := in.nextInOrder(t.Schema.Messages)
 		if !ok {
 			break
 		}
 		number := next.last.number
-		if !t.Messages.Messenger.openTurn(in, &next) {
+		if !t.Messages.Messenger.openNext(in, &next) {
 			t.Stats.MessagesMalformed++
 			continue
 		}

@@ -51,7 +51,7 @@ func validPart(age, total, size, index uint64) bool {
 
 // commitPart takes over a part, and with the last one the whole state.
 func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
-	if m := rc.Mirrors.At(p.slot); m != nil && m.Any && !p.tick.After(m.Newest) {
+	if m := rc.Replicas.At(p.slot); m != nil && m.Any && !p.tick.After(m.Newest) {
 		if a := rc.Parts[p.slot]; a != nil && !a.tick.After(m.Newest) {
 			delete(rc.Parts, p.slot) // but not that of a state newer than this part's
 		}
@@ -85,7 +85,7 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
 	r := bitbuf.NewReader(a.bytes)
 	var set delta.Set
-	if err := rc.decodeWhole(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
+	if err := rc.decodeFull(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
 		return wire.ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
 	}
 	rc.commitEntry(&s.entries[0], now)

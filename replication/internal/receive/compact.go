@@ -8,7 +8,7 @@ import (
 
 // DecodeBody reads the entries of a state packet and takes them over, as decode does.
 func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
-	defer rc.staged.end(rc.Shapes.Rows)
+	defer rc.staged.end(rc.Layouts.Rows)
 	if rc.Compact == nil {
 		return rc.decode(body, pad, tick)
 	}
@@ -53,7 +53,7 @@ func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 	x.Walk.Begin(from, tick)
 	x.Coder.Begin(&x.Spare.Model)
 	for range compact.MaxCompact {
-		origin, end, ok := x.GetSlot(int(rc.Mirrors.Limit))
+		origin, end, ok := x.GetSlot(int(rc.Replicas.Limit))
 		if !ok || x.D.Err() != nil {
 			return wire.ErrMalformed
 		}
@@ -67,7 +67,7 @@ func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 			return wire.ErrMalformed
 		}
 	}
-	if _, end, ok := x.GetSlot(int(rc.Mirrors.Limit)); !ok || !end {
+	if _, end, ok := x.GetSlot(int(rc.Replicas.Limit)); !ok || !end {
 		return wire.ErrMalformed
 	}
 	return x.Finish()
@@ -89,7 +89,7 @@ func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
 	case wire.EntryUpdate, wire.EntrySetChange:
 		return rc.compactUpdate(slot, origin, tick, kind == wire.EntrySetChange)
 	case wire.EntryFull:
-		return rc.compactWhole(slot, origin, tick)
+		return rc.compactFull(slot, origin, tick)
 	case wire.EntryDespawn:
 		if x.D.Err() != nil {
 			return wire.ErrMalformed
@@ -100,7 +100,7 @@ func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
 	}
 }
 
-func (rc *Receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error {
+func (rc *Receiver) compactFull(slot uint32, origin int, tick delta.Tick) error {
 	x := rc.Compact
 	generation := x.Coder.GetHeadLength(&x.D, compact.HeadLife, compact.LifeLengths, 16)
 	if !x.Coder.GetHead(&x.D, compact.HeadSet) {
@@ -109,7 +109,7 @@ func (rc *Receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	if x.D.Err() != nil {
 		return wire.ErrMalformed
 	}
-	sh := rc.Shapes.Of(x.Walk.Set)
+	sh := rc.Layouts.Of(x.Walk.Set)
 	if sh == nil {
 		return wire.ErrMalformed
 	}
@@ -117,7 +117,7 @@ func (rc *Receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 	if e == nil {
 		return wire.ErrMalformed
 	}
-	x.Coder.Entity(origin == compact.OriginAgain)
+	x.Coder.Entity(origin == compact.ChainRepeated)
 	rows := rc.staged.words[e.first:]
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
@@ -135,7 +135,7 @@ func (rc *Receiver) compactWhole(slot uint32, origin int, tick delta.Tick) error
 
 func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
 	x := rc.Compact
-	m := rc.Mirrors.At(slot)
+	m := rc.Replicas.At(slot)
 	name := x.GetName(origin)
 	if x.D.Err() != nil || tick-name.A1-1 >= delta.MaxAge {
 		return wire.ErrMalformed
@@ -160,13 +160,13 @@ func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 			return rc.lacks(m, slot, name.A1, tick)
 		}
 	}
-	sh := base.Shape
+	sh := base.Layout
 	if restructure {
 		set := x.GetSet(&sh.Set, len(rc.schema.Components))
 		if x.D.Err() != nil {
 			return wire.ErrMalformed
 		}
-		if sh = rc.Shapes.Of(set); sh == nil {
+		if sh = rc.Layouts.Of(set); sh == nil {
 			return wire.ErrMalformed
 		}
 	}
@@ -177,7 +177,7 @@ func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 	if ratio == 0 {
 		base2 = nil
 	}
-	x.Coder.Entity(origin == compact.OriginAgain)
+	x.Coder.Entity(origin == compact.ChainRepeated)
 	rows := rc.staged.words[e.first:]
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]

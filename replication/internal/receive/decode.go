@@ -38,7 +38,7 @@ func (rc *Receiver) decode(body []byte, pad int, tick delta.Tick) error {
 // decodeEntry reads one entry into the staging area.
 func (rc *Receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x *wire.Context) error {
 	gap := r.ReadRice(order)
-	if r.Err() != nil || gap >= uint64(rc.Mirrors.Limit) || uint64(x.Next)+gap >= uint64(rc.Mirrors.Limit) {
+	if r.Err() != nil || gap >= uint64(rc.Replicas.Limit) || uint64(x.Next)+gap >= uint64(rc.Replicas.Limit) {
 		return wire.ErrMalformed
 	}
 	slot := uint32(uint64(x.Next) + gap)
@@ -49,7 +49,7 @@ func (rc *Receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x
 	case wire.EntrySetChange:
 		return rc.decodeUpdate(r, slot, tick, x, r.ReadBool(), true)
 	case wire.EntryFull:
-		return rc.decodeWhole(r, slot, tick, &x.Set)
+		return rc.decodeFull(r, slot, tick, &x.Set)
 	case wire.EntryDespawn:
 		return rc.staged.despawn(slot, tick)
 	default:
@@ -57,13 +57,13 @@ func (rc *Receiver) decodeEntry(r *bitbuf.Reader, order uint, tick delta.Tick, x
 	}
 }
 
-func (rc *Receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
+func (rc *Receiver) decodeFull(r *bitbuf.Reader, slot uint32, tick delta.Tick, set *delta.Set) error {
 	generation := r.ReadExpGolomb(wire.GenerationOrder)
 	*set = delta.ReadSet(r, set, len(rc.schema.Components))
 	if r.Err() != nil || generation > 1<<16-1 {
 		return wire.ErrMalformed
 	}
-	sh := rc.Shapes.Of(*set)
+	sh := rc.Layouts.Of(*set)
 	if sh == nil {
 		return wire.ErrMalformed
 	}
@@ -90,7 +90,7 @@ func (rc *Receiver) decodeWhole(r *bitbuf.Reader, slot uint32, tick delta.Tick, 
 }
 
 // minWidth returns the least bits that the rows of a shape take without a baseline.
-func (rc *Receiver) minWidth(sh *Shape) (width int) {
+func (rc *Receiver) minWidth(sh *Layout) (width int) {
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		width += rc.schema.Components[k].Layout.MinWidth()
 	}
@@ -102,7 +102,7 @@ func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 	if r.Err() != nil {
 		return wire.ErrMalformed
 	}
-	m := rc.Mirrors.At(slot)
+	m := rc.Replicas.At(slot)
 	var base, base2 *HeldState
 	if m != nil {
 		base = m.Held.Find(b.A1)
@@ -117,13 +117,13 @@ func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 		}
 		ratio = delta.Ratio(tick, b.A1, b.A2)
 	}
-	sh := base.Shape
+	sh := base.Layout
 	if restructure {
 		set := delta.ReadSet(r, &sh.Set, len(rc.schema.Components))
 		if r.Err() != nil {
 			return wire.ErrMalformed
 		}
-		if sh = rc.Shapes.Of(set); sh == nil {
+		if sh = rc.Layouts.Of(set); sh == nil {
 			return wire.ErrMalformed
 		}
 	}
@@ -135,8 +135,8 @@ func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 		base2 = nil
 	}
 	symbols := sh.symbols
-	if sh != base.Shape {
-		symbols = rc.symbols(sh, base.Shape)
+	if sh != base.Layout {
+		symbols = rc.symbols(sh, base.Layout)
 	}
 	usual := delta.Usual(r, symbols)
 	rows := rc.staged.words[e.first:]
@@ -162,7 +162,7 @@ func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 }
 
 // symbols returns how many rows of a shape have symbols against one of another shape.
-func (rc *Receiver) symbols(sh, base *Shape) (n int) {
+func (rc *Receiver) symbols(sh, base *Layout) (n int) {
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		if base.Set.Has(k) && rc.schema.Components[k].Layout.Width() > 0 {
 			n++
@@ -173,7 +173,7 @@ func (rc *Receiver) symbols(sh, base *Shape) (n int) {
 
 // lacks notes for the next ack that a slot's baseline is not here, which is named by tick a1. It
 // says nothing of an update that is late: its baseline was dropped for newer ones.
-func (rc *Receiver) lacks(m *Mirror, slot uint32, a1, tick delta.Tick) error {
+func (rc *Receiver) lacks(m *Replica, slot uint32, a1, tick delta.Tick) error {
 	late := m != nil && m.Any && !tick.After(m.Newest)
 	if !late && len(rc.Missing) < wire.MaxMissing {
 		rc.Missing = append(rc.Missing, wire.MissingBaseline{Slot: slot, Low: uint32(a1) % (1 << delta.NameBits)})

@@ -2,38 +2,38 @@ package receive
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// A client knows the shapes of MaxShapes component sets at a time, so that a server can't make it remember ever more. A long game
+// A client knows the shapes of MaxLayouts component sets at a time, so that a server can't make it remember ever more. A long game
 // may have more than that, one after the other: those that no state has any more make room.
 
 const (
-	// manyShapes is how many shapes are worth to look for those that are not in use,
-	manyShapes = MaxShapes / 4 * 3
+	// manyLayouts is how many shapes are worth to look for those that are not in use,
+	manyLayouts = MaxLayouts / 4 * 3
 	// sweepEvery in so many calls of Apply.
 	sweepEvery = 64
 )
 
 // Crowded reports whether it is time to forget shapes, before there are too many.
 func (rc *Receiver) Crowded() bool {
-	n := len(rc.Shapes.Known)
-	return len(rc.Mirrors.Pages) > 0 && rc.AnyState && (n == MaxShapes || n >= manyShapes && rc.refreshed%sweepEvery == 0)
+	n := len(rc.Layouts.Known)
+	return len(rc.Replicas.Pages) > 0 && rc.AnyState && (n == MaxLayouts || n >= manyLayouts && rc.refreshed%sweepEvery == 0)
 }
 
-// SweepShapes forgets the shapes that are not in use, and the states that need not be held any more. used has the shapes that
+// SweepLayouts forgets the shapes that are not in use, and the states that need not be held any more. used has the shapes that
 // others use.
-func (rc *Receiver) SweepShapes(used map[*Shape]bool) {
+func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
 	used[rc.Bare] = true
-	for _, page := range rc.Mirrors.Pages {
+	for _, page := range rc.Replicas.Pages {
 		for i := range page {
 			m := &page[i]
 			m.Held.Tidy(delta.Tick(rc.NearTick), rc.Keep)
 			for j := range m.Held.Ring {
-				used[m.Held.Ring[j].Shape] = true
+				used[m.Held.Ring[j].Layout] = true
 			}
 		}
 	}
-	for set, sh := range rc.Shapes.Known {
+	for set, sh := range rc.Layouts.Known {
 		if !used[sh] {
-			delete(rc.Shapes.Known, set)
+			delete(rc.Layouts.Known, set)
 		}
 	}
 }

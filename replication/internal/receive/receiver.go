@@ -29,9 +29,9 @@ type Receiver struct {
 	NearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
-	Mirrors  MirrorTable
-	Shapes   shapes
-	Bare     *Shape // of sub-entities without components
+	Replicas  ReplicaTable
+	Layouts   layouts
+	Bare     *Layout // of sub-entities without components
 	staged   staging
 	FreeWork config.WorkBound // of a packet; another one in tests
 	Parts    map[uint32]*assembly
@@ -49,15 +49,15 @@ type Receiver struct {
 func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations delta.Set) Receiver {
 	rc := Receiver{
 		schema: s, stats: stats,
-		Shapes:   shapes{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Shape{}},
-		Mirrors:  MirrorTable{Limit: slots},
+		Layouts:   layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}},
+		Replicas:  ReplicaTable{Limit: slots},
 		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
 		Packed:   delta.NewPacked(s.Layout),
 		out:      make([]byte, 512),
 		FreeWork: config.FreeWork,
 	}
-	rc.Bare = bareShape(s, &rc.Shapes)
+	rc.Bare = bareLayout(s, &rc.Layouts)
 	return rc
 }
 
@@ -136,22 +136,22 @@ func (rc *Receiver) commit(now delta.Tick) error {
 
 // commitEntry takes over a state of a slot.
 func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
-	m := rc.Mirrors.add(e.slot)
+	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
-	if e.shape != nil {
+	if e.layout != nil {
 		h := m.Held.Put(e.tick, now, rc.Keep)
 		if h == nil {
 			rc.stats.Outdated++
 			return
 		}
 		h.Generation = e.generation
-		h.Hold(e.shape, rc.staged.words[e.first:][:e.shape.Words])
+		h.Hold(e.layout, rc.staged.words[e.first:][:e.layout.Words])
 	}
 	if !newer {
 		rc.stats.Outdated++
 		return
 	}
-	m.Newest, m.Any, m.Empty = e.tick, true, e.shape == nil
+	m.Newest, m.Any, m.Empty = e.tick, true, e.layout == nil
 	if a := rc.Parts[e.slot]; a != nil && !a.tick.After(e.tick) {
 		delete(rc.Parts, e.slot) // an older state: nobody waits for it any more
 	}
@@ -161,7 +161,7 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 }
 
 // MarkDirty notes that a mirror's newest state is to be shown.
-func (rc *Receiver) MarkDirty(slot uint32, m *Mirror) {
+func (rc *Receiver) MarkDirty(slot uint32, m *Replica) {
 	m.Dirty = true
 	rc.Dirty = append(rc.Dirty, slot)
 }
@@ -198,7 +198,7 @@ func (rc *Receiver) WriteAcks(key wire.Key) (packet []byte) {
 // Ready reports whether the world shows all that a message waits for.
 func (rc *Receiver) Ready(deps []wire.Dependency) bool {
 	for _, d := range deps {
-		if m := rc.Mirrors.At(d.Slot); m == nil || !m.Any || m.Newest.Before(d.Tick) {
+		if m := rc.Replicas.At(d.Slot); m == nil || !m.Any || m.Newest.Before(d.Tick) {
 			return false
 		}
 	}
@@ -208,7 +208,7 @@ func (rc *Receiver) Ready(deps []wire.Dependency) bool {
 // Comparable returns the newest state of a slot if it is one from the last so many ticks up
 // to the given one, or nil.
 func (rc *Receiver) Comparable(slot uint32, tick delta.Tick, age uint64) *HeldState {
-	m := rc.Mirrors.At(slot)
+	m := rc.Replicas.At(slot)
 	// An empty slot tells nothing: the entity may have gone out of view and come back.
 	if m == nil || !m.Any || m.Empty || uint64(tick-m.Newest) > age {
 		rc.stats.HashesPassed++
@@ -232,7 +232,7 @@ func (rc *Receiver) Outdated(tick uint32) bool {
 // forgetStates makes nothing known of any slot but what the world shows.
 func (rc *Receiver) forgetStates() {
 	rc.Dirty = rc.Dirty[:0]
-	for _, page := range rc.Mirrors.Pages {
+	for _, page := range rc.Replicas.Pages {
 		for j := range page {
 			m := &page[j]
 			m.Held.release()
@@ -241,18 +241,18 @@ func (rc *Receiver) forgetStates() {
 	}
 }
 
-// ForgetMirrors forgets all.
-func (rc *Receiver) ForgetMirrors() { rc.Mirrors.Pages, rc.Dirty = nil, nil }
+// ForgetReplicas forgets all.
+func (rc *Receiver) ForgetReplicas() { rc.Replicas.Pages, rc.Dirty = nil, nil }
 
 // Refresh keeps the ticks of mirrors that rest for months within reach of serial
 // arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
 func (rc *Receiver) Refresh() {
-	n := uint32(len(rc.Mirrors.Pages))
+	n := uint32(len(rc.Replicas.Pages))
 	if n == 0 || !rc.AnyState {
 		return
 	}
 	now := delta.Tick(rc.NearTick)
-	page := rc.Mirrors.Pages[rc.refreshed%n]
+	page := rc.Replicas.Pages[rc.refreshed%n]
 	rc.refreshed++
 	for i := range page {
 		m := &page[i]

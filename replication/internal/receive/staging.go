@@ -26,7 +26,7 @@ type staging struct {
 type stagedEntry struct {
 	slot       uint32
 	tick       delta.Tick
-	shape      *Shape // nil: the slot is empty
+	layout      *Layout // nil: the slot is empty
 	generation uint16
 	first      int // where its words begin
 }
@@ -73,11 +73,11 @@ func (s *staging) addPart(p stagedPart) error {
 
 // stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
 // entry is valid until the next one.
-func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Shape) *stagedEntry {
+func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Layout) *stagedEntry {
 	if s.resources.Any && !s.resources.Fits(slot, &sh.Set) {
 		return nil
 	}
-	e := stagedEntry{slot: slot, tick: tick, shape: sh, generation: generation, first: len(s.words)}
+	e := stagedEntry{slot: slot, tick: tick, layout: sh, generation: generation, first: len(s.words)}
 	if n := e.first + sh.Words; n <= cap(s.words) {
 		s.words = s.words[:n]
 	} else {
@@ -99,18 +99,18 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 // room returns memory for the entry's row of component k, which it has and which has n words. What
 // is in it has no meaning. words are those of the entry.
 func (s *staging) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
-	if o := e.shape.offsets[k]; o >= 0 {
+	if o := e.layout.offsets[k]; o >= 0 {
 		return words[o:][:n]
 	}
 	return s.sharedRoom(e, k, n)
 }
 
 func (s *staging) sharedRoom(e *stagedEntry, k, n int) []uint32 {
-	i := e.shape.rows.Take(k, n)
-	r := e.shape.rows.Rows[i]
+	i := e.layout.rows.Take(k, n)
+	r := e.layout.rows.Rows[i]
 	r.Staged = true
 	s.rows = append(s.rows, i)
-	s.words[e.first+sharedAt-e.shape.offsets[k]] = i
+	s.words[e.first+sharedAt-e.layout.offsets[k]] = i
 	return r.Words
 }
 
@@ -120,12 +120,12 @@ func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 	if s.schema.Components[k].Layout.Width() == 0 {
 		s.work--
 	}
-	last, rows := len(s.rows)-1, e.shape.rows
+	last, rows := len(s.rows)-1, e.layout.rows
 	rows.Rows[s.rows[last]].Staged = false
 	rows.Give(s.rows[last])
-	same := base.Words[sharedAt-base.Shape.offsets[k]]
+	same := base.Words[sharedAt-base.Layout.offsets[k]]
 	s.rows[last], rows.Rows[same].Staged = same, true // the baseline may be dropped before the state is kept
-	s.words[e.first+sharedAt-e.shape.offsets[k]] = same
+	s.words[e.first+sharedAt-e.layout.offsets[k]] = same
 	if base2 != nil && s.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)
 	}
@@ -140,7 +140,7 @@ func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
 // keepRow completes a row of component k that is that of the first baseline, for which there was
 // room. base2 is nil if there is no prediction.
 func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *HeldState) {
-	if s.work++; e.shape.offsets[k] < 0 {
+	if s.work++; e.layout.offsets[k] < 0 {
 		s.share(e, k, base, base2)
 	} else {
 		copy(row, row1)

@@ -294,7 +294,7 @@ func (q *Codec) initInt(t reflect.Type, tag *Tag) error {
 		var okLow, okHigh bool
 		low, okLow = parseSigned(tag.Low, width)
 		high, okHigh = parseSigned(tag.High, width)
-		if err := checkWholeRange(t, tag, okLow && !t.OverflowInt(low), okHigh && !t.OverflowInt(high), low < high); err != nil {
+		if err := checkIntegerRange(t, tag, okLow && !t.OverflowInt(low), okHigh && !t.OverflowInt(high), low < high); err != nil {
 			return err
 		}
 		q.Text += fmt.Sprintf(" range=%d:%d", low, high)
@@ -314,9 +314,9 @@ func (q *Codec) initUint(t reflect.Type, tag *Tag) error {
 	q.Text = "uint" + strconv.Itoa(width)
 	if tag.Ranged {
 		var okLow, okHigh bool
-		low, okLow = parseWholeUnsigned(tag.Low)
-		high, okHigh = parseWholeUnsigned(tag.High)
-		if err := checkWholeRange(t, tag, okLow && !t.OverflowUint(low), okHigh && !t.OverflowUint(high), low < high); err != nil {
+		low, okLow = parseUnsigned(tag.Low)
+		high, okHigh = parseUnsigned(tag.High)
+		if err := checkIntegerRange(t, tag, okLow && !t.OverflowUint(low), okHigh && !t.OverflowUint(high), low < high); err != nil {
 			return err
 		}
 		q.Text += fmt.Sprintf(" range=%d:%d", low, high)
@@ -333,7 +333,7 @@ func (q *Codec) initUint(t reflect.Type, tag *Tag) error {
 	return err
 }
 
-func checkWholeRange(t reflect.Type, tag *Tag, okLow, okHigh, ordered bool) error {
+func checkIntegerRange(t reflect.Type, tag *Tag, okLow, okHigh, ordered bool) error {
 	switch {
 	case !okLow:
 		return fmt.Errorf("%.40q is not a whole number that %s can hold", tag.Low, t.Kind())
@@ -345,8 +345,8 @@ func checkWholeRange(t reflect.Type, tag *Tag, okLow, okHigh, ordered bool) erro
 	return nil
 }
 
-// parseWhole parses a whole number, also one written as a float such as 1e6.
-func parseWhole(text string) (int64, bool) {
+// parseInteger parses a whole number, also one written as a float such as 1e6.
+func parseInteger(text string) (int64, bool) {
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return v, true
 	}
@@ -357,12 +357,12 @@ func parseWhole(text string) (int64, bool) {
 	return int64(f), true
 }
 
-// parseWholeUnsigned is parseWhole for numbers that may exceed an int64.
-func parseWholeUnsigned(text string) (uint64, bool) {
+// parseUnsigned is parseInteger for numbers that may exceed an int64.
+func parseUnsigned(text string) (uint64, bool) {
 	if v, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return v, true
 	}
-	v, ok := parseWhole(text)
+	v, ok := parseInteger(text)
 	return uint64(v), ok && v >= 0
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// sealConditions numbers the conditions, and adds the link of sub-entities to the components if
+// freezeConditions numbers the conditions, and adds the link of sub-entities to the components if
 // there are any.
-func (s *Schema) sealConditions() {
+func (s *Schema) freezeConditions() {
 	s.Link = -1
 	for i := range s.Components {
 		c := &s.Components[i]
@@ -25,7 +25,7 @@ func (s *Schema) sealConditions() {
 		c.Class = k + 1
 	}
 	if len(s.Conditions) > 0 {
-		link, err := newComponent(reflect.TypeFor[facetOf](), &Options{})
+		link, err := newComponent(reflect.TypeFor[subEntityOf](), &Options{})
 		if err != nil {
 			panic("replication: " + err.Error())
 		}
@@ -75,5 +75,5 @@ func checkConditions(name string, t reflect.Type, o *Options) (Condition, error)
 	return o.Conditions[0], nil
 }
 
-// facetOf is the component that links a sub-entity to its entity. No entity of a world has it.
-type facetOf struct{ Of ecs.Entity }
+// subEntityOf is the component that links a sub-entity to its entity. No entity of a world has it.
+type subEntityOf struct{ Of ecs.Entity }

@@ -11,8 +11,8 @@ import (
 
 // Integers that are not all of a range one by one: in steps, round a circle, one of some, a set of bits.
 
-// isWhole reports whether a kind is an integer that can be replicated.
-func isWhole(kind reflect.Kind) bool {
+// isInteger reports whether a kind is an integer that can be replicated.
+func isInteger(kind reflect.Kind) bool {
 	return reflect.Int <= kind && kind <= reflect.Int64 || isUnsigned(kind)
 }
 
@@ -60,7 +60,7 @@ func (q *Codec) initChoice(t reflect.Type, tag *Tag) (err error) {
 		q.Text = "u" + q.Text
 	}
 	switch {
-	case !isWhole(t.Kind()):
+	case !isInteger(t.Kind()):
 		return fmt.Errorf("%s is for integers, not for %s", tag.Mode, t.Kind())
 	case tag.Mode == ModeFlags:
 		if n < 1 || int(n) > width {
@@ -90,9 +90,9 @@ func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
 	return q.step.Encode(v)
 }
 
-// TurnCode returns the code of a number that goes round. One that is positive as its type has it and negative as an int64 is
+// WrapCode returns the code of a number that goes round. One that is positive as its type has it and negative as an int64 is
 // of an uint64.
-func (q *Codec) TurnCode(v int64, positive bool) (code uint64) {
+func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 	if v < 0 && positive {
 		low, _ := q.wrap.Range() // not negative, so that there are fewer codes than 2^64
 		return (uint64(v) - uint64(low)) % (q.Max + 1)
@@ -101,8 +101,8 @@ func (q *Codec) TurnCode(v int64, positive bool) (code uint64) {
 	return code
 }
 
-// WholeValue returns the number that a code stands for, old being what it replaces.
-func (q *Codec) WholeValue(code uint64, old int64) (v int64) {
+// IntegerValue returns the number that a code stands for, old being what it replaces.
+func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
 	switch q.Op {
 	case OpIntStep:
 		v, _ = q.step.Decode(code)
@@ -116,7 +116,7 @@ func (q *Codec) WholeValue(code uint64, old int64) (v int64) {
 
 // parseSigned parses a whole number, and where it has 64 bits also a duration such as 1m30s, in nanoseconds.
 func parseSigned(text string, width int) (int64, bool) {
-	if v, ok := parseWhole(text); ok {
+	if v, ok := parseInteger(text); ok {
 		return v, true
 	}
 	d, err := time.ParseDuration(text)

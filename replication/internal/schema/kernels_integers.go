@@ -9,45 +9,45 @@ import (
 func readWholes(l channel) (clamped int) {
 	switch l.codec.Kind {
 	case reflect.Int8:
-		return readWhole[int8](l)
+		return readInteger[int8](l)
 	case reflect.Int16:
-		return readWhole[int16](l)
+		return readInteger[int16](l)
 	case reflect.Int32:
-		return readWhole[int32](l)
+		return readInteger[int32](l)
 	case reflect.Int64:
-		return readWhole[int64](l)
+		return readInteger[int64](l)
 	case reflect.Int:
-		return readWhole[int](l)
+		return readInteger[int](l)
 	case reflect.Uint8:
-		return readWhole[uint8](l)
+		return readInteger[uint8](l)
 	case reflect.Uint16:
-		return readWhole[uint16](l)
+		return readInteger[uint16](l)
 	case reflect.Uint32:
-		return readWhole[uint32](l)
+		return readInteger[uint32](l)
 	case reflect.Uint64:
-		return readWhole[uint64](l)
+		return readInteger[uint64](l)
 	default:
-		return readWhole[uint](l)
+		return readInteger[uint](l)
 	}
 }
 
-// whole is any integer type.
-type whole interface {
+// integer is any integer type.
+type integer interface {
 	int8 | int16 | int32 | int64 | int | uint8 | uint16 | uint32 | uint64 | uint
 }
 
-func readWhole[T whole](l channel) (clamped int) {
+func readInteger[T integer](l channel) (clamped int) {
 	switch l.codec.Op {
 	case OpIntStep:
 		return readSteps[T](l)
 	case OpIntWrap:
-		return readTurns[T](l)
+		return readWrapped[T](l)
 	}
 	readFlags[T](l)
 	return 0
 }
 
-func readSteps[T whole](l channel) (clamped int) {
+func readSteps[T integer](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -64,12 +64,12 @@ func readSteps[T whole](l channel) (clamped int) {
 	return clamped
 }
 
-func readTurns[T whole](l channel) (clamped int) {
+func readWrapped[T integer](l channel) (clamped int) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	q, wide := l.codec, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
 		v := *(*T)(unsafe.Add(p, at))
-		code := q.TurnCode(int64(v), v > 0)
+		code := q.WrapCode(int64(v), v > 0)
 		dst[w] = uint32(code)
 		if wide {
 			dst[w+1] = uint32(code >> 32)
@@ -78,7 +78,7 @@ func readTurns[T whole](l channel) (clamped int) {
 	return 0
 }
 
-func readFlags[T whole](l channel) {
+func readFlags[T integer](l channel) {
 	dst, words, p, stride, at := l.dst, l.words, l.p, l.stride, uintptr(0)
 	mask, wide := l.codec.Max, l.codec.Bits > 32
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -95,37 +95,37 @@ func (col *Column) writeMore(p unsafe.Pointer, row []uint32) {
 	if col.Codec.IsText() {
 		col.writeText(p, row)
 	} else {
-		col.writeWhole(p, row)
+		col.writeInteger(p, row)
 	}
 }
 
-// writeWhole is for the ops that are for integers of any type.
-func (col *Column) writeWhole(p unsafe.Pointer, row []uint32) {
+// writeInteger is for the ops that are for integers of any type.
+func (col *Column) writeInteger(p unsafe.Pointer, row []uint32) {
 	switch col.Codec.Kind {
 	case reflect.Int8:
-		storeWhole[int8](col, p, row)
+		storeInteger[int8](col, p, row)
 	case reflect.Int16:
-		storeWhole[int16](col, p, row)
+		storeInteger[int16](col, p, row)
 	case reflect.Int32:
-		storeWhole[int32](col, p, row)
+		storeInteger[int32](col, p, row)
 	case reflect.Int64:
-		storeWhole[int64](col, p, row)
+		storeInteger[int64](col, p, row)
 	case reflect.Int:
-		storeWhole[int](col, p, row)
+		storeInteger[int](col, p, row)
 	case reflect.Uint8:
-		storeWhole[uint8](col, p, row)
+		storeInteger[uint8](col, p, row)
 	case reflect.Uint16:
-		storeWhole[uint16](col, p, row)
+		storeInteger[uint16](col, p, row)
 	case reflect.Uint32:
-		storeWhole[uint32](col, p, row)
+		storeInteger[uint32](col, p, row)
 	case reflect.Uint64:
-		storeWhole[uint64](col, p, row)
+		storeInteger[uint64](col, p, row)
 	default:
-		storeWhole[uint](col, p, row)
+		storeInteger[uint](col, p, row)
 	}
 }
 
-func storeWhole[T whole](col *Column, p unsafe.Pointer, row []uint32) {
+func storeInteger[T integer](col *Column, p unsafe.Pointer, row []uint32) {
 	v := (*T)(p)
-	*v = T(col.Codec.WholeValue(col.Code(row), int64(*v)))
+	*v = T(col.Codec.IntegerValue(col.Code(row), int64(*v)))
 }

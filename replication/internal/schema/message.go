@@ -165,14 +165,14 @@ func (s *Schema) Waits() bool {
 // NumberBits returns the bits of a message type's number on the wire.
 func (s *Schema) NumberBits() uint { return uint(bits.Len(uint(max(len(s.Messages)-1, 0)))) }
 
-// sealMessages freezes the messages with the schema.
-func (s *Schema) sealMessages() {
+// freezeMessages freezes the messages with the schema.
+func (s *Schema) freezeMessages() {
 	s.Talk = s.layoutOfMessages()
 	s.numbers = map[reflect.Type]int{}
 	for i := range s.Messages {
 		m := &s.Messages[i]
 		m.Layout = &s.Talk.Components[i]
-		m.Long = m.Reliable && wire.ByteSize(m.Layout.Width()) > wire.MaxWholeMessage
+		m.Long = m.Reliable && wire.ByteSize(m.Layout.Width()) > wire.MaxUnfragmented
 		s.Mentions = s.Mentions || m.Refers()
 		s.numbers[m.Typ] = i
 	}

@@ -140,8 +140,8 @@ func checkComponentName(name string) error {
 	return nil
 }
 
-// Seal freezes the schema and builds s.layout. Sealing it again does nothing.
-func (s *Schema) Seal() {
+// Freeze freezes the schema and builds s.layout. Sealing it again does nothing.
+func (s *Schema) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Layout != nil {
@@ -150,7 +150,7 @@ func (s *Schema) Seal() {
 	for i := range s.Components {
 		s.Refers = s.Refers || s.Components[i].Refers()
 	}
-	s.sealConditions()
+	s.freezeConditions()
 	parts := make([]delta.Component, len(s.Components))
 	for i := range s.Components {
 		parts[i] = s.Components[i].part()
@@ -161,7 +161,7 @@ func (s *Schema) Seal() {
 		s.Components[i].First = s.Strings
 		s.Strings += len(s.Components[i].Strings)
 	}
-	s.sealMessages()
+	s.freezeMessages()
 	s.text = s.buildText()
 	s.dropLines()
 }
@@ -181,7 +181,7 @@ func (s *Schema) buildText() string {
 	var b strings.Builder
 	b.WriteString(SchemaHeader + "\n")
 	for i := range s.Components {
-		if s.Components[i].Typ == reflect.TypeFor[facetOf]() {
+		if s.Components[i].Typ == reflect.TypeFor[subEntityOf]() {
 			continue
 		}
 		b.WriteString(s.Components[i].kind() + " " + s.Components[i].Name + "\n")

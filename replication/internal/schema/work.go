@@ -2,8 +2,8 @@ package schema
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// WholeWork returns the work of an entry without baseline.
-func (s *Schema) WholeWork(set *delta.Set) (work int) {
+// FullWork returns the work of an entry without baseline.
+func (s *Schema) FullWork(set *delta.Set) (work int) {
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		work += s.Components[k].Layout.Work()
 	}

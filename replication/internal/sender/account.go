@@ -16,7 +16,7 @@ func (p *Sender) account() {
 	switch {
 	case p.acked.Silence.Paused:
 		p.stats.Silent += uint64(due)
-	case !p.acked.ItsTurn():
+	case !p.acked.MaySendNow():
 		p.stats.Interval += uint64(due)
 	default:
 		p.stats.OverBudget += uint64(due)
@@ -40,7 +40,7 @@ func (p *Sender) waiting() (due, inFlight int) {
 		}
 	}
 	if p.sight.View.InView == nil && p.acked.Acks.LacksNothing(p.acked.Acks.Through) {
-		return due, p.Runs.ChangedSince(p.acked.Acks.Through) - due
+		return due, p.Worker.ChangedSince(p.acked.Acks.Through) - due
 	}
 	for b, alive := range s.Alive {
 		if alive = p.sight.View.Sees(b, alive); alive == 0 {

@@ -107,8 +107,8 @@ const (
 	structureShare = 8
 	// endBits is about what the entry of a despawn takes.
 	endBits = 12
-	// wholeBits is about what the entry of a whole takes beside what any entry does.
-	wholeBits = 12
+	// fullBits is about what the entry of a whole takes beside what any entry does.
+	fullBits = 12
 	// headerBits is about what a packet takes beside its entries.
 	headerBits = 14 * 8
 
@@ -146,7 +146,7 @@ func (p *Sender) need() int {
 	}
 	p.cost.Cheap = max(p.typical/typicalUnit, 1)
 	if dear > 0 { // what the peer may not see does not count
-		p.cost.Dear = width/dear + wholeBits
+		p.cost.Dear = width/dear + fullBits
 	}
 	return cheap*p.cost.Cheap + dear*p.cost.Dear
 }
@@ -163,7 +163,7 @@ const (
 // plan decides what to do with the budget: what is due is sent at once if there is room
 // for it, and the best of it as soon as there are tokens for a packet worth its header.
 func (p *Sender) plan() plan {
-	if !p.acked.ItsTurn() {
+	if !p.acked.MaySendNow() {
 		return sendNothing
 	}
 	if p.Budget.Rate == 0 || p.inOrder {
@@ -236,7 +236,7 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 // sendChosen sends of what is due as much as the budget allows, the most urgent first. What was
 // chosen may turn out to be smaller than it was taken for: then there is another choice.
 func (p *Sender) sendChosen() {
-	c := &p.Runs.choice
+	c := &p.Worker.choice
 	for range maxChoices {
 		sent := p.acked.Log.Next
 		p.choose(c)
@@ -347,7 +347,7 @@ func (p *Sender) meet() {
 	s := &p.snap.Slots
 	p.Met = p.Met.Grown(s.Len())
 	for b := range p.Met {
-		p.Met[b] = p.sight.View.Sees(b, p.Met[b]&^s.Turned[b]) | p.snap.Slots.Alive[b]&^p.acked.Acks.None[b]
+		p.Met[b] = p.sight.View.Sees(b, p.Met[b]&^s.Churned[b]) | p.snap.Slots.Alive[b]&^p.acked.Acks.None[b]
 	}
 }
 

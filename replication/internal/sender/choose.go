@@ -69,7 +69,7 @@ func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
 			c.narrow(u, plane)
 		}
 	}
-	return used + c.takeInTurn(u, room-used, cost)
+	return used + c.takeRoundRobin(u, room-used, cost)
 }
 
 // take chooses all candidates that have a bit.
@@ -93,10 +93,10 @@ func (c *Chooser) narrow(u *Urgency, plane int) {
 	c.blocks, c.left, c.dear = c.blocks[:n], c.left[:n], c.dear[:n]
 }
 
-// takeInTurn chooses among candidates that are all as urgent, as long as there is room.
-func (c *Chooser) takeInTurn(u *Urgency, room int, cost Prices) (used int) {
+// takeRoundRobin chooses among candidates that are all as urgent, as long as there is room.
+func (c *Chooser) takeRoundRobin(u *Urgency, room int, cost Prices) (used int) {
 	first := 0
-	for first < len(c.blocks) && int(c.blocks[first]) < u.Turn>>6 {
+	for first < len(c.blocks) && int(c.blocks[first]) < u.First>>6 {
 		first++
 	}
 	for k := range len(c.blocks) + 1 { // the first one twice: what is before the turn is last
@@ -105,7 +105,7 @@ func (c *Chooser) takeInTurn(u *Urgency, room int, cost Prices) (used int) {
 			break
 		}
 		b, left := int(c.blocks[i]), c.left[i]
-		if before := uint64(1)<<(u.Turn&63) - 1; b == u.Turn>>6 && k == 0 {
+		if before := uint64(1)<<(u.First&63) - 1; b == u.First>>6 && k == 0 {
 			left &^= before
 		} else if k == len(c.blocks) {
 			left &= before
@@ -113,7 +113,7 @@ func (c *Chooser) takeInTurn(u *Urgency, room int, cost Prices) (used int) {
 		c.left[i] &^= left
 		for ; left != 0; left &= left - 1 {
 			if used >= room {
-				u.Turn = b<<6 + bits.TrailingZeros64(left)
+				u.First = b<<6 + bits.TrailingZeros64(left)
 				return used
 			}
 			bit := left & -left

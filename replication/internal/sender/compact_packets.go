@@ -15,10 +15,10 @@ import (
 
 // prepareCompact finds the rows of a slot and what they are coded against.
 func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entry) {
-	s, c := p.snap, p.Runs.CompactCoder()
+	s, c := p.snap, p.Worker.CompactCoder()
 	info := &s.Slots.Info[slot]
 	entry.Set = info.Set
-	if !k.Whole {
+	if !k.Full {
 		name := compact.Name{A1: k.A1}
 		if k.Two {
 			name.Span, name.Third = k.A1-k.A2, delta.Tick(k.Third)
@@ -39,7 +39,7 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entr
 		}
 	}
 	entry.Kind, entry.Part[0] = wire.EntryFull, uint64(info.Generation)
-	c.Rows, entry.Work = c.Rows[:0], s.Schema.WholeWork(&info.Set)
+	c.Rows, entry.Work = c.Rows[:0], s.Schema.FullWork(&info.Set)
 	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
 		c.Rows = append(c.Rows, compact.Row{Component: k, Cur: s.Histories[k].Row(slot)})
 	}
@@ -97,7 +97,7 @@ func (k *packetWriter) dropCompact() {
 // finishCompact sends the open packet.
 func (k *packetWriter) finishCompact() {
 	p, x := k.peer, k.Compact
-	c := p.Runs.CompactCoder()
+	c := p.Worker.CompactCoder()
 	c.Coder.Begin(&x.State.Model)
 	x.PutEnd(c.Coder)
 	body, err := x.E.Finish()
@@ -109,7 +109,7 @@ func (k *packetWriter) finishCompact() {
 	}
 	k.open, k.sent = false, nil
 	packet := k.buf[:k.body+len(body)]
-	seal := p.seal
+	seal := p.key
 	k.header.Put(packet[seal.Size():])
 	packet[seal.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
 	if x.Keep {
@@ -130,7 +130,7 @@ func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, e
 	entry := p.prepareCompact(slot, c)
 	whole := entry.Kind == wire.EntryFull
 	if err = k.addCompact(slot, baseline.RecordState, &entry); err == nil {
-		p.Runs.CountCompact(&entry)
+		p.Worker.CountCompact(&entry)
 	}
 	return p.counterOf(&entry, whole), err
 }
@@ -158,7 +158,7 @@ func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *com
 
 // tryCompact appends an entry to the open packet, or nothing if it does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
-	x, c := k.Compact, k.peer.Runs.CompactCoder()
+	x, c := k.Compact, k.peer.Worker.CompactCoder()
 	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
 		return false
 	}
@@ -176,7 +176,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 		c.Coder.Costs = c.Coder.Costs[:0]
 	}
 	x.Put(c, slot, entry)
-	if entry.Leaps && k.peer.Runs.Jumped(slot, c.RowBits()) {
+	if entry.Leaps && k.peer.Worker.Jumped(slot, c.RowBits()) {
 		back()
 		c.ForgetPast(k.peer.snap, slot, entry)
 		x.Put(c, slot, entry)
@@ -199,7 +199,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 	p := k.peer
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	k.startCompact(int(entries[0].slot), false)
-	ages, copied, made := p.Runs.Ages, p.Runs.Copied, p.Runs.Made
+	ages, copied, made := p.Worker.Ages, p.Worker.Copied, p.Worker.Made
 	for i := range entries {
 		slot := int(entries[i].slot)
 		entry := compact.Entry{Kind: wire.EntryDespawn}
@@ -209,11 +209,11 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 		whole := entry.Kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
 			k.dropCompact()
-			p.Runs.Ages, p.Runs.Copied, p.Runs.Made = ages, copied, made
+			p.Worker.Ages, p.Worker.Copied, p.Worker.Made = ages, copied, made
 			return false
 		}
 		if entry.Kind != wire.EntryDespawn {
-			p.Runs.CountCompact(&entry)
+			p.Worker.CountCompact(&entry)
 			entries[i].count = p.counterOf(&entry, whole)
 		}
 	}

@@ -69,10 +69,10 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 	if due == 0 {
 		return false
 	}
-	p.Runs.Bound()
-	p.Runs.Pinned = true
+	p.Worker.Bound()
+	p.Worker.Pinned = true
 	order := p.Packet.Order
-	defer func() { p.Packet.Order, p.Runs.Pinned = order, false }()
+	defer func() { p.Packet.Order, p.Worker.Pinned = order, false }()
 	switch {
 	case p.crowded > 0:
 		p.crowded--
@@ -92,7 +92,7 @@ func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 
 // sendUnits sends groups with due slots in a range. It returns false if it had to stop.
 func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
-	u, s := &p.Runs.batch, &p.snap.Slots
+	u, s := &p.Worker.batch, &p.snap.Slots
 	u.begin(s.Len())
 	room := 8*(p.opts.MTU-p.Packet.headSize(true)) - wire.GapOrderBits
 	if p.Packet.heads == 0 {
@@ -107,8 +107,8 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 			if slot < from || slot >= to || u.in.Has(slot) {
 				continue
 			}
-			if p.Runs.Full() {
-				p.makeAgain(u.entries)
+			if p.Worker.Full() {
+				p.encodeUncached(u.entries)
 			}
 			first := len(u.entries)
 			p.gather(slot)
@@ -142,16 +142,16 @@ func (p *Sender) sendUnits(of bitset.Set, from, to int) bool {
 	return p.sendBatch(u.entries)
 }
 
-// makeAgain makes the runs of entries again in an empty cache. What is sent with what must
+// encodeUncached makes the runs of entries again in an empty cache. What is sent with what must
 // not depend on the cache, which is another one with other workers.
-func (p *Sender) makeAgain(entries []batchEntry) {
-	p.Runs.Pinned = false
-	p.Runs.Bound()
-	p.Runs.Pinned = true
+func (p *Sender) encodeUncached(entries []batchEntry) {
+	p.Worker.Pinned = false
+	p.Worker.Bound()
+	p.Worker.Pinned = true
 	for i := range entries {
 		if e := &entries[i]; e.kind == batchState {
 			p.acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
-			r, _ := p.bestRun(int(e.slot), &p.acked.Classes.List[0])
+			r, _ := p.bestEntry(int(e.slot), &p.acked.Classes.List[0])
 			e.run = r.Index
 		}
 	}
@@ -183,7 +183,7 @@ func (u *batch) visit(slot int) {
 
 // closure sets u.close to the slots that are sent together with a slot, which comes first.
 func (p *Sender) closure(slot int) {
-	u, of := &p.Runs.batch, &p.interest.Groups
+	u, of := &p.Worker.batch, &p.interest.Groups
 	u.close, u.groups = append(u.close[:0], int32(slot)), u.groups[:0]
 	add := func(slot int32) {
 		if !slices.Contains(u.close, slot) {
@@ -213,7 +213,7 @@ func (p *Sender) closure(slot int) {
 
 // gather appends what has to travel with a slot that is due, as a unit.
 func (p *Sender) gather(slot int) {
-	u := &p.Runs.batch
+	u := &p.Worker.batch
 	p.closure(slot)
 	for _, slot := range u.close {
 		if !u.in.Has(int(slot)) {
@@ -234,7 +234,7 @@ func (p *Sender) gatherSlot(slot int) {
 			return
 		}
 		if p.acked.Gone(b)&bit == 0 { // Keep: as it was, with others as they are now, it would be torn
-			p.acked.Turn(b, bit)
+			p.acked.NoteChurn(b, bit)
 			p.acked.MarkDirty(b, bit)
 		}
 		p.add(batchEntry{slot: int32(slot), kind: batchEnd, count: &p.stats.Despawns})
@@ -253,12 +253,12 @@ func (p *Sender) gatherSlot(slot int) {
 
 // addState appends the state of a slot, of the given class.
 func (p *Sender) addState(slot int, c *baseline.Class) {
-	r, count := p.bestRun(slot, c)
+	r, count := p.bestEntry(slot, c)
 	p.add(batchEntry{slot: int32(slot), run: r.Index, count: count, bits: r.Bits, work: r.Work})
 }
 
 func (p *Sender) add(e batchEntry) {
-	u := &p.Runs.batch
+	u := &p.Worker.batch
 	e.unit, e.dirty = int32(u.units), p.acked.Dirty.Has(int(e.slot))
 	u.entries = append(u.entries, e)
 }
@@ -314,7 +314,7 @@ func (p *Sender) sendSplit(entries []batchEntry) bool {
 
 // sendTogether sends all that the peer needs, in groups or not, if that is one packet.
 func (p *Sender) sendTogether(of bitset.Set) bool {
-	u, s := &p.Runs.batch, &p.snap.Slots
+	u, s := &p.Worker.batch, &p.snap.Slots
 	u.begin(s.Len())
 	room, used := 8*p.opts.MTU, 0
 	for b := p.acked.Acks.DirtyBlocks.Next(0); b < len(of); b = p.acked.Acks.DirtyBlocks.Next(b + 1) {
@@ -358,7 +358,7 @@ func (p *Sender) sendTogether(of bitset.Set) bool {
 // chooseWith adds a slot to those that are chosen to be sent, and what has to travel with
 // it, and returns all that it added.
 func (p *Sender) chooseWith(slot int, chosen bitset.Set) []int32 {
-	u := &p.Runs.batch
+	u := &p.Worker.batch
 	if p.snap.Slots.InGroups(slot>>6)>>(slot&63)&1 == 0 {
 		chosen.Add(slot)
 		u.close = append(u.close[:0], int32(slot))

@@ -41,7 +41,7 @@ func (p *Sender) SendHashes(buf []byte) {
 	}
 	w.WriteBool(false)
 	packet := buf[:wire.ChecksumSize+len(w.Bytes())]
-	key := p.seal
+	key := p.key
 	key.Off = false
 	key.Write(packet, 0, 0)
 	p.stats.Hashes += uint64(count)
@@ -64,7 +64,7 @@ func writeHashes(s *snapshot.Snapshot, w *bitbuf.Writer, slot, next int, set *de
 	w.WriteBool(true)
 	w.WriteExpGolomb(uint64(slot-next), wire.HashGapOrder)
 	w.WriteBits(uint64(info.Generation), 16)
-	w.WriteExpGolomb(uint64(s.Tick-s.Slots.Changed[slot]), 0)
+	w.WriteExpGolomb(uint64(s.Tick-s.Slots.ChangedAt[slot]), 0)
 	delta.WriteSet(w, &info.Set, set)
 	*set = info.Set
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {

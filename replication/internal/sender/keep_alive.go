@@ -9,20 +9,20 @@ import (
 // client knows that the server lives and what tick it is, and answers. A silent one is sent them
 // more often at first, instead of state.
 
-// TellTicks is after how many quiet ticks the client is told by an empty packet that its
+// CompleteTicks is after how many quiet ticks the client is told by an empty packet that its
 // session is in force, or that all is complete. Mostly others tell it sooner.
-const TellTicks = 8
+const CompleteTicks = 8
 
-// MaxTells bounds how often it is told so: packets get lost, and so does what says that they came.
-const MaxTells = 8
+// MaxCompletes bounds how often it is told so: packets get lost, and so does what says that they came.
+const MaxCompletes = 8
 
 // KeepAlive is the state of a peer that tells when it is to be sent an empty packet.
 type KeepAlive struct {
 	next  uint32 // sequence of the next packet, at the end of the last tick
 	quiet uint32 // ticks since then without a packet
-	Told  bool   // that all is complete
+	Complete  bool   // that all is complete
 	in    uint32 // sequence of a packet that told so
-	tells uint8  // empty packets of which the client was not known to have been told so
+	sentUnconfirmed uint8  // empty packets of which the client was not known to have been told so
 	buf   [wire.ChecksumSize + longHeader + 1]byte
 }
 
@@ -33,13 +33,13 @@ func (p *Sender) Keep() {
 	k, news := &p.Alive, p.acked.Join.Settle(&p.snap.Slots, &p.sight.View, &p.acked.Acks)
 	if k.next != p.acked.Log.Next {
 		k.next, k.quiet = p.acked.Log.Next, 0
-		k.tell(p.acked.Log.Next, p.acked.Join.Complete && !news) // what was sent did not know the news
+		k.noteComplete(p.acked.Log.Next, p.acked.Join.Complete && !news) // what was sent did not know the news
 		return
 	}
 	k.quiet++
-	wait, unsure := p.opts.KeepAliveTicks(), !p.acked.Heard || p.acked.Join.Complete && (!k.Told || int32(p.acked.RecentSequence-k.in) < 0)
-	if unsure && k.tells < MaxTells {
-		wait = min(wait, TellTicks)
+	wait, unsure := p.opts.KeepAliveTicks(), !p.acked.AnyAcked || p.acked.Join.Complete && (!k.Complete || int32(p.acked.RecentSequence-k.in) < 0)
+	if unsure && k.sentUnconfirmed < MaxCompletes {
+		wait = min(wait, CompleteTicks)
 	}
 	if p.acked.Silence.Length > 0 {
 		wait = min(wait, p.acked.Silence.Pause())
@@ -49,22 +49,22 @@ func (p *Sender) Keep() {
 	}
 	p.sendEmpty()
 	if unsure {
-		k.tells++
+		k.sentUnconfirmed++
 	}
 	k.next, k.quiet = p.acked.Log.Next, 0
-	k.tell(p.acked.Log.Next, p.acked.Join.Complete)
+	k.noteComplete(p.acked.Log.Next, p.acked.Join.Complete)
 }
 
-// tell notes whether the latest packet told that all is complete.
-func (k *KeepAlive) tell(next uint32, complete bool) {
-	if complete && !k.Told {
-		k.Told, k.in = true, next-1
+// noteComplete notes whether the latest packet told that all is complete.
+func (k *KeepAlive) noteComplete(next uint32, complete bool) {
+	if complete && !k.Complete {
+		k.Complete, k.in = true, next-1
 	}
 }
 
 // sendEmpty sends a state packet without entries.
 func (p *Sender) sendEmpty() {
-	s, seal := p.snap, p.seal
+	s, seal := p.snap, p.key
 	h := wire.StateHeader{Sequence: p.acked.Log.Next, Tick: uint32(s.Tick), Long: !p.acked.Near(), Complete: p.acked.Join.Complete}
 	packet := p.Alive.buf[:seal.Size()+h.Size()+1]
 	if p.Packet.Compact != nil {

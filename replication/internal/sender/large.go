@@ -16,15 +16,15 @@ const partOverhead = 48
 func (p *Sender) beginLarge(slot int) error {
 	s := p.snap
 	info := &s.Slots.Info[slot]
-	r := p.Runs.Whole(slot)
+	r := p.Worker.FullState(slot)
 	r.Copies++
 	buf := make([]byte, (int(r.Bits)+7)/8+4*delta.MaxComponents)
 	w := bitbuf.NewWriter(buf)
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
-	w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
-	l := &ackstate.LargeState{Tick: s.Tick, Run: w.Bytes(), Size: s.Opts.MTU - partOverhead}
-	l.Parts = make([]ackstate.PartStatus, (len(l.Run)+l.Size-1)/l.Size)
+	w.WriteRun(p.Worker.Bytes(r), int(r.Bits))
+	l := &ackstate.LargeState{Tick: s.Tick, Encoded: w.Bytes(), Size: s.Opts.MTU - partOverhead}
+	l.Parts = make([]ackstate.PartStatus, (len(l.Encoded)+l.Size-1)/l.Size)
 	l.Missed = len(l.Parts)
 	p.acked.Large[slot] = l
 	b, bit := slot>>6, uint64(1)<<(slot&63)
@@ -37,18 +37,18 @@ func (p *Sender) beginLarge(slot int) error {
 func (p *Sender) sendParts(slot int) error {
 	l := p.acked.Large[slot]
 	for i := range l.Parts {
-		if l.Parts[i] != ackstate.PartDue {
+		if l.Parts[i] != ackstate.PartUnsent {
 			continue
 		}
 		k := &p.Packet
 		if k.open {
 			k.finish() // a part fills a packet
 		}
-		payload := l.Run[i*l.Size : min((i+1)*l.Size, len(l.Run))]
+		payload := l.Encoded[i*l.Size : min((i+1)*l.Size, len(l.Encoded))]
 		if k.Compact != nil {
 			if err := k.addCompact(slot, baseline.RecordPart, &compact.Entry{
 				Kind: wire.EntryPart, Payload: payload,
-				Part: [4]uint64{uint64(p.snap.Tick - l.Tick), uint64(len(l.Run)), uint64(l.Size), uint64(i)},
+				Part: [4]uint64{uint64(p.snap.Tick - l.Tick), uint64(len(l.Encoded)), uint64(l.Size), uint64(i)},
 			}); err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (p *Sender) sendParts(slot int) error {
 		err := k.add(slot, baseline.RecordPart, 0, func() {
 			k.head(slot, wire.EntryPart)
 			k.w.WriteExpGolomb(uint64(p.snap.Tick-l.Tick), wire.PartOrder)
-			k.w.WriteExpGolomb(uint64(len(l.Run)), wire.PartOrder)
+			k.w.WriteExpGolomb(uint64(len(l.Encoded)), wire.PartOrder)
 			k.w.WriteExpGolomb(uint64(l.Size), wire.PartOrder)
 			k.w.WriteExpGolomb(uint64(i), wire.PartOrder)
 			k.w.WriteBytes(payload)

@@ -77,9 +77,9 @@ const headBits = 200
 // put appends an entry with a run to a packet, if need be to a new one. It returns
 // errFull if no more packets may be sent and errTooLarge if the entry is larger than a
 // packet.
-func (k *packetWriter) put(slot int, r *encode.Run) error {
+func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
-	bits := k.peer.Runs.Bytes(r)
+	bits := k.peer.Worker.Bytes(r)
 	if k.open && r.Kind != wire.EntryFull && k.w.Remaining() >= int(r.Bits)+headBits && k.bears(int(r.Work), int(r.Bits)) {
 		k.noteGap(slot - k.Next)
 		k.entries++
@@ -91,7 +91,7 @@ func (k *packetWriter) put(slot int, r *encode.Run) error {
 	err := k.add(slot, baseline.RecordState, int(r.Work), func() {
 		if r.Kind == wire.EntryFull {
 			k.head(slot, wire.EntryFull)
-			k.wholeHead(slot)
+			k.fullHead(slot)
 			k.w.WriteRun(bits, int(r.Bits))
 		} else {
 			k.update(slot, r, bits)
@@ -117,7 +117,7 @@ func (k *packetWriter) noteGap(gap int) {
 }
 
 // update writes an entry against baselines.
-func (k *packetWriter) update(slot int, r *encode.Run, bits []byte) {
+func (k *packetWriter) update(slot int, r *encode.CachedEntry, bits []byte) {
 	k.gap(slot)
 	wire.WriteUpdate(&k.w, &k.Names, r.Baselines, r.Kind == wire.EntrySetChange)
 	k.w.WriteRun(bits, int(r.Bits))
@@ -149,8 +149,8 @@ func (k *packetWriter) gap(slot int) {
 	k.Next = slot + 1
 }
 
-// wholeHead writes the generation and component set of an entity without baseline.
-func (k *packetWriter) wholeHead(slot int) {
+// fullHead writes the generation and component set of an entity without baseline.
+func (k *packetWriter) fullHead(slot int) {
 	info := k.peer.snap.Slots.Info[slot]
 	k.w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.Set, &k.Set)
@@ -201,25 +201,25 @@ func (k *packetWriter) finish() {
 	k.open, k.sent = false, nil // which would keep a ring alive that the log gave back
 	n := k.w.Len()
 	packet := k.buf[:k.body+len(k.w.Bytes())]
-	k.seal(packet, k.header, n)
+	k.key(packet, k.header, n)
 	k.peer.put(packet, k.commit(len(packet), n))
 }
 
 // headSize returns how many bytes stand before the body.
 func (k *packetWriter) headSize(long bool) int {
 	h := wire.StateHeader{Long: long}
-	return k.peer.seal.Size() + h.Size()
+	return k.peer.key.Size() + h.Size()
 }
 
-// seal completes a packet whose body has n bits.
-func (k *packetWriter) seal(packet []byte, h wire.StateHeader, n int) {
+// key completes a packet whose body has n bits.
+func (k *packetWriter) key(packet []byte, h wire.StateHeader, n int) {
 	k.putHeader(packet, h, n)
-	k.peer.seal.Write(packet, h.Sequence, h.Tick)
+	k.peer.key.Write(packet, h.Sequence, h.Tick)
 }
 
 // putHeader is seal without the checksum.
 func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
-	at := k.peer.seal.Size()
+	at := k.peer.key.Size()
 	h.Put(packet[at:])
 	packet[at] |= byte(-n&7) << wire.PadShift
 }
@@ -260,14 +260,14 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 			k.head(slot, wire.EntryDespawn)
 			continue
 		}
-		r := &p.Runs.Runs[e.run]
+		r := &p.Worker.Entries[e.run]
 		k.work += int(r.Work)
 		if r.Kind == wire.EntryFull {
 			k.head(slot, wire.EntryFull)
-			k.wholeHead(slot)
-			k.w.WriteRun(p.Runs.Bytes(r), int(r.Bits))
+			k.fullHead(slot)
+			k.w.WriteRun(p.Worker.Bytes(r), int(r.Bits))
 		} else {
-			k.update(slot, r, p.Runs.Bytes(r))
+			k.update(slot, r, p.Worker.Bytes(r))
 		}
 	}
 	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
@@ -292,7 +292,7 @@ func (k *packetWriter) book(e *batchEntry) {
 	if e.kind == batchState {
 		kind = baseline.RecordState
 		if k.Compact == nil {
-			p.Runs.Runs[e.run].Copies++
+			p.Worker.Entries[e.run].Copies++
 		}
 	}
 	k.record(slot, kind)

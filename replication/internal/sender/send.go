@@ -25,7 +25,7 @@ func (p *Sender) prepare(c *Chooser) {
 	p.earn()
 	p.beginSilence()
 	p.acked.Follow()
-	p.acked.TurnAll()
+	p.acked.NoteAllChurn()
 	p.planned, p.Relays = sendNothing, false
 	if p.Rests = !p.Speaks && p.acked.MayRest(); p.Rests {
 		p.rest()
@@ -36,14 +36,14 @@ func (p *Sender) prepare(c *Chooser) {
 	p.acked.Look()
 	p.meet()
 	if p.Sending {
-		p.oweLacking()
+		p.markLacking()
 	}
 	if p.inOrder && p.acked.CanRelay() {
 		p.planned, p.Relays = sendAll, true
 	} else {
 		p.acked.FindPairs()
 		if p.sight.View.InView == nil { // else look has done so
-			p.acked.OweNews()
+			p.acked.MarkChanged()
 		}
 		if p.planned = p.plan(); p.planned == sendBest {
 			p.press(c)
@@ -58,21 +58,21 @@ func (p *Sender) callsBack() bool { return p.sight.View.Visible != nil || p.Weig
 // rest is what a tick is for a peer that needs nothing in it: what it sees stays as it was, but for what turned.
 func (p *Sender) rest() {
 	s := &p.snap.Slots
-	for _, b := range s.Turning {
+	for _, b := range s.ChurnedBlocks {
 		if int(b) < len(p.sight.View.InView) {
-			p.sight.View.InView[b] &^= s.Turned[b]
+			p.sight.View.InView[b] &^= s.Churned[b]
 		}
 		if int(b) < len(p.Met) {
-			p.Met[b] &^= s.Turned[b]
+			p.Met[b] &^= s.Churned[b]
 		}
 	}
 	p.acked.Expire()
-	p.acked.OweNews()
+	p.acked.MarkChanged()
 }
 
-// oweLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
+// markLacking makes due all that the peer is not known to hold: a send function panicked while it was being sent, and
 // what was taken from due by then need not be in a packet.
-func (p *Sender) oweLacking() {
+func (p *Sender) markLacking() {
 	for b := range p.acked.Dirty {
 		p.acked.MarkDirty(b, p.sight.View.Sees(b, p.snap.Slots.Alive[b])&(p.acked.Acks.Behind(b)|p.acked.Acks.Large[b])|p.acked.Gone(b))
 	}
@@ -82,10 +82,10 @@ func (p *Sender) oweLacking() {
 // encode fills the packets of the present tick for peers that are prepared, with runs and streams from
 // the cache.
 func (c *worker) encode(peers []*Sender) {
-	c.beginStreams(peers)
+	c.beginPacketSets(peers)
 	for _, p := range peers {
 		if !p.Rests {
-			p.Runs, p.Sending = c, true
+			p.Worker, p.Sending = c, true
 			p.sendPlanned()
 		}
 		c.end(p)
@@ -102,7 +102,7 @@ func (p *Sender) sendPlanned() {
 		if p.Relays {
 			p.Relays = false
 			p.acked.FindPairs()
-			p.acked.OweNews()
+			p.acked.MarkChanged()
 		}
 		p.sendDue(p.acked.Dirty)
 	case sendBest:
@@ -178,14 +178,14 @@ func (p *Sender) sendSlots(of bitset.Set, from, to int) bool {
 // sendBlock sends what the peer needs of slots of a block. Afterwards there is nothing to
 // do for a slot until it changes or what was sent is lost.
 func (p *Sender) sendBlock(b int, d uint64) error {
-	p.Runs.Bound()
+	p.Worker.Bound()
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
-	var st *encode.Stream
+	var st *encode.PacketSet
 	copies := uint64(0)
-	if p.stream >= 0 {
-		st = &p.Runs.Streams[p.stream]
+	if p.packetSet >= 0 {
+		st = &p.Worker.PacketSets[p.packetSet]
 		copies = p.copies(st, b, live)
 	}
 	large := live & p.acked.Acks.Large[b]
@@ -230,11 +230,11 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	var count *uint64
 	if p.Packet.Compact != nil {
 		count, err = p.Packet.putCompact(slot, c)
-	} else if st := p.Runs.Ready(slot, c); st != nil && p.Packet.putReady(st, slot, c) {
+	} else if st := p.Worker.Ready(slot, c); st != nil && p.Packet.putReady(st, slot, c) {
 		count = &p.stats.Updates
 	} else {
-		var r *encode.Run
-		r, count = p.bestRun(slot, c)
+		var r *encode.CachedEntry
+		r, count = p.bestEntry(slot, c)
 		err = p.Packet.put(slot, r)
 	}
 	switch err {
@@ -249,24 +249,24 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	}
 }
 
-// bestRun returns the bits to send of a slot, and the counter of their kind.
-func (p *Sender) bestRun(slot int, c *baseline.Class) (r *encode.Run, count *uint64) {
-	if !c.Whole {
+// bestEntry returns the bits to send of a slot, and the counter of their kind.
+func (p *Sender) bestEntry(slot int, c *baseline.Class) (r *encode.CachedEntry, count *uint64) {
+	if !c.Full {
 		b := c.Baselines
-		r := p.Runs.Update(slot, b)
+		r := p.Worker.Update(slot, b)
 		if r == nil && b.Two {
 			b.Two, b.A2 = false, 0
-			r = p.Runs.Update(slot, b)
+			r = p.Worker.Update(slot, b)
 		}
 		switch {
 		case r == nil:
-		case p.Runs.Jumped(slot, int(r.Bits)):
-			return p.Runs.Whole(slot), &p.stats.Jumps
+		case p.Worker.Jumped(slot, int(r.Bits)):
+			return p.Worker.FullState(slot), &p.stats.Jumps
 		default:
 			return r, &p.stats.Updates
 		}
 	}
-	return p.Runs.Whole(slot), &p.stats.Wholes
+	return p.Worker.FullState(slot), &p.stats.Wholes
 }
 
 func (p *Sender) sendDespawn(slot int) error {

@@ -23,7 +23,7 @@ type Sender struct {
 	stats    *counters.PeerCounters
 
 	Send func(packet []byte) error
-	seal wire.Key // of packets to the client
+	key wire.Key // of packets to the client
 
 	Relays  bool  // packets of a stream may be all that is to be sent in the present tick
 	Speaks  bool  // there are new messages for the peer
@@ -33,11 +33,11 @@ type Sender struct {
 	inOrder bool // all that is due is to be sent, in the order of slots
 	Sending bool // what is due is being sent, or was when a send function panicked
 
-	stream  int32 // of the worker's streams, in the present tick; -1 for none
+	packetSet  int32 // of the worker's streams, in the present tick; -1 for none
 	resume  int   // the slot to begin with: where the last tick had to stop
 	behind  int   // the same for what is in groups
 	yields  bool  // what is in groups took all the room, so that the rest goes first
-	Runs    *worker
+	Worker    *worker
 	outbox  outbox
 	Alive   KeepAlive
 	Hashing hashing
@@ -57,12 +57,12 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 	acked *ackstate.Tracker, stats *counters.PeerCounters, send func(packet []byte) error,
 ) {
 	p.snap, p.opts, p.interest, p.sight, p.acked, p.stats = snap, opts, shared, sight, acked, stats
-	p.Send, p.stream = send, -1
+	p.Send, p.packetSet = send, -1
 }
 
 // Begin starts a session, behind what it is for Sight and Acked: seal is the key of its packets.
 func (p *Sender) Begin(seal wire.Key, isCompact bool) {
-	p.seal, p.Packet.Compact = seal, nil
+	p.key, p.Packet.Compact = seal, nil
 	if isCompact {
 		p.Packet.Compact = compact.NewWriter(p.snap)
 	}

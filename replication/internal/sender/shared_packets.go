@@ -26,10 +26,10 @@ func (p *Sender) takeAll() bool {
 	if p.snap.Slots.Changes == 0 {
 		return true
 	}
-	if p.stream < 0 {
+	if p.packetSet < 0 {
 		return false
 	}
-	st := &p.Runs.Streams[p.stream]
+	st := &p.Worker.PacketSets[p.packetSet]
 	if !p.canTakeAll(st) {
 		return false
 	}
@@ -42,7 +42,7 @@ func (p *Sender) takeAll() bool {
 }
 
 // canTakeAll reports whether the stream is all that the peer needs, and it can have it.
-func (p *Sender) canTakeAll(st *encode.Stream) bool {
+func (p *Sender) canTakeAll(st *encode.PacketSet) bool {
 	if p.acked.Log.Next+uint32(len(st.Packets))-p.acked.Log.Oldest > ackstate.MaxInFlight ||
 		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(st.Packets)*p.opts.MTU*p.opts.TickRate) {
 		return false
@@ -57,7 +57,7 @@ func (p *Sender) canTakeAll(st *encode.Stream) bool {
 
 // copies returns those of some slots of a block whose entries can be copied from the stream: the
 // peer holds their baselines.
-func (p *Sender) copies(st *encode.Stream, b int, d uint64) uint64 {
+func (p *Sender) copies(st *encode.PacketSet, b int, d uint64) uint64 {
 	if d &= st.Plain[b]; d == 0 {
 		return 0
 	}
@@ -68,10 +68,10 @@ func (p *Sender) copies(st *encode.Stream, b int, d uint64) uint64 {
 // after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
 func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	k := &p.Packet
-	if p.stream < 0 || !k.open {
+	if p.packetSet < 0 || !k.open {
 		return -1
 	}
-	st := &p.Runs.Streams[p.stream]
+	st := &p.Worker.PacketSets[p.packetSet]
 	if d != st.Slots[b] || k.Order != st.Order {
 		return -1
 	}
@@ -109,23 +109,23 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 }
 
 // relay books a packet of the peer's stream, which putCopies then sends. No packet may be open.
-func (k *packetWriter) relay(st *encode.Stream, from *encode.StreamPacket) {
+func (k *packetWriter) relay(st *encode.PacketSet, from *encode.SharedPacket) {
 	p := k.peer
 	from.Copies++
 	p.stats.Updates += uint64(from.Entries)
 	sent := p.acked.Log.Begin(p.snap.Tick)
-	sent.Stream = true
+	sent.Shared = true
 	p.acked.Log.AddAll(sent, st.Records[from.First:from.End])
 	k.commit(k.headSize(false)+len(from.Body), from.Bits)
 }
 
 // copyOf returns a packet of a stream, with a header of the peer's. It is valid until the
 // next packet is begun.
-func (k *packetWriter) copyOf(from *encode.StreamPacket, sequence uint32) []byte {
+func (k *packetWriter) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
 	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.Body)]
-	seal, h := k.peer.seal, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.snap.Tick), Complete: k.peer.acked.Join.Complete}
+	seal, h := k.peer.key, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.snap.Tick), Complete: k.peer.acked.Join.Complete}
 	if seal.Off || from.Copies == 1 {
-		k.seal(packet, h, from.Bits)
+		k.key(packet, h, from.Bits)
 		return packet
 	}
 	if !from.Summed {
@@ -139,7 +139,7 @@ func (k *packetWriter) copyOf(from *encode.StreamPacket, sequence uint32) []byte
 }
 
 // putReady appends a slot's entry that a stream has, to the open packet, if it is sure to fit.
-func (k *packetWriter) putReady(st *encode.Stream, slot int, of *baseline.Class) bool {
+func (k *packetWriter) putReady(st *encode.PacketSet, slot int, of *baseline.Class) bool {
 	x, entries := st.Find(slot)
 	e := &entries[0]
 	n := int(e.End-e.From) - 1 // without what tells that it is against those in front
@@ -172,7 +172,7 @@ func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int)
 // putStretch appends entries of a block from the stream, those of some slots from the first one on that
 // follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
 // not even the first one fits, into an empty packet if need be, or no packet may be sent.
-func (k *packetWriter) putStretch(st *encode.Stream, b int, slots, all uint64) (put uint64) {
+func (k *packetWriter) putStretch(st *encode.PacketSet, b int, slots, all uint64) (put uint64) {
 	first := bits.TrailingZeros64(slots)
 	if between := (all | st.Slots[b]) >> first &^ (slots >> first); between != 0 {
 		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not to be copied

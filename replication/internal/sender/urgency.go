@@ -56,7 +56,7 @@ type Urgency struct {
 	Blocks  []Sliced
 	Used    int        // no more than so many bits of them are
 	Waiting bitset.Set // slots that have waited since weights were added last
-	Turn    int        // of equally urgent slots those from this one on go first
+	First    int        // of equally urgent slots those from this one on go first
 }
 
 // Grow makes room for slots below n.

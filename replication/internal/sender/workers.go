@@ -31,7 +31,7 @@ type Workers struct {
 
 // A worker encodes for some of the peers.
 type worker struct {
-	encode.RunCache
+	encode.Cache
 	choice Chooser
 	batch  batch
 }
@@ -88,7 +88,7 @@ func (w *Workers) Run(now delta.Tick) {
 	w.group.Wait()
 	for i := range w.Caches {
 		w.Caches[i].Finish()
-		w.Caches[i].FinishStreams()
+		w.Caches[i].FinishPacketSets()
 	}
 }
 
@@ -125,7 +125,7 @@ type packetBox struct {
 
 type queued struct {
 	first, end int                   // of its bytes
-	from       []encode.StreamPacket // that it is a copy of, if any, and those that follow with higher sequences
+	from       []encode.SharedPacket // that it is a copy of, if any, and those that follow with higher sequences
 	sequence   uint32
 	next       int32 // packet of the same peer, -1 for none
 }
@@ -156,7 +156,7 @@ func (p *Sender) put(packet []byte, sequence uint32) {
 
 // putCopies sends packets of the peer's stream, the first one with the given sequence, or
 // does so later.
-func (p *Sender) putCopies(from []encode.StreamPacket, sequence uint32) {
+func (p *Sender) putCopies(from []encode.SharedPacket, sequence uint32) {
 	if len(from) == 0 {
 		return // all that changed is in groups
 	}
@@ -167,7 +167,7 @@ func (p *Sender) putCopies(from []encode.StreamPacket, sequence uint32) {
 	p.queue(queued{from: from, sequence: sequence})
 }
 
-func (p *Sender) deliverCopies(from []encode.StreamPacket, sequence uint32) {
+func (p *Sender) deliverCopies(from []encode.SharedPacket, sequence uint32) {
 	for i := range from {
 		p.deliver(p.Packet.copyOf(&from[i], sequence), sequence)
 		sequence++
@@ -213,16 +213,16 @@ func (p *Sender) Flush() {
 	o.failed = o.failed[:0]
 }
 
-// beginStreams makes the streams that the peers need.
-func (c *worker) beginStreams(peers []*Sender) {
-	shares := !c.Snap.Opts.NoStreams
+// beginPacketSets makes the streams that the peers need.
+func (c *worker) beginPacketSets(peers []*Sender) {
+	shares := !c.Snap.Opts.NoSharedPackets
 	for _, p := range peers {
-		if p.stream = -1; p.Relays && c.Snap.Slots.Changes == 0 {
+		if p.packetSet = -1; p.Relays && c.Snap.Slots.Changes == 0 {
 			continue // it is sent nothing
 		}
 		c.setOrder(p)
 		if shares && p.Relays {
-			p.stream = c.Stream(p.acked.Newest(), true, p.Packet.Order)
+			p.packetSet = c.PacketSet(p.acked.Newest(), true, p.Packet.Order)
 		}
 	}
 	for _, p := range peers {
@@ -241,7 +241,7 @@ func (c *worker) setOrder(p *Sender) {
 		p.Packet.Order = p.orderOf(s.Changes)
 	case p.planned != sendAll || p.Packet.Compact != nil || p.acked.Interval > ackstate.MaxSpan:
 	case p.sight.View.InView == nil: // else it would tell of what is hidden
-		if news := c.NewsOf(p.acked.Interval); p.acked.Needs() > news/encode.StreamShare {
+		if news := c.ChangedIn(p.acked.Interval); p.acked.Needs() > news/encode.SharedFraction {
 			p.Packet.Order = p.orderOf(news)
 		}
 	}
@@ -267,17 +267,17 @@ func (c *worker) want(p *Sender) {
 					continue
 				}
 				if part[i] < 0 {
-					part[i] = c.Stream(p.acked.Pairs[i], false, p.Packet.Order)
+					part[i] = c.PacketSet(p.acked.Pairs[i], false, p.Packet.Order)
 				}
 				if part[i] >= 0 {
-					c.Streams[part[i]].Want(b, held)
+					c.PacketSets[part[i]].Want(b, held)
 				}
 			}
 		}
 	}
 	if len(p.acked.Pairs) > 0 {
-		if p.stream = whole[0]; p.stream < 0 {
-			p.stream = part[0]
+		if p.packetSet = whole[0]; p.packetSet < 0 {
+			p.packetSet = part[0]
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Event uint8
 
 const (
 	EventWelcomed Event = iota // the server gave it a session, or knows the present one
-	EventHeard                 // a packet of the session came
+	EventReceived                 // a packet of the session came
 	EventSilence               // none came for too long
 	EventLeft                  // the session is given up for another one
 	EventEnded                 // one of the ends does not go on, or the server refuses the client
@@ -56,7 +56,7 @@ func (s ClientState) After(e Event) ClientState {
 		return ClientEnded
 	case e == EventLeft:
 		return ClientIntroducing
-	case e == EventWelcomed && s != ClientEnded, e == EventHeard && s == ClientSeeking:
+	case e == EventWelcomed && s != ClientEnded, e == EventReceived && s == ClientSeeking:
 		return ClientConnected
 	case e == EventSilence && s == ClientConnected:
 		return ClientSeeking
@@ -215,7 +215,7 @@ func (s *ClientSession) SendHello() {
 	if s.Open() {
 		h.Session = s.ID
 	}
-	s.Transmit(wire.Sealed(h.Append(nil)))
+	s.Transmit(wire.WithChecksum(h.Append(nil)))
 }
 
 func (s *ClientSession) Transmit(packet []byte) {
@@ -337,10 +337,10 @@ func upToLine(text string, i int) string {
 	return text
 }
 
-// Heard notes that the server lives.
-func (s *ClientSession) Heard() {
+// Received notes that the server lives.
+func (s *ClientSession) Received() {
 	s.silent = 0
-	s.on(EventHeard)
+	s.on(EventReceived)
 }
 
 // StateCame notes that a packet of the session's came that has state. complete reports whether all has come by it that was

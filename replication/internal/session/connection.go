@@ -48,7 +48,7 @@ type Connection struct {
 	Former  wire.Key   // of packets from the client in the session before
 	pending []session  // offered by welcomes, the newest first; in force with the client's first packet of one
 	epoch   uint8      // of the session that was offered last
-	HeardAt delta.Tick // when something of the client came last
+	ReceivedAt delta.Tick // when something of the client came last
 }
 
 // maxPending is how many introductions may wait for the client's first word: a late copy
@@ -162,7 +162,7 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 	offered := c.offer(&h, next)
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.opts.Window),
-		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Origin: s.Origin,
+		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil
@@ -193,7 +193,7 @@ func (c *Connection) offer(h *wire.Hello, next uint32) session {
 func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 	id, first := c.sessions.newSessionID(), c.firstSequence(next)
 	if c.opts.NoChecksum {
-		id = id&^(wire.Epochs-1) | uint64(c.nextTag(id, h.Session))
+		id = id&^(wire.Epochs-1) | uint64(c.nextEpoch(id, h.Session))
 	}
 	return session{
 		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
@@ -202,10 +202,10 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 	}
 }
 
-// nextTag returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
+// nextEpoch returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
 // never that of a session that the client may believe in, or of the one before. named is the session that the client says it
 // is in, 0 for none: it may be one with another peer, of which messages and inputs arrive until the new one begins.
-func (c *Connection) nextTag(id, named uint64) uint8 {
+func (c *Connection) nextEpoch(id, named uint64) uint8 {
 	sessions := slices.Collect(c.Known())
 	taken := func(tag uint8) bool {
 		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == tag })
@@ -317,7 +317,7 @@ const (
 // Init prepares a connection: compact says whether the peer is to have states coded by Compact, if its client takes it.
 func (c *Connection) Init(sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte), compact bool, now delta.Tick) {
 	c.sessions, c.opts, c.stats, c.send = sessions, opts, stats, send
-	c.Compact, c.HeardAt = compact, now
+	c.Compact, c.ReceivedAt = compact, now
 	c.Session.First = c.firstSequence(0)
 }
 

@@ -36,7 +36,7 @@ type capture struct {
 	// Of the link of a sub-entity, when it is new.
 	linkSlot [1]uint32
 	linkRow  [2]uint32
-	linkNews [1]uint64
+	linkChanged [1]uint64
 }
 
 // CaptureRows is how many rows are captured together, so that they stay in the nearest
@@ -307,7 +307,7 @@ func (s *Snapshot) setDue(m *member, slots []uint32, born func(slot int) delta.T
 	var rows [CaptureRows]uint8
 	n := 0
 	for i, slot := range slots {
-		if (m.values.Once || !s.Phases.turn(slot, s.Tick, m.values.Every)) && m.history.Has(int(slot)) {
+		if (m.values.Once || !s.Phases.scheduled(slot, s.Tick, m.values.Every)) && m.history.Has(int(slot)) {
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
@@ -429,12 +429,12 @@ func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
 		s.RawBits += t.own
 		return slot
 	}
-	s.restructure(slot, t)
+	s.changeComponents(slot, t)
 	return slot
 }
 
-// restructure gives what is in a slot the components of a table.
-func (s *Snapshot) restructure(slot int, t *Table) {
+// changeComponents gives what is in a slot the components of a table.
+func (s *Snapshot) changeComponents(slot int, t *Table) {
 	info := &s.Slots.Info[slot]
 	info.Table = t
 	if info.Set != t.Set {
@@ -476,7 +476,7 @@ func (s *Snapshot) refreshSlots(b int, slots uint64) {
 	limit := s.Tick - wire.Ancient
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.Slots.Info[slot]
-		for _, t := range []*delta.Tick{&s.Slots.Changed[slot], &s.Slots.Previous[slot], &info.Born, &info.Restructured} {
+		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.Restructured} {
 			if t.Before(limit) {
 				*t = limit
 			}

@@ -44,7 +44,7 @@ type slotPool struct {
 // InitClasses makes room for sub-entities under so many conditions.
 func (t *SlotTable) InitClasses(conditions int) {
 	t.pools = make([]slotPool, 1+conditions)
-	t.facetOf = make([][]uint32, conditions)
+	t.subEntityOf = make([][]uint32, conditions)
 }
 
 // Reclaim makes the slots that were freed in earlier ticks available.

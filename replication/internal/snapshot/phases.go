@@ -41,8 +41,8 @@ func (s *Snapshot) Phase(slot int, phase uint32) {
 	}
 }
 
-// turn reports whether a slot has its turn in tick now, of those that come every n ticks.
-func (p *phases) turn(slot uint32, now delta.Tick, n int) bool {
+// scheduled reports whether a slot has its turn in tick now, of those that come every n ticks.
+func (p *phases) scheduled(slot uint32, now delta.Tick, n int) bool {
 	phase := slot
 	if int64(slot) < int64(len(p.of)) {
 		phase = p.of[slot]

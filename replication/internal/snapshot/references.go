@@ -64,7 +64,7 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	born := func(slot int) delta.Tick { return s.Slots.Info[slot].Born }
 	block, bytes := &m.Blocks[first/CaptureRows], m.bytes[uintptr(first)*m.values.Bytes():]
 	same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n)) &&
-		(m.values.Once || s.names.Changed != s.Tick || !s.refersToTurned(t, m, p, first, n))
+		(m.values.Once || s.names.Changed != s.Tick || !s.refersToChurned(t, m, p, first, n))
 	if !same || !block.Rest(m.values.Every) {
 		codes := s.Capture.codes[:n*m.values.Words]
 		block.clamped = m.values.ReadColumn(codes, p, n)
@@ -84,17 +84,17 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	s.Clamped += uint64(block.clamped)
 }
 
-// refersToTurned reports whether n values of a component, from row first on, refer to an
+// refersToChurned reports whether n values of a component, from row first on, refer to an
 // entity that got a NetID or lost it in this tick.
-func (s *Snapshot) refersToTurned(t *Table, m *member, p unsafe.Pointer, first, n int) bool {
+func (s *Snapshot) refersToChurned(t *Table, m *member, p unsafe.Pointer, first, n int) bool {
 	if m.values.Targeted() {
 		for _, e := range t.targets[first:][:n] {
-			if s.names.Turned.Holds(e.ID()) {
+			if s.names.Churned.Holds(e.ID()) {
 				return true
 			}
 		}
 	}
-	return m.values.RefersToAny(p, n, s.names.Turned)
+	return m.values.RefersToAny(p, n, s.names.Churned)
 }
 
 // EntityIn returns the entity in a slot, if it is the one of the given generation.

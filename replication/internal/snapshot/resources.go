@@ -41,7 +41,7 @@ func (s *Snapshot) captureResources() {
 		}
 	}
 	if set != s.Slots.Info[archeutil.ResourceSlot].Set {
-		s.restructureResources(set)
+		s.changeResources(set)
 	}
 	for i := range r.table.Members {
 		m := &r.table.Members[i]
@@ -50,8 +50,8 @@ func (s *Snapshot) captureResources() {
 	}
 }
 
-// restructureResources notes which resources are there from now on.
-func (s *Snapshot) restructureResources(set delta.Set) {
+// changeResources notes which resources are there from now on.
+func (s *Snapshot) changeResources(set delta.Set) {
 	r, info := &s.Resources, &s.Slots.Info[archeutil.ResourceSlot]
 	t := &r.table
 	t.Members, t.Set, t.width, t.Weight = t.Members[:0], set, 0, 1

@@ -15,19 +15,19 @@ type SlotTable struct {
 	Alive    bitset.Set // slots that hold an entity
 	free     bitset.Set // slots that held one: see free_slots.go
 	News     bitset.Set // slots in which something changed this tick
-	Turned   bitset.Set // of these, where an entity came or went
+	Churned   bitset.Set // of these, where an entity came or went
 	Bound    bitset.Set // slots that are in groups, or were and are not forgotten there; nil without groups
 	Reshaped bitset.Set // of these, what has other components than before
 	Recent   changeLog
 
 	Log     [RecentTicks]bitset.Set // by tick modulo their number: what changed in it
 	Busy    []int32                 // blocks with news
-	Turning []int32                 // of these, where an entity came or went
-	Stirred bitset.Set              // the busy ones as a set of blocks
+	ChurnedBlocks []int32                 // of these, where an entity came or went
+	ChangedBlocks bitset.Set              // the busy ones as a set of blocks
 	Changes int                     // slots with news
 
-	Changed  []delta.Tick // when the newest version of anything in the slot began
-	Previous []delta.Tick // what changed was before its latest change
+	ChangedAt  []delta.Tick // when the newest version of anything in the slot began
+	ChangedBefore []delta.Tick // what changed was before its latest change
 	Info     []slotInfo
 	Widths   []int // by block: the sum of the widths of its slots
 	Live     int
@@ -37,7 +37,7 @@ type SlotTable struct {
 
 	// Of sub-entities: see sub_entities.go.
 	Classes        []uint8    // by block; empty if there are no conditions
-	facetOf        [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
+	subEntityOf        [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
 	SubEntityCount int        // how many of the live slots are sub-entities
 }
 
@@ -58,14 +58,14 @@ func (t *SlotTable) Len() int { return len(t.Info) }
 // grow makes room for slots below n.
 func (t *SlotTable) grow(n int, now delta.Tick) {
 	for len(t.Info) < n {
-		t.Changed, t.Previous = append(t.Changed, now), append(t.Previous, now)
+		t.ChangedAt, t.ChangedBefore = append(t.ChangedAt, now), append(t.ChangedBefore, now)
 		t.Info = append(t.Info, slotInfo{Born: now, Restructured: now})
 	}
 	for len(t.Widths) < (n+63)/64 {
 		t.Widths = append(t.Widths, 0)
 	}
 	t.Alive, t.free, t.News = t.Alive.Grown(n), t.free.Grown(n), t.News.Grown(n)
-	t.Turned = t.Turned.Grown(n)
+	t.Churned = t.Churned.Grown(n)
 	t.Reshaped = t.Reshaped.Grown(n)
 	for i := range t.Log {
 		t.Log[i] = t.Log[i].Grown(n)
@@ -80,9 +80,9 @@ func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.AddTo(0, e,
 func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
 	t.Alive.Add(slot)
-	t.Changed[slot], t.Previous[slot] = now, now
+	t.ChangedAt[slot], t.ChangedBefore[slot] = now, now
 	t.News.Add(slot)
-	t.Turned.Add(slot)
+	t.Churned.Add(slot)
 	old := t.Info[slot].Generation
 	t.Info[slot] = slotInfo{Entity: e, Of: uint32(slot), Generation: old + 1, Born: now, Restructured: now, Weight: 1}
 	t.Live++
@@ -93,9 +93,9 @@ func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
 func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Alive.Remove(slot)
 	t.free.Add(slot)
-	t.Changed[slot] = now
+	t.ChangedAt[slot] = now
 	t.News.Add(slot)
-	t.Turned.Add(slot)
+	t.Churned.Add(slot)
 	i := &t.Info[slot]
 	i.Entity, i.Set, i.Born = ecs.Entity{}, delta.Set{}, now
 	t.setWidth(slot, 0)
@@ -122,7 +122,7 @@ func (t *SlotTable) WidthOf(b int, of uint64) (sum int) {
 
 // Touch notes that something in the slot changed.
 func (t *SlotTable) Touch(slot int, now delta.Tick) {
-	if t.Changed[slot] != now {
+	if t.ChangedAt[slot] != now {
 		t.date(slot, now)
 		t.News.Add(slot)
 	}
@@ -131,7 +131,7 @@ func (t *SlotTable) Touch(slot int, now delta.Tick) {
 // touchSet is touch for a set of up to 64 slots that follow one another, from first on.
 func (t *SlotTable) touchSet(first int, set uint64, now delta.Tick) {
 	for rest := set; rest != 0; rest &= rest - 1 {
-		if slot := first + bits.TrailingZeros64(rest); t.Changed[slot] != now {
+		if slot := first + bits.TrailingZeros64(rest); t.ChangedAt[slot] != now {
 			t.date(slot, now)
 		}
 	}
@@ -145,22 +145,22 @@ func (t *SlotTable) touchSet(first int, set uint64, now delta.Tick) {
 // date brings the ticks of a slot up to date that changes now, and did not change now
 // before.
 func (t *SlotTable) date(slot int, now delta.Tick) {
-	t.Previous[slot], t.Changed[slot] = t.Changed[slot], now
+	t.ChangedBefore[slot], t.ChangedAt[slot] = t.ChangedAt[slot], now
 }
 
 // List finds out which blocks have news, when all is captured.
 func (t *SlotTable) List() {
-	t.Busy, t.Turning, t.Changes = t.Busy[:0], t.Turning[:0], 0
+	t.Busy, t.ChurnedBlocks, t.Changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
 	n := len(t.News)
-	t.Stirred = t.Stirred.Grown(n)
-	clear(t.Stirred)
+	t.ChangedBlocks = t.ChangedBlocks.Grown(n)
+	clear(t.ChangedBlocks)
 	for b, word := range t.News {
 		if word != 0 {
 			t.Busy = append(t.Busy, int32(b))
-			t.Stirred.Add(b)
+			t.ChangedBlocks.Add(b)
 			t.Changes += bits.OnesCount64(word)
-			if t.Turned[b] != 0 {
-				t.Turning = append(t.Turning, int32(b))
+			if t.Churned[b] != 0 {
+				t.ChurnedBlocks = append(t.ChurnedBlocks, int32(b))
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func (t *SlotTable) Begin(now delta.Tick) {
 
 // note puts the news of a tick into the logs.
 func (t *SlotTable) note(at delta.Tick) {
-	t.Recent.settle(t.News, t.Stirred, at)
+	t.Recent.settle(t.News, t.ChangedBlocks, at)
 	copy(t.Log[at%RecentTicks], t.News)
 }
 
@@ -188,7 +188,7 @@ func (t *SlotTable) note(at delta.Tick) {
 func (t *SlotTable) Settle(now delta.Tick) {
 	t.note(now)
 	clear(t.News)
-	clear(t.Turned)
+	clear(t.Churned)
 	clear(t.Reshaped)
 }
 
@@ -200,7 +200,7 @@ func (t *SlotTable) ChangedAfter(at delta.Tick, block int, of uint64) uint64 {
 	}
 	var changed uint64
 	for slot := range bitset.Slots(block, of) {
-		if t.Changed[slot].After(at) {
+		if t.ChangedAt[slot].After(at) {
 			changed |= 1 << (slot & 63)
 		}
 	}
@@ -218,7 +218,7 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 
 // ChangedBy returns when a slot changed last up to tick at. It returns false if that is too long ago to know.
 func (t *SlotTable) ChangedBy(slot int, at delta.Tick) (delta.Tick, bool) {
-	for _, c := range [...]delta.Tick{t.Changed[slot], t.Previous[slot]} {
+	for _, c := range [...]delta.Tick{t.ChangedAt[slot], t.ChangedBefore[slot]} {
 		if !c.After(at) {
 			return c, true
 		}
@@ -295,7 +295,7 @@ func (t *SlotTable) Stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	}
 	m &^= t.ChangedAfter(at, b, m&t.News[b]) // before this tick, that is
 	for slot := range bitset.Slots(b, m&^t.News[b]) {
-		if t.Previous[slot].After(at) {
+		if t.ChangedBefore[slot].After(at) {
 			m &^= 1 << (slot & 63)
 		}
 	}

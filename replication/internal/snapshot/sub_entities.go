@@ -32,7 +32,7 @@ func (t *SlotTable) HoldsSubEntities(b int) bool { return t.Class(b) != 0 }
 
 // SubEntity returns the slot of the sub-entity under a condition of what is in a slot, if it has one.
 func (t *SlotTable) SubEntity(condition, slot int) (facet int, ok bool) {
-	list := t.facetOf[condition]
+	list := t.subEntityOf[condition]
 	if slot >= len(list) || list[slot] == 0 {
 		return 0, false
 	}
@@ -105,9 +105,9 @@ func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
 		facet, ok := s.Slots.SubEntity(k, slot)
 		switch {
 		case ok && as == nil:
-			s.restructure(facet, &s.Bare)
+			s.changeComponents(facet, &s.Bare)
 		case ok:
-			s.restructure(facet, as)
+			s.changeComponents(facet, as)
 			*at = uint32(facet)
 		case as != nil:
 			*at = uint32(s.addSubEntity(k, slot, as))
@@ -127,14 +127,14 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	t.setWidth(slot, as.own)
 	t.SubEntityCount++
 	s.RawBits += as.own
-	list := &t.facetOf[condition]
+	list := &t.subEntityOf[condition]
 	if more := of + 1 - len(*list); more > 0 {
 		*list = append(*list, make([]uint32, more)...)
 	}
 	(*list)[of] = uint32(slot) + 1
 	c := &s.Capture
 	c.linkSlot[0], c.linkRow = uint32(slot), [2]uint32{uint32(of) + 1, uint32(t.Info[of].Generation)}
-	s.Histories[s.Schema.Link].SetRows(c.linkSlot[:], s.Tick, s.bornAt, c.linkRow[:], c.linkNews[:])
+	s.Histories[s.Schema.Link].SetRows(c.linkSlot[:], s.Tick, s.bornAt, c.linkRow[:], c.linkChanged[:])
 	return slot
 }
 
@@ -145,7 +145,7 @@ func (s *Snapshot) bornAt(slot int) delta.Tick { return s.Slots.Info[slot].Born 
 func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
 		if facet, ok := s.Slots.SubEntity(k, of); ok {
-			s.Slots.facetOf[k][of] = 0
+			s.Slots.subEntityOf[k][of] = 0
 			s.RawBits -= s.Slots.Info[facet].Width
 			s.Slots.Remove(facet, s.Tick)
 			s.Slots.SubEntityCount--

@@ -47,7 +47,7 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 	}
 	t.known = t.known.Grown(len(t.Blocks))
 	for b := range t.Blocks {
-		if t.known.Has(b) && s.Turned[b]|s.Reshaped[b] == 0 {
+		if t.known.Has(b) && s.Churned[b]|s.Reshaped[b] == 0 {
 			continue
 		}
 		w := &t.Blocks[b]

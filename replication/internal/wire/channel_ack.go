@@ -6,7 +6,7 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 // knows of packets up to those of the time heard.
 type ChannelAck struct {
 	Present bool
-	Heard   uint16
+	Received   uint16
 	Next    uint16
 	Count   int // words
 	Words   [MaxQueued / 32]uint32
@@ -23,7 +23,7 @@ func (a *ChannelAck) Write(w *bitbuf.Writer) {
 	if !a.Present {
 		return
 	}
-	w.WriteBits(uint64(a.Heard), 16)
+	w.WriteBits(uint64(a.Received), 16)
 	w.WriteBits(uint64(a.Next), 16)
 	w.WriteExpGolomb(uint64(a.Count), 0)
 	for _, x := range a.Words[:a.Count] {
@@ -36,7 +36,7 @@ func (a *ChannelAck) Read(r *bitbuf.Reader) error {
 	if a.Present = r.ReadBool(); !a.Present {
 		return nil
 	}
-	a.Heard, a.Next = uint16(r.ReadBits(16)), uint16(r.ReadBits(16))
+	a.Received, a.Next = uint16(r.ReadBits(16)), uint16(r.ReadBits(16))
 	n := r.ReadExpGolomb(0)
 	if n > uint64(len(a.Words)) {
 		return ErrMalformed

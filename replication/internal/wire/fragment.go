@@ -7,8 +7,8 @@ type Fragment uint8
 
 // Write appends the mark of a message of a long type.
 func (f Fragment) Write(w *bitbuf.Writer) {
-	w.WriteBool(f != WholeMessage)
-	if f != WholeMessage {
+	w.WriteBool(f != Unfragmented)
+	if f != Unfragmented {
 		w.WriteBool(f == MoreFragments)
 	}
 }
@@ -17,7 +17,7 @@ func (f Fragment) Write(w *bitbuf.Writer) {
 func (f *Fragment) Read(r *bitbuf.Reader) {
 	switch {
 	case !r.ReadBool():
-		*f = WholeMessage
+		*f = Unfragmented
 	case r.ReadBool():
 		*f = MoreFragments
 	default:
@@ -26,7 +26,7 @@ func (f *Fragment) Read(r *bitbuf.Reader) {
 }
 
 const (
-	WholeMessage  Fragment = iota
+	Unfragmented  Fragment = iota
 	LastFragment           // the others stand before it
 	MoreFragments          // others follow
 )

@@ -80,7 +80,7 @@ type Welcome struct {
 	Session    uint64
 	Tick       uint32 // the server's, for completing the low bits of ticks
 	Sequence   uint32 // of the first state packet
-	Origin     uint64 // the NetIDs of sessions with the same one mean the same
+	Instance     uint64 // the NetIDs of sessions with the same one mean the same
 }
 
 func (m *Welcome) Append(b []byte) []byte {
@@ -96,7 +96,7 @@ func (m *Welcome) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, m.Session)
 	b = binary.LittleEndian.AppendUint32(b, m.Tick)
 	b = binary.LittleEndian.AppendUint32(b, m.Sequence)
-	return binary.LittleEndian.AppendUint64(b, m.Origin)
+	return binary.LittleEndian.AppendUint64(b, m.Instance)
 }
 
 func (m *Welcome) Parse(b []byte) bool {
@@ -109,7 +109,7 @@ func (m *Welcome) Parse(b []byte) bool {
 	m.Session = binary.LittleEndian.Uint64(b[12:])
 	m.Tick = binary.LittleEndian.Uint32(b[20:])
 	m.Sequence = binary.LittleEndian.Uint32(b[24:])
-	m.Origin = binary.LittleEndian.Uint64(b[28:])
+	m.Instance = binary.LittleEndian.Uint64(b[28:])
 	return true
 }
 
@@ -143,8 +143,8 @@ func (m *Refuse) Parse(b []byte) bool {
 	return true
 }
 
-// Sealed puts the handshake's checksum before a body.
-func Sealed(body []byte) []byte {
+// WithChecksum puts the handshake's checksum before a body.
+func WithChecksum(body []byte) []byte {
 	packet := append(make([]byte, ChecksumSize, ChecksumSize+len(body)), body...)
 	HandshakeKey().Write(packet, 0, 0)
 	return packet

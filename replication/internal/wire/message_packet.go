@@ -23,7 +23,7 @@ func (h *MessageHeader) Size() int {
 
 // Put writes the header to the start of b, which has room for it.
 func (h *MessageHeader) Put(b []byte) {
-	b[0] = byte(h.Kind) | h.Epoch<<tagShift
+	b[0] = byte(h.Kind) | h.Epoch<<epochShift
 	if h.Long {
 		b[0] |= LongBit
 		binary.LittleEndian.PutUint32(b[1:], h.Time)
@@ -34,7 +34,7 @@ func (h *MessageHeader) Put(b []byte) {
 
 // Parse reads the header of a packet without its checksum, given a time near to it, and returns what follows.
 func (h *MessageHeader) Parse(body []byte, near uint32) (rest []byte, ok bool) {
-	h.Kind, h.Long, h.Epoch = KindOf(body), body[0]&LongBit != 0, body[0]>>tagShift%Epochs
+	h.Kind, h.Long, h.Epoch = KindOf(body), body[0]&LongBit != 0, body[0]>>epochShift%Epochs
 	if body[0]>>7 != 0 || len(body) < h.Size() {
 		return nil, false
 	}
@@ -68,9 +68,9 @@ func KindOf(body []byte) PacketKind { return PacketKind(body[0] & (1<<KindBits -
 // 16 of its id, 1 that it is whole, 24 of its age, 1 without dependencies, and 1 at the end.
 const MessageOverhead = 5 + 4 + 8
 
-// MaxWholeMessage is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
+// MaxUnfragmented is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
 // whether a message is in fragments.
-const MaxWholeMessage = MinMTU - MessageOverhead
+const MaxUnfragmented = MinMTU - MessageOverhead
 
 // ByteSize returns how many bytes a message of so many bits takes.
 func ByteSize(bits int) int { return (bits + 7) / 8 }
