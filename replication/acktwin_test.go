@@ -152,7 +152,7 @@ func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
 	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
 	if len(s.ChurnedBlocks) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
-		copy(p.mask, s.News)
+		copy(p.mask, s.Changed)
 		p.full = true
 	} else {
 		some := r.IntN(2) == 0 && !a.calm

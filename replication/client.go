@@ -288,12 +288,12 @@ func (c *Client) answerServer() {
 	if c.session.Over() {
 		return
 	}
-	switch due := c.session.Step(); {
+	switch send := c.session.Step(); {
 	case c.session.Asks():
-		if due {
+		if send {
 			c.session.SendHello()
 		}
-	case c.recv.NewAcks || !c.session.InForce && due:
+	case c.recv.NewAcks || !c.session.InForce && send:
 		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))
 	}
 }

@@ -20,22 +20,22 @@ var takesHandle = []string{
 
 // safeHandles are the functions that give a world handles without asking first, and why each of these is known to live.
 var safeHandles = map[string]string{
-	"alive":                  "it is the question",
-	"lookUp":                 "asks",
-	"expectations.expect":    "asks",
-	"worldView.sign":         "of what expect asked about",
-	"expectations.match":     "asks",
-	"applier.adopt":          "of what match asked about",
-	"applier.writeRows":      "applyMirror and applyFacet asked",
-	"applier.spawnEntity":    "of what it made, or match asked about",
-	"applier.restructure":    "applyMirror, applyFacet and detach asked",
-	"worldView.place":        "present asks",
-	"applier.setTarget":      "asks about the holder; the target is of worldView.entity, which asks",
-	"worldView.verifyEntity": "Verify asked",
-	"worldView.differs":      "its callers have the component's address",
-	"worldView.valuesOf":     "its callers have the component's address",
-	"relations.of":           "its callers asked",
-	"relations.remove":       "removeEntity asked",
+	"alive":                    "it is the question",
+	"lookUp":                   "asks",
+	"expectations.expect":      "asks",
+	"worldView.sign":           "of what expect asked about",
+	"expectations.match":       "asks",
+	"applier.adopt":            "of what match asked about",
+	"applier.writeRows":        "applyReplica and applyFacet asked",
+	"applier.spawnEntity":      "of what it made, or match asked about",
+	"applier.changecomponents": "applyReplica, applyFacet and detach asked",
+	"worldView.place":          "present asks",
+	"applier.setTarget":        "asks about the holder; the target is of worldView.entity, which asks",
+	"worldView.verifyEntity":   "Verify asked",
+	"worldView.differs":        "its callers have the component's address",
+	"worldView.valuesOf":       "its callers have the component's address",
+	"relations.of":             "its callers asked",
+	"relations.remove":         "removeEntity asked",
 }
 
 // TestHandlesAreAskedAboutInOnePlace: nothing but alive asks Arche whether an entity lives, as Arche's answer is wrong for some

@@ -63,7 +63,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 }
 
 // enqueue hands a draft, the last one, to all peers.
-func (s *Server) enqueue(draft int) (err error) {
+func (s *Server) enqueue(pending int) (err error) {
 	if s.closed {
 		s.messages.Messenger.Discard()
 		return ErrNotConnected
@@ -73,7 +73,7 @@ func (s *Server) enqueue(draft int) (err error) {
 		if p.conn.State != session.Connected {
 			continue
 		}
-		if p.messages.Enqueue(draft) == nil {
+		if p.messages.Enqueue(pending) == nil {
 			taken = true
 		} else {
 			p.stats.MessagesDropped++

@@ -227,7 +227,7 @@ func (a *storm) restart(e *stormEnd) {
 }
 
 // carry puts a packet that is not lost on its way, once or twice.
-func (e *stormEnd) carry(way []stormPacket, loss float64, due, jitter int, packet []byte) []stormPacket {
+func (e *stormEnd) carry(way []stormPacket, loss float64, send, jitter int, packet []byte) []stormPacket {
 	if e.rng.Float64() < loss {
 		return way
 	}
@@ -236,7 +236,7 @@ func (e *stormEnd) carry(way []stormPacket, loss float64, due, jitter int, packe
 		n = 2
 	}
 	for range n {
-		way = append(way, stormPacket{due + e.rng.IntN(jitter+1), bytes.Clone(packet)})
+		way = append(way, stormPacket{send + e.rng.IntN(jitter+1), bytes.Clone(packet)})
 	}
 	return way
 }
@@ -424,21 +424,21 @@ func (a *storm) events() {
 
 func (e *stormEnd) take(q *[]stormPacket, now int, fn func(p []byte)) {
 	old := *q
-	var due []stormPacket
+	var send []stormPacket
 	n := 0
 	for _, p := range old {
 		if p.due <= now {
-			due = append(due, p)
+			send = append(send, p)
 		} else {
 			old[n] = p
 			n++
 		}
 	}
 	*q = old[:n]
-	if e.l.jitter > 0 && len(due) > 1 && e.rng.IntN(2) == 0 {
-		e.rng.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
+	if e.l.jitter > 0 && len(send) > 1 && e.rng.IntN(2) == 0 {
+		e.rng.Shuffle(len(send), func(i, j int) { send[i], send[j] = send[j], send[i] })
 	}
-	for _, p := range due {
+	for _, p := range send {
 		fn(p.bytes)
 	}
 }

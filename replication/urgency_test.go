@@ -36,14 +36,14 @@ func TestUrgencyAddsUp(t *testing.T) {
 			weights[slot] = rng.IntN(1 << rng.IntN(snapshot.WeightBits+1))
 			w.Put(slot, float32(weights[slot])/snapshot.WeightUnit, rng.Uint32())
 		}
-		due, double := rng.Uint64()|rng.Uint64()|rng.Uint64(), rng.Uint64()
+		send, double := rng.Uint64()|rng.Uint64()|rng.Uint64(), rng.Uint64()
 		if rng.IntN(200) == 0 {
-			due = 0
+			send = 0
 		}
-		u.Gain(0, due, &w, double)
+		u.Gain(0, send, &w, double)
 		for slot := range plain {
 			switch {
-			case due>>slot&1 == 0:
+			case send>>slot&1 == 0:
 				plain[slot] = 0
 				continue
 			case double>>slot&1 != 0:

@@ -114,7 +114,7 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 				}()
 				upset = false
 				require.Equal(t, s.snap.Tick, s.snap.Slots.Recent.Now)
-				for _, word := range s.snap.Slots.News {
+				for _, word := range s.snap.Slots.Changed {
 					require.Zero(t, word)
 				}
 				o.record(s)

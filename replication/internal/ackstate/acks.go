@@ -256,7 +256,7 @@ func (p *Tracker) lose(sent *SentPacket) {
 			mask &= p.Gone(b)
 		default: // what changed since is due already, or on its way
 			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | t.Large[b]
-			mask &= t.Behind(b) | t.slots.News[b]
+			mask &= t.Behind(b) | t.slots.Changed[b]
 		}
 		p.MarkDirty(b, mask)
 	}

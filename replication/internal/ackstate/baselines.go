@@ -63,9 +63,9 @@ func (p *Tracker) LackOf(of snapshot.BasePair, b int) uint64 {
 func (p *Tracker) Classify(b int, d uint64) {
 	t := &p.Acks
 	p.Classes.List = p.Classes.List[:0]
-	if whole := d & t.None[b]; whole != 0 {
-		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: whole, Full: true})
-		d &^= whole
+	if full := d & t.None[b]; full != 0 {
+		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
+		d &^= full
 	}
 	for _, of := range p.Pairs { // others have these too, so it may be encoded already
 		if d == 0 {

@@ -92,12 +92,12 @@ func (p *Tracker) narrow(c *change) bool {
 // Bound keeps the list from growing when there are no messages.
 func (p *Tracker) Bound() {
 	s := p.Structure
-	turn := p.Snap.Tick%CleanAt == 0
-	if n := len(s.Changes); n > 2*s.kept+CleanAt || n > CleanAt && turn {
+	clean := p.Snap.Tick%CleanAt == 0
+	if n := len(s.Changes); n > 2*s.kept+CleanAt || n > CleanAt && clean {
 		p.Dependencies(p.Snap.Tick, nil, -1)
 		s.kept = len(s.Changes)
 	}
-	if n, c := len(s.Changes), cap(s.Changes); turn && c > 16*CleanAt && c > 8*n { // a client has got to know a large world
+	if n, c := len(s.Changes), cap(s.Changes); clean && c > 16*CleanAt && c > 8*n { // a client has got to know a large world
 		s.Changes = append(make([]change, 0, 2*n), s.Changes...)
 	}
 }

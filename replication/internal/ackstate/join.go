@@ -30,12 +30,12 @@ func (j *Join) Settle(s *snapshot.SlotTable, v *interest.View, acks *AckTable) b
 		}
 	}
 	var left uint64
-	for b, owed := range j.awaited {
-		if owed &= s.Alive[b]; owed != 0 {
-			owed = v.Sees(b, owed) & acks.None[b]
+	for b, missing := range j.awaited {
+		if missing &= s.Alive[b]; missing != 0 {
+			missing = v.Sees(b, missing) & acks.None[b]
 		}
-		j.awaited[b] = owed
-		left |= owed
+		j.awaited[b] = missing
+		left |= missing
 	}
 	if left == 0 {
 		j.Complete, j.awaited = true, nil

@@ -69,11 +69,11 @@ func (p *Tracker) dropLarge(b int, mask uint64) {
 
 // A LargeState is on its way in parts.
 type LargeState struct {
-	Tick   delta.Tick
-	Encoded    []byte // wire.EntryFull's head and rows
-	Size   int    // bytes of a part; the last one may be shorter
-	Parts  []PartStatus
-	Missed int // parts not acknowledged yet
+	Tick    delta.Tick
+	Encoded []byte // wire.EntryFull's head and rows
+	Size    int    // bytes of a part; the last one may be shorter
+	Parts   []PartStatus
+	Missed  int // parts not acknowledged yet
 }
 
 // PartStatus is what became of a part of a large state.

@@ -35,8 +35,8 @@ func (p *Tracker) CanRelay() bool {
 		!t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
-	for w, owed := range t.DirtyBlocks {
-		for b := range bitset.Slots(w, owed) {
+	for w, missing := range t.DirtyBlocks {
+		for b := range bitset.Slots(w, missing) {
 			if p.DirtyIn(b) != 0 {
 				return false
 			}
@@ -64,7 +64,7 @@ func (p *Tracker) NoteAllChurn() {
 func (p *Tracker) MarkChanged() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
-		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.News[b]))
+		p.MarkDirty(int(b), p.sight.View.Sees(int(b), s.Changed[b]))
 	}
 }
 
@@ -91,11 +91,11 @@ func (p *Tracker) MarkDirty(b int, mask uint64) {
 
 // DirtyIn returns the dirty slots of a block, if it is among those that may have some.
 func (p *Tracker) DirtyIn(b int) uint64 {
-	due := p.Dirty[b]
-	if due == 0 {
+	dirty := p.Dirty[b]
+	if dirty == 0 {
 		p.Acks.DirtyBlocks.Remove(b)
 	}
-	return due
+	return dirty
 }
 
 // NoteChurn notes that slots of a block hold another entity than before, or none.

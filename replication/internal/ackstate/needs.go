@@ -8,8 +8,8 @@ import (
 
 // Needs returns how many entries the peer is to be sent.
 func (p *Tracker) Needs() (n int) {
-	for w, owed := range p.Acks.DirtyBlocks {
-		for b := range bitset.Slots(w, owed) {
+	for w, missing := range p.Acks.DirtyBlocks {
+		for b := range bitset.Slots(w, missing) {
 			n += bits.OnesCount64(p.Dirty[b])
 		}
 	}

@@ -55,14 +55,14 @@ func (p *Tracker) Look() {
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
 		}
-		if news := s.News[b] & now; news != 0 {
-			p.MarkDirty(b, news)
+		if changed := s.Changed[b] & now; changed != 0 {
+			p.MarkDirty(b, changed)
 		}
 		if p.Dirty[b]&^now != 0 {
 			p.Dirty[b] &= now | p.Gone(b)
 		}
 	}
-	v.Seen, v.Released = seen, false
+	v.VisibleCount, v.Released = seen, false
 	if !v.Limited {
 		v.InView, v.Next = nil, nil
 	}
@@ -70,7 +70,7 @@ func (p *Tracker) Look() {
 
 // enter notes that slots of a block came into view.
 func (p *Tracker) enter(b int, mask uint64) {
-	mask &= p.Acks.Behind(b) | p.Snap.Slots.News[b] // else it was kept while it was out of view
+	mask &= p.Acks.Behind(b) | p.Snap.Slots.Changed[b] // else it was kept while it was out of view
 	p.MarkDirty(b, mask)
 	p.noteStructure(b, mask)
 }

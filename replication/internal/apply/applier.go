@@ -30,7 +30,7 @@ type Applier struct {
 
 	instance      uint64 // of the present session's NetIDs
 	ShownInstance uint64 // of those that the world shows
-	leftover    bool   // the world may show what the present session does not know
+	leftover      bool   // the world may show what the present session does not know
 
 	scratch struct{ add, remove []ecs.ID }
 }
@@ -141,10 +141,10 @@ func (a *Applier) NoticeReset() {
 
 // BeginShowing notes that a session begins with a server of the given origin. outdated reports whether what the world shows may
 // mean other entities to it, whoever it is.
-func (a *Applier) BeginShowing(origin uint64, outdated bool) {
-	a.instance, a.Hashes.Divergence = origin, nil
+func (a *Applier) BeginShowing(instance uint64, outdated bool) {
+	a.instance, a.Hashes.Divergence = instance, nil
 	if outdated {
-		a.ShownInstance = ^origin // whoever it was
+		a.ShownInstance = ^instance // whoever it was
 	}
 	a.NoteLeftover()
 }

@@ -24,7 +24,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 	if state == nil {
 		return // only where damaged packets get through, for want of a checksum
 	}
-	if of, facet := a.View.of(state); facet {
+	if of, isSubEntity := a.View.of(state); isSubEntity {
 		a.applySubEntity(slot, m, state, of)
 		return
 	}

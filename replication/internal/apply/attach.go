@@ -66,7 +66,7 @@ func (a *Applier) settleSubEntities() {
 		state := m.Held.At(m.Newest)
 		if state == nil || m.Empty {
 			a.detach(m)
-		} else if of, facet := a.View.of(state); facet {
+		} else if of, isSubEntity := a.View.of(state); isSubEntity {
 			a.applySubEntity(slot, m, state, of)
 		}
 	}

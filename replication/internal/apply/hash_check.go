@@ -119,7 +119,7 @@ func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Diverge
 		return
 	}
 	d.NetID, d.Tick = wire.NetID{Slot: slot, Generation: state.Generation}, uint32(state.Tick)
-	if of, facet := h.view.of(state); facet {
+	if of, isSubEntity := h.view.of(state); isSubEntity {
 		d.NetID = of
 	}
 	d.Entity, _ = h.view.Entity(d.NetID)

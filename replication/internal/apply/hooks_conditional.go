@@ -40,7 +40,7 @@ func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 	if state == nil {
 		return
 	}
-	if next, facet := h.view.of(state); !facet || next != of || state.Generation != m.generation {
+	if next, isSubEntity := h.view.of(state); !isSubEntity || next != of || state.Generation != m.generation {
 		h.announceComponents(m)
 		return
 	}

@@ -23,7 +23,7 @@ type referrers struct {
 	Heads [][]uint32
 	Limit uint32 // slots from here on are never mirrored
 
-	churned   []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
+	churned  []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
 	retarget []target // relations whose targets have to be looked at in this Apply
 
 	Unsettled []uint32 // sub-entities whose entity came or went in this Apply

@@ -18,7 +18,7 @@ type replica struct {
 	Entity     ecs.Entity // of a sub-entity: that it is attached to, if any
 	generation uint16
 	Tick       delta.Tick
-	Layout      *receive.Layout
+	Layout     *receive.Layout
 	Links      uint32                // first of the references in what is shown
 	Strings    []string              // of its components; see holdStrings
 	values     map[int]reflect.Value // the same of those that lead to more
@@ -53,22 +53,22 @@ func (t *replicaTable) At(slot uint32) *replica {
 }
 
 // add returns the slot's replica, new if need be. The slot has a mirror.
-func (t *replicaTable) add(slot uint32, mirrors *receive.ReplicaTable) *replica {
+func (t *replicaTable) add(slot uint32, received *receive.ReplicaTable) *replica {
 	if m := t.At(slot); m != nil {
 		return m
 	}
-	t.grow(int(slot/receive.ReplicaPage), mirrors)
+	t.grow(int(slot/receive.ReplicaPage), received)
 	return t.At(slot)
 }
 
 // grow makes a page.
-func (t *replicaTable) grow(i int, mirrors *receive.ReplicaTable) {
+func (t *replicaTable) grow(i int, received *receive.ReplicaTable) {
 	if i >= len(t.Pages) {
 		t.Pages = append(t.Pages, make([][]replica, i+1-len(t.Pages))...)
 	}
 	page := make([]replica, receive.ReplicaPage)
 	for j := range page {
-		page[j].Replica = &mirrors.Pages[i][j]
+		page[j].Replica = &received.Pages[i][j]
 	}
 	t.Pages[i] = page
 }

@@ -137,7 +137,7 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 }
 
 // of returns what a state links to, and whether it is that of a sub-entity.
-func (v *worldView) of(state *receive.HeldState) (id wire.NetID, facet bool) {
+func (v *worldView) of(state *receive.HeldState) (id wire.NetID, isSubEntity bool) {
 	if v.schema.Link < 0 {
 		return wire.NetID{}, false
 	}
@@ -162,8 +162,8 @@ func (v *worldView) leaves(m *replica, some, foreign bool) bool {
 	if state == nil {
 		return false
 	}
-	_, facet := v.of(state)
-	return facet || state.Generation != m.generation
+	_, isSubEntity := v.of(state)
+	return isSubEntity || state.Generation != m.generation
 }
 
 // removeResources removes what is left of a session that is over. What the present one has

@@ -12,7 +12,7 @@ import (
 type EntityNames struct {
 	byID    []entityName // by the entity's ID in Arche
 	Changed delta.Tick   // when an entity got a NetID or lost it
-	Churned  bitset.Set   // those that did so then, by ID
+	Churned bitset.Set   // those that did so then, by ID
 }
 
 // Add notes that the entity has got a NetID.

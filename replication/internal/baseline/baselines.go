@@ -10,7 +10,7 @@ import (
 // whole.
 type Class struct {
 	Mask  uint64
-	Full bool
+	Full  bool
 	Third uint8 // how many ticks before A1 a third baseline is, for Compact; 0: there is none
 	delta.Baselines
 }

@@ -23,7 +23,7 @@ type InputDelay struct {
 	least  int32
 	any    bool   // least is valid
 	stable uint32 // for how long all has to be early before the lead shrinks
-	guard  int32  // the margin that is not given up
+	margin int32  // the margin that is not given up
 }
 
 const (
@@ -73,7 +73,7 @@ func (l *InputDelay) Step(c *Ticks) {
 	}
 	l.estimate, l.fraction, l.drift = c.Base+uint32(int32(math.Floor(c.ServerTick()))), 0, 0
 	l.ahead, l.Guess, l.set = best-l.estimate, true, c.Trip.Known
-	l.stable, l.guard = stableTicks, leastMargin
+	l.stable, l.margin = stableTicks, leastMargin
 	l.renew(c)
 }
 
@@ -94,8 +94,8 @@ func (l *InputDelay) follow(c *Ticks) {
 			l.drift++
 		}
 	} else {
-		whole, fraction := math.Modf(l.fraction + rate)
-		l.estimate, l.fraction, l.drift = l.estimate+uint32(whole), fraction, 0
+		integer, fraction := math.Modf(l.fraction + rate)
+		l.estimate, l.fraction, l.drift = l.estimate+uint32(integer), fraction, 0
 		switch off := off(); {
 		case off > maxEstimateDrift:
 			l.estimate--
@@ -120,21 +120,21 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	}
 	if margin < 0 {
 		l.ahead += uint32(min(1-margin, maxRaise))
-		l.stable, l.guard = min(2*l.stable, maxStable), moreMargin
+		l.stable, l.margin = min(2*l.stable, maxStable), moreMargin
 		l.renew(c)
 		return
 	}
 	if !l.any || margin < l.least {
 		l.least, l.any = margin, true
 	}
-	spare, waited := l.least-l.guard, c.Now-l.since
+	spare, waited := l.least-l.margin, c.Now-l.since
 	switch {
 	case spare > 0 && (waited >= l.stable || waited >= stableTicks && l.least >= muchMargin):
 		l.ahead -= uint32(max(spare/2, 1))
 		l.renew(c)
 	case waited >= l.stable: // the next while
 		if l.stable == maxStable {
-			l.guard = leastMargin
+			l.margin = leastMargin
 		}
 		l.since, l.any, l.from = c.Now, false, of
 	}

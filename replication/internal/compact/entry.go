@@ -25,14 +25,14 @@ func (x *Writer) PutEnd(c *delta.Compact) {
 }
 
 // PutSlot says which slot the next entry is of.
-func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
+func (x *Writer) PutSlot(c *delta.Compact, slot int) (chain int) {
 	w := &x.Walk
 	if !w.begun {
 		w.begun = true
 		if len(w.before) > 0 {
-			jump := len(w.before) > maxPassed && int(w.before[maxPassed].Slot) < slot
-			c.PutHead(&x.E, headSkip, jump)
-			if jump {
+			skip := len(w.before) > maxPassed && int(w.before[maxPassed].Slot) < slot
+			c.PutHead(&x.E, headSkip, skip)
+			if skip {
 				x.E.PutExpGolomb(uint64(slot), skipBits)
 				w.skip(slot)
 				if w.room() == 0 {
@@ -49,10 +49,10 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (origin int) {
 			other := slot-w.Next < room
 			c.PutHead(&x.E, w.otherContext(room), other)
 			if !other {
-				again := slot == w.Next+room
-				c.PutHead(&x.E, w.repeatedContext(), again)
-				if origin = w.pass(x.State, again); again {
-					return origin
+				repeated := slot == w.Next+room
+				c.PutHead(&x.E, w.repeatedContext(), repeated)
+				if chain = w.pass(x.State, repeated); repeated {
+					return chain
 				}
 				continue
 			}
@@ -71,20 +71,20 @@ const maxPassed = 12
 
 // Put writes an entry.
 func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
-	origin := x.PutSlot(c.Coder, slot)
+	chain := x.PutSlot(c.Coder, slot)
 	steps := max(int(entry.Kind)-1, 0) // EntryNamed is none of them
 	for i := range KindSteps {
 		more := steps > i
-		c.Coder.PutHead(&x.E, HeadKind+origin*KindSteps+i, more)
+		c.Coder.PutHead(&x.E, HeadKind+chain*KindSteps+i, more)
 		if !more {
 			break
 		}
 	}
 	switch entry.Kind {
 	case wire.EntryUpdate:
-		x.putName(c.Coder, origin, &entry.Name)
+		x.putName(c.Coder, chain, &entry.Name)
 	case wire.EntrySetChange:
-		x.putName(c.Coder, origin, &entry.Name)
+		x.putName(c.Coder, chain, &entry.Name)
 		x.putSet(&entry.Set, &entry.ref)
 	case wire.EntryFull:
 		x.putFull(c.Coder, entry)
@@ -99,7 +99,7 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	default:
 		return
 	}
-	c.Coder.Entity(origin == ChainRepeated)
+	c.Coder.Entity(chain == ChainRepeated)
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		c.Coder.EncodeRow(&x.E, r.Component, r.Cur, &r.past)
@@ -107,15 +107,15 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 }
 
 // putName names the baselines.
-func (x *Writer) putName(c *delta.Compact, origin int, name *Name) {
+func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
 	x.State.Named(x.Walk.Next-1, name)
-	last := &x.Walk.Names[origin]
+	last := &x.Walk.Names[chain]
 	same := *name == *last
-	c.PutHead(&x.E, x.Walk.nameContext(origin), same)
+	c.PutHead(&x.E, x.Walk.nameContext(chain), same)
 	if same {
 		return
 	}
-	if origin == ChainRepeated && *last != x.Walk.own {
+	if chain == ChainRepeated && *last != x.Walk.own {
 		own := *name == x.Walk.own
 		c.PutHead(&x.E, headOwn, own)
 		if own {
@@ -125,7 +125,7 @@ func (x *Writer) putName(c *delta.Compact, origin int, name *Name) {
 	}
 	*last = *name
 	atRef := name.A1 == x.Walk.ref
-	c.PutHead(&x.E, headFirst+origin, atRef)
+	c.PutHead(&x.E, headFirst+chain, atRef)
 	if !atRef {
 		differ := int32(name.A1 - x.Walk.ref)
 		c.PutHead(&x.E, headNewer, differ > 0)
@@ -134,7 +134,7 @@ func (x *Writer) putName(c *delta.Compact, origin int, name *Name) {
 		}
 		c.PutHeadLength(&x.E, headTicks, tickLengths, uint64(differ-1), tickBits)
 	}
-	c.PutHead(&x.E, headTwo+origin, name.Span != 0)
+	c.PutHead(&x.E, headTwo+chain, name.Span != 0)
 	if name.Span != 0 {
 		x.putTree(c, headSpan, uint(name.Span-1), delta.SpanBits)
 		x.putTree(c, headThird, uint(name.Third), thirdBits)

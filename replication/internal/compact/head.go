@@ -17,23 +17,23 @@ import (
 
 // Decisions, as indices of those that a model has for heads.
 const (
-	headSkip   = 0                            // the packet does not begin with the list
-	headOther  = headSkip + 1                 // not the next of the list: by the room before it, and by whether the last one was new
-	headEnd    = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
-	headRepeated  = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
-	headGap    = headRepeated + 2<<seenBits      // lengths of gaps before new slots: by whether the list is at its end
-	HeadKind   = headGap + 2*gapLengths       // KindSteps in unary: by origin
-	headName   = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
-	headOwn    = headName + origins + 1       // the likely baselines
-	headFirst  = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
-	headNewer  = headFirst + origins          // A1 is newer than that tick
-	headTicks  = headNewer + 1                // lengths of how much it differs
-	headTwo    = headTicks + tickLengths      // there is a second baseline: by origin
-	headSpan   = headTwo + origins            // tree of how much older it is
-	headThird  = headSpan + spanTree          // tree of the third
-	HeadSet    = headThird + thirdTree        // the component set of the last whole
-	HeadLife   = HeadSet + 1                  // lengths of generations
-	headsInUse = HeadLife + LifeLengths
+	headSkip     = 0                            // the packet does not begin with the list
+	headOther    = headSkip + 1                 // not the next of the list: by the room before it, and by whether the last one was new
+	headEnd      = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
+	headRepeated = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
+	headGap      = headRepeated + 2<<seenBits   // lengths of gaps before new slots: by whether the list is at its end
+	HeadKind     = headGap + 2*gapLengths       // KindSteps in unary: by origin
+	headName     = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
+	headOwn      = headName + origins + 1       // the likely baselines
+	headFirst    = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
+	headNewer    = headFirst + origins          // A1 is newer than that tick
+	headTicks    = headNewer + 1                // lengths of how much it differs
+	headTwo      = headTicks + tickLengths      // there is a second baseline: by origin
+	headSpan     = headTwo + origins            // tree of how much older it is
+	headThird    = headSpan + spanTree          // tree of the third
+	HeadSet      = headThird + thirdTree        // the component set of the last whole
+	HeadLife     = HeadSet + 1                  // lengths of generations
+	headsInUse   = HeadLife + LifeLengths
 
 	gapLengths  = 16
 	tickLengths = 8
@@ -48,9 +48,9 @@ var _ = [delta.HeadDecisions - headsInUse]struct{}{}
 
 // The origin of an entry is what the list says of its slot.
 const (
-	ChainNew    = iota // it is not listed
-	ChainListed        // listed, but the last packet of the chain did not carry it
-	ChainRepeated         // the last packet of the chain carried it
+	ChainNew      = iota // it is not listed
+	ChainListed          // listed, but the last packet of the chain did not carry it
+	ChainRepeated        // the last packet of the chain carried it
 	origins
 )
 
@@ -110,13 +110,13 @@ func (w *Walk) skip(slot int) {
 }
 
 // pass notes whether the next listed slot is carried.
-func (w *Walk) pass(s *State, carried bool) (origin int) {
+func (w *Walk) pass(s *State, carried bool) (chain int) {
 	l := w.before[w.at]
-	origin = ChainListed + int(l.Seen&1)
+	chain = ChainListed + int(l.Seen&1)
 	l.Seen = l.Seen << 1 & (1<<seenBits - 1)
 	if carried {
 		l.Seen |= 1
-		if origin == ChainRepeated {
+		if chain == ChainRepeated {
 			w.own = Name{A1: w.ref, Span: delta.Tick(l.span), Third: delta.Tick(l.third)}
 		}
 	}
@@ -126,7 +126,7 @@ func (w *Walk) pass(s *State, carried bool) (origin int) {
 	if carried {
 		w.fresh = false
 	}
-	return origin
+	return chain
 }
 
 // found notes that the next entry is of a slot that is not listed.
@@ -171,9 +171,9 @@ func toInt(b bool) int {
 }
 
 // nameContext returns the decision whether an entry has the baselines of the one before.
-func (w *Walk) nameContext(origin int) int {
-	if origin == ChainRepeated && w.Names[origin] != w.own {
+func (w *Walk) nameContext(chain int) int {
+	if chain == ChainRepeated && w.Names[chain] != w.own {
 		return headName + origins
 	}
-	return headName + origin
+	return headName + chain
 }

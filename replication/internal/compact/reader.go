@@ -30,7 +30,7 @@ func (x *Reader) Finish() error {
 
 // GetSlot reads which slot the next entry is of, into x.walk.next less one, or that there is
 // none.
-func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
+func (x *Reader) GetSlot(limit int) (chain int, end, ok bool) {
 	w, c, s := &x.Walk, x.Coder, x.Spare
 	if !w.begun {
 		w.begun = true
@@ -50,9 +50,9 @@ func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
 	for {
 		room := w.room()
 		if room >= 0 && !c.GetHead(&x.D, w.otherContext(room)) {
-			again := c.GetHead(&x.D, w.repeatedContext())
-			if origin = w.pass(s, again); again {
-				return origin, false, true
+			repeated := c.GetHead(&x.D, w.repeatedContext())
+			if chain = w.pass(s, repeated); repeated {
+				return chain, false, true
 			}
 			continue
 		}
@@ -71,17 +71,17 @@ func (x *Reader) GetSlot(limit int) (origin int, end, ok bool) {
 }
 
 // GetName reads the name of an entry's baselines.
-func (x *Reader) GetName(origin int) Name {
+func (x *Reader) GetName(chain int) Name {
 	c, d := x.Coder, &x.D
-	name := x.Walk.Names[origin]
-	if c.GetHead(d, x.Walk.nameContext(origin)) {
+	name := x.Walk.Names[chain]
+	if c.GetHead(d, x.Walk.nameContext(chain)) {
 		return name
 	}
-	if origin == ChainRepeated && name != x.Walk.own && c.GetHead(d, headOwn) {
+	if chain == ChainRepeated && name != x.Walk.own && c.GetHead(d, headOwn) {
 		return x.Walk.own
 	}
 	name = Name{A1: x.Walk.ref}
-	if !c.GetHead(d, headFirst+origin) {
+	if !c.GetHead(d, headFirst+chain) {
 		newer := c.GetHead(d, headNewer)
 		differ := delta.Tick(c.GetHeadLength(d, headTicks, tickLengths, tickBits)) + 1
 		if newer {
@@ -90,7 +90,7 @@ func (x *Reader) GetName(origin int) Name {
 			name.A1 -= differ
 		}
 	}
-	if c.GetHead(d, headTwo+origin) {
+	if c.GetHead(d, headTwo+chain) {
 		name.Span = delta.Tick(x.getTree(headSpan, delta.SpanBits)) + 1
 		name.Third = delta.Tick(x.getTree(headThird, thirdBits))
 	}

@@ -52,7 +52,7 @@ func (c *Coder) ForgetPast(s *snapshot.Snapshot, slot int, entry *Entry) {
 func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) bool {
 	info := &s.Slots.Info[slot]
 	entry.Kind = wire.EntryUpdate
-	leap := 0
+	far := 0
 	if s.Tick-name.A1 > delta.Tick(s.Opts.Window) && !s.Sure(slot, name.A1) {
 		return false
 	}
@@ -104,11 +104,11 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 			}
 		}
 		if r.past.Base != nil {
-			leap += layout.Leap(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
+			far += layout.Leap(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
 		}
 		c.Rows = append(c.Rows, r)
 	}
-	if entry.Leaps = farParts*leap > info.Width; entry.Leaps {
+	if entry.Leaps = farParts*far > info.Width; entry.Leaps {
 		entry.Work = s.Schema.FullWork(&info.Set) // it may become one
 	}
 	return true

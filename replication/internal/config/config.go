@@ -33,8 +33,8 @@ type ServerOptions struct {
 
 	// For tests, which compare or make much of what is rare.
 	NoSharedPackets bool      // nothing but runs is shared
-	NoGroups  bool      // what is in groups does not wait for the others
-	NoSilence bool      // no peer is ever taken for silent
-	Compact   bool      // the coding of peers that ask for none
-	FreeWork  WorkBound // of a packet
+	NoGroups        bool      // what is in groups does not wait for the others
+	NoSilence       bool      // no peer is ever taken for silent
+	Compact         bool      // the coding of peers that ask for none
+	FreeWork        WorkBound // of a packet
 }

@@ -34,23 +34,23 @@ type CachedEntry struct {
 
 // A Cache holds the runs made in the present tick.
 type Cache struct {
-	Snap   *snapshot.Snapshot
-	packed *delta.Packed
-	tick   delta.Tick
-	Entries   []CachedEntry
-	heads  []slotEntries // by slot
-	buf    []byte
-	used   int
-	worst  int // bytes that a run takes at most
-	Limit  int // bytes that are used at most, and a little more
+	Snap    *snapshot.Snapshot
+	packed  *delta.Packed
+	tick    delta.Tick
+	Entries []CachedEntry
+	heads   []slotEntries // by slot
+	buf     []byte
+	used    int
+	worst   int // bytes that a run takes at most
+	Limit   int // bytes that are used at most, and a little more
 
 	head    [maxSetBytes]byte // scratch memory
 	filling uint32            // how often the cache was empty
 	Pinned  bool              // runs are in use: bound has to wait
 
 	PacketSets []PacketSet
-	asked   bitset.Set // by block: streams may have something of it
-	most    int        // streams in a tick, lately
+	asked      bitset.Set // by block: streams may have something of it
+	most       int        // streams in a tick, lately
 	// Of the block that goes into streams.
 	columns   *delta.Columns
 	classes   baseline.Classes
@@ -105,8 +105,8 @@ func (c *Cache) Begin(now delta.Tick) {
 	}
 }
 
-// again returns list with one more element: one with memory that was there before, if any was.
-func again[T any](list []T) []T {
+// reuse returns list with one more element: one with memory that was there before, if any was.
+func reuse[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list[:len(list)+1]
 	}
@@ -329,7 +329,7 @@ func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	if changed := s.Recent.After(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
 		for w, blocks := range s.Recent.Blocks[at%snapshot.RecentTicks] {
 			for b := range bitset.Slots(w, blocks|s.ChangedBlocks[w]) {
-				entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.News[b]))
+				entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.Changed[b]))
 			}
 		}
 	}

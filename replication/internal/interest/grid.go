@@ -35,7 +35,7 @@ func (g *Grid) Update() {
 	for len(g.places) < s.Len() {
 		g.places = append(g.places, nowhere)
 	}
-	changed := s.News
+	changed := s.Changed
 	if g.Fresh {
 		changed, g.Fresh = s.Alive, false
 	}

@@ -7,9 +7,9 @@ type Group struct {
 	Snap *snapshot.Snapshot
 	Sets *Shared
 
-	Members []groupMember
-	Former  []FormerMember
-	Phase   uint32 // of components that are looked at every few ticks
-	listed  bool   // in groups.list
+	Members        []groupMember
+	Former         []FormerMember
+	Phase          uint32 // of components that are looked at every few ticks
+	listed         bool   // in groups.list
 	MembersChanged bool   // members may have come, ended or left
 }

@@ -20,10 +20,10 @@ type Criteria struct {
 // A View is what a peer may see, as slots.
 type View struct {
 	Criteria
-	Limited bool
-	InView  bitset.Set // nil: all
-	Next    bitset.Set // scratch memory
-	Seen    int        // live slots that were visible when look was called last, if limited
+	Limited      bool
+	InView       bitset.Set // nil: all
+	Next         bitset.Set // scratch memory
+	VisibleCount int        // live slots that were visible when look was called last, if limited
 
 	room     int  // slots that the client takes, from 0 on; 0: all
 	crowded  bool // the server has more
@@ -45,7 +45,7 @@ func (v *View) Divide(live int) (seen, withheld, hidden int) {
 	if !v.Limited {
 		return live, 0, 0
 	}
-	seen = min(v.Seen, live) // some may have ended since look was called
+	seen = min(v.VisibleCount, live) // some may have ended since look was called
 	withheld = min(v.withheld, live-seen)
 	return seen, withheld, live - seen - withheld
 }

@@ -56,7 +56,7 @@ func (s *Shared) Disown(slot int, e ecs.Entity) {
 	}
 	o.slots[slot].owned.Remove(slot)
 	o.slots[slot] = nil
-	if _, again := o.unseen[e]; !again { // after a reset of the world another entity may look the same
+	if _, known := o.unseen[e]; !known { // after a reset of the world another entity may look the same
 		delete(o.Of, e)
 	}
 }

@@ -27,12 +27,12 @@ type ClientMessages struct {
 	Tick     delta.Tick        // of the message that is being handled
 	Handling bool
 
-	spoke  uint32 // when something was said last
-	said   bool   // something was said ever
-	echoed uint32 // the newest time that the server answered to
-	Inputs clientInputs
-	InputDelay   clock.InputDelay
-	late   uint8 // as the server counts
+	lastSent   uint32 // when something was said last
+	everSent   bool   // something was said ever
+	echoed     uint32 // the newest time that the server answered to
+	Inputs     clientInputs
+	InputDelay clock.InputDelay
+	late       uint8 // as the server counts
 }
 
 const (
@@ -76,8 +76,8 @@ func (t *ClientMessages) Reset(tick uint32) {
 }
 
 // Enqueue hands a draft over.
-func (t *ClientMessages) Enqueue(draft int) error {
-	d := &t.Pending[draft]
+func (t *ClientMessages) Enqueue(pending int) error {
+	d := &t.Pending[pending]
 	m := &t.schema.Messages[d.number]
 	switch l := &t.Out[wire.ChannelState]; {
 	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
@@ -88,7 +88,7 @@ func (t *ClientMessages) Enqueue(draft int) error {
 		l.push(d.number, delta.Tick(t.Clock.Now), data, bits, d.fragments)
 		t.Stats.Messages++
 	default:
-		t.unreliable = append(t.unreliable, int32(draft))
+		t.unreliable = append(t.unreliable, int32(pending))
 		t.size += d.size
 	}
 	return nil
@@ -103,7 +103,7 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.Clear()
 	t.sendInputs()
 	k := &t.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].due > 0 || t.In[wire.ChannelImmediate].due > 0 || !t.said || now-t.spoke >= speakEvery) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].acksLeft > 0 || t.In[wire.ChannelImmediate].acksLeft > 0 || !t.everSent || now-t.lastSent >= speakEvery) {
 		t.startPacket()
 	}
 	if k.open {
@@ -132,7 +132,7 @@ func (t *ClientMessages) startPacket() {
 	k.bare = true
 	for i := range t.In {
 		var ack wire.ChannelAck
-		if in := &t.In[i]; k.Index == 0 && in.due > 0 {
+		if in := &t.In[i]; k.Index == 0 && in.acksLeft > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/96)
 			k.bare = false
 		}
@@ -145,7 +145,7 @@ func (t *ClientMessages) finishPacket() {
 	packet := t.Writer.Finish()
 	t.Stats.MessagePackets++
 	t.Stats.MessageBytes += uint64(len(packet))
-	t.spoke, t.said = t.Clock.Now, true
+	t.lastSent, t.everSent = t.Clock.Now, true
 	t.Transmit(packet)
 }
 
@@ -225,7 +225,7 @@ func (t *ClientMessages) sendInputs() {
 	packet := t.inputPacket(rows)
 	t.Stats.InputPackets++
 	t.Stats.InputBytes += uint64(len(packet))
-	t.spoke, t.said = t.Clock.Now, true
+	t.lastSent, t.everSent = t.Clock.Now, true
 	t.Transmit(packet)
 }
 

@@ -8,11 +8,11 @@ import (
 
 // An InChannel keeps reliable messages that came until it is their turn.
 type InChannel struct {
-	Ring []InMessage // by id modulo their number, a power of two
-	Next uint32      // id of the message that is handed over next
-	Top  uint32      // one more than the newest id that came
-	Size int         // bytes of messages kept
-	due  int         // how many times the sender has to be told what came
+	Ring     []InMessage // by id modulo their number, a power of two
+	Next     uint32      // id of the message that is handed over next
+	Top      uint32      // one more than the newest id that came
+	Size     int         // bytes of messages kept
+	acksLeft int         // how many times the sender has to be told what came
 }
 
 // An InMessage is a message, or a fragment of one, that waits for its turn, or for the world.
@@ -71,7 +71,7 @@ func (l *InChannel) full(low uint16) (id uint32, ok bool) {
 
 // take keeps a message that came, unless it did before. It reports whether it is a new one.
 func (l *InChannel) take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
-	l.due = ackTimes
+	l.acksLeft = ackTimes
 	ahead := int32(s.ID - l.Next)
 	if ahead < 0 {
 		return false
@@ -114,13 +114,13 @@ func (l *InChannel) pop(ids int) {
 		m.clear()
 		l.Next++
 	}
-	l.due = ackTimes
+	l.acksLeft = ackTimes
 }
 
 // ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
-func (l *InChannel) ack(a *wire.ChannelAck, heard uint32, words int) {
-	l.due--
-	a.Present, a.Received, a.Next = true, uint16(heard), uint16(l.Next)
+func (l *InChannel) ack(a *wire.ChannelAck, received uint32, words int) {
+	l.acksLeft--
+	a.Present, a.Received, a.Next = true, uint16(received), uint16(l.Next)
 	a.Count = min(int(l.Top-l.Next+31)/32, words, len(a.Words))
 	clear(a.Words[:a.Count])
 	for i := range uint32(a.Count * 32) {

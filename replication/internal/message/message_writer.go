@@ -55,7 +55,7 @@ type Writer struct {
 	down       bool // from the server
 	buf        []byte
 	header     wire.MessageHeader
-	key       wire.Key
+	key        wire.Key
 	Index      int // of the next packet of this time
 
 	W     bitbuf.Writer

@@ -19,16 +19,16 @@ type Messenger struct {
 	schema *schema.Schema
 	mtu    int
 	Directory
-	Packed *delta.Packed
-	Values []messageValue // by number; the last one is for inputs
-	row    []uint32       // scratch memory, for the largest row
-	rows   []uint32       // of drafts that wait for their bits
+	Packed  *delta.Packed
+	Values  []messageValue // by number; the last one is for inputs
+	row     []uint32       // scratch memory, for the largest row
+	rows    []uint32       // of drafts that wait for their bits
 	Pending []PendingMessage
-	bits   []byte // of drafts
-	Writer Writer
-	Parser messageParser
-	inputs []inputRow // scratch memory, for those of a packet
-	Joined []byte     // scratch memory, for a message from its fragments
+	bits    []byte // of drafts
+	Writer  Writer
+	Parser  messageParser
+	inputs  []inputRow // scratch memory, for those of a packet
+	Joined  []byte     // scratch memory, for a message from its fragments
 }
 
 // A messageValue is memory for one message of a type: its address as a pointer to that type, and plain.

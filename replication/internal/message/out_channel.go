@@ -207,8 +207,8 @@ func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 			m.came = true
 		}
 	}
-	if heard := delta.Tick(wire.Extend16(a.Received, uint32(now))); !heard.After(now) && (!l.heard || heard.After(l.latest)) {
-		l.latest, l.heard, later = heard, true, true
+	if received := delta.Tick(wire.Extend16(a.Received, uint32(now))); !received.After(now) && (!l.heard || received.After(l.latest)) {
+		l.latest, l.heard, later = received, true, true
 	}
 	l.backoff = 0
 	for ; l.before(l.First, next); l.First++ {

@@ -56,16 +56,16 @@ const (
 func (t *PeerMessages) Speaks() bool { return len(t.pending)+len(t.unreliable) > 0 }
 
 // Enqueue hands a draft to the peer.
-func (t *PeerMessages) Enqueue(draft int) error {
-	d := &t.Messages.Messenger.Pending[draft]
+func (t *PeerMessages) Enqueue(pending int) error {
+	d := &t.Messages.Messenger.Pending[pending]
 	m := &t.Schema.Messages[d.number]
 	switch {
 	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
-		t.pending = append(t.pending, int32(draft))
+		t.pending = append(t.pending, int32(pending))
 	default:
-		t.unreliable = append(t.unreliable, int32(draft))
+		t.unreliable = append(t.unreliable, int32(pending))
 		t.size += d.size
 	}
 	return nil
@@ -98,7 +98,7 @@ func (t *PeerMessages) sendPending() {
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].due > 0 || t.unsaid && now-t.Reported >= reportTicks) {
+	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].acksLeft > 0 || t.unsaid && now-t.Reported >= reportTicks) {
 		t.startPacket()
 	}
 	if k.open {
@@ -151,7 +151,7 @@ func (t *PeerMessages) startPacket() {
 		if t.unsaid {
 			report = t.report()
 		}
-		if in := &t.In[wire.ChannelState]; in.due > 0 {
+		if in := &t.In[wire.ChannelState]; in.acksLeft > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/64)
 		}
 	}

@@ -53,14 +53,14 @@ func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 	x.Walk.Begin(from, tick)
 	x.Coder.Begin(&x.Spare.Model)
 	for range compact.MaxCompact {
-		origin, end, ok := x.GetSlot(int(rc.Replicas.Limit))
+		chain, end, ok := x.GetSlot(int(rc.Replicas.Limit))
 		if !ok || x.D.Err() != nil {
 			return wire.ErrMalformed
 		}
 		if end {
 			return x.Finish()
 		}
-		if err := rc.compactEntry(origin, tick); err != nil {
+		if err := rc.compactEntry(chain, tick); err != nil {
 			return err
 		}
 		if !rc.staged.fair() {
@@ -74,11 +74,11 @@ func (rc *Receiver) decodeCompact(body []byte, age, sequence uint32, tick delta.
 }
 
 // compactEntry reads what follows the slot of an entry into the staging area.
-func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
+func (rc *Receiver) compactEntry(chain int, tick delta.Tick) error {
 	x := rc.Compact
 	slot := uint32(x.Walk.Next - 1)
 	steps := 0
-	for steps < compact.KindSteps && x.Coder.GetHead(&x.D, compact.HeadKind+origin*compact.KindSteps+steps) {
+	for steps < compact.KindSteps && x.Coder.GetHead(&x.D, compact.HeadKind+chain*compact.KindSteps+steps) {
 		steps++
 	}
 	kind := wire.EntryUpdate
@@ -87,9 +87,9 @@ func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
 	}
 	switch kind {
 	case wire.EntryUpdate, wire.EntrySetChange:
-		return rc.compactUpdate(slot, origin, tick, kind == wire.EntrySetChange)
+		return rc.compactUpdate(slot, chain, tick, kind == wire.EntrySetChange)
 	case wire.EntryFull:
-		return rc.compactFull(slot, origin, tick)
+		return rc.compactFull(slot, chain, tick)
 	case wire.EntryDespawn:
 		if x.D.Err() != nil {
 			return wire.ErrMalformed
@@ -100,7 +100,7 @@ func (rc *Receiver) compactEntry(origin int, tick delta.Tick) error {
 	}
 }
 
-func (rc *Receiver) compactFull(slot uint32, origin int, tick delta.Tick) error {
+func (rc *Receiver) compactFull(slot uint32, chain int, tick delta.Tick) error {
 	x := rc.Compact
 	generation := x.Coder.GetHeadLength(&x.D, compact.HeadLife, compact.LifeLengths, 16)
 	if !x.Coder.GetHead(&x.D, compact.HeadSet) {
@@ -117,7 +117,7 @@ func (rc *Receiver) compactFull(slot uint32, origin int, tick delta.Tick) error 
 	if e == nil {
 		return wire.ErrMalformed
 	}
-	x.Coder.Entity(origin == compact.ChainRepeated)
+	x.Coder.Entity(chain == compact.ChainRepeated)
 	rows := rc.staged.words[e.first:]
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
@@ -133,14 +133,14 @@ func (rc *Receiver) compactFull(slot uint32, origin int, tick delta.Tick) error 
 	return nil
 }
 
-func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, restructure bool) error {
+func (rc *Receiver) compactUpdate(slot uint32, chain int, tick delta.Tick, newComponents bool) error {
 	x := rc.Compact
 	m := rc.Replicas.At(slot)
-	name := x.GetName(origin)
+	name := x.GetName(chain)
 	if x.D.Err() != nil || tick-name.A1-1 >= delta.MaxAge {
 		return wire.ErrMalformed
 	}
-	x.Walk.Names[origin] = name
+	x.Walk.Names[chain] = name
 	x.Spare.Named(int(slot), &name)
 	var base, base2, base3 *HeldState
 	if m != nil {
@@ -161,7 +161,7 @@ func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 		}
 	}
 	sh := base.Layout
-	if restructure {
+	if newComponents {
 		set := x.GetSet(&sh.Set, len(rc.schema.Components))
 		if x.D.Err() != nil {
 			return wire.ErrMalformed
@@ -177,7 +177,7 @@ func (rc *Receiver) compactUpdate(slot uint32, origin int, tick delta.Tick, rest
 	if ratio == 0 {
 		base2 = nil
 	}
-	x.Coder.Entity(origin == compact.ChainRepeated)
+	x.Coder.Entity(chain == compact.ChainRepeated)
 	rows := rc.staged.words[e.first:]
 	for k := sh.Set.Next(0); k >= 0; k = sh.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]

@@ -97,7 +97,7 @@ func (rc *Receiver) minWidth(sh *Layout) (width int) {
 	return width
 }
 
-func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *wire.Context, leads, restructure bool) error {
+func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick, x *wire.Context, leads, newComponents bool) error {
 	b := x.Names.Read(r, leads)
 	if r.Err() != nil {
 		return wire.ErrMalformed
@@ -118,7 +118,7 @@ func (rc *Receiver) decodeUpdate(r *bitbuf.Reader, slot uint32, tick delta.Tick,
 		ratio = delta.Ratio(tick, b.A1, b.A2)
 	}
 	sh := base.Layout
-	if restructure {
+	if newComponents {
 		set := delta.ReadSet(r, &sh.Set, len(rc.schema.Components))
 		if r.Err() != nil {
 			return wire.ErrMalformed

@@ -29,8 +29,8 @@ type Receiver struct {
 	NearSeq   uint32
 	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
 
-	Replicas  ReplicaTable
-	Layouts   layouts
+	Replicas ReplicaTable
+	Layouts  layouts
 	Bare     *Layout // of sub-entities without components
 	staged   staging
 	FreeWork config.WorkBound // of a packet; another one in tests
@@ -49,8 +49,8 @@ type Receiver struct {
 func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations delta.Set) Receiver {
 	rc := Receiver{
 		schema: s, stats: stats,
-		Layouts:   layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}},
-		Replicas:  ReplicaTable{Limit: slots},
+		Layouts:  layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}},
+		Replicas: ReplicaTable{Limit: slots},
 		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
 		Packed:   delta.NewPacked(s.Layout),

@@ -20,7 +20,7 @@ type Replica struct {
 type HeldState struct {
 	Tick       delta.Tick
 	Generation uint16
-	Layout      *Layout   // nil: no state here
+	Layout     *Layout  // nil: no state here
 	Words      []uint32 // rows, and indices of shared ones
 }
 

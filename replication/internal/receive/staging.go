@@ -26,7 +26,7 @@ type staging struct {
 type stagedEntry struct {
 	slot       uint32
 	tick       delta.Tick
-	layout      *Layout // nil: the slot is empty
+	layout     *Layout // nil: the slot is empty
 	generation uint16
 	first      int // where its words begin
 }

@@ -104,12 +104,12 @@ func (cf *CodecField) codec() (*Codec, error) {
 func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 	var v T
 	n := len(f.Component.Columns)
-	first, again := make([]uint64, n), make([]uint64, n)
+	first, second := make([]uint64, n), make([]uint64, n)
 	w.Encode(&v, first)
-	w.Encode(&v, again)
+	w.Encode(&v, second)
 	for i := range first {
 		col := &f.Component.Columns[i]
-		if first[i] != again[i] {
+		if first[i] != second[i] {
 			return f.refuse(at, "the codec has other codes for the same value at every call: the codes of the zero value differ in %q", col.Path)
 		}
 		if first[i] > col.Codec.Max {
@@ -117,10 +117,10 @@ func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 		}
 	}
 	w.Decode(first, &v)
-	clear(again)
-	w.Encode(&v, again)
+	clear(second)
+	w.Encode(&v, second)
 	for i := range first {
-		if first[i] != again[i] {
+		if first[i] != second[i] {
 			return f.refuse(at, "the codec does not give back what it took: the codes of the zero value, decoded and encoded again, differ in %q",
 				f.Component.Columns[i].Path)
 		}

@@ -135,9 +135,9 @@ func (p *Sender) affordable() int {
 func (p *Sender) need() int {
 	s := &p.snap.Slots
 	cheap, dear, width := 0, 0, 0
-	for w, owed := range p.acked.Acks.DirtyBlocks {
-		for ; owed != 0; owed &= owed - 1 {
-			b := w<<6 + bits.TrailingZeros64(owed)
+	for w, blocks := range p.acked.Acks.DirtyBlocks {
+		for ; blocks != 0; blocks &= blocks - 1 {
+			b := w<<6 + bits.TrailingZeros64(blocks)
 			d := p.acked.Dirty[b]
 			costly := p.acked.Costly(b, d)
 			cheap, dear = cheap+bits.OnesCount64(d&^costly), dear+bits.OnesCount64(costly)
@@ -208,7 +208,7 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 	for len(c.weights) < len(s.Alive) {
 		c.weights = append(c.weights, snapshot.SlicedWeights{})
 	}
-	c.asked, c.entities, c.said = c.asked[:0], c.entities[:0], c.said[:0]
+	c.asked, c.entities, c.given = c.asked[:0], c.entities[:0], c.given[:0]
 	for b, d := range p.acked.Dirty {
 		c.weights[b].Reset()
 		live, gone := p.acked.Split(b, d)
@@ -218,17 +218,17 @@ func (p *Sender) askWeights(c *Chooser) []snapshot.SlicedWeights {
 		for slot := range bitset.Slots(b, live) {
 			if entity := s.Info[slot].Entity; !entity.IsZero() {
 				c.asked = append(c.asked, int32(slot))
-				c.entities, c.said = append(c.entities, entity), append(c.said, s.Weight(slot))
+				c.entities, c.given = append(c.entities, entity), append(c.given, s.Weight(slot))
 			} else { // the resources
 				c.weights[b].Put(slot, s.Weight(slot), 0)
 			}
 		}
 	}
 	if len(c.asked) > 0 {
-		p.Weigh(c.entities, c.said)
+		p.Weigh(c.entities, c.given)
 	}
 	for i, slot := range c.asked {
-		c.weights[slot>>6].Put(int(slot), c.said[i], snapshot.ChanceOf(int(slot), uint32(p.snap.Tick)))
+		c.weights[slot>>6].Put(int(slot), c.given[i], snapshot.ChanceOf(int(slot), uint32(p.snap.Tick)))
 	}
 	return c.weights
 }
@@ -240,7 +240,7 @@ func (p *Sender) sendChosen() {
 	for range maxChoices {
 		sent := p.acked.Log.Next
 		p.choose(c)
-		p.sendDue(c.Chosen)
+		p.sendDirty(c.Chosen)
 		if p.acked.Log.Next == sent || p.resume != 0 || p.behind != 0 || p.Budget.Tokens < int64(p.opts.MTU*p.opts.TickRate) {
 			return
 		}
@@ -281,9 +281,9 @@ const (
 // waitingFor makes what waits for a share the candidates, and reports whether there are any.
 func (p *Sender) waitingFor(c *Chooser, of share) bool {
 	alive := p.snap.Slots.Alive
-	for w, owed := range p.acked.Acks.DirtyBlocks {
-		for ; owed != 0; owed &= owed - 1 {
-			b := w<<6 + bits.TrailingZeros64(owed)
+	for w, blocks := range p.acked.Acks.DirtyBlocks {
+		for ; blocks != 0; blocks &= blocks - 1 {
+			b := w<<6 + bits.TrailingZeros64(blocks)
 			d := p.acked.Dirty[b]
 			live := p.sight.View.Sees(b, d&alive[b])
 			switch of {

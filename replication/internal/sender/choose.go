@@ -19,7 +19,7 @@ type Chooser struct {
 	weights  []snapshot.SlicedWeights // by block
 	asked    []int32                  // slots that it is asked about
 	entities []ecs.Entity             // in them
-	said     []float32                // the weights of these
+	given    []float32                // the weights of these
 }
 
 // Prices are about how many bits an entry costs.

@@ -47,9 +47,9 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entr
 }
 
 // counterOf returns the counter of an entry that was written, which was to be whole or not.
-func (p *Sender) counterOf(entry *compact.Entry, whole bool) *uint64 {
+func (p *Sender) counterOf(entry *compact.Entry, full bool) *uint64 {
 	switch {
-	case whole:
+	case full:
 		return &p.stats.Wholes
 	case entry.Kind == wire.EntryFull:
 		return &p.stats.Jumps
@@ -109,17 +109,17 @@ func (k *packetWriter) finishCompact() {
 	}
 	k.open, k.sent = false, nil
 	packet := k.buf[:k.body+len(body)]
-	seal := p.key
-	k.header.Put(packet[seal.Size():])
-	packet[seal.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
+	key := p.key
+	k.header.Put(packet[key.Size():])
+	packet[key.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
 	if x.Keep {
-		packet[seal.Size()] |= wire.KeptBit
+		packet[key.Size()] |= wire.KeptBit
 		x.Kept.Keep(k.header.Sequence, uint32(x.First), uint32(x.Walk.Next-1), x.State)
 	} else {
 		x.Kept.Give(x.State)
 	}
 	x.State = nil
-	seal.Write(packet, k.header.Sequence, k.header.Tick)
+	key.Write(packet, k.header.Sequence, k.header.Tick)
 	p.put(packet, k.commit(len(packet), 8*len(body)))
 }
 
@@ -128,11 +128,11 @@ func (k *packetWriter) finishCompact() {
 func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, err error) {
 	p := k.peer
 	entry := p.prepareCompact(slot, c)
-	whole := entry.Kind == wire.EntryFull
+	full := entry.Kind == wire.EntryFull
 	if err = k.addCompact(slot, baseline.RecordState, &entry); err == nil {
 		p.Worker.CountCompact(&entry)
 	}
-	return p.counterOf(&entry, whole), err
+	return p.counterOf(&entry, full), err
 }
 
 // addCompact appends an entry, to a new packet if need be.
@@ -206,7 +206,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 		if entries[i].kind == batchState {
 			entry = p.prepareCompact(slot, p.acked.ClassOfSlot(slot))
 		}
-		whole := entry.Kind == wire.EntryFull
+		full := entry.Kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
 			k.dropCompact()
 			p.Worker.Ages, p.Worker.Copied, p.Worker.Made = ages, copied, made
@@ -214,7 +214,7 @@ func (k *packetWriter) compactTogether(entries []batchEntry) bool {
 		}
 		if entry.Kind != wire.EntryDespawn {
 			p.Worker.CountCompact(&entry)
-			entries[i].count = p.counterOf(&entry, whole)
+			entries[i].count = p.counterOf(&entry, full)
 		}
 	}
 	bits := 0

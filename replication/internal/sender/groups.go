@@ -30,7 +30,7 @@ type batch struct {
 type batchEntry struct {
 	slot  int32
 	unit  int32 // entries of a unit travel together
-	run   int32 // in the cache, unless the slot is empty
+	entry int32 // in the cache, unless the slot is empty
 	kind  batchKind
 	dirty bool  // else it is on its way already
 	bits  int32 // of the run
@@ -62,11 +62,11 @@ const (
 // returns true if that was all that is due.
 func (p *Sender) sendGroups(of bitset.Set) (all bool) {
 	blocks := p.interest.Groups.Blocks
-	due := uint64(0)
+	dirty := uint64(0)
 	for _, b := range blocks {
-		due |= of[b] & p.acked.Dirty[b] & p.snap.Slots.Bound[b]
+		dirty |= of[b] & p.acked.Dirty[b] & p.snap.Slots.Bound[b]
 	}
-	if due == 0 {
+	if dirty == 0 {
 		return false
 	}
 	p.Worker.Bound()
@@ -152,7 +152,7 @@ func (p *Sender) encodeUncached(entries []batchEntry) {
 		if e := &entries[i]; e.kind == batchState {
 			p.acked.Classify(int(e.slot)>>6, 1<<(e.slot&63))
 			r, _ := p.bestEntry(int(e.slot), &p.acked.Classes.List[0])
-			e.run = r.Index
+			e.entry = r.Index
 		}
 	}
 }
@@ -254,7 +254,7 @@ func (p *Sender) gatherSlot(slot int) {
 // addState appends the state of a slot, of the given class.
 func (p *Sender) addState(slot int, c *baseline.Class) {
 	r, count := p.bestEntry(slot, c)
-	p.add(batchEntry{slot: int32(slot), run: r.Index, count: count, bits: r.Bits, work: r.Work})
+	p.add(batchEntry{slot: int32(slot), entry: r.Index, count: count, bits: r.Bits, work: r.Work})
 }
 
 func (p *Sender) add(e batchEntry) {
@@ -296,17 +296,17 @@ func (p *Sender) sendBatch(entries []batchEntry) bool {
 func (p *Sender) sendSplit(entries []batchEntry) bool {
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	p.putOff(entries)
-	torn, blocked := false, false
+	split, blocked := false, false
 	for i := range entries {
 		if e := &entries[i]; e.dirty {
 			if blocked = p.sendBlock(int(e.slot)>>6, 1<<(e.slot&63)) != nil; blocked {
 				break
 			}
-			torn = torn || len(entries) > 1
+			split = split || len(entries) > 1
 		}
 	}
 	p.Packet.finish()
-	if torn {
+	if split {
 		p.stats.TornGroups++
 	}
 	return !blocked

@@ -18,22 +18,22 @@ const MaxCompletes = 8
 
 // KeepAlive is the state of a peer that tells when it is to be sent an empty packet.
 type KeepAlive struct {
-	next  uint32 // sequence of the next packet, at the end of the last tick
-	quiet uint32 // ticks since then without a packet
-	Complete  bool   // that all is complete
-	in    uint32 // sequence of a packet that told so
+	next            uint32 // sequence of the next packet, at the end of the last tick
+	quiet           uint32 // ticks since then without a packet
+	Complete        bool   // that all is complete
+	in              uint32 // sequence of a packet that told so
 	sentUnconfirmed uint8  // empty packets of which the client was not known to have been told so
-	buf   [wire.ChecksumSize + longHeader + 1]byte
+	buf             [wire.ChecksumSize + longHeader + 1]byte
 }
 
 const longHeader = 1 + 4 + 4
 
 // Keep ends a tick of a connected peer: if nothing was sent for long, an empty packet is.
 func (p *Sender) Keep() {
-	k, news := &p.Alive, p.acked.Join.Settle(&p.snap.Slots, &p.sight.View, &p.acked.Acks)
+	k, changed := &p.Alive, p.acked.Join.Settle(&p.snap.Slots, &p.sight.View, &p.acked.Acks)
 	if k.next != p.acked.Log.Next {
 		k.next, k.quiet = p.acked.Log.Next, 0
-		k.noteComplete(p.acked.Log.Next, p.acked.Join.Complete && !news) // what was sent did not know the news
+		k.noteComplete(p.acked.Log.Next, p.acked.Join.Complete && !changed) // what was sent did not know the news
 		return
 	}
 	k.quiet++
@@ -64,22 +64,22 @@ func (k *KeepAlive) noteComplete(next uint32, complete bool) {
 
 // sendEmpty sends a state packet without entries.
 func (p *Sender) sendEmpty() {
-	s, seal := p.snap, p.key
+	s, key := p.snap, p.key
 	h := wire.StateHeader{Sequence: p.acked.Log.Next, Tick: uint32(s.Tick), Long: !p.acked.Near(), Complete: p.acked.Join.Complete}
-	packet := p.Alive.buf[:seal.Size()+h.Size()+1]
+	packet := p.Alive.buf[:key.Size()+h.Size()+1]
 	if p.Packet.Compact != nil {
 		packet = packet[:len(packet)-1]
-		h.Put(packet[seal.Size():])
+		h.Put(packet[key.Size():])
 	} else {
-		h.Put(packet[seal.Size():])
+		h.Put(packet[key.Size():])
 		packet[len(packet)-1] = 0 // an order of gaps
-		packet[seal.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
+		packet[key.Size()] |= (8 - wire.GapOrderBits) << wire.PadShift
 		p.stats.EntityBits += wire.GapOrderBits
 	}
 	p.acked.Log.Begin(s.Tick).Status = ackstate.SentLost // nothing waits for it
 	p.acked.Log.Commit()
 	p.acked.Silence.Skip(p.acked.Log.Next)
-	seal.Write(packet, h.Sequence, h.Tick)
+	key.Write(packet, h.Sequence, h.Tick)
 	p.stats.Packets++
 	p.stats.Bytes += uint64(len(packet))
 	p.Budget.spend(len(packet), p.opts.TickRate)

@@ -260,7 +260,7 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 			k.head(slot, wire.EntryDespawn)
 			continue
 		}
-		r := &p.Worker.Entries[e.run]
+		r := &p.Worker.Entries[e.entry]
 		k.work += int(r.Work)
 		if r.Kind == wire.EntryFull {
 			k.head(slot, wire.EntryFull)
@@ -292,7 +292,7 @@ func (k *packetWriter) book(e *batchEntry) {
 	if e.kind == batchState {
 		kind = baseline.RecordState
 		if k.Compact == nil {
-			p.Worker.Entries[e.run].Copies++
+			p.Worker.Entries[e.entry].Copies++
 		}
 	}
 	k.record(slot, kind)

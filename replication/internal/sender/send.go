@@ -104,7 +104,7 @@ func (p *Sender) sendPlanned() {
 			p.acked.FindPairs()
 			p.acked.MarkChanged()
 		}
-		p.sendDue(p.acked.Dirty)
+		p.sendDirty(p.acked.Dirty)
 	case sendBest:
 		p.sendChosen()
 	}
@@ -124,8 +124,8 @@ func (c *worker) end(p *Sender) {
 	p.account()
 }
 
-// sendDue sends a part of what is due, beginning where the last tick had to stop.
-func (p *Sender) sendDue(of bitset.Set) {
+// sendDirty sends a part of what is due, beginning where the last tick had to stop.
+func (p *Sender) sendDirty(of bitset.Set) {
 	switch {
 	case p.yields:
 		p.sendRest(of)
@@ -182,11 +182,11 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 	live, gone := p.acked.Split(b, d)
 	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer heard of them
 	d = live | gone
-	var st *encode.PacketSet
+	var set *encode.PacketSet
 	copies := uint64(0)
 	if p.packetSet >= 0 {
-		st = &p.Worker.PacketSets[p.packetSet]
-		copies = p.copies(st, b, live)
+		set = &p.Worker.PacketSets[p.packetSet]
+		copies = p.copies(set, b, live)
 	}
 	large := live & p.acked.Acks.Large[b]
 	if others := live &^ (large | copies); others != 0 {
@@ -196,7 +196,7 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 		i := bits.TrailingZeros64(d)
 		bit := uint64(1) << i
 		if copies&bit != 0 {
-			if put := p.Packet.putStretch(st, b, d&copies, d); put != 0 {
+			if put := p.Packet.putStretch(set, b, d&copies, d); put != 0 {
 				p.acked.Dirty[b] &^= put // they are shown, as the peer holds their baselines
 				p.stats.Updates += uint64(bits.OnesCount64(put))
 				d &^= put
@@ -230,7 +230,7 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	var count *uint64
 	if p.Packet.Compact != nil {
 		count, err = p.Packet.putCompact(slot, c)
-	} else if st := p.Worker.Ready(slot, c); st != nil && p.Packet.putReady(st, slot, c) {
+	} else if set := p.Worker.Ready(slot, c); set != nil && p.Packet.putReady(set, slot, c) {
 		count = &p.stats.Updates
 	} else {
 		var r *encode.CachedEntry

@@ -23,7 +23,7 @@ type Sender struct {
 	stats    *counters.PeerCounters
 
 	Send func(packet []byte) error
-	key wire.Key // of packets to the client
+	key  wire.Key // of packets to the client
 
 	Relays  bool  // packets of a stream may be all that is to be sent in the present tick
 	Speaks  bool  // there are new messages for the peer
@@ -33,23 +33,23 @@ type Sender struct {
 	inOrder bool // all that is due is to be sent, in the order of slots
 	Sending bool // what is due is being sent, or was when a send function panicked
 
-	packetSet  int32 // of the worker's streams, in the present tick; -1 for none
-	resume  int   // the slot to begin with: where the last tick had to stop
-	behind  int   // the same for what is in groups
-	yields  bool  // what is in groups took all the room, so that the rest goes first
+	packetSet int32 // of the worker's streams, in the present tick; -1 for none
+	resume    int   // the slot to begin with: where the last tick had to stop
+	behind    int   // the same for what is in groups
+	yields    bool  // what is in groups took all the room, so that the rest goes first
 	Worker    *worker
-	outbox  outbox
-	Alive   KeepAlive
-	Hashing hashing
-	Budget  budget
-	Weigh   func([]ecs.Entity, []float32)
-	typical int        // bits of an update with all that belongs to it, about, in 1/16
-	cost    Prices     // of entries, in the present tick
-	usage   usage      // of a budget
-	Urgency Urgency    // of what is due, if there is a budget
-	Met     bitset.Set // slots of which the peer knows, if there is a budget
-	Packet  packetWriter
-	counted uint64 // entities sent in ticks that are accounted for
+	outbox    outbox
+	Alive     KeepAlive
+	Hashing   hashing
+	Budget    budget
+	Weigh     func([]ecs.Entity, []float32)
+	typical   int        // bits of an update with all that belongs to it, about, in 1/16
+	cost      Prices     // of entries, in the present tick
+	usage     usage      // of a budget
+	Urgency   Urgency    // of what is due, if there is a budget
+	Met       bitset.Set // slots of which the peer knows, if there is a budget
+	Packet    packetWriter
+	counted   uint64 // entities sent in ticks that are accounted for
 }
 
 // Init prepares a sender.
@@ -61,8 +61,8 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 }
 
 // Begin starts a session, behind what it is for Sight and Acked: seal is the key of its packets.
-func (p *Sender) Begin(seal wire.Key, isCompact bool) {
-	p.key, p.Packet.Compact = seal, nil
+func (p *Sender) Begin(key wire.Key, isCompact bool) {
+	p.key, p.Packet.Compact = key, nil
 	if isCompact {
 		p.Packet.Compact = compact.NewWriter(p.snap)
 	}

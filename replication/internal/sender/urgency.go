@@ -56,7 +56,7 @@ type Urgency struct {
 	Blocks  []Sliced
 	Used    int        // no more than so many bits of them are
 	Waiting bitset.Set // slots that have waited since weights were added last
-	First    int        // of equally urgent slots those from this one on go first
+	First   int        // of equally urgent slots those from this one on go first
 }
 
 // Grow makes room for slots below n.
@@ -68,21 +68,21 @@ func (u *Urgency) Grow(n int) {
 }
 
 // Wait ends a tick: what is not due any more waits no longer.
-func (u *Urgency) Wait(due bitset.Set) {
+func (u *Urgency) Wait(dirty bitset.Set) {
 	for b := range u.Waiting {
-		u.Waiting[b] &= due[b]
+		u.Waiting[b] &= dirty[b]
 	}
 }
 
 // Gain adds the weights of slots of a block that are due.
-func (u *Urgency) Gain(b int, due uint64, w *snapshot.SlicedWeights, double uint64) {
-	if due == 0 {
+func (u *Urgency) Gain(b int, dirty uint64, w *snapshot.SlicedWeights, double uint64) {
+	if dirty == 0 {
 		u.Waiting[b] = 0
 		return
 	}
 	if kept := u.Waiting[b]; kept != ^uint64(0) {
 		u.Blocks[b].keep(kept)
 	}
-	u.Used = max(u.Used, u.Blocks[b].add(w, due, double))
-	u.Waiting[b] = due
+	u.Used = max(u.Used, u.Blocks[b].add(w, dirty, double))
+	u.Waiting[b] = dirty
 }

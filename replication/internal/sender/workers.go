@@ -241,8 +241,8 @@ func (c *worker) setOrder(p *Sender) {
 		p.Packet.Order = p.orderOf(s.Changes)
 	case p.planned != sendAll || p.Packet.Compact != nil || p.acked.Interval > ackstate.MaxSpan:
 	case p.sight.View.InView == nil: // else it would tell of what is hidden
-		if news := c.ChangedIn(p.acked.Interval); p.acked.Needs() > news/encode.SharedFraction {
-			p.Packet.Order = p.orderOf(news)
+		if changed := c.ChangedIn(p.acked.Interval); p.acked.Needs() > changed/encode.SharedFraction {
+			p.Packet.Order = p.orderOf(changed)
 		}
 	}
 }
@@ -250,18 +250,18 @@ func (c *worker) setOrder(p *Sender) {
 // want adds what a peer needs to the streams that are to have it.
 func (c *worker) want(p *Sender) {
 	s, t := &c.Snap.Slots, &p.acked.Acks
-	var whole, part [baseline.NearBases]int32
+	var full, part [baseline.NearBases]int32
 	for i, of := range p.acked.Pairs {
-		whole[i], part[i] = c.Find(of, true), -1
+		full[i], part[i] = c.Find(of, true), -1
 	}
-	for w, owed := range t.DirtyBlocks {
-		for b := range bitset.Slots(w, owed) {
+	for w, blocks := range t.DirtyBlocks {
+		for b := range bitset.Slots(w, blocks) {
 			d := p.sight.View.Sees(b, p.acked.Dirty[b]&s.Alive[b]) &^ (t.None[b] | t.Large[b] | s.InGroups(b))
 			for i := 0; d != 0 && i < len(p.acked.Pairs); i++ {
 				held := d &^ p.acked.LackOf(p.acked.Pairs[i], b)
 				d &^= held
-				if whole[i] >= 0 {
-					held &^= s.News[b] // it has these
+				if full[i] >= 0 {
+					held &^= s.Changed[b] // it has these
 				}
 				if held == 0 || !c.Snap.Predicts(p.acked.Pairs[i]) {
 					continue
@@ -276,7 +276,7 @@ func (c *worker) want(p *Sender) {
 		}
 	}
 	if len(p.acked.Pairs) > 0 {
-		if p.packetSet = whole[0]; p.packetSet < 0 {
+		if p.packetSet = full[0]; p.packetSet < 0 {
 			p.packetSet = part[0]
 		}
 	}

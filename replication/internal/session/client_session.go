@@ -31,7 +31,7 @@ type Event uint8
 
 const (
 	EventWelcomed Event = iota // the server gave it a session, or knows the present one
-	EventReceived                 // a packet of the session came
+	EventReceived              // a packet of the session came
 	EventSilence               // none came for too long
 	EventLeft                  // the session is given up for another one
 	EventEnded                 // one of the ends does not go on, or the server refuses the client
@@ -194,16 +194,16 @@ const (
 
 // Step counts a call of Apply, and reports whether it is time to say something again. It begins to look for the server if that
 // has said nothing for too long.
-func (s *ClientSession) Step() (due bool) {
+func (s *ClientSession) Step() (send bool) {
 	if s.State == ClientConnected {
 		if s.silent++; s.timeout > 0 && s.silent > s.timeout {
 			s.on(EventSilence)
 			s.introduce()
 		}
 	}
-	due = s.Applies%IntroduceEvery == 0 && (s.Applies < Patience || s.Applies%IntroduceRarer == 0)
+	send = s.Applies%IntroduceEvery == 0 && (s.Applies < Patience || s.Applies%IntroduceRarer == 0)
 	s.Applies++
-	return due
+	return send
 }
 
 // SendHello introduces the client to the server.

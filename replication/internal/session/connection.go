@@ -44,10 +44,10 @@ type Connection struct {
 	Why         Farewell // once it has ended
 	disconnects int      // sent in answer since then
 
-	Session session    // in force once connected
-	Former  wire.Key   // of packets from the client in the session before
-	pending []session  // offered by welcomes, the newest first; in force with the client's first packet of one
-	epoch   uint8      // of the session that was offered last
+	Session    session    // in force once connected
+	Former     wire.Key   // of packets from the client in the session before
+	pending    []session  // offered by welcomes, the newest first; in force with the client's first packet of one
+	epoch      uint8      // of the session that was offered last
 	ReceivedAt delta.Tick // when something of the client came last
 }
 
@@ -207,8 +207,8 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 // is in, 0 for none: it may be one with another peer, of which messages and inputs arrive until the new one begins.
 func (c *Connection) nextEpoch(id, named uint64) uint8 {
 	sessions := slices.Collect(c.Known())
-	taken := func(tag uint8) bool {
-		return named != 0 && wire.EpochOf(named) == tag || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == tag })
+	taken := func(epoch uint8) bool {
+		return named != 0 && wire.EpochOf(named) == epoch || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == epoch })
 	}
 	if len(sessions) == 0 {
 		if c.epoch = wire.EpochOf(id); taken(c.epoch) {

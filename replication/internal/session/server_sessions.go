@@ -12,7 +12,7 @@ type ServerSessions struct {
 
 	Fingerprint  uint64                                    // of the schema
 	Text         string                                    // of the schema, for clients with another one
-	Instance       uint64                                    // the NetIDs of two sessions mean the same if this is the same
+	Instance     uint64                                    // the NetIDs of two sessions mean the same if this is the same
 	UsesMessages bool                                      // the schema has messages or inputs
 	Ack          wire.Ack                                  // the one in hand
 	Joined       delta.Tick                                // peers so far

@@ -34,8 +34,8 @@ type capture struct {
 	contests   int        // ticks in a row in which one did
 
 	// Of the link of a sub-entity, when it is new.
-	linkSlot [1]uint32
-	linkRow  [2]uint32
+	linkSlot    [1]uint32
+	linkRow     [2]uint32
 	linkChanged [1]uint64
 }
 
@@ -233,7 +233,7 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 	}
 	together := t.together.Has(first / CaptureRows)
 	born := func(slot int) delta.Tick { return s.Slots.Info[slot].Born }
-	var news, facetNews [1]uint64
+	var changed, subChanged [1]uint64
 	for i := range t.Members {
 		m := &t.Members[i]
 		if m.values.Refers() { // has its turn in captureReferences
@@ -254,13 +254,13 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 			switch {
 			case m.part != 0:
 				facets := t.slotsOf(m, first, n)
-				facetNews[0] = 0
-				s.setRows(m, facets, born, facetNews[:])
-				s.Slots.touchAll(facets, facetNews[0], s.Tick)
+				subChanged[0] = 0
+				s.setRows(m, facets, born, subChanged[:])
+				s.Slots.touchAll(facets, subChanged[0], s.Tick)
 			case together && m.values.Every <= 1 && !m.values.Once:
-				news[0] |= m.history.SetNeighbours(int(slots[0]), n, s.Tick, born, s.Capture.codes)
+				changed[0] |= m.history.SetNeighbours(int(slots[0]), n, s.Tick, born, s.Capture.codes)
 			default:
-				s.setRows(m, slots, born, news[:])
+				s.setRows(m, slots, born, changed[:])
 			}
 		}
 		if !same && m.values.Once {
@@ -271,20 +271,20 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 		s.Clamped += uint64(block.clamped)
 	}
 	if together {
-		s.Slots.touchSet(int(slots[0]), news[0], s.Tick)
+		s.Slots.touchSet(int(slots[0]), changed[0], s.Tick)
 		return
 	}
-	for ; news[0] != 0; news[0] &= news[0] - 1 {
-		s.Slots.Touch(int(slots[bits.TrailingZeros64(news[0])]), s.Tick)
+	for ; changed[0] != 0; changed[0] &= changed[0] - 1 {
+		s.Slots.Touch(int(slots[bits.TrailingZeros64(changed[0])]), s.Tick)
 	}
 }
 
 // setRows hands the codes of a block to the history of a component.
-func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, news []uint64) {
+func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, changed []uint64) {
 	if m.values.Every <= 1 && !m.values.Once {
-		m.history.SetRows(slots, s.Tick, born, s.Capture.codes, news)
+		m.history.SetRows(slots, s.Tick, born, s.Capture.codes, changed)
 	} else {
-		news[0] |= s.setDue(m, slots, born)
+		changed[0] |= s.setScheduled(m, slots, born)
 	}
 }
 
@@ -299,11 +299,11 @@ func (t *Table) seated(first int, slots []uint32) {
 	}
 }
 
-// setDue hands the codes of a block to the history of a component that has its turn every
+// setScheduled hands the codes of a block to the history of a component that has its turn every
 // few ticks, each slot in another one, or once; and returns the rows that are news.
-func (s *Snapshot) setDue(m *member, slots []uint32, born func(slot int) delta.Tick) (news uint64) {
+func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) delta.Tick) (changed uint64) {
 	codes, words := s.Capture.codes, m.values.Words
-	var due [CaptureRows]uint32
+	var scheduled [CaptureRows]uint32
 	var rows [CaptureRows]uint8
 	n := 0
 	for i, slot := range slots {
@@ -311,15 +311,15 @@ func (s *Snapshot) setDue(m *member, slots []uint32, born func(slot int) delta.T
 			continue // not its turn
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
-		due[n], rows[n] = slot, uint8(i)
+		scheduled[n], rows[n] = slot, uint8(i)
 		n++
 	}
 	var among [1]uint64
-	m.history.SetRows(due[:n], s.Tick, born, codes, among[:])
+	m.history.SetRows(scheduled[:n], s.Tick, born, codes, among[:])
 	for ; among[0] != 0; among[0] &= among[0] - 1 {
-		news |= 1 << rows[bits.TrailingZeros64(among[0])]
+		changed |= 1 << rows[bits.TrailingZeros64(among[0])]
 	}
-	return news
+	return changed
 }
 
 // identifyRows finds the slots of n entities whose values are neighbours, and reports

@@ -72,9 +72,9 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 			archeutil.PutTargets(codes, m.values.Words, t.targets[first:][:n])
 		}
 		s.names.Name(m.values, codes)
-		var news [1]uint64
-		s.setRows(m, slots, born, news[:])
-		s.Slots.touchAll(slots, news[0], s.Tick)
+		var changed [1]uint64
+		s.setRows(m, slots, born, changed[:])
+		s.Slots.touchAll(slots, changed[0], s.Tick)
 	}
 	if !same && m.values.Once {
 		block.rows = n

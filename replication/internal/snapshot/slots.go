@@ -14,30 +14,30 @@ import (
 type SlotTable struct {
 	Alive    bitset.Set // slots that hold an entity
 	free     bitset.Set // slots that held one: see free_slots.go
-	News     bitset.Set // slots in which something changed this tick
-	Churned   bitset.Set // of these, where an entity came or went
+	Changed  bitset.Set // slots in which something changed this tick
+	Churned  bitset.Set // of these, where an entity came or went
 	Bound    bitset.Set // slots that are in groups, or were and are not forgotten there; nil without groups
 	Reshaped bitset.Set // of these, what has other components than before
 	Recent   changeLog
 
-	Log     [RecentTicks]bitset.Set // by tick modulo their number: what changed in it
-	Busy    []int32                 // blocks with news
+	Log           [RecentTicks]bitset.Set // by tick modulo their number: what changed in it
+	Busy          []int32                 // blocks with news
 	ChurnedBlocks []int32                 // of these, where an entity came or went
 	ChangedBlocks bitset.Set              // the busy ones as a set of blocks
-	Changes int                     // slots with news
+	Changes       int                     // slots with news
 
-	ChangedAt  []delta.Tick // when the newest version of anything in the slot began
+	ChangedAt     []delta.Tick // when the newest version of anything in the slot began
 	ChangedBefore []delta.Tick // what changed was before its latest change
-	Info     []slotInfo
-	Widths   []int // by block: the sum of the widths of its slots
-	Live     int
-	Weights  weightTable
+	Info          []slotInfo
+	Widths        []int // by block: the sum of the widths of its slots
+	Live          int
+	Weights       weightTable
 
 	pools []slotPool // by class
 
 	// Of sub-entities: see sub_entities.go.
 	Classes        []uint8    // by block; empty if there are no conditions
-	subEntityOf        [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
+	subEntityOf    [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
 	SubEntityCount int        // how many of the live slots are sub-entities
 }
 
@@ -64,7 +64,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 	for len(t.Widths) < (n+63)/64 {
 		t.Widths = append(t.Widths, 0)
 	}
-	t.Alive, t.free, t.News = t.Alive.Grown(n), t.free.Grown(n), t.News.Grown(n)
+	t.Alive, t.free, t.Changed = t.Alive.Grown(n), t.free.Grown(n), t.Changed.Grown(n)
 	t.Churned = t.Churned.Grown(n)
 	t.Reshaped = t.Reshaped.Grown(n)
 	for i := range t.Log {
@@ -81,7 +81,7 @@ func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
 	t.Alive.Add(slot)
 	t.ChangedAt[slot], t.ChangedBefore[slot] = now, now
-	t.News.Add(slot)
+	t.Changed.Add(slot)
 	t.Churned.Add(slot)
 	old := t.Info[slot].Generation
 	t.Info[slot] = slotInfo{Entity: e, Of: uint32(slot), Generation: old + 1, Born: now, Restructured: now, Weight: 1}
@@ -94,7 +94,7 @@ func (t *SlotTable) Remove(slot int, now delta.Tick) {
 	t.Alive.Remove(slot)
 	t.free.Add(slot)
 	t.ChangedAt[slot] = now
-	t.News.Add(slot)
+	t.Changed.Add(slot)
 	t.Churned.Add(slot)
 	i := &t.Info[slot]
 	i.Entity, i.Set, i.Born = ecs.Entity{}, delta.Set{}, now
@@ -124,7 +124,7 @@ func (t *SlotTable) WidthOf(b int, of uint64) (sum int) {
 func (t *SlotTable) Touch(slot int, now delta.Tick) {
 	if t.ChangedAt[slot] != now {
 		t.date(slot, now)
-		t.News.Add(slot)
+		t.Changed.Add(slot)
 	}
 }
 
@@ -136,9 +136,9 @@ func (t *SlotTable) touchSet(first int, set uint64, now delta.Tick) {
 		}
 	}
 	b, shift := first>>6, uint(first&63)
-	t.News[b] |= set << shift
+	t.Changed[b] |= set << shift
 	if high := set >> (64 - shift); high != 0 {
-		t.News[b+1] |= high
+		t.Changed[b+1] |= high
 	}
 }
 
@@ -151,10 +151,10 @@ func (t *SlotTable) date(slot int, now delta.Tick) {
 // List finds out which blocks have news, when all is captured.
 func (t *SlotTable) List() {
 	t.Busy, t.ChurnedBlocks, t.Changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
-	n := len(t.News)
+	n := len(t.Changed)
 	t.ChangedBlocks = t.ChangedBlocks.Grown(n)
 	clear(t.ChangedBlocks)
-	for b, word := range t.News {
+	for b, word := range t.Changed {
 		if word != 0 {
 			t.Busy = append(t.Busy, int32(b))
 			t.ChangedBlocks.Add(b)
@@ -180,14 +180,14 @@ func (t *SlotTable) Begin(now delta.Tick) {
 
 // note puts the news of a tick into the logs.
 func (t *SlotTable) note(at delta.Tick) {
-	t.Recent.settle(t.News, t.ChangedBlocks, at)
-	copy(t.Log[at%RecentTicks], t.News)
+	t.Recent.settle(t.Changed, t.ChangedBlocks, at)
+	copy(t.Log[at%RecentTicks], t.Changed)
 }
 
 // Settle ends tick now.
 func (t *SlotTable) Settle(now delta.Tick) {
 	t.note(now)
-	clear(t.News)
+	clear(t.Changed)
 	clear(t.Churned)
 	clear(t.Reshaped)
 }
@@ -251,13 +251,13 @@ func (l *changeLog) grow(slots int) {
 	}
 }
 
-// settle adds what changed in tick now, the one after the last, in blocks with news.
-func (l *changeLog) settle(news, stirred bitset.Set, now delta.Tick) {
+// settle adds what changed in tick now, the one after the last, in blocks that changed.
+func (l *changeLog) settle(changed, changedBlocks bitset.Set, now delta.Tick) {
 	l.Now = now
-	for w, blocks := range stirred {
+	for w, blocks := range changedBlocks {
 		for b := range bitset.Slots(w, blocks) {
 			for i := range l.rows {
-				l.rows[i][b] |= news[b]
+				l.rows[i][b] |= changed[b]
 			}
 		}
 		for i := range l.Blocks {
@@ -283,7 +283,7 @@ func (l *changeLog) After(at delta.Tick) bitset.Set {
 // Lively returns those of some slots of a block that have changed in the last RestAfter ticks.
 // What has not is more urgent: it won't be sent again soon.
 func (t *SlotTable) Lively(b int, mask uint64) uint64 {
-	return mask&t.News[b] | t.ChangedAfter(t.Recent.Now-RestAfter, b, mask)
+	return mask&t.Changed[b] | t.ChangedAfter(t.Recent.Now-RestAfter, b, mask)
 }
 
 // Stopped returns those of the slots of a block that changed between two baselines, and not after the
@@ -293,8 +293,8 @@ func (t *SlotTable) Stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	if now-at <= RestAfter || now-at2 >= RecentTicks {
 		return 0
 	}
-	m &^= t.ChangedAfter(at, b, m&t.News[b]) // before this tick, that is
-	for slot := range bitset.Slots(b, m&^t.News[b]) {
+	m &^= t.ChangedAfter(at, b, m&t.Changed[b]) // before this tick, that is
+	for slot := range bitset.Slots(b, m&^t.Changed[b]) {
 		if t.ChangedBefore[slot].After(at) {
 			m &^= 1 << (slot & 63)
 		}

@@ -31,7 +31,7 @@ func (t *SlotTable) Class(b int) int {
 func (t *SlotTable) HoldsSubEntities(b int) bool { return t.Class(b) != 0 }
 
 // SubEntity returns the slot of the sub-entity under a condition of what is in a slot, if it has one.
-func (t *SlotTable) SubEntity(condition, slot int) (facet int, ok bool) {
+func (t *SlotTable) SubEntity(condition, slot int) (sub int, ok bool) {
 	list := t.subEntityOf[condition]
 	if slot >= len(list) || list[slot] == 0 {
 		return 0, false
@@ -102,13 +102,13 @@ func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
 				as, at = t.parts[i].as, &t.parts[i].slots[row]
 			}
 		}
-		facet, ok := s.Slots.SubEntity(k, slot)
+		sub, ok := s.Slots.SubEntity(k, slot)
 		switch {
 		case ok && as == nil:
-			s.changeComponents(facet, &s.Bare)
+			s.changeComponents(sub, &s.Bare)
 		case ok:
-			s.changeComponents(facet, as)
-			*at = uint32(facet)
+			s.changeComponents(sub, as)
+			*at = uint32(sub)
 		case as != nil:
 			*at = uint32(s.addSubEntity(k, slot, as))
 		}
@@ -144,18 +144,18 @@ func (s *Snapshot) bornAt(slot int) delta.Tick { return s.Slots.Info[slot].Born 
 // removeSubEntities removes the sub-entities of what is in a slot.
 func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
-		if facet, ok := s.Slots.SubEntity(k, of); ok {
+		if sub, ok := s.Slots.SubEntity(k, of); ok {
 			s.Slots.subEntityOf[k][of] = 0
-			s.RawBits -= s.Slots.Info[facet].Width
-			s.Slots.Remove(facet, s.Tick)
+			s.RawBits -= s.Slots.Info[sub].Width
+			s.Slots.Remove(sub, s.Tick)
 			s.Slots.SubEntityCount--
 		}
 	}
 }
 
 // touchAll notes that something changed in slots, of which news has the rows.
-func (t *SlotTable) touchAll(slots []uint32, news uint64, now delta.Tick) {
-	for ; news != 0; news &= news - 1 {
-		t.Touch(int(slots[bits.TrailingZeros64(news)]), now)
+func (t *SlotTable) touchAll(slots []uint32, changed uint64, now delta.Tick) {
+	for ; changed != 0; changed &= changed - 1 {
+		t.Touch(int(slots[bits.TrailingZeros64(changed)]), now)
 	}
 }

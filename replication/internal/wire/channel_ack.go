@@ -5,11 +5,11 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 // A ChannelAck tells which reliable messages came: all before next were handed over, bit i of the words is message next+i. It
 // knows of packets up to those of the time heard.
 type ChannelAck struct {
-	Present bool
-	Received   uint16
-	Next    uint16
-	Count   int // words
-	Words   [MaxQueued / 32]uint32
+	Present  bool
+	Received uint16
+	Next     uint16
+	Count    int // words
+	Words    [MaxQueued / 32]uint32
 }
 
 // Has reports whether bit i is set.

@@ -27,10 +27,10 @@ const (
 
 // WriteUpdate writes what stands between the gap and the run of an entry against
 // baselines.
-func WriteUpdate(w *bitbuf.Writer, names *delta.Names, b delta.Baselines, restructure bool) {
+func WriteUpdate(w *bitbuf.Writer, names *delta.Names, b delta.Baselines, newComponents bool) {
 	leads := names.Leads(b)
 	switch {
-	case restructure:
+	case newComponents:
 		w.WriteUnary(uint(EntrySetChange), uint(LastEntryKind))
 		w.WriteBool(leads)
 	case leads:

@@ -80,7 +80,7 @@ type Welcome struct {
 	Session    uint64
 	Tick       uint32 // the server's, for completing the low bits of ticks
 	Sequence   uint32 // of the first state packet
-	Instance     uint64 // the NetIDs of sessions with the same one mean the same
+	Instance   uint64 // the NetIDs of sessions with the same one mean the same
 }
 
 func (m *Welcome) Append(b []byte) []byte {

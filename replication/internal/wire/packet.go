@@ -40,7 +40,7 @@ const (
 	ChecksumSize = 4
 	KindBits     = 3
 	PadShift     = KindBits      // 3 bits: unused bits of the packet's last byte
-	epochShift     = KindBits      // 3 bits, of messages and inputs: the tag of the session
+	epochShift   = KindBits      // 3 bits, of messages and inputs: the tag of the session
 	KeptBit      = 1 << PadShift // with Compact: the model behind the packet is kept
 	LongBit      = 1 << 6        // sequence and tick have 32 bits, not 16
 	completeBit  = 1 << 7        // what was there when the session began is acknowledged

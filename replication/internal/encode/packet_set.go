@@ -19,7 +19,7 @@ import (
 // The bits of an entry depend on the world and the tick alone, so nobody can tell whether there was a stream.
 type PacketSet struct {
 	snapshot.BasePair // its baselines
-	full             bool
+	full              bool
 	Order             uint       // of the Rice code of slot gaps
 	wanted            bitset.Set // slots that it is to have
 	asked             bitset.Set // by block: it may have some; slots, plain and wanted are empty elsewhere
@@ -94,11 +94,11 @@ func (c *Cache) ChangedIn(span delta.Tick) int {
 }
 
 // Find returns the block of a slot that is in the stream, and the slot's entry in it and those after it.
-func (st *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
+func (set *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
 	b := slot >> 6
-	x := &st.Blocks[st.Places[b]]
-	before := bits.OnesCount64(st.Slots[b] & (1<<(slot&63) - 1))
-	return x, st.Entries[x.First+before : x.First+x.Entries]
+	x := &set.Blocks[set.Places[b]]
+	before := bits.OnesCount64(set.Slots[b] & (1<<(slot&63) - 1))
+	return x, set.Entries[x.First+before : x.First+x.Entries]
 }
 
 // Ready returns the stream that has a slot's entry against baselines, or nil if there is none.
@@ -107,8 +107,8 @@ func (c *Cache) Ready(slot int, of *baseline.Class) *PacketSet {
 		return nil
 	}
 	for i := range c.PacketSets {
-		if st := &c.PacketSets[i]; st.Base == of.A1 && st.Second == of.A2 && st.Plain.Has(slot) {
-			return st
+		if set := &c.PacketSets[i]; set.Base == of.A1 && set.Second == of.A2 && set.Plain.Has(slot) {
+			return set
 		}
 	}
 	return nil
