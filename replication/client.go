@@ -2,7 +2,6 @@ package replication
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
@@ -34,51 +33,6 @@ type Client struct {
 	clock    clock.Ticks
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
 }
-
-// A ClientOption configures a [Client].
-type ClientOption func(*config.ClientOptions)
-
-// WithMaxEntities sets how large a server's world the client has room for: n is the most
-// entities that the server replicates at a time, whether this client may see them or not.
-// The default is 1,048,576. What comes on top need not be counted: resources, what entities
-// have under conditions, and the slots of those that end in the tick in which others begin.
-//
-// It bounds the client's memory: there are 2n slots, as many again for each condition in the
-// client's schema, and up to 257 states of each are kept. A world of at most n entities is
-// mirrored whole. The server is told of the bound and withholds entities that have no slot
-// below it, so that all others are mirrored still: [PeerStats.Withheld] counts them. A packet
-// that names a slot beyond the bound is refused as malformed.
-//
-// Panics on less than 1 or more than 2^30.
-func WithMaxEntities(n int) ClientOption {
-	if n < 1 || n > 1<<30 {
-		panic(fmt.Sprintf("replication: WithMaxEntities(%d): use 1 to 2^30", n))
-	}
-	return func(o *config.ClientOptions) { o.MaxEntities = n }
-}
-
-// WithNonce sets the number that tells this client's introduction from others, for
-// tests and recordings; those of later introductions follow from it. They are random by
-// default. Never use one twice on a connection: the server would take the second client
-// for the first and go on where that one was.
-func WithNonce(nonce uint64) ClientOption {
-	return func(o *config.ClientOptions) { o.Seed, o.Seeded = nonce, true }
-}
-
-// WithClientMTU sets the largest packet that the client sends, in bytes. The default is
-// 1200. Only messages and inputs make large packets: others take at most 219 bytes, which
-// is why the least is 256.
-//
-// Panics on less than 256 or more than 65,507.
-func WithClientMTU(bytes int) ClientOption {
-	if bytes < minClientMTU || bytes > wire.MaxMTU {
-		panic(fmt.Sprintf("replication: a client's MTU of %d bytes: use %d to %d", bytes, minClientMTU, wire.MaxMTU))
-	}
-	return func(o *config.ClientOptions) { o.MTU = bytes }
-}
-
-// minClientMTU has room for the largest ack packet.
-const minClientMTU = 256
 
 // NewClient returns a client that makes the world mirror a server's. Packets to the
 // server go through send, in Apply, Disconnect and Close only; a packet belongs to the
@@ -128,41 +82,10 @@ func (c *Client) Connected() bool {
 	return c.Status() == StatusConnected
 }
 
-// Tick returns the newest server tick of which a packet came.
-func (c *Client) Tick() uint32 {
-	c.mustExist()
-	return c.recv.NearTick
-}
-
 // Stats returns what came to and went from the client.
 func (c *Client) Stats() ClientStats {
 	c.mustExist()
 	return ClientStats(c.stats)
-}
-
-// Entity returns the entity of the client's world that mirrors the given one.
-func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
-	c.mustExist()
-	return c.apply.View.Entity(wire.NetID(id))
-}
-
-// NetID returns what an entity of the client's world mirrors.
-func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
-	c.mustExist()
-	id, ok := c.apply.View.NetID(e)
-	return NetID(id), ok
-}
-
-// Each calls fn for every mirrored entity, in the order of slots, with the server tick
-// of the state that it shows. fn must not change the structure of the world.
-//
-// Panics if fn is nil.
-func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
-	c.mustExist()
-	if fn == nil {
-		panic("replication: Each needs a function")
-	}
-	c.apply.View.Each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
 }
 
 // Receive takes a packet from the server. It only decodes: the world changes in Apply.
@@ -296,4 +219,78 @@ func (c *Client) answerServer() {
 	case c.recv.NewAcks || !c.session.InForce && send:
 		c.session.Transmit(c.recv.WriteAcks(c.session.AckKey()))
 	}
+}
+
+// Status returns how the client stands with its server.
+func (c *Client) Status() Status {
+	c.mustExist()
+	return Status(c.session.Status())
+}
+
+// Complete reports whether everything has come that the client may see of what was in the
+// server's world when the session began: there is no more to wait for before the game can
+// be shown. After the Apply that follows, it is in the client's world.
+func (c *Client) Complete() bool {
+	c.mustExist()
+	return c.session.Open() && c.session.Complete
+}
+
+// Reconnect begins a new session, whether the present one has ended or not, and whatever
+// the server said to the last introduction. A client whose server has gone silent, or has
+// dropped it for silence, does so by itself.
+//
+// What is mirrored stays in the world until the new session shows more. If the server is
+// still the same [Server], then every mirrored entity that it shows again is the entity
+// that it was, with all that the user added to it; those that it does not show again are
+// removed as soon as the session is [Client.Complete]. If it is another server, all are
+// removed with the first state that comes, and its own are spawned.
+//
+// Panics if the client is closed.
+func (c *Client) Reconnect() {
+	c.mustExist()
+	c.session.Reconnect()
+}
+
+// begin starts a session. Nothing of those before is a baseline of it.
+func (c *Client) begin(m *wire.Welcome) {
+	c.session.Begin(m, c.recv.AnyState)
+	c.apply.BeginShowing(m.Instance, c.recv.Outdated(m.Tick))
+	c.recv.Begin(m)
+	c.clock = clock.Ticks{}
+	c.clock.Arrive(m.Tick)
+	if c.messages != nil {
+		c.messages.Reset(m.Tick)
+	}
+}
+
+// Disconnect ends the connection and tells the server why, in packets that are sent at
+// once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
+// returns a [*DisconnectError] from then on, until [Client.Reconnect].
+func (c *Client) Disconnect(r Reason) {
+	c.mustExist()
+	c.session.Disconnect(uint8(r.Code), r.Text)
+}
+
+// Close ends the connection as [Client.Disconnect] does, if it has not ended, and removes
+// all mirrored entities and resources from the world. Reconnect panics afterwards.
+//
+// Panics if the world is locked, and in a hook.
+func (c *Client) Close() {
+	c.mustExist()
+	c.apply.Hooks.NotInHook("Close")
+	if c.apply.View.World.IsLocked() {
+		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
+	}
+	c.Disconnect(Reason{})
+	c.apply.RemoveAll()
+	c.session.Close()
+}
+
+// Coding returns the coding of the present session.
+func (c *Client) Coding() Coding {
+	c.mustExist()
+	if c.recv.Compact != nil {
+		return Compact
+	}
+	return Packed
 }

@@ -12,16 +12,6 @@ type EntitySet struct {
 	in     interest.EntitySet
 }
 
-// NewEntitySet returns an empty set.
-func (s *Server) NewEntitySet() *EntitySet {
-	s.mustExist()
-	e := &EntitySet{server: s}
-	e.in.Snap = &s.snap
-	e.in.Seated, e.in.Holders, e.in.Waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
-	s.interest.Sets = append(s.interest.Sets, &e.in)
-	return e
-}
-
 // mustExist panics if the set is nil, or zero.
 func (e *EntitySet) mustExist() {
 	if e == nil || e.server == nil {

@@ -1,6 +1,11 @@
 package replication
 
-import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
 
 // ProtocolVersion is the version of the wire format. Ends with different versions
 // refuse each other in the handshake.
@@ -24,3 +29,66 @@ var (
 	// It counts as lost.
 	ErrMissingModel = wire.ErrMissingModel
 )
+
+// A DisconnectError is what [Client.Apply] and [Peer.Err] return of a connection that was
+// ended by one of its ends.
+type DisconnectError struct {
+	Reason Reason
+	Remote bool // the other end ended it
+}
+
+func (e *DisconnectError) Error() string {
+	if e == nil {
+		return nilError
+	}
+	if e.Remote {
+		return "replication: disconnected by the other end: " + e.Reason.String()
+	}
+	return "replication: disconnected: " + e.Reason.String()
+}
+
+// A SchemaError says that server and client do not replicate the same components in the same way, and where their schema
+// texts part; see [Schema.Text]. The lines are shortened if they are very long, and empty where a text has ended. One of
+// them came from the wire: print them quoted, as Error does.
+type SchemaError struct {
+	Line           int // of the first difference, from 1
+	Server, Client string
+}
+
+// Error returns the difference as a sentence.
+func (e *SchemaError) Error() string {
+	if e == nil {
+		return nilError
+	}
+	return "replication: the schemas differ, register the same components in the same order on both ends: " + e.sentence()
+}
+
+func (e *SchemaError) sentence() string {
+	return fmt.Sprintf("line %d: server has %s, client has %s", e.Line, quoteLine(e.Server), quoteLine(e.Client))
+}
+
+func quoteLine(line string) string {
+	if line == "" {
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", line)
+}
+
+// firstDifference returns the first difference of two schema texts as a sentence, empty if they are equal.
+func firstDifference(server, client string) string {
+	if e := session.CompareSchemas(server, client); e != nil {
+		return (*SchemaError)(e).sentence()
+	}
+	return ""
+}
+
+// clientErrors make the errors of a client's session.
+var clientErrors = session.PublicErrors{
+	Disconnected: func(why session.Farewell) error {
+		return &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
+	},
+	Differs: func(d *session.SchemaDifference) error { return (*SchemaError)(d) },
+}
+
+// nilError is what methods of nil errors return, as fmt prints it.
+const nilError = "<nil>"

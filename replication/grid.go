@@ -16,14 +16,7 @@ type Grid struct {
 	in     interest.Grid
 }
 
-// NewGrid returns a grid over one to three fields of one component, each with a range and
-// a step: "Position.X", "Position.Y". cell is the length of a cell's side, in the units of
-// the fields; about half the radius that peers see serves well. A grid that would have
-// more than 1,048,576 cells gets larger ones.
-//
-// Panics if there is no such field, or cell is not positive.
-func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
-	s.mustExist()
+func newGrid(s *Server, cell float64, fields []string) *Grid {
 	if !(cell > 0) || math.IsInf(cell, 0) {
 		panic(fmt.Sprintf("replication: a grid with cells of %v: use a positive length", cell))
 	}
@@ -65,26 +58,4 @@ func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
 	}
 	s.interest.Grids = append(s.interest.Grids, &g.in)
 	return g
-}
-
-// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
-// entities at most radius away from the place, in the units of the grid's fields. A
-// coordinate that is left out is 0, one too many does not count. An infinite radius
-// shows everything. Until LookFrom is called the peer sees no entity with a position.
-//
-// Panics if the radius is negative or not a number, if there is no coordinate or more
-// than three, or if one is not a number.
-func (p *Peer) LookFrom(radius float64, place ...float64) {
-	p.mustExist()
-	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
-		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
-	}
-	e := interest.Viewpoint{Radius: radius, Open: true}
-	for i, v := range place {
-		if math.IsNaN(v) {
-			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
-		}
-		e.At[i] = v
-	}
-	p.sight.View.Viewpoint = e
 }

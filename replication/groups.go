@@ -28,15 +28,6 @@ type Group struct {
 	in     interest.Group
 }
 
-// NewGroup returns an empty group.
-func (s *Server) NewGroup() *Group {
-	s.mustExist()
-	s.interest.Groups.Made++
-	g := &Group{server: s}
-	g.in.Snap, g.in.Sets, g.in.Phase = &s.snap, &s.interest, s.interest.Groups.Made
-	return g
-}
-
 // mustExist panics if the group is nil, or zero.
 func (g *Group) mustExist() {
 	if g == nil || g.server == nil {

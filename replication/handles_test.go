@@ -112,7 +112,7 @@ func parseFiles(t testing.TB, set *token.FileSet, patterns ...string) (files []*
 		require.NoError(t, err)
 		files = append(files, file)
 	}
-	require.Greater(t, len(files), 30)
+	require.Greater(t, len(files), 20)
 	return files
 }
 

@@ -8,36 +8,6 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
-// [Expect]), when all is as the server says, other entities and references included. The
-// hooks of its components ([OnAdd]) follow.
-//
-// In a hook the world may be changed in any way: entities and components may be created
-// and removed, mirrored ones too. What a hook removes is not announced to later ones.
-// All methods of the client may be called but Apply, Receive and Close, which panic.
-// A hook must close the queries that it makes. Hooks of one kind are called in the order
-// in which they were registered, entities in no particular order. A hook can't be
-// unregistered, and is not called for what was there before: see [Client.Each].
-//
-// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for it;
-// what the reset removed is not announced. Entities that are taken over after a reconnect
-// go on being what they were: they are neither despawned nor spawned.
-func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
-	checkHook(c, "OnSpawn", fn == nil)
-	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
-}
-
-// OnDespawn makes the client call fn for every mirrored entity that Apply or Close is
-// about to remove. The world is as it was before, so that the entity and all else can still
-// be read. The hooks of its components ([OnRemove]) were called before. What the user
-// removed, or a reset of the world, is not announced.
-//
-// See [Client.OnSpawn] for what a hook may do.
-func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
-	checkHook(c, "OnDespawn", fn == nil)
-	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
-}
-
 // OnAdd makes the client call fn when a mirrored entity has got the component T from the
 // server, be it new itself or not. All its components have their values, but those under
 // a condition, as [OwnerOnly], may come later than the others. v is valid until fn changes the

@@ -1,11 +1,6 @@
 package replication
 
-import (
-	"fmt"
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/mlange-42/arche/ecs"
 
 // Interest says what a peer may see. An entity is visible to it if Filter and Visible
 // agree, and it is in the view of Grid or in one of Sets, where there is one of these. The
@@ -35,34 +30,4 @@ type Interest struct {
 	// kept is despawned as a whole as soon as one of it ends, leaves it or comes into view.
 	// What stands under a condition, as [OwnerOnly], is kept for as long as that holds.
 	Keep bool
-}
-
-// SetInterest sets what the peer may see, from the next Replicate on. Any field can be
-// changed at any tick.
-//
-// Panics if the grid or a set is of another server, if a set is nil, or the filter is a nil pointer.
-func (p *Peer) SetInterest(i Interest) {
-	p.mustExist()
-	if i.Grid != nil && i.Grid.server != p.server {
-		panic("replication: a grid of another server: make one with this server's NewGrid")
-	}
-	for n, set := range i.Sets {
-		if set == nil {
-			panic(fmt.Sprintf("replication: entity set %d is nil: leave it out, or make one with NewEntitySet", n+1))
-		}
-		if set.server != p.server {
-			panic("replication: an entity set of another server: make one with this server's NewEntitySet")
-		}
-	}
-	if i.Filter != nil && isNil(i.Filter) {
-		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
-	}
-	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
-	if i.Grid != nil {
-		c.Grid = &i.Grid.in
-	}
-	for _, set := range i.Sets {
-		c.Sets = append(c.Sets, &set.in)
-	}
-	p.sight.SetCriteria(c)
 }

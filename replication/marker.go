@@ -1,9 +1,6 @@
 package replication
 
-import (
-	"github.com/arche-replicate/arche-replicate/replication/internal/config"
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/mlange-42/arche/ecs"
 
 // Replicated is the marker component: a [Server] replicates the entities of its world
 // that have it. Add the zero value; the server writes the entity's slot into it.
@@ -26,16 +23,26 @@ func ReplicatedID(w *ecs.World) ecs.ID {
 	return ecs.ComponentID[Replicated](w)
 }
 
-// WithMarker gives the server a marker component of its own in place of [Replicated], so
-// that several servers can replicate one world, each the entities that have its marker:
+// Mirrored is on every entity that a [Client] made, so that systems can query for
+// mirrored entities and find out what they mirror.
+type Mirrored struct {
+	id NetID
+}
+
+// NetID returns what the entity mirrors.
 //
-//	type ForSpectators replication.Replicated
-//
-//	players := replication.NewServer(&world, schema)
-//	spectators := replication.NewServer(&world, publicSchema, replication.WithMarker[ForSpectators]())
-//	world.NewEntity(positionID, replication.ReplicatedID(&world), ecs.ComponentID[ForSpectators](&world))
-//
-// T is a type of the user's that is made of Replicated in this way.
-func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
-	return func(o *config.ServerOptions) { o.Marker = ecs.ComponentID[T] }
+// Panics if m is nil, which is what the world has of an entity that mirrors nothing.
+func (m *Mirrored) NetID() NetID {
+	if m == nil {
+		panic("replication: the entity mirrors nothing: ask Client.NetID, or query for entities with Mirrored")
+	}
+	return m.id
+}
+
+// MirroredID returns the ID of the component [Mirrored] in a world.
+func MirroredID(w *ecs.World) ecs.ID {
+	if w == nil {
+		panic("replication: MirroredID needs a world")
+	}
+	return ecs.ComponentID[Mirrored](w)
 }

@@ -2,9 +2,7 @@ package replication
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
@@ -84,21 +82,6 @@ func (p *Peer) RoundTrip() float64 {
 	return float64(p.acked.Trip.Smooth) / 8
 }
 
-// SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
-// default, is every tick. Peers with the same interval take turns.
-//
-// Panics if n is not 1 to 60.
-func (p *Peer) SetSendInterval(n int) {
-	p.mustExist()
-	if n < 1 || n > maxInterval {
-		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
-	}
-	p.acked.Interval = delta.Tick(n)
-}
-
-// maxInterval keeps intervals well within the window and the timeouts.
-const maxInterval = 60
-
 // receive takes a packet.
 func (p *Peer) receive(packet []byte) error {
 	in, err := p.conn.Receive(packet, p.server.snap.Tick, p.acked.Log.Next)
@@ -154,3 +137,79 @@ func (p *Peer) receiveAck(body []byte) error {
 	p.acked.Resolve(a)
 	return nil
 }
+
+// Disconnect ends the connection and tells the client why, in packets that are sent at
+// once. The peer is not to be used any more: its Receive returns [ErrUnexpected] from
+// then on, and [Peer.Err] the reason. Give it what still comes from that client for a
+// while: it tells a client that asks on why it gets no answer.
+//
+// Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
+func (p *Peer) Disconnect(r Reason) {
+	p.mustExist()
+	if p.conn.State == session.Ended {
+		return
+	}
+	r.Text = wire.Cut(r.Text, wire.MaxReasonText)
+	p.conn.SendDisconnect(uint8(r.Code), r.Text)
+	p.end(session.Farewell{Code: uint8(r.Code), Text: r.Text, Remote: false})
+}
+
+// Err returns nil until the connection has ended, and why it has after that: a
+// [*DisconnectError].
+func (p *Peer) Err() error {
+	p.mustExist()
+	if p.ended == nil {
+		return nil
+	}
+	return p.ended
+}
+
+// end takes the peer from the server.
+func (p *Peer) end(why session.Farewell) {
+	s := p.server
+	for i, q := range s.peers {
+		if q == p {
+			s.peers = append(s.peers[:i], s.peers[i+1:]...)
+			break
+		}
+	}
+	s.interest.DisownAll(&p.sight)
+	p.conn.End(why)
+	p.ended = &DisconnectError{Reason: Reason{ReasonCode(why.Code), why.Text}, Remote: why.Remote}
+	p.close()
+	s.callHooks(s.parting, p)
+}
+
+// Coding returns the coding of the present session.
+func (p *Peer) Coding() Coding {
+	p.mustExist()
+	if p.conn.Session.Compact {
+		return Compact
+	}
+	return Packed
+}
+
+// resetMessages forgets all that was said.
+func (p *Peer) resetMessages() {
+	s := p.server
+	if !s.schema.UsesMessages() {
+		return
+	}
+	t := &message.PeerMessages{
+		Snap: &s.snap, Schema: s.schema, Messages: &s.messages, Acked: &p.acked, Stats: &p.stats,
+		Down: p.conn.Session.Down, Up: p.conn.Session.Up, Send: p.out.SendMessages, Reported: s.snap.Tick,
+	}
+	t.Handler = func(number int) (handled, on bool) {
+		h := s.handlers[number]
+		if h == nil {
+			return false, true
+		}
+		p.stats.MessagesReceived++
+		h(p)
+		return true, p.messages == t
+	}
+	p.messages = t
+}
+
+// speaks reports whether there are new messages for the peer.
+func (p *Peer) speaks() bool { return p.messages != nil && p.messages.Speaks() }

@@ -62,30 +62,6 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// enqueue hands a draft, the last one, to all peers.
-func (s *Server) enqueue(pending int) (err error) {
-	if s.closed {
-		s.messages.Messenger.Discard()
-		return ErrNotConnected
-	}
-	taken := false
-	for _, p := range s.peers {
-		if p.conn.State != session.Connected {
-			continue
-		}
-		if p.messages.Enqueue(pending) == nil {
-			taken = true
-		} else {
-			p.stats.MessagesDropped++
-			err = message.ErrBufferFull
-		}
-	}
-	if !taken {
-		s.messages.Messenger.Discard()
-	}
-	return err
-}
-
 // SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
 func SendToServer[T any](c *Client, msg T) error {
 	c.mustExist()
@@ -140,14 +116,4 @@ func OnServerMessage[T any](c *Client, handle func(message T)) {
 	}
 	value := c.messages.Values[number].Pointer.(*T)
 	c.messages.Handlers[number] = func() { handle(*value) }
-}
-
-// MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
-// than 4095 ticks the result is that many ticks before the packet.
-func (c *Client) MessageTick() uint32 {
-	c.mustExist()
-	if c.messages == nil {
-		return 0
-	}
-	return uint32(c.messages.Tick)
 }

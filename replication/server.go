@@ -1,8 +1,6 @@
 package replication
 
 import (
-	"fmt"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -39,99 +37,6 @@ type Server struct {
 
 	stats  ServerStats
 	closed bool
-}
-
-// A ServerOption configures a [Server].
-type ServerOption func(*config.ServerOptions)
-
-// WithMTU sets the largest packet the server sends, in bytes. The default is 1200,
-// which passes everywhere; the least is 64. No packet of the server is ever larger;
-// those of clients have a limit of their own, see [WithClientMTU].
-//
-// Panics on less than 64 or more than 65,507, which is all that UDP carries.
-func WithMTU(bytes int) ServerOption {
-	if bytes < wire.MinMTU || bytes > wire.MaxMTU {
-		panic(fmt.Sprintf("replication: an MTU of %d bytes: use %d to %d", bytes, wire.MinMTU, wire.MaxMTU))
-	}
-	return func(o *config.ServerOptions) { o.MTU = bytes }
-}
-
-// WithWindow sets for how many ticks the server keeps versions of changed state, and so
-// how old an acknowledged state may be to serve as baseline. What is older is sent
-// whole. The default is 64; it should be more than twice the longest round trip.
-//
-// Panics outside 8 to 120: the names of baselines on the wire have room for no more.
-func WithWindow(ticks int) ServerOption {
-	if ticks < 8 || ticks > wire.MaxWindow {
-		panic(fmt.Sprintf("replication: a window of %d ticks: use 8 to %d", ticks, wire.MaxWindow))
-	}
-	return func(o *config.ServerOptions) { o.Window = ticks }
-}
-
-// WithFirstTick sets the tick of the first Replicate, 0 by default. Ticks wrap.
-func WithFirstTick(t uint32) ServerOption {
-	return func(o *config.ServerOptions) { o.FirstTick = t }
-}
-
-// WithFirstSequence sets the sequence number of the first packet to each peer, 0 by
-// default. Sequences wrap.
-func WithFirstSequence(s uint16) ServerOption {
-	return func(o *config.ServerOptions) { o.FirstSequence = s }
-}
-
-// WithSeed makes session numbers reproducible, for tests and recordings. By default
-// they are random. Two servers that a client meets one after the other must not have the
-// same seed: it would take them for one.
-func WithSeed(seed uint64) ServerOption {
-	return func(o *config.ServerOptions) { o.Seed, o.Seeded = seed, true }
-}
-
-// WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
-// transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
-// over plain UDP: without it nothing tells damaged, forged and late packets from genuine
-// ones. Handshakes, the first words of a session and disconnects keep theirs. Clients learn of
-// it in the handshake.
-func WithoutChecksum() ServerOption {
-	return func(o *config.ServerOptions) { o.NoChecksum = true }
-}
-
-// WithTickRate says how many times per second Replicate is called, 60 by default. It is
-// what budgets, and the timeout if none is set, are counted by; the server reads no clock.
-//
-// Panics outside 1 to 1000.
-func WithTickRate(perSecond int) ServerOption {
-	if perSecond < 1 || perSecond > 1000 {
-		panic(fmt.Sprintf("replication: %d ticks per second: use 1 to 1000", perSecond))
-	}
-	return func(o *config.ServerOptions) { o.TickRate = perSecond }
-}
-
-// WithBaselineGrid makes the server take updates against the newest acknowledged state
-// of a tick that is a multiple of n, where a peer got everything so far. Peers with other
-// round trips then share more of the encoding, and updates are a little larger, since
-// baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
-// peers 2 or 4 may pay. It changes nothing for peers that have a send interval.
-//
-// Panics if n is not 1, 2, 4 or 8.
-func WithBaselineGrid(n int) ServerOption {
-	if n != 1 && n != 2 && n != 4 && n != 8 {
-		panic(fmt.Sprintf("replication: a baseline grid of %d ticks: use 1, 2, 4 or 8", n))
-	}
-	return func(o *config.ServerOptions) { o.Grid = delta.Tick(n) }
-}
-
-// WithWorkers makes Replicate encode for n peers at a time, on goroutines of its own that
-// end before it returns. The packets are the same whatever n is, and all functions of the
-// user are still called on the caller's goroutine, the send functions peer after peer in
-// the order in which they connected. The default is 1; more than the number of cores is of
-// no use.
-//
-// Panics outside 1 to 64.
-func WithWorkers(n int) ServerOption {
-	if n < 1 || n > sender.MaxWorkers {
-		panic(fmt.Sprintf("replication: WithWorkers(%d): use 1 to %d", n, sender.MaxWorkers))
-	}
-	return func(o *config.ServerOptions) { o.Workers = n }
 }
 
 // NewServer returns a server that replicates the entities of the world that have the
@@ -244,123 +149,6 @@ func (s *Server) Close() {
 	s.snap.Capture.Tables = nil
 }
 
-// Replicate makes a tick: it captures the world and sends every connected peer what it
-// needs. Call it once per tick, after the systems ran. It does not change the structure
-// of the world and works on a locked one.
-//
-// Panics if the server is closed, and in a message handler or hook of the server.
-func (s *Server) Replicate() {
-	s.mustExist()
-	if s.closed {
-		panic("replication: Replicate of a closed server: make a new one with NewServer")
-	}
-	if s.messages.Handling {
-		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
-	}
-	s.noticeReset()
-	s.interest.Groups.Tidy(s.snap.Tick, s.released)
-	s.snap.Tick++
-	if s.dropSilent(); s.closed {
-		return // by a hook
-	}
-	s.snap.Slots.Begin(s.snap.Tick)
-	s.snap.CaptureWorld(s.refreshPeers)
-	s.disownGone()
-	s.interest.SettleOwners()
-	s.snap.SettleWeights()
-	s.snap.Slots.List()
-	for _, g := range s.interest.Grids {
-		g.Update()
-	}
-	for _, e := range s.interest.Sets {
-		e.Update()
-	}
-	s.interest.Groups.Update(&s.snap)
-	s.askPeers()
-	s.sendStates()
-	s.sendMessages()
-}
-
-// disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well, as a
-// function of the user's may have panicked in this one.
-func (s *Server) disownGone() {
-	for _, g := range s.snap.Gone {
-		s.interest.Disown(g.Slot, g.Entity)
-	}
-	s.snap.Gone = s.snap.Gone[:0]
-}
-
-// askPeers calls what the user gave to choose what connected peers are sent.
-func (s *Server) askPeers() {
-	workers := &s.sender.workers
-	workers.Begin()
-	s.asked = s.asked[:0]
-	for _, p := range s.peers {
-		if p.conn.State == session.Connected {
-			s.asked = append(s.asked, p)
-			workers.Add(&p.out)
-		}
-	}
-	workers.Ready(&s.snap)
-	for _, p := range s.asked {
-		p.sight.View.Ask(s.snap.Capture.Tables)
-		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
-		p.out.Speaks = p.speaks()
-		workers.PrepareHere(&p.out)
-	}
-	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
-		p.out.Speaks = p.speaks()
-	}
-}
-
-// sendStates sends the peers what changed, and ends the tick of the slots: also if a send
-// function panics, or the next tick would have the news of this one as its own, which peers
-// may have acknowledged by then.
-func (s *Server) sendStates() {
-	defer s.snap.Slots.Settle(s.snap.Tick)
-	s.sender.workers.Run(s.snap.Tick)
-	for _, p := range s.peers {
-		if p.conn.State == session.Connected {
-			p.out.Flush()
-			p.out.Keep()
-		}
-	}
-	s.sendHashes()
-}
-
-// refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
-func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
-	for _, p := range s.peers {
-		p.acked.Refresh(b, slots, limit)
-	}
-}
-
-// released reports whether a former member of a group means nothing to any peer any more.
-func (s *Server) released(g *interest.Group, f interest.FormerMember) bool {
-	for _, p := range s.peers {
-		if p.conn.State == session.Connected && !p.acked.Released(g, f) {
-			return false
-		}
-	}
-	return true
-}
-
-// Tick returns the tick of the latest Replicate.
-func (s *Server) Tick() uint32 {
-	s.mustExist()
-	return uint32(s.snap.Tick)
-}
-
-// NetID returns the network ID of an entity that the latest Replicate found.
-func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
-	s.mustExist()
-	slot, ok := s.snap.SlotOf(e)
-	if !ok {
-		return NetID{}, false
-	}
-	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
-}
-
 // newInstance returns the number of this server's NetIDs: no other server has the same one.
 func (s *Server) newInstance() uint64 {
 	if s.opts.Seeded {
@@ -375,9 +163,83 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
-// Entity returns the entity of the server's world that has the given network ID, if the
-// latest Replicate found it. It may have been removed since, but not by a reset of the world.
-func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
+// OnConnect makes the server call fn when a client's session begins: from then on it is sent the world, and messages may be
+// sent to it. It is called in [Peer.Receive], before the client's first message is handed over; and again for the same peer
+// if its client begins anew, after [Client.Reconnect] for instance.
+//
+// fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are called in
+// the order in which they were registered.
+//
+// Panics if fn is nil.
+func (s *Server) OnConnect(fn func(p *Peer)) {
 	s.mustExist()
-	return s.snap.EntityIn(id.Slot, id.Generation)
+	if fn == nil {
+		panic("replication: OnConnect needs a function")
+	}
+	s.connecting = append(s.connecting, fn)
+}
+
+// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] tells why. It is called in
+// [Peer.Receive] if the client took its leave, at the begin of [Server.Replicate] if it was silent for too long (see
+// [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that [Server.Connect]
+// made, also for those whose client never came. By then the peer owns nothing any more.
+//
+// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick. Panics if
+// fn is nil.
+func (s *Server) OnDisconnect(fn func(p *Peer)) {
+	s.mustExist()
+	if fn == nil {
+		panic("replication: OnDisconnect needs a function")
+	}
+	s.parting = append(s.parting, fn)
+}
+
+// callHooks calls hooks for a peer.
+func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
+	if len(hooks) == 0 {
+		return
+	}
+	was := s.messages.Handling
+	s.messages.Handling = true
+	defer func() { s.messages.Handling = was }()
+	for _, fn := range hooks {
+		fn(p)
+	}
+}
+
+// Tick returns the tick of the latest Replicate.
+func (s *Server) Tick() uint32 {
+	s.mustExist()
+	return uint32(s.snap.Tick)
+}
+
+// Stats returns what the server has done so far.
+func (s *Server) Stats() ServerStats {
+	s.mustExist()
+	stats := s.stats
+	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.SubEntityCount, len(s.peers)
+	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
+		stats.Entities-- // that slot has none
+	}
+	c := &s.snap.Counters
+	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.RawBits, c.Spawns, c.Despawns, c.Clamped, c.CopiedMarkers
+	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
+	for w := range s.sender.workers.Caches {
+		c := &s.sender.workers.Caches[w]
+		stats.Entries += c.Copied
+		stats.Encoded += c.Made
+		stats.SharedPackets += c.Shared
+		for i := range stats.Fields {
+			stats.Fields[i].Bits += c.FieldBits[i]
+		}
+		if c.Compact != nil {
+			for i := range stats.Fields {
+				stats.Fields[i].Bits += c.Compact.Costs[i] / delta.CostUnit
+			}
+		}
+		for i, n := range c.Ages {
+			stats.BaselineAges[i] += n
+		}
+	}
+	return stats
 }

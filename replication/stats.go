@@ -1,9 +1,6 @@
 package replication
 
-import (
-	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/schema"
 
 // ServerStats is what a server has done since it was made.
 type ServerStats struct {
@@ -161,35 +158,4 @@ func fieldStats(s *schema.Schema) []FieldStats {
 		fields = append(fields, FieldStats{Component: s.Components[i].Name})
 	}
 	return fields
-}
-
-// Stats returns what the server has done so far.
-func (s *Server) Stats() ServerStats {
-	s.mustExist()
-	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.SubEntityCount, len(s.peers)
-	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
-		stats.Entities-- // that slot has none
-	}
-	c := &s.snap.Counters
-	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.RawBits, c.Spawns, c.Despawns, c.Clamped, c.CopiedMarkers
-	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
-	for w := range s.sender.workers.Caches {
-		c := &s.sender.workers.Caches[w]
-		stats.Entries += c.Copied
-		stats.Encoded += c.Made
-		stats.SharedPackets += c.Shared
-		for i := range stats.Fields {
-			stats.Fields[i].Bits += c.FieldBits[i]
-		}
-		if c.Compact != nil {
-			for i := range stats.Fields {
-				stats.Fields[i].Bits += c.Compact.Costs[i] / delta.CostUnit
-			}
-		}
-		for i, n := range c.Ages {
-			stats.BaselineAges[i] += n
-		}
-	}
-	return stats
 }

@@ -2,6 +2,12 @@ package replication
 
 import "math"
 
+// Tick returns the newest server tick of which a packet came.
+func (c *Client) Tick() uint32 {
+	c.mustExist()
+	return c.recv.NearTick
+}
+
 // ServerTick returns about where the server is now, in ticks with a fraction: what comes at this moment was sent half a round
 // trip ago. It wraps at 2^32 as ticks do, and is 0 before the server has accepted the client.
 //
@@ -49,4 +55,14 @@ func (c *Client) Lead() float64 {
 		return 0
 	}
 	return float64(int32(c.InputTick()-c.clock.Base)) - c.clock.ServerTick()
+}
+
+// MessageTick returns the tick of the [Server.Replicate] that the message belongs to which is being handled. If it is older
+// than 4095 ticks the result is that many ticks before the packet.
+func (c *Client) MessageTick() uint32 {
+	c.mustExist()
+	if c.messages == nil {
+		return 0
+	}
+	return uint32(c.messages.Tick)
 }

@@ -49,21 +49,6 @@ func (d *Divergence) String() string {
 		what, d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, want)
 }
 
-// Verify compares the mirrored entities in the world with the server's states that they
-// show, and returns the first field that differs, in the order of slots and of the schema,
-// or nil. The usual cause is a system of the client's that writes to a mirrored component:
-// what it writes stays until the server's value changes, and then is lost.
-//
-// Fields are compared as codes, so that differences below their precision don't count.
-// Entities and components that the user removed are passed over, and so is what is left
-// of a session before until the new one shows it. It is meant for tests and for
-// finding faults: it takes about the time of writing all these components. The world
-// does not change; call it between Apply and the systems that may write, or after them.
-func (c *Client) Verify() *Divergence {
-	c.mustExist()
-	return publicDivergence(c.apply.Verify())
-}
-
 // publicDivergence returns what the user is told of a divergence.
 func publicDivergence(d *apply.Divergence) *Divergence {
 	if d == nil {

@@ -42,10 +42,3 @@ func Expect[T any](c *Client, e ecs.Entity, applies int) {
 	c.apply.NoticeReset()
 	c.apply.Expected.Expect(k, e, applies)
 }
-
-// Expects reports whether a local entity waits for the server's; see [Expect]. It does not
-// any more when it was adopted: then [Client.NetID] tells what it mirrors.
-func (c *Client) Expects(e ecs.Entity) bool {
-	c.mustExist()
-	return c.apply.Expected.Expects(e)
-}

@@ -2,10 +2,65 @@ package replication
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/mlange-42/arche/ecs"
 )
+
+// SetInterest sets what the peer may see, from the next Replicate on. Any field can be
+// changed at any tick.
+//
+// Panics if the grid or a set is of another server, if a set is nil, or the filter is a nil pointer.
+func (p *Peer) SetInterest(i Interest) {
+	p.mustExist()
+	if i.Grid != nil && i.Grid.server != p.server {
+		panic("replication: a grid of another server: make one with this server's NewGrid")
+	}
+	for n, set := range i.Sets {
+		if set == nil {
+			panic(fmt.Sprintf("replication: entity set %d is nil: leave it out, or make one with NewEntitySet", n+1))
+		}
+		if set.server != p.server {
+			panic("replication: an entity set of another server: make one with this server's NewEntitySet")
+		}
+	}
+	if i.Filter != nil && isNil(i.Filter) {
+		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
+	}
+	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
+	if i.Grid != nil {
+		c.Grid = &i.Grid.in
+	}
+	for _, set := range i.Sets {
+		c.Sets = append(c.Sets, &set.in)
+	}
+	p.sight.SetCriteria(c)
+}
+
+// LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
+// entities at most radius away from the place, in the units of the grid's fields. A
+// coordinate that is left out is 0, one too many does not count. An infinite radius
+// shows everything. Until LookFrom is called the peer sees no entity with a position.
+//
+// Panics if the radius is negative or not a number, if there is no coordinate or more
+// than three, or if one is not a number.
+func (p *Peer) LookFrom(radius float64, place ...float64) {
+	p.mustExist()
+	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
+		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
+	}
+	e := interest.Viewpoint{Radius: radius, Open: true}
+	for i, v := range place {
+		if math.IsNaN(v) {
+			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
+		}
+		e.At[i] = v
+	}
+	p.sight.View.Viewpoint = e
+}
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting
 // what the send function gets; 0 lifts the limit. Messages are sent all the same, and what
@@ -62,3 +117,18 @@ func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32))
 	p.mustExist()
 	p.out.Weigh = weigh
 }
+
+// SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the
+// default, is every tick. Peers with the same interval take turns.
+//
+// Panics if n is not 1 to 60.
+func (p *Peer) SetSendInterval(n int) {
+	p.mustExist()
+	if n < 1 || n > maxInterval {
+		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
+	}
+	p.acked.Interval = delta.Tick(n)
+}
+
+// maxInterval keeps intervals well within the window and the timeouts.
+const maxInterval = 60

@@ -1,0 +1,98 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Entity returns the entity of the client's world that mirrors the given one.
+func (c *Client) Entity(id NetID) (ecs.Entity, bool) {
+	c.mustExist()
+	return c.apply.View.Entity(wire.NetID(id))
+}
+
+// NetID returns what an entity of the client's world mirrors.
+func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
+	c.mustExist()
+	id, ok := c.apply.View.NetID(e)
+	return NetID(id), ok
+}
+
+// Each calls fn for every mirrored entity, in the order of slots, with the server tick
+// of the state that it shows. fn must not change the structure of the world.
+//
+// Panics if fn is nil.
+func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+	c.mustExist()
+	if fn == nil {
+		panic("replication: Each needs a function")
+	}
+	c.apply.View.Each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
+}
+
+// OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
+// [Expect]), when all is as the server says, other entities and references included. The
+// hooks of its components ([OnAdd]) follow.
+//
+// In a hook the world may be changed in any way: entities and components may be created
+// and removed, mirrored ones too. What a hook removes is not announced to later ones.
+// All methods of the client may be called but Apply, Receive and Close, which panic.
+// A hook must close the queries that it makes. Hooks of one kind are called in the order
+// in which they were registered, entities in no particular order. A hook can't be
+// unregistered, and is not called for what was there before: see [Client.Each].
+//
+// After [ecs.World.Reset], all entities are spawned anew, and hooks are called for it;
+// what the reset removed is not announced. Entities that are taken over after a reconnect
+// go on being what they were: they are neither despawned nor spawned.
+func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
+	checkHook(c, "OnSpawn", fn == nil)
+	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
+}
+
+// OnDespawn makes the client call fn for every mirrored entity that Apply or Close is
+// about to remove. The world is as it was before, so that the entity and all else can still
+// be read. The hooks of its components ([OnRemove]) were called before. What the user
+// removed, or a reset of the world, is not announced.
+//
+// See [Client.OnSpawn] for what a hook may do.
+func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
+	checkHook(c, "OnDespawn", fn == nil)
+	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
+}
+
+// Expects reports whether a local entity waits for the server's; see [Expect]. It does not
+// any more when it was adopted: then [Client.NetID] tells what it mirrors.
+func (c *Client) Expects(e ecs.Entity) bool {
+	c.mustExist()
+	return c.apply.Expected.Expects(e)
+}
+
+// Verify compares the mirrored entities in the world with the server's states that they
+// show, and returns the first field that differs, in the order of slots and of the schema,
+// or nil. The usual cause is a system of the client's that writes to a mirrored component:
+// what it writes stays until the server's value changes, and then is lost.
+//
+// Fields are compared as codes, so that differences below their precision don't count.
+// Entities and components that the user removed are passed over, and so is what is left
+// of a session before until the new one shows it. It is meant for tests and for
+// finding faults: it takes about the time of writing all these components. The world
+// does not change; call it between Apply and the systems that may write, or after them.
+func (c *Client) Verify() *Divergence {
+	c.mustExist()
+	return publicDivergence(c.apply.Verify())
+}
+
+// Divergence returns the first field in which what the client holds was found to differ
+// from what the server has, or nil: see [WithStateHash]. There is none when a session
+// begins. A difference is no reason to go on: the library has a fault, or memory has.
+//
+// Want is nil, for hashes don't tell, and Got is what the client holds; a [NetID] where
+// the field refers to an entity. If the ends differ in whether there is a component, Field
+// is empty and Got and Want are bools.
+func (c *Client) Divergence() *Divergence {
+	c.mustExist()
+	if d := c.apply.Hashes.Divergence; d != c.diverged.inside {
+		c.diverged.inside, c.diverged.public = d, publicDivergence(d)
+	}
+	return c.diverged.public
+}

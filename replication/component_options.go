@@ -1,0 +1,88 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+)
+
+// A ComponentOption changes how [Register] takes a component type.
+type ComponentOption func(*schema.Options)
+
+// Name gives the component a name other than that of its Go type. Both ends must use the same one.
+func Name(name string) ComponentOption {
+	return func(o *schema.Options) { o.Name, o.Named = name, true }
+}
+
+// Every makes the server look at the component on every n-th tick only, in turns that
+// spread the entities over the ticks: what changes all the time is sent that often at
+// most. An entity that is new, or gets the component, is looked at at once, as is one that
+// enters or leaves a [Group]. So what is sent is at most n-1 ticks old.
+//
+// Panics if n is not 1 to 60.
+func Every(n int) ComponentOption {
+	if n < 1 || n > maxInterval {
+		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, maxInterval))
+	}
+	return func(o *schema.Options) { o.Every = n }
+}
+
+// Priority gives entities that have the component a weight of at least w, 1 being that of
+// all others. Where a peer's budget does not suffice, the weights added up over the ticks
+// that it waited say what is sent first; see [Peer.SetBudget].
+//
+// Panics if w is less than 1.
+func Priority(w float32) ComponentOption {
+	if !(w >= 1) {
+		panic(fmt.Sprintf("replication: Priority(%v): use 1 or more", w))
+	}
+	return func(o *schema.Options) { o.Priority = w }
+}
+
+// OwnerOnly shows the component to the entity's owner only; see [Server.SetOwner]. No byte
+// that others get depends on its values or on when they change.
+func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.OwnerOnly}) }
+
+// ExceptOwner shows the component to everybody but the entity's owner, who knows better:
+// what it predicts itself, say.
+func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
+
+// OnlyFor shows the component to the peers that the function picks. It is asked once for
+// every peer in every Replicate, on the caller's goroutine, whatever the number of entities;
+// it must not change the world. Components that shall share a condition, and its cost, must
+// share the option:
+//
+//	referees := replication.OnlyFor(isReferee)
+//	replication.Register[Foul](schema, referees)
+//	replication.Register[Warning](schema, referees)
+//
+// Panics if there is no function.
+func OnlyFor(pick func(p *Peer) bool) ComponentOption {
+	if pick == nil {
+		panic("replication: OnlyFor needs a function that picks peers")
+	}
+	return under(schema.Condition{Kind: schema.OnlyFor, Ask: &pick})
+}
+
+// Once makes the server look at the component only when it is new, with the entity or by
+// itself: what is sent to whomever and whenever is the value from then. Changes later on
+// are not looked for, and cost nothing.
+func Once() ComponentOption {
+	return func(o *schema.Options) { o.Once = true }
+}
+
+func under(c schema.Condition) ComponentOption {
+	return func(o *schema.Options) { o.Conditions = append(o.Conditions, c) }
+}
+
+// Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without
+// options the field is coded as if it had no tag.
+//
+// The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots: "Gun.Heat".
+// It has no indices: options for an array, or for a field of the structs in an array, hold for every element. The empty path
+// is the component itself, if its type is a number or an array.
+func Field(path string, opts ...FieldOption) ComponentOption {
+	var tag schema.Tag
+	applyOptions("Field", &tag, opts)
+	return func(o *schema.Options) { o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag}) }
+}

@@ -1,0 +1,21 @@
+package replication
+
+import "fmt"
+
+// A PeerOption configures a [Peer].
+type PeerOption func(*peerOptions)
+
+type peerOptions struct {
+	coding Coding
+}
+
+// WithCoding sets the coding of the states that the peer is sent. Clients that do not take it,
+// see [WithoutCompact], are sent [Packed]. It may differ from peer to peer.
+//
+// Panics if the coding is unknown.
+func WithCoding(c Coding) PeerOption {
+	if c > Compact {
+		panic(fmt.Sprintf("replication: %v: use Packed or Compact", c))
+	}
+	return func(o *peerOptions) { o.coding = c }
+}

@@ -1,0 +1,43 @@
+package replication
+
+import "fmt"
+
+// A Reason says why a connection ended.
+type Reason struct {
+	Code ReasonCode
+
+	// Text is for people, in UTF-8. What is longer than 128 bytes, or does not fit into a
+	// packet, is cut.
+	Text string
+}
+
+// A ReasonCode says why a connection ended, for programs.
+type ReasonCode uint8
+
+// The reasons that the library knows. Codes from ReasonGame on are the game's.
+const (
+	ReasonClosed  ReasonCode = 0  // that end does not go on
+	ReasonTimeout ReasonCode = 1  // nothing was heard for too long; a client introduces itself again
+	ReasonKicked  ReasonCode = 2  // the server does not want this client
+	ReasonGame    ReasonCode = 64 // the first of the game's own
+)
+
+func (c ReasonCode) String() string {
+	switch c {
+	case ReasonClosed:
+		return "closed"
+	case ReasonTimeout:
+		return "timeout"
+	case ReasonKicked:
+		return "kicked"
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// String returns the code and, if there is one, the text: `kicked: "too slow"`.
+func (r Reason) String() string {
+	if r.Text == "" {
+		return r.Code.String()
+	}
+	return fmt.Sprintf("%v: %q", r.Code, r.Text)
+}

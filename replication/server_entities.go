@@ -1,0 +1,140 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// NetID returns the network ID of an entity that the latest Replicate found.
+func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
+	s.mustExist()
+	slot, ok := s.snap.SlotOf(e)
+	if !ok {
+		return NetID{}, false
+	}
+	return NetID{Slot: uint32(slot), Generation: s.snap.Slots.Info[slot].Generation}, true
+}
+
+// Entity returns the entity of the server's world that has the given network ID, if the
+// latest Replicate found it. It may have been removed since, but not by a reset of the world.
+func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
+	s.mustExist()
+	return s.snap.EntityIn(id.Slot, id.Generation)
+}
+
+// SetOwner makes a peer the owner of an entity, in place of the one before, from the next
+// Replicate on; nil makes it nobody's. The entity may get its marker later. That it is owned
+// ends by itself when the entity leaves replication, and when the peer is disconnected: a
+// peer that is so already is as good as nil.
+//
+// Ownership is the server's affair: clients are not told of it but by what they see.
+//
+// Panics if the entity is dead, or the peer is of another server.
+func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
+	s.mustExist()
+	if !archeutil.Alive(s.snap.World, e) {
+		panic("replication: SetOwner of a dead entity: set owners of entities that live")
+	}
+	if p != nil && p.server != s {
+		panic("replication: SetOwner to a peer of another server: use one that this server's Connect returned")
+	}
+	s.noticeReset()
+	if p == nil || p.conn.State == session.Ended {
+		s.interest.SetOwner(e, nil)
+	} else {
+		s.interest.SetOwner(e, &p.sight)
+	}
+}
+
+// Owner returns the owner of an entity, nil if it has none.
+func (s *Server) Owner(e ecs.Entity) *Peer {
+	s.mustExist()
+	s.noticeReset()
+	if v := s.interest.Owners.Of[e]; v != nil {
+		return v.Holder.(*Peer)
+	}
+	return nil
+}
+
+// SetPriority gives an entity a weight for all peers, on top of those of its components:
+// the weights added up over the ticks that it waited say who is sent first where the budget
+// does not suffice. The default is 1. The entity may get its marker later; its weight lasts until it
+// leaves replication. A dead entity has none.
+//
+// Panics if the weight is not positive.
+func (s *Server) SetPriority(e ecs.Entity, weight float32) {
+	s.mustExist()
+	if !(weight > 0) {
+		panic(fmt.Sprintf("replication: SetPriority(%v): use a positive weight", weight))
+	}
+	s.noticeReset()
+	if slot, ok := s.snap.SlotOf(e); ok {
+		s.snap.GiveWeight(slot, weight)
+	} else if archeutil.Alive(s.snap.World, e) {
+		if s.snap.Weights == nil {
+			s.snap.Weights = map[ecs.Entity]float32{}
+		}
+		s.snap.Weights[e] = weight
+	}
+}
+
+// NewEntitySet returns an empty set.
+func (s *Server) NewEntitySet() *EntitySet {
+	s.mustExist()
+	e := &EntitySet{server: s}
+	e.in.Snap = &s.snap
+	e.in.Seated, e.in.Holders, e.in.Waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
+	s.interest.Sets = append(s.interest.Sets, &e.in)
+	return e
+}
+
+// NewGrid returns a grid over one to three fields of one component, each with a range and
+// a step: "Position.X", "Position.Y". cell is the length of a cell's side, in the units of
+// the fields; about half the radius that peers see serves well. A grid that would have
+// more than 1,048,576 cells gets larger ones.
+//
+// Panics if there is no such field, or cell is not positive.
+func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
+	s.mustExist()
+	return newGrid(s, cell, fields)
+}
+
+// NewGroup returns an empty group.
+func (s *Server) NewGroup() *Group {
+	s.mustExist()
+	s.interest.Groups.Made++
+	g := &Group{server: s}
+	g.in.Snap, g.in.Sets, g.in.Phase = &s.snap, &s.interest, s.interest.Groups.Made
+	return g
+}
+
+// noticeReset makes groups, sets and owners forget their entities if the world was reset: handles begin anew then, and those
+// of before may mean others. The entities themselves need no care, since their markers are gone with them.
+func (s *Server) noticeReset() {
+	s.disownGone()
+	if s.snap.Mark.Intact() {
+		return
+	}
+	s.snap.Mark.Set()
+	for _, g := range s.interest.Groups.List {
+		for i := range g.Members {
+			g.Part(&g.Members[i], s.snap.Tick+1)
+		}
+		clear(g.Members)
+		g.Members, g.MembersChanged = g.Members[:0], true
+	}
+	s.interest.Groups.Of = nil
+	for _, e := range s.interest.Sets {
+		e.Forget()
+	}
+	for _, p := range s.peers {
+		s.interest.DisownAll(&p.sight)
+	}
+	s.interest.Owners = interest.Ownership{}
+	clear(s.snap.Weights)
+	s.messages.Messenger.ForgetEntities()
+}

@@ -1,0 +1,188 @@
+package replication
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/message"
+	"github.com/arche-replicate/arche-replicate/replication/internal/session"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// Replicate makes a tick: it captures the world and sends every connected peer what it
+// needs. Call it once per tick, after the systems ran. It does not change the structure
+// of the world and works on a locked one.
+//
+// Panics if the server is closed, and in a message handler or hook of the server.
+func (s *Server) Replicate() {
+	s.mustExist()
+	if s.closed {
+		panic("replication: Replicate of a closed server: make a new one with NewServer")
+	}
+	if s.messages.Handling {
+		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
+	}
+	s.noticeReset()
+	s.interest.Groups.Tidy(s.snap.Tick, s.released)
+	s.snap.Tick++
+	if s.dropSilent(); s.closed {
+		return // by a hook
+	}
+	s.snap.Slots.Begin(s.snap.Tick)
+	s.snap.CaptureWorld(s.refreshPeers)
+	s.disownGone()
+	s.interest.SettleOwners()
+	s.snap.SettleWeights()
+	s.snap.Slots.List()
+	for _, g := range s.interest.Grids {
+		g.Update()
+	}
+	for _, e := range s.interest.Sets {
+		e.Update()
+	}
+	s.interest.Groups.Update(&s.snap)
+	s.askPeers()
+	s.sendStates()
+	s.sendMessages()
+}
+
+// disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well, as a
+// function of the user's may have panicked in this one.
+func (s *Server) disownGone() {
+	for _, g := range s.snap.Gone {
+		s.interest.Disown(g.Slot, g.Entity)
+	}
+	s.snap.Gone = s.snap.Gone[:0]
+}
+
+// askPeers calls what the user gave to choose what connected peers are sent.
+func (s *Server) askPeers() {
+	workers := &s.sender.workers
+	workers.Begin()
+	s.asked = s.asked[:0]
+	for _, p := range s.peers {
+		if p.conn.State == session.Connected {
+			s.asked = append(s.asked, p)
+			workers.Add(&p.out)
+		}
+	}
+	workers.Ready(&s.snap)
+	for _, p := range s.asked {
+		p.sight.View.Ask(s.snap.Capture.Tables)
+		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
+		p.out.Speaks = p.speaks()
+		workers.PrepareHere(&p.out)
+	}
+	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
+		p.out.Speaks = p.speaks()
+	}
+}
+
+// sendStates sends the peers what changed, and ends the tick of the slots: also if a send
+// function panics, or the next tick would have the news of this one as its own, which peers
+// may have acknowledged by then.
+func (s *Server) sendStates() {
+	defer s.snap.Slots.Settle(s.snap.Tick)
+	s.sender.workers.Run(s.snap.Tick)
+	for _, p := range s.peers {
+		if p.conn.State == session.Connected {
+			p.out.Flush()
+			p.out.Keep()
+		}
+	}
+	s.sendHashes()
+}
+
+// refreshPeers keeps the ticks that peers hold of slots of a block within reach of serial arithmetic.
+func (s *Server) refreshPeers(b int, slots uint64, limit delta.Tick) {
+	for _, p := range s.peers {
+		p.acked.Refresh(b, slots, limit)
+	}
+}
+
+// released reports whether a former member of a group means nothing to any peer any more.
+func (s *Server) released(g *interest.Group, f interest.FormerMember) bool {
+	for _, p := range s.peers {
+		if p.conn.State == session.Connected && !p.acked.Released(g, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// sendHashes sends all peers the hashes that are due.
+func (s *Server) sendHashes() {
+	every := s.opts.HashEvery
+	if every == 0 {
+		return
+	}
+	if s.sender.hashes == nil {
+		s.sender.hashes = make([]byte, s.opts.MTU)
+	}
+	for _, p := range s.peers {
+		if p.conn.State == session.Connected && p.acked.MaySendNow() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {
+			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
+			p.out.SendHashes(s.sender.hashes)
+		}
+	}
+}
+
+// sendMessages sends the peers their messages, after the state of the tick.
+func (s *Server) sendMessages() {
+	if !s.schema.UsesMessages() {
+		return
+	}
+	for i := 0; i < len(s.peers); i++ {
+		if p := s.peers[i]; p.conn.State == session.Connected {
+			p.messages.SendTick()
+		}
+	}
+	s.messages.Messenger.Clear()
+}
+
+// dropSilent disconnects the peers that have been silent for too long.
+func (s *Server) dropSilent() {
+	if s.opts.Timeout == 0 {
+		return
+	}
+	for i := len(s.peers) - 1; i >= 0; i-- {
+		if i >= len(s.peers) {
+			continue // a hook has disconnected others
+		}
+		if p := s.peers[i]; s.snap.Tick-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
+			s.stats.Timeouts++
+			p.Disconnect(Reason{Code: ReasonTimeout})
+		}
+	}
+}
+
+// enqueue hands a draft, the last one, to all peers.
+func (s *Server) enqueue(pending int) (err error) {
+	if s.closed {
+		s.messages.Messenger.Discard()
+		return ErrNotConnected
+	}
+	taken := false
+	for _, p := range s.peers {
+		if p.conn.State != session.Connected {
+			continue
+		}
+		if p.messages.Enqueue(pending) == nil {
+			taken = true
+		} else {
+			p.stats.MessagesDropped++
+			err = message.ErrBufferFull
+		}
+	}
+	if !taken {
+		s.messages.Messenger.Discard()
+	}
+	return err
+}
+
+// toViewers sends a draft to those only that see an entity.
+func (s *Server) toViewers(d *message.PendingMessage, e ecs.Entity) {
+	d.Viewers, d.Entity = true, e
+	id, known := s.NetID(e)
+	d.ID, d.Known = wire.NetID(id), known
+}
