@@ -7,11 +7,11 @@
 //
 //	                 in                                             out
 //	server    the world, once per tick: [Server.Replicate]           packets to every peer, through the function of [Server.Connect]
-//	          packets from that client: [Peer.Receive]               its messages and inputs: [OnMessage], [Input]
+//	          packets from that client: [Peer.Receive]               its messages and inputs: [OnClientMessage], [Input]
 //	client    packets from the server: [Client.Receive]              the world, changed by [Client.Apply]
 //	          inputs: [SetInput]                                     the server's messages: [OnServerMessage]
 //	                                                                 packets to the server, through the function of [NewClient]
-//	both      messages: [Send], [SendToServer]
+//	both      messages: [SendToClient], [SendToServer]
 //
 // Both ends need the same [Schema]: the types of components and resources that are replicated, the types of
 // messages and inputs, and how each of their fields is coded.
@@ -61,7 +61,7 @@
 // The value of such a panic is a text that begins with "replication: ". The rules are the same everywhere:
 //
 //   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or option is needed. Where it means
-//     something, as for [OnMessage] and [Server.SetOwner], the documentation says what.
+//     something, as for [OnClientMessage] and [Server.SetOwner], the documentation says what.
 //   - A [Server], [Client], [Peer], [EntitySet] or [Group] that is zero is refused as nil is. A zero [Schema] has no
 //     components, as one of [NewSchema].
 //   - Handles of entities may be any. One of an entity that was removed, or of any from before a reset of the world, names

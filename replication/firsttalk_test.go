@@ -15,7 +15,7 @@ import (
 func TestMessagesBeginASession(t *testing.T) {
 	x := newWire(t, talkSchema())
 	var got []uint32
-	OnMessage(x.server, func(_ *Peer, m mHit) { got = append(got, m.Number) })
+	OnClientMessage(x.server, func(_ *Peer, m mHit) { got = append(got, m.Number) })
 	x.answer(x.apply()...) // hello
 	x.deliver(x.takeDown()...)
 	require.True(t, x.client.Connected())
@@ -48,7 +48,7 @@ func TestNothingIsRefusedWithoutFault(t *testing.T) {
 		for n := range uint64(20) {
 			r := newInputRig(seed+n, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.3, Duplicate: 0.2, Reorder: 0.3, ReorderBy: 6}, opts...)
 			got, sent := 0, 0
-			OnMessage(r.server, func(*Peer, mHit) { got++ })
+			OnClientMessage(r.server, func(*Peer, mHit) { got++ })
 			for tick := range 300 {
 				if tick < 100 && SendToServer(r.client, mHit{}) == nil {
 					sent++

@@ -75,11 +75,11 @@ func (x *fixture) receive(down bool, packet []byte) error {
 func letterWire(t testing.TB, got *[]string) *fixture {
 	x := connectedWire(t, letterSchema())
 	OnServerMessage(x.client, func(mHit) { *got = append(*got, "hit") })
-	OnMessage(x.server, func(_ *Peer, _ mHit) { *got = append(*got, "hit") })
+	OnClientMessage(x.server, func(_ *Peer, _ mHit) { *got = append(*got, "hit") })
 	OnServerMessage(x.client, func(m mBulk) { *got = append(*got, m.Parts[0]) })
-	OnMessage(x.server, func(_ *Peer, m mBulk) { *got = append(*got, m.Parts[0]) })
+	OnClientMessage(x.server, func(_ *Peer, m mBulk) { *got = append(*got, m.Parts[0]) })
 	OnServerMessage(x.client, func(m mLetter) { *got = append(*got, text(m.Pages)) })
-	OnMessage(x.server, func(_ *Peer, m mLetter) { *got = append(*got, text(m.Pages)) })
+	OnClientMessage(x.server, func(_ *Peer, m mLetter) { *got = append(*got, text(m.Pages)) })
 	return x
 }
 

@@ -92,9 +92,9 @@ func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 		got = append(got, text(m.Pages))
 	})
 	OnServerMessage(x.client, func(m mRumor) { got = append(got, m.Text) })
-	OnMessage(x.server, func(_ *Peer, m mLetter) { require.Equal(t, e, m.To); up = append(up, text(m.Pages)) })
-	OnMessage(x.server, func(_ *Peer, m mRumor) { up = append(up, m.Text) })
-	require.NoError(t, Send(x.peer, mLetter{To: e, Pages: pages("a")}))
+	OnClientMessage(x.server, func(_ *Peer, m mLetter) { require.Equal(t, e, m.To); up = append(up, text(m.Pages)) })
+	OnClientMessage(x.server, func(_ *Peer, m mRumor) { up = append(up, m.Text) })
+	require.NoError(t, SendToClient(x.peer, mLetter{To: e, Pages: pages("a")}))
 	require.NoError(t, SendToAll(x.server, mRumor{"b"}))
 	require.NoError(t, SendToViewers(x.server, e, mLetter{To: e, Pages: pages("c")}))
 	for _, p := range x.replicate() {
@@ -114,7 +114,7 @@ func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 
 	// As many as there are ids, though 1024 of the longest would take 12 MB.
 	n := 0
-	for Send(x.peer, mLetter{Pages: pages("f")}) == nil {
+	for SendToClient(x.peer, mLetter{Pages: pages("f")}) == nil {
 		n++
 	}
 	require.Equal(t, wire.MaxQueued, n)
@@ -138,7 +138,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				require.True(t, x.peer.Connected())
 				var got []mBulk
 				OnServerMessage(x.client, func(m mBulk) { got = append(got, m) })
-				OnMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
+				OnClientMessage(x.server, func(_ *Peer, m mBulk) { got = append(got, m) })
 				m := &x.server.messages.Messenger
 				room, piece := mtu-wire.MessageOverhead, mtu-message.FragmentOverhead
 				for _, size := range []int{9, room - 1, room, room + 1, 2 * piece, 2*piece + 1, 5 * piece, 5*piece + 1, message.MaxFragments * piece} {
@@ -151,7 +151,7 @@ func TestFragmentsOfEverySize(t *testing.T) {
 					require.Equal(t, want, m.Fragments(size), "%d bytes", size)
 					var out *message.OutChannel
 					if down {
-						require.NoError(t, Send(x.peer, bulk(size)), "%d bytes", size)
+						require.NoError(t, SendToClient(x.peer, bulk(size)), "%d bytes", size)
 						x.server.snap.Tick += message.MaxMessageAge // an age takes all its bits
 						out = &x.peer.messages.Out[wire.ChannelState]
 					} else {
@@ -193,17 +193,17 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	const unreliable = "replication: message too large: mRumor takes 84 bytes, and 83 fit into a packet of 100: unreliable messages go in one; " +
 		"make it reliable, send it in pieces, or raise the MTU"
 	const reliable = "replication: message too large: mBulk takes 10369 bytes, and 10368 go in packets of 100: send it in pieces, or raise the MTU"
-	require.NoError(t, Send(x.peer, mRumor{strings.Repeat("x", 92)}), "7 bits each")
-	require.NoError(t, Send(x.peer, mRumor{strings.Repeat("\xff", 81)}))
+	require.NoError(t, SendToClient(x.peer, mRumor{strings.Repeat("x", 92)}), "7 bits each")
+	require.NoError(t, SendToClient(x.peer, mRumor{strings.Repeat("\xff", 81)}))
 	for _, err := range []error{
-		Send(x.peer, mRumor{strings.Repeat("\xff", 82)}), SendToAll(x.server, mRumor{strings.Repeat("\xff", 82)}),
+		SendToClient(x.peer, mRumor{strings.Repeat("\xff", 82)}), SendToAll(x.server, mRumor{strings.Repeat("\xff", 82)}),
 		SendToViewers(x.server, ecs.Entity{}, mRumor{strings.Repeat("\xff", 82)}),
 	} {
 		require.EqualError(t, err, unreliable)
 		require.ErrorIs(t, err, schema.ErrMessageTooLarge)
 	}
-	require.EqualError(t, Send(x.peer, bulk(10369)), reliable)
-	require.NoError(t, Send(x.peer, bulk(10368)))
+	require.EqualError(t, SendToClient(x.peer, bulk(10369)), reliable)
+	require.NoError(t, SendToClient(x.peer, bulk(10368)))
 	require.NoError(t, SendToServer(x.client, bulk(20000)))
 	require.ErrorIs(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1182)}), schema.ErrMessageTooLarge)
 	require.NoError(t, SendToServer(x.client, mRumor{strings.Repeat("\xff", 1181)}))
@@ -211,8 +211,8 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	got := 0
 	OnServerMessage(x.client, func(mRumor) { got++ })
 	OnServerMessage(x.client, func(mBulk) { got++ })
-	OnMessage(x.server, func(*Peer, mRumor) { got++ })
-	OnMessage(x.server, func(*Peer, mBulk) { got++ })
+	OnClientMessage(x.server, func(*Peer, mRumor) { got++ })
+	OnClientMessage(x.server, func(*Peer, mBulk) { got++ })
 	x.rounds(60)
 	require.Equal(t, 5, got)
 }
@@ -221,7 +221,7 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	x := connectedWire(t, letterSchema(), WithMTU(64))
 	n := 0
-	for Send(x.peer, bulk(5760)) == nil {
+	for SendToClient(x.peer, bulk(5760)) == nil {
 		n++
 	}
 	require.Equal(t, wire.MaxQueued/message.MaxFragments, n, "ids")
@@ -270,8 +270,8 @@ func newLetterRig(t testing.TB, seed uint64, link netsim.Config, mtu int, opts .
 	OnServerMessage(r.client, func(m mLetter) { next(&r.got, m.Number, text(m.Pages)); r.large++ })
 	OnServerMessage(r.client, func(m mChat) { next(&r.gotNow, m.Number, longText(m.Number, r.size(m.Number))) })
 	OnServerMessage(r.client, func(m mNotice) { next(&r.gotNow, m.Number, text(m.Pages)); r.immediate++ })
-	OnMessage(s, func(_ *Peer, m mHit) { next(&r.gotUp, m.Number, longText(m.Number, r.size(m.Number))) })
-	OnMessage(s, func(_ *Peer, m mLetter) { next(&r.gotUp, m.Number, text(m.Pages)); r.upUp++ })
+	OnClientMessage(s, func(_ *Peer, m mHit) { next(&r.gotUp, m.Number, longText(m.Number, r.size(m.Number))) })
+	OnClientMessage(s, func(_ *Peer, m mLetter) { next(&r.gotUp, m.Number, text(m.Pages)); r.upUp++ })
 	return r
 }
 
@@ -291,14 +291,14 @@ func (r *letterRig) send() {
 	text := func(n uint32) [3]string { return pages(longText(n, r.size(n))) }
 	errs := []error{nil, nil, nil}
 	if n := r.sent; r.size(n) > 0 {
-		errs[0] = Send(r.peer, mLetter{Number: n, Pages: text(n)})
+		errs[0] = SendToClient(r.peer, mLetter{Number: n, Pages: text(n)})
 	} else {
-		errs[0] = Send(r.peer, mHit{Number: n})
+		errs[0] = SendToClient(r.peer, mHit{Number: n})
 	}
 	if n := r.sentNow; r.size(n) > 0 {
-		errs[1] = Send(r.peer, mNotice{Number: n, Pages: text(n)})
+		errs[1] = SendToClient(r.peer, mNotice{Number: n, Pages: text(n)})
 	} else {
-		errs[1] = Send(r.peer, mChat{Number: n})
+		errs[1] = SendToClient(r.peer, mChat{Number: n})
 	}
 	if n := r.sentUp; r.size(n) > 0 {
 		errs[2] = SendToServer(r.client, mLetter{Number: n, Pages: text(n)})
@@ -389,7 +389,7 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 		x.answer(x.apply()...)
 	}
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
-	require.NoError(t, Send(x.peer, mLetter{Number: 1, To: e, Pages: text}))
+	require.NoError(t, SendToClient(x.peer, mLetter{Number: 1, To: e, Pages: text}))
 	for range 3 {
 		lose()
 	}
@@ -404,7 +404,7 @@ func TestALargeMessageWaitsForItsStructure(t *testing.T) {
 	require.True(t, x.peer.messages.Out[wire.ChannelState].Empty())
 
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
-	require.NoError(t, Send(x.peer, mLetter{Number: 2, To: f, Pages: text}))
+	require.NoError(t, SendToClient(x.peer, mLetter{Number: 2, To: f, Pages: text}))
 	lose()
 	hidden = true // and so it is never sent
 	x.rounds(100)
@@ -424,8 +424,8 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := letterSchema()
 			x := connectedWire(t, s)
-			require.NoError(t, Send(x.peer, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
-			require.NoError(t, Send(x.peer, mNotice{Number: 1, Pages: pages(longText(1, 9000))}))
+			require.NoError(t, SendToClient(x.peer, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
+			require.NoError(t, SendToClient(x.peer, mNotice{Number: 1, Pages: pages(longText(1, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 1, Pages: pages(longText(1, 9000))}))
 			x.deliver(x.replicate()[1:]...)
 			x.answer(x.apply()[1:]...)
@@ -436,13 +436,13 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 			var got, up []string
 			OnServerMessage(x.client, func(m mLetter) { got = append(got, text(m.Pages)) })
 			OnServerMessage(x.client, func(m mNotice) { got = append(got, text(m.Pages)) })
-			OnMessage(x.server, func(_ *Peer, m mLetter) { up = append(up, text(m.Pages)) })
+			OnClientMessage(x.server, func(_ *Peer, m mLetter) { up = append(up, text(m.Pages)) })
 			for !x.client.Connected() {
 				x.round()
 			}
 			x.rounds(5)
 			require.Zero(t, x.client.messages.In[wire.ChannelState].Size+x.client.messages.In[wire.ChannelImmediate].Size+x.peer.messages.In[wire.ChannelState].Size)
-			require.NoError(t, Send(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
+			require.NoError(t, SendToClient(x.peer, mLetter{Number: 2, Pages: pages(longText(2, 9000))}))
 			require.NoError(t, SendToServer(x.client, mLetter{Number: 3, Pages: pages(longText(3, 9000))}))
 			x.rounds(10)
 			require.Equal(t, []string{longText(2, 9000)}, got)
@@ -457,15 +457,15 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	rumors := 0
 	OnServerMessage(x.client, func(mRumor) { rumors++ })
-	OnMessage(x.server, func(*Peer, mRumor) { rumors++ })
+	OnClientMessage(x.server, func(*Peer, mRumor) { rumors++ })
 	for range 3 {
-		require.NoError(t, Send(x.peer, bulk(20000)))
-		require.NoError(t, Send(x.peer, mNotice{Pages: pages(longText(1, 12000))}))
+		require.NoError(t, SendToClient(x.peer, bulk(20000)))
+		require.NoError(t, SendToClient(x.peer, mNotice{Pages: pages(longText(1, 12000))}))
 		require.NoError(t, SendToServer(x.client, bulk(20000)))
 	}
 	ticks := 0
 	for ; !x.peer.messages.Out[wire.ChannelState].Empty() || !x.client.messages.Out[wire.ChannelState].Empty() || ticks == 0; ticks++ {
-		require.NoError(t, Send(x.peer, mRumor{"psst"}))
+		require.NoError(t, SendToClient(x.peer, mRumor{"psst"}))
 		require.NoError(t, SendToServer(x.client, mRumor{"psst"}))
 		before := x.peer.Stats().MessagePackets
 		down := x.replicate()
@@ -505,9 +505,9 @@ func TestSmallMessagesOfWideTypesDoNotAllocate(t *testing.T) {
 	x := newLeanWire(t, letterSchema())
 	got := 0
 	OnServerMessage(x.client, func(m mNotice) { got += len(text(m.Pages)) })
-	OnMessage(x.server, func(_ *Peer, m mNotice) { got += len(text(m.Pages)) })
+	OnClientMessage(x.server, func(_ *Peer, m mNotice) { got += len(text(m.Pages)) })
 	round := func() {
-		_ = Send(x.peer, mNotice{})
+		_ = SendToClient(x.peer, mNotice{})
 		_ = SendToServer(x.client, mNotice{})
 		x.server.Replicate()
 		for _, p := range x.down {

@@ -86,7 +86,7 @@ func TestMessagesDoNotWaitForWhatWasKept(t *testing.T) {
 	require.True(t, here)
 	came := false
 	OnServerMessage(x.client, func(mHit) { came = true })
-	require.NoError(t, Send(x.peer, mHit{}))
+	require.NoError(t, SendToClient(x.peer, mHit{}))
 	x.rounds(200)
 	require.True(t, came)
 }

@@ -167,13 +167,13 @@ type kHello struct {
 func playMessages(x *kindGame) {
 	var down, up []kHello
 	OnServerMessage(x.end.client, func(m kHello) { down = append(down, m) })
-	OnMessage(x.server, func(_ *Peer, m kHello) { up = append(up, m) })
+	OnClientMessage(x.server, func(_ *Peer, m kHello) { up = append(up, m) })
 	x.until(func() bool { return x.end.client.Connected() && x.end.peer.Connected() })
 	var sent []kHello
 	for i := range uint32(100) {
 		m := kHello{i, "hello"[:i%6]}
 		sent = append(sent, m)
-		require.NoError(x.t, Send(x.end.peer, m))
+		require.NoError(x.t, SendToClient(x.end.peer, m))
 		require.NoError(x.t, SendToServer(x.end.client, m))
 		x.tick()
 	}
@@ -194,11 +194,11 @@ func playUnreliable(x *kindGame) {
 		into[m.N] = true
 	}
 	OnServerMessage(x.end.client, func(m kHello) { take(down, m) })
-	OnMessage(x.server, func(_ *Peer, m kHello) { take(up, m) })
+	OnClientMessage(x.server, func(_ *Peer, m kHello) { take(up, m) })
 	x.until(func() bool { return x.end.client.Connected() && x.end.peer.Connected() })
 	const n = 400
 	for i := range uint32(n) {
-		require.NoError(x.t, Send(x.end.peer, kHello{i, "hello"[:i%6]}))
+		require.NoError(x.t, SendToClient(x.end.peer, kHello{i, "hello"[:i%6]}))
 		require.NoError(x.t, SendToServer(x.end.client, kHello{i, "hello"[:i%6]}))
 		x.tick()
 	}
@@ -225,14 +225,14 @@ func playAbout(x *kindGame) {
 		require.Equal(x.t, want, m.Who)
 		require.NoError(x.t, SendToServer(x.end.client, m))
 	})
-	OnMessage(x.server, func(_ *Peer, m kAbout) {
+	OnClientMessage(x.server, func(_ *Peer, m kAbout) {
 		require.Equal(x.t, kAbout{spawned[back], back}, m)
 		back++
 	})
 	x.until(func() bool { return x.end.peer.Connected() })
 	for i := range uint32(60) {
 		spawned = append(spawned, x.spawn())
-		require.NoError(x.t, Send(x.end.peer, kAbout{spawned[i], i}))
+		require.NoError(x.t, SendToClient(x.end.peer, kAbout{spawned[i], i}))
 		x.tick()
 	}
 	x.until(func() bool { return int(back) == len(spawned) })

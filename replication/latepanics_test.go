@@ -71,7 +71,7 @@ func TestAMessageSentByAPickIsSeen(t *testing.T) {
 	s := talkSchema()
 	Register[pMatchTwin](s, OnlyFor(func(*Peer) bool {
 		if to != nil {
-			require.NoError(t, Send(to, mHit{Number: 1}))
+			require.NoError(t, SendToClient(to, mHit{Number: 1}))
 			to = nil
 		}
 		return true

@@ -18,7 +18,7 @@ import (
 //	Unreliable                at most once, not before the world is so     at most once
 //	Unreliable, Immediate     at most once                                 the same as Unreliable
 
-// Errors of [Send], [SendToAll], [SendToViewers] and [SendToServer], and of Receive.
+// Errors of [SendToClient], [SendToAll], [SendToViewers] and [SendToServer], and of Receive.
 var (
 	// ErrNotConnected: there is no session yet, or not any more, in which messages and inputs could go.
 	ErrNotConnected = errors.New("replication: not connected: messages and inputs need a session, see Connected")

@@ -56,7 +56,7 @@ func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
 					if end == owner {
 						n = 1
 					}
-					require.NoError(t, Send(end.peer, kAbout{e, n}))
+					require.NoError(t, SendToClient(end.peer, kAbout{e, n}))
 				}
 			}
 		}

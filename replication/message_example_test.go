@@ -33,7 +33,7 @@ func Example_messages() {
 	peer = server.Connect(func(packet []byte) error { return client.Receive(packet) })
 	client = replication.NewClient(&mirror, schema, func(packet []byte) error { return peer.Receive(packet) })
 
-	replication.OnMessage(server, func(_ *replication.Peer, m Shoot) {
+	replication.OnClientMessage(server, func(_ *replication.Peer, m Shoot) {
 		fmt.Println("the server hears of gun", m.Gun)
 		target := world.NewEntity(ecs.ComponentID[Health](&world), replication.ReplicatedID(&world))
 		if err := replication.SendToViewers(server, target, Hit{Damage: 7}); err != nil {

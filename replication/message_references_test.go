@@ -61,7 +61,7 @@ type mentioning struct {
 func newMentioning(t testing.TB, opts ...ServerOption) *mentioning {
 	x := &mentioning{fixture: connectedWire(t, mentioningSchema(), opts...)}
 	x.listen()
-	OnMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
+	OnClientMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
 	return x
 }
 
@@ -107,8 +107,8 @@ func TestEntitiesInMessagesGoBothWays(t *testing.T) {
 
 	m := rWhom{Number: 1, Target: a, Others: [3]ecs.Entity{c, {}, b}, Local: a}
 	m.Inside[1].N, m.Inside[1].Who = 7, b
-	require.NoError(t, Send(x.peer, m))
-	require.NoError(t, Send(x.peer, rWhom{Number: 2, Target: unknown}))
+	require.NoError(t, SendToClient(x.peer, m))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 2, Target: unknown}))
 	require.NoError(t, SendToAll(x.server, rWhomNow{Number: 3, Target: c}))
 	x.round()
 	want := rWhom{Number: 1, Target: ma, Others: [3]ecs.Entity{mc, {}, mb}}
@@ -135,8 +135,8 @@ func TestAMessageFindsWhatWasSpawnedForIt(t *testing.T) {
 		for range 8 {
 			x.got, x.gotNow = nil, nil
 			e := x.spawn()
-			require.NoError(t, Send(x.peer, rWhom{Number: 1, Target: e}))
-			require.NoError(t, Send(x.peer, rWhomNow{Number: 1, Target: e}))
+			require.NoError(t, SendToClient(x.peer, rWhom{Number: 1, Target: e}))
+			require.NoError(t, SendToClient(x.peer, rWhomNow{Number: 1, Target: e}))
 			x.roundWithoutState()
 			require.Empty(t, x.got)
 			require.Equal(t, []rWhomNow{{Number: 1}}, x.gotNow)
@@ -146,7 +146,7 @@ func TestAMessageFindsWhatWasSpawnedForIt(t *testing.T) {
 			require.Equal(t, []rWhom{{Number: 1, Target: x.mirrorOf(e)}}, x.got)
 		}
 		e := x.spawn()
-		require.NoError(t, Send(x.peer, rWhomNow{Number: 2, Target: e}))
+		require.NoError(t, SendToClient(x.peer, rWhomNow{Number: 2, Target: e}))
 		for range interval {
 			x.round()
 		}
@@ -165,11 +165,11 @@ func TestMessagesDoNotReferToTheDead(t *testing.T) {
 	ma, mb := x.mirrorOf(a), x.mirrorOf(b)
 
 	// Dead when it is sent, with a successor that has its ID.
-	require.NoError(t, Send(x.peer, rWhom{Number: 1, Target: a}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 1, Target: a}))
 	x.world.RemoveEntity(a)
 	successor := x.spawn()
 	require.Equal(t, a.ID(), successor.ID())
-	require.NoError(t, Send(x.peer, rWhom{Number: 2, Target: a}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 2, Target: a}))
 	require.NoError(t, SendToServer(x.client, rWhom{Number: 1, Target: ma})) // the client does not know yet
 	x.round()
 	require.Equal(t, []rWhom{{Number: 1}, {Number: 2}}, x.got)
@@ -182,7 +182,7 @@ func TestMessagesDoNotReferToTheDead(t *testing.T) {
 	// Dies, and its slot goes to another, before the message comes.
 	x.got, x.up = nil, nil
 	id, _ := x.server.NetID(b)
-	require.NoError(t, Send(x.peer, rWhom{Number: 3, Target: b}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 3, Target: b}))
 	require.NoError(t, SendToServer(x.client, rWhom{Number: 3, Target: mb}))
 	heir := NetID{}
 	for range 1000 {
@@ -219,7 +219,7 @@ func TestWhatAHandlerRemovesIsNobodyForTheNext(t *testing.T) {
 	e := x.spawn()
 	x.rounds(3)
 	m := x.mirrorOf(e)
-	OnMessage(x.server, func(_ *Peer, w rWhom) {
+	OnClientMessage(x.server, func(_ *Peer, w rWhom) {
 		x.up = append(x.up, w)
 		if !w.Target.IsZero() {
 			x.world.RemoveEntity(w.Target)
@@ -252,8 +252,8 @@ func TestMessagesAboutOneWorldInAnother(t *testing.T) {
 	require.Equal(t, []rWhom{{Number: 1}}, x.up)
 	e := x.spawn()
 	require.Equal(t, all[0], e, "the same in Arche")
-	require.NoError(t, Send(x.peer, rWhom{Number: 2, Target: last}))
-	require.NoError(t, Send(x.peer, rWhom{Number: 3, Target: e}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 2, Target: last}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 3, Target: e}))
 	x.rounds(3)
 	require.Equal(t, rWhom{Number: 3, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
 	require.Equal(t, rWhom{Number: 2}, x.got[len(x.got)-2])
@@ -285,7 +285,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	m := x.mirrorOf(old)
 	oldID, _ := x.server.NetID(old)
 	x.replaceServer(faceOf(x.server.schema), 99)
-	OnMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
+	OnClientMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
 	e := x.spawn()
 	x.client.Reconnect()
 	said := false
@@ -300,7 +300,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 			id, _ := x.server.NetID(e)
 			require.Equal(t, oldID, id, "the same name")
 			require.True(t, x.mirror.Alive(m))
-			require.NoError(t, Send(x.peer, rWhomNow{Number: 1, Target: e}))
+			require.NoError(t, SendToClient(x.peer, rWhomNow{Number: 1, Target: e}))
 			require.NoError(t, SendToServer(x.client, rWhom{Number: 1, Target: m}))
 			x.roundWithoutState()
 			require.Equal(t, []rWhomNow{{Number: 1}}, x.gotNow)
@@ -310,7 +310,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 		x.deliver(x.takeDown()...)
 	}
 	require.True(t, said)
-	require.NoError(t, Send(x.peer, rWhom{Number: 2, Target: e}))
+	require.NoError(t, SendToClient(x.peer, rWhom{Number: 2, Target: e}))
 	x.round()
 	require.Equal(t, rWhom{Number: 2, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
 }
@@ -324,12 +324,12 @@ func TestMessagesReferToNobodyOutOfView(t *testing.T) {
 	secret = x.spawn()
 	open := x.spawn()
 	m := rWhom{Target: secret, Others: [3]ecs.Entity{open, secret, open}}
-	require.NoError(t, Send(x.peer, m))
+	require.NoError(t, SendToClient(x.peer, m))
 	x.round()
 	mo := x.mirrorOf(open)
 	require.Equal(t, []rWhom{{Others: [3]ecs.Entity{mo, {}, mo}}}, x.got)
 	hidden = false // it comes into view in the tick of the message
-	require.NoError(t, Send(x.peer, m))
+	require.NoError(t, SendToClient(x.peer, m))
 	x.roundWithoutState()
 	require.Len(t, x.got, 1, "waits")
 	x.rounds(10)
@@ -442,8 +442,8 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 		require.Equal(t, want, target)
 	}
 	ups := 0
-	OnMessage(s, func(_ *Peer, m rWhom) { up(m.Number, m.Target); ups++ })
-	OnMessage(s, func(_ *Peer, m rWhomLoose) { up(m.Number, m.Target); ups++ })
+	OnClientMessage(s, func(_ *Peer, m rWhom) { up(m.Number, m.Target); ups++ })
+	OnClientMessage(s, func(_ *Peer, m rWhomLoose) { up(m.Number, m.Target); ups++ })
 	for range ticks {
 		for range rng.IntN(3) {
 			spawn()
@@ -463,9 +463,9 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 				n = uint32(alive[len(alive)-1])
 			}
 			target := labels[n]
-			_ = Send(e.peer, rWhom{Number: n, Target: target, Others: [3]ecs.Entity{2: target}})
-			_ = Send(e.peer, rWhomNow{Number: n, Target: target})
-			_ = Send(e.peer, rWhomLoose{Number: n, Target: target})
+			_ = SendToClient(e.peer, rWhom{Number: n, Target: target, Others: [3]ecs.Entity{2: target}})
+			_ = SendToClient(e.peer, rWhomNow{Number: n, Target: target})
+			_ = SendToClient(e.peer, rWhomLoose{Number: n, Target: target})
 			own := ecs.ComponentID[rLabel](e.world)
 			e.client.Each(func(_ NetID, m ecs.Entity, _ uint32) {
 				if rng.IntN(10) == 0 {
@@ -502,7 +502,7 @@ func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 			met++
 		}
 	})
-	OnMessage(s, func(_ *Peer, m rWhom) {
+	OnClientMessage(s, func(_ *Peer, m rWhom) {
 		if !m.Others[1].IsZero() {
 			handled++
 		}
@@ -523,7 +523,7 @@ func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 		if o, ok := Input[rOrder](peer, s.Tick()+1); ok && !o.Target.IsZero() {
 			orders++
 		}
-		_ = Send(peer, rWhom{Target: all[k]})
+		_ = SendToClient(peer, rWhom{Target: all[k]})
 		s.Replicate()
 		x.receive()
 		if x.mirror.Alive(last) {

@@ -27,15 +27,15 @@ func TestTextsTooLongAreRefused(t *testing.T) {
 	x := connectedWire(t, s)
 	var got []string
 	OnServerMessage(x.client, func(m line) { got = append(got, m.Text) })
-	OnMessage(x.server, func(_ *Peer, m line) { got = append(got, m.Text) })
+	OnClientMessage(x.server, func(_ *Peer, m line) { got = append(got, m.Text) })
 	const want = "replication: message too large: line.Text: the string has 6 bytes, and max is 5: shorten it, or raise max in the tag"
 	for _, err := range []error{
-		Send(x.peer, line{"123456"}), SendToAll(x.server, line{"123456"}), SendToViewers(x.server, ecs.Entity{}, line{"123456"}), SendToServer(x.client, line{"123456"}),
+		SendToClient(x.peer, line{"123456"}), SendToAll(x.server, line{"123456"}), SendToViewers(x.server, ecs.Entity{}, line{"123456"}), SendToServer(x.client, line{"123456"}),
 	} {
 		require.EqualError(t, err, want)
 		require.ErrorIs(t, err, schema.ErrMessageTooLarge)
 	}
-	require.NoError(t, Send(x.peer, line{"12345"}))
+	require.NoError(t, SendToClient(x.peer, line{"12345"}))
 	require.NoError(t, SendToServer(x.client, line{"é123"}))
 	tick := x.client.InputTick()
 	require.EqualError(t, SetInput(x.client, tick, name{[4]byte{1, 2, 3, 4}}),
@@ -73,9 +73,9 @@ func TestBuffersAreBounded(t *testing.T) {
 			n++
 		}
 	}
-	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mHit{}) }))
-	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mChat{}) }), "a lane of its own")
-	require.Equal(t, 256, fill(func() error { return Send(x.peer, mSpark{}) }))
+	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mHit{}) }))
+	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mChat{}) }), "a lane of its own")
+	require.Equal(t, 256, fill(func() error { return SendToClient(x.peer, mSpark{}) }))
 	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
 	require.ErrorIs(t, SendToAll(x.server, mHit{}), message.ErrBufferFull)
@@ -83,11 +83,11 @@ func TestBuffersAreBounded(t *testing.T) {
 	for range 20 { // the server goes silent: what waits stays
 		x.replicate()
 	}
-	require.Equal(t, 0, fill(func() error { return Send(x.peer, mHit{}) }))
+	require.Equal(t, 0, fill(func() error { return SendToClient(x.peer, mHit{}) }))
 	x.rounds(100)
-	require.Equal(t, 54, fill(func() error { return Send(x.peer, mMap{}) }), "64 KiB of 1200 bytes")
+	require.Equal(t, 54, fill(func() error { return SendToClient(x.peer, mMap{}) }), "64 KiB of 1200 bytes")
 	x.rounds(100)
-	require.Equal(t, 1024, fill(func() error { return Send(x.peer, mHit{}) }))
+	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mHit{}) }))
 	require.EqualValues(t, 1, x.peer.Stats().MessagesDropped)
 }
 
@@ -130,18 +130,18 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},
 		{"small MTU", func() { WithClientMTU(100) }, "a client's MTU of 100 bytes: use 256 to 65507"},
 
-		{"unknown to send", func() { _ = Send(connectedWire(t, talkSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to send", func() { _ = SendToClient(connectedWire(t, talkSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to send to the server", func() { _ = SendToServer(connectedWire(t, testSchema()).client, mHit{}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
-		{"unknown to handle", func() { OnMessage(connectedWire(t, testSchema()).server, func(*Peer, mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to handle", func() { OnClientMessage(connectedWire(t, testSchema()).server, func(*Peer, mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to handle at a client", func() { OnServerMessage(connectedWire(t, testSchema()).client, func(mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
-		{"pointer to send", func() { _ = Send(connectedWire(t, talkSchema()).peer, &mHit{}) }, "*replication.mHit is a pointer: send and handle the message itself"},
+		{"pointer to send", func() { _ = SendToClient(connectedWire(t, talkSchema()).peer, &mHit{}) }, "*replication.mHit is a pointer: send and handle the message itself"},
 		{"no inputs", func() { _ = SetInput(connectedWire(t, testSchema()).client, 0, mMove{}) }, "the schema has no inputs: call RegisterInput before making servers and clients of it"},
 		{"other input", func() { _, _ = Input[mHit](connectedWire(t, talkSchema()).peer, 0) }, "replication.mHit is not the input type, which is replication.mMove"},
 	} {
 		require.PanicsWithValue(t, "replication: "+c.want, c.do, c.name)
 	}
 	x := newWire(t, talkSchema())
-	require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
+	require.ErrorIs(t, SendToClient(x.peer, mHit{}), ErrNotConnected)
 	require.NoError(t, SendToAll(x.server, mHit{}), "to nobody")
 	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
 	require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)

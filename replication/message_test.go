@@ -61,11 +61,11 @@ func TestMessagesGoBothWays(t *testing.T) {
 	collect[mChat](x.client, &got)
 	collect[mSpark](x.client, &got)
 	collect[mFlash](x.client, &got)
-	require.NoError(t, Send(x.peer, mHit{1, 50}))
-	require.NoError(t, Send(x.peer, mHit{2, 1e9}))
+	require.NoError(t, SendToClient(x.peer, mHit{1, 50}))
+	require.NoError(t, SendToClient(x.peer, mHit{2, 1e9}))
 	require.NoError(t, SendToAll(x.server, mChat{2, [4]uint8{1, 2, 3, 4}}))
-	require.NoError(t, Send(x.peer, mSpark{3, [3]float32{1, 0, 0}}))
-	require.NoError(t, Send(x.peer, mFlash{}))
+	require.NoError(t, SendToClient(x.peer, mSpark{3, [3]float32{1, 0, 0}}))
+	require.NoError(t, SendToClient(x.peer, mFlash{}))
 	require.Empty(t, got)
 	x.round()
 	require.Equal(t, []string{
@@ -75,11 +75,11 @@ func TestMessagesGoBothWays(t *testing.T) {
 	require.Equal(t, x.server.Tick(), x.client.MessageTick())
 
 	var up []string
-	OnMessage(x.server, func(p *Peer, m mHit) {
+	OnClientMessage(x.server, func(p *Peer, m mHit) {
 		require.Equal(t, x.peer, p)
 		up = append(up, fmt.Sprint(m))
 	})
-	OnMessage(x.server, func(_ *Peer, m mSpark) { up = append(up, fmt.Sprint(m)) })
+	OnClientMessage(x.server, func(_ *Peer, m mSpark) { up = append(up, fmt.Sprint(m)) })
 	require.NoError(t, SendToServer(x.client, mHit{1, 50}))
 	require.NoError(t, SendToServer(x.client, mSpark{7, [3]float32{0, 1, 0}}))
 	require.NoError(t, SendToServer(x.client, mHit{2, 0}))
@@ -104,10 +104,10 @@ func TestMessagesWithoutFunctionAreCounted(t *testing.T) {
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)
 	OnServerMessage[mHit](x.client, nil)
-	OnMessage(x.server, func(*Peer, mHit) { t.Fatal("replaced") })
-	OnMessage[mHit](x.server, nil)
-	require.NoError(t, Send(x.peer, mHit{}))
-	require.NoError(t, Send(x.peer, mChat{}))
+	OnClientMessage(x.server, func(*Peer, mHit) { t.Fatal("replaced") })
+	OnClientMessage[mHit](x.server, nil)
+	require.NoError(t, SendToClient(x.peer, mHit{}))
+	require.NoError(t, SendToClient(x.peer, mChat{}))
 	require.NoError(t, SendToServer(x.client, mHit{}))
 	x.rounds(3)
 	require.Len(t, got, 1)
@@ -120,8 +120,8 @@ func TestAMessageHasItsOwnMemory(t *testing.T) {
 	x := connectedWire(t, talkSchema(), WithMTU(2000))
 	var got []mMap
 	OnServerMessage(x.client, func(m mMap) { got = append(got, m) })
-	require.NoError(t, Send(x.peer, mMap{Cells: [150]uint64{0: 1, 140: 1 << 63}, Local: 7}))
-	require.NoError(t, Send(x.peer, mMap{Cells: [150]uint64{1: 2}, Local: 8}))
+	require.NoError(t, SendToClient(x.peer, mMap{Cells: [150]uint64{0: 1, 140: 1 << 63}, Local: 7}))
+	require.NoError(t, SendToClient(x.peer, mMap{Cells: [150]uint64{1: 2}, Local: 8}))
 	x.rounds(3)
 	require.Equal(t, []mMap{{Cells: [150]uint64{0: 1, 140: 1 << 63}}, {Cells: [150]uint64{1: 2}}}, got)
 	require.Zero(t, x.client.messages.Values[4].Value.Field(1).Int())
@@ -195,11 +195,11 @@ func TestSendToViewers(t *testing.T) {
 // TestHandlersMayDoAlmostAnything: they send, disconnect, and change worlds.
 func TestHandlersMayDoAlmostAnything(t *testing.T) {
 	x := connectedWire(t, talkSchema())
-	OnMessage(x.server, func(p *Peer, m mHit) {
+	OnClientMessage(x.server, func(p *Peer, m mHit) {
 		switch m.Number {
 		case 0:
 			x.spawn(ecs.ComponentID[tHealth](x.world))
-			require.NoError(t, Send(p, m))
+			require.NoError(t, SendToClient(p, m))
 			require.NoError(t, SendToAll(x.server, mChat{}))
 		case 1:
 			require.PanicsWithValue(t, "replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns", x.server.Replicate)
@@ -227,7 +227,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 	}
 	require.ErrorAs(t, err, new(*DisconnectError))
 	require.Equal(t, []string{"{0 0}"}, got)
-	require.ErrorIs(t, Send(x.peer, mHit{}), ErrNotConnected)
+	require.ErrorIs(t, SendToClient(x.peer, mHit{}), ErrNotConnected)
 	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), wire.ErrUnexpected)
 }
 
@@ -236,7 +236,7 @@ func TestARestartedClientStartsAnew(t *testing.T) {
 	s := talkSchema()
 	x := connectedWire(t, s)
 	for i := range uint32(100) {
-		require.NoError(t, Send(x.peer, mHit{Number: i}))
+		require.NoError(t, SendToClient(x.peer, mHit{Number: i}))
 		require.NoError(t, SendToServer(x.client, mHit{Number: i}))
 	}
 	x.replicate()
@@ -244,9 +244,9 @@ func TestARestartedClientStartsAnew(t *testing.T) {
 	x.restart(s, 8)
 	var got, up []uint32
 	OnServerMessage(x.client, func(m mHit) { got = append(got, m.Number) })
-	OnMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
+	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
 	x.rounds(5)
-	require.NoError(t, Send(x.peer, mHit{Number: 1000}))
+	require.NoError(t, SendToClient(x.peer, mHit{Number: 1000}))
 	require.NoError(t, SendToServer(x.client, mHit{Number: 2000}))
 	x.rounds(5)
 	require.Equal(t, []uint32{1000}, got)
@@ -259,8 +259,8 @@ func TestUnreliableMessagesAreNotSentAgain(t *testing.T) {
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mSpark](x.client, &got)
-	require.NoError(t, Send(x.peer, mSpark{}))
-	require.NoError(t, Send(x.peer, mHit{}))
+	require.NoError(t, SendToClient(x.peer, mSpark{}))
+	require.NoError(t, SendToClient(x.peer, mHit{}))
 	x.replicate() // lost
 	x.rounds(80)
 	require.Equal(t, []string{"replication.mHit{0 0}"}, got)

@@ -23,9 +23,9 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 	health := ecs.ComponentID[tHealth](x.world)
 	e := x.spawn(health)
 	say := func(n uint32) {
-		require.NoError(t, Send(x.peer, mHit{Number: n}))
-		require.NoError(t, Send(x.peer, mChat{Number: n}))
-		require.NoError(t, Send(x.peer, mSpark{Number: n}))
+		require.NoError(t, SendToClient(x.peer, mHit{Number: n}))
+		require.NoError(t, SendToClient(x.peer, mChat{Number: n}))
+		require.NoError(t, SendToClient(x.peer, mSpark{Number: n}))
 	}
 	// round loses all state, or lets all come.
 	round := func(lose bool) {
@@ -75,7 +75,7 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
 	x.round()
 	x.spawn(ecs.ComponentID[tHealth](x.world))
-	require.NoError(t, Send(x.peer, mHit{Number: 1}))
+	require.NoError(t, SendToClient(x.peer, mHit{Number: 1}))
 	for _, p := range x.replicate() { // the entity does not come
 		if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 			x.deliver(p)
@@ -114,7 +114,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 	}
 	for range 3 {
 		for range message.MaxUnreliable {
-			require.NoError(t, Send(x.peer, mSpark{}))
+			require.NoError(t, SendToClient(x.peer, mSpark{}))
 		}
 		lose()
 	}
@@ -133,7 +133,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 func TestASilentClientIsSentLittle(t *testing.T) {
 	x := connectedWire(t, talkSchema())
 	for range wire.MaxQueued {
-		require.NoError(t, Send(x.peer, mHit{}))
+		require.NoError(t, SendToClient(x.peer, mHit{}))
 	}
 	x.replicate()
 	first := x.peer.Stats().MessageBytes
@@ -172,8 +172,8 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)
-	require.NoError(t, Send(x.peer, mHit{}))
-	require.NoError(t, Send(x.peer, mChat{}))
+	require.NoError(t, SendToClient(x.peer, mHit{}))
+	require.NoError(t, SendToClient(x.peer, mChat{}))
 	x.rounds(3)
 	require.Equal(t, []string{"replication.mChat{0 [0 0 0 0]}"}, got)
 	require.Less(t, x.client.mirrorsShown(), 1000)
@@ -199,7 +199,7 @@ func TestWhatAMessageWaitsForGetsLess(t *testing.T) {
 			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
 			x.round()
 			x.spawn(ecs.ComponentID[tHealth](x.world))
-			require.NoError(t, Send(x.peer, mHit{Number: 1}))
+			require.NoError(t, SendToClient(x.peer, mHit{Number: 1}))
 			var copies [][]byte
 			for i := 0; len(copies) < 2; i++ { // the entity never comes
 				for _, p := range x.replicate() {

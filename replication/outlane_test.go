@@ -18,9 +18,9 @@ func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
 	x := connectedWire(t, s)
 	down, up := 0, 0
 	OnServerMessage(x.client, func(mWord) { down++ })
-	OnMessage(x.server, func(*Peer, mWord) { up++ })
+	OnClientMessage(x.server, func(*Peer, mWord) { up++ })
 	for range 1000 {
-		require.NoError(t, Send(x.peer, mWord{"hi"}))
+		require.NoError(t, SendToClient(x.peer, mWord{"hi"}))
 		require.NoError(t, SendToServer(x.client, mWord{}))
 		x.round()
 	}

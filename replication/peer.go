@@ -109,7 +109,7 @@ func (p *Peer) receive(packet []byte) error {
 // Receive takes a packet from the client. The packet is not kept. Whatever it holds,
 // nothing worse happens than an error: [ErrMalformed], [ErrChecksum], [ErrStale],
 // [ErrUnexpected], [ErrFlood]. Call it between Replicates, on the same goroutine. Messages
-// are handed over in it, see [OnMessage].
+// are handed over in it, see [OnClientMessage].
 func (p *Peer) Receive(packet []byte) error {
 	p.mustExist()
 	err := p.receive(packet)

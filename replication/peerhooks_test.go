@@ -27,13 +27,13 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 		}
 		ships[p] = x.spawn(ecs.ComponentID[tHealth](x.world))
 		x.server.SetOwner(ships[p], p)
-		require.NoError(t, Send(p, mHit{Number: 7}))
+		require.NoError(t, SendToClient(p, mHit{Number: 7}))
 		require.PanicsWithValue(t, "replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns",
 			x.server.Replicate)
 	})
 	x.server.OnDisconnect(func(p *Peer) {
 		require.False(t, p.Connected())
-		require.ErrorIs(t, Send(p, mHit{}), ErrNotConnected)
+		require.ErrorIs(t, SendToClient(p, mHit{}), ErrNotConnected)
 		lines = append(lines, fmt.Sprint("gone: ", p.Err()))
 		if e, ok := ships[p]; ok {
 			require.Nil(t, x.server.Owner(e))
@@ -41,7 +41,7 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 			delete(ships, p)
 		}
 	})
-	OnMessage(x.server, func(p *Peer, _ mHit) {
+	OnClientMessage(x.server, func(p *Peer, _ mHit) {
 		lines = append(lines, "message")
 		p.Disconnect(Reason{Code: ReasonKicked})
 	})

@@ -194,8 +194,8 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 		var want []uint32
 		for i := range uint32(20) {
 			want = append(want, i)
-			require.NoError(t, Send(x.peer, mHit{Number: i}))
-			require.NoError(t, Send(x.peer, mSpark{Number: i}))
+			require.NoError(t, SendToClient(x.peer, mHit{Number: i}))
+			require.NoError(t, SendToClient(x.peer, mSpark{Number: i}))
 		}
 		require.PanicsWithValue(t, "the user's", x.server.Replicate, "at %d", at)
 		x.deliver(x.takeDown()...)
@@ -214,8 +214,8 @@ func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
 	OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
 	OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
 	for i := range uint32(3) {
-		require.NoError(t, Send(x.peer, mHit{Number: i}))
-		require.NoError(t, Send(x.peer, mSpark{Number: i}))
+		require.NoError(t, SendToClient(x.peer, mHit{Number: i}))
+		require.NoError(t, SendToClient(x.peer, mSpark{Number: i}))
 	}
 	x.server.messages.Messenger.Pending[2].Place = 1 << 30 // the second hit
 	x.server.messages.Messenger.Pending[3].Place = 1 << 30

@@ -140,12 +140,12 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 			e.note(c.MessageTick())
 		})
 	}
-	OnMessage(s, func(p *Peer, m mHit) {
+	OnClientMessage(s, func(p *Peer, m mHit) {
 		e := r.endOf(p)
 		require.Equal(t, e.gotUp, m.Number, "once and in order")
 		e.gotUp++
 	})
-	OnMessage(s, func(p *Peer, m mMap) {
+	OnClientMessage(s, func(p *Peer, m mMap) {
 		e := r.endOf(p)
 		require.Equal(t, mapOf(e.gotUp), m, "once, whole and in order")
 		e.gotUp++
@@ -190,14 +190,14 @@ func (r *messageRig) tick(messages int) {
 	for _, e := range r.ends {
 		if e.peer.Connected() {
 			for range messages {
-				if sendHit(e.sent, func(m mHit) error { return Send(e.peer, m) }, func(m mMap) error { return Send(e.peer, m) }) == nil {
+				if sendHit(e.sent, func(m mHit) error { return SendToClient(e.peer, m) }, func(m mMap) error { return SendToClient(e.peer, m) }) == nil {
 					e.sent++
 				}
 			}
-			if messages > 0 && Send(e.peer, mChat{Number: e.sentNow}) == nil {
+			if messages > 0 && SendToClient(e.peer, mChat{Number: e.sentNow}) == nil {
 				e.sentNow++
 			}
-			if n := uint32(len(e.sparks)); messages > 0 && Send(e.peer, mSpark{Number: n}) == nil {
+			if n := uint32(len(e.sparks)); messages > 0 && SendToClient(e.peer, mSpark{Number: n}) == nil {
 				e.sparks[n] = true
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Send sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick, and belongs to
+// SendToClient sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick, and belongs to
 // it: what was spawned before is there when the message is handed over.
 //
 // The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent then. A
@@ -19,7 +19,7 @@ import (
 // type may take; only entities in it count with the most that they may take, 52 bits each, if its type may take more than 47 bytes.
 //
 // Panics if T is not registered with [RegisterMessage].
-func Send[T any](p *Peer, msg T) error {
+func SendToClient[T any](p *Peer, msg T) error {
 	p.mustExist()
 	s := p.server
 	s.noticeReset()
@@ -36,7 +36,7 @@ func Send[T any](p *Peer, msg T) error {
 	return err
 }
 
-// SendToAll is [Send] to all clients that are connected. If the buffer is full for some of them the others get the message,
+// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them the others get the message,
 // and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, msg T) error {
 	s.mustExist()
@@ -62,7 +62,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [Send].
+// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
 	c.mustExist()
 	if c.messages == nil {
@@ -81,14 +81,14 @@ func SendToServer[T any](c *Client, msg T) error {
 	return err
 }
 
-// OnMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are counted and
+// OnClientMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are counted and
 // dropped.
 //
 // It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each once. It
 // may change the world, and send messages. It must not call Receive or Replicate.
 //
 // Panics if T is not registered with [RegisterMessage].
-func OnMessage[T any](s *Server, handle func(from *Peer, message T)) {
+func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	s.mustExist()
 	number := s.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {

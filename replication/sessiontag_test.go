@@ -15,7 +15,7 @@ import (
 func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	var up, down []uint32
-	OnMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
+	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
 	OnServerMessage(x.client, func(m mHit) { down = append(down, m.Number) })
 	talk := func(packets [][]byte) (talk [][]byte) {
 		for _, p := range packets {
@@ -38,7 +38,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	for n := range uint32(3 * wire.Epochs) {
 		up, down = nil, nil
 		require.NoError(t, SendToServer(x.client, mHit{Number: 100 + n}))
-		require.NoError(t, Send(x.peer, mHit{Number: 200 + n}))
+		require.NoError(t, SendToClient(x.peer, mHit{Number: 200 + n}))
 		lateUp, lateDown := talk(x.apply()), talk(x.replicate())
 		require.NotEmpty(t, lateUp)
 		require.NotEmpty(t, lateDown)
@@ -60,7 +60,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
 		}
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
-		require.NoError(t, Send(x.peer, mHit{Number: n}))
+		require.NoError(t, SendToClient(x.peer, mHit{Number: n}))
 		x.rounds(3)
 		require.Equal(t, []uint32{n}, up)
 		require.Equal(t, []uint32{n}, down)
@@ -98,7 +98,7 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 	x := newWire(t, talkSchema(), WithoutChecksum())
 	var up []uint32
-	OnMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
+	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
 	x.rounds(5)
 	tags := map[uint8]bool{}

@@ -419,7 +419,7 @@ func TestMessagesToSilentClients(t *testing.T) {
 	silent := func(ticks int) (bytes int) {
 		for range ticks {
 			(*tPosition)(x.world.Get(e, position)).X += 0.01
-			require.NoError(t, Send(x.peer, mSpark{}))
+			require.NoError(t, SendToClient(x.peer, mSpark{}))
 			for _, p := range x.replicate() {
 				bytes += len(p)
 			}
@@ -428,15 +428,15 @@ func TestMessagesToSilentClients(t *testing.T) {
 	}
 	silent(200)
 	before := x.peer.Stats()
-	require.NoError(t, Send(x.peer, mHit{1, 2}))
-	require.NoError(t, Send(x.peer, mChat{Number: 3}))
+	require.NoError(t, SendToClient(x.peer, mHit{1, 2}))
+	require.NoError(t, SendToClient(x.peer, mChat{Number: 3}))
 	require.LessOrEqual(t, silent(600), 13*emptyBytes)
 	require.EqualValues(t, 600, x.peer.Stats().MessagesDropped-before.MessagesDropped)
 	require.Equal(t, before.MessagePackets, x.peer.Stats().MessagePackets)
 	require.Empty(t, got)
 	x.rounds(70)
 	require.ElementsMatch(t, []string{"replication.mChat{3 [0 0 0 0]}", "replication.mHit{1 2}"}, got)
-	require.NoError(t, Send(x.peer, mSpark{}))
+	require.NoError(t, SendToClient(x.peer, mSpark{}))
 	x.rounds(3)
 	require.Len(t, got, 3)
 	x.requireEqual()

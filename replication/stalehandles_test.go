@@ -119,7 +119,7 @@ func TestStaleHandlesAtTheServer(t *testing.T) {
 				set.Remove(e)
 				set.Add(e)
 				require.NoError(t, SendToViewers(x.server, e, rWhom{}))
-				require.NoError(t, Send(x.peer, rWhom{Target: e}))
+				require.NoError(t, SendToClient(x.peer, rWhom{Target: e}))
 			})
 			require.PanicsWithValue(t, "replication: SetOwner of a dead entity: set owners of entities that live", func() { x.server.SetOwner(e, x.peer) })
 			require.NotPanics(t, x.server.Replicate)

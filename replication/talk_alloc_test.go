@@ -17,9 +17,9 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	OnServerMessage(client, func(mHit) { hits++ })
 	OnServerMessage(client, func(mChat) {})
 	OnServerMessage(client, func(mSpark) {})
-	OnMessage(s, func(p *Peer, m mHit) {
+	OnClientMessage(s, func(p *Peer, m mHit) {
 		handled++
-		if Send(p, m) != nil {
+		if SendToClient(p, m) != nil {
 			t.Fatal("no room")
 		}
 	})
@@ -41,7 +41,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 		if in, ok := Input[mMove](peer, s.Tick()+1); ok && in.Fire {
 			commands++
 		}
-		_ = Send(peer, mHit{Number: uint32(tick)})
+		_ = SendToClient(peer, mHit{Number: uint32(tick)})
 		_ = SendToAll(s, mChat{})
 		_ = SendToViewers(s, e, mSpark{})
 		s.Replicate()

@@ -19,7 +19,7 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 	s := talkSchema()
 	x := newWire(t, s, append(opts, WithMTU(400))...)
 	x.restart(s, 7, WithClientMTU(400))
-	OnMessage(x.server, func(*Peer, mHit) {})
+	OnClientMessage(x.server, func(*Peer, mHit) {})
 	OnServerMessage(x.client, func(mHit) {})
 	OnServerMessage(x.client, func(mSpark) {})
 	health := ecs.ComponentID[tHealth](x.world)
@@ -28,14 +28,14 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 		if x.peer.Connected() {
 			_ = SetInput(x.client, x.client.InputTick(), mMove{Stamp: uint16(i), Aim: float32(i)})
 			for range 3 {
-				_ = Send(x.peer, mHit{Number: i})
-				_ = Send(x.peer, mChat{Number: i})
-				_ = Send(x.peer, mSpark{Number: i})
+				_ = SendToClient(x.peer, mHit{Number: i})
+				_ = SendToClient(x.peer, mChat{Number: i})
+				_ = SendToClient(x.peer, mSpark{Number: i})
 				_ = SendToServer(x.client, mHit{Number: i})
 				_ = SendToServer(x.client, mFlash{})
 			}
 			if i%3 == 0 { // in fragments
-				_ = Send(x.peer, mMap{})
+				_ = SendToClient(x.peer, mMap{})
 				_ = SendToServer(x.client, mMap{Cells: [150]uint64{140: uint64(i)}})
 			}
 		}
@@ -104,7 +104,7 @@ func (x *fixture) goesOn() {
 	x.rounds(3)
 	got := 0
 	OnServerMessage(x.client, func(mFlash) { got++ })
-	require.NoError(x.t, Send(x.peer, mFlash{}))
+	require.NoError(x.t, SendToClient(x.peer, mFlash{}))
 	x.round()
 	require.LessOrEqual(x.t, got, 1+message.MaxWaiting)
 }
@@ -189,7 +189,7 @@ func TestSpoiledTalk(t *testing.T) {
 			require.NotErrorIs(t, err, wire.ErrChecksum)
 		}
 		if i%50 == 0 {
-			_ = Send(x.peer, mHit{})
+			_ = SendToClient(x.peer, mHit{})
 			_ = SendToServer(x.client, mHit{})
 			x.round()
 		}
@@ -334,7 +334,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	x := talkWire(t, nil)
 	x.replicate()
 	handled := 0
-	OnMessage(x.server, func(*Peer, mFlash) { handled++ })
+	OnClientMessage(x.server, func(*Peer, mFlash) { handled++ })
 	packet := func(i int, messages int) []byte {
 		w := bitbuf.NewWriter(make([]byte, 1000))
 		w.WriteExpGolomb(uint64(i%message.MaxMessagePackets), 0)

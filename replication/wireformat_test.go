@@ -144,11 +144,11 @@ func docLetters(t *testing.T) string {
 	x.shows = talk
 	var got []string
 	replication.OnServerMessage(x.client, func(m vectorLetter) { got = append(got, m.Text) })
-	replication.OnMessage(x.server, func(_ *replication.Peer, m vectorLetter) { got = append(got, m.Text) })
+	replication.OnClientMessage(x.server, func(_ *replication.Peer, m vectorLetter) { got = append(got, m.Text) })
 	long := strings.Repeat("a", 60)
 	for tick := range 4 {
 		if tick == 2 {
-			require.NoError(t, replication.Send(x.peer, vectorLetter{long}))
+			require.NoError(t, replication.SendToClient(x.peer, vectorLetter{long}))
 			require.NoError(t, replication.SendToServer(x.client, vectorLetter{"hi"}))
 		}
 		x.tick(nil)
@@ -214,11 +214,11 @@ func docTalk(t *testing.T) string {
 	x.shows = talk
 	got := 0
 	replication.OnServerMessage(x.client, func(vectorHit) { got++ })
-	replication.OnMessage(x.server, func(*replication.Peer, vectorHit) { got++ })
+	replication.OnClientMessage(x.server, func(*replication.Peer, vectorHit) { got++ })
 	for tick := range 5 {
 		if tick == 3 {
 			world.NewEntity(ecs.ComponentID[vectorPosition](&world), replication.ReplicatedID(&world))
-			require.NoError(t, replication.Send(x.peer, vectorHit{Damage: 25}))
+			require.NoError(t, replication.SendToClient(x.peer, vectorHit{Damage: 25}))
 			require.NoError(t, replication.SendToServer(x.client, vectorHit{Damage: 3}))
 		}
 		x.tick(func() {

@@ -19,10 +19,10 @@ type event struct {
 
 // listen takes the messages of clients.
 func (h *host) listen() {
-	replication.OnMessage(h.server, func(from *replication.Peer, m Join) {
+	replication.OnClientMessage(h.server, func(from *replication.Peer, m Join) {
 		h.events = append(h.events, event{h.byPeer[from], true, cmp.Or(m.Name, "nobody")})
 	})
-	replication.OnMessage(h.server, func(from *replication.Peer, _ Leave) {
+	replication.OnClientMessage(h.server, func(from *replication.Peer, _ Leave) {
 		h.events = append(h.events, event{guest: h.byPeer[from]})
 	})
 }
@@ -62,7 +62,7 @@ func (h *host) join(g *guest, name string) {
 		h.talk.Joins++
 		_ = replication.SendToAll(h.server, Joined{uint16(number), name})
 	}
-	_ = replication.Send(g.peer, Welcome{uint16(g.ship), uint8(h.tickRate)})
+	_ = replication.SendToClient(g.peer, Welcome{uint16(g.ship), uint8(h.tickRate)})
 }
 
 // retire takes a client's ship away, if it has one.
@@ -102,7 +102,7 @@ func (h *host) tell() {
 		for _, g := range h.guests {
 			if g.ship == s.shooter {
 				h.talk.Hits++
-				_ = replication.Send(g.peer, hit)
+				_ = replication.SendToClient(g.peer, hit)
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (h *host) takeNotes() {
 			h.ofPeer[p].arrivesUp(s, n.Who)
 		})
 	}
-	replication.OnMessage(h.server, func(_ *replication.Peer, f fire) {
+	replication.OnClientMessage(h.server, func(_ *replication.Peer, f fire) {
 		if h.ep.fired[f.Number] {
 			h.ep.fail("fire %d came twice", f.Number)
 		}

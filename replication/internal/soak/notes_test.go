@@ -75,14 +75,14 @@ type noteCalls struct {
 func callsOf[T anyNote]() noteCalls {
 	return noteCalls{
 		register: replication.RegisterMessage[T],
-		send:     func(p *replication.Peer, n note) error { return replication.Send(p, T(n)) },
+		send:     func(p *replication.Peer, n note) error { return replication.SendToClient(p, T(n)) },
 		all:      func(s *replication.Server, n note) error { return replication.SendToAll(s, T(n)) },
 		viewers: func(s *replication.Server, e ecs.Entity, n note) error {
 			return replication.SendToViewers(s, e, T(n))
 		},
 		toServer: func(c *replication.Client, n note) error { return replication.SendToServer(c, T(n)) },
 		onServer: func(s *replication.Server, fn func(p *replication.Peer, n note)) {
-			replication.OnMessage(s, func(p *replication.Peer, m T) { fn(p, note(m)) })
+			replication.OnClientMessage(s, func(p *replication.Peer, m T) { fn(p, note(m)) })
 		},
 		onClient: func(c *replication.Client, fn func(n note)) {
 			replication.OnServerMessage(c, func(m T) { fn(note(m)) })
