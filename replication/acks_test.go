@@ -45,9 +45,9 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 				switch tick := x.server.snap.Tick; {
 				case tick-first > window:
 					require.Equal(t, before.Updates, now.Updates, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
-					wholes += int(now.Wholes - before.Wholes)
+					wholes += int(now.FullStates - before.FullStates)
 				case tick-baseline <= window || rest > 0 && tick-first < window:
-					require.Equal(t, before.Wholes, now.Wholes, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
+					require.Equal(t, before.FullStates, now.FullStates, "%d changes, rest of %d, %d ticks later", changes, rest, tick-first)
 					updates += int(now.Updates - before.Updates)
 				}
 			}

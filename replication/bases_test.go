@@ -45,7 +45,7 @@ func TestIntervalsPredictInEveryPhase(t *testing.T) {
 		}
 		for i, e := range ends {
 			now := e.peer.Stats()
-			require.Zero(t, now.Wholes-before[i].Wholes)
+			require.Zero(t, now.FullStates-before[i].FullStates)
 			each := float64(now.EntityBits-before[i].EntityBits) / float64(now.Updates-before[i].Updates)
 			require.Less(t, each, 10.0, "bits of an update with interval %d, phase %d", interval, i)
 		}

@@ -48,8 +48,8 @@ func (c *Client) InputTick() uint32 {
 	return c.messages.InputDelay.Tick()
 }
 
-// Lead returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
-func (c *Client) Lead() float64 {
+// InputDelay returns how far [Client.InputTick] is ahead of [Client.ServerTick], in ticks.
+func (c *Client) InputDelay() float64 {
 	c.mustExist()
 	if c.messages == nil || !c.messages.InputDelay.Guess || !c.clock.Known {
 		return 0

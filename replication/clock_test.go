@@ -66,7 +66,7 @@ func TestTheClockFindsTheServer(t *testing.T) {
 				}
 			}
 			t.Logf("off by %.2f in the mean, %.2f at worst; lead %.1f; input ticks jumped %.0f times; in time %d of %d; rate %.4f",
-				off, worst, r.client.Lead(), jumps, r.exact, r.asked, r.client.clock.Rate())
+				off, worst, r.client.InputDelay(), jumps, r.exact, r.asked, r.client.clock.Rate())
 			require.InDelta(t, 0, off, 2)
 			require.Less(t, worst, 5.0)
 			if c.rate < 1.5 { // else there are ticks without a frame

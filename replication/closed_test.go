@@ -24,7 +24,7 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 		p.LookFrom(5, 0, 0)
 		p.SetBudget(1000)
 		p.SetSendInterval(3)
-		p.SetPriority(func([]ecs.Entity, []float32) {})
+		p.SetPriorityFunc(func([]ecs.Entity, []float32) {})
 		p.Disconnect(Reason{Text: "again"})
 		x.server.Disconnect(p)
 		x.server.SetOwner(e, p)
@@ -40,7 +40,7 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 	require.NotPanics(t, func() {
 		require.ErrorIs(t, SendToServer(x.client, mHit{}), ErrNotConnected)
 		require.ErrorIs(t, SetInput(x.client, 5, mMove{}), ErrNotConnected)
-		_, _, _, _ = x.client.InputTick(), x.client.Lead(), x.client.ServerTick(), x.client.RoundTrip()
+		_, _, _, _ = x.client.InputTick(), x.client.InputDelay(), x.client.ServerTick(), x.client.RoundTrip()
 		_, _ = x.client.Verify(), x.client.Divergence()
 		require.ErrorIs(t, x.client.Receive([]byte{1, 2, 3, 4, 5, 6}), wire.ErrUnexpected)
 		require.Error(t, x.client.Apply())

@@ -42,7 +42,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				p := fools.peer // is not picked, and owns every third
 				p.SetBudget(set.budget)
 				p.SetSendInterval(max(set.interval, 1))
-				p.SetPriority(func(_ []ecs.Entity, weights []float32) {
+				p.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) {
 					for i := range weights {
 						weights[i] *= 1 + float32(i%5)
 					}

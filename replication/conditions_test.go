@@ -104,7 +104,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 			}})
 		case 2:
 			p.SetBudget(3000)
-			p.SetPriority(func(_ []ecs.Entity, _ []float32) {})
+			p.SetPriorityFunc(func(_ []ecs.Entity, _ []float32) {})
 		case 3:
 			p.SetSendInterval(3)
 		}

@@ -20,7 +20,7 @@ import (
 // with the default MTU that is about 1100 bytes at the widths of the schema. The fields of a
 // packet's entries are bounded as well, to some 32,000 words of 32 bits, however few bits they
 // take: a text counts with its max. If it does not fit, the entities are sent one by one, and may show different ticks until all have come;
-// [PeerStats.TornGroups] counts that.
+// [PeerStats.SplitGroups] counts that.
 //
 // A group is visible to a peer if any of its entities is: see [Interest].
 type Group struct {

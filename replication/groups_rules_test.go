@@ -119,7 +119,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 				tickAll(t, s, o, ends)
 			}
 			for _, e := range ends {
-				require.True(t, e.peer.Stats().TornGroups > 0 || e.peer.Coding() == Compact) // in which they may fit
+				require.True(t, e.peer.Stats().SplitGroups > 0 || e.peer.Coding() == Compact) // in which they may fit
 				e.link.SetConfig(netsim.Config{Latency: 2})
 			}
 			requireEqualSoon(t, s, o, ends, 100)
@@ -249,7 +249,7 @@ func TestATornGroupIsCountedWhereTheBudgetEnds(t *testing.T) {
 	group.Add(large)
 	x.rounds(20)
 	x.requireEqual()
-	before := x.peer.Stats().TornGroups
+	before := x.peer.Stats().SplitGroups
 	x.peer.SetBudget(600)
 	tears := 0
 	for n := range 100 {
@@ -265,7 +265,7 @@ func TestATornGroupIsCountedWhereTheBudgetEnds(t *testing.T) {
 			continue
 		}
 		tears++
-		require.Greater(t, x.peer.Stats().TornGroups, before, "tick %d", n)
+		require.Greater(t, x.peer.Stats().SplitGroups, before, "tick %d", n)
 	}
 	require.NotZero(t, tears)
 }

@@ -287,7 +287,7 @@ func (f *fleet) tick(t testing.TB, partly func(end int) bool) {
 // burst reports whether more has come together for an end, while it was cut off from the
 // server, than fits into a packet.
 func (f *fleet) burst(k int) bool {
-	return f.ends[k].peer.Stats().TornGroups > 0 && f.bursts[k]
+	return f.ends[k].peer.Stats().SplitGroups > 0 && f.bursts[k]
 }
 
 func noneOfThem(int) bool { return false }
@@ -333,8 +333,8 @@ func (f *fleet) requireWhole(t testing.TB) {
 	t.Helper()
 	for k, e := range f.ends {
 		stats := e.peer.Stats()
-		require.True(t, stats.TornGroups == 0 || f.burst(k), "end %d: a test of groups that fit", k)
-		t.Logf("end %d: %d packets, %d bytes, %d updates, %d wholes, %d once more", k, stats.Packets, stats.Bytes, stats.Updates, stats.Wholes, stats.GroupResends)
+		require.True(t, stats.SplitGroups == 0 || f.burst(k), "end %d: a test of groups that fit", k)
+		t.Logf("end %d: %d packets, %d bytes, %d updates, %d wholes, %d once more", k, stats.Packets, stats.Bytes, stats.Updates, stats.FullStates, stats.GroupResends)
 	}
 }
 
@@ -430,7 +430,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 			e.peer.SetSendInterval(1 + k)
 		}
 		if k%3 == 0 {
-			e.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+			e.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 				for i, e := range entities {
 					weights[i] *= 1 + float32(e.ID()%5)
 				}

@@ -17,7 +17,7 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 // the server has it. Ticks go up; those left out have no input. Which tick to give one for says [Client.InputTick].
 //
 // The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if a text is longer than its max, and [ErrInputSet] for
-// a tick that is not after the last one: that happens when the lead shrinks, and then the tick of the client has no input of
+// a tick that is not after the last one: that happens when the input delay shrinks, and then the tick of the client has no input of
 // its own. Only a step back of 64 ticks or more is taken for a new start.
 //
 // Panics if T is not the input type of the schema.

@@ -43,7 +43,7 @@ func (r *inputRig) tick(t testing.TB) {
 	r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
 	if r.client.Connected() {
 		r.give()
-		r.leads = append(r.leads, r.client.Lead())
+		r.leads = append(r.leads, r.client.InputDelay())
 	}
 	require.NoError(t, r.client.Apply())
 	r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
@@ -110,16 +110,16 @@ func TestInputsFollowALinkThatChanges(t *testing.T) {
 		return r.asked - r.exact
 	}
 	run(600)
-	near := r.client.Lead()
+	near := r.client.InputDelay()
 	require.InDelta(t, 5, near, 2)
 	r.link.SetConfig(netsim.Config{Latency: 12})
 	require.Less(t, run(100), uint64(45), "two round trips and a report")
 	require.LessOrEqual(t, run(500), uint64(3))
-	far := r.client.Lead()
+	far := r.client.InputDelay()
 	require.InDelta(t, 14, far, 3)
 	r.link.SetConfig(netsim.Config{Latency: 3})
 	require.LessOrEqual(t, run(6000), uint64(6))
-	require.InDelta(t, near, r.client.Lead(), 2)
+	require.InDelta(t, near, r.client.InputDelay(), 2)
 }
 
 // TestInputsSurviveAPause: a server, or a client, that stands still for a while is found again.

@@ -74,7 +74,7 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 					g.connect(Interest{}, netsim.Config{Latency: 2, Loss: 0.1}) // sees everything
 					peer.SetBudget(set.budget)
 					peer.SetSendInterval(max(set.interval, 1))
-					peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+					peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 						for i, e := range entities {
 							require.True(t, g.entities[e].visible)
 							weights[i] *= float32(1 + g.entities[e].serial%5)

@@ -130,7 +130,7 @@ func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 		x.round()
 	}
 	require.Zero(t, x.position(e).X)
-	require.Equal(t, sent.Updates+sent.Wholes+sent.Jumps+sent.Despawns, x.peer.Stats().Updates+x.peer.Stats().Wholes+x.peer.Stats().Jumps+x.peer.Stats().Despawns)
+	require.Equal(t, sent.Updates+sent.FullStates+sent.KeyframeFallbacks+sent.Despawns, x.peer.Stats().Updates+x.peer.Stats().FullStates+x.peer.Stats().KeyframeFallbacks+x.peer.Stats().Despawns)
 	set.Add(e)
 	x.rounds(4)
 	x.requireSeen(e, other)
@@ -142,7 +142,7 @@ func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 	set.Add(e) // unchanged: there is nothing to say
 	sent = x.peer.Stats()
 	x.rounds(3)
-	require.Equal(t, sent.Updates+sent.Wholes+sent.Jumps, x.peer.Stats().Updates+x.peer.Stats().Wholes+x.peer.Stats().Jumps)
+	require.Equal(t, sent.Updates+sent.FullStates+sent.KeyframeFallbacks, x.peer.Stats().Updates+x.peer.Stats().FullStates+x.peer.Stats().KeyframeFallbacks)
 	set.Remove(e)
 	x.round()
 	id, _ := x.server.NetID(e)
@@ -251,7 +251,7 @@ func TestInterestDoesNotAllocate(t *testing.T) {
 			}
 			now := f.peer.Stats()
 			require.Greater(t, now.Despawns-before.Despawns, uint64(500))
-			require.Greater(t, now.Wholes-before.Wholes, uint64(500))
+			require.Greater(t, now.FullStates-before.FullStates, uint64(500))
 			require.Greater(t, now.Updates-before.Updates, uint64(500))
 			require.LessOrEqual(t, total/50, 0.1)
 		})

@@ -54,7 +54,7 @@ func TestSendIntervals(t *testing.T) {
 	require.Equal(t, map[uint32]int{0: 2, 1: 2, 2: 2}, turns, "they take turns")
 	for _, e := range ends {
 		e.link.SetConfig(netsim.Config{Latency: 2})
-		require.NotZero(t, e.peer.Stats().Interval)
+		require.NotZero(t, e.peer.Stats().NotItsTurn)
 	}
 	requireEqualSoon(t, s, o, ends, 100)
 	require.Panics(t, func() { ends[0].peer.SetSendInterval(0) })

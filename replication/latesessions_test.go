@@ -47,7 +47,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 		require.Equal(t, id, x.peer.conn.Session.ID)
 	}
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
-	require.EqualValues(t, 5, x.peer.Stats().Wholes)
+	require.EqualValues(t, 5, x.peer.Stats().FullStates)
 }
 
 // TestLatePacketsWithoutChecksum of the session before, in both directions: their sequences

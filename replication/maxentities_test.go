@@ -268,7 +268,7 @@ func TestWhatHasNoRoomAddsUp(t *testing.T) {
 				continue // they connect
 			}
 			total := a.NotVisible - b.NotVisible + a.UpToDate - b.UpToDate + a.InFlight - b.InFlight + a.Withheld - b.Withheld +
-				a.Interval - b.Interval + a.Silent - b.Silent + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes + a.Jumps - b.Jumps
+				a.NotItsTurn - b.NotItsTurn + a.Silent - b.Silent + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.FullStates - b.FullStates + a.KeyframeFallbacks - b.KeyframeFallbacks
 			require.EqualValues(t, s.Stats().Entities, total, "peer %d\n%+v\n%+v", i, b, a)
 			require.Greater(t, a.Withheld, b.Withheld)
 		}

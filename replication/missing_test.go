@@ -248,5 +248,5 @@ func TestLossesOfBeforeDontCount(t *testing.T) {
 	x.requireEqual()
 	now := x.peer.Stats()
 	require.EqualValues(t, 1, now.Lost)
-	require.EqualValues(t, 1, now.Wholes-before.Wholes)
+	require.EqualValues(t, 1, now.FullStates-before.FullStates)
 }

@@ -241,7 +241,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 	for _, option := range []any{ // that take numbers, or nothing
 		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
-		WithFirstTick, WithFirstSequence, WithSeed, WithoutChecksum, WithTickRate, WithBaselineGrid, WithWorkers, WithTimeout,
+		WithFirstTick, WithFirstSequence, WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
 		WithStateHash, WithMaxEntities, WithNonce, WithClientMTU, WithServerTimeout,
 	} {
 		v := reflect.ValueOf(option)

@@ -171,9 +171,9 @@ func TestOwners(t *testing.T) {
 		sees(x.other, true)
 		x.server.SetOwner(e, x.owner.peer)
 		x.server.SetOwner(e, x.other.peer) // within a tick: nothing happened
-		wholes := x.other.peer.Stats().Wholes
+		wholes := x.other.peer.Stats().FullStates
 		x.rounds(5)
-		require.Equal(t, wholes, x.other.peer.Stats().Wholes)
+		require.Equal(t, wholes, x.other.peer.Stats().FullStates)
 		sees(x.other, true)
 	})
 	t.Run("nobody", func(t *testing.T) {

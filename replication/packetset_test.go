@@ -39,7 +39,7 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 	for i := range peersWith {
 		a, b := &peersWith[i], &peersWithout[i]
 		require.Equal(t, b.Updates, a.Updates)
-		require.Equal(t, b.Wholes, a.Wholes)
+		require.Equal(t, b.FullStates, a.FullStates)
 		require.Equal(t, b.InFlight, a.InFlight)
 		require.Equal(t, b.UpToDate, a.UpToDate)
 		require.InEpsilon(t, float64(b.EntityBits), float64(a.EntityBits), 0.005, "how much gaps take depends on where packets end")
@@ -191,7 +191,7 @@ func TestStreamsHaveNothingTwice(t *testing.T) {
 func TestMoreStreamsThanThereMayBe(t *testing.T) {
 	most := 0
 	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
-		c := newThrong(t, 30, throngSchema(), append(opts, WithBaselineGrid(1))...)
+		c := newThrong(t, 30, throngSchema(), append(opts, WithBaselineInterval(1))...)
 		for i := range 480 {
 			m := c.join(i/16, 0.1)
 			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // else it relays
@@ -277,7 +277,7 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 			c.tick(moving...)
 			require.Zero(t, m.peer.acked.Dirty.Count(), "tick %d", i)
 		}
-		return m.hash, m.peer.Stats().Jumps
+		return m.hash, m.peer.Stats().KeyframeFallbacks
 	}
 	hash, jumps := play()
 	require.NotZero(t, jumps)

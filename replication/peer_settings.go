@@ -104,7 +104,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	b.Set(b.Control.Budget())
 }
 
-// SetPriority makes the peer call weigh in ticks in which its budget does not suffice, on
+// SetPriorityFunc makes the peer call weigh in ticks in which its budget does not suffice, on
 // the goroutine that calls Replicate: it gets the entities that wait for being sent and
 // their weights so far, and may change the weights, for instance by distance. What is
 // sent first is what has the largest sum of weights, added up over the ticks it waited.
@@ -113,7 +113,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 // weight 0 or less is sent when there is room for all others. nil ends that.
 //
 // weigh must not change the world, nor keep the slices.
-func (p *Peer) SetPriority(weigh func(entities []ecs.Entity, weights []float32)) {
+func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {
 	p.mustExist()
 	p.out.Weigh = weigh
 }

@@ -90,7 +90,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		p := c.join(5, 0).peer
 		p.SetBudget(6000)
 		calls := 0
-		p.SetPriority(func(entities []ecs.Entity, weights []float32) {
+		p.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 			calls++
 			require.Len(t, weights, len(entities))
 			for i, e := range entities {
@@ -153,7 +153,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		for i, e := range c.entities {
 			number[e] = i
 		}
-		m.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+		m.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 			for i, e := range entities {
 				switch number[e] % 3 {
 				case 0:
@@ -201,7 +201,7 @@ func TestPriorityIsAskedOfWhatIsThere(t *testing.T) {
 	hidden := map[ecs.Entity]bool{}
 	m.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return !hidden[e] }})
 	calls := 0
-	m.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+	m.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 		calls++
 		for i, e := range entities {
 			require.True(t, c.world.Alive(e))

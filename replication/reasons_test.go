@@ -52,19 +52,19 @@ func TestReasonsAddUp(t *testing.T) {
 			b, a := before[i], e.peer.Stats()
 			before[i] = a
 			total := a.NotVisible - b.NotVisible + a.UpToDate - b.UpToDate + a.InFlight - b.InFlight +
-				a.Interval - b.Interval + a.Silent - b.Silent + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.Wholes - b.Wholes + a.Jumps - b.Jumps
+				a.NotItsTurn - b.NotItsTurn + a.Silent - b.Silent + a.OverBudget - b.OverBudget + a.Updates - b.Updates + a.FullStates - b.FullStates + a.KeyframeFallbacks - b.KeyframeFallbacks
 			require.EqualValues(t, s.Stats().Entities, total, "peer %d\n%+v\n%+v", i, b, a)
 		}
 	}
 	require.NotZero(t, before[1].OverBudget)
-	require.NotZero(t, before[2].Interval)
+	require.NotZero(t, before[2].NotItsTurn)
 	require.NotZero(t, before[3].NotVisible)
 	require.NotZero(t, before[4].NotVisible)
 	require.NotZero(t, before[5].InFlight)
 	for i, stats := range before {
 		require.NotZero(t, stats.UpToDate)
 		if i != 2 {
-			require.Zero(t, stats.Interval)
+			require.Zero(t, stats.NotItsTurn)
 		}
 		if i != 1 {
 			require.Zero(t, stats.OverBudget)
@@ -76,7 +76,7 @@ func TestReasonsAddUp(t *testing.T) {
 		ages += n
 	}
 	for _, p := range before {
-		sent += p.Updates + p.Wholes + p.Jumps
+		sent += p.Updates + p.FullStates + p.KeyframeFallbacks
 	}
 	require.Equal(t, stats.Entries, ages)
 	require.GreaterOrEqual(t, stats.Entries, sent)
@@ -95,8 +95,8 @@ func TestReasonsOfAScript(t *testing.T) {
 		t.Helper()
 		s := x.peer.Stats()
 		require.Equal(t, []uint64{updates, wholes, upToDate, inFlight, notVisible, interval, over}, []uint64{
-			s.Updates - was.Updates, s.Wholes - was.Wholes, s.UpToDate - was.UpToDate, s.InFlight - was.InFlight,
-			s.NotVisible - was.NotVisible, s.Interval - was.Interval, s.OverBudget - was.OverBudget,
+			s.Updates - was.Updates, s.FullStates - was.FullStates, s.UpToDate - was.UpToDate, s.InFlight - was.InFlight,
+			s.NotVisible - was.NotVisible, s.NotItsTurn - was.NotItsTurn, s.OverBudget - was.OverBudget,
 		})
 		was = s
 	}

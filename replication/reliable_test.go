@@ -302,7 +302,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 		}},
 		{name: "small packets", opts: []ServerOption{WithMTU(64)}},
 		{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
-		{name: "workers and grid", opts: []ServerOption{WithWorkers(3), WithBaselineGrid(4)}},
+		{name: "workers and grid", opts: []ServerOption{WithWorkers(3), WithBaselineInterval(4)}},
 		{name: "nothing in step", opts: []ServerOption{withoutStreams}},
 		{name: "small window", opts: []ServerOption{WithWindow(8)}},
 		{name: "ticks wrap", opts: []ServerOption{WithFirstTick(1<<32 - 100), WithFirstSequence(1<<16 - 50)}},

@@ -32,7 +32,7 @@ func TestClientWorldReset(t *testing.T) {
 	require.Equal(t, 11, x.mirror.Stats().Entities.Used)
 	require.True(t, x.mirror.Alive(own))
 	require.Zero(t, (*tPosition)(x.mirror.Get(own, ecs.ComponentID[tPosition](x.mirror))).X)
-	require.Equal(t, before.Wholes, x.peer.Stats().Wholes, "without traffic")
+	require.Equal(t, before.FullStates, x.peer.Stats().FullStates, "without traffic")
 	now, _ := x.client.Entity(id)
 	require.NotEqual(t, own, now)
 	require.False(t, x.mirror.Has(own, x.client.apply.View.Marker))
@@ -43,7 +43,7 @@ func TestClientWorldReset(t *testing.T) {
 	x.world.Add(e[2], ecs.ComponentID[tHealth](x.world))
 	x.rounds(3)
 	x.requireEqual()
-	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
+	require.Equal(t, before.FullStates, x.peer.Stats().FullStates)
 	stats := x.client.Stats()
 	require.EqualValues(t, 9, stats.Spawns-stats.Despawns)
 }

@@ -25,7 +25,7 @@ func TestResourcesUnderABudget(t *testing.T) {
 		x.rounds(5)
 		x.peer.SetBudget(6000)
 		asked := 0
-		x.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+		x.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 			require.Len(t, weights, len(entities))
 			asked += len(entities)
 			for i, e := range entities {
@@ -58,7 +58,7 @@ func TestResourcesUnderABudget(t *testing.T) {
 func TestResourcesAloneUnderABudget(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	x.peer.SetBudget(600)
-	x.peer.SetPriority(func([]ecs.Entity, []float32) { require.Fail(t, "nobody waits") })
+	x.peer.SetPriorityFunc(func([]ecs.Entity, []float32) { require.Fail(t, "nobody waits") })
 	m := setResource(x.world, rsMap{})
 	for range 200 {
 		for i := range m.Cells {

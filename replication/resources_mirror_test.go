@@ -77,7 +77,7 @@ func TestResourcesAfterAResetOfTheClientsWorld(t *testing.T) {
 	require.NotNil(t, resourceOf[rsOpen](x.mirror))
 	require.NotNil(t, resourceOf[rsWeather](x.mirror), "also what the user had removed")
 	x.rounds(2)
-	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
+	require.Equal(t, before.FullStates, x.peer.Stats().FullStates)
 	require.Equal(t, before.Updates, x.peer.Stats().Updates)
 	checkLinks(&x.client.apply, t, 1)
 

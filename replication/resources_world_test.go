@@ -233,7 +233,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 			e.peer.SetInterest(Interest{Filter: ecs.All(ecs.ComponentID[rTarget](&w)), Keep: true})
 		case 4:
 			e.peer.SetBudget(6000)
-			e.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+			e.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 				require.Len(t, weights, len(entities))
 				for i, e := range entities {
 					require.False(t, e.IsZero())

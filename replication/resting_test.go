@@ -60,7 +60,7 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 	}
 	require.Equal(t, 3, rests)
 	require.EqualValues(t, 3*130, x.peer.Stats().Silent)
-	require.Zero(t, x.peer.Stats().Interval)
+	require.Zero(t, x.peer.Stats().NotItsTurn)
 	x.answer(acks...)
 	settle(x, tick)
 }
@@ -172,7 +172,7 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 		x.round()
 		require.True(t, x.peer.out.Rests)
 		now := x.peer.Stats()
-		require.Equal(t, []uint64{interval, notVisible}, []uint64{now.Interval - was.Interval, now.NotVisible - was.NotVisible})
+		require.Equal(t, []uint64{interval, notVisible}, []uint64{now.NotItsTurn - was.NotItsTurn, now.NotVisible - was.NotVisible})
 		require.Equal(t, []uint64{was.Withheld, was.UpToDate, was.InFlight, was.Silent}, []uint64{now.Withheld, now.UpToDate, now.InFlight, now.Silent})
 		was = now
 	}

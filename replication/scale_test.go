@@ -65,7 +65,7 @@ func BenchmarkScale(b *testing.B) {
 	for _, clients := range []int{16, 64, 256} {
 		for _, grid := range []int{1, 4} {
 			b.Run(fmt.Sprintf("peers=%d/shared,grid=%d", clients, grid), func(b *testing.B) {
-				r := newSharedRig(b, load, clients, 0, scaleSeed(b), WithBaselineGrid(grid))
+				r := newSharedRig(b, load, clients, 0, scaleSeed(b), WithBaselineInterval(grid))
 				r.warm()
 				benchmarkTicks(b, r, clients)
 				r.check(b)
@@ -227,7 +227,7 @@ func TestScaleReport(t *testing.T) {
 	for _, clients := range []int{16, 64, 256} {
 		enter("shared", clients, 20, newSharedRig(t, load, clients, 0, seed))
 		enter("shared, 1 % loss", clients, 20, newSharedRig(t, load, clients, 0.01, seed))
-		enter("shared, grid of 4", clients, 20, newSharedRig(t, load, clients, 0, seed, WithBaselineGrid(4)))
+		enter("shared, grid of 4", clients, 20, newSharedRig(t, load, clients, 0, seed, WithBaselineInterval(4)))
 		enter("naive", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0, seed))
 		enter("naive, 1 % loss", clients, min(20, 1280/clients), newAckedRig(t, load, clients, 0.01, seed))
 		enter("reliable", clients, min(20, 1280/clients), newReliableRig(t, load, clients, seed))

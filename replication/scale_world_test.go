@@ -450,7 +450,7 @@ func TestFakeClientsAreBelieved(t *testing.T) {
 			s := r.fakes[i].peer.Stats()
 			if loss == 0 {
 				// New entities are sent anew for as long as nothing of them is acknowledged.
-				require.LessOrEqual(t, s.Wholes, uint64(400+9*(120+2+9*2)))
+				require.LessOrEqual(t, s.FullStates, uint64(400+9*(120+2+9*2)))
 			}
 			require.Greater(t, s.Updates, uint64(70*120))
 		}

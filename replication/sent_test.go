@@ -169,6 +169,6 @@ func TestRoundTripMayGrowTenfold(t *testing.T) {
 	require.InDelta(t, 61, x.peer.RoundTrip(), 3)
 	require.Equal(t, before.Lost, after.Lost)
 	require.Equal(t, before.RefusedAcks, after.RefusedAcks)
-	require.Equal(t, before.Wholes, after.Wholes)
+	require.Equal(t, before.FullStates, after.FullStates)
 	require.Greater(t, after.Updates, before.Updates)
 }

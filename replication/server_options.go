@@ -75,16 +75,16 @@ func WithTickRate(perSecond int) ServerOption {
 	return func(o *config.ServerOptions) { o.TickRate = perSecond }
 }
 
-// WithBaselineGrid makes the server take updates against the newest acknowledged state
+// WithBaselineInterval makes the server take updates against the newest acknowledged state
 // of a tick that is a multiple of n, where a peer got everything so far. Peers with other
 // round trips then share more of the encoding, and updates are a little larger, since
 // baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
 // peers 2 or 4 may pay. It changes nothing for peers that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
-func WithBaselineGrid(n int) ServerOption {
+func WithBaselineInterval(n int) ServerOption {
 	if n != 1 && n != 2 && n != 4 && n != 8 {
-		panic(fmt.Sprintf("replication: a baseline grid of %d ticks: use 1, 2, 4 or 8", n))
+		panic(fmt.Sprintf("replication: a baseline interval of %d ticks: use 1, 2, 4 or 8", n))
 	}
 	return func(o *config.ServerOptions) { o.Grid = delta.Tick(n) }
 }

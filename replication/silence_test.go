@@ -323,7 +323,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 		before := c.peer.Stats()
 		tick()
 		after := c.peer.Stats()
-		require.EqualValues(t, 1, after.Updates+after.Wholes-before.Updates-before.Wholes)
+		require.EqualValues(t, 1, after.Updates+after.FullStates-before.Updates-before.FullStates)
 		for n := 0; n < 60+rng.IntN(300) || c.peer.acked.Silence.Waiting; n++ {
 			tick()
 		}

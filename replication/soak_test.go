@@ -161,7 +161,7 @@ func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 		stats := e.peer.Stats()
 		require.Zero(t, e.client.Stats().MissingBaselines, "link %d", i)
 		if i == 0 {
-			require.EqualValues(t, 20, stats.Wholes, "an entity is sent whole once, however long it rests")
+			require.EqualValues(t, 20, stats.FullStates, "an entity is sent whole once, however long it rests")
 		}
 	}
 }

@@ -56,25 +56,25 @@ type PeerStats struct {
 	EntityBits uint64 // in them, without packet headers
 	SendErrors uint64 // packets that the send function refused
 
-	Updates  uint64 // entities sent as deltas
-	Wholes   uint64 // entities sent whole: new to the peer, or without a usable baseline
-	Jumps    uint64 // entities sent whole as they went so far from their baseline that this is shorter: teleports
-	Parts    uint64 // parts of entities too large for a packet
-	Despawns uint64 // despawns sent
+	Updates           uint64 // entities sent as deltas
+	FullStates        uint64 // entities sent whole: new to the peer, or without a usable baseline
+	KeyframeFallbacks uint64 // entities sent whole as they went so far from their baseline that this is shorter: teleports
+	Parts             uint64 // parts of entities too large for a packet
+	Despawns          uint64 // despawns sent
 
 	// Why entities were not sent, counted entity by entity in every tick; what an entity has
 	// under one condition counts as one more.
 	NotVisible uint64 // out of the peer's view
 	UpToDate   uint64 // the peer has the newest state
 	InFlight   uint64 // the newest state is on its way
-	Interval   uint64 // it is not the peer's turn to be sent anything, whether there is anything new or not
+	NotItsTurn uint64 // it is not the peer's turn to be sent anything, whether there is anything new or not
 	Silent     uint64 // the peer acknowledges nothing, and is sent less and less: see [WithTimeout]
 	OverBudget uint64 // there was no room
 	Withheld   uint64 // the client has no slot for it: see [WithMaxEntities]
 
 	Budget int // bytes per second now, see [Peer.SetBudget] and [Peer.SetBudgetRange]; 0: no limit
 
-	TornGroups   uint64 // groups, or parts of them, that were more than a packet and sent one by one
+	SplitGroups  uint64 // groups, or parts of them, that were more than a packet and sent one by one
 	GroupResends uint64 // entities that were on their way and were sent once more with their group
 	Hashes       uint64 // entities of which state hashes were sent
 	HashBytes    uint64 // in packets of their own, not counted in Bytes
@@ -126,7 +126,7 @@ type ClientStats struct {
 	RelationConflicts uint64
 
 	HashesCompared uint64 // entities that a state hash was compared with
-	HashesPassed   uint64 // state hashes of entities that another state is held of, or none
+	HashesSkipped  uint64 // state hashes of entities that another state is held of, or none
 	Diverged       uint64 // of those compared, entities that were not what they should be
 
 	Acks uint64 // acknowledgement packets sent

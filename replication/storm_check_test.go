@@ -77,7 +77,7 @@ func (a *storm) checkStats() {
 	}
 	for _, e := range a.ends {
 		p := e.peer.Stats()
-		sent += p.Updates + p.Wholes + p.Jumps
+		sent += p.Updates + p.FullStates + p.KeyframeFallbacks
 	}
 	if ages != stats.Entries || a.panicked == 0 && sent > stats.Entries {
 		a.fail("%d entities were sent, %d entries, %d of them by age", sent, stats.Entries, ages)

@@ -150,7 +150,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	opts = append(opts, func(o *config.ServerOptions) {
 		o.NoSharedPackets = !c.streams
 	})
-	opts = append(opts, WithBaselineGrid(c.grid))
+	opts = append(opts, WithBaselineInterval(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {
 		a.ids = append(a.ids, ecs.TypeID(a.world, a.server.schema.Components[i].Typ))

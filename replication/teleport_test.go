@@ -66,7 +66,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			t.Logf("%s, %d entities: %.1f bits each when they move, %.1f when they jump, %d without baseline and head", name, n, float64(moving)/float64(n), bits, absolute)
 			require.Less(t, bits, absolute+24., "a jump of %d with %s", n, name)
 			require.LessOrEqual(t, e.peer.Stats().Updates-updates, uint64(n/2+1), "most are sent whole") // one alone may land near by
-			require.Equal(t, uint64(n), e.peer.Stats().Updates-updates+e.peer.Stats().Jumps)
+			require.Equal(t, uint64(n), e.peer.Stats().Updates-updates+e.peer.Stats().KeyframeFallbacks)
 			for range 20 {
 				tick()
 			}
@@ -122,7 +122,7 @@ func TestJumpsOfAnyDistance(t *testing.T) {
 			}
 			bits := tick()
 			require.Less(t, bits-usual, absolute+40., "%v along %d axes", far, axes) // packets end at bytes
-			whole += e.peer.Stats().Jumps
+			whole += e.peer.Stats().KeyframeFallbacks
 			for range 10 {
 				tick()
 			}

@@ -58,7 +58,7 @@ func TestSilentPeerIsKept(t *testing.T) {
 	before := x.peer.Stats()
 	x.rounds(5)
 	x.requireEqual()
-	require.Equal(t, before.Wholes, x.peer.Stats().Wholes)
+	require.Equal(t, before.FullStates, x.peer.Stats().FullStates)
 }
 
 // TestQuietWorldIsNotTakenForADeadOne: a few bytes every second say that the server lives,
@@ -169,7 +169,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 			x.requireEqual()
 			require.Equal(t, StatusConnected, x.client.Status())
 			require.Equal(t, id, x.client.session.ID)
-			require.LessOrEqual(t, x.peer.Stats().Wholes-before.Wholes, uint64(1), "what rested is known still")
+			require.LessOrEqual(t, x.peer.Stats().FullStates-before.FullStates, uint64(1), "what rested is known still")
 			require.EqualValues(t, 50, x.client.Stats().Spawns)
 			require.EqualValues(t, 1, x.client.Stats().Sessions)
 		})

@@ -71,11 +71,11 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 		x.apply() // and the acks are lost, so the client holds what the server does not know of
 		x.requireEqual()
 		now := x.peer.Stats()
-		require.EqualValues(t, 1, now.Updates-before.Updates+now.Wholes-before.Wholes+now.Jumps-before.Jumps, "tick %d", i)
+		require.EqualValues(t, 1, now.Updates-before.Updates+now.FullStates-before.FullStates+now.KeyframeFallbacks-before.KeyframeFallbacks, "tick %d", i)
 		if x.server.snap.Tick-acked <= delta.Tick(x.server.opts.Window) {
 			held, _ := x.peer.acked.Acks.Holds(slot)
 			require.Equal(t, acked, held, "tick %d", i)
-			require.Zero(t, now.Wholes-before.Wholes, "tick %d", i)
+			require.Zero(t, now.FullStates-before.FullStates, "tick %d", i)
 		}
 	}
 	require.Zero(t, x.client.Stats().MissingBaselines)
@@ -146,7 +146,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 		}
 		now := x.peer.Stats()
 		require.EqualValues(t, 1, now.MissingBaselines-before.MissingBaselines)
-		require.EqualValues(t, 1, now.Wholes-before.Wholes)
+		require.EqualValues(t, 1, now.FullStates-before.FullStates)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestTwoIncarnationsShareNoBaseline(t *testing.T) {
 	require.Zero(t, x.slotOf(newcomer))
 	now := x.peer.Stats()
 	require.Zero(t, now.Updates-before.Updates)
-	require.EqualValues(t, 1, now.Wholes-before.Wholes)
+	require.EqualValues(t, 1, now.FullStates-before.FullStates)
 	x.rounds(40)
 	x.requireEqual()
 	require.EqualValues(t, 2, x.client.Stats().Spawns)
@@ -384,7 +384,7 @@ func TestInFlightIsNeitherLostNorReceived(t *testing.T) {
 	}
 	now := e.peer.Stats()
 	require.EqualValues(t, 300, now.Updates-before.Updates, "fifty ticks in flight, and a delta every tick")
-	require.Zero(t, now.Wholes-before.Wholes)
+	require.Zero(t, now.FullStates-before.FullStates)
 	require.Zero(t, now.Lost-before.Lost)
 	require.Zero(t, e.client.Stats().MissingBaselines)
 }
@@ -424,7 +424,7 @@ func TestStillEntityKeepsItsBaseline(t *testing.T) {
 	x.rounds(3)
 	x.requireEqual()
 	now := x.peer.Stats()
-	require.Zero(t, now.Wholes-before.Wholes)
+	require.Zero(t, now.FullStates-before.FullStates)
 	require.Zero(t, x.client.Stats().MissingBaselines)
 }
 
@@ -451,7 +451,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 		x.requireEqual()
 	}
 	now := x.peer.Stats()
-	require.LessOrEqual(t, now.Wholes-before.Wholes, uint64(3*299+jumps), "sent whole once in 2^30 ticks")
+	require.LessOrEqual(t, now.FullStates-before.FullStates, uint64(3*299+jumps), "sent whole once in 2^30 ticks")
 	spawns := x.client.Stats().Spawns
 	require.EqualValues(t, 300, spawns, "what was shown stayed")
 	move(still, 3)

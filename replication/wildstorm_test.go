@@ -88,7 +88,7 @@ func (a *storm) wildEvents() {
 			p.SetInterest(Interest{Keep: r.IntN(2) == 0, Sets: []*EntitySet{a.set}})
 		case 7:
 			if x.weights {
-				p.SetPriority(func(_ []ecs.Entity, w []float32) {
+				p.SetPriorityFunc(func(_ []ecs.Entity, w []float32) {
 					if x.panics && a.armed && a.rng.IntN(10) == 0 {
 						panic(wildPanic{})
 					}
@@ -98,7 +98,7 @@ func (a *storm) wildEvents() {
 				})
 			}
 		case 8:
-			p.SetPriority(nil)
+			p.SetPriorityFunc(nil)
 		}
 	}
 	if x.groups && r.IntN(6) == 0 {

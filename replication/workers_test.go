@@ -66,7 +66,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 			e.peer.SetBudget(500 + 400*i)
 		}
 		if i%6 == 0 {
-			e.peer.SetPriority(func(entities []ecs.Entity, weights []float32) {
+			e.peer.SetPriorityFunc(func(entities []ecs.Entity, weights []float32) {
 				called()
 				for k, entity := range entities {
 					weights[k] *= 1 + float32(entity.ID()%5)
@@ -185,7 +185,7 @@ func TestWorkersDoNotAllocate(t *testing.T) {
 				m.peer.SetBudget(20_000 * i)
 			}
 			if i == 7 {
-				m.peer.SetPriority(func(_ []ecs.Entity, weights []float32) { weights[0] = 2 })
+				m.peer.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) { weights[0] = 2 })
 			}
 			m.sizes = make([]int, 0, 10_000)
 		}

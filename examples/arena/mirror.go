@@ -53,7 +53,7 @@ func (m *mirror) step(t *truth) error {
 }
 
 // outlook is what the library tells the client, the round trip that the arena speaks of among it.
-func (m *mirror) outlook() outlook { return outlook{m.client.Lead(), m.client.RoundTrip()} }
+func (m *mirror) outlook() outlook { return outlook{m.client.InputDelay(), m.client.RoundTrip()} }
 
 // entities is how many are shown.
 func (m *mirror) entities() int {

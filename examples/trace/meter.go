@@ -34,7 +34,7 @@ func (p *replay) count() counters {
 		c.packets += s.Packets
 		c.bytes += s.Bytes
 		c.entityBits += s.EntityBits
-		c.sent += s.Updates + s.Wholes + s.Jumps
+		c.sent += s.Updates + s.FullStates + s.KeyframeFallbacks
 	}
 	return c
 }

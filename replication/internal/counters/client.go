@@ -19,7 +19,7 @@ type ClientCounters struct {
 	RelationConflicts uint64
 
 	HashesCompared uint64
-	HashesPassed   uint64
+	HashesSkipped  uint64
 	Diverged       uint64
 
 	Acks uint64

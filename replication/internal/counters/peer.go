@@ -8,22 +8,22 @@ type PeerCounters struct {
 	EntityBits uint64
 	SendErrors uint64
 
-	Updates    uint64
-	Wholes     uint64
-	Jumps      uint64
-	Parts      uint64
-	Despawns   uint64
-	NotVisible uint64
-	UpToDate   uint64
-	InFlight   uint64
-	Interval   uint64
-	Silent     uint64
-	OverBudget uint64
-	Withheld   uint64
+	Updates           uint64
+	FullStates        uint64
+	KeyframeFallbacks uint64
+	Parts             uint64
+	Despawns          uint64
+	NotVisible        uint64
+	UpToDate          uint64
+	InFlight          uint64
+	NotItsTurn        uint64
+	Silent            uint64
+	OverBudget        uint64
+	Withheld          uint64
 
 	Budget int
 
-	TornGroups   uint64
+	SplitGroups  uint64
 	GroupResends uint64
 	Hashes       uint64
 	HashBytes    uint64
@@ -54,5 +54,5 @@ type PeerCounters struct {
 }
 
 func (s *PeerCounters) Spending() Spending {
-	return Spending{int(s.EntityBits), int(s.Updates), int(s.Wholes + s.Jumps), int(s.Despawns)}
+	return Spending{int(s.EntityBits), int(s.Updates), int(s.FullStates + s.KeyframeFallbacks), int(s.Despawns)}
 }

@@ -1,4 +1,4 @@
 package counters
 
 // Spending is what a peer has been sent.
-type Spending struct{ Bits, Updates, Wholes, Despawns int }
+type Spending struct{ Bits, Updates, FullStates, Despawns int }

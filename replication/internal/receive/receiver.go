@@ -211,7 +211,7 @@ func (rc *Receiver) Comparable(slot uint32, tick delta.Tick, age uint64) *HeldSt
 	m := rc.Replicas.At(slot)
 	// An empty slot tells nothing: the entity may have gone out of view and come back.
 	if m == nil || !m.Any || m.Empty || uint64(tick-m.Newest) > age {
-		rc.stats.HashesPassed++
+		rc.stats.HashesSkipped++
 		return nil
 	}
 	return m.Held.At(m.Newest)

@@ -17,12 +17,12 @@ func (p *Sender) account() {
 	case p.acked.Silence.Paused:
 		p.stats.Silent += uint64(dirty)
 	case !p.acked.MaySendNow():
-		p.stats.Interval += uint64(dirty)
+		p.stats.NotItsTurn += uint64(dirty)
 	default:
 		p.stats.OverBudget += uint64(dirty)
 	}
 	if !p.Rests {
-		sent := p.stats.Updates + p.stats.Wholes + p.stats.Jumps - p.counted
+		sent := p.stats.Updates + p.stats.FullStates + p.stats.KeyframeFallbacks - p.counted
 		p.counted += sent
 		p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
 	}

@@ -313,7 +313,7 @@ func (p *Sender) learn() {
 	now, l := p.stats.Spending(), &p.usage
 	bits, updates := now.Bits-l.spent.Bits, now.Updates-l.spent.Updates
 	if updates > 0 {
-		bits := bits - (now.Wholes-l.spent.Wholes)*p.cost.Dear - (now.Despawns-l.spent.Despawns)*endBits
+		bits := bits - (now.FullStates-l.spent.FullStates)*p.cost.Dear - (now.Despawns-l.spent.Despawns)*endBits
 		p.typical += (max(bits, 8)*typicalUnit/updates - p.typical) / 8
 	}
 	l.spent, l.most = now, max(bits, l.most-l.most/ampleTicks)

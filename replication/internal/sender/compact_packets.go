@@ -50,9 +50,9 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entr
 func (p *Sender) counterOf(entry *compact.Entry, full bool) *uint64 {
 	switch {
 	case full:
-		return &p.stats.Wholes
+		return &p.stats.FullStates
 	case entry.Kind == wire.EntryFull:
-		return &p.stats.Jumps
+		return &p.stats.KeyframeFallbacks
 	}
 	return &p.stats.Updates
 }

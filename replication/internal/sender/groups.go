@@ -307,7 +307,7 @@ func (p *Sender) sendSplit(entries []batchEntry) bool {
 	}
 	p.Packet.finish()
 	if split {
-		p.stats.TornGroups++
+		p.stats.SplitGroups++
 	}
 	return !blocked
 }

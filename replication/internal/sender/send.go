@@ -261,12 +261,12 @@ func (p *Sender) bestEntry(slot int, c *baseline.Class) (r *encode.CachedEntry, 
 		switch {
 		case r == nil:
 		case p.Worker.Jumped(slot, int(r.Bits)):
-			return p.Worker.FullState(slot), &p.stats.Jumps
+			return p.Worker.FullState(slot), &p.stats.KeyframeFallbacks
 		default:
 			return r, &p.stats.Updates
 		}
 	}
-	return p.Worker.FullState(slot), &p.stats.Wholes
+	return p.Worker.FullState(slot), &p.stats.FullStates
 }
 
 func (p *Sender) sendDespawn(slot int) error {

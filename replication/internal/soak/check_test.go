@@ -23,7 +23,7 @@ type showing struct {
 // check compares the client's world, after an Apply, with all that the server's was.
 func (c *conn) check() {
 	count := 0
-	c.torn = c.torn || c.peer.Stats().TornGroups > 0
+	c.torn = c.torn || c.peer.Stats().SplitGroups > 0
 	c.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
 		count++
 		l := c.host.truth.lives[id]

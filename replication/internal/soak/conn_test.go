@@ -154,10 +154,10 @@ func (c *conn) attach() {
 func (c *conn) throttle() {
 	c.peer.SetBudget(c.budget)
 	c.peer.SetSendInterval(c.interval)
-	c.peer.SetPriority(nil)
+	c.peer.SetPriorityFunc(nil)
 	if c.g.one(4) {
 		g := c.g
-		c.peer.SetPriority(func(_ []ecs.Entity, weights []float32) {
+		c.peer.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) {
 			for i := range weights {
 				weights[i] *= float32(g.between(0.1, 5))
 			}

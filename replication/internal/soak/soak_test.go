@@ -70,7 +70,7 @@ func (m *tally) add(ep *episode) {
 		m.hashed += s.HashesCompared
 		m.inputs += p.Inputs
 		m.resends += p.GroupResends
-		m.torn += p.TornGroups
+		m.torn += p.SplitGroups
 		m.parts += p.Parts
 		m.lost += p.Lost
 	}
