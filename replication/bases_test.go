@@ -23,7 +23,7 @@ func TestIntervalsPredictInEveryPhase(t *testing.T) {
 		o := newTruth()
 		var ends []*end
 		for i := range interval {
-			e := connect(s, uint64(i), netsim.Config{Latency: 2}, WithNonce(uint64(i)+1), WithoutCompact())
+			e := connect(s, uint64(i), netsim.Config{Latency: 2}, WithSeed(uint64(i)+1), WithoutCompact())
 			e.peer.SetSendInterval(interval)
 			ends = append(ends, e)
 		}

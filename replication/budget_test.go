@@ -76,7 +76,7 @@ func TestStructureGetsThrough(t *testing.T) {
 			for _, e := range c.entities {
 				c.server.SetPriority(e, 1000)
 			}
-			e := connect(c.server, 1, netsim.Config{}, WithNonce(9))
+			e := connect(c.server, 1, netsim.Config{}, WithSeed(9))
 			for range 5 { // all of it comes
 				c.tickAll()
 				e.step(t)
@@ -145,7 +145,7 @@ func TestTombstonesGetThrough(t *testing.T) {
 		n = 3000
 	}
 	c := newThrong(t, n, throngSchema())
-	e := connect(c.server, 1, netsim.Config{}, WithNonce(9))
+	e := connect(c.server, 1, netsim.Config{}, WithSeed(9))
 	for range 5 {
 		c.tickAll()
 		e.step(t)
@@ -196,7 +196,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					g := newGame(seed, &w, testSchema(), 60)
 					huge := ecs.ComponentID[tHuge](&w)
 					big := w.NewEntity(huge, g.marker) // comes in parts
-					e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
+					e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithSeed(1))
 					e.peer.SetBudget(rate)
 					var sizes []int
 					send := e.peer.out.Send

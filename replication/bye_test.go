@@ -61,7 +61,7 @@ func TestServerIsToldThatAClientLeaves(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := crowd(t, 3, opts...)
-			other := connect(x.server, 1, hostileLinks()[0], WithNonce(55))
+			other := connect(x.server, 1, hostileLinks()[0], WithSeed(55))
 			for range 5 {
 				x.server.Replicate()
 				other.step(t)
@@ -130,7 +130,7 @@ func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 			x.takeDown() // lost
 			var err error
 			for n := 0; err == nil; n++ {
-				require.Less(t, n, defaultServerTimeout+10)
+				require.Less(t, n, defaultClientTimeout+10)
 				x.deliver(x.replicate()...)
 				err = x.client.Apply()
 				x.answer(x.up...)

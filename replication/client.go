@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
@@ -52,8 +53,11 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
-	o := config.ClientOptions{MaxEntities: 1 << 20, MTU: 1200, Timeout: defaultServerTimeout}
-	applyOptions("NewClient", &o, opts)
+	o := config.ClientOptions{EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: defaultClientTimeout}, MaxEntities: 1 << 20}
+	applyOptions("NewClient", opts, func(opt ClientOption) { opt.ApplyToClient(&o) })
+	if o.MTU < minClientMTU {
+		panic(fmt.Sprintf("replication: NewClient: an MTU of %d bytes: a client needs %d or more", o.MTU, minClientMTU))
+	}
 	types := &schema.raw
 	types.Freeze()
 	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)

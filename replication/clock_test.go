@@ -6,6 +6,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // TestTheClockFindsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
@@ -28,7 +30,7 @@ func TestTheClockFindsTheServer(t *testing.T) {
 		{"30 frames at 60 ticks", netsim.Config{Latency: 5}, 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newInputRig(7, c.link, WithFirstTick(c.first))
+			r := newInputRig(7, c.link, replicationtest.FirstTick(c.first))
 			time, frames, n := 0.0, 0.0, 0
 			var off, worst, jumps float64
 			last := uint32(0)

@@ -38,7 +38,7 @@ type CodecField struct {
 // itself, arrays and nested structs included. Paths are those of [Field].
 //
 // Panics if the codec is nil.
-func With[T any](codec Codec[T], paths ...string) ComponentOption {
+func With[T any](codec Codec[T], paths ...string) TypeOption {
 	if isNil(codec) {
 		panic("replication: With needs a codec that is not nil")
 	}
@@ -52,10 +52,10 @@ func With[T any](codec Codec[T], paths ...string) ComponentOption {
 	return useConversion(&schema.Coded[T]{Fields: fields, Encode: codec.Encode, Decode: codec.Decode}, paths)
 }
 
-func useConversion(c schema.Conversion, paths []string) ComponentOption {
-	return func(o *schema.Options) {
+func useConversion(c schema.Conversion, paths []string) TypeOption {
+	return typeOption(func(o *schema.Options) {
 		o.Conversions = append(o.Conversions, &schema.ConversionUse{Conversion: c, Paths: paths, Met: make([]bool, max(1, len(paths)))})
-	}
+	})
 }
 
 // As replicates values of type T through a twin of type S: what goes over the wire are the fields of S, by its tags. It is for
@@ -76,7 +76,7 @@ func useConversion(c schema.Conversion, paths []string) ComponentOption {
 // On the wire S is all there is. So the other end may as well register S itself under the component's name.
 //
 // Panics if a function is nil.
-func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...string) ComponentOption {
+func As[T, S any](to func(from *T, to *S), from func(from *S, to *T), paths ...string) TypeOption {
 	if to == nil || from == nil {
 		panic("replication: As needs two functions, one for each direction")
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // A client that acknowledges what it never took lacks that until it changes, or for the session.
@@ -81,7 +83,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 	}{{1<<16 - 40, 1<<16 - 60, 1<<16 - 300}, {0, 1<<32 - 60, 1<<32 - 300}, {7, 1<<31 - 60, 1<<31 - 300}} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
-		s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150), WithFirstTick(c.tick), WithFirstSequence(c.sequence))
+		s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150), replicationtest.FirstTick(c.tick), replicationtest.FirstSequence(c.sequence))
 		g := newGame(seed, &w, faceOf(s.schema), 40)
 		o := newTruth()
 		e := connect(s, seed, netsim.Config{Latency: 2, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 3})

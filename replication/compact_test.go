@@ -16,7 +16,7 @@ import (
 
 // withCoding sets the coding of all peers.
 func withCoding(c Coding) ServerOption {
-	return func(o *config.ServerOptions) { o.Compact = c == Compact }
+	return config.ServerFunc(func(o *config.ServerOptions) { o.Compact = c == Compact })
 }
 
 func TestCodingIsNegotiated(t *testing.T) {

@@ -6,12 +6,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A ComponentOption changes how [Register] takes a component type.
-type ComponentOption func(*schema.Options)
-
 // Name gives the component a name other than that of its Go type. Both ends must use the same one.
-func Name(name string) ComponentOption {
-	return func(o *schema.Options) { o.Name, o.Named = name, true }
+func Name(name string) TypeOption {
+	return typeOption(func(o *schema.Options) { o.Name, o.Named = name, true })
 }
 
 // Every makes the server look at the component on every n-th tick only, in turns that
@@ -24,7 +21,7 @@ func Every(n int) ComponentOption {
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: Every(%d): use 1 to %d ticks", n, maxInterval))
 	}
-	return func(o *schema.Options) { o.Every = n }
+	return componentOption(func(o *schema.Options) { o.Every = n })
 }
 
 // Priority gives entities that have the component a weight of at least w, 1 being that of
@@ -36,7 +33,7 @@ func Priority(w float32) ComponentOption {
 	if !(w >= 1) {
 		panic(fmt.Sprintf("replication: Priority(%v): use 1 or more", w))
 	}
-	return func(o *schema.Options) { o.Priority = w }
+	return componentOption(func(o *schema.Options) { o.Priority = w })
 }
 
 // OwnerOnly shows the component to the entity's owner only; see [Server.SetOwner]. No byte
@@ -68,11 +65,11 @@ func OnlyFor(pick func(p *Peer) bool) ComponentOption {
 // itself: what is sent to whomever and whenever is the value from then. Changes later on
 // are not looked for, and cost nothing.
 func Once() ComponentOption {
-	return func(o *schema.Options) { o.Once = true }
+	return componentOption(func(o *schema.Options) { o.Once = true })
 }
 
 func under(c schema.Condition) ComponentOption {
-	return func(o *schema.Options) { o.Conditions = append(o.Conditions, c) }
+	return componentOption(func(o *schema.Options) { o.Conditions = append(o.Conditions, c) })
 }
 
 // Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without
@@ -81,8 +78,8 @@ func under(c schema.Condition) ComponentOption {
 // The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots: "Gun.Heat".
 // It has no indices: options for an array, or for a field of the structs in an array, hold for every element. The empty path
 // is the component itself, if its type is a number or an array.
-func Field(path string, opts ...FieldOption) ComponentOption {
+func Field(path string, opts ...FieldOption) TypeOption {
 	var tag schema.Tag
-	applyOptions("Field", &tag, opts)
-	return func(o *schema.Options) { o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag}) }
+	applyOptions("Field", opts, func(opt FieldOption) { opt.applyToField(&tag) })
+	return typeOption(func(o *schema.Options) { o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag}) })
 }

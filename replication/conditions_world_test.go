@@ -112,7 +112,7 @@ func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
 
 func (g *conditionPlay) connect(cfg netsim.Config) *end {
 	n := uint64(len(g.ends)) + 1
-	e := connect(g.server, g.rng.Uint64(), cfg, WithNonce(n))
+	e := connect(g.server, g.rng.Uint64(), cfg, WithSeed(n))
 	g.ends = append(g.ends, e)
 	return e
 }

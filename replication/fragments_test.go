@@ -12,6 +12,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 type mLetter struct {
@@ -132,8 +134,8 @@ func TestFragmentsOfEverySize(t *testing.T) {
 				s := NewSchema()
 				RegisterMessage[mBulk](s)
 				manyMessages(s, 200) // type numbers take all their bits
-				x := newWire(t, s, WithMTU(mtu), WithFirstTick(1<<31), WithTimeout(0))
-				x.restart(s, 7, WithClientMTU(max(mtu, minClientMTU)))
+				x := newWire(t, s, WithMTU(mtu), replicationtest.FirstTick(1<<31), WithTimeout(0))
+				x.restart(s, 7, WithMTU(max(mtu, minClientMTU)))
 				x.rounds(5)
 				require.True(t, x.peer.Connected())
 				var got []mBulk
@@ -260,7 +262,7 @@ type letterRig struct {
 func newLetterRig(t testing.TB, seed uint64, link netsim.Config, mtu int, opts ...ServerOption) *letterRig {
 	w := ecs.NewWorld()
 	s := NewServer(&w, letterSchema(), append([]ServerOption{WithSeed(seed), WithMTU(mtu)}, opts...)...)
-	r := &letterRig{t: t, server: s, end: connect(s, seed, link, WithNonce(seed), WithClientMTU(max(mtu/2, minClientMTU)))}
+	r := &letterRig{t: t, server: s, end: connect(s, seed, link, WithSeed(seed), WithMTU(max(mtu/2, minClientMTU)))}
 	next := func(count *uint32, number uint32, text string) {
 		require.Equal(t, *count, number, "once and in order")
 		require.Equal(t, longText(number, r.size(number)), text)

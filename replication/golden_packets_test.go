@@ -21,6 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // The golden packets are those of a small game over a bad network, in files that decoders in other languages are tested
@@ -92,9 +94,9 @@ func playGolden(t *testing.T, coding replication.Coding) string {
 		truth: map[string][]goldenLine{}, ids: map[uint64]string{}, shown: map[uint32]string{},
 	}
 	s.server = replication.NewServer(&world, s.schema, replication.WithSeed(1), replication.WithMTU(200),
-		replication.WithWindow(goldenWindow), replication.WithFirstTick(goldenTick), replication.WithFirstSequence(goldenSequence))
+		replication.WithWindow(goldenWindow), replicationtest.FirstTick(goldenTick), replicationtest.FirstSequence(goldenSequence))
 	s.peer = s.server.Connect(s.sendDown, replication.WithCoding(coding))
-	s.client = replication.NewClient(&s.mirror, s.schema, s.sendUp, replication.WithNonce(goldenNonce))
+	s.client = replication.NewClient(&s.mirror, s.schema, s.sendUp, replication.WithSeed(goldenNonce))
 	s.writeHead(strings.ToLower(coding.String()))
 	for n := range goldenEnd {
 		s.game.step(n)

@@ -92,8 +92,8 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{
-				connect(s, seed, netsim.Config{Latency: 2}, WithNonce(1)),
-				connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.2, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 9}, WithNonce(2)),
+				connect(s, seed, netsim.Config{Latency: 2}, WithSeed(1)),
+				connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 3, Loss: 0.2, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 9}, WithSeed(2)),
 			}
 			group := s.NewGroup()
 			if big {

@@ -72,7 +72,7 @@ func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
 
 func (f *fleet) connect(cfg netsim.Config) *end {
 	n := uint64(len(f.ends))
-	e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(n+1))
+	e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(n+1))
 	f.watch(e, cfg.Burst.Length > 0)
 	return e
 }
@@ -458,7 +458,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 // the test above fails.
 func TestTheDetectorFindsTornGroups(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 12, 5, WithMTU(300), func(o *config.ServerOptions) { o.NoGroups = true })
+	f := newFleet(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
 	for range 100 {
 		f.loose = append(f.loose, f.spawn())
 	}

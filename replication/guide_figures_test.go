@@ -91,7 +91,7 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 	peer := server.Connect(func(packet []byte) error { down += len(packet); return link.Down.Send(packet) })
 	peer.SetSendInterval(interval)
 	client := replication.NewClient(&mirror, schema, func(packet []byte) error { up += len(packet); return link.Up.Send(packet) },
-		replication.WithNonce(1))
+		replication.WithSeed(1))
 	position := ecs.ComponentID[restPosition](&world)
 	for range 100 {
 		world.NewEntity(position, replication.ReplicatedID(&world))

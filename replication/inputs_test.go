@@ -7,6 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // An inputRig is a server that asks for a client's input of every tick.
@@ -22,7 +24,7 @@ type inputRig struct {
 func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {
 	w := ecs.NewWorld()
 	s := NewServer(&w, talkSchema(), append(opts, WithSeed(seed))...)
-	return &inputRig{end: connect(s, seed, link, WithNonce(seed+1)), server: s, given: map[uint32]mMove{}}
+	return &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
 }
 
 // tick plays a tick. Inputs are such that none equals another.
@@ -191,7 +193,7 @@ func TestAnInputThatIsMissing(t *testing.T) {
 // other one: on the wire a tick has 16 bits.
 func TestTheFirstInputOfASession(t *testing.T) {
 	const first = 1<<16 - 40
-	x := newWire(t, talkSchema(), WithFirstTick(first))
+	x := newWire(t, talkSchema(), replicationtest.FirstTick(first))
 	for range 2 {
 		for !x.client.Connected() { // up to the welcome
 			x.answer(x.apply()...)

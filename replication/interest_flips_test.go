@@ -95,7 +95,7 @@ func TestLargeEntitiesFlip(t *testing.T) {
 		s := NewServer(&w, hugeSchema(), WithSeed(seed), WithMTU(300))
 		huge, marker := ecs.ComponentID[tHuge](&w), ReplicatedID(&w)
 		set := s.NewEntitySet()
-		e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.25, Duplicate: 0.1}, WithNonce(1))
+		e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.25, Duplicate: 0.1}, WithSeed(1))
 		e.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: keep})
 		var big []ecs.Entity
 		in := map[ecs.Entity]bool{}

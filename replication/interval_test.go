@@ -20,7 +20,7 @@ func TestSendIntervals(t *testing.T) {
 	var ends []*end
 	sentAt := make([]map[uint32]bool, 6)
 	for i := range sentAt {
-		e := connect(s, seed+uint64(i), netsim.Config{Latency: 2, Loss: 0.05}, WithNonce(uint64(i)+1))
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: 2, Loss: 0.05}, WithSeed(uint64(i)+1))
 		e.peer.SetSendInterval(3)
 		sentAt[i] = map[uint32]bool{}
 		send := e.peer.out.Send

@@ -354,7 +354,7 @@ func newKindGame(t *testing.T, register func(s *Schema)) *kindGame {
 	world := ecs.NewWorld()
 	x := &kindGame{t: t, world: &world, truth: newTruth()}
 	x.server = NewServer(x.world, schema, WithSeed(seed))
-	x.end = connect(x.server, seed, netsim.Config{Latency: 2, Jitter: 2, Loss: 0.2, Duplicate: 0.05, Reorder: 0.3, ReorderBy: 6}, WithNonce(seed+1))
+	x.end = connect(x.server, seed, netsim.Config{Latency: 2, Jitter: 2, Loss: 0.2, Duplicate: 0.05, Reorder: 0.3, ReorderBy: 6}, WithSeed(seed+1))
 	return x
 }
 

@@ -7,6 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // What comes late of other sessions than the one in force: it is known for that, and changes nothing.
@@ -25,7 +27,7 @@ func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
 	x.rounds(5)
 	x.requireEqual()
 	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
-	for range defaultServerTimeout {
+	for range defaultClientTimeout {
 		x.apply()
 	}
 	require.Equal(t, StatusReconnecting, x.client.Status())
@@ -54,7 +56,7 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 // tell.
 func TestLatePacketsWithoutChecksum(t *testing.T) {
 	for _, first := range []uint16{0, 1<<16 - 50, 1<<15 - 20} {
-		x, e, move := crowd(t, 5, WithoutChecksum(), WithFirstSequence(first))
+		x, e, move := crowd(t, 5, WithoutChecksum(), replicationtest.FirstSequence(first))
 		var down, up [][]byte
 		for range 100 {
 			move(e[0], 0.5)
@@ -94,7 +96,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 // that the server has only offered. The client must not think that it is in force for good.
 func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
-	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(20))
+	x.restart(faceOf(x.server.schema), 7, WithTimeout(20))
 	x.rounds(3)
 	x.spawn()
 	late := x.replicate()

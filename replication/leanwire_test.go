@@ -22,7 +22,7 @@ func newLeanWire(t *testing.T, schema *Schema, opts ...PeerOption) *leanWire {
 	x := &leanWire{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(x.world, schema, WithSeed(1))
 	x.peer = x.server.Connect(carryInto(&x.down), opts...)
-	x.client = NewClient(x.mirror, schema, carryInto(&x.up), WithNonce(1))
+	x.client = NewClient(x.mirror, schema, carryInto(&x.up), WithSeed(1))
 	return x
 }
 

@@ -105,7 +105,7 @@ func TestSlotsStayBelowTheBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	bad := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 5}
 	for n := range uint64(2) {
-		g.ends = append(g.ends, connect(g.server, seed+n, bad, WithNonce(n+1), WithMaxEntities(most)))
+		g.ends = append(g.ends, connect(g.server, seed+n, bad, WithSeed(n+1), WithMaxEntities(most)))
 	}
 	limit := int(g.ends[0].client.recv.Replicas.Limit)
 	require.Equal(t, 5*192, limit, "twice as many in blocks of 64, for entities and 4 conditions")
@@ -145,11 +145,11 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 		t.Run(coding.String(), func(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
-			s := NewServer(&w, testSchema(), WithSeed(seed), func(o *config.ServerOptions) { o.Compact = coding == Compact })
+			s := NewServer(&w, testSchema(), WithSeed(seed), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
 			g := newGame(seed, &w, faceOf(s.schema), entities)
 			link := netsim.Config{Latency: 2, Jitter: 2, Loss: 0.1, Duplicate: 0.1}
-			little := connect(s, seed, link, WithNonce(1), WithMaxEntities(most))
-			ends := []*end{little, connect(s, seed+1, link, WithNonce(2)), connect(s, seed+2, link, WithNonce(3), WithMaxEntities(entities))}
+			little := connect(s, seed, link, WithSeed(1), WithMaxEntities(most))
+			ends := []*end{little, connect(s, seed+1, link, WithSeed(2)), connect(s, seed+2, link, WithSeed(3), WithMaxEntities(entities))}
 			o := newTruth()
 			for range 40 {
 				g.step()
@@ -244,7 +244,7 @@ func TestWhatHasNoRoomAddsUp(t *testing.T) {
 	}
 	var ends []*end
 	for i := range uint64(4) {
-		e := connect(s, seed+i, netsim.Config{Latency: 1, Loss: 0.05}, WithNonce(i+1), WithMaxEntities(20+int(i)))
+		e := connect(s, seed+i, netsim.Config{Latency: 1, Loss: 0.05}, WithSeed(i+1), WithMaxEntities(20+int(i)))
 		switch i {
 		case 1:
 			e.peer.SetBudget(1000)
@@ -318,7 +318,7 @@ func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
 	oneGoroutine(t)
 	f := newFleet(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
-		e := connect(f.server, f.rng.Uint64(), cfg, WithNonce(uint64(k)+1), WithMaxEntities(10+k))
+		e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(uint64(k)+1), WithMaxEntities(10+k))
 		f.watch(e, cfg.Burst.Length > 0)
 	}
 	for i := range ticksOf(5000, 700) {

@@ -32,17 +32,6 @@ var (
 	ErrFlood = message.ErrFlood
 )
 
-// A MessageOption changes how [RegisterMessage] takes a message type. The options [Name] and [Field] are such, too.
-type MessageOption interface {
-	applyToMessage(*schema.MessageOptions)
-}
-
-func (o ComponentOption) applyToMessage(m *schema.MessageOptions) { o(&m.Options) }
-
-type messageOption func(*schema.MessageOptions)
-
-func (o messageOption) applyToMessage(m *schema.MessageOptions) { o(m) }
-
 // Unreliable makes messages be sent once: they may get lost, and overtake each other. It is for what is of no use when it
 // comes late, such as sparks. None is handed over twice.
 func Unreliable() MessageOption {
@@ -57,7 +46,7 @@ func Immediate() MessageOption {
 }
 
 // RegisterMessage adds the message type T to the schema. The fields of messages are coded as those of components, see
-// [Register]. Both ends must register the same messages in the same order.
+// [Register]; the options of all types are for messages as well. Both ends must register the same messages in the same order.
 //
 // Messages are reliable unless there is the option [Unreliable]: each is handed over once, in the order in which they were
 // sent. Those from the server wait for the world, unless there is the option [Immediate]: a message that was sent before a
@@ -71,26 +60,21 @@ func Immediate() MessageOption {
 func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 	s.mustExist()
 	var o schema.MessageOptions
-	for i, opt := range opts {
-		if isNil(opt) {
-			panic(nilOption("RegisterMessage", i))
-		}
-		opt.applyToMessage(&o)
-	}
+	applyOptions("RegisterMessage", opts, func(opt MessageOption) { opt.applyToMessage(&o) })
 	if err := s.raw.RegisterMessage(reflect.TypeFor[T](), &o); err != nil {
 		panic("replication: " + err.Error())
 	}
 }
 
 // RegisterInput makes T the type of the commands that clients give, see [SetInput]. Its fields are coded as those of
-// components, see [Register]; of the options, [Name] and [Field] are for inputs. A field of type [ecs.Entity] refers at the
+// components, see [Register], and its options are those of all types. A field of type [ecs.Entity] refers at the
 // server to what the entity mirrors that it refers to at the client, if that is alive when [Input] is called.
 //
 // Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more than 64 bytes.
-func RegisterInput[T any](s *Schema, opts ...ComponentOption) {
+func RegisterInput[T any](s *Schema, opts ...TypeOption) {
 	s.mustExist()
 	var o schema.Options
-	applyOptions("RegisterInput", &o, opts)
+	applyOptions("RegisterInput", opts, func(opt TypeOption) { opt.applyToComponent(&o) })
 	if err := s.raw.RegisterInput(reflect.TypeFor[T](), &o); err != nil {
 		panic("replication: " + err.Error())
 	}

@@ -24,7 +24,7 @@ func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
 	heard := 0
 	var ends []*end
 	for i := range uint64(3) {
-		e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 8}, WithNonce(seed+i))
+		e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 8}, WithSeed(seed+i))
 		e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/50)%4 > 0 }})
 		OnServerMessage(e.client, func(m kAbout) {
 			if m.Who.IsZero() {

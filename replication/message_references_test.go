@@ -407,7 +407,7 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 	found, nobodies := 0, 0
 	var ends []*end
 	for i, cfg := range hostileLinks() {
-		e := connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1))
+		e := connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i)+1))
 		if i%3 == 1 {
 			e.peer.SetInterest(Interest{
 				Visible: func(e ecs.Entity) bool { return !hidden((*rLabel)(w.Get(e, label)).N) },

@@ -116,11 +116,6 @@ func TestRefusalsOfMessages(t *testing.T) {
 			RegisterMessage[tSlice](NewSchema())
 		}, `tSlice.A: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
 		{"pointer", func() { RegisterMessage[*mHit](NewSchema()) }, "*replication.mHit is a pointer: register the component type itself"},
-		{"interval", func() { RegisterMessage[mHit](NewSchema(), Every(2)) }, "mHit: the option Every is for components"},
-		{"priority", func() { RegisterInput[mHit](NewSchema(), Priority(2)) }, "mHit: the option Priority is for components"},
-		{"once", func() { RegisterMessage[mHit](NewSchema(), Once()) }, "mHit: the option Once is for components"},
-		{"condition", func() { RegisterMessage[mHit](NewSchema(), OwnerOnly()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
-		{"condition of inputs", func() { RegisterInput[mHit](NewSchema(), ExceptOwner()) }, "mHit: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent"},
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
 			s := talkSchema()
@@ -128,7 +123,11 @@ func TestRefusalsOfMessages(t *testing.T) {
 			RegisterMessage[mBytes40](s)
 		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
 		{"too many", func() { RegisterMessage[mHit](full()) }, "mHit: the schema is full: it holds at most 255 message types"},
-		{"small MTU", func() { WithClientMTU(100) }, "a client's MTU of 100 bytes: use 256 to 65507"},
+		{"small MTU", func() { WithMTU(63) }, "an MTU of 63 bytes: use 64 to 65507"},
+		{"small MTU of a client", func() {
+			w := ecs.NewWorld()
+			NewClient(&w, talkSchema(), func([]byte) error { return nil }, WithMTU(255))
+		}, "NewClient: an MTU of 255 bytes: a client needs 256 or more"},
 
 		{"unknown to send", func() { _ = SendToClient(connectedWire(t, talkSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to send to the server", func() { _ = SendToServer(connectedWire(t, testSchema()).client, mHit{}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},

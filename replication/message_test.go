@@ -137,7 +137,7 @@ func TestSendToViewers(t *testing.T) {
 		blind = append(blind, append([]byte(nil), p...))
 		return nil
 	})
-	client := NewClient(&world, s, other.Receive, WithNonce(99))
+	client := NewClient(&world, s, other.Receive, WithSeed(99))
 	var seen, hidden []string
 	collect[mHit](x.client, &seen)
 	collect[mHit](client, &hidden)

@@ -367,7 +367,7 @@ func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 	b.client = NewClient(a.mirror, schema, func(p []byte) error {
 		b.up = append(b.up, append([]byte(nil), p...))
 		return nil
-	}, WithNonce(5))
+	}, WithSeed(5))
 	return a, b
 }
 

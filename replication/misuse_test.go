@@ -190,7 +190,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"RegisterResourceType", "not nil", func(*misused) { RegisterResourceType(NewSchema(), nil) }},
 		{"RegisterMessage", noSchema, func(*misused) { RegisterMessage[mHit](nil) }},
 		{"RegisterMessage", "RegisterMessage: option 2 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), Name("a"), nil) }},
-		{"RegisterMessage", "RegisterMessage: option 1 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), ComponentOption(nil)) }},
+		{"RegisterMessage", "RegisterMessage: option 1 is nil", func(*misused) { RegisterMessage[mHit](NewSchema(), TypeOption(nil)) }},
 		{"RegisterInput", noSchema, func(*misused) { RegisterInput[mMove](nil) }},
 		{"RegisterInput", "RegisterInput: option 1 is nil", func(*misused) { RegisterInput[mMove](NewSchema(), nil) }},
 		{"Field", "Field: option 1 is nil", func(*misused) { Field("HP", nil) }},
@@ -241,8 +241,8 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 	for _, option := range []any{ // that take numbers, or nothing
 		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
-		WithFirstTick, WithFirstSequence, WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
-		WithStateHash, WithMaxEntities, WithNonce, WithClientMTU, WithServerTimeout,
+		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
+		WithStateHash, WithMaxEntities,
 	} {
 		v := reflect.ValueOf(option)
 		name := runtime.FuncForPC(v.Pointer()).Name()

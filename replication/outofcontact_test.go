@@ -19,8 +19,8 @@ func TestGenerationsThatComeAgain(t *testing.T) {
 		client []ClientOption
 		newly  bool // another peer takes what comes
 	}{
-		{name: "in the session", client: []ClientOption{WithServerTimeout(0)}},
-		{name: "in the session, no checksum", server: []ServerOption{WithoutChecksum()}, client: []ClientOption{WithServerTimeout(0)}},
+		{name: "in the session", client: []ClientOption{WithTimeout(0)}},
+		{name: "in the session, no checksum", server: []ServerOption{WithoutChecksum()}, client: []ClientOption{WithTimeout(0)}},
 		{name: "the client asks"},
 		{name: "the server gave up", server: []ServerOption{WithTimeout(1000)}, newly: true},
 	} {

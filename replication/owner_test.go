@@ -21,7 +21,7 @@ type pair struct {
 func newPair(t *testing.T, schema *Schema, cfg netsim.Config) *pair {
 	w := ecs.NewWorld()
 	s := NewServer(&w, schema, WithSeed(1))
-	return &pair{t, &w, s, connect(s, seedOf(t), cfg, WithNonce(1)), connect(s, seedOf(t)+1, cfg, WithNonce(2))}
+	return &pair{t, &w, s, connect(s, seedOf(t), cfg, WithSeed(1)), connect(s, seedOf(t)+1, cfg, WithSeed(2))}
 }
 
 func (x *pair) rounds(n int) {

@@ -2,9 +2,6 @@ package replication
 
 import "fmt"
 
-// A PeerOption configures a [Peer].
-type PeerOption func(*peerOptions)
-
 type peerOptions struct {
 	coding Coding
 }
@@ -17,5 +14,5 @@ func WithCoding(c Coding) PeerOption {
 	if c > Compact {
 		panic(fmt.Sprintf("replication: %v: use Packed or Compact", c))
 	}
-	return func(o *peerOptions) { o.coding = c }
+	return peerOption(func(o *peerOptions) { o.coding = c })
 }

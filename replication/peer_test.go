@@ -16,6 +16,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // forgeAck returns an ack packet of the client's session with a right checksum.
@@ -65,11 +67,11 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 	seed := seedOf(t)
 	play := func(hostile bool) (sent [][]byte) {
 		w := ecs.NewWorld()
-		s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstSequence(1<<16-200))
+		s := NewServer(&w, testSchema(), WithSeed(seed), replicationtest.FirstSequence(1<<16-200))
 		g := newGame(seed, &w, faceOf(s.schema), 20)
 		var ends []*end
 		for i := range uint64(2) {
-			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithNonce(i+1))
+			e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.1}, WithSeed(i+1))
 			send := e.peer.out.Send
 			e.peer.out.Send = func(p []byte) error {
 				sent = append(sent, bytes.Clone(p))
@@ -81,7 +83,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 		o := newTruth()
 		for tick := range ticks {
 			if hostile && liar == nil && tick >= 20 && ends[0].peer.Connected() && ends[1].peer.Connected() {
-				liar = connect(s, seed, netsim.Config{}, WithNonce(99))
+				liar = connect(s, seed, netsim.Config{}, WithSeed(99))
 			}
 			g.step()
 			s.Replicate()
@@ -179,7 +181,7 @@ func TestPacketsNeverExceedTheMTU(t *testing.T) {
 			huge := ecs.ComponentID[tHuge](&w)
 			g := newGame(seed, &w, testSchema(), 20)
 			o := newTruth()
-			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithNonce(1))
+			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithSeed(1))
 			largest := 0
 			send := e.peer.out.Send
 			e.peer.out.Send = func(p []byte) error {
@@ -236,7 +238,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 			s := NewServer(&w, schema, WithSeed(seed), WithMTU(mtu))
 			g := newGame(seed, &w, schema, 20)
 			o := newTruth()
-			e := connect(s, seed, netsim.Config{Latency: 1}, WithNonce(1))
+			e := connect(s, seed, netsim.Config{Latency: 1}, WithSeed(1))
 			fail := true
 			flaky := func(send func([]byte) error) func([]byte) error {
 				return func(p []byte) error {

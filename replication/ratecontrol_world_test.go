@@ -60,7 +60,7 @@ func (s *sharedLine) join() *end {
 	cfg := netsim.Config{
 		Latency: netsim.Ticks(s.path.roundTrip/2, lineRate), Jitter: netsim.Ticks(s.path.jitter, lineRate), Loss: s.path.loss,
 	}
-	e := connect(s.server, s.seed*100+uint64(len(s.ends)), cfg, WithNonce(uint64(len(s.ends))+1))
+	e := connect(s.server, s.seed*100+uint64(len(s.ends)), cfg, WithSeed(uint64(len(s.ends))+1))
 	cfg.Through = s.line
 	e.link.Down.SetConfig(cfg)
 	e.peer.SetSendInterval(s.path.interval)

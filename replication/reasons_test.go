@@ -23,7 +23,7 @@ func TestReasonsAddUp(t *testing.T) {
 	o := newTruth()
 	var ends []*end
 	for i := range 6 {
-		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Loss: 0.1 * float64(i%2)}, WithNonce(uint64(i)+1))
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Loss: 0.1 * float64(i%2)}, WithSeed(uint64(i)+1))
 		switch i {
 		case 1:
 			e.peer.SetBudget(800)

@@ -19,7 +19,7 @@ func BenchmarkReceive(b *testing.B) {
 		{"every tick", 1, Packed}, {"every third tick", 3, Packed}, {"every tick in Compact", 1, Compact}, {"every third tick in Compact", 3, Compact},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			x := connectedWire(b, testSchema(), WithMTU(65507), func(o *config.ServerOptions) { o.Compact = c.coding == Compact })
+			x := connectedWire(b, testSchema(), WithMTU(65507), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = c.coding == Compact }))
 			position := ecs.ComponentID[tPosition](x.world)
 			var entities []ecs.Entity
 			for range 1000 {

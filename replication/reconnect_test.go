@@ -10,6 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // untilConnected plays rounds until the client has a session that is complete and another
@@ -17,7 +19,7 @@ import (
 func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
 	for n := 0; x.client.session.ID == before || !x.client.Complete(); n++ {
-		require.Less(x.t, n, 2*defaultServerTimeout, "%v", x.client.Status())
+		require.Less(x.t, n, 2*defaultClientTimeout, "%v", x.client.Status())
 		x.round()
 	}
 	x.round()
@@ -43,7 +45,7 @@ func TestServerRestart(t *testing.T) {
 		n := x.spawn(position)
 		(*tPosition)(x.world.Get(n, position)).X = float32(-i)
 	}
-	for range defaultServerTimeout - 20 {
+	for range defaultClientTimeout - 20 {
 		x.round()
 		require.Equal(t, StatusConnected, x.client.Status())
 		require.True(t, x.mirror.Alive(old), "what was known is still shown")
@@ -157,7 +159,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	x.replaceServer(other, 5)
 	var err error
 	for n := 0; err == nil; n++ {
-		require.Less(t, n, 2*defaultServerTimeout)
+		require.Less(t, n, 2*defaultClientTimeout)
 		x.deliver(x.replicate()...)
 		err = x.client.Apply()
 		x.answer(x.up...)
@@ -185,7 +187,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 func TestReconnectsOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(6000, 2500)
-	for name, opts := range map[string][]ServerOption{"checksum": nil, "wrap": {WithFirstTick(1<<32 - 1500), WithFirstSequence(1<<16 - 200)}} {
+	for name, opts := range map[string][]ServerOption{"checksum": nil, "wrap": {replicationtest.FirstTick(1<<32 - 1500), replicationtest.FirstSequence(1<<16 - 200)}} {
 		t.Run(name, func(t *testing.T) { playReconnects(t, ticks, opts...) })
 	}
 }
@@ -223,7 +225,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	} {
 		w := ecs.NewWorld()
 		r := &restless{end: end{world: &w, link: netsim.NewLink(seed+uint64(i), cfg), last: map[NetID]uint32{}}}
-		r.client = NewClient(&w, schema, r.link.Up.Send, WithNonce(seed+uint64(i)), WithServerTimeout(timeout))
+		r.client = NewClient(&w, schema, r.link.Up.Send, WithSeed(seed+uint64(i)), WithTimeout(timeout))
 		r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		all = append(all, r)
 	}

@@ -24,7 +24,7 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 	o := &referenceTruth{}
 	var ends []*end
 	for i, cfg := range hostileLinks() {
-		e := connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1))
+		e := connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i)+1))
 		if i%4 > 1 {
 			e.peer.SetInterest(Interest{
 				Visible: func(e ecs.Entity) bool { return (e.ID()+s.Tick()/40)%3 > 0 },

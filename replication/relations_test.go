@@ -319,7 +319,7 @@ func TestWorkersSendTheSameReferences(t *testing.T) {
 		g := newReferenceGame(seed, &w, faceOf(s.schema), 40)
 		var ends []*end
 		for i := range 12 {
-			e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i % 4), Loss: float64(i%3) * 0.1}, WithNonce(uint64(i)+1))
+			e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i % 4), Loss: float64(i%3) * 0.1}, WithSeed(uint64(i)+1))
 			send := e.peer.out.Send
 			e.peer.out.Send = func(p []byte) error {
 				sent = append(append(sent, byte(i)), p...)

@@ -7,6 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // A relay is a world that is client of one server and source of another.
@@ -21,7 +23,7 @@ func newRelay(first *Server, seed uint64, cfg netsim.Config, opts ...ServerOptio
 	w := ecs.NewWorld()
 	e := &end{world: &w, link: netsim.NewLink(seed, cfg), last: map[NetID]uint32{}}
 	e.peer = first.Connect(e.link.Down.Send)
-	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithNonce(seed), WithServerTimeout(90), WithSpawnComponents(ReplicatedID(&w)))
+	e.client = NewClient(&w, faceOf(first.schema), e.link.Up.Send, WithSeed(seed), WithTimeout(90), WithSpawnComponents(ReplicatedID(&w)))
 	return &relay{up: e, server: NewServer(&w, faceOf(first.schema), append(opts, WithSeed(seed))...), truth: newTruth()}
 }
 
@@ -75,7 +77,7 @@ func TestRelayChain(t *testing.T) {
 	s := NewServer(&w, testSchema(), WithSeed(seed))
 	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
-	r := newRelay(s, seed+1, cfg, WithFirstTick(1<<32-500)) // its ticks are its own
+	r := newRelay(s, seed+1, cfg, replicationtest.FirstTick(1<<32-500)) // its ticks are its own
 	for i := range uint64(3) {
 		r.down = append(r.down, connect(r.server, seed+10+i, cfg))
 	}
@@ -191,7 +193,7 @@ func TestSpawnComponents(t *testing.T) {
 	x.client = NewClient(x.mirror, faceOf(x.server.schema), func(p []byte) error {
 		x.up = append(x.up, append([]byte(nil), p...))
 		return nil
-	}, WithNonce(7), WithSpawnComponents(local), WithSpawnComponents(marker))
+	}, WithSeed(7), WithSpawnComponents(local), WithSpawnComponents(marker))
 	position := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(position)
 	x.rounds(5)

@@ -9,6 +9,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // A structureLog knows which component set every slot had at every tick: what a message's handler must not see too early.
@@ -115,7 +117,7 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 	s := NewServer(&w, talkSchema(), append([]ServerOption{WithSeed(seed)}, opts...)...)
 	r := &messageRig{t: t, server: s, game: newGame(seed, &w, faceOf(s.schema), 25), log: newStructureLog()}
 	for i, cfg := range links {
-		e := &messageEnd{end: connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i))), log: r.log}
+		e := &messageEnd{end: connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i))), log: r.log}
 		e.sparks, e.gotSpark = map[uint32]bool{}, map[uint32]bool{}
 		r.ends = append(r.ends, e)
 		c := e.client
@@ -305,7 +307,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 		{name: "workers and grid", opts: []ServerOption{WithWorkers(3), WithBaselineInterval(4)}},
 		{name: "nothing in step", opts: []ServerOption{withoutStreams}},
 		{name: "small window", opts: []ServerOption{WithWindow(8)}},
-		{name: "ticks wrap", opts: []ServerOption{WithFirstTick(1<<32 - 100), WithFirstSequence(1<<16 - 50)}},
+		{name: "ticks wrap", opts: []ServerOption{replicationtest.FirstTick(1<<32 - 100), replicationtest.FirstSequence(1<<16 - 50)}},
 		{name: "ids wrap", set: func(r *messageRig) {
 			for i, e := range r.ends {
 				r.firstIDs(e, []uint32{1<<16 - 100, 1<<32 - 100, 1<<31 - 100}[i])

@@ -6,6 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // TestClientWorldReset: all that was mirrored is there again after the next Apply, though
@@ -123,7 +125,7 @@ func TestMatchRestart(t *testing.T) {
 	}
 	seed := seedOf(t)
 	w := ecs.NewWorld()
-	s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstTick(1<<32-1000), WithFirstSequence(1<<16-100))
+	s := NewServer(&w, testSchema(), WithSeed(seed), replicationtest.FirstTick(1<<32-1000), replicationtest.FirstSequence(1<<16-100))
 	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
 	ends := []*end{

@@ -35,5 +35,5 @@ func RegisterResource[T any](s *Schema, opts ...ComponentOption) {
 
 // RegisterResourceType is [RegisterResource] for a type known at run time.
 func RegisterResourceType(s *Schema, t reflect.Type, opts ...ComponentOption) {
-	RegisterType(s, t, append(slices.Clip(opts), func(o *schema.Options) { o.Resource = true })...)
+	RegisterType(s, t, append(slices.Clip(opts), componentOption(func(o *schema.Options) { o.Resource = true }))...)
 }

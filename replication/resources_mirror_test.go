@@ -144,7 +144,7 @@ func TestResourcesOfAServerThatIsGone(t *testing.T) {
 		x.spawn()
 	}
 	for n := 0; resourceOf[rsMatch](x.mirror) != nil; n++ {
-		require.Less(t, n, 2*defaultServerTimeout)
+		require.Less(t, n, 2*defaultClientTimeout)
 		for _, p := range x.replicate() {
 			if len(p) < 140 {
 				_ = x.client.Receive(p)

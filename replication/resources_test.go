@@ -102,7 +102,7 @@ func TestResources(t *testing.T) {
 			w := ecs.NewWorld()
 			x.steps[0](&w)
 			s := NewServer(&w, resourceSchema(), WithSeed(seed), WithMTU(400))
-			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 2, Loss: 0.2, Reorder: 0.3, ReorderBy: 6}, WithNonce(seed))
+			e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 2, Loss: 0.2, Reorder: 0.3, ReorderBy: 6}, WithSeed(seed))
 			o := resourceTruth{}
 			for i, step := range x.steps {
 				if i > 0 {
@@ -247,7 +247,7 @@ func TestResourcesInStreams(t *testing.T) {
 		var client *Client
 		var down [][]byte
 		peer := c.server.Connect(func(p []byte) error { down = append(down, bytes.Clone(p)); return nil })
-		client = NewClient(&w, s, func(p []byte) error { return peer.Receive(p) }, WithNonce(uint64(i)+1))
+		client = NewClient(&w, s, func(p []byte) error { return peer.Receive(p) }, WithSeed(uint64(i)+1))
 		for range 50 {
 			for k, p := range c.positions {
 				c.move(p, k)

@@ -222,7 +222,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	o := resourceTruth{}
 	var ends []*end
 	for i, cfg := range hostileLinks() {
-		e := connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1))
+		e := connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i)+1))
 		switch i {
 		case 1:
 			e.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
@@ -309,7 +309,7 @@ func TestResourcesInARelay(t *testing.T) {
 	s := NewServer(&w, resourceSchema(), WithSeed(seed))
 	bad := netsim.Config{Latency: 2, Jitter: 2, Loss: 0.2, Reorder: 0.2, ReorderBy: 5}
 	r := newRelay(s, seed+1, bad)
-	r.down = append(r.down, connect(r.server, seed+2, bad, WithNonce(seed+3)))
+	r.down = append(r.down, connect(r.server, seed+2, bad, WithSeed(seed+3)))
 	g := &resourceGame{rng: rand.New(rand.NewPCG(seed, 1)), world: &w}
 	tick := func() {
 		s.Replicate()

@@ -423,7 +423,7 @@ func TestFakeClientsAreBelieved(t *testing.T) {
 		var ends []*end
 		for i, f := range r.fakes {
 			w := ecs.NewWorld()
-			c := NewClient(&w, scaleSchema(), func([]byte) error { return nil }, WithNonce(uint64(i)+1))
+			c := NewClient(&w, scaleSchema(), func([]byte) error { return nil }, WithSeed(uint64(i)+1))
 			require.NoError(t, c.Apply()) // the introduction that the fake one made
 			require.NoError(t, c.Receive(f.welcome))
 			f.deliver = func(packet []byte) { require.NoError(t, c.Receive(packet)) }

@@ -84,7 +84,7 @@ func Register[T any](s *Schema, opts ...ComponentOption) {
 func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	s.mustExist()
 	var o schema.Options
-	applyOptions("Register", &o, opts)
+	applyOptions("Register", opts, func(opt ComponentOption) { opt.applyToComponent(&o) })
 	if err := s.raw.Register(t, &o); err != nil {
 		panic("replication: " + err.Error())
 	}

@@ -56,12 +56,12 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
 	o := config.ServerOptions{
-		MTU: 1200, Window: 64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID,
-		FreeWork: config.FreeWork, Timeout: -1,
+		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
+		Window:     64, TickRate: 60, Workers: 1, Grid: 1, Marker: ReplicatedID, FreeWork: config.FreeWork,
 	}
-	applyOptions("NewServer", &o, opts)
+	applyOptions("NewServer", opts, func(opt ServerOption) { opt.ApplyToServer(&o) })
 	if o.Timeout < 0 {
-		o.Timeout = defaultTimeout * o.TickRate
+		o.Timeout = defaultServerTimeout * o.TickRate
 	}
 	types := &schema.raw
 	types.Freeze()
@@ -116,7 +116,7 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	if s.opts.Compact {
 		o.coding = Compact
 	}
-	applyOptions("Connect", &o, opts)
+	applyOptions("Connect", opts, func(opt PeerOption) { opt.applyToPeer(&o) })
 	p := newPeer(s, send, o)
 	p.acked.Phase = s.sessions.Joined
 	s.sessions.Joined++

@@ -13,7 +13,7 @@ import (
 func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
-			x := connectedWire(t, testSchema(), func(o *config.ServerOptions) { o.Compact = coding == Compact })
+			x := connectedWire(t, testSchema(), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
 			x.client.recv.Keep = 0 // as if it had told a window of no ticks
 			bulk, health := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tHealth](x.world)
 			e := x.spawn(bulk, health)

@@ -31,7 +31,7 @@ func newHush(t testing.TB, line netsim.Config, opts ...ServerOption) *hush {
 	h := &hush{t: t, world: newScaleWorld(scaleLoad{entities: 200, movers: 200, hits: 1}, seed)}
 	h.server = NewServer(&h.world.ecs, scaleSchema(), append(opts, WithSeed(seed))...)
 	h.grid = h.server.NewGrid(125, "Position.X", "Position.Y")
-	h.end = connect(h.server, seed, line, WithNonce(seed))
+	h.end = connect(h.server, seed, line, WithSeed(seed))
 	send := h.peer.out.Send
 	h.peer.out.Send = func(p []byte) error {
 		h.bytes[len(h.bytes)-1] += len(p)
@@ -84,7 +84,7 @@ var hushes = []struct {
 }{
 	{name: "plain"},
 	{name: "farther away", farther: 2},
-	{name: "compact", opts: []ServerOption{func(o *config.ServerOptions) { o.Compact = true }}},
+	{name: "compact", opts: []ServerOption{config.ServerFunc(func(o *config.ServerOptions) { o.Compact = true })}},
 	{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
 	{name: "budget", adjust: func(h *hush) { h.peer.SetBudget(16_000) }},
 	{name: "interval", adjust: func(h *hush) { h.peer.SetSendInterval(3) }},
@@ -244,7 +244,7 @@ func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
 }
 
 // neverSilent makes the server take no peer for silent.
-func neverSilent(o *config.ServerOptions) { o.NoSilence = true }
+var neverSilent = config.ServerFunc(func(o *config.ServerOptions) { o.NoSilence = true })
 
 // TestLossyAndLongPathsAreNotSilent: a client on a path of 500 ms that loses 30 % of all packets
 // each way, and everything for a second now and then, one way or both, is served as well as by a server that never
@@ -335,7 +335,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 // disconnected, and costs hardly anything.
 func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
 	x := newWire(t, talkSchema())
-	x.restart(faceOf(x.server.schema), 7, WithServerTimeout(0))
+	x.restart(faceOf(x.server.schema), 7, WithTimeout(0))
 	x.rounds(60)
 	position := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(position)

@@ -34,7 +34,7 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 		var sizes []int
 		ideal := float64(whole) / rate * 60
 		if joins {
-			e = connect(c.server, 1, netsim.Config{}, WithNonce(99))
+			e = connect(c.server, 1, netsim.Config{}, WithSeed(99))
 			e.peer.SetBudget(rate)
 			countBytes(e.peer, &sizes)
 		}
@@ -91,8 +91,8 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 		var silent, slow *end
 		var sizes []int
 		if poor {
-			silent = connect(c.server, 1, netsim.Config{Latency: 2}, WithNonce(1001))
-			slow = connect(c.server, 2, netsim.Config{Latency: 2}, WithNonce(1002))
+			silent = connect(c.server, 1, netsim.Config{Latency: 2}, WithSeed(1001))
+			slow = connect(c.server, 2, netsim.Config{Latency: 2}, WithSeed(1002))
 			slow.peer.SetBudget(rate)
 			countBytes(slow.peer, &sizes)
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // hostileLinks are the links of the soak.
@@ -35,7 +37,7 @@ func TestWorldsConvergeOverHostileLinks(t *testing.T) {
 	o := newTruth()
 	var ends []*end
 	for i, cfg := range hostileLinks() {
-		ends = append(ends, connect(s, seed+uint64(i), cfg, WithNonce(seed+uint64(i)+1)))
+		ends = append(ends, connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i)+1)))
 	}
 	for tick := range ticks {
 		g.step()
@@ -107,7 +109,7 @@ func TestCountersWrap(t *testing.T) {
 	for _, first := range []uint32{1<<16 - 100, 1<<31 - 100, 1<<32 - 100} {
 		seed := seedOf(t)
 		w := ecs.NewWorld()
-		s := NewServer(&w, testSchema(), WithSeed(seed), WithFirstTick(first), WithFirstSequence(1<<16-100))
+		s := NewServer(&w, testSchema(), WithSeed(seed), replicationtest.FirstTick(first), replicationtest.FirstSequence(1<<16-100))
 		g := newGame(seed, &w, faceOf(s.schema), 20)
 		o := newTruth()
 		ends := []*end{

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // tOnStage is in no schema: it moves entities between Arche's tables, and filters ask
@@ -46,7 +48,7 @@ func newStage(t testing.TB, actors int) *stage { return newStageOf(seedOf(t), ac
 func newStageOf(seed uint64, actors int) *stage {
 	w := ecs.NewWorld()
 	g := &stage{world: &w, schema: testSchema(), rng: rand.New(rand.NewPCG(seed, 5)), known: map[NetID]*actor{}, entities: map[ecs.Entity]*actor{}}
-	g.server = NewServer(g.world, g.schema, WithSeed(seed), WithFirstTick(1))
+	g.server = NewServer(g.world, g.schema, WithSeed(seed), replicationtest.FirstTick(1))
 	g.position, g.exact = ecs.ComponentID[tPosition](g.world), ecs.ComponentID[tExact](g.world)
 	g.onStage, g.marker = ecs.ComponentID[tOnStage](g.world), ReplicatedID(g.world)
 	g.grid = g.server.NewGrid(10, "tPosition.X", "tPosition.Y")
@@ -76,7 +78,7 @@ type namedInterest struct {
 // connect adds an end with an interest.
 func (g *stage) connect(i Interest, cfg netsim.Config) *end {
 	n := uint64(len(g.ends))
-	e := connect(g.server, g.rng.Uint64(), cfg, WithNonce(n+1))
+	e := connect(g.server, g.rng.Uint64(), cfg, WithSeed(n+1))
 	e.peer.SetInterest(i)
 	e.peer.LookFrom(20, 0, 0)
 	g.ends = append(g.ends, e)

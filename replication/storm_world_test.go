@@ -9,6 +9,8 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/mlange-42/arche/ecs"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // A storm plays any order of events that a game and a network can come up with: what is
@@ -146,10 +148,8 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a := &storm{t: t, cfg: c, rng: rand.New(rand.NewPCG(c.seed, 5))}
 	w := ecs.NewWorld()
 	a.world = &w
-	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), WithFirstTick(c.firstTick), WithFirstSequence(c.firstSeq)}
-	opts = append(opts, func(o *config.ServerOptions) {
-		o.NoSharedPackets = !c.streams
-	})
+	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), replicationtest.FirstTick(c.firstTick), replicationtest.FirstSequence(c.firstSeq)}
+	opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = !c.streams }))
 	opts = append(opts, WithBaselineInterval(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {
@@ -223,7 +223,7 @@ func (a *storm) restart(e *stormEnd) {
 			e.l.up = e.carry(e.l.up, e.l.upLoss, a.now+e.l.upDelay, e.l.upJitter, p)
 		}
 		return nil
-	}, WithNonce(a.nonce*7919))
+	}, WithSeed(a.nonce*7919))
 }
 
 // carry puts a packet that is not lost on its way, once or twice.

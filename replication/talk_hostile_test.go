@@ -18,7 +18,7 @@ import (
 func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *fixture {
 	s := talkSchema()
 	x := newWire(t, s, append(opts, WithMTU(400))...)
-	x.restart(s, 7, WithClientMTU(400))
+	x.restart(s, 7, WithMTU(400))
 	OnClientMessage(x.server, func(*Peer, mHit) {})
 	OnServerMessage(x.client, func(mHit) {})
 	OnServerMessage(x.client, func(mSpark) {})

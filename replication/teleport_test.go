@@ -19,7 +19,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 		Turn    [4]float32 `repl:"quat,bits=9"`
 	}
 	for name, opts := range map[string][]ServerOption{
-		"streams": nil, "no streams": {func(o *config.ServerOptions) { o.NoSharedPackets = true }}, "compact": {withCoding(Compact)},
+		"streams": nil, "no streams": {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })}, "compact": {withCoding(Compact)},
 	} {
 		for _, n := range []int{1, 50, 700} {
 			rng := rand.New(rand.NewPCG(seedOf(t), 1))

@@ -8,13 +8,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/stretchr/testify/require"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // TestSilentPeerIsDropped after as many ticks as the server was told, and not before; and
 // a client that is still there comes back.
 func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
-		x, e, move := crowd(t, 3, WithTimeout(100), WithFirstTick(first))
+		x, e, move := crowd(t, 3, WithTimeout(100), replicationtest.FirstTick(first))
 		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
 		id := x.client.session.ID
 		for range 100 {
@@ -162,7 +164,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 				for _, p := range x.apply() {
 					require.Less(t, len(p), 65)
 				}
-				require.Equal(t, n >= defaultServerTimeout-1, x.client.Status() == StatusReconnecting, "%d", n)
+				require.Equal(t, n >= defaultClientTimeout-1, x.client.Status() == StatusReconnecting, "%d", n)
 			}
 			before := x.peer.Stats()
 			x.rounds(40)
@@ -176,11 +178,11 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestPatienceIsTheUsers: with WithServerTimeout.
+// TestPatienceIsTheUsers: with WithTimeout of the client.
 func TestPatienceIsTheUsers(t *testing.T) {
 	for _, patience := range []int{1, 50, 0} {
 		x := newWire(t, testSchema())
-		x.restart(faceOf(x.server.schema), 7, WithServerTimeout(patience))
+		x.restart(faceOf(x.server.schema), 7, WithTimeout(patience))
 		x.rounds(20)
 		x.spawn()
 		x.round()
@@ -219,6 +221,6 @@ func TestTimeoutsUnderLoss(t *testing.T) {
 }
 
 func TestTimeoutsOutOfRangePanic(t *testing.T) {
-	require.PanicsWithValue(t, "replication: a timeout of -1 ticks: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
-	require.PanicsWithValue(t, "replication: a server timeout of -5 calls of Apply: use 1 or more, or 0 for none", func() { WithServerTimeout(-5) })
+	require.PanicsWithValue(t, "replication: a timeout of -1 calls: use 1 to 2^30, or 0 for none", func() { WithTimeout(-1) })
+	require.PanicsWithValue(t, "replication: a timeout of 1073741825 calls: use 1 to 2^30, or 0 for none", func() { WithTimeout(1<<30 + 1) })
 }

@@ -39,7 +39,7 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 }
 
 // withoutStreams makes the server put all together entry by entry.
-func withoutStreams(o *config.ServerOptions) { o.NoSharedPackets = true }
+var withoutStreams = config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
 func inStep(p *ackstate.Tracker, b int) uint64 {
@@ -366,7 +366,7 @@ func TestInFlightIsNeitherLostNorReceived(t *testing.T) {
 	position := ecs.ComponentID[tPosition](&w)
 	entity := w.NewEntity(position, ReplicatedID(&w))
 	o := newTruth()
-	e := connect(s, 1, netsim.Config{Latency: 25}, WithNonce(1))
+	e := connect(s, 1, netsim.Config{Latency: 25}, WithSeed(1))
 	(*tPosition)(w.Get(entity, position)).X = -90
 	tick := func() {
 		(*tPosition)(w.Get(entity, position)).X += 0.25
@@ -391,7 +391,7 @@ func TestInFlightIsNeitherLostNorReceived(t *testing.T) {
 
 func TestSilentPeerPinsNothing(t *testing.T) {
 	x := connectedWire(t, testSchema())
-	silent := connect(x.server, 1, netsim.Config{}, WithNonce(55))
+	silent := connect(x.server, 1, netsim.Config{}, WithSeed(55))
 	for range 5 {
 		x.round()
 		silent.step(t)

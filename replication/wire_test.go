@@ -51,7 +51,7 @@ func (x *fixture) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 	x.client = NewClient(x.mirror, schema, func(p []byte) error {
 		x.up = append(x.up, bytes.Clone(p))
 		return nil
-	}, append([]ClientOption{WithNonce(nonce)}, opts...)...)
+	}, append([]ClientOption{WithSeed(nonce)}, opts...)...)
 }
 
 // connect gives the server a new peer on the same wire.

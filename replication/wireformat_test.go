@@ -181,7 +181,7 @@ func newDocWire(t *testing.T, world, mirror *ecs.World, schema *replication.Sche
 	}
 	x.server = replication.NewServer(world, schema, append(ofServer, replication.WithSeed(1))...)
 	x.peer = x.server.Connect(keep("server", &x.down), ofPeer...)
-	x.client = replication.NewClient(mirror, schema, keep("client", &x.up), replication.WithNonce(2))
+	x.client = replication.NewClient(mirror, schema, keep("client", &x.up), replication.WithSeed(2))
 	return x
 }
 

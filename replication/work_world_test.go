@@ -136,7 +136,7 @@ type tGlide struct {
 }
 
 // boundless makes a server hostile: it puts into a packet what fits.
-func boundless(o *config.ServerOptions) { o.FreeWork = 1 << 30 }
+var boundless = config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = 1 << 30 })
 
 // hostileUpdates is a session in which every packet makes much work, the last one not delivered
 // yet.
@@ -197,7 +197,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 		schema := NewSchema()
 		Register[tDrift](schema)
 		Register[tNarrow](schema)
-		x := connectedWire(t, schema, withCoding(coding), func(o *config.ServerOptions) { o.FreeWork = -1 << 20 })
+		x := connectedWire(t, schema, withCoding(coding), config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = -1 << 20 }))
 		x.client.recv.FreeWork = -1 << 20
 		drift, narrow := ecs.ComponentID[tDrift](x.world), ecs.ComponentID[tNarrow](x.world)
 		for range 40 {
@@ -215,7 +215,7 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 func TestAllPathsKeepTheWorkBound(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
 		"streams": nil,
-		"alone":   {func(o *config.ServerOptions) { o.NoSharedPackets = true }},
+		"alone":   {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })},
 		"compact": {withCoding(Compact)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 			Register[tGlide](schema)
 			Register[tNarrow](schema)
 			w := ecs.NewWorld()
-			s := NewServer(&w, schema, append(opts, WithSeed(seed), func(o *config.ServerOptions) { o.FreeWork = bound })...)
+			s := NewServer(&w, schema, append(opts, WithSeed(seed), config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = bound }))...)
 			drift, narrow, marker := ecs.ComponentID[tGlide](&w), ecs.ComponentID[tNarrow](&w), ReplicatedID(&w)
 			var entities []ecs.Entity
 			n, every := 260, 2
@@ -242,7 +242,7 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 			}
 			var ends []*end
 			for i := range map[string]int{"streams": 7}[name] + 3 {
-				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithNonce(uint64(i)+1))
+				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithSeed(uint64(i)+1))
 				e.client.recv.FreeWork = bound
 				ends = append(ends, e)
 			}
@@ -291,7 +291,7 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		schema := throngSchema()
 		Register[tGlide](schema)
-		c := newThrong(t, 100, schema, append(opts, func(o *config.ServerOptions) { o.FreeWork = 200 })...)
+		c := newThrong(t, 100, schema, append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = 200 }))...)
 		glide := ecs.ComponentID[tGlide](&c.world)
 		for _, e := range c.entities {
 			c.world.Add(e, glide)

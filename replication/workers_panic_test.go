@@ -22,7 +22,7 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 				home, sent, upset := goroutine(), 0, false
 				var ends []*end
 				for i := range peers {
-					e := connect(s, seed+uint64(i), netsim.Config{Latency: 1}, WithNonce(uint64(i)+1))
+					e := connect(s, seed+uint64(i), netsim.Config{Latency: 1}, WithSeed(uint64(i)+1))
 					send := e.peer.out.Send
 					e.peer.out.Send = func(p []byte) error {
 						sent++
@@ -90,7 +90,7 @@ func TestATickEndsWhateverPanics(t *testing.T) {
 			var ends []*end
 			upset := false
 			for i := range uint64(3) {
-				e := connect(s, seed+i, netsim.Config{Latency: float64(i), Loss: 0.1}, WithNonce(i+1))
+				e := connect(s, seed+i, netsim.Config{Latency: float64(i), Loss: 0.1}, WithSeed(i+1))
 				send := e.peer.out.Send
 				e.peer.out.Send = func(p []byte) error {
 					if i == play%3 && upset {

@@ -52,7 +52,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	var ends []*end
 	for i := range peers {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
-		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(1 + i%6), Jitter: float64(i % 3), Loss: float64(i%4) * 0.05}, WithNonce(uint64(i)+1))
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(1 + i%6), Jitter: float64(i % 3), Loss: float64(i%4) * 0.05}, WithSeed(uint64(i)+1))
 		send := e.peer.out.Send
 		e.peer.out.Send = func(p []byte) error {
 			called()
@@ -151,7 +151,7 @@ func TestWorkersConverge(t *testing.T) {
 	o := newTruth()
 	var ends []*end
 	for i := range 7 {
-		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Jitter: 1, Loss: 0.05 * float64(i)}, WithNonce(uint64(i)+1))
+		e := connect(s, seed+uint64(i), netsim.Config{Latency: float64(i), Jitter: 1, Loss: 0.05 * float64(i)}, WithSeed(uint64(i)+1))
 		if i%2 == 1 {
 			e.peer.SetBudget(10_000)
 		}

@@ -45,7 +45,7 @@ func newMirror(index int, seed uint64, coding replication.Coding, server *replic
 		faults: faults,
 	}
 	m.types, m.ids = componentIDs(&m.world, components)
-	m.client = replication.NewClient(&m.world, schema, m.link.Up.Send, replication.WithNonce(uint64(index)+1))
+	m.client = replication.NewClient(&m.world, schema, m.link.Up.Send, replication.WithSeed(uint64(index)+1))
 	m.peer = server.Connect(m.link.Down.Send, replication.WithCoding(coding))
 	return m
 }

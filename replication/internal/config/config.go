@@ -17,21 +17,18 @@ func (o *ServerOptions) KeepAliveTicks() uint32 {
 
 // ServerOptions are what the options of a server set.
 type ServerOptions struct {
-	MTU           int
-	Window        int
-	FirstTick     uint32
-	FirstSequence uint16
-	Seed          uint64
-	Seeded        bool
-	NoChecksum    bool
-	TickRate      int
-	Timeout       int        // ticks, 0 for none
-	HashEvery     delta.Tick // 0 for no state hashes
-	Workers       int
-	Grid          delta.Tick
-	Marker        func(*ecs.World) ecs.ID
+	EndOptions
+	Window     int
+	NoChecksum bool
+	TickRate   int
+	HashEvery  delta.Tick // 0 for no state hashes
+	Workers    int
+	Grid       delta.Tick
+	Marker     func(*ecs.World) ecs.ID
 
 	// For tests, which compare or make much of what is rare.
+	FirstTick       uint32    // of the first Replicate; ticks wrap
+	FirstSequence   uint16    // of the first packet to each peer; sequences wrap
 	NoSharedPackets bool      // nothing but runs is shared
 	NoGroups        bool      // what is in groups does not wait for the others
 	NoSilence       bool      // no peer is ever taken for silent

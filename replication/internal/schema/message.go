@@ -78,14 +78,6 @@ func newMessageComponent(t reflect.Type, o *Options) (Component, error) {
 	switch {
 	case err != nil:
 		return c, err
-	case o.Every != 0:
-		return c, fmt.Errorf("%s: the option Every is for components", c.Name)
-	case o.Priority != 0:
-		return c, fmt.Errorf("%s: the option Priority is for components", c.Name)
-	case o.Once:
-		return c, fmt.Errorf("%s: the option Once is for components", c.Name)
-	case len(o.Conditions) > 0:
-		return c, fmt.Errorf("%s: OwnerOnly, ExceptOwner and OnlyFor are for components: who gets a message is said when it is sent", c.Name)
 	case c.Targeted():
 		return c, fmt.Errorf("%s: a relation is for components: use a field of type ecs.Entity", c.Name)
 	case (c.Name == "message" || c.Name == "input") && len(c.Columns) > 0 && c.Columns[0].Path == "":

@@ -91,12 +91,12 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	if g.one(4) {
 		c.every = 2 + g.IntN(3)
 	}
-	opts := []replication.ClientOption{replication.WithNonce(g.Uint64()), replication.WithServerTimeout(pick(g, 100, 150, 600))}
+	opts := []replication.ClientOption{replication.WithSeed(g.Uint64()), replication.WithTimeout(pick(g, 100, 150, 600))}
 	if g.one(8) {
 		opts = append(opts, replication.WithoutCompact())
 	}
 	if g.one(4) {
-		opts = append(opts, replication.WithClientMTU(256))
+		opts = append(opts, replication.WithMTU(256))
 	}
 	if len(spawn) > 0 {
 		opts = append(opts, replication.WithSpawnComponents(spawn...))

@@ -6,6 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 
 	"github.com/arche-replicate/arche-replicate/replication"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
 // A host is a server, what is true of its world, and all that decides who sees what of it.
@@ -68,8 +70,8 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 		opts = append(opts, replication.WithoutChecksum())
 	}
 	for _, o := range []replication.ServerOption{
-		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replication.WithFirstTick(-uint32(g.IntN(300))),
-		replication.WithFirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
+		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replicationtest.FirstTick(-uint32(g.IntN(300))),
+		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
 		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // who rests is heard once per second
 		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
 	} {
