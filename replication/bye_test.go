@@ -106,7 +106,9 @@ func TestClosedClientLeavesNothing(t *testing.T) {
 	x.answer(x.up...)
 	require.EqualError(t, x.peer.Err(), "replication: disconnected by the other end: closed")
 	require.EqualError(t, x.client.Apply(), "replication: disconnected: closed")
-	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none") })
+	for range x.client.Entities() {
+		require.Fail(t, "there is none")
+	}
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
 
 	// Also if the world was reset just before, and if there never was a session.

@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"iter"
+
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -18,16 +20,22 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID(id), ok
 }
 
-// Each calls fn for every mirrored entity, in the order of slots, with the server tick
-// of the state that it shows. fn must not change the structure of the world.
+// Entities returns an iterator over the mirrored entities, in the order of slots. [Client.StateTick] tells of which tick the
+// state is that one shows.
 //
-// Panics if fn is nil.
-func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
+// The loop may change the world, also its structure, and remove any of the entities: those that are gone when their turn
+// comes are left out. It must not call [Client.Apply] or [Client.Close]. A reset of the world ends it.
+func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	c.mustExist()
-	if fn == nil {
-		panic("replication: Each needs a function")
+	return func(yield func(NetID, ecs.Entity) bool) {
+		c.apply.View.Each(func(id wire.NetID, e ecs.Entity) bool { return yield(NetID(id), e) })
 	}
-	c.apply.View.Each(func(id wire.NetID, e ecs.Entity, tick uint32) { fn(NetID(id), e, tick) })
+}
+
+// StateTick returns the server's tick of the state that a mirrored entity shows.
+func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
+	c.mustExist()
+	return c.apply.View.Tick(e)
 }
 
 // OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
@@ -39,7 +47,7 @@ func (c *Client) Each(fn func(id NetID, e ecs.Entity, tick uint32)) {
 // All methods of the client may be called but Apply, Receive and Close, which panic.
 // A hook must close the queries that it makes. Hooks of one kind are called in the order
 // in which they were registered, entities in no particular order. A hook can't be
-// unregistered, and is not called for what was there before: see [Client.Each].
+// unregistered, and is not called for what was there before: see [Client.Entities].
 //
 // After [ecs.World.Reset], all entities are spawned anew, and hooks are called for it;
 // what the reset removed is not announced. Entities that are taken over after a reconnect

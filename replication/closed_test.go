@@ -49,7 +49,9 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 		require.Error(t, x.client.Apply())
 		_, ok := x.client.Entity(NetID{1, 1})
 		require.False(t, ok)
-		x.client.Each(func(NetID, ecs.Entity, uint32) { t.Fatal("closed") })
+		for range x.client.Entities() {
+			t.Fatal("closed")
+		}
 	})
 	x.server.Close()
 	require.NotPanics(t, x.server.Close)

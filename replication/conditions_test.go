@@ -252,13 +252,13 @@ func TestDamagedFacetsDoNoHarm(t *testing.T) {
 				e.world.Reset()
 			}
 			e.step(t)
-			e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+			for id, entity := range e.client.Entities() {
 				for class := 1; class < 5; class++ {
 					if g.state(e.world, entity, class) != g.at(conditionKey{id, class}, g.server.Tick()).state {
 						wrong++
 					}
 				}
-			})
+			}
 		}
 	}
 	require.Greater(t, wrong, 100)

@@ -316,7 +316,8 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 			}
 		}
 	}
-	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+	for id, entity := range e.client.Entities() {
+		tick, _ := e.client.StateTick(entity)
 		require.Equal(t, g.at(conditionKey{id, 0}, tick).state, g.state(e.world, entity, 0), "end %d: %v at tick %d", n, id, tick)
 		require.GreaterOrEqual(t, int32(tick-e.last[id]), int32(0))
 		e.last[id] = tick
@@ -325,7 +326,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 				require.Empty(t, g.state(e.world, entity, class), "end %d: class %d of %v without a facet", n, class, id)
 			}
 		}
-	})
+	}
 }
 
 // requireRight sees that all ends show what they may see, as it is, and nothing else.
@@ -333,10 +334,10 @@ func (g *conditionPlay) requireRight(t *testing.T) {
 	t.Helper()
 	for n, e := range g.ends {
 		shown := 0
-		e.client.Each(func(id NetID, _ ecs.Entity, _ uint32) {
+		for id := range e.client.Entities() {
 			shown++
 			require.Contains(t, g.live, id, "end %d", n)
-		})
+		}
 		for id, entity := range g.live {
 			mirror, ok := e.client.Entity(id)
 			if d := g.hidden[e.peer]; d > 0 && int(entity.ID())%d == 0 {
@@ -370,7 +371,7 @@ func (g *conditionPlay) requireRight(t *testing.T) {
 func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
 	t.Helper()
 	kept := 0
-	e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
+	for id, mirror := range e.client.Entities() {
 		entity, live := g.live[id]
 		require.True(t, live)
 		for class := 1; class < 5; class++ {
@@ -381,6 +382,6 @@ func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
 				kept++
 			}
 		}
-	})
+	}
 	t.Logf("%d facets are kept out of view", kept)
 }

@@ -64,10 +64,11 @@ func Example() {
 	}
 
 	mirrorPositionID, mirrorHealthID := ecs.ComponentID[Position](&mirror), ecs.ComponentID[Health](&mirror)
-	client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+	for id, e := range client.Entities() {
+		tick, _ := client.StateTick(e)
 		p, h := (*Position)(mirror.Get(e, mirrorPositionID)), (*Health)(mirror.Get(e, mirrorHealthID))
 		fmt.Printf("entity %v at tick %d: %v %v\n", id, tick, *p, *h)
-	})
+	}
 	// Output: entity 0.1 at tick 5: {9 0} {95}
 }
 

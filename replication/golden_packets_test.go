@@ -236,7 +236,8 @@ func (s *goldenSession) showing() map[uint32]string {
 	if text := s.resources(&s.mirror); text != "" {
 		now[0] = "  slot 0\n" + text
 	}
-	s.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+	for id, e := range s.client.Entities() {
+		tick, _ := s.client.StateTick(e)
 		head := fmt.Sprintf("  slot %d generation %d tick %d\n", id.Slot, id.Generation, tick)
 		truth, ok := s.truth[head]
 		require.True(s.t, ok, "the server never had %s", head)
@@ -248,7 +249,7 @@ func (s *goldenSession) showing() map[uint32]string {
 			fmt.Fprintf(&text, "    %s = %s\n", strings.ReplaceAll(truth[i].codes, "@", ""), line.values)
 		}
 		now[id.Slot] = head + text.String()
-	})
+	}
 	return now
 }
 

@@ -239,17 +239,17 @@ func (f *fleet) torn(k int, partly bool) string {
 	e := f.ends[k]
 	id, frozen := ecs.ComponentID[tCrew](e.world), ecs.ComponentID[tFrozen](e.world)
 	sums, stamps := make([]uint64, len(f.crews)), make([]map[uint32]bool, len(f.crews))
-	e.client.Each(func(net NetID, entity ecs.Entity, _ uint32) {
+	for net, entity := range e.client.Entities() {
 		t := (*tCrew)(e.world.Get(entity, id))
 		if t == nil {
-			return
+			continue
 		}
 		sums[t.Crew] += t.hash(net, e.world.Has(entity, frozen))
 		if stamps[t.Crew] == nil {
 			stamps[t.Crew] = map[uint32]bool{}
 		}
 		stamps[t.Crew][t.Stamp] = true
-	})
+	}
 	for n := 1; n < len(f.crews); n++ {
 		if len(stamps[n]) > 1 {
 			return fmt.Sprintf("end %d shows stamps %v of crew %d", k, stamps[n], n)
@@ -314,7 +314,9 @@ func (f *fleet) requireCalm(t testing.TB) {
 	for k, e := range f.ends {
 		require.Empty(t, f.torn(k, false))
 		shown := 0
-		e.client.Each(func(NetID, ecs.Entity, uint32) { shown++ })
+		for range e.client.Entities() {
+			shown++
+		}
 		require.Equal(t, want, shown, "end %d", k)
 		for n := 1; n < len(f.crews); n++ {
 			past := f.crews[n].past

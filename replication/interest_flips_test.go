@@ -128,7 +128,7 @@ func TestLargeEntitiesFlip(t *testing.T) {
 			tickAll(t, s, o, []*end{e})
 		}
 		shown := 0
-		e.client.Each(func(id NetID, m ecs.Entity, _ uint32) {
+		for id, m := range e.client.Entities() {
 			entity := s.snap.Slots.Info[id.Slot].Entity
 			require.Equal(t, s.snap.Slots.Info[id.Slot].Generation, id.Generation)
 			if in[entity] {
@@ -137,7 +137,7 @@ func TestLargeEntitiesFlip(t *testing.T) {
 			} else {
 				require.True(t, keep)
 			}
-		})
+		}
 		n := 0
 		for _, b := range big {
 			if in[b] {

@@ -116,11 +116,11 @@ func playGroup(x *kindGame) {
 	last := uint32(0)
 	shown := func() int {
 		here, number := 0, uint32(0)
-		x.end.client.Each(func(_ NetID, m ecs.Entity, _ uint32) {
+		for _, m := range x.end.client.Entities() {
 			v := (*kSecret)(x.end.world.Get(m, mirrorID)).N
 			require.True(x.t, here == 0 || v == number, "torn")
 			here, number = here+1, v
-		})
+		}
 		if here > 0 {
 			require.Equal(x.t, size[number], here, "not all of them")
 			require.GreaterOrEqual(x.t, number, last)

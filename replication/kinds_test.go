@@ -515,7 +515,7 @@ func FuzzKinds(f *testing.F) {
 		x.client.session.Down.Write(packet, h.Sequence, h.Tick)
 		_ = x.client.Receive(packet)
 		x.apply()
-		x.client.Each(func(id NetID, e ecs.Entity, _ uint32) {
+		for id, e := range x.client.Entities() {
 			m := x.client.apply.View.Replicas.At(id.Slot)
 			state := m.Held.At(m.Newest)
 			for k := range x.client.schema.Components {
@@ -532,7 +532,7 @@ func FuzzKinds(f *testing.F) {
 					require.Equal(t, row, shown)
 				}
 			}
-		})
+		}
 		x.rounds(3)
 	})
 }

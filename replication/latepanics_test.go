@@ -56,11 +56,11 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	x.rounds(10)
 	require.Nil(t, x.server.Owner(next))
 	mirrored := 0
-	x.client.Each(func(_ NetID, of ecs.Entity, _ uint32) {
+	for _, of := range x.client.Entities() {
 		if x.mirror.Has(of, ecs.ComponentID[tHealth](x.mirror)) {
 			mirrored++
 		}
-	})
+	}
 	require.Zero(t, mirrored, "nobody owns what is there now")
 }
 

@@ -177,7 +177,9 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 			after := ends[0].peer.Stats()
 
 			shown := map[NetID]bool{}
-			little.client.Each(func(id NetID, _ ecs.Entity, _ uint32) { shown[id] = true })
+			for id := range little.client.Entities() {
+				shown[id] = true
+			}
 			beyond := 0
 			for id := range o.live {
 				require.Equal(t, id.Slot < 2*most, shown[id], "%v", id)
@@ -370,9 +372,9 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 			if hostile {
 				require.True(t, liar.peer.Connected())
 				require.Zero(t, liar.client.Stats().RefusedPackets)
-				liar.client.Each(func(id NetID, _ ecs.Entity, _ uint32) {
+				for id := range liar.client.Entities() {
 					require.True(t, slots == 0 || id.Slot < slots, "%v with room for %d", id, slots)
-				})
+				}
 				require.Equal(t, slots == 0 || slots > 1000, liar.peer.Stats().Withheld == 0, "%d slots", slots)
 				liar.peer.Disconnect(Reason{})
 			}

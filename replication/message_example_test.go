@@ -42,7 +42,9 @@ func Example_messages() {
 	})
 	replication.OnServerMessage(client, func(m Hit) {
 		targets := 0
-		client.Each(func(replication.NetID, ecs.Entity, uint32) { targets++ })
+		for range client.Entities() {
+			targets++
+		}
 		fmt.Println("the client hears of a hit of", m.Damage, "and has", targets, "target")
 	})
 

@@ -467,14 +467,14 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 			_ = SendToClient(e.peer, rWhomNow{Number: n, Target: target})
 			_ = SendToClient(e.peer, rWhomLoose{Number: n, Target: target})
 			own := ecs.ComponentID[rLabel](e.world)
-			e.client.Each(func(_ NetID, m ecs.Entity, _ uint32) {
+			for _, m := range e.client.Entities() {
 				if rng.IntN(10) == 0 {
 					n := (*rLabel)(e.world.Get(m, own)).N
 					_ = SendToServer(e.client, rWhom{Number: n, Target: m})
 					_ = SendToServer(e.client, rWhomLoose{Number: n, Target: m})
 					_ = SetInput(e.client, e.client.InputTick(), rOrder{Target: m, Fire: true})
 				}
-			})
+			}
 			if o, ok := Input[rOrder](e.peer, s.Tick()+1); ok && !o.Target.IsZero() {
 				require.True(t, w.Alive(o.Target))
 			}

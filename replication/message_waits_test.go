@@ -154,7 +154,9 @@ func TestASilentClientIsSentLittle(t *testing.T) {
 }
 
 func (c *Client) mirrorsShown() (n int) {
-	c.Each(func(NetID, ecs.Entity, uint32) { n++ })
+	for range c.Entities() {
+		n++
+	}
 	return n
 }
 

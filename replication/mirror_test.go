@@ -403,11 +403,11 @@ func TestRelay(t *testing.T) {
 		g.step()
 		a.round()
 		var fresh []ecs.Entity
-		a.client.Each(func(_ NetID, e ecs.Entity, _ uint32) {
+		for _, e := range a.client.Entities() {
 			if !a.mirror.Has(e, marker) {
 				fresh = append(fresh, e)
 			}
-		})
+		}
 		for _, e := range fresh {
 			a.mirror.Add(e, marker)
 		}

@@ -307,7 +307,6 @@ func TestSentencesAboutNil(t *testing.T) {
 		{"replication: there is no peer: Server.Connect returns one", func() { x.server.Disconnect(nil) }},
 		{"replication: there is no peer: Server.Connect returns one", func() { x.server.Disconnect(&Peer{}) }},
 		{"replication: there is no client: NewClient makes one", func() { (*Client)(nil).Disconnect(Reason{}) }},
-		{"replication: Each needs a function", func() { x.client.Each(nil) }},
 		{"replication: Connect: option 1 is nil: leave it out", func() { x.server.Connect(func([]byte) error { return nil }, nil) }},
 		{"replication: SetOwner to a peer of another server: use one that this server's Connect returned", func() {
 			x.server.SetOwner(x.entity, &Peer{})

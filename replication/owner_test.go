@@ -285,7 +285,9 @@ func TestFacetsHaveNoNames(t *testing.T) {
 	_, ok = x.owner.client.Entity(id)
 	require.False(t, ok)
 	n := 0
-	x.owner.client.Each(func(NetID, ecs.Entity, uint32) { n++ })
+	for range x.owner.client.Entities() {
+		n++
+	}
 	require.Equal(t, 1, n)
 	require.EqualValues(t, 1, x.owner.client.Stats().Spawns)
 }

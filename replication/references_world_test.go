@@ -189,7 +189,8 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 		require.FailNow(t, fmt.Sprintf(format, args...), "%v at tick %d (server at %d)", id, tick, s.Tick())
 	}
 	var got referrerState
-	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
+	for id, e := range c.Entities() {
+		tick, _ := c.StateTick(e)
 		want := o.at(id, tick)
 		got.read(faceOf(c.schema), c.apply.View.World, e, func(component int) bool { return c.schema.Components[component].Every > 1 })
 		if want.gone || got.codes != want.codes || len(got.refs) != len(want.ids) {
@@ -207,7 +208,7 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 				fail(id, tick, "reference %d is to %v (%v, %v), want %v (%v)", i, got.refs[i], name, ok, here, target)
 			}
 		}
-	})
+	}
 	if c.session.Applies%16 == 0 {
 		checkLinks(&c.apply, t, held)
 	}
@@ -473,7 +474,7 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 	}
 	for i, e := range ends {
 		n := 0
-		e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+		for id, entity := range e.client.Entities() {
 			n++
 			want := o.at(id, s.Tick())
 			var got referrerState
@@ -492,7 +493,7 @@ func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []
 				}
 				require.Equal(t, here, got.refs[k], "link %d: %v, reference %d", i, id, k)
 			}
-		})
+		}
 		require.Equal(t, s.Stats().Entities, n, "link %d: %+v\n%+v", i, e.peer.Stats(), e.client.Stats())
 	}
 }

@@ -47,14 +47,14 @@ func (r *relay) diff(first *Server, o *truth) string {
 	for i, e := range r.down {
 		n := 0
 		var d string
-		e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+		for id, entity := range e.client.Entities() {
 			n++
 			source := r.server.snap.Slots.Info[id.Slot].Entity // in the relay's world
 			origin, ok := r.up.client.NetID(source)
 			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(origin, first.Tick()); !ok || got != want {
 				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, origin, got, want)
 			}
-		})
+		}
 		if d == "" && n != len(o.live) {
 			d = fmt.Sprintf("client %d has %d entities, server %d", i, n, len(o.live))
 		}

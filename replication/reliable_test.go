@@ -70,7 +70,9 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 // check requires that what a client shows of every slot is as it was at the tick or later.
 func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32) {
 	shown := map[uint32]string{}
-	c.Each(func(id NetID, e ecs.Entity, _ uint32) { shown[id.Slot] = shapeOf(faceOf(c.schema), w, e, id) })
+	for id, e := range c.Entities() {
+		shown[id.Slot] = shapeOf(faceOf(c.schema), w, e, id)
+	}
 	for slot, v := range o.versions {
 		i := len(v) - 1
 		for ; i > 0 && int32(v[i].tick-tick) > 0; i-- { // those that came later are welcome

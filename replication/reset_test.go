@@ -27,7 +27,9 @@ func TestClientWorldReset(t *testing.T) {
 	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)) // has the ID of a mirrored one
 	_, ok = x.client.NetID(own)
 	require.False(t, ok)
-	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none now") })
+	for range x.client.Entities() {
+		require.Fail(t, "there is none now")
+	}
 
 	x.rounds(2)
 	x.requireEqual("also what the user had removed")
@@ -81,7 +83,9 @@ func TestClientWorldResetAtAnyTime(t *testing.T) {
 		e.check(t, s, o)
 		if g.rng.IntN(20) == 0 { // the user removes some
 			var mirrored []ecs.Entity
-			e.client.Each(func(_ NetID, m ecs.Entity, _ uint32) { mirrored = append(mirrored, m) })
+			for _, m := range e.client.Entities() {
+				mirrored = append(mirrored, m)
+			}
 			for _, m := range mirrored[:len(mirrored)/4] {
 				e.world.RemoveEntity(m)
 			}

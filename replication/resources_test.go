@@ -157,7 +157,9 @@ func TestResourcesAreNoEntity(t *testing.T) {
 		_, ok = x.client.Entity(NetID{archeutil.ResourceSlot, generation})
 		require.False(t, ok)
 	}
-	x.client.Each(func(NetID, ecs.Entity, uint32) { require.Fail(t, "there is none") })
+	for range x.client.Entities() {
+		require.Fail(t, "there is none")
+	}
 	require.Zero(t, x.client.Stats().Spawns+x.client.Stats().Despawns)
 	require.Zero(t, x.mirror.Stats().Entities.Used)
 	for _, w := range []*ecs.World{x.world, x.mirror} {

@@ -73,13 +73,13 @@ func (s *shadow) requireEqual(t *testing.T, e *end, tick int) {
 	t.Helper()
 	require.Empty(t, s.bad, "tick %d", tick)
 	n := 0
-	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+	for id, entity := range e.client.Entities() {
 		n++
 		want := map[string]string{}
 		for _, read := range s.read {
 			read(e.world, entity, want)
 		}
 		require.Equal(t, want, s.entities[entity], "tick %d, %v", tick, id)
-	})
+	}
 	require.Len(t, s.entities, n, "tick %d", tick)
 }

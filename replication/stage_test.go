@@ -150,10 +150,11 @@ func (g *stage) tick(t testing.TB) {
 // shows, and nothing goes back.
 func (g *stage) check(t testing.TB, i int, e *end) {
 	exact := ecs.ComponentID[tExact](e.world)
-	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+	for id, entity := range e.client.Entities() {
+		tick, _ := e.client.StateTick(entity)
 		a := g.known[id]
 		if last, ok := e.last[id]; ok && last == tick {
-			return
+			continue
 		} else if ok {
 			require.Greater(t, tick, last, "end %d: %v went back", i, id)
 		}
@@ -163,7 +164,7 @@ func (g *stage) check(t testing.TB, i int, e *end) {
 			require.FailNow(t, "wrong state", "end %d: %v shows actor %d of tick %v at tick %d, visible %v; is %d of tick %d, ended %d",
 				i, id, v.B, v.A, tick, a.visibleAt(tick), a.serial, a.actBefore(tick), a.ended)
 		}
-	})
+	}
 }
 
 func (a *actor) actBefore(tick uint32) (at uint32) {
@@ -189,17 +190,17 @@ func (g *stage) requireView(t testing.TB, e *end, keep bool, msg string) (kept i
 	t.Helper()
 	exact := ecs.ComponentID[tExact](e.world)
 	shown := 0
-	e.client.Each(func(id NetID, entity ecs.Entity, _ uint32) {
+	for id, entity := range e.client.Entities() {
 		a := g.known[id]
 		require.Zero(t, a.ended, "%s: %v has ended", msg, id)
 		if !a.visible {
 			require.True(t, keep, "%s: %v is not visible", msg, id)
 			kept++
-			return
+			continue
 		}
 		shown++
 		require.EqualValues(t, a.acts[len(a.acts)-1], (*tExact)(e.world.Get(entity, exact)).A, "%s: %v is outdated", msg, id)
-	})
+	}
 	want := 0
 	for _, a := range g.actors {
 		if a.visible {

@@ -7,15 +7,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
-	"github.com/mlange-42/arche/ecs"
 )
 
 // What must hold in every tick of a storm, and at its end.
 
 func (a *storm) check(i int, e *stormEnd) {
-	e.client.Each(func(id NetID, entity ecs.Entity, tick uint32) {
+	for id, entity := range e.client.Entities() {
+		tick, _ := e.client.StateTick(entity)
 		if last, ok := e.last[id]; ok && last == tick {
-			return
+			continue
 		} else if ok && int32(tick-last) < 0 {
 			a.fail("end %d: %v back from %d to %d", i, id, last, tick)
 		}
@@ -23,7 +23,7 @@ func (a *storm) check(i int, e *stormEnd) {
 		if got, want := stateOf(faceOf(a.server.schema), e.world, entity), a.truth.at(id, tick); got != want {
 			a.fail("end %d: %v torn at tick %d (server %d):\n got %.200s\nwant %.200s", i, id, tick, a.server.Tick(), got, want)
 		}
-	})
+	}
 }
 
 // invariants are of the server's tables.

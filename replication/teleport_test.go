@@ -71,10 +71,10 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 				tick()
 			}
 			require.Nil(t, e.client.Verify())
-			e.client.Each(func(id NetID, mirror ecs.Entity, _ uint32) {
+			for id, mirror := range e.client.Entities() {
 				info := &s.snap.Slots.Info[id.Slot]
 				require.Equal(t, stateOf(schema, &w, info.Entity), stateOf(schema, e.world, mirror))
-			})
+			}
 		}
 	}
 }

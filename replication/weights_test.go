@@ -72,7 +72,9 @@ func TestAPriorityBeforeTheFirstReplicateIsWhoGoesFirst(t *testing.T) {
 		x.round()
 	}
 	shown := 0
-	x.client.Each(func(NetID, ecs.Entity, uint32) { shown++ })
+	for range x.client.Entities() {
+		shown++
+	}
 	require.Less(t, shown, 1000, "the budget is small")
 	for _, e := range heavy {
 		_, ok := x.mirrored(e)

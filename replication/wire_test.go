@@ -172,7 +172,9 @@ func (x *fixture) requireEqual(msg ...any) {
 func (x *fixture) requireSeen(want ...ecs.Entity) {
 	x.t.Helper()
 	var got, expected []NetID
-	x.client.Each(func(id NetID, _ ecs.Entity, _ uint32) { got = append(got, id) })
+	for id := range x.client.Entities() {
+		got = append(got, id)
+	}
 	for _, e := range want {
 		id, ok := x.server.NetID(e)
 		require.True(x.t, ok)
@@ -191,7 +193,8 @@ func worldHash(c *Client) uint64 {
 	var row []uint32
 	put := func(v uint32) { b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24)) }
 	n := 0
-	c.Each(func(id NetID, e ecs.Entity, tick uint32) {
+	for id, e := range c.Entities() {
+		tick, _ := c.StateTick(e)
 		n++
 		put(id.Slot)
 		put(uint32(id.Generation))
@@ -208,7 +211,7 @@ func worldHash(c *Client) uint64 {
 				put(w)
 			}
 		}
-	})
+	}
 	for k := c.apply.View.Resources.Set.Next(0); k >= 0; k = c.apply.View.Resources.Set.Next(k + 1) {
 		if p := c.apply.View.Resources.Find(k); p != nil {
 			comp := &c.schema.Components[k]

@@ -58,22 +58,25 @@ func (m *mirror) outlook() outlook { return outlook{m.client.InputDelay(), m.cli
 // entities is how many are shown.
 func (m *mirror) entities() int {
 	n := 0
-	m.client.Each(func(replication.NetID, ecs.Entity, uint32) { n++ })
+	for range m.client.Entities() {
+		n++
+	}
 	return n
 }
 
 // check compares all that is shown with the record of the server, each entity
 // as of the tick that the client has of it.
 func (m *mirror) check(t *truth) {
-	m.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+	for id, e := range m.client.Entities() {
+		tick, _ := m.client.StateTick(e)
 		m.scratch = m.reader.codes(e, m.scratch[:0])
 		switch t.check(id, tick, m.scratch) {
 		case tooNew:
 			// Datagrams may be faster than the record: at one of the next checks.
-			return
+			continue
 		case tooOld:
 			m.tooOld++
-			return
+			continue
 		case wrong:
 			m.mismatches++
 		}
@@ -81,7 +84,7 @@ func (m *mirror) check(t *truth) {
 			m.checked = tick
 		}
 		m.checks++
-	})
+	}
 }
 
 // equal tells whether the world is what the server's is by now.

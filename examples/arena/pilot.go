@@ -150,16 +150,17 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 		return me, false
 	}
 	p.ships, p.crates = p.ships[:0], p.crates[:0]
-	p.client.Each(func(id replication.NetID, e ecs.Entity, seen uint32) {
+	for id, e := range p.client.Entities() {
+		seen, _ := p.client.StateTick(e)
 		if at, powerUp := p.crate.Get(e); powerUp != nil {
 			if powerUp.Kind != NoPowerUp {
 				p.crates = append(p.crates, crate{at.vec(), powerUp.Kind})
 			}
-			return
+			continue
 		}
 		at, ship := p.body.Get(e)
 		if ship == nil || at == nil {
-			return
+			continue
 		}
 		t := p.tracks[id]
 		if passed := int32(seen - t.tick); passed > 0 {
@@ -179,7 +180,7 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 		}
 		ahead := float64(int32(tick-seen)) * p.dt
 		p.ships = append(p.ships, blip{t.at.add(t.velocity.times(ahead)), t.velocity, ship.Alive})
-	})
+	}
 	return me, ok
 }
 

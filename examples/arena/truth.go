@@ -150,12 +150,12 @@ func (t *truth) check(id replication.NetID, tick uint32, codes []uint64) verdict
 // record.
 func (t *truth) equal(c *replication.Client, r *reader) bool {
 	shown, same := 0, true
-	c.Each(func(id replication.NetID, e ecs.Entity, _ uint32) {
+	for id, e := range c.Entities() {
 		shown++
 		latest, ok := t.latest(id)
 		t.scratch = r.codes(e, t.scratch[:0])
 		same = same && ok && slices.Equal(latest.Codes, t.scratch)
-	})
+	}
 	return same && shown == t.alive()
 }
 

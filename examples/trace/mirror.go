@@ -60,10 +60,11 @@ func (m moment) timeOf(tick uint32) int64 {
 func (m *mirror) check(o *oracle, at moment, thorough bool) int {
 	m.round++
 	count := 0
-	m.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+	for id, e := range m.client.Entities() {
+		tick, _ := m.client.StateTick(e)
 		count++
 		m.checkEntity(o, at, thorough, id, e, tick)
-	})
+	}
 	if thorough {
 		query := m.world.Query(ecs.All())
 		if n := query.Count(); n != count {

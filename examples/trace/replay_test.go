@@ -10,8 +10,6 @@ import (
 
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
-
-	"github.com/arche-replicate/arche-replicate/replication"
 )
 
 // perfect is a run without trouble on the link.
@@ -296,7 +294,9 @@ func TestSilentChangeIsFoundWithinTheCheckInterval(t *testing.T) {
 	p.progress = func(now int64, _ int) {
 		if now == 100 {
 			m := p.mirrors[0]
-			m.client.Each(func(_ replication.NetID, e ecs.Entity, _ uint32) { *(*int32)(m.world.Get(e, m.ids[0]))++ })
+			for _, e := range m.client.Entities() {
+				*(*int32)(m.world.Get(e, m.ids[0]))++
+			}
 		}
 		require.Equal(t, now >= 2*checkEvery, p.faults.count > 0, "tick %d", now)
 	}

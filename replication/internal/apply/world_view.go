@@ -71,15 +71,25 @@ func (v *worldView) NetID(e ecs.Entity) (wire.NetID, bool) {
 	return m.id, true
 }
 
-func (v *worldView) Each(fn func(id wire.NetID, e ecs.Entity, tick uint32)) {
-	if !v.Intact() {
-		return
+// Tick returns the tick of the state that an entity shows.
+func (v *worldView) Tick(e ecs.Entity) (uint32, bool) {
+	id, ok := v.NetID(e)
+	if !ok {
+		return 0, false
 	}
+	return uint32(v.Replicas.At(id.Slot).Tick), true
+}
+
+// Each calls yield for every entity, in the order of slots, until it returns false or the world is reset.
+func (v *worldView) Each(yield func(wire.NetID, ecs.Entity) bool) {
 	for i, page := range v.Replicas.Pages {
 		for j := range page {
 			m := &page[j]
-			if m.Shown && !m.Removed && archeutil.Alive(v.World, m.Entity) {
-				fn(wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}, m.Entity, uint32(m.Tick))
+			if !m.Shown || m.Removed || !v.Intact() || !archeutil.Alive(v.World, m.Entity) {
+				continue
+			}
+			if !yield(wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}, m.Entity) {
+				return
 			}
 		}
 	}

@@ -24,7 +24,8 @@ type showing struct {
 func (c *conn) check() {
 	count := 0
 	c.torn = c.torn || c.peer.Stats().SplitGroups > 0
-	c.client.Each(func(id replication.NetID, e ecs.Entity, tick uint32) {
+	for id, e := range c.client.Entities() {
+		tick, _ := c.client.StateTick(e)
 		count++
 		l := c.host.truth.lives[id]
 		switch {
@@ -72,7 +73,7 @@ func (c *conn) check() {
 			c.checkFacet(l, s, of)
 		}
 		c.ownFields(s)
-	})
+	}
 	c.ep.checks += uint64(count)
 	if len(c.hooked) != count {
 		c.ep.fail("hooks told of %d entities, and %d are there", len(c.hooked), count)

@@ -200,11 +200,11 @@ func (c *conn) open1() string {
 		}
 	}
 	wrong := ""
-	c.client.Each(func(id replication.NetID, _ ecs.Entity, _ uint32) {
+	for id := range c.client.Entities() {
 		if h.truth.lives[id].over {
 			wrong = fmt.Sprintf("%v has ended", id)
 		}
-	})
+	}
 	for i, p := range h.plan.components {
 		if p.resource && wrong == "" {
 			has := c.world.Resources().Has(c.resIDs[i])

@@ -358,7 +358,7 @@ func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, re
 // sane fails if the client's world has what no server could have put there.
 func (c *conn) sane(shown *int) {
 	count := 0
-	c.client.Each(func(id replication.NetID, e ecs.Entity, _ uint32) {
+	for id, e := range c.client.Entities() {
 		count++
 		c.read(e)
 		for i, p := range c.host.plan.components {
@@ -373,7 +373,7 @@ func (c *conn) sane(shown *int) {
 				}
 			}
 		}
-	})
+	}
 	*shown += count
 	if count > limitOfHostile {
 		c.ep.fail("a hostile server makes %d entities, and %d were allowed", count, limitOfHostile)

@@ -146,11 +146,11 @@ func (c *conn) expect() {
 func (c *conn) someone() ecs.Entity {
 	var found ecs.Entity
 	n := 0
-	c.client.Each(func(_ replication.NetID, e ecs.Entity, _ uint32) {
+	for _, e := range c.client.Entities() {
 		if n++; c.g.one(n) {
 			found = e
 		}
-	})
+	}
 	return found
 }
 
