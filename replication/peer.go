@@ -15,6 +15,8 @@ import (
 // A Peer is the server's view of one client: what it has acknowledged of every slot,
 // and what is on its way. [Server.Connect] makes peers.
 type Peer struct {
+	data   any              // the user's
+	number uint64           // of the peers of the server
 	ended  *DisconnectError // why the connection ended, nil before
 	server *Server
 	out    sender.Sender
@@ -51,6 +53,19 @@ func (p *Peer) close() {
 	p.acked.End()
 	p.out.End()
 	p.messages = nil
+}
+
+// SetData attaches a value of the user's to the peer, in place of the one before: the player, say. The library does nothing
+// with it.
+func (p *Peer) SetData(data any) {
+	p.mustExist()
+	p.data = data
+}
+
+// Data returns the value that [Peer.SetData] attached, nil before. It outlives the connection.
+func (p *Peer) Data() any {
+	p.mustExist()
+	return p.data
 }
 
 // mustExist panics if the peer is nil, or zero.

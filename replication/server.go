@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"iter"
+
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -26,9 +28,10 @@ type Server struct {
 
 	interest interest.Shared
 
-	peers  []*Peer
-	asked  []*Peer // the connected ones of them, in the present tick
-	sender serverSender
+	peers    []*Peer // in the order of their numbers
+	connects uint64  // peers so far
+	asked    []*Peer // the connected ones of them, in the present tick
+	sender   serverSender
 
 	messages message.ServerMessages
 
@@ -118,10 +121,31 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	}
 	applyOptions("Connect", opts, func(opt PeerOption) { opt.applyToPeer(&o) })
 	p := newPeer(s, send, o)
-	p.acked.Phase = s.sessions.Joined
-	s.sessions.Joined++
+	p.number, p.acked.Phase = s.connects, delta.Tick(s.connects)
+	s.connects++
 	s.peers = append(s.peers, p)
 	return p
+}
+
+// Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the connection
+// ends. Those whose clients have not introduced themselves are among them: see [Peer.Connected].
+//
+// The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left out,
+// and so is one that was connected after the loop began.
+func (s *Server) Peers() iter.Seq[*Peer] {
+	s.mustExist()
+	return func(yield func(*Peer) bool) {
+		for i, end := 0, s.connects; i < len(s.peers) && s.peers[i].number < end; {
+			p := s.peers[i]
+			if !yield(p) {
+				return
+			}
+			i = min(i+1, len(s.peers))
+			for i > 0 && s.peers[i-1].number > p.number { // as many up to here are gone
+				i--
+			}
+		}
+	}
 }
 
 // Disconnect ends the connection with a peer: [Peer.Disconnect] with [ReasonClosed].

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -15,7 +14,6 @@ type ServerSessions struct {
 	Instance     uint64                                    // the NetIDs of two sessions mean the same if this is the same
 	UsesMessages bool                                      // the schema has messages or inputs
 	Ack          wire.Ack                                  // the one in hand
-	Joined       delta.Tick                                // peers so far
 	Random       uint64                                    // state of the session generator
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello
 }
