@@ -83,7 +83,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 					for i, p := range peers {
 						if rng.IntN(4) == 0 && tick > 5 {
 							looks[i] = randomLook(rng, coordinate)
-							p.LookFrom(looks[i].radius, looks[i].place...)
+							p.LookFrom(looks[i].radius, looks[i].place[:axes]...)
 						}
 					}
 					s.Replicate()
@@ -290,4 +290,38 @@ func (r *gridRig) warm() {
 	for range scaleWarmUp {
 		r.tick()
 	}
+}
+
+// TestAPlaceHasAsManyCoordinatesAsTheGridHasFields, whether the place is given first or the grid.
+func TestAPlaceHasAsManyCoordinatesAsTheGridHasFields(t *testing.T) {
+	w := ecs.NewWorld()
+	s := NewServer(&w, testSchema())
+	fields := []string{"tPosition.X", "tPosition.Y", "tPosition.Z"}
+	place := []float64{1, 2, 3}
+	for axes := 1; axes <= 3; axes++ {
+		grid := s.NewGrid(10, fields[:axes]...)
+		for n := 1; n <= 3; n++ {
+			gridFirst, placeFirst := s.Connect(func([]byte) error { return nil }), s.Connect(func([]byte) error { return nil })
+			gridFirst.SetInterest(Interest{Grid: grid})
+			looked := refusal(t, func() { gridFirst.LookFrom(5, place[:n]...) }, "LookFrom")
+			placeFirst.LookFrom(5, place[:n]...)
+			set := refusal(t, func() { placeFirst.SetInterest(Interest{Grid: grid}) }, "SetInterest")
+			if n == axes {
+				require.Empty(t, looked+set)
+				require.Equal(t, gridFirst.sight.View.Viewpoint, placeFirst.sight.View.Viewpoint)
+				continue
+			}
+			require.Regexp(t, `^replication: LookFrom a place of \d coordinates?, and the grid of the peer's Interest is over \d fields?: give one for each field$`, looked)
+			require.Regexp(t, `^replication: a grid over \d fields? for a peer that looks from a place of \d coordinates?: call SetInterest without the grid`, set)
+			require.Zero(t, gridFirst.sight.View.Viewpoint, "what was refused was not taken")
+			require.Nil(t, placeFirst.sight.View.Grid, "what was refused was not taken")
+			placeFirst.SetInterest(Interest{}) // what the sentence says
+			placeFirst.LookFrom(5, place[:axes]...)
+			placeFirst.SetInterest(Interest{Grid: grid})
+		}
+	}
+	p := s.Connect(func([]byte) error { return nil })
+	p.SetInterest(Interest{Grid: s.NewGrid(10, fields[:2]...)})
+	require.PanicsWithValue(t, "replication: LookFrom a place of 1 coordinate, and the grid of the peer's Interest is over 2 fields: give one for each field",
+		func() { p.LookFrom(5, 1) })
 }

@@ -13,7 +13,8 @@ import (
 // SetInterest sets what the peer may see, from the next Replicate on. Any field can be
 // changed at any tick.
 //
-// Panics if the grid or a set is of another server, if a set is nil, or the filter is a nil pointer.
+// Panics if the grid or a set is of another server, if the grid has another number of fields than the place has coordinates
+// that the peer looks from, if a set is nil, or the filter is a nil pointer.
 func (p *Peer) SetInterest(i Interest) {
 	p.mustExist()
 	if i.Grid != nil && i.Grid.server != p.server {
@@ -26,6 +27,10 @@ func (p *Peer) SetInterest(i Interest) {
 		if set.server != p.server {
 			panic("replication: an entity set of another server: make one with this server's NewEntitySet")
 		}
+	}
+	if looks := p.sight.View.Viewpoint.Axes; i.Grid != nil && looks != 0 && looks != len(i.Grid.in.Columns) {
+		panic(fmt.Sprintf("replication: a grid over %s for a peer that looks from a place of %s: call SetInterest without the grid, then LookFrom "+
+			"with as many as the grid has fields, then SetInterest with it", count(len(i.Grid.in.Columns), "field"), count(looks, "coordinate")))
 	}
 	if i.Filter != nil && isNil(i.Filter) {
 		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
@@ -41,18 +46,23 @@ func (p *Peer) SetInterest(i Interest) {
 }
 
 // LookFrom sets where the peer looks from, for the grid in its [Interest]: it sees
-// entities at most radius away from the place, in the units of the grid's fields. A
-// coordinate that is left out is 0, one too many does not count. An infinite radius
-// shows everything. Until LookFrom is called the peer sees no entity with a position.
+// entities at most radius away from the place, in the units of the grid's fields. The
+// place has one coordinate for each of these, in their order. An infinite radius shows
+// everything. Until LookFrom is called the peer sees no entity with a position.
 //
 // Panics if the radius is negative or not a number, if there is no coordinate or more
-// than three, or if one is not a number.
+// than three, if one is not a number, or if there are not as many as the grid has fields.
+// The Interest may be set later: then [Peer.SetInterest] panics.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
 	p.mustExist()
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
 	}
-	e := interest.Viewpoint{Radius: radius, Open: true}
+	if g := p.sight.View.Grid; g != nil && len(place) != len(g.Columns) {
+		panic(fmt.Sprintf("replication: LookFrom a place of %s, and the grid of the peer's Interest is over %s: give one for each field",
+			count(len(place), "coordinate"), count(len(g.Columns), "field")))
+	}
+	e := interest.Viewpoint{Radius: radius, Axes: len(place)}
 	for i, v := range place {
 		if math.IsNaN(v) {
 			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
@@ -60,6 +70,14 @@ func (p *Peer) LookFrom(radius float64, place ...float64) {
 		e.At[i] = v
 	}
 	p.sight.View.Viewpoint = e
+}
+
+// count says how many there are of something.
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // SetBudget limits the state packets to the peer to so many bytes per second, counting

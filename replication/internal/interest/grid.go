@@ -96,8 +96,8 @@ func (g *Grid) remove(slot int) {
 // A Viewpoint is where a peer looks from.
 type Viewpoint struct {
 	At     [MaxAxes]float64
+	Axes   int // how many of the coordinates count: as many as the grid has fields; 0 before the peer looks from anywhere
 	Radius float64
-	Open   bool
 }
 
 // find adds the slots that the viewpoint sees to a set.
@@ -105,7 +105,7 @@ func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
 	}
-	if !e.Open {
+	if e.Axes == 0 {
 		return
 	}
 	square := e.Radius * e.Radius

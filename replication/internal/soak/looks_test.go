@@ -123,7 +123,7 @@ func (c *conn) glance() {
 		if c.g.one(30) {
 			y.radius = math.Inf(1)
 		}
-		for range 1 + c.g.IntN(3) {
+		for range c.host.plan.spotFields() {
 			y.place = append(y.place, c.g.between(-110, 110))
 		}
 	}
@@ -167,11 +167,7 @@ func (c *conn) sees(l *life) verdict {
 	}
 	sum := 0.0
 	for i := range place {
-		from := 0.0
-		if i < len(y.place) {
-			from = y.place[i]
-		}
-		sum += (place[i] - from) * (place[i] - from)
+		sum += (place[i] - y.place[i]) * (place[i] - y.place[i])
 	}
 	switch away := math.Sqrt(sum); {
 	case away <= y.radius-off:
