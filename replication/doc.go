@@ -1,20 +1,12 @@
 // Package replication keeps Arche worlds on other machines equal to one world, over a network that loses, delays,
 // duplicates and reorders packets. It sends what changed, quantised, predicted and packed to the bit.
 //
-// One process owns the truth: a [Server] with an Arche world. Others follow it: a [Client] each, with a world of its own.
-// The server has a [Peer] for every client. The package has no sockets and no clocks, and no goroutines but for
-// [WithWorkers]: the game's loop calls it, and functions that the game hands over carry its packets.
+// One process owns the truth: a [Server] with an Arche world. A [Client] on every other machine makes a world of its own
+// follow it. The server has a [Peer] for each client. The package has no sockets, no clocks and no goroutines but those of
+// [WithWorkers]: the game's loop calls it, and functions of the game carry its packets.
 //
-//	                 in                                             out
-//	server    the world, once per tick: [Server.Replicate]           packets to every peer, through the function of [Server.Connect]
-//	          packets from that client: [Peer.Receive]               its messages and inputs: [OnClientMessage], [Input]
-//	client    packets from the server: [Client.Receive]              the world, changed by [Client.Apply]
-//	          inputs: [SetInput]                                     the server's messages: [OnServerMessage]
-//	                                                                 packets to the server, through the function of [NewClient]
-//	both      messages: [SendToClient], [SendToServer]
-//
-// Both ends need the same [Schema]: the types of components and resources that are replicated, the types of
-// messages and inputs, and how each of their fields is coded.
+// Both ends need the same [Schema]. It lists the types of components and resources to replicate, the types of messages and
+// inputs, and how each of their fields is coded.
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -40,21 +32,53 @@
 //		err := client.Apply()  // the world changes here, and only here
 //	}
 //
-// # What is promised
+// # Where to read on
+//
+// In this order; most games need the first three.
+//
+//   - What is replicated: [NewSchema], [Register] with the tags of fields, [RegisterResource]; for types of other packages
+//     [Field], [As] and [With]; who gets a component and how often: [OwnerOnly], [ExceptOwner], [OnlyFor], [Every], [Once].
+//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Close]; the marker [Replicated].
+//   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Close].
+//   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
+//     [Client.Entities], the component [Mirrored].
+//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange], [OnRemove]; entities that the
+//     game spawned ahead of the server: [Expect].
+//   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which [OnServerMessage]
+//     takes; from clients [SendToServer], which [OnClientMessage] takes.
+//   - Inputs and time: [RegisterInput], [SetInput] at the client, [Input] at the server, [Client.InputTick],
+//     [Client.ServerTick].
+//   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
+//     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout].
+//   - What a peer may see: [Peer.SetInterest] with a [Grid], an [EntitySet] or a filter, [Peer.LookFrom],
+//     [Server.SetOwner]; what must change together: [Group].
+//   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetBudgetRange], [Peer.SetSendInterval], [Priority],
+//     [Server.SetPriority], [Peer.SetPriorityFunc], [WithCoding].
+//   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [WithStateHash].
+//   - All options: [Option] for both ends, [ServerOption], [ClientOption], [PeerOption], [TypeOption], [ComponentOption],
+//     [MessageOption], [FieldOption].
+//
+// The guide in the directory docs has a page on each of these, and the wire format. Package [netsim] simulates bad networks
+// for tests.
+//
+// # Guarantees
 //
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
-//     together; and it never goes back to an earlier one. The same holds apart for those components that stand under one
-//     condition, as [OwnerOnly].
-//   - So do all resources together, in every client's world.
-//   - What refers to an entity at the server refers to its mirror at the client, or to nobody if that is not there.
+//     together; and it never goes back to an earlier one. Components under one condition, such as [OwnerOnly], are a state
+//     of their own in this respect.
+//   - So are all resources of a world together.
+//   - A reference to an entity at the server is a reference to its mirror at the client, or to nobody while that is missing.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
-//   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type wants
-//     something else.
-//   - A lost packet costs nothing but time: the next one is taken against what the client has acknowledged.
-//   - A client whose server fell silent, was started anew or dropped it finds it again by itself; see [Client.Status].
-//   - No packet of the server is larger than [WithMTU] says, and each can be decoded without those before it.
+//   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type has
+//     options that say otherwise.
+//   - A lost packet costs nothing but time: later packets refer to what the client has acknowledged.
+//   - A client whose server fell silent, restarted or dropped it reconnects by itself; see [Client.Status].
+//   - No packet of the server is larger than its MTU, see [WithMTU], and each can be decoded without those before it.
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
 //   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.
+//
+// Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to one goroutine, those of
+// a Client to one as well.
 //
 // # Misuse
 //
@@ -71,13 +95,6 @@
 //     [Client.Close] and [Peer.Disconnect] what asks answers as of the end, what sends returns [ErrNotConnected], what
 //     receives returns [ErrUnexpected], and the rest does nothing. Refused is only what would begin again: [Server.Connect],
 //     [Server.Replicate] and [Client.Reconnect].
-//
-// # What is not
-//
-// Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to one goroutine, those of
-// a Client to one as well. See the guide in the directory docs for the wire format, transports and limits.
-//
-// Package [netsim] simulates bad networks for tests.
 //
 // [netsim]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/netsim
 package replication

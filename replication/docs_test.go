@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/doc"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -248,6 +249,59 @@ func docAnchors(t *testing.T, page string) (anchors []string) {
 		}
 	}
 	return anchors
+}
+
+// TestLinksOfDocCommentsLeadToNames: what doc comments of the package have in brackets is a name of it, if it begins as one.
+func TestLinksOfDocCommentsLeadToNames(t *testing.T) {
+	names, files := map[string]bool{}, token.NewFileSet()
+	paths, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var parsed []*ast.File
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		parsed = append(parsed, file)
+	}
+	pkg, err := doc.NewFromFiles(files, parsed, "replication", doc.PreserveAST)
+	require.NoError(t, err)
+	add := func(values []*doc.Value, funcs []*doc.Func, of string) {
+		for _, v := range values {
+			for _, name := range v.Names {
+				names[name] = true
+			}
+		}
+		for _, f := range funcs {
+			names[of+f.Name] = true
+		}
+	}
+	add(append(pkg.Consts, pkg.Vars...), pkg.Funcs, "")
+	for _, typ := range pkg.Types {
+		names[typ.Name] = true
+		add(append(typ.Consts, typ.Vars...), typ.Funcs, "")
+		add(nil, typ.Methods, typ.Name+".")
+		for _, spec := range typ.Decl.Specs {
+			if fields, ok := spec.(*ast.TypeSpec).Type.(*ast.StructType); ok {
+				for _, field := range fields.Fields.List {
+					for _, name := range field.Names {
+						names[typ.Name+"."+name.Name] = true
+					}
+				}
+			}
+		}
+	}
+	links := 0
+	for _, file := range parsed {
+		for _, comment := range file.Comments {
+			for _, link := range regexp.MustCompile(`(?:^|[\s(])\[\*?([A-Z]\w*(?:\.\w+)?)\]`).FindAllStringSubmatch(comment.Text(), -1) {
+				links++
+				require.True(t, names[link[1]], "%v: %s", files.Position(comment.Pos()), link[0])
+			}
+		}
+	}
+	require.Greater(t, links, 200)
 }
 
 // The tag keys are those that ParseFieldTag distinguishes.
