@@ -26,8 +26,7 @@ func WithMaxEntities(n int) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.MaxEntities = n })
 }
 
-// WithoutCompact makes the client tell servers that it does not take [Compact], which it would
-// need up to 2 MB for.
+// WithoutCompact makes the client tell servers that it does not take [Compact], for which it would need up to 2 MB.
 func WithoutCompact() ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.NoCompact = true })
 }

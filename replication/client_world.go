@@ -20,11 +20,11 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID(id), ok
 }
 
-// Entities returns an iterator over the mirrored entities, in the order of slots. [Client.StateTick] tells of which tick the
-// state is that one shows.
+// Entities returns an iterator over the mirrored entities, in the order of slots. [Client.StateTick] tells of which
+// tick the state is that one shows.
 //
-// The loop may change the world, also its structure, and remove any of the entities: those that are gone when their turn
-// comes are left out. It must not call [Client.Apply] or [Client.Close]. A reset of the world ends it.
+// The loop may change the world, also its structure, and remove any of the entities: those that are gone when their
+// turn comes are left out. It must not call [Client.Apply] or [Client.Close]. A reset of the world ends it.
 func (c *Client) Entities() iter.Seq2[NetID, ecs.Entity] {
 	c.mustExist()
 	return func(yield func(NetID, ecs.Entity) bool) {
@@ -90,13 +90,12 @@ func (c *Client) Verify() *Divergence {
 	return publicDivergence(c.apply.Verify())
 }
 
-// Divergence returns the first field in which what the client holds was found to differ
-// from what the server has, or nil: see [WithStateHash]. There is none when a session
-// begins. A difference is no reason to go on: the library has a fault, or memory has.
+// Divergence returns the first field in which what the client holds was found to differ from what the server has, or
+// nil: see [WithStateHash]. There is none when a session begins. A difference means a fault, of the library or of
+// memory.
 //
-// Want is nil, for hashes don't tell, and Got is what the client holds; a [NetID] where
-// the field refers to an entity. If the ends differ in whether there is a component, Field
-// is empty and Got and Want are bools.
+// Want is nil, since hashes don't tell, and Got is what the client holds; a [NetID] where the field refers to an
+// entity. If the ends differ in whether there is a component, Field is empty and Got and Want are bools.
 func (c *Client) Divergence() *Divergence {
 	c.mustExist()
 	if d := c.apply.Hashes.Divergence; d != c.diverged.inside {

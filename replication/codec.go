@@ -5,8 +5,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A Codec turns values of a type that has no tags, and can't have any, into codes and back. Register components with the option
-// [With] to use it; where the values can be had as those of another type with tags, [As] is less work.
+// A Codec turns values of a type that has no tags, and can't have any, into codes and back. Register components with
+// the option [With] to use it; where the values can be had as those of another type with tags, [As] is less work.
 //
 // Servers and clients on several goroutines may call the methods at the same time. They must not touch the world.
 type Codec[T any] interface {
@@ -34,8 +34,8 @@ type CodecField struct {
 	Kind delta.Kind
 }
 
-// With replicates values of type T by a codec: those in fields with the given paths, or all if there are none, the component
-// itself, arrays and nested structs included. Paths are those of [Field].
+// With replicates values of type T by a codec: those in fields with the given paths, or all if there are none, the
+// component itself, arrays and nested structs included. Paths are those of [Field].
 //
 // Panics if the codec is nil.
 func With[T any](codec Codec[T], paths ...string) TypeOption {
@@ -58,20 +58,21 @@ func useConversion(c schema.Conversion, paths []string) TypeOption {
 	})
 }
 
-// As replicates values of type T through a twin of type S: what goes over the wire are the fields of S, by its tags. It is for
-// components that hold more than is to be sent, in a form that can't be, such as a plan that is a tree of pointers, of which
-// clients shall see the goal.
+// As replicates values of type T through a twin of type S: what goes over the wire are the fields of S, by its tags.
+// Use it for components that hold more than should be sent, or in a form that can't be: a plan, say, that is a tree of
+// pointers, of which clients see the goal.
 //
-// T is the component's own type or that of fields in it, arrays and nested structs included: of those with the given paths, or
-// of all if there are none. A field's own tag counts for S, if that is no struct. Paths are those of [Field].
+// T is the component's own type or that of fields in it, arrays and nested structs included: of those with the given
+// paths, or of all if there are none. A field's own tag counts for S, if that is no struct. Paths are those of [Field].
 //
-// to is called at every capture. It sets a zero S from a T, which it must not change, nor keep pointers into. from is called
-// when a new state is applied. It sets a T, which may be zero or have any value that to and from gave it, from an S; fields that S
-// says nothing of it leaves alone. Both must do with zero values, must not touch the world, and must depend on nothing else: the same
-// T gives the same S. Servers and clients on several goroutines may call them at the same time.
+// to is called at every capture. It sets a zero S from a T, which it must not change, nor keep pointers into. from is
+// called when a new state is applied. It sets a T, which may be zero or have any value that to and from gave it, from
+// an S; fields that S says nothing of it leaves alone. Both must do with zero values, must not touch the world, and
+// must depend on nothing else: the same T gives the same S. Servers and clients on several goroutines may call them at
+// the same time.
 //
-// S has no entities and no relations that are replicated: what they are at the client may change when no function is called. Send
-// those in fields of their own.
+// S has no entities and no relations that are replicated: what they are at the client may change when no function is
+// called. Send those in fields of their own.
 //
 // On the wire S is all there is. So the other end may as well register S itself under the component's name.
 //

@@ -44,10 +44,9 @@ func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.Ow
 // what it predicts itself, say.
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
-// OnlyFor shows the component to the peers that the function picks. It is asked once for
-// every peer in every Replicate, on the caller's goroutine, whatever the number of entities;
-// it must not change the world. Components that shall share a condition, and its cost, must
-// share the option:
+// OnlyFor shows the component to the peers that the function picks. It is asked once for every peer in every Replicate,
+// on the caller's goroutine, whatever the number of entities; it must not change the world. Components share a
+// condition, and its cost, if they share the option:
 //
 //	referees := replication.OnlyFor(isReferee)
 //	replication.Register[Foul](schema, referees)
@@ -61,9 +60,8 @@ func OnlyFor(pick func(p *Peer) bool) ComponentOption {
 	return under(schema.Condition{Kind: schema.OnlyFor, Ask: &pick})
 }
 
-// Once makes the server look at the component only when it is new, with the entity or by
-// itself: what is sent to whomever and whenever is the value from then. Changes later on
-// are not looked for, and cost nothing.
+// Once makes the server look at the component only when it is new, with the entity or by itself: whoever is sent it,
+// and whenever, gets the value from then. Later changes are not looked for and cost nothing.
 func Once() ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Once = true })
 }
@@ -72,12 +70,12 @@ func under(c schema.Condition) ComponentOption {
 	return componentOption(func(o *schema.Options) { o.Conditions = append(o.Conditions, c) })
 }
 
-// Field says how a field of a type that one does not own is coded. The options replace the field's tag as a whole; without
-// options the field is coded as if it had no tag.
+// Field selects how a field of a type is coded, where that can't have tags since it is another package's. The options
+// replace the field's tag as a whole; without options the field is coded as if it had no tag.
 //
-// The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots: "Gun.Heat".
-// It has no indices: options for an array, or for a field of the structs in an array, hold for every element. The empty path
-// is the component itself, if its type is a number or an array.
+// The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots:
+// "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, hold for every
+// element. The empty path is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) TypeOption {
 	var tag schema.Tag
 	applyOptions("Field", opts, func(opt FieldOption) { opt.applyToField(&tag) })

@@ -21,10 +21,9 @@ import (
 //	*(*Shot)(world.Get(e, shotID)) = Shot{Owner: me, Number: next}
 //	replication.Expect[Shot](client, e, 60)
 //
-// applies is in how many calls of Apply it may be adopted, 0 for as long as it takes. The
-// one after them ends its waiting, and so does that the entity is removed, or the world is
-// reset; see [Client.Expects]. The library never removes it: what the server never confirms is the
-// user's to remove.
+// applies is in how many calls of Apply it may be adopted, 0 for as long as it takes. The one after them ends its
+// waiting, and so does removing the entity or resetting the world; see [Client.Expects]. The library never removes it:
+// what the server never confirms is the user's to remove.
 //
 // The signature's fields that refer to entities mean what those mirror; those that mirror
 // nothing count as none. Where several entities wait with the same signature, the one that

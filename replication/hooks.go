@@ -36,11 +36,10 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 // entity had already has changed, or its target if it is a relation. All that changed in
 // this Apply has its new values.
 //
-// before is a copy of what the world held until then: the server's earlier value, with all
-// that the user wrote to the component since. Only replicated fields were overwritten. It is
-// valid until fn returns, now until fn changes the world. An Apply calls fn once for a
-// component, however many states the server sent of it. That a field which refers to an
-// entity is filled in when that comes, or becomes zero when it goes, is a change as well.
+// before is a copy of what the world held until then: the server's earlier value, with all that the user wrote to the
+// component since. Only replicated fields were overwritten. It is valid until fn returns, now until fn changes the
+// world. An Apply calls fn once for a component, however many states the server sent of it. It is a change, too, when a
+// field that refers to an entity is filled in because that entity came, or becomes zero because it went.
 //
 // T may be the type of a resource: then e is the zero entity.
 //

@@ -7,18 +7,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs until the
-// server has it or its tick is over, so that a lost packet costs a few bits and no time.
+// Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs
+// until the server has it or its tick is over, so that a lost packet costs a few bits and no time.
 
 // ErrInputSet is the error of [SetInput] for a tick that has its input already, or is before one that has.
 var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, in their order")
 
-// SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again until
-// the server has it. Ticks go up; those left out have no input. Which tick to give one for says [Client.InputTick].
+// SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again
+// until the server has it. Ticks go up; those left out have no input. Use [Client.InputTick] to choose the tick.
 //
-// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if a text is longer than its max, and [ErrInputSet] for
-// a tick that is not after the last one: that happens when the input delay shrinks, and then the tick of the client has no input of
-// its own. Only a step back of 64 ticks or more is taken for a new start.
+// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if a text is longer than its max, and
+// [ErrInputSet] for a tick that is not after the last one: that happens when the input delay shrinks, and then the tick
+// of the client has no input of its own. Only a step back of 64 ticks or more is taken for a new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
@@ -44,8 +44,9 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	return nil
 }
 
-// Input returns the command of a client for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true. If
-// there is none it returns the newest one before it that is not older than 32 ticks, or else the zero value, and false.
+// Input returns the command of a client for a tick, usually the one to be simulated next, [Server.Tick] + 1, and true.
+// If there is none it returns the newest one before it that is not older than 32 ticks, or else the zero value, and
+// false.
 //
 // Panics if T is not the input type of the schema.
 func Input[T any](p *Peer, tick uint32) (T, bool) {

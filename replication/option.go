@@ -7,8 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// All options have one shape: an interface with a method that only this package knows. Those of an end are applied to its
-// configuration, which packages below read; the others to what is being registered.
+// All options have one shape: an interface with a method that only this package knows. Those of an end are applied to
+// its configuration, which packages below read; the others to what is being registered.
 
 // An Option configures either end: it may be given to [NewServer] and to [NewClient].
 type Option interface {
@@ -31,7 +31,8 @@ type TypeOption interface {
 	MessageOption
 }
 
-// A ComponentOption changes how [Register] takes a component type, and [RegisterResource] a resource. Every [TypeOption] is one.
+// A ComponentOption changes how [Register] takes a component type, and [RegisterResource] a resource. Every
+// [TypeOption] is one.
 type ComponentOption interface{ applyToComponent(*schema.Options) }
 
 // A MessageOption changes how [RegisterMessage] takes a message type. Every [TypeOption] is one.

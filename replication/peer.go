@@ -55,8 +55,8 @@ func (p *Peer) close() {
 	p.messages = nil
 }
 
-// SetData attaches a value of the user's to the peer, in place of the one before: the player, say. The library does nothing
-// with it.
+// SetData attaches a value of the user's to the peer, in place of the one before: the player, say. The library does
+// nothing with it.
 func (p *Peer) SetData(data any) {
 	p.mustExist()
 	p.data = data
@@ -153,10 +153,9 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection and tells the client why, in packets that are sent at
-// once. The peer is not to be used any more: its Receive returns [ErrUnexpected] from
-// then on, and [Peer.Err] the reason. Give it what still comes from that client for a
-// while: it tells a client that asks on why it gets no answer.
+// Disconnect ends the connection and tells the client why, in packets that are sent at once. Do not use the peer any
+// more: its Receive returns [ErrUnexpected] from then on, and [Peer.Err] the reason. Keep passing it what still comes
+// from that client for a while: so it tells a client that keeps asking why there is no answer.
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {

@@ -6,13 +6,13 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// A Schema is the ordered list of component and resource types that both ends replicate, and of the types of messages and inputs that they
-// exchange, and how each of their fields is coded. Server and client must register the same types with the same tags in the
-// same order; the handshake compares [Schema.Fingerprint].
+// A Schema is the ordered list of component and resource types that both ends replicate, and of the types of messages
+// and inputs that they exchange, and how each of their fields is coded. Server and client must register the same types
+// with the same tags in the same order; the handshake compares [Schema.Fingerprint].
 //
-// A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many servers
-// and clients as you like; the first of them seals it, and registering panics from then on. All other methods may be called
-// from several goroutines at a time.
+// A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many
+// servers and clients as you like; the first of them seals it, and registering panics from then on. All other methods
+// may be called from several goroutines at a time.
 type Schema struct {
 	raw schema.Schema
 }
@@ -27,7 +27,7 @@ func (s *Schema) mustExist() {
 	}
 }
 
-// Register adds the component type T to the schema. How a field is coded says its tag:
+// Register adds the component type T to the schema. The tag of a field selects how it is coded:
 //
 //	type Position struct {
 //		X, Y    float32 `repl:"range=-1000:1000,step=0.01"`
@@ -59,12 +59,13 @@ func (s *Schema) mustExist() {
 //
 // Ranges and steps of an int64, and so of a [time.Duration], may be written as durations: range=0s:1h,step=1ms.
 //
-// Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits. Nested and
-// embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is that of its
-// elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence is replicated.
+// Without a tag a bool takes one bit, an integer its full width (int and uint: 64 bits) and a float all its bits.
+// Nested and embedded structs are taken field by field, fixed arrays element by element, and the tag of an array is
+// that of its elements. Unexported and blank fields are not replicated. A struct without fields is a tag: its presence
+// is replicated.
 //
-// A field of type [ecs.Entity] refers at the client to what mirrors the entity that it refers to at the server; it is zero
-// there while that is not at the client. So does the target of a relation, a component that embeds [ecs.Relation].
+// A field of type [ecs.Entity] is translated: at the client it refers to the mirror of the server's entity, and is zero
+// while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
 //   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
@@ -90,9 +91,10 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 	}
 }
 
-// Text returns the schema as lines of text: a line that names the format, then for every component its name and one line
-// for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys are written in
-// one way only, so that two schemas have the same text if and only if they have the same names and codes.
+// Text returns the schema as lines of text: a line that names the format, then for every component its name and one
+// line for every field, arrays of numbers counting as one; then the same for messages and the input. Numbers and keys
+// are written in one way only, so that two schemas have the same text if and only if they have the same names and
+// codes.
 //
 //	arche-replicate schema 1
 //	component Position
@@ -101,7 +103,8 @@ func RegisterType(s *Schema, t reflect.Type, opts ...ComponentOption) {
 //	resource Match
 //	Match.Round uint8
 //
-// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not show.
+// If a component has a condition, as [OwnerOnly], there is a last line "facets". Which one and what it is does not
+// show.
 func (s *Schema) Text() string {
 	s.mustExist()
 	return s.raw.FullText()
@@ -114,10 +117,10 @@ func (s *Schema) Fingerprint() uint64 {
 	return s.raw.Hash()
 }
 
-// Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a quaternion
-// (the index of the largest part, then the codes of the other three), for a text its length and then four bytes each, the
-// first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above that, from bit 32 on,
-// its generation: its code on the wire needs a world. It is meant for tests and tools.
+// Codes appends the codes of a component to dst and returns it: field by field, two for a unit vector, four for a
+// quaternion (the index of the largest part, then the codes of the other three), for a text its length and then four
+// bytes each, the first in the lowest bits, as many as the longest text takes. An entity has its ID in Arche and above
+// that, from bit 32 on, its generation: its code on the wire needs a world. It is meant for tests and tools.
 //
 // Panics if the component is neither a value of a registered type nor a pointer to one.
 func (s *Schema) Codes(component any, dst []uint64) []uint64 {

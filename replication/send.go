@@ -8,15 +8,16 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// SendToClient sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick, and belongs to
-// it: what was spawned before is there when the message is handed over.
+// SendToClient sends a message to a client. It goes out with the next [Server.Replicate], after the state of that tick,
+// and belongs to it: what was spawned before is there when the message is handed over.
 //
-// The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent then. A
-// message that was taken gets lost only if it is [Unreliable] or the session ends.
+// The error is nil, [ErrNotConnected], [ErrBufferFull] or one that wraps [ErrMessageTooLarge]; the message is not sent
+// then. A message that was taken gets lost only if it is [Unreliable] or the session ends.
 //
-// A message that is larger than a packet goes in fragments, 128 at most, and is handed over when all are there. One that is
-// [Unreliable] must fit into a packet: 17 bytes less than the MTU. What counts is what the message takes, not the most that its
-// type may take; only entities in it count with the most that they may take, 52 bits each, if its type may take more than 47 bytes.
+// A message that is larger than a packet goes in fragments, 128 at most, and is handed over when all are there. One
+// that is [Unreliable] must fit into a packet: 17 bytes less than the MTU. What counts is what the message takes, not
+// the most that its type may take; only entities in it count with the most that they may take, 52 bits each, if its
+// type may take more than 47 bytes.
 //
 // Panics if T is not registered with [RegisterMessage].
 func SendToClient[T any](p *Peer, msg T) error {
@@ -36,8 +37,8 @@ func SendToClient[T any](p *Peer, msg T) error {
 	return err
 }
 
-// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them the others get the message,
-// and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
+// SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them the others get
+// the message, and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, msg T) error {
 	s.mustExist()
 	s.noticeReset()
@@ -48,9 +49,9 @@ func SendToAll[T any](s *Server, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToViewers is [SendToAll] for those clients only that may see an entity, see [Peer.SetInterest]. It is decided in the next
-// [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to which it was
-// shown.
+// SendToViewers is [SendToAll] for those clients only that may see an entity, see [Peer.SetInterest]. It is decided in
+// the next [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to
+// which it was shown.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	s.mustExist()
 	s.noticeReset()
@@ -62,7 +63,8 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 	return s.enqueue(d)
 }
 
-// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of [SendToClient].
+// SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of
+// [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
 	c.mustExist()
 	if c.messages == nil {
@@ -81,11 +83,11 @@ func SendToServer[T any](c *Client, msg T) error {
 	return err
 }
 
-// OnClientMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are counted and
-// dropped.
+// OnClientMessage sets the function that takes messages of type T from clients; nil ends that. Messages without one are
+// counted and dropped.
 //
-// It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each once. It
-// may change the world, and send messages. It must not call Receive or Replicate.
+// It is called in [Peer.Receive], on its goroutine: reliable messages in the order in which the client sent them, each
+// once. It may change the world, and send messages. It must not call Receive or Replicate.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
@@ -99,12 +101,12 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 	s.handlers[number] = func(p *Peer) { handle(p, *value) }
 }
 
-// OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one are
-// counted and dropped.
+// OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one
+// are counted and dropped.
 //
-// It is called in [Client.Apply], after the world was brought up to date: reliable messages in the order in which the server
-// sent them, each once, and unless they are [Immediate] not before the world is as it was then, see [RegisterMessage]. It may
-// change the world, and send messages. It must not call Receive or Apply.
+// It is called in [Client.Apply], after the world was brought up to date: reliable messages in the order in which the
+// server sent them, each once, and unless they are [Immediate] not before the world is as it was then, see
+// [RegisterMessage]. It may change the world, and send messages. It must not call Receive or Apply.
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {

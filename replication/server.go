@@ -127,11 +127,11 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 	return p
 }
 
-// Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the connection
-// ends. Those whose clients have not introduced themselves are among them: see [Peer.Connected].
+// Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the
+// connection ends. Those whose clients have not introduced themselves are among them: see [Peer.Connected].
 //
-// The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left out,
-// and so is one that was connected after the loop began.
+// The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left
+// out, and so is one that was connected after the loop began.
 func (s *Server) Peers() iter.Seq[*Peer] {
 	s.mustExist()
 	return func(yield func(*Peer) bool) {
@@ -187,12 +187,12 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
-// OnConnect makes the server call fn when a client's session begins: from then on it is sent the world, and messages may be
-// sent to it. It is called in [Peer.Receive], before the client's first message is handed over; and again for the same peer
-// if its client begins anew, after [Client.Reconnect] for instance.
+// OnConnect makes the server call fn when a client's session begins: from then on it is sent the world, and messages
+// may be sent to it. It is called in [Peer.Receive], before the client's first message is handed over; and again for
+// the same peer if its client begins anew, after [Client.Reconnect] for instance.
 //
-// fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are called in
-// the order in which they were registered.
+// fn may change the world, send messages and disconnect peers. It must not call Receive or Replicate. Functions are
+// called in the order in which they were registered.
 //
 // Panics if fn is nil.
 func (s *Server) OnConnect(fn func(p *Peer)) {
@@ -203,13 +203,13 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 	s.connecting = append(s.connecting, fn)
 }
 
-// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] tells why. It is called in
-// [Peer.Receive] if the client took its leave, at the begin of [Server.Replicate] if it was silent for too long (see
-// [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that [Server.Connect]
-// made, also for those whose client never came. By then the peer owns nothing any more.
+// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] tells why. It is
+// called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too long
+// (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
+// [Server.Connect] made, also for those whose client never came. By then the peer owns nothing any more.
 //
-// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick. Panics if
-// fn is nil.
+// fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick.
+// Panics if fn is nil.
 func (s *Server) OnDisconnect(fn func(p *Peer)) {
 	s.mustExist()
 	if fn == nil {

@@ -26,10 +26,9 @@ func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 	return s.snap.EntityIn(id.Slot, id.Generation)
 }
 
-// SetOwner makes a peer the owner of an entity, in place of the one before, from the next
-// Replicate on; nil makes it nobody's. The entity may get its marker later. That it is owned
-// ends by itself when the entity leaves replication, and when the peer is disconnected: a
-// peer that is so already is as good as nil.
+// SetOwner makes a peer the owner of an entity, in place of the one before, from the next Replicate on; nil makes it
+// nobody's. The entity may get its marker later. Ownership ends when the entity leaves replication and when the peer is
+// disconnected; a peer that is disconnected already counts as nil.
 //
 // Ownership is the server's affair: clients are not told of it but by what they see.
 //
@@ -112,8 +111,8 @@ func (s *Server) NewGroup() *Group {
 	return g
 }
 
-// noticeReset makes groups, sets and owners forget their entities if the world was reset: handles begin anew then, and those
-// of before may mean others. The entities themselves need no care, since their markers are gone with them.
+// noticeReset makes groups, sets and owners forget their entities if the world was reset: handles begin anew then, and
+// those of before may mean others. The entities themselves need no care, since their markers are gone with them.
 func (s *Server) noticeReset() {
 	s.disownGone()
 	if s.snap.Mark.Intact() {

@@ -31,8 +31,8 @@ func WithoutChecksum() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.NoChecksum = true })
 }
 
-// WithTickRate says how many times per second Replicate is called, 60 by default. It is
-// what budgets, and the timeout if none is set, are counted by; the server reads no clock.
+// WithTickRate says how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
+// timeout if none is set; the server reads no clock.
 //
 // Panics outside 1 to 1000.
 func WithTickRate(perSecond int) ServerOption {
@@ -42,11 +42,10 @@ func WithTickRate(perSecond int) ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.TickRate = perSecond })
 }
 
-// WithBaselineInterval makes the server take updates against the newest acknowledged state
-// of a tick that is a multiple of n, where a peer got everything so far. Peers with other
-// round trips then share more of the encoding, and updates are a little larger, since
-// baselines are older by (n-1)/2 ticks in the mean. The default is 1; with hundreds of
-// peers 2 or 4 may pay. It changes nothing for peers that have a send interval.
+// WithBaselineInterval makes the server take updates against the newest acknowledged state of a tick that is a multiple
+// of n, where a peer got everything so far. Peers with other round trips then share more of the encoding, and updates
+// are a little larger, since baselines are older by (n-1)/2 ticks on average. The default is 1; with hundreds of peers
+// 2 or 4 may pay. It changes nothing for peers that have a send interval.
 //
 // Panics if n is not 1, 2, 4 or 8.
 func WithBaselineInterval(n int) ServerOption {
@@ -90,10 +89,9 @@ func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
 // library, of a transport without checksums, of memory. The packets take up to an MTU, and are
 // outside of budgets; see [PeerStats]. Without the option there is none.
 //
-// Entities are compared if the client holds their newest state, so that those that change
-// in every tick are only if the packet of the same tick arrives first. An entity whose
-// digests take more than a packet is never compared. Whether the client's world still holds
-// what the client does, [Client.Verify] tells.
+// Entities are compared if the client holds their newest state, so that those that change in every tick are only if the
+// packet of the same tick arrives first. An entity whose digests take more than a packet is never compared.
+// [Client.Verify] tells whether the client's world still holds what the client does.
 //
 // Panics outside 1 to 3600.
 func WithStateHash(n int) ServerOption {

@@ -46,8 +46,8 @@ func (s *Server) Replicate() {
 	s.sendMessages()
 }
 
-// disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well, as a
-// function of the user's may have panicked in this one.
+// disownGone ends the ownership of entities that the capture found gone. It is called before the next capture as well,
+// as a function of the user's may have panicked in this one.
 func (s *Server) disownGone() {
 	for _, g := range s.snap.Gone {
 		s.interest.Disown(g.Slot, g.Entity)
