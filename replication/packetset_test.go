@@ -157,7 +157,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 		if len(packets) > 0 {
 			x.requireEqual()
 		}
-		for _, st := range x.server.sender.workers.Caches[0].PacketSets {
+		for _, st := range x.server.sender.workers.Caches[0].Sets.List {
 			reached = reached || removed && now-st.Base > snapshot.RecentTicks && st.Plain[0] != 0
 		}
 	}
@@ -201,7 +201,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 		for range 90 {
 			c.tickAll()
 			for i := range c.server.sender.workers.Caches {
-				most = max(most, len(c.server.sender.workers.Caches[i].PacketSets))
+				most = max(most, len(c.server.sender.workers.Caches[i].Sets.List))
 			}
 		}
 		for _, m := range c.members {
@@ -289,9 +289,9 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	c := newThrong(t, 70, throngSchema())
 	c.join(1, 0)
-	cache := &c.server.sender.workers.Caches[0]
+	cache := &c.server.sender.workers.Caches[0].Sets
 	kept := func() (n int) {
-		for _, st := range cache.PacketSets[:cap(cache.PacketSets)] {
+		for _, st := range cache.List[:cap(cache.List)] {
 			if st.Slots != nil {
 				n++
 			}
@@ -302,7 +302,7 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 		c.tickAll()
 	}
 	for i := range 40 {
-		cache.PacketSet(snapshot.BasePair{Base: delta.Tick(i)}, false, 0)
+		cache.Add(snapshot.BasePair{Base: delta.Tick(i)}, false, 0)
 	}
 	require.GreaterOrEqual(t, kept(), 40)
 	for range 2 * ackstate.ResizeTicks {

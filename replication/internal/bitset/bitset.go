@@ -1,4 +1,5 @@
-// Package bitset has sets of slots as words of 64 bits.
+// Package bitset has sets of slots, as words of 64 bits. A word is a block of slots: most tables of the
+// server are kept and read block by block. Every package that keeps sets of slots uses it.
 package bitset
 
 import (
@@ -6,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// A Set is a set of slots, a word for every block of 64.
+// A Set is a set of slots, with one word for every block of 64.
 type Set []uint64
 
 // Grown returns the set with room for slots below n.
@@ -17,10 +18,13 @@ func (b Set) Grown(n int) Set {
 	return b
 }
 
+// Has reports whether a slot is in the set, which must have room for it.
 func (b Set) Has(slot int) bool { return b[slot>>6]>>(slot&63)&1 != 0 }
 
+// Add adds a slot. The set must have room for it.
 func (b Set) Add(slot int) { b[slot>>6] |= 1 << (slot & 63) }
 
+// Remove removes a slot. The set must have room for it.
 func (b Set) Remove(slot int) { b[slot>>6] &^= 1 << (slot & 63) }
 
 // Count returns the number of slots in the set.
@@ -31,7 +35,7 @@ func (b Set) Count() (n int) {
 	return n
 }
 
-// Next returns the first slot of the set from a given one on, or one that there is no room for.
+// Next returns the first slot of the set at or after a slot, or a slot past the room of the set if there is none.
 func (b Set) Next(slot int) int {
 	if slot>>6 >= len(b) {
 		return slot
@@ -47,7 +51,7 @@ func (b Set) Next(slot int) int {
 	}
 }
 
-// Slots iterates over the slots of a block that a mask names.
+// Slots iterates over the slots of a block whose bits are set in a mask, in ascending order.
 func Slots(block int, mask uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; mask != 0; mask &= mask - 1 {
@@ -58,7 +62,7 @@ func Slots(block int, mask uint64) iter.Seq[int] {
 	}
 }
 
-// Holds reports whether the number, which may be any, is in the set.
+// Holds reports whether a slot is in the set, which may have no room for it.
 func (b Set) Holds(i uint32) bool {
 	return uint64(i>>6) < uint64(len(b)) && b[i>>6]>>(i&63)&1 != 0
 }

@@ -1,4 +1,7 @@
-// Package compact has the entry format and the models of the coding Compact.
+// Package compact is the entry format of the coding Compact and the models that both ends adapt to
+// what a session carries. The server's side takes rows from the snapshot and writes entries with a
+// range coder ([Coder], [Writer]); the client's side reads them ([Reader]). Package sender calls the
+// one, package receive the other, and package encode counts what entries cost.
 package compact
 
 import (
@@ -6,7 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// How entries are written: what head.go says, and rows.
+// This file writes entries: the head, as head.go describes it, and then the rows.
 
 // PutEnd ends the entries.
 func (x *Writer) PutEnd(c *delta.Compact) {
@@ -24,7 +27,7 @@ func (x *Writer) PutEnd(c *delta.Compact) {
 	w.end(x.State)
 }
 
-// PutSlot says which slot the next entry is of.
+// PutSlot writes the slot of the next entry and returns its chain state.
 func (x *Writer) PutSlot(c *delta.Compact, slot int) (chain int) {
 	w := &x.Walk
 	if !w.begun {
@@ -65,14 +68,14 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (chain int) {
 	}
 }
 
-// maxPassed is how many listed slots are gone through at the beginning of a packet, rather
-// than left out at once.
+// maxPassed is how many listed slots a packet passes one by one before its first entry. To pass more,
+// it skips to the slot by number.
 const maxPassed = 12
 
 // Put writes an entry.
 func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	chain := x.PutSlot(c.Coder, slot)
-	steps := max(int(entry.Kind)-1, 0) // EntryNamed is none of them
+	steps := max(int(entry.Kind)-1, 0) // an EntryNamed has none
 	for i := range KindSteps {
 		more := steps > i
 		c.Coder.PutHead(&x.E, HeadKind+chain*KindSteps+i, more)
@@ -106,7 +109,7 @@ func (x *Writer) Put(c *Coder, slot int, entry *Entry) {
 	}
 }
 
-// putName names the baselines.
+// putName writes the name of an entry's baselines.
 func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
 	x.State.Named(x.Walk.Next-1, name)
 	last := &x.Walk.Names[chain]
@@ -141,7 +144,8 @@ func (x *Writer) putName(c *delta.Compact, chain int, name *Name) {
 	}
 }
 
-// putTree codes a number of n bits, from the highest on, each by a decision for those before it.
+// putTree codes a number of n bits from the highest down. The bits before it select the decision of
+// each bit.
 func (x *Writer) putTree(c *delta.Compact, tree int, v, n uint) {
 	node := uint(1)
 	for i := n; i > 0; i-- {

@@ -8,79 +8,80 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// What stands before the rows of an entry in a packet of Compact: the slot, the kind, and the
-// baselines or the generation and component set.
+// This file describes the head of an entry of Compact, which precedes its rows: the slot, the kind,
+// and the baselines or the generation and component set.
 //
-// Most slots are those that the packet carried whose model this one begins with, or one before
-// it in the chain. They are listed, and gone through: whether a slot that is not listed comes
-// first, and if not so, whether the next one of the list is carried again.
+// A packet begins with the model of an earlier one, which began with the model of one before it:
+// these packets are a chain. Most slots of a packet were carried by the last few packets of its
+// chain. The model lists these slots, and the packet walks through the list: it codes whether a slot
+// that is not listed comes first, and if not, whether the next slot of the list is carried again.
 
-// Decisions, as indices of those that a model has for heads.
+// Decisions of heads, as indices into those of a model. Behind a colon: the context that selects one of
+// several decisions.
 const (
-	headSkip     = 0                            // the packet does not begin with the list
-	headOther    = headSkip + 1                 // not the next of the list: by the room before it, and by whether the last one was new
-	headEnd      = headOther + 4*2              // nothing more, else a new slot: by whether the list is at its end, and the last one new
-	headRepeated = headEnd + 2*2                // carried again: by the packets that carried it, and whether the listed slot before it is
-	headGap      = headRepeated + 2<<seenBits   // lengths of gaps before new slots: by whether the list is at its end
-	HeadKind     = headGap + 2*gapLengths       // KindSteps in unary: by origin
-	headName     = HeadKind + origins*KindSteps // those of the entry before of that origin: by origin, or that these are not likely
-	headOwn      = headName + origins + 1       // the likely baselines
-	headFirst    = headOwn + 1                  // A1 is the tick of the packet whose model this is: by origin
-	headNewer    = headFirst + origins          // A1 is newer than that tick
-	headTicks    = headNewer + 1                // lengths of how much it differs
-	headTwo      = headTicks + tickLengths      // there is a second baseline: by origin
-	headSpan     = headTwo + origins            // tree of how much older it is
-	headThird    = headSpan + spanTree          // tree of the third
-	HeadSet      = headThird + thirdTree        // the component set of the last whole
-	HeadLife     = HeadSet + 1                  // lengths of generations
+	headSkip     = 0                                // the packet skips the beginning of the list
+	headOther    = headSkip + 1                     // not the next of the list: room before it, last slot was new
+	headEnd      = headOther + 4*2                  // no more entries: list is at its end, last slot was new
+	headRepeated = headEnd + 2*2                    // carried again: packets that carried it, the listed slot before was
+	headGap      = headRepeated + 2<<seenBits       // lengths of gaps before new slots: list is at its end
+	HeadKind     = headGap + 2*gapLengths           // KindSteps in unary: chain state
+	headName     = HeadKind + chainStates*KindSteps // baselines of the last entry: chain state, and one if others are likely
+	headOwn      = headName + chainStates + 1       // the likely baselines
+	headFirst    = headOwn + 1                      // A1 is the tick of the packet whose model this is: chain state
+	headNewer    = headFirst + chainStates          // A1 is newer than that tick
+	headTicks    = headNewer + 1                    // lengths of the difference to that tick
+	headTwo      = headTicks + tickLengths          // there is a second baseline: chain state
+	headSpan     = headTwo + chainStates            // tree of the age of the second baseline, from A1
+	headThird    = headSpan + spanTree              // tree of the age of the third
+	HeadSet      = headThird + thirdTree            // the component set of the last full state
+	HeadLife     = HeadSet + 1                      // lengths of generations
 	headsInUse   = HeadLife + LifeLengths
 
 	gapLengths  = 16
 	tickLengths = 8
 	LifeLengths = 6
 	KindSteps   = int(wire.LastEntryKind) - 1 // without EntryNamed
-	spanTree    = 1 << delta.SpanBits         // the first one is not in use
+	spanTree    = 1 << delta.SpanBits         // decision 0 is not in use
 	thirdTree   = 1 << thirdBits
 	thirdBits   = 2
 )
 
 var _ = [delta.HeadDecisions - headsInUse]struct{}{}
 
-// The origin of an entry is what the list says of its slot.
+// The chain state of a slot tells whether the packets of the chain carried it.
 const (
-	ChainNew      = iota // it is not listed
-	ChainListed          // listed, but the last packet of the chain did not carry it
-	ChainRepeated        // the last packet of the chain carried it
-	origins
+	ChainNew      = iota // not listed
+	ChainListed          // listed, but not carried by the last packet
+	ChainRepeated        // carried by the last packet
+	chainStates
 )
 
 const (
-	gapBits  = 30 // of a slot that is behind the list
-	tickBits = 32 // of how much ticks differ
-	// AgeLow is how many low bits of a model's age, in packets, are in the first byte. The rest is in a code of this
-	// order.
+	gapBits  = 30 // of a slot after the list
+	tickBits = 32 // of the difference of two ticks
+	// AgeLow is the number of low bits of a model's age, in packets, in the first byte of a packet.
 	AgeLow   = 2
-	ModelRef = 1
+	ModelRef = 1 // order of the code of the other bits of the age
 	skipBits = 4 // order of the code of the first slot
 )
 
-// A Name is the baselines of an entry.
+// A Name names the baselines of an entry.
 type Name struct {
 	A1          delta.Tick
-	Span, Third delta.Tick // how much older the others are; 0: there is none
+	Span, Third delta.Tick // ages of the other baselines, from A1; 0: there is none
 }
 
-// A Walk is how far a packet has come, at either end.
+// A Walk is the position of a packet in the list of its model, at either end.
 type Walk struct {
 	before []ListedSlot // the list of the model that the packet begins with
-	at     int          // the next one of it
+	at     int          // index of the next listed slot
 	Next   int          // the slot after the last one
 	begun  bool
 	fresh  bool // the last slot was not listed
 	again  bool // the last listed slot was carried
 	ref    delta.Tick
-	Names  [origins]Name
-	own    Name // of an entry that is carried again: what is likely for it
+	Names  [chainStates]Name // of the last entry with each chain state
+	own    Name              // the likely baselines of a slot that is carried again
 	Set    delta.Set
 }
 
@@ -95,7 +96,7 @@ func (w *Walk) Begin(from *State, now delta.Tick) {
 	}
 }
 
-// room returns how many slots there are before the next listed one, or -1 if there is none.
+// room returns the number of slots before the next listed one, or -1 at the end of the list.
 func (w *Walk) room() int {
 	if w.at == len(w.before) {
 		return -1
@@ -103,13 +104,13 @@ func (w *Walk) room() int {
 	return int(w.before[w.at].Slot) - w.Next
 }
 
-// skip goes to a slot without going through the list.
+// skip goes to a slot without passing the listed slots before it.
 func (w *Walk) skip(slot int) {
 	w.at = sort.Search(len(w.before), func(i int) bool { return int(w.before[i].Slot) >= slot })
 	w.Next = slot
 }
 
-// pass notes whether the next listed slot is carried.
+// pass goes past the next listed slot, which is carried or not, and returns its chain state.
 func (w *Walk) pass(s *State, carried bool) (chain int) {
 	l := w.before[w.at]
 	chain = ChainListed + int(l.Seen&1)
@@ -129,13 +130,13 @@ func (w *Walk) pass(s *State, carried bool) (chain int) {
 	return chain
 }
 
-// found notes that the next entry is of a slot that is not listed.
+// found goes past a slot that is carried but not listed.
 func (w *Walk) found(s *State, slot int) {
 	s.list(ListedSlot{Slot: uint32(slot), Seen: 1})
 	w.Next, w.fresh = slot+1, true
 }
 
-// end lists what is left for the next packet of the chain.
+// end lists the remaining slots for the next packet of the chain.
 func (w *Walk) end(s *State) {
 	for _, l := range w.before[w.at:] {
 		l.Seen = l.Seen << 1 & (1<<seenBits - 1)
@@ -155,7 +156,7 @@ func (w *Walk) repeatedContext() int {
 	return headRepeated + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
 }
 
-// gapWidth returns the decisions of the gap before a new slot and the bits that it takes at most.
+// gapWidth returns the decisions of the gap before a new slot, and the largest width of the gap.
 func (w *Walk) gapWidth(room int) (context int, width uint) {
 	if room < 0 {
 		return headGap + gapLengths, gapBits
@@ -170,10 +171,11 @@ func toInt(b bool) int {
 	return 0
 }
 
-// nameContext returns the decision whether an entry has the baselines of the one before.
+// nameContext returns the decision whether an entry has the baselines of the last entry with its chain
+// state.
 func (w *Walk) nameContext(chain int) int {
 	if chain == ChainRepeated && w.Names[chain] != w.own {
-		return headName + origins
+		return headName + chainStates
 	}
 	return headName + chain
 }

@@ -7,47 +7,45 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 )
 
-// A session with [Compact] has models: what was learnt up to the end of a packet. Both ends keep
-// those of some packets. The server begins a packet with the model of one that is known to have
-// come, and names it. What got lost was never learnt from.
+// A model is adapted to everything that a chain of packets carried. Both ends keep the models at the
+// end of some packets. The server begins a packet with the model of an acknowledged packet, and names
+// it: so models only depend on packets that both ends have.
 
-// A State is what is known behind a packet.
+// A State is what both ends know at the end of a packet.
 type State struct {
 	Model delta.Model
-	Slots []ListedSlot // in rising order, at most MaxListed
+	Slots []ListedSlot // in ascending order, at most MaxListed
 	Tick  delta.Tick   // of the packet
 }
 
-// A ListedSlot is a slot that one of the last packets of a chain carried, each of which began
-// with the model of the one before it: bit i tells of the packet i before the last.
+// A ListedSlot is a slot that one of the last packets of a chain carried. Bit i of Seen is set if the
+// packet i before the last did.
 type ListedSlot struct {
 	Slot        uint32
 	Seen        uint8
-	span, third uint8 // of the baselines that it had last
+	span, third uint8 // of the baselines of its last entry
 }
 
 const (
-	// MaxListed bounds how many slots are listed, and MaxCompact the entries of a packet.
-	MaxListed  = 2048
-	MaxCompact = 2048
-	// seenBits is how many packets back it is known whether they carried a slot.
-	seenBits = 3
+	MaxListed  = 2048 // slots in a list
+	MaxCompact = 2048 // entries of a packet
+	seenBits   = 3    // packets of a chain in ListedSlot.Seen
 
-	// MaxKept is of how many packets the server keeps models at a time.
+	// MaxKept is the number of models that the server keeps for a peer.
 	MaxKept = 32
-	// MaxSince is how many packets with models may follow one whose model is named still: the
-	// client remembers those of HeldModels of them, and packets may overtake each other.
+	// MaxSince is how many packets with a kept model the server may send before it stops naming an
+	// older model. It is less than HeldModels because packets may overtake each other.
 	MaxSince = 40
-	// HeldModels is of how many packets the client keeps models: the newest that it took over.
+	// HeldModels is the number of models that the client keeps: those of the newest packets.
 	HeldModels = 64
-	// MaxModelAge bounds by how many packets a model may be older than the packet.
+	// MaxModelAge bounds the age of a model, in packets before the one that names it.
 	MaxModelAge = 1024
-	// staleTicks is by how many ticks a model may be older than the newest that is known to have
-	// come, and still be the better one for other slots.
+	// staleTicks is how many ticks older than the newest acknowledged model another one may be and
+	// still be the better one for its slots.
 	staleTicks = 1
 )
 
-// CopyFrom makes the state that of another one but for its list, which is empty.
+// CopyFrom copies another state but for its list, which becomes empty. A nil state has a new model.
 func (s *State) CopyFrom(from *State) {
 	if from == nil {
 		s.Model.Reset()
@@ -57,39 +55,39 @@ func (s *State) CopyFrom(from *State) {
 	s.Slots = s.Slots[:0]
 }
 
-// list adds a slot to the list, if there is room.
+// list adds a slot that was carried lately to the list, if there is room.
 func (s *State) list(l ListedSlot) {
 	if l.Seen != 0 && len(s.Slots) < MaxListed {
 		s.Slots = append(s.Slots, l)
 	}
 }
 
-// Named notes the baselines of the slot that was listed last, if it is that one.
+// Named records the baselines of a slot that was just listed. A full list may lack it.
 func (s *State) Named(slot int, name *Name) {
 	if n := len(s.Slots) - 1; n >= 0 && int(s.Slots[n].Slot) == slot {
 		s.Slots[n].span, s.Slots[n].third = uint8(name.Span), uint8(name.Third)
 	}
 }
 
-// KeptModels are those that the server keeps for a peer.
+// KeptModels are the models that the server keeps for a peer.
 type KeptModels struct {
 	List []KeptModel // in the order of their packets
 	sent uint32      // packets so far whose models were kept
 	Free []*State
-	idle int // how many of these were not needed, in the ticks since some were given back
+	idle int // least number of free states since some were last given back
 }
 
-// A KeptModel is the model behind a packet, and the slots of that packet.
+// A KeptModel is the state at the end of a packet.
 type KeptModel struct {
 	Sequence uint32
-	number   uint32 // among those that were kept
+	number   uint32 // of the packet, among those whose models were kept
 	acked    bool
-	first    uint32 // slot in the packet
+	first    uint32 // slot of the packet
 	last     uint32
 	State    *State
 }
 
-// Take returns a state that nobody needs.
+// Take returns a state that is not in use.
 func (k *KeptModels) Take() *State {
 	if n := len(k.Free); n > 0 {
 		s := k.Free[n-1]
@@ -101,7 +99,7 @@ func (k *KeptModels) Take() *State {
 	return new(State)
 }
 
-// Shrink gives back now and then what a rare burst took.
+// Shrink frees the memory of a rare burst, from time to time.
 func (k *KeptModels) Shrink(now delta.Tick) {
 	if now%ackstate.ResizeTicks == 0 {
 		n := len(k.Free) - min(k.idle, len(k.Free))
@@ -110,17 +108,17 @@ func (k *KeptModels) Shrink(now delta.Tick) {
 	}
 }
 
+// Give takes back a state that is no longer in use.
 func (k *KeptModels) Give(s *State) { k.Free = append(k.Free, s) }
 
-// drop forgets one.
+// drop drops a model.
 func (k *KeptModels) drop(i int) {
 	k.Give(k.List[i].State)
 	k.List = slices.Delete(k.List, i, i+1)
 }
 
-// Choose returns the model to begin a packet with whose first entry is of a slot: the newest
-// one that is known to have come; but rather one that is a little older and of these slots. It
-// returns nil if there is none.
+// Choose returns the model that a packet with the given first slot begins with, or nil if there is
+// none: an acknowledged one of the newest tick, and among these the one with the closest slots.
 func (k *KeptModels) Choose(slot int) (best *KeptModel) {
 	for i := 0; i < len(k.List); {
 		m := &k.List[i]
@@ -139,7 +137,7 @@ func (k *KeptModels) Choose(slot int) (best *KeptModel) {
 	return best
 }
 
-// far returns how far a slot is from those of the packet.
+// far returns the distance of a slot from those of the packet.
 func (m *KeptModel) far(slot int) int {
 	switch {
 	case slot < int(m.first):
@@ -150,8 +148,8 @@ func (m *KeptModel) far(slot int) int {
 	return 0
 }
 
-// Room reports whether the model of one more packet can be kept. Of those that are known to
-// have come, one is enough.
+// Room reports whether one more model can be kept, and makes room if it can: of the acknowledged
+// models, one is enough.
 func (k *KeptModels) Room() bool {
 	if len(k.List) < MaxKept {
 		return true
@@ -171,17 +169,18 @@ func (k *KeptModels) Room() bool {
 	return true
 }
 
-// Keep keeps the model behind a packet.
+// Keep keeps the state at the end of a packet, which has entries from the first to the last slot.
 func (k *KeptModels) Keep(sequence uint32, first, last uint32, s *State) {
 	k.List = append(k.List, KeptModel{Sequence: sequence, number: k.sent, first: first, last: last, State: s})
 	k.sent++
 }
 
+// find returns the index of the model of a packet, or -1.
 func (k *KeptModels) find(sequence uint32) int {
 	return slices.IndexFunc(k.List, func(m KeptModel) bool { return m.Sequence == sequence })
 }
 
-// Acknowledge notes that a packet came. Models that are much older are not needed any more.
+// Acknowledge marks the model of a packet as acknowledged, and drops models that are stale now.
 func (k *KeptModels) Acknowledge(sequence uint32) {
 	i := k.find(sequence)
 	if i < 0 {
@@ -198,24 +197,25 @@ func (k *KeptModels) Acknowledge(sequence uint32) {
 	}
 }
 
-// Lose notes that a packet is taken for lost.
+// Lose drops the model of a packet that is taken for lost.
 func (k *KeptModels) Lose(sequence uint32) {
 	if i := k.find(sequence); i >= 0 && !k.List[i].acked {
 		k.drop(i)
 	}
 }
 
-// A ModelStore is the models that a client keeps.
+// A ModelStore holds the models that a client keeps.
 type ModelStore struct {
 	List []heldModel
 }
 
+// A heldModel is the state at the end of a packet.
 type heldModel struct {
 	sequence uint32
 	State    *State
 }
 
-// At returns what is known behind a packet, or nil.
+// At returns the state at the end of a packet, or nil if it is not kept.
 func (h *ModelStore) At(sequence uint32) *State {
 	for i := range h.List {
 		if h.List[i].sequence == sequence {
@@ -225,7 +225,7 @@ func (h *ModelStore) At(sequence uint32) *State {
 	return nil
 }
 
-// Keep keeps a state, if it is one of the newest, and returns another one that nobody needs.
+// Keep keeps a state if it is one of the newest. It returns a state that is not in use.
 func (h *ModelStore) Keep(sequence uint32, s *State) *State {
 	if len(h.List) < HeldModels {
 		h.List = append(h.List, heldModel{sequence, s})

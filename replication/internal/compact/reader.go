@@ -6,11 +6,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A Reader is what a client has for a session with [Compact].
+// A Reader reads the state packets of a session with the coding Compact.
 type Reader struct {
 	Coder *delta.Compact
 	Held  ModelStore
-	Spare *State
+	Spare *State // of the packet that is being read
 	D     delta.RangeDecoder
 	Walk  Walk
 }
@@ -20,7 +20,7 @@ func NewReader(s *schema.Schema) *Reader {
 	return &Reader{Coder: delta.NewCompact(s.Layout), Spare: new(State)}
 }
 
-// Finish reports whether the packet ends where it should.
+// Finish returns an error if the packet does not end where its entries do.
 func (x *Reader) Finish() error {
 	if x.D.Finish() != nil {
 		return wire.ErrMalformed
@@ -28,8 +28,8 @@ func (x *Reader) Finish() error {
 	return nil
 }
 
-// GetSlot reads which slot the next entry is of, into x.walk.next less one, or that there is
-// none.
+// GetSlot reads the slot of the next entry, after which Walk.Next is the slot after it, and returns
+// its chain state; or it finds the end of the entries. It returns false if the packet is malformed.
 func (x *Reader) GetSlot(limit int) (chain int, end, ok bool) {
 	w, c, s := &x.Walk, x.Coder, x.Spare
 	if !w.begun {
@@ -70,7 +70,7 @@ func (x *Reader) GetSlot(limit int) (chain int, end, ok bool) {
 	}
 }
 
-// GetName reads the name of an entry's baselines.
+// GetName reads the name of the baselines of an entry.
 func (x *Reader) GetName(chain int) Name {
 	c, d := x.Coder, &x.D
 	name := x.Walk.Names[chain]
@@ -97,7 +97,7 @@ func (x *Reader) GetName(chain int) Name {
 	return name
 }
 
-// getTree reads what putTree wrote.
+// getTree reads a number that putTree wrote.
 func (x *Reader) getTree(tree int, n uint) uint {
 	node := uint(1)
 	for range n {
@@ -107,7 +107,7 @@ func (x *Reader) getTree(tree int, n uint) uint {
 	return node - 1<<n
 }
 
-// GetSet reads what putSet wrote, for a schema of n components.
+// GetSet reads the difference of a component set to ref, for a schema of n components.
 func (x *Reader) GetSet(ref *delta.Set, n int) delta.Set {
 	s := *ref
 	next := uint64(0)

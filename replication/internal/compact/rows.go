@@ -7,15 +7,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// The rows of an entity and what they are coded against.
+// This file gathers the rows of an entity and the baselines that they are coded against.
 
-// A Coder is scratch memory, which the peers of a worker share.
+// A Coder codes entries. It is scratch memory that the peers of a worker share.
 type Coder struct {
 	Coder *delta.Compact
-	Rows  []Row
+	Rows  []Row // of the entry in hand
 	Mark  delta.Model
-	worst []int    // bits that a row takes at most, by component
-	Costs []uint64 // sent so far, by field and symbols of components, in units of delta.CostUnit
+	worst []int    // upper bound for the bits of a row, by component
+	Costs []uint64 // of everything sent so far, by field and symbols of components, in units of delta.CostUnit
 }
 
 // A Row is the row of one component of an entity, and the past that it is coded against.
@@ -34,37 +34,31 @@ func NewCoder(s *schema.Schema) *Coder {
 	return c
 }
 
-// farParts is how many times the bits of an entity's [delta.Component.Leap] must exceed those of
-// its state for an update to be likely to be longer. Only then is it looked at what it takes,
-// which needs a copy of the model.
+// farParts is the ratio from which the distance of an entity to its baselines, in the bits of
+// [delta.Component.Leap], makes an update likely to be longer than the full state. Only then is the
+// length of the update measured, which takes a copy of the model.
 const farParts = 2
 
-// ForgetPast makes the entry that was prepared last one without baseline.
+// ForgetPast turns the update in hand into an entry with the full state.
 func (c *Coder) ForgetPast(s *snapshot.Snapshot, slot int, entry *Entry) {
-	entry.Kind, entry.Part[0], entry.Leaps = wire.EntryFull, uint64(s.Slots.Info[slot].Generation), false
+	entry.Kind, entry.Part[0], entry.Far = wire.EntryFull, uint64(s.Slots.Info[slot].Generation), false
 	for i := range c.Rows {
 		c.Rows[i].past = delta.Past{}
 	}
 }
 
-// Gather finds the rows of a slot and those at its baselines. It returns false if one of them
-// is not kept any more.
+// Gather loads the rows of a slot and of its baselines, for an update. It returns false if the
+// history no longer has one of the baselines.
 func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) bool {
 	info := &s.Slots.Info[slot]
-	entry.Kind = wire.EntryUpdate
-	far := 0
 	if s.Tick-name.A1 > delta.Tick(s.Opts.Window) && !s.Sure(slot, name.A1) {
 		return false
 	}
+	entry.Kind = wire.EntryUpdate
 	if info.Restructured.After(name.A1) {
-		var base delta.Set
-		for k, h := range s.Histories {
-			switch _, found := h.At(slot, name.A1); found {
-			case delta.Forgotten:
-				return false
-			case delta.Present:
-				base.Add(k)
-			}
+		base, known := SetAt(s, slot, name.A1)
+		if !known {
+			return false
 		}
 		if base != info.Set {
 			entry.Kind, entry.ref = wire.EntrySetChange, base
@@ -75,46 +69,50 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 	if ratio != 0 {
 		oldest -= name.Span
 	}
+	far := 0
 	c.Rows, entry.Work = c.Rows[:0], 0
 	for k := info.Set.Next(0); k >= 0; k = info.Set.Next(k + 1) {
 		layout := &s.Schema.Layout.Components[k]
 		v := s.Histories[k].Versions(slot)
 		r := Row{Component: k, Cur: v.Row()}
-		if !v.Began().After(oldest) {
+		changed := v.Began().After(oldest)
+		switch {
+		case !changed:
 			r.past.Base = r.Cur
-			c.Rows = append(c.Rows, r)
-			entry.Work += schema.RowWork(layout, false)
-			continue
-		}
-		entry.Work += schema.RowWork(layout, true)
-		known := false
-		if r.past.Base, known = Before(&v, name.A1); !known {
+		case !name.load(&r.past, &v, ratio, ratio3):
 			return false
-		}
-		if r.past.Base != nil && ratio != 0 {
-			if r.past.Base2, known = Before(&v, name.A1-name.Span); !known {
-				return false
-			}
-			r.past.Ratio = ratio
-			if r.past.Base2 != nil && ratio3 != 0 {
-				if r.past.Near, known = Before(&v, name.A1-name.Third); !known {
-					return false
-				}
-				r.past.NearRatio = ratio3
-			}
-		}
-		if r.past.Base != nil {
+		case r.past.Base != nil:
 			far += layout.Leap(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
 		}
+		entry.Work += schema.RowWork(layout, changed)
 		c.Rows = append(c.Rows, r)
 	}
-	if entry.Leaps = farParts*far > info.Width; entry.Leaps {
-		entry.Work = s.Schema.FullWork(&info.Set) // it may become one
+	if entry.Far = farParts*far > info.Width; entry.Far {
+		entry.Work = s.Schema.FullWork(&info.Set) // the entry may become a full state
 	}
 	return true
 }
 
-// Ratios returns those of the second and the third baseline, for a packet of a tick.
+// load sets past to the rows of the named baselines. It returns false if the history no longer has
+// one of them.
+func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3 int64) (known bool) {
+	if past.Base, known = Before(v, n.A1); !known || past.Base == nil || ratio == 0 {
+		return known
+	}
+	if past.Base2, known = Before(v, n.A1-n.Span); !known {
+		return false
+	}
+	past.Ratio = ratio
+	if past.Base2 == nil || ratio3 == 0 {
+		return true
+	}
+	past.Near, known = Before(v, n.A1-n.Third)
+	past.NearRatio = ratio3
+	return known
+}
+
+// Ratios returns the extrapolation ratios of the second and the third baseline, for a packet of a tick; 0 for a
+// baseline that is not there.
 func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
 	if n.Span != 0 {
 		ratio = delta.Ratio(now, n.A1, n.A1-n.Span)
@@ -125,12 +123,26 @@ func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
 	return ratio, ratio3
 }
 
-// Before returns the row at tick t, which is not the present one, or nil if there was none.
-// It returns false if that is not known any more.
+// Before returns the row at an earlier tick, or nil if there was none. It returns false if the history
+// no longer has it.
 func Before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
 	row, found := v.At(t)
 	if found == delta.Absent {
 		row = nil
 	}
 	return row, found != delta.Forgotten
+}
+
+// SetAt returns the component set of a slot at an earlier tick. It returns false if the history no
+// longer has it.
+func SetAt(s *snapshot.Snapshot, slot int, t delta.Tick) (set delta.Set, known bool) {
+	for k, h := range s.Histories {
+		switch _, found := h.At(slot, t); found {
+		case delta.Forgotten:
+			return set, false
+		case delta.Present:
+			set.Add(k)
+		}
+	}
+	return set, true
 }

@@ -6,22 +6,24 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// The state packets of a session with [Compact]: one string of bytes from a range coder, in
-// which entries stand as in others. None of it is shared between peers.
+// A state packet of the coding Compact is the output of one range encoder. Its model depends on what
+// one peer has acknowledged, so that peers don't share any of it.
 
-// A Writer is what a packetWriter has for them.
+// A Writer writes the state packets of one peer.
 type Writer struct {
-	Kept  KeptModels
+	Kept KeptModels
+
+	// The open packet.
 	E     delta.RangeEncoder
-	State *State // of the open packet
+	State *State
 	Walk  Walk
-	Room  int    // bytes
-	First int    // slot
-	Count int    // entries
-	Work  int    // of them, see config/work.go
-	Age   uint32 // of its model, in packets; 0: a new one
-	Keep  bool
-	Costs []uint32 // of the open packet, by field and symbols of components
+	Room  int      // bytes
+	First int      // slot
+	Count int      // entries
+	Work  int      // of the entries, see config/work.go
+	Age   uint32   // of the model that it begins with, in packets; 0: a new model
+	Keep  bool     // the model at its end is to be kept
+	Costs []uint32 // by field and symbols of components
 }
 
 // NewWriter returns a writer for one peer.
@@ -29,28 +31,27 @@ func NewWriter(s *snapshot.Snapshot) *Writer {
 	return &Writer{Costs: make([]uint32, s.Schema.Layout.Fields()+len(s.Schema.Components))}
 }
 
-// An Entry is what is to be written of a slot.
+// An Entry is what a packet carries of a slot; the rows are in the [Coder].
 type Entry struct {
 	Kind     wire.EntryKind
 	Name     Name
 	Set, ref delta.Set // of wire.EntrySetChange
-	Payload  []byte    // of EntryPart
-	Part     [4]uint64 // age, total, size, index
-	Work     int       // at most, see config/work.go
-	Leaps    bool      // an update that may be longer than the state without baseline
+	Payload  []byte    // of wire.EntryPart
+	Part     [4]uint64 // of wire.EntryPart: age, total, size, index; of wire.EntryFull: generation
+	Work     int       // upper bound, see config/work.go
+	Far      bool      // an update so far from its baselines that the full state may be shorter
 }
 
 const (
-	// mostChance is the bits that a decision takes at most, and a little more.
-	mostChance = 12
-	// EndBytes is more than the end of a packet takes.
+	// decisionBits exceeds the bits that a decision takes.
+	decisionBits = 12
+	// EndBytes exceeds the bytes that the end of a packet takes.
 	EndBytes = 4
-	// compactHead is the bits that a head takes at most, without what is gone through of the
-	// list, and with a set.
-	compactHead = 100*mostChance + 4*delta.MaxComponents
+	// headBits bounds the bits of a head with a component set, without the listed slots that it passes.
+	headBits = 100*decisionBits + 4*delta.MaxComponents
 )
 
-// RowBits returns what the rows of the entry that was written last cost.
+// RowBits returns the bits that the rows of the last entry took.
 func (c *Coder) RowBits() int {
 	n := 0
 	for _, cost := range c.Coder.Costs {
@@ -59,11 +60,11 @@ func (c *Coder) RowBits() int {
 	return n / delta.CostUnit
 }
 
-// Worst returns the bits that an entry takes at most.
+// Worst returns an upper bound for the bits of an entry.
 func (x *Writer) Worst(c *Coder, slot int, entry *Entry) int {
-	n := compactHead + 8*len(entry.Payload)
+	n := headBits + 8*len(entry.Payload)
 	for i := x.Walk.at; i < len(x.Walk.before) && int(x.Walk.before[i].Slot) < slot; i++ {
-		n += 2 * mostChance
+		n += 2 * decisionBits
 	}
 	if entry.Kind != wire.EntryDespawn && entry.Kind != wire.EntryPart {
 		for i := range c.Rows {

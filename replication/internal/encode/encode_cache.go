@@ -1,4 +1,7 @@
-// Package encode encodes each entity once per tick, and shares the bits among the peers that need them.
+// Package encode encodes the entities of a tick once and shares the bits among all peers that need them. It reads the
+// snapshot of the tick and the baselines that peers have acknowledged, and yields the bits of single entries ([Cache])
+// and of packets that several peers are sent ([PacketSets]). The sender owns one of each per worker and copies the bits
+// into the packets of its peers.
 package encode
 
 import (
@@ -6,7 +9,6 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -14,60 +16,51 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// The bits of an entity's entry depend on the entity and its baselines alone, not on the
-// peer or the packet. So they are made once per tick and copied into every packet that
-// needs them: most peers of a game have acknowledged the same few ticks.
+// The bits of an entry depend only on the entity and its baselines, not on the peer or the packet. They are therefore
+// encoded once per tick and copied into every packet that needs them: most peers of a game have acknowledged the same
+// few ticks.
 
-// A CachedEntry is such bits: the rows of an entity against its baselines, or whole.
+// A CachedEntry is an entity encoded in the present tick: an update against baselines, or its full state.
 type CachedEntry struct {
-	Baselines delta.Baselines // unless it is wire.EntryFull
+	Baselines delta.Baselines // of an update
 	Kind      wire.EntryKind
-	known     bool  // false: a baseline is not kept any more, there are no bits
-	Index     int32 // its place in the cache
-	next      int32 // another run of the slot, -1 for none
+	known     bool  // false: the history no longer has one of the baselines, so there are no bits
+	Index     int32 // in Cache.Entries
+	next      int32 // the next entry of the same slot, -1 for none
 
-	first, Bits         int32 // where the bits stand in the cache's buffer: byte and number of bits
-	firstCost, lastCost int32 // what they cost by field
+	first, Bits         int32 // the bits in the cache's buffer: index of the first byte, and number of bits
+	firstCost, lastCost int32 // the cost of each field, in the cache's packer
 	Copies              uint32
-	Work                int32 // of the entry, see config/work.go
+	Work                int32 // decoding work of the entry, see config/work.go
 }
 
-// A Cache holds the runs made in the present tick.
+// A Cache holds the entries encoded in the present tick.
 type Cache struct {
-	Snap    *snapshot.Snapshot
+	Snap *snapshot.Snapshot
+	tick delta.Tick
+
 	packed  *delta.Packed
-	tick    delta.Tick
 	Entries []CachedEntry
 	heads   []slotEntries // by slot
 	buf     []byte
 	used    int
-	worst   int // bytes that a run takes at most
-	Limit   int // bytes that are used at most, and a little more
+	worst   int    // upper bound for the bytes of an entry
+	Limit   int    // for the bytes in use, which exceed it by one entry at most
+	filling uint32 // how often the cache was emptied
+	Pinned  bool   // entries are in use: Bound must not drop them
 
-	head    [maxSetBytes]byte // scratch memory
-	filling uint32            // how often the cache was empty
-	Pinned  bool              // runs are in use: bound has to wait
+	Compact *compact.Coder // nil until the worker serves a peer with the coding Compact
+	changed []changeCount  // see ChangedSince
+	Counts
+}
 
-	PacketSets []PacketSet
-	asked      bitset.Set // by block: streams may have something of it
-	most       int        // streams in a tick, lately
-	// Of the block that goes into streams.
-	columns   *delta.Columns
-	classes   baseline.Classes
-	against   []delta.Against // the classes
-	narrowest int             // width of an entity of the block
-	reshaped  uint64          // slots that may have had other components at a baseline
-	touched   uint32
-
-	Compact *compact.Coder // nil: none was needed
-
-	changed []changeCount // see ChangedSince
-
-	FieldBits []uint64   // sent so far, by field and then symbols of components
-	Ages      [33]uint64 // see ServerStats.BaselineAges
-	Made      uint64
-	Copied    uint64
-	Shared    uint64 // packets
+// Counts are what a worker has encoded and sent so far.
+type Counts struct {
+	FieldBits []uint64   // bits sent, by field and then by the symbols of components
+	Ages      [33]uint64 // entries sent, by the age of the baseline; see ServerStats.BaselineAges
+	Made      uint64     // entries encoded
+	Copied    uint64     // entries sent
+	Shared    uint64     // packets sent that were copied from a packet set
 }
 
 // A changeCount is how many entities changed after a tick.
@@ -76,17 +69,18 @@ type changeCount struct {
 	entities int
 }
 
+// A slotEntries is the head of the list of a slot's entries.
 type slotEntries struct {
-	filling uint32 // first is valid if this is the present one
+	filling uint32 // first is valid if this equals Cache.filling
 	first   int32
 }
 
+// Init prepares the cache for the slots of a snapshot.
 func (c *Cache) Init(s *snapshot.Snapshot) {
-	c.Snap, c.classes.Slots = s, &s.Slots
+	c.Snap = s
 	c.Limit = MaxCacheBytes
-	c.packed, c.columns = delta.NewPacked(s.Schema.Layout), delta.NewColumns(s.Schema.Layout)
-	// No code of a residual is longer than three times its field's width, and symbols and
-	// sets take less than a KiB.
+	c.packed = delta.NewPacked(s.Schema.Layout)
+	// A residual takes three times the width of its field at most; symbols and component sets take less than a KiB.
 	for i := range s.Schema.Components {
 		c.worst += s.Schema.Components[i].Layout.Width()
 	}
@@ -94,38 +88,28 @@ func (c *Cache) Init(s *snapshot.Snapshot) {
 	c.FieldBits = make([]uint64, s.Schema.Layout.Fields()+len(s.Schema.Components))
 }
 
-// Begin starts a tick.
+// Begin starts a tick with an empty cache.
 func (c *Cache) Begin(now delta.Tick) {
 	c.tick = now
 	c.changed = c.changed[:0]
-	c.shrinkPacketSets()
 	c.clear()
 	for n := c.Snap.Slots.Len(); len(c.heads) < n; {
 		c.heads = append(c.heads, slotEntries{})
 	}
 }
 
-// reuse returns list with one more element: one with memory that was there before, if any was.
-func reuse[T any](list []T) []T {
-	if len(list) < cap(list) {
-		return list[:len(list)+1]
-	}
-	var fresh T
-	return append(list, fresh)
-}
-
-// clear forgets all runs. Their heads are those of another filling then.
+// clear drops all entries. Raising filling invalidates the heads of all slots at once.
 func (c *Cache) clear() {
 	c.filling++
 	c.Entries, c.used = c.Entries[:0], 0
 	c.packed.Costs = c.packed.Costs[:0]
 }
 
-// Full reports whether the cache has become too large.
+// Full reports whether the cache exceeds its limit.
 func (c *Cache) Full() bool { return c.used > c.Limit }
 
-// Bound keeps the memory within bounds, where very much is encoded: what is forgotten is
-// made again if need be. No run may be in use.
+// Bound empties a full cache, unless entries are pinned. Dropped entries are encoded again on demand; pointers to
+// them become invalid.
 func (c *Cache) Bound() {
 	if c.Full() && !c.Pinned {
 		c.Finish()
@@ -133,7 +117,7 @@ func (c *Cache) Bound() {
 	}
 }
 
-// Finish books what the runs have cost, now that it is known how often they went out.
+// Finish adds the cost of the entries to the counts, now that the number of copies of each is known.
 func (c *Cache) Finish() {
 	for i := range c.Entries {
 		r := &c.Entries[i]
@@ -146,7 +130,7 @@ func (c *Cache) Finish() {
 	c.Made += uint64(len(c.Entries))
 }
 
-// age returns how old the run's baseline is, as in replication.ServerStats.BaselineAges.
+// age returns how many ticks ago the entry's baseline was: 0 for a full state, 32 for all older ones.
 func (r *CachedEntry) age(now delta.Tick) delta.Tick {
 	if r.Kind == wire.EntryFull {
 		return 0
@@ -154,13 +138,14 @@ func (r *CachedEntry) age(now delta.Tick) delta.Tick {
 	return min(now-r.Baselines.A1, 32)
 }
 
-// FullState returns the run of the slot's rows at fixed width.
+// FullState returns the entry with the slot's rows at fixed width. The pointer is valid until the cache is next asked
+// for an entry.
 func (c *Cache) FullState(slot int) *CachedEntry {
 	return c.get(slot, wire.EntryFull, delta.Baselines{})
 }
 
-// Update returns the run of the slot's rows against those of the given ticks, or nil if
-// the state at one of them is not kept any more.
+// Update returns the entry with the slot's rows against baselines, or nil if the history no longer has one of them.
+// The pointer is valid until the cache is next asked for an entry.
 func (c *Cache) Update(slot int, b delta.Baselines) *CachedEntry {
 	if r := c.get(slot, wire.EntryUpdate, b); r.known {
 		return r
@@ -168,8 +153,7 @@ func (c *Cache) Update(slot int, b delta.Baselines) *CachedEntry {
 	return nil
 }
 
-// get returns a run, made now or before in this tick. The pointer is valid until the
-// next get.
+// get returns an entry, and encodes it if it is the first request in this tick.
 func (c *Cache) get(slot int, kind wire.EntryKind, b delta.Baselines) *CachedEntry {
 	head := &c.heads[slot]
 	if head.filling != c.filling {
@@ -202,33 +186,34 @@ func (c *Cache) get(slot int, kind wire.EntryKind, b delta.Baselines) *CachedEnt
 	return r
 }
 
-// reserve makes room for as many bytes, and one word, in the buffer.
+// reserve makes room in the buffer for some bytes and the word that a Writer may write past them.
 func (c *Cache) reserve(bytes int) {
 	if need := c.used + bytes + 8; need > len(c.buf) {
 		c.buf = append(c.buf, make([]byte, need)...)
 	}
 }
 
-// Bytes returns the bits of a run as bytes.
+// Bytes returns the bits of an entry, in bytes that the cache owns.
 func (c *Cache) Bytes(r *CachedEntry) []byte { return c.buf[r.first : r.first+(r.Bits+7)/8] }
 
-// Jumped reports whether a slot went so far from its baselines that it takes fewer bits
-// without them: a teleport costs no more than to send what is there.
-func (c *Cache) Jumped(slot, bits int) bool {
-	info := &c.Snap.Slots.Info[slot]
-	if bits <= info.Width {
+// FullIsSmaller reports whether the full state of a slot takes fewer bits than an update of so many: after a teleport,
+// an update is larger than the state itself.
+func FullIsSmaller(s *snapshot.Snapshot, slot, update int) bool {
+	info := &s.Slots.Info[slot]
+	if update <= info.Width {
 		return false
 	}
-	w := bitbuf.NewWriter(c.head[:])
+	var head [maxSetBytes]byte
+	w := bitbuf.NewWriter(head[:])
 	w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&w, &info.Set, &delta.Set{})
-	return bits > info.Width+w.Len()
+	return update > info.Width+w.Len()
 }
 
-// MaxCacheBytes bounds the bytes of all runs that are kept at a time.
+// MaxCacheBytes is the default limit of a cache.
 const MaxCacheBytes = 16 << 20
 
-// maxSetBytes is more than a generation and a component set take.
+// maxSetBytes exceeds what a generation and a component set take.
 const maxSetBytes = 256
 
 // encodeFull writes the slot's rows at fixed width.
@@ -241,8 +226,8 @@ func (c *Cache) encodeFull(w *bitbuf.Writer, slot int) {
 	c.packed.End(w)
 }
 
-// EncodeUpdate writes the slot's rows against those of the given ticks, and returns the work of
-// the entry at most. It returns false if the state at one of them is not kept any more.
+// EncodeUpdate writes the slot's rows against baselines, and returns an upper bound for the work of decoding them. It
+// returns false if the history no longer has one of the baselines.
 func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
 	s := c.Snap
 	info := &s.Slots.Info[slot]
@@ -254,14 +239,9 @@ func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kin
 		return wire.EntryUpdate, 0, false
 	}
 	if info.Restructured.After(b.A1) {
-		var base delta.Set
-		for k, h := range s.Histories {
-			switch _, found := h.At(slot, b.A1); found {
-			case delta.Forgotten:
-				return wire.EntryUpdate, 0, false
-			case delta.Present:
-				base.Add(k)
-			}
+		base, known := compact.SetAt(s, slot, b.A1)
+		if !known {
+			return wire.EntryUpdate, 0, false
 		}
 		if base != info.Set {
 			kind = wire.EntrySetChange
@@ -298,7 +278,7 @@ func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kin
 	return kind, work, true
 }
 
-// CompactCoder returns the worker's.
+// CompactCoder returns the worker's coder, which is made when the first peer needs it.
 func (c *Cache) CompactCoder() *compact.Coder {
 	if c.Compact == nil {
 		c.Compact = compact.NewCoder(c.Snap.Schema)
@@ -306,7 +286,7 @@ func (c *Cache) CompactCoder() *compact.Coder {
 	return c.Compact
 }
 
-// CountCompact counts an entry that is sent.
+// CountCompact counts an entry of the coding Compact that was encoded and sent.
 func (c *Cache) CountCompact(entry *compact.Entry) {
 	age := delta.Tick(0)
 	if entry.Kind != wire.EntryFull {
@@ -317,8 +297,8 @@ func (c *Cache) CountCompact(entry *compact.Entry) {
 	c.Made++
 }
 
-// ChangedSince returns how many entities changed after tick at, one of the last snapshot.RecentTicks. Most peers ask
-// for the same few ticks.
+// ChangedSince returns how many entities changed after tick at, one of the last snapshot.RecentTicks. The counts are
+// kept for the tick, as most peers ask for the same few ticks.
 func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	for _, k := range c.changed {
 		if k.after == at {
@@ -326,7 +306,8 @@ func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 		}
 	}
 	s := &c.Snap.Slots
-	if changed := s.Recent.After(at); changed != nil { // else ticks did not end: a function of the user's panicked, and the game went on
+	// There is nothing after a tick that did not end, as a function of the user's panicked in it.
+	if changed := s.Recent.After(at); changed != nil {
 		for w, blocks := range s.Recent.Blocks[at%snapshot.RecentTicks] {
 			for b := range bitset.Slots(w, blocks|s.ChangedBlocks[w]) {
 				entities += bits.OnesCount64(s.Alive[b] & (changed[b] | s.Changed[b]))
@@ -335,4 +316,12 @@ func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	}
 	c.changed = append(c.changed, changeCount{at, entities})
 	return entities
+}
+
+// ChangedIn returns how many entities changed in the last ticks, the present one included.
+func (c *Cache) ChangedIn(span delta.Tick) int {
+	if span == 1 {
+		return c.Snap.Slots.Changes
+	}
+	return c.ChangedSince(c.tick - span)
 }

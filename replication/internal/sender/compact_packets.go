@@ -8,6 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -167,7 +168,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	var e delta.RangeEncoder
 	var walk compact.Walk
 	listed := len(x.State.Slots)
-	if !safe || entry.Leaps {
+	if !safe || entry.Far {
 		e, walk, c.Mark = x.E, x.Walk, x.State.Model
 	}
 	back := func() {
@@ -176,7 +177,7 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 		c.Coder.Costs = c.Coder.Costs[:0]
 	}
 	x.Put(c, slot, entry)
-	if entry.Leaps && k.peer.Worker.Jumped(slot, c.RowBits()) {
+	if entry.Far && encode.FullIsSmaller(k.peer.snap, slot, c.RowBits()) {
 		back()
 		c.ForgetPast(k.peer.snap, slot, entry)
 		x.Put(c, slot, entry)

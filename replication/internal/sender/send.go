@@ -185,7 +185,7 @@ func (p *Sender) sendBlock(b int, d uint64) error {
 	var set *encode.PacketSet
 	copies := uint64(0)
 	if p.packetSet >= 0 {
-		set = &p.Worker.PacketSets[p.packetSet]
+		set = &p.Worker.Sets.List[p.packetSet]
 		copies = p.copies(set, b, live)
 	}
 	large := live & p.acked.Acks.Large[b]
@@ -230,7 +230,7 @@ func (p *Sender) sendState(slot int, c *baseline.Class) error {
 	var count *uint64
 	if p.Packet.Compact != nil {
 		count, err = p.Packet.putCompact(slot, c)
-	} else if set := p.Worker.Ready(slot, c); set != nil && p.Packet.putReady(set, slot, c) {
+	} else if set := p.Worker.Sets.Ready(slot, c); set != nil && p.Packet.putReady(set, slot, c) {
 		count = &p.stats.Updates
 	} else {
 		var r *encode.CachedEntry
@@ -260,7 +260,7 @@ func (p *Sender) bestEntry(slot int, c *baseline.Class) (r *encode.CachedEntry, 
 		}
 		switch {
 		case r == nil:
-		case p.Worker.Jumped(slot, int(r.Bits)):
+		case encode.FullIsSmaller(p.snap, slot, int(r.Bits)):
 			return p.Worker.FullState(slot), &p.stats.KeyframeFallbacks
 		default:
 			return r, &p.stats.Updates

@@ -29,7 +29,7 @@ func (p *Sender) takeAll() bool {
 	if p.packetSet < 0 {
 		return false
 	}
-	set := &p.Worker.PacketSets[p.packetSet]
+	set := &p.Worker.Sets.List[p.packetSet]
 	if !p.canTakeAll(set) {
 		return false
 	}
@@ -71,7 +71,7 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	if p.packetSet < 0 || !k.open {
 		return -1
 	}
-	set := &p.Worker.PacketSets[p.packetSet]
+	set := &p.Worker.Sets.List[p.packetSet]
 	if d != set.Slots[b] || k.Order != set.Order {
 		return -1
 	}

@@ -32,6 +32,7 @@ type Workers struct {
 // A worker encodes for some of the peers.
 type worker struct {
 	encode.Cache
+	Sets   encode.PacketSets
 	choice Chooser
 	batch  batch
 }
@@ -40,6 +41,7 @@ func (w *Workers) Init(snap *snapshot.Snapshot, n int) {
 	w.Caches, w.Boxes = make([]worker, n), make([]packetBox, n)
 	for i := range w.Caches {
 		w.Caches[i].Init(snap)
+		w.Caches[i].Sets.Init(snap)
 		w.jobs = append(w.jobs, func() {
 			defer w.group.Done()
 			w.work(i)
@@ -75,6 +77,7 @@ func (w *Workers) Run(now delta.Tick) {
 	w.active = max(1, min(len(w.Caches), len(w.peers)))
 	for i := range w.Caches {
 		w.Caches[i].Begin(now)
+		w.Caches[i].Sets.Begin(now)
 		w.Boxes[i].empty(now) // here, since a send function may have panicked
 	}
 	if len(w.Caches) > 1 {
@@ -88,7 +91,7 @@ func (w *Workers) Run(now delta.Tick) {
 	w.group.Wait()
 	for i := range w.Caches {
 		w.Caches[i].Finish()
-		w.Caches[i].FinishPacketSets()
+		w.Caches[i].Sets.Finish(&w.Caches[i].Counts)
 	}
 }
 
@@ -222,7 +225,7 @@ func (c *worker) beginPacketSets(peers []*Sender) {
 		}
 		c.setOrder(p)
 		if shares && p.Relays {
-			p.packetSet = c.PacketSet(p.acked.Newest(), true, p.Packet.Order)
+			p.packetSet = c.Sets.Add(p.acked.Newest(), true, p.Packet.Order)
 		}
 	}
 	for _, p := range peers {
@@ -230,7 +233,7 @@ func (c *worker) beginPacketSets(peers []*Sender) {
 			c.want(p)
 		}
 	}
-	c.Fill()
+	c.Sets.Fill()
 }
 
 // setOrder sets the order of the peer's gaps to that of a stream, if the peer needs much of what changed. It is the
@@ -252,7 +255,7 @@ func (c *worker) want(p *Sender) {
 	s, t := &c.Snap.Slots, &p.acked.Acks
 	var full, part [baseline.NearBases]int32
 	for i, of := range p.acked.Pairs {
-		full[i], part[i] = c.Find(of, true), -1
+		full[i], part[i] = c.Sets.Find(of, true), -1
 	}
 	for w, blocks := range t.DirtyBlocks {
 		for b := range bitset.Slots(w, blocks) {
@@ -267,10 +270,10 @@ func (c *worker) want(p *Sender) {
 					continue
 				}
 				if part[i] < 0 {
-					part[i] = c.PacketSet(p.acked.Pairs[i], false, p.Packet.Order)
+					part[i] = c.Sets.Add(p.acked.Pairs[i], false, p.Packet.Order)
 				}
 				if part[i] >= 0 {
-					c.PacketSets[part[i]].Want(b, held)
+					c.Sets.List[part[i]].Want(b, held)
 				}
 			}
 		}

@@ -1,0 +1,308 @@
+package encode
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// PacketSets are the packet sets of a tick. They are filled together, block by block, so that the history that one of
+// them reads is in the processor's cache for the others.
+type PacketSets struct {
+	snap *snapshot.Snapshot
+	tick delta.Tick
+	List []PacketSet
+	most int // sets in a tick, since memory was last given back
+
+	asked bitset.Set // by block: some set may want slots of it
+
+	// Of the block that is being encoded.
+	columns    *delta.Columns
+	classes    baseline.Classes
+	against    []delta.Against // the classes
+	narrowest  int             // least width of an entity
+	setChanged uint64          // slots whose component set may have changed since a baseline
+	touched    uint32          // keeps the compiler from dropping reads that only fetch memory
+}
+
+const (
+	// MaxPacketSets bounds the sets of a tick.
+	MaxPacketSets = 64
+	// SharedFraction is the share of the changed slots that a peer must need for its gaps to be coded as in a set.
+	SharedFraction = 32
+)
+
+// Init prepares for the slots of a snapshot.
+func (c *PacketSets) Init(s *snapshot.Snapshot) {
+	c.snap, c.classes.Slots, c.columns = s, &s.Slots, delta.NewColumns(s.Schema.Layout)
+}
+
+// Begin starts a tick without sets. From time to time it gives back the memory of a rare burst.
+func (c *PacketSets) Begin(now delta.Tick) {
+	c.tick = now
+	c.most = max(c.most, len(c.List))
+	c.List = c.List[:0]
+	if c.tick%ackstate.ResizeTicks == 0 {
+		if keep := 2 * c.most; keep < cap(c.List) {
+			clear(c.List[keep:cap(c.List)])
+		}
+		c.most = 0
+	}
+}
+
+// Find returns the index of a set, or -1.
+func (c *PacketSets) Find(of snapshot.BasePair, complete bool) int32 {
+	for i := range c.List {
+		if set := &c.List[i]; set.BasePair == of && set.complete == complete {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
+// Add returns the index of a set, which is new and empty if there was none; -1 if there are too many sets.
+func (c *PacketSets) Add(of snapshot.BasePair, complete bool, order uint) int32 {
+	if i := c.Find(of, complete); i >= 0 {
+		return i
+	}
+	n := len(c.List)
+	if n == MaxPacketSets {
+		return -1
+	}
+	c.List = reuse(c.List)
+	c.List[n].begin(of, complete, order, &c.snap.Slots)
+	return int32(n)
+}
+
+// reuse returns the list with one more element, which keeps the memory that it had before.
+func reuse[T any](list []T) []T {
+	if len(list) < cap(list) {
+		return list[:len(list)+1]
+	}
+	var fresh T
+	return append(list, fresh)
+}
+
+// Ready returns the set that has an entry of a slot against the baselines of a class, or nil.
+func (c *PacketSets) Ready(slot int, of *baseline.Class) *PacketSet {
+	if !of.Two {
+		return nil
+	}
+	for i := range c.List {
+		if set := &c.List[i]; set.Base == of.A1 && set.Second == of.A2 && set.Plain.Has(slot) {
+			return set
+		}
+	}
+	return nil
+}
+
+// Fill encodes what is wanted of the sets.
+func (c *PacketSets) Fill() {
+	if len(c.List) == 0 {
+		return
+	}
+	s := &c.snap.Slots
+	c.asked = c.asked.Grown(len(s.Alive))
+	clear(c.asked)
+	for i := range c.List {
+		for w, asked := range c.List[i].asked {
+			c.asked[w] |= asked
+		}
+	}
+	for w, asked := range c.asked {
+		for b := range bitset.Slots(w, asked) {
+			c.fillBlock(b)
+		}
+	}
+	for i := range c.List {
+		set := &c.List[i]
+		set.closePacket()
+		set.findLacking(s)
+	}
+}
+
+// Finish adds what was sent of the sets to the counts of a worker.
+func (c *PacketSets) Finish(counts *Counts) {
+	for i := range c.List {
+		c.List[i].finish(counts, c.tick)
+	}
+}
+
+// fillBlock encodes what the sets want of a block.
+func (c *PacketSets) fillBlock(b int) {
+	all, farthest, nearest := uint64(0), delta.Tick(0), delta.Tick(snapshot.RecentTicks)
+	for i := range c.List {
+		if set := &c.List[i]; set.wanted[b] != 0 {
+			all |= set.wanted[b]
+			nearest, farthest = min(nearest, c.tick-set.Base), max(farthest, c.tick-set.Second)
+		}
+	}
+	if all == 0 {
+		return
+	}
+	c.touch(b, all, c.tick-farthest, c.tick-nearest+1)
+	c.gatherColumns(b, all, c.tick-farthest)
+	for i := range c.List {
+		if set := &c.List[i]; set.wanted[b] != 0 {
+			c.addBlock(set, b, set.wanted[b])
+		}
+	}
+}
+
+// touch reads the slot infos and the rows that ended in a range of ticks, so that the processor fetches them all at
+// once and does not wait for one row after the other.
+func (c *PacketSets) touch(b int, slots uint64, from, to delta.Tick) {
+	s := c.snap
+	for slot := range bitset.Slots(b, slots) {
+		c.touched += uint32(s.Slots.Info[slot].Born)
+	}
+	for _, h := range s.Histories {
+		c.touched += h.Touch(b<<6, slots, from, to, s.Tick)
+	}
+}
+
+// gatherColumns loads the components of slots of a block for all sets. No set has a baseline before the oldest tick.
+func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
+	s := c.snap
+	c.narrowest, c.setChanged = wire.MaxEntityBits, 0
+	var components delta.Set
+	for slot := range bitset.Slots(b, changed) {
+		info := &s.Slots.Info[slot]
+		c.narrowest = min(c.narrowest, info.Width)
+		if info.Restructured.After(oldest) {
+			c.setChanged |= 1 << (slot & 63)
+		}
+		components.AddAll(&info.Set)
+	}
+	c.columns.Begin()
+	for k := components.Next(0); k >= 0; k = components.Next(k + 1) {
+		c.columns.Add(k, s.Histories[k], b<<6, changed)
+	}
+}
+
+// addBlock adds entries of changed slots of a block. It leaves out slots whose component set changed or whose full
+// state is smaller: peers encode these themselves.
+func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
+	c.classes.List = c.classes.List[:0]
+	if moving := c.classes.AddStopped(b, changed, set.Base, set.Second); moving != 0 {
+		c.classes.Add(moving, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
+	}
+	for slot := range bitset.Slots(b, changed&c.setChanged) {
+		if c.snap.Slots.Info[slot].Restructured.After(set.Base) {
+			changed &^= 1 << (slot & 63)
+		}
+	}
+	c.against = c.against[:0]
+	for i := range c.classes.List {
+		k := &c.classes.List[i]
+		a := delta.Against{Slots: k.Mask & changed, A1: k.A1, A2: k.A2}
+		if k.Two {
+			a.Ratio = delta.Ratio(c.tick, k.A1, k.A2)
+		}
+		c.against = append(c.against, a)
+	}
+	if changed = c.encodeColumns(b); changed == 0 || c.tryBlock(set, b, changed) {
+		return
+	}
+	if set.open {
+		set.closePacket()
+		c.tryBlock(set, b, changed) // if it still does not fit, it is larger than a packet
+	}
+}
+
+// encodeColumns encodes slots of the block, and returns those that have their baselines and are smaller as an update
+// than as a full state.
+func (c *PacketSets) encodeColumns(b int) (slots uint64) {
+	slots = c.columns.Encode(c.against)
+	if c.columns.Most(slots) <= c.narrowest {
+		return slots
+	}
+	full := uint64(0)
+	for slot := range bitset.Slots(b, slots) {
+		if FullIsSmaller(c.snap, slot, c.columns.Bits(slot)) {
+			full |= 1 << (slot & 63)
+		}
+	}
+	if full == 0 {
+		return slots
+	}
+	for i := range c.against {
+		c.against[i].Slots &^= full
+	}
+	return c.columns.Encode(c.against)
+}
+
+// tryBlock adds slots of a block to the open packet, or to a new one if none is open. It returns false, and adds
+// nothing, if they don't fit.
+func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
+	opened := false
+	if !set.open {
+		if opened = set.openPacket(c.snap); !opened {
+			return false
+		}
+	}
+	n := len(set.Blocks)
+	fits := c.appendBlock(set, b, changed)
+	if opened && len(set.Blocks) == n {
+		set.open, set.Packets = false, set.Packets[:len(set.Packets)-1]
+	}
+	return fits
+}
+
+// appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if they don't fit.
+func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
+	mark, w, x := set.w.Mark(), set.w, set.context
+	k := SharedBlock{Packet: len(set.Packets) - 1, First: len(set.Entries)}
+	plain := uint64(0)
+	works, work := c.columns.Works(changed), 0
+	for d := changed; d != 0; d &= d - 1 {
+		i := bits.TrailingZeros64(d)
+		slot, class := b<<6+i, 0
+		for c.classes.List[class].Mask>>i&1 == 0 {
+			class++
+		}
+		w.WriteRice(uint64(slot-x.Next), set.Order)
+		x.Next = slot + 1
+		from := w.Len()
+		if l := &c.classes.List[class]; l.Two {
+			plain |= 1 << i
+			c.columns.Write(&w, slot, 1, 1) // an update against the baselines that the packet names first
+		} else {
+			wire.WriteUpdate(&w, &x.Names, l.Baselines, false)
+			c.columns.Write(&w, slot, 0, 0)
+		}
+		work += int(works[i])
+		set.Entries = append(set.Entries, SharedEntry{int32(from), int32(w.Len()), works[i], int32(work)})
+	}
+	if w.Err() != nil || !c.snap.Opts.FreeWork.Allows(set.work+work, w.Len()) {
+		w.Rollback(mark)
+		set.Entries = set.Entries[:k.First]
+		return false
+	}
+	set.w, set.context, set.work = w, x, set.work+work
+	k.Entries = len(set.Entries) - k.First
+	c.bookBlock(set, &k, changed)
+	set.Packets[k.Packet].Entries += k.Entries
+	set.Slots[b], set.Plain[b], set.Places[b] = changed, plain, int32(len(set.Blocks))
+	set.Records = append(set.Records, baseline.NewRecord(b, changed, baseline.RecordState))
+	set.Blocks = append(set.Blocks, k)
+	return true
+}
+
+// bookBlock keeps the cost of the entries of a block and the age of their baselines for finish.
+func (c *PacketSets) bookBlock(set *PacketSet, k *SharedBlock, changed uint64) {
+	k.firstAge, k.firstCost = len(set.ages), len(set.costs)
+	for i := range c.classes.List {
+		l := &c.classes.List[i]
+		if n := bits.OnesCount64(l.Mask & changed); n > 0 {
+			set.ages = append(set.ages, sharedAge{uint8(min(c.tick-l.A1, 32)), uint8(n)})
+		}
+	}
+	set.costs = c.columns.AppendCosts(set.costs)
+	k.lastAge, k.lastCost = len(set.ages), len(set.costs)
+}
