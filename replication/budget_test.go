@@ -280,16 +280,16 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 	for range 20 {
 		c.tickAll()
 	}
-	require.Nil(t, m.peer.out.Urgency.Blocks, "it takes no memory")
+	require.Nil(t, m.peer.out.Selector.Urgency.Blocks, "it takes no memory")
 	require.NotZero(t, m.peer.out.Budget.Tokens)
 	m.peer.SetBudget(2000)
 	require.Zero(t, m.peer.out.Budget.Tokens, "nor do debts and savings")
-	for ticks := 0; m.peer.out.Urgency.Blocks == nil; ticks++ {
+	for ticks := 0; m.peer.out.Selector.Urgency.Blocks == nil; ticks++ {
 		require.Less(t, ticks, 20, "there must be tokens for a packet")
 		c.tickAll()
 	}
 	for slot := range 2000 {
-		require.LessOrEqual(t, urgencyOf(&m.peer.out.Urgency, slot), 2*snapshot.WeightUnit)
+		require.LessOrEqual(t, urgencyOf(&m.peer.out.Selector.Urgency, slot), 2*snapshot.WeightUnit)
 	}
 }
 

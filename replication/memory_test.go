@@ -61,12 +61,9 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 					r.tick()
 				}
 				p := r.fakes[0].peer
-				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Urgency.Waiting)+cap(p.out.Met))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Urgency.Blocks)) / float64(c.entities)
+				tables = float64(sizeOfAcks(&p.acked.Acks)+8*(cap(p.acked.Dirty)+cap(p.out.Selector.Urgency.Waiting)+cap(p.out.Selector.Known))+int(unsafe.Sizeof(sender.Sliced{}))*cap(p.out.Selector.Urgency.Blocks)) / float64(c.entities)
 				with := heapInUse()
 				clear(r.server.sender.workers.Caches)
-				for _, f := range r.fakes {
-					f.peer.out.Worker = nil
-				}
 				without := heapInUse()
 				runtime.KeepAlive(r)
 				return without - int64(n)*int64(unsafe.Sizeof(fakeClient{})), with - without

@@ -6,6 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -115,7 +116,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 	}
 	b, from, to := &p.out.Budget, min(int64(least), sender.MaxRate), min(int64(most), sender.MaxRate)
 	if b.Control == nil {
-		b.Control = sender.NewRateControl(from, to, p.server.opts.TickRate, p.server.snap.Tick)
+		b.Control = ratecontrol.New(from, to, p.server.opts.TickRate, p.server.snap.Tick)
 	}
 	b.Control.Within(from, to)
 	b.Set(b.Control.Budget())
@@ -130,7 +131,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 // weigh must not change the world, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {
 	p.mustExist()
-	p.out.Weigh = weigh
+	p.out.Selector.Weigh = weigh
 }
 
 // SetSendInterval makes the server send state to the peer on every n-th tick only; 1, the

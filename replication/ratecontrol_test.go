@@ -5,22 +5,22 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
+	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 	"github.com/stretchr/testify/require"
 )
 
 // A controlled path plays a rate control against a line without packets: bytes go into a queue that a line of
 // some bytes per tick empties, and each tick's bytes are acknowledged as one packet.
 type controlledPath struct {
-	control  *sender.RateControl
+	control  *ratecontrol.Control
 	now      delta.Tick
 	trip     delta.Tick // round trip without queue
 	line     float64    // bytes per tick
 	queue    float64    // bytes
 	unspent  float64
 	flying   []controlledPacket
-	wanted   float64                                         // bytes per tick that the game has to send
-	answer   func(c *sender.RateControl, k controlledPacket) // instead of the usual
+	wanted   float64                                          // bytes per tick that the game has to send
+	answer   func(c *ratecontrol.Control, k controlledPacket) // instead of the usual
 	greatest int64
 }
 
@@ -33,7 +33,7 @@ const controlledRate = 60
 
 func newControlledPath(least, most int64) *controlledPath {
 	x := &controlledPath{trip: 6, line: 500, wanted: math.Inf(1)}
-	x.control = sender.NewRateControl(least, most, controlledRate, x.now)
+	x.control = ratecontrol.New(least, most, controlledRate, x.now)
 	return x
 }
 
@@ -119,18 +119,18 @@ func TestRateOfAGameThatNeedsLess(t *testing.T) {
 
 // TestRateOfHostileAcks: whatever a client says, its rate is not above the most, and one that says nothing gets the least.
 func TestRateOfHostileAcks(t *testing.T) {
-	for name, answer := range map[string]func(c *sender.RateControl, k controlledPacket){
-		"at once": func(c *sender.RateControl, k controlledPacket) {
+	for name, answer := range map[string]func(c *ratecontrol.Control, k controlledPacket){
+		"at once": func(c *ratecontrol.Control, k controlledPacket) {
 			c.Sample(k.back, 0, k.bytes)
 			c.Acknowledge(k.back, k.bytes, true)
 		},
-		"again and again": func(c *sender.RateControl, k controlledPacket) {
+		"again and again": func(c *ratecontrol.Control, k controlledPacket) {
 			for range 100 {
 				c.Sample(k.sent, 1, k.bytes)
 				c.Acknowledge(k.back, math.MaxUint16, false)
 			}
 		},
-		"as from the future": func(c *sender.RateControl, k controlledPacket) {
+		"as from the future": func(c *ratecontrol.Control, k controlledPacket) {
 			c.Sample(k.sent, math.MaxUint32, k.bytes)
 			c.Acknowledge(k.sent-1000, k.bytes, false)
 		},
@@ -144,7 +144,7 @@ func TestRateOfHostileAcks(t *testing.T) {
 	x := newControlledPath(1000, 50_000)
 	x.run(600)
 	require.Greater(t, x.control.Budget(), int64(20_000))
-	x.answer = func(c *sender.RateControl, _ controlledPacket) { c.Lose() }
+	x.answer = func(c *ratecontrol.Control, _ controlledPacket) { c.Lose() }
 	x.run(10 * controlledRate)
 	require.EqualValues(t, 1000, x.control.Budget(), "silence")
 }
@@ -163,7 +163,7 @@ func TestRateOfAPolicer(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.line = math.Inf(1)
 	allowed := 0.0 // bytes
-	x.answer = func(c *sender.RateControl, k controlledPacket) {
+	x.answer = func(c *ratecontrol.Control, k controlledPacket) {
 		if allowed < float64(k.bytes) {
 			c.Lose()
 			return

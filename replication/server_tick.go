@@ -70,11 +70,11 @@ func (s *Server) askPeers() {
 	for _, p := range s.asked {
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
-		p.out.Speaks = p.speaks()
+		p.out.HasMessages = p.speaks()
 		workers.PrepareHere(&p.out)
 	}
 	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
-		p.out.Speaks = p.speaks()
+		p.out.HasMessages = p.speaks()
 	}
 }
 

@@ -3,9 +3,7 @@ package archcheck
 // What breaks a rule, by name. A ceiling is the present number; it may only fall, and goes when the limit is kept.
 
 // largeStructs have more than maxFields fields.
-var largeStructs = map[string]int{
-	"sender.Sender": 32,
-}
+var largeStructs = map[string]int{}
 
 // scatteredTypes have methods in more than maxFiles files.
 var scatteredTypes = map[string]int{
@@ -16,7 +14,6 @@ var scatteredTypes = map[string]int{
 	"schema.Column":     5,
 	"schema.Component":  7,
 	"schema.Schema":     5,
-	"sender.Sender":     11,
 	"snapshot.Snapshot": 7,
 }
 

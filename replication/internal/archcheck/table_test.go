@@ -16,11 +16,12 @@ type room struct {
 
 // rooms is the table. An arrow points down: a room imports only what stands below it.
 var rooms = []room{
-	{face, "the public API: thin methods that forward", "apply receive session sender message ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
+	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
 	{"apply", "received states into the client's world", "receive archeutil schema counters wire bitbuf delta ecs"},
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},
-	{"sender", "what a peer is sent in a tick; its budget; packets", "encode compact ackstate interest baseline snapshot counters config wire bitset bitbuf delta ecs"},
+	{"sender", "what a peer is sent in a tick; its budget; packets", "ratecontrol encode compact ackstate interest baseline snapshot counters config wire bitset bitbuf delta ecs"},
+	{"ratecontrol", "the rate that the path to a client carries", "delta"},
 	{"message", "messages and inputs, both ends", "ackstate snapshot schema clock counters wire bitbuf delta ecs"},
 	{"encode", "what is encoded once per tick and shared", "compact ackstate baseline snapshot schema wire bitset bitbuf delta"},
 	{"compact", "entries and models of the coding Compact", "ackstate snapshot schema wire delta"},

@@ -1,7 +1,7 @@
-// Package baseline groups the slots of a block by the acknowledged ticks that their updates are encoded
-// against. Package ackstate fills the classes from the acknowledgements of a peer and package encode
-// from the baselines of a packet set; package sender encodes each slot as its class says. The records
-// of what a packet carried are defined here too, since both sides exchange them.
+// Package baseline groups the slots of a block by the acknowledged ticks that their updates are
+// encoded against. Package ackstate fills the classes from the acknowledgements of a peer and
+// package encode from the baselines of a packet set; package sender encodes each slot accordingly.
+// The records of what a packet carried are defined here too, since both sides exchange them.
 package baseline
 
 import (
@@ -17,7 +17,8 @@ type Class struct {
 	delta.Baselines
 }
 
-// ClassOf returns the class of a slot, which must be in one of them. The slot is given as its bit in the block.
+// ClassOf returns the class of a slot, which must be in one of them. The slot is given as its bit
+// in the block.
 func ClassOf(classes []Class, bit uint64) *Class {
 	i := 0
 	for classes[i].Mask&bit == 0 {
@@ -52,8 +53,9 @@ func (c *Classes) AddClass(k Class) {
 	c.List = append(c.List, k)
 }
 
-// AddStopped adds the class of the slots that changed between two baselines but not since, and returns
-// the other slots. These are encoded against the newer baseline alone, as their motion has ended.
+// AddStopped adds the class of the slots that changed between two baselines but not since, and
+// returns the other slots. These are encoded against the newer baseline alone, as their motion has
+// ended.
 func (c *Classes) AddStopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	stopped := c.Slots.Stopped(b, m, at, at2)
 	if stopped != 0 {
@@ -62,5 +64,6 @@ func (c *Classes) AddStopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	return m &^ stopped
 }
 
-// MaxStep bounds the ticks between a first baseline and a second one, unless that is the likely one.
+// MaxStep bounds the ticks between a first baseline and a second one, unless that is the likely
+// one.
 const MaxStep = 8

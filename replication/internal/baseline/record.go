@@ -1,6 +1,6 @@
 package baseline
 
-// This file defines the records that say what a packet carried.
+// This file defines the records of what a packet carried.
 
 // recordKindBits is the width of the kind in SentRecord.What. Blocks take 26 bits.
 const recordKindBits = 2
@@ -34,5 +34,6 @@ type SentRecord struct {
 
 // Record unpacks the record.
 func (r SentRecord) Record() Record {
-	return Record{uint64(r.High)<<32 | uint64(r.Low), r.What >> recordKindBits, RecordKind(r.What & (1<<recordKindBits - 1))}
+	kind := RecordKind(r.What & (1<<recordKindBits - 1))
+	return Record{uint64(r.High)<<32 | uint64(r.Low), r.What >> recordKindBits, kind}
 }

@@ -1,5 +1,5 @@
-// Package bitset has sets of slots, as words of 64 bits. A word is a block of slots: most tables of the
-// server are kept and read block by block. Every package that keeps sets of slots uses it.
+// Package bitset has sets of slots, as words of 64 bits. A word is a block of slots: most tables of
+// the server are kept and read block by block. Every package that keeps sets of slots uses it.
 package bitset
 
 import (
@@ -35,7 +35,8 @@ func (b Set) Count() (n int) {
 	return n
 }
 
-// Next returns the first slot of the set at or after a slot, or a slot past the room of the set if there is none.
+// Next returns the first slot of the set at or after a slot, or a slot past the room of the set if
+// there is none.
 func (b Set) Next(slot int) int {
 	if slot>>6 >= len(b) {
 		return slot

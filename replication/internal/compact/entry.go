@@ -1,7 +1,7 @@
 // Package compact is the entry format of the coding Compact and the models that both ends adapt to
 // what a session carries. The server's side takes rows from the snapshot and writes entries with a
-// range coder ([Coder], [Writer]); the client's side reads them ([Reader]). Package sender calls the
-// one, package receive the other, and package encode counts what entries cost.
+// range coder ([Coder], [Writer]); the client's side reads them ([Reader]). Package sender calls
+// the one, package receive the other, and package encode counts what entries cost.
 package compact
 
 import (
@@ -68,8 +68,8 @@ func (x *Writer) PutSlot(c *delta.Compact, slot int) (chain int) {
 	}
 }
 
-// maxPassed is how many listed slots a packet passes one by one before its first entry. To pass more,
-// it skips to the slot by number.
+// maxPassed is how many listed slots a packet passes one by one before its first entry. To pass
+// more, it skips to the slot by number.
 const maxPassed = 12
 
 // Put writes an entry.

@@ -13,19 +13,20 @@ import (
 //
 // A packet begins with the model of an earlier one, which began with the model of one before it:
 // these packets are a chain. Most slots of a packet were carried by the last few packets of its
-// chain. The model lists these slots, and the packet walks through the list: it codes whether a slot
-// that is not listed comes first, and if not, whether the next slot of the list is carried again.
+// chain. The model lists these slots, and the packet walks through the list: it codes whether a
+// slot that is not listed comes first, and if not, whether the next slot of the list is carried
+// again.
 
-// Decisions of heads, as indices into those of a model. Behind a colon: the context that selects one of
-// several decisions.
+// Decisions of heads, as indices into those of a model. Behind a colon: the context that selects
+// one of several decisions.
 const (
 	headSkip     = 0                                // the packet skips the beginning of the list
 	headOther    = headSkip + 1                     // not the next of the list: room before it, last slot was new
 	headEnd      = headOther + 4*2                  // no more entries: list is at its end, last slot was new
-	headRepeated = headEnd + 2*2                    // carried again: packets that carried it, the listed slot before was
+	headRepeated = headEnd + 2*2                    // carried again: packets that carried it, listed slot before was
 	headGap      = headRepeated + 2<<seenBits       // lengths of gaps before new slots: list is at its end
 	HeadKind     = headGap + 2*gapLengths           // KindSteps in unary: chain state
-	headName     = HeadKind + chainStates*KindSteps // baselines of the last entry: chain state, and one if others are likely
+	headName     = HeadKind + chainStates*KindSteps // those of the last entry: chain state; one if others are likely
 	headOwn      = headName + chainStates + 1       // the likely baselines
 	headFirst    = headOwn + 1                      // A1 is the tick of the packet whose model this is: chain state
 	headNewer    = headFirst + chainStates          // A1 is newer than that tick
@@ -48,7 +49,7 @@ const (
 
 var _ = [delta.HeadDecisions - headsInUse]struct{}{}
 
-// The chain state of a slot tells whether the packets of the chain carried it.
+// The chain state of a slot: whether the packets of the chain carried it.
 const (
 	ChainNew      = iota // not listed
 	ChainListed          // listed, but not carried by the last packet
@@ -171,8 +172,8 @@ func toInt(b bool) int {
 	return 0
 }
 
-// nameContext returns the decision whether an entry has the baselines of the last entry with its chain
-// state.
+// nameContext returns the decision whether an entry has the baselines of the last entry with its
+// chain state.
 func (w *Walk) nameContext(chain int) int {
 	if chain == ChainRepeated && w.Names[chain] != w.own {
 		return headName + chainStates

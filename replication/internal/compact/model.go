@@ -7,9 +7,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 )
 
-// A model is adapted to everything that a chain of packets carried. Both ends keep the models at the
-// end of some packets. The server begins a packet with the model of an acknowledged packet, and names
-// it: so models only depend on packets that both ends have.
+// A model is adapted to everything that a chain of packets carried. Both ends keep the models at
+// the end of some packets. The server begins a packet with the model of an acknowledged packet, and
+// names it: so models only depend on packets that both ends have.
 
 // A State is what both ends know at the end of a packet.
 type State struct {
@@ -18,8 +18,8 @@ type State struct {
 	Tick  delta.Tick   // of the packet
 }
 
-// A ListedSlot is a slot that one of the last packets of a chain carried. Bit i of Seen is set if the
-// packet i before the last did.
+// A ListedSlot is a slot that one of the last packets of a chain carried. Bit i of Seen is set if
+// the packet i before the last did.
 type ListedSlot struct {
 	Slot        uint32
 	Seen        uint8
@@ -130,7 +130,8 @@ func (k *KeptModels) Choose(slot int) (best *KeptModel) {
 		if !m.acked {
 			continue
 		}
-		if best == nil || m.State.Tick.After(best.State.Tick) || m.State.Tick == best.State.Tick && m.far(slot) < best.far(slot) {
+		if best == nil || m.State.Tick.After(best.State.Tick) ||
+			m.State.Tick == best.State.Tick && m.far(slot) < best.far(slot) {
 			best = m
 		}
 	}

@@ -111,8 +111,8 @@ func (n *Name) load(past *delta.Past, v *delta.Versions, ratio, ratio3 int64) (k
 	return known
 }
 
-// Ratios returns the extrapolation ratios of the second and the third baseline, for a packet of a tick; 0 for a
-// baseline that is not there.
+// Ratios returns the extrapolation ratios of the second and the third baseline, for a packet of a
+// tick; 0 for a baseline that is not there.
 func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
 	if n.Span != 0 {
 		ratio = delta.Ratio(now, n.A1, n.A1-n.Span)
@@ -123,8 +123,8 @@ func (n *Name) Ratios(now delta.Tick) (ratio, ratio3 int64) {
 	return ratio, ratio3
 }
 
-// Before returns the row at an earlier tick, or nil if there was none. It returns false if the history
-// no longer has it.
+// Before returns the row at an earlier tick, or nil if there was none. It returns false if the
+// history no longer has it.
 func Before(v *delta.Versions, t delta.Tick) (row []uint32, known bool) {
 	row, found := v.At(t)
 	if found == delta.Absent {

@@ -6,8 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A state packet of the coding Compact is the output of one range encoder. Its model depends on what
-// one peer has acknowledged, so that peers don't share any of it.
+// A state packet of the coding Compact is the output of one range encoder. Its model depends on
+// what one peer has acknowledged, so that peers don't share any of it.
 
 // A Writer writes the state packets of one peer.
 type Writer struct {
@@ -47,7 +47,8 @@ const (
 	decisionBits = 12
 	// EndBytes exceeds the bytes that the end of a packet takes.
 	EndBytes = 4
-	// headBits bounds the bits of a head with a component set, without the listed slots that it passes.
+	// headBits bounds the bits of a head with a component set, without the listed slots that it
+	// passes.
 	headBits = 100*decisionBits + 4*delta.MaxComponents
 )
 

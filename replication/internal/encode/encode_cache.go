@@ -1,7 +1,8 @@
-// Package encode encodes the entities of a tick once and shares the bits among all peers that need them. It reads the
-// snapshot of the tick and the baselines that peers have acknowledged, and yields the bits of single entries ([Cache])
-// and of packets that several peers are sent ([PacketSets]). The sender owns one of each per worker and copies the bits
-// into the packets of its peers.
+// Package encode encodes the entities of a tick once and shares the bits among all peers that need
+// them. It reads the snapshot of the tick and the baselines that peers have acknowledged, and
+// yields the bits of single entries ([Cache]) and of packets that several peers are sent
+// ([PacketSets]). The sender owns one of each per worker and copies the bits into the packets of
+// its peers.
 package encode
 
 import (
@@ -16,11 +17,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// The bits of an entry depend only on the entity and its baselines, not on the peer or the packet. They are therefore
-// encoded once per tick and copied into every packet that needs them: most peers of a game have acknowledged the same
-// few ticks.
+// The bits of an entry depend only on the entity and its baselines, not on the peer or the packet.
+// They are therefore encoded once per tick and copied into every packet that needs them: most peers
+// of a game have acknowledged the same few ticks.
 
-// A CachedEntry is an entity encoded in the present tick: an update against baselines, or its full state.
+// A CachedEntry is an entity encoded in the present tick: an update against baselines, or its full
+// state.
 type CachedEntry struct {
 	Baselines delta.Baselines // of an update
 	Kind      wire.EntryKind
@@ -80,7 +82,8 @@ func (c *Cache) Init(s *snapshot.Snapshot) {
 	c.Snap = s
 	c.Limit = MaxCacheBytes
 	c.packed = delta.NewPacked(s.Schema.Layout)
-	// A residual takes three times the width of its field at most; symbols and component sets take less than a KiB.
+	// A residual takes three times the width of its field at most; symbols and component sets take
+	// less than a KiB.
 	for i := range s.Schema.Components {
 		c.worst += s.Schema.Components[i].Layout.Width()
 	}
@@ -108,8 +111,8 @@ func (c *Cache) clear() {
 // Full reports whether the cache exceeds its limit.
 func (c *Cache) Full() bool { return c.used > c.Limit }
 
-// Bound empties a full cache, unless entries are pinned. Dropped entries are encoded again on demand; pointers to
-// them become invalid.
+// Bound empties a full cache, unless entries are pinned. Dropped entries are encoded again on
+// demand; pointers to them become invalid.
 func (c *Cache) Bound() {
 	if c.Full() && !c.Pinned {
 		c.Finish()
@@ -117,7 +120,8 @@ func (c *Cache) Bound() {
 	}
 }
 
-// Finish adds the cost of the entries to the counts, now that the number of copies of each is known.
+// Finish adds the cost of the entries to the counts, now that the number of copies of each is
+// known.
 func (c *Cache) Finish() {
 	for i := range c.Entries {
 		r := &c.Entries[i]
@@ -130,7 +134,8 @@ func (c *Cache) Finish() {
 	c.Made += uint64(len(c.Entries))
 }
 
-// age returns how many ticks ago the entry's baseline was: 0 for a full state, 32 for all older ones.
+// age returns how many ticks ago the entry's baseline was: 0 for a full state, 32 for all older
+// ones.
 func (r *CachedEntry) age(now delta.Tick) delta.Tick {
 	if r.Kind == wire.EntryFull {
 		return 0
@@ -138,14 +143,14 @@ func (r *CachedEntry) age(now delta.Tick) delta.Tick {
 	return min(now-r.Baselines.A1, 32)
 }
 
-// FullState returns the entry with the slot's rows at fixed width. The pointer is valid until the cache is next asked
-// for an entry.
+// FullState returns the entry with the slot's rows at fixed width. The pointer is valid until the
+// cache is next asked for an entry.
 func (c *Cache) FullState(slot int) *CachedEntry {
 	return c.get(slot, wire.EntryFull, delta.Baselines{})
 }
 
-// Update returns the entry with the slot's rows against baselines, or nil if the history no longer has one of them.
-// The pointer is valid until the cache is next asked for an entry.
+// Update returns the entry with the slot's rows against baselines, or nil if the history no longer
+// has one of them. The pointer is valid until the cache is next asked for an entry.
 func (c *Cache) Update(slot int, b delta.Baselines) *CachedEntry {
 	if r := c.get(slot, wire.EntryUpdate, b); r.known {
 		return r
@@ -196,8 +201,8 @@ func (c *Cache) reserve(bytes int) {
 // Bytes returns the bits of an entry, in bytes that the cache owns.
 func (c *Cache) Bytes(r *CachedEntry) []byte { return c.buf[r.first : r.first+(r.Bits+7)/8] }
 
-// FullIsSmaller reports whether the full state of a slot takes fewer bits than an update of so many: after a teleport,
-// an update is larger than the state itself.
+// FullIsSmaller reports whether the full state of a slot takes fewer bits than an update of so
+// many: after a teleport, an update is larger than the state itself.
 func FullIsSmaller(s *snapshot.Snapshot, slot, update int) bool {
 	info := &s.Slots.Info[slot]
 	if update <= info.Width {
@@ -226,9 +231,11 @@ func (c *Cache) encodeFull(w *bitbuf.Writer, slot int) {
 	c.packed.End(w)
 }
 
-// EncodeUpdate writes the slot's rows against baselines, and returns an upper bound for the work of decoding them. It
-// returns false if the history no longer has one of the baselines.
-func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (kind wire.EntryKind, work int, known bool) {
+// EncodeUpdate writes the slot's rows against baselines, and returns an upper bound for the work of
+// decoding them. It returns false if the history no longer has one of the baselines.
+func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
+	kind wire.EntryKind, work int, known bool,
+) {
 	s := c.Snap
 	info := &s.Slots.Info[slot]
 	var ratio int64
@@ -297,8 +304,8 @@ func (c *Cache) CountCompact(entry *compact.Entry) {
 	c.Made++
 }
 
-// ChangedSince returns how many entities changed after tick at, one of the last snapshot.RecentTicks. The counts are
-// kept for the tick, as most peers ask for the same few ticks.
+// ChangedSince returns how many entities changed after tick at, one of the last
+// snapshot.RecentTicks. The counts are kept for the tick, as most peers ask for the same few ticks.
 func (c *Cache) ChangedSince(at delta.Tick) (entities int) {
 	for _, k := range c.changed {
 		if k.after == at {

@@ -11,12 +11,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all encoded against the
-// same pair of baselines. It is made for peers that hold this pair and contains what any of them needs against it; each
-// peer copies the entries that it needs. A complete set contains everything that changed in the tick: a peer that needs
-// exactly that gets its packets as they are, under headers of its own.
+// A PacketSet is a set of packets that peers share in a tick. Its entries are in slot order and all
+// encoded against the same pair of baselines. It is made for peers that hold this pair and contains
+// what any of them needs against it; each peer copies the entries that it needs. A complete set
+// contains everything that changed in the tick: a peer that needs exactly that gets its packets as
+// they are, under headers of its own.
 //
-// The bits of an entry depend on the world and the tick only, so the wire does not show whether a set was used.
+// The bits of an entry depend on the world and the tick only, so the wire does not show whether a
+// set was used.
 type PacketSet struct {
 	snapshot.BasePair            // its baselines
 	complete          bool       // it contains everything that changed in the tick
@@ -69,8 +71,8 @@ type SharedBlock struct {
 	firstCost, lastCost int
 }
 
-// A SharedEntry is the position of an entry in the body of its packet, without the gap before it; its work, see
-// config/work.go; and the sum of the work of its block up to and including it.
+// A SharedEntry is the position of an entry in the body of its packet, without the gap before it;
+// its work, see config/work.go; and the sum of the work of its block up to and including it.
 type SharedEntry struct{ From, End, Work, Sum int32 }
 
 // A sharedAge counts entries by the age of their baselines.
@@ -79,7 +81,8 @@ type sharedAge struct{ age, entries uint8 }
 // maxSharedBytes bounds the bodies of a set's packets.
 const maxSharedBytes = 1 << 20
 
-// Find returns the block of a slot of the set, and the slot's entry followed by those after it in the block.
+// Find returns the block of a slot of the set, and the slot's entry followed by those after it in
+// the block.
 func (set *PacketSet) Find(slot int) (*SharedBlock, []SharedEntry) {
 	b := slot >> 6
 	x := &set.Blocks[set.Places[b]]

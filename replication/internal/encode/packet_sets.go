@@ -11,8 +11,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// PacketSets are the packet sets of a tick. They are filled together, block by block, so that the history that one of
-// them reads is in the processor's cache for the others.
+// PacketSets are the packet sets of a tick. They are filled together, block by block, so that the
+// history that one of them reads is in the processor's cache for the others.
 type PacketSets struct {
 	snap *snapshot.Snapshot
 	tick delta.Tick
@@ -33,7 +33,8 @@ type PacketSets struct {
 const (
 	// MaxPacketSets bounds the sets of a tick.
 	MaxPacketSets = 64
-	// SharedFraction is the share of the changed slots that a peer must need for its gaps to be coded as in a set.
+	// SharedFraction is the share of the changed slots that a peer must need for its gaps to be
+	// coded as in a set.
 	SharedFraction = 32
 )
 
@@ -65,7 +66,8 @@ func (c *PacketSets) Find(of snapshot.BasePair, complete bool) int32 {
 	return -1
 }
 
-// Add returns the index of a set, which is new and empty if there was none; -1 if there are too many sets.
+// Add returns the index of a set, which is new and empty if there was none; -1 if there are too
+// many sets.
 func (c *PacketSets) Add(of snapshot.BasePair, complete bool, order uint) int32 {
 	if i := c.Find(of, complete); i >= 0 {
 		return i
@@ -154,8 +156,8 @@ func (c *PacketSets) fillBlock(b int) {
 	}
 }
 
-// touch reads the slot infos and the rows that ended in a range of ticks, so that the processor fetches them all at
-// once and does not wait for one row after the other.
+// touch reads the slot infos and the rows that ended in a range of ticks, so that the processor
+// fetches them all at once and does not wait for one row after the other.
 func (c *PacketSets) touch(b int, slots uint64, from, to delta.Tick) {
 	s := c.snap
 	for slot := range bitset.Slots(b, slots) {
@@ -166,7 +168,8 @@ func (c *PacketSets) touch(b int, slots uint64, from, to delta.Tick) {
 	}
 }
 
-// gatherColumns loads the components of slots of a block for all sets. No set has a baseline before the oldest tick.
+// gatherColumns loads the components of slots of a block for all sets. No set has a baseline before
+// the oldest tick.
 func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 	s := c.snap
 	c.narrowest, c.setChanged = wire.MaxEntityBits, 0
@@ -185,8 +188,8 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 	}
 }
 
-// addBlock adds entries of changed slots of a block. It leaves out slots whose component set changed or whose full
-// state is smaller: peers encode these themselves.
+// addBlock adds entries of changed slots of a block. It leaves out slots whose component set
+// changed or whose full state is smaller: peers encode these themselves.
 func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 	c.classes.List = c.classes.List[:0]
 	if moving := c.classes.AddStopped(b, changed, set.Base, set.Second); moving != 0 {
@@ -215,8 +218,8 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 	}
 }
 
-// encodeColumns encodes slots of the block, and returns those that have their baselines and are smaller as an update
-// than as a full state.
+// encodeColumns encodes slots of the block, and returns those that have their baselines and are
+// smaller as an update than as a full state.
 func (c *PacketSets) encodeColumns(b int) (slots uint64) {
 	slots = c.columns.Encode(c.against)
 	if c.columns.Most(slots) <= c.narrowest {
@@ -237,8 +240,8 @@ func (c *PacketSets) encodeColumns(b int) (slots uint64) {
 	return c.columns.Encode(c.against)
 }
 
-// tryBlock adds slots of a block to the open packet, or to a new one if none is open. It returns false, and adds
-// nothing, if they don't fit.
+// tryBlock adds slots of a block to the open packet, or to a new one if none is open. It returns
+// false, and adds nothing, if they don't fit.
 func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 	opened := false
 	if !set.open {
@@ -254,7 +257,8 @@ func (c *PacketSets) tryBlock(set *PacketSet, b int, changed uint64) bool {
 	return fits
 }
 
-// appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if they don't fit.
+// appendBlock adds slots of a block to the open packet. It returns false, and adds nothing, if they
+// don't fit.
 func (c *PacketSets) appendBlock(set *PacketSet, b int, changed uint64) bool {
 	mark, w, x := set.w.Mark(), set.w, set.context
 	k := SharedBlock{Packet: len(set.Packets) - 1, First: len(set.Entries)}

@@ -6,10 +6,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// account counts why what was not sent was not.
+// This file counts, for every entity that was not sent in a tick, the reason.
+
+// account counts the reasons in the peer's counters.
 func (p *Sender) account() {
 	seen, withheld, hidden := p.sight.View.Divide(p.snap.Slots.Live)
-	dirty, inFlight := seen, 0 // while the peer rests nobody looks what it needs
+	dirty, inFlight := seen, 0 // nobody looks what a resting peer needs
 	if !p.Rests {
 		dirty, inFlight = p.waiting()
 	}
@@ -24,29 +26,30 @@ func (p *Sender) account() {
 	if !p.Rests {
 		sent := p.stats.Updates + p.stats.FullStates + p.stats.KeyframeFallbacks - p.counted
 		p.counted += sent
-		p.stats.InFlight += uint64(inFlight) - sent // the latter is on its way as well
+		p.stats.InFlight += uint64(inFlight) - sent // which are in flight as well
 	}
 	p.stats.NotVisible += uint64(hidden)
 	p.stats.Withheld += uint64(withheld)
 	p.stats.UpToDate += uint64(seen - dirty - inFlight)
 }
 
-// waiting returns how many entities that the peer sees are due, and of how many others the newest state is on its way.
+// waiting returns the number of visible entities that are dirty, and of those that are not but
+// whose newest state is in flight.
 func (p *Sender) waiting() (dirty, inFlight int) {
-	s := &p.snap.Slots
-	for w, blocks := range p.acked.Acks.DirtyBlocks {
+	s, acks := &p.snap.Slots, &p.acked.Acks
+	for w, blocks := range acks.DirtyBlocks {
 		for b := range bitset.Slots(w, blocks) {
 			dirty += bits.OnesCount64(p.sight.View.Sees(b, s.Alive[b]) & p.acked.DirtyIn(b))
 		}
 	}
-	if p.sight.View.InView == nil && p.acked.Acks.LacksNothing(p.acked.Acks.Through) {
-		return dirty, p.Worker.ChangedSince(p.acked.Acks.Through) - dirty
+	if p.sight.View.InView == nil && acks.LacksNothing(acks.Through) {
+		return dirty, p.states.worker.ChangedSince(acks.Through) - dirty
 	}
 	for b, alive := range s.Alive {
 		if alive = p.sight.View.Sees(b, alive); alive == 0 {
 			continue
 		}
-		inFlight += bits.OnesCount64(alive & (p.acked.Acks.Behind(b) | s.Changed[b]) &^ p.acked.Dirty[b])
+		inFlight += bits.OnesCount64(alive & (acks.Behind(b) | s.Changed[b]) &^ p.acked.Dirty[b])
 	}
 	return dirty, inFlight
 }

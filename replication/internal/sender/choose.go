@@ -8,44 +8,45 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Chooser finds the most urgent slots. It is scratch memory, which the peers of a worker share.
+// A Chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
 type Chooser struct {
 	Chosen bitset.Set
 	blocks []int32  // with candidates
-	left   []uint64 // of these: slots that are neither chosen nor dropped
-	dear   []uint64 // of these: slots whose entries cost more
+	left   []uint64 // by block: candidates that are neither chosen nor dropped
+	dear   []uint64 // by block: slots whose entries cost more
 
-	// Of the weights that a peer's own function says.
+	// For a peer with a weight function of its own.
 	weights  []snapshot.SlicedWeights // by block
-	asked    []int32                  // slots that it is asked about
-	entities []ecs.Entity             // in them
-	given    []float32                // the weights of these
+	asked    []int32                  // slots that the function is called for
+	entities []ecs.Entity             // in these slots
+	given    []float32                // their weights
 }
 
-// Prices are about how many bits an entry costs.
+// Prices are estimates of the bits that an entry costs.
 type Prices struct {
 	Cheap, Dear int
 }
 
-// Begin makes an empty choice among slots below n.
+// Begin starts an empty choice among slots below n.
 func (c *Chooser) Begin(n int) {
 	c.Chosen = c.Chosen.Grown(n)
 	clear(c.Chosen)
 	c.drop()
 }
 
-// drop ends the list of candidates.
+// drop drops all candidates.
 func (c *Chooser) drop() { c.blocks, c.left, c.dear = c.blocks[:0], c.left[:0], c.dear[:0] }
 
-// Add adds candidates of a block.
+// Add adds candidates of a block, except for slots that are chosen already.
 func (c *Chooser) Add(b int, mask, dear uint64) {
 	if mask &^= c.Chosen[b]; mask != 0 {
 		c.blocks, c.left, c.dear = append(c.blocks, int32(b)), append(c.left, mask), append(c.dear, dear)
 	}
 }
 
-// Choose chooses the most urgent of the candidates, as many as so many bits have room for, and
-// drops the others. It returns what they cost, about.
+// Choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
+// others. It returns the estimated cost of the choice. It goes through the bits of the urgencies
+// from the highest down: candidates with the bit are more urgent than all others that are left.
 func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
 	defer c.drop()
 	for plane := u.Used - 1; plane >= 0; plane-- {
@@ -72,7 +73,7 @@ func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
 	return used + c.takeRoundRobin(u, room-used, cost)
 }
 
-// take chooses all candidates that have a bit.
+// take chooses the candidates that have a bit.
 func (c *Chooser) take(u *Urgency, plane int) {
 	for i, b := range c.blocks {
 		top := c.left[i] & u.Blocks[b][plane]
@@ -81,7 +82,7 @@ func (c *Chooser) take(u *Urgency, plane int) {
 	}
 }
 
-// narrow drops all candidates that don't have a bit.
+// narrow drops the candidates that don't have a bit.
 func (c *Chooser) narrow(u *Urgency, plane int) {
 	n := 0
 	for i, b := range c.blocks {
@@ -93,13 +94,14 @@ func (c *Chooser) narrow(u *Urgency, plane int) {
 	c.blocks, c.left, c.dear = c.blocks[:n], c.left[:n], c.dear[:n]
 }
 
-// takeRoundRobin chooses among candidates that are all as urgent, as long as there is room.
+// takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from
+// u.First on.
 func (c *Chooser) takeRoundRobin(u *Urgency, room int, cost Prices) (used int) {
 	first := 0
 	for first < len(c.blocks) && int(c.blocks[first]) < u.First>>6 {
 		first++
 	}
-	for k := range len(c.blocks) + 1 { // the first one twice: what is before the turn is last
+	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
 		i := (first + k) % max(len(c.blocks), 1)
 		if i == len(c.blocks) {
 			break

@@ -12,19 +12,20 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// Packets of the coding Compact, which are made for one peer each.
+// This file writes packets of the coding Compact. Their model depends on what the peer has
+// acknowledged, so nothing of them is shared.
 
-// prepareCompact finds the rows of a slot and what they are coded against.
-func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entry) {
-	s, c := p.snap, p.Worker.CompactCoder()
+// prepareCompact loads the rows of a slot, and of the baselines of its class, into the coder.
+func (k *packetWriter) prepareCompact(slot int, of *baseline.Class) (entry compact.Entry) {
+	s, c := k.snap, k.cache.CompactCoder()
 	info := &s.Slots.Info[slot]
 	entry.Set = info.Set
-	if !k.Full {
-		name := compact.Name{A1: k.A1}
-		if k.Two {
-			name.Span, name.Third = k.A1-k.A2, delta.Tick(k.Third)
+	if !of.Full {
+		name := compact.Name{A1: of.A1}
+		if of.Two {
+			name.Span, name.Third = of.A1-of.A2, delta.Tick(of.Third)
 		}
-		for tries := 0; ; tries++ { // again with fewer baselines, if some are not kept any more
+		for { // with fewer baselines each time, if the history no longer has them all
 			if c.Gather(s, slot, name, &entry) {
 				entry.Name = name
 				return entry
@@ -47,47 +48,48 @@ func (p *Sender) prepareCompact(slot int, k *baseline.Class) (entry compact.Entr
 	return entry
 }
 
-// counterOf returns the counter of an entry that was written, which was to be whole or not.
-func (p *Sender) counterOf(entry *compact.Entry, full bool) *uint64 {
+// counterOf returns the counter of an entry that was written. full is set if there were no
+// baselines for an update.
+func (k *packetWriter) counterOf(entry *compact.Entry, full bool) *uint64 {
 	switch {
 	case full:
-		return &p.stats.FullStates
+		return &k.stats.FullStates
 	case entry.Kind == wire.EntryFull:
-		return &p.stats.KeyframeFallbacks
+		return &k.stats.KeyframeFallbacks
 	}
-	return &p.stats.Updates
+	return &k.stats.Updates
 }
 
-// startCompact opens a packet whose first entry is of a slot.
+// startCompact opens a packet, given the slot of its first entry.
 func (k *packetWriter) startCompact(slot int, part bool) {
-	p, x := k.peer, k.Compact
+	x := k.Compact
 	k.start()
-	x.Room = len(k.buf) - k.body
-	x.E = delta.NewRangeEncoder(k.buf[k.body:])
+	x.Room = len(k.out.buf) - k.body
+	x.E = delta.NewRangeEncoder(k.out.buf[k.body:])
 	x.State = x.Kept.Take()
 	var from *compact.KeptModel
-	if !part { // a part is to take as much in any packet
+	if !part { // a part takes the same room in any packet
 		from = x.Kept.Choose(slot)
 	}
-	if from != nil && p.acked.Log.Next-from.Sequence >= compact.MaxModelAge {
+	if from != nil && k.header.Sequence-from.Sequence >= compact.MaxModelAge {
 		from = nil
 	}
 	if x.Age = 0; from == nil {
 		x.State.CopyFrom(nil)
-		x.Walk.Begin(nil, p.snap.Tick)
+		x.Walk.Begin(nil, k.snap.Tick)
 	} else {
 		x.State.CopyFrom(from.State)
-		x.Walk.Begin(from.State, p.snap.Tick)
-		x.Age = p.acked.Log.Next - from.Sequence
+		x.Walk.Begin(from.State, k.snap.Tick)
+		x.Age = k.header.Sequence - from.Sequence
 	}
 	x.E.PutExpGolomb(uint64(x.Age>>compact.AgeLow), compact.ModelRef)
-	x.State.Tick = p.snap.Tick
+	x.State.Tick = k.snap.Tick
 	x.First, x.Count, x.Work = slot, 0, 0
 	x.Keep = !part && x.Kept.Room()
 	clear(x.Costs)
 }
 
-// dropCompact gives up the open packet.
+// dropCompact abandons the open packet.
 func (k *packetWriter) dropCompact() {
 	x := k.Compact
 	x.Kept.Give(x.State)
@@ -97,20 +99,19 @@ func (k *packetWriter) dropCompact() {
 
 // finishCompact sends the open packet.
 func (k *packetWriter) finishCompact() {
-	p, x := k.peer, k.Compact
-	c := p.Worker.CompactCoder()
+	x, c := k.Compact, k.cache.CompactCoder()
 	c.Coder.Begin(&x.State.Model)
 	x.PutEnd(c.Coder)
 	body, err := x.E.Finish()
 	if err != nil {
-		panic("replication: " + err.Error()) // there was room
+		panic("replication: " + err.Error()) // tryCompact leaves room for the end
 	}
 	for i, cost := range x.Costs {
 		c.Costs[i] += uint64(cost)
 	}
 	k.open, k.sent = false, nil
-	packet := k.buf[:k.body+len(body)]
-	key := p.key
+	packet := k.out.buf[:k.body+len(body)]
+	key := &k.out.key
 	k.header.Put(packet[key.Size():])
 	packet[key.Size()] |= byte(x.Age&(1<<compact.AgeLow-1)) << (wire.PadShift + 1)
 	if x.Keep {
@@ -121,26 +122,25 @@ func (k *packetWriter) finishCompact() {
 	}
 	x.State = nil
 	key.Write(packet, k.header.Sequence, k.header.Tick)
-	p.put(packet, k.commit(len(packet), 8*len(body)))
+	k.out.put(packet, k.commit(len(packet), 8*len(body)))
 }
 
-// putCompact appends the state of a slot, to a new packet if need be, and returns the counter
-// of its kind. The error is that of packetWriter.put.
+// putCompact appends the state of a slot of the given class, and returns the counter of the entry.
+// The error is that of put.
 func (k *packetWriter) putCompact(slot int, c *baseline.Class) (count *uint64, err error) {
-	p := k.peer
-	entry := p.prepareCompact(slot, c)
+	entry := k.prepareCompact(slot, c)
 	full := entry.Kind == wire.EntryFull
 	if err = k.addCompact(slot, baseline.RecordState, &entry); err == nil {
-		p.Worker.CountCompact(&entry)
+		k.cache.CountCompact(&entry)
 	}
-	return p.counterOf(&entry, full), err
+	return k.counterOf(&entry, full), err
 }
 
-// addCompact appends an entry, to a new packet if need be.
+// addCompact appends an entry to the open packet, or to a new one if it does not fit.
 func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *compact.Entry) error {
 	for {
 		if !k.open {
-			if k.peer.blocked() {
+			if k.blocked() {
 				return errFull
 			}
 			k.startCompact(slot, entry.Kind == wire.EntryPart)
@@ -157,10 +157,12 @@ func (k *packetWriter) addCompact(slot int, kind baseline.RecordKind, entry *com
 	}
 }
 
-// tryCompact appends an entry to the open packet, or nothing if it does not fit.
+// tryCompact appends an entry to the open packet. It returns false, and appends nothing, if the
+// entry does not fit.
 func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
-	x, c := k.Compact, k.peer.Worker.CompactCoder()
-	if x.Count == compact.MaxCompact || x.Count > 0 && !k.peer.opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
+	x, c := k.Compact, k.cache.CompactCoder()
+	if x.Count == compact.MaxCompact ||
+		x.Count > 0 && !k.opts.FreeWork.Allows(x.Work+entry.Work, 8*(x.E.Len()-compact.EndBytes)) {
 		return false
 	}
 	c.Coder.Begin(&x.State.Model)
@@ -171,19 +173,19 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	if !safe || entry.Far {
 		e, walk, c.Mark = x.E, x.Walk, x.State.Model
 	}
-	back := func() {
+	undo := func() {
 		x.E, x.Walk, x.State.Model = e, walk, c.Mark
 		x.State.Slots = x.State.Slots[:listed]
 		c.Coder.Costs = c.Coder.Costs[:0]
 	}
 	x.Put(c, slot, entry)
-	if entry.Far && encode.FullIsSmaller(k.peer.snap, slot, c.RowBits()) {
-		back()
-		c.ForgetPast(k.peer.snap, slot, entry)
+	if entry.Far && encode.FullIsSmaller(k.snap, slot, c.RowBits()) {
+		undo()
+		c.ForgetPast(k.snap, slot, entry)
 		x.Put(c, slot, entry)
 	}
 	if !safe && x.E.Len()+compact.EndBytes > x.Room {
-		back()
+		undo()
 		return false
 	}
 	for _, cost := range c.Coder.Costs {
@@ -195,27 +197,26 @@ func (k *packetWriter) tryCompact(slot int, entry *compact.Entry) bool {
 	return true
 }
 
-// compactTogether is putTogether.
+// compactTogether is putTogether for the coding Compact.
 func (k *packetWriter) compactTogether(entries []batchEntry) bool {
-	p := k.peer
 	slices.SortFunc(entries, func(a, b batchEntry) int { return cmp.Compare(a.slot, b.slot) })
 	k.startCompact(int(entries[0].slot), false)
-	ages, copied, made := p.Worker.Ages, p.Worker.Copied, p.Worker.Made
+	counts := k.cache.Counts
 	for i := range entries {
 		slot := int(entries[i].slot)
 		entry := compact.Entry{Kind: wire.EntryDespawn}
 		if entries[i].kind == batchState {
-			entry = p.prepareCompact(slot, p.acked.ClassOfSlot(slot))
+			entry = k.prepareCompact(slot, k.acked.ClassOfSlot(slot))
 		}
 		full := entry.Kind == wire.EntryFull
 		if !k.tryCompact(slot, &entry) {
 			k.dropCompact()
-			p.Worker.Ages, p.Worker.Copied, p.Worker.Made = ages, copied, made
+			k.cache.Counts = counts // nothing was sent
 			return false
 		}
 		if entry.Kind != wire.EntryDespawn {
-			p.Worker.CountCompact(&entry)
-			entries[i].count = p.counterOf(&entry, full)
+			k.cache.CountCompact(&entry)
+			entries[i].count = k.counterOf(&entry, full)
 		}
 	}
 	bits := 0

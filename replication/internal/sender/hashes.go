@@ -7,22 +7,31 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-func (p *Sender) SendHashes(buf []byte) {
-	s := p.snap
+// A hashing goes through the entities that a peer sees and sends it hashes of their state, by which
+// the client finds divergences.
+type hashing struct {
+	next int        // the slot to continue with
+	At   delta.Tick // of the last hashes
+	Any  bool       // there were some
+}
+
+// send sends hashes of as many entities as fit into a packet, which is written to buf.
+func (h *hashing) send(o *outbox, buf []byte) {
+	s := o.snap
 	w := bitbuf.NewWriter(buf[wire.ChecksumSize:])
 	w.WriteBits(uint64(wire.KindHashes), 8)
 	w.WriteBits(uint64(s.Tick), 32)
 	var set delta.Set
 	next, count := 0, 0
-	slot := p.Hashing.next
+	slot := h.next
 	for ; slot < s.Slots.Len(); slot++ {
 		b := slot >> 6
-		if p.sight.View.Sees(b, s.Slots.Alive[b])>>(slot&63)&1 == 0 {
+		if o.sight.View.Sees(b, s.Slots.Alive[b])>>(slot&63)&1 == 0 {
 			continue
 		}
 		mark, before := w.Mark(), set
 		writeHashes(s, &w, slot, next, &set)
-		if w.Remaining() > 0 { // for the end
+		if w.Remaining() > 0 { // the end takes a bit
 			next = slot + 1
 			count++
 			continue
@@ -30,32 +39,23 @@ func (p *Sender) SendHashes(buf []byte) {
 		w.Rollback(mark)
 		set = before
 		if count > 0 {
-			break // it begins the next packet
+			break // the slot begins the next packet
 		}
 	}
-	if p.Hashing.next = slot; slot >= s.Slots.Len() {
-		p.Hashing.next = 0
+	if h.next = slot; slot >= s.Slots.Len() {
+		h.next = 0
 	}
 	if count == 0 {
 		return
 	}
 	w.WriteBool(false)
 	packet := buf[:wire.ChecksumSize+len(w.Bytes())]
-	key := p.key
+	key := o.key
 	key.Off = false
 	key.Write(packet, 0, 0)
-	p.stats.Hashes += uint64(count)
-	p.stats.HashBytes += uint64(len(packet))
-	if p.Send(packet) != nil {
-		p.stats.SendErrors++
-	}
-}
-
-// hashing is where the server stands with a peer's hashes.
-type hashing struct {
-	next int        // the slot to go on with
-	At   delta.Tick // when there were some last
-	Any  bool
+	o.stats.Hashes += uint64(count)
+	o.stats.HashBytes += uint64(len(packet))
+	o.Transmit(packet)
 }
 
 // writeHashes writes the entry of a slot, as far as there is room.

@@ -14,73 +14,85 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A packetWriter fills state packets for one peer, one after the other, with entries in
-// the order of their slots.
+// A packetWriter fills state packets for one peer, one after the other, with entries in slot order.
+// Each packet is recorded in the log of the peer's acknowledgements.
 type packetWriter struct {
-	peer   *Sender
-	buf    []byte
+	peer
+	out     *outbox
+	budget  *budget
+	cache   *encode.Cache   // of the worker, in the present tick
+	Compact *compact.Writer // nil: the session is Packed
+
+	// The open packet.
 	w      bitbuf.Writer
 	open   bool
 	header wire.StateHeader
-	body   int // where the bits begin in buf
+	body   int // index of the body in the buffer
 	sent   *ackstate.SentPacket
 	Order  uint // of the Rice code of slot gaps
 	work   int  // of its entries, see config/work.go
 	wire.Context
 
-	// The gaps of the tick before tell the order of the code. Those before the first
-	// entry of a packet are of another size, and few.
+	// The sum of the gaps and the number of entries in this tick give the order of the code in the
+	// next. The gap before the first entry of a packet does not count, as it is of another size.
 	gaps, entries int
 
-	Compact *compact.Writer // nil: the session is Packed
-
-	heads int // bits of an entry beside its run, about, in packets of groups
+	heads int // bits of the head of an entry in packets of groups, about
 }
 
 // begin starts a tick.
-func (k *packetWriter) begin(p *Sender) {
-	k.peer = p
-	if k.buf == nil {
-		k.buf = make([]byte, p.opts.MTU)
+func (k *packetWriter) begin() {
+	if k.out.buf == nil {
+		k.out.buf = make([]byte, k.opts.MTU)
 	}
 	if k.entries > 0 {
 		k.Order = gapOrder(k.gaps, k.entries)
 	}
 	k.gaps, k.entries = 0, 0
 	if k.Compact != nil {
-		k.Compact.Kept.Shrink(p.snap.Tick)
+		k.Compact.Kept.Shrink(k.snap.Tick)
 	}
 }
 
-// gapOrder returns the order of the Rice code for gaps of so many slots in all before so many entries.
+// blocked reports whether no more packets may be sent now.
+func (k *packetWriter) blocked() bool { return k.acked.Log.Full() || k.budget.short() }
+
+// gapOrder returns the order of the Rice code for a number of entries and the sum of the gaps
+// before them, in slots.
 func gapOrder(gaps, entries int) uint {
 	return min(uint(bits.Len64(uint64(gaps)*7/10/uint64(entries))), 1<<wire.GapOrderBits-1)
 }
 
 // start opens a packet.
 func (k *packetWriter) start() {
-	p := k.peer
-	s := p.snap
-	k.header = wire.StateHeader{Sequence: p.acked.Log.Next, Tick: uint32(s.Tick), Long: !p.acked.Near(), Complete: p.acked.Join.Complete}
-	k.body = k.headSize(k.header.Long)
-	k.w.Reset(k.buf[k.body:])
+	k.header = k.nextHeader()
+	k.body = k.out.headSize(k.header.Long)
+	k.w.Reset(k.out.buf[k.body:])
 	k.w.WriteBits(uint64(k.Order), wire.GapOrderBits)
-	k.Context = wire.Context{Names: delta.NamesAt(s.Tick)}
-	k.Names.Write(&k.w, p.acked.Front())
-	k.sent = p.acked.Log.Begin(s.Tick)
+	k.Context = wire.Context{Names: delta.NamesAt(k.snap.Tick)}
+	k.Names.Write(&k.w, k.acked.Front())
+	k.sent = k.acked.Log.Begin(k.snap.Tick)
 	k.open, k.work = true, 0
 }
 
-// headBits is more than what stands before the run of an update.
+// nextHeader returns the header of the next packet.
+func (k *packetWriter) nextHeader() wire.StateHeader {
+	return wire.StateHeader{
+		Sequence: k.acked.Log.Next, Tick: uint32(k.snap.Tick),
+		Long: !k.acked.Near(), Complete: k.acked.Join.Complete,
+	}
+}
+
+// headBits exceeds the bits of the head of an update.
 const headBits = 200
 
-// put appends an entry with a run to a packet, if need be to a new one. It returns
-// errFull if no more packets may be sent and errTooLarge if the entry is larger than a
-// packet.
+// put appends an entry to the open packet, or to a new one if it does not fit. It returns errFull
+// if no more packets may be sent, and errTooLarge if the entry is larger than a packet.
 func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 	r.Copies++
-	bits := k.peer.Worker.Bytes(r)
-	if k.open && r.Kind != wire.EntryFull && k.w.Remaining() >= int(r.Bits)+headBits && k.bears(int(r.Work), int(r.Bits)) {
+	bits := k.cache.Bytes(r)
+	if k.open && r.Kind != wire.EntryFull &&
+		k.w.Remaining() >= int(r.Bits)+headBits && k.bears(int(r.Work), int(r.Bits)) {
 		k.noteGap(slot - k.Next)
 		k.entries++
 		k.update(slot, r, bits)
@@ -88,48 +100,50 @@ func (k *packetWriter) put(slot int, r *encode.CachedEntry) error {
 		k.record(slot, baseline.RecordState)
 		return nil
 	}
-	err := k.add(slot, baseline.RecordState, int(r.Work), func() {
-		if r.Kind == wire.EntryFull {
-			k.head(slot, wire.EntryFull)
-			k.fullHead(slot)
-			k.w.WriteRun(bits, int(r.Bits))
-		} else {
-			k.update(slot, r, bits)
-		}
-	})
+	err := k.add(slot, baseline.RecordState, int(r.Work), func() { k.write(slot, r, bits) })
 	if err != nil {
 		r.Copies--
 	}
 	return err
 }
 
-// bears reports whether the open packet may have entries of so much work more, which take so many
-// bits at least.
-func (k *packetWriter) bears(work, bits int) bool {
-	return k.peer.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
+// write writes an entry, given its bits.
+func (k *packetWriter) write(slot int, r *encode.CachedEntry, bits []byte) {
+	if r.Kind != wire.EntryFull {
+		k.update(slot, r, bits)
+		return
+	}
+	k.head(slot, wire.EntryFull)
+	k.fullHead(slot)
+	k.w.WriteRun(bits, int(r.Bits))
 }
 
-// noteGap counts the gap before an entry that is about to be written.
+// bears reports whether entries may be appended to the open packet that take so much work to
+// decode, and so many bits at least.
+func (k *packetWriter) bears(work, bits int) bool {
+	return k.opts.FreeWork.Allows(k.work+work, k.w.Len()+bits)
+}
+
+// noteGap counts the gap before an entry that is about to be written, unless it is the first one.
 func (k *packetWriter) noteGap(gap int) {
 	if k.Next > 0 {
 		k.gaps += gap
 	}
 }
 
-// update writes an entry against baselines.
+// update writes an update, given its bits.
 func (k *packetWriter) update(slot int, r *encode.CachedEntry, bits []byte) {
 	k.gap(slot)
 	wire.WriteUpdate(&k.w, &k.Names, r.Baselines, r.Kind == wire.EntrySetChange)
 	k.w.WriteRun(bits, int(r.Bits))
 }
 
-// record notes that the packet carries something of a slot.
+// record records that the packet carries an entry of a slot.
 func (k *packetWriter) record(slot int, kind baseline.RecordKind) {
-	k.peer.acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
+	k.acked.Log.Add(k.sent, slot>>6, 1<<(slot&63), kind)
 }
 
-// despawn appends that a slot is empty. It returns errFull if no more packets may be
-// sent.
+// despawn appends that a slot is empty. It returns errFull if no more packets may be sent.
 func (k *packetWriter) despawn(slot int) error {
 	if k.Compact != nil {
 		return k.addCompact(slot, baseline.RecordDespawn, &compact.Entry{Kind: wire.EntryDespawn})
@@ -137,32 +151,49 @@ func (k *packetWriter) despawn(slot int) error {
 	return k.add(slot, baseline.RecordDespawn, 0, func() { k.head(slot, wire.EntryDespawn) })
 }
 
-// head writes what an entry begins with that is no update.
+// putPart appends a part of a slot's state. The error is that of put.
+func (k *packetWriter) putPart(slot int, l *ackstate.LargeState, i int) error {
+	payload := l.Encoded[i*l.Size : min((i+1)*l.Size, len(l.Encoded))]
+	numbers := [4]uint64{uint64(k.snap.Tick - l.Tick), uint64(len(l.Encoded)), uint64(l.Size), uint64(i)}
+	if k.Compact != nil {
+		entry := compact.Entry{Kind: wire.EntryPart, Payload: payload, Part: numbers}
+		return k.addCompact(slot, baseline.RecordPart, &entry)
+	}
+	return k.add(slot, baseline.RecordPart, 0, func() {
+		k.head(slot, wire.EntryPart)
+		for _, n := range numbers {
+			k.w.WriteExpGolomb(n, wire.PartOrder)
+		}
+		k.w.WriteBytes(payload)
+	})
+}
+
+// head writes the slot and the kind of an entry that is not an update.
 func (k *packetWriter) head(slot int, kind wire.EntryKind) {
 	k.gap(slot)
 	k.w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
 }
 
-// gap writes what leads to a slot.
+// gap writes the slot of an entry, as the gap after the slot before.
 func (k *packetWriter) gap(slot int) {
 	k.w.WriteRice(uint64(slot-k.Next), k.Order)
 	k.Next = slot + 1
 }
 
-// fullHead writes the generation and component set of an entity without baseline.
+// fullHead writes the generation and the component set of a full state.
 func (k *packetWriter) fullHead(slot int) {
-	info := k.peer.snap.Slots.Info[slot]
+	info := k.snap.Slots.Info[slot]
 	k.w.WriteExpGolomb(uint64(info.Generation), wire.GenerationOrder)
 	delta.WriteSet(&k.w, &info.Set, &k.Set)
 	k.Set = info.Set
 }
 
-// add lets write append an entry of so much work; if it does not fit, it is undone and written to
-// a new packet.
+// add calls write to append an entry that takes so much work to decode. If the entry does not fit,
+// it is removed and written to a new packet.
 func (k *packetWriter) add(slot int, kind baseline.RecordKind, work int, write func()) error {
 	for {
 		if !k.open {
-			if k.peer.blocked() {
+			if k.blocked() {
 				return errFull
 			}
 			k.start()
@@ -198,51 +229,30 @@ func (k *packetWriter) finish() {
 		k.finishCompact()
 		return
 	}
-	k.open, k.sent = false, nil // which would keep a ring alive that the log gave back
+	k.open, k.sent = false, nil // else sent would keep a ring alive that the log has replaced
 	n := k.w.Len()
-	packet := k.buf[:k.body+len(k.w.Bytes())]
-	k.key(packet, k.header, n)
-	k.peer.put(packet, k.commit(len(packet), n))
-}
-
-// headSize returns how many bytes stand before the body.
-func (k *packetWriter) headSize(long bool) int {
-	h := wire.StateHeader{Long: long}
-	return k.peer.key.Size() + h.Size()
-}
-
-// key completes a packet whose body has n bits.
-func (k *packetWriter) key(packet []byte, h wire.StateHeader, n int) {
-	k.putHeader(packet, h, n)
-	k.peer.key.Write(packet, h.Sequence, h.Tick)
-}
-
-// putHeader is seal without the checksum.
-func (k *packetWriter) putHeader(packet []byte, h wire.StateHeader, n int) {
-	at := k.peer.key.Size()
-	h.Put(packet[at:])
-	packet[at] |= byte(-n&7) << wire.PadShift
+	packet := k.out.buf[:k.body+len(k.w.Bytes())]
+	k.out.complete(packet, k.header, n)
+	k.out.put(packet, k.commit(len(packet), n))
 }
 
 // commit counts a packet whose body has n bits, and returns its sequence.
 func (k *packetWriter) commit(bytes, n int) uint32 {
-	p := k.peer
-	p.stats.Packets++
-	p.stats.Bytes += uint64(bytes)
-	p.stats.EntityBits += uint64(n)
-	p.Budget.spend(bytes, p.opts.TickRate)
-	p.acked.Log.At(p.acked.Log.Next).Bytes = uint16(bytes)
-	return p.acked.Log.Commit()
+	k.stats.Packets++
+	k.stats.Bytes += uint64(bytes)
+	k.stats.EntityBits += uint64(n)
+	k.budget.spend(bytes)
+	k.acked.Log.At(k.acked.Log.Next).Bytes = uint16(bytes)
+	return k.acked.Log.Commit()
 }
 
-// putTogether sends entries in a packet of their own, in the order of their slots. If they
-// don't fit, nothing is sent. No packet may be open.
+// putTogether sends entries in a packet of their own, in slot order. It returns whether they fit,
+// and whether no more packets may be sent; in either case nothing is sent. No packet may be open.
 func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
-	p := k.peer
 	if len(entries) == 0 {
 		return true, false
 	}
-	if p.blocked() {
+	if k.blocked() {
 		return false, true
 	}
 	if k.Compact != nil {
@@ -256,19 +266,13 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	for i := range entries {
 		e := &entries[i]
 		slot := int(e.slot)
-		if e.kind == batchEnd {
+		if e.kind == batchDespawn {
 			k.head(slot, wire.EntryDespawn)
 			continue
 		}
-		r := &p.Worker.Entries[e.entry]
+		r := &k.cache.Entries[e.entry]
 		k.work += int(r.Work)
-		if r.Kind == wire.EntryFull {
-			k.head(slot, wire.EntryFull)
-			k.fullHead(slot)
-			k.w.WriteRun(p.Worker.Bytes(r), int(r.Bits))
-		} else {
-			k.update(slot, r, p.Worker.Bytes(r))
-		}
+		k.write(slot, r, k.cache.Bytes(r))
 	}
 	if k.w.Err() != nil || n > 1 && !k.bears(0, 0) {
 		k.open, k.sent.Status = false, ackstate.SentUnused
@@ -284,22 +288,22 @@ func (k *packetWriter) putTogether(entries []batchEntry) (fits, blocked bool) {
 	return true, false
 }
 
-// book notes that the packet carries an entry.
+// book records and counts an entry of a packet of groups.
 func (k *packetWriter) book(e *batchEntry) {
-	p, slot := k.peer, int(e.slot)
+	slot := int(e.slot)
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	kind := baseline.RecordDespawn
 	if e.kind == batchState {
 		kind = baseline.RecordState
 		if k.Compact == nil {
-			p.Worker.Entries[e.entry].Copies++
+			k.cache.Entries[e.entry].Copies++
 		}
 	}
 	k.record(slot, kind)
 	*e.count++
-	p.acked.Dirty[b] &^= bit
-	p.acked.Acks.Shown[b] |= bit
-	if !e.dirty { // it is on its way already
-		p.stats.GroupResends++
+	k.acked.Dirty[b] &^= bit
+	k.acked.Acks.Shown[b] |= bit
+	if !e.dirty { // it is in flight already
+		k.stats.GroupResends++
 	}
 }

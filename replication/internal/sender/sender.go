@@ -1,121 +1,106 @@
-// Package sender chooses what a peer is sent in a tick, keeps to its budget, and fills packets.
+// Package sender decides what a peer is sent in a tick and fills packets with it. It reads the
+// snapshot of the tick, what the peer may see and what it is known to hold, keeps to the peer's
+// budget, and yields datagrams for the peer's send function. The server calls it: a [Sender] is a
+// part of each peer, and [Workers] run the senders of all peers in a tick.
 package sender
 
 import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
-	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-	"github.com/mlange-42/arche/ecs"
 )
 
-// Sender is what is sent to a peer in a tick.
+// A Sender sends one peer its state.
 type Sender struct {
+	peer
+	outbox
+	Budget   budget
+	Selector selector
+	Packet   packetWriter
+	states   stateSender
+	groups   groupSender
+	Alive    KeepAlive
+	Hashing  hashing
+
+	HasMessages bool // there are new messages for the peer
+
+	// Of the present tick.
+	planned plan
+	Relays  bool // the packets of a complete packet set may be all that the peer needs
+	Rests   bool // the peer needs nothing
+	inOrder bool // everything dirty is sent, in slot order
+	Sending bool // states are being sent; or a send function panicked while they were
+
+	counted uint64 // entities sent in the ticks that account has covered
+}
+
+// A peer is what the parts of a Sender share. It belongs to other packages.
+type peer struct {
 	snap     *snapshot.Snapshot
 	opts     *config.ServerOptions
 	interest *interest.Shared
 	sight    *interest.Sight
 	acked    *ackstate.Tracker
 	stats    *counters.PeerCounters
-
-	Send func(packet []byte) error
-	key  wire.Key // of packets to the client
-
-	Relays  bool  // packets of a stream may be all that is to be sent in the present tick
-	Speaks  bool  // there are new messages for the peer
-	Rests   bool  // it needs nothing in the present tick
-	crowded uint8 // for so many ticks it is not tried to send all in one packet
-	planned plan
-	inOrder bool // all that is due is to be sent, in the order of slots
-	Sending bool // what is due is being sent, or was when a send function panicked
-
-	packetSet int32 // of the worker's streams, in the present tick; -1 for none
-	resume    int   // the slot to begin with: where the last tick had to stop
-	behind    int   // the same for what is in groups
-	yields    bool  // what is in groups took all the room, so that the rest goes first
-	Worker    *worker
-	outbox    outbox
-	Alive     KeepAlive
-	Hashing   hashing
-	Budget    budget
-	Weigh     func([]ecs.Entity, []float32)
-	typical   int        // bits of an update with all that belongs to it, about, in 1/16
-	cost      Prices     // of entries, in the present tick
-	usage     usage      // of a budget
-	Urgency   Urgency    // of what is due, if there is a budget
-	Met       bitset.Set // slots of which the peer knows, if there is a budget
-	Packet    packetWriter
-	counted   uint64 // entities sent in ticks that are accounted for
 }
 
-// Init prepares a sender.
-func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared, sight *interest.Sight,
-	acked *ackstate.Tracker, stats *counters.PeerCounters, send func(packet []byte) error,
+// Init prepares a sender. The send function is called with memory that the sender owns.
+func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared,
+	sight *interest.Sight, acked *ackstate.Tracker, stats *counters.PeerCounters, send func(packet []byte) error,
 ) {
-	p.snap, p.opts, p.interest, p.sight, p.acked, p.stats = snap, opts, shared, sight, acked, stats
-	p.Send, p.packetSet = send, -1
+	p.peer = peer{snap: snap, opts: opts, interest: shared, sight: sight, acked: acked, stats: stats}
+	p.outbox = outbox{peer: p.peer, Send: send}
+	p.Budget = budget{peer: p.peer}
+	p.Selector = selector{peer: p.peer}
+	p.Packet = packetWriter{peer: p.peer, out: &p.outbox, budget: &p.Budget}
+	p.states = stateSender{peer: p.peer, packet: &p.Packet, packetSet: -1}
+	p.groups = groupSender{peer: p.peer, packet: &p.Packet, states: &p.states}
 }
 
-// Begin starts a session, behind what it is for Sight and Acked: seal is the key of its packets.
+// Begin starts a session, after the peer's sight and its acknowledgements have. The key is that of
+// the session's packets to the client.
 func (p *Sender) Begin(key wire.Key, isCompact bool) {
-	p.key, p.Packet.Compact = key, nil
+	p.outbox.begin(key)
+	p.Packet.Compact = nil
 	if isCompact {
 		p.Packet.Compact = compact.NewWriter(p.snap)
 	}
-	p.Budget.restart(p.snap.Tick)
-	p.resume, p.behind, p.yields, p.crowded = 0, 0, false, 0
-	p.Rests, p.Sending = false, false
-	p.outbox.failed = p.outbox.failed[:0]
-	p.typical, p.usage = firstTypical, usage{spent: p.stats.Spending()}
+	p.Budget.begin()
+	p.Selector.drop()
+	p.states.resume = 0
+	p.groups.begin()
 	p.Alive = KeepAlive{next: p.acked.Log.Next}
-	p.Urgency, p.Met = Urgency{}, nil
+	p.Rests, p.Sending = false, false
 }
 
-// End gives back what a session takes.
+// End frees what a session takes.
 func (p *Sender) End() {
-	p.Urgency, p.Met = Urgency{}, nil
+	p.Selector.drop()
 	p.Packet.Compact = nil
 }
 
-// Transmit sends a packet, and counts if that fails.
-func (p *Sender) Transmit(packet []byte) {
-	if p.Send(packet) != nil {
-		p.stats.SendErrors++
-	}
-}
-
-// SendMessages sends a packet of messages, and takes what it costs out of the budget. They are sent all the same, so debts
-// are bounded.
+// SendMessages sends a packet of messages and charges the budget for it. Messages are sent even if
+// the budget is used up, so the debt is bounded.
 func (p *Sender) SendMessages(packet []byte) {
-	if b := &p.Budget; b.Rate > 0 {
-		b.spend(len(packet), p.opts.TickRate)
-		b.deliver(len(packet))
-		b.Tokens = max(b.Tokens, -p.savings())
-	}
+	p.Budget.charge(len(packet))
 	p.Transmit(packet)
 }
 
-// beginSilence starts a tick.
-func (p *Sender) beginSilence() {
-	if !p.opts.NoSilence {
-		p.acked.Silence.Begin(p.snap.Tick, p.acked.Log.Next, p.Alive.quiet, p.acked.Patience())
-		if p.acked.Silence.Mute {
-			p.Budget.restart(p.snap.Tick) // who comes back after that may come another way
-		}
-	}
-}
+// SendHashes sends the peer hashes of as many entities as fit into a packet, which is written to
+// buf.
+func (p *Sender) SendHashes(buf []byte) { p.Hashing.send(&p.outbox, buf) }
 
-// blocked reports whether no more packets may be sent now.
-func (p *Sender) blocked() bool { return p.acked.Log.Full() || p.Budget.short() }
+// Keep ends the tick of a connected peer: if nothing was sent for a while, an empty packet is.
+func (p *Sender) Keep() { p.Alive.keep(&p.Packet) }
 
-// Timed is of [ackstate.Outcomes], as are Arrived and Lost.
+// Timed implements the outcomes of [ackstate.Tracker]: a packet's round trip is known.
 func (p *Sender) Timed(sent *ackstate.SentPacket) { p.Budget.sample(sent, p.snap.Tick+1) }
 
-// Arrived tells the budget and the models of Compact of a packet that came.
+// Arrived implements the outcomes of [ackstate.Tracker]: a packet was acknowledged.
 func (p *Sender) Arrived(sent *ackstate.SentPacket, sequence uint32) {
 	p.Budget.acknowledge(sent, p.snap.Tick+1)
 	if k := p.Packet.Compact; k != nil {
@@ -123,7 +108,7 @@ func (p *Sender) Arrived(sent *ackstate.SentPacket, sequence uint32) {
 	}
 }
 
-// Lost tells them of one that counts as lost.
+// Lost implements the outcomes of [ackstate.Tracker]: a packet counts as lost.
 func (p *Sender) Lost(sequence uint32) {
 	if k := p.Packet.Compact; k != nil {
 		k.Kept.Lose(sequence)

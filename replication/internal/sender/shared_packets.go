@@ -1,8 +1,6 @@
 package sender
 
 import (
-	"encoding/binary"
-	"hash/crc32"
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
@@ -13,38 +11,36 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// What is copied from what was encoded for several peers: whole packets under headers of their own, blocks, and spans of entries.
+// This file copies what was encoded for several peers: complete packets under headers of their own,
+// blocks of slots, and stretches of entries.
 
-// orderOf returns the order of the Rice code of gaps between so many slots.
-func (p *Sender) orderOf(changed int) uint {
-	return gapOrder(p.snap.Slots.Len()-changed, max(changed, 1))
-}
-
-// takeAll sends the peer all packets of its stream, if that is what it needs and it can have them. If
-// nothing changed it needs none.
-func (p *Sender) takeAll() bool {
+// takeAll sends the peer all packets of its packet set, and returns true, if they are exactly what
+// it needs and may be sent. If nothing changed, it needs none.
+func (p *stateSender) takeAll() bool {
 	if p.snap.Slots.Changes == 0 {
 		return true
 	}
 	if p.packetSet < 0 {
 		return false
 	}
-	set := &p.Worker.Sets.List[p.packetSet]
+	set := &p.worker.Sets.List[p.packetSet]
 	if !p.canTakeAll(set) {
 		return false
 	}
 	first := p.acked.Log.Next
 	for i := range set.Packets {
-		p.Packet.relay(set, &set.Packets[i])
+		p.packet.relay(set, &set.Packets[i])
 	}
-	p.putCopies(set.Packets, first)
+	p.packet.out.putCopies(set.Packets, first)
 	return true
 }
 
-// canTakeAll reports whether the stream is all that the peer needs, and it can have it.
-func (p *Sender) canTakeAll(set *encode.PacketSet) bool {
+// canTakeAll reports whether a complete packet set has everything that changed, and its packets may
+// all be sent.
+func (p *stateSender) canTakeAll(set *encode.PacketSet) bool {
+	budget := p.packet.budget
 	if p.acked.Log.Next+uint32(len(set.Packets))-p.acked.Log.Oldest > ackstate.MaxInFlight ||
-		p.Budget.Rate > 0 && p.Budget.Tokens < int64(len(set.Packets)*p.opts.MTU*p.opts.TickRate) {
+		budget.Rate > 0 && !budget.affords(len(set.Packets)) {
 		return false
 	}
 	for _, blocks := range set.Lacking {
@@ -55,23 +51,25 @@ func (p *Sender) canTakeAll(set *encode.PacketSet) bool {
 	return true
 }
 
-// copies returns those of some slots of a block whose entries can be copied from the stream: the
+// copies returns the slots of a block whose entries can be copied from a packet set, because the
 // peer holds their baselines.
-func (p *Sender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
+func (p *stateSender) copies(set *encode.PacketSet, b int, d uint64) uint64 {
 	if d &= set.Plain[b]; d == 0 {
 		return 0
 	}
 	return d &^ (p.acked.LackOf(set.BasePair, b) | p.acked.Acks.Large[b])
 }
 
-// copyBlocks appends all entries of blocks of the peer's stream to the open packet: of block b, of which d is due, and of as many
-// after it as stand together in the stream, fit, and are just what is due. It returns the last of these blocks, or -1.
-func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
-	k := &p.Packet
+// copyBlocks appends blocks of the peer's packet set to the open packet, all in one copy: block b,
+// of which the slots d are to be sent, and the blocks after it in the set, as long as they fit and
+// have exactly the slots that are to be sent. It returns the last of these blocks, or -1 if there
+// is none.
+func (p *stateSender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
+	k := p.packet
 	if p.packetSet < 0 || !k.open {
 		return -1
 	}
-	set := &p.Worker.Sets.List[p.packetSet]
+	set := &p.worker.Sets.List[p.packetSet]
 	if d != set.Slots[b] || k.Order != set.Order {
 		return -1
 	}
@@ -84,12 +82,15 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 		x, at := &set.Blocks[next], int(set.Records[next].Record().Block)
 		if next > first {
 			if at != p.acked.Acks.DirtyBlocks.Next(last+1) {
-				break // something else may be due before
+				break // there may be dirty slots before
 			}
 			d = of[at] & p.acked.Dirty[at] &^ p.snap.Slots.InGroups(at)
 		}
+		if d != set.Slots[at] || p.sight.View.Sees(at, p.copies(set, at, d)) != d {
+			break
+		}
 		e := &set.Entries[x.First+x.Entries-1]
-		if d != set.Slots[at] || p.sight.View.Sees(at, p.copies(set, at, d)) != d || int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
+		if int(e.End-begin) > room || !k.bears(work+int(e.Sum), 0) {
 			break
 		}
 		last, end, n, work = at, e.End, n+x.Entries, work+int(e.Sum)
@@ -97,7 +98,8 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	if n == 0 {
 		return -1
 	}
-	k.copySpan(set.Packets[set.Blocks[first].Packet].Body, int(begin), int(end), slot, last<<6+bits.Len64(set.Slots[last]), n, work)
+	behind := last<<6 + bits.Len64(set.Slots[last])
+	k.copySpan(set.Packets[set.Blocks[first].Packet].Body, int(begin), int(end), slot, behind, n, work)
 	p.acked.Log.AddAll(k.sent, set.Records[first:next])
 	for i := range set.Records[first:next] {
 		r := set.Records[first+i].Record()
@@ -108,41 +110,21 @@ func (p *Sender) copyBlocks(of bitset.Set, b int, d uint64) (last int) {
 	return last
 }
 
-// relay books a packet of the peer's stream, which putCopies then sends. No packet may be open.
+// relay books a packet of a set as sent. The caller sends it; no packet may be open.
 func (k *packetWriter) relay(set *encode.PacketSet, from *encode.SharedPacket) {
-	p := k.peer
 	from.Copies++
-	p.stats.Updates += uint64(from.Entries)
-	sent := p.acked.Log.Begin(p.snap.Tick)
+	k.stats.Updates += uint64(from.Entries)
+	sent := k.acked.Log.Begin(k.snap.Tick)
 	sent.Shared = true
-	p.acked.Log.AddAll(sent, set.Records[from.First:from.End])
-	k.commit(k.headSize(false)+len(from.Body), from.Bits)
+	k.acked.Log.AddAll(sent, set.Records[from.First:from.End])
+	k.commit(k.out.headSize(false)+len(from.Body), from.Bits)
 }
 
-// copyOf returns a packet of a stream, with a header of the peer's. It is valid until the
-// next packet is begun.
-func (k *packetWriter) copyOf(from *encode.SharedPacket, sequence uint32) []byte {
-	packet := k.buf[:k.headSize(false)+copy(k.buf[k.headSize(false):], from.Body)]
-	key, h := k.peer.key, wire.StateHeader{Sequence: sequence, Tick: uint32(k.peer.snap.Tick), Complete: k.peer.acked.Join.Complete}
-	if key.Off || from.Copies == 1 {
-		k.key(packet, h, from.Bits)
-		return packet
-	}
-	if !from.Summed {
-		from.Summed, from.Sum = true, crc32.Checksum(from.Body, wire.Castagnoli)
-		from.Shift.Set(len(from.Body))
-	}
-	k.putHeader(packet, h, from.Bits)
-	begin := key.Sum(packet[wire.ChecksumSize:len(packet)-len(from.Body)], h.Sequence, h.Tick)
-	binary.LittleEndian.PutUint32(packet, from.Sum^from.Shift.Of(begin))
-	return packet
-}
-
-// putReady appends a slot's entry that a stream has, to the open packet, if it is sure to fit.
+// putReady appends a slot's entry from a packet set to the open packet, if it is sure to fit.
 func (k *packetWriter) putReady(set *encode.PacketSet, slot int, of *baseline.Class) bool {
 	x, entries := set.Find(slot)
 	e := &entries[0]
-	n := int(e.End-e.From) - 1 // without what tells that it is against those in front
+	n := int(e.End-e.From) - 1 // without the bit that refers to the baselines of the set's packet
 	if !k.open || k.w.Remaining() < n+headBits || !k.bears(int(e.Work), n) {
 		return false
 	}
@@ -157,8 +139,8 @@ func (k *packetWriter) putReady(set *encode.PacketSet, slot int, of *baseline.Cl
 	return true
 }
 
-// copySpan appends n entries that stand together in a packet of a stream: the bits from one place to another, of slots of which the
-// first is given and the one after the last.
+// copySpan appends n adjacent entries of a set's packet: the bits between two positions, of the
+// slots from the first one up to, but not including, the next one.
 func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int) {
 	k.noteGap(first - k.Next)
 	k.gap(first)
@@ -169,44 +151,27 @@ func (k *packetWriter) copySpan(body []byte, from, to, first, next, n, work int)
 	k.work += work
 }
 
-// putStretch appends entries of a block from the stream, those of some slots from the first one on that
-// follow one another in the stream, and as many as fit. It returns the slots that it appended; none if
-// not even the first one fits, into an empty packet if need be, or no packet may be sent.
+// putStretch appends entries of a block from a packet set: of the given slots from the first one
+// on, as many as are adjacent in the set and fit. All are the slots of the block that are still to
+// be sent. It returns the slots that it appended: none if not even the first one fits into an empty
+// packet, or no packet may be sent.
 func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint64) (put uint64) {
 	first := bits.TrailingZeros64(slots)
 	if between := (all | set.Slots[b]) >> first &^ (slots >> first); between != 0 {
-		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not to be copied
+		slots &= 1<<(first+bits.TrailingZeros64(between)) - 1 // up to the first that is not copied
 	}
-	if k.Order != set.Order { // other gaps
+	if k.Order != set.Order { // the gaps between the entries have another code
 		slots = 1 << first
 	}
 	n := bits.OnesCount64(slots)
 	x, entries := set.Find(b<<6 + first)
 	entries = entries[:n]
-	from, gap := entries[0].From, 0
-	for {
-		if !k.open {
-			if k.peer.blocked() {
-				return 0
-			}
-			k.start()
-		}
-		gap = (b<<6 + first) - k.Next
-		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(gap), k.Order))
-		for n > 0 && int(entries[n-1].End-from) > room {
-			n--
-		}
-		if n > 0 {
-			break
-		}
-		if k.sent.Count == 0 {
-			return 0
-		}
-		k.finish()
-		n = len(entries)
+	from := entries[0].From
+	if n = k.roomFor(entries, b<<6+first); n == 0 {
+		return 0
 	}
 	before := entries[0].Sum - entries[0].Work
-	if !k.bears(int(entries[n-1].Sum-before), 0) { // then there may be too much work: as if they came one by one
+	if !k.bears(int(entries[n-1].Sum-before), 0) { // perhaps too much work: judge one entry after the other
 		for i := range entries[:n] {
 			if !k.bears(int(entries[i].Sum-before), int(entries[i].End-from)) {
 				n = i
@@ -218,11 +183,32 @@ func (k *packetWriter) putStretch(set *encode.PacketSet, b int, slots, all uint6
 		}
 	}
 	for bits.OnesCount64(slots) > n {
-		slots &^= 1 << (63 - bits.LeadingZeros64(slots))
+		slots &^= 1 << (bits.Len64(slots) - 1)
 	}
-	last := 63 - bits.LeadingZeros64(slots)
-	k.copySpan(set.Packets[x.Packet].Body, int(from), int(entries[n-1].End), b<<6+first, b<<6+last+1, n, int(entries[n-1].Sum-before))
-	k.peer.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
+	next, e := b<<6+bits.Len64(slots), &entries[n-1]
+	k.copySpan(set.Packets[x.Packet].Body, int(from), int(e.End), b<<6+first, next, n, int(e.Sum-before))
+	k.acked.Log.Add(k.sent, b, slots, baseline.RecordState)
 	x.Copies += uint32(n)
 	return slots
+}
+
+// roomFor returns how many adjacent entries of a packet set fit into the open packet, the first of
+// which is of the given slot. If none fits, it opens a new packet.
+func (k *packetWriter) roomFor(entries []encode.SharedEntry, slot int) (n int) {
+	from := entries[0].From
+	for {
+		if !k.open {
+			if k.blocked() {
+				return 0
+			}
+			k.start()
+		}
+		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.Next), k.Order))
+		for n = len(entries); n > 0 && int(entries[n-1].End-from) > room; n-- {
+		}
+		if n > 0 || k.sent.Count == 0 {
+			return n
+		}
+		k.finish()
+	}
 }

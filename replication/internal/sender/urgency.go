@@ -5,27 +5,27 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// What waits longest, times what it weighs, goes first: every tick in which something waits adds
-// its weight to its urgency. The numbers of 64 slots are kept bit-sliced: bit i of all of them
-// stands in one word. So 64 weights are added with a few operations a bit, and the most urgent of
-// all slots are found by looking at one bit after the other, from the highest down, without
-// sorting. Both are from D. Rinfret, P. O'Neil and E. O'Neil, "Bit-Sliced Index Arithmetic", 2001.
+// The urgency of a slot is the time for which it has waited, times its weight: every tick in which
+// it is dirty adds its weight. The urgencies of 64 slots are bit-sliced: bit i of all of them is in
+// one word. So 64 weights are added with a few operations per bit, and the most urgent slots are
+// found without sorting, by looking at one bit after the other from the highest down. Both are from
+// D. Rinfret, P. O'Neil and E. O'Neil, "Bit-Sliced Index Arithmetic", 2001.
 
-// UrgencyBits are enough for 2,047 ticks at weight 1. What has waited for longer is all alike.
+// UrgencyBits suffice for 2,047 ticks at weight 1. Longer waits count the same.
 const UrgencyBits = 15
 
 // Sliced are the urgencies of the slots of a block, from the lowest bit to the highest.
 type Sliced [UrgencyBits]uint64
 
-// keep sets the urgency of all other slots to 0.
+// keep sets the urgency of all slots outside the mask to 0.
 func (u *Sliced) keep(mask uint64) {
 	for i := range u {
 		u[i] &= mask
 	}
 }
 
-// add adds the weights of some slots, twice those of the slots in double. It returns the number of bits that are
-// in use, as far as it has seen them.
+// add adds the weights of the slots in the mask, twice for the slots in double. It returns the
+// number of bits that it has looked at; higher ones did not change.
 func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) {
 	carry, below := uint64(0), uint64(0)
 	i := w.First
@@ -43,7 +43,7 @@ func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) 
 			u[i], carry = u[i]^carry, u[i]&carry
 		}
 	}
-	if carry != 0 { // more than there is room for
+	if carry != 0 { // overflow: the largest urgency
 		for i := range u {
 			u[i] |= carry
 		}
@@ -51,12 +51,12 @@ func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) 
 	return i
 }
 
-// Urgency is how urgent it is to send a peer what waits.
+// Urgency is the urgency of a peer's dirty slots.
 type Urgency struct {
 	Blocks  []Sliced
-	Used    int        // no more than so many bits of them are
-	Waiting bitset.Set // slots that have waited since weights were added last
-	First   int        // of equally urgent slots those from this one on go first
+	Used    int        // upper bound for the bits in use
+	Waiting bitset.Set // slots that have been dirty since weights were last added
+	First   int        // of equally urgent slots, those from this one on come first
 }
 
 // Grow makes room for slots below n.
@@ -67,14 +67,14 @@ func (u *Urgency) Grow(n int) {
 	}
 }
 
-// Wait ends a tick: what is not due any more waits no longer.
+// Wait ends a tick: slots that are clean no longer wait.
 func (u *Urgency) Wait(dirty bitset.Set) {
 	for b := range u.Waiting {
 		u.Waiting[b] &= dirty[b]
 	}
 }
 
-// Gain adds the weights of slots of a block that are due.
+// Gain adds the weights of the dirty slots of a block, twice for the slots in double.
 func (u *Urgency) Gain(b int, dirty uint64, w *snapshot.SlicedWeights, double uint64) {
 	if dirty == 0 {
 		u.Waiting[b] = 0

@@ -1,0 +1,66 @@
+package sender
+
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
+)
+
+// A batch collects entries of groups for a packet. It is scratch memory that the peers of a worker
+// share.
+type batch struct {
+	entries []batchEntry
+	units   int        // of entries
+	in      bitset.Set // slots that were visited
+	visited []int32    // the same as a list
+
+	room, used, work int // bits for entries in a packet; bits and work of the entries so far
+
+	// Of the slot in hand.
+	close  []int32 // slots that travel together
+	groups []*interest.Group
+}
+
+// A batchEntry is what a peer needs of a slot.
+type batchEntry struct {
+	slot  int32
+	unit  int32 // entries of a unit travel together
+	entry int32 // in the cache, of batchState
+	kind  batchKind
+	dirty bool  // else it is in flight already
+	bits  int32 // without the head
+	work  int32 // of decoding; about, with the coding Compact
+	count *uint64
+}
+
+type batchKind uint8
+
+const (
+	batchState batchKind = iota
+	batchDespawn
+	batchLarge // larger than a packet
+)
+
+// begin empties the batch.
+func (u *batch) begin(slots int) {
+	u.in = u.in.Grown(slots)
+	for _, slot := range u.visited {
+		u.in.Remove(int(slot))
+	}
+	u.visited, u.entries, u.units = u.visited[:0], u.entries[:0], 0
+	u.used, u.work = 0, 0
+}
+
+// visit marks a slot as visited.
+func (u *batch) visit(slot int) {
+	u.in.Add(slot)
+	u.visited = append(u.visited, int32(slot))
+}
+
+// join adds a slot to those that travel together.
+func (u *batch) join(slot int32) {
+	if !slices.Contains(u.close, slot) {
+		u.close = append(u.close, slot)
+	}
+}

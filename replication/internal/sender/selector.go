@@ -1,0 +1,139 @@
+package sender
+
+import (
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A selector selects what a peer is sent if its budget is too small for everything dirty: what has
+// waited longest, times its weight. No waiting slot is forgotten, so none starves.
+type selector struct {
+	peer
+	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
+	Urgency Urgency                       // of dirty slots
+	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of
+}
+
+const (
+	// structureShare is the share of the budget that is reserved for despawns, and once more for
+	// spawns.
+	structureShare = 8
+	// margin is the share of the room that is left free for entries longer than estimated.
+	margin = 32
+)
+
+// drop frees the memory, as there is no budget or no session.
+func (p *selector) drop() { p.Urgency, p.Known = Urgency{}, nil }
+
+// meet updates which entities the peer knows.
+func (p *selector) meet() {
+	s := &p.snap.Slots
+	p.Known = p.Known.Grown(s.Len())
+	for b := range p.Known {
+		p.Known[b] = p.sight.View.Sees(b, p.Known[b]&^s.Churned[b]) | s.Alive[b]&^p.acked.Acks.None[b]
+	}
+}
+
+// forget notes that slots of a block have other entities than before.
+func (p *selector) forget(b int, slots uint64) {
+	if b < len(p.Known) {
+		p.Known[b] &^= slots
+	}
+}
+
+// press adds the weights of dirty slots to their urgency.
+func (p *selector) press(c *Chooser) {
+	s, u := &p.snap.Slots, &p.Urgency
+	u.Grow(s.Len())
+	weights := s.Weights.Blocks
+	if p.Weigh != nil {
+		weights = p.askWeights(c)
+	}
+	for b := range u.Waiting {
+		live, gone := p.acked.Split(b, p.acked.Dirty[b])
+		p.acked.Dirty[b] = live | gone
+		u.Gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
+	}
+}
+
+// askWeights returns the weights that the peer's own function gives to dirty slots.
+func (p *selector) askWeights(c *Chooser) []snapshot.SlicedWeights {
+	s := &p.snap.Slots
+	for len(c.weights) < len(s.Alive) {
+		c.weights = append(c.weights, snapshot.SlicedWeights{})
+	}
+	c.asked, c.entities, c.given = c.asked[:0], c.entities[:0], c.given[:0]
+	for b, d := range p.acked.Dirty {
+		c.weights[b].Reset()
+		live, gone := p.acked.Split(b, d)
+		for slot := range bitset.Slots(b, gone) {
+			c.weights[b].Put(slot, 1, 0)
+		}
+		for slot := range bitset.Slots(b, live) {
+			if entity := s.Info[slot].Entity; !entity.IsZero() {
+				c.asked = append(c.asked, int32(slot))
+				c.entities, c.given = append(c.entities, entity), append(c.given, s.Weight(slot))
+			} else { // the resources
+				c.weights[b].Put(slot, s.Weight(slot), 0)
+			}
+		}
+	}
+	if len(c.asked) > 0 {
+		p.Weigh(c.entities, c.given)
+	}
+	for i, slot := range c.asked {
+		chance := snapshot.ChanceOf(int(slot), uint32(p.snap.Tick))
+		c.weights[slot>>6].Put(int(slot), c.given[i], chance)
+	}
+	return c.weights
+}
+
+// choose sets c.Chosen to the dirty slots that are sent, as many as so many bits have room for.
+// Despawns and spawns have shares of their own, and compete for the rest as well.
+func (p *selector) choose(c *Chooser, room int, cost Prices) {
+	u := &p.Urgency
+	c.Begin(p.snap.Slots.Len())
+	used := 0
+	if p.addCandidates(c, despawns) {
+		used += c.Choose(u, room/structureShare, Prices{Cheap: despawnBits})
+	}
+	if p.addCandidates(c, spawns) {
+		used += c.Choose(u, room/structureShare, cost)
+	}
+	if p.addCandidates(c, everything) {
+		c.Choose(u, room-room/margin-used, cost)
+	}
+}
+
+// A share is the part of the budget that some dirty slots compete for.
+type share uint8
+
+const (
+	despawns   share = iota
+	spawns           // of entities that the peer does not know yet
+	everything       // dirty
+)
+
+// addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
+func (p *selector) addCandidates(c *Chooser, of share) bool {
+	alive := p.snap.Slots.Alive
+	for w, blocks := range p.acked.Acks.DirtyBlocks {
+		for ; blocks != 0; blocks &= blocks - 1 {
+			b := w<<6 + bits.TrailingZeros64(blocks)
+			d := p.acked.Dirty[b]
+			live := p.sight.View.Sees(b, d&alive[b])
+			switch of {
+			case despawns: // press has split them: everything that is not live is gone
+				c.Add(b, d&^live, 0)
+			case spawns:
+				c.Add(b, live&^p.Known[b], ^uint64(0))
+			default:
+				c.Add(b, d, p.acked.Costly(b, live))
+			}
+		}
+	}
+	return len(c.blocks) > 0
+}

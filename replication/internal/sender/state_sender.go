@@ -1,0 +1,169 @@
+package sender
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/encode"
+)
+
+var (
+	// errTooLarge means that an entry does not fit into a packet of its own.
+	errTooLarge = errors.New("replication: entry larger than a packet")
+	// errFull means that no more packets may be sent now.
+	errFull = errors.New("replication: too many packets in flight")
+)
+
+// A stateSender sends the states of dirty slots in slot order, block by block. It stops when no
+// more packets may be sent, and goes on from there in the next tick.
+type stateSender struct {
+	peer
+	packet    *packetWriter
+	worker    *worker
+	packetSet int32 // of the worker, that the peer copies from in the present tick; -1 for none
+	resume    int   // the slot to begin with; 0 unless the last tick had to stop
+}
+
+// send sends the dirty ones of some slots, except for slots in groups.
+func (p *stateSender) send(of bitset.Set) {
+	first := p.resume
+	p.resume = 0
+	if p.sendSlots(of, first, len(of)<<6) && first > 0 {
+		p.packet.finish() // slots ascend within a packet
+		p.sendSlots(of, 0, first)
+	}
+	p.packet.finish()
+}
+
+// sendSlots sends the dirty ones of some slots in a range. It returns false if it had to stop.
+func (p *stateSender) sendSlots(of bitset.Set, from, to int) bool {
+	dirty := p.acked.Acks.DirtyBlocks
+	for b := dirty.Next(from >> 6); b<<6 < to; b = dirty.Next(b + 1) {
+		d := of[b] & p.acked.DirtyIn(b) &^ p.snap.Slots.InGroups(b)
+		if b<<6 < from {
+			d &= ^uint64(0) << (from & 63)
+		}
+		if to < (b+1)<<6 {
+			d &= 1<<(to&63) - 1
+		}
+		if d == 0 {
+			continue
+		}
+		if last := p.copyBlocks(of, b, d); last >= 0 {
+			b = last
+			continue
+		}
+		if p.sendBlock(b, d) != nil {
+			p.resume = max(b<<6+bits.TrailingZeros64(p.acked.Dirty[b]&d), 1) // 0 would mean that nothing is left
+			return false
+		}
+	}
+	return true
+}
+
+// sendBlock sends what the peer needs of slots of a block. They are clean afterwards, until they
+// change or what was sent is lost.
+func (p *stateSender) sendBlock(b int, d uint64) error {
+	p.worker.Bound()
+	live, gone := p.acked.Split(b, d)
+	p.acked.Dirty[b] &^= d &^ live &^ gone // gone before the peer was sent any of them
+	d = live | gone
+	var set *encode.PacketSet
+	copies := uint64(0)
+	if p.packetSet >= 0 {
+		set = &p.worker.Sets.List[p.packetSet]
+		copies = p.copies(set, b, live)
+	}
+	large := live & p.acked.Acks.Large[b]
+	if others := live &^ (large | copies); others != 0 {
+		p.acked.Classify(b, others)
+	}
+	for d != 0 {
+		i := bits.TrailingZeros64(d)
+		bit := uint64(1) << i
+		if copies&bit != 0 {
+			if put := p.packet.putStretch(set, b, d&copies, d); put != 0 {
+				p.acked.Dirty[b] &^= put // the client shows them already, as it holds their baselines
+				p.stats.Updates += uint64(bits.OnesCount64(put))
+				d &^= put
+				continue
+			}
+			copies = 0
+			p.acked.Classify(b, d&live&^large)
+		}
+		p.acked.Dirty[b] &^= bit // before it is sent: a lost part marks it again
+		var err error
+		switch {
+		case gone&bit != 0:
+			err = p.sendDespawn(b<<6 + i)
+		case large&bit != 0:
+			err = p.sendParts(b<<6 + i)
+		default:
+			err = p.sendState(b<<6+i, baseline.ClassOf(p.acked.Classes.List, bit))
+		}
+		if err != nil {
+			p.acked.MarkDirty(b, d)
+			return err
+		}
+		d &^= bit
+	}
+	return nil
+}
+
+// sendState sends the state of a slot of the given class.
+func (p *stateSender) sendState(slot int, c *baseline.Class) error {
+	var err error
+	var count *uint64
+	if p.packet.Compact != nil {
+		count, err = p.packet.putCompact(slot, c)
+	} else if set := p.worker.Sets.Ready(slot, c); set != nil && p.packet.putReady(set, slot, c) {
+		count = &p.stats.Updates
+	} else {
+		var r *encode.CachedEntry
+		r, count = p.bestEntry(slot, c)
+		err = p.packet.put(slot, r)
+	}
+	switch err {
+	case nil:
+		*count++
+		p.acked.Acks.Shown.Add(slot)
+		return nil
+	case errTooLarge:
+		return p.beginLarge(slot)
+	default:
+		return err
+	}
+}
+
+// bestEntry returns the entry to send of a slot, and the counter for its kind: an update against
+// the baselines of its class, or the full state if there are no baselines or it is smaller.
+func (p *stateSender) bestEntry(slot int, c *baseline.Class) (r *encode.CachedEntry, count *uint64) {
+	if !c.Full {
+		b := c.Baselines
+		r := p.worker.Update(slot, b)
+		if r == nil && b.Two {
+			b.Two, b.A2 = false, 0
+			r = p.worker.Update(slot, b)
+		}
+		switch {
+		case r == nil:
+		case encode.FullIsSmaller(p.snap, slot, int(r.Bits)):
+			return p.worker.FullState(slot), &p.stats.KeyframeFallbacks
+		default:
+			return r, &p.stats.Updates
+		}
+	}
+	return p.worker.FullState(slot), &p.stats.FullStates
+}
+
+// sendDespawn sends that a slot is empty.
+func (p *stateSender) sendDespawn(slot int) error {
+	if err := p.packet.despawn(slot); err != nil {
+		return err
+	}
+	p.stats.Despawns++
+	p.acked.Acks.Shown.Add(slot)
+	return nil
+}

@@ -1,0 +1,186 @@
+package sender
+
+import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+)
+
+// This file is the course of a tick for one peer: prepare finds what is dirty and plans what to
+// send, sendPlanned sends it, and end draws the conclusions.
+
+// A plan is what a peer is sent in a tick.
+type plan uint8
+
+const (
+	sendNothing plan = iota
+	sendAll          // everything dirty
+	sendBest         // the most urgent of it
+)
+
+// maxChoices bounds how often sendChosen chooses in a tick.
+const maxChoices = 3
+
+// prepare starts a tick. The chooser is that of the worker whose goroutine this is.
+func (p *Sender) prepare(c *Chooser) {
+	p.acked.Grow()
+	p.sight.Limit()
+	p.Budget.earn()
+	p.beginSilence()
+	p.acked.Follow()
+	p.acked.NoteAllChurn()
+	p.planned, p.Relays = sendNothing, false
+	if p.Rests = !p.HasMessages && p.acked.MayRest(); p.Rests {
+		p.rest()
+		return
+	}
+	p.acked.Expire()
+	p.inOrder = p.acked.EveryTick() && p.states.resume == 0 && p.Budget.ample()
+	p.acked.Look()
+	if p.Budget.Rate > 0 {
+		p.Selector.meet()
+	}
+	if p.Sending {
+		p.markLacking()
+	}
+	if p.inOrder && p.acked.CanRelay() {
+		p.planned, p.Relays = sendAll, true
+	} else {
+		p.acked.FindPairs()
+		if p.sight.View.InView == nil { // else Look has marked what changed
+			p.acked.MarkChanged()
+		}
+		if p.planned = p.plan(); p.planned == sendBest {
+			p.Selector.press(c)
+		}
+	}
+	p.Packet.begin()
+}
+
+// callsBack reports whether prepare calls functions of the user.
+func (p *Sender) callsBack() bool { return p.sight.View.Visible != nil || p.Selector.Weigh != nil }
+
+// beginSilence finds out whether the peer has stopped answering. A budget that adapts starts over
+// after a long silence, since the packets may then take another path.
+func (p *Sender) beginSilence() {
+	if p.opts.NoSilence {
+		return
+	}
+	p.acked.Silence.Begin(p.snap.Tick, p.acked.Log.Next, p.Alive.quiet, p.acked.Patience())
+	if p.acked.Silence.Mute {
+		p.Budget.restart(p.snap.Tick)
+	}
+}
+
+// rest is the tick of a peer that needs nothing. The peer sees what it saw before, except for slots
+// whose entity was spawned or despawned.
+func (p *Sender) rest() {
+	s := &p.snap.Slots
+	for _, b := range s.ChurnedBlocks {
+		if int(b) < len(p.sight.View.InView) {
+			p.sight.View.InView[b] &^= s.Churned[b]
+		}
+		p.Selector.forget(int(b), s.Churned[b])
+	}
+	p.acked.Expire()
+	p.acked.MarkChanged()
+}
+
+// markLacking marks everything dirty that the peer is not known to hold. A send function panicked
+// in the last tick: slots may have been marked clean by then without being in a packet.
+func (p *Sender) markLacking() {
+	acks := &p.acked.Acks
+	for b := range p.acked.Dirty {
+		seen := p.sight.View.Sees(b, p.snap.Slots.Alive[b])
+		p.acked.MarkDirty(b, seen&(acks.Behind(b)|acks.Large[b])|p.acked.Gone(b))
+	}
+	p.Sending = false
+}
+
+// plan decides how to spend the budget: everything dirty is sent at once if there is room for it.
+// Otherwise the best of it is sent as soon as there are tokens for a packet worth its header.
+func (p *Sender) plan() plan {
+	switch {
+	case !p.acked.MaySendNow():
+		return sendNothing
+	case p.Budget.Rate == 0 || p.inOrder:
+		return sendAll
+	}
+	need, room := p.Budget.need(), p.Budget.affordable()
+	switch {
+	case need+need/2 <= room:
+		return sendAll
+	case p.Budget.Tokens < p.Budget.quantum():
+		return sendNothing
+	}
+	return sendBest
+}
+
+// sendPlanned fills the packets of the present tick. The worker's packet sets are ready.
+func (p *Sender) sendPlanned(c *worker) {
+	p.states.worker, p.Packet.cache = c, &c.Cache
+	switch p.planned {
+	case sendAll:
+		if p.Relays && p.states.takeAll() {
+			return
+		}
+		if p.Relays {
+			p.Relays = false
+			p.acked.FindPairs()
+			p.acked.MarkChanged()
+		}
+		p.sendDirty(p.acked.Dirty)
+	case sendBest:
+		p.sendChosen(&c.choice)
+	}
+}
+
+// sendDirty sends the dirty ones of some slots, groups first unless these had the last turn.
+func (p *Sender) sendDirty(of bitset.Set) {
+	switch {
+	case p.groups.yields:
+		p.sendUngrouped(of)
+		p.groups.send(of)
+	case p.groups.send(of):
+		p.states.resume = 0
+	default:
+		p.sendUngrouped(of)
+	}
+}
+
+// sendUngrouped sends the dirty ones of some slots that are in no group.
+func (p *Sender) sendUngrouped(of bitset.Set) {
+	p.groups.yields = p.groups.yields && p.Packet.blocked() // now they have their turn
+	p.states.send(of)
+}
+
+// sendChosen sends the most urgent dirty slots that the budget allows. If the entries turn out to
+// be smaller than estimated, it chooses again.
+func (p *Sender) sendChosen(c *Chooser) {
+	for range maxChoices {
+		sent := p.acked.Log.Next
+		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost)
+		p.groups.complete(c.Chosen)
+		p.sendDirty(c.Chosen)
+		if p.acked.Log.Next == sent || p.states.resume != 0 || p.groups.behind != 0 || !p.Budget.affords(1) {
+			return
+		}
+	}
+}
+
+// end ends the tick.
+func (p *Sender) end() {
+	if p.Relays {
+		p.acked.Full[p.snap.Tick%snapshot.RecentTicks] = p.snap.Tick
+	}
+	p.acked.Log.Trim(p.acked.Followed)
+	if !p.Rests {
+		p.Sending = false
+		if p.Budget.Rate == 0 {
+			p.Selector.drop()
+		} else {
+			p.Selector.Urgency.Wait(p.acked.Dirty)
+			p.Budget.learn(p.planned == sendAll && p.states.resume == 0)
+		}
+	}
+	p.account()
+}
