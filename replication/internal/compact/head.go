@@ -145,14 +145,17 @@ func (w *Walk) end(s *State) {
 	}
 }
 
+// otherContext returns the decision whether the next entry is not the next listed slot.
 func (w *Walk) otherContext(room int) int {
 	return headOther + 2*min(bits.Len(uint(room)), 3) + toInt(w.fresh)
 }
 
+// endContext returns the decision whether there are no more entries.
 func (w *Walk) endContext(room int) int {
 	return headEnd + 2*toInt(room < 0) + toInt(w.fresh)
 }
 
+// repeatedContext returns the decision whether the next listed slot is carried again.
 func (w *Walk) repeatedContext() int {
 	return headRepeated + int(w.before[w.at].Seen) + toInt(w.again)<<seenBits
 }
@@ -165,6 +168,7 @@ func (w *Walk) gapWidth(room int) (context int, width uint) {
 	return headGap, uint(bits.Len(uint(room - 1)))
 }
 
+// toInt returns 1 for true.
 func toInt(b bool) int {
 	if b {
 		return 1

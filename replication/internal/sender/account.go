@@ -11,7 +11,7 @@ import (
 // account counts the reasons in the peer's counters.
 func (p *Sender) account() {
 	seen, withheld, hidden := p.sight.View.Divide(p.snap.Slots.Live)
-	dirty, inFlight := seen, 0 // nobody looks what a resting peer needs
+	dirty, inFlight := seen, 0 // the needs of a resting peer are not examined
 	if !p.Rests {
 		dirty, inFlight = p.waiting()
 	}

@@ -34,6 +34,7 @@ type batchEntry struct {
 	count *uint64
 }
 
+// A batchKind is the kind of a batchEntry.
 type batchKind uint8
 
 const (

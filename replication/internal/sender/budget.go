@@ -12,7 +12,7 @@ import (
 // A budget is a peer's share of bandwidth: a token bucket, and estimates of what entries cost. It
 // counts in bytes times the tick rate, so that integers are exact.
 type budget struct {
-	peer
+	*peer
 
 	Rate    int64                // bytes per second; 0: no limit
 	Tokens  int64                // what may be sent now; below 0 by one packet at most

@@ -15,7 +15,7 @@ import (
 // goes first the next time. If a single packet holds everything that a peer needs, groups or not,
 // it is sent that packet.
 type groupSender struct {
-	peer
+	*peer
 	packet  *packetWriter
 	states  *stateSender
 	crowded uint8 // ticks for which a single packet is not tried

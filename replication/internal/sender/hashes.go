@@ -7,8 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A hashing goes through the entities that a peer sees and sends it hashes of their state, by which
-// the client finds divergences.
+// A hashing sends a peer hashes of the state of the entities that it sees, a packet at a time, so
+// that the client finds divergences.
 type hashing struct {
 	next int        // the slot to continue with
 	At   delta.Tick // of the last hashes

@@ -35,7 +35,7 @@ func (k *KeepAlive) keep(w *packetWriter) {
 	changed := acked.Join.Settle(&w.snap.Slots, &w.sight.View, &acked.Acks)
 	if k.next != acked.Log.Next {
 		k.next, k.quiet = acked.Log.Next, 0
-		k.noteComplete(acked.Log.Next, acked.Join.Complete && !changed) // Settle came after the packets were written
+		k.noteComplete(acked.Log.Next, acked.Join.Complete && !changed) // Settle ran after the packets were written
 		return
 	}
 	k.quiet++

@@ -13,7 +13,7 @@ import (
 // An outbox puts headers on packets and sends them. While workers run it queues them, because the
 // send function may only be called on the goroutine that calls Replicate.
 type outbox struct {
-	peer
+	*peer
 	Send func(packet []byte) error
 	key  wire.Key // of packets to the client
 	buf  []byte   // the packet that is being written, or copied

@@ -17,7 +17,7 @@ import (
 // A packetWriter fills state packets for one peer, one after the other, with entries in slot order.
 // Each packet is recorded in the log of the peer's acknowledgements.
 type packetWriter struct {
-	peer
+	*peer
 	out     *outbox
 	budget  *budget
 	cache   *encode.Cache   // of the worker, in the present tick

@@ -11,7 +11,7 @@ import (
 // A selector selects what a peer is sent if its budget is too small for everything dirty: what has
 // waited longest, times its weight. No waiting slot is forgotten, so none starves.
 type selector struct {
-	peer
+	*peer
 	Weigh   func([]ecs.Entity, []float32) // the peer's own weights; nil: those of the components
 	Urgency Urgency                       // of dirty slots
 	Known   bitset.Set                    // slots whose entity the peer has acknowledged something of

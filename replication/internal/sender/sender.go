@@ -53,12 +53,12 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 	sight *interest.Sight, acked *ackstate.Tracker, stats *counters.PeerCounters, send func(packet []byte) error,
 ) {
 	p.peer = peer{snap: snap, opts: opts, interest: shared, sight: sight, acked: acked, stats: stats}
-	p.outbox = outbox{peer: p.peer, Send: send}
-	p.Budget = budget{peer: p.peer}
-	p.Selector = selector{peer: p.peer}
-	p.Packet = packetWriter{peer: p.peer, out: &p.outbox, budget: &p.Budget}
-	p.states = stateSender{peer: p.peer, packet: &p.Packet, packetSet: -1}
-	p.groups = groupSender{peer: p.peer, packet: &p.Packet, states: &p.states}
+	p.outbox = outbox{peer: &p.peer, Send: send}
+	p.Budget = budget{peer: &p.peer}
+	p.Selector = selector{peer: &p.peer}
+	p.Packet = packetWriter{peer: &p.peer, out: &p.outbox, budget: &p.Budget}
+	p.states = stateSender{peer: &p.peer, packet: &p.Packet, packetSet: -1}
+	p.groups = groupSender{peer: &p.peer, packet: &p.Packet, states: &p.states}
 }
 
 // Begin starts a session, after the peer's sight and its acknowledgements have. The key is that of

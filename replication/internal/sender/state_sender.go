@@ -19,7 +19,7 @@ var (
 // A stateSender sends the states of dirty slots in slot order, block by block. It stops when no
 // more packets may be sent, and goes on from there in the next tick.
 type stateSender struct {
-	peer
+	*peer
 	packet    *packetWriter
 	worker    *worker
 	packetSet int32 // of the worker, that the peer copies from in the present tick; -1 for none

@@ -97,7 +97,8 @@ func (p *Sender) markLacking() {
 }
 
 // plan decides how to spend the budget: everything dirty is sent at once if there is room for it.
-// Otherwise the best of it is sent as soon as there are tokens for a packet worth its header.
+// Otherwise the most urgent slots are sent as soon as there are tokens for a packet worth its
+// header.
 func (p *Sender) plan() plan {
 	switch {
 	case !p.acked.MaySendNow():
