@@ -24,8 +24,8 @@ type outbox struct {
 	failed      []uint32 // sequences of packets that Send did not take
 }
 
-// begin starts a session with a key of its own.
-func (o *outbox) begin(key wire.Key) { o.key, o.failed = key, o.failed[:0] }
+// setKey starts a session with a key of its own.
+func (o *outbox) setKey(key wire.Key) { o.key, o.failed = key, o.failed[:0] }
 
 // headSize returns the size of everything before the body of a state packet.
 func (o *outbox) headSize(long bool) int {

@@ -64,7 +64,7 @@ func (p *Sender) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, share
 // Begin starts a session, after the peer's sight and its acknowledgements have. The key is that of
 // the session's packets to the client.
 func (p *Sender) Begin(key wire.Key, isCompact bool) {
-	p.outbox.begin(key)
+	p.setKey(key)
 	p.Packet.Compact = nil
 	if isCompact {
 		p.Packet.Compact = compact.NewWriter(p.snap)

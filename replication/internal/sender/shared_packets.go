@@ -204,7 +204,9 @@ func (k *packetWriter) roomFor(entries []encode.SharedEntry, slot int) (n int) {
 			k.start()
 		}
 		room := k.w.Remaining() - int(bitbuf.RiceLen(uint64(slot-k.Next), k.Order))
-		for n = len(entries); n > 0 && int(entries[n-1].End-from) > room; n-- {
+		n = len(entries)
+		for n > 0 && int(entries[n-1].End-from) > room {
+			n--
 		}
 		if n > 0 || k.sent.Count == 0 {
 			return n
