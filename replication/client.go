@@ -253,6 +253,13 @@ func (c *Client) Reconnect() {
 	c.session.Reconnect()
 }
 
+// SetJoinData replaces what [WithJoinData] gave, for sessions that the client asks for from now on: call [Client.Reconnect] to
+// ask for one. It takes a copy, and panics at the same lengths.
+func (c *Client) SetJoinData(data []byte) {
+	c.mustExist()
+	c.session.SetJoinData(data)
+}
+
 // begin starts a session. Nothing of those before is a baseline of it.
 func (c *Client) begin(m *wire.Welcome) {
 	c.session.Begin(m, c.recv.AnyState)

@@ -51,3 +51,10 @@ func WithoutCompact() ClientOption {
 func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.SpawnWith = append(o.SpawnWith, ids...) })
 }
+
+// WithJoinData gives the client something to show when it asks the server for a session, such as a name and a ticket: see
+// [Server.OnJoin]. It is sent with each introduction, unencrypted, of which there are several if packets get lost. NewClient
+// takes a copy and panics if there are more than 512 bytes, or more than 41 less than [WithMTU] says.
+func WithJoinData(data []byte) ClientOption {
+	return config.ClientFunc(func(o *config.ClientOptions) { o.JoinData = data })
+}

@@ -11,6 +11,9 @@ import (
 // refuse each other in the handshake.
 const ProtocolVersion = wire.ProtocolVersion
 
+// ErrJoinPending is what a function of [Server.OnJoin] returns while it is not decided whether the client may join.
+var ErrJoinPending = session.ErrJoinPending
+
 // Errors of Receive. They are values to log or count: the connection goes on.
 var (
 	// ErrMalformed: the packet is not one of this protocol, or damaged.

@@ -3,6 +3,7 @@ package replication
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -155,6 +156,9 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(h.Append(nil), byte(0))
 	h.Version++
 	f.Add(h.Append(nil), byte(1))
+	h.Version, h.Data = wire.ProtocolVersion, []byte("no, and the reason is long enough")
+	f.Add(h.Append(nil), byte(1))
+	f.Add(wire.DisconnectPacket(uint8(ReasonRefused), "no", 7, wire.Key{}, 1200)[wire.ChecksumSize:], byte(2))
 	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6}
 	f.Add(w.Append(nil), byte(2))
 	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.SchemaHeader + "\ncomponent tPosition\ntPos")}
@@ -164,6 +168,15 @@ func FuzzHandshake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, when byte) {
 		x := newWire(t, testSchema())
 		x.spawn(ecs.ComponentID[tPosition](x.world))
+		asked := 0
+		x.server.OnJoin(func(_ *Peer, data []byte) error {
+			asked++
+			require.LessOrEqual(t, len(data), wire.MaxJoinData)
+			if strings.HasPrefix(string(data), "no") {
+				return errors.New(string(data))
+			}
+			return nil
+		})
 		packet := wire.WithChecksum(body)
 		var failed error
 		receive := func() {
@@ -171,6 +184,12 @@ func FuzzHandshake(f *testing.F) {
 			_ = x.peer.Receive(packet)
 			for _, p := range x.takeDown() {
 				require.LessOrEqual(t, len(p), 1200)
+				if answer := wire.OpenHandshake(p); answer != nil {
+					require.LessOrEqual(t, len(p), wire.MaxAmplification*len(packet))
+					if wire.PacketKind(answer[0]) == wire.KindDisconnect {
+						require.LessOrEqual(t, len(p), len(packet))
+					}
+				}
 			}
 		}
 		for i := range byte(4) {
@@ -188,6 +207,7 @@ func FuzzHandshake(f *testing.F) {
 			x.up = nil
 			x.deliver(x.takeDown()...)
 		}
+		require.LessOrEqual(t, asked, 5, "once per tick")
 		if failed != nil {
 			require.NotEmpty(t, failed.Error())
 			require.Equal(t, failed, x.client.Apply(), "final")

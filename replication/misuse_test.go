@@ -242,7 +242,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
 		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
-		WithStateHash, WithMaxEntities,
+		WithStateHash, WithMaxEntities, WithJoinData,
 	} {
 		v := reflect.ValueOf(option)
 		name := runtime.FuncForPC(v.Pointer()).Name()

@@ -34,7 +34,8 @@ func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.stats, &p.out)
 	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
-	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, o.coding == Compact, s.snap.Tick)
+	approve := func(data []byte) error { return s.approve(p, data) }
+	p.conn.Init(&s.sessions, &s.opts, &p.stats, p.out.Transmit, approve, o.coding == Compact, s.snap.Tick)
 	p.reset()
 	return p
 }
@@ -80,6 +81,13 @@ func (p *Peer) mustExist() {
 func (p *Peer) Connected() bool {
 	p.mustExist()
 	return p.conn.State == session.Connected
+}
+
+// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], nil if it gave nothing
+// or there has been no session. It must not be changed; it stays valid.
+func (p *Peer) JoinData() []byte {
+	p.mustExist()
+	return p.conn.Session.JoinData
 }
 
 // Stats returns what went to and came from the peer.

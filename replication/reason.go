@@ -19,6 +19,7 @@ const (
 	ReasonClosed  ReasonCode = 0  // that end does not go on
 	ReasonTimeout ReasonCode = 1  // nothing was heard for too long; a client introduces itself again
 	ReasonKicked  ReasonCode = 2  // the server does not want this client
+	ReasonRefused ReasonCode = 3  // a function of [Server.OnJoin] refused the client; the text is its error's
 	ReasonGame    ReasonCode = 64 // the first of the game's own
 )
 
@@ -30,6 +31,8 @@ func (c ReasonCode) String() string {
 		return "timeout"
 	case ReasonKicked:
 		return "kicked"
+	case ReasonRefused:
+		return "refused"
 	}
 	return fmt.Sprintf("code %d", uint8(c))
 }

@@ -37,6 +37,7 @@ type Server struct {
 
 	handlers            []func(from *Peer) // of messages, by their number
 	connecting, parting []func(p *Peer)    // hooks
+	joining             []func(p *Peer, data []byte) error
 
 	stats  ServerStats
 	closed bool
@@ -187,6 +188,42 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
+// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client or offers it a session. data
+// is what the client gave to [WithJoinData] or [Client.SetJoinData], at most 512 bytes; it is valid during the call. A nil error
+// accepts the client. An error refuses it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to
+// 50 bytes, or to 27 more than there are of data if that is more, and to 128 at most. To refuse with a code of your own,
+// disconnect the peer. While fn returns [ErrJoinPending], the client waits and fn is called again.
+//
+// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless it
+// returns ErrJoinPending, and at most once per tick of a peer. A refused client is sent the same answer again without a call if
+// the first one got lost. The peer stays, so that the client may try again; it times out as one whose client never came.
+//
+// Anybody can send data under the address of another client, and old packets may come late. So fn should only decide: it may
+// be called though the session never begins, also while the peer is connected. What belongs to the player is set up in
+// [Server.OnConnect], from [Peer.JoinData]. fn may do what a function of OnConnect may. Of several functions the first error
+// counts.
+//
+// Panics if fn is nil.
+func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
+	s.mustExist()
+	if fn == nil {
+		panic("replication: OnJoin needs a function")
+	}
+	s.joining, s.sessions.Approves = append(s.joining, fn), true
+}
+
+// approve asks the functions of OnJoin whether the client of a peer may join.
+func (s *Server) approve(p *Peer, data []byte) (err error) {
+	s.handle(func() {
+		for _, fn := range s.joining {
+			if err = fn(p, data); err != nil || p.conn.State == session.Ended {
+				return
+			}
+		}
+	})
+	return err
+}
+
 // OnConnect makes the server call fn when a client's session begins: from then on it is sent the world, and messages
 // may be sent to it. It is called in [Peer.Receive], before the client's first message is handed over; and again for
 // the same peer if its client begins anew, after [Client.Reconnect] for instance.
@@ -223,12 +260,19 @@ func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
 	if len(hooks) == 0 {
 		return
 	}
+	s.handle(func() {
+		for _, fn := range hooks {
+			fn(p)
+		}
+	})
+}
+
+// handle calls what calls functions of the user's, in which no tick may begin.
+func (s *Server) handle(call func()) {
 	was := s.messages.Handling
 	s.messages.Handling = true
 	defer func() { s.messages.Handling = was }()
-	for _, fn := range hooks {
-		fn(p)
-	}
+	call()
 }
 
 // Tick returns the tick of the latest Replicate.

@@ -102,6 +102,7 @@ type PeerStats struct {
 	RefusedPackets uint64 // packets from the client that were damaged or made no sense
 	RefusedAcks    uint64 // acks of packets never sent or long forgotten
 	RefusedSchemas uint64 // introductions with another schema or protocol version
+	RefusedJoins   uint64 // clients that [Server.OnJoin] refused
 }
 
 // ClientStats is what came to and went from a client.

@@ -14,6 +14,7 @@ from itertools import zip_longest
 sys.dont_write_bytecode = True
 
 import compact
+import handshake
 import packed
 from bits import Malformed
 from client import Client
@@ -46,7 +47,39 @@ def main():
         except (Difference, Malformed) as problem:
             failed = True
             print("%s: %s: %s" % (name, type(problem).__name__, problem), file=sys.stderr)
+    try:
+        print("join.txt:", check_joins(os.path.join(VECTORS, "join.txt")))
+    except (Difference, Malformed) as problem:
+        failed = True
+        print("join.txt: %s: %s" % (type(problem).__name__, problem), file=sys.stderr)
     return 1 if failed else 0
+
+
+def check_joins(path):
+    """Compares hellos and the byes that refuse them with what the file says of them."""
+    with open(path, encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    got, packets = {}, 0
+    for line in lines:
+        name, _, value = line.strip().partition(" ")
+        if not line.startswith("  "):
+            equal(path + ": not in the file", sorted(got), [])
+            packet = bytes.fromhex(value)
+            got = {"hello": handshake.hello, "bye": handshake.refusal}[name](packet)
+            packets += 1
+            for i in range(len(packet)):  # spoilt, it must be refused
+                spoilt = packet[:i] + bytes([packet[i] ^ 1 << i % 8]) + packet[i + 1 :]
+                for take in handshake.hello, handshake.refusal:
+                    try:
+                        take(spoilt)
+                    except Malformed:
+                        continue
+                    raise Difference("a spoilt packet was taken")
+        else:
+            known = got.pop(name)
+            equal(name, known, int(value, 0) if isinstance(known, int) else value)
+    equal(path + ": not in the file", sorted(got), [])
+    return "%d packets" % packets
 
 
 def check(golden):

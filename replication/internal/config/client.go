@@ -8,4 +8,5 @@ type ClientOptions struct {
 	MaxEntities int
 	NoCompact   bool
 	SpawnWith   []ecs.ID
+	JoinData    []byte
 }

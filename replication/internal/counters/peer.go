@@ -51,6 +51,7 @@ type PeerCounters struct {
 	RefusedPackets uint64
 	RefusedAcks    uint64
 	RefusedSchemas uint64
+	RefusedJoins   uint64
 }
 
 func (s *PeerCounters) Spending() Spending {

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
@@ -93,6 +94,8 @@ type ClientSession struct {
 	Fingerprint uint64
 	Slots       uint32 // that it has room for
 	codings     uint8  // that it takes besides Packed
+	joinData    []byte // for the server to decide by
+	joinRoom    int    // the most bytes of it
 
 	State   ClientState
 	met     bool   // there was a session at some time
@@ -118,7 +121,9 @@ func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(pa
 		public: public,
 		stats:  stats, Send: send, Fingerprint: fingerprint, Slots: slots,
 		Nonce: o.Seed, seeded: o.Seeded, timeout: o.Timeout,
+		joinRoom: min(wire.MaxJoinData, o.MTU-wire.ChecksumSize-wire.HelloSize),
 	}
+	s.SetJoinData(o.JoinData)
 	if !o.NoCompact {
 		s.codings = wire.TakesCompact
 	}
@@ -126,6 +131,14 @@ func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(pa
 		s.Nonce = wire.Random64()
 	}
 	return s
+}
+
+// SetJoinData sets what the following introductions tell the server to decide by. It takes a copy.
+func (s *ClientSession) SetJoinData(data []byte) {
+	if len(data) > s.joinRoom {
+		panic(fmt.Sprintf("replication: join data of %d bytes: use at most %d, which fit into the packet that asks to join", len(data), s.joinRoom))
+	}
+	s.joinData = slices.Clone(data)
 }
 
 // on changes the state. Nothing else does.
@@ -210,7 +223,7 @@ func (s *ClientSession) Step() (send bool) {
 func (s *ClientSession) SendHello() {
 	h := wire.Hello{
 		Version: wire.ProtocolVersion, Fingerprint: s.Fingerprint, Nonce: s.Nonce, Offset: s.offset,
-		Codings: s.codings, Slots: s.Slots,
+		Codings: s.codings, Slots: s.Slots, Data: s.joinData,
 	}
 	if s.Open() {
 		h.Session = s.ID
@@ -260,6 +273,16 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 		}
 		s.on(EventLeft) // a server that does not know the session
 		s.receiveRefusal(&m, own())
+		return nil, nil
+	case wire.KindDisconnect:
+		code, nonce, text, ok := wire.ReadDisconnect(body)
+		if !ok {
+			return nil, wire.ErrMalformed
+		}
+		if nonce != s.Nonce || !s.Asks() {
+			return nil, wire.ErrStale
+		}
+		s.endByServer(code, text)
 		return nil, nil
 	}
 	return nil, wire.ErrUnexpected
@@ -383,9 +406,14 @@ func (s *ClientSession) ReceiveDisconnect(packet []byte) bool {
 	if !ok {
 		return false
 	}
+	s.endByServer(code, text)
+	return true
+}
+
+// endByServer notes that the server has ended the connection, or refused it.
+func (s *ClientSession) endByServer(code uint8, text string) {
 	s.Leave()
 	if code != timeoutCode {
 		s.end(s.public.Disconnected(Farewell{Code: code, Text: text, Remote: true}))
 	}
-	return true
 }

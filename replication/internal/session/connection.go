@@ -44,10 +44,11 @@ type Connection struct {
 	Why         Farewell // once it has ended
 	disconnects int      // sent in answer since then
 
-	Session    session    // in force once connected
-	Former     wire.Key   // of packets from the client in the session before
-	pending    []session  // offered by welcomes, the newest first; in force with the client's first packet of one
-	epoch      uint8      // of the session that was offered last
+	Session session   // in force once connected
+	Former  wire.Key  // of packets from the client in the session before
+	pending []session // offered by welcomes, the newest first; in force with the client's first packet of one
+	epoch   uint8     // of the session that was offered last
+	admission
 	ReceivedAt delta.Tick // when something of the client came last
 }
 
@@ -153,13 +154,19 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 		if h.Version == wire.ProtocolVersion {
 			m.Total = uint32(len(s.Text))
 			from := int(min(uint64(h.Offset), uint64(len(s.Text)))) // an int may have 32 bits
-			room := min(c.opts.MTU, wire.MaxAmplification*(wire.ChecksumSize+len(body))) - wire.ChecksumSize - wire.RefuseSize
+			room := min(c.opts.MTU, len(s.answer)) - wire.ChecksumSize - wire.RefuseSize
 			piece = s.Text[from:min(from+room, len(s.Text))]
 		}
 		c.answerHello(append(m.Append(s.answer[:wire.ChecksumSize]), piece...))
 		return nil
 	}
-	offered := c.offer(&h, next)
+	offered := c.sessionOf(&h)
+	if offered == nil {
+		if ok, err := c.admit(&h, now, wire.ChecksumSize+len(body)); !ok {
+			return err
+		}
+		offered = c.offer(&h, next)
+	}
 	m := wire.Welcome{
 		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.opts.Window),
 		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
@@ -174,19 +181,23 @@ func (c *Connection) answerHello(packet []byte) {
 	c.send(packet)
 }
 
-// offer returns the session for a client that introduces itself: the one that it names, or
-// that it was offered before if it asks again, as the answer may have been lost; or a new
-// one.
-func (c *Connection) offer(h *wire.Hello, next uint32) session {
+// sessionOf returns the session of a client that introduces itself: the one that it names, or
+// that it was offered before if it asks again, as the answer may have been lost; or nil.
+func (c *Connection) sessionOf(h *wire.Hello) *session {
 	for s := range c.Known() {
 		if s.ID == h.Session || s.nonce == h.Nonce {
-			return *s
+			return s
 		}
 	}
+	return nil
+}
+
+// offer makes a session for a client that introduces itself.
+func (c *Connection) offer(h *wire.Hello, next uint32) *session {
 	offered := c.newSession(h, next)
 	offered.Compact = c.Compact && h.Codings&wire.TakesCompact != 0
 	c.pending = slices.Insert(c.pending[:min(len(c.pending), maxPending-1)], 0, offered)
-	return offered
+	return &c.pending[0]
 }
 
 // newSession makes a session for a client that introduced itself. next is the sequence of the next packet.
@@ -196,7 +207,7 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 		id = id&^(wire.Epochs-1) | uint64(c.nextEpoch(id, h.Session))
 	}
 	return session{
-		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
+		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots, JoinData: slices.Clone(h.Data),
 		Down: wire.SessionKey(c.sessions.Fingerprint, id, false, c.opts.NoChecksum),
 		Up:   wire.SessionKey(c.sessions.Fingerprint, id, true, c.opts.NoChecksum),
 	}
@@ -294,7 +305,11 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 	named := uint64(0)
 	var h wire.Hello
 	if body := wire.OpenHandshake(packet); body != nil && wire.PacketKind(body[0]) == wire.KindHello && h.Parse(body) {
-		named = h.Session
+		if named = h.Session; c.knows(&h) {
+			c.disconnects++
+			c.sendRefusal(len(packet))
+			return
+		}
 	}
 	for s := range c.Known() {
 		if s.ID == named || named == 0 && s.openPacket(packet) != nil {
@@ -314,9 +329,10 @@ const (
 	MaxDisconnects = 16
 )
 
-// Init prepares a connection: compact says whether the peer is to have states coded by Compact, if its client takes it.
-func (c *Connection) Init(sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte), compact bool, now delta.Tick) {
-	c.sessions, c.opts, c.stats, c.send = sessions, opts, stats, send
+// Init prepares a connection: compact says whether the peer is to have states coded by Compact, if its client takes it. approve
+// decides whether a client may join, if ServerSessions.Approves.
+func (c *Connection) Init(sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte), approve func(data []byte) error, compact bool, now delta.Tick) {
+	c.sessions, c.opts, c.stats, c.send, c.approve = sessions, opts, stats, send, approve
 	c.Compact, c.ReceivedAt = compact, now
 	c.Session.First = c.firstSequence(0)
 }

@@ -13,6 +13,7 @@ type ServerSessions struct {
 	Text         string                                    // of the schema, for clients with another one
 	Instance     uint64                                    // the NetIDs of two sessions mean the same if this is the same
 	UsesMessages bool                                      // the schema has messages or inputs
+	Approves     bool                                      // clients are asked about before they get a session
 	Ack          wire.Ack                                  // the one in hand
 	Random       uint64                                    // state of the session generator
 	answer       [wire.MaxAmplification * wire.MinMTU]byte // memory for an answer to a hello

@@ -10,6 +10,7 @@ type session struct {
 	Compact  bool     // the coding is Compact
 	First    uint32   // sequence of its first state packet
 	Slots    uint32   // that the client takes; 0: it does not say
+	JoinData []byte   // that it asked to join with
 	Down, Up wire.Key // of packets to the client and from it
 }
 

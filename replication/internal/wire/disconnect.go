@@ -13,6 +13,9 @@ import (
 // It always has a checksum, also in sessions without. It is sent several times at once,
 // since nobody will be there to repeat it; where all get lost, a client that asks on is
 // told again, and else the other end's timeout says the same a little later.
+//
+// A disconnect may also refuse a hello. Then it has the nonce of the hello in place of the session, and the checksum of
+// handshakes.
 
 const DisconnectHead = 1 + 1 + 8
 
@@ -48,12 +51,22 @@ func MaybeDisconnect(packet []byte) bool {
 	return len(packet) >= head && len(packet) <= head+MaxReasonText && PacketKind(packet[ChecksumSize]) == KindDisconnect
 }
 
+// ReadDisconnect returns what the body of a disconnect says, and whether it is one. session is the number of the session that
+// ends, or the nonce of the hello that is refused.
+func ReadDisconnect(body []byte) (code uint8, session uint64, text string, ok bool) {
+	if len(body) < DisconnectHead || len(body) > DisconnectHead+MaxReasonText || PacketKind(body[0]) != KindDisconnect {
+		return 0, 0, "", false
+	}
+	rest := body[DisconnectHead:]
+	return body[1], binary.LittleEndian.Uint64(body[2:]), string(rest), utf8.Valid(rest)
+}
+
 // ParseDisconnect returns what a disconnect of a session says, and whether the packet is one.
 func ParseDisconnect(packet []byte, session uint64, key Key) (code uint8, text string, ok bool) {
 	key.Off = false
 	if !MaybeDisconnect(packet) || binary.LittleEndian.Uint64(packet[ChecksumSize+2:]) != session || !key.Matches(packet, 0, 0) {
 		return 0, "", false
 	}
-	rest := packet[ChecksumSize+DisconnectHead:]
-	return packet[ChecksumSize+1], string(rest), utf8.Valid(rest)
+	code, _, text, ok = ReadDisconnect(packet[ChecksumSize:])
+	return code, text, ok
 }

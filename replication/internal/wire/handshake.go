@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 | zeros to 60 bytes
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 | size 16 | data... | zeros to 60 bytes
 //	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
@@ -14,13 +14,19 @@ import "encoding/binary"
 //
 // A client that has a session and hears nothing any more names it in its hello. If the
 // server knows it, the welcome bears the same number, and it goes on.
+//
+// A server that does not want the client answers with a disconnect that has the nonce in
+// place of a session.
 
 const (
-	helloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4
+	HelloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4 + 2
 	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
 	RefuseSize  = 1 + 1 + 8 + 4 + 4
 
-	// paddedHello is the size of a hello's body. It bounds the answer: a forged hello
+	// MaxJoinData is the most that a hello holds for the server to decide by, in bytes.
+	MaxJoinData = 512
+
+	// paddedHello is the least size of a hello's body. It bounds the answer: a forged hello
 	// makes the server send at most MaxAmplification times what was sent to it, the limit
 	// that QUIC has (RFC 9000, section 8.1).
 	paddedHello      = MinMTU - ChecksumSize
@@ -43,6 +49,7 @@ type Hello struct {
 	Session     uint64 // that the client believes to have, or 0
 	Codings     uint8
 	Slots       uint32 // that the client takes, from 0 on; 0: it does not say
+	Data        []byte // for the server to decide by; of a parsed hello, part of the packet
 }
 
 func (h *Hello) Append(b []byte) []byte {
@@ -53,11 +60,17 @@ func (h *Hello) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, h.Session)
 	b = append(b, h.Codings)
 	b = binary.LittleEndian.AppendUint32(b, h.Slots)
-	return append(b, make([]byte, paddedHello-helloSize)...)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(h.Data)))
+	b = append(b, h.Data...)
+	return append(b, make([]byte, max(0, paddedHello-HelloSize-len(h.Data)))...)
 }
 
 func (h *Hello) Parse(b []byte) bool {
-	if len(b) != paddedHello {
+	if len(b) < paddedHello {
+		return false
+	}
+	size := int(binary.LittleEndian.Uint16(b[HelloSize-2:]))
+	if size > MaxJoinData || len(b) != max(paddedHello, HelloSize+size) {
 		return false
 	}
 	h.Version = b[1]
@@ -67,6 +80,7 @@ func (h *Hello) Parse(b []byte) bool {
 	h.Session = binary.LittleEndian.Uint64(b[22:])
 	h.Codings = b[30]
 	h.Slots = binary.LittleEndian.Uint32(b[31:])
+	h.Data = b[HelloSize:][:size]
 	return true
 }
 
