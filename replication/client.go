@@ -9,6 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -33,6 +34,7 @@ type Client struct {
 	apply    apply.Applier
 	clock    clock.Ticks
 	messages *message.ClientMessages // nil: the schema has neither messages nor inputs
+	calls    exclusive.Guard
 }
 
 // NewClient returns a client that makes the world mirror a server's. Packets to the
@@ -62,6 +64,7 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	types.Freeze()
 	slots := snapshot.SlotsFor(o.MaxEntities, len(types.Conditions), archeutil.ResourcesOf(types).Any)
 	c := &Client{schema: types}
+	send, c.apply.Calls = c.calls.Lend(send), &c.calls
 	c.session = session.NewClientSession(&o, clientErrors, send, &c.stats, types.Hash(), slots)
 	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
@@ -72,12 +75,16 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	return c
 }
 
-// mustExist panics if the client is nil, or zero.
-func (c *Client) mustExist() {
+// guard returns what finds two goroutines in the client, and panics if there is no client.
+func (c *Client) guard() *exclusive.Guard {
 	if c == nil || c.apply.View.World == nil {
 		panic("replication: there is no client: NewClient makes one")
 	}
+	return &c.calls
 }
+
+// mustExist is for calls that only read.
+func (c *Client) mustExist() { c.guard().Check() }
 
 // Connected reports whether the server has accepted the client, and has not been silent
 // for too long since: whether its status is [StatusConnected].
@@ -99,6 +106,10 @@ func (c *Client) Stats() ClientStats {
 func (c *Client) Receive(packet []byte) error {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Receive")
+	if c.messages != nil && c.messages.Handling {
+		panic("replication: Receive in a message handler: keep the packet until Apply returns")
+	}
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReceive))
 	err := c.receive(packet)
 	switch {
 	case err == nil:
@@ -183,6 +194,7 @@ func (c *Client) Apply() error {
 	if c.messages != nil && c.messages.Handling {
 		panic("replication: Apply in a message handler, which runs in an Apply")
 	}
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientApply))
 	c.apply.Show(c.session.Complete)
 	c.recv.Refresh()
 	c.sendToServer()
@@ -249,14 +261,14 @@ func (c *Client) Complete() bool {
 //
 // Panics if the client is closed.
 func (c *Client) Reconnect() {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientReconnect))
 	c.session.Reconnect()
 }
 
 // SetJoinData replaces what [WithJoinData] gave, for sessions that the client asks for from now on: call [Client.Reconnect] to
 // ask for one. It takes a copy, and panics at the same lengths.
 func (c *Client) SetJoinData(data []byte) {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.SetJoinData))
 	c.session.SetJoinData(data)
 }
 
@@ -276,7 +288,7 @@ func (c *Client) begin(m *wire.Welcome) {
 // once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientDisconnect))
 	c.session.Disconnect(uint8(r.Code), r.Text)
 }
 
@@ -287,10 +299,11 @@ func (c *Client) Disconnect(r Reason) {
 func (c *Client) Close() {
 	c.mustExist()
 	c.apply.Hooks.NotInHook("Close")
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientClose))
 	if c.apply.View.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it removes entities")
 	}
-	c.Disconnect(Reason{})
+	c.session.Disconnect(uint8(ReasonClosed), "")
 	c.apply.RemoveAll()
 	c.session.Close()
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"iter"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -53,7 +54,8 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 // what the reset removed is not announced. Entities that are taken over after a reconnect
 // go on being what they were: they are neither despawned nor spawned.
 func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
-	checkHook(c, "OnSpawn", fn == nil)
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnSpawn))
+	checkHook("OnSpawn", fn == nil)
 	c.apply.Hooks.Spawned, c.apply.Hooks.Arriving = append(c.apply.Hooks.Spawned, fn), true
 }
 
@@ -64,7 +66,8 @@ func (c *Client) OnSpawn(fn func(e ecs.Entity)) {
 //
 // See [Client.OnSpawn] for what a hook may do.
 func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
-	checkHook(c, "OnDespawn", fn == nil)
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnDespawn))
+	checkHook("OnDespawn", fn == nil)
 	c.apply.Hooks.Despawned, c.apply.Hooks.Parting = append(c.apply.Hooks.Despawned, fn), true
 }
 
@@ -86,7 +89,7 @@ func (c *Client) Expects(e ecs.Entity) bool {
 // finding faults: it takes about the time of writing all these components. The world
 // does not change; call it between Apply and the systems that may write, or after them.
 func (c *Client) Verify() *Divergence {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.ClientVerify))
 	return publicDivergence(c.apply.Verify())
 }
 

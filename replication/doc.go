@@ -88,6 +88,10 @@
 //     something, as for [OnClientMessage] and [Server.SetOwner], the documentation says what.
 //   - A [Server], [Client], [Peer], [EntitySet] or [Group] that is zero is refused as nil is. A zero [Schema] has no
 //     components, as one of [NewSchema].
+//   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client. A call that comes while
+//     another goroutine is in one is refused, with both names. Few mistakes of that kind escape, but some do: use Go's race
+//     detector as well. Hooks, message handlers and functions of an [Interest] run on the goroutine of the call that they run in,
+//     and may make calls of their own, where their documentation does not say otherwise.
 //   - Handles of entities may be any. One of an entity that was removed, or of any from before a reset of the world, names
 //     nobody; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world gave the handle out
 //     anew, it is that of the new entity.

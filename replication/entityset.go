@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -12,26 +13,30 @@ type EntitySet struct {
 	in     interest.EntitySet
 }
 
-// mustExist panics if the set is nil, or zero.
-func (e *EntitySet) mustExist() {
+// guard returns what finds two goroutines in the set's server, and panics if there is no set.
+func (e *EntitySet) guard() *exclusive.Guard {
 	if e == nil || e.server == nil {
 		panic("replication: there is no entity set: Server.NewEntitySet makes one")
 	}
+	return &e.server.calls
 }
+
+// mustExist is for calls that only read.
+func (e *EntitySet) mustExist() { e.guard().Check() }
 
 // Add puts an entity into the set, from the next Replicate on. Adding one that is in it
 // does nothing. It may get its [Replicated] component later. Entities that are removed from
 // the world leave the set by themselves, one that only loses its marker stays, and a dead one
 // is not taken.
 func (e *EntitySet) Add(entity ecs.Entity) {
-	e.mustExist()
+	defer e.guard().Leave(e.guard().Enter(exclusive.SetAdd))
 	e.server.noticeReset()
 	e.in.Add(entity)
 }
 
 // Remove takes an entity out of the set, if it is in it, from the next Replicate on.
 func (e *EntitySet) Remove(entity ecs.Entity) {
-	e.mustExist()
+	defer e.guard().Leave(e.guard().Enter(exclusive.SetRemove))
 	e.server.noticeReset()
 	e.in.Remove(entity)
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"reflect"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -36,7 +37,7 @@ import (
 // Panics if T is not in the schema, the entity is dead, has no T or is mirrored already, or
 // if applies is negative.
 func Expect[T any](c *Client, e ecs.Entity, applies int) {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.Expect))
 	k := c.apply.View.Number("Expect", reflect.TypeFor[T]())
 	c.apply.NoticeReset()
 	c.apply.Expected.Expect(k, e, applies)

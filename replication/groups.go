@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -27,12 +28,16 @@ type Group struct {
 	in     interest.Group
 }
 
-// mustExist panics if the group is nil, or zero.
-func (g *Group) mustExist() {
+// guard returns what finds two goroutines in the group's server, and panics if there is no group.
+func (g *Group) guard() *exclusive.Guard {
 	if g == nil || g.server == nil {
 		panic("replication: there is no group: Server.NewGroup makes one")
 	}
+	return &g.server.calls
 }
+
+// mustExist is for calls that only read.
+func (g *Group) mustExist() { g.guard().Check() }
 
 // Add puts an entity into the group, from the next Replicate on. Adding one that is in it
 // does nothing. It may get its [Replicated] component later. Entities that ought to appear
@@ -41,14 +46,14 @@ func (g *Group) mustExist() {
 //
 // Panics if the entity is in another group.
 func (g *Group) Add(e ecs.Entity) {
-	g.mustExist()
+	defer g.guard().Leave(g.guard().Enter(exclusive.GroupAdd))
 	g.server.noticeReset()
 	g.in.Add(e)
 }
 
 // Remove takes an entity out of the group, if it is in it, from the next Replicate on.
 func (g *Group) Remove(e ecs.Entity) {
-	g.mustExist()
+	defer g.guard().Leave(g.guard().Enter(exclusive.GroupRemove))
 	g.server.noticeReset()
 	g.in.Remove(e)
 }

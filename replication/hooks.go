@@ -5,6 +5,7 @@ import (
 	"unsafe" // for the name of the type that Arche hands out; no pointer is computed or converted here
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -15,7 +16,8 @@ import (
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
-	checkHook(c, "OnAdd", fn == nil)
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnAdd))
+	checkHook("OnAdd", fn == nil)
 	h := hooksOf[T](c, "OnAdd")
 	h.Added, c.apply.Hooks.Arriving = append(h.Added, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
@@ -27,7 +29,8 @@ func OnAdd[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
-	checkHook(c, "OnRemove", fn == nil)
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnRemove))
+	checkHook("OnRemove", fn == nil)
 	h := hooksOf[T](c, "OnRemove")
 	h.Removed, c.apply.Hooks.Parting = append(h.Removed, func(e ecs.Entity, p unsafe.Pointer) { fn(e, (*T)(p)) }), true
 }
@@ -45,7 +48,8 @@ func OnRemove[T any](c *Client, fn func(e ecs.Entity, v *T)) {
 //
 // See [Client.OnSpawn] for what a hook may do. Panics if T is not in the schema.
 func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
-	checkHook(c, "OnChange", fn == nil)
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnChange))
+	checkHook("OnChange", fn == nil)
 	h := hooksOf[T](c, "OnChange")
 	if h.Changed == nil {
 		h.Changed = &apply.Changes[T]{}
@@ -54,8 +58,7 @@ func OnChange[T any](c *Client, fn func(e ecs.Entity, before, now *T)) {
 	own.Hooks, c.apply.Hooks.Arriving = append(own.Hooks, fn), true
 }
 
-func checkHook(c *Client, name string, missing bool) {
-	c.mustExist()
+func checkHook(name string, missing bool) {
 	if missing {
 		panic("replication: " + name + " needs a function")
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 )
 
 // Inputs are commands of a client for ticks of the server that are to come. Each goes out in every packet of inputs
@@ -22,7 +23,7 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.SetInput))
 	c.schema.CheckInput(reflect.TypeFor[T]())
 	if !c.session.Open() {
 		return ErrNotConnected
@@ -50,7 +51,7 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 //
 // Panics if T is not the input type of the schema.
 func Input[T any](p *Peer, tick uint32) (T, bool) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.Input))
 	s := p.server
 	s.schema.CheckInput(reflect.TypeFor[T]())
 	var input T

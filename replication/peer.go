@@ -5,6 +5,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
@@ -31,6 +32,7 @@ type Peer struct {
 
 func newPeer(s *Server, send func([]byte) error, o peerOptions) *Peer {
 	p := &Peer{server: s}
+	send = s.calls.Lend(send)
 	p.sight.Init(p, &s.snap, s.schema, &s.interest)
 	p.acked.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.stats, &p.out)
 	p.out.Init(&s.snap, &s.opts, &s.interest, &p.sight, &p.acked, &p.stats, send)
@@ -59,7 +61,7 @@ func (p *Peer) close() {
 // SetData attaches a value of the user's to the peer, in place of the one before: the player, say. The library does
 // nothing with it.
 func (p *Peer) SetData(data any) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetData))
 	p.data = data
 }
 
@@ -69,12 +71,16 @@ func (p *Peer) Data() any {
 	return p.data
 }
 
-// mustExist panics if the peer is nil, or zero.
-func (p *Peer) mustExist() {
+// guard returns what finds two goroutines in the peer's server, and panics if there is no peer.
+func (p *Peer) guard() *exclusive.Guard {
 	if p == nil || p.server == nil {
 		panic("replication: there is no peer: Server.Connect returns one")
 	}
+	return &p.server.calls
 }
+
+// mustExist is for calls that only read.
+func (p *Peer) mustExist() { p.guard().Check() }
 
 // Connected reports whether the client has introduced itself with the same schema and
 // is sent state. When that ends, [Peer.Err] says why.
@@ -135,6 +141,10 @@ func (p *Peer) receive(packet []byte) error {
 // are handed over in it, see [OnClientMessage].
 func (p *Peer) Receive(packet []byte) error {
 	p.mustExist()
+	if p.server.messages.Handling {
+		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
+	}
+	defer p.guard().Leave(p.guard().Enter(exclusive.PeerReceive))
 	err := p.receive(packet)
 	switch {
 	case errors.Is(err, wire.ErrStale):
@@ -167,7 +177,11 @@ func (p *Peer) receiveAck(body []byte) error {
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.PeerDisconnect))
+	p.disconnect(r)
+}
+
+func (p *Peer) disconnect(r Reason) {
 	if p.conn.State == session.Ended {
 		return
 	}

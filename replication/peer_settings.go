@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
@@ -17,7 +18,7 @@ import (
 // Panics if the grid or a set is of another server, if the grid has another number of fields than the place has
 // coordinates that the peer looks from, if a set is nil, or the filter is a nil pointer.
 func (p *Peer) SetInterest(i Interest) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetInterest))
 	if i.Grid != nil && i.Grid.server != p.server {
 		panic("replication: a grid of another server: make one with this server's NewGrid")
 	}
@@ -55,7 +56,7 @@ func (p *Peer) SetInterest(i Interest) {
 // than three, if one is not a number, or if there are not as many as the grid has fields.
 // The Interest may be set later: then [Peer.SetInterest] panics.
 func (p *Peer) LookFrom(radius float64, place ...float64) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.LookFrom))
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
 		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
 	}
@@ -89,7 +90,7 @@ func count(n int, of string) string {
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetBudget))
 	if bytesPerSecond < 0 {
 		panic(fmt.Sprintf("replication: SetBudget(%d): use bytes per second, or 0 for no limit", bytesPerSecond))
 	}
@@ -110,7 +111,7 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 //
 // Panics if least is less than 1 or more than most.
 func (p *Peer) SetBudgetRange(least, most int) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetBudgetRange))
 	if least < 1 || most < least {
 		panic(fmt.Sprintf("replication: SetBudgetRange(%d, %d): use bytes per second, from 1 up, the smaller number first", least, most))
 	}
@@ -130,7 +131,7 @@ func (p *Peer) SetBudgetRange(least, most int) {
 //
 // weigh must not change the world, nor keep the slices.
 func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float32)) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetPriorityFunc))
 	p.out.Selector.Weigh = weigh
 }
 
@@ -139,7 +140,7 @@ func (p *Peer) SetPriorityFunc(weigh func(entities []ecs.Entity, weights []float
 //
 // Panics if n is not 1 to 60.
 func (p *Peer) SetSendInterval(n int) {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SetSendInterval))
 	if n < 1 || n > maxInterval {
 		panic(fmt.Sprintf("replication: a send interval of %d ticks: use 1 to %d", n, maxInterval))
 	}

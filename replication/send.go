@@ -3,6 +3,7 @@ package replication
 import (
 	"reflect"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/mlange-42/arche/ecs"
@@ -21,7 +22,7 @@ import (
 //
 // Panics if T is not registered with [RegisterMessage].
 func SendToClient[T any](p *Peer, msg T) error {
-	p.mustExist()
+	defer p.guard().Leave(p.guard().Enter(exclusive.SendToClient))
 	s := p.server
 	s.noticeReset()
 	d, err := message.Write(&s.messages.Messenger, msg)
@@ -40,7 +41,7 @@ func SendToClient[T any](p *Peer, msg T) error {
 // SendToAll is [SendToClient] to all clients that are connected. If the buffer is full for some of them the others get
 // the message, and the error is [ErrBufferFull]. It is no error if there are no clients, unless the server is closed.
 func SendToAll[T any](s *Server, msg T) error {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.SendToAll))
 	s.noticeReset()
 	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
@@ -53,7 +54,7 @@ func SendToAll[T any](s *Server, msg T) error {
 // the next [Server.Replicate]: clients that see the entity then get the message, and if it has ended by then, those to
 // which it was shown.
 func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.SendToViewers))
 	s.noticeReset()
 	d, err := message.Write(&s.messages.Messenger, msg)
 	if err != nil {
@@ -66,7 +67,7 @@ func SendToViewers[T any](s *Server, e ecs.Entity, msg T) error {
 // SendToServer sends a message to the server. It goes out with the next [Client.Apply]. Errors and panics are those of
 // [SendToClient].
 func SendToServer[T any](c *Client, msg T) error {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.SendToServer))
 	if c.messages == nil {
 		c.schema.MessageNumber(reflect.TypeFor[T]()) // panics
 	}
@@ -91,14 +92,18 @@ func SendToServer[T any](c *Client, msg T) error {
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnClientMessage))
 	number := s.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		s.handlers[number] = nil
 		return
 	}
 	value := s.messages.Messenger.Values[number].Pointer.(*T)
-	s.handlers[number] = func(p *Peer) { handle(p, *value) }
+	s.handlers[number] = func(p *Peer) {
+		was := s.calls.Open()
+		handle(p, *value)
+		s.calls.Leave(was)
+	}
 }
 
 // OnServerMessage sets the function that takes messages of type T from the server; nil ends that. Messages without one
@@ -110,12 +115,16 @@ func OnClientMessage[T any](s *Server, handle func(from *Peer, message T)) {
 //
 // Panics if T is not registered with [RegisterMessage].
 func OnServerMessage[T any](c *Client, handle func(message T)) {
-	c.mustExist()
+	defer c.guard().Leave(c.guard().Enter(exclusive.OnServerMessage))
 	number := c.schema.MessageNumber(reflect.TypeFor[T]())
 	if handle == nil {
 		c.messages.Handlers[number] = nil
 		return
 	}
 	value := c.messages.Values[number].Pointer.(*T)
-	c.messages.Handlers[number] = func() { handle(*value) }
+	c.messages.Handlers[number] = func() {
+		was := c.calls.Open()
+		handle(*value)
+		c.calls.Leave(was)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -41,6 +42,7 @@ type Server struct {
 
 	stats  ServerStats
 	closed bool
+	calls  exclusive.Guard
 }
 
 // NewServer returns a server that replicates the entities of the world that have the
@@ -93,12 +95,16 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	return s
 }
 
-// mustExist panics if the server is nil, or zero.
-func (s *Server) mustExist() {
+// guard returns what finds two goroutines in the server, and panics if there is no server.
+func (s *Server) guard() *exclusive.Guard {
 	if s == nil || s.snap.World == nil {
 		panic("replication: there is no server: NewServer makes one")
 	}
+	return &s.calls
 }
+
+// mustExist is for calls that only read.
+func (s *Server) mustExist() { s.guard().Check() }
 
 // Connect adds a peer, to which packets go through send. The packet belongs to the
 // server again when send returns. An error of send counts as a lost packet and is
@@ -109,7 +115,7 @@ func (s *Server) mustExist() {
 //
 // Panics if the server is closed.
 func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Peer {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.Connect))
 	if send == nil {
 		panic("replication: Connect needs a function that sends a packet")
 	}
@@ -152,7 +158,12 @@ func (s *Server) Peers() iter.Seq[*Peer] {
 // Disconnect ends the connection with a peer: [Peer.Disconnect] with [ReasonClosed].
 func (s *Server) Disconnect(p *Peer) {
 	s.mustExist()
-	p.Disconnect(Reason{})
+	p.mustExist()
+	if p.server != s {
+		panic("replication: Disconnect of a peer of another server: use one that this server's Connect returned")
+	}
+	defer s.guard().Leave(s.guard().Enter(exclusive.Disconnect))
+	p.disconnect(Reason{})
 }
 
 // Close disconnects all peers and frees what the server has registered with its world.
@@ -160,13 +171,13 @@ func (s *Server) Disconnect(p *Peer) {
 //
 // Panics if the world is locked.
 func (s *Server) Close() {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.Close))
 	if s.snap.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}
 	s.closed = true
 	for len(s.peers) > 0 {
-		s.Disconnect(s.peers[0])
+		s.peers[0].disconnect(Reason{})
 	}
 	for _, t := range s.snap.Capture.Tables {
 		s.snap.World.Cache().Unregister(&t.Filter)
@@ -205,7 +216,7 @@ type serverSender struct {
 //
 // Panics if fn is nil.
 func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnJoin))
 	if fn == nil {
 		panic("replication: OnJoin needs a function")
 	}
@@ -233,7 +244,7 @@ func (s *Server) approve(p *Peer, data []byte) (err error) {
 //
 // Panics if fn is nil.
 func (s *Server) OnConnect(fn func(p *Peer)) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnConnect))
 	if fn == nil {
 		panic("replication: OnConnect needs a function")
 	}
@@ -248,7 +259,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 // fn may do what one of [Server.OnConnect] may, and close the server; a Replicate in which it does so makes no tick.
 // Panics if fn is nil.
 func (s *Server) OnDisconnect(fn func(p *Peer)) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.OnDisconnect))
 	if fn == nil {
 		panic("replication: OnDisconnect needs a function")
 	}
@@ -269,9 +280,9 @@ func (s *Server) callHooks(hooks []func(*Peer), p *Peer) {
 
 // handle calls what calls functions of the user's, in which no tick may begin.
 func (s *Server) handle(call func()) {
-	was := s.messages.Handling
+	was, now := s.messages.Handling, s.calls.Open()
 	s.messages.Handling = true
-	defer func() { s.messages.Handling = was }()
+	defer func() { s.messages.Handling = was; s.calls.Leave(now) }()
 	call()
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
 	"github.com/mlange-42/arche/ecs"
@@ -12,6 +13,10 @@ import (
 // NetID returns the network ID of an entity that the latest Replicate found.
 func (s *Server) NetID(e ecs.Entity) (NetID, bool) {
 	s.mustExist()
+	return s.netID(e)
+}
+
+func (s *Server) netID(e ecs.Entity) (NetID, bool) {
 	slot, ok := s.snap.SlotOf(e)
 	if !ok {
 		return NetID{}, false
@@ -34,7 +39,7 @@ func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.SetOwner))
 	if !archeutil.Alive(s.snap.World, e) {
 		panic("replication: SetOwner of a dead entity: set owners of entities that live")
 	}
@@ -66,7 +71,7 @@ func (s *Server) Owner(e ecs.Entity) *Peer {
 //
 // Panics if the weight is not positive.
 func (s *Server) SetPriority(e ecs.Entity, weight float32) {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.SetPriority))
 	if !(weight > 0) {
 		panic(fmt.Sprintf("replication: SetPriority(%v): use a positive weight", weight))
 	}
@@ -83,7 +88,7 @@ func (s *Server) SetPriority(e ecs.Entity, weight float32) {
 
 // NewEntitySet returns an empty set.
 func (s *Server) NewEntitySet() *EntitySet {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.NewEntitySet))
 	e := &EntitySet{server: s}
 	e.in.Snap = &s.snap
 	e.in.Seated, e.in.Holders, e.in.Waiting = map[ecs.Entity]int32{}, map[int32]ecs.Entity{}, map[ecs.Entity]struct{}{}
@@ -98,13 +103,13 @@ func (s *Server) NewEntitySet() *EntitySet {
 //
 // Panics if there is no such field, or cell is not positive.
 func (s *Server) NewGrid(cell float64, fields ...string) *Grid {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.NewGrid))
 	return newGrid(s, cell, fields)
 }
 
 // NewGroup returns an empty group.
 func (s *Server) NewGroup() *Group {
-	s.mustExist()
+	defer s.guard().Leave(s.guard().Enter(exclusive.NewGroup))
 	s.interest.Groups.Made++
 	g := &Group{server: s}
 	g.in.Snap, g.in.Sets, g.in.Phase = &s.snap, &s.interest, s.interest.Groups.Made

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/message"
 	"github.com/arche-replicate/arche-replicate/replication/internal/session"
@@ -16,11 +17,12 @@ import (
 // Panics if the server is closed, and in a message handler or hook of the server.
 func (s *Server) Replicate() {
 	s.mustExist()
-	if s.closed {
-		panic("replication: Replicate of a closed server: make a new one with NewServer")
-	}
 	if s.messages.Handling {
 		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
+	}
+	defer s.calls.Leave(s.calls.EnterAlone(exclusive.Replicate))
+	if s.closed {
+		panic("replication: Replicate of a closed server: make a new one with NewServer")
 	}
 	s.noticeReset()
 	s.interest.Groups.Tidy(s.snap.Tick, s.released)
@@ -67,12 +69,14 @@ func (s *Server) askPeers() {
 		}
 	}
 	workers.Ready(&s.snap)
+	was := s.calls.Open()
 	for _, p := range s.asked {
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })
 		p.out.HasMessages = p.speaks()
 		workers.PrepareHere(&p.out)
 	}
+	s.calls.Leave(was)
 	for _, p := range s.asked { // the functions of the others may have sent something to those that are prepared later
 		p.out.HasMessages = p.speaks()
 	}
@@ -151,7 +155,7 @@ func (s *Server) dropSilent() {
 		}
 		if p := s.peers[i]; s.snap.Tick-p.conn.ReceivedAt > delta.Tick(s.opts.Timeout) {
 			s.stats.Timeouts++
-			p.Disconnect(Reason{Code: ReasonTimeout})
+			p.disconnect(Reason{Code: ReasonTimeout})
 		}
 	}
 }
@@ -183,6 +187,6 @@ func (s *Server) enqueue(pending int) (err error) {
 // toViewers sends a draft to those only that see an entity.
 func (s *Server) toViewers(d *message.PendingMessage, e ecs.Entity) {
 	d.Viewers, d.Entity = true, e
-	id, known := s.NetID(e)
+	id, known := s.netID(e)
 	d.ID, d.Known = wire.NetID(id), known
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/exclusive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -19,6 +20,7 @@ type Applier struct {
 	stats  *counters.ClientCounters
 	recv   *receive.Receiver
 
+	Calls     *exclusive.Guard
 	View      worldView
 	Referrers referrers
 	relations archeutil.Relations
@@ -85,8 +87,9 @@ func (a *Applier) RemoveAll() {
 
 // runHooks calls what calls hooks, and sees that these leave the world in order.
 func (a *Applier) runHooks(call func()) {
+	was := a.Calls.Open()
 	a.Hooks.running = true
-	defer func() { a.Hooks.running = false }()
+	defer func() { a.Hooks.running = false; a.Calls.Leave(was) }()
 	call()
 	if a.View.World.IsLocked() {
 		panic("replication: a hook has left the world locked: close the queries that it makes")

@@ -16,8 +16,8 @@ type room struct {
 
 // rooms is the table. An arrow points down: a room imports only what stands below it.
 var rooms = []room{
-	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config wire delta ecs"},
-	{"apply", "received states into the client's world", "receive archeutil schema counters wire bitbuf delta ecs"},
+	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config exclusive wire delta ecs"},
+	{"apply", "received states into the client's world", "receive archeutil schema counters exclusive wire bitbuf delta ecs"},
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},
 	{"sender", "what a peer is sent in a tick; its budget; packets", "ratecontrol encode compact ackstate interest baseline snapshot counters config wire bitset bitbuf delta ecs"},
@@ -34,6 +34,7 @@ var rooms = []room{
 	{"clock", "round trips, the server's tick, the input delay", "delta"},
 	{"counters", "counters that several packages write", ""},
 	{"config", "options of a server", "delta ecs"},
+	{"exclusive", "finds two goroutines in one server or client", ""},
 	{"wire", "every packet to the bit, writer beside parser", "bitbuf delta"},
 	{"bitset", "sets of slots, 64 to a word", ""},
 }

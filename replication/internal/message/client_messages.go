@@ -231,9 +231,6 @@ func (t *ClientMessages) sendInputs() {
 
 // Receive takes a packet of messages with a key. near is the newest tick of which state came.
 func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32) error {
-	if t.Handling {
-		panic("replication: Receive in a message handler: keep the packet until Apply returns")
-	}
 	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
 		near = n
 	}

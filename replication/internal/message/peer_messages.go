@@ -321,9 +321,6 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	if !t.Up.Matches(packet, 0, h.Time) {
 		return wire.ErrChecksum
 	}
-	if t.Messages.Handling {
-		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
-	}
 	if t.packets == MaxPacketsPerTick {
 		t.Stats.Floods++
 		return ErrFlood

@@ -1,0 +1,76 @@
+package exclusive
+
+// A Call is an exported function or method of package replication that changes a server or a client.
+type Call uint8
+
+// The calls by whose they are: a server's, a client's.
+const (
+	Close Call = iota + 1
+	Connect
+	Disconnect
+	GroupAdd
+	GroupRemove
+	Input
+	LookFrom
+	NewEntitySet
+	NewGrid
+	NewGroup
+	OnConnect
+	OnDisconnect
+	OnJoin
+	OnClientMessage
+	PeerDisconnect
+	PeerReceive
+	SetData
+	SetPriorityFunc
+	Replicate
+	SendToClient
+	SendToAll
+	SendToViewers
+	SetAdd
+	SetBudget
+	SetBudgetRange
+	SetInterest
+	SetOwner
+	SetPriority
+	SetRemove
+	SetSendInterval
+
+	ClientApply
+	ClientClose
+	ClientDisconnect
+	ClientReceive
+	ClientReconnect
+	ClientVerify
+	Expect
+	OnAdd
+	OnChange
+	OnDespawn
+	OnRemove
+	OnServerMessage
+	OnSpawn
+	SendToServer
+	SetInput
+	SetJoinData
+
+	calls
+)
+
+var names = [calls]string{
+	Close: "Server.Close", Connect: "Server.Connect", Disconnect: "Server.Disconnect", GroupAdd: "Group.Add",
+	GroupRemove: "Group.Remove", Input: "Input", LookFrom: "Peer.LookFrom", NewEntitySet: "Server.NewEntitySet",
+	NewGrid: "Server.NewGrid", NewGroup: "Server.NewGroup", OnConnect: "Server.OnConnect", OnDisconnect: "Server.OnDisconnect",
+	OnJoin: "Server.OnJoin", OnClientMessage: "OnClientMessage", PeerDisconnect: "Peer.Disconnect", PeerReceive: "Peer.Receive",
+	SetPriorityFunc: "Peer.SetPriorityFunc", SetData: "Peer.SetData", Replicate: "Server.Replicate", SendToClient: "SendToClient", SendToAll: "SendToAll",
+	SendToViewers: "SendToViewers", SetAdd: "EntitySet.Add", SetBudget: "Peer.SetBudget", SetBudgetRange: "Peer.SetBudgetRange",
+	SetInterest: "Peer.SetInterest", SetOwner: "Server.SetOwner", SetPriority: "Server.SetPriority", SetRemove: "EntitySet.Remove",
+	SetSendInterval: "Peer.SetSendInterval",
+
+	ClientApply: "Client.Apply", ClientClose: "Client.Close", ClientDisconnect: "Client.Disconnect", ClientReceive: "Client.Receive",
+	ClientReconnect: "Client.Reconnect", ClientVerify: "Client.Verify", Expect: "Expect", OnAdd: "OnAdd", OnChange: "OnChange",
+	OnDespawn: "Client.OnDespawn", OnRemove: "OnRemove", OnServerMessage: "OnServerMessage", OnSpawn: "Client.OnSpawn",
+	SendToServer: "SendToServer", SetInput: "SetInput", SetJoinData: "Client.SetJoinData",
+}
+
+// String returns the name of the call as a user writes it.
+func (c Call) String() string { return names[c] }

@@ -1,0 +1,114 @@
+// Package exclusive finds two goroutines in one server or client.
+package exclusive
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// A Guard knows which call a server, with its peers, or a client is in. It is a plain number, as that in Go's maps: programs
+// that are right need no atomic one, which would take ten times as long, and in others it need not find every mistake. Go's race
+// detector sees what escapes it.
+//
+// A call may call a function of the user's, which calls back on the same goroutine. So a call says what it permits meanwhile:
+// Open permits everything, Lend only reading. What is not permitted is looked at closely: it is a mistake unless the call that
+// is going on is on the same goroutine's stack.
+type Guard struct{ now State }
+
+// A State is a call, and what it does not permit.
+type State uint32
+
+const (
+	noChange State = 1 // nothing but reading, which Check does
+	noRead   State = 2 // not even that
+
+	permissions = noChange | noRead
+	callShift   = 2
+)
+
+// Enter begins a call that changes something, and returns what is to be given to Leave when it ends.
+func (g *Guard) Enter(c Call) (was State) {
+	if was = g.now; was&noChange != 0 {
+		g.inspect()
+	}
+	g.now = State(c)<<callShift | permissions
+	return was
+}
+
+// EnterAlone is Enter for a call that must not be made in any other.
+func (g *Guard) EnterAlone(c Call) (was State) {
+	if g.now != 0 {
+		refuse(g.now, stack())
+	}
+	return g.Enter(c)
+}
+
+// Check is for calls that only read.
+func (g *Guard) Check() {
+	if g.now&noRead != 0 {
+		g.inspect()
+	}
+}
+
+// Leave returns to a state before.
+func (g *Guard) Leave(was State) { g.now = was }
+
+// Open permits everything in a function of the user's that is about to be called, until Leave.
+func (g *Guard) Open() (was State) {
+	was = g.now
+	g.now = was &^ permissions
+	return was
+}
+
+// Lend returns the function with which packets are sent, in which others are known to read.
+func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
+	return func(packet []byte) error {
+		was := g.now
+		g.now = was &^ noRead
+		err := send(packet)
+		g.now = was // if it panics, the call that sends does this
+		return err
+	}
+}
+
+// inspect panics if the call that is going on is not one of this goroutine's.
+func (g *Guard) inspect() {
+	now, calls := g.now, stack()
+	for _, name := range calls[1:] { // the first is the one that enters
+		if name == now.call() {
+			return
+		}
+	}
+	refuse(now, calls)
+}
+
+func refuse(now State, calls []string) {
+	panic(fmt.Sprintf("replication: %s while %s is going on: a server with its peers, or a client, is for one goroutine at a time; "+
+		"make all calls on one, or hold a mutex around each", calls[0], now.call()))
+}
+
+func (s State) call() string { return Call(s >> callShift).String() }
+
+// stack returns the exported functions of package replication that this goroutine is in, the latest first.
+func stack() (calls []string) {
+	pcs := make([]uintptr, 64)
+	n := runtime.Callers(2, pcs)
+	for n == len(pcs) {
+		pcs = make([]uintptr, 2*n)
+		n = runtime.Callers(2, pcs)
+	}
+	for frames, more := runtime.CallersFrames(pcs[:n]), true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		name, ours := strings.CutPrefix(frame.Function, "github.com/arche-replicate/arche-replicate/replication.")
+		name = plain.Replace(name)
+		if last := name[strings.LastIndexByte(name, '.')+1:]; ours && last[0] >= 'A' && last[0] <= 'Z' {
+			calls = append(calls, name)
+		}
+	}
+	return calls
+}
+
+// plain turns the names of functions into what a user writes.
+var plain = strings.NewReplacer("(*", "", ")", "", "[...]", "")
