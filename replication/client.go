@@ -49,9 +49,10 @@ type Client struct {
 //
 // Panics if the world is locked.
 func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error, opts ...ClientOption) *Client {
-	if world == nil || schema == nil || send == nil {
-		panic("replication: NewClient needs a world, a schema and a function that sends a packet")
+	if schema == nil || send == nil {
+		panic("replication: NewClient needs a schema, see NewSchema, and a function that sends a packet")
 	}
+	checkWorld("NewClient", world)
 	if world.IsLocked() {
 		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
 	}
@@ -306,6 +307,9 @@ func (c *Client) Close() {
 	c.session.Disconnect(uint8(ReasonClosed), "")
 	c.apply.RemoveAll()
 	c.session.Close()
+	if c.messages != nil {
+		clear(c.messages.Handlers) // what has come is not handed over any more
+	}
 }
 
 // Coding returns the coding of the present session.

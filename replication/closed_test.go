@@ -115,3 +115,103 @@ func TestAHookMayCloseTheServerInReplicate(t *testing.T) {
 	require.EqualError(t, x.peer.Err(), "replication: disconnected: timeout")
 	require.PanicsWithValue(t, "replication: Replicate of a closed server: make a new one with NewServer", x.server.Replicate)
 }
+
+// TestEveryCallAfterTheEnd does what the package's documentation says, at both ends alike.
+func TestEveryCallAfterTheEnd(t *testing.T) {
+	x := newMisused(t)
+	_ = x.spawn(ecs.ComponentID[tHealth](x.world))
+	x.server.Close()
+	x.client.Close()
+	sent := len(x.down) + len(x.up)
+	again := map[string]string{
+		"Server.Connect": "replication: Connect of a closed server: make a new one with NewServer", "Server.Replicate": "replication: Replicate of a closed server: make a new one with NewServer",
+		"Client.Reconnect": "replication: Reconnect of a closed client: make a new one with NewClient",
+		"Expect":           "", // of an entity that is dead: not a matter of the end
+	}
+	for _, calls := range []map[string]func(){callsOf(x), callsOfClient(x)} {
+		for name, call := range calls {
+			if want, refused := again[name]; !refused {
+				require.Empty(t, refusal(t, call, "%s", name), name)
+			} else if want != "" {
+				require.Equal(t, want, refusal(t, call, "%s", name), name)
+			}
+		}
+	}
+	for range 3 {
+		for name, err := range map[string]error{
+			"SendToClient": SendToClient(x.peer, mHit{}), "SendToAll": SendToAll(x.server, mHit{}), "SendToViewers": SendToViewers(x.server, x.entity, mHit{}),
+			"SendToServer": SendToServer(x.client, mHit{}), "SetInput": SetInput(x.client, 1, mMove{}),
+		} {
+			require.ErrorIs(t, err, ErrNotConnected, name)
+		}
+		require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5, 6}), ErrUnexpected)
+		require.ErrorIs(t, x.client.Receive([]byte{1, 2, 3, 4, 5, 6}), ErrUnexpected)
+		require.EqualError(t, x.client.Apply(), "replication: disconnected: closed")
+		require.EqualError(t, x.peer.Err(), "replication: disconnected: closed")
+	}
+	require.Equal(t, StatusDisconnected, x.client.Status())
+	require.Equal(t, sent, len(x.down)+len(x.up), "nothing is sent any more")
+	require.Zero(t, x.server.Stats().Peers)
+}
+
+// TestAClosedClientHandsNothingOver, though it was closed in the function for the first of several messages.
+func TestAClosedClientHandsNothingOver(t *testing.T) {
+	x := newMisused(t)
+	handled := 0
+	OnServerMessage(x.client, func(mHit) { handled++; x.client.Close() })
+	for range 3 {
+		require.NoError(t, SendToClient(x.peer, mHit{}))
+	}
+	x.deliver(x.replicate()...)
+	require.EqualError(t, x.client.Apply(), "replication: disconnected: closed")
+	require.Error(t, x.client.Apply())
+	require.Equal(t, 1, handled)
+	require.EqualValues(t, 2, x.client.Stats().MessagesUnhandled)
+}
+
+// TestFunctionsThatReplicateAsksEndNothing: Disconnect and Close in Visible took away what the tick was at work on.
+func TestFunctionsThatReplicateAsksEndNothing(t *testing.T) {
+	for place, ask := range map[string]func(x *misused, do func()){
+		"Visible": func(x *misused, do func()) {
+			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { do(); return true }})
+		},
+		"SetPriorityFunc": func(x *misused, do func()) { x.peer.SetPriorityFunc(func([]ecs.Entity, []float32) { do() }) },
+	} {
+		for name, do := range map[string]func(x *misused){
+			"Server.Close":      func(x *misused) { x.server.Close() },
+			"Server.Disconnect": func(x *misused) { x.server.Disconnect(x.peer) },
+			"Peer.Disconnect":   func(x *misused) { x.peer.Disconnect(Reason{}) },
+			"Peer.Receive":      func(x *misused) { _ = x.peer.Receive(nil) },
+		} {
+			x := newMisused(t)
+			x.peer.SetBudget(1000)
+			for range 300 {
+				x.spawn(ecs.ComponentID[tPosition](x.world))
+			}
+			calls := 0
+			ask(x, func() {
+				calls++
+				require.Equal(t, "replication: "+name+" in a function that Replicate asks about a peer: note it, and do it after Replicate",
+					refusal(t, func() { do(x) }, "%s", name), place)
+			})
+			(*tHealth)(x.world.Get(x.entity, ecs.ComponentID[tHealth](x.world))).HP = 77
+			x.rounds(10)
+			require.Positive(t, calls, place)
+			x.peer.SetBudget(0)
+			x.rounds(10)
+			require.True(t, x.peer.Connected())
+			x.requireEqual()
+		}
+	}
+	calls := 0
+	s := NewSchema()
+	Register[tHealth](s, OnlyFor(func(p *Peer) bool {
+		calls++
+		require.Contains(t, refusal(t, func() { p.Disconnect(Reason{}) }, "OnlyFor"), "in a function that Replicate asks about a peer")
+		return true
+	}))
+	x := connectedWire(t, s)
+	x.spawn(ecs.ComponentID[tHealth](x.world))
+	x.rounds(3)
+	require.Positive(t, calls)
+}

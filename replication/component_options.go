@@ -45,7 +45,7 @@ func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.Ow
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
 // OnlyFor shows the component to the peers that the function picks. It is asked once for every peer in every Replicate,
-// on the caller's goroutine, whatever the number of entities; it must not change the world. Components share a
+// on the caller's goroutine, whatever the number of entities; it must not change the world, or disconnect peers. Components share a
 // condition, and its cost, if they share the option:
 //
 //	referees := replication.OnlyFor(isReferee)

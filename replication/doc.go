@@ -49,7 +49,7 @@
 //   - Inputs and time: [RegisterInput], [SetInput] at the client, [Input] at the server, [Client.InputTick],
 //     [Client.ServerTick].
 //   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
-//     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout].
+//     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who may join: [Server.OnJoin], [WithJoinData].
 //   - What a peer may see: [Peer.SetInterest] with a [Grid], an [EntitySet] or a filter, [Peer.LookFrom],
 //     [Server.SetOwner]; what must change together: [Group].
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetBudgetRange], [Peer.SetSendInterval], [Priority],
@@ -86,7 +86,7 @@
 //
 //   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or option is needed. Where it means
 //     something, as for [OnClientMessage] and [Server.SetOwner], the documentation says what.
-//   - A [Server], [Client], [Peer], [EntitySet] or [Group] that is zero is refused as nil is. A zero [Schema] has no
+//   - A [Server], [Client], [Peer], [EntitySet], [Group] or world that is zero is refused as nil is. A zero [Schema] has no
 //     components, as one of [NewSchema].
 //   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client. A call that comes while
 //     another goroutine is in one is refused, with both names. Few mistakes of that kind escape, but some do: use Go's race
@@ -96,9 +96,12 @@
 //     nobody; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world gave the handle out
 //     anew, it is that of the new entity.
 //   - What has ended may still be called, since a game learns of the end at its own pace. After [Server.Close],
-//     [Client.Close] and [Peer.Disconnect] what asks answers as of the end, what sends returns [ErrNotConnected], what
-//     receives returns [ErrUnexpected], and the rest does nothing. Refused is only what would begin again: [Server.Connect],
-//     [Server.Replicate] and [Client.Reconnect].
+//     [Client.Close], [Client.Disconnect] and [Peer.Disconnect] what asks answers as of the end, what sends returns
+//     [ErrNotConnected], what receives returns [ErrUnexpected], [Client.Apply] returns why it ended, and the rest does nothing
+//     that anybody notices. Refused is only what would begin again after a Close: [Server.Connect], [Server.Replicate] and
+//     [Client.Reconnect]. A client that is closed hands nothing over any more.
+//   - The functions that Replicate asks about a peer, those of an [Interest], of [OnlyFor] and of [Peer.SetPriorityFunc], must not
+//     end or receive anything: the calls that may do so are refused in them.
 //
 // [netsim]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/netsim
 package replication

@@ -331,7 +331,7 @@ func TestEveryCallIsExclusive(t *testing.T) {
 			call := ""
 			ast.Inspect(f.Body, func(n ast.Node) bool {
 				if c, ok := n.(*ast.CallExpr); ok {
-					if s, ok := c.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Enter" || s.Sel.Name == "EnterAlone") {
+					if s, ok := c.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Enter" || s.Sel.Name == "EnterAlone" || s.Sel.Name == "EnterEnding") {
 						call = c.Args[0].(*ast.SelectorExpr).Sel.Name
 					}
 				}

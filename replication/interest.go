@@ -22,7 +22,7 @@ type Interest struct {
 
 	// Visible is asked for every entity that passes all of the above, on the caller's
 	// goroutine, in every Replicate in which the peer may be sent state or has a new message. It must not
-	// change the world.
+	// change the world, or disconnect peers.
 	Visible func(e ecs.Entity) bool
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It

@@ -1,8 +1,19 @@
 package replication
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/mlange-42/arche/ecs"
+)
 
 // This file has what all parts need to refuse misuse. The package's documentation has the rule.
+
+// checkWorld panics if a world is nil, or zero.
+func checkWorld(function string, world *ecs.World) {
+	if world == nil || reflect.ValueOf(world).Elem().IsZero() {
+		panic("replication: " + function + " needs a world: make one with ecs.NewWorld")
+	}
+}
 
 // isNil reports whether an interface's value is nil, or a pointer, function, map or the like that is nil itself.
 func isNil(v any) bool {

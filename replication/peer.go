@@ -144,7 +144,7 @@ func (p *Peer) Receive(packet []byte) error {
 	if p.server.messages.Handling {
 		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
 	}
-	defer p.guard().Leave(p.guard().Enter(exclusive.PeerReceive))
+	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerReceive))
 	err := p.receive(packet)
 	switch {
 	case errors.Is(err, wire.ErrStale):
@@ -177,7 +177,7 @@ func (p *Peer) receiveAck(body []byte) error {
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
-	defer p.guard().Leave(p.guard().Enter(exclusive.PeerDisconnect))
+	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerDisconnect))
 	p.disconnect(r)
 }
 

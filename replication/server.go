@@ -55,9 +55,10 @@ type Server struct {
 //
 // Panics if the world is locked.
 func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
-	if world == nil || schema == nil {
-		panic("replication: NewServer needs a world and a schema")
+	if schema == nil {
+		panic("replication: NewServer needs a schema: make one with NewSchema")
 	}
+	checkWorld("NewServer", world)
 	if world.IsLocked() {
 		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
 	}
@@ -162,7 +163,7 @@ func (s *Server) Disconnect(p *Peer) {
 	if p.server != s {
 		panic("replication: Disconnect of a peer of another server: use one that this server's Connect returned")
 	}
-	defer s.guard().Leave(s.guard().Enter(exclusive.Disconnect))
+	defer s.guard().Leave(s.guard().EnterEnding(exclusive.Disconnect))
 	p.disconnect(Reason{})
 }
 
@@ -171,7 +172,7 @@ func (s *Server) Disconnect(p *Peer) {
 //
 // Panics if the world is locked.
 func (s *Server) Close() {
-	defer s.guard().Leave(s.guard().Enter(exclusive.Close))
+	defer s.guard().Leave(s.guard().EnterEnding(exclusive.Close))
 	if s.snap.World.IsLocked() {
 		panic("replication: Close on a locked world: call it outside of queries, since it frees cached filters")
 	}

@@ -69,7 +69,7 @@ func (s *Server) askPeers() {
 		}
 	}
 	workers.Ready(&s.snap)
-	was := s.calls.Open()
+	was := s.calls.Ask()
 	for _, p := range s.asked {
 		p.sight.View.Ask(s.snap.Capture.Tables)
 		p.sight.AskConditions(func(ask any) bool { return (*ask.(*func(*Peer) bool))(p) })

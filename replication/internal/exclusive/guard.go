@@ -22,9 +22,10 @@ type State uint32
 const (
 	noChange State = 1 // nothing but reading, which Check does
 	noRead   State = 2 // not even that
+	noEnd    State = 4 // nothing that EnterEnding begins
 
 	permissions = noChange | noRead
-	callShift   = 2
+	callShift   = 3
 )
 
 // Enter begins a call that changes something, and returns what is to be given to Leave when it ends.
@@ -44,6 +45,14 @@ func (g *Guard) EnterAlone(c Call) (was State) {
 	return g.Enter(c)
 }
 
+// EnterEnding is Enter for a call that may end sessions, which must not be while Replicate asks what is to be sent in them.
+func (g *Guard) EnterEnding(c Call) (was State) {
+	if g.now&noEnd != 0 {
+		panic(fmt.Sprintf("replication: %v in a function that Replicate asks about a peer: note it, and do it after Replicate", c))
+	}
+	return g.Enter(c)
+}
+
 // Check is for calls that only read.
 func (g *Guard) Check() {
 	if g.now&noRead != 0 {
@@ -58,6 +67,13 @@ func (g *Guard) Leave(was State) { g.now = was }
 func (g *Guard) Open() (was State) {
 	was = g.now
 	g.now = was &^ permissions
+	return was
+}
+
+// Ask is Open for functions that tell what is to be sent.
+func (g *Guard) Ask() (was State) {
+	was = g.Open()
+	g.now |= noEnd
 	return was
 }
 
