@@ -17,9 +17,10 @@ var ErrInputSet = errors.New("replication: the tick has its input already: input
 // SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again
 // until the server has it. Ticks go up; those left out have no input. Use [Client.InputTick] to choose the tick.
 //
-// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if a text is longer than its max, and
-// [ErrInputSet] for a tick that is not after the last one: that happens when the input delay shrinks, and then the tick
-// of the client has no input of its own. Only a step back of 64 ticks or more is taken for a new start.
+// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if the input takes more than 64 bytes or a text
+// is longer than its max, and [ErrInputSet] for a tick that is not after the last one: that happens when the input delay
+// shrinks, and then the tick of the client has no input of its own. Only a step back of 64 ticks or more is taken for a
+// new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {
@@ -31,17 +32,14 @@ func SetInput[T any](c *Client, tick uint32, input T) error {
 	t := c.messages
 	v := &t.Values[len(c.schema.Messages)]
 	*v.Pointer.(*T) = input
-	if err := c.schema.Input.CheckTexts(v.Address); err != nil {
+	row, err := t.InputRow(v)
+	if err != nil {
 		return err
 	}
 	if t.Inputs.Set(delta.Tick(tick)) {
 		return ErrInputSet
 	}
-	row := t.Inputs.Add(delta.Tick(tick))
-	c.schema.Input.ReadColumn(row, v.Address, 1)
-	if c.schema.Input.Refers() {
-		c.apply.NameEntities(c.schema.Input, row)
-	}
+	copy(t.Inputs.Add(delta.Tick(tick)), row)
 	return nil
 }
 

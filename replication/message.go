@@ -26,7 +26,8 @@ var (
 	// end. The message was not sent.
 	ErrBufferFull = message.ErrBufferFull
 	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
-	// packets carry, or a text in it is longer than its max. The error that wraps it tells the sizes.
+	// packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
+	// wraps it tells the sizes.
 	ErrMessageTooLarge = schema.ErrMessageTooLarge
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
 	ErrFlood = message.ErrFlood
@@ -73,8 +74,8 @@ func RegisterMessage[T any](s *Schema, opts ...MessageOption) {
 // mirrored entity at the client refers to the entity that it mirrors at the server, if that is alive when [Input] is
 // called.
 //
-// Panics where [Register] does, if T is a relation, if the schema has an input type already, and if an input takes more
-// than 64 bytes.
+// Panics where [Register] does, if T is a relation, if the schema has an input type already, if no input takes 64 bytes
+// or less, and if one may take more than 4,096.
 func RegisterInput[T any](s *Schema, opts ...TypeOption) {
 	s.mustExist()
 	var o schema.Options

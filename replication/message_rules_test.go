@@ -110,7 +110,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"name of a message", func() { Register[mMap](talkSchema(), Name("mHit")) }, "mHit: replication.mHit and replication.mMap have the same name: give one another with the option Name"},
 		{"name of the input", func() { RegisterMessage[mBytes40](talkSchema(), Name("mMove")) }, "mMove: replication.mMove and replication.mBytes40 have the same name: give one another with the option Name"},
 		{"second input", func() { RegisterInput[mBytes40](talkSchema()) }, "mBytes40: the schema has the input type mMove already: put all commands into one"},
-		{"large input", func() { RegisterInput[mMap](NewSchema()) }, "mMap: an input of 9600 bits, where 512 are the most: inputs are sent again and again; use ranges, and messages for what is rare"},
+		{"large input", func() { RegisterInput[mMap](NewSchema()) }, "mMap: an input of 9600 to 9600 bits, where 512 are the most, and 32768 that its type may take: inputs are sent again and again; use ranges, and messages for what is rare"},
 		{"slice", func() {
 			type tSlice struct{ A []int }
 			RegisterMessage[tSlice](NewSchema())

@@ -17,8 +17,8 @@ import (
 //
 // A message that is larger than a packet goes in fragments, 128 at most, and is handed over when all are there. One
 // that is [Unreliable] must fit into a packet: 17 bytes less than the MTU. What counts is what the message takes, not
-// the most that its type may take; only entities in it count with the most that they may take, 52 bits each, if its
-// type may take more than 47 bytes.
+// the most that its type may take; only entities in it, zero ones aside, count with the most that they may take, 52
+// bits each.
 //
 // Panics if T is not registered with [RegisterMessage].
 func SendToClient[T any](p *Peer, msg T) error {

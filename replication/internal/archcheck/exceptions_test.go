@@ -19,7 +19,7 @@ var scatteredTypes = map[string]int{
 
 // largePackages have more than maxLines lines without tests.
 var largePackages = map[string]int{
-	"replication": 3520,
+	"replication": 3525,
 	"schema":      3161,
 }
 

@@ -2,6 +2,7 @@
 package message
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
@@ -113,7 +114,7 @@ func Write[T any](m *Messenger, message T) (int, error) {
 // encodeRow sets the bits of a draft.
 func (m *Messenger) encodeRow(d *PendingMessage, row []uint32) {
 	d.Place = len(m.bits)
-	d.bits = m.appendRow(d.number, row)
+	d.bits = m.appendRow(d.number, m.schema.Messages[d.number].Layout, row)
 }
 
 // measure returns how many bytes a message takes at most whose row has entities of this world where the wire has their names.
@@ -123,18 +124,46 @@ func (m *Messenger) measure(t *schema.MessageType, number int, row []uint32) int
 	if most <= wire.MaxUnfragmented {
 		return most // it makes no difference
 	}
+	entities := 0
 	for _, i := range t.References {
-		clear(row[t.Columns[i].Word:][:2]) // nothing, which takes a bit
+		if words := row[t.Columns[i].Word:][:2]; words[0] != 0 { // Arche's zero entity has the ID 0
+			clear(words) // nothing, which takes a bit
+			entities++
+		}
 	}
 	n := len(m.bits)
-	bits := m.appendRow(number, row)
+	bits := m.appendRow(number, t.Layout, row)
 	m.bits = m.bits[:n]
-	return wire.ByteSize(bits + len(t.References)*(delta.ReferenceBits-1))
+	return wire.ByteSize(bits + entities*(delta.ReferenceBits-1))
+}
+
+// InputRow sets the row of an input, which is valid until the next message, and returns an error if it is too large.
+func (m *Messenger) InputRow(v *messageValue) ([]uint32, error) {
+	in, number := m.schema.Input, len(m.schema.Messages)
+	if err := in.CheckTexts(v.Address); err != nil {
+		return nil, err
+	}
+	row := m.row[:in.Words]
+	in.ReadColumn(row, v.Address, 1)
+	if in.Refers() {
+		m.NameEntities(in, row)
+	}
+	if in.Layout.Width() <= schema.MaxInputBits {
+		return row, nil
+	}
+	n := len(m.bits)
+	bits := m.appendRow(number, in.Layout, row)
+	m.bits = m.bits[:n]
+	if bits > schema.MaxInputBits {
+		return nil, fmt.Errorf("%w: %s takes %d bytes, and an input %d at most: send what is rare in a message",
+			schema.ErrMessageTooLarge, in.Name, wire.ByteSize(bits), schema.MaxInputBits/8)
+	}
+	return row, nil
 }
 
 // appendRow appends the bits of a row to those of drafts and returns how many there are.
-func (m *Messenger) appendRow(number int, row []uint32) (bits int) {
-	first, most := len(m.bits), wire.ByteSize(m.schema.Messages[number].Layout.Width())
+func (m *Messenger) appendRow(number int, layout *delta.Component, row []uint32) (bits int) {
+	first, most := len(m.bits), wire.ByteSize(layout.Width())
 	m.bits = slices.Grow(m.bits, most)[:first+most]
 	w := bitbuf.NewWriter(m.bits[first:])
 	m.Packed.Costs = m.Packed.Costs[:0]

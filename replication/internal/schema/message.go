@@ -64,9 +64,9 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 	if s.Input != nil {
 		return fmt.Errorf("%s: the schema has the input type %s already: put all commands into one", c.Name, s.Input.Name)
 	}
-	if width := delta.NewLayout(c.part()).Components[0].Width(); width > maxInputBits {
-		return fmt.Errorf("%s: an input of %d bits, where %d are the most: inputs are sent again and again; "+
-			"use ranges, and messages for what is rare", c.Name, width, maxInputBits)
+	if l := delta.NewLayout(c.part()).Components[0]; l.MinWidth() > MaxInputBits || l.Width() > maxInputType {
+		return fmt.Errorf("%s: an input of %d to %d bits, where %d are the most, and %d that its type may take: inputs are sent "+
+			"again and again; use ranges, and messages for what is rare", c.Name, l.MinWidth(), l.Width(), MaxInputBits, maxInputType)
 	}
 	s.Input = &c
 	return nil
@@ -231,5 +231,5 @@ func (m *MessageType) Channel(down bool) int {
 	return wire.ChannelState
 }
 
-// maxInputBits bounds an input type.
-const maxInputBits = 64 * 8
+// MaxInputBits bounds an input, and maxInputType the longest one of its type, of which the server keeps 128 for each client.
+const MaxInputBits, maxInputType = 64 * 8, 4096 * 8
