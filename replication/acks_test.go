@@ -13,7 +13,7 @@ import (
 // TestALateAckIsNoStepBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
 // client keeps old states for a while only.
 func TestALateAckIsNoStepBack(t *testing.T) {
-	x, e, move := crowd(t, 1, withoutStreams)
+	x, e, move := crowd(t, 1, withoutSharedPackets)
 	move(e[0], 1)
 	late := x.replicate()
 	move(e[0], 1)
@@ -30,7 +30,7 @@ func TestALateAckIsNoStepBack(t *testing.T) {
 func TestABaselineIsNamedForAWindow(t *testing.T) {
 	for _, changes := range []int{1, 1000} {
 		for _, rest := range []int{0, snapshot.RecentTicks + 5, 300} {
-			x, e, move := crowd(t, 1, withoutStreams)
+			x, e, move := crowd(t, 1, withoutSharedPackets)
 			x.rounds(rest)
 			baseline, first, window := x.acked(0), x.server.snap.Tick+1, delta.Tick(x.server.opts.Window)
 			updates, wholes := 0, 0
@@ -61,7 +61,7 @@ func TestABaselineIsNamedForAWindow(t *testing.T) {
 // TestAcksOfLostPacketsWithinATick: where a transport hands over packets at once, an ack of a packet that was taken for lost may
 // come in while packets are being sent that take its place in the log.
 func TestAcksOfLostPacketsWithinATick(t *testing.T) {
-	x, entities, move := crowd(t, 500, WithMTU(100), withoutStreams)
+	x, entities, move := crowd(t, 500, WithMTU(100), withoutSharedPackets)
 	moveAll := func() {
 		for i, e := range entities {
 			move(e, float32(i%5+1)/8)
@@ -101,7 +101,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 // TestReportsOfFormerBaselinesMeanNothing: a client that lacked a baseline may have got a newer state in the meantime, and the same
 // packet may say both.
 func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
-	x, e, move := crowd(t, 1, withoutStreams)
+	x, e, move := crowd(t, 1, withoutSharedPackets)
 	former := x.acked(0)
 	move(e[0], 1)
 	x.deliver(x.replicate()...)

@@ -19,7 +19,7 @@ type ackTwin struct {
 	t     *testing.T
 	rng   *rand.Rand
 	plain bool // what becomes of packets is known at once, and never found out to be wrong
-	calm  bool // nothing is lost or left out
+	lossless  bool // nothing is lost or left out
 	slots snapshot.SlotTable
 	acks  ackstate.AckTable
 
@@ -46,7 +46,7 @@ type twinPacket struct {
 
 func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
 	a := &ackTwin{t: t, rng: rand.New(rand.NewPCG(seed, 1)), plain: plain, passed: map[delta.Tick]bool{}}
-	a.calm = a.rng.IntN(3) == 0
+	a.lossless = a.rng.IntN(3) == 0
 	a.first = pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
 	a.now = a.first
 	a.slots.InitClasses(0)
@@ -83,7 +83,7 @@ func (a *ackTwin) trouble() {
 			a.sent[i].came = a.sent[i].came && !a.lost
 		}
 	}
-	if a.starved = a.starved.Grown(a.slots.Len() + 128); r.IntN(30) == 0 && !a.calm {
+	if a.starved = a.starved.Grown(a.slots.Len() + 128); r.IntN(30) == 0 && !a.lossless {
 		for b := range a.starved {
 			a.starved[b] = pick(r, 0, 0, ^uint64(0), r.Uint64())
 		}
@@ -123,9 +123,9 @@ func (a *ackTwin) tick(quiet bool) {
 	if a.outage < 0 && (a.plain || r.IntN(3) > 0) {
 		a.follow()
 	}
-	for b, turned := range s.Churned {
-		a.sever(b, turned)
-		a.acks.EndHistory(b, turned, a.now)
+	for b, churned := range s.Churned {
+		a.endHistory(b, churned)
+		a.acks.EndHistory(b, churned, a.now)
 	}
 	if !a.plain && r.IntN(20) == 0 && len(a.version) > 0 {
 		slot := r.IntN(len(a.version))
@@ -141,7 +141,7 @@ func (a *ackTwin) tick(quiet bool) {
 	a.check()
 }
 
-func (a *ackTwin) sever(b int, mask uint64) {
+func (a *ackTwin) endHistory(b int, mask uint64) {
 	for slot := range bitset.Slots(b, mask) {
 		a.epoch[slot], a.came[slot] = a.now, nil
 	}
@@ -150,12 +150,12 @@ func (a *ackTwin) sever(b int, mask uint64) {
 // send makes a packet of what changed, as it may be one of a stream, or of anything that lives.
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
-	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.calm || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
+	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.lossless || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
 	if len(s.ChurnedBlocks) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
 		copy(p.mask, s.Changed)
 		p.full = true
 	} else {
-		some := r.IntN(2) == 0 && !a.calm
+		some := r.IntN(2) == 0 && !a.lossless
 		for b := range p.mask {
 			if p.mask[b] &^= a.starved[b]; some {
 				p.mask[b] &= r.Uint64() | r.Uint64()
@@ -257,12 +257,12 @@ func (a *ackTwin) check() {
 		}
 		last, found := t.Through, false
 		for at := t.Through; at != a.first && t.Recent(at); at-- {
-			says := t.Lacks(at, slot>>6)>>(slot&63)&1 == 0
-			require.True(a.t, !says || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
+			claimed := t.Lacks(at, slot>>6)>>(slot&63)&1 == 0
+			require.True(a.t, !claimed || holds(at, false), "slot %d: not held as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
 			if a.plain && a.passed[at] {
-				require.Equal(a.t, holds(at, true), says, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
+				require.Equal(a.t, holds(at, true), claimed, "slot %d, as of tick %d: now %d, through %d, since %d, came %d", slot, at, a.now, t.Through, a.epoch[slot], a.came[slot])
 			}
-			if says && !found {
+			if claimed && !found {
 				last, found = at, true
 			}
 		}

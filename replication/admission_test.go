@@ -34,7 +34,7 @@ func (d *doorman) watch(x *fixture) *doorman {
 
 // joiningWire is a server with a doorman, and a client with data, that have not met yet.
 func joiningWire(t testing.TB, data string, opts ...ServerOption) (*fixture, *doorman) {
-	x := newWire(t, talkSchema(), opts...)
+	x := newWire(t, messageSchema(), opts...)
 	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte(data)))
 	return x, new(doorman).watch(x)
 }

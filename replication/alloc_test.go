@@ -47,7 +47,7 @@ func checkAllocations(t *testing.T, coding Coding) {
 	schema := testSchema()
 	Register[allocPlayer](schema)
 	Register[cvShip](schema, With(cvTime{}))
-	x := newLeanWire(t, schema, WithCoding(coding))
+	x := newReusingLink(t, schema, WithCoding(coding))
 	world, peer := x.world, x.peer
 
 	marker := ReplicatedID(world)

@@ -23,9 +23,9 @@ func BenchmarkApply(b *testing.B) {
 				entities = append(entities, x.spawn(position))
 			}
 			x.rounds(3)
-			heard := 0
+			calls := 0
 			if hooks {
-				OnChange(x.client, func(_ ecs.Entity, _, _ *tPosition) { heard++ })
+				OnChange(x.client, func(_ ecs.Entity, _, _ *tPosition) { calls++ })
 			}
 			var took time.Duration
 			b.ResetTimer()
@@ -41,7 +41,7 @@ func BenchmarkApply(b *testing.B) {
 				x.up = nil
 			}
 			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/1000, "ns/entity")
-			if hooks && heard < b.N*900 {
+			if hooks && calls < b.N*900 {
 				b.Fatal("the hooks were not called")
 			}
 		})

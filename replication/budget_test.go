@@ -25,7 +25,7 @@ func TestNobodyWaitsLongerThanAPass(t *testing.T) {
 	}
 	for _, n := range sizes {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			c := newThrong(t, n, throngSchema())
+			c := newLoadWorld(t, n, loadSchema())
 			m := c.join(5, 0)
 			m.peer.SetBudget(1200 * 60)
 			last := make([]int, n) // tick of the last time that it was sent
@@ -71,7 +71,7 @@ func TestStructureGetsThrough(t *testing.T) {
 	}
 	for _, loss := range []float64{0, 0.1} {
 		t.Run(fmt.Sprint("loss ", loss), func(t *testing.T) {
-			c := newThrong(t, n, throngSchema())
+			c := newLoadWorld(t, n, loadSchema())
 			c.tick()
 			for _, e := range c.entities {
 				c.server.SetPriority(e, 1000)
@@ -90,7 +90,7 @@ func TestStructureGetsThrough(t *testing.T) {
 				present bool
 			}
 			var pending []event
-			longest, told := 0, 0
+			longest, delivered := 0, 0
 			marker := ReplicatedID(&c.world)
 			ticks := 300
 			for tick := range ticks + 200 {
@@ -121,7 +121,7 @@ func TestStructureGetsThrough(t *testing.T) {
 					if _, shown := e.client.Entity(v.id); shown != v.present {
 						return false
 					}
-					longest, told = max(longest, tick-v.tick), told+1
+					longest, delivered = max(longest, tick-v.tick), delivered+1
 					return true
 				})
 				if tick >= ticks && len(pending) == 0 {
@@ -129,7 +129,7 @@ func TestStructureGetsThrough(t *testing.T) {
 				}
 			}
 			require.Empty(t, pending)
-			require.Equal(t, 75+38, told)
+			require.Equal(t, 75+38, delivered)
 			t.Logf("the longest took %d ticks", longest)
 			require.LessOrEqual(t, longest, within*(1+int(loss*20)))
 		})
@@ -144,7 +144,7 @@ func TestTombstonesGetThrough(t *testing.T) {
 	if testing.Short() {
 		n = 3000
 	}
-	c := newThrong(t, n, throngSchema())
+	c := newLoadWorld(t, n, loadSchema())
 	e := connect(c.server, 1, netsim.Config{}, WithSeed(9))
 	for range 5 {
 		c.tickAll()
@@ -238,7 +238,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 // TestBudgetCanBeChanged sets, lifts and changes a budget while it is in use.
 func TestBudgetCanBeChanged(t *testing.T) {
 	oneGoroutine(t)
-	c := newThrong(t, 1000, throngSchema())
+	c := newLoadWorld(t, 1000, loadSchema())
 	m := c.join(5, 0.02)
 	last := 0 // the rate before: its savings may still be there, as far as the new one's go
 	for _, rate := range []int{0, 8000, 30_000, 1000, 0, 3000, 600_000, 0, math.MaxInt, 2000} {
@@ -270,7 +270,7 @@ func TestBudgetCanBeChanged(t *testing.T) {
 // TestWaitingIsForgottenWithTheBudget: ticks waited under an earlier budget don't count.
 func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 	oneGoroutine(t)
-	c := newThrong(t, 2000, throngSchema())
+	c := newLoadWorld(t, 2000, loadSchema())
 	m := c.join(5, 0)
 	m.peer.SetBudget(2000)
 	for range 50 {
@@ -300,7 +300,7 @@ func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
 	const rate, tickRate, ticks = 20_000, 60, 600
 	for _, interval := range []int{1, 7, 20, 60} {
 		t.Run(fmt.Sprint(interval), func(t *testing.T) {
-			c := newThrong(t, 5000, throngSchema())
+			c := newLoadWorld(t, 5000, loadSchema())
 			m := c.join(5, 0)
 			m.peer.SetBudget(rate)
 			m.peer.SetSendInterval(interval)

@@ -32,10 +32,10 @@ func TestKickedClientIsToldWhy(t *testing.T) {
 			require.EqualError(t, x.peer.Err(), `replication: disconnected: kicked: "the vote of all others"`)
 			require.False(t, x.peer.Connected())
 			require.Zero(t, x.server.Stats().Peers)
-			byes := x.takeDown()
-			require.Len(t, byes, session.DisconnectCopies)
+			disconnects := x.takeDown()
+			require.Len(t, disconnects, session.DisconnectCopies)
 
-			require.NoError(t, x.client.Receive(byes[1])) // one of them is enough
+			require.NoError(t, x.client.Receive(disconnects[1])) // one of them is enough
 			for range 20 {
 				require.EqualError(t, x.client.Apply(), `replication: disconnected by the other end: kicked: "the vote of all others"`)
 			}
@@ -43,7 +43,7 @@ func TestKickedClientIsToldWhy(t *testing.T) {
 			require.Equal(t, StatusDisconnected, x.client.Status())
 			require.False(t, x.client.Connected())
 			require.Equal(t, DisconnectError{Reason{ReasonKicked, "the vote of all others"}, true}, *requireDisconnected(t, x.client.Apply()))
-			require.Error(t, x.client.Receive(byes[2]), "there is no session any more")
+			require.Error(t, x.client.Receive(disconnects[2]), "there is no session any more")
 			_, ok := x.mirrored(e[0])
 			require.True(t, ok, "the world stays")
 

@@ -10,7 +10,7 @@ import (
 
 // TestAPeerThatHasEndedMayBeAskedAnything: games call its methods until they have heard of it.
 func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, SetInput(x.client, x.client.InputTick(), mMove{Fire: true}))
 	x.rounds(3)
@@ -59,7 +59,7 @@ func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
 
 // TestAClosedServerBeginsNothing: a peer that it connected would look alive and never hear anything.
 func TestAClosedServerBeginsNothing(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.rounds(3)
 	id, _ := x.server.NetID(e)

@@ -143,10 +143,10 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		x.E = delta.NewRangeEncoder(buf)
 		c.Coder.Begin(&ours.Model)
 		c.Rows = c.Rows[:0]
-		var origins []int
+		var chains []int
 		for _, slot := range slots {
 			most, before := x.Worst(c, slot, &compact.Entry{Kind: wire.EntryDespawn}), x.E.Spent()
-			origins = append(origins, x.PutSlot(c.Coder, slot))
+			chains = append(chains, x.PutSlot(c.Coder, slot))
 			require.LessOrEqual(t, int(x.E.Spent()-before)/delta.CostUnit, most)
 		}
 		before := x.E.Len()
@@ -161,17 +161,17 @@ func TestSlotsOfCompactPackets(t *testing.T) {
 		r.Coder.Begin(&theirs.Model)
 		r.Walk.Begin(&from2, 5)
 		for i, slot := range slots {
-			origin, end, ok := r.GetSlot(1000)
+			chain, end, ok := r.GetSlot(1000)
 			require.True(t, ok && !end)
 			require.Equal(t, slot, r.Walk.Next-1)
-			require.Equal(t, origins[i], origin)
+			require.Equal(t, chains[i], chain)
 			known := compact.ChainNew
 			for _, l := range from.Slots {
 				if int(l.Slot) == slot {
 					known = compact.ChainListed + int(l.Seen&1)
 				}
 			}
-			require.Equal(t, known, origin)
+			require.Equal(t, known, chain)
 		}
 		_, end, ok := r.GetSlot(1000)
 		require.True(t, end && ok)

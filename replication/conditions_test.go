@@ -132,7 +132,7 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 		e.link.SetConfig(netsim.Config{Latency: 2})
 		e.peer.SetBudget(0)
 	}
-	calm := func(ticks int) {
+	settle := func(ticks int) {
 		for range ticks {
 			g.tick()
 			for i, e := range g.ends {
@@ -141,10 +141,10 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 			}
 		}
 	}
-	calm(200)
+	settle(200)
 	g.requireNothingLapsed(t, g.ends[4])
 	g.hidden[g.ends[4].peer] = 0
-	calm(50)
+	settle(50)
 	g.requireRight(t)
 	for len(g.entities) > 0 {
 		g.world.RemoveEntity(g.entities[0])

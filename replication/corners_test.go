@@ -103,7 +103,7 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 
 // TestLateStateTakesNoBaselinesPlace: the two have the same name.
 func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
-	x := connectedWire(t, testSchema(), withoutStreams)
+	x := connectedWire(t, testSchema(), withoutSharedPackets)
 	pos := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(pos)
 	p := func() *tPosition { return (*tPosition)(x.world.Get(e, pos)) }
@@ -133,7 +133,7 @@ func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
 
 // TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
 func TestOldBaselinesStayOld(t *testing.T) {
-	x, es, move := crowd(t, 1, withoutStreams, neverSilent, WithTimeout(0))
+	x, es, move := crowd(t, 1, withoutSharedPackets, neverSilent, WithTimeout(0))
 	e := es[0]
 	move(e, 1)
 	x.round()

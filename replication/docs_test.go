@@ -105,7 +105,7 @@ type Position struct {
 `
 
 // source returns the block as a Go file, whole if it is one. A fragment is either declarations or statements.
-func (b *docBlock) source() (text string, whole bool) {
+func (b *docBlock) source() (text string, isFile bool) {
 	at := fmt.Sprintf("//line %s:%d\n", filepath.ToSlash(b.page), b.line)
 	if strings.HasPrefix(b.text, "package ") {
 		return at + b.text, true
@@ -145,13 +145,13 @@ func TestGoBlocksOfTheGuideCompile(t *testing.T) {
 
 // checkBlock returns what the compiler would say about a block. In fragments, names may stay unused.
 func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error {
-	text, whole := b.source()
+	text, isFile := b.source()
 	file, err := parser.ParseFile(fset, b.String(), text, parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("%s: %w", b, err)
 	}
 	files := []*ast.File{file}
-	if !whole {
+	if !isFile {
 		prelude := "package doc\nimport (\n\"github.com/mlange-42/arche/ecs\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication\"\n" +
 			"\"github.com/arche-replicate/arche-replicate/replication/netsim\"\n)\n"
@@ -169,7 +169,7 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 	var found error
 	config := types.Config{Importer: imported, Error: func(err error) {
 		var e types.Error
-		if found == nil && (whole || !errors.As(err, &e) || !e.Soft) {
+		if found == nil && (isFile || !errors.As(err, &e) || !e.Soft) {
 			found = fmt.Errorf("%s: %w", b, err)
 		}
 	}}

@@ -13,7 +13,7 @@ import (
 // TestMessagesBeginASession: what a client says first may overtake the ack that it sent first, or outlive it. It is as good a
 // first word, and is not refused.
 func TestMessagesBeginASession(t *testing.T) {
-	x := newWire(t, talkSchema())
+	x := newWire(t, messageSchema())
 	var got []uint32
 	OnClientMessage(x.server, func(_ *Peer, m mHit) { got = append(got, m.Number) })
 	x.answer(x.apply()...) // hello
@@ -76,12 +76,12 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 		x.deliver(x.takeDown()...)
 		x.answer(x.apply()...)
 	}
-	told, lost := 0, 0
+	delivered, lost := 0, 0
 	for tick := 0; !x.client.Complete(); tick++ {
-		require.Less(t, tick, 5*sender.CompleteTicks, "%d told, %d lost", told, lost)
+		require.Less(t, tick, 5*sender.CompleteTicks, "%d told, %d lost", delivered, lost)
 		for _, p := range x.replicate() {
 			if len(p) < 20 { // empty
-				if told++; told <= 3 {
+				if delivered++; delivered <= 3 {
 					lost++
 					continue
 				}

@@ -60,7 +60,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 		w.WriteRun(p.data, p.bits)
 	}
 	w.WriteBool(false)
-	return x.forgeTalk(wire.KindMessages, down, n, bytes.Clone(w.Bytes()))
+	return x.forgeMessages(wire.KindMessages, down, n, bytes.Clone(w.Bytes()))
 }
 
 // receive hands a packet to one of the ends.

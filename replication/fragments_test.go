@@ -234,9 +234,9 @@ func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
 	require.NoError(t, SendToViewers(x.server, other, bulk(5000)))
 	require.NotZero(t, x.peer.messages.Out[wire.ChannelState].Expected)
 	x.rounds(10)
-	for lane := range wire.Channels {
-		require.Zero(t, x.peer.messages.Out[lane].Size)
-		require.Zero(t, x.peer.messages.Out[lane].Expected)
+	for channel := range wire.Channels {
+		require.Zero(t, x.peer.messages.Out[channel].Size)
+		require.Zero(t, x.peer.messages.Out[channel].Expected)
 	}
 	n = 0
 	for SendToServer(x.client, bulk(20000)) == nil {
@@ -504,7 +504,7 @@ func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
 // TestSmallMessagesOfWideTypesDoNotAllocate once all memory has its size.
 func TestSmallMessagesOfWideTypesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	x := newLeanWire(t, letterSchema())
+	x := newReusingLink(t, letterSchema())
 	got := 0
 	OnServerMessage(x.client, func(m mNotice) { got += len(text(m.Pages)) })
 	OnClientMessage(x.server, func(_ *Peer, m mNotice) { got += len(text(m.Pages)) })

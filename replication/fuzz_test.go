@@ -121,9 +121,9 @@ func FuzzAck(f *testing.F) {
 	})
 }
 
-// FuzzBye hands any body with the seal of a session to both ends: the session ends if, and
+// FuzzDisconnect hands any body with the seal of a session to both ends: the session ends if, and
 // only if, it is a disconnect that names it.
-func FuzzBye(f *testing.F) {
+func FuzzDisconnect(f *testing.F) {
 	const at = wire.ChecksumSize
 	id := fuzzWire(f, nil).client.session.ID
 	f.Add(wire.DisconnectPacket(uint8(ReasonKicked), "why", id, wire.Key{}, 1200)[at:])

@@ -45,17 +45,17 @@ func (g *goldenGame) spark() {
 	g.sparks = append(g.sparks, e)
 }
 
-// The rest begins in goldenRest and ends in goldenStir. At its beginning a crowd comes, of which one goes on changing for
+// The rest begins in goldenRest and ends in goldenWake. At its beginning a crowd comes, of which one goes on changing for
 // a while; then nothing changes.
 const (
 	goldenRest = 44
-	goldenStir = 350
+	goldenWake = 350
 	goldenEnd  = 362
 )
 
 func (g *goldenGame) step(n int) {
 	g.structure(n)
-	if n >= goldenRest && n < goldenStir {
+	if n >= goldenRest && n < goldenWake {
 		if n > goldenRest+4 && n < goldenRest+16 {
 			get[goldenHealth](g, g.crowd[27]).HP--
 		}
@@ -165,7 +165,7 @@ func (g *goldenGame) structure(n int) {
 			*get[goldenHealth](g, e) = goldenHealth{uint8(100 - i%3), true}
 			g.crowd = append(g.crowd, e)
 		}
-	case goldenStir + 3:
+	case goldenWake + 3:
 		g.world.RemoveEntity(g.book)
 	}
 }

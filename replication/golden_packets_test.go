@@ -128,10 +128,10 @@ schema
 func (s *goldenSession) writeWelcome(packet []byte) {
 	at := packet[4:]
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
-	sealed := binary.LittleEndian.AppendUint64(nil, s.schema.Fingerprint())
-	sealed = append(append(sealed, at[12:20]...), 0) // to the client
+	checked := binary.LittleEndian.AppendUint64(nil, s.schema.Fingerprint())
+	checked = append(append(checked, at[12:20]...), 0) // to the client
 	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  origin %#x\n  seal %#x\n",
-		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), crc32.Checksum(sealed, crc32.MakeTable(crc32.Castagnoli)))
+		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), crc32.Checksum(checked, crc32.MakeTable(crc32.Castagnoli)))
 	s.sequence = u32(at[24:])
 }
 

@@ -252,7 +252,7 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 type gridRig struct {
 	*sharedRig
 	rng   *rand.Rand
-	eyes  [][2]float64
+	viewpoints  [][2]float64
 	ways  [][2]float64
 	bytes uint64
 }
@@ -266,7 +266,7 @@ func newGridRig(tb testing.TB, load scaleLoad, clients int, loss float64) *gridR
 	grid := r.server.NewGrid(gridRadius/2, "Position.X", "Position.Y")
 	for _, f := range r.fakes {
 		f.peer.SetInterest(Interest{Grid: grid})
-		r.eyes = append(r.eyes, [2]float64{1600*r.rng.Float64() - 800, 1600*r.rng.Float64() - 800})
+		r.viewpoints = append(r.viewpoints, [2]float64{1600*r.rng.Float64() - 800, 1600*r.rng.Float64() - 800})
 		angle := 2 * math.Pi * r.rng.Float64()
 		r.ways = append(r.ways, [2]float64{math.Cos(angle) * 10 / scaleRate, math.Sin(angle) * 10 / scaleRate})
 	}
@@ -275,13 +275,13 @@ func newGridRig(tb testing.TB, load scaleLoad, clients int, loss float64) *gridR
 
 func (r *gridRig) tick() time.Duration {
 	for i, f := range r.fakes {
-		eye, way := &r.eyes[i], &r.ways[i]
-		for k := range eye {
-			if eye[k] += way[k]; math.Abs(eye[k]) > 800 {
+		viewpoint, way := &r.viewpoints[i], &r.ways[i]
+		for k := range viewpoint {
+			if viewpoint[k] += way[k]; math.Abs(viewpoint[k]) > 800 {
 				way[k] = -way[k]
 			}
 		}
-		f.peer.LookFrom(gridRadius, eye[0], eye[1])
+		f.peer.LookFrom(gridRadius, viewpoint[0], viewpoint[1])
 	}
 	return r.sharedRig.tick()
 }

@@ -16,7 +16,7 @@ func TestWhatGroupsCost(t *testing.T) {
 	oneGoroutine(t)
 	const entities, warm, measured = 400, 100, 160
 	cost := func(every, size int) float64 {
-		c := newThrong(t, entities, throngSchema())
+		c := newLoadWorld(t, entities, loadSchema())
 		for i := 0; size > 1 && i < entities; i += size {
 			g := c.server.NewGroup()
 			for _, e := range c.entities[i : i+size] {

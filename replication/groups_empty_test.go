@@ -9,7 +9,7 @@ import (
 // TestNoEmptyPackets: where all that changes is in groups, nothing is left for streams, and the send function is not called for
 // nothing.
 func TestNoEmptyPackets(t *testing.T) {
-	c := newThrong(t, 400, throngSchema()) // more than a packet
+	c := newLoadWorld(t, 400, loadSchema()) // more than a packet
 	for i := 0; i < 400; i += 2 {
 		g := c.server.NewGroup()
 		g.Add(c.entities[i])

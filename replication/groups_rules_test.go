@@ -175,7 +175,7 @@ func TestGroupsLookAtSlowComponentsTogether(t *testing.T) {
 // TestSmallWorldsWithGroupsNeedNoMorePackets: what fits into a packet is in one, also
 // what is in no group.
 func TestSmallWorldsWithGroupsNeedNoMorePackets(t *testing.T) {
-	c := newThrong(t, 40, throngSchema())
+	c := newLoadWorld(t, 40, loadSchema())
 	g := c.server.NewGroup()
 	for _, e := range c.entities[10:14] {
 		g.Add(e)
@@ -198,7 +198,7 @@ func TestSmallWorldsWithGroupsNeedNoMorePackets(t *testing.T) {
 // leaves no garbage.
 func TestGroupsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	c := newThrong(t, 600, throngSchema())
+	c := newLoadWorld(t, 600, loadSchema())
 	for i := 0; i < 600; i += 6 {
 		g := c.server.NewGroup()
 		for _, e := range c.entities[i : i+3] {

@@ -23,16 +23,16 @@ type tCrew struct {
 	Own   uint32
 }
 
-// A fleet is a game of crews, each of which is a group, and of entities without one. It
+// A crewGame is a game of crews, each of which is a group, and of entities without one. It
 // remembers what every crew was after every tick.
-type fleet struct {
+type crewGame struct {
 	world  *ecs.World
 	server *Server
 	rng    *rand.Rand
 	crews  []*crew // number 0 is nobody
-	loose  []ecs.Entity
+	singles  []ecs.Entity
 	limit  int // members of a crew
-	calm   int // one in so many comings and goings happens
+	rarity   int // one in so many comings and goings happens
 	ends   []*end
 	shown  []map[int]int // by end: which of the past states of a crew it shows
 	bursts []bool        // by end: it is cut off from the server at times
@@ -49,28 +49,28 @@ type crew struct {
 	past    []uint64 // hashes of its states, whenever they changed
 }
 
-func newFleet(seed uint64, crews, limit int, opts ...ServerOption) *fleet {
+func newCrewGame(seed uint64, crews, limit int, opts ...ServerOption) *crewGame {
 	schema := NewSchema()
 	Register[tCrew](schema)
 	Register[tFrozen](schema)
 	w := ecs.NewWorld()
-	return newFleetOf(NewServer(&w, schema, append(opts, WithSeed(seed))...), seed, crews, limit)
+	return addCrewGame(NewServer(&w, schema, append(opts, WithSeed(seed))...), seed, crews, limit)
 }
 
-// newFleetOf adds a fleet to a world that may have more in it.
-func newFleetOf(s *Server, seed uint64, crews, limit int) *fleet {
-	f := &fleet{world: s.snap.World, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, calm: 1}
+// addCrewGame adds a fleet to a world that may have more in it.
+func addCrewGame(s *Server, seed uint64, crews, limit int) *crewGame {
+	f := &crewGame{world: s.snap.World, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, rarity: 1}
 	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
 	for range crews + 1 {
 		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
 	}
 	for range 3 * crews {
-		f.loose = append(f.loose, f.spawn())
+		f.singles = append(f.singles, f.spawn())
 	}
 	return f
 }
 
-func (f *fleet) connect(cfg netsim.Config) *end {
+func (f *crewGame) connect(cfg netsim.Config) *end {
 	n := uint64(len(f.ends))
 	e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(n+1))
 	f.watch(e, cfg.Burst.Length > 0)
@@ -78,21 +78,21 @@ func (f *fleet) connect(cfg netsim.Config) *end {
 }
 
 // watch adds an end.
-func (f *fleet) watch(e *end, bursts bool) {
+func (f *crewGame) watch(e *end, bursts bool) {
 	f.ends, f.shown, f.bursts = append(f.ends, e), append(f.shown, map[int]int{}), append(f.bursts, bursts)
 }
 
-func (f *fleet) of(e ecs.Entity) *tCrew { return (*tCrew)(f.world.Get(e, f.crew)) }
+func (f *crewGame) of(e ecs.Entity) *tCrew { return (*tCrew)(f.world.Get(e, f.crew)) }
 
 // spawn makes an entity without a crew.
-func (f *fleet) spawn() ecs.Entity {
+func (f *crewGame) spawn() ecs.Entity {
 	e := f.world.NewEntity(f.crew, f.marker)
 	f.of(e).Own = f.rng.Uint32()
 	return e
 }
 
 // enlist puts an entity into a crew.
-func (f *fleet) enlist(number int, e ecs.Entity) {
+func (f *crewGame) enlist(number int, e ecs.Entity) {
 	c := f.crews[number]
 	c.group.Add(e)
 	c.members = append(c.members, e)
@@ -100,7 +100,7 @@ func (f *fleet) enlist(number int, e ecs.Entity) {
 }
 
 // dismiss takes a member out of its crew.
-func (f *fleet) dismiss(number, i int) ecs.Entity {
+func (f *crewGame) dismiss(number, i int) ecs.Entity {
 	c := f.crews[number]
 	e := c.members[i]
 	c.members = slices.Delete(c.members, i, i+1)
@@ -110,15 +110,15 @@ func (f *fleet) dismiss(number, i int) ecs.Entity {
 }
 
 // step plays one tick.
-func (f *fleet) step() {
+func (f *crewGame) step() {
 	r := f.rng
-	for i, e := range f.loose {
+	for i, e := range f.singles {
 		if r.IntN(4) == 0 {
 			f.of(e).Own++
 		}
 		if r.IntN(60) == 0 {
 			f.world.RemoveEntity(e)
-			f.loose[i] = f.spawn()
+			f.singles[i] = f.spawn()
 		}
 	}
 	for n, c := range f.crews[1:] {
@@ -127,7 +127,7 @@ func (f *fleet) step() {
 }
 
 // play plays one tick of a crew.
-func (f *fleet) play(n int, c *crew) {
+func (f *crewGame) play(n int, c *crew) {
 	r := f.rng
 	if c.closed {
 		return
@@ -138,7 +138,7 @@ func (f *fleet) play(n int, c *crew) {
 	}
 	size := len(c.members)
 	k := r.IntN(60)
-	if r.IntN(f.calm) > 0 {
+	if r.IntN(f.rarity) > 0 {
 		k = 60
 	}
 	switch {
@@ -148,18 +148,18 @@ func (f *fleet) play(n int, c *crew) {
 				f.enlist(n, f.spawn())
 			}
 		}
-	case k == 2 && size < f.limit && len(f.loose) > 0: // who was there before
-		i := r.IntN(len(f.loose))
-		f.enlist(n, f.loose[i])
-		f.loose[i] = f.spawn()
+	case k == 2 && size < f.limit && len(f.singles) > 0: // who was there before
+		i := r.IntN(len(f.singles))
+		f.enlist(n, f.singles[i])
+		f.singles[i] = f.spawn()
 	case k == 3: // one ends
 		i := r.IntN(size)
 		f.world.RemoveEntity(c.members[i])
 		c.members = slices.Delete(c.members, i, i+1)
 	case k == 4: // one leaves
-		i := r.IntN(len(f.loose))
-		f.world.RemoveEntity(f.loose[i])
-		f.loose[i] = f.dismiss(n, r.IntN(size))
+		i := r.IntN(len(f.singles))
+		f.world.RemoveEntity(f.singles[i])
+		f.singles[i] = f.dismiss(n, r.IntN(size))
 	case k == 5: // or goes to others
 		if other := 1 + r.IntN(len(f.crews)-1); other != n && !f.crews[other].closed && len(f.crews[other].members) < f.limit {
 			f.enlist(other, f.dismiss(n, r.IntN(size)))
@@ -216,7 +216,7 @@ func (t *tCrew) hash(id NetID, frozen bool) uint64 {
 }
 
 // record notes what the crews are.
-func (f *fleet) record() {
+func (f *crewGame) record() {
 	for _, c := range f.crews[1:] {
 		sum := uint64(0)
 		for _, e := range c.members {
@@ -232,10 +232,10 @@ func (f *fleet) record() {
 	}
 }
 
-// torn returns what is wrong with what an end shows, "" if nothing is: of every crew it
+// mismatch returns what is wrong with what an end shows, "" if nothing is: of every crew it
 // shows all as they were in one tick, not before that which it showed last, or, if it may
 // show less, nothing.
-func (f *fleet) torn(k int, partly bool) string {
+func (f *crewGame) mismatch(k int, partly bool) string {
 	e := f.ends[k]
 	id, frozen := ecs.ComponentID[tCrew](e.world), ecs.ComponentID[tFrozen](e.world)
 	sums, stamps := make([]uint64, len(f.crews)), make([]map[uint32]bool, len(f.crews))
@@ -271,31 +271,31 @@ func (f *fleet) torn(k int, partly bool) string {
 
 // tick plays a tick and checks what all ends show; partly says which may show less than
 // there is.
-func (f *fleet) tick(t testing.TB, partly func(end int) bool) {
+func (f *crewGame) tick(t testing.TB, partly func(end int) bool) {
 	t.Helper()
 	f.step()
 	f.server.Replicate()
 	f.record()
 	for k, e := range f.ends {
 		e.step(t)
-		if torn := f.torn(k, partly(k)); torn != "" && !f.burst(k) {
-			require.FailNow(t, "torn", "tick %d: %s\n%+v", f.server.Tick(), torn, e.peer.Stats())
+		if mismatch := f.mismatch(k, partly(k)); mismatch != "" && !f.burst(k) {
+			require.FailNow(t, "torn", "tick %d: %s\n%+v", f.server.Tick(), mismatch, e.peer.Stats())
 		}
 	}
 }
 
 // burst reports whether more has come together for an end, while it was cut off from the
 // server, than fits into a packet.
-func (f *fleet) burst(k int) bool {
+func (f *crewGame) burst(k int) bool {
 	return f.ends[k].peer.Stats().SplitGroups > 0 && f.bursts[k]
 }
 
 func noneOfThem(int) bool { return false }
 func allOfThem(int) bool  { return true }
 
-// requireCalm lets everything come to rest: all clients show what there is, and nothing
+// requireSettled lets everything come to rest: all clients show what there is, and nothing
 // is left of those who left.
-func (f *fleet) requireCalm(t testing.TB) {
+func (f *crewGame) requireSettled(t testing.TB) {
 	t.Helper()
 	for _, e := range f.ends {
 		e.link.SetConfig(netsim.Config{Latency: 2})
@@ -312,7 +312,7 @@ func (f *fleet) requireCalm(t testing.TB) {
 	}
 	want := f.server.Stats().Entities
 	for k, e := range f.ends {
-		require.Empty(t, f.torn(k, false))
+		require.Empty(t, f.mismatch(k, false))
 		shown := 0
 		for range e.client.Entities() {
 			shown++
@@ -331,7 +331,7 @@ func (f *fleet) requireCalm(t testing.TB) {
 	}
 }
 
-func (f *fleet) requireWhole(t testing.TB) {
+func (f *crewGame) requireUnsplit(t testing.TB) {
 	t.Helper()
 	for k, e := range f.ends {
 		stats := e.peer.Stats()
@@ -344,25 +344,25 @@ func (f *fleet) requireWhole(t testing.TB) {
 // each crew as it was in one tick, all of it or nothing, and never goes back.
 func TestGroupsAreNeverTorn(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 8, 10)
+	f := newCrewGame(seedOf(t), 8, 10)
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
 	for range ticksOf(5000, 700) {
 		f.tick(t, noneOfThem)
 	}
-	f.requireWhole(t)
-	f.requireCalm(t)
+	f.requireUnsplit(t)
+	f.requireSettled(t)
 }
 
 // TestGroupsOfManyPackets: crews that share packets with few others, among so much else
 // that all of it never fits into one.
 func TestGroupsOfManyPackets(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 12, 4, WithMTU(300))
-	f.calm = 16
+	f := newCrewGame(seedOf(t), 12, 4, WithMTU(300))
+	f.rarity = 16
 	for range 300 {
-		f.loose = append(f.loose, f.spawn())
+		f.singles = append(f.singles, f.spawn())
 	}
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
@@ -370,13 +370,13 @@ func TestGroupsOfManyPackets(t *testing.T) {
 	for range ticksOf(2000, 300) {
 		f.tick(t, noneOfThem)
 	}
-	f.requireWhole(t)
-	f.requireCalm(t)
+	f.requireUnsplit(t)
+	f.requireSettled(t)
 }
 
 // views sets what the ends may see: some by set, by predicate or by filter, with Keep and
 // without, all of it at times.
-func (f *fleet) views() {
+func (f *crewGame) views() {
 	set := f.server.NewEntitySet()
 	for k, e := range f.ends {
 		visible := func(e ecs.Entity) bool {
@@ -406,7 +406,7 @@ func (f *fleet) views() {
 // part of it every now and then.
 func TestGroupsComeIntoViewTogether(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 8, 6)
+	f := newCrewGame(seedOf(t), 8, 6)
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
 	}
@@ -416,15 +416,15 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 		}
 		f.tick(t, allOfThem)
 	}
-	f.requireWhole(t)
-	f.requireCalm(t)
+	f.requireUnsplit(t)
+	f.requireSettled(t)
 }
 
 // TestGroupsShareBudgets: the same where there is too little room, and for ends that have
 // their turn now and then.
 func TestGroupsShareBudgets(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 8, 6)
+	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
 		e := f.connect(cfg)
 		e.peer.SetBudget(1500 + 1000*k)
@@ -452,17 +452,17 @@ func TestGroupsShareBudgets(t *testing.T) {
 		require.Greater(t, moved, 20, "end %d has seen next to nothing", k)
 	}
 	require.NotZero(t, over, "the budgets never were too small")
-	f.requireWhole(t)
-	f.requireCalm(t)
+	f.requireUnsplit(t)
+	f.requireSettled(t)
 }
 
 // TestTheDetectorFindsTornGroups: where entities do not wait for the others of their group,
 // the test above fails.
 func TestTheDetectorFindsTornGroups(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
+	f := newCrewGame(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
 	for range 100 {
-		f.loose = append(f.loose, f.spawn())
+		f.singles = append(f.singles, f.spawn())
 	}
 	for _, cfg := range hostileLinks() {
 		f.connect(cfg)
@@ -474,7 +474,7 @@ func TestTheDetectorFindsTornGroups(t *testing.T) {
 		f.record()
 		for k, e := range f.ends {
 			e.step(t)
-			if f.torn(k, false) != "" {
+			if f.mismatch(k, false) != "" {
 				found[k] = true
 			}
 		}
@@ -486,8 +486,8 @@ func TestTheDetectorFindsTornGroups(t *testing.T) {
 func TestGroupsWithWorkers(t *testing.T) {
 	seed := seedOf(t)
 	play := func(workers, limit int) (sent [][]byte) {
-		f := newFleet(seed, 20, 6, WithMTU(600), WithWorkers(workers))
-		f.calm = 4
+		f := newCrewGame(seed, 20, 6, WithMTU(600), WithWorkers(workers))
+		f.rarity = 4
 		for i := range f.server.sender.workers.Caches {
 			f.server.sender.workers.Caches[i].Limit = limit
 		}

@@ -65,11 +65,11 @@ func TestGuideTellsWhatAWorldAtRestCosts(t *testing.T) {
 		}
 		table.WriteString("\n")
 	}
-	require.True(t, guideSays(t, "connections.md", table.String()), "the table should be:\n%s", table.String())
+	require.True(t, pageContains(t, "connections.md", table.String()), "the table should be:\n%s", table.String())
 }
 
-// guideSays reports whether a page has this text.
-func guideSays(t *testing.T, page, text string) bool {
+// pageContains reports whether a page has this text.
+func pageContains(t *testing.T, page, text string) bool {
 	data, err := os.ReadFile(filepath.Join(docsRoot, "docs", page))
 	require.NoError(t, err)
 	return strings.Contains(string(data), text)
@@ -123,7 +123,7 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 // its own constant says.
 func TestGuideTellsHowManyComponentsAWorldTakes(t *testing.T) {
 	const most = 240
-	require.True(t, guideSays(t, "registering-components.md", fmt.Sprintf("more than %d component types in a world", most)))
+	require.True(t, pageContains(t, "registering-components.md", fmt.Sprintf("more than %d component types in a world", most)))
 	if ecs.MaskTotalBits < most {
 		return // a build with the tag tiny, and fewer yet
 	}
@@ -149,7 +149,7 @@ func TestListsNameEveryPage(t *testing.T) {
 	for _, page := range pages {
 		name := filepath.Base(page)
 		require.True(t, strings.Contains(list, "(docs/"+name+")"), "README.md does not list %s", name)
-		require.True(t, name == "README.md" || guideSays(t, "README.md", "("+name+")"), "docs/README.md does not list %s", name)
+		require.True(t, name == "README.md" || pageContains(t, "README.md", "("+name+")"), "docs/README.md does not list %s", name)
 	}
 }
 

@@ -79,8 +79,8 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 				}
 				var diff *SchemaError
 				require.True(t, errors.As(err, &diff), "%v", err)
-				whole := mtu > 300
-				if whole {
+				fits := mtu > 300
+				if fits {
 					require.Equal(t, c.wantServer, diff.Server)
 				} else { // the line may not fit into a packet
 					require.NotEmpty(t, diff.Server+diff.Client)

@@ -45,7 +45,7 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 
 // TestMessagesKnowNothingOfTheStructureOfHiddenEntities, not even as something that is soon found to be of no interest.
 func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	health := ecs.ComponentID[tHealth](x.world)
 	seen, hidden := x.spawn(), x.spawn()
 	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return e == seen }})
@@ -70,7 +70,7 @@ func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
 // TestMessagesDoNotWaitForWhatWasKept: an entity that comes back into view before the client's word of it arrives, which then says
 // that there is nothing to send.
 func TestMessagesDoNotWaitForWhatWasKept(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	e, visible := x.spawn(), true
 	x.peer.SetInterest(Interest{Keep: true, Visible: func(ecs.Entity) bool { return visible }})
 	x.deliver(x.replicate()...)

@@ -163,7 +163,7 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 	mirrorPosition, mirrorHealth := ecs.ComponentID[tPosition](x.mirror), ecs.ComponentID[tHealth](x.mirror)
 	local := ecs.ComponentID[tLocal](x.mirror)
 	var trail []ecs.Entity
-	heard := 0
+	calls := 0
 	x.client.OnSpawn(func(e ecs.Entity) {
 		x.mirror.Add(e, local)
 		for range 100 { // moves what Arche keeps
@@ -177,10 +177,10 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 			x.mirror.Remove(e, mirrorHealth)
 		}
 	})
-	OnAdd(x.client, func(ecs.Entity, *tHealth) { heard++ })
+	OnAdd(x.client, func(ecs.Entity, *tHealth) { calls++ })
 	OnRemove(x.client, func(e ecs.Entity, _ *tPosition) { x.mirror.RemoveEntity(e) })
-	OnRemove(x.client, func(_ ecs.Entity, _ *tPosition) { heard++ })
-	x.client.OnDespawn(func(ecs.Entity) { heard++ })
+	OnRemove(x.client, func(_ ecs.Entity, _ *tPosition) { calls++ })
+	x.client.OnDespawn(func(ecs.Entity) { calls++ })
 	a, b := x.spawn(position, health), x.spawn(position)
 	for _, e := range []ecs.Entity{a, b} {
 		(*tPosition)(x.world.Get(e, position)).X = 7
@@ -192,19 +192,19 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 	x.world.RemoveEntity(a)
 	x.world.Remove(b, position)
 	x.rounds(3)
-	require.Zero(t, heard)
+	require.Zero(t, calls)
 	require.False(t, x.mirror.Alive(ma))
 	x.world.Add(b, health)
 	x.rounds(3)
-	require.Zero(t, heard, "b is gone here")
+	require.Zero(t, calls, "b is gone here")
 
 	// One may even reset the world.
 	x.client.OnSpawn(func(ecs.Entity) { trail = nil; x.mirror.Reset() })
-	x.client.OnSpawn(func(ecs.Entity) { heard++ })
+	x.client.OnSpawn(func(ecs.Entity) { calls++ })
 	(*tPosition)(x.world.Get(x.spawn(position), position)).X = 7
 	x.deliver(x.replicate()...)
 	x.apply()
-	require.Zero(t, heard)
+	require.Zero(t, calls)
 	require.Zero(t, x.mirror.Stats().Entities.Used)
 }
 

@@ -231,17 +231,17 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 
 // forgeState returns a state packet of the wire's session with a right checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
-	seal := x.client.session.Down
+	key := x.client.session.Down
 	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
-	from := seal.Size() + h.Size()
+	from := key.Size() + h.Size()
 	buf := make([]byte, wire.MaxMTU)
-	h.Put(buf[seal.Size():])
+	h.Put(buf[key.Size():])
 	w := bitbuf.NewWriter(buf[from:])
 	write(&w)
 	n := w.Len()
 	packet := buf[:from+len(w.Bytes())]
-	packet[seal.Size()] |= byte(-n&7) << wire.PadShift
-	seal.Write(packet, sequence, tick)
+	packet[key.Size()] |= byte(-n&7) << wire.PadShift
+	key.Write(packet, sequence, tick)
 	return packet
 }
 

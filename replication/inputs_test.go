@@ -18,12 +18,12 @@ type inputRig struct {
 	given  map[uint32]mMove
 
 	asked, exact uint64
-	leads        []float64
+	delays        []float64
 }
 
 func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {
 	w := ecs.NewWorld()
-	s := NewServer(&w, talkSchema(), append(opts, WithSeed(seed))...)
+	s := NewServer(&w, messageSchema(), append(opts, WithSeed(seed))...)
 	return &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
 }
 
@@ -45,7 +45,7 @@ func (r *inputRig) tick(t testing.TB) {
 	r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
 	if r.client.Connected() {
 		r.give()
-		r.leads = append(r.leads, r.client.InputDelay())
+		r.delays = append(r.delays, r.client.InputDelay())
 	}
 	require.NoError(t, r.client.Apply())
 	r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
@@ -83,14 +83,14 @@ func TestInputsArriveInTime(t *testing.T) {
 			if i > 0 {
 				ticks = min(ticks, 10_000)
 			}
-			r.asked, r.exact, r.leads = 0, 0, nil
+			r.asked, r.exact, r.delays = 0, 0, nil
 			before := r.client.Stats()
 			for range ticks {
 				r.tick(t)
 			}
 			share, mean := float64(r.exact)/float64(r.asked), 0.0
-			for _, l := range r.leads {
-				mean += l / float64(len(r.leads))
+			for _, l := range r.delays {
+				mean += l / float64(len(r.delays))
 			}
 			stats := r.client.Stats()
 			t.Logf("in time %.3f%%, lead %.2f ticks, round trip %.1f, jitter %.2f, %.1f bytes a packet; server at %d, estimate %.1f",
@@ -160,7 +160,7 @@ func TestInputsSurviveAPause(t *testing.T) {
 
 // TestAnInputThatIsMissing returns the one before it, for a while.
 func TestAnInputThatIsMissing(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	first := x.client.InputTick()
 	require.NoError(t, SetInput(x.client, first, mMove{Stamp: 1}))
 	require.NoError(t, SetInput(x.client, first+2, mMove{Stamp: 2, Fire: true}))
@@ -193,7 +193,7 @@ func TestAnInputThatIsMissing(t *testing.T) {
 // other one: on the wire a tick has 16 bits.
 func TestTheFirstInputOfASession(t *testing.T) {
 	const first = 1<<16 - 40
-	x := newWire(t, talkSchema(), replicationtest.FirstTick(first))
+	x := newWire(t, messageSchema(), replicationtest.FirstTick(first))
 	for range 2 {
 		for !x.client.Connected() { // up to the welcome
 			x.answer(x.apply()...)

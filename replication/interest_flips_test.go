@@ -44,7 +44,7 @@ func TestInterestFlips(t *testing.T) {
 				}
 				g.tick(t)
 			}
-			calm := func() {
+			settle := func() {
 				for _, e := range g.ends {
 					e.link.SetConfig(netsim.Config{Latency: 2})
 				}
@@ -52,7 +52,7 @@ func TestInterestFlips(t *testing.T) {
 					g.tick(t)
 				}
 			}
-			calm()
+			settle()
 			for i, e := range g.ends {
 				kept := g.requireView(t, e, keep, interests[i].name)
 				require.Equal(t, keep, kept > 100, interests[i].name)
@@ -62,20 +62,20 @@ func TestInterestFlips(t *testing.T) {
 					g.flip(a)
 				}
 			}
-			calm()
+			settle()
 			for i := range g.actors { // what was kept follows again
 				if i%2 == 0 {
 					g.act(g.actors[i])
 				}
 			}
-			calm()
+			settle()
 			for i, e := range g.ends {
 				g.requireView(t, e, keep, interests[i].name+", all visible")
 			}
 			for len(g.actors) > 10 {
 				g.end(0)
 			}
-			calm()
+			settle()
 			for i, e := range g.ends {
 				g.requireView(t, e, keep, interests[i].name+", most ended")
 			}

@@ -286,7 +286,7 @@ func TestInterestsBetweenTwoTicks(t *testing.T) {
 // only the first packet is known to have come. If the second one came, the client holds the state as of that tick for good, and
 // as of the first one for a while.
 func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
-	for _, opts := range [][]ServerOption{nil, {withoutStreams}} {
+	for _, opts := range [][]ServerOption{nil, {withoutSharedPackets}} {
 		x, e, move := crowd(t, 2, opts...)
 		set := x.server.NewEntitySet()
 		set.Add(e[0])

@@ -119,7 +119,7 @@ func TestBudgetsOfPeersWithIntervals(t *testing.T) {
 	oneGoroutine(t)
 	const rate, ticks = 6000, 240
 	for _, interval := range []int{1, 7, 30, 60} {
-		c := newThrong(t, 1500, throngSchema())
+		c := newLoadWorld(t, 1500, loadSchema())
 		m := c.join(2, 0)
 		m.peer.SetSendInterval(interval)
 		m.peer.SetBudget(rate)

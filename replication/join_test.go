@@ -43,7 +43,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 				return func(id NetID) bool { return id.Slot%2 == 0 }
 			},
 		},
-		"not in step": {opts: []ServerOption{withoutStreams}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
+		"not in step": {opts: []ServerOption{withoutSharedPackets}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedOf(t)
@@ -70,7 +70,7 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 						sees = limited
 					}
 				}
-				var owed map[NetID]ecs.Entity
+				var awaited map[NetID]ecs.Entity
 				missed := 0
 				for tick := 0; !e.client.Complete(); tick++ {
 					require.Less(t, tick, 1500, "%+v", e.peer.Stats())
@@ -78,16 +78,16 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 					begun := e.peer.acked.Join.Begun
 					tickAll(t, s, o, []*end{e})
 					if e.peer.acked.Join.Begun && !begun {
-						owed = maps.Clone(o.live)
+						awaited = maps.Clone(o.live)
 					}
 					missed = 0
-					for id := range owed {
+					for id := range awaited {
 						if _, ok := e.client.Entity(id); !ok && !o.live[id].IsZero() && sees(id) {
 							missed++
 						}
 					}
 				}
-				require.NotEmpty(t, owed)
+				require.NotEmpty(t, awaited)
 				require.Zero(t, missed)
 				s.Disconnect(e.peer)
 			}

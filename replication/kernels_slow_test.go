@@ -84,14 +84,14 @@ func (c slowKernels) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
 
 // fits is the twin of [schema.Component.fits].
 func (c slowKernels) fits(p unsafe.Pointer) error {
-	whole := reflect.NewAt(c.Typ, p).Elem()
+	component := reflect.NewAt(c.Typ, p).Elem()
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		if col.StandIn != nil {
 			continue
 		}
 		n := 0
-		switch v := leaf(whole, col.Steps); col.Codec.Op {
+		switch v := leaf(component, col.Steps); col.Codec.Op {
 		case schema.OpString:
 			n = v.Len()
 		case schema.OpBytes:
@@ -104,7 +104,7 @@ func (c slowKernels) fits(p unsafe.Pointer) error {
 		}
 	}
 	for _, in := range c.StandIns {
-		if err := in.Conversion.Fits(&in.Values, c.standInAt(whole, in)); err != nil {
+		if err := in.Conversion.Fits(&in.Values, c.standInAt(component, in)); err != nil {
 			return err
 		}
 	}
@@ -168,8 +168,8 @@ func float32At(v reflect.Value) *float32 {
 	return v.Addr().Convert(reflect.TypeFor[*float32]()).Interface().(*float32)
 }
 
-// wholeOf returns an integer of any type, and whether it is positive as that has it.
-func wholeOf(v reflect.Value) (x int64, positive bool) {
+// integerOf returns an integer of any type, and whether it is positive as that has it.
+func integerOf(v reflect.Value) (x int64, positive bool) {
 	if v.CanInt() {
 		return v.Int(), v.Int() > 0
 	}
@@ -194,11 +194,11 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 	case schema.OpUint:
 		code, ok = q.Uint.Encode(v.Uint())
 	case schema.OpIntStep:
-		code, ok = q.StepCode(wholeOf(v))
+		code, ok = q.StepCode(integerOf(v))
 	case schema.OpIntWrap:
-		code, ok = q.WrapCode(wholeOf(v)), true
+		code, ok = q.WrapCode(integerOf(v)), true
 	case schema.OpFlags:
-		x, _ := wholeOf(v)
+		x, _ := integerOf(v)
 		code, ok = uint64(x)&q.Max, true
 	case schema.OpString, schema.OpBytes:
 		return col.readText(v, dst)
@@ -259,7 +259,7 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 		x, _ := q.Uint.Decode(col.Code(row))
 		v.SetUint(x)
 	case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
-		old, _ := wholeOf(v)
+		old, _ := integerOf(v)
 		if x := q.IntegerValue(col.Code(row), old); v.CanInt() {
 			v.SetInt(x)
 		} else {

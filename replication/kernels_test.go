@@ -51,15 +51,15 @@ func kernelCases() (cases []kernelCase) {
 			cases = append(cases, kernelField(typ, tag))
 		}
 	}
-	whole := []reflect.Type{
+	integers := []reflect.Type{
 		reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](), reflect.TypeFor[int64](), reflect.TypeFor[int](),
 		reflect.TypeFor[uint8](), reflect.TypeFor[uint16](), reflect.TypeFor[uint32](), reflect.TypeFor[uint64](), reflect.TypeFor[uint](),
 	}
-	field("range=3:100", whole...)
-	field("range=3:100,step=7", whole...)
-	field("range=3:100,wrap", whole...)
-	field("flags=5", whole...)
-	for _, typ := range whole {
+	field("range=3:100", integers...)
+	field("range=3:100,step=7", integers...)
+	field("range=3:100,wrap", integers...)
+	field("flags=5", integers...)
+	for _, typ := range integers {
 		if typ.Kind() == reflect.Int64 || typ.Kind() == reflect.Uint64 { // codes of two words
 			field("range=0:9000000000000000,step=5", typ)
 			field("range=0:9000000000000000,wrap", typ)

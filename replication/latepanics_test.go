@@ -68,7 +68,7 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 // sees.
 func TestAMessageSentByAPickIsSeen(t *testing.T) {
 	var to *Peer
-	s := talkSchema()
+	s := messageSchema()
 	Register[pMatchTwin](s, OnlyFor(func(*Peer) bool {
 		if to != nil {
 			require.NoError(t, SendToClient(to, mHit{Number: 1}))

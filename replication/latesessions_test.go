@@ -120,7 +120,7 @@ func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 // TestFormerSessionsAreKnownByTheirChecksums: in sessions without checksums, state hashes, disconnects and first words have one all the
 // same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
 func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
-	x := newWire(t, talkSchema(), WithoutChecksum(), WithStateHash(2))
+	x := newWire(t, messageSchema(), WithoutChecksum(), WithStateHash(2))
 	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
 	x.rounds(3)
@@ -134,8 +134,8 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 			}
 		}
 		x.answer(x.apply()...)
-		if bye := wire.DisconnectPacket(0, fmt.Sprint(n), session, key, 200); wire.KindOf(bye) == wire.KindInputs || wire.KindOf(bye) == wire.KindMessages {
-			up = append(up, bye)
+		if packet := wire.DisconnectPacket(0, fmt.Sprint(n), session, key, 200); wire.KindOf(packet) == wire.KindInputs || wire.KindOf(packet) == wire.KindMessages {
+			up = append(up, packet)
 		}
 	}
 	x.client.Reconnect()

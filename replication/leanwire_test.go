@@ -6,9 +6,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A leanWire is a server with one client, like a wire, that allocates nothing itself: its
+// A reusingLink is a server with one client, like a wire, that allocates nothing itself: its
 // packets travel in memory that is used again.
-type leanWire struct {
+type reusingLink struct {
 	t             *testing.T
 	world, mirror *ecs.World
 	server        *Server
@@ -17,9 +17,9 @@ type leanWire struct {
 	down, up      [][]byte
 }
 
-func newLeanWire(t *testing.T, schema *Schema, opts ...PeerOption) *leanWire {
+func newReusingLink(t *testing.T, schema *Schema, opts ...PeerOption) *reusingLink {
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	x := &leanWire{t: t, world: &world, mirror: &mirror}
+	x := &reusingLink{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(x.world, schema, WithSeed(1))
 	x.peer = x.server.Connect(carryInto(&x.down), opts...)
 	x.client = NewClient(x.mirror, schema, carryInto(&x.up), WithSeed(1))
@@ -27,27 +27,27 @@ func newLeanWire(t *testing.T, schema *Schema, opts ...PeerOption) *leanWire {
 }
 
 // round is a tick on a perfect network.
-func (x *leanWire) round() {
+func (x *reusingLink) round() {
 	x.server.Replicate()
 	x.receive()
 	x.apply()
 	x.acknowledge()
 }
 
-func (x *leanWire) receive() {
+func (x *reusingLink) receive() {
 	for _, p := range x.down {
 		_ = x.client.Receive(p)
 	}
 	x.down = x.down[:0]
 }
 
-func (x *leanWire) apply() {
+func (x *reusingLink) apply() {
 	if err := x.client.Apply(); err != nil {
 		x.t.Fatal(err)
 	}
 }
 
-func (x *leanWire) acknowledge() {
+func (x *reusingLink) acknowledge() {
 	for _, p := range x.up {
 		_ = x.peer.Receive(p)
 	}

@@ -318,7 +318,7 @@ func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
 // are shown as they were in one tick, or not at all.
 func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
 	oneGoroutine(t)
-	f := newFleet(seedOf(t), 8, 6)
+	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {
 		e := connect(f.server, f.rng.Uint64(), cfg, WithSeed(uint64(k)+1), WithMaxEntities(10+k))
 		f.watch(e, cfg.Burst.Length > 0)
@@ -329,7 +329,7 @@ func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
 		}
 		f.tick(t, allOfThem)
 	}
-	f.requireWhole(t)
+	f.requireUnsplit(t)
 	for k, e := range f.ends {
 		require.NotZero(t, e.peer.Stats().Withheld, "end %d", k)
 		require.NotZero(t, e.client.Stats().Spawns, "end %d", k)

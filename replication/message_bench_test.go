@@ -14,7 +14,7 @@ func BenchmarkMessages(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
 			w := ecs.NewWorld()
-			s := NewServer(&w, talkSchema(), WithSeed(1))
+			s := NewServer(&w, messageSchema(), WithSeed(1))
 			var all []*Client
 			got := 0
 			for i := range clients {

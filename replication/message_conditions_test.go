@@ -21,7 +21,7 @@ func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, schema, WithSeed(seed))
 	place, ammo, ghost := ecs.ComponentID[cPlace](&w), ecs.ComponentID[cAmmo](&w), ecs.ComponentID[cGhost](&w)
-	heard := 0
+	received := 0
 	var ends []*end
 	for i := range uint64(3) {
 		e := connect(s, seed+i, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.3, ReorderBy: 8}, WithSeed(seed+i))
@@ -30,7 +30,7 @@ func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
 			if m.Who.IsZero() {
 				return // out of view
 			}
-			heard++
+			received++
 			require.True(t, e.world.Has(m.Who, ecs.ComponentID[cPlace](e.world)))
 			if latest := s.Tick(); latest-e.client.MessageTick() > 40 {
 				return // much may have changed since, and be here
@@ -65,5 +65,5 @@ func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
 			e.step(t)
 		}
 	}
-	require.Greater(t, heard, 50)
+	require.Greater(t, received, 50)
 }

@@ -28,7 +28,7 @@ type rWhomNow struct {
 	Target ecs.Entity
 }
 
-type rWhomLoose struct {
+type rWhomUnreliable struct {
 	Number uint32
 	Target ecs.Entity
 }
@@ -44,7 +44,7 @@ func mentioningSchema() *Schema {
 	Register[rLabel](s)
 	RegisterMessage[rWhom](s)
 	RegisterMessage[rWhomNow](s, Immediate())
-	RegisterMessage[rWhomLoose](s, Unreliable())
+	RegisterMessage[rWhomUnreliable](s, Unreliable())
 	RegisterInput[rOrder](s)
 	return s
 }
@@ -288,15 +288,15 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	OnClientMessage(x.server, func(_ *Peer, m rWhom) { x.up = append(x.up, m) })
 	e := x.spawn()
 	x.client.Reconnect()
-	said := false
+	sent := false
 	for range 20 {
 		for _, p := range x.replicate() {
-			if kind := wire.KindOf(p[wire.ChecksumSize:]); said || kind != wire.KindState || wire.OpenHandshake(p) != nil {
+			if kind := wire.KindOf(p[wire.ChecksumSize:]); sent || kind != wire.KindState || wire.OpenHandshake(p) != nil {
 				x.deliver(p)
 			}
 		}
-		if !said && x.peer.Connected() {
-			said = true
+		if !sent && x.peer.Connected() {
+			sent = true
 			id, _ := x.server.NetID(e)
 			require.Equal(t, oldID, id, "the same name")
 			require.True(t, x.mirror.Alive(m))
@@ -309,7 +309,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)
 	}
-	require.True(t, said)
+	require.True(t, sent)
 	require.NoError(t, SendToClient(x.peer, rWhom{Number: 2, Target: e}))
 	x.round()
 	require.Equal(t, rWhom{Number: 2, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
@@ -432,7 +432,7 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 			check(m.Number, m.Others[2], true)
 		})
 		OnServerMessage(e.client, func(m rWhomNow) { check(m.Number, m.Target, false) })
-		OnServerMessage(e.client, func(m rWhomLoose) { check(m.Number, m.Target, true) })
+		OnServerMessage(e.client, func(m rWhomUnreliable) { check(m.Number, m.Target, true) })
 	}
 	up := func(number uint32, target ecs.Entity) {
 		want := labels[number]
@@ -443,7 +443,7 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 	}
 	ups := 0
 	OnClientMessage(s, func(_ *Peer, m rWhom) { up(m.Number, m.Target); ups++ })
-	OnClientMessage(s, func(_ *Peer, m rWhomLoose) { up(m.Number, m.Target); ups++ })
+	OnClientMessage(s, func(_ *Peer, m rWhomUnreliable) { up(m.Number, m.Target); ups++ })
 	for range ticks {
 		for range rng.IntN(3) {
 			spawn()
@@ -465,13 +465,13 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 			target := labels[n]
 			_ = SendToClient(e.peer, rWhom{Number: n, Target: target, Others: [3]ecs.Entity{2: target}})
 			_ = SendToClient(e.peer, rWhomNow{Number: n, Target: target})
-			_ = SendToClient(e.peer, rWhomLoose{Number: n, Target: target})
+			_ = SendToClient(e.peer, rWhomUnreliable{Number: n, Target: target})
 			own := ecs.ComponentID[rLabel](e.world)
 			for _, m := range e.client.Entities() {
 				if rng.IntN(10) == 0 {
 					n := (*rLabel)(e.world.Get(m, own)).N
 					_ = SendToServer(e.client, rWhom{Number: n, Target: m})
-					_ = SendToServer(e.client, rWhomLoose{Number: n, Target: m})
+					_ = SendToServer(e.client, rWhomUnreliable{Number: n, Target: m})
 					_ = SetInput(e.client, e.client.InputTick(), rOrder{Target: m, Fire: true})
 				}
 			}
@@ -493,7 +493,7 @@ func TestMessagesReferRightOverHostileLinks(t *testing.T) {
 // TestEntitiesInMessagesDoNotAllocate: once all memory has its size, messages and inputs about entities leave no garbage.
 func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	x := newLeanWire(t, mentioningSchema())
+	x := newReusingLink(t, mentioningSchema())
 	world, s, peer, client := x.world, x.server, x.peer, x.client
 	met, handled, orders := 0, 0, 0
 	var last ecs.Entity

@@ -63,7 +63,7 @@ type mBytes48 struct{ B [48]uint8 }
 
 // TestBuffersAreBounded: a channel takes 1024 messages or 64 KiB, a tick 256 unreliable ones or 16 KiB.
 func TestBuffersAreBounded(t *testing.T) {
-	x := connectedWire(t, talkSchema(), WithMTU(2000))
+	x := connectedWire(t, messageSchema(), WithMTU(2000))
 	fill := func(send func() error) (n int) {
 		for {
 			if err := send(); err != nil {
@@ -105,11 +105,11 @@ func TestRefusalsOfMessages(t *testing.T) {
 	}{
 		{"no schema", func() { RegisterMessage[mHit](nil) }, "there is no schema: make one with NewSchema"},
 		{"no schema for inputs", func() { RegisterInput[mHit](nil) }, "there is no schema: make one with NewSchema"},
-		{"twice", func() { RegisterMessage[mHit](talkSchema()) }, "mHit: replication.mHit is registered already: register every type once"},
-		{"name of a component", func() { RegisterMessage[mMap](talkSchema(), Name("tHealth")) }, "tHealth: replication.tHealth and replication.mMap have the same name: give one another with the option Name"},
-		{"name of a message", func() { Register[mMap](talkSchema(), Name("mHit")) }, "mHit: replication.mHit and replication.mMap have the same name: give one another with the option Name"},
-		{"name of the input", func() { RegisterMessage[mBytes40](talkSchema(), Name("mMove")) }, "mMove: replication.mMove and replication.mBytes40 have the same name: give one another with the option Name"},
-		{"second input", func() { RegisterInput[mBytes40](talkSchema()) }, "mBytes40: the schema has the input type mMove already: put all commands into one"},
+		{"twice", func() { RegisterMessage[mHit](messageSchema()) }, "mHit: replication.mHit is registered already: register every type once"},
+		{"name of a component", func() { RegisterMessage[mMap](messageSchema(), Name("tHealth")) }, "tHealth: replication.tHealth and replication.mMap have the same name: give one another with the option Name"},
+		{"name of a message", func() { Register[mMap](messageSchema(), Name("mHit")) }, "mHit: replication.mHit and replication.mMap have the same name: give one another with the option Name"},
+		{"name of the input", func() { RegisterMessage[mBytes40](messageSchema(), Name("mMove")) }, "mMove: replication.mMove and replication.mBytes40 have the same name: give one another with the option Name"},
+		{"second input", func() { RegisterInput[mBytes40](messageSchema()) }, "mBytes40: the schema has the input type mMove already: put all commands into one"},
 		{"large input", func() { RegisterInput[mMap](NewSchema()) }, "mMap: an input of 9600 to 9600 bits, where 512 are the most, and 32768 that its type may take: inputs are sent again and again; use ranges, and messages for what is rare"},
 		{"slice", func() {
 			type tSlice struct{ A []int }
@@ -118,7 +118,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"pointer", func() { RegisterMessage[*mHit](NewSchema()) }, "*replication.mHit is a pointer: register the component type itself"},
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
 		{"sealed", func() {
-			s := talkSchema()
+			s := messageSchema()
 			s.raw.Freeze()
 			RegisterMessage[mBytes40](s)
 		}, "mBytes40: the schema is in use: register all components before making a server or client of it"},
@@ -126,20 +126,20 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"small MTU", func() { WithMTU(63) }, "an MTU of 63 bytes: use 64 to 65507"},
 		{"small MTU of a client", func() {
 			w := ecs.NewWorld()
-			NewClient(&w, talkSchema(), func([]byte) error { return nil }, WithMTU(255))
+			NewClient(&w, messageSchema(), func([]byte) error { return nil }, WithMTU(255))
 		}, "NewClient: an MTU of 255 bytes: a client needs 256 or more"},
 
-		{"unknown to send", func() { _ = SendToClient(connectedWire(t, talkSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
+		{"unknown to send", func() { _ = SendToClient(connectedWire(t, messageSchema()).peer, mBytes40{}) }, "replication.mBytes40 is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to send to the server", func() { _ = SendToServer(connectedWire(t, testSchema()).client, mHit{}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to handle", func() { OnClientMessage(connectedWire(t, testSchema()).server, func(*Peer, mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
 		{"unknown to handle at a client", func() { OnServerMessage(connectedWire(t, testSchema()).client, func(mHit) {}) }, "replication.mHit is not a registered message: call RegisterMessage before making servers and clients of the schema"},
-		{"pointer to send", func() { _ = SendToClient(connectedWire(t, talkSchema()).peer, &mHit{}) }, "*replication.mHit is a pointer: send and handle the message itself"},
+		{"pointer to send", func() { _ = SendToClient(connectedWire(t, messageSchema()).peer, &mHit{}) }, "*replication.mHit is a pointer: send and handle the message itself"},
 		{"no inputs", func() { _ = SetInput(connectedWire(t, testSchema()).client, 0, mMove{}) }, "the schema has no inputs: call RegisterInput before making servers and clients of it"},
-		{"other input", func() { _, _ = Input[mHit](connectedWire(t, talkSchema()).peer, 0) }, "replication.mHit is not the input type, which is replication.mMove"},
+		{"other input", func() { _, _ = Input[mHit](connectedWire(t, messageSchema()).peer, 0) }, "replication.mHit is not the input type, which is replication.mMove"},
 	} {
 		require.PanicsWithValue(t, "replication: "+c.want, c.do, c.name)
 	}
-	x := newWire(t, talkSchema())
+	x := newWire(t, messageSchema())
 	require.ErrorIs(t, SendToClient(x.peer, mHit{}), ErrNotConnected)
 	require.NoError(t, SendToAll(x.server, mHit{}), "to nobody")
 	require.NoError(t, SendToViewers(x.server, ecs.Entity{}, mHit{}))
@@ -161,7 +161,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 // TestViewersOfAnEntityThatEndedAreThoseOfNoOther: a message for the viewers of an entity waits while ticks are not finished, and
 // then another entity has its slot, which a client was shown. It never saw the first one.
 func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	var shown ecs.Entity
@@ -202,7 +202,7 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 // unseen. That one's messages are none of its business, not even in the tick in which kept entities are let go.
 func TestWhoIsYetToLearnOfAnEndIsNoViewer(t *testing.T) {
 	for _, keep := range []bool{false, true} {
-		x := connectedWire(t, talkSchema())
+		x := connectedWire(t, messageSchema())
 		var got []string
 		collect[mHit](x.client, &got)
 		var shown ecs.Entity

@@ -38,7 +38,7 @@ type mMove struct {
 	Stamp uint16
 }
 
-func talkSchema() *Schema {
+func messageSchema() *Schema {
 	s := testSchema()
 	RegisterMessage[mHit](s)
 	RegisterMessage[mChat](s, Immediate())
@@ -55,7 +55,7 @@ func collect[T any](c *Client, got *[]string) {
 }
 
 func TestMessagesGoBothWays(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)
@@ -99,7 +99,7 @@ func TestMessagesGoBothWays(t *testing.T) {
 
 // TestMessagesWithoutFunctionAreCounted: nobody takes them, and nothing waits for them.
 func TestMessagesWithoutFunctionAreCounted(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)
@@ -117,7 +117,7 @@ func TestMessagesWithoutFunctionAreCounted(t *testing.T) {
 
 // TestAMessageHasItsOwnMemory: fields that are not sent are zero, whatever the message before had.
 func TestAMessageHasItsOwnMemory(t *testing.T) {
-	x := connectedWire(t, talkSchema(), WithMTU(2000))
+	x := connectedWire(t, messageSchema(), WithMTU(2000))
 	var got []mMap
 	OnServerMessage(x.client, func(m mMap) { got = append(got, m) })
 	require.NoError(t, SendToClient(x.peer, mMap{Cells: [150]uint64{0: 1, 140: 1 << 63}, Local: 7}))
@@ -129,7 +129,7 @@ func TestAMessageHasItsOwnMemory(t *testing.T) {
 
 // TestSendToViewers: those get a message that see the entity, or saw it end.
 func TestSendToViewers(t *testing.T) {
-	s := talkSchema()
+	s := messageSchema()
 	x := connectedWire(t, s)
 	var blind [][]byte
 	world := ecs.NewWorld()
@@ -157,7 +157,7 @@ func TestSendToViewers(t *testing.T) {
 		round()
 	}
 	require.True(t, other.Connected())
-	say := func(e ecs.Entity) {
+	sendBoth := func(e ecs.Entity) {
 		require.NoError(t, SendToViewers(x.server, e, mHit{}))
 		require.NoError(t, SendToViewers(x.server, e, mSpark{}))
 	}
@@ -173,19 +173,19 @@ func TestSendToViewers(t *testing.T) {
 		require.Empty(t, seen, "not again")
 	}
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
-	say(e)
+	sendBoth(e)
 	expect("one that was spawned just now", 2, 0)
 	set.Add(e)
-	say(e)
+	sendBoth(e)
 	expect("one that comes into view", 2, 2)
-	say(e)
+	sendBoth(e)
 	x.world.RemoveEntity(e)
 	expect("one that ends", 2, 2)
-	say(e)
+	sendBoth(e)
 	expect("one that ended long ago", 0, 0)
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
 	expect("nothing", 0, 0)
-	say(f)
+	sendBoth(f)
 	x.world.RemoveEntity(f)
 	expect("one that ends out of view", 2, 0)
 	require.Zero(t, other.messages.Out[wire.ChannelState].Size+x.peer.messages.Out[wire.ChannelState].Size, "room was given back")
@@ -194,7 +194,7 @@ func TestSendToViewers(t *testing.T) {
 
 // TestHandlersMayDoAlmostAnything: they send, disconnect, and change worlds.
 func TestHandlersMayDoAlmostAnything(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	OnClientMessage(x.server, func(p *Peer, m mHit) {
 		switch m.Number {
 		case 0:
@@ -233,7 +233,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 
 // TestARestartedClientStartsAnew: what was on its way in the old session is gone, ids begin anew.
 func TestARestartedClientStartsAnew(t *testing.T) {
-	s := talkSchema()
+	s := messageSchema()
 	x := connectedWire(t, s)
 	for i := range uint32(100) {
 		require.NoError(t, SendToClient(x.peer, mHit{Number: i}))
@@ -255,7 +255,7 @@ func TestARestartedClientStartsAnew(t *testing.T) {
 
 // TestUnreliableMessagesAreNotSentAgain, and reliable ones are.
 func TestUnreliableMessagesAreNotSentAgain(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mSpark](x.client, &got)

@@ -15,14 +15,14 @@ import (
 
 // TestMessagesWaitForTheWorld: one that was sent in a tick is handed over when the world has the structure of it.
 func TestMessagesWaitForTheWorld(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)
 	collect[mSpark](x.client, &got)
 	health := ecs.ComponentID[tHealth](x.world)
 	e := x.spawn(health)
-	say := func(n uint32) {
+	sendHit := func(n uint32) {
 		require.NoError(t, SendToClient(x.peer, mHit{Number: n}))
 		require.NoError(t, SendToClient(x.peer, mChat{Number: n}))
 		require.NoError(t, SendToClient(x.peer, mSpark{Number: n}))
@@ -48,7 +48,7 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 	}
 	for i, step := range steps {
 		step.do()
-		say(uint32(i))
+		sendHit(uint32(i))
 		round(true)
 		require.Equal(t, []string{fmt.Sprintf("replication.mChat{%d [0 0 0 0]}", i)}, got, step.what)
 		for len(got) == 0 || got[0][:16] != "replication.mHit" {
@@ -61,14 +61,14 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 	e = x.spawn(health)
 	x.rounds(20)
 	(*tHealth)(x.world.Get(e, health)).HP = 7
-	say(9)
+	sendHit(9)
 	round(true)
 	require.Len(t, got, 3)
 }
 
 // TestMessagesDontWaitForEver: what a message waits for may never come.
 func TestMessagesDontWaitForEver(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	hidden := false
@@ -100,7 +100,7 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 
 // TestUnreliableMessagesWaitForAWhile: then they are dropped, and so are more than there is room for.
 func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mSpark](x.client, &got)
 	x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -131,7 +131,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 
 // TestASilentClientIsSentLittle: what awaits its acknowledgement is sent again ever less often.
 func TestASilentClientIsSentLittle(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	for range wire.MaxQueued {
 		require.NoError(t, SendToClient(x.peer, mHit{}))
 	}
@@ -162,7 +162,7 @@ func (c *Client) mirrorsShown() (n int) {
 
 // TestImmediateMessagesOvertakeAWorld: while a client gets to know a large world, messages that need it wait at the server.
 func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
-	x := newWire(t, talkSchema())
+	x := newWire(t, messageSchema())
 	position := ecs.ComponentID[tPosition](x.world)
 	for range 5000 {
 		x.spawn(position)
@@ -194,7 +194,7 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 func TestWhatAMessageWaitsForGetsLess(t *testing.T) {
 	for name, order := range map[string][2]int{"in order": {0, 1}, "overtaken": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
-			x := connectedWire(t, talkSchema())
+			x := connectedWire(t, messageSchema())
 			var got []string
 			collect[mHit](x.client, &got)
 			hidden := false

@@ -39,7 +39,7 @@ type misused struct {
 }
 
 func newMisused(t testing.TB) *misused {
-	x := &misused{fixture: connectedWire(t, talkSchema())}
+	x := &misused{fixture: connectedWire(t, messageSchema())}
 	x.entity = x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.set, x.group = x.server.NewEntitySet(), x.server.NewGroup()
 	x.set.Add(x.entity)

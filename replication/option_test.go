@@ -10,7 +10,7 @@ import (
 
 // TestOptionsOfBothEnds: each option that both ends take reaches either of them.
 func TestOptionsOfBothEnds(t *testing.T) {
-	x := newWire(t, talkSchema(), WithMTU(64), WithTimeout(12), WithSeed(5))
+	x := newWire(t, messageSchema(), WithMTU(64), WithTimeout(12), WithSeed(5))
 	require.Equal(t, 64, x.server.opts.MTU)
 	require.Equal(t, 12, x.server.opts.Timeout)
 	require.Equal(t, uint64(5), x.server.opts.Seed)
@@ -18,7 +18,7 @@ func TestOptionsOfBothEnds(t *testing.T) {
 
 	hellos := func(opts ...ClientOption) (first []byte) {
 		w := ecs.NewWorld()
-		c := NewClient(&w, talkSchema(), func(p []byte) error {
+		c := NewClient(&w, messageSchema(), func(p []byte) error {
 			if first == nil {
 				first = append(first, p...)
 			}

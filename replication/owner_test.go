@@ -32,8 +32,8 @@ func (x *pair) rounds(n int) {
 	}
 }
 
-// calm lets everything settle.
-func (x *pair) calm() {
+// settle lets everything settle.
+func (x *pair) settle() {
 	x.owner.link.SetConfig(netsim.Config{Latency: 1})
 	x.other.link.SetConfig(netsim.Config{Latency: 1})
 	x.rounds(80)
@@ -92,7 +92,7 @@ func TestConditions(t *testing.T) {
 				(*cHoard)(x.world.Get(e, hoard)).Cells[i] = ^uint64(i)
 				x.rounds(1)
 			}
-			x.calm()
+			x.settle()
 			for _, end := range []*end{x.owner, x.other} {
 				require.EqualValues(t, 60, shows[cPlace](x, end, e).X)
 				g, a := shows[cGhost](x, end, e), shows[cAim](x, end, e)
@@ -121,14 +121,14 @@ func TestConditions(t *testing.T) {
 			require.EqualValues(t, 2, x.server.Stats().Spawns)
 			x.world.Remove(e, ghost)
 			x.world.Remove(e, aim)
-			x.calm()
+			x.settle()
 			for _, end := range []*end{x.owner, x.other} {
 				require.Nil(t, shows[cGhost](x, end, e))
 				require.Equal(t, end == x.owner && c.atOwner || end == x.other && c.atOther, shows[cCard](x, end, e) != nil)
 			}
 			x.world.Add(e, ghost)
 			(*cGhost)(x.world.Get(e, ghost)).Seen = 5
-			x.calm()
+			x.settle()
 			for _, end := range []*end{x.owner, x.other} {
 				if end == x.owner && c.atOwner || end == x.other && c.atOther {
 					require.EqualValues(t, 5, shows[cGhost](x, end, e).Seen, "it is new once more")
@@ -276,10 +276,10 @@ func TestFacetsHaveNoNames(t *testing.T) {
 	e := x.world.NewEntity(ReplicatedID(x.world), ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
 	x.server.SetOwner(e, x.owner.peer)
 	x.rounds(5)
-	facet, ok := x.server.snap.Slots.SubEntity(0, 0)
+	sub, ok := x.server.snap.Slots.SubEntity(0, 0)
 	require.True(t, ok)
-	require.Equal(t, 64, facet, "in a block of its own")
-	id := NetID{uint32(facet), x.server.snap.Slots.Info[facet].Generation}
+	require.Equal(t, 64, sub, "in a block of its own")
+	id := NetID{uint32(sub), x.server.snap.Slots.Info[sub].Generation}
 	_, ok = x.server.Entity(id)
 	require.False(t, ok)
 	_, ok = x.owner.client.Entity(id)
@@ -350,7 +350,7 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 // owners that change, and entities that come and go with their sub-entities leave no garbage.
 func TestConditionsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	x := newLeanWire(t, ownerSchema())
+	x := newReusingLink(t, ownerSchema())
 	world, s, peer := x.world, x.server, x.peer
 	place, ammo, ghost, marker := ecs.ComponentID[cPlace](world), ecs.ComponentID[cAmmo](world), ecs.ComponentID[cGhost](world), ReplicatedID(world)
 	var entities []ecs.Entity

@@ -17,9 +17,9 @@ import (
 func TestStreamsCarryWhatRunsDo(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
-	play := func(noStreams bool) (stats ServerStats, peers []PeerStats) {
+	play := func(noSharedPackets bool) (stats ServerStats, peers []PeerStats) {
 		r := newSharedRig(t, scaleGame(2000), 5, 0, seed)
-		r.server.opts.NoSharedPackets = noStreams
+		r.server.opts.NoSharedPackets = noSharedPackets
 		for range 200 {
 			r.tick()
 		}
@@ -51,14 +51,14 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 func TestStreamsMixWithTheRest(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
 	for i := range uint64(roundsOf(6, 6, 3)) {
-		c := randomConfig(seed + i)
+		c := randomChaosConfig(seed + i)
 		c.window, c.n, c.ticks = 64, 130, 250
-		c.streams = true
+		c.sharedPackets = true
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
 		if i == 0 { // where nothing keeps peers from the same stream
-			c = stormConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, streams: true}
+			c = chaosConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, sharedPackets: true}
 		}
-		msg, a := runStorm(t, c)
+		msg, a := runChaos(t, c)
 		require.Empty(t, msg, "%+v", c)
 		shared += a.server.Stats().SharedPackets
 	}
@@ -167,7 +167,7 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 // TestStreamsHaveNothingTwice: what a stream has that is relayed is copied from there into packets of peers that do
 // not relay it.
 func TestStreamsHaveNothingTwice(t *testing.T) {
-	c := newThrong(t, 200, throngSchema())
+	c := newLoadWorld(t, 200, loadSchema())
 	for i := range 3 {
 		m := c.join(1, 0)
 		if i > 0 { // has packets of its own
@@ -191,7 +191,7 @@ func TestStreamsHaveNothingTwice(t *testing.T) {
 func TestMoreStreamsThanThereMayBe(t *testing.T) {
 	most := 0
 	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
-		c := newThrong(t, 30, throngSchema(), append(opts, WithBaselineInterval(1))...)
+		c := newLoadWorld(t, 30, loadSchema(), append(opts, WithBaselineInterval(1))...)
 		for i := range 480 {
 			m := c.join(i/16, 0.1)
 			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // else it relays
@@ -209,7 +209,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 		}
 		return hashes, c.server.Stats()
 	}
-	want, stats := play(withoutStreams)
+	want, stats := play(withoutSharedPackets)
 	require.Zero(t, most)
 	got, same := play()
 	require.Equal(t, encode.MaxPacketSets, most)
@@ -222,7 +222,7 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 // TestStretchesHaveTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
 func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
-		c := newThrong(t, 640, throngSchema(), opts...)
+		c := newLoadWorld(t, 640, loadSchema(), opts...)
 		for i := range 3 {
 			c.join(1, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%64 < 64>>(2*i) }})
 		}
@@ -236,14 +236,14 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 		require.Greater(t, len(orders), 1)
 		return hashes
 	}
-	require.Equal(t, play(withoutStreams), play())
+	require.Equal(t, play(withoutSharedPackets), play())
 }
 
 // TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket: a peer that sees all of two blocks, and little else, and one that sees all of
 // many have them from the same stream.
 func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
-		c := newThrong(t, 64*42, throngSchema(), opts...)
+		c := newLoadWorld(t, 64*42, loadSchema(), opts...)
 		for i := range 2 {
 			c.join(1, 0).peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool {
 				return i == 0 || int(e.ID()) < 130 || int(e.ID())%64 == 3
@@ -258,13 +258,13 @@ func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 		}
 		return hashes
 	}
-	require.Equal(t, play(withoutStreams), play())
+	require.Equal(t, play(withoutSharedPackets), play())
 }
 
 // TestBlocksAreNotCopiedOverWhatIsBetween: what no stream has, as a teleport, may be all that is due of a block between two others.
 func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 	play := func(opts ...ServerOption) (hash, jumps uint64) {
-		c := newThrong(t, 4*64, throngSchema(), opts...)
+		c := newLoadWorld(t, 4*64, loadSchema(), opts...)
 		m := c.join(1, 0)
 		const jumper = 2*64 + 5
 		moving := []int{jumper}
@@ -281,13 +281,13 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 	}
 	hash, jumps := play()
 	require.NotZero(t, jumps)
-	want, _ := play(withoutStreams)
+	want, _ := play(withoutSharedPackets)
 	require.Equal(t, want, hash)
 }
 
 // TestStreamsGiveTheirMemoryBack, where once there were many.
 func TestStreamsGiveTheirMemoryBack(t *testing.T) {
-	c := newThrong(t, 70, throngSchema())
+	c := newLoadWorld(t, 70, loadSchema())
 	c.join(1, 0)
 	cache := &c.server.sender.workers.Caches[0].Sets
 	kept := func() (n int) {
@@ -314,7 +314,7 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 
 // TestStreamsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
 func TestStreamsOfIdleWorkersDoNotCount(t *testing.T) {
-	c := newThrong(t, 70, throngSchema(), WithWorkers(3))
+	c := newLoadWorld(t, 70, loadSchema(), WithWorkers(3))
 	for range 3 {
 		c.join(1, 0)
 	}

@@ -11,7 +11,7 @@ import (
 // TestHooksOfComingAndGoing: each way in which a connection begins and ends is told once, with the reason, at a moment when the
 // world may be changed.
 func TestHooksOfComingAndGoing(t *testing.T) {
-	x := newWire(t, talkSchema(), WithTimeout(50))
+	x := newWire(t, messageSchema(), WithTimeout(50))
 	var lines []string
 	requireThat := func(want ...string) {
 		t.Helper()
@@ -46,8 +46,8 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 		p.Disconnect(Reason{Code: ReasonKicked})
 	})
 	got := 0
-	hear := func() { OnServerMessage(x.client, func(mHit) { got++ }) }
-	hear()
+	handle := func() { OnServerMessage(x.client, func(mHit) { got++ }) }
+	handle()
 	x.rounds(5)
 	requireThat("came")
 	require.Equal(t, 1, got)
@@ -98,7 +98,7 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 func TestAHookMayDisconnectOthers(t *testing.T) {
 	for _, first := range []int{0, 3} {
 		w := ecs.NewWorld()
-		s := NewServer(&w, talkSchema(), WithTimeout(5))
+		s := NewServer(&w, messageSchema(), WithTimeout(5))
 		var peers []*Peer
 		for range 4 {
 			peers = append(peers, s.Connect(func([]byte) error { return nil }))
@@ -118,7 +118,7 @@ func TestAHookMayDisconnectOthers(t *testing.T) {
 			require.Equal(t, 1, n)
 		}
 	}
-	x := newWire(t, talkSchema())
+	x := newWire(t, messageSchema())
 	x.server.OnConnect(func(p *Peer) { p.Disconnect(Reason{Code: ReasonGame, Text: "full"}) })
 	require.NotPanics(t, func() {
 		x.answer(x.apply()...)

@@ -11,7 +11,7 @@ import (
 
 // sendCounts plays ticks in which everything moves and counts how often each entity was
 // sent to the first member.
-func (c *throng) sendCounts(warmUp, ticks int) (counts []int) {
+func (c *loadWorld) sendCounts(warmUp, ticks int) (counts []int) {
 	for range warmUp {
 		c.tickAll()
 	}
@@ -51,7 +51,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 	oneGoroutine(t)
 	weight := func(slot int) float64 { return []float64{1, 2, 4, 8}[slot%4] }
 	t.Run("of entities", func(t *testing.T) {
-		c := newThrong(t, 400, throngSchema())
+		c := newLoadWorld(t, 400, loadSchema())
 		c.join(5, 0).peer.SetBudget(6000)
 		c.tick() // finds them
 		for i, e := range c.entities {
@@ -63,7 +63,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		schema := NewSchema()
 		Register[tPosition](schema)
 		Register[tHealth](schema, Priority(4))
-		c := newThrong(t, 400, schema)
+		c := newLoadWorld(t, 400, schema)
 		health := ecs.ComponentID[tHealth](&c.world)
 		for i := 0; i < len(c.entities); i += 4 {
 			c.world.Add(c.entities[i], health)
@@ -86,7 +86,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		})
 	})
 	t.Run("by distance", func(t *testing.T) {
-		c := newThrong(t, 600, throngSchema())
+		c := newLoadWorld(t, 600, loadSchema())
 		p := c.join(5, 0).peer
 		p.SetBudget(6000)
 		calls := 0
@@ -110,7 +110,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		require.NotZero(t, calls)
 	})
 	t.Run("of rest", func(t *testing.T) {
-		c := newThrong(t, 3000, throngSchema())
+		c := newLoadWorld(t, 3000, loadSchema())
 		m := c.join(5, 0)
 		m.peer.SetBudget(60_000)
 		for range 300 {
@@ -142,7 +142,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 		require.NotEmpty(t, movers, "those are not left behind")
 	})
 	t.Run("of nothing", func(t *testing.T) {
-		c := newThrong(t, 600, throngSchema())
+		c := newLoadWorld(t, 600, loadSchema())
 		m := c.join(5, 0)
 		m.peer.SetBudget(20_000)
 		for range 200 {
@@ -195,7 +195,7 @@ func TestWeightsSayHowOften(t *testing.T) {
 // TestPriorityIsAskedOfWhatIsThere: the function that weighs gets live entities that the
 // peer may see, though ends of others wait for being sent as well.
 func TestPriorityIsAskedOfWhatIsThere(t *testing.T) {
-	c := newThrong(t, 400, throngSchema())
+	c := newLoadWorld(t, 400, loadSchema())
 	m := c.join(5, 0.1)
 	m.peer.SetBudget(2000)
 	hidden := map[ecs.Entity]bool{}

@@ -18,7 +18,7 @@ type controlledPath struct {
 	line     float64    // bytes per tick
 	queue    float64    // bytes
 	unspent  float64
-	flying   []controlledPacket
+	inFlight   []controlledPacket
 	wanted   float64                                          // bytes per tick that the game has to send
 	answer   func(c *ratecontrol.Control, k controlledPacket) // instead of the usual
 	greatest int64
@@ -41,10 +41,10 @@ func (x *controlledPath) run(ticks int) {
 	for range ticks {
 		x.now++
 		n := 0
-		for _, k := range x.flying {
+		for _, k := range x.inFlight {
 			switch {
 			case k.back != x.now:
-				x.flying[n] = k
+				x.inFlight[n] = k
 				n++
 			case x.answer != nil:
 				x.answer(x.control, k)
@@ -53,7 +53,7 @@ func (x *controlledPath) run(ticks int) {
 				x.control.Acknowledge(k.back, k.bytes, false)
 			}
 		}
-		x.flying = x.flying[:n]
+		x.inFlight = x.inFlight[:n]
 		rate := x.control.Tick(x.now, 1)
 		x.greatest = max(x.greatest, rate)
 		x.unspent = min(x.unspent+float64(rate)/controlledRate, x.wanted)
@@ -61,7 +61,7 @@ func (x *controlledPath) run(ticks int) {
 			x.unspent -= float64(bytes)
 			x.control.Spend(bytes)
 			x.queue += float64(bytes)
-			x.flying = append(x.flying, controlledPacket{x.now, x.now + x.trip + delta.Tick(x.queue/x.line), bytes})
+			x.inFlight = append(x.inFlight, controlledPacket{x.now, x.now + x.trip + delta.Tick(x.queue/x.line), bytes})
 		}
 		x.queue = max(x.queue-x.line, 0)
 	}
@@ -191,7 +191,7 @@ func TestRateControlAllocatesNothing(t *testing.T) {
 
 // TestBudgetRangeIsSetAndUnset: what is set last holds, the range may change, and a new session begins with the least.
 func TestBudgetRangeIsSetAndUnset(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	p := x.peer
 	require.Zero(t, p.Stats().Budget)
 	p.SetBudgetRange(3000, 9000)

@@ -14,7 +14,7 @@ import (
 // A sharedLine is a crowd that moves all the time, more than any of its clients has bandwidth for, and
 // clients whose budgets adapt, behind one bottleneck of 256 kbit/s with a queue of 300 ms.
 type sharedLine struct {
-	*throng
+	*loadWorld
 	line      *netsim.Bottleneck
 	bandwidth int // bytes per tick
 	path      linePath
@@ -49,7 +49,7 @@ const (
 )
 
 func newSharedLine(t testing.TB, seed uint64, path linePath) *sharedLine {
-	s := &sharedLine{throng: newThrong(t, 1200, throngSchema()), seed: seed, path: path}
+	s := &sharedLine{loadWorld: newLoadWorld(t, 1200, loadSchema()), seed: seed, path: path}
 	s.line = netsim.NewBottleneck(lineBytes, 0)
 	s.setBandwidth(lineBytes)
 	return s
@@ -254,7 +254,7 @@ func TestBudgetRangeOfASilentClient(t *testing.T) {
 // TestBudgetRangeOfAClientThatAcknowledgesAll: its budget is the most, and what it is sent stays within that.
 func TestBudgetRangeOfAClientThatAcknowledgesAll(t *testing.T) {
 	const most = 40_000
-	c := newThrong(t, 1200, throngSchema())
+	c := newLoadWorld(t, 1200, loadSchema())
 	m := c.join(1, 0) // whatever was sent is acknowledged in the next tick
 	m.peer.SetBudgetRange(1000, most)
 	for range 10 * lineRate {

@@ -176,7 +176,7 @@ func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
 // over once, in order.
 func TestAPanicOfTheSendFunction(t *testing.T) {
 	for at := range 6 {
-		x := connectedWire(t, talkSchema(), WithMTU(64))
+		x := connectedWire(t, messageSchema(), WithMTU(64))
 		var hits, sparks []uint32
 		OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
 		OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })
@@ -209,7 +209,7 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 
 // TestAMessageThatPanicsDoesNotDoSoForEver: even if the library itself fails at one.
 func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var hits, sparks []uint32
 	OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })
 	OnServerMessage(x.client, func(m mSpark) { sparks = append(sparks, m.Number) })

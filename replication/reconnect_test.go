@@ -230,7 +230,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		all = append(all, r)
 	}
 	sessions, servers, errs := map[uint64]bool{}, uint64(1), 0
-	step := func(r *restless, calm bool) {
+	step := func(r *restless, quiet bool) {
 		r.link.Step()
 		receive := func(p []byte) { _ = r.client.Receive(p) }
 		r.link.Down.Receive(func(p []byte) {
@@ -247,7 +247,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 		if err := r.client.Apply(); err != nil {
 			require.NotNil(t, requireDisconnected(t, err))
 			errs++
-			if rng.IntN(30) == 0 || calm {
+			if rng.IntN(30) == 0 || quiet {
 				r.client.Reconnect()
 			}
 		}
@@ -255,19 +255,19 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 			clear(r.last)
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
-		if r.peer.Err() != nil && (rng.IntN(20) == 0 || calm) { // as a transport does that hears of somebody unknown
+		if r.peer.Err() != nil && (rng.IntN(20) == 0 || quiet) { // as a transport does that hears of somebody unknown
 			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
 		if shown := truths[r.client.apply.ShownInstance]; shown != nil {
 			r.check(t, s, shown)
 		}
 	}
-	play := func(calm bool) {
+	play := func(quiet bool) {
 		g.step()
 		s.Replicate()
 		o.record(s)
 		for _, r := range all {
-			step(r, calm)
+			step(r, quiet)
 		}
 	}
 	for range ticks {

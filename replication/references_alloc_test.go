@@ -14,7 +14,7 @@ import (
 func TestReferencesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, retarget := range []bool{false, true} {
-		x := newLeanWire(t, referenceSchema())
+		x := newReusingLink(t, referenceSchema())
 		world, client := x.world, x.client
 
 		marker := ReplicatedID(world)

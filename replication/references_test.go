@@ -119,7 +119,7 @@ func TestTargetThatComesLaterIsFilledIn(t *testing.T) {
 
 // TestTargetWhosePacketIsLate: an update is shown before the spawn that it refers to.
 func TestTargetWhosePacketIsLate(t *testing.T) {
-	x := newReferring(t, withoutStreams)
+	x := newReferring(t, withoutSharedPackets)
 	e := x.spawn(x.target)
 	x.rounds(3)
 	spawned := x.spawn(x.target)

@@ -27,7 +27,7 @@ func schemaOfText(bytes int) *Schema {
 }
 
 // strangers returns a server and what hands it a hello; the answer is counted, not kept.
-func strangers(t testing.TB, schema *Schema) (x *fixture, say func(h wire.Hello)) {
+func strangers(t testing.TB, schema *Schema) (x *fixture, sendHello func(h wire.Hello)) {
 	world := ecs.NewWorld()
 	x = &fixture{t: t, world: &world}
 	x.server = NewServer(x.world, schema, WithSeed(1))
@@ -57,12 +57,12 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, say func(h wire.Hello)
 // TestAnswersToHellosAllocateNothing whatever part of the schema's text a stranger asks for, and whether the hello matches.
 func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	skipAllocationTest(t)
-	x, say := strangers(t, schemaOfText(20_000))
+	x, sendHello := strangers(t, schemaOfText(20_000))
 	text := x.server.schema.FullText()
 	require.Greater(t, len(text), 15_000)
 	for _, offset := range []uint32{0, 1, 169, 170, 171, 10_000, uint32(len(text)) - 170, uint32(len(text)) - 1, uint32(len(text)), uint32(len(text)) + 1, 1 << 31, math.MaxUint32} {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: 1, Nonce: 7, Offset: offset}
-		require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "offset %d", offset)
+		require.Zero(t, testing.AllocsPerRun(100, func() { sendHello(h) }), "offset %d", offset)
 		var m wire.Refuse
 		require.True(t, m.Parse(wire.OpenHandshake(x.down[0])))
 		from := min(int64(offset), int64(len(text)))
@@ -71,9 +71,9 @@ func TestAnswersToHellosAllocateNothing(t *testing.T) {
 		require.LessOrEqual(t, len(x.down[0]), wire.MaxAmplification*wire.MinMTU)
 	}
 	h := wire.Hello{Version: wire.ProtocolVersion + 1}
-	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "another version")
+	require.Zero(t, testing.AllocsPerRun(100, func() { sendHello(h) }), "another version")
 	h = wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 7}
-	require.Zero(t, testing.AllocsPerRun(100, func() { say(h) }), "one that matches")
+	require.Zero(t, testing.AllocsPerRun(100, func() { sendHello(h) }), "one that matches")
 	require.NotNil(t, wire.OpenHandshake(x.down[0]))
 }
 
@@ -96,7 +96,7 @@ func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
 // BenchmarkHello is a server's answer to a client with its schema, and to one with another: with a small schema and a huge one.
 func BenchmarkHello(b *testing.B) {
 	for _, size := range []int{23_000, 482_000} {
-		x, say := strangers(b, schemaOfText(size))
+		x, sendHello := strangers(b, schemaOfText(size))
 		own := x.server.sessions.Fingerprint
 		for name, h := range map[string]wire.Hello{
 			"matches":   {Version: wire.ProtocolVersion, Fingerprint: own, Nonce: 7},
@@ -106,7 +106,7 @@ func BenchmarkHello(b *testing.B) {
 			b.Run(fmt.Sprintf("text=%dkB/%s", len(x.server.schema.FullText())/1000, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					say(h)
+					sendHello(h)
 				}
 			})
 		}

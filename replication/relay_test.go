@@ -50,9 +50,9 @@ func (r *relay) diff(first *Server, o *truth) string {
 		for id, entity := range e.client.Entities() {
 			n++
 			source := r.server.snap.Slots.Info[id.Slot].Entity // in the relay's world
-			origin, ok := r.up.client.NetID(source)
-			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(origin, first.Tick()); !ok || got != want {
-				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, origin, got, want)
+			upstream, ok := r.up.client.NetID(source)
+			if got, want := stateOf(faceOf(first.schema), e.world, entity), o.at(upstream, first.Tick()); !ok || got != want {
+				d = fmt.Sprintf("client %d, %v of %v: %s, server: %s", i, id, upstream, got, want)
 			}
 		}
 		if d == "" && n != len(o.live) {

@@ -21,21 +21,21 @@ type structureLog struct {
 
 type structureVersion struct {
 	tick  uint32
-	shape string // generation and components, "" for an empty slot
+	structure string // generation and components, "" for an empty slot
 }
 
 func newStructureLog() *structureLog {
 	return &structureLog{versions: map[uint32][]structureVersion{}, now: map[uint32]string{}}
 }
 
-func shapeOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
-	shape := fmt.Sprint(id.Generation, " ")
+func structureOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
+	structure := fmt.Sprint(id.Generation, " ")
 	for i := range schema.raw.Components {
 		if w.Has(e, ecs.TypeID(w, schema.raw.Components[i].Typ)) {
-			shape += string(rune('a' + i))
+			structure += string(rune('a' + i))
 		}
 	}
-	return shape
+	return structure
 }
 
 // record notes what there is after a Replicate. visible may be nil.
@@ -46,7 +46,7 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	for q.Next() {
 		if visible == nil || visible(q.Entity()) {
 			id, _ := s.NetID(q.Entity())
-			now[id.Slot] = shapeOf(faceOf(s.schema), s.snap.World, q.Entity(), id)
+			now[id.Slot] = structureOf(faceOf(s.schema), s.snap.World, q.Entity(), id)
 		}
 	}
 	for slot := range o.now {
@@ -54,9 +54,9 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 			o.versions[slot] = append(o.versions[slot], structureVersion{s.Tick(), ""})
 		}
 	}
-	for slot, shape := range now {
-		if o.now[slot] != shape {
-			o.versions[slot] = append(o.versions[slot], structureVersion{s.Tick(), shape})
+	for slot, structure := range now {
+		if o.now[slot] != structure {
+			o.versions[slot] = append(o.versions[slot], structureVersion{s.Tick(), structure})
 		}
 	}
 	for slot, v := range o.versions {
@@ -71,21 +71,21 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32) {
 	shown := map[uint32]string{}
 	for id, e := range c.Entities() {
-		shown[id.Slot] = shapeOf(faceOf(c.schema), w, e, id)
+		shown[id.Slot] = structureOf(faceOf(c.schema), w, e, id)
 	}
 	for slot, v := range o.versions {
 		i := len(v) - 1
 		for ; i > 0 && int32(v[i].tick-tick) > 0; i-- { // those that came later are welcome
-			if v[i].shape == shown[slot] {
+			if v[i].structure == shown[slot] {
 				break
 			}
 		}
-		if int32(v[i].tick-tick) > 0 && v[i].shape != shown[slot] {
+		if int32(v[i].tick-tick) > 0 && v[i].structure != shown[slot] {
 			continue // the first of all is later
 		}
-		if v[i].shape != shown[slot] {
+		if v[i].structure != shown[slot] {
 			require.FailNow(t, "a message came before the state of its tick",
-				"tick %d, slot %d: shown %q, was %q since %d", tick, slot, shown[slot], v[i].shape, v[i].tick)
+				"tick %d, slot %d: shown %q, was %q since %d", tick, slot, shown[slot], v[i].structure, v[i].tick)
 		}
 	}
 }
@@ -116,7 +116,7 @@ type messageEnd struct {
 
 func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...ServerOption) *messageRig {
 	w := ecs.NewWorld()
-	s := NewServer(&w, talkSchema(), append([]ServerOption{WithSeed(seed)}, opts...)...)
+	s := NewServer(&w, messageSchema(), append([]ServerOption{WithSeed(seed)}, opts...)...)
 	r := &messageRig{t: t, server: s, game: newGame(seed, &w, faceOf(s.schema), 25), log: newStructureLog()}
 	for i, cfg := range links {
 		e := &messageEnd{end: connect(s, seed+uint64(i), cfg, WithSeed(seed+uint64(i))), log: r.log}
@@ -307,7 +307,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 		{name: "small packets", opts: []ServerOption{WithMTU(64)}},
 		{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
 		{name: "workers and grid", opts: []ServerOption{WithWorkers(3), WithBaselineInterval(4)}},
-		{name: "nothing in step", opts: []ServerOption{withoutStreams}},
+		{name: "nothing in step", opts: []ServerOption{withoutSharedPackets}},
 		{name: "small window", opts: []ServerOption{WithWindow(8)}},
 		{name: "ticks wrap", opts: []ServerOption{replicationtest.FirstTick(1<<32 - 100), replicationtest.FirstSequence(1<<16 - 50)}},
 		{name: "ids wrap", set: func(r *messageRig) {
@@ -359,12 +359,12 @@ func (r *messageRig) limitViews() {
 
 // firstIDs makes the ids of messages go on from an id, at both ends.
 func (r *messageRig) firstIDs(e *messageEnd, id uint32) {
-	for lane := range wire.Channels {
-		for _, o := range []*message.OutChannel{&e.peer.messages.Out[lane], &e.client.messages.Out[lane]} {
+	for channel := range wire.Channels {
+		for _, o := range []*message.OutChannel{&e.peer.messages.Out[channel], &e.client.messages.Out[channel]} {
 			require.True(r.t, o.Empty())
 			o.First, o.Next, o.Unsent = id, id, id
 		}
-		for _, i := range []*message.InChannel{&e.peer.messages.In[lane], &e.client.messages.In[lane]} {
+		for _, i := range []*message.InChannel{&e.peer.messages.In[channel], &e.client.messages.In[channel]} {
 			i.Next, i.Top = id, id
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // tick, and refer to entities that come and go, leave no garbage.
 func TestResourcesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	x := newLeanWire(t, resourceSchema())
+	x := newReusingLink(t, resourceSchema())
 	world, peer := x.world, x.peer
 	var players []ecs.Entity
 	for range 6 {

@@ -23,7 +23,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	x.rounds(3)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 1
 	x.rounds(3) // forged packets are of a later tick than what is known of the resources
-	whole := func(w *bitbuf.Writer, gap uint64, components ...int) {
+	fullState := func(w *bitbuf.Writer, gap uint64, components ...int) {
 		var set delta.Set
 		for _, k := range components {
 			set.Add(k)
@@ -38,10 +38,10 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		}
 	}
 	for name, put := range map[string]func(w *bitbuf.Writer){
-		"resources and components": func(w *bitbuf.Writer) { whole(w, 0, position, weather) },
-		"components in slot 0":     func(w *bitbuf.Writer) { whole(w, 0, position) },
-		"resources elsewhere":      func(w *bitbuf.Writer) { whole(w, 5, weather) },
-		"both elsewhere":           func(w *bitbuf.Writer) { whole(w, 5, position, match) },
+		"resources and components": func(w *bitbuf.Writer) { fullState(w, 0, position, weather) },
+		"components in slot 0":     func(w *bitbuf.Writer) { fullState(w, 0, position) },
+		"resources elsewhere":      func(w *bitbuf.Writer) { fullState(w, 5, weather) },
+		"both elsewhere":           func(w *bitbuf.Writer) { fullState(w, 5, position, match) },
 		"no resources any more": func(w *bitbuf.Writer) {
 			w.WriteRice(0, 0)
 			w.WriteUnary(uint(wire.EntryDespawn), uint(wire.LastEntryKind))
@@ -62,7 +62,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	p := resourceOf[rsWeather](x.mirror)
 	w := bitbuf.NewWriter(make([]byte, 2000))
 	beginEntries(&w, 0)
-	whole(&w, 0, weather)
+	fullState(&w, 0, weather)
 	x.receiveForged(byte(-w.Len()&7), w.Bytes())
 	require.Same(t, p, resourceOf[rsWeather](x.mirror))
 	require.Equal(t, rsWeather{Wind: [2]float32{-50, -50}}, *p)

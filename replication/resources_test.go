@@ -242,7 +242,7 @@ func TestResourcesInStreams(t *testing.T) {
 	Register[tPosition](s)
 	Register[tHealth](s)
 	RegisterResource[rsWeather](s)
-	c := newThrong(t, 1500, s)
+	c := newLoadWorld(t, 1500, s)
 	weather := setResource(&c.world, rsWeather{})
 	for i := range 3 {
 		w := ecs.NewWorld()

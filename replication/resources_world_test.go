@@ -332,9 +332,9 @@ func TestResourcesInARelay(t *testing.T) {
 	require.Equal(t, text(&w), text(r.down[0].world))
 	leader, ok := r.server.Entity(mustNetID(t, r.down[0].client, resourceOf[rsMatch](r.down[0].world).Leader))
 	require.True(t, ok)
-	origin, ok := s.Entity(mustNetID(t, r.up.client, leader))
+	original, ok := s.Entity(mustNetID(t, r.up.client, leader))
 	require.True(t, ok)
-	require.Equal(t, resourceOf[rsMatch](&w).Leader, origin)
+	require.Equal(t, resourceOf[rsMatch](&w).Leader, original)
 }
 
 func mustNetID(t testing.TB, c *Client, e ecs.Entity) NetID {

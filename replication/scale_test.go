@@ -119,8 +119,8 @@ func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
 	return p
 }
 
-// stir changes every entity of both worlds, some in each of a few ticks.
-func (p *marginalPair) stir() {
+// touchAll changes every entity of both worlds, some in each of a few ticks.
+func (p *marginalPair) touchAll() {
 	const ticks = 128
 	for _, r := range []*sharedRig{p.with, p.alone} {
 		for tick := range ticks {
@@ -180,8 +180,8 @@ func BenchmarkSparse(b *testing.B) {
 			few := newMarginalPair(b, scaleLoad{entities: 1_000, movers: 100}, seed)
 			many := newMarginalPair(b, scaleLoad{entities: 100_000, movers: 100}, seed)
 			if moved {
-				few.stir()
-				many.stir()
+				few.touchAll()
+				many.touchAll()
 			}
 			for b.Loop() {
 				few.tick()

@@ -13,17 +13,17 @@ import (
 // of the old one arrive late, at both ends, before and after the new one is in force. Nothing but their tag tells, and they are
 // not handed over.
 func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
-	x := newWire(t, talkSchema(), WithoutChecksum())
+	x := newWire(t, messageSchema(), WithoutChecksum())
 	var up, down []uint32
 	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
 	OnServerMessage(x.client, func(m mHit) { down = append(down, m.Number) })
-	talk := func(packets [][]byte) (talk [][]byte) {
+	messagePackets := func(packets [][]byte) (messagePackets [][]byte) {
 		for _, p := range packets {
 			if k := wire.KindOf(p); wire.OpenHandshake(p) == nil && (k == wire.KindMessages || k == wire.KindInputs) {
-				talk = append(talk, p)
+				messagePackets = append(messagePackets, p)
 			}
 		}
-		return talk
+		return messagePackets
 	}
 	connect := func() {
 		before := x.peer.conn.Session.ID
@@ -39,7 +39,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 		up, down = nil, nil
 		require.NoError(t, SendToServer(x.client, mHit{Number: 100 + n}))
 		require.NoError(t, SendToClient(x.peer, mHit{Number: 200 + n}))
-		lateUp, lateDown := talk(x.apply()), talk(x.replicate())
+		lateUp, lateDown := messagePackets(x.apply()), messagePackets(x.replicate())
 		require.NotEmpty(t, lateUp)
 		require.NotEmpty(t, lateDown)
 		x.client.Reconnect()
@@ -73,7 +73,7 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 
 // TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn: whatever is offered, and comes into force or does not.
 func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
-	x := newWire(t, talkSchema(), WithoutChecksum())
+	x := newWire(t, messageSchema(), WithoutChecksum())
 	for n := range uint64(200) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.Fingerprint, Nonce: 1000 + n}
 		require.NoError(t, x.peer.Receive(wire.WithChecksum(h.Append(nil))))
@@ -96,7 +96,7 @@ func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
 // TestMessagesOfASessionWithAnotherPeerAreStale: a client whose server has dropped it looks for it on a new connection, and goes
 // on talking in the old session until it is answered. The new peer knows nothing of that one, and does not take it for its own.
 func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
-	x := newWire(t, talkSchema(), WithoutChecksum())
+	x := newWire(t, messageSchema(), WithoutChecksum())
 	var up []uint32
 	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))

@@ -117,15 +117,15 @@ func TestASilentClientCostsLittle(t *testing.T) {
 			require.True(t, h.peer.Connected())
 			lively := sum(h.bytes[70:]) * 60 / 30
 			h.link.SetConfig(netsim.Config{Loss: 1})
-			heard, from, silent := h.peer.conn.ReceivedAt, len(h.bytes), h.peer.Stats().Silent
+			lastReceived, from, silent := h.peer.conn.ReceivedAt, len(h.bytes), h.peer.Stats().Silent
 			for h.peer.Err() == nil {
-				if h.server.snap.Tick-heard == 600 {
+				if h.server.snap.Tick-lastReceived == 600 {
 					silent = h.peer.Stats().Silent
 				}
 				h.world.step()
 				h.replicate()
 			}
-			require.EqualValues(t, 1801, h.server.snap.Tick-heard)
+			require.EqualValues(t, 1801, h.server.snap.Tick-lastReceived)
 			require.Equal(t, ReasonTimeout, requireDisconnected(t, gone).Reason.Code)
 
 			all := h.bytes[from : len(h.bytes)-1]
@@ -334,7 +334,7 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 // TestOnlyAcknowledgementsEndSilence: a client that is heard, but hears nothing, is not
 // disconnected, and costs hardly anything.
 func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
-	x := newWire(t, talkSchema())
+	x := newWire(t, messageSchema())
 	x.restart(faceOf(x.server.schema), 7, WithTimeout(0))
 	x.rounds(60)
 	position := ecs.ComponentID[tPosition](x.world)
@@ -408,7 +408,7 @@ func TestPeersThatNeverAnswerAreDropped(t *testing.T) {
 
 // TestMessagesToSilentClients wait if they are reliable, and are dropped and counted otherwise.
 func TestMessagesToSilentClients(t *testing.T) {
-	x := connectedWire(t, talkSchema())
+	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
 	collect[mChat](x.client, &got)

@@ -21,18 +21,18 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 		n = 2000
 	}
 	play := func(t *testing.T, joins bool, movers []int) (others []uint64) {
-		c := newThrong(t, n, throngSchema())
+		c := newLoadWorld(t, n, loadSchema())
 		for i := range 2 {
 			c.join(5+i, 0)
 		}
 		c.tick(movers...)
-		whole := c.members[0].sizes[len(c.members[0].sizes)-1] // all at once
+		worldBytes := c.members[0].sizes[len(c.members[0].sizes)-1] // all at once
 		for range 60 {
 			c.tick(movers...)
 		}
 		var e *end
 		var sizes []int
-		ideal := float64(whole) / rate * 60
+		ideal := float64(worldBytes) / rate * 60
 		if joins {
 			e = connect(c.server, 1, netsim.Config{}, WithSeed(99))
 			e.peer.SetBudget(rate)
@@ -46,7 +46,7 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 				e.step(t)
 				if e.client.Stats().Spawns == uint64(n) {
 					joins = false // and off it goes
-					t.Logf("%d bytes of wholes took %d ticks, ideal %.0f", whole, ticks, ideal)
+					t.Logf("%d bytes of wholes took %d ticks, ideal %.0f", worldBytes, ticks, ideal)
 					requireWithin(t, sizes, rate, 60, depthOf(e.peer, rate))
 				}
 			}
@@ -84,7 +84,7 @@ func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
 		moving = append(moving, i)
 	}
 	play := func(poor bool) (hashes []uint64) {
-		c := newThrong(t, entities, throngSchema(), WithTimeout(0))
+		c := newLoadWorld(t, entities, loadSchema(), WithTimeout(0))
 		for i := range others {
 			c.join(5+i%5, 0)
 		}

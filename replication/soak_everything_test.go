@@ -21,7 +21,7 @@ type soakName struct {
 type everything struct {
 	rng        *rand.Rand
 	conditions *conditionPlay
-	fleet      *fleet
+	crewGame      *crewGame
 	resources  *resourceGame
 	references *referenceGame
 	shown      resourceTruth
@@ -49,7 +49,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 	w := g.world
 	x := &everything{
 		rng: rand.New(rand.NewPCG(seed, 11)), conditions: g, shown: resourceTruth{},
-		fleet:     newFleetOf(g.server, seed, 2, 5),
+		crewGame:     addCrewGame(g.server, seed, 2, 5),
 		resources: &resourceGame{rng: rand.New(rand.NewPCG(seed, 12)), world: w, limit: 6},
 		references: &referenceGame{
 			rng: rand.New(rand.NewPCG(seed, 13)), world: w, marker: g.marker, limit: 8,
@@ -61,7 +61,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 		name: ecs.ComponentID[soakName](w), own: ecs.ComponentID[cAmmo](w),
 	}
 	g.noted = func() {
-		x.fleet.record()
+		x.crewGame.record()
 		x.shown.record(g.server)
 		delete(x.shown, g.server.Tick()-4000)
 		x.referred.record(g.server)
@@ -71,7 +71,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 
 func (x *everything) connect(cfg netsim.Config) *end {
 	e := x.conditions.connect(cfg)
-	x.fleet.watch(e, cfg.Burst.Length > 0)
+	x.crewGame.watch(e, cfg.Burst.Length > 0)
 	x.lastShown, x.limited, x.lifted = append(x.lastShown, 0), append(x.limited, false), append(x.lifted, 0)
 	return e
 }
@@ -122,18 +122,18 @@ func (x *everything) restart() {
 	g := x.conditions
 	g.world.Reset()
 	g.entities, x.resources.entities, x.references.entities, x.references.dead = nil, nil, nil, nil
-	for _, c := range x.fleet.crews {
+	for _, c := range x.crewGame.crews {
 		c.members = nil
 	}
-	for i := range x.fleet.loose {
-		x.fleet.loose[i] = x.fleet.spawn()
+	for i := range x.crewGame.singles {
+		x.crewGame.singles[i] = x.crewGame.spawn()
 	}
 }
 
 // anybody returns an entity of any of the games, in an order that a seed reproduces.
 func (x *everything) anybody() (e ecs.Entity, ok bool) {
-	lists := [][]ecs.Entity{x.conditions.entities, x.fleet.loose, x.resources.entities, x.references.entities}
-	for _, c := range x.fleet.crews {
+	lists := [][]ecs.Entity{x.conditions.entities, x.crewGame.singles, x.resources.entities, x.references.entities}
+	for _, c := range x.crewGame.crews {
 		lists = append(lists, c.members)
 	}
 	list := lists[x.rng.IntN(len(lists))]
@@ -146,7 +146,7 @@ func (x *everything) anybody() (e ecs.Entity, ok bool) {
 // step plays a tick at the server, or two.
 func (x *everything) step() {
 	r, g := x.rng, x.conditions
-	x.fleet.step()
+	x.crewGame.step()
 	x.resources.step()
 	x.references.step()
 	for range 6 {
@@ -207,8 +207,8 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 	if !e.peer.Connected() || !e.client.Complete() {
 		return // what is left of a session before is shown beside the new
 	}
-	if torn := x.fleet.torn(i, x.limited[i] || tick-x.lifted[i] < 200); torn != "" && !x.fleet.burst(i) {
-		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, torn, e.peer.Stats())
+	if mismatch := x.crewGame.mismatch(i, x.limited[i] || tick-x.lifted[i] < 200); mismatch != "" && !x.crewGame.burst(i) {
+		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, mismatch, e.peer.Stats())
 	}
 	if all || tick%32 == uint32(i+16) {
 		g.check(t, i, e)
@@ -243,7 +243,7 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	for _, cfg := range hostileLinks() {
 		x.connect(cfg)
 	}
-	x.fleet.bursts[1] = true
+	x.crewGame.bursts[1] = true
 	x.room = g.server.NewEntitySet()
 	for tick := range ticks {
 		x.step()
@@ -279,9 +279,9 @@ func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 		v, at, ok := shownResources(t, e.client)
 		require.True(t, ok)
 		require.Equal(t, x.shown[g.server.Tick()].text, v.text, "link %d shows the resources of tick %d", i, at)
-		for n := 1; n < len(x.fleet.crews); n++ {
-			past := x.fleet.crews[n].past
-			require.Equal(t, past[len(past)-1], past[x.fleet.shown[i][n]], "link %d shows crew %d as it was", i, n)
+		for n := 1; n < len(x.crewGame.crews); n++ {
+			past := x.crewGame.crews[n].past
+			require.Equal(t, past[len(past)-1], past[x.crewGame.shown[i][n]], "link %d shows crew %d as it was", i, n)
 		}
 		require.Nil(t, e.client.Divergence(), "link %d", i)
 		require.Equal(t, ticks > 2000 && (i == 2 || i == 5), e.client.Stats().Sessions > 1, "link %d", i)

@@ -64,7 +64,7 @@ func TestAMessageToViewersFromBeforeAReset(t *testing.T) {
 		e := x.second()
 		nobody := x.world.NewEntity()
 		require.NoError(t, SendToViewers(x.server, e, rWhom{Number: 1, Target: e}))
-		require.NoError(t, SendToViewers(x.server, e, rWhomLoose{Number: 2, Target: e}))
+		require.NoError(t, SendToViewers(x.server, e, rWhomUnreliable{Number: 2, Target: e}))
 		require.NoError(t, SendToViewers(x.server, nobody, rWhom{Number: 3}))
 		require.NoError(t, SendToAll(x.server, rWhom{Number: 4, Target: e}))
 		spoil(t, x.world, e)
@@ -91,13 +91,13 @@ func TestAMessageToViewersFromBeforeAReset(t *testing.T) {
 
 // TestStaleHandlesAtTheServer: whatever is asked or said of an entity from before a reset is nothing, or misuse.
 func TestStaleHandlesAtTheServer(t *testing.T) {
-	for _, said := range []bool{false, true} { // before the reset, too
+	for _, sentBefore := range []bool{false, true} { // before the reset, too
 		x := newMentioning(t)
 		e := x.second()
 		id, ok := x.server.NetID(e)
 		require.True(t, ok)
 		set, group, other := x.server.NewEntitySet(), x.server.NewGroup(), x.server.NewGroup()
-		if said {
+		if sentBefore {
 			set.Add(e)
 			group.Add(e)
 			x.server.SetOwner(e, x.peer)
@@ -215,7 +215,7 @@ func TestAReferenceFromBeforeAReset(t *testing.T) {
 // TestSetsAndGroupsDontTakeTheDead: a handle that a reset has made void does not become a member
 // when the world gives it out again.
 func TestSetsAndGroupsDontTakeTheDead(t *testing.T) {
-	c := newThrong(t, 3, throngSchema())
+	c := newLoadWorld(t, 3, loadSchema())
 	set, group := c.server.NewEntitySet(), c.server.NewGroup()
 	c.replicate()
 	old := c.entities[2]

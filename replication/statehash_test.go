@@ -60,8 +60,8 @@ func TestStateHashesCompareWhatThereIs(t *testing.T) {
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
 	x.rounds(3)
-	whole := x.client.apply.View.Replicas.At(uint32(x.slotOf(a))).Layout
-	x.spoil(b, func(state *receive.HeldState) { state.Layout = whole })
+	full := x.client.apply.View.Replicas.At(uint32(x.slotOf(a))).Layout
+	x.spoil(b, func(state *receive.HeldState) { state.Layout = full })
 	x.rounds(1)
 	d := x.client.Divergence()
 	require.Equal(t, []any{"tFrozen", "", true, false}, []any{d.Component, d.Field, d.Got, d.Want})

@@ -11,7 +11,7 @@ import (
 
 // What must hold in every tick of a storm, and at its end.
 
-func (a *storm) check(i int, e *stormEnd) {
+func (a *chaosGame) check(i int, e *chaosEnd) {
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
 		if last, ok := e.last[id]; ok && last == tick {
@@ -27,7 +27,7 @@ func (a *storm) check(i int, e *stormEnd) {
 }
 
 // invariants are of the server's tables.
-func (a *storm) invariants() {
+func (a *chaosGame) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
 		s := &a.server.snap.Slots
@@ -49,7 +49,7 @@ func (a *storm) invariants() {
 			if msg := heldBy(a.server, p, e.client); msg != "" {
 				a.fail("end %d: %s", i, msg)
 			}
-			if msg := forgottenBy(a.server, p); msg != "" && !a.torn {
+			if msg := forgottenBy(a.server, p); msg != "" && !a.unfinished {
 				a.fail("end %d: %s", i, msg)
 			}
 		}
@@ -69,7 +69,7 @@ func (a *storm) invariants() {
 }
 
 // checkStats: every entry has a baseline of some age, or none, and every entity that was sent is an entry.
-func (a *storm) checkStats() {
+func (a *chaosGame) checkStats() {
 	stats := a.server.Stats()
 	var ages, sent uint64
 	for _, n := range stats.BaselineAges {
@@ -84,7 +84,7 @@ func (a *storm) checkStats() {
 	}
 }
 
-func (a *storm) equal() {
+func (a *chaosGame) equal() {
 	for i, e := range a.ends {
 		if diff := e.equalTo(a.server, a.truth); diff != "" {
 			a.fail("end %d does not converge: %.600s\n%+v\n%+v", i, diff, e.peer.Stats(), e.client.Stats())
@@ -92,7 +92,7 @@ func (a *storm) equal() {
 	}
 }
 
-func (a *storm) logOf(slot int) (ticks []delta.Tick) {
+func (a *chaosGame) logOf(slot int) (ticks []delta.Tick) {
 	s := &a.server.snap.Slots
 	for at := a.server.snap.Tick; a.server.snap.Tick-at < snapshot.RecentTicks; at-- {
 		if s.Log[at%snapshot.RecentTicks].Has(slot) {
@@ -102,7 +102,7 @@ func (a *storm) logOf(slot int) (ticks []delta.Tick) {
 	return
 }
 
-func (a *storm) stuck(p *Peer) (out string) {
+func (a *chaosGame) stuck(p *Peer) (out string) {
 	t := &p.acked.Acks
 	for b := range p.acked.Dirty {
 		if t.Behind(b) != 0 || p.acked.Dirty[b] != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func (a *storm) run() {
+func (a *chaosGame) run() {
 	c := &a.cfg
 	for range c.ticks {
 		a.events()
@@ -52,10 +52,10 @@ func (a *storm) run() {
 	a.equal()
 }
 
-func runStorm(t testing.TB, c stormConfig) (msg string, a *storm) {
+func runChaos(t testing.TB, c chaosConfig) (msg string, a *chaosGame) {
 	defer func() {
 		if r := recover(); r != nil {
-			if f, ok := r.(stormFailure); ok {
+			if f, ok := r.(chaosFailure); ok {
 				msg = f.msg
 				if a != nil {
 					msg = fmt.Sprintf("tick %d (server %d): %s", a.now, a.server.Tick(), msg)
@@ -65,22 +65,22 @@ func runStorm(t testing.TB, c stormConfig) (msg string, a *storm) {
 			panic(r)
 		}
 	}()
-	a = newStorm(t, c)
+	a = newChaosGame(t, c)
 	a.run()
 	return "", a
 }
 
-// stormSeeds are storms that something went wrong in once.
-var stormSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 700, 808, 873}
+// chaosSeeds are storms that something went wrong in once.
+var chaosSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 700, 808, 873}
 
 // TestStorms: clients show what was, lack nothing and end up equal to the server.
 func TestStorms(t *testing.T) {
-	run := func(c stormConfig) {
-		msg, _ := runStorm(t, c)
+	run := func(c chaosConfig) {
+		msg, _ := runChaos(t, c)
 		require.Empty(t, msg, "%+v", c)
 	}
-	for _, seed := range stormSeeds {
-		c := randomConfig(seed)
+	for _, seed := range chaosSeeds {
+		c := randomChaosConfig(seed)
 		if c.grid = 1; seed != 333 { // that one takes its time
 			c.ticks = 200
 		}
@@ -91,19 +91,19 @@ func TestStorms(t *testing.T) {
 	}
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(5, 3, 2)) {
-		c := randomConfig(seed + i)
+		c := randomChaosConfig(seed + i)
 		c.n, c.ticks = min(c.n, 70), 200
 		run(c)
 	}
 }
 
-// requireSamePackets runs a storm twice, differently, and compares all packets.
-func requireSamePackets(t *testing.T, c, d stormConfig) {
+// requireSameChaosPackets runs a storm twice, differently, and compares all packets.
+func requireSameChaosPackets(t *testing.T, c, d chaosConfig) {
 	c.keepLog, d.keepLog = true, true
 	c.ticks, d.ticks = 120, 120
-	msg, a := runStorm(t, c)
+	msg, a := runChaos(t, c)
 	require.Empty(t, msg, "%+v", c)
-	msg, b := runStorm(t, d)
+	msg, b := runChaos(t, d)
 	require.Empty(t, msg, "%+v", d)
 	was, is := a.server.Stats(), b.server.Stats()
 	require.Equal(t, was.Entries, is.Entries, "%+v", c)
@@ -120,10 +120,10 @@ func requireSamePackets(t *testing.T, c, d stormConfig) {
 func TestWorkersMakeNoDifferenceInStorms(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(4, 3, 2)) {
-		c := randomConfig(seed + i)
+		c := randomChaosConfig(seed + i)
 		c.n, c.workers = min(c.n, 70), 1
 		d := c
 		d.workers = 3
-		requireSamePackets(t, c, d)
+		requireSameChaosPackets(t, c, d)
 	}
 }

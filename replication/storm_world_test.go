@@ -18,38 +18,38 @@ import (
 // for a while, and entities rest for all the lengths at which something changes in what
 // the server keeps. Every tick the tables of the server are checked against each other.
 
-type stormPacket struct {
-	due   int
+type chaosPacket struct {
+	arrives   int
 	bytes []byte
 }
 
-type stormLink struct {
+type chaosLink struct {
 	delay, jitter, upDelay, upJitter int
 	loss, upLoss, dup, sendErr       float64
 	burst                            int // ticks of total loss left (down)
 	upBurst                          int
 	hiccup                           float64
-	down, up                         []stormPacket
+	down, up                         []chaosPacket
 }
 
-type stormEnd struct {
+type chaosEnd struct {
 	name string
 	*end
-	l   stormLink
+	l   chaosLink
 	log [][]byte
 	rng *rand.Rand
 }
 
-type storm struct {
+type chaosGame struct {
 	t      testing.TB
-	cfg    stormConfig
+	cfg    chaosConfig
 	rng    *rand.Rand
 	world  *ecs.World
 	server *Server
 	truth  *truth
-	ends   []*stormEnd
+	ends   []*chaosEnd
 	now    int
-	ents   []stormEntity
+	ents   []chaosEntity
 	ids    []ecs.ID
 	marker ecs.ID
 	nonce  uint64
@@ -57,11 +57,11 @@ type storm struct {
 
 	bonds    []*Group
 	armed    bool // functions of the user may panic
-	torn     bool // the tick did not end
+	unfinished     bool // the tick did not end
 	panicked int
 }
 
-type stormEntity struct {
+type chaosEntity struct {
 	e    ecs.Entity
 	live bool
 	mode int
@@ -69,7 +69,7 @@ type stormEntity struct {
 	vx   float32
 }
 
-type stormConfig struct {
+type chaosConfig struct {
 	seed      uint64
 	n         int
 	mtu       int
@@ -93,18 +93,18 @@ type stormConfig struct {
 	burst     bool
 	dup       float64
 	bigRests  bool
-	streams   bool
+	sharedPackets   bool
 	wild      *wildConfig
 	views     bool // whoever may be sent something in every tick has a view
 }
 
-var stormRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
+var chaosRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
 
 func pick[T any](r *rand.Rand, x ...T) T { return x[r.IntN(len(x))] }
 
-func randomConfig(seed uint64) stormConfig {
+func randomChaosConfig(seed uint64) chaosConfig {
 	r := rand.New(rand.NewPCG(seed, 77))
-	c := stormConfig{seed: seed}
+	c := chaosConfig{seed: seed}
 	c.n = pick(r, 1, 5, 20, 70, 70, 130, 600)
 	c.mtu = pick(r, 64, 128, 128, 300, 1200)
 	c.window = pick(r, 8, 16, 20, 31, 32, 33, 40, 64, 64, 64, 64, 100, 120)
@@ -134,22 +134,22 @@ func randomConfig(seed uint64) stormConfig {
 	c.firstTick = pick(r, uint32(0), 0, 1<<32-100, 1<<31-100, 1<<16-100)
 	c.firstSeq = pick(r, uint16(0), 1<<16-100)
 	c.bigRests = r.IntN(2) == 0
-	c.streams = r.IntN(3) > 0
+	c.sharedPackets = r.IntN(3) > 0
 	return c
 }
 
-type stormFailure struct{ msg string }
+type chaosFailure struct{ msg string }
 
-func (a *storm) fail(format string, args ...any) {
-	panic(stormFailure{fmt.Sprintf(format, args...)})
+func (a *chaosGame) fail(format string, args ...any) {
+	panic(chaosFailure{fmt.Sprintf(format, args...)})
 }
 
-func newStorm(t testing.TB, c stormConfig) *storm {
-	a := &storm{t: t, cfg: c, rng: rand.New(rand.NewPCG(c.seed, 5))}
+func newChaosGame(t testing.TB, c chaosConfig) *chaosGame {
+	a := &chaosGame{t: t, cfg: c, rng: rand.New(rand.NewPCG(c.seed, 5))}
 	w := ecs.NewWorld()
 	a.world = &w
 	opts := []ServerOption{WithSeed(c.seed), WithMTU(c.mtu), WithWindow(c.window), WithWorkers(c.workers), replicationtest.FirstTick(c.firstTick), replicationtest.FirstSequence(c.firstSeq)}
-	opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = !c.streams }))
+	opts = append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = !c.sharedPackets }))
 	opts = append(opts, WithBaselineInterval(c.grid))
 	a.server = NewServer(a.world, testSchema(), opts...)
 	for i := range a.server.schema.Components {
@@ -158,7 +158,7 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	a.marker = ReplicatedID(a.world)
 	a.truth = newTruth()
 	a.set = a.server.NewEntitySet()
-	a.ents = make([]stormEntity, c.n)
+	a.ents = make([]chaosEntity, c.n)
 	for i := range a.ents {
 		a.spawn(i)
 	}
@@ -168,13 +168,13 @@ func newStorm(t testing.TB, c stormConfig) *storm {
 	return a
 }
 
-var errStorm = errors.New("refused")
+var errRefused = errors.New("refused")
 
-func (a *storm) join() {
+func (a *chaosGame) join() {
 	a.nonce++
-	e := &stormEnd{rng: rand.New(rand.NewPCG(a.cfg.seed, 1000+a.nonce))}
+	e := &chaosEnd{rng: rand.New(rand.NewPCG(a.cfg.seed, 1000+a.nonce))}
 	c := &a.cfg
-	e.l = stormLink{delay: c.delay, jitter: c.jitter, upDelay: c.delay, upJitter: c.jitter, loss: c.loss, upLoss: c.loss, dup: c.dup, sendErr: c.sendErr}
+	e.l = chaosLink{delay: c.delay, jitter: c.jitter, upDelay: c.delay, upJitter: c.jitter, loss: c.loss, upLoss: c.loss, dup: c.dup, sendErr: c.sendErr}
 	if e.rng.IntN(4) == 0 && c.loss > 0 {
 		e.l.upLoss = 0.5
 	}
@@ -195,7 +195,7 @@ func (a *storm) join() {
 			panic(wildPanic{})
 		}
 		if e.l.sendErr > 0 && e.rng.Float64() < e.l.sendErr {
-			return errStorm
+			return errRefused
 		}
 		if c.keepLog {
 			e.log = append(e.log, bytes.Clone(p))
@@ -214,7 +214,7 @@ func (a *storm) join() {
 	a.ends = append(a.ends, e)
 }
 
-func (a *storm) restart(e *stormEnd) {
+func (a *chaosGame) restart(e *chaosEnd) {
 	a.nonce++
 	w := ecs.NewWorld()
 	e.world, e.last = &w, map[NetID]uint32{}
@@ -227,7 +227,7 @@ func (a *storm) restart(e *stormEnd) {
 }
 
 // carry puts a packet that is not lost on its way, once or twice.
-func (e *stormEnd) carry(way []stormPacket, loss float64, send, jitter int, packet []byte) []stormPacket {
+func (e *chaosEnd) carry(way []chaosPacket, loss float64, send, jitter int, packet []byte) []chaosPacket {
 	if e.rng.Float64() < loss {
 		return way
 	}
@@ -236,12 +236,12 @@ func (e *stormEnd) carry(way []stormPacket, loss float64, send, jitter int, pack
 		n = 2
 	}
 	for range n {
-		way = append(way, stormPacket{send + e.rng.IntN(jitter+1), bytes.Clone(packet)})
+		way = append(way, chaosPacket{send + e.rng.IntN(jitter+1), bytes.Clone(packet)})
 	}
 	return way
 }
 
-func (a *storm) spawn(i int) {
+func (a *chaosGame) spawn(i int) {
 	r := a.rng
 	ids := []ecs.ID{a.ids[0], a.marker}
 	if r.IntN(3) == 0 {
@@ -251,7 +251,7 @@ func (a *storm) spawn(i int) {
 		ids = append(ids, a.ids[5])
 	}
 	e := a.world.NewEntity(ids...)
-	a.ents[i] = stormEntity{e: e, live: true, mode: r.IntN(4), vx: r.Float32() - 0.5}
+	a.ents[i] = chaosEntity{e: e, live: true, mode: r.IntN(4), vx: r.Float32() - 0.5}
 	if a.cfg.restOnly {
 		a.ents[i].mode = 1
 	}
@@ -262,7 +262,7 @@ func (a *storm) spawn(i int) {
 	}
 }
 
-func (a *storm) move(x *stormEntity) {
+func (a *chaosGame) move(x *chaosEntity) {
 	p := (*tPosition)(a.world.Get(x.e, a.ids[0]))
 	r := a.rng
 	switch r.IntN(12) {
@@ -295,7 +295,7 @@ func (a *storm) move(x *stormEntity) {
 	}
 }
 
-func (a *storm) stepWorld() {
+func (a *chaosGame) stepWorld() {
 	r := a.rng
 	for i := range a.ents {
 		x := &a.ents[i]
@@ -354,9 +354,9 @@ func (a *storm) stepWorld() {
 			}
 			a.move(x)
 			if r.IntN(4) == 0 {
-				x.wait = stormRests[r.IntN(len(stormRests))]
+				x.wait = chaosRests[r.IntN(len(chaosRests))]
 				if !a.cfg.bigRests {
-					x.wait = stormRests[r.IntN(20)]
+					x.wait = chaosRests[r.IntN(20)]
 				}
 			}
 		case 2: // at random
@@ -374,7 +374,7 @@ func (a *storm) stepWorld() {
 	}
 }
 
-func (a *storm) events() {
+func (a *chaosGame) events() {
 	c, r := &a.cfg, a.rng
 	if c.wild != nil {
 		a.wildEvents()
@@ -422,12 +422,12 @@ func (a *storm) events() {
 	}
 }
 
-func (e *stormEnd) take(q *[]stormPacket, now int, fn func(p []byte)) {
+func (e *chaosEnd) take(q *[]chaosPacket, now int, fn func(p []byte)) {
 	old := *q
-	var send []stormPacket
+	var send []chaosPacket
 	n := 0
 	for _, p := range old {
-		if p.due <= now {
+		if p.arrives <= now {
 			send = append(send, p)
 		} else {
 			old[n] = p
@@ -443,7 +443,7 @@ func (e *stormEnd) take(q *[]stormPacket, now int, fn func(p []byte)) {
 	}
 }
 
-func (a *storm) tick(world bool) {
+func (a *chaosGame) tick(world bool) {
 	a.now++
 	if world {
 		a.stepWorld()

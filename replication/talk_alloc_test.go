@@ -11,7 +11,7 @@ import (
 // ways, a part of them lost, and inputs leave no garbage.
 func TestMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
-	x := newLeanWire(t, talkSchema())
+	x := newReusingLink(t, messageSchema())
 	world, s, peer, client := x.world, x.server, x.peer, x.client
 	hits, handled := 0, 0
 	OnServerMessage(client, func(mHit) { hits++ })

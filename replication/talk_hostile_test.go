@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// talkWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
-func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *fixture {
-	s := talkSchema()
+// newMessageWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
+func newMessageWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *fixture {
+	s := messageSchema()
 	x := newWire(t, s, append(opts, WithMTU(400))...)
 	x.restart(s, 7, WithMTU(400))
 	OnClientMessage(x.server, func(*Peer, mHit) {})
@@ -69,8 +69,8 @@ func talkWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOpt
 	return x
 }
 
-// forgeTalk returns a packet with a right checksum, of the time of the client or the server.
-func (x *fixture) forgeTalk(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
+// forgeMessages returns a packet with a right checksum, of the time of the client or the server.
+func (x *fixture) forgeMessages(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
 	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.Up
 	if down {
 		h.Time, s = x.server.Tick()+uint32(ahead), x.client.session.Down
@@ -83,8 +83,8 @@ func (x *fixture) forgeTalk(kind wire.PacketKind, down bool, ahead int32, body [
 	return packet
 }
 
-// talkBody returns the bits of a genuine packet of messages or inputs, or nil.
-func talkBody(p []byte) (kind wire.PacketKind, body []byte) {
+// randomMessagesBody returns the bits of a genuine packet of messages or inputs, or nil.
+func randomMessagesBody(p []byte) (kind wire.PacketKind, body []byte) {
 	if len(p) <= wire.ChecksumSize {
 		return 0, nil
 	}
@@ -109,23 +109,23 @@ func (x *fixture) goesOn() {
 	require.LessOrEqual(x.t, got, 1+message.MaxWaiting)
 }
 
-// FuzzTalk puts any bits behind the header of a packet of messages or inputs with a right checksum: it is an error, or messages
+// FuzzMessagePacket puts any bits behind the header of a packet of messages or inputs with a right checksum: it is an error, or messages
 // that the game has to judge, but no panic and no hang.
-func FuzzTalk(f *testing.F) {
-	talkWire(f, func(p []byte, down bool) {
-		if kind, body := talkBody(p); body != nil {
+func FuzzMessagePacket(f *testing.F) {
+	newMessageWire(f, func(p []byte, down bool) {
+		if kind, body := randomMessagesBody(p); body != nil {
 			f.Add(body, down, kind == wire.KindInputs)
 		}
 	})
 	f.Fuzz(func(t *testing.T, body []byte, down, inputs bool) {
-		x := talkWire(t, nil)
+		x := newMessageWire(t, nil)
 		kind := wire.KindMessages
 		if inputs {
 			kind = wire.KindInputs
 		}
 		before := bytes.Clone(body)
 		for i := range int32(3) {
-			packet := x.forgeTalk(kind, down, i, body)
+			packet := x.forgeMessages(kind, down, i, body)
 			var err error
 			if down {
 				err = x.client.Receive(packet)
@@ -155,11 +155,11 @@ func TestSpoiledTalk(t *testing.T) {
 	}
 	var all []genuine
 	collect := func(p []byte, down bool) {
-		if kind, body := talkBody(p); body != nil {
+		if kind, body := randomMessagesBody(p); body != nil {
 			all = append(all, genuine{kind, down, bytes.Clone(body)})
 		}
 	}
-	x := talkWire(t, collect)
+	x := newMessageWire(t, collect)
 	require.Greater(t, len(all), 20)
 	accepted, refused := 0, 0
 	for i := range packets {
@@ -175,7 +175,7 @@ func TestSpoiledTalk(t *testing.T) {
 				body[bit/8] ^= 1 << (bit % 8)
 			}
 		}
-		packet := x.forgeTalk(g.kind, g.down, rng.Int32N(20)-10, body)
+		packet := x.forgeMessages(g.kind, g.down, rng.Int32N(20)-10, body)
 		var err error
 		if g.down {
 			err = x.client.Receive(packet)
@@ -194,7 +194,7 @@ func TestSpoiledTalk(t *testing.T) {
 			x.round()
 		}
 		if i%5000 == 0 { // what the lies have spoilt ends with the session
-			x = talkWire(t, nil)
+			x = newMessageWire(t, nil)
 		}
 	}
 	x.goesOn()
@@ -205,7 +205,7 @@ func TestSpoiledTalk(t *testing.T) {
 
 // TestHostileTalkIsRefused: packets that no honest end sends, with their error.
 func TestHostileTalkIsRefused(t *testing.T) {
-	x := talkWire(t, nil)
+	x := newMessageWire(t, nil)
 	x.rounds(40) // nothing is on its way
 	bits := func(write func(w *bitbuf.Writer)) []byte {
 		w := bitbuf.NewWriter(make([]byte, 4000))
@@ -295,7 +295,7 @@ func TestHostileTalkIsRefused(t *testing.T) {
 		{"inputs cut short", false, wire.KindInputs, make([]byte, 2), "replication: malformed packet"},
 		{"inputs and more", false, wire.KindInputs, make([]byte, 40), "replication: malformed packet"},
 	} {
-		packet := x.forgeTalk(c.kind, c.down, 1, c.body)
+		packet := x.forgeMessages(c.kind, c.down, 1, c.body)
 		if c.down {
 			require.EqualError(t, x.client.Receive(packet), c.want, c.name)
 		} else {
@@ -312,9 +312,9 @@ func TestHostileTalkIsRefused(t *testing.T) {
 	require.ErrorIs(t, x.peer.Receive(last), wire.ErrStale)
 	require.EqualValues(t, 1, x.peer.Stats().Duplicates)
 	require.ErrorIs(t, x.client.Receive(last), wire.ErrChecksum)
-	y := talkWire(t, nil, WithSeed(5))
+	y := newMessageWire(t, nil, WithSeed(5))
 	require.ErrorIs(t, y.peer.Receive(last), wire.ErrChecksum, "of another session")
-	z := newWire(t, talkSchema())
+	z := newWire(t, messageSchema())
 	require.ErrorIs(t, z.peer.Receive(last), wire.ErrChecksum, "of one that is not connected")
 	x.server.Disconnect(x.peer)
 	require.ErrorIs(t, x.peer.Receive(last), wire.ErrUnexpected)
@@ -331,7 +331,7 @@ func (x *fixture) goesOnWithoutPeer() {
 
 // TestAFloodIsBounded: of more packets in a tick than an honest client sends, the rest is refused.
 func TestAFloodIsBounded(t *testing.T) {
-	x := talkWire(t, nil)
+	x := newMessageWire(t, nil)
 	x.replicate()
 	handled := 0
 	OnClientMessage(x.server, func(*Peer, mFlash) { handled++ })
@@ -343,7 +343,7 @@ func TestAFloodIsBounded(t *testing.T) {
 			w.WriteBits(1|3<<1, 4)
 		}
 		w.WriteBool(false)
-		return x.forgeTalk(wire.KindMessages, false, int32(1+i/message.MaxMessagePackets), bytes.Clone(w.Bytes()))
+		return x.forgeMessages(wire.KindMessages, false, int32(1+i/message.MaxMessagePackets), bytes.Clone(w.Bytes()))
 	}
 	flood := func(messages int) (taken, refused int) {
 		for i := range 1000 {
@@ -372,7 +372,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	// Inputs count as well.
 	x.client.clock.Now += 1000
 	x.server.Replicate()
-	in := x.forgeTalk(wire.KindInputs, false, 0, make([]byte, 7))
+	in := x.forgeMessages(wire.KindInputs, false, 0, make([]byte, 7))
 	for i := range 1000 {
 		if err := x.peer.Receive(in); i < message.MaxPacketsPerTick {
 			require.NotErrorIs(t, err, message.ErrFlood)
@@ -387,7 +387,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes memory of its own")
 	}
-	x := connectedWire(t, talkSchema(), WithMTU(2000))
+	x := connectedWire(t, messageSchema(), WithMTU(2000))
 	x.replicate()
 	before := heapInUse()
 	buf := make([]byte, 2000)
@@ -403,7 +403,7 @@ func TestHostileTalkTakesLittleMemory(t *testing.T) {
 				w.WriteBits(^uint64(0), 64)
 			}
 			w.WriteBool(false)
-			require.NoError(t, x.peer.Receive(x.forgeTalk(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/message.MaxMessagePackets), w.Bytes())))
+			require.NoError(t, x.peer.Receive(x.forgeMessages(wire.KindMessages, false, int32(1+(round*wire.MaxQueued+i)/message.MaxMessagePackets), w.Bytes())))
 			if i%200 == 0 {
 				x.replicate()
 			}
@@ -419,7 +419,7 @@ func TestPacketsOfMessagesRoundTrip(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	s := talkSchema()
+	s := messageSchema()
 	s.raw.Freeze()
 	for range ticksOf(3000, 1500) {
 		down := rng.IntN(2) == 0

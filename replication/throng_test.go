@@ -11,36 +11,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A throng is a world of entities with a position each, a server of it and fake clients.
+// A loadWorld is a world of entities with a position each, a server of it and fake clients.
 // Every packet is counted when the send function gets it.
-type throng struct {
+type loadWorld struct {
 	tb        testing.TB
 	world     ecs.World
 	server    *Server
 	position  ecs.ID
 	entities  []ecs.Entity
 	positions []*tPosition // of the first entities, as long as none comes or goes
-	members   []*throngMember
+	members   []*loadClient
 	ticks     int
 }
 
-// throngMember is a client of a throng's server.
-type throngMember struct {
+// loadClient is a client of a throng's server.
+type loadClient struct {
 	*fakeClient
 	deaf  bool  // the server gets no acks of it
 	sizes []int // bytes by tick
 	hash  uint64
 }
 
-func throngSchema(opts ...ComponentOption) *Schema {
+func loadSchema(opts ...ComponentOption) *Schema {
 	s := NewSchema()
 	Register[tPosition](s, opts...)
 	Register[tHealth](s)
 	return s
 }
 
-func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption) *throng {
-	c := &throng{tb: tb, world: ecs.NewWorld(), ticks: 16}
+func newLoadWorld(tb testing.TB, entities int, schema *Schema, opts ...ServerOption) *loadWorld {
+	c := &loadWorld{tb: tb, world: ecs.NewWorld(), ticks: 16}
 	c.position = ecs.ComponentID[tPosition](&c.world)
 	c.server = NewServer(&c.world, schema, append([]ServerOption{WithSeed(1)}, opts...)...)
 	for range entities {
@@ -55,8 +55,8 @@ func newThrong(tb testing.TB, entities int, schema *Schema, opts ...ServerOption
 }
 
 // join connects a fake client whose acks take so many ticks.
-func (c *throng) join(delay int, loss float64) *throngMember {
-	m := &throngMember{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
+func (c *loadWorld) join(delay int, loss float64) *loadClient {
+	m := &loadClient{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
 	m.peer.out.Send = func(p []byte) error {
 		m.hash = m.hash*31 + uint64(crc32.Checksum(p, wire.Castagnoli))
 		m.sizes[len(m.sizes)-1] += len(p)
@@ -67,7 +67,7 @@ func (c *throng) join(delay int, loss float64) *throngMember {
 }
 
 // tick plays a tick, in which the entities with these numbers move.
-func (c *throng) tick(moving ...int) {
+func (c *loadWorld) tick(moving ...int) {
 	for _, i := range moving {
 		c.move(c.positions[i], i)
 	}
@@ -75,7 +75,7 @@ func (c *throng) tick(moving ...int) {
 }
 
 // tickAll plays a tick in which all entities move.
-func (c *throng) tickAll() {
+func (c *loadWorld) tickAll() {
 	for i, p := range c.positions {
 		c.move(p, i)
 	}
@@ -83,7 +83,7 @@ func (c *throng) tickAll() {
 }
 
 // move makes a position differ from what it was, in a way that can't be foretold.
-func (c *throng) move(p *tPosition, i int) {
+func (c *loadWorld) move(p *tPosition, i int) {
 	h := uint32(i)*2654435761 ^ uint32(c.ticks)*2246822519
 	h = (h ^ h>>15) * 2654435761
 	p.X += float32(h>>24)/64 - 2
@@ -97,7 +97,7 @@ func (c *throng) move(p *tPosition, i int) {
 	}
 }
 
-func (c *throng) replicate() {
+func (c *loadWorld) replicate() {
 	c.ticks++
 	for _, m := range c.members {
 		m.sizes = append(m.sizes, 0)

@@ -30,13 +30,13 @@ func TestSilentPeerIsDropped(t *testing.T) {
 
 		move(e[0], 1)
 		x.round()
-		heard := x.server.snap.Tick
+		received := x.server.snap.Tick
 		for x.peer.Err() == nil {
 			x.deliver(x.replicate()...)
 			x.apply() // what it says gets lost
-			require.LessOrEqual(t, x.server.snap.Tick-heard, delta.Tick(101))
+			require.LessOrEqual(t, x.server.snap.Tick-received, delta.Tick(101))
 		}
-		require.Equal(t, delta.Tick(101), x.server.snap.Tick-heard)
+		require.Equal(t, delta.Tick(101), x.server.snap.Tick-received)
 		require.Equal(t, Reason{Code: ReasonTimeout}, requireDisconnected(t, x.peer.Err()).Reason)
 		require.Equal(t, StatusReconnecting, x.client.Status())
 		require.EqualValues(t, 2, x.server.Stats().Timeouts)

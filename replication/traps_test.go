@@ -38,8 +38,8 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 	return int(id.Slot)
 }
 
-// withoutStreams makes the server put all together entry by entry.
-var withoutStreams = config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })
+// withoutSharedPackets makes the server put all together entry by entry.
+var withoutSharedPackets = config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })
 
 // inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
 func inStep(p *ackstate.Tracker, b int) uint64 {
@@ -60,7 +60,7 @@ func (x *fixture) acked(slot int) delta.Tick {
 }
 
 func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
-	x, e, move := crowd(t, 3, withoutStreams, neverSilent)
+	x, e, move := crowd(t, 3, withoutSharedPackets, neverSilent)
 	slot := x.slotOf(e[0])
 	for i := range x.server.opts.Window + 40 {
 		move(e[0], 0.3)
@@ -82,7 +82,7 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 }
 
 func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
-	x, entities, move := crowd(t, 60, WithMTU(100), withoutStreams)
+	x, entities, move := crowd(t, 60, WithMTU(100), withoutSharedPackets)
 	for i, e := range entities {
 		move(e, float32(i%7)+1)
 	}
@@ -294,7 +294,7 @@ func TestAComponentThatCameAgainIsAnother(t *testing.T) {
 
 func TestBothBaselinesAreAcknowledged(t *testing.T) {
 	seed := seedOf(t)
-	x, entities, move := crowd(t, 5, WithSeed(seed), withoutStreams)
+	x, entities, move := crowd(t, 5, WithSeed(seed), withoutSharedPackets)
 	rng := rand.New(rand.NewPCG(seed, 4))
 	acked := map[delta.Tick]bool{}
 	note := func() {

@@ -178,7 +178,7 @@ func TestWeightsAreThoseOfNow(t *testing.T) {
 	schema := NewSchema()
 	Register[tPosition](schema)
 	Register[tHealth](schema, Priority(8))
-	c := newThrong(t, 100, schema)
+	c := newLoadWorld(t, 100, schema)
 	m := c.join(5, 0)
 	m.peer.SetBudget(100_000)
 	for range 5 {

@@ -24,8 +24,8 @@ type wildConfig struct {
 	far                             int  // ticks of delay beyond what the window has room for
 }
 
-func wildStorm(seed uint64) stormConfig {
-	c := randomConfig(seed)
+func wildChaosConfig(seed uint64) chaosConfig {
+	c := randomChaosConfig(seed)
 	r := rand.New(rand.NewPCG(seed, 78))
 	c.toggles = r.IntN(4) > 0
 	c.ends = pick(r, 1, 2, 3, 4)
@@ -43,7 +43,7 @@ func wildStorm(seed uint64) stormConfig {
 type wildPanic struct{}
 
 // wildVisible is a view that panics at times.
-func (a *storm) wildVisible(m int) func(e ecs.Entity) bool {
+func (a *chaosGame) wildVisible(m int) func(e ecs.Entity) bool {
 	return func(e ecs.Entity) bool {
 		if a.cfg.wild.panics && a.armed && a.rng.IntN(400) == 0 {
 			panic(wildPanic{})
@@ -53,7 +53,7 @@ func (a *storm) wildVisible(m int) func(e ecs.Entity) bool {
 }
 
 // everything is what shows a peer all there is, in storms of views by a view of its own.
-func (a *storm) everything() Interest {
+func (a *chaosGame) everything() Interest {
 	if a.cfg.views {
 		return Interest{Visible: a.wildVisible(4)}
 	}
@@ -61,7 +61,7 @@ func (a *storm) everything() Interest {
 }
 
 // wildEvents are those of a tick.
-func (a *storm) wildEvents() {
+func (a *chaosGame) wildEvents() {
 	r, x := a.rng, a.cfg.wild
 	for _, e := range a.ends {
 		if x.restless && r.IntN(6) == 0 {
@@ -137,7 +137,7 @@ func (a *storm) wildEvents() {
 }
 
 // replicateWildly is Replicate, for which functions of the user may panic.
-func (a *storm) replicateWildly() {
+func (a *chaosGame) replicateWildly() {
 	defer func() {
 		a.armed = false
 		if r := recover(); r != nil {
@@ -147,10 +147,10 @@ func (a *storm) replicateWildly() {
 			a.panicked++
 		}
 	}()
-	a.torn = true
+	a.unfinished = true
 	a.armed = a.cfg.wild != nil && a.now < a.cfg.ticks
 	a.server.Replicate()
-	a.torn = false
+	a.unfinished = false
 }
 
 // heldBy returns what of the claims of the server about what a client holds is false, or "".
@@ -196,8 +196,8 @@ func TestWildStorms(t *testing.T) {
 	n, seed := roundsOf(40, 8, 2), seedOf(t)
 	panicked := 0
 	for i := range uint64(n) {
-		c := wildStorm(seed + i)
-		msg, a := runStorm(t, c)
+		c := wildChaosConfig(seed + i)
+		msg, a := runChaos(t, c)
 		require.Empty(t, msg, "seed %d: %+v %+v", seed+i, c, c.wild)
 		panicked += a.panicked
 	}
@@ -246,11 +246,11 @@ func forgottenBy(s *Server, p *Peer) string {
 func TestWorkersMakeNoDifferenceInWildStorms(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(12, 4, 2)) {
-		c := wildStorm(seed + i)
+		c := wildChaosConfig(seed + i)
 		c.workers, c.ends = 1, max(c.ends, 3)
 		d := c
 		d.workers = 2 + int(i%3)
-		requireSamePackets(t, c, d)
+		requireSameChaosPackets(t, c, d)
 	}
 }
 
@@ -261,15 +261,15 @@ func TestStreamsLeaveNoTrace(t *testing.T) {
 		seeds = append(seeds, seed+i)
 	}
 	for i, seed := range seeds {
-		c := randomConfig(seed)
+		c := randomChaosConfig(seed)
 		if i == 1 { // peers of several intervals that have streams of the same base
-			c = stormConfig{seed: 84, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
+			c = chaosConfig{seed: 84, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
 		}
-		c.n, c.workers, c.ends, c.views, c.toggles, c.streams = min(c.n, 130), 1, max(c.ends, 3), true, false, false
+		c.n, c.workers, c.ends, c.views, c.toggles, c.sharedPackets = min(c.n, 130), 1, max(c.ends, 3), true, false, false
 		c.reconnect = false
 		d := c
-		d.workers, d.streams = 1+i%3, true
-		requireSamePackets(t, c, d)
+		d.workers, d.sharedPackets = 1+i%3, true
+		requireSameChaosPackets(t, c, d)
 	}
 }
 
@@ -277,10 +277,10 @@ func TestStreamsLeaveNoTrace(t *testing.T) {
 func TestStreamsLeaveNoTraceInWildStorms(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(16, 6, 2)) {
-		c := wildStorm(seed + i)
-		c.workers, c.ends, c.views, c.streams = 1, max(c.ends, 3), true, false
+		c := wildChaosConfig(seed + i)
+		c.workers, c.ends, c.views, c.sharedPackets = 1, max(c.ends, 3), true, false
 		d := c
-		d.workers, d.streams = 1+int(i)%4, true
-		requireSamePackets(t, c, d)
+		d.workers, d.sharedPackets = 1+int(i)%4, true
+		requireSameChaosPackets(t, c, d)
 	}
 }

@@ -54,7 +54,7 @@ func wireFormatPackets(t *testing.T) []string {
 	other := ecs.NewWorld()
 	self := other.NewEntity() // the first entity is the same in all worlds
 	n := 0
-	lead := func(p *vectorLeader) {
+	setLeader := func(p *vectorLeader) {
 		p.Of = ecs.Entity{}
 		if n++; n > 3 && n < 6 {
 			p.Of = self
@@ -80,11 +80,11 @@ func wireFormatPackets(t *testing.T) []string {
 	return []string{
 		docPackets(t, "Position", 6, move),
 		docPackets(t, "Spin", 9, spin),
-		docPackets(t, "Leader", 6, lead),
+		docPackets(t, "Leader", 6, setLeader),
 		docPackets(t, "Player", 6, play),
 		docBody(t),
 		docLetters(t),
-		docTalk(t),
+		docMessages(t),
 		herdPackets(t, "Position", 4, 12, herd, compact),
 		docPackets(t, "Spin", 9, spin, compact),
 		docPackets(t, "Player", 6, play, compact),
@@ -141,7 +141,7 @@ func docLetters(t *testing.T) string {
 	replication.RegisterMessage[vectorLetter](schema, replication.Name("Letter"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	x := newDocWire(t, &world, &mirror, schema, []replication.ServerOption{replication.WithMTU(64)})
-	x.shows = talk
+	x.shows = isMessagePacket
 	var got []string
 	replication.OnServerMessage(x.client, func(m vectorLetter) { got = append(got, m.Text) })
 	replication.OnClientMessage(x.server, func(_ *replication.Peer, m vectorLetter) { got = append(got, m.Text) })
@@ -185,8 +185,8 @@ func newDocWire(t *testing.T, world, mirror *ecs.World, schema *replication.Sche
 	return x
 }
 
-// talk reports whether a packet is of messages or inputs.
-func talk(_ string, packet []byte) bool { return packet[4]&7 == 5 || packet[4]&7 == 6 }
+// isMessagePacket reports whether a packet is of messages or inputs.
+func isMessagePacket(_ string, packet []byte) bool { return packet[4]&7 == 5 || packet[4]&7 == 6 }
 
 // tick plays a tick. The client does something after what came.
 func (x *docWire) tick(play func()) {
@@ -203,15 +203,15 @@ func (x *docWire) tick(play func()) {
 	}
 }
 
-// docTalk returns the packets of messages and inputs of a game in which an entity appears in the fourth tick.
-func docTalk(t *testing.T) string {
+// docMessages returns the packets of messages and inputs of a game in which an entity appears in the fourth tick.
+func docMessages(t *testing.T) string {
 	schema := replication.NewSchema()
 	replication.Register[vectorPosition](schema, replication.Name("Position"))
 	replication.RegisterMessage[vectorHit](schema, replication.Name("Hit"))
 	replication.RegisterInput[vectorMove](schema, replication.Name("Move"))
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	x := newDocWire(t, &world, &mirror, schema, nil)
-	x.shows = talk
+	x.shows = isMessagePacket
 	got := 0
 	replication.OnServerMessage(x.client, func(vectorHit) { got++ })
 	replication.OnClientMessage(x.server, func(*replication.Peer, vectorHit) { got++ })

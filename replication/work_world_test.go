@@ -289,9 +289,9 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 	seed := seedOf(t)
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		rng := rand.New(rand.NewPCG(seed, 4))
-		schema := throngSchema()
+		schema := loadSchema()
 		Register[tGlide](schema)
-		c := newThrong(t, 100, schema, append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = 200 }))...)
+		c := newLoadWorld(t, 100, schema, append(opts, config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = 200 }))...)
 		glide := ecs.ComponentID[tGlide](&c.world)
 		for _, e := range c.entities {
 			c.world.Add(e, glide)
@@ -315,7 +315,7 @@ func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
 		}
 		return hashes
 	}
-	require.Equal(t, play(withoutStreams), play())
+	require.Equal(t, play(withoutSharedPackets), play())
 }
 
 // requireSharedRows sees that every shared row is held as often as it says, and that those that no

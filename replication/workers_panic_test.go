@@ -17,7 +17,7 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 			t.Run(fmt.Sprint(workers, " workers, ", peers, " peers"), func(t *testing.T) {
 				seed := seedOf(t)
 				w := ecs.NewWorld()
-				s := NewServer(&w, talkSchema(), WithSeed(seed), WithWorkers(workers), WithStateHash(20))
+				s := NewServer(&w, messageSchema(), WithSeed(seed), WithWorkers(workers), WithStateHash(20))
 				g := newGame(seed, &w, faceOf(s.schema), 30)
 				home, sent, upset := goroutine(), 0, false
 				var ends []*end

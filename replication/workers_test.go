@@ -172,7 +172,7 @@ func TestWorkersConverge(t *testing.T) {
 func TestWorkersDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, workers := range []int{1, 3} {
-		c := newThrong(t, 500, throngSchema(), WithWorkers(workers))
+		c := newLoadWorld(t, 500, loadSchema(), WithWorkers(workers))
 		for i := range 8 {
 			m := c.join(5+i%5, float64(i%4/3)*0.02)
 			if i%2 == 1 {

@@ -3,23 +3,23 @@ package netsim
 // flight holds the packets on the line, the one that is due first on top: a
 // binary min-heap by time, then by order of entry.
 type flight struct {
-	heap    []flying
+	heap    []inFlight
 	entered uint64
 }
 
-// flying is one copy of a packet on the line.
-type flying struct {
+// inFlight is one copy of a packet on the line.
+type inFlight struct {
 	packet
-	due   instant
+	arrival   instant
 	order uint64
 }
 
-func (f *flying) before(g *flying) bool {
-	return f.due < g.due || (f.due == g.due && f.order < g.order)
+func (f *inFlight) before(g *inFlight) bool {
+	return f.arrival < g.arrival || (f.arrival == g.arrival && f.order < g.order)
 }
 
-func (f *flight) push(p packet, due instant) {
-	f.heap = append(f.heap, flying{p, due, f.entered})
+func (f *flight) push(p packet, arrival instant) {
+	f.heap = append(f.heap, inFlight{p, arrival, f.entered})
 	f.entered++
 	h := f.heap
 	for i := len(h) - 1; i > 0; {
@@ -33,11 +33,11 @@ func (f *flight) push(p packet, due instant) {
 }
 
 // pop removes the packet that is due first; there must be one.
-func (f *flight) pop() flying {
+func (f *flight) pop() inFlight {
 	h := f.heap
 	top, last := h[0], len(h)-1
 	h[0] = h[last]
-	h[last] = flying{} // lets go of the buffer
+	h[last] = inFlight{} // lets go of the buffer
 	h = h[:last]
 	f.heap = h
 	for i := 0; ; {

@@ -14,17 +14,17 @@ func TestFlightPopsTheEarliestAndKeepsTies(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		var f flight
-		var naive []flying
+		var naive []inFlight
 		for step := range 500 {
 			if rng.IntN(5) < 3 {
-				due := instant(rng.IntN(20))
+				arrival := instant(rng.IntN(20))
 				p := packet{seq: uint64(step)}
-				naive = append(naive, flying{p, due, f.entered})
-				f.push(p, due)
+				naive = append(naive, inFlight{p, arrival, f.entered})
+				f.push(p, arrival)
 			} else if len(naive) > 0 {
 				first := 0
 				for i := range naive {
-					if naive[i].due < naive[first].due {
+					if naive[i].arrival < naive[first].arrival {
 						first = i
 					}
 				}

@@ -140,15 +140,15 @@ func (p *Pipe) enter(pk packet, now int64) {
 		p.stats.Duplicated++
 		// The copy is taken first, as what follows may damage the original.
 		twin := packet{p.clone(pk.data), pk.seq}
-		p.fly(pk, now, &dice.copies[0], 0)
-		p.fly(twin, now, &dice.copies[1], 1)
+		p.launch(pk, now, &dice.copies[0], 0)
+		p.launch(twin, now, &dice.copies[1], 1)
 		return
 	}
-	p.fly(pk, now, &dice.copies[0], 0)
+	p.launch(pk, now, &dice.copies[0], 0)
 }
 
-// fly puts one copy of a packet on the line.
-func (p *Pipe) fly(pk packet, now int64, dice *copyDice, copyIndex uint64) {
+// launch puts one copy of a packet on the line.
+func (p *Pipe) launch(pk packet, now int64, dice *copyDice, copyIndex uint64) {
 	if p.odds.corrupt.holds(dice.corrupt) {
 		var pcg rand.PCG
 		pcg.Seed(p.corruptSeed, pk.seq<<1|copyIndex)
@@ -166,7 +166,7 @@ func (p *Pipe) Next() ([]byte, bool) {
 		p.recycle(p.lent)
 		p.lent = nil
 	}
-	if !p.due() {
+	if !p.arrival() {
 		return nil, false
 	}
 	f := p.flight.pop()
@@ -188,14 +188,14 @@ func (p *Pipe) Receive(fn func(packet []byte)) {
 	// What enters from here on is due no sooner and has a higher order, so it
 	// comes after all that entered before.
 	entered := p.flight.entered
-	for p.due() && p.flight.heap[0].order < entered {
+	for p.arrival() && p.flight.heap[0].order < entered {
 		data, _ := p.Next()
 		fn(data)
 	}
 }
 
-func (p *Pipe) due() bool {
-	return len(p.flight.heap) > 0 && p.flight.heap[0].due <= instantOfTick(p.now)
+func (p *Pipe) arrival() bool {
+	return len(p.flight.heap) > 0 && p.flight.heap[0].arrival <= instantOfTick(p.now)
 }
 
 // Now is the current tick: the number of steps taken.

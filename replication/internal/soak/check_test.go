@@ -23,7 +23,7 @@ type showing struct {
 // check compares the client's world, after an Apply, with all that the server's was.
 func (c *conn) check() {
 	count := 0
-	c.torn = c.torn || c.peer.Stats().SplitGroups > 0
+	c.split = c.split || c.peer.Stats().SplitGroups > 0
 	for id, e := range c.client.Entities() {
 		tick, _ := c.client.StateTick(e)
 		count++
@@ -70,7 +70,7 @@ func (c *conn) check() {
 			}
 		}
 		for of := ownerOnly; of < conditions; of++ {
-			c.checkFacet(l, s, of)
+			c.checkSubEntity(l, s, of)
 		}
 		c.ownFields(s)
 	}
@@ -79,7 +79,7 @@ func (c *conn) check() {
 		c.ep.fail("hooks told of %d entities, and %d are there", len(c.hooked), count)
 	}
 	c.checkResources()
-	if !c.torn && !c.rejoined {
+	if !c.split && !c.rejoined {
 		for n := 1; n < len(c.host.grouped); n++ {
 			c.checkGroup(n)
 		}
@@ -172,8 +172,8 @@ func (c *conn) refers(packed uint64, got ecs.Entity) bool {
 	return got == c.mirror(packed) || c.isRemoved(packed)
 }
 
-// checkFacet looks for a tick of which all components under a condition can be that an entity has.
-func (c *conn) checkFacet(l *life, s *showing, of condition) {
+// checkSubEntity looks for a tick of which all components under a condition can be that an entity has.
+func (c *conn) checkSubEntity(l *life, s *showing, of condition) {
 	some := false
 	for _, p := range c.host.plan.components {
 		some = some || p.condition == of && !p.resource && c.world.Has(s.e, c.ids[p.index])

@@ -30,9 +30,9 @@ type conn struct {
 	resIDs []ecs.ResID
 	locals ecs.ID // a component of the client's own
 
-	eyes     eyes
+	view     viewSettings
 	twitchy  bool // has neither budget nor interval, and a view that changes often
-	blinked  eyes // in place of its eyes at other times
+	blinked  viewSettings // in place of its eyes at other times
 	blinks   int  // ticks to the next one; 0: it does not blink
 	shut     bool
 	sights   map[replication.NetID]*timeline[sight]
@@ -49,7 +49,7 @@ type conn struct {
 	applies   int
 	shown     map[replication.NetID]*showing
 	hooked    map[ecs.Entity]bool // what OnSpawn and OnDespawn leave
-	torn      bool                // groups did not fit, or the user has taken from them
+	split      bool                // groups did not fit, or the user has taken from them
 	kept      bool                // the peer has or had Keep
 	rejoined  bool                // what is left of a session before may be shown
 	resources uint32              // the tick that resources show at least
@@ -75,7 +75,7 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 		ep: ep, host: h, g: g, world: &world, every: 1, interval: 1, messy: len(spawn) == 0 && g.one(3), spoil: h.checksums && g.one(3),
 		sights: map[replication.NetID]*timeline[sight]{}, shown: map[replication.NetID]*showing{}, hooked: map[ecs.Entity]bool{},
 		expected: map[uint16]*expectation{}, inputs: map[uint32][]issued{},
-		torn: len(h.groups) == 0,
+		split: len(h.groups) == 0,
 	}
 	ecs.ComponentID[localThing](c.world) // IDs differ from those of the server
 	c.locals = ecs.ComponentID[localThing](c.world)
@@ -122,13 +122,13 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	c.takeNotes()
 	h.conns = append(h.conns, c)
 	ep.conns = append(ep.conns, c)
-	c.eyes.veil, c.blinked.veil = -1, -1
+	c.view.veil, c.blinked.veil = -1, -1
 	if c.twitchy = g.one(3); c.twitchy || g.one(2) {
 		c.open()
 	}
 	if c.twitchy && g.one(2) {
-		c.blinks, c.blinked, c.eyes = 20, c.eyes, eyes{veil: -1, keep: !g.one(4)}
-		c.kept = c.eyes.keep
+		c.blinks, c.blinked, c.view = 20, c.view, viewSettings{veil: -1, keep: !g.one(4)}
+		c.kept = c.view.keep
 	}
 	c.attach()
 	return c
@@ -147,7 +147,7 @@ func (c *conn) attach() {
 		return link.Down.Send(packet)
 	}, c.opts...)
 	c.host.ofPeer[c.peer] = c
-	c.tell()
+	c.sendView()
 	c.throttle()
 }
 
@@ -182,8 +182,8 @@ func weather(g *chance, spoil bool) netsim.Config {
 // orderly links let no packet overtake another, until they become faster in the end.
 func (c *conn) orderly() bool { return c.bad.Jitter == 0 && c.bad.Reorder == 0 && !c.ep.quiet }
 
-// hear hands the server what came from the client.
-func (c *conn) hear() {
+// receiveAll hands the server what came from the client.
+func (c *conn) receiveAll() {
 	c.link.Up.Receive(func(packet []byte) {
 		c.ep.packets++
 		if err := c.peer.Err(); err != nil && c.returning == 0 { // it was dropped, and is heard again
@@ -196,7 +196,7 @@ func (c *conn) hear() {
 			}
 		}
 		c.known(c.peer.Receive(packet))
-		c.strays(c.peer.Receive)
+		c.replays(c.peer.Receive)
 	})
 	if c.host.plan.input && c.peer.Connected() {
 		c.takeInput()
@@ -226,30 +226,30 @@ func (c *conn) listen() {
 		c.ep.packets++
 		if c.spoil && c.g.one(10) {
 			c.old = append(c.old, append([]byte(nil), packet...))
-			c.ep.strays = append(c.ep.strays, c.old[len(c.old)-1])
+			c.ep.replays = append(c.ep.replays, c.old[len(c.old)-1])
 		}
 		if c.tap != nil {
 			c.tap(packet)
 		}
 		err := c.client.Receive(packet)
 		c.known(err)
-		bye := len(packet) > 4 && packet[4] == kindBye // of a session that the client never heard of
-		if c.clean && !bye && c.client.Stats().Sessions <= 1 && (errors.Is(err, replication.ErrMalformed) || errors.Is(err, replication.ErrChecksum)) {
+		isDisconnect := len(packet) > 4 && packet[4] == kindDisconnect // of a session that the client never heard of
+		if c.clean && !isDisconnect && c.client.Stats().Sessions <= 1 && (errors.Is(err, replication.ErrMalformed) || errors.Is(err, replication.ErrChecksum)) {
 			c.ep.fail("an honest packet is refused: %v", err)
 		}
 		if c.clean && c.orderly() && errors.Is(err, replication.ErrMissingBaseline) {
 			c.ep.fail("a baseline is missing that no packet can have overtaken: %v", err)
 		}
-		c.strays(c.client.Receive)
+		c.replays(c.client.Receive)
 	})
 }
 
-// strays throws in packets of others and of long ago, whole and damaged.
-func (c *conn) strays(receive func([]byte) error) {
-	if !c.spoil || c.ep.quiet || !c.g.one(10) || len(c.ep.strays) == 0 {
+// replays throws in packets of others and of long ago, whole and damaged.
+func (c *conn) replays(receive func([]byte) error) {
+	if !c.spoil || c.ep.quiet || !c.g.one(10) || len(c.ep.replays) == 0 {
 		return
 	}
-	packet := append([]byte(nil), pick(c.g, c.ep.strays...)...)
+	packet := append([]byte(nil), pick(c.g, c.ep.replays...)...)
 	if c.g.one(2) && len(packet) > 0 {
 		packet[c.g.IntN(len(packet))] ^= 1 << c.g.IntN(8)
 	}

@@ -11,13 +11,13 @@ import (
 // A mood can't be replicated: it has pointers and unexported fields. A moodSeen goes in its place.
 type mood struct {
 	at   *[2]float64
-	said string
+	text string
 	kind uint8
 }
 
 type moodSeen struct {
 	X, Y float32 `repl:"range=-100:100,step=0.5"`
-	Said string  `repl:"max=12"`
+	Text string  `repl:"max=12"`
 	Kind uint8   `repl:"enum=5"`
 }
 
@@ -34,12 +34,12 @@ func seeMood(from *mood, to *moodSeen) {
 	if from.at != nil {
 		to.X, to.Y = float32(from.at[0]), float32(from.at[1])
 	}
-	to.Said, to.Kind = from.said, from.kind
+	to.Text, to.Kind = from.text, from.kind
 }
 
 func setMood(from *moodSeen, to *mood) {
 	to.at = &[2]float64{float64(from.X), float64(from.Y)}
-	to.said, to.kind = from.Said, from.Kind
+	to.text, to.kind = from.Text, from.Kind
 }
 
 var moodStep = stepRule[float32](-100, 100, 0.5)
@@ -52,21 +52,21 @@ func moodFits(want, got []cell) bool {
 func readMoodSeen(s *moodSeen, out []cell) {
 	readFloat(&s.X, out[0:])
 	readFloat(&s.Y, out[1:])
-	out[2], out[3] = cell{s: strings.Clone(s.Said)}, cell{u: uint64(s.Kind)}
+	out[2], out[3] = cell{s: strings.Clone(s.Text)}, cell{u: uint64(s.Kind)}
 }
 
 // moodOption replicates moods wherever they are.
 func moodOption() replication.ComponentOption { return replication.As(seeMood, setMood) }
 
-// asShape is a field that goes as another type.
-func asShape(*chance) shape {
+// asField is a field that goes as another type.
+func asField(*chance) fieldSpec {
 	s := simple("", nil, 4, func(v *mood, out []cell) {
 		var seen moodSeen
 		seeMood(v, &seen)
 		readMoodSeen(&seen, out)
 	}, func(v *mood) { v.kind = (v.kind + 1) % 5 }, func(g *chance, v *mood) {
 		v.at = &places[g.IntN(len(places))]
-		v.said, v.kind = pick(g, words...), uint8(g.IntN(6))
+		v.text, v.kind = pick(g, words...), uint8(g.IntN(6))
 		if g.one(8) {
 			v.at = nil
 		}
@@ -75,8 +75,8 @@ func asShape(*chance) shape {
 	return s
 }
 
-// twinShape is the field that the other end may have in place of a mood.
-func twinShape() shape {
+// twinField is the field that the other end may have in place of a mood.
+func twinField() fieldSpec {
 	return simple("", nil, 4, readMoodSeen, func(*moodSeen) {}, func(*chance, *moodSeen) {}, moodFits)
 }
 
@@ -102,8 +102,8 @@ func (stampCodec) Decode(codes []uint64, v *stamp) {
 	v.secs, v.frac = int64(codes[0]), uint16(codes[1])
 }
 
-// withShape is a field that a codec takes care of.
-func withShape(*chance) shape {
+// withField is a field that a codec takes care of.
+func withField(*chance) fieldSpec {
 	s := simple("", nil, 2, func(v *stamp, out []cell) {
 		out[0], out[1] = cell{u: uint64(max(v.secs, 0))}, cell{u: uint64(v.frac)}
 	}, func(v *stamp) { v.secs += 7 }, func(g *chance, v *stamp) {

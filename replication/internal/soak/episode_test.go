@@ -29,7 +29,7 @@ type episode struct {
 	numbers uint16 // of signatures
 	fired   map[uint16]bool
 	gone    map[*replication.Peer]bool
-	strays  [][]byte
+	replays  [][]byte
 }
 
 type otherMarker replication.Replicated
@@ -90,7 +90,7 @@ func (ep *episode) run() {
 			ep.join(ep.hosts[ep.g.IntN(len(ep.hosts))])
 		}
 	}
-	ep.calmDown()
+	ep.settleDown()
 	for range 70 { // until the last packet of the bad weather has come
 		ep.step()
 	}
@@ -117,7 +117,7 @@ func (ep *episode) step() {
 	ep.tick++
 	for _, h := range ep.hosts {
 		for _, c := range h.conns {
-			c.hear()
+			c.receiveAll()
 			if ep.quiet && c.peer.Err() != nil { // it was silent, and a new peer takes a connection of its own
 				c.again()
 			}
@@ -142,8 +142,8 @@ func (ep *episode) step() {
 	}
 }
 
-// calmDown ends all changes and heals all links.
-func (ep *episode) calmDown() {
+// settleDown ends all changes and heals all links.
+func (ep *episode) settleDown() {
 	ep.quiet = true
 	for _, c := range ep.conns {
 		if c.returning > 0 || c.peer.Err() != nil || c.ended != nil {
@@ -158,10 +158,10 @@ func (ep *episode) calmDown() {
 			c.budget = 20000
 		}
 		c.throttle()
-		if c.eyes.keep && c.g.one(2) { // what was kept goes, however often the view is set
-			c.eyes.keep = false
-			c.tell()
-			c.tell()
+		if c.view.keep && c.g.one(2) { // what was kept goes, however often the view is set
+			c.view.keep = false
+			c.sendView()
+			c.sendView()
 		}
 		c.inTime = 0
 	}
@@ -239,9 +239,9 @@ func (c *conn) settled(l *life) string {
 		return ""
 	}
 	switch seen := c.showable(l.id, now, everyone); {
-	case seen == no && c.eyes.keep && here:
+	case seen == no && c.view.keep && here:
 		return c.lapsed(l.id, e)
-	case seen == maybe || seen == no && c.eyes.keep:
+	case seen == maybe || seen == no && c.view.keep:
 		return ""
 	case here != (seen == yes):
 		return fmt.Sprintf("%v is here: %v", l.id, here)

@@ -8,14 +8,14 @@ import (
 )
 
 // skipped is the shape of a field that is not replicated.
-func skipped(g *chance) shape {
+func skipped(g *chance) fieldSpec {
 	if g.one(3) { // of a type that could not be
-		return shape{
+		return fieldSpec{
 			typ: reflect.TypeFor[[]func()](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
 			leaves: func(_ string, _ uintptr, c *cells) { c.skips++ },
 		}
 	}
-	return shape{
+	return fieldSpec{
 		typ: reflect.TypeFor[uint64](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
 		leaves: func(path string, offset uintptr, c *cells) {
 			c.locals, c.skips = append(c.locals, local{path, offset}), c.skips+1
@@ -24,49 +24,49 @@ func skipped(g *chance) shape {
 }
 
 // plain is a shape that is one value.
-func plain(g *chance) shape {
+func plain(g *chance) fieldSpec {
 	switch g.IntN(6) {
 	case 0:
-		return boolShape(g)
+		return boolField(g)
 	case 1:
-		return entityShape(g)
+		return entityField(g)
 	case 2, 3:
-		return pick(g, integerShapes...)(g)
+		return pick(g, integerFields...)(g)
 	case 4:
-		return floatShape[float64](g)
+		return floatField[float64](g)
 	}
-	return floatShape[float32](g)
+	return floatField[float32](g)
 }
 
-// anyShape is a shape of any kind. depth bounds how far structs and arrays are nested.
-func anyShape(g *chance, depth int) shape {
+// anyField is a shape of any kind. depth bounds how far structs and arrays are nested.
+func anyField(g *chance, depth int) fieldSpec {
 	switch n := g.IntN(20); {
 	case n < 8 || depth == 0 && n >= 15:
 		return plain(g)
 	case n == 8:
-		return directionShape[float32](g)
+		return directionField[float32](g)
 	case n == 9:
-		return directionShape[float64](g)
+		return directionField[float64](g)
 	case n == 10:
-		return rotationShape[float32](g)
+		return rotationField[float32](g)
 	case n == 11:
-		return rotationShape[float64](g)
+		return rotationField[float64](g)
 	case n == 12:
-		return textShape(1 + g.IntN(30))
+		return textField(1 + g.IntN(30))
 	case n == 13:
-		return bytesShape(g)
+		return bytesField(g)
 	case n == 14:
 		return skipped(g)
 	case n == 15:
-		return pick(g, asShape, withShape)(g)
+		return pick(g, asField, withField)(g)
 	case n < 18:
-		return arrayOf(g, 1+g.IntN(4), anyShape(g, depth-1))
+		return arrayOf(g, 1+g.IntN(4), anyField(g, depth-1))
 	}
 	return structOf(g, fmt.Sprintf("N%d", depth), 1+g.IntN(3), depth-1, false)
 }
 
 // arrayOf is an array; its tag is that of its elements.
-func arrayOf(_ *chance, n int, of shape) shape {
+func arrayOf(_ *chance, n int, of fieldSpec) fieldSpec {
 	s := of
 	s.typ = reflect.ArrayOf(n, of.typ)
 	size := of.typ.Size()
@@ -80,16 +80,16 @@ func arrayOf(_ *chance, n int, of shape) shape {
 
 // structOf is a struct of n random fields. Where it may, it says by options what tags would, as if somebody else owned
 // the type: then these are among its own options, for a component only.
-func structOf(g *chance, name string, n, depth int, component bool) shape {
-	var fields []shape
+func structOf(g *chance, name string, n, depth int, component bool) fieldSpec {
+	var fields []fieldSpec
 	for range n {
-		fields = append(fields, anyShape(g, depth))
+		fields = append(fields, anyField(g, depth))
 	}
 	return fieldsOf(name, fields, component && g.one(4))
 }
 
-func fieldsOf(name string, fields []shape, options bool) shape {
-	s := shape{opts: map[string]replication.ComponentOption{}}
+func fieldsOf(name string, fields []fieldSpec, options bool) fieldSpec {
+	s := fieldSpec{opts: map[string]replication.ComponentOption{}}
 	var of []reflect.StructField
 	for i, f := range fields {
 		field := reflect.StructField{Name: fmt.Sprintf("%sF%d", name, i), Type: f.typ}

@@ -86,7 +86,7 @@ func stepRule[T float](low, high, step float64) func(want, got []cell) bool {
 	}
 }
 
-func stepShape[T float](g *chance) shape {
+func stepField[T float](g *chance) fieldSpec {
 	low := float64(-g.IntN(1000))
 	high := low + float64(1+g.IntN(2000))
 	step := pick(g, 0.5, 0.25, 0.1, 0.03, 0.01, 1.5)
@@ -102,8 +102,8 @@ func stepShape[T float](g *chance) shape {
 	return simple(tag, tags, 1, readFloat[T], drift, jump, stepRule[T](low, high, step))
 }
 
-// floatShape is a float with a random tag.
-func floatShape[T float](g *chance) shape {
+// floatField is a float with a random tag.
+func floatField[T float](g *chance) fieldSpec {
 	switch g.IntN(8) {
 	case 0, 1:
 		drift, jump := wander[T](g, -1000, 1000, 1)
@@ -163,5 +163,5 @@ func floatShape[T float](g *chance) shape {
 			return math.Abs(v-w) <= math.Max(math.Abs(w)*0x1p-11, 0x1p-25) && math.Abs(v) <= 65504 && !isNegativeZero(v)
 		})
 	}
-	return stepShape[T](g)
+	return stepField[T](g)
 }

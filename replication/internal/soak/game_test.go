@@ -32,7 +32,7 @@ type game struct {
 	styles  map[ecs.Entity]style
 	marked  map[ecs.Entity]bool // whose markers changed in this tick
 	limit   int
-	calm    int // one tick in so many has comings and goings
+	rarity    int // one tick in so many has comings and goings
 	pause   int // ticks, in the mean, between two changes of what changes seldom
 	churn   int // entities that are replaced in every tick, so that slots are used again and again
 }
@@ -41,7 +41,7 @@ func newGame(ep *episode, world *ecs.World, p *plan) *game {
 	g := newChance(ep.seed, 7)
 	w := &game{
 		ep: ep, g: g, world: world, plan: p, styles: map[ecs.Entity]style{}, marked: map[ecs.Entity]bool{},
-		limit: pick(g, 3, 10, 25, 25, 70), calm: pick(g, 1, 2, 5, 20), pause: pick(g, 5, 10, 40),
+		limit: pick(g, 3, 10, 25, 25, 70), rarity: pick(g, 1, 2, 5, 20), pause: pick(g, 5, 10, 40),
 	}
 	if g.one(6) {
 		w.churn = 1 + g.IntN(3)
@@ -129,7 +129,7 @@ func (w *game) step() {
 	for _, e := range w.all {
 		w.move(e)
 	}
-	if g.one(w.calm) {
+	if g.one(w.rarity) {
 		for range g.IntN(4) {
 			w.change()
 		}

@@ -33,25 +33,25 @@ const (
 	longBit       = 1 << 6
 	completeBit   = 1 << 7
 	flagCompact   = 1 << 1
-	handshakeSeal = 0x61726368
+	handshakeKey = 0x61726368
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sealed puts the right checksum before a body.
-func sealed(key uint32, body []byte) []byte {
+// withChecksum puts the right checksum before a body.
+func withChecksum(key uint32, body []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, crc32.Update(key, castagnoli, body)), body...)
 }
 
-// seal is the key of the session's packets to the client.
-func (x *hostile) seal() uint32 {
+// checksumKey is the key of the session's packets to the client.
+func (x *hostile) checksumKey() uint32 {
 	b := binary.LittleEndian.AppendUint64(nil, x.fingerprint)
 	b = binary.LittleEndian.AppendUint64(b, x.session)
 	return crc32.Checksum(append(b, 0), castagnoli)
 }
 
-// hears takes what the client sends: of a hello the nonce.
-func (x *hostile) hears(packet []byte) error {
+// received takes what the client sends: of a hello the nonce.
+func (x *hostile) received(packet []byte) error {
 	if len(packet) == 64 && packet[4] == kindHello {
 		if nonce := binary.LittleEndian.Uint64(packet[14:]); nonce != x.nonce {
 			x.nonce, x.welcomed = nonce, false
@@ -64,7 +64,7 @@ func (x *hostile) hears(packet []byte) error {
 func (x *hostile) welcome() []byte {
 	g := x.g
 	if x.welcomed { // it comes too late to count
-		return sealed(handshakeSeal, append([]byte{kindWelcome, replication.ProtocolVersion}, x.noise(60)...))
+		return withChecksum(handshakeKey, append([]byte{kindWelcome, replication.ProtocolVersion}, x.noise(60)...))
 	}
 	x.session, x.sequence, x.tick, x.next = 8+g.Uint64()>>1, g.Uint32(), g.Uint32(), 0
 	x.began = x.tick
@@ -79,7 +79,7 @@ func (x *hostile) welcome() []byte {
 	body = binary.LittleEndian.AppendUint32(body, x.tick)
 	body = binary.LittleEndian.AppendUint32(body, x.sequence)
 	body = binary.LittleEndian.AppendUint64(body, g.Uint64N(3))
-	return sealed(handshakeSeal, x.spoilt(body, 30))
+	return withChecksum(handshakeKey, x.spoilt(body, 30))
 }
 
 // spoilt damages a body, one in so many.
@@ -123,13 +123,13 @@ func (x *hostile) packet() []byte {
 	case n == 1:
 		return x.refuse()
 	case n == 2 && g.one(4):
-		body := binary.LittleEndian.AppendUint64([]byte{kindBye, byte(pick(g, 0, 1, 2, 64, 255))}, x.session)
-		return sealed(x.seal(), x.spoilt(append(body, pick(g, words...)...), 3))
+		body := binary.LittleEndian.AppendUint64([]byte{kindDisconnect, byte(pick(g, 0, 1, 2, 64, 255))}, x.session)
+		return withChecksum(x.checksumKey(), x.spoilt(append(body, pick(g, words...)...), 3))
 	case n < 10:
 		body := append(binary.LittleEndian.AppendUint32([]byte{kindHashes}, x.tick-uint32(g.IntN(3))), x.noise(60)...)
-		return sealed(x.seal(), body)
+		return withChecksum(x.checksumKey(), body)
 	case n < 20:
-		return x.talk(x.spoilt(x.noise(80), 2))
+		return x.messagePacket(x.spoilt(x.noise(80), 2))
 	case n < 30:
 		return x.state(0, x.tick+uint32(g.IntN(2)), x.invented(), false)
 	}
@@ -140,7 +140,7 @@ func (x *hostile) refuse() []byte {
 	body := binary.LittleEndian.AppendUint64([]byte{kindRefuse, byte(x.g.IntN(3))}, x.nonce)
 	body = binary.LittleEndian.AppendUint32(body, pick(x.g, 0, x.g.Uint32()))
 	body = binary.LittleEndian.AppendUint32(body, pick(x.g, 0, 1<<20, x.g.Uint32()))
-	return sealed(handshakeSeal, append(body, x.noise(100)...))
+	return withChecksum(handshakeKey, append(body, x.noise(100)...))
 }
 
 // again is what an honest server said, under a header that the client takes: as it was, in its turn, or spoilt.
@@ -162,9 +162,9 @@ func (x *hostile) again() []byte {
 		tick := uint32(int16(tickOf(body) - tickOf(x.genuine[0])))
 		return x.state(body[0], x.began+tick, as(append([]byte(nil), body[head:]...), 1), honest)
 	case kindMessages:
-		return x.talk(as(append([]byte(nil), body[1+(head-1)/2:]...), 1))
+		return x.messagePacket(as(append([]byte(nil), body[1+(head-1)/2:]...), 1))
 	}
-	return sealed(x.seal(), as(append([]byte(nil), body...), 1))
+	return withChecksum(x.checksumKey(), as(append([]byte(nil), body...), 1))
 }
 
 // tickOf returns the low bits of the tick of a state packet.
@@ -193,13 +193,13 @@ func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byt
 	}
 	body = binary.LittleEndian.AppendUint32(body, sequence)
 	body = binary.LittleEndian.AppendUint32(body, tick)
-	return sealed(x.seal()^sequence*0x9E3779B1^tick*0x85EBCA6B, append(body, rest...))
+	return withChecksum(x.checksumKey()^sequence*0x9E3779B1^tick*0x85EBCA6B, append(body, rest...))
 }
 
-// talk is a packet of messages with a long time.
-func (x *hostile) talk(rest []byte) []byte {
+// messagePacket is a packet of messages with a long time.
+func (x *hostile) messagePacket(rest []byte) []byte {
 	body := binary.LittleEndian.AppendUint32([]byte{kindMessages | longBit}, x.tick)
-	return sealed(x.seal()^x.tick*0x85EBCA6B, append(body, rest...))
+	return withChecksum(x.checksumKey()^x.tick*0x85EBCA6B, append(body, rest...))
 }
 
 // noise is up to n bytes, of which mostly zeros or ones: these are what long codes are made of.
@@ -308,7 +308,7 @@ func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, re
 	schema := h.plan.schema(true, nil)
 	x := &hostile{g: g, fingerprint: schema.Fingerprint(), genuine: genuine, compact: h.conns[0].peer.Coding() == replication.Compact}
 	world := ecs.NewWorld()
-	client := replication.NewClient(&world, schema, x.hears, replication.WithMaxEntities(limitOfHostile))
+	client := replication.NewClient(&world, schema, x.received, replication.WithMaxEntities(limitOfHostile))
 	c := &conn{ep: ep, host: h, g: g, world: &world, client: client}
 	c.ids, c.resIDs = idsOf(&world, h.plan, true)
 	for _, p := range h.plan.components {

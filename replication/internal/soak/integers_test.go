@@ -15,10 +15,10 @@ type integer interface {
 
 type team uint8
 
-var integerShapes = []func(g *chance) shape{
-	integerShape[int], integerShape[int8], integerShape[int16], integerShape[int32], integerShape[int64],
-	integerShape[uint], integerShape[uint8], integerShape[uint16], integerShape[uint32], integerShape[uint64],
-	integerShape[team], integerShape[time.Duration],
+var integerFields = []func(g *chance) fieldSpec{
+	integerField[int], integerField[int8], integerField[int16], integerField[int32], integerField[int64],
+	integerField[uint], integerField[uint8], integerField[uint16], integerField[uint32], integerField[uint64],
+	integerField[team], integerField[time.Duration],
 }
 
 // span returns a range that the type has room for, with bounds that a float64 holds exactly.
@@ -42,8 +42,8 @@ func span[T integer](g *chance) (low, high T) {
 	return T(l), T(l + 1 + g.Int64N(top-l-1))
 }
 
-// integerShape is an integer with a random tag.
-func integerShape[T integer](g *chance) shape {
+// integerField is an integer with a random tag.
+func integerField[T integer](g *chance) fieldSpec {
 	read := func(v *T, out []cell) { out[0] = cell{u: uint64(*v)} }
 	low, high := span[T](g)
 	width := uint64(high) - uint64(low) // which T may have no room for

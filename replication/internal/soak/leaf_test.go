@@ -37,8 +37,8 @@ type local struct {
 	at   uintptr
 }
 
-// A shape is a random field: its type, how it is tagged, and the leaves that it has at a place in a component.
-type shape struct {
+// A fieldSpec is a random field: its type, how it is tagged, and the leaves that it has at a place in a component.
+type fieldSpec struct {
 	typ    reflect.Type
 	tag    string
 	tags   []replication.FieldOption // the same as options; nil if there are none to say it
@@ -66,8 +66,8 @@ type chance struct {
 	someone func() ecs.Entity // an entity of the world, dead, alive or nobody
 }
 
-func newChance(seed, stream uint64) *chance {
-	return &chance{Rand: rand.New(rand.NewPCG(seed, stream)), someone: func() ecs.Entity { return ecs.Entity{} }}
+func newChance(seed, sequence uint64) *chance {
+	return &chance{Rand: rand.New(rand.NewPCG(seed, sequence)), someone: func() ecs.Entity { return ecs.Entity{} }}
 }
 
 func (g *chance) one(in int) bool { return g.IntN(in) == 0 }
@@ -94,8 +94,8 @@ func lift[T any](path string, offset uintptr, n int, read func(v *T, out []cell)
 // simple is the shape of a T that is one leaf.
 func simple[T any](tag string, tags []replication.FieldOption, n int, read func(v *T, out []cell), drift func(v *T),
 	jump func(g *chance, v *T), fits func(want, got []cell) bool,
-) shape {
-	return shape{typ: reflect.TypeFor[T](), tag: tag, tags: tags, leaves: func(path string, offset uintptr, c *cells) {
+) fieldSpec {
+	return fieldSpec{typ: reflect.TypeFor[T](), tag: tag, tags: tags, leaves: func(path string, offset uintptr, c *cells) {
 		c.add(lift(path, offset, n, read, drift, jump, fits))
 	}}
 }

@@ -23,8 +23,8 @@ type sight struct {
 	conditions uint8 // bits by condition: which hold
 }
 
-// eyes are what SetInterest and LookFrom said.
-type eyes struct {
+// viewSettings are what SetInterest and LookFrom said.
+type viewSettings struct {
 	with, without []ecs.ID
 	grid          *replication.Grid
 	sets          []*set
@@ -38,7 +38,7 @@ type eyes struct {
 // open draws what a peer may see.
 func (c *conn) open() {
 	g, h := c.g, c.host
-	y := eyes{veil: -1, looks: c.eyes.looks, radius: c.eyes.radius, place: c.eyes.place}
+	y := viewSettings{veil: -1, looks: c.view.looks, radius: c.view.radius, place: c.view.place}
 	if !g.one(3) {
 		for _, t := range h.plan.components {
 			if !t.resource && g.one(12) {
@@ -60,23 +60,23 @@ func (c *conn) open() {
 		}
 		y.keep = g.one(4)
 	}
-	c.eyes = y
+	c.view = y
 	c.kept = c.kept || y.keep
 	if c.peer != nil {
-		c.tell()
+		c.sendView()
 	}
 }
 
 // twitch opens a limited view, or goes back to it: what comes into view was sent before, and not long ago.
 func (c *conn) twitch() {
-	y := c.eyes
-	c.eyes, c.blinked = c.blinked, y
-	c.eyes.looks, c.eyes.radius, c.eyes.place = y.looks, y.radius, y.place
-	c.kept = c.kept || c.eyes.keep
-	c.tell()
+	y := c.view
+	c.view, c.blinked = c.blinked, y
+	c.view.looks, c.view.radius, c.view.place = y.looks, y.radius, y.place
+	c.kept = c.kept || c.view.keep
+	c.sendView()
 	if c.g.one(4) { // a tick without anything, that is no tick at all
 		c.peer.SetInterest(replication.Interest{})
-		c.tell()
+		c.sendView()
 	}
 }
 
@@ -86,7 +86,7 @@ func (c *conn) blink() {
 	case c.blinks > 0:
 	case !c.shut:
 		c.shut, c.blinks = true, 1+c.g.IntN(2)
-		c.blinked.keep = c.eyes.keep
+		c.blinked.keep = c.view.keep
 		c.twitch()
 	default:
 		c.shut, c.blinks = false, 8+c.g.IntN(30)
@@ -94,9 +94,9 @@ func (c *conn) blink() {
 	}
 }
 
-// tell says it to the server.
-func (c *conn) tell() {
-	y := &c.eyes
+// sendView says it to the server.
+func (c *conn) sendView() {
+	y := &c.view
 	in := replication.Interest{Grid: y.grid, Keep: y.keep}
 	if len(y.with)+len(y.without) > 0 {
 		filter := ecs.All(y.with...).Without(y.without...)
@@ -117,7 +117,7 @@ func (c *conn) tell() {
 
 // glance moves the place to look from.
 func (c *conn) glance() {
-	y := &c.eyes
+	y := &c.view
 	if !y.looks || c.g.one(20) {
 		y.looks, y.radius, y.place = true, c.g.between(0, 120), nil
 		if c.g.one(30) {
@@ -133,7 +133,7 @@ func (c *conn) glance() {
 
 // sees is the rule of Interest for one entity.
 func (c *conn) sees(l *life) verdict {
-	y, h := &c.eyes, c.host
+	y, h := &c.view, c.host
 	for _, id := range y.with {
 		if !h.world.Has(l.e, id) {
 			return no

@@ -28,28 +28,28 @@ type letter struct {
 
 // A mailbox has what is on its way in one direction of a session.
 type mailbox struct {
-	lanes [2][]letter
-	loose map[uint32]bool // by Unique: unreliable ones that did not come yet
+	channels [2][]letter
+	unreliable map[uint32]bool // by Unique: unreliable ones that did not come yet
 }
 
 func (m *mailbox) restart() {
-	m.lanes[0], m.lanes[1] = nil, nil
-	m.loose = map[uint32]bool{}
+	m.channels[0], m.channels[1] = nil, nil
+	m.unreliable = map[uint32]bool{}
 }
 
 // takes notes that a message came, and says what is wrong about that.
-func (m *mailbox) takes(s *sent, laneOf int) string {
+func (m *mailbox) takes(s *sent, channel int) string {
 	if !s.kind.reliable() {
-		if !m.loose[s.note.Unique] {
+		if !m.unreliable[s.note.Unique] {
 			return "an unreliable message came twice, or in another session, or to whom it is not for"
 		}
-		delete(m.loose, s.note.Unique)
+		delete(m.unreliable, s.note.Unique)
 		return ""
 	}
-	lane := &m.lanes[laneOf]
-	for len(*lane) > 0 {
-		next := (*lane)[0]
-		*lane = (*lane)[1:]
+	queue := &m.channels[channel]
+	for len(*queue) > 0 {
+		next := (*queue)[0]
+		*queue = (*queue)[1:]
 		if next.sent == s {
 			return ""
 		}
@@ -63,8 +63,8 @@ func (m *mailbox) takes(s *sent, laneOf int) string {
 // open returns how many messages must still come.
 func (m *mailbox) open() int {
 	n := 0
-	for _, lane := range m.lanes {
-		for _, l := range lane {
+	for _, queue := range m.channels {
+		for _, l := range queue {
 			if !l.optional {
 				n++
 			}
@@ -73,11 +73,11 @@ func (m *mailbox) open() int {
 	return n
 }
 
-func (m *mailbox) post(s *sent, lane int, optional bool) {
+func (m *mailbox) post(s *sent, channel int, optional bool) {
 	if s.kind.reliable() {
-		m.lanes[lane] = append(m.lanes[lane], letter{s, optional})
+		m.channels[channel] = append(m.channels[channel], letter{s, optional})
 	} else {
-		m.loose[s.note.Unique] = true
+		m.unreliable[s.note.Unique] = true
 	}
 }
 
@@ -152,7 +152,7 @@ func (h *host) sendDown() {
 			h.ep.fail("Send to a peer that is connected: %v returns %v", c.peer.Connected(), err)
 		}
 		if err == nil {
-			c.down.post(s, s.kind.lane(), false)
+			c.down.post(s, s.kind.channel(), false)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (h *host) sendDown() {
 func (h *host) post(s *sent, optional bool) {
 	for _, c := range h.conns {
 		if c.peer.Connected() {
-			c.down.post(s, s.kind.lane(), optional)
+			c.down.post(s, s.kind.channel(), optional)
 		}
 	}
 }
@@ -192,20 +192,20 @@ func (h *host) posted() {
 func (m *mailbox) decide(s *sent, seen verdict) {
 	if !s.kind.reliable() {
 		if seen == no {
-			delete(m.loose, s.note.Unique)
+			delete(m.unreliable, s.note.Unique)
 		}
 		return
 	}
-	lane := &m.lanes[s.kind.lane()]
-	for i := len(*lane) - 1; i >= 0; i-- {
-		if (*lane)[i].sent != s {
+	queue := &m.channels[s.kind.channel()]
+	for i := len(*queue) - 1; i >= 0; i-- {
+		if (*queue)[i].sent != s {
 			continue
 		}
 		switch seen {
 		case no:
-			*lane = append((*lane)[:i], (*lane)[i+1:]...)
+			*queue = append((*queue)[:i], (*queue)[i+1:]...)
 		case maybe:
-			(*lane)[i].optional = true
+			(*queue)[i].optional = true
 		}
 		return
 	}
@@ -226,7 +226,7 @@ func (c *conn) takeNotes() {
 // arrivesDown is a message of the server at the client.
 func (c *conn) arrivesDown(s *sent, who ecs.Entity) {
 	c.ep.checks++
-	if wrong := c.down.takes(s, s.kind.lane()); wrong != "" {
+	if wrong := c.down.takes(s, s.kind.channel()); wrong != "" {
 		c.ep.fail("message %d of tick %d, kind %d, for viewers of %v: %s", s.note.Unique, s.tick, s.kind, s.viewers, wrong)
 	}
 	if c.client.MessageTick() != s.tick {

@@ -54,7 +54,7 @@ func (k noteKind) reliable() bool { return k < noteUnreliable }
 
 func (k noteKind) waits() bool { return k == noteWaiting || k == noteToo || k == noteUnreliable }
 
-func (k noteKind) lane() int {
+func (k noteKind) channel() int {
 	if k == noteImmediate {
 		return 1
 	}

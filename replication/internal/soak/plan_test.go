@@ -46,7 +46,7 @@ type view struct {
 	skips  int
 }
 
-func viewOf(s shape) view {
+func viewOf(s fieldSpec) view {
 	var c cells
 	s.leaves("", 0, &c)
 	v := view{typ: s.typ, leaves: c.leaves, locals: c.locals, skips: c.skips}
@@ -72,7 +72,7 @@ type plan struct {
 	notes      bool
 	noteOpts   [noteKinds][]replication.MessageOption
 	input      bool
-	facets     bool
+	subEntities     bool
 }
 
 // signature is what entities are expected by.
@@ -86,7 +86,7 @@ func newPlan(g *chance) *plan {
 	conditions := g.one(2) // without any, what peers get is shared
 	p.spot = p.add(g, stepsOf("Spot", 1+g.IntN(3)), false)
 	for range 1 + g.IntN(7) {
-		c := p.add(g, componentShape(g, fmt.Sprintf("C%d", len(p.components))), false)
+		c := p.add(g, componentFields(g, fmt.Sprintf("C%d", len(p.components))), false)
 		p.options(g, c, conditions)
 	}
 	if g.one(2) {
@@ -96,8 +96,8 @@ func newPlan(g *chance) *plan {
 		p.addMood(g)
 	}
 	if !g.one(3) {
-		s := shape{typ: reflect.TypeFor[signature](), leaves: func(path string, offset uintptr, c *cells) {
-			entityShape(g).leaves(path+".Owner", offset, c)
+		s := fieldSpec{typ: reflect.TypeFor[signature](), leaves: func(path string, offset uintptr, c *cells) {
+			entityField(g).leaves(path+".Owner", offset, c)
 			c.add(lift(path+".Number", offset+reflect.TypeFor[signature]().Field(1).Offset, 1,
 				func(v *uint16, out []cell) { out[0] = cell{u: uint64(*v)} }, func(*uint16) {}, func(*chance, *uint16) {}, sameCells))
 		}}
@@ -106,7 +106,7 @@ func newPlan(g *chance) *plan {
 	}
 	if g.one(2) {
 		for range 1 + g.IntN(3) {
-			c := p.add(g, componentShape(g, fmt.Sprintf("R%d", len(p.components))), true)
+			c := p.add(g, componentFields(g, fmt.Sprintf("R%d", len(p.components))), true)
 			if g.one(4) {
 				c.every = 2 + g.IntN(8)
 			}
@@ -124,8 +124,8 @@ func newPlan(g *chance) *plan {
 }
 
 // stepsOf is a struct of floats in steps, for grids.
-func stepsOf(name string, n int) shape {
-	var fields []shape
+func stepsOf(name string, n int) fieldSpec {
+	var fields []fieldSpec
 	for range n {
 		drift, jump := wander[float32](newChance(uint64(n), 3), -100, 100, 0.5)
 		fields = append(fields, simple("range=-100:100,step=0.5",
@@ -135,24 +135,24 @@ func stepsOf(name string, n int) shape {
 	return fieldsOf(name, fields, false)
 }
 
-func componentShape(g *chance, name string) shape {
+func componentFields(g *chance, name string) fieldSpec {
 	switch g.IntN(10) {
 	case 0: // a tag, and what makes its type one of its own
-		return shape{typ: reflect.StructOf([]reflect.StructField{{Name: name, Type: reflect.TypeFor[struct{}]()}}), leaves: func(string, uintptr, *cells) {}}
+		return fieldSpec{typ: reflect.StructOf([]reflect.StructField{{Name: name, Type: reflect.TypeFor[struct{}]()}}), leaves: func(string, uintptr, *cells) {}}
 	case 1: // more than a packet, at times
-		return fieldsOf(name, []shape{textShape(650), plain(g)}, false)
+		return fieldsOf(name, []fieldSpec{textField(650), plain(g)}, false)
 	}
 	return structOf(g, name, 1+g.IntN(5), 2, true)
 }
 
-func (p *plan) add(_ *chance, s shape, resource bool) *component {
+func (p *plan) add(_ *chance, s fieldSpec, resource bool) *component {
 	v := viewOf(s)
 	c := &component{
 		index: len(p.components), name: fmt.Sprintf("T%d", len(p.components)), resource: resource, server: v, client: v,
 		cells: v.count(), every: 1, priority: 1,
 	}
 	if len(v.leaves) == 0 && v.skips > 0 { // nothing of it is replicated: that is refused unless it is a tag
-		return p.add(nil, fieldsOf(c.name+"Z", []shape{boolShape(nil)}, false), resource)
+		return p.add(nil, fieldsOf(c.name+"Z", []fieldSpec{boolField(nil)}, false), resource)
 	}
 	p.components = append(p.components, c)
 	return c
@@ -162,7 +162,7 @@ func (p *plan) add(_ *chance, s shape, resource bool) *component {
 func (p *plan) options(g *chance, c *component, conditions bool) {
 	if conditions && g.one(2) {
 		c.condition = condition(1 + g.IntN(int(picked1)))
-		p.facets = true
+		p.subEntities = true
 	}
 	switch g.IntN(5) {
 	case 0:
@@ -181,7 +181,7 @@ func (p *plan) addRelation(g *chance) {
 	for i := range inner.typ.NumField() {
 		fields = append(fields, inner.typ.Field(i))
 	}
-	s := shape{typ: reflect.StructOf(fields), opts: inner.opts}
+	s := fieldSpec{typ: reflect.StructOf(fields), opts: inner.opts}
 	s.leaves = func(path string, offset uintptr, c *cells) { // behind the relation, which takes no room, all is as it was
 		inner.leaves(path, offset, c)
 	}
@@ -195,11 +195,11 @@ func (p *plan) addRelation(g *chance) {
 
 // addMood adds a component that goes as another type as a whole. The client may have registered that one.
 func (p *plan) addMood(g *chance) {
-	c := p.add(nil, shape{
-		typ: reflect.TypeFor[mood](), opts: map[string]replication.ComponentOption{"as": moodOption()}, leaves: asShape(g).leaves,
+	c := p.add(nil, fieldSpec{
+		typ: reflect.TypeFor[mood](), opts: map[string]replication.ComponentOption{"as": moodOption()}, leaves: asField(g).leaves,
 	}, false)
 	if g.one(2) {
-		c.client = viewOf(shape{typ: reflect.TypeFor[moodSeen](), leaves: twinShape().leaves})
+		c.client = viewOf(fieldSpec{typ: reflect.TypeFor[moodSeen](), leaves: twinField().leaves})
 	}
 }
 

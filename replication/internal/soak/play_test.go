@@ -16,7 +16,7 @@ type localThing struct{ Value uint64 }
 type expectation struct {
 	e      ecs.Entity
 	until  int // number of the last Apply that may adopt it; 0 for any
-	loose  bool
+	anyOwner  bool
 	number uint16
 }
 
@@ -31,7 +31,7 @@ func (c *conn) retune() {
 			c.open()
 		}
 	}
-	if c.eyes.grid != nil {
+	if c.view.grid != nil {
 		c.glance()
 	}
 	if c.blinks == 0 && c.twitchy && g.one(6) {
@@ -129,7 +129,7 @@ func (c *conn) expect() {
 	s := (*signature)(c.world.Get(x.e, sig))
 	s.Number = x.number
 	if g.one(3) {
-		s.Owner, x.loose = c.someone(), true
+		s.Owner, x.anyOwner = c.someone(), true
 	}
 	(*localThing)(c.world.Get(x.e, c.locals)).Value = uint64(x.number) << 8
 	n := pick(g, 0, 1+g.IntN(20), 1+2*int(c.bad.Latency)+g.IntN(6), 60)
@@ -181,7 +181,7 @@ func (c *conn) mess() {
 	case g.one(40):
 		c.world.RemoveEntity(e)
 		delete(c.hooked, e)
-		s.removed, c.torn = true, true
+		s.removed, c.split = true, true
 	case g.one(40):
 		i := g.IntN(len(c.ids))
 		if p := c.host.plan.components[i]; !p.resource && c.world.Has(e, c.ids[i]) {

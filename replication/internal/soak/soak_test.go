@@ -35,26 +35,26 @@ func TestSoak(t *testing.T) {
 	t.Logf("-soak.seed=%d", seed)
 	var done, checks, episodes uint64
 	var met tally
-	begun, told := time.Now(), time.Now()
+	begun, reported := time.Now(), time.Now()
 	for ; done < packets; episodes++ {
 		ep := newEpisode(t, seed+episodes)
 		ep.run()
 		done, checks = done+ep.packets, checks+ep.checks
 		met.add(ep)
-		if testing.Verbose() && time.Since(told) > 5*time.Second {
-			told = time.Now()
+		if testing.Verbose() && time.Since(reported) > 5*time.Second {
+			reported = time.Now()
 			fmt.Fprintf(os.Stderr, "%d episodes, %d packets, %d checks, %.0f s\n", episodes+1, done, checks, time.Since(begun).Seconds())
 		}
 	}
 	t.Logf("seeds %d to %d: %d packets, %d checks, no failure, %.0f s", seed, seed+episodes-1, done, checks, time.Since(begun).Seconds())
 	t.Logf("clients %d, of them with Compact %d; sessions %d; adopted %d; messages %d; inputs %d; groups sent again %d, torn %d; in parts %d; lost %d; entities compared by hash %d",
-		met.clients, met.compact, met.sessions, met.adopted, met.messages, met.inputs, met.resends, met.torn, met.parts, met.lost, met.hashed)
+		met.clients, met.compact, met.sessions, met.adopted, met.messages, met.inputs, met.resends, met.split, met.parts, met.lost, met.hashed)
 }
 
 // A tally is what the episodes had to do with: where a figure is 0, the soak says nothing of that.
 type tally struct {
 	clients, compact                                                        int
-	sessions, adopted, messages, inputs, resends, torn, parts, lost, hashed uint64
+	sessions, adopted, messages, inputs, resends, split, parts, lost, hashed uint64
 }
 
 func (m *tally) add(ep *episode) {
@@ -70,7 +70,7 @@ func (m *tally) add(ep *episode) {
 		m.hashed += s.HashesCompared
 		m.inputs += p.Inputs
 		m.resends += p.GroupResends
-		m.torn += p.SplitGroups
+		m.split += p.SplitGroups
 		m.parts += p.Parts
 		m.lost += p.Lost
 	}

@@ -177,7 +177,7 @@ func (c *conn) comes(l *life, e ecs.Entity, tick uint32) {
 	if x == nil {
 		return
 	}
-	if x.e != e && x.open(c.applies) && !x.loose && c.world.Alive(x.e) {
+	if x.e != e && x.open(c.applies) && !x.anyOwner && c.world.Alive(x.e) {
 		c.ep.fail("%v was expected as %v, and is %v", l.id, x.e, e)
 	}
 	if x.e == e {

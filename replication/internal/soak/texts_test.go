@@ -47,7 +47,7 @@ func cut(s string, limit int) string {
 	return s[:limit]
 }
 
-func textShape(limit int) shape {
+func textField(limit int) fieldSpec {
 	return simple(fmt.Sprintf("max=%d", limit), []replication.FieldOption{replication.Max(limit)}, 1,
 		func(v *string, out []cell) { out[0] = cell{s: strings.Clone(*v)} },
 		func(*string) {},
@@ -55,11 +55,11 @@ func textShape(limit int) shape {
 		func(want, got []cell) bool { return got[0].s == cut(want[0].s, limit) })
 }
 
-// bytesShape is an array of bytes as one value.
-func bytesShape(g *chance) shape {
+// bytesField is an array of bytes as one value.
+func bytesField(g *chance) fieldSpec {
 	room := 1 + g.IntN(40)
 	limit := 1 + g.IntN(room)
-	s := shape{
+	s := fieldSpec{
 		typ: reflect.ArrayOf(room, reflect.TypeFor[byte]()), tag: fmt.Sprintf("max=%d", limit),
 		tags: []replication.FieldOption{replication.Max(limit)},
 	}
@@ -86,7 +86,7 @@ func bytesShape(g *chance) shape {
 	return s
 }
 
-func boolShape(*chance) shape {
+func boolField(*chance) fieldSpec {
 	return simple("", nil, 1, func(v *bool, out []cell) {
 		if *v {
 			out[0] = cell{u: 1}
@@ -96,9 +96,9 @@ func boolShape(*chance) shape {
 	}, func(v *bool) { *v = !*v }, func(g *chance, v *bool) { *v = g.one(2) }, sameCells)
 }
 
-// entityShape is a reference; who it is to be is the truth's and the check's affair.
-func entityShape(*chance) shape {
-	return shape{typ: reflect.TypeFor[ecs.Entity](), leaves: func(path string, offset uintptr, c *cells) {
+// entityField is a reference; who it is to be is the truth's and the check's affair.
+func entityField(*chance) fieldSpec {
+	return fieldSpec{typ: reflect.TypeFor[ecs.Entity](), leaves: func(path string, offset uintptr, c *cells) {
 		l := lift(path, offset, 1, func(v *ecs.Entity, out []cell) { out[0] = cell{e: *v} },
 			func(*ecs.Entity) {}, func(g *chance, v *ecs.Entity) { *v = g.someone() }, nil)
 		l.ref = true

@@ -20,5 +20,5 @@ const (
 	kindHashes // from the server
 	kindMessages
 	kindInputs
-	kindBye
+	kindDisconnect
 )

@@ -73,15 +73,15 @@ func lengthIsOne[T float](of []cell) bool {
 	return math.Abs(sum-1) < 1e-5
 }
 
-// vectorShape is a direction or rotation that is a V of n numbers of type T.
-func vectorShape[V any, T float](n int, tag string, option replication.FieldOption, fits func(want, got []cell) bool) shape {
+// vectorField is a direction or rotation that is a V of n numbers of type T.
+func vectorField[V any, T float](n int, tag string, option replication.FieldOption, fits func(want, got []cell) bool) fieldSpec {
 	return simple(tag, []replication.FieldOption{option}, n,
 		func(v *V, out []cell) { readNumbers(numbersAt[T](ptr(v), n), out) },
 		func(v *V) { turn(numbersAt[T](ptr(v), n)) },
 		func(g *chance, v *V) { spin(g, numbersAt[T](ptr(v), n)) }, fits)
 }
 
-func directionShape[T float](g *chance) shape {
+func directionField[T float](g *chance) fieldSpec {
 	bits := uint(2 + g.IntN(16))
 	limit := 2.13/(math.Ldexp(1, int(bits)-1)-1) + 1e-5
 	fits := func(want, got []cell) bool {
@@ -98,12 +98,12 @@ func directionShape[T float](g *chance) shape {
 	}
 	tag := fmt.Sprintf("unit,bits=%d", bits)
 	if g.one(2) {
-		return vectorShape[vector[T], T](3, tag, replication.UnitVector(bits), fits)
+		return vectorField[vector[T], T](3, tag, replication.UnitVector(bits), fits)
 	}
-	return vectorShape[[3]T, T](3, tag, replication.UnitVector(bits), fits)
+	return vectorField[[3]T, T](3, tag, replication.UnitVector(bits), fits)
 }
 
-func rotationShape[T float](g *chance) shape {
+func rotationField[T float](g *chance) fieldSpec {
 	bits := uint(7 + g.IntN(10))
 	limit := 2.2/math.Ldexp(1, int(bits)) + 1e-5
 	fits := func(want, got []cell) bool {
@@ -120,7 +120,7 @@ func rotationShape[T float](g *chance) shape {
 	}
 	tag := fmt.Sprintf("quat,bits=%d", bits)
 	if g.one(2) {
-		return vectorShape[rotation[T], T](4, tag, replication.Quat(bits), fits)
+		return vectorField[rotation[T], T](4, tag, replication.Quat(bits), fits)
 	}
-	return vectorShape[[4]T, T](4, tag, replication.Quat(bits), fits)
+	return vectorField[[4]T, T](4, tag, replication.Quat(bits), fits)
 }
