@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALateAckIsNoStepBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
+// TestALateAckDoesNotMoveTheBaselineBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
 // client keeps old states for a while only.
-func TestALateAckIsNoStepBack(t *testing.T) {
+func TestALateAckDoesNotMoveTheBaselineBack(t *testing.T) {
 	x, e, move := crowd(t, 1, withoutSharedPackets)
 	move(e[0], 1)
 	late := x.replicate()
@@ -25,9 +25,9 @@ func TestALateAckIsNoStepBack(t *testing.T) {
 	require.Equal(t, baseline, x.acked(0))
 }
 
-// TestABaselineIsNamedForAWindow, however long it was the newest state: from when something newer is sent that may have come,
+// TestABaselineIsUsedForOneWindow, however long it was the newest state: from when something newer is sent that may have come,
 // the client is not sure to hold it for longer.
-func TestABaselineIsNamedForAWindow(t *testing.T) {
+func TestABaselineIsUsedForOneWindow(t *testing.T) {
 	for _, changes := range []int{1, 1000} {
 		for _, rest := range []int{0, snapshot.RecentTicks + 5, 300} {
 			x, e, move := crowd(t, 1, withoutSharedPackets)
@@ -98,9 +98,9 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	}
 }
 
-// TestReportsOfFormerBaselinesMeanNothing: a client that lacked a baseline may have got a newer state in the meantime, and the same
+// TestReportsAboutEarlierBaselinesAreIgnored: a client that lacked a baseline may have got a newer state in the meantime, and the same
 // packet may say both.
-func TestReportsOfFormerBaselinesMeanNothing(t *testing.T) {
+func TestReportsAboutEarlierBaselinesAreIgnored(t *testing.T) {
 	x, e, move := crowd(t, 1, withoutSharedPackets)
 	former := x.acked(0)
 	move(e[0], 1)

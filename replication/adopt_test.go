@@ -90,7 +90,7 @@ func TestAPredictedEntityIsAdopted(t *testing.T) {
 	require.Zero(t, x.client.Stats().Unconfirmed)
 }
 
-func TestWhoWaitsFirstIsAdoptedFirst(t *testing.T) {
+func TestTheFirstExpectedEntityIsAdoptedFirst(t *testing.T) {
 	x := connectedWire(t, adoptSchema())
 	var crates []ecs.Entity
 	for i := range 5 {

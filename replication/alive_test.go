@@ -17,8 +17,8 @@ func anyEntity(t testing.TB, id, generation uint32) (e ecs.Entity) {
 	return e
 }
 
-// TestAliveKnowsEveryHandle: for every ID and generation that there could be, alive says what a query finds, and never panics.
-func TestAliveKnowsEveryHandle(t *testing.T) {
+// TestAliveAnswersForEveryHandle: for every ID and generation that there could be, alive says what a query finds, and never panics.
+func TestAliveAnswersForEveryHandle(t *testing.T) {
 	w := ecs.NewWorld(4)
 	id := ecs.ComponentID[tPosition](&w)
 	var before []ecs.Entity

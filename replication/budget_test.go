@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNobodyWaitsLongerThanAPass has everything change in every tick and a budget of one
+// TestNoEntityWaitsLongerThanAFullPass has everything change in every tick and a budget of one
 // packet a tick: no entity waits much longer than it takes to send all of them.
-func TestNobodyWaitsLongerThanAPass(t *testing.T) {
+func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 	oneGoroutine(t)
 	sizes := []int{10000, 1500}
 	if testing.Short() {
@@ -60,9 +60,9 @@ func TestNobodyWaitsLongerThanAPass(t *testing.T) {
 	}
 }
 
-// TestStructureGetsThrough: what comes and goes is told in time, though the budget is far
+// TestSpawnsAndDespawnsGetThroughASmallBudget: what comes and goes is told in time, though the budget is far
 // too small for all that moves, and that has more weight.
-func TestStructureGetsThrough(t *testing.T) {
+func TestSpawnsAndDespawnsGetThroughASmallBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate, within = 8000, 40
 	n := 10_000
@@ -136,8 +136,8 @@ func TestStructureGetsThrough(t *testing.T) {
 	}
 }
 
-// TestTombstonesGetThrough despawns a part of the crowd while all others move.
-func TestTombstonesGetThrough(t *testing.T) {
+// TestDespawnsGetThroughASmallBudget despawns a part of the crowd while all others move.
+func TestDespawnsGetThroughASmallBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate = 8000
 	n := 10_000
@@ -267,8 +267,8 @@ func TestBudgetCanBeChanged(t *testing.T) {
 	require.Panics(t, func() { Priority(0.5) })
 }
 
-// TestWaitingIsForgottenWithTheBudget: ticks waited under an earlier budget don't count.
-func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
+// TestRemovingTheBudgetResetsUrgency: ticks waited under an earlier budget don't count.
+func TestRemovingTheBudgetResetsUrgency(t *testing.T) {
 	oneGoroutine(t)
 	c := newLoadWorld(t, 2000, loadSchema())
 	m := c.join(5, 0)
@@ -293,9 +293,9 @@ func TestWaitingIsForgottenWithTheBudget(t *testing.T) {
 	}
 }
 
-// TestIntervalsLeaveTheBudgetAsItIs: a peer that is sent something now and then may spend then what it has saved since, and
+// TestSendIntervalsDoNotChangeTheBudget: a peer that is sent something now and then may spend then what it has saved since, and
 // in no tick more than the bytes of an eighth of a second, or of its interval if that is longer, and two packets.
-func TestIntervalsLeaveTheBudgetAsItIs(t *testing.T) {
+func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate, tickRate, ticks = 20_000, 60, 600
 	for _, interval := range []int{1, 7, 20, 60} {

@@ -173,7 +173,7 @@ func TestCaptureMissesNothing(t *testing.T) {
 
 // Bytes of a block that never rests are kept ever less often, and of one that rests again
 // soon.
-func TestBlocksThatNeverRestAreSeldomKept(t *testing.T) {
+func TestBlocksThatAlwaysChangeAreSeldomKept(t *testing.T) {
 	var b snapshot.MemberBlock
 	kept := 0
 	for range 1000 {

@@ -10,8 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// TestTheClockFindsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
-func TestTheClockFindsTheServer(t *testing.T) {
+// TestTheClockFollowsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
+func TestTheClockFollowsTheServer(t *testing.T) {
 	oneGoroutine(t)
 	for _, c := range []struct {
 		name  string

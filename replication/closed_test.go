@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPeerThatHasEndedMayBeAskedAnything: games call its methods until they have heard of it.
-func TestAPeerThatHasEndedMayBeAskedAnything(t *testing.T) {
+// TestGettersWorkAfterThePeerEnded: games call its methods until they have heard of it.
+func TestGettersWorkAfterThePeerEnded(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, SetInput(x.client, x.client.InputTick(), mMove{Fire: true}))

@@ -15,7 +15,7 @@ import (
 
 // A client that acknowledges what it never took lacks that until it changes, or for the session.
 // Others are served as ever.
-func TestALiarHurtsOnlyItself(t *testing.T) {
+func TestFalseAcksHurtOnlyTheirSender(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(200))

@@ -90,9 +90,9 @@ func TestBothCodingsShowTheSame(t *testing.T) {
 	}
 }
 
-// TestModelsThatAreNamedAreThere: whatever gets lost, doubled or late, the server names no
+// TestReferencedModelsExist: whatever gets lost, doubled or late, the server names no
 // model that the client does not remember.
-func TestModelsThatAreNamedAreThere(t *testing.T) {
+func TestReferencedModelsExist(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), withCoding(Compact), WithMTU(150))

@@ -65,7 +65,7 @@ func TestKeptModelsAreFew(t *testing.T) {
 }
 
 // A model is not named any more when the client may have dropped it.
-func TestModelsThatMayBeDroppedAreNotNamed(t *testing.T) {
+func TestModelsThatMayBeDroppedAreNotReferenced(t *testing.T) {
 	var server compact.KeptModels
 	var client compact.ModelStore
 	server.Keep(0, 0, 0, server.Take())

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKeepHoldsWhatStandsUnderConditions for as long as these hold, and as it was when it went out of view.
-func TestKeepHoldsWhatStandsUnderConditions(t *testing.T) {
+// TestKeepRetainsConditionalComponents for as long as these hold, and as it was when it went out of view.
+func TestKeepRetainsConditionalComponents(t *testing.T) {
 	g := newConditionPlay(1, 0)
 	mine := g.connect(netsim.Config{Latency: 1})
 	other := g.connect(netsim.Config{Latency: 1})
@@ -228,10 +228,10 @@ func TestConditionsWithWorkers(t *testing.T) {
 	}
 }
 
-// TestDamagedFacetsDoNoHarm: where nothing tells damage, sub-entities link to anything and bring
+// TestDamagedSubEntitiesDoNoHarm: where nothing tells damage, sub-entities link to anything and bring
 // components that the entity has already. The world is wrong then, but nothing panics, and
 // nothing is left of it in the end.
-func TestDamagedFacetsDoNoHarm(t *testing.T) {
+func TestDamagedSubEntitiesDoNoHarm(t *testing.T) {
 	ticks := 3000
 	if testing.Short() {
 		ticks = 600

@@ -262,7 +262,7 @@ type cvChildOf struct {
 }
 
 // What a pointer leads to may change while the pointer does not.
-func TestConversionsSeeWhatPointersLeadTo(t *testing.T) {
+func TestConversionsFollowPointers(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
 	x := connectedWire(t, s)
@@ -429,9 +429,9 @@ type cvBoatSeen struct {
 	Men uint8 `repl:"range=0:2"`
 }
 
-// TestClientHoldsWhatAConversionMade: Arche moves components as plain bytes, so what only a component leads to is not safe from
+// TestClientRetainsConvertedValues: Arche moves components as plain bytes, so what only a component leads to is not safe from
 // the garbage collector. What the client's half of a conversion made is, until the next state or the end of the component.
-func TestClientHoldsWhatAConversionMade(t *testing.T) {
+func TestClientRetainsConvertedValues(t *testing.T) {
 	var freed [3]atomic.Bool // crews, by their size
 	s := NewSchema()
 	Register[cvBoat](s, As(

@@ -62,9 +62,9 @@ func TestLatePartLeavesNewerOnesAlone(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestPartsThatWereBegunAreFinished: a late ack makes them needless for the server, but
+// TestStartedPartsAreFinished: a late ack makes them needless for the server, but
 // the client waits for them, and can't wait for many.
-func TestPartsThatWereBegunAreFinished(t *testing.T) {
+func TestStartedPartsAreFinished(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := ecs.ComponentID[tBulk](x.world)
 	var es []ecs.Entity
@@ -101,8 +101,8 @@ func TestPartsThatWereBegunAreFinished(t *testing.T) {
 	x.requireEqual("new one")
 }
 
-// TestLateStateTakesNoBaselinesPlace: the two have the same name.
-func TestLateStateTakesNoBaselinesPlace(t *testing.T) {
+// TestLateStateDoesNotReplaceABaseline: the two have the same name.
+func TestLateStateDoesNotReplaceABaseline(t *testing.T) {
 	x := connectedWire(t, testSchema(), withoutSharedPackets)
 	pos := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(pos)
@@ -160,8 +160,8 @@ func TestOldBaselinesStayOld(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestWhollyStillWorldMovesAgain: not even a packet was sent meanwhile.
-func TestWhollyStillWorldMovesAgain(t *testing.T) {
+// TestIdleWorldMovesAgain: not even a packet was sent meanwhile.
+func TestIdleWorldMovesAgain(t *testing.T) {
 	x, es, move := crowd(t, 3, WithTimeout(0))
 	for range 9 {
 		x.jump(1 << 28)

@@ -197,7 +197,7 @@ func declaresAgain(file *ast.File, declaration string) bool {
 }
 
 // The quick start is the README's first Go block; what it prints is the block after it.
-func TestQuickStartPrintsWhatTheReadmeSays(t *testing.T) {
+func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
 	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "README.md"))
 	i := slices.IndexFunc(blocks, func(b docBlock) bool { return b.language == "go" })
 	require.GreaterOrEqual(t, i, 0)
@@ -213,7 +213,7 @@ func TestQuickStartPrintsWhatTheReadmeSays(t *testing.T) {
 
 var docLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-func TestLinksOfTheGuideLeadToFiles(t *testing.T) {
+func TestGuideLinksPointToFiles(t *testing.T) {
 	links := 0
 	for _, page := range docPages(t) {
 		_, prose := docBlocks(t, page)

@@ -64,9 +64,9 @@ func (x *everyWorld) tick() (oldest uint32) {
 	return oldest
 }
 
-// TestEveryWhereEntitiesLeaveTheirGroupForATick: one of them always leaves just before the
+// TestEveryWithEntitiesThatLeaveTheirGroupForATick: one of them always leaves just before the
 // group has its turn, and comes back behind it.
-func TestEveryWhereEntitiesLeaveTheirGroupForATick(t *testing.T) {
+func TestEveryWithEntitiesThatLeaveTheirGroupForATick(t *testing.T) {
 	const n = 10
 	x := newEveryWorld(t, n, n)
 	g := x.server.NewGroup()
@@ -83,8 +83,8 @@ func TestEveryWhereEntitiesLeaveTheirGroupForATick(t *testing.T) {
 	}
 }
 
-// TestEveryWhereEntitiesMoveAtRandom lets entities go from group to group.
-func TestEveryWhereEntitiesMoveAtRandom(t *testing.T) {
+// TestEveryWithRandomMovement lets entities go from group to group.
+func TestEveryWithRandomMovement(t *testing.T) {
 	seed := seedOf(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, n := range []int{1, 2, 3, 7, 60} {

@@ -219,8 +219,8 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.Equal(t, 5, got)
 }
 
-// TestFragmentsTakeTheRoomOfALane: a message counts with its own bytes and with the ids of its fragments, and gives all back.
-func TestFragmentsTakeTheRoomOfALane(t *testing.T) {
+// TestFragmentsCountAgainstTheirChannel: a message counts with its own bytes and with the ids of its fragments, and gives all back.
+func TestFragmentsCountAgainstTheirChannel(t *testing.T) {
 	x := connectedWire(t, letterSchema(), WithMTU(64))
 	n := 0
 	for SendToClient(x.peer, bulk(5760)) == nil {
@@ -372,9 +372,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 	}
 }
 
-// TestALargeMessageWaitsForItsStructure as a whole: all of its fragments are there, and it is handed over with the entity that
+// TestALargeMessageWaitsForItsEntities as a whole: all of its fragments are there, and it is handed over with the entity that
 // it speaks of; and if that never comes, it does not wait for ever.
-func TestALargeMessageWaitsForItsStructure(t *testing.T) {
+func TestALargeMessageWaitsForItsEntities(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	hidden := false
 	x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { return !hidden }, Keep: true})
@@ -484,8 +484,8 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 	require.Greater(t, ticks, 60000/1181/message.MaxFragmentPackets)
 }
 
-// TestFragmentsAreOnlyKnownToLongTypes: of all others nothing on the wire changed.
-func TestFragmentsAreOnlyKnownToLongTypes(t *testing.T) {
+// TestOnlyLongTypesAreFragmented: of all others nothing on the wire changed.
+func TestOnlyLongTypesAreFragmented(t *testing.T) {
 	s := letterSchema()
 	RegisterMessage[mBytes47](s)
 	RegisterMessage[mBytes48](s)

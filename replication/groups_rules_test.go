@@ -56,8 +56,8 @@ func TestGroupsHaveMembers(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestAGroupIsSeenAsAWhole: who sees one of a group sees all of it.
-func TestAGroupIsSeenAsAWhole(t *testing.T) {
+// TestAGroupIsShownCompletely: who sees one of a group sees all of it.
+func TestAGroupIsShownCompletely(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	ship, turret, stone := x.spawn(position, frozen), x.spawn(position), x.spawn(position)
@@ -132,9 +132,9 @@ type tSlow struct {
 	Stamp uint32
 }
 
-// TestGroupsLookAtSlowComponentsTogether: what is looked at every few ticks only is looked
+// TestGroupsReadSlowComponentsTogether: what is looked at every few ticks only is looked
 // at in the same ticks for all of a group.
-func TestGroupsLookAtSlowComponentsTogether(t *testing.T) {
+func TestGroupsReadSlowComponentsTogether(t *testing.T) {
 	schema := NewSchema()
 	Register[tSlow](schema, Every(7))
 	x := connectedWire(t, schema)
@@ -238,9 +238,9 @@ func TestGroupsDoNotAllocate(t *testing.T) {
 	require.NotZero(t, c.members[0].peer.Stats().GroupResends)
 }
 
-// TestATornGroupIsCountedWhereTheBudgetEnds: what is sent of a group that is more than a packet counts, also if there is no room
+// TestSplitGroupsAreCountedAtTheEndOfTheBudget: what is sent of a group that is more than a packet counts, also if there is no room
 // for the rest.
-func TestATornGroupIsCountedWhereTheBudgetEnds(t *testing.T) {
+func TestSplitGroupsAreCountedAtTheEndOfTheBudget(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(300))
 	health, bulk := ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tBulk](x.world)
 	small, large := x.spawn(health), x.spawn(bulk)
@@ -270,9 +270,9 @@ func TestATornGroupIsCountedWhereTheBudgetEnds(t *testing.T) {
 	require.NotZero(t, tears)
 }
 
-// TestWhoJoinsAGroupSaysNothingOfItsPast: a client has got a state of an entity that joined the group since. Of those that were
+// TestJoiningAGroupRevealsNothingOfThePast: a client has got a state of an entity that joined the group since. Of those that were
 // in it before, one of which has left, it may still show what they were, and what they are comes together.
-func TestWhoJoinsAGroupSaysNothingOfItsPast(t *testing.T) {
+func TestJoiningAGroupRevealsNothingOfThePast(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(64))
 	exact := ecs.ComponentID[tExact](x.world)
 	first, other, second, late := x.spawn(exact), x.spawn(exact), x.spawn(exact), x.spawn(exact)

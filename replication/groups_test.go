@@ -340,9 +340,9 @@ func (f *crewGame) requireUnsplit(t testing.TB) {
 	}
 }
 
-// TestGroupsAreNeverTorn: whatever crews do and whatever networks do, a client shows
+// TestGroupsAreNeverSplit: whatever crews do and whatever networks do, a client shows
 // each crew as it was in one tick, all of it or nothing, and never goes back.
-func TestGroupsAreNeverTorn(t *testing.T) {
+func TestGroupsAreNeverSplit(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 10)
 	for _, cfg := range hostileLinks() {
@@ -456,9 +456,9 @@ func TestGroupsShareBudgets(t *testing.T) {
 	f.requireSettled(t)
 }
 
-// TestTheDetectorFindsTornGroups: where entities do not wait for the others of their group,
+// TestTheCheckFindsSplitGroups: where entities do not wait for the others of their group,
 // the test above fails.
-func TestTheDetectorFindsTornGroups(t *testing.T) {
+func TestTheCheckFindsSplitGroups(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
 	for range 100 {

@@ -32,9 +32,9 @@ type (
 	}
 )
 
-// TestGuideTellsWhatAWorldAtRestCosts measures bytes per second of packets, each way, when nothing changes in the world. The
+// TestGuideStatesTheCostOfAnIdleWorld measures bytes per second of packets, each way, when nothing changes in the world. The
 // guide shows the same table.
-func TestGuideTellsWhatAWorldAtRestCosts(t *testing.T) {
+func TestGuideStatesTheCostOfAnIdleWorld(t *testing.T) {
 	rates := []int{60, 30, 20}
 	var table strings.Builder
 	table.WriteString("| bytes per second to the client / from it |")
@@ -119,9 +119,9 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 	return (down + seconds/2) / seconds, (up + seconds/2) / seconds
 }
 
-// TestGuideTellsHowManyComponentsAWorldTakes: those of a world, whoever registers them, are bounded by Arche, and sooner than
+// TestGuideStatesTheComponentLimit: those of a world, whoever registers them, are bounded by Arche, and sooner than
 // its own constant says.
-func TestGuideTellsHowManyComponentsAWorldTakes(t *testing.T) {
+func TestGuideStatesTheComponentLimit(t *testing.T) {
 	const most = 240
 	require.True(t, pageContains(t, "registering-components.md", fmt.Sprintf("more than %d component types in a world", most)))
 	if ecs.MaskTotalBits < most {
@@ -131,8 +131,8 @@ func TestGuideTellsHowManyComponentsAWorldTakes(t *testing.T) {
 	require.Panics(t, func() { playWideWorld(t, most) }, "Arche takes more by now: say so in the guide")
 }
 
-// TestGuideAsksBeforeItGetsAResource: Arche panics where there is none.
-func TestGuideAsksBeforeItGetsAResource(t *testing.T) {
+// TestGuideChecksForAResourceBeforeGettingIt: Arche panics where there is none.
+func TestGuideChecksForAResourceBeforeGettingIt(t *testing.T) {
 	world := ecs.NewWorld()
 	require.False(t, world.Resources().Has(ecs.ResourceID[restMove](&world)))
 	require.Panics(t, func() { ecs.GetResource[restMove](&world) }, "it is nil by now: the guide need not ask")

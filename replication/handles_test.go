@@ -38,11 +38,11 @@ var safeHandles = map[string]string{
 	"relations.remove":         "removeEntity asked",
 }
 
-// TestHandlesAreAskedAboutInOnePlace: nothing but alive asks Arche whether an entity lives, as Arche's answer is wrong for some
+// TestHandlesAreCheckedInOnePlace: nothing but alive asks Arche whether an entity lives, as Arche's answer is wrong for some
 // handles; and what needs a living one is done only where that is known.
 //
 // It knows worlds by their names, w and world, and checks that none has another.
-func TestHandlesAreAskedAboutInOnePlace(t *testing.T) {
+func TestHandlesAreCheckedInOnePlace(t *testing.T) {
 	oneGoroutine(t)
 	files, used, safe := token.NewFileSet(), map[string]bool{}, map[string]string{}
 	for name, why := range safeHandles {

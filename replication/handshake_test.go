@@ -120,9 +120,9 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
 }
 
-// TestIntroductionsOfAllReleasesHaveOneSeal: were the protocol version part of it, ends
+// TestHandshakeChecksumIsTheSameInAllReleases: were the protocol version part of it, ends
 // of two releases could not even tell each other that they are.
-func TestIntroductionsOfAllReleasesHaveOneSeal(t *testing.T) {
+func TestHandshakeChecksumIsTheSameInAllReleases(t *testing.T) {
 	require.EqualValues(t, 0x61726368, wire.HandshakeKey().Key)
 }
 
@@ -152,8 +152,8 @@ func TestHandshakeSurvivesLoss(t *testing.T) {
 	}
 }
 
-// TestUnansweredClientIsQuiet: a client without a server sends at a bounded rate.
-func TestUnansweredClientIsQuiet(t *testing.T) {
+// TestUnansweredClientSendsLittle: a client without a server sends at a bounded rate.
+func TestUnansweredClientSendsLittle(t *testing.T) {
 	x := newWire(t, testSchema())
 	bytes := 0
 	for range 1000 {
@@ -178,9 +178,9 @@ func TestUnansweredClientIsQuiet(t *testing.T) {
 	require.LessOrEqual(t, packets, 2*1000/session.IntroduceEvery)
 }
 
-// TestAnswersAreBoundedByIntroductions: else anyone could have this end send much to a
+// TestAnswersAreBoundedByHellos: else anyone could have this end send much to a
 // victim for little.
-func TestAnswersAreBoundedByIntroductions(t *testing.T) {
+func TestAnswersAreBoundedByHellos(t *testing.T) {
 	x := newWire(t, longSchema(func(*Schema) {}))
 	own := x.server.sessions.Fingerprint
 	for _, h := range []wire.Hello{

@@ -103,9 +103,9 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 	}
 }
 
-// TestATickNamesWhatWasValidThen plays a slot that changes now and then, of which states are sent again and again, over a network
+// TestABaselineTickNamesTheStateValidThen plays a slot that changes now and then, of which states are sent again and again, over a network
 // that loses, delays and overtakes. What the server names by what is acknowledged, the client finds, or if that is late nothing.
-func TestATickNamesWhatWasValidThen(t *testing.T) {
+func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 	oneGoroutine(t)
 	type packet struct {
 		sent, arrives, acked int // ticks; that of the acknowledgement is 0 if it is lost

@@ -12,9 +12,9 @@ import (
 
 // What a peer is sent must not depend on what it may not see, by no way however long.
 
-// TestOldBaselinesAreNotAMatterOfLuck: the history may know more than it promises, if the slots beside one did not change. Whether
+// TestOldBaselinesDoNotDependOnOtherSlots: the history may know more than it promises, if the slots beside one did not change. Whether
 // an update is a delta must not depend on that.
-func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
+func TestOldBaselinesDoNotDependOnOtherSlots(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithWindow(8))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
 	e := x.spawn(position, health)
@@ -43,8 +43,8 @@ func TestOldBaselinesAreNotAMatterOfLuck(t *testing.T) {
 	require.True(t, known(first+1), "of each component")
 }
 
-// TestMessagesKnowNothingOfTheStructureOfHiddenEntities, not even as something that is soon found to be of no interest.
-func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
+// TestMessagesRevealNothingOfHiddenEntities, not even as something that is soon found to be of no interest.
+func TestMessagesRevealNothingOfHiddenEntities(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	health := ecs.ComponentID[tHealth](x.world)
 	seen, hidden := x.spawn(), x.spawn()
@@ -67,9 +67,9 @@ func TestMessagesKnowNothingOfTheStructureOfHiddenEntities(t *testing.T) {
 	require.False(t, noted(hidden))
 }
 
-// TestMessagesDoNotWaitForWhatWasKept: an entity that comes back into view before the client's word of it arrives, which then says
+// TestMessagesDoNotWaitForKeptEntities: an entity that comes back into view before the client's word of it arrives, which then says
 // that there is nothing to send.
-func TestMessagesDoNotWaitForWhatWasKept(t *testing.T) {
+func TestMessagesDoNotWaitForKeptEntities(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	e, visible := x.spawn(), true
 	x.peer.SetInterest(Interest{Keep: true, Visible: func(ecs.Entity) bool { return visible }})

@@ -10,9 +10,9 @@ import (
 
 // Hooks for components under conditions, for resources, and for references that are filled in later.
 
-// TestHooksTellOfConditionsAndReferences: components that come and go with owners and conditions are announced like all
+// TestHooksReportConditionsAndReferences: components that come and go with owners and conditions are announced like all
 // others, and so are references that are filled in when their target comes.
-func TestHooksTellOfConditionsAndReferences(t *testing.T) {
+func TestHooksReportConditionsAndReferences(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(2000, 450)
 	seed := seedOf(t)

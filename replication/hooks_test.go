@@ -49,7 +49,7 @@ func (l *hookLog) requireThat(lines ...string) {
 	l.lines = nil
 }
 
-func TestHooksTellWhatComesChangesAndGoes(t *testing.T) {
+func TestHooksReportSpawnChangeAndDespawn(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	l := newHookLog(t, x)
 	position, health, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tFrozen](x.world)
@@ -90,9 +90,9 @@ func TestHooksTellWhatComesChangesAndGoes(t *testing.T) {
 	l.requireThat("0.1 remove health 63", "0.1 despawn", "2.1 remove position 0", "2.1 despawn")
 }
 
-// TestHooksOfWhatTheUserDid: what the user removed is not announced, and what the user
+// TestHooksAfterChangesByTheUser: what the user removed is not announced, and what the user
 // wrote is what was before.
-func TestHooksOfWhatTheUserDid(t *testing.T) {
+func TestHooksAfterChangesByTheUser(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	l := newHookLog(t, x)
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
@@ -306,9 +306,9 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 	require.Equal(t, 4, calls)
 }
 
-// TestHooksTellTheWholeStory: whatever the network and the connection do, a copy of the
+// TestHooksReportEveryChange: whatever the network and the connection do, a copy of the
 // world that is kept by hooks alone is that world after every Apply.
-func TestHooksTellTheWholeStory(t *testing.T) {
+func TestHooksReportEveryChange(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(3000, 800)
 	seed := seedOf(t)

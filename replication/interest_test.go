@@ -282,10 +282,10 @@ func TestInterestsBetweenTwoTicks(t *testing.T) {
 	}
 }
 
-// TestWhatComesBackIntoViewMayBeOnItsWayTwice: a state was sent before the entity left the view and again when it came back, and
+// TestAStateInFlightTwiceAfterComingBackIntoView: a state was sent before the entity left the view and again when it came back, and
 // only the first packet is known to have come. If the second one came, the client holds the state as of that tick for good, and
 // as of the first one for a while.
-func TestWhatComesBackIntoViewMayBeOnItsWayTwice(t *testing.T) {
+func TestAStateInFlightTwiceAfterComingBackIntoView(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {withoutSharedPackets}} {
 		x, e, move := crowd(t, 2, opts...)
 		set := x.server.NewEntitySet()

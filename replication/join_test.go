@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompleteMeansThatAllIsThere: of what was there when the session began, and still is,
+// TestCompleteMeansEverythingHasArrived: of what was there when the session began, and still is,
 // nothing is missing in the client's world, whatever was slow to come. And it does become
 // complete, though new entities come all the time.
-func TestCompleteMeansThatAllIsThere(t *testing.T) {
+func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 	oneGoroutine(t)
 	type visible = func(id NetID) bool
 	for name, c := range map[string]struct {
@@ -95,9 +95,9 @@ func TestCompleteMeansThatAllIsThere(t *testing.T) {
 	}
 }
 
-// TestCompleteIsToldInAStillWorld without waiting for the next second, and not before all
+// TestCompleteIsSentInAnIdleWorld without waiting for the next second, and not before all
 // has come.
-func TestCompleteIsToldInAStillWorld(t *testing.T) {
+func TestCompleteIsSentInAnIdleWorld(t *testing.T) {
 	for _, entities := range []int{0, 1, 500} {
 		x := newWire(t, testSchema(), WithMTU(200))
 		for range entities {
@@ -118,8 +118,8 @@ func TestCompleteIsToldInAStillWorld(t *testing.T) {
 	}
 }
 
-// TestCompleteIsToldAgain if the packet that said so got lost.
-func TestCompleteIsToldAgain(t *testing.T) {
+// TestCompleteIsSentAgain if the packet that said so got lost.
+func TestCompleteIsSentAgain(t *testing.T) {
 	x := newWire(t, testSchema())
 	for n := 0; !x.peer.out.Alive.Complete; n++ {
 		require.Less(t, n, 30)

@@ -159,8 +159,8 @@ func memoryOf(v reflect.Value) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v.UnsafeAddr())), v.Type().Size())
 }
 
-// TestKernelsDoAsTheirSlowTwins: the same rows, the same counts, the same values written, the same errors.
-func TestKernelsDoAsTheirSlowTwins(t *testing.T) {
+// TestKernelsMatchTheReference: the same rows, the same counts, the same values written, the same errors.
+func TestKernelsMatchTheReference(t *testing.T) {
 	const n = 2*schema.ReadBlock + 88
 	rng := newColumnRand(t)
 	w := ecs.NewWorld()
@@ -360,7 +360,7 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 	}
 }
 
-func TestMarkersAreWhereTheSlowTwinFindsThem(t *testing.T) {
+func TestMarkersMatchTheReference(t *testing.T) {
 	markers := make([]snapshot.Marker, 70)
 	for i := range markers {
 		markers[i].Slot = uint32(i + 1)

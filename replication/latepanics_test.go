@@ -64,9 +64,9 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	require.Zero(t, mirrored, "nobody owns what is there now")
 }
 
-// TestAMessageSentByAPickIsSeen: a function of OnlyFor that sends a message to a peer that would rest makes it look what it
+// TestAMessageSentByOnlyForIsSeen: a function of OnlyFor that sends a message to a peer that would rest makes it look what it
 // sees.
-func TestAMessageSentByAPickIsSeen(t *testing.T) {
+func TestAMessageSentByOnlyForIsSeen(t *testing.T) {
 	var to *Peer
 	s := messageSchema()
 	Register[pMatchTwin](s, OnlyFor(func(*Peer) bool {

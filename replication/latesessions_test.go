@@ -13,8 +13,8 @@ import (
 
 // What comes late of other sessions than the one in force: it is known for that, and changes nothing.
 
-// TestWelcomesOfEarlierIntroductionsAreIgnored: the one of a nonce that the client gave up.
-func TestWelcomesOfEarlierIntroductionsAreIgnored(t *testing.T) {
+// TestWelcomesToEarlierHellosAreIgnored: the one of a nonce that the client gave up.
+func TestWelcomesToEarlierHellosAreIgnored(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...)
 	late := x.takeDown()
@@ -92,9 +92,9 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 	}
 }
 
-// TestALateStateDoesNotEndTheFirstWords: without checksums a state packet of an earlier session may be taken for one of a session
+// TestALateStateDoesNotConfirmASession: without checksums a state packet of an earlier session may be taken for one of a session
 // that the server has only offered. The client must not think that it is in force for good.
-func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
+func TestALateStateDoesNotConfirmASession(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
 	x.restart(faceOf(x.server.schema), 7, WithTimeout(20))
 	x.rounds(3)
@@ -117,9 +117,9 @@ func TestALateStateDoesNotEndTheFirstWords(t *testing.T) {
 	require.True(t, x.peer.Connected())
 }
 
-// TestFormerSessionsAreKnownByTheirChecksums: in sessions without checksums, state hashes, disconnects and first words have one all the
+// TestEarlierSessionsAreRecognisedByChecksum: in sessions without checksums, state hashes, disconnects and first words have one all the
 // same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
-func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
+func TestEarlierSessionsAreRecognisedByChecksum(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum(), WithStateHash(2))
 	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
@@ -152,9 +152,9 @@ func TestFormerSessionsAreKnownByTheirChecksums(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLateHashesOfASessionWithoutStatesAreKnown: a session may be over for the client before any of its states came, and state
+// TestLateHashesOfASessionWithoutStatesAreRecognised: a session may be over for the client before any of its states came, and state
 // hashes of it come late. Without checksums they must not be taken for states of the next session.
-func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
+func TestLateHashesOfASessionWithoutStatesAreRecognised(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), neverSilent)
 	x.restart(faceOf(x.server.schema), 7)
 	for range 40 {
@@ -183,9 +183,9 @@ func TestLateHashesOfASessionWithoutStatesAreKnown(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLateStatesOfASessionPassedOverAreTooOld: of two sessions that are offered, the client is in the second already when its first
+// TestLateStatesOfASkippedSessionAreTooOld: of two sessions that are offered, the client is in the second already when its first
 // word of the first one arrives. What the server then says in the first must not be taken for the second, without checksums either.
-func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
+func TestLateStatesOfASkippedSessionAreTooOld(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
 	x.restart(faceOf(x.server.schema), 7)
 	x.spawn()
@@ -219,9 +219,9 @@ func TestLateStatesOfASessionPassedOverAreTooOld(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestOffersStayNearTheSessionInForce: however many sessions are offered in a row, packets of the
+// TestOfferedSequencesStayNearTheCurrentSession: however many sessions are offered in a row, packets of the
 // session before them are too old in all of them, also by the low bits of their sequences.
-func TestOffersStayNearTheSessionInForce(t *testing.T) {
+func TestOfferedSequencesStayNearTheCurrentSession(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithoutChecksum())
 	x.rounds(20)
 	var last uint32

@@ -11,9 +11,9 @@ type clueless struct{}
 
 func (clueless) Matches(*ecs.Mask) bool { panic("no idea") }
 
-// TestTicksThatNeverEnd: a function of the user panics for long, before it comes to the peers at all. Then the
+// TestManyTicksThatPanic: a function of the user panics for long, before it comes to the peers at all. Then the
 // server has not sent anything for more ticks than it looks back, and claims nothing that is not so.
-func TestTicksThatNeverEnd(t *testing.T) {
+func TestManyTicksThatPanic(t *testing.T) {
 	for _, ticks := range []int{1, 30, 31, 32, 33, 63, 64, 65, 66, 67, 80, 97, 200} {
 		for _, moves := range []int{1, 2, 40, 100} { // the moving ones move in every so many ticks
 			x := connectedWire(t, testSchema(), WithWindow(120))

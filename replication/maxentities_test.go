@@ -25,10 +25,10 @@ func replace(w *ecs.World, entities []ecs.Entity, n int, ids ...ecs.ID) {
 	}
 }
 
-// TestMaxEntitiesIsOfEntitiesAtATime: a world that never has more entities than the client
+// TestMaxEntitiesLimitsLiveEntities: a world that never has more entities than the client
 // was made for is mirrored, however many of them are replaced in a tick, and whatever else
 // takes slots.
-func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
+func TestMaxEntitiesLimitsLiveEntities(t *testing.T) {
 	oneGoroutine(t)
 	picked := OnlyFor(func(*Peer) bool { return true })
 	scale := 100
@@ -95,9 +95,9 @@ func TestMaxEntitiesIsOfEntitiesAtATime(t *testing.T) {
 	}
 }
 
-// TestSlotsStayBelowTheBound lets a world of entities, conditions and resources churn over a
+// TestSlotsStayBelowTheLimit lets a world of entities, conditions and resources churn over a
 // bad network: never more than so many at a time, from none to all.
-func TestSlotsStayBelowTheBound(t *testing.T) {
+func TestSlotsStayBelowTheLimit(t *testing.T) {
 	oneGoroutine(t)
 	const most = 90
 	seed := seedOf(t)
@@ -210,8 +210,8 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 	}
 }
 
-// TestRoomIsThatOfTheSession: a client with more room takes the place of one with little.
-func TestRoomIsThatOfTheSession(t *testing.T) {
+// TestMaxEntitiesBelongsToTheSession: a client with more room takes the place of one with little.
+func TestMaxEntitiesBelongsToTheSession(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.restart(faceOf(x.server.schema), 8, WithMaxEntities(5))
 	for range 20 {
@@ -234,9 +234,9 @@ func TestRoomIsThatOfTheSession(t *testing.T) {
 	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
-// TestWhatHasNoRoomAddsUp: every live entity is counted once in every tick, for a client with
+// TestEntitiesWithoutRoomAreCounted: every live entity is counted once in every tick, for a client with
 // little room as well, whatever it may see.
-func TestWhatHasNoRoomAddsUp(t *testing.T) {
+func TestEntitiesWithoutRoomAreCounted(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
@@ -277,9 +277,9 @@ func TestWhatHasNoRoomAddsUp(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutRoomAreWithheldAsAWhole: a client that has no room for one of a group is
+// TestGroupsWithoutRoomAreWithheldCompletely: a client that has no room for one of a group is
 // sent nothing of it. Sub-entities are withheld by themselves.
-func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
+func TestGroupsWithoutRoomAreWithheldCompletely(t *testing.T) {
 	schema := NewSchema()
 	Register[tHealth](schema)
 	Register[tRotation](schema, OnlyFor(func(*Peer) bool { return true }))
@@ -314,9 +314,9 @@ func TestGroupsWithoutRoomAreWithheldAsAWhole(t *testing.T) {
 	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
-// TestGroupsAtTheBoundAreNeverTorn: crews whose members come and go around the bounds of clients
+// TestGroupsAtTheEntityLimitAreNeverSplit: crews whose members come and go around the bounds of clients
 // are shown as they were in one tick, or not at all.
-func TestGroupsAtTheBoundAreNeverTorn(t *testing.T) {
+func TestGroupsAtTheEntityLimitAreNeverSplit(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
 	for k, cfg := range hostileLinks() {

@@ -9,9 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestMessagesWaitForWhatStandsUnderConditions: who is told that an entity is its own finds what only the owner sees, and nobody
+// TestMessagesWaitForConditionalComponents: who is told that an entity is its own finds what only the owner sees, and nobody
 // else does; who is told that it is no more its own finds it gone.
-func TestMessagesWaitForWhatStandsUnderConditions(t *testing.T) {
+func TestMessagesWaitForConditionalComponents(t *testing.T) {
 	seed := seedOf(t)
 	schema := NewSchema()
 	Register[cPlace](schema)

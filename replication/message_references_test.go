@@ -156,9 +156,9 @@ func TestAMessageFindsWhatWasSpawnedForIt(t *testing.T) {
 	}
 }
 
-// TestMessagesDoNotReferToTheDead: neither who is dead when the message is sent, nor who died before it is handed over, nor who
+// TestMessagesDoNotReferToDeadEntities: neither who is dead when the message is sent, nor who died before it is handed over, nor who
 // took the place of one that did is the one that was meant.
-func TestMessagesDoNotReferToTheDead(t *testing.T) {
+func TestMessagesDoNotReferToDeadEntities(t *testing.T) {
 	x := newMentioning(t)
 	a, b := x.spawn(), x.spawn()
 	x.rounds(3)
@@ -213,8 +213,8 @@ func TestMessagesDoNotReferToTheDead(t *testing.T) {
 	require.Equal(t, []rWhom{{Number: 3}}, x.up)
 }
 
-// TestWhatAHandlerRemovesIsNobodyForTheNext: messages of one packet are looked at one after the other.
-func TestWhatAHandlerRemovesIsNobodyForTheNext(t *testing.T) {
+// TestAnEntityRemovedByAHandlerIsZeroForTheNext: messages of one packet are looked at one after the other.
+func TestAnEntityRemovedByAHandlerIsZeroForTheNext(t *testing.T) {
 	x := newMentioning(t)
 	e := x.spawn()
 	x.rounds(3)
@@ -315,8 +315,8 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	require.Equal(t, rWhom{Number: 2, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
 }
 
-// TestMessagesReferToNobodyOutOfView: of two that get the same message, one sees whom it is about.
-func TestMessagesReferToNobodyOutOfView(t *testing.T) {
+// TestReferencesOutOfViewAreZero: of two that get the same message, one sees whom it is about.
+func TestReferencesOutOfViewAreZero(t *testing.T) {
 	x := newMentioning(t)
 	hidden := true
 	var secret ecs.Entity
@@ -382,9 +382,9 @@ func TestMessagesAreNoRelations(t *testing.T) {
 	require.Panics(t, func() { RegisterInput[rChildOf](NewSchema()) })
 }
 
-// TestMessagesReferRightOverHostileLinks: whatever comes late, twice or never while entities come and go and get in and out of
+// TestMessageReferencesOverHostileLinks: whatever comes late, twice or never while entities come and go and get in and out of
 // view, a message refers to whom it meant or to nobody; and to nobody only who is not there.
-func TestMessagesReferRightOverHostileLinks(t *testing.T) {
+func TestMessageReferencesOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := 3000
 	if testing.Short() {

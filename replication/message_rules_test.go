@@ -158,9 +158,9 @@ func TestRefusalsOfMessages(t *testing.T) {
 	}
 }
 
-// TestViewersOfAnEntityThatEndedAreThoseOfNoOther: a message for the viewers of an entity waits while ticks are not finished, and
+// TestViewersBelongToTheGeneration: a message for the viewers of an entity waits while ticks are not finished, and
 // then another entity has its slot, which a client was shown. It never saw the first one.
-func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
+func TestViewersBelongToTheGeneration(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
 	collect[mHit](x.client, &got)
@@ -198,9 +198,9 @@ func TestViewersOfAnEntityThatEndedAreThoseOfNoOther(t *testing.T) {
 	require.Empty(t, got)
 }
 
-// TestWhoIsYetToLearnOfAnEndIsNoViewer: a client still shows an entity that ended, and the next one in its slot came and ended
+// TestPeersAwaitingADespawnAreNotViewers: a client still shows an entity that ended, and the next one in its slot came and ended
 // unseen. That one's messages are none of its business, not even in the tick in which kept entities are let go.
-func TestWhoIsYetToLearnOfAnEndIsNoViewer(t *testing.T) {
+func TestPeersAwaitingADespawnAreNotViewers(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		x := connectedWire(t, messageSchema())
 		var got []string

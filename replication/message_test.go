@@ -231,8 +231,8 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), wire.ErrUnexpected)
 }
 
-// TestARestartedClientStartsAnew: what was on its way in the old session is gone, ids begin anew.
-func TestARestartedClientStartsAnew(t *testing.T) {
+// TestARestartedClientGetsANewSession: what was on its way in the old session is gone, ids begin anew.
+func TestARestartedClientGetsANewSession(t *testing.T) {
 	s := messageSchema()
 	x := connectedWire(t, s)
 	for i := range uint32(100) {
@@ -307,8 +307,8 @@ Move.Stamp uint16
 	require.ErrorContains(t, err, `line 2: server has "message mHit reliable", client has "message mHit reliable immediate"`)
 }
 
-// TestNothingIsSaidWithoutMessages: a schema with neither messages nor inputs has none of their packets.
-func TestNothingIsSaidWithoutMessages(t *testing.T) {
+// TestNoMessagePacketsWithoutMessages: a schema with neither messages nor inputs has none of their packets.
+func TestNoMessagePacketsWithoutMessages(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	for range 40 {

@@ -189,9 +189,9 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	require.Less(t, cap(x.peer.acked.Structure.Changes), 1025)
 }
 
-// TestWhatAMessageWaitsForGetsLess: a message is sent again when less is known to be missing, and overtakes its first copy. What
+// TestDependenciesOfARetransmitShrink: a message is sent again when less is known to be missing, and overtakes its first copy. What
 // the newer one said counts.
-func TestWhatAMessageWaitsForGetsLess(t *testing.T) {
+func TestDependenciesOfARetransmitShrink(t *testing.T) {
 	for name, order := range map[string][2]int{"in order": {0, 1}, "overtaken": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
 			x := connectedWire(t, messageSchema())

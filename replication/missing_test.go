@@ -58,9 +58,9 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentAgain: a state was sent twice, and only the first packet is known to have come. If the second one
+// TestAStateSentTwice: a state was sent twice, and only the first packet is known to have come. If the second one
 // comes, the client holds the state as of that tick for good, and as of the first one for a while.
-func TestWhatWasSentAgain(t *testing.T) {
+func TestAStateSentTwice(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range snapshot.RecentTicks + 20 {
 		move(e[1], 0.1)
@@ -93,9 +93,9 @@ func TestWhatWasSentAgain(t *testing.T) {
 	x.muteAcks(40, func() { move(e[0], 0.1) })
 }
 
-// TestWhatWasSentAgainInTheNextTick: the second packet came, but not all of its tick, so that the peer is served from
+// TestAStateSentTwiceInSuccessiveTicks: the second packet came, but not all of its tick, so that the peer is served from
 // the one before. The client's newest state is of the later tick all the same.
-func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
+func TestAStateSentTwiceInSuccessiveTicks(t *testing.T) {
 	oneGoroutine(t)
 	for phase := range 4 {
 		x, e, move := crowd(t, 100, WithMTU(100))
@@ -134,9 +134,9 @@ func TestWhatWasSentAgainInTheNextTick(t *testing.T) {
 	}
 }
 
-// TestWhatWakesAndJoinsAGroupInOneTick: an entity joins a group in the tick in which its rest ends. What the client
+// TestAnEntityThatWakesAndJoinsAGroupInOneTick: an entity joins a group in the tick in which its rest ends. What the client
 // holds is of the rest that ends now, not of the one before.
-func TestWhatWakesAndJoinsAGroupInOneTick(t *testing.T) {
+func TestAnEntityThatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 3 {
 		move(e[0], 1)
@@ -175,9 +175,9 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestWhatIsInPartsIsNotRelayed: an entity that a client knows becomes too different for a packet, and in the next tick is nearly what
+// TestAStateInPartsIsNotSharedMeanwhile: an entity that a client knows becomes too different for a packet, and in the next tick is nearly what
 // it was. While the one state is on its way in parts, the client is not sent a newer one: it would not take the parts.
-func TestWhatIsInPartsIsNotRelayed(t *testing.T) {
+func TestAStateInPartsIsNotSharedMeanwhile(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := x.spawn(ecs.ComponentID[tBulk](x.world))
 	var down [][][]byte
@@ -221,9 +221,9 @@ func TestWhatIsInPartsIsNotRelayed(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLossesOfBeforeDontCount: an entity leaves view and comes back. That a packet of before got lost does not make it due once
+// TestEarlierLossesDoNotCount: an entity leaves view and comes back. That a packet of before got lost does not make it due once
 // more.
-func TestLossesOfBeforeDontCount(t *testing.T) {
+func TestEarlierLossesDoNotCount(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	set := x.server.NewEntitySet()
 	set.Add(e[0])

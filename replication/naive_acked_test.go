@@ -426,9 +426,9 @@ func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]e
 	require.NoError(t, r.Finish())
 }
 
-// TestAckedTwinReplicates: whatever is lost, every packet that comes can be read and is
+// TestAckedServerReplicates: whatever is lost, every packet that comes can be read and is
 // true, and clients have everything soon after the world has come to rest.
-func TestAckedTwinReplicates(t *testing.T) {
+func TestAckedServerReplicates(t *testing.T) {
 	oneGoroutine(t)
 	for _, loss := range []float64{0, 0.1} {
 		r := newAckedRig(t, scaleGame(700), 5, loss, seedOf(t))
@@ -459,9 +459,9 @@ func TestAckedTwinReplicates(t *testing.T) {
 	}
 }
 
-// TestAckedTwinDoesNotGoBack: an old ack that comes late changes nothing, as the client
+// TestAckedServerDoesNotGoBack: an old ack that comes late changes nothing, as the client
 // may have forgotten what it tells of.
-func TestAckedTwinDoesNotGoBack(t *testing.T) {
+func TestAckedServerDoesNotGoBack(t *testing.T) {
 	g := newScaleWorld(scaleLoad{entities: 1, movers: 1}, seedOf(t))
 	s := newAckedServer(t, &g.ecs)
 	p := s.connect(func([]byte) error { return nil })
@@ -489,8 +489,8 @@ func (r *ackedRig) codes() (all []entityCodes) {
 	return all
 }
 
-// TestAckedTwinDoesNotAllocate: it is no straw man.
-func TestAckedTwinDoesNotAllocate(t *testing.T) {
+// TestAckedServerDoesNotAllocate: it is no straw man.
+func TestAckedServerDoesNotAllocate(t *testing.T) {
 	r := newAckedRig(t, scaleGame(2000), 5, 0, seedOf(t))
 	r.warm()
 	require.Zero(t, testing.AllocsPerRun(20, func() { r.tick() }))

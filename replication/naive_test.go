@@ -270,8 +270,8 @@ func reliableDecode(t *testing.T, packet []byte, mirror [][8]uint64) {
 	require.NoError(t, r.Finish())
 }
 
-// TestReliableTwinReplicates: its packets show every client the world of every tick.
-func TestReliableTwinReplicates(t *testing.T) {
+// TestReliableServerReplicates: its packets show every client the world of every tick.
+func TestReliableServerReplicates(t *testing.T) {
 	seed := seedOf(t)
 	g := newScaleWorld(scaleLoad{entities: 700, movers: 200, hits: 30}, seed)
 	s := newReliableServer(t, &g.ecs)

@@ -19,9 +19,9 @@ func oneGoroutine(t testing.TB) {
 	}
 }
 
-// TestOneGoroutineIsTrue: no test that calls oneGoroutine says in its own body that it has more. What its helpers do it does
+// TestOneGoroutineTestsStartNone: no test that calls oneGoroutine says in its own body that it has more. What its helpers do it does
 // not look at.
-func TestOneGoroutineIsTrue(t *testing.T) {
+func TestOneGoroutineTestsStartNone(t *testing.T) {
 	oneGoroutine(t) // a matter of the source alone
 	names, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGenerationsThatComeAgain: a client is out of contact for so long that a slot may have had
+// TestGenerationsThatRepeat: a client is out of contact for so long that a slot may have had
 // 65,536 entities meanwhile, and the one that it has now the generation of the one that the
 // client shows. However the two find together again, that is another entity.
-func TestGenerationsThatComeAgain(t *testing.T) {
+func TestGenerationsThatRepeat(t *testing.T) {
 	oneGoroutine(t)
 	for _, c := range []struct {
 		name   string

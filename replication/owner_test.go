@@ -270,8 +270,8 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// TestFacetsHaveNoNames: the slot of a sub-entity is nobody's NetID.
-func TestFacetsHaveNoNames(t *testing.T) {
+// TestSubEntitiesHaveNoNetID: the slot of a sub-entity is nobody's NetID.
+func TestSubEntitiesHaveNoNetID(t *testing.T) {
 	x := newPair(t, ownerSchema(), netsim.Config{})
 	e := x.world.NewEntity(ReplicatedID(x.world), ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
 	x.server.SetOwner(e, x.owner.peer)

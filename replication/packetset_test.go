@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStreamsCarryWhatRunsDo: where nothing gets lost, a stream has the very entries that
+// TestSharedPacketsCarryTheSameAsCachedEntries: where nothing gets lost, a stream has the very entries that
 // would be put together one by one, at the same cost by field.
-func TestStreamsCarryWhatRunsDo(t *testing.T) {
+func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
 	play := func(noSharedPackets bool) (stats ServerStats, peers []PeerStats) {
@@ -46,9 +46,9 @@ func TestStreamsCarryWhatRunsDo(t *testing.T) {
 	}
 }
 
-// TestStreamsMixWithTheRest: peers that need more than a stream get its packets, or
+// TestSharedPacketsMixWithOtherPackets: peers that need more than a stream get its packets, or
 // stretches of them, and everything else.
-func TestStreamsMixWithTheRest(t *testing.T) {
+func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
 	for i := range uint64(roundsOf(6, 6, 3)) {
 		c := randomChaosConfig(seed + i)
@@ -65,9 +65,9 @@ func TestStreamsMixWithTheRest(t *testing.T) {
 	require.NotZero(t, shared)
 }
 
-// TestStreamsLeaveOutWhatIsForgotten: of a slot that wakes when its ticks are just about to
+// TestSharedPacketsSkipForgottenBaselines: of a slot that wakes when its ticks are just about to
 // get too old, the history does not know the baseline. It is the only one of its block.
-func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
+func TestSharedPacketsSkipForgottenBaselines(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithTimeout(0))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
 	var e []ecs.Entity
@@ -103,9 +103,9 @@ func TestStreamsLeaveOutWhatIsForgotten(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestARestIsNotTakenForAStream: a peer that was relayed streams and is now sent state in few ticks has not been sent
+// TestAnIdleTickIsNotTakenForASharedPacket: a peer that was relayed streams and is now sent state in few ticks has not been sent
 // what changed in the others.
-func TestARestIsNotTakenForAStream(t *testing.T) {
+func TestAnIdleTickIsNotTakenForASharedPacket(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(position)
@@ -126,9 +126,9 @@ func TestARestIsNotTakenForAStream(t *testing.T) {
 	require.Zero(t, x.peer.Stats().MissingBaselines)
 }
 
-// TestStreamsKnowWhatWasRemovedLongAgo: a baseline may be of more than snapshot.RecentTicks ago, and entities may have lost
+// TestSharedPacketsAgainstOldBaselines: a baseline may be of more than snapshot.RecentTicks ago, and entities may have lost
 // components right after it.
-func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
+func TestSharedPacketsAgainstOldBaselines(t *testing.T) {
 	const interval, delay = 11, 3*11 - 1
 	x := connectedWire(t, testSchema(), WithWindow(100))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
@@ -164,9 +164,9 @@ func TestStreamsKnowWhatWasRemovedLongAgo(t *testing.T) {
 	require.True(t, reached)
 }
 
-// TestStreamsHaveNothingTwice: what a stream has that is relayed is copied from there into packets of peers that do
+// TestSharedPacketsRepeatNothing: what a stream has that is relayed is copied from there into packets of peers that do
 // not relay it.
-func TestStreamsHaveNothingTwice(t *testing.T) {
+func TestSharedPacketsRepeatNothing(t *testing.T) {
 	c := newLoadWorld(t, 200, loadSchema())
 	for i := range 3 {
 		m := c.join(1, 0)
@@ -187,8 +187,8 @@ func TestStreamsHaveNothingTwice(t *testing.T) {
 	require.NotZero(t, after.SharedPackets-before.SharedPackets)
 }
 
-// TestMoreStreamsThanThereMayBe: what is left out of streams is sent all the same.
-func TestMoreStreamsThanThereMayBe(t *testing.T) {
+// TestMoreSharedPacketsThanTheLimit: what is left out of streams is sent all the same.
+func TestMoreSharedPacketsThanTheLimit(t *testing.T) {
 	most := 0
 	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
 		c := newLoadWorld(t, 30, loadSchema(), append(opts, WithBaselineInterval(1))...)
@@ -219,8 +219,8 @@ func TestMoreStreamsThanThereMayBe(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestStretchesHaveTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
-func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
+// TestSpansKeepTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
+func TestSpansKeepTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		c := newLoadWorld(t, 640, loadSchema(), opts...)
 		for i := range 3 {
@@ -239,9 +239,9 @@ func TestStretchesHaveTheGapsOfTheirPacket(t *testing.T) {
 	require.Equal(t, play(withoutSharedPackets), play())
 }
 
-// TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket: a peer that sees all of two blocks, and little else, and one that sees all of
+// TestCopiedBlocksKeepTheGapsOfTheirPacket: a peer that sees all of two blocks, and little else, and one that sees all of
 // many have them from the same stream.
-func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
+func TestCopiedBlocksKeepTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		c := newLoadWorld(t, 64*42, loadSchema(), opts...)
 		for i := range 2 {
@@ -261,8 +261,8 @@ func TestBlocksAreCopiedTogetherWithTheGapsOfTheirPacket(t *testing.T) {
 	require.Equal(t, play(withoutSharedPackets), play())
 }
 
-// TestBlocksAreNotCopiedOverWhatIsBetween: what no stream has, as a teleport, may be all that is due of a block between two others.
-func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
+// TestBlocksAreNotCopiedAcrossOtherEntries: what no stream has, as a teleport, may be all that is due of a block between two others.
+func TestBlocksAreNotCopiedAcrossOtherEntries(t *testing.T) {
 	play := func(opts ...ServerOption) (hash, jumps uint64) {
 		c := newLoadWorld(t, 4*64, loadSchema(), opts...)
 		m := c.join(1, 0)
@@ -285,8 +285,8 @@ func TestBlocksAreNotCopiedOverWhatIsBetween(t *testing.T) {
 	require.Equal(t, want, hash)
 }
 
-// TestStreamsGiveTheirMemoryBack, where once there were many.
-func TestStreamsGiveTheirMemoryBack(t *testing.T) {
+// TestSharedPacketsReleaseTheirMemory, where once there were many.
+func TestSharedPacketsReleaseTheirMemory(t *testing.T) {
 	c := newLoadWorld(t, 70, loadSchema())
 	c.join(1, 0)
 	cache := &c.server.sender.workers.Caches[0].Sets
@@ -312,8 +312,8 @@ func TestStreamsGiveTheirMemoryBack(t *testing.T) {
 	require.NotZero(t, kept())
 }
 
-// TestStreamsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
-func TestStreamsOfIdleWorkersDoNotCount(t *testing.T) {
+// TestSharedPacketsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
+func TestSharedPacketsOfIdleWorkersDoNotCount(t *testing.T) {
 	c := newLoadWorld(t, 70, loadSchema(), WithWorkers(3))
 	for range 3 {
 		c.join(1, 0)

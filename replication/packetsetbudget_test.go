@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStreamsKeepToTheBudget: a budget that has been ample for long is not, when all moves at once, and a stream is
+// TestSharedPacketsKeepToTheBudget: a budget that has been ample for long is not, when all moves at once, and a stream is
 // not sent for its being there.
-func TestStreamsKeepToTheBudget(t *testing.T) {
+func TestSharedPacketsKeepToTheBudget(t *testing.T) {
 	const rate = 12000
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)

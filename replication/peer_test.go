@@ -136,9 +136,9 @@ func TestHostileAcksTakeNoMemory(t *testing.T) {
 	require.Zero(t, allocs)
 }
 
-// TestLyingAboutAcksMendsItself: a client that claims packets that it never got lacks
+// TestFalseAcksAreCorrected: a client that claims packets that it never got lacks
 // baselines, says so, and gets whole what moves.
-func TestLyingAboutAcksMendsItself(t *testing.T) {
+func TestFalseAcksAreCorrected(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
 	var entities []ecs.Entity

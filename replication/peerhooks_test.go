@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHooksOfComingAndGoing: each way in which a connection begins and ends is told once, with the reason, at a moment when the
+// TestConnectAndDisconnectHooks: each way in which a connection begins and ends is told once, with the reason, at a moment when the
 // world may be changed.
-func TestHooksOfComingAndGoing(t *testing.T) {
+func TestConnectAndDisconnectHooks(t *testing.T) {
 	x := newWire(t, messageSchema(), WithTimeout(50))
 	var lines []string
 	requireThat := func(want ...string) {
@@ -94,8 +94,8 @@ func TestHooksOfComingAndGoing(t *testing.T) {
 	require.PanicsWithValue(t, "replication: OnDisconnect needs a function", func() { x.server.OnDisconnect(nil) })
 }
 
-// TestAHookMayDisconnectOthers, and whom it is called for.
-func TestAHookMayDisconnectOthers(t *testing.T) {
+// TestAHookMayDisconnectOtherPeers, and whom it is called for.
+func TestAHookMayDisconnectOtherPeers(t *testing.T) {
 	for _, first := range []int{0, 3} {
 		w := ecs.NewWorld()
 		s := NewServer(&w, messageSchema(), WithTimeout(5))

@@ -46,8 +46,8 @@ func requireShares(t *testing.T, counts []int, weight func(slot int) float64) {
 	}
 }
 
-// TestWeightsSayHowOften: an entity of weight w is sent w times as often.
-func TestWeightsSayHowOften(t *testing.T) {
+// TestWeightsSetTheUpdateRate: an entity of weight w is sent w times as often.
+func TestWeightsSetTheUpdateRate(t *testing.T) {
 	oneGoroutine(t)
 	weight := func(slot int) float64 { return []float64{1, 2, 4, 8}[slot%4] }
 	t.Run("of entities", func(t *testing.T) {
@@ -192,9 +192,9 @@ func TestWeightsSayHowOften(t *testing.T) {
 	})
 }
 
-// TestPriorityIsAskedOfWhatIsThere: the function that weighs gets live entities that the
+// TestPriorityFunctionsGetLiveVisibleEntities: the function that weighs gets live entities that the
 // peer may see, though ends of others wait for being sent as well.
-func TestPriorityIsAskedOfWhatIsThere(t *testing.T) {
+func TestPriorityFunctionsGetLiveVisibleEntities(t *testing.T) {
 	c := newLoadWorld(t, 400, loadSchema())
 	m := c.join(5, 0.1)
 	m.peer.SetBudget(2000)

@@ -76,7 +76,7 @@ func (x *controlledPath) mean(ticks int) (mean float64) {
 	return mean
 }
 
-func TestRateFollowsTheLine(t *testing.T) {
+func TestRateFollowsTheLinkCapacity(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	require.EqualValues(t, 1000, x.control.Budget())
 	for _, line := range []float64{500, 1000, 250, 100, 600} { // bytes per tick

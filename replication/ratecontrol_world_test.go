@@ -148,10 +148,10 @@ var lineLosses = []float64{0, 0.02}
 // seedsFlag makes the figures in docs/interest-and-priority.md: they are of 6.
 var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive budgets are tested with")
 
-// TestBudgetRangeFindsTheLine: from the fifth second on a client gets at least four fifths of the line, with a
+// TestBudgetRangeFindsTheLinkCapacity: from the fifth second on a client gets at least four fifths of the line, with a
 // short queue, also if a fiftieth of its packets are lost at random. What the line gains is found within five
 // seconds, what it loses within one.
-func TestBudgetRangeFindsTheLine(t *testing.T) {
+func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
 	for _, loss := range lineLosses {
@@ -192,8 +192,8 @@ func TestBudgetRangeFindsTheLine(t *testing.T) {
 	}
 }
 
-// TestBudgetRangesShareALine: two clients behind one bottleneck get about as much, also if one comes later.
-func TestBudgetRangesShareALine(t *testing.T) {
+// TestBudgetRangesShareALink: two clients behind one bottleneck get about as much, also if one comes later.
+func TestBudgetRangesShareALink(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
 	var shares, queues spread

@@ -123,9 +123,9 @@ func TestReasonsOfAScript(t *testing.T) {
 	expect(0, 0, 7, 1, 1, 0, 1)
 }
 
-// TestAPanicOfTheUsersDoesNotLast: a game that goes on after its functions panicked in a few
+// TestAUserPanicDoesNotLast: a game that goes on after its functions panicked in a few
 // ticks finds a server that goes on, too.
-func TestAPanicOfTheUsersDoesNotLast(t *testing.T) {
+func TestAUserPanicDoesNotLast(t *testing.T) {
 	oneGoroutine(t)
 	for _, panics := range []int{1, 2, 8, 40} {
 		seed := seedOf(t)
@@ -207,8 +207,8 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 	}
 }
 
-// TestAMessageThatPanicsDoesNotDoSoForEver: even if the library itself fails at one.
-func TestAMessageThatPanicsDoesNotDoSoForEver(t *testing.T) {
+// TestAPanickingMessageIsNotRepeatedForever: even if the library itself fails at one.
+func TestAPanickingMessageIsNotRepeatedForever(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var hits, sparks []uint32
 	OnServerMessage(x.client, func(m mHit) { hits = append(hits, m.Number) })

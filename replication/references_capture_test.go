@@ -12,9 +12,9 @@ import (
 
 // What the capture of references costs.
 
-// TestRestingReferencesAreNotLookedAt: only where somebody came or went are bytes no proof
+// TestIdleReferencesAreNotRead: only where somebody came or went are bytes no proof
 // that nothing changed.
-func TestRestingReferencesAreNotLookedAt(t *testing.T) {
+func TestIdleReferencesAreNotRead(t *testing.T) {
 	x := newReferring(t)
 	child := ecs.ComponentID[rChildOf](x.world)
 	var e []ecs.Entity

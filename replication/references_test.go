@@ -137,7 +137,7 @@ func TestTargetWhosePacketIsLate(t *testing.T) {
 	x.requireShown(e, spawned)
 }
 
-func TestReferenceToTheDeadIsNone(t *testing.T) {
+func TestReferenceToADeadEntityIsZero(t *testing.T) {
 	x := newReferring(t)
 	e, target := x.spawn(x.target), x.spawn(x.target)
 	x.point(e, target)

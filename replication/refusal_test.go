@@ -77,8 +77,8 @@ func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	require.NotNil(t, wire.OpenHandshake(x.down[0]))
 }
 
-// TestASealedSchemaHoldsItsTextOnce: what it was made of is freed.
-func TestASealedSchemaHoldsItsTextOnce(t *testing.T) {
+// TestAFrozenSchemaHoldsItsTextOnce: what it was made of is freed.
+func TestAFrozenSchemaHoldsItsTextOnce(t *testing.T) {
 	s := schemaOfText(5_000)
 	RegisterMessage[mHit](s)
 	RegisterInput[mMove](s)

@@ -65,9 +65,9 @@ func TestRelationsFollowTheirTargets(t *testing.T) {
 	x.requireChild(e, nobody)
 }
 
-// TestDeathOfATarget: at the server Arche leaves the dead target in place; the mirror of
+// TestDespawnOfATarget: at the server Arche leaves the dead target in place; the mirror of
 // the child has none.
-func TestDeathOfATarget(t *testing.T) {
+func TestDespawnOfATarget(t *testing.T) {
 	x := newRelated(t)
 	parent := x.spawn()
 	var children []ecs.Entity
@@ -101,7 +101,7 @@ func TestDeathOfATarget(t *testing.T) {
 	checkLinks(&x.client.apply, t, 50)
 }
 
-func TestRelationsToWhatIsNotHereYet(t *testing.T) {
+func TestRelationsToTargetsThatHaveNotArrived(t *testing.T) {
 	x := newRelated(t)
 	visible := map[ecs.Entity]bool{}
 	x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return visible[e] }})
@@ -174,10 +174,10 @@ func TestTargetsGoTogetherWithTheirChildren(t *testing.T) {
 	checkLinks(&x.client.apply, t, 0)
 }
 
-// TestEntityThatIsItsOwnTarget: when such an entity is removed Arche panics, whether by
+// TestAnEntityThatTargetsItself: when such an entity is removed Arche panics, whether by
 // the client's user or, as here, by the server's; so the mirror must not be in that state
 // when it goes.
-func TestEntityThatIsItsOwnTarget(t *testing.T) {
+func TestAnEntityThatTargetsItself(t *testing.T) {
 	x := newRelated(t)
 	for range 3 {
 		e := x.spawn(x.child)

@@ -179,9 +179,9 @@ func TestServerWorldResetForgetsMembersOfSets(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestServerWorldResetForgetsWhatWasSaidOfEntities: handles of a new match look like those of the one before. Nobody of it is in
+// TestServerWorldResetForgetsEntitySettings: handles of a new match look like those of the one before. Nobody of it is in
 // a group, in a set or owned because another was that had its handle, also if the game says so of them before the next Replicate.
-func TestServerWorldResetForgetsWhatWasSaidOfEntities(t *testing.T) {
+func TestServerWorldResetForgetsEntitySettings(t *testing.T) {
 	for _, pause := range []bool{false, true} {
 		schema := NewSchema()
 		Register[tPosition](schema)

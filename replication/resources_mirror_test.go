@@ -9,9 +9,9 @@ import (
 
 // Resources at a client: the user has some of his own, removes some, resets the world, and the server becomes another one.
 
-// TestResourcesTakeOverWhatTheUserHas: the user's resource becomes the server's, at the
+// TestReplicatedResourcesReplaceTheUsers: the user's resource becomes the server's, at the
 // same address, and what is not replicated in it stays.
-func TestResourcesTakeOverWhatTheUserHas(t *testing.T) {
+func TestReplicatedResourcesReplaceTheUsers(t *testing.T) {
 	x := newWire(t, resourceSchema())
 	own := setResource(x.mirror, rsMatch{Round: 9, Local: new(int)})
 	x.rounds(5)

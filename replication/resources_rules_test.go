@@ -55,7 +55,7 @@ func TestResourcesThatAreTooLarge(t *testing.T) {
 		func() { NewServer(&w, s) })
 }
 
-func TestGridsAreNotOverResources(t *testing.T) {
+func TestGridsRefuseResources(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, resourceSchema())
 	require.PanicsWithValue(t, `replication: a grid over "rsWeather.Wind[0]": that is a field of a resource, and no entity has it`,

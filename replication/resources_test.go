@@ -234,9 +234,9 @@ func TestEveryPeerSeesTheResources(t *testing.T) {
 	}
 }
 
-// TestResourcesInStreams: where thousands of entities change and peers are in step, packets
+// TestResourcesInSharedPackets: where thousands of entities change and peers are in step, packets
 // are copied, those with the resources too.
-func TestResourcesInStreams(t *testing.T) {
+func TestResourcesInSharedPackets(t *testing.T) {
 	oneGoroutine(t)
 	s := NewSchema()
 	Register[tPosition](s)

@@ -415,9 +415,9 @@ func TestScaleWorldKeepsItsLoad(t *testing.T) {
 	require.InDelta(t, 600+600*60/scaleMoving, len(moved), 150)
 }
 
-// TestFakeClientsAreBelieved: a real client that gets what a fake one acknowledges can
+// TestFakeClientsPassForRealOnes: a real client that gets what a fake one acknowledges can
 // read every packet and follows the server's world.
-func TestFakeClientsAreBelieved(t *testing.T) {
+func TestFakeClientsPassForRealOnes(t *testing.T) {
 	for _, loss := range []float64{0, 0.1} {
 		r := newSharedRig(t, scaleGame(400), 5, loss, seedOf(t))
 		var ends []*end

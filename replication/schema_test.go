@@ -88,7 +88,7 @@ func TestSchemaTextGolden(t *testing.T) {
 	require.Equal(t, schemaGolden, s.Text(), "sealing must not change the text")
 }
 
-func TestSealedLayoutAgreesWithTheColumns(t *testing.T) {
+func TestFrozenLayoutAgreesWithTheColumns(t *testing.T) {
 	s := schemaOfShips()
 	s.raw.Freeze()
 	layout := s.raw.Layout
@@ -174,7 +174,7 @@ func oneFieldType(t reflect.Type, tag string) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "X", Type: t, Tag: reflect.StructTag(`repl:"` + tag + `"`)}})
 }
 
-func TestFingerprintTellsEveryDetail(t *testing.T) {
+func TestFingerprintCoversEveryDetail(t *testing.T) {
 	f32, f64 := reflect.TypeFor[float32](), reflect.TypeFor[float64]()
 	seen := map[uint64]string{}
 	add := func(what string, register func(s *Schema)) {

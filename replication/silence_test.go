@@ -331,9 +331,9 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 	require.NoError(t, c.peer.Err())
 }
 
-// TestOnlyAcknowledgementsEndSilence: a client that is heard, but hears nothing, is not
+// TestOnlyAcksEndSilence: a client that is heard, but hears nothing, is not
 // disconnected, and costs hardly anything.
-func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
+func TestOnlyAcksEndSilence(t *testing.T) {
 	x := newWire(t, messageSchema())
 	x.restart(faceOf(x.server.schema), 7, WithTimeout(0))
 	x.rounds(60)
@@ -357,9 +357,9 @@ func TestOnlyAcknowledgementsEndSilence(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestSilentPeersAreKeptForNextToNothing: with a timeout of 0 they are kept, at the price of an
+// TestSilentPeersCostAlmostNothing: with a timeout of 0 they are kept, at the price of an
 // empty packet per second.
-func TestSilentPeersAreKeptForNextToNothing(t *testing.T) {
+func TestSilentPeersCostAlmostNothing(t *testing.T) {
 	oneGoroutine(t)
 	h := newHush(t, netsim.Config{Latency: 3}, WithTimeout(0))
 	h.play(100)

@@ -70,10 +70,10 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 	})
 }
 
-// TestPoorPeersAreTheirOwnProblem plays the same game with and without a peer that is
+// TestSlowPeersDoNotAffectOthers plays the same game with and without a peer that is
 // silent for a minute and one of 8 kbit/s: all others get the same packets, and memory
 // stays where it was.
-func TestPoorPeersAreTheirOwnProblem(t *testing.T) {
+func TestSlowPeersDoNotAffectOthers(t *testing.T) {
 	const rate = 8000 / 8
 	entities, others, silence := 60, 100, 3600
 	if testing.Short() || raceDetector {

@@ -55,7 +55,7 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 	}
 }
 
-func TestStateHashesCompareWhatThereIs(t *testing.T) {
+func TestStateHashesSkipMissingEntities(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithStateHash(1))
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
 	a, b := x.spawn(position, frozen), x.spawn(position)
@@ -154,8 +154,8 @@ func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestAllEntitiesHaveTheirTurn: also where a packet holds few, and one is too large.
-func TestAllEntitiesHaveTheirTurn(t *testing.T) {
+// TestStateHashesReachAllEntities: also where a packet holds few, and one is too large.
+func TestStateHashesReachAllEntities(t *testing.T) {
 	x := newWire(t, testSchema(), WithStateHash(3), WithMTU(64))
 	position, bulk, exact := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tExact](x.world)
 	var entities []ecs.Entity
@@ -191,8 +191,8 @@ func TestAllEntitiesHaveTheirTurn(t *testing.T) {
 	require.Greater(t, after.HashBytes-before.HashBytes, uint64(9*40))
 }
 
-// TestHashesTellNothingOfWhatIsHidden: not even that it is there.
-func TestHashesTellNothingOfWhatIsHidden(t *testing.T) {
+// TestStateHashesRevealNothingHidden: not even that it is there.
+func TestStateHashesRevealNothingHidden(t *testing.T) {
 	x := newWire(t, testSchema(), WithStateHash(1))
 	position := ecs.ComponentID[tPosition](x.world)
 	shown, hidden := x.spawn(position), x.spawn(position)

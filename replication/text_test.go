@@ -235,7 +235,7 @@ type textLabel struct {
 
 // A block of rows is at rest if its bytes are as they were. With a string in it, these say where its characters are, and not
 // which. Memory that is free again may be used for other characters: so what the bytes point to is held.
-func TestAStringOfWhichTheBytesAreKeptIsHeld(t *testing.T) {
+func TestStringsWithSharedBytesAreHeld(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { checkKeptString(t, func(v *textLabel) *string { return &v.Text }) })
 	t.Run("beside a reference", func(t *testing.T) { checkKeptString(t, func(v *textPointer) *string { return &v.Text }) })
 }
@@ -265,7 +265,7 @@ type textPointer struct {
 }
 
 // What the user has removed is shown no more.
-func TestStringsOfWhatTheUserRemovedAreNotHeld(t *testing.T) {
+func TestStringsOfRemovedComponentsAreNotHeld(t *testing.T) {
 	s := NewSchema()
 	Register[textPointer](s)
 	Register[textLabel](s)
@@ -295,7 +295,7 @@ func TestStringsOfWhatTheUserRemovedAreNotHeld(t *testing.T) {
 
 // Arche moves rows without telling the garbage collector. What the client writes stays alive as long as it is shown, even if
 // the collector does not see it there.
-func TestAStringThatIsShownIsHeld(t *testing.T) {
+func TestShownStringsAreHeld(t *testing.T) {
 	s := NewSchema()
 	Register[textLabel](s)
 	x := connectedWire(t, s)

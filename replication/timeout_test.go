@@ -63,9 +63,9 @@ func TestSilentPeerIsKept(t *testing.T) {
 	require.Equal(t, before.FullStates, x.peer.Stats().FullStates)
 }
 
-// TestQuietWorldIsNotTakenForADeadOne: a few bytes every second say that the server lives,
+// TestIdleWorldIsNotTakenForADeadServer: a few bytes every second say that the server lives,
 // and what is said of that that the client does.
-func TestQuietWorldIsNotTakenForADeadOne(t *testing.T) {
+func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 	for name, entities := range map[string]int{"still": 5, "empty": 0} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := crowd(t, entities, WithTimeout(200), WithTickRate(30))
@@ -178,8 +178,8 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestPatienceIsTheUsers: with WithTimeout of the client.
-func TestPatienceIsTheUsers(t *testing.T) {
+// TestServerTimeoutIsConfigurable: with WithTimeout of the client.
+func TestServerTimeoutIsConfigurable(t *testing.T) {
 	for _, patience := range []int{1, 50, 0} {
 		x := newWire(t, testSchema())
 		x.restart(faceOf(x.server.schema), 7, WithTimeout(patience))
@@ -193,8 +193,8 @@ func TestPatienceIsTheUsers(t *testing.T) {
 	}
 }
 
-// TestSeekingIsCheap: a client that lost its server does not flood the net.
-func TestSeekingIsCheap(t *testing.T) {
+// TestSearchingForTheServerIsCheap: a client that lost its server does not flood the net.
+func TestSearchingForTheServerIsCheap(t *testing.T) {
 	x, _, _ := crowd(t, 1)
 	packets := 0
 	for range 60 * 60 {

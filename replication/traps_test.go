@@ -124,7 +124,7 @@ func TestAPacketWithAnUndecodableEntityIsNotAcknowledged(t *testing.T) {
 	require.Equal(t, acked, x.peer.Stats().Acked)
 }
 
-func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
+func TestMissingBaselineAffectsOneEntity(t *testing.T) {
 	for _, inStep := range []bool{false, true} {
 		x, entities, move := crowd(t, 20)
 		if inStep {
@@ -150,7 +150,7 @@ func TestMissingBaselineIsOneEntitysProblem(t *testing.T) {
 	}
 }
 
-func TestDirtyMeansAnotherVersionNotAnotherValue(t *testing.T) {
+func TestDirtyComparesVersionsNotValues(t *testing.T) {
 	for name, arrives := range map[string][2]bool{
 		"both arrive": {true, true},
 		"only B":      {true, false},
@@ -195,7 +195,7 @@ func TestSlowMoversAreNotLost(t *testing.T) {
 	require.Less(t, sent, uint64(250), "what is below the step is no change")
 }
 
-func TestLateUpdateCantRaiseTheDead(t *testing.T) {
+func TestLateUpdateDoesNotReviveAnEntity(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		x, e, move := crowd(t, 2)
 		move(e[0], 1)
@@ -217,7 +217,7 @@ func TestLateUpdateCantRaiseTheDead(t *testing.T) {
 	}
 }
 
-func TestLateSpawnCantRaiseTheDead(t *testing.T) {
+func TestLateSpawnDoesNotReviveAnEntity(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
 	late := x.replicate() // whole: no baseline stands in its way
@@ -229,7 +229,7 @@ func TestLateSpawnCantRaiseTheDead(t *testing.T) {
 	x.requireEqual()
 }
 
-func TestLateDespawnCantKillANewcomer(t *testing.T) {
+func TestLateDespawnSparesTheNextGeneration(t *testing.T) {
 	x, e, _ := crowd(t, 2)
 	slot := x.slotOf(e[0])
 	x.world.RemoveEntity(e[0])
@@ -246,7 +246,7 @@ func TestLateDespawnCantKillANewcomer(t *testing.T) {
 	x.requireEqual()
 }
 
-func TestLateAckOfADespawnIsNotOfTheNewcomer(t *testing.T) {
+func TestLateAckOfADespawnIsNotForTheNextGeneration(t *testing.T) {
 	x, e, _ := crowd(t, 1)
 	x.world.RemoveEntity(e[0])
 	x.deliver(x.replicate()...)
@@ -275,7 +275,7 @@ func TestTwoIncarnationsShareNoBaseline(t *testing.T) {
 	require.EqualValues(t, 1, x.client.Stats().Despawns)
 }
 
-func TestAComponentThatCameAgainIsAnother(t *testing.T) {
+func TestAReaddedComponentHasNewBaselines(t *testing.T) {
 	x, e, _ := crowd(t, 1)
 	health := ecs.ComponentID[tHealth](x.world)
 	x.world.Add(e[0], health)

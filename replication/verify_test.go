@@ -92,9 +92,9 @@ func TestVerifyOfReferences(t *testing.T) {
 	require.Nil(t, x.client.Verify())
 }
 
-// TestVerifyFindsWhatWasSpoiledAndNothingElse: over a bad network, at any time; with
+// TestVerifyFindsExactlyWhatWasChanged: over a bad network, at any time; with
 // references as well.
-func TestVerifyFindsWhatWasSpoiledAndNothingElse(t *testing.T) {
+func TestVerifyFindsExactlyWhatWasChanged(t *testing.T) {
 	ticks := 2000
 	if testing.Short() {
 		ticks = 500

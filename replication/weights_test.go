@@ -54,9 +54,9 @@ func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	require.EqualValues(t, 1, weight(fresh))
 }
 
-// TestAPriorityBeforeTheFirstReplicateIsWhoGoesFirst: with a budget for a few of many entities, those of the first packet are the
+// TestAPriorityBeforeTheFirstReplicateCounts: with a budget for a few of many entities, those of the first packet are the
 // ones with a weight.
-func TestAPriorityBeforeTheFirstReplicateIsWhoGoesFirst(t *testing.T) {
+func TestAPriorityBeforeTheFirstReplicateCounts(t *testing.T) {
 	x := newWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
 	var heavy []ecs.Entity

@@ -191,8 +191,8 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	}
 }
 
-// TestAnEntityAloneMayMakeAnyWork: however large an entity is, it gets through.
-func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
+// TestASingleEntityIsNotBoundByTheWorkLimit: however large an entity is, it gets through.
+func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		schema := NewSchema()
 		Register[tDrift](schema)
@@ -210,9 +210,9 @@ func TestAnEntityAloneMayMakeAnyWork(t *testing.T) {
 	}
 }
 
-// TestAllPathsKeepTheWorkBound: entries come to packets one by one, as blocks, in streams, with
+// TestAllPathsKeepTheWorkLimit: entries come to packets one by one, as blocks, in streams, with
 // their groups, and in both codings. With a bound that is hit all the time no packet is refused.
-func TestAllPathsKeepTheWorkBound(t *testing.T) {
+func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
 		"streams": nil,
 		"alone":   {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })},
@@ -283,9 +283,9 @@ func TestAllPathsKeepTheWorkBound(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveNoTraceAtTheWorkBound: entries that make much work and take few bits, or the other way round, are put
+// TestSharedPacketsKeepTheWorkLimit: entries that make much work and take few bits, or the other way round, are put
 // into the same packets whether they are copied from a stream or not.
-func TestStreamsLeaveNoTraceAtTheWorkBound(t *testing.T) {
+func TestSharedPacketsKeepTheWorkLimit(t *testing.T) {
 	seed := seedOf(t)
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -354,9 +354,9 @@ func requireSharedRows(t testing.TB, c *Client) {
 	}
 }
 
-// TestSharedRowsAreHeldAsOftenAsTheySay plays what makes states come and go: entities that change and rest, lose and get
+// TestSharedRowsCountTheirHolders plays what makes states come and go: entities that change and rest, lose and get
 // components, end, and are sent whole again and in parts, in sessions that end.
-func TestSharedRowsAreHeldAsOftenAsTheySay(t *testing.T) {
+func TestSharedRowsCountTheirHolders(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 4))

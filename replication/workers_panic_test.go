@@ -79,8 +79,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 	}
 }
 
-// TestATickEndsWhateverPanics: what changed in it is not news of the next one, of which a peer may have acknowledged it already.
-func TestATickEndsWhateverPanics(t *testing.T) {
+// TestATickEndsAfterAnyPanic: what changed in it is not news of the next one, of which a peer may have acknowledged it already.
+func TestATickEndsAfterAnyPanic(t *testing.T) {
 	seed := seedOf(t)
 	for workers := 1; workers <= 3; workers++ {
 		for play := range uint64(10) {

@@ -97,7 +97,7 @@ func TestHowLongToPlay(t *testing.T) {
 	}
 }
 
-func TestWeatherIsInTicks(t *testing.T) {
+func TestLinkConfigIsInTicks(t *testing.T) {
 	c := testConfig(t, "-latency", "50ms", "-jitter", "25ms", "-loss", "0.1", "-dup", "0.2", "-reorder", "0.3")
 	w := c.weather()
 	require.NoError(t, w.Validate())

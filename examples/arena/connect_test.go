@@ -68,7 +68,7 @@ func nobodyThere(t *testing.T) (address string) {
 	return free.Addr().String()
 }
 
-func TestClientsThatLeaveSayWhatTheyReceived(t *testing.T) {
+func TestClientsThatLeaveReportWhatTheyReceived(t *testing.T) {
 	t.Parallel()
 	address := endless(t, "-clients", "1")
 	code, stdout, stderr := connect(t, "  1.0 s  ", address, "-clients", "1")
@@ -81,7 +81,7 @@ func TestClientsThatLeaveSayWhatTheyReceived(t *testing.T) {
 	}
 }
 
-func TestClientsThatLeaveSayItInJSON(t *testing.T) {
+func TestClientsThatLeaveReportItInJSON(t *testing.T) {
 	t.Parallel()
 	address := endless(t, "-clients", "2")
 	code, stdout, stderr := connect(t, "  1.0 s  ", address, "-clients", "2", "-json")
@@ -123,7 +123,7 @@ func TestClientsPlayForTheirDurationThoughTheServerIsSilent(t *testing.T) {
 	require.Equal(t, maxSilence, v.patience(time.Hour))
 }
 
-func TestClientsSayThatThereIsNoServer(t *testing.T) {
+func TestClientsReportAMissingServer(t *testing.T) {
 	t.Parallel()
 	address := nobodyThere(t)
 	start := time.Now()
@@ -142,7 +142,7 @@ func TestClientsAreInterruptedBeforeThereIsAServer(t *testing.T) {
 	require.Contains(t, stderr, "nothing was received")
 }
 
-func TestClientsSayThatTheServerWaitsForOthers(t *testing.T) {
+func TestClientsReportThatTheServerWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	address := endless(t, "-clients", "3")
 	code, stdout, stderr := connect(t, "", address, "-clients", "1", "-wait", "400ms")
@@ -152,7 +152,7 @@ func TestClientsSayThatTheServerWaitsForOthers(t *testing.T) {
 	require.Contains(t, stderr, "the server did not begin within 400ms")
 }
 
-func TestWhoLeavesBeforeTheFightIsNotCounted(t *testing.T) {
+func TestClientsThatLeaveBeforeTheFightAreNotCounted(t *testing.T) {
 	t.Parallel()
 	address := endless(t, "-clients", "2")
 	for range 2 {

@@ -106,7 +106,7 @@ func TestThereIsAFight(t *testing.T) {
 	}
 }
 
-func TestOneBotFliesAlone(t *testing.T) {
+func TestOneBotPlaysAlone(t *testing.T) {
 	g := play(1, 1, 60, 1200)
 	require.Zero(t, g.Tally.Shots)
 	require.NotZero(t, g.Tally.Pickups)

@@ -115,7 +115,7 @@ func TestNoFrameIsLargerThanItsTerminal(t *testing.T) {
 	}
 }
 
-func TestNobodyLeadsWithoutKills(t *testing.T) {
+func TestNoLeaderboardWithoutKills(t *testing.T) {
 	require.Equal(t, "nobody leads", look(scenery(0, "Ada 1")).standing())
 	require.Equal(t, "Ada 1 leads with 1 kill", look(scenery(1, "Ada 1")).standing())
 	require.Equal(t, "Ada 1 leads with 2 kills", look(scenery(2, "Ada 1")).standing())
@@ -133,7 +133,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	require.Contains(t, p.plainRow(), "?[2J????! (1)")
 }
 
-func TestWrongEntitiesAreToSee(t *testing.T) {
+func TestWrongEntitiesAreVisible(t *testing.T) {
 	p := testPicture(t, 1)
 	p.figures.wrong = 1
 	require.Contains(t, strings.Join(p.draw(80, 24, style{}), "\n"), "worlds differ: 1 of 357,661 compared entities wrong")

@@ -166,7 +166,7 @@ func TestInputsAreAllThatMovesAPlayersShip(t *testing.T) {
 	require.InDelta(t, 5, g.Tally.Shots-shots, 1, "one every %v s", reloadTime)
 }
 
-func TestWhoLeavesTakesTheShipAlong(t *testing.T) {
+func TestLeavingRemovesTheShip(t *testing.T) {
 	p := newTable(t, 3, "-bots", "4")
 	all := func(want map[uint16]string) {
 		t.Helper()

@@ -171,7 +171,7 @@ func TestAPanicGivesTheTerminalBack(t *testing.T) {
 	require.True(t, strings.HasSuffix(text, leaveSequence))
 }
 
-func TestATerminalThatCanNotIsGivenLines(t *testing.T) {
+func TestALimitedTerminalGetsPlainLines(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	p := openPTY(t, 80, 24)
 	require.Equal(t, exitOK, run(t.Context(), []string{"-duration", "1100ms", "-bots", "10"}, p.slave, io.Discard))
@@ -181,7 +181,7 @@ func TestATerminalThatCanNotIsGivenLines(t *testing.T) {
 	requireNarrow(t, text, 80)
 }
 
-func TestColoursMayBeUnwanted(t *testing.T) {
+func TestColoursCanBeTurnedOff(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "1")
 	p := openPTY(t, 80, 24)

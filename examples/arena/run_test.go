@@ -54,7 +54,7 @@ func requireMirrored(t *testing.T, r *report) {
 	require.InDelta(t, 1-r.BytesPerClientPerSecond/r.RawBytesPerClientPerSecond, r.Saved, 0.001)
 }
 
-func TestAllWorldsComeOutEqual(t *testing.T) {
+func TestAllWorldsConverge(t *testing.T) {
 	for _, transport := range []string{"memory", "udp"} {
 		t.Run(transport, func(t *testing.T) {
 			requireMirrored(t, runOK(t, append(rough, "-transport", transport)...))

@@ -139,7 +139,7 @@ func TestThereIsNoServer(t *testing.T) {
 	require.Error(t, o.err)
 }
 
-func TestStrangersAreTurnedAway(t *testing.T) {
+func TestStrangersAreRejected(t *testing.T) {
 	address, server := startServer(t.Context(), t, rough...)
 	stranger, err := net.Dial("tcp", address)
 	require.NoError(t, err)

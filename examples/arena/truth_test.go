@@ -10,7 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-func TestTheRecordKnowsEveryComponent(t *testing.T) {
+func TestTheRecordCoversEveryComponent(t *testing.T) {
 	s := NewSchema()
 	components := map[string]bool{}
 	for _, line := range strings.Split(s.Text(), "\n") {

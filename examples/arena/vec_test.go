@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLeadMeetsTheTarget(t *testing.T) {
+func TestAimMeetsTheTarget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 1000 {
 		to := vec{rng.Float64()*800 - 400, rng.Float64()*800 - 400}
@@ -19,7 +19,7 @@ func TestLeadMeetsTheTarget(t *testing.T) {
 	}
 }
 
-func TestLeadAimsAtWhatItCannotReach(t *testing.T) {
+func TestAimAtATargetThatIsTooFast(t *testing.T) {
 	require.Equal(t, vec{100, 0}, lead(vec{100, 0}, vec{2 * bulletSpeed, 0}, bulletSpeed))
 }
 

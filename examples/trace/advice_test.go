@@ -39,7 +39,7 @@ func untimed(r report) report {
 
 // What the advice says of a step is what a user finds out who writes it in the
 // third line of the trace.
-func TestAdviceIsWhatEditingTheTraceComesTo(t *testing.T) {
+func TestAdviceEqualsEditingTheTrace(t *testing.T) {
 	const columns = `"float32 range=-50:50,step=0.01","float32 range=-50:50,step=0.01","[4]float32 quat,bits=9"`
 	crowd := readTrace(t, "crowd.csv")
 	require.Contains(t, crowd, columns)
@@ -244,7 +244,7 @@ func TestAdviceOnABadTraceIsOneSentence(t *testing.T) {
 	require.EqualError(t, err, "t.csv: cannot be read: out of order")
 }
 
-func TestAdviceTellsWhichReplayIsOn(t *testing.T) {
+func TestAdviceReportsItsProgress(t *testing.T) {
 	var b bytes.Buffer
 	bar := newProgressBar(&b)
 	bar.every = time.Nanosecond

@@ -53,7 +53,7 @@ func TestReaderReadsHeaderAndRows(t *testing.T) {
 	require.Equal(t, io.EOF, r.next())
 }
 
-func TestRateIs60UnlessTheTraceSaysSo(t *testing.T) {
+func TestRateDefaultsTo60(t *testing.T) {
 	r, err := newReader("t.csv", strings.NewReader("# rate of fire\n#rate\ntick,entity,A.B\nuint32,uint32,bool\n"))
 	require.NoError(t, err)
 	require.EqualValues(t, 60, r.rate)

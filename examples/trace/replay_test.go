@@ -304,7 +304,7 @@ func TestSilentChangeIsFoundWithinTheCheckInterval(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestOracleForgetsWhatNobodyShows(t *testing.T) {
+func TestOracleForgetsUnshownVersions(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("tick,entity,P.X,P.Y\nuint32,uint32,uint16,bool\n")
 	const ticks = 3 * afterlife

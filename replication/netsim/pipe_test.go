@@ -78,7 +78,7 @@ func TestPerfectPipeDeliversAtOnceAndInOrder(t *testing.T) {
 	require.Equal(t, netsim.Stats{Sent: 30, Delivered: 30, SentBytes: 240, DeliveredBytes: 240}, p.Stats())
 }
 
-func TestLatencyIsRoundedUpToWholeTicks(t *testing.T) {
+func TestLatencyIsRoundedUpToTicks(t *testing.T) {
 	for latency, want := range map[float64]int64{
 		0: 0, 0.001: 1, 0.5: 1, 1: 1, 1.25: 2, 3: 3, 3.999: 4,
 		0.1 + 0.2: 1, 0.7 * 10: 7, // floating-point dust is no tick
@@ -154,7 +154,7 @@ func TestReorderedCountsWhatTheReceiverSees(t *testing.T) {
 	require.Equal(t, late, p.Stats().Reordered)
 }
 
-func TestSharesComeTrue(t *testing.T) {
+func TestFatesHaveTheirProbabilities(t *testing.T) {
 	const n = 50_000
 	for _, share := range []float64{0, 0.01, 0.1, 0.5, 0.9, 1} {
 		// Five standard deviations of a binomial: one run in a million fails,
@@ -231,7 +231,7 @@ func TestOutagesTakeEverythingForAWhile(t *testing.T) {
 	checkBooks(t, p)
 }
 
-func TestOutageEndsWhenTheConfigKnowsNone(t *testing.T) {
+func TestOutageEndsWhenTheConfigHasNone(t *testing.T) {
 	p := netsim.NewPipe(1, netsim.Config{Burst: netsim.Burst{Start: 1, Length: 1e6}})
 	p.Step()
 	require.NoError(t, p.Send([]byte{1}))
@@ -243,7 +243,7 @@ func TestOutageEndsWhenTheConfigKnowsNone(t *testing.T) {
 	require.Equal(t, []byte{2}, got)
 }
 
-func TestPacketsOnTheLineKeepTheirFate(t *testing.T) {
+func TestPacketsInFlightKeepTheirFate(t *testing.T) {
 	p := netsim.NewPipe(1, netsim.Config{Latency: 5})
 	require.NoError(t, p.Send([]byte("slow")))
 	p.SetConfig(netsim.Config{Loss: 1, Corrupt: 1, Latency: 1})

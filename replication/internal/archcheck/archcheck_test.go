@@ -89,7 +89,7 @@ func TestStructsArePlain(t *testing.T) {
 	checkCeilings(t, "fields", maxFields, counts, largeStructs)
 }
 
-func TestMethodsOfATypeStandTogether(t *testing.T) {
+func TestMethodsOfATypeAreInFewFiles(t *testing.T) {
 	tree := load(t)
 	counts := map[string]int{}
 	for _, p := range tree.pkgs {

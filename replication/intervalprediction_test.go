@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestIntervalsPredictInEveryPhase: what moves steadily is predicted from two ticks in which the peer was sent something,
+// TestIntervalsPredictFromTicksThatWereSent: what moves steadily is predicted from two ticks in which the peer was sent something,
 // whatever its interval, and in whichever of its ticks it has its turn.
-func TestIntervalsPredictInEveryPhase(t *testing.T) {
+func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 	oneGoroutine(t)
 	for interval := 2; interval <= 6; interval++ {
 		w := ecs.NewWorld()

@@ -27,10 +27,10 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	return names.Read(&r, kind == wire.EntryUpdate)
 }
 
-// TestWhatCameToRestIsPredictedToRest: an entity that moved, stood still for some ticks and
+// TestEntitiesThatStoppedArePredictedToRest: an entity that moved, stood still for some ticks and
 // moves again is sent against one baseline; while it moves there are two, the second where
 // it is cheap to name.
-func TestWhatCameToRestIsPredictedToRest(t *testing.T) {
+func TestEntitiesThatStoppedArePredictedToRest(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	id := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(id)

@@ -11,8 +11,8 @@ type mWord struct {
 	Text string `repl:"max=200"`
 }
 
-// TestShortMessagesGiveBackTheirRoom: none of the room that messages take stays taken.
-func TestShortMessagesGiveBackTheirRoom(t *testing.T) {
+// TestShortMessagesReleaseTheirMemory: none of the room that messages take stays taken.
+func TestShortMessagesReleaseTheirMemory(t *testing.T) {
 	s := testSchema()
 	RegisterMessage[mWord](s)
 	x := connectedWire(t, s)

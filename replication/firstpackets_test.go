@@ -39,9 +39,9 @@ func TestMessagesBeginASession(t *testing.T) {
 	require.EqualValues(t, 1, x.peer.Stats().RefusedPackets, "the damaged one")
 }
 
-// TestNothingIsRefusedWithoutFault: whatever the network does, and with checksums or without, nothing that a client says is
+// TestHonestClientsAreNeverRefused: whatever the network does, and with checksums or without, nothing that a client says is
 // refused, from its first word on.
-func TestNothingIsRefusedWithoutFault(t *testing.T) {
+func TestHonestClientsAreNeverRefused(t *testing.T) {
 	seed := seedOf(t)
 	all := 0
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
@@ -67,9 +67,9 @@ func TestNothingIsRefusedWithoutFault(t *testing.T) {
 	require.Greater(t, all, 40*40)
 }
 
-// TestTheFirstWordsOfAServerAreRepeated: in a world at rest an empty packet tells that there is a session and that all has come.
+// TestTheFirstPacketOfAServerIsRepeated: in a world at rest an empty packet tells that there is a session and that all has come.
 // If it gets lost, it is not only the next second that tells; and who never answers is not told for ever.
-func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
+func TestTheFirstPacketOfAServerIsRepeated(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
 	for !x.peer.Connected() {
@@ -104,9 +104,9 @@ func TestTheFirstWordsOfAServerAreRepeated(t *testing.T) {
 	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(sender.MaxCompletes+10+20), "one a second, a few more, and the entity again and again")
 }
 
-// TestLateWordOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes
+// TestLateAckOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes
 // when the next one is welcomed already.
-func TestLateWordOfAnOldClientLocksNobodyOut(t *testing.T) {
+func TestLateAckOfAnOldClientLocksNobodyOut(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...) // hello
 	x.deliver(x.takeDown()...)

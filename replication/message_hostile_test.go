@@ -140,8 +140,8 @@ func FuzzMessagePacket(f *testing.F) {
 	})
 }
 
-// TestSpoiledTalk hands genuine packets to both ends that are spoiled but have a right checksum.
-func TestSpoiledTalk(t *testing.T) {
+// TestDamagedMessagePackets hands genuine packets to both ends that are spoiled but have a right checksum.
+func TestDamagedMessagePackets(t *testing.T) {
 	packets := 200_000
 	if testing.Short() {
 		packets = 20_000
@@ -203,8 +203,8 @@ func TestSpoiledTalk(t *testing.T) {
 	require.Greater(t, refused, packets/10)
 }
 
-// TestHostileTalkIsRefused: packets that no honest end sends, with their error.
-func TestHostileTalkIsRefused(t *testing.T) {
+// TestHostileMessagesAreRefused: packets that no honest end sends, with their error.
+func TestHostileMessagesAreRefused(t *testing.T) {
 	x := newMessageWire(t, nil)
 	x.rounds(40) // nothing is on its way
 	bits := func(write func(w *bitbuf.Writer)) []byte {
@@ -382,8 +382,8 @@ func TestAFloodIsBounded(t *testing.T) {
 	}
 }
 
-// TestHostileTalkTakesLittleMemory: messages far ahead of what is next, of the largest size, and inputs of all ticks.
-func TestHostileTalkTakesLittleMemory(t *testing.T) {
+// TestHostileMessagesTakeLittleMemory: messages far ahead of what is next, of the largest size, and inputs of all ticks.
+func TestHostileMessagesTakeLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes memory of its own")
 	}

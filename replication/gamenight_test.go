@@ -109,8 +109,8 @@ func (n *night) notVisible() (hidden uint64) {
 	return hidden
 }
 
-// TestTheNightIsAsItSays: clients see what they are to see, at the distance and loss that they have.
-func TestTheNightIsAsItSays(t *testing.T) {
+// TestGameNightMatchesItsDescription: clients see what they are to see, at the distance and loss that they have.
+func TestGameNightMatchesItsDescription(t *testing.T) {
 	oneGoroutine(t)
 	n := newNight(t, seedOf(t))
 	for range 120 {

@@ -22,7 +22,7 @@ func requireDisconnected(t testing.TB, err error) *DisconnectError {
 	return d
 }
 
-func TestKickedClientIsToldWhy(t *testing.T) {
+func TestDisconnectCarriesTheReason(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, e, _ := crowd(t, 3, opts...)
@@ -57,7 +57,7 @@ func TestKickedClientIsToldWhy(t *testing.T) {
 	}
 }
 
-func TestServerIsToldThatAClientLeaves(t *testing.T) {
+func TestClientDisconnectReachesTheServer(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := crowd(t, 3, opts...)
@@ -86,7 +86,7 @@ func TestServerIsToldThatAClientLeaves(t *testing.T) {
 	}
 }
 
-func TestClosedServerSaysGoodbye(t *testing.T) {
+func TestClosedServerDisconnectsItsPeers(t *testing.T) {
 	x, _, _ := crowd(t, 1)
 	x.server.Close()
 	x.deliver(x.takeDown()...)
@@ -122,8 +122,8 @@ func TestClosedClientLeavesNothing(t *testing.T) {
 	require.Empty(t, x.up)
 }
 
-// TestAClientThatAsksOnIsToldAgain: all copies of the disconnect were lost.
-func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
+// TestLostDisconnectsAreSentAgain: all copies of the disconnect were lost.
+func TestLostDisconnectsAreSentAgain(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, _, _ := crowd(t, 1, opts...)
@@ -152,9 +152,9 @@ func TestAClientThatAsksOnIsToldAgain(t *testing.T) {
 	}
 }
 
-// TestClientThatIsNotConnectedYetIsToldToo: it was welcomed, and its first word is on its
+// TestDisconnectDuringTheHandshake: it was welcomed, and its first word is on its
 // way.
-func TestClientThatIsNotConnectedYetIsToldToo(t *testing.T) {
+func TestDisconnectDuringTheHandshake(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
@@ -180,9 +180,9 @@ func TestClientThatIsNotConnectedYetIsToldToo(t *testing.T) {
 	require.Empty(t, x.down)
 }
 
-// TestByesOfOthersAreIgnored: of other sessions, former ones, the wrong direction, damaged
+// TestForeignDisconnectsAreIgnored: of other sessions, former ones, the wrong direction, damaged
 // and forged ones.
-func TestByesOfOthersAreIgnored(t *testing.T) {
+func TestForeignDisconnectsAreIgnored(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
 			x, _, move := crowd(t, 2, opts...)

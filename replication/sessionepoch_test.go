@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLateMessagesWithoutChecksumAreOfTheirSession: a client begins a new session on the same connection, and messages and inputs
+// TestLateMessagesWithoutChecksumBelongToTheirSession: a client begins a new session on the same connection, and messages and inputs
 // of the old one arrive late, at both ends, before and after the new one is in force. Nothing but their tag tells, and they are
 // not handed over.
-func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
+func TestLateMessagesWithoutChecksumBelongToTheirSession(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
 	var up, down []uint32
 	OnClientMessage(x.server, func(_ *Peer, m mHit) { up = append(up, m.Number) })
@@ -71,8 +71,8 @@ func TestLateMessagesWithoutChecksumAreOfTheirSession(t *testing.T) {
 	require.Zero(t, x.peer.Stats().RefusedPackets)
 }
 
-// TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn: whatever is offered, and comes into force or does not.
-func TestSessionsThatMayBeBelievedInHaveTagsOfTheirOwn(t *testing.T) {
+// TestAcceptedSessionsHaveDistinctEpochs: whatever is offered, and comes into force or does not.
+func TestAcceptedSessionsHaveDistinctEpochs(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
 	for n := range uint64(200) {
 		h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.client.session.Fingerprint, Nonce: 1000 + n}

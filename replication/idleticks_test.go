@@ -9,9 +9,9 @@ import (
 
 // Peers rest in ticks in which they are sent nothing: nobody looks what they see or need.
 
-// TestWhoRestsWasSentNothing: that a peer got all that changed in its last tick says nothing of those in which it rests,
+// TestIdleTicksOfAPeerSendNothing: that a peer got all that changed in its last tick says nothing of those in which it rests,
 // because of its interval or because it is silent.
-func TestWhoRestsWasSentNothing(t *testing.T) {
+func TestIdleTicksOfAPeerSendNothing(t *testing.T) {
 	relay := func() (x *fixture, tick func() [][]byte) {
 		x, entities, move := crowd(t, 130)
 		tick = func() [][]byte {
@@ -65,9 +65,9 @@ func TestWhoRestsWasSentNothing(t *testing.T) {
 	settle(x, tick)
 }
 
-// TestMessagesToViewersInTicksOfRest: who sees an entity is found out for every message, whether that waits for the state of
+// TestMessagesToViewersInIdleTicks: who sees an entity is found out for every message, whether that waits for the state of
 // its tick or not.
-func TestMessagesToViewersInTicksOfRest(t *testing.T) {
+func TestMessagesToViewersInIdleTicks(t *testing.T) {
 	waiting, immediate := testSchema(), testSchema()
 	RegisterMessage[mChat](waiting)
 	RegisterMessage[mFlash](waiting, Unreliable())
@@ -121,8 +121,8 @@ func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entit
 	return x, entities
 }
 
-// TestNothingIsAskedInTicksOfRest, until the peer's turn comes or it is to see less than all.
-func TestNothingIsAskedInTicksOfRest(t *testing.T) {
+// TestInterestIsNotEvaluatedInIdleTicks, until the peer's turn comes or it is to see less than all.
+func TestInterestIsNotEvaluatedInIdleTicks(t *testing.T) {
 	asked := 0
 	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
 	x, _ := resting(t, 3, of)
@@ -142,8 +142,8 @@ func TestNothingIsAskedInTicksOfRest(t *testing.T) {
 	}
 }
 
-// TestWhatBeginsInTicksOfRestIsNotSeen, nor met, before anybody looks: a slot may go to what is hidden.
-func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
+// TestEntitiesSpawnedInIdleTicksAreNotVisible, nor met, before anybody looks: a slot may go to what is hidden.
+func TestEntitiesSpawnedInIdleTicksAreNotVisible(t *testing.T) {
 	var secret ecs.Entity
 	x, entities := resting(t, 3, Interest{Visible: func(e ecs.Entity) bool { return e != secret }})
 	slot := x.slotOf(entities[1])
@@ -161,8 +161,8 @@ func TestWhatBeginsInTicksOfRestIsNotSeen(t *testing.T) {
 	x.requireSeen(entities[0], entities[2])
 }
 
-// TestReasonsInTicksOfRest: they add up, also when there are fewer entities than the peer saw when somebody looked last.
-func TestReasonsInTicksOfRest(t *testing.T) {
+// TestReasonsInIdleTicks: they add up, also when there are fewer entities than the peer saw when somebody looked last.
+func TestReasonsInIdleTicks(t *testing.T) {
 	hidden := map[ecs.Entity]bool{}
 	x, entities := resting(t, 10, Interest{Visible: func(e ecs.Entity) bool { return !hidden[e] }})
 	hidden[entities[9]] = true
@@ -185,8 +185,8 @@ func TestReasonsInTicksOfRest(t *testing.T) {
 	expect(1, 0)
 }
 
-// TestPacketsAreSettledInTicksOfRest: they are forgotten once it is known what became of them, and are taken for lost in time.
-func TestPacketsAreSettledInTicksOfRest(t *testing.T) {
+// TestPacketsAreResolvedInIdleTicks: they are forgotten once it is known what became of them, and are taken for lost in time.
+func TestPacketsAreResolvedInIdleTicks(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		x, entities := resting(t, 3, Interest{})
 		for !x.peer.acked.MaySendNow() {

@@ -73,8 +73,8 @@ func runChaos(t testing.TB, c chaosConfig) (msg string, a *chaosGame) {
 // chaosSeeds are storms that something went wrong in once.
 var chaosSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 700, 808, 873}
 
-// TestStorms: clients show what was, lack nothing and end up equal to the server.
-func TestStorms(t *testing.T) {
+// TestChaos: clients show what was, lack nothing and end up equal to the server.
+func TestChaos(t *testing.T) {
 	run := func(c chaosConfig) {
 		msg, _ := runChaos(t, c)
 		require.Empty(t, msg, "%+v", c)
@@ -116,8 +116,8 @@ func requireSameChaosPackets(t *testing.T, c, d chaosConfig) {
 	}
 }
 
-// TestWorkersMakeNoDifferenceInStorms compares packets.
-func TestWorkersMakeNoDifferenceInStorms(t *testing.T) {
+// TestChaosWithWorkersSendsTheSamePackets compares packets.
+func TestChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(4, 3, 2)) {
 		c := randomChaosConfig(seed + i)

@@ -191,8 +191,8 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	return ""
 }
 
-// TestWildStorms: what the server claims that clients hold they hold, whatever happens.
-func TestWildStorms(t *testing.T) {
+// TestWildChaos: what the server claims that clients hold they hold, whatever happens.
+func TestWildChaos(t *testing.T) {
 	n, seed := roundsOf(40, 8, 2), seedOf(t)
 	panicked := 0
 	for i := range uint64(n) {
@@ -242,8 +242,8 @@ func forgottenBy(s *Server, p *Peer) string {
 	return ""
 }
 
-// TestWorkersMakeNoDifferenceInWildStorms compares packets, where functions of the user panic and all is set in mid-game.
-func TestWorkersMakeNoDifferenceInWildStorms(t *testing.T) {
+// TestWildChaosWithWorkersSendsTheSamePackets compares packets, where functions of the user panic and all is set in mid-game.
+func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(12, 4, 2)) {
 		c := wildChaosConfig(seed + i)
@@ -254,8 +254,8 @@ func TestWorkersMakeNoDifferenceInWildStorms(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveNoTrace: the packets of peers that do not see everything do not depend on whether there are streams.
-func TestStreamsLeaveNoTrace(t *testing.T) {
+// TestChaosWithSharedPacketsSendsTheSamePackets: the packets of peers that do not see everything do not depend on whether there are streams.
+func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
 	seeds := []uint64{60006} // a jump whose update takes one bit more than the whole, in a stream
 	for i, seed := uint64(0), seedOf(t); i < uint64(roundsOf(12, 4, 2)); i++ {
 		seeds = append(seeds, seed+i)
@@ -273,8 +273,8 @@ func TestStreamsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// TestStreamsLeaveNoTraceInWildStorms: nor where functions of the user panic and all is set in mid-game.
-func TestStreamsLeaveNoTraceInWildStorms(t *testing.T) {
+// TestWildChaosWithSharedPacketsSendsTheSamePackets: nor where functions of the user panic and all is set in mid-game.
+func TestWildChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(16, 6, 2)) {
 		c := wildChaosConfig(seed + i)

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLateAckOfAFormerLife: a slot's next entity came in parts and changed meanwhile, and
+// TestLateAckOfAnEarlierGeneration: a slot's next entity came in parts and changed meanwhile, and
 // then a packet arrives that is about the entity before. Its state is no baseline of the
 // one that is there now.
-func TestLateAckOfAFormerLife(t *testing.T) {
+func TestLateAckOfAnEarlierGeneration(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(100))
 	position, bulk := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world)
 	e := x.spawn(position)
