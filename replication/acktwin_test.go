@@ -16,12 +16,12 @@ import (
 // An ackTwin plays what may happen to an AckTable, and keeps a plain record beside it: which version every slot had in
 // which tick, and which of them the peer acknowledged.
 type ackTwin struct {
-	t     *testing.T
-	rng   *rand.Rand
-	plain bool // what becomes of packets is known at once, and never found out to be wrong
-	lossless  bool // nothing is lost or left out
-	slots snapshot.SlotTable
-	acks  ackstate.AckTable
+	t        *testing.T
+	rng      *rand.Rand
+	plain    bool // what becomes of packets is known at once, and never found out to be wrong
+	lossless bool // nothing is lost or left out
+	slots    snapshot.SlotTable
+	acks     ackstate.AckTable
 
 	first, now delta.Tick
 	version    []int          // by slot: every change makes a new one

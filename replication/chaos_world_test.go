@@ -19,8 +19,8 @@ import (
 // the server keeps. Every tick the tables of the server are checked against each other.
 
 type chaosPacket struct {
-	arrives   int
-	bytes []byte
+	arrives int
+	bytes   []byte
 }
 
 type chaosLink struct {
@@ -55,10 +55,10 @@ type chaosGame struct {
 	nonce  uint64
 	set    *EntitySet
 
-	bonds    []*Group
-	armed    bool // functions of the user may panic
-	unfinished     bool // the tick did not end
-	panicked int
+	bonds      []*Group
+	armed      bool // functions of the user may panic
+	unfinished bool // the tick did not end
+	panicked   int
 }
 
 type chaosEntity struct {
@@ -70,32 +70,32 @@ type chaosEntity struct {
 }
 
 type chaosConfig struct {
-	seed      uint64
-	n         int
-	mtu       int
-	window    int
-	grid      int
-	workers   int
-	ends      int
-	delay     int
-	jitter    int
-	loss      float64
-	toggles   bool
-	reconnect bool
-	structure bool
-	bulk      bool
-	sendErr   float64
-	ticks     int
-	firstTick uint32
-	firstSeq  uint16
-	keepLog   bool
-	restOnly  bool
-	burst     bool
-	dup       float64
-	bigRests  bool
-	sharedPackets   bool
-	wild      *wildConfig
-	views     bool // whoever may be sent something in every tick has a view
+	seed          uint64
+	n             int
+	mtu           int
+	window        int
+	grid          int
+	workers       int
+	ends          int
+	delay         int
+	jitter        int
+	loss          float64
+	toggles       bool
+	reconnect     bool
+	structure     bool
+	bulk          bool
+	sendErr       float64
+	ticks         int
+	firstTick     uint32
+	firstSeq      uint16
+	keepLog       bool
+	restOnly      bool
+	burst         bool
+	dup           float64
+	bigRests      bool
+	sharedPackets bool
+	wild          *wildConfig
+	views         bool // whoever may be sent something in every tick has a view
 }
 
 var chaosRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}

@@ -251,10 +251,10 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 // gridRig is a sharedRig whose clients look from places that move.
 type gridRig struct {
 	*sharedRig
-	rng   *rand.Rand
-	viewpoints  [][2]float64
-	ways  [][2]float64
-	bytes uint64
+	rng        *rand.Rand
+	viewpoints [][2]float64
+	ways       [][2]float64
+	bytes      uint64
 }
 
 // gridRadius makes a circle of 1 % of the world.

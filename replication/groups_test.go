@@ -26,16 +26,16 @@ type tCrew struct {
 // A crewGame is a game of crews, each of which is a group, and of entities without one. It
 // remembers what every crew was after every tick.
 type crewGame struct {
-	world  *ecs.World
-	server *Server
-	rng    *rand.Rand
-	crews  []*crew // number 0 is nobody
-	singles  []ecs.Entity
-	limit  int // members of a crew
-	rarity   int // one in so many comings and goings happens
-	ends   []*end
-	shown  []map[int]int // by end: which of the past states of a crew it shows
-	bursts []bool        // by end: it is cut off from the server at times
+	world   *ecs.World
+	server  *Server
+	rng     *rand.Rand
+	crews   []*crew // number 0 is nobody
+	singles []ecs.Entity
+	limit   int // members of a crew
+	rarity  int // one in so many comings and goings happens
+	ends    []*end
+	shown   []map[int]int // by end: which of the past states of a crew it shows
+	bursts  []bool        // by end: it is cut off from the server at times
 
 	crew, frozen, marker ecs.ID
 }

@@ -18,7 +18,7 @@ type inputRig struct {
 	given  map[uint32]mMove
 
 	asked, exact uint64
-	delays        []float64
+	delays       []float64
 }
 
 func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRig {

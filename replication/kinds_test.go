@@ -26,7 +26,7 @@ type kind struct {
 
 func kinds() []kind {
 	type (
-		flag  struct{ V bool }
+		flag         struct{ V bool }
 		wholeNumbers struct {
 			A int8
 			B int16

@@ -18,7 +18,7 @@ type controlledPath struct {
 	line     float64    // bytes per tick
 	queue    float64    // bytes
 	unspent  float64
-	inFlight   []controlledPacket
+	inFlight []controlledPacket
 	wanted   float64                                          // bytes per tick that the game has to send
 	answer   func(c *ratecontrol.Control, k controlledPacket) // instead of the usual
 	greatest int64

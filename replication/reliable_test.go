@@ -20,7 +20,7 @@ type structureLog struct {
 }
 
 type structureVersion struct {
-	tick  uint32
+	tick      uint32
 	structure string // generation and components, "" for an empty slot
 }
 

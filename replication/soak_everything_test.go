@@ -21,7 +21,7 @@ type soakName struct {
 type everything struct {
 	rng        *rand.Rand
 	conditions *conditionPlay
-	crewGame      *crewGame
+	crewGame   *crewGame
 	resources  *resourceGame
 	references *referenceGame
 	shown      resourceTruth
@@ -49,7 +49,7 @@ func newEverything(seed uint64, opts ...ServerOption) *everything {
 	w := g.world
 	x := &everything{
 		rng: rand.New(rand.NewPCG(seed, 11)), conditions: g, shown: resourceTruth{},
-		crewGame:     addCrewGame(g.server, seed, 2, 5),
+		crewGame:  addCrewGame(g.server, seed, 2, 5),
 		resources: &resourceGame{rng: rand.New(rand.NewPCG(seed, 12)), world: w, limit: 6},
 		references: &referenceGame{
 			rng: rand.New(rand.NewPCG(seed, 13)), world: w, marker: g.marker, limit: 8,

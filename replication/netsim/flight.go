@@ -10,8 +10,8 @@ type flight struct {
 // inFlight is one copy of a packet on the line.
 type inFlight struct {
 	packet
-	arrival   instant
-	order uint64
+	arrival instant
+	order   uint64
 }
 
 func (f *inFlight) before(g *inFlight) bool {

@@ -31,9 +31,9 @@ type conn struct {
 	locals ecs.ID // a component of the client's own
 
 	view     viewSettings
-	twitchy  bool // has neither budget nor interval, and a view that changes often
+	twitchy  bool         // has neither budget nor interval, and a view that changes often
 	blinked  viewSettings // in place of its eyes at other times
-	blinks   int  // ticks to the next one; 0: it does not blink
+	blinks   int          // ticks to the next one; 0: it does not blink
 	shut     bool
 	sights   map[replication.NetID]*timeline[sight]
 	online   timeline[bool]
@@ -49,7 +49,7 @@ type conn struct {
 	applies   int
 	shown     map[replication.NetID]*showing
 	hooked    map[ecs.Entity]bool // what OnSpawn and OnDespawn leave
-	split      bool                // groups did not fit, or the user has taken from them
+	split     bool                // groups did not fit, or the user has taken from them
 	kept      bool                // the peer has or had Keep
 	rejoined  bool                // what is left of a session before may be shown
 	resources uint32              // the tick that resources show at least

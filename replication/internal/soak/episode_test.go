@@ -29,7 +29,7 @@ type episode struct {
 	numbers uint16 // of signatures
 	fired   map[uint16]bool
 	gone    map[*replication.Peer]bool
-	replays  [][]byte
+	replays [][]byte
 }
 
 type otherMarker replication.Replicated

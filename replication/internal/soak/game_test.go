@@ -32,7 +32,7 @@ type game struct {
 	styles  map[ecs.Entity]style
 	marked  map[ecs.Entity]bool // whose markers changed in this tick
 	limit   int
-	rarity    int // one tick in so many has comings and goings
+	rarity  int // one tick in so many has comings and goings
 	pause   int // ticks, in the mean, between two changes of what changes seldom
 	churn   int // entities that are replaced in every tick, so that slots are used again and again
 }

@@ -30,9 +30,9 @@ type hostile struct {
 
 // Bits of the first byte of state and message packets, and of the flags of a welcome.
 const (
-	longBit       = 1 << 6
-	completeBit   = 1 << 7
-	flagCompact   = 1 << 1
+	longBit      = 1 << 6
+	completeBit  = 1 << 7
+	flagCompact  = 1 << 1
 	handshakeKey = 0x61726368
 )
 

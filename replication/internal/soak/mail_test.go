@@ -28,7 +28,7 @@ type letter struct {
 
 // A mailbox has what is on its way in one direction of a session.
 type mailbox struct {
-	channels [2][]letter
+	channels   [2][]letter
 	unreliable map[uint32]bool // by Unique: unreliable ones that did not come yet
 }
 

@@ -66,13 +66,13 @@ func (v *view) count() int {
 
 // A plan is all that both ends of an episode agree on.
 type plan struct {
-	components []*component
-	signature  *component // of Expect, or nil
-	spot       *component // what grids look at, or nil
-	notes      bool
-	noteOpts   [noteKinds][]replication.MessageOption
-	input      bool
-	subEntities     bool
+	components  []*component
+	signature   *component // of Expect, or nil
+	spot        *component // what grids look at, or nil
+	notes       bool
+	noteOpts    [noteKinds][]replication.MessageOption
+	input       bool
+	subEntities bool
 }
 
 // signature is what entities are expected by.

@@ -14,10 +14,10 @@ type localThing struct{ Value uint64 }
 
 // An expectation is a local entity that waits for the server's.
 type expectation struct {
-	e      ecs.Entity
-	until  int // number of the last Apply that may adopt it; 0 for any
-	anyOwner  bool
-	number uint16
+	e        ecs.Entity
+	until    int // number of the last Apply that may adopt it; 0 for any
+	anyOwner bool
+	number   uint16
 }
 
 func (x *expectation) open(apply int) bool { return x.until == 0 || apply <= x.until }

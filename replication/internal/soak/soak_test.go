@@ -53,7 +53,7 @@ func TestSoak(t *testing.T) {
 
 // A tally is what the episodes had to do with: where a figure is 0, the soak says nothing of that.
 type tally struct {
-	clients, compact                                                        int
+	clients, compact                                                         int
 	sessions, adopted, messages, inputs, resends, split, parts, lost, hashed uint64
 }
 
