@@ -25,7 +25,7 @@ func (g *Game) steer(number int) {
 	controls := g.players[number].controls
 	if !g.players[number].present {
 		hull, _, _ := g.stock.Get(e)
-		controls = g.radar.fly(cockpit{number, heading.angle(), hull.Points, ammo.Rounds, pilot.Coward})
+		controls = g.radar.navigate(cockpit{number, heading.angle(), hull.Points, ammo.Rounds, pilot.Coward})
 	}
 	off := wrapAngle(controls.Course - heading.angle())
 	turn := clamp(off, -turnRate*g.dt, turnRate*g.dt)
@@ -40,7 +40,7 @@ func (g *Game) steer(number int) {
 	if controls.Fire && pilot.Reload <= 0 && ammo.Rounds > 0 && g.status.Get(g.match).Phase == Fight {
 		pilot.Reload = reloadTime
 		ammo.Rounds--
-		stray := (2*g.rng.Float64() - 1) * spread
-		g.shoot(g.radar.ships[number].at, direction(heading.angle()+stray), uint16(number))
+		deviation := (2*g.rng.Float64() - 1) * spread
+		g.shoot(g.radar.ships[number].at, direction(heading.angle()+deviation), uint16(number))
 	}
 }

@@ -54,13 +54,13 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 		seed := c.seed + 2*uint64(i) + 1
 		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed, c.weather())))
 	}
-	s.say(fmt.Sprintf("arena: mirrors %s for %s", c.connect, count(c.clients, "client")))
-	s.say("link: " + c.link())
+	s.printLine(fmt.Sprintf("arena: mirrors %s for %s", c.connect, count(c.clients, "client")))
+	s.printLine("link: " + c.link())
 
 	// Wakes up whatever reads.
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
 	if err := w.begin(ctx, ctl, answer.Expected); err != nil {
-		v.bye()
+		v.sendLeaving()
 		return nil, err
 	}
 	return v.run(ctx)
@@ -146,14 +146,14 @@ func (v *visit) enough(f *frame) bool {
 // leave leaves before the end.
 func (v *visit) leave(interrupted bool) *report {
 	v.screen.leave()
-	v.bye()
+	v.sendLeaving()
 	return v.departure(interrupted)
 }
 
-// bye tells the server, and waits until it knows: to close on what it has sent meanwhile might
+// sendLeaving tells the server, and waits until it knows: to close on what it has sent meanwhile might
 // take the message away from it.
-func (v *visit) bye() {
-	if v.send(reply{Number: v.frames, Bye: true}) == nil {
+func (v *visit) sendLeaving() {
+	if v.send(reply{Number: v.frames, Leaving: true}) == nil {
 		v.drain(time.Second)
 	}
 }
@@ -240,18 +240,18 @@ func (v *visit) departure(interrupted bool) *report {
 		Ticks: v.played(), Clients: len(v.mirrors), Interrupted: interrupted, Left: true,
 	}
 	seconds := float64(v.played()) / float64(v.c.tickRate)
-	var roundTrip, lead mean
+	var roundTrip, inputDelay mean
 	for i, m := range v.mirrors {
 		stats, view := m.client.Stats(), m.outlook()
 		r.Entities = max(r.Entities, m.entities())
 		r.Bytes += m.bytes
 		r.Packets += stats.Packets
 		roundTrip.add(view.RoundTrip)
-		lead.add(view.Lead)
+		inputDelay.add(view.InputDelay)
 		r.Rows = append(r.Rows, row{
 			Client: i + 1, Packets: stats.Packets, Bytes: per(float64(m.bytes), seconds),
 			Messages: stats.MessagesReceived, MessagesUp: stats.Messages,
-			RoundTrip: tenth(view.RoundTrip), Lead: tenth(view.Lead),
+			RoundTrip: tenth(view.RoundTrip), InputDelay: tenth(view.InputDelay),
 		})
 		if m.checks > 0 && (r.Checked == 0 || newer(m.checked, r.Checked)) {
 			r.Checked = m.checked
@@ -259,7 +259,7 @@ func (v *visit) departure(interrupted bool) *report {
 	}
 	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds*float64(len(v.mirrors)))
 	r.setRoundTrip(roundTrip.value())
-	r.LeadTicks = tenth(lead.value())
+	r.InputDelayTicks = tenth(inputDelay.value())
 	r.judge(v.mirrors)
 	return r
 }

@@ -72,7 +72,7 @@ type reply struct {
 	Checks     []int     // of each client so far
 	Mismatches []int     // that failed
 	Views      []outlook // of each client
-	Bye        bool      // the clients leave before the end
+	Leaving    bool      // the clients leave before the end
 }
 
 // control is one end of such a conversation.

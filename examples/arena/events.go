@@ -59,7 +59,7 @@ func (h *host) join(g *guest, name string) {
 			return
 		}
 		g.ship = number
-		h.talk.Joins++
+		h.announced.Joins++
 		_ = replication.SendToAll(h.server, Joined{uint16(number), name})
 	}
 	_ = replication.SendToClient(g.peer, Welcome{uint16(g.ship), uint8(h.tickRate)})
@@ -73,7 +73,7 @@ func (h *host) retire(g *guest) {
 	name := h.game.players[g.ship].name
 	h.game.Leave(g.ship)
 	g.ship = -1
-	h.talk.Leaves++
+	h.announced.Leaves++
 	_ = replication.SendToAll(h.server, Left{name})
 }
 
@@ -90,24 +90,24 @@ func (h *host) command() {
 	}
 }
 
-// tell sends what has happened in a step.
-func (h *host) tell() {
+// announce sends what has happened in a step.
+func (h *host) announce() {
 	for _, s := range h.game.hits {
 		hit := Hit{Victim: uint16(s.victim), Shooter: uint16(s.shooter), Fatal: s.fatal}
 		if h.game.players[s.victim].present {
-			h.talk.Hits++
+			h.announced.Hits++
 			_ = replication.SendToViewers(h.server, h.game.ships[s.victim], hit)
 			continue
 		}
 		for _, g := range h.guests {
 			if g.ship == s.shooter {
-				h.talk.Hits++
+				h.announced.Hits++
 				_ = replication.SendToClient(g.peer, hit)
 			}
 		}
 	}
 	if h.ticks%h.tickRate == 0 {
-		players := uint16(h.talk.Joins - h.talk.Leaves)
+		players := uint16(h.announced.Joins - h.announced.Leaves)
 		status := Status{h.game.status.Get(h.game.match).Phase, players, uint32(h.game.Tally.Hits)}
 		_ = replication.SendToAll(h.server, status)
 	}

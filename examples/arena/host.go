@@ -12,9 +12,9 @@ type host struct {
 	tickRate int
 	sendStep int
 
-	byPeer map[*replication.Peer]*guest
-	events []event
-	talk   talk
+	byPeer    map[*replication.Peer]*guest
+	events    []event
+	announced announcements
 
 	reader *reader
 	truth  *truth
@@ -22,11 +22,11 @@ type host struct {
 	meter  meter
 }
 
-// talk counts what was said beside the state.
-type talk struct {
+// announcements counts what was said beside the state.
+type announcements struct {
 	Joins  int `json:"joins"`
 	Leaves int `json:"leaves"`
-	Hits   int `json:"hits_told"` // to one or all
+	Hits   int `json:"hits"` // to one or all
 }
 
 // guest is a client as the server sees it.
@@ -98,7 +98,7 @@ func (h *host) step(fight bool) []change {
 		h.letIn()
 		h.command()
 		h.game.Step()
-		h.tell()
+		h.announce()
 	}
 	h.ticks++
 	h.server.Replicate()

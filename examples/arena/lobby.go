@@ -11,13 +11,13 @@ import (
 // visitor is a process of clients.
 type visitor struct {
 	*control
-	ports   []uint16
-	guests  []*guest
-	replies chan reply // closed with the connection
-	latest  reply
-	result  *report // of its clients, when the fight was over
-	bye     bool    // it said so
-	gone    bool
+	ports        []uint16
+	guests       []*guest
+	replies      chan reply // closed with the connection
+	latest       reply
+	result       *report // of its clients, when the fight was over
+	leftProperly bool    // it said so
+	gone         bool
 }
 
 // lobby is where processes of clients knock.

@@ -18,7 +18,7 @@ type localGame struct {
 
 // runLocal plays with the server and all clients in this process.
 func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
-	s.say(fmt.Sprintf("arena: %s and %s in one process for %.4g s\nlink: %s",
+	s.printLine(fmt.Sprintf("arena: %s and %s in one process for %.4g s\nlink: %s",
 		count(c.bots, "bot"), count(c.clients, "client"), float64(c.ticks)/float64(c.tickRate), c.link()))
 	g := localGame{host: newHost(c)}
 	defer g.close()
@@ -51,7 +51,7 @@ func runLocal(ctx context.Context, c *config, s *screen) (*report, error) {
 	s.leave()
 	result := h.report(c, h.guests)
 	result.Interrupted = ctx.Err() != nil
-	if err := g.calm(c, result); err != nil {
+	if err := g.settle(c, result); err != nil {
 		return nil, err
 	}
 	result.judge(g.mirrors)
@@ -105,8 +105,8 @@ func (g *localGame) picture(c *config) *picture {
 	}
 }
 
-// calm goes on without changes over links without faults until all worlds are equal.
-func (g *localGame) calm(c *config, result *report) error {
+// settle goes on without changes over links without faults until all worlds are equal.
+func (g *localGame) settle(c *config, result *report) error {
 	g.host.heal()
 	for _, m := range g.mirrors {
 		m.line.heal()

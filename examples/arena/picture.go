@@ -111,17 +111,17 @@ func (p *picture) drawHead(c *canvas, s *survey) {
 // drawBoxes shows what the views show, beside each other if there is room, and the best ships if
 // there is room but only one view.
 func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
-	whole := b.width
-	if whole >= twoFields {
+	full := b.width
+	if full >= twoFields {
 		b.width /= 2
 	}
 	b.width = min(b.width, widestField*(b.height-2)+2)
 	b.height = min(b.height, b.width*3/4)
 	c.drawField(c.frameBox(b, p.views[0].title, strongInk), first)
-	if whole < twoFields {
+	if full < twoFields {
 		return
 	}
-	next := box{b.x + b.width, b.y, min(b.width, whole-b.width), b.height}
+	next := box{b.x + b.width, b.y, min(b.width, full-b.width), b.height}
 	if len(p.views) > 1 {
 		c.drawField(c.frameBox(next, p.views[1].title, strongInk), look(p.views[1].world))
 		return

@@ -25,7 +25,7 @@ type pilot struct {
 	deaths   int
 	controls Controls // given last
 	rest     int      // ticks left of a break
-	news     news
+	received messageCounts
 
 	scene
 	tracks map[replication.NetID]track
@@ -36,15 +36,15 @@ type pilot struct {
 	crate   generic.Map2[Position, PowerUp]
 }
 
-// news counts the messages of the server.
-type news struct {
+// messageCounts counts the messages of the server.
+type messageCounts struct {
 	Joined int `json:"joined"`
 	Left   int `json:"left"`
 	Hits   int `json:"hits"`
 	Status int `json:"status"`
 }
 
-func (n *news) add(m news) {
+func (n *messageCounts) add(m messageCounts) {
 	n.Joined += m.Joined
 	n.Left += m.Left
 	n.Hits += m.Hits
@@ -53,7 +53,7 @@ func (n *news) add(m news) {
 
 // outlook is what a client thinks of the way to the server, in ticks.
 type outlook struct {
-	Lead float64 // by which its inputs are ahead of the server
+	InputDelay float64 // by which its inputs are ahead of the server
 
 	// RoundTrip is how long it takes from sending something to the server's answer, smoothed by
 	// the library, see [replication.Client.RoundTrip]; 0 if it is not known. It is the round trip
@@ -89,11 +89,11 @@ func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
 	replication.OnServerMessage(client, func(m Welcome) {
 		p.ship, p.dt, p.deaths = int(m.Ship), 1/float64(m.TickRate), 0
 	})
-	replication.OnServerMessage(client, func(Joined) { p.news.Joined++ })
-	replication.OnServerMessage(client, func(Left) { p.news.Left++ })
-	replication.OnServerMessage(client, func(Status) { p.news.Status++ })
+	replication.OnServerMessage(client, func(Joined) { p.received.Joined++ })
+	replication.OnServerMessage(client, func(Left) { p.received.Left++ })
+	replication.OnServerMessage(client, func(Status) { p.received.Status++ })
 	replication.OnServerMessage(client, func(m Hit) {
-		p.news.Hits++
+		p.received.Hits++
 		if m.Fatal && int(m.Victim) == p.ship {
 			p.deaths++
 		}
@@ -109,7 +109,7 @@ func (p *pilot) step() {
 	p.comeAndGo()
 	tick := p.client.InputTick()
 	if me, ok := p.look(tick); ok {
-		p.controls = p.fly(me)
+		p.controls = p.navigate(me)
 	} else {
 		p.controls.Fire = false // and go on, so that no tick is without
 	}

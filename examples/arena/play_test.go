@@ -44,8 +44,8 @@ func (p *table) play(t *testing.T, ticks int, fight bool, each func()) {
 	}
 }
 
-// calm ends the bad weather and waits until everything has arrived.
-func (p *table) calm(t *testing.T) {
+// settle ends the bad weather and waits until everything has arrived.
+func (p *table) settle(t *testing.T) {
 	t.Helper()
 	p.heal()
 	for _, m := range p.mirrors {
@@ -78,16 +78,16 @@ func (p *table) players() map[uint16]string {
 
 func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 	p := newTable(t, 4, "-bots", "8", "-loss", "0.1", "-latency", "50ms", "-jitter", "10ms", "-dup", "0.05", "-reorder", "0.05")
-	told, heard := make([][]Hit, 4), make([][]Hit, 4)
+	sent, got := make([][]Hit, 4), make([][]Hit, 4)
 	for i, m := range p.mirrors {
-		replication.OnServerMessage(m.client, func(h Hit) { heard[i] = append(heard[i], h) })
+		replication.OnServerMessage(m.client, func(h Hit) { got[i] = append(got[i], h) })
 	}
 	shots := map[uint16]int{} // bullets in flight by owner, summed over ticks
 	each := func() {
 		for _, s := range p.game.hits {
 			for i, g := range p.guests {
 				if p.game.players[s.victim].present || g.ship == s.shooter {
-					told[i] = append(told[i], Hit{uint16(s.victim), uint16(s.shooter), s.fatal})
+					sent[i] = append(sent[i], Hit{uint16(s.victim), uint16(s.shooter), s.fatal})
 				}
 			}
 		}
@@ -112,7 +112,7 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 	count(&before)
 	p.play(t, 960, true, each)
 	count(&after)
-	p.calm(t)
+	p.settle(t)
 
 	came, missed := after[0]-before[0], after[1]-before[1]
 	require.InDelta(t, 4*960, came+missed, 100, "an input for every tick")
@@ -121,10 +121,10 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 	require.Equal(t, p.players(), crew(&p.game.World))
 	for i, m := range p.mirrors {
 		require.Equal(t, crew(&p.game.World), crew(&m.world), "client %d", i+1)
-		require.Greater(t, len(told[i]), 20)
-		require.Equal(t, told[i], heard[i], "client %d hears of every hit once, in order", i+1)
-		require.Positive(t, m.pilot.news.Joined)
-		require.InDelta(t, 20, m.pilot.news.Status, 10, "one a second, unreliable")
+		require.Greater(t, len(sent[i]), 20)
+		require.Equal(t, sent[i], got[i], "client %d hears of every hit once, in order", i+1)
+		require.Positive(t, m.pilot.received.Joined)
+		require.InDelta(t, 20, m.pilot.received.Status, 10, "one a second, unreliable")
 		require.Positive(t, shots[uint16(8+i)], "the player's ship has shot")
 	}
 }
@@ -186,7 +186,7 @@ func TestLeavingRemovesTheShip(t *testing.T) {
 	p.play(t, 100, true, nil)
 	require.Len(t, crew(&p.game.World), 2)
 	all(crew(&p.game.World))
-	require.Positive(t, p.mirrors[1].pilot.news.Left)
+	require.Positive(t, p.mirrors[1].pilot.received.Left)
 	p.play(t, 140, true, nil)
 	all(full) // it has the number that was free
 

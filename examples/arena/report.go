@@ -44,16 +44,16 @@ type report struct {
 	Despawns uint64 `json:"despawns"`
 	Tally    Tally  `json:"tally"`
 
-	MessageBytes uint64  `json:"message_bytes"`   // of messages, and what else is told to clients, in bytes
-	Messages     uint64  `json:"messages_down"`   // to all clients, each counted once
-	MessagesUp   uint64  `json:"messages_up"`     // from all clients
-	Resent       uint64  `json:"messages_resent"` // times that one to a client was sent again
-	Inputs       uint64  `json:"inputs"`          // that were there in time
-	InputsMissed uint64  `json:"inputs_missed"`   // ticks whose input was not
-	InputsInTime float64 `json:"inputs_in_time"`  // the share that was
-	LeadTicks    float64 `json:"lead_ticks"`      // by which inputs are ahead of the server, on average
-	Talk         talk    `json:"talk"`
-	Heard        *news   `json:"heard,omitempty"` // by all clients, where they are known
+	MessageBytes    uint64         `json:"message_bytes"`     // of messages, and what else is told to clients, in bytes
+	Messages        uint64         `json:"messages_down"`     // to all clients, each counted once
+	MessagesUp      uint64         `json:"messages_up"`       // from all clients
+	Resent          uint64         `json:"messages_resent"`   // times that one to a client was sent again
+	Inputs          uint64         `json:"inputs"`            // that were there in time
+	InputsMissed    uint64         `json:"inputs_missed"`     // ticks whose input was not
+	InputsInTime    float64        `json:"inputs_in_time"`    // the share that was
+	InputDelayTicks float64        `json:"input_delay_ticks"` // by which inputs are ahead of the server, on average
+	Announced       announcements  `json:"announced"`
+	Received        *messageCounts `json:"received,omitempty"` // by all clients, where they are known
 
 	// Rows are the same for each client.
 	Rows []row `json:"per_client"`
@@ -75,7 +75,7 @@ type row struct {
 	Inputs      uint64  `json:"inputs"`
 	Missed      uint64  `json:"inputs_missed"`
 	InTime      float64 `json:"inputs_in_time"`
-	Lead        float64 `json:"lead_ticks"`
+	InputDelay  float64 `json:"input_delay_ticks"`
 	Mismatches  int     `json:"mismatches"`
 	Compared    bool    `json:"compared"` // with the server's world, when the fight was over
 	Equal       bool    `json:"equal"`    // if so
@@ -100,10 +100,10 @@ func (h *host) report(c *config, guests []*guest) *report {
 		Role: "both", Transport: c.transport, Seed: c.seed,
 		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: h.ticks, Bots: c.bots, Clients: len(guests), Entities: stats.Entities,
 		Spawns: stats.Spawns, Despawns: stats.Despawns, Tally: h.game.Tally,
-		Talk: h.talk,
+		Announced: h.announced,
 	}
 	var seconds, raw, json float64 // summed over clients
-	var roundTrip, lead mean
+	var roundTrip, inputDelay mean
 	for _, g := range guests {
 		p := g.peer.Stats()
 		span := h.seconds(g)
@@ -122,14 +122,14 @@ func (h *host) report(c *config, guests []*guest) *report {
 		r.Lost += p.Lost
 		r.Refused += p.RefusedPackets
 		roundTrip.add(g.view.RoundTrip)
-		lead.add(g.view.Lead)
+		inputDelay.add(g.view.InputDelay)
 		r.Rows = append(r.Rows, row{
 			Client: g.number + 1, Packets: p.Packets, Lost: p.Lost,
 			Bytes: per(float64(bytes), span), Raw: per(float64(g.raw), span), JSON: per(float64(g.json), span),
 			Saved: saved(float64(bytes), float64(g.raw)), SavedOfJSON: saved(float64(bytes), float64(g.json)),
 			Messages: p.Messages, MessagesUp: p.MessagesReceived,
 			Inputs: p.Inputs, Missed: p.InputsMissed, InTime: inTime(p.Inputs, p.InputsMissed),
-			RoundTrip: tenth(g.view.RoundTrip), Lead: tenth(g.view.Lead),
+			RoundTrip: tenth(g.view.RoundTrip), InputDelay: tenth(g.view.InputDelay),
 		})
 	}
 	r.BytesPerClientPerSecond = per(float64(r.Bytes), seconds)
@@ -138,7 +138,7 @@ func (h *host) report(c *config, guests []*guest) *report {
 	r.Saved = saved(float64(r.Bytes), raw)
 	r.SavedOfJSON = saved(float64(r.Bytes), json)
 	r.InputsInTime = inTime(r.Inputs, r.InputsMissed)
-	r.LeadTicks = tenth(lead.value())
+	r.InputDelayTicks = tenth(inputDelay.value())
 	r.setRoundTrip(roundTrip.value())
 	return r
 }
@@ -155,13 +155,13 @@ func (r *report) compare(mirrors []*mirror, t *truth) bool {
 
 // judge adds what the checks found.
 func (r *report) judge(mirrors []*mirror) {
-	r.Checks, r.Mismatches, r.Unchecked, r.Heard = 0, 0, 0, &news{}
+	r.Checks, r.Mismatches, r.Unchecked, r.Received = 0, 0, 0, &messageCounts{}
 	for i, m := range mirrors {
 		r.Rows[i].Mismatches = m.mismatches
 		r.Checks += m.checks
 		r.Mismatches += m.mismatches
 		r.Unchecked += m.tooOld
-		r.Heard.add(m.pilot.news)
+		r.Received.add(m.pilot.received)
 		r.Refused += m.client.Stats().RefusedPackets
 	}
 }

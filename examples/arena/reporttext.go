@@ -78,8 +78,8 @@ func (r *report) details() string {
 		"Inputs: %s in time, %s missed (%.2f %% in time), %.1f ticks ahead.\n\n%s",
 		count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns), thousands(r.Despawns),
 		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Respawns, "respawn"), count(t.Pickups, "pick-up"),
-		count(r.Talk.Joins, "player"), thousands(r.Talk.Leaves), thousands(r.Messages), thousands(r.Resent), thousands(r.MessagesUp),
-		thousands(r.Inputs), thousands(r.InputsMissed), 100*r.InputsInTime, r.LeadTicks, r.verdict())
+		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), thousands(r.Messages), thousands(r.Resent), thousands(r.MessagesUp),
+		thousands(r.Inputs), thousands(r.InputsMissed), 100*r.InputsInTime, r.InputDelayTicks, r.verdict())
 }
 
 // verdict is the last sentence.

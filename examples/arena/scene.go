@@ -37,8 +37,8 @@ type cockpit struct {
 	coward  int // flees with that many hull points
 }
 
-// fly is what a bot wants to do.
-func (s *scene) fly(me cockpit) Controls {
+// navigate is what a bot wants to do.
+func (s *scene) navigate(me cockpit) Controls {
 	course, attack := s.decide(me, s.nearestEnemy(me))
 	angle := course.angle()
 	return Controls{
@@ -83,7 +83,7 @@ func (s *scene) decide(me cockpit, enemy int) (course vec, attack bool) {
 	case distance < orbit:
 		return vec{-to.Y, to.X}, false
 	default:
-		return lead(to, s.ships[enemy].velocity, bulletSpeed), distance < bulletRange
+		return intercept(to, s.ships[enemy].velocity, bulletSpeed), distance < bulletRange
 	}
 }
 

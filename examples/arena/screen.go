@@ -57,8 +57,8 @@ func columnsOf(out io.Writer) int {
 	return plainWidth
 }
 
-// say prints text outside of the frames, in lines that fit.
-func (s *screen) say(text string) {
+// printLine prints text outside of the frames, in lines that fit.
+func (s *screen) printLine(text string) {
 	if s.out != nil {
 		s.print(wrap(text, columnsOf(s.out)))
 	}
@@ -72,7 +72,7 @@ func (s *screen) show(tick, tickRate int, picture func() *picture) {
 	switch {
 	case s.out == nil:
 	case s.terminal != nil:
-		if s.terminal.due() {
+		if s.terminal.ready() {
 			s.terminal.show(picture().draw)
 		}
 	case tick > s.shown && tick%tickRate == 0:

@@ -34,9 +34,9 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 			p.dismissAll(v)
 		}
 	}()
-	s.say(fmt.Sprintf("arena: serves %s and waits for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
+	s.printLine(fmt.Sprintf("arena: serves %s and waits for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
 		lobby.tcp.Addr(), count(c.clients, "client"), lobby.tcp.Addr(), c.clients))
-	s.say("link: " + c.link())
+	s.printLine("link: " + c.link())
 	if c.onListen != nil {
 		c.onListen(lobby.tcp.Addr().String())
 	}
@@ -56,7 +56,7 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 	summary := func(guests []*guest) *report {
 		r := p.report(c, guests)
 		r.Role, r.Transport = "server", "udp"
-		r.Interrupted = ctx.Err() != nil || p.allSaidBye()
+		r.Interrupted = ctx.Err() != nil || p.allLeftProperly()
 		return r
 	}
 	result := summary(p.guests)
@@ -104,8 +104,8 @@ func (p *party) seeOff() {
 	for _, v := range p.visitors {
 		select {
 		case r, ok := <-v.replies:
-			if !v.gone && (!ok || r.Bye) {
-				v.bye = true // of a fight that did not begin, nobody need say good-bye
+			if !v.gone && (!ok || r.Leaving) {
+				v.leftProperly = true // of a fight that did not begin, nobody need say good-bye
 				p.dismissAll(v)
 			}
 		default:
@@ -145,7 +145,7 @@ func (p *party) seat(v *visitor) {
 
 	// Who comes late has missed the beginning of the record.
 	if p.ticks > 0 {
-		p.tell(v, frame{Number: p.ticks, Recorded: true, Tick: p.truth.tick, Changes: p.truth.snapshot()})
+		p.sendFrame(v, frame{Number: p.ticks, Recorded: true, Tick: p.truth.tick, Changes: p.truth.snapshot()})
 	}
 }
 
@@ -154,7 +154,7 @@ func (p *party) tick(fight bool) {
 	before := p.truth.records
 	changes := p.step(fight)
 	for _, v := range p.visitors {
-		p.tell(v, frame{
+		p.sendFrame(v, frame{
 			Number: p.ticks, Recorded: p.truth.records > before, Tick: p.truth.tick, Changes: changes, Quiet: !fight,
 			Cost: p.costs.cost,
 		})
@@ -164,8 +164,8 @@ func (p *party) tick(fight bool) {
 	}
 }
 
-// tell sends a frame to the clients of a process, or loses them.
-func (p *party) tell(v *visitor, f frame) {
+// sendFrame sends a frame to the clients of a process, or loses them.
+func (p *party) sendFrame(v *visitor, f frame) {
 	if v.gone {
 		return
 	}
@@ -195,8 +195,8 @@ func (p *party) listen(v *visitor) {
 		}
 		select {
 		case r, ok := <-v.replies:
-			if !ok || r.Bye {
-				v.bye = ok && r.Bye
+			if !ok || r.Leaving {
+				v.leftProperly = ok && r.Leaving
 				p.dismissAll(v)
 				return
 			}
@@ -236,10 +236,10 @@ func (p *party) present() int {
 	return n
 }
 
-// allSaidBye tells whether everybody has left as one should.
-func (p *party) allSaidBye() bool {
+// allLeftProperly tells whether everybody has left as one should.
+func (p *party) allLeftProperly() bool {
 	for _, v := range p.visitors {
-		if !v.bye {
+		if !v.leftProperly {
 			return false
 		}
 	}
@@ -276,7 +276,7 @@ func sum(numbers []int) int {
 func (p *party) compare(r *report) bool {
 	all := p.present() > 0
 	for _, v := range p.visitors {
-		if v.bye {
+		if v.leftProperly {
 			continue
 		}
 		for i, g := range v.guests {
@@ -298,6 +298,6 @@ func (p *party) farewell(r *report) {
 			}
 			v.result.Rows[i] = r.Rows[g.number]
 		}
-		p.tell(v, frame{Number: p.ticks, Result: v.result})
+		p.sendFrame(v, frame{Number: p.ticks, Result: v.result})
 	}
 }

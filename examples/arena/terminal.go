@@ -37,8 +37,8 @@ type terminal struct {
 	painted       time.Time // the latest that was drawn as a whole
 }
 
-// due tells whether it is time for a frame.
-func (t *terminal) due() bool {
+// ready tells whether it is time for a frame.
+func (t *terminal) ready() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.left && time.Since(t.drawn) >= frameTime

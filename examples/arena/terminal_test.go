@@ -44,7 +44,7 @@ func TestATerminalIsGivenBack(t *testing.T) {
 	first := show("a", "b", "c")
 	require.True(t, strings.HasPrefix(first, enterSequence))
 	require.Contains(t, first, "\x1b[3;1H\x1b[2Kc")
-	require.False(t, term.due(), "it is too early for another")
+	require.False(t, term.ready(), "it is too early for another")
 
 	require.Equal(t, "\x1b[2;1H\x1b[2Kx", show("a", "x", "c"), "only what has changed")
 	columns = 8
@@ -57,7 +57,7 @@ func TestATerminalIsGivenBack(t *testing.T) {
 	term.leave()
 	require.Equal(t, leaveSequence, out.String(), "once")
 	require.Empty(t, show("late"))
-	require.False(t, term.due())
+	require.False(t, term.ready())
 }
 
 func TestATerminalThatWasNotUsedIsLeftAlone(t *testing.T) {

@@ -34,10 +34,10 @@ func distanceToSegment(p, a, b vec) float64 {
 	return p.sub(a.add(way.times(t))).length()
 }
 
-// lead is where to aim to hit a target that is seen at the offset to and moves
+// intercept is where to aim to hit a target that is seen at the offset to and moves
 // at velocity, with a bullet of the given speed: the first point where the two
 // can meet, or the target itself if it is out of reach for ever.
-func lead(to, velocity vec, speed float64) vec {
+func intercept(to, velocity vec, speed float64) vec {
 	// |to + velocity·t| = speed·t, a quadratic equation in t.
 	a := velocity.square() - speed*speed
 	b := to.dot(velocity)

@@ -13,14 +13,14 @@ func TestAimMeetsTheTarget(t *testing.T) {
 	for range 1000 {
 		to := vec{rng.Float64()*800 - 400, rng.Float64()*800 - 400}
 		velocity := vec{rng.Float64()*160 - 80, rng.Float64()*160 - 80}
-		aim := lead(to, velocity, bulletSpeed)
+		aim := intercept(to, velocity, bulletSpeed)
 		seconds := aim.length() / bulletSpeed
 		require.InDelta(t, 0, to.add(velocity.times(seconds)).sub(aim).length(), 1e-6, "%v %v", to, velocity)
 	}
 }
 
 func TestAimAtATargetThatIsTooFast(t *testing.T) {
-	require.Equal(t, vec{100, 0}, lead(vec{100, 0}, vec{2 * bulletSpeed, 0}, bulletSpeed))
+	require.Equal(t, vec{100, 0}, intercept(vec{100, 0}, vec{2 * bulletSpeed, 0}, bulletSpeed))
 }
 
 func TestDistanceToSegment(t *testing.T) {

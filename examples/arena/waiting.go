@@ -12,31 +12,31 @@ import (
 const (
 	dialTimeout = 2 * time.Second        // of an attempt
 	dialAgain   = 200 * time.Millisecond // after one that failed
-	sayAgain    = 5 * time.Second        // that it still waits
+	remindEvery = 5 * time.Second        // that it still waits
 )
 
 // waiting is what clients do before the fight, and say that they do.
 type waiting struct {
-	c      *config
-	screen *screen
-	until  time.Time
-	said   time.Time
+	c        *config
+	screen   *screen
+	until    time.Time
+	reminded time.Time
 }
 
 // left is how long it still waits.
 func (w *waiting) left() time.Duration { return time.Until(w.until) }
 
-// say says what it waits for, once in a while, and the first time what to do about it.
-func (w *waiting) say(what, advice string) {
-	if time.Since(w.said) < sayAgain {
+// remind says what it waits for, once in a while, and the first time what to do about it.
+func (w *waiting) remind(what, advice string) {
+	if time.Since(w.reminded) < remindEvery {
 		return
 	}
 	text := fmt.Sprintf("arena: waiting for %s, %v left", what, w.left().Round(time.Second))
-	if w.said.IsZero() {
+	if w.reminded.IsZero() {
 		text += "; " + advice
 	}
-	w.said = time.Now()
-	w.screen.say(text)
+	w.reminded = time.Now()
+	w.screen.printLine(text)
 }
 
 // dial connects to the server, as soon as there is one.
@@ -49,7 +49,7 @@ func (w *waiting) dial(ctx context.Context) (net.Conn, error) {
 		var name *net.DNSError
 		switch {
 		case err == nil:
-			w.said = time.Time{}
+			w.reminded = time.Time{}
 			return conn, nil
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("interrupted before a server answered at %s: nothing was received", at)
@@ -58,7 +58,7 @@ func (w *waiting) dial(ctx context.Context) (net.Conn, error) {
 		case w.left() <= 0:
 			return nil, fmt.Errorf("no server answered at %s within %v: %w", at, w.c.wait, err)
 		}
-		w.say("a server at "+at,
+		w.remind("a server at "+at,
 			fmt.Sprintf("start one with:\n  go run ./examples/arena -serve %s -clients %d", at, w.c.clients))
 		select {
 		case <-time.After(min(dialAgain, w.left())):
@@ -85,6 +85,6 @@ func (w *waiting) begin(ctx context.Context, ctl *control, expected int) error {
 		case w.left() <= 0:
 			return fmt.Errorf("the server did not begin within %v: it waits for %s in all", w.c.wait, count(expected, "client"))
 		}
-		w.say("the server to begin", "it waits for "+count(expected, "client")+" in all")
+		w.remind("the server to begin", "it waits for "+count(expected, "client")+" in all")
 	}
 }

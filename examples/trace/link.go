@@ -58,7 +58,7 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 	for range handshakeTicks {
 		connected := true
 		for _, m := range mirrors {
-			m.hear(0)
+			m.receive(0)
 		}
 		server.Replicate()
 		for _, m := range mirrors {
@@ -75,9 +75,9 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 	return fmt.Errorf("a client was not connected after %d ticks on a perfect link", handshakeTicks)
 }
 
-// hear hands the peer what arrived from its client. The link damages nothing,
+// receive hands the peer what arrived from its client. The link damages nothing,
 // so that every complaint but one about lateness is a mismatch.
-func (m *mirror) hear(now int64) {
+func (m *mirror) receive(now int64) {
 	m.link.Up.Receive(func(packet []byte) {
 		m.complain(now, "peer", m.peer.Receive(packet))
 	})

@@ -96,7 +96,7 @@ func (p *replay) play() (int64, error) {
 	}
 	first := p.trace.tick
 	for now := int64(0); ; now++ {
-		p.hear(now)
+		p.receive(now)
 		for err == nil && p.trace.tick == first+uint64(now) {
 			p.stage.play(p.trace)
 			p.oracle.note(p.trace, now)
@@ -121,10 +121,10 @@ func (p *replay) play() (int64, error) {
 	}
 }
 
-// hear lets the acknowledgements arrive.
-func (p *replay) hear(now int64) {
+// receive lets the acknowledgements arrive.
+func (p *replay) receive(now int64) {
 	for _, m := range p.mirrors {
-		m.hear(now)
+		m.receive(now)
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *replay) heal(now int64) (bool, error) {
 	settled := int64(p.cfg.rtt) + heldBack + 1
 	equalFor := int64(0)
 	for end := now + p.cfg.healingTicks(); now < end && equalFor <= settled; now++ {
-		p.hear(now)
+		p.receive(now)
 		if err := p.tick(now, false, false); err != nil {
 			return false, err
 		}

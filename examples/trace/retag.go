@@ -65,8 +65,8 @@ func (f *field) scaled(half bool) (tag, item string, err error) {
 	switch {
 	case key == "bits":
 		other, err = scaleBits(value, half)
-	case f.whole():
-		other, err = scaleWhole(value, half)
+	case f.isInteger():
+		other, err = scaleInteger(value, half)
 	default:
 		other, err = scaleNumber(value, half)
 	}
@@ -86,8 +86,8 @@ func (f *field) scalar() reflect.Type {
 	return f.typ
 }
 
-// whole tells whether the field is made of integers.
-func (f *field) whole() bool {
+// isInteger tells whether the field is made of integers.
+func (f *field) isInteger() bool {
 	kind := f.scalar().Kind()
 	return kind >= reflect.Int && kind <= reflect.Uint64
 }
@@ -114,8 +114,8 @@ func scaleNumber(value string, half bool) (string, error) {
 	return strconv.FormatFloat(v*2, 'g', -1, 64), err
 }
 
-// scaleWhole scales the step of an integer, which may be written as a duration.
-func scaleWhole(value string, half bool) (string, error) {
+// scaleInteger scales the step of an integer, which may be written as a duration.
+func scaleInteger(value string, half bool) (string, error) {
 	format := func(v int64) string { return strconv.FormatInt(v, 10) }
 	v, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
@@ -139,7 +139,7 @@ func scaleWhole(value string, half bool) (string, error) {
 // stepOfOne tells whether the field is an integer in steps of 1, which are exact.
 func (f *field) stepOfOne() bool {
 	key, value, _ := f.precision()
-	return key == "step" && f.whole() && (value == "1" || value == "1ns")
+	return key == "step" && f.isInteger() && (value == "1" || value == "1ns")
 }
 
 // unscaled says in a word how values go over of a field that has no step.
