@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestALateAckDoesNotMoveTheBaselineBack: what is acknowledged when a newer state has been the baseline for long does not take its place. The
-// client keeps old states for a while only.
+// TestALateAckDoesNotMoveTheBaselineBack: a late ack of an older state does not replace a newer
+// state that has long been the baseline. The client keeps old states only for a while.
 func TestALateAckDoesNotMoveTheBaselineBack(t *testing.T) {
 	x, e, move := crowd(t, 1, withoutSharedPackets)
 	move(e[0], 1)
@@ -25,8 +25,8 @@ func TestALateAckDoesNotMoveTheBaselineBack(t *testing.T) {
 	require.Equal(t, baseline, x.acked(0))
 }
 
-// TestABaselineIsUsedForOneWindow, however long it was the newest state: from when something newer is sent that may have come,
-// the client is not sure to hold it for longer.
+// TestABaselineIsUsedForOneWindow: a baseline is used for at most one window, however long it was
+// the newest state. Once a newer state may have arrived, the client may drop the old one.
 func TestABaselineIsUsedForOneWindow(t *testing.T) {
 	for _, changes := range []int{1, 1000} {
 		for _, rest := range []int{0, snapshot.RecentTicks + 5, 300} {
@@ -40,7 +40,7 @@ func TestABaselineIsUsedForOneWindow(t *testing.T) {
 				}
 				before := x.peer.Stats()
 				x.deliver(x.replicate()...)
-				x.apply() // and the acks are lost
+				x.apply() // the acks are lost
 				now := x.peer.Stats()
 				switch tick := x.server.snap.Tick; {
 				case tick-first > window:
@@ -58,8 +58,8 @@ func TestABaselineIsUsedForOneWindow(t *testing.T) {
 	}
 }
 
-// TestAcksOfLostPacketsWithinATick: where a transport hands over packets at once, an ack of a packet that was taken for lost may
-// come in while packets are being sent that take its place in the log.
+// TestAcksOfLostPacketsWithinATick: a transport that delivers packets immediately may return the
+// ack of a packet marked lost while Replicate still sends packets that take its place in the log.
 func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	x, entities, move := crowd(t, 500, WithMTU(100), withoutSharedPackets)
 	moveAll := func() {
@@ -73,7 +73,7 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	late := x.apply()
 	sequence := x.peer.acked.Log.Next - uint32(len(packets))
 	for i := 0; int32(sequence-x.peer.acked.Log.Oldest) >= 0; i++ {
-		x.replicate() // all of it is lost
+		x.replicate() // all packets are lost
 		require.Less(t, i, 200)
 	}
 	require.NotNil(t, x.peer.acked.Log.Find(sequence))
@@ -98,14 +98,14 @@ func TestAcksOfLostPacketsWithinATick(t *testing.T) {
 	}
 }
 
-// TestReportsAboutEarlierBaselinesAreIgnored: a client that lacked a baseline may have got a newer state in the meantime, and the same
-// packet may say both.
+// TestReportsAboutEarlierBaselinesAreIgnored: a client that reported a missing baseline may have
+// received a newer state in the meantime. One packet may carry both the report and the ack.
 func TestReportsAboutEarlierBaselinesAreIgnored(t *testing.T) {
 	x, e, move := crowd(t, 1, withoutSharedPackets)
 	former := x.acked(0)
 	move(e[0], 1)
 	x.deliver(x.replicate()...)
-	x.apply() // its ack is put together by hand
+	x.apply() // the test builds the ack by hand
 	a := wire.Ack{Sequence: x.peer.acked.Log.Next - 1, Count: 1, Lacks: 1}
 	a.Words[0], a.Missing[0] = 1, wire.MissingBaseline{Slot: 0, Low: uint32(former) & (1<<delta.NameBits - 1)}
 	for range 2 {

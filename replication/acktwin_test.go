@@ -13,29 +13,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An ackTwin plays what may happen to an AckTable, and keeps a plain record beside it: which version every slot had in
-// which tick, and which of them the peer acknowledged.
+// An ackTwin plays random events against an AckTable and keeps a naive record beside it: the
+// version of every slot in every tick, and the versions that the peer acknowledged.
 type ackTwin struct {
 	t        *testing.T
 	rng      *rand.Rand
-	plain    bool // what becomes of packets is known at once, and never found out to be wrong
+	plain    bool // the fate of every packet is known at once and never revised
 	lossless bool // nothing is lost or left out
 	slots    snapshot.SlotTable
 	acks     ackstate.AckTable
 
 	first, now delta.Tick
-	version    []int          // by slot: every change makes a new one
-	past       [][]int        // the same by tick, as far as it has ended
-	epoch      []delta.Tick   // by slot: what was sent before does not count
-	came       [][]delta.Tick // by slot: the packets since then that the table was told of
-	sent       []twinPacket   // one a tick at most, of ticks after through
-	late       []twinPacket   // taken for lost
+	version    []int          // by slot: incremented by every change
+	past       [][]int        // the same by tick, for the ticks that have ended
+	epoch      []delta.Tick   // by slot: packets sent before this tick do not count
+	came       [][]delta.Tick // by slot: ticks of the packets since then that were acknowledged
+	sent       []twinPacket   // at most one per tick, of ticks after Through
+	late       []twinPacket   // packets marked lost
 	versions   int
 
-	passed        map[delta.Tick]bool // ticks of which the table knows what is missing
-	quiet, outage int                 // for so many ticks nothing is sent, or nothing is heard
-	lost          bool                // what is sent in an outage is lost, and not the acks
-	starved       bitset.Set          // slots of which nothing is sent
+	passed        map[delta.Tick]bool // ticks whose missing slots the table knows
+	quiet, outage int                 // ticks left in which nothing is sent, or nothing is received
+	lost          bool                // packets sent in an outage are lost, not their acks
+	starved       bitset.Set          // slots that are never sent
 }
 
 type twinPacket struct {
@@ -55,7 +55,7 @@ func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
 	return a
 }
 
-// at returns which version a slot had at the end of a tick, 0 if there was none.
+// at returns the version that a slot had at the end of a tick, 0 if there was none.
 func (a *ackTwin) at(slot int, at delta.Tick) int {
 	if i := at - a.first - 1; i < delta.Tick(len(a.past)) && slot < len(a.past[i]) {
 		return a.past[i][slot]
@@ -71,7 +71,7 @@ func (a *ackTwin) changed(slot int) {
 	a.version[slot] = a.versions
 }
 
-// trouble begins and ends what lasts for some ticks.
+// trouble starts and ends the events that last several ticks.
 func (a *ackTwin) trouble() {
 	r := a.rng
 	if a.quiet--; r.IntN(40) == 0 {
@@ -90,7 +90,7 @@ func (a *ackTwin) trouble() {
 	}
 }
 
-// tick plays a tick.
+// tick plays one tick.
 func (a *ackTwin) tick(quiet bool) {
 	r, s := a.rng, &a.slots
 	a.trouble()
@@ -147,7 +147,7 @@ func (a *ackTwin) endHistory(b int, mask uint64) {
 	}
 }
 
-// send makes a packet of what changed, as it may be one of a stream, or of anything that lives.
+// send makes a packet of the slots that changed, as a shared packet does, or of any live slots.
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
 	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.lossless || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
@@ -165,7 +165,7 @@ func (a *ackTwin) send() {
 	a.sent = append(a.sent, p)
 }
 
-// follow passes ticks, as a peer's follow does.
+// follow advances the table tick by tick, as Tracker.follow does.
 func (a *ackTwin) follow() {
 	t, last := &a.acks, a.now-1
 	for t.Through != last && (a.plain || a.rng.IntN(12) > 0) {
@@ -175,7 +175,7 @@ func (a *ackTwin) follow() {
 			for len(a.sent) > 0 && !a.sent[0].at.After(to) {
 				a.late, a.sent = append(a.late, a.sent[0]), a.sent[1:]
 			}
-			held := make(bitset.Set, len(t.None)) // and as it was
+			held := make(bitset.Set, len(t.None)) // a copy from before
 			for b := range held {
 				held[b] = a.slots.Alive[b] &^ t.Behind(b)
 			}
@@ -216,7 +216,7 @@ func (a *ackTwin) follow() {
 	}
 }
 
-// note notes that the table was told of a packet.
+// note records that the table was given a packet.
 func (a *ackTwin) note(p twinPacket) {
 	for b, mask := range p.mask {
 		for slot := range bitset.Slots(b, mask) {
@@ -227,7 +227,7 @@ func (a *ackTwin) note(p twinPacket) {
 	}
 }
 
-// comeLate has something come that was taken for lost.
+// comeLate delivers a packet that was marked lost.
 func (a *ackTwin) comeLate() {
 	if len(a.late) == 0 {
 		return
@@ -243,7 +243,7 @@ func (a *ackTwin) comeLate() {
 	}
 }
 
-// check compares what the table says of some slots, at the end of a tick, with the record.
+// check compares the table with the record for some slots, at the end of a tick.
 func (a *ackTwin) check() {
 	t := &a.acks
 	for slot := range a.version {
@@ -277,8 +277,8 @@ func (a *ackTwin) check() {
 	}
 }
 
-// TestAckTables: what the peer is said to hold it acknowledged, whatever comes late or never; and it is said to hold all that it
-// acknowledged, as long as nothing comes late.
+// TestAckTables: the table claims for a peer only what the peer acknowledged, whatever arrives late
+// or never. As long as nothing arrives late, it claims everything that was acknowledged.
 func TestAckTables(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)

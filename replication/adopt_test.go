@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aShot is a signature: who fired, and which shot it is.
+// aShot is a signature: the shooter and the number of the shot.
 type aShot struct {
 	Owner  ecs.Entity
 	Number uint16
 }
 
-// aCrate is one as well, with a place in a level.
+// aCrate is a signature with a position in a level.
 type aCrate struct {
 	X, Y float32 `repl:"range=-100:100,step=0.1"`
 }
@@ -29,7 +29,7 @@ func adoptSchema() *Schema {
 	return s
 }
 
-// local makes an entity in the client's world with component T.
+// localEntity makes an entity in the client's world with component T.
 func localEntity[T any](x *fixture, v T, more ...ecs.ID) ecs.Entity {
 	id := ecs.ComponentID[T](x.mirror)
 	e := x.mirror.NewEntity(append(more, id)...)
@@ -80,7 +80,7 @@ func TestAPredictedEntityIsAdopted(t *testing.T) {
 	require.Nil(t, x.client.Verify())
 	require.EqualValues(t, 1, x.client.Stats().Adopted)
 
-	// From now on it is a mirror like others.
+	// From now on it is a replica like any other.
 	(*tPosition)(x.world.Get(shot, position)).X = 6
 	x.rounds(2)
 	require.EqualValues(t, 6, (*tPosition)(x.mirror.Get(mine, mirrorPosition)).X)
@@ -100,12 +100,12 @@ func TestTheFirstExpectedEntityIsAdoptedFirst(t *testing.T) {
 		}
 	}
 	x.mirror.RemoveEntity(crates[1])
-	Expect[aCrate](x.client, crates[0], 0) // anew, so that it is the last
+	Expect[aCrate](x.client, crates[0], 0) // again, so that it is the last
 	Expect[aCrate](x.client, crates[3], 0)
 	elsewhere := localEntity(x, aCrate{1, 2.5})
 	Expect[aCrate](x.client, elsewhere, 0)
 	for i, want := range []ecs.Entity{crates[2], crates[4], crates[0], crates[3]} {
-		// Below the field's step there is no difference.
+		// Differences below the field's step do not count.
 		e := spawnWith(x, aCrate{1.02, 1.99})
 		x.rounds(2)
 		m, _ := x.mirrored(e)
@@ -151,7 +151,7 @@ func TestExpectationsEnd(t *testing.T) {
 	require.True(t, x.client.Expects(c))
 	require.EqualValues(t, 1, x.client.Stats().Unconfirmed)
 
-	// Nothing is kept of those that are no more.
+	// The client keeps nothing of entities that are gone.
 	x.mirror.RemoveEntity(c)
 	require.False(t, x.client.Expects(c))
 	for range 5 {
@@ -161,8 +161,8 @@ func TestExpectationsEnd(t *testing.T) {
 	require.Empty(t, x.client.apply.Expected.BySign)
 }
 
-// TestALevelIsAdoptedAgain: after a reset of the world the level is loaded anew, and what
-// the client knows of the server's is adopted into it.
+// TestALevelIsAdoptedAgain: after a reset of the client's world the level is loaded again, and the
+// server's entities are adopted into it.
 func TestALevelIsAdoptedAgain(t *testing.T) {
 	x := connectedWire(t, adoptSchema())
 	var crates []ecs.Entity
@@ -190,13 +190,13 @@ func TestALevelIsAdoptedAgain(t *testing.T) {
 	x.rounds(3)
 	requireAdopted(level)
 
-	load() // is lost with the world
+	load() // lost with the world
 	x.mirror.Reset()
 	level = load()
 	x.apply()
 	requireAdopted(level)
 
-	// A session with the same server finds its entities; one with another server has others,
+	// A new session with the same server finds its entities. Another server has different entities,
 	// which the level loaded meanwhile waits for.
 	x.client.Reconnect()
 	x.rounds(12)
@@ -212,7 +212,8 @@ func TestALevelIsAdoptedAgain(t *testing.T) {
 	requireAdopted(level)
 }
 
-// TestAnAdoptedEntityKeepsItsRelation: as one does that the user gave it later.
+// TestAnAdoptedEntityKeepsItsRelation: a relation added before the adoption stays, like one that
+// the user adds later.
 func TestAnAdoptedEntityKeepsItsRelation(t *testing.T) {
 	x := connectedWire(t, adoptSchema())
 	orbit, orbits := ecs.ComponentID[tOrbit](x.mirror), ecs.ComponentID[rOrbits](x.mirror)
@@ -260,9 +261,9 @@ func TestWhatCantBeExpected(t *testing.T) {
 	require.False(t, x.client.Expects(e))
 }
 
-// TestAdoptionOverABadNetwork: a client fires shots before the server hears of them. Each
-// of those that the server fires too is adopted, just once, and whatever happens the worlds
-// become equal.
+// TestAdoptionOverABadNetwork: a client fires shots before the server knows of them. Every shot
+// that the server fires too is adopted exactly once, and the worlds converge whatever the network
+// does.
 func TestAdoptionOverABadNetwork(t *testing.T) {
 	ticks := 2000
 	if testing.Short() {
@@ -298,7 +299,7 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 			f := &flight{number: number, fired: tick + 1 + g.rng.IntN(6), mirror: localEntity(x, aShot{me, number}, local)}
 			f.ends = f.fired + 20 + g.rng.IntN(40)
 			if g.rng.IntN(5) == 0 {
-				f.fired = -1 // the server has seen that there was no ammunition
+				f.fired = -1 // the server knows that there was no ammunition left
 			}
 			Expect[aShot](e.client, f.mirror, 120)
 			flights = append(flights, f)
@@ -344,13 +345,13 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 				require.True(t, e.world.Has(f.mirror, local))
 			}
 			switch {
-			case f.adopted && !e.world.Alive(f.mirror): // over
+			case f.adopted && !e.world.Alive(f.mirror): // expired
 			case !f.adopted && !e.client.Expects(f.mirror):
 				unconfirmed++
 				if f.fired < 0 {
 					never++
 				}
-				e.world.RemoveEntity(f.mirror) // the user's affair
+				e.world.RemoveEntity(f.mirror) // the user removed it
 			default:
 				kept = append(kept, f)
 			}
@@ -359,8 +360,8 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 	}
 	require.Empty(t, flights)
 	require.Empty(t, e.client.apply.Expected.ByEntity)
-	// What the server fired it kept for 20 ticks and more: only a new session, or a burst of
-	// losses, can make the client miss that.
+	// The server keeps a shot for at least 20 ticks: only a new session or a burst of losses can
+	// make the client miss it.
 	require.GreaterOrEqual(t, unconfirmed, never)
 	require.LessOrEqual(t, unconfirmed-never, 10+adopted/10) // 7 in one short run of 3,000, of which each adopts 70
 	stats := e.client.Stats()

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyEntity returns the handle with an ID and a generation, whether a world gave it out or not.
+// anyEntity returns the handle with an ID and a generation, whether or not a world ever returned
+// it.
 func anyEntity(t testing.TB, id, generation uint32) (e ecs.Entity) {
 	text, err := json.Marshal([2]uint32{id, generation})
 	require.NoError(t, err)
@@ -17,7 +18,8 @@ func anyEntity(t testing.TB, id, generation uint32) (e ecs.Entity) {
 	return e
 }
 
-// TestAliveAnswersForEveryHandle: for every ID and generation that there could be, alive says what a query finds, and never panics.
+// TestAliveAnswersForEveryHandle: for every possible ID and generation, alive agrees with a query
+// and never panics.
 func TestAliveAnswersForEveryHandle(t *testing.T) {
 	w := ecs.NewWorld(4)
 	id := ecs.ComponentID[tPosition](&w)
@@ -80,7 +82,7 @@ func TestAliveAnswersForEveryHandle(t *testing.T) {
 	}
 }
 
-// TestAliveAllocatesNothing: also for handles that Arche panics at.
+// TestAliveAllocatesNothing: not even for handles at which Arche panics.
 func TestAliveAllocatesNothing(t *testing.T) {
 	w := ecs.NewWorld()
 	e := w.NewEntity()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// skipAllocationTest skips where the count of allocations says nothing.
+// skipAllocationTest skips a test where allocation counts mean nothing.
 func skipAllocationTest(t *testing.T) {
 	t.Helper()
 	if raceDetector {
@@ -15,8 +15,8 @@ func skipAllocationTest(t *testing.T) {
 	}
 }
 
-// allocsOf returns how many allocations a call of fn makes, and calls it just once:
-// the run that testing.AllocsPerRun warms up with is an empty one.
+// allocsOf returns the number of allocations in a single call of fn. The warm-up run of
+// testing.AllocsPerRun is an empty one.
 func allocsOf(fn func()) float64 {
 	first := true
 	return testing.AllocsPerRun(1, func() {
@@ -27,15 +27,15 @@ func allocsOf(fn func()) float64 {
 	})
 }
 
-// allocPlayer has a text that stays beside a number that does not.
+// allocPlayer has a text that stays constant and a number that changes.
 type allocPlayer struct {
 	Name  string   `repl:"max=16"`
 	Tag   [12]byte `repl:"max=12"`
 	Score uint32   `repl:"counter"`
 }
 
-// TestSteadyStateDoesNotAllocate: once all memory has its size, a tick of a moving world
-// leaves no garbage, neither at the server nor at the client.
+// TestSteadyStateDoesNotAllocate: once all buffers have grown to their size, a tick of a moving
+// world allocates nothing, on the server or the client.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, coding := range []Coding{Packed, Compact} {
@@ -59,7 +59,7 @@ func checkAllocations(t *testing.T, coding Coding) {
 		moving = append(moving, world.NewEntity(marker, position, rotation, player, ship))
 		(*allocPlayer)(world.Get(moving[i], player)).Name = "somebody"
 		if i%3 == 0 {
-			world.NewEntity(marker, position, health, frozen) // at rest
+			world.NewEntity(marker, position, health, frozen) // idle
 		}
 	}
 	tick := 0
@@ -79,14 +79,14 @@ func checkAllocations(t *testing.T, coding Coding) {
 		x.server.Replicate()
 	}
 	round := func() { replicate(); x.receive(); x.apply(); x.acknowledge() }
-	for range 600 { // the client's tables grow to what names can tell apart
+	for range 600 { // the client's tables grow to all IDs that can be distinguished
 		round()
 	}
 	require.True(t, peer.Connected())
 	before := peer.Stats().Updates
 	allocs := map[string]float64{}
 	measure := func(name string, fn func()) {
-		const runs = 50 // of all, as each of them needs the others before it
+		const runs = 50 // runs of the whole sequence, because each step needs those before it
 		total := 0.0
 		for range runs {
 			for _, part := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// BenchmarkApply is about 1000 entities that all move, with and without hooks. It counts
+// BenchmarkApply applies about 1,000 entities that all move, with and without hooks. It measures
 // the time of Apply only.
 func BenchmarkApply(b *testing.B) {
 	for _, hooks := range []bool{false, true} {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoEntityWaitsLongerThanAFullPass has everything change in every tick and a budget of one
-// packet a tick: no entity waits much longer than it takes to send all of them.
+// TestNoEntityWaitsLongerThanAFullPass changes every entity in every tick under a budget of one
+// packet per tick: no entity waits much longer than it takes to send all of them.
 func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 	oneGoroutine(t)
 	sizes := []int{10000, 1500}
@@ -28,7 +28,7 @@ func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 			c := newLoadWorld(t, n, loadSchema())
 			m := c.join(5, 0)
 			m.peer.SetBudget(1200 * 60)
-			last := make([]int, n) // tick of the last time that it was sent
+			last := make([]int, n) // tick in which each entity was last sent
 			longest, sends, first := 0, 0, 0
 			ticks := n/20 + 200
 			for tick := 1; tick <= ticks; tick++ {
@@ -60,8 +60,8 @@ func TestNoEntityWaitsLongerThanAFullPass(t *testing.T) {
 	}
 }
 
-// TestSpawnsAndDespawnsGetThroughASmallBudget: what comes and goes is told in time, though the budget is far
-// too small for all that moves, and that has more weight.
+// TestSpawnsAndDespawnsGetThroughASmallBudget: spawns, despawns and component-set changes arrive in
+// time, though the budget is far too small for all moving entities and those have more weight.
 func TestSpawnsAndDespawnsGetThroughASmallBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate, within = 8000, 40
@@ -77,7 +77,7 @@ func TestSpawnsAndDespawnsGetThroughASmallBudget(t *testing.T) {
 				c.server.SetPriority(e, 1000)
 			}
 			e := connect(c.server, 1, netsim.Config{}, WithSeed(9))
-			for range 5 { // all of it comes
+			for range 5 { // they all spawn
 				c.tickAll()
 				e.step(t)
 			}
@@ -112,7 +112,7 @@ func TestSpawnsAndDespawnsGetThroughASmallBudget(t *testing.T) {
 				if tick < ticks && tick%4 == 0 {
 					id, ok := c.server.NetID(spawned)
 					require.True(t, ok)
-					if tick%8 == 0 { // the slot is used again: the spawn says both
+					if tick%8 == 0 { // the slot is used again, and the spawn covers both
 						pending = append(pending, event{id, tick, true})
 					}
 				}
@@ -172,13 +172,13 @@ func TestDespawnsGetThroughASmallBudget(t *testing.T) {
 		e.step(t)
 		require.Less(t, ticks, 600, "%d despawns", e.client.Stats().Despawns)
 	}
-	// An eighth of the rate is theirs, and one takes less than two bytes.
+	// Despawns get an eighth of the rate, and each takes less than two bytes.
 	require.LessOrEqual(t, ticks, n/10*2*60*8/rate+20)
 	t.Logf("%d despawns took %d ticks", n/10, ticks)
 }
 
-// TestBudgetIsNeverExceeded: whatever happens, in no span of time more is sent than the
-// rate and the depth of the bucket allow.
+// TestBudgetIsNeverExceeded: in no span of time are more bytes sent than the rate and the depth of
+// the bucket allow.
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	oneGoroutine(t)
 	ticks := 400
@@ -195,7 +195,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					s := NewServer(&w, hugeSchema(), WithSeed(seed), WithMTU(mtu), WithTickRate(tickRate))
 					g := newGame(seed, &w, testSchema(), 60)
 					huge := ecs.ComponentID[tHuge](&w)
-					big := w.NewEntity(huge, g.marker) // comes in parts
+					big := w.NewEntity(huge, g.marker) // sent in parts
 					e := connect(s, seed, netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1}, WithSeed(1))
 					e.peer.SetBudget(rate)
 					var sizes []int
@@ -225,7 +225,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					}
 					requireWithin(t, sizes, rate, tickRate, depthOf(e.peer, rate))
 					if rate*ticks/tickRate > 10_000 {
-						return // there was not always as much to say
+						return // there was not always enough to send
 					}
 					require.Greater(t, sum(sizes), rate*used/tickRate*8/10-2*mtu, "it is used")
 					require.Greater(t, used, ticks/2)
@@ -240,7 +240,7 @@ func TestBudgetCanBeChanged(t *testing.T) {
 	oneGoroutine(t)
 	c := newLoadWorld(t, 1000, loadSchema())
 	m := c.join(5, 0.02)
-	last := 0 // the rate before: its savings may still be there, as far as the new one's go
+	last := 0 // the previous rate: its savings may remain, up to the limit of the new one
 	for _, rate := range []int{0, 8000, 30_000, 1000, 0, 3000, 600_000, 0, math.MaxInt, 2000} {
 		m.peer.SetBudget(rate)
 		from := len(m.sizes)
@@ -267,7 +267,7 @@ func TestBudgetCanBeChanged(t *testing.T) {
 	require.Panics(t, func() { Priority(0.5) })
 }
 
-// TestRemovingTheBudgetResetsUrgency: ticks waited under an earlier budget don't count.
+// TestRemovingTheBudgetResetsUrgency: ticks waited under an earlier budget do not count.
 func TestRemovingTheBudgetResetsUrgency(t *testing.T) {
 	oneGoroutine(t)
 	c := newLoadWorld(t, 2000, loadSchema())
@@ -293,8 +293,9 @@ func TestRemovingTheBudgetResetsUrgency(t *testing.T) {
 	}
 }
 
-// TestSendIntervalsDoNotChangeTheBudget: a peer that is sent something now and then may spend then what it has saved since, and
-// in no tick more than the bytes of an eighth of a second, or of its interval if that is longer, and two packets.
+// TestSendIntervalsDoNotChangeTheBudget: a peer with a send interval may spend what it saved since
+// its last turn, but in no tick more than an eighth of a second's bytes, or an interval's bytes if
+// that is longer, plus two packets.
 func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate, tickRate, ticks = 20_000, 60, 600

@@ -65,8 +65,8 @@ type (
 	captureTag struct{}
 )
 
-// TestEveryKindIsCapturedAsItIs: a random world with columns of every kind, in which the capture records what a look at every
-// entity finds.
+// TestEveryKindIsCapturedAsItIs: in a random world with columns of every kind, the capture finds
+// the same values as reading every entity.
 func TestEveryKindIsCapturedAsItIs(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -129,7 +129,7 @@ func captureRandomWorld(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// setCaptureValue sets some of the numbers in a value to what is in range mostly.
+// setCaptureValue sets some of the numbers in a value, mostly to values in range.
 func setCaptureValue(v reflect.Value, rng *rand.Rand) {
 	switch v.Kind() {
 	case reflect.Struct:

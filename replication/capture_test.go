@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// captureCheck compares all that a capture left behind with a look at every entity.
+// captureCheck compares everything that a capture produced with reading every entity.
 type captureCheck struct {
 	t       *testing.T
 	world   *ecs.World
@@ -76,9 +76,8 @@ type (
 	checkScore struct{ Points int32 }
 )
 
-// Entities come, go, move between rows, tables and targets, rest, have markers copied to
-// them, and start anew with the world: the capture leaves no less behind than one that
-// looks at everything.
+// Entities are spawned, removed and moved between rows, tables and targets; they pause, get markers
+// copied to them, and the world is reset. The capture finds the same changes as reading everything.
 func TestCaptureMissesNothing(t *testing.T) {
 	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
@@ -107,7 +106,7 @@ func TestCaptureMissesNothing(t *testing.T) {
 			entities = entities[:len(entities)-1]
 		}
 		for tick := range 250 {
-			if tick%60 < 30 || len(entities) == 0 { // or else the world rests
+			if tick%60 < 30 || len(entities) == 0 { // otherwise the world is idle
 				for range 1 + rng.IntN(20) {
 					spawn()
 				}
@@ -141,7 +140,7 @@ func TestCaptureMissesNothing(t *testing.T) {
 				}
 			}
 			switch rng.IntN(25) {
-			case 0: // a copied marker in the row and table of the entity that it was of
+			case 0: // a copied marker in the row and table of the original entity
 				i := rng.IntN(len(entities))
 				value := *(*Replicated)(w.Get(entities[i], marker))
 				kill(i)
@@ -149,10 +148,10 @@ func TestCaptureMissesNothing(t *testing.T) {
 			case 1: // a copy beside the entity
 				value := *(*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker))
 				*(*Replicated)(w.Get(spawn(), marker)) = value
-			case 2: // markers of two entities exchanged, and one wiped
+			case 2: // markers of two entities exchanged, and one cleared
 				a, b := (*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker)), (*Replicated)(w.Get(entities[rng.IntN(len(entities))], marker))
 				*a, *b = *b, *a
-				x.ids = nil // they are other entities now
+				x.ids = nil // these are other entities now
 			case 3:
 				if rng.IntN(3) == 0 {
 					w.Reset()
@@ -171,8 +170,8 @@ func TestCaptureMissesNothing(t *testing.T) {
 	}
 }
 
-// Bytes of a block that never rests are kept ever less often, and of one that rests again
-// soon.
+// Byte copies of a block that always changes are made less and less often, and soon again once it
+// is idle.
 func TestBlocksThatAlwaysChangeAreSeldomKept(t *testing.T) {
 	var b snapshot.MemberBlock
 	kept := 0
@@ -217,8 +216,7 @@ type handState struct {
 	grounded   bool
 }
 
-// handWindow is how many superseded states the hand-written capture keeps, as many as
-// the server does.
+// handWindow is how many old states the hand-written capture keeps, the same number as the server.
 const handWindow = 64
 
 type handRing struct {
@@ -229,9 +227,8 @@ type handRing struct {
 	}
 }
 
-// handCapture is what one would write for this very game: a typed loop with the
-// arithmetic in it, an array of the latest states, a ring of those before for each
-// entity, and dirty bits.
+// handCapture is a capture written for this game alone: a typed loop with inlined arithmetic, an
+// array of the latest states, a ring of earlier states for each entity, and dirty bits.
 type handCapture struct {
 	filter  *generic.Filter5[handNet, gamePosition, gameVelocity, gameHealth, gameGrounded]
 	tick    uint32
@@ -276,7 +273,7 @@ func (h *handCapture) capture(w *ecs.World) {
 	}
 }
 
-// captureGame is the world that both captures see.
+// captureGame is the world that both captures read.
 type captureGame struct {
 	world  ecs.World
 	moving float64
@@ -305,7 +302,7 @@ func newCaptureGame(n int, moving float64, spawn func(w *ecs.World, i int, e ecs
 
 func (g *captureGame) coordinate() float32 { return g.rng.Float32()*1800 - 900 }
 
-// step moves a share of the entities, each time others.
+// step moves a share of the entities, different ones each time.
 func (g *captureGame) step() {
 	limit := uint64(g.moving * (1 << 32))
 	q := g.filter.Query(&g.world)
@@ -324,7 +321,7 @@ func (g *captureGame) step() {
 	}
 }
 
-// shuffle brings the rows into another order than that in which the entities began.
+// shuffle randomises the order of the rows.
 func (g *captureGame) shuffle() {
 	var entities []ecs.Entity
 	q := g.filter.Query(&g.world)
@@ -337,10 +334,10 @@ func (g *captureGame) shuffle() {
 	}
 }
 
-// BenchmarkCapture compares the server's capture of 10,000 entities with 8 fields, all
-// included, with a loop written by hand for them. They take turns of some ticks;
-// the figures are medians over the turns. Slots follow the rows, or are in random order,
-// as in a world where entities have changed their components for long.
+// BenchmarkCapture compares the server's capture of 10,000 entities with 8 fields, everything
+// included, with a loop written by hand for them. They take turns of some ticks; the figures are
+// medians over the turns. Slots follow the rows or are in random order, as in a world whose
+// entities have changed components for a long time.
 func BenchmarkCapture(b *testing.B) {
 	const n, turn = 10_000, 8
 	for _, c := range []struct {
@@ -397,7 +394,7 @@ func BenchmarkCapture(b *testing.B) {
 				ours.shuffle()
 				theirs.shuffle()
 			}
-			for range 2 * handWindow / turn { // the rings get their size
+			for range 2 * handWindow / turn { // the rings grow to their size
 				oursTurn()
 				handTurn()
 			}

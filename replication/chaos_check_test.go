@@ -9,7 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// What must hold in every tick of a storm, and at its end.
+// What must hold in every tick of a chaos game, and at its end.
 
 func (a *chaosGame) check(i int, e *chaosEnd) {
 	for id, entity := range e.client.Entities() {
@@ -26,7 +26,7 @@ func (a *chaosGame) check(i int, e *chaosEnd) {
 	}
 }
 
-// invariants are of the server's tables.
+// invariants checks the server's tables against each other.
 func (a *chaosGame) invariants() {
 	if a.now%8 == 0 {
 		a.checkStats()
@@ -68,7 +68,8 @@ func (a *chaosGame) invariants() {
 	}
 }
 
-// checkStats: every entry has a baseline of some age, or none, and every entity that was sent is an entry.
+// checkStats: every entry has a baseline of some age or none, and every sent entity is counted as
+// an entry.
 func (a *chaosGame) checkStats() {
 	stats := a.server.Stats()
 	var ages, sent uint64

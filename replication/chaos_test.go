@@ -17,7 +17,7 @@ func (a *chaosGame) run() {
 	for _, e := range a.ends {
 		e.l.loss, e.l.upLoss, e.l.sendErr, e.l.burst, e.l.upBurst = 0, 0, 0, 0, 0
 		if c.views {
-			continue // and that was it
+			continue // the checks below need peers that see everything
 		}
 		e.peer.SetInterest(Interest{})
 		e.peer.SetBudget(0)
@@ -42,7 +42,7 @@ func (a *chaosGame) run() {
 			a.fail("end %d: InFlight grows in quiet: %d to %d%s", i, before[i], got, a.stuck(e.peer))
 		}
 	}
-	// and once more in motion
+	// and once more with changes
 	for range 60 {
 		a.tick(true)
 	}
@@ -70,10 +70,10 @@ func runChaos(t testing.TB, c chaosConfig) (msg string, a *chaosGame) {
 	return "", a
 }
 
-// chaosSeeds are storms that something went wrong in once.
+// chaosSeeds are seeds that once found a bug.
 var chaosSeeds = []uint64{333, 55, 136, 142, 203, 444, 574, 575, 623, 640, 696, 700, 808, 873}
 
-// TestChaos: clients show what was, lack nothing and end up equal to the server.
+// TestChaos: clients show only states that existed, miss nothing, and converge.
 func TestChaos(t *testing.T) {
 	run := func(c chaosConfig) {
 		msg, _ := runChaos(t, c)
@@ -81,11 +81,11 @@ func TestChaos(t *testing.T) {
 	}
 	for _, seed := range chaosSeeds {
 		c := randomChaosConfig(seed)
-		if c.grid = 1; seed != 333 { // that one takes its time
+		if c.grid = 1; seed != 333 { // this seed needs its full length
 			c.ticks = 200
 		}
 		if raceDetector && c.workers < 2 {
-			continue // there is nobody to race with
+			continue // a single worker has nothing to race with
 		}
 		run(c)
 	}
@@ -97,7 +97,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// requireSameChaosPackets runs a storm twice, differently, and compares all packets.
+// requireSameChaosPackets plays two configurations of a chaos game and compares all packets.
 func requireSameChaosPackets(t *testing.T, c, d chaosConfig) {
 	c.keepLog, d.keepLog = true, true
 	c.ticks, d.ticks = 120, 120
@@ -116,7 +116,7 @@ func requireSameChaosPackets(t *testing.T, c, d chaosConfig) {
 	}
 }
 
-// TestChaosWithWorkersSendsTheSamePackets compares packets.
+// TestChaosWithWorkersSendsTheSamePackets: the number of workers does not change any packet.
 func TestChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(4, 3, 2)) {

@@ -13,10 +13,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// A storm plays any order of events that a game and a network can come up with: what is
-// in flight is held, lost, doubled and mixed up, peers join, come again and are limited
-// for a while, and entities rest for all the lengths at which something changes in what
-// the server keeps. Every tick the tables of the server are checked against each other.
+// A chaosGame plays any order of events that a game and a network can produce: packets are delayed,
+// lost, duplicated and reordered; peers join, reconnect and get limits for a while; entities pause
+// for every length at which the server's records change. In every tick the server's tables are
+// checked against each other.
 
 type chaosPacket struct {
 	arrives int
@@ -56,8 +56,8 @@ type chaosGame struct {
 	set    *EntitySet
 
 	bonds      []*Group
-	armed      bool // functions of the user may panic
-	unfinished bool // the tick did not end
+	armed      bool // user callbacks may panic
+	unfinished bool // the tick panicked before its end
 	panicked   int
 }
 
@@ -95,7 +95,7 @@ type chaosConfig struct {
 	bigRests      bool
 	sharedPackets bool
 	wild          *wildConfig
-	views         bool // whoever may be sent something in every tick has a view
+	views         bool // every peer that can be sent something in every tick has a filter
 }
 
 var chaosRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
@@ -226,7 +226,7 @@ func (a *chaosGame) restart(e *chaosEnd) {
 	}, WithSeed(a.nonce*7919))
 }
 
-// carry puts a packet that is not lost on its way, once or twice.
+// carry queues a packet that is not lost, once or twice.
 func (e *chaosEnd) carry(way []chaosPacket, loss float64, send, jitter int, packet []byte) []chaosPacket {
 	if e.rng.Float64() < loss {
 		return way
@@ -316,7 +316,7 @@ func (a *chaosGame) stepWorld() {
 				x.live = false
 				switch r.IntN(3) {
 				case 0:
-					a.spawn(i) // same tick: other slot probably
+					a.spawn(i) // same tick: probably another slot
 				case 1:
 					x.mode = 9 // next tick
 				default:
@@ -347,7 +347,7 @@ func (a *chaosGame) stepWorld() {
 		switch x.mode {
 		case 0: // always
 			a.move(x)
-		case 1: // bursts and rests
+		case 1: // moves in bursts
 			if x.wait > 0 {
 				x.wait--
 				continue
@@ -363,7 +363,7 @@ func (a *chaosGame) stepWorld() {
 			if r.IntN(4) == 0 {
 				a.move(x)
 			}
-		case 3: // rare
+		case 3: // rarely
 			if r.IntN(40) == 0 {
 				a.move(x)
 			}

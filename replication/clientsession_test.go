@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClientStates: which state follows on which event.
+// TestClientStates: the state machine of the client session, event by event.
 func TestClientStates(t *testing.T) {
 	const i, c, s, e, x = session.ClientIntroducing, session.ClientConnected, session.ClientSeeking, session.ClientEnded, session.ClientClosed
 	for state, next := range [...][6]session.ClientState{

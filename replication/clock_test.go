@@ -10,7 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// TestTheClockFollowsTheServer: the estimate is near the server's tick, whatever the network and however often Apply is called.
+// TestTheClockFollowsTheServer: the estimate stays near the server's tick, whatever the network
+// does and however often Apply is called.
 func TestTheClockFollowsTheServer(t *testing.T) {
 	oneGoroutine(t)
 	for _, c := range []struct {
@@ -71,7 +72,7 @@ func TestTheClockFollowsTheServer(t *testing.T) {
 				off, worst, r.client.InputDelay(), jumps, r.exact, r.asked, r.client.clock.Rate())
 			require.InDelta(t, 0, off, 2)
 			require.Less(t, worst, 5.0)
-			if c.rate < 1.5 { // else there are ticks without a frame
+			if c.rate < 1.5 { // otherwise there are ticks without a frame
 				require.Greater(t, float64(r.exact), 0.99*float64(r.asked))
 			}
 		})

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGettersWorkAfterThePeerEnded: games call its methods until they have heard of it.
+// TestGettersWorkAfterThePeerEnded: games call the methods of a peer until they notice that it
+// ended.
 func TestGettersWorkAfterThePeerEnded(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -57,7 +58,8 @@ func TestGettersWorkAfterThePeerEnded(t *testing.T) {
 	require.NotPanics(t, x.server.Close)
 }
 
-// TestAClosedServerBeginsNothing: a peer that it connected would look alive and never hear anything.
+// TestAClosedServerBeginsNothing: a peer connected after Close would look alive and never receive
+// anything.
 func TestAClosedServerBeginsNothing(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -103,7 +105,7 @@ func TestAClosedServerBeginsNothing(t *testing.T) {
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
 }
 
-// TestAHookMayCloseTheServerInReplicate: the tick does not happen then.
+// TestAHookMayCloseTheServerInReplicate: the tick then does not happen.
 func TestAHookMayCloseTheServerInReplicate(t *testing.T) {
 	x := newWire(t, testSchema(), WithTimeout(5))
 	x.server.OnDisconnect(func(*Peer) { x.server.Close() })

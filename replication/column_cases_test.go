@@ -10,14 +10,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// Fields of all kinds of numbers with their quantisers, and values worth testing.
+// Numeric field types of all kinds with their quantisers, and values worth testing.
 
 // newColumnRand returns the generator of a random test.
 func newColumnRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seedOf(t), 0))
 }
 
-// scalarCase is a field type with a tag, and its quantiser made by hand: the oracle takes no part of the schema's way.
+// scalarCase is a field type with a tag, and its quantiser made by hand: the oracle uses none of
+// the schema's code.
 type scalarCase struct {
 	typ    reflect.Type
 	tag    string
@@ -57,7 +58,7 @@ func uintCase[T uint | uint8 | uint16 | uint32 | uint64](tag string, low, high u
 	}
 }
 
-// floatQuantiser is what the quantisers of floats have in common.
+// floatQuantiser is the common interface of the float quantisers.
 type floatQuantiser interface {
 	Encode(v float64) (uint64, bool)
 	Decode(code uint64) (float64, bool)
@@ -118,7 +119,7 @@ func flagsCase[T int8 | int64 | uint16 | uint64](tag string, mask uint64) scalar
 			}
 			return code, true
 		},
-		func(code uint64) any { return ifValid(T(code), code <= mask) }, // over zeros
+		func(code uint64) any { return ifValid(T(code), code <= mask) }, // the padding bits are zero
 	}
 }
 
@@ -212,14 +213,14 @@ func scalarCases() []scalarCase {
 	}
 }
 
-// interestingFloats are where encoders tend to go wrong; random ones come on top.
+// interestingFloats are values at which encoders tend to fail. Tests add random ones.
 var interestingFloats = []float64{
 	0, math.Copysign(0, -1), math.NaN(), math.Inf(1), math.Inf(-1), 1, -1, 0.1, 0.7, 0.3, 0.5, 32, -32, 31.9990234375, 32.0009765625,
 	1000, -1000, 1000.001, -1000.001, 999.995, 10, -10, 1e6, 1e9, 65504, 65519.99, 65520, -65520, math.Pi, -math.Pi, 360, 1e30, -1e30,
 	math.MaxFloat32, math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat32, math.SmallestNonzeroFloat64, 0x1p-14, 0x1p-25,
 }
 
-// setRandom fills the number v with one worth testing.
+// setRandom sets the number v to a value worth testing.
 func setRandom(v reflect.Value, r *rand.Rand) {
 	bits := r.Uint64() >> r.UintN(64)
 	switch v.Kind() {
@@ -244,7 +245,7 @@ func setRandom(v reflect.Value, r *rand.Rand) {
 		default:
 			v.SetFloat(r.NormFloat64() * math.Pow(10, float64(r.IntN(7)-2)))
 		}
-		if v.Kind() == reflect.Float32 && r.IntN(6) == 0 { // all patterns, and every fourth a signalling NaN
+		if v.Kind() == reflect.Float32 && r.IntN(6) == 0 { // any bit pattern; every fourth is a signalling NaN
 			bits := r.Uint32()
 			if r.IntN(4) == 0 {
 				bits = bits&^(1<<22) | 0xff<<23 | 1
@@ -274,7 +275,7 @@ func partOf(v reflect.Value, i int) reflect.Value {
 	return v.Index(i)
 }
 
-// sameBits compares numbers by their bits, as NaN differs from itself.
+// sameBits compares numbers by their bits, because NaN differs from itself.
 func sameBits(a, b any) bool {
 	switch x := a.(type) {
 	case float32:

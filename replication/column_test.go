@@ -20,8 +20,8 @@ func componentOf(t *testing.T, typ reflect.Type, opts ...ComponentOption) *schem
 	return &s.raw.Components[0]
 }
 
-// Every kind of number, coded by its column, against its quantiser called by hand. The field has neighbours so that a wrong
-// stride or width shows.
+// TestColumnsEncodeAsTheirQuantisersDo codes every kind of number with its column and with its
+// quantiser called by hand. The field has neighbours so that a wrong stride or width shows.
 func TestColumnsEncodeAsTheirQuantisersDo(t *testing.T) {
 	const rows = 700 // more than two blocks
 	r := newColumnRand(t)
@@ -71,7 +71,8 @@ func TestColumnsEncodeAsTheirQuantisersDo(t *testing.T) {
 			}
 			require.Equal(t, wantClamped, clamped)
 
-			// Any row: valid just if the quantiser accepts its code, and written as zero if not.
+			// Any row is valid if and only if the quantiser accepts its code. An invalid row is
+			// written as zero.
 			row := make([]uint32, words)
 			for range 2000 {
 				code := r.Uint64() >> r.UintN(64)
@@ -124,7 +125,7 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 	for i := range values {
 		v := &values[i]
 		setRandom(reflect.ValueOf(v).Elem(), r)
-		for j := range 4 { // unit quaternions mostly, as in life
+		for j := range 4 { // mostly unit quaternions, as in practice
 			v.Q1[j] = r.NormFloat64()
 			if i%3 > 0 {
 				v.Q0[j] = float32(r.NormFloat64())
@@ -172,7 +173,7 @@ func TestRotationsAndDirectionsAsArrayAndStruct(t *testing.T) {
 	}
 	require.Equal(t, wantClamped, clamped)
 
-	// Forged rows: valid just if every quantiser accepts its codes.
+	// Forged rows are valid if and only if every quantiser accepts its code.
 	row := slices.Clone(dst[:c.Words])
 	accepted, refused := 0, 0
 	for range 5000 {
@@ -209,7 +210,8 @@ func fieldsOf4[T float32 | float64](a [4]T) struct{ X, Y, Z, W T } {
 	return struct{ X, Y, Z, W T }{a[0], a[1], a[2], a[3]}
 }
 
-// Nested, embedded and array fields: every column must read the value that its path names.
+// TestColumnsReadTheFieldTheyAreNamedAfter: with nested, embedded and array fields, every column
+// reads the value that its path names.
 func TestColumnsReadTheFieldTheyAreNamedAfter(t *testing.T) {
 	type named int32
 	type inner struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// A client that acknowledges what it never took lacks that until it changes, or for the session.
-// Others are served as ever.
+// TestFalseAcksHurtOnlyTheirSender: a client that acknowledges packets it never received lacks
+// their entities until these change, or until the session ends. Other clients are not affected.
 func TestFalseAcksHurtOnlyTheirSender(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
@@ -30,7 +30,7 @@ func TestFalseAcksHurtOnlyTheirSender(t *testing.T) {
 		tickAll(t, s, o, []*end{honest, liar})
 	}
 	require.Equal(t, Compact, liar.client.Coding())
-	hurt := false // as long as there is anything that it lacks
+	hurt := false // while the client lacks anything
 	for range 150 {
 		g.step()
 		tickAll(t, s, o, []*end{honest})
@@ -51,8 +51,8 @@ func TestFalseAcksHurtOnlyTheirSender(t *testing.T) {
 	require.Zero(t, honest.client.Stats().MissingModels)
 }
 
-// A client that drops its models against the rules, in a world of many packets a tick, is served
-// from new ones when those are known to be of no use.
+// TestForgottenModelsOfManyPackets: a client drops its models against the rules, in a world of many
+// packets per tick. The server starts new models once it knows that the old ones are unusable.
 func TestForgottenModelsOfManyPackets(t *testing.T) {
 	x, entities, move := crowd(t, 300, withCoding(Compact), WithMTU(120))
 	x.rounds(10)
@@ -73,7 +73,7 @@ func TestForgottenModelsOfManyPackets(t *testing.T) {
 	x.requireEqual()
 }
 
-// Sessions whose sequences and ticks wrap, in all their widths, miss nothing.
+// TestCompactSessionsWrap: sessions whose sequences and ticks wrap, at every width, miss nothing.
 func TestCompactSessionsWrap(t *testing.T) {
 	oneGoroutine(t)
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestCompactSessionsWrap(t *testing.T) {
 		for i := range 600 {
 			g.step()
 			tickAll(t, s, o, []*end{e})
-			if i >= 20 && !jumped && e.peer.Connected() { // the successor of a session that has gone on for long
+			if i >= 20 && !jumped && e.peer.Connected() { // as if the session had gone on for a long time
 				jumped = true
 				p := e.peer
 				p.acked.Log = ackstate.NewSentLog(c.log - session.SequenceGap)

@@ -50,7 +50,8 @@ func TestCodingIsNegotiated(t *testing.T) {
 	require.PanicsWithValue(t, "replication: Coding(2): use Packed or Compact", func() { WithCoding(2) })
 }
 
-// A client that does not take Compact does not believe a welcome that says so.
+// TestWelcomeOfAnUnwantedCoding: a client that did not offer Compact ignores a welcome that selects
+// it.
 func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	x := newWire(t, testSchema(), withCoding(Compact))
 	x.restart(faceOf(x.server.schema), 7, WithoutCompact())
@@ -61,12 +62,12 @@ func TestWelcomeOfAnUnwantedCoding(t *testing.T) {
 	require.NoError(t, x.client.Receive(wire.WithChecksum(m.Append(nil))))
 }
 
-// TestBothCodingsShowTheSame: over links without trouble all mirrors are equal in every tick,
-// whatever their coding.
+// TestBothCodingsShowTheSame: over perfect links all replicas are equal in every tick, whatever
+// their coding.
 func TestBothCodingsShowTheSame(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
-	s := NewServer(&w, testSchema(), WithSeed(seed)) // nothing goes in parts, which take longer
+	s := NewServer(&w, testSchema(), WithSeed(seed)) // nothing is sent in parts, which take longer
 	g := newGame(seed, &w, faceOf(s.schema), 40)
 	ends := []*end{connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2}), connect(s, 1, netsim.Config{Latency: 2})}
 	for range ticksOf(2000, 300) {
@@ -90,8 +91,8 @@ func TestBothCodingsShowTheSame(t *testing.T) {
 	}
 }
 
-// TestReferencedModelsExist: whatever gets lost, doubled or late, the server names no
-// model that the client does not remember.
+// TestReferencedModelsExist: whatever is lost, duplicated or late, the server references only
+// models that the client still has.
 func TestReferencedModelsExist(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
@@ -112,7 +113,7 @@ func TestReferencedModelsExist(t *testing.T) {
 	for tick := range ticksOf(4000, 500) {
 		g.step()
 		tickAll(t, s, o, ends)
-		if tick%500 == 250 { // nothing is heard of the clients for long
+		if tick%500 == 250 { // nothing is received from the clients for a long time
 			for _, e := range ends {
 				e.link.Up.SetConfig(netsim.Config{Loss: 1})
 			}
@@ -140,7 +141,7 @@ func TestReferencedModelsExist(t *testing.T) {
 	requireEqualSoon(t, s, o, ends, 200)
 }
 
-// A client that has forgotten its models, which it must not, still comes to know everything.
+// TestForgottenModels: a client that has forgotten its models, against the rules, still converges.
 func TestForgottenModels(t *testing.T) {
 	x, entities, move := crowd(t, 40, withCoding(Compact))
 	x.rounds(10)
@@ -162,7 +163,7 @@ func TestForgottenModels(t *testing.T) {
 	x.requireEqual()
 }
 
-// What a model takes is known, whatever there is in a packet.
+// TestModelMemory: the memory of a model has a known bound, whatever packets contain.
 func TestModelMemory(t *testing.T) {
 	oneGoroutine(t)
 	require.LessOrEqual(t, int(unsafe.Sizeof(compact.State{})), 11<<10)
@@ -184,8 +185,8 @@ func TestModelMemory(t *testing.T) {
 	}
 }
 
-// TestCompactPacketsAreWithinTheirSize: packets of any size are as large as they may be, and
-// what does not fit is not in them.
+// TestCompactPacketsAreWithinTheirSize: packets of any size limit are filled up to it, and contain
+// nothing that does not fit.
 func TestCompactPacketsAreWithinTheirSize(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -232,7 +233,7 @@ func FuzzCompactPacket(f *testing.F) {
 	})
 }
 
-// Any bytes are an error or a packet, and take bounded time and memory.
+// TestCompactPacketsOfAnyBytes: any bytes are an error or a packet, in bounded time and memory.
 func TestCompactPacketsOfAnyBytes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	x := fuzzWire(t, nil, withCoding(Compact))
@@ -242,7 +243,7 @@ func TestCompactPacketsOfAnyBytes(t *testing.T) {
 		for i := range body {
 			body[i] = byte(rng.Uint32())
 		}
-		if len(body) > 0 && rng.IntN(2) == 0 { // an age that is known
+		if len(body) > 0 && rng.IntN(2) == 0 { // a known model age
 			body[0] = 0x80 | byte(rng.IntN(64))<<1
 		}
 		before := x.client.Stats().Packets

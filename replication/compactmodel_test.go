@@ -64,7 +64,8 @@ func TestKeptModelsAreFew(t *testing.T) {
 	require.True(t, k.Room())
 }
 
-// A model is not named any more when the client may have dropped it.
+// TestModelsThatMayBeDroppedAreNotReferenced: a model is not referenced once the client may have
+// dropped it.
 func TestModelsThatMayBeDroppedAreNotReferenced(t *testing.T) {
 	var server compact.KeptModels
 	var client compact.ModelStore
@@ -72,7 +73,7 @@ func TestModelsThatMayBeDroppedAreNotReferenced(t *testing.T) {
 	client.Keep(0, new(compact.State))
 	server.Acknowledge(0)
 	named := 0
-	for n := uint32(1); n < 200; n++ { // that all come, and no acknowledgement does
+	for n := uint32(1); n < 200; n++ { // all packets arrive, but no acknowledgement does
 		if m := server.Choose(0); m != nil {
 			named++
 			require.NotNil(t, client.At(m.Sequence))
@@ -89,7 +90,7 @@ func TestModelsThatMayBeDroppedAreNotReferenced(t *testing.T) {
 func TestModelStoreKeepsTheNewest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	var h compact.ModelStore
-	first := ^uint32(0) - 100 // they wrap
+	first := ^uint32(0) - 100 // the numbers wrap
 	order := rng.Perm(200)
 	for i, n := range order {
 		s := &compact.State{Tick: delta.Tick(n)}
@@ -112,7 +113,8 @@ func TestModelStoreKeepsTheNewest(t *testing.T) {
 	}
 }
 
-// What is said of slots is understood, whatever the list, and takes no more than it is said to.
+// TestSlotsOfCompactPackets: slots are decoded as they were encoded, whatever the list, and take no
+// more bits than predicted.
 func TestSlotsOfCompactPackets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	schema := testSchema()
@@ -192,7 +194,7 @@ func TestModelsOfABurstAreGivenBack(t *testing.T) {
 		k.Lose(i)
 	}
 	require.Len(t, k.Free, 19)
-	for now := delta.Tick(1); now < 3*ackstate.ResizeTicks; now++ { // one or two are needed
+	for now := delta.Tick(1); now < 3*ackstate.ResizeTicks; now++ { // one or two models are needed
 		k.Shrink(now)
 		a := k.Take()
 		if now%2 == 0 {

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What stands under a condition that a peer does not meet leaves no trace in what it gets.
+// Conditional components that a peer may not see leave no trace in its packets.
 
-// TestConditionsLeaveNoTrace plays the same twice, but for what stands under conditions
-// that a peer does not meet: it gets the same bytes. Values differ and change at other
-// times, others come to own what it does not, and, as long as these take no more than a
-// block of slots, components come and go.
+// TestConditionsLeaveNoTrace plays the same game twice, differing only in conditional components
+// that a peer may not see: the peer gets the same bytes. Their values differ and change at other
+// times, entities that the peer does not own get other owners, and components come and go, as long
+// as these take at most one block of slots.
 func TestConditionsLeaveNoTrace(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -39,7 +39,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 				fools := g.connect(netsim.Config{Latency: 3, Jitter: 2, Loss: 0.15, Reorder: 0.1, ReorderBy: 5})
 				others := []*end{g.connect(netsim.Config{Latency: 2, Loss: 0.1}), g.connect(netsim.Config{Latency: 4})}
 				g.picked[others[0].peer] = true
-				p := fools.peer // is not picked, and owns every third
+				p := fools.peer // the peer is not picked, and owns every third entity
 				p.SetBudget(set.budget)
 				p.SetSendInterval(max(set.interval, 1))
 				p.SetPriorityFunc(func(_ []ecs.Entity, weights []float32) {
@@ -55,9 +55,9 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 					sent = append(sent, append([]byte{byte(g.server.Tick()), byte(g.server.Tick() >> 8)}, b...))
 					return send(b)
 				}
-				hidden := func(i int) []int { // what the peer may not know of entity i
+				hidden := func(i int) []int { // components of entity i that are hidden from the peer
 					if i%3 == 0 {
-						return []int{3, 4, 5} // it is the owner
+						return []int{3, 4, 5} // the peer is the owner
 					}
 					return []int{1, 2, 4, 5, 8}
 				}
@@ -85,7 +85,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 						if g.rng.IntN(8) == 0 {
 							g.mutate(e, 0)
 						}
-						if shown := []int{3, 1}[1-min(i%3, 1)]; g.rng.IntN(8) == 0 { // to the peer
+						if shown := []int{3, 1}[1-min(i%3, 1)]; g.rng.IntN(8) == 0 { // visible to the peer
 							if shown == 1 {
 								(*cAmmo)(g.world.Get(e, g.ids[1])).Rounds++
 							} else {
@@ -140,7 +140,7 @@ func TestConditionsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// secretly changes a component.
+// secretly changes a hidden component.
 func (g *conditionPlay) secretly(r *rand.Rand, e ecs.Entity, i int) {
 	own := g.rng
 	g.rng = r

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestKeepRetainsConditionalComponents for as long as these hold, and as it was when it went out of view.
+// TestKeepRetainsConditionalComponents: Keep retains conditional components while their conditions
+// hold, as they were when the entity left the view.
 func TestKeepRetainsConditionalComponents(t *testing.T) {
 	g := newConditionPlay(1, 0)
 	mine := g.connect(netsim.Config{Latency: 1})
@@ -58,12 +59,12 @@ func TestKeepRetainsConditionalComponents(t *testing.T) {
 	all(3)
 	requireThat(2, -1, 2)
 	g.server.SetOwner(e, other.peer)
-	requireThat(-1, -1, 2) // it may not see the rounds any more, and not yet the ghost
+	requireThat(-1, -1, 2) // the peer no longer sees the rounds, and does not see the ghost yet
 	g.picked[mine.peer] = false
 	requireThat(-1, -1, -1)
 	g.server.SetOwner(e, mine.peer)
 	g.picked[mine.peer] = true
-	requireThat(-1, -1, -1) // it has to see it
+	requireThat(-1, -1, -1) // the entity has to be visible
 	shown = true
 	requireThat(3, -1, 3)
 	g.server.SetOwner(e, nil)
@@ -85,10 +86,10 @@ func TestKeepRetainsConditionalComponents(t *testing.T) {
 	require.Zero(t, mine.world.Stats().Entities.Used)
 }
 
-// TestConditionsConvergeOverHostileLinks: owners change every few ticks, peers are picked
-// and dropped, components and entities come and go, and ends lose sight of them, lose their
-// worlds and reconnect. What they show was always so and to be seen; and at the end it is
-// what they may see, exactly.
+// TestConditionsConvergeOverHostileLinks: owners change every few ticks, peers are picked and
+// dropped, components and entities come and go, and ends lose sight of them, reset their worlds and
+// reconnect. What they show always existed and was visible to them; at the end it is exactly what
+// they may see.
 func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	ticks := roundsOf(2000, 450, 260)
 	seed := seedOf(t)
@@ -169,8 +170,8 @@ func TestConditionsConvergeOverHostileLinks(t *testing.T) {
 	}
 }
 
-// TestConditionsWithWorkers: however many workers there are, all peers get the same
-// packets, and functions of OnlyFor are called once per peer and tick, where Replicate is.
+// TestConditionsWithWorkers: with any number of workers all peers get the same packets, and OnlyFor
+// functions are called once per peer and tick, on the goroutine of Replicate.
 func TestConditionsWithWorkers(t *testing.T) {
 	seed := seedOf(t)
 	play := func(workers int) (sent [][]byte) {
@@ -228,9 +229,9 @@ func TestConditionsWithWorkers(t *testing.T) {
 	}
 }
 
-// TestDamagedSubEntitiesDoNoHarm: where nothing tells damage, sub-entities link to anything and bring
-// components that the entity has already. The world is wrong then, but nothing panics, and
-// nothing is left of it in the end.
+// TestDamagedSubEntitiesDoNoHarm: without checksums, damaged sub-entities may link to any entity
+// and carry components that it already has. The world is wrong then, but nothing panics, and
+// nothing of it remains at the end.
 func TestDamagedSubEntitiesDoNoHarm(t *testing.T) {
 	ticks := 3000
 	if testing.Short() {
@@ -246,7 +247,7 @@ func TestDamagedSubEntitiesDoNoHarm(t *testing.T) {
 		g.step()
 		for i, e := range g.ends {
 			if tick%40 == 39 {
-				e.client.Reconnect() // else they would soon believe to have had all packets
+				e.client.Reconnect() // otherwise the clients would soon believe that they had received all packets
 			}
 			if tick%111 == 50*i {
 				e.world.Reset()

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A game whose entities have owners and components under all conditions, and what its mirrors must show of it.
+// A game whose entities have owners and components under all conditions, and the checks of what
+// clients may show of it.
 
 type cPlace struct {
 	X, Y int32 `repl:"range=-1000:1000"`
@@ -36,8 +37,8 @@ type cSeed struct{ N uint32 }
 
 type cDeal struct{ N uint32 }
 
-// conditionPlay plays a game on a server whose entities have owners and components under
-// all conditions, and knows what every peer has to see.
+// conditionPlay plays a game whose entities have owners and components under all conditions, and
+// knows what every peer should see.
 type conditionPlay struct {
 	rng      *rand.Rand
 	world    *ecs.World
@@ -46,16 +47,16 @@ type conditionPlay struct {
 	ids      []ecs.ID
 	marker   ecs.ID
 	picked   map[*Peer]bool
-	hidden   map[*Peer]int // entities with an ID that this divides are not visible; 0: all are
+	hidden   map[*Peer]int // entities whose ID this divides are hidden; 0: none is
 	ends     []*end
 	limit    int
 
 	versions map[conditionKey][]conditionVersion
 	live     map[NetID]ecs.Entity
-	noted    func() // is called after every tick, if there is such
+	noted    func() // called after every tick, if set
 }
 
-// conditionKey is an entity, or what it has under a condition.
+// conditionKey names an entity, or its components under one condition.
 type conditionKey struct {
 	id    NetID
 	class int
@@ -67,7 +68,7 @@ type conditionVersion struct {
 	owner *Peer
 }
 
-// schema is made for every play, since it has functions of the play.
+// schema returns a schema with functions of this play, so each play has its own.
 func (g *conditionPlay) schema() *Schema {
 	s := NewSchema()
 	Register[cPlace](s)
@@ -92,7 +93,7 @@ func newConditionPlay(seed uint64, limit int, opts ...ServerOption) *conditionPl
 	return g
 }
 
-// newConditionGame is a play without a server.
+// newConditionGame returns a play without a server.
 func newConditionGame(seed uint64, limit int) *conditionPlay {
 	w := ecs.NewWorld()
 	return &conditionPlay{
@@ -101,7 +102,7 @@ func newConditionGame(seed uint64, limit int) *conditionPlay {
 	}
 }
 
-// serve makes the server, of a schema that begins with that of the play.
+// serve makes the server, with a schema that begins with that of the play.
 func (g *conditionPlay) serve(schema *Schema, opts ...ServerOption) {
 	g.server = NewServer(g.world, schema, opts...)
 	for i := range schema.raw.Components[:conditionComponents] {
@@ -117,7 +118,7 @@ func (g *conditionPlay) connect(cfg netsim.Config) *end {
 	return e
 }
 
-// holds reports whether the peer may see what stands under the condition of a class.
+// holds reports whether the peer may see components under the condition of a class.
 func (g *conditionPlay) holds(p *Peer, class int, owner *Peer) bool {
 	switch class {
 	case 0:
@@ -144,7 +145,7 @@ func (g *conditionPlay) spawn() {
 		g.mutate(e, i)
 	}
 	if g.rng.IntN(2) == 0 {
-		g.server.SetOwner(e, g.anybody()) // before a Replicate has seen it
+		g.server.SetOwner(e, g.anybody()) // before the first Replicate with this entity
 	}
 	g.entities = append(g.entities, e)
 }
@@ -198,7 +199,7 @@ func (g *conditionPlay) step() {
 			g.entities[i] = g.entities[n-1]
 			g.entities = g.entities[:n-1]
 		} else if e := g.entities[r.IntN(n)]; r.IntN(20) == 0 {
-			g.world.Remove(e, g.marker) // for a tick it is not replicated, and nobody's after that
+			g.world.Remove(e, g.marker) // not replicated for one tick, after which it has no owner
 			g.tick()
 			g.world.Add(e, g.marker)
 		}
@@ -227,7 +228,7 @@ func (g *conditionPlay) step() {
 	g.tick()
 }
 
-// tick replicates and notes what is so now.
+// tick replicates and records the state of this tick.
 func (g *conditionPlay) tick() {
 	s := g.server
 	s.Replicate()
@@ -267,7 +268,7 @@ func (g *conditionPlay) at(k conditionKey, tick uint32) (v conditionVersion) {
 	return v
 }
 
-// state returns what an entity has under the condition of a class, but for references.
+// state returns an entity's components under the condition of a class, without references.
 func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text string) {
 	for i := range g.ids {
 		c := &g.server.schema.Components[i]
@@ -292,8 +293,8 @@ func (g *conditionPlay) state(w *ecs.World, e ecs.Entity, class int) (text strin
 	return text
 }
 
-// check sees that all that an end shows was so, slot by slot, at a tick at which it could
-// be seen.
+// check verifies, slot by slot, that everything an end shows existed at a tick at which the end
+// could see it.
 func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	attached := map[conditionKey]bool{}
 	for i, page := range e.client.apply.View.Replicas.Pages {
@@ -329,7 +330,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 	}
 }
 
-// requireRight sees that all ends show what they may see, as it is, and nothing else.
+// requireRight verifies that all ends show exactly what they may see.
 func (g *conditionPlay) requireRight(t *testing.T) {
 	t.Helper()
 	for n, e := range g.ends {
@@ -367,7 +368,7 @@ func (g *conditionPlay) requireRight(t *testing.T) {
 	}
 }
 
-// requireNothingLapsed sees that an end that keeps what it saw keeps nothing of which the condition has ended.
+// requireNothingLapsed verifies that an end with Keep retains nothing whose condition has ended.
 func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
 	t.Helper()
 	kept := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cvPlan is a component that can't be sent as it is, and cvGoal what of it shall be.
+// cvPlan is a component that can't be sent as it is; cvGoal is sent in its place.
 type cvPlan struct {
 	steps []cvStep
 	cache map[string]int
@@ -48,7 +48,7 @@ func cvFromGoal(g *cvGoal, p *cvPlan) {
 	}
 }
 
-// cvTime codes a time, whose fields are not exported, in seconds.
+// cvTime codes a time, whose fields are unexported, in seconds.
 type cvTime struct{}
 
 func (cvTime) Fields() []CodecField {
@@ -135,7 +135,7 @@ body.Arm[1].Root.half code bits=8
 body.Arm[1].Tip.third code bits=8
 `, s.Text())
 
-	// A twin with twins inside, and one whose tag is that of the field.
+	// A twin that contains twins, and one whose tag is that of the field.
 	type name struct{ p *string }
 	type crew struct {
 		Captain name `repl:"max=5"`
@@ -170,7 +170,7 @@ body.Arm[1].Tip.third code bits=8
 	require.EqualError(t, c.Fits(unsafe.Pointer(&v)), "replication: Ship.Mates[1]: the string has 5 bytes, and max is 3: shorten it, or raise max in the tag")
 }
 
-// codecOf is a codec of any fields that loses everything.
+// codecOf is a codec for any fields that discards every value.
 type codecOf[T any] struct {
 	fields []CodecField
 	encode func(codes []uint64)
@@ -250,7 +250,7 @@ func TestRefusedConversions(t *testing.T) {
 	}
 }
 
-// cvForgetful codes a zero as 5, and a 5 as 6.
+// cvForgetful codes 0 as 5 and 5 as 6.
 type cvForgetful struct{}
 
 func (cvForgetful) Fields() []CodecField                { return []CodecField{{Name: "x", Bits: 8}} }
@@ -261,7 +261,7 @@ type cvChildOf struct {
 	ecs.Relation `repl:"-"`
 }
 
-// What a pointer leads to may change while the pointer does not.
+// TestConversionsFollowPointers: the value behind a pointer may change while the pointer does not.
 func TestConversionsFollowPointers(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
@@ -280,7 +280,7 @@ func TestConversionsFollowPointers(t *testing.T) {
 		for i, e := range entities {
 			if tick%(i+1) == 0 {
 				plan := (*cvPlan)(x.world.Get(e, id))
-				plan.steps[0].X += 0.5 // not a byte of the component changes
+				plan.steps[0].X += 0.5 // no byte of the component changes
 				plan.steps[0].Name = strings.Repeat("n", tick%9)
 			}
 		}
@@ -297,7 +297,7 @@ func TestConversionsFollowPointers(t *testing.T) {
 	require.NotPanics(t, func() { x.server.NewGrid(10, "cvPlan.X", "cvPlan.Y") }, "a twin's fields are as good as others")
 }
 
-// cvPilot has references beside what is sent by twins.
+// cvPilot has references beside fields that are sent as twins.
 type cvPilot struct {
 	ecs.Relation
 	Next cvPlan
@@ -339,7 +339,7 @@ func TestReferencesBesideTwins(t *testing.T) {
 	x.world.RemoveEntity(wing)
 	x.rounds(3)
 	check(ecs.Entity{}, man, base)
-	(*cvPilot)(x.world.Get(e, id)).Next.steps[0].X = 5 // not a byte of the component changes
+	(*cvPilot)(x.world.Get(e, id)).Next.steps[0].X = 5 // no byte of the component changes
 	x.world.RemoveEntity(base)
 	x.rounds(3)
 	check(ecs.Entity{}, man, ecs.Entity{})
@@ -394,7 +394,8 @@ func TestConversionsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// One schema, several servers: what conversions keep for next time is no one's.
+// TestConversionsOnSeveralGoroutines: several servers share one schema, so the scratch memory of
+// conversions belongs to none.
 func TestConversionsOnSeveralGoroutines(t *testing.T) {
 	s := NewSchema()
 	Register[cvPlan](s, As(cvToGoal, cvFromGoal))
@@ -429,8 +430,9 @@ type cvBoatSeen struct {
 	Men uint8 `repl:"range=0:2"`
 }
 
-// TestClientRetainsConvertedValues: Arche moves components as plain bytes, so what only a component leads to is not safe from
-// the garbage collector. What the client's half of a conversion made is, until the next state or the end of the component.
+// TestClientRetainsConvertedValues: Arche moves components as plain bytes, so the garbage collector
+// does not see values reachable only through a component. The client retains what its conversion
+// made until the next state or the end of the component.
 func TestClientRetainsConvertedValues(t *testing.T) {
 	var freed [3]atomic.Bool // crews, by their size
 	s := NewSchema()
@@ -453,12 +455,12 @@ func TestClientRetainsConvertedValues(t *testing.T) {
 		m, _ := x.mirrored(e)
 		p := (*cvBoat)(x.mirror.Get(m, mirrorID))
 		require.Equal(t, men, p.crew[0])
-		p.crew = nil // as far as the garbage collector knows
+		p.crew = nil // hidden from the garbage collector
 	}
 	collect := func(until func() bool) {
 		for n := 0; n < 500 && !until(); n++ {
 			runtime.GC()
-			time.Sleep(time.Millisecond) // finalizers have a goroutine of their own
+			time.Sleep(time.Millisecond) // finalizers run on a goroutine of their own
 		}
 	}
 	sail(1)

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What takes an unlikely order of events to go wrong.
+// Failures that need an unlikely order of events.
 
-// fillBulk gives an entity that is larger than a small packet cells that depend on v.
+// fillBulk fills the cells of an entity that is larger than a small packet, depending on v.
 func fillBulk(x *fixture, e ecs.Entity, v uint64) {
 	b := (*tBulk)(x.world.Get(e, ecs.ComponentID[tBulk](x.world)))
 	for i := range b.Cells {
@@ -38,15 +38,15 @@ func TestHugePartSizesAreRefused(t *testing.T) {
 	}
 }
 
-// TestLatePartLeavesNewerOnesAlone: parts that were acknowledged are not sent again, so
-// they must not be dropped for the sake of a part of an older state.
+// TestLatePartLeavesNewerOnesAlone: acknowledged parts are not sent again, so a part of an older
+// state must not displace them.
 func TestLatePartLeavesNewerOnesAlone(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	e := x.spawn(ecs.ComponentID[tBulk](x.world))
 	fillBulk(x, e, 1)
 	first := x.replicate()
 	require.Greater(t, len(first), 3)
-	late := first[0] // is on a detour
+	late := first[0] // delayed
 	x.deliver(first[1:]...)
 	x.answer(x.apply()...)
 	x.rounds(10) // resent, complete, shown
@@ -62,8 +62,8 @@ func TestLatePartLeavesNewerOnesAlone(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestStartedPartsAreFinished: a late ack makes them needless for the server, but
-// the client waits for them, and can't wait for many.
+// TestStartedPartsAreFinished: a late ack makes the parts unnecessary for the server, but the
+// client waits for them and has room for few.
 func TestStartedPartsAreFinished(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := ecs.ComponentID[tBulk](x.world)
@@ -79,7 +79,7 @@ func TestStartedPartsAreFinished(t *testing.T) {
 		(*tBulk)(x.world.Get(e, bulk)).Cells[3]++
 	}
 	x.deliver(x.replicate()...) // small updates; they arrive
-	held := x.apply()           // the ack is on a detour
+	held := x.apply()           // the ack is delayed
 	for range 80 {
 		packets := x.replicate()
 		for i, p := range packets {
@@ -101,7 +101,7 @@ func TestStartedPartsAreFinished(t *testing.T) {
 	x.requireEqual("new one")
 }
 
-// TestLateStateDoesNotReplaceABaseline: the two have the same name.
+// TestLateStateDoesNotReplaceABaseline: the two states have the same low tick bits.
 func TestLateStateDoesNotReplaceABaseline(t *testing.T) {
 	x := connectedWire(t, testSchema(), withoutSharedPackets)
 	pos := ecs.ComponentID[tPosition](x.world)
@@ -111,7 +111,7 @@ func TestLateStateDoesNotReplaceABaseline(t *testing.T) {
 	late := x.replicate() // delayed
 	t0 := x.server.snap.Tick
 	x.answer(x.apply()...)
-	x.rounds(60) // taken for lost, resent
+	x.rounds(60) // marked lost, resent
 	x.requireEqual()
 	for x.server.snap.Tick != t0+255 {
 		x.round()
@@ -131,7 +131,7 @@ func TestLateStateDoesNotReplaceABaseline(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestOldBaselinesStayOld: no ack comes through for longer than 16 bits of ticks.
+// TestOldBaselinesStayOld: no ack arrives for longer than 16 bits of ticks.
 func TestOldBaselinesStayOld(t *testing.T) {
 	x, es, move := crowd(t, 1, withoutSharedPackets, neverSilent, WithTimeout(0))
 	e := es[0]
@@ -148,7 +148,7 @@ func TestOldBaselinesStayOld(t *testing.T) {
 	for x.server.snap.Tick != since+65536+9 {
 		d := x.replicate()
 		if !taken && len(d) > 0 && x.server.snap.Tick-a > 256 && (x.server.snap.Tick-a)%256 == 0 {
-			x.deliver(d...) // the only one that arrives, whole
+			x.deliver(d...) // the only packet that arrives, with full states
 			x.apply()
 			taken = true
 		}
@@ -160,7 +160,7 @@ func TestOldBaselinesStayOld(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestIdleWorldMovesAgain: not even a packet was sent meanwhile.
+// TestIdleWorldMovesAgain: no packet was sent in the meantime.
 func TestIdleWorldMovesAgain(t *testing.T) {
 	x, es, move := crowd(t, 3, WithTimeout(0))
 	for range 9 {

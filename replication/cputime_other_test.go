@@ -6,5 +6,6 @@ import "time"
 
 var processStart = time.Now()
 
-// cpuTime stands in for the CPU time of this process where there is no portable way to ask.
+// cpuTime is the wall-clock time, for systems without a portable way to get the CPU time of a
+// process.
 func cpuTime() time.Duration { return time.Since(processStart) }

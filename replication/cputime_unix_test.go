@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time that this process has used. What else runs on the machine
-// changes it far less than it changes the time on the clock.
+// cpuTime returns the CPU time that this process has used. Other processes on the machine affect it
+// far less than they affect wall-clock time.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -46,7 +46,7 @@ func FuzzSchemaText(f *testing.F) {
 		require.LessOrEqual(t, len(text), 2*4*(session.MaxLineShown+3)+80, "a quoted byte takes at most four") // \x00
 		require.NotContains(t, text, "\n")
 		if e := session.CompareSchemas(server, client); e != nil {
-			// The obvious twin: split and walk.
+			// The oracle: split and compare line by line.
 			a, b := strings.Split(server, "\n"), strings.Split(client, "\n")
 			line := 0
 			for line < len(a) && line < len(b) && a[line] == b[line] {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireDisconnected returns the error that tells why a connection ended.
+// requireDisconnected returns the error with the reason for which a connection ended.
 func requireDisconnected(t testing.TB, err error) *DisconnectError {
 	t.Helper()
 	var d *DisconnectError
@@ -35,7 +35,7 @@ func TestDisconnectCarriesTheReason(t *testing.T) {
 			disconnects := x.takeDown()
 			require.Len(t, disconnects, session.DisconnectCopies)
 
-			require.NoError(t, x.client.Receive(disconnects[1])) // one of them is enough
+			require.NoError(t, x.client.Receive(disconnects[1])) // one copy is enough
 			for range 20 {
 				require.EqualError(t, x.client.Apply(), `replication: disconnected by the other end: kicked: "the vote of all others"`)
 			}
@@ -47,7 +47,7 @@ func TestDisconnectCarriesTheReason(t *testing.T) {
 			_, ok := x.mirrored(e[0])
 			require.True(t, ok, "the world stays")
 
-			// Its user may try again, and the server may have it.
+			// The user may try again, and the server may accept it.
 			x.connect()
 			x.client.Reconnect()
 			x.rounds(8)
@@ -111,7 +111,7 @@ func TestClosedClientLeavesNothing(t *testing.T) {
 	}
 	require.PanicsWithValue(t, "replication: Reconnect of a closed client: make a new one with NewClient", x.client.Reconnect)
 
-	// Also if the world was reset just before, and if there never was a session.
+	// Also when the world was reset just before, and when there was never a session.
 	x, _, _ = crowd(t, 5)
 	x.mirror.Reset()
 	own = x.mirror.NewEntity()
@@ -122,7 +122,8 @@ func TestClosedClientLeavesNothing(t *testing.T) {
 	require.Empty(t, x.up)
 }
 
-// TestLostDisconnectsAreSentAgain: all copies of the disconnect were lost.
+// TestLostDisconnectsAreSentAgain: all copies of the disconnect are lost, so the server answers the
+// client's next packets with another.
 func TestLostDisconnectsAreSentAgain(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestLostDisconnectsAreSentAgain(t *testing.T) {
 			}
 			require.Equal(t, Reason{ReasonKicked, "idle"}, requireDisconnected(t, err).Reason)
 
-			// An ack is answered too, but not without end.
+			// An ack is answered too, but not without limit.
 			answers := 0
 			for range 100 {
 				require.ErrorIs(t, x.peer.Receive(late), wire.ErrUnexpected)
@@ -152,8 +153,8 @@ func TestLostDisconnectsAreSentAgain(t *testing.T) {
 	}
 }
 
-// TestDisconnectDuringTheHandshake: it was welcomed, and its first word is on its
-// way.
+// TestDisconnectDuringTheHandshake: the client was welcomed, and its first packet is still in
+// flight.
 func TestDisconnectDuringTheHandshake(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...)
@@ -164,7 +165,7 @@ func TestDisconnectDuringTheHandshake(t *testing.T) {
 	x.deliver(x.takeDown()...)
 	require.Equal(t, "full", requireDisconnected(t, x.client.Apply()).Reason.Text)
 
-	// And the other way round.
+	// And in the other direction.
 	x = newWire(t, testSchema())
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...)
@@ -172,7 +173,7 @@ func TestDisconnectDuringTheHandshake(t *testing.T) {
 	x.answer(x.up...)
 	require.Error(t, x.peer.Err())
 
-	// Nobody is there to be told.
+	// There is nobody to notify.
 	x = newWire(t, testSchema())
 	x.client.Disconnect(Reason{})
 	x.peer.Disconnect(Reason{})
@@ -180,8 +181,8 @@ func TestDisconnectDuringTheHandshake(t *testing.T) {
 	require.Empty(t, x.down)
 }
 
-// TestForeignDisconnectsAreIgnored: of other sessions, former ones, the wrong direction, damaged
-// and forged ones.
+// TestForeignDisconnectsAreIgnored: disconnects of other or earlier sessions, in the wrong
+// direction, damaged or forged.
 func TestForeignDisconnectsAreIgnored(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestForeignDisconnectsAreIgnored(t *testing.T) {
 			add := func() {
 				wrong = append(wrong, wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.ID, x.client.session.Down, 1200), wire.DisconnectPacket(uint8(r.Code), r.Text, x.client.session.ID, x.client.session.Up, 1200))
 			}
-			add() // of a former session on the same connection
+			add() // of an earlier session on the same connection
 			x.client.Reconnect()
 			x.rounds(8)
 			id := x.client.session.ID
@@ -271,13 +272,14 @@ func TestReasonsAreCutToFit(t *testing.T) {
 	}
 	x := connectedWire(t, testSchema())
 	packet := wire.DisconnectPacket(0, "", x.client.session.ID, x.client.session.Down, 1200)
-	packet = append(packet, 0xff) // no UTF-8
+	packet = append(packet, 0xff) // not UTF-8
 	x.client.session.Down.Write(packet, 0, 0)
 	require.Error(t, x.client.Receive(packet))
 	require.NoError(t, x.client.Apply())
 }
 
-// TestReconnectInAHookOfClose: a client that is closed stays so, whatever the hooks do that Close calls.
+// TestReconnectInAHookOfClose: a closed client stays closed, whatever the hooks that Close calls
+// do.
 func TestReconnectInAHookOfClose(t *testing.T) {
 	x, _, _ := crowd(t, 1)
 	x.client.OnDespawn(func(ecs.Entity) { x.client.Reconnect() })

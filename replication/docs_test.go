@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there is no go command to run.
+// Not built where there is no go command to run.
 
 package replication_test
 
@@ -28,11 +28,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// The guide is tested like code: its Go blocks compile, its quick start prints what it says, its links lead somewhere.
+// The guide is tested like code: its Go blocks compile, its quick start prints the output it shows,
+// its links point to files.
 
 const docsRoot = ".."
 
-// docPages returns the README, the change log, the page for contributors and the pages of the guide.
+// docPages returns the README, the change log, CONTRIBUTING and the pages of the guide.
 func docPages(t *testing.T) []string {
 	pages, err := filepath.Glob(filepath.Join(docsRoot, "docs", "*.md"))
 	require.NoError(t, err)
@@ -53,7 +54,7 @@ type docBlock struct {
 
 func (b *docBlock) String() string { return fmt.Sprintf("%s:%d", b.page, b.line) }
 
-// docBlocks returns the fenced blocks of a page, and what is left of it without them.
+// docBlocks returns the fenced blocks of a page, and the remaining text.
 func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 	data, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -77,7 +78,7 @@ func docBlocks(t *testing.T, page string) (blocks []docBlock, prose string) {
 	return blocks, rest.String()
 }
 
-// docImports are the packages that fragments may use without saying so.
+// docImports are the packages that fragments may use without importing them.
 var docImports = []string{
 	"bytes", "errors", "flag", "fmt", "log", "maps", "math", "net", "net/netip", "time",
 	"github.com/mlange-42/arche/ecs",
@@ -85,7 +86,7 @@ var docImports = []string{
 	"github.com/arche-replicate/arche-replicate/replication/netsim",
 }
 
-// docPrelude is what fragments may use without declaring it. What a fragment declares itself hides it.
+// docPrelude declares the names that fragments may use. A fragment's own declarations hide them.
 const docPrelude = `
 var (
 	world, clientWorld ecs.World
@@ -104,7 +105,8 @@ type Position struct {
 }
 `
 
-// source returns the block as a Go file, whole if it is one. A fragment is either declarations or statements.
+// source returns the block as a Go file, and whether it already was a complete one. A fragment is
+// either declarations or statements.
 func (b *docBlock) source() (text string, isFile bool) {
 	at := fmt.Sprintf("//line %s:%d\n", filepath.ToSlash(b.page), b.line)
 	if strings.HasPrefix(b.text, "package ") {
@@ -138,12 +140,12 @@ func TestGoBlocksOfTheGuideCompile(t *testing.T) {
 	}
 	require.Greater(t, blocks, 10, "the guide has examples")
 
-	// The check is one that can fail.
+	// The check itself can fail.
 	wrong := docBlock{page: "wrong.md", line: 7, language: "go", text: "server.Replicate(1)\n"}
 	require.ErrorContains(t, checkBlock(fset, imported, &wrong), "wrong.md:7")
 }
 
-// checkBlock returns what the compiler would say about a block. In fragments, names may stay unused.
+// checkBlock returns the compiler's error for a block. Fragments may leave names unused.
 func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error {
 	text, isFile := b.source()
 	file, err := parser.ParseFile(fset, b.String(), text, parser.SkipObjectResolution)
@@ -177,7 +179,7 @@ func checkBlock(fset *token.FileSet, imported types.Importer, b *docBlock) error
 	return found
 }
 
-// declaresAgain reports whether a file declares the type that a declaration of the prelude does.
+// declaresAgain reports whether a file declares the same type as a declaration of the prelude.
 func declaresAgain(file *ast.File, declaration string) bool {
 	name, isType := strings.CutPrefix(strings.TrimSpace(declaration), "type ")
 	if !isType {
@@ -196,7 +198,7 @@ func declaresAgain(file *ast.File, declaration string) bool {
 	return false
 }
 
-// The quick start is the README's first Go block; what it prints is the block after it.
+// The quick start is the README's first Go block; the block after it shows its output.
 func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
 	blocks, _ := docBlocks(t, filepath.Join(docsRoot, "README.md"))
 	i := slices.IndexFunc(blocks, func(b docBlock) bool { return b.language == "go" })
@@ -205,7 +207,7 @@ func TestQuickStartPrintsTheOutputInTheReadme(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "main.go")
 	require.NoError(t, os.WriteFile(program, []byte(blocks[i].text), 0o600))
 	cmd := exec.Command("go", "run", program)
-	cmd.Dir = docsRoot // in whose module it finds its imports
+	cmd.Dir = docsRoot // the module with its imports
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Equal(t, blocks[i+1].text, string(out))
@@ -239,7 +241,7 @@ func TestGuideLinksPointToFiles(t *testing.T) {
 
 var notInAnchors = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
 
-// docAnchors returns the anchors of a page's headings, as the usual renderers make them.
+// docAnchors returns the anchors of a page's headings, as common renderers make them.
 func docAnchors(t *testing.T, page string) (anchors []string) {
 	_, prose := docBlocks(t, page)
 	for _, line := range strings.Split(prose, "\n") {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestIntervalsPredictFromTicksThatWereSent: what moves steadily is predicted from two ticks in which the peer was sent something,
-// whatever its interval, and in whichever of its ticks it has its turn.
+// TestIntervalsPredictFromTicksThatWereSent: steady movement is predicted from two ticks that were
+// sent to the peer, whatever its interval and phase.
 func TestIntervalsPredictFromTicksThatWereSent(t *testing.T) {
 	oneGoroutine(t)
 	for interval := 2; interval <= 6; interval++ {
