@@ -305,10 +305,10 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 			}
 			slot := i*receive.ReplicaPage + j
 			id, ok := e.client.NetID(m.Entity)
-			require.True(t, ok, "a facet of nobody")
+			require.True(t, ok, "a sub-entity without an entity")
 			k := conditionKey{id, g.server.snap.Slots.Class(slot >> 6)}
 			require.NotZero(t, k.class)
-			require.False(t, attached[k], "two facets of a condition")
+			require.False(t, attached[k], "two sub-entities for a condition")
 			attached[k] = true
 			v := g.at(k, uint32(m.Tick))
 			require.Equal(t, v.state, g.state(e.world, m.Entity, k.class), "end %d: class %d of %v at tick %d", n, k.class, id, m.Tick)
@@ -324,7 +324,7 @@ func (g *conditionPlay) check(t *testing.T, n int, e *end) {
 		e.last[id] = tick
 		for class := 1; class < 5; class++ {
 			if !attached[conditionKey{id, class}] {
-				require.Empty(t, g.state(e.world, entity, class), "end %d: class %d of %v without a facet", n, class, id)
+				require.Empty(t, g.state(e.world, entity, class), "end %d: class %d of %v without a sub-entity", n, class, id)
 			}
 		}
 	}
@@ -384,5 +384,5 @@ func (g *conditionPlay) requireNothingLapsed(t *testing.T, e *end) {
 			}
 		}
 	}
-	t.Logf("%d facets are kept out of view", kept)
+	t.Logf("%d sub-entities are kept out of view", kept)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLateAckOfAnEarlierGeneration: a slot's next entity came in parts and changed meanwhile, and
-// then a packet arrives that is about the entity before. Its state is no baseline of the
-// one that is there now.
+// TestLateAckOfAnEarlierGeneration: the next entity in a slot was sent in parts and changed
+// meanwhile, and then the ack of a packet about the previous entity arrives. That packet's state is
+// not a baseline of the new entity.
 func TestLateAckOfAnEarlierGeneration(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(100))
 	position, bulk := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world)

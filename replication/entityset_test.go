@@ -29,7 +29,7 @@ func TestEntitySets(t *testing.T) {
 	x.rounds(4)
 	x.requireSeen(a, b) // still in the other
 	two.Remove(b)
-	two.Add(b) // within a tick: nothing happened
+	two.Add(b) // within a tick: no effect
 	despawns := x.client.Stats().Despawns
 	x.rounds(4)
 	x.requireSeen(a, b)
@@ -50,7 +50,7 @@ func TestEntitySets(t *testing.T) {
 		x.rounds(4)
 		x.requireSeen(b)
 		require.Equal(t, 1, one.Len())
-		x.world.Add(e, marker) // gets another slot or not
+		x.world.Add(e, marker) // may get another slot
 		x.rounds(4)
 		x.requireSeen(b, e)
 		one.Remove(e)

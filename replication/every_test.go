@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tSlowTo is looked at every few ticks only, and refers to somebody.
+// tSlowTo is read only every few ticks, and has a reference.
 type tSlowTo struct {
 	To    ecs.Entity
 	Stamp uint32
 }
 
-// An everyWorld has entities that are stamped with every tick, and looked at in every n-th.
+// An everyWorld has entities that are stamped in every tick, and read in every n-th.
 type everyWorld struct {
 	*fixture
 	n               uint32
@@ -22,7 +22,7 @@ type everyWorld struct {
 	entities        []ecs.Entity
 }
 
-// tSlowOwned is looked at every few ticks only, and sent to the owner.
+// tSlowOwned is read only every few ticks, and sent to the owner only.
 type tSlowOwned struct {
 	Stamp uint32
 }
@@ -42,8 +42,8 @@ func newEveryWorld(t *testing.T, n, entities int) *everyWorld {
 	return x
 }
 
-// tick stamps the entities, plays a tick and returns the age of the oldest stamp that the
-// client shows.
+// tick stamps the entities, plays a tick and returns the age of the oldest stamp that the client
+// shows.
 func (x *everyWorld) tick() (oldest uint32) {
 	x.t.Helper()
 	now := x.server.Tick() + 1
@@ -64,8 +64,8 @@ func (x *everyWorld) tick() (oldest uint32) {
 	return oldest
 }
 
-// TestEveryWithEntitiesThatLeaveTheirGroupForATick: one of them always leaves just before the
-// group has its turn, and comes back behind it.
+// TestEveryWithEntitiesThatLeaveTheirGroupForATick: an entity leaves the group just before it is
+// read and comes back right after, every time.
 func TestEveryWithEntitiesThatLeaveTheirGroupForATick(t *testing.T) {
 	const n = 10
 	x := newEveryWorld(t, n, n)
@@ -83,7 +83,7 @@ func TestEveryWithEntitiesThatLeaveTheirGroupForATick(t *testing.T) {
 	}
 }
 
-// TestEveryWithRandomMovement lets entities go from group to group.
+// TestEveryWithRandomMovement moves entities from group to group.
 func TestEveryWithRandomMovement(t *testing.T) {
 	seed := seedOf(t)
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -6,14 +6,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A Quest keeps what the game needs; players shall see its title and how far it is.
+// A Quest keeps what the server needs. Players only need its title and progress.
 type Quest struct {
 	title string
 	tasks []func() bool
 	done  map[int]bool
 }
 
-// QuestSeen is what goes over the wire.
+// QuestSeen is the part of a Quest that is sent.
 type QuestSeen struct {
 	Title       string `repl:"max=24"`
 	Done, Tasks uint8  `repl:"range=0:20"`

@@ -28,7 +28,7 @@ func Example() {
 	var toClient, toServer [][]byte
 	server := replication.NewServer(&world, schema)
 	peer := server.Connect(func(packet []byte) error {
-		toClient = append(toClient, bytes.Clone(packet)) // the packet is the server's again after this
+		toClient = append(toClient, bytes.Clone(packet)) // the server reuses packet after this call
 		return nil
 	})
 	client := replication.NewClient(&mirror, schema, func(packet []byte) error {
@@ -72,7 +72,8 @@ func Example() {
 	// Output: entity 0.1 at tick 5: {9 0} {95}
 }
 
-// Tags say how fields are coded. The text of the schema tells what became of them; it must be the same on both ends.
+// Tags select how fields are coded. The text of the schema shows the result; it must be the same on
+// both ends.
 func ExampleRegister() {
 	type Turret struct {
 		Heading float32    `repl:"angle,bits=10"`
@@ -106,7 +107,7 @@ type Transform struct {
 	Dirty    bool
 }
 
-// Options code the fields of a type that one does not own, by their paths.
+// Options code the fields of a type from another module, by their paths.
 func ExampleField() {
 	meters := []replication.FieldOption{replication.Range(-500, 500), replication.Step(0.01)}
 	schema := replication.NewSchema()
@@ -129,7 +130,7 @@ func ExampleField() {
 	// [50000 50000 0 3 256 256 256]
 }
 
-// A quarter of all packets is lost in either direction. The mirror lags, then catches up.
+// A quarter of all packets is lost in either direction. The client's world lags, then catches up.
 func Example_lossyLink() {
 	schema := replication.NewSchema()
 	replication.Register[Position](schema)
@@ -145,7 +146,7 @@ func Example_lossyLink() {
 		ships = append(ships, world.NewEntity(positionID, replication.ReplicatedID(&world)))
 	}
 	for tick := range 300 {
-		if tick < 250 { // then all rest
+		if tick < 250 { // then nothing changes
 			for i, ship := range ships {
 				(*Position)(world.Get(ship, positionID)).X += float32(i) / 1000
 			}

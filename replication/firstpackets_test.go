@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMessagesBeginASession: what a client says first may overtake the ack that it sent first, or outlive it. It is as good a
-// first word, and is not refused.
+// TestMessagesBeginASession: a client's first message may arrive before its first ack, or instead
+// of it. The message confirms the session as well, and is not refused.
 func TestMessagesBeginASession(t *testing.T) {
 	x := newWire(t, messageSchema())
 	var got []uint32
@@ -39,8 +39,8 @@ func TestMessagesBeginASession(t *testing.T) {
 	require.EqualValues(t, 1, x.peer.Stats().RefusedPackets, "the damaged one")
 }
 
-// TestHonestClientsAreNeverRefused: whatever the network does, and with checksums or without, nothing that a client says is
-// refused, from its first word on.
+// TestHonestClientsAreNeverRefused: whatever the network does, with checksums or without, no packet
+// of an honest client is refused, from its first one on.
 func TestHonestClientsAreNeverRefused(t *testing.T) {
 	seed := seedOf(t)
 	all := 0
@@ -55,10 +55,10 @@ func TestHonestClientsAreNeverRefused(t *testing.T) {
 				}
 				r.tick(t)
 			}
-			for late := 0; got < sent && late < 2000; late++ { // who hears nothing for long says little
+			for late := 0; got < sent && late < 2000; late++ { // a silent network makes both ends send little
 				r.tick(t)
 			}
-			all += sent // few in one run if the handshake had no luck
+			all += sent // few in a run whose handshake packets were lost
 			require.Equal(t, sent, got)
 			require.Zero(t, r.peer.Stats().RefusedPackets)
 			require.Zero(t, r.client.Stats().RefusedPackets)
@@ -67,8 +67,9 @@ func TestHonestClientsAreNeverRefused(t *testing.T) {
 	require.Greater(t, all, 40*40)
 }
 
-// TestTheFirstPacketOfAServerIsRepeated: in a world at rest an empty packet tells that there is a session and that all has come.
-// If it gets lost, it is not only the next second that tells; and who never answers is not told for ever.
+// TestTheFirstPacketOfAServerIsRepeated: in an idle world an empty packet starts the session and
+// reports that everything has arrived. If it is lost, it is repeated sooner than the next
+// keep-alive, but not forever to a client that never answers.
 func TestTheFirstPacketOfAServerIsRepeated(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
@@ -93,7 +94,7 @@ func TestTheFirstPacketOfAServerIsRepeated(t *testing.T) {
 	require.Equal(t, 3, lost)
 
 	x.restart(faceOf(x.client.schema), 9)
-	for range 3 { // it is met, and then silent
+	for range 3 { // the client answers, and then is silent
 		x.answer(x.apply()...)
 		x.deliver(x.takeDown()...)
 	}
@@ -104,8 +105,8 @@ func TestTheFirstPacketOfAServerIsRepeated(t *testing.T) {
 	require.LessOrEqual(t, x.peer.Stats().Packets-before, uint64(sender.MaxCompletes+10+20), "one a second, a few more, and the entity again and again")
 }
 
-// TestLateAckOfAnOldClientLocksNobodyOut: the first ack of a client that is gone comes
-// when the next one is welcomed already.
+// TestLateAckOfAnOldClientLocksNobodyOut: the first ack of a client that is gone arrives after the
+// next client was welcomed.
 func TestLateAckOfAnOldClientLocksNobodyOut(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...) // hello

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quantizeReason returns why a quantiser refused, as it stands in the message of a panic.
+// quantizeReason returns the reason for which a quantiser refused, as the panic message quotes it.
 func quantizeReason[T any](_ T, err error) string {
 	return strings.TrimPrefix(err.Error(), "quantize: ")
 }

@@ -15,11 +15,11 @@ import (
 // A piece is a message of letterSchema as a forger writes it.
 type piece struct {
 	number   int
-	ahead    uint32 // of the id before
+	ahead    uint32 // added to the id before it
 	fragment wire.Fragment
-	size     int // as said; 0 is that of the data, and -1 none
+	size     int // as written; 0: the size of data, -1: none
 	data     []byte
-	bits     int // of the data, if it is not in bytes
+	bits     int // of data, if not a multiple of 8
 }
 
 const (
@@ -28,7 +28,7 @@ const (
 	numberBulk   = 5
 )
 
-// forgePieces returns a packet with a right checksum, of the n-th forged time.
+// forgePieces returns a packet with a correct checksum, the n-th forged one.
 func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece) []byte {
 	w := bitbuf.NewWriter(make([]byte, 60_000))
 	w.WriteExpGolomb(0, 0)
@@ -63,7 +63,7 @@ func (x *fixture) forgePieces(down bool, n int32, first uint32, pieces ...piece)
 	return x.forgeMessages(wire.KindMessages, down, n, bytes.Clone(w.Bytes()))
 }
 
-// receive hands a packet to one of the ends.
+// receive gives a packet to one of the ends.
 func (x *fixture) receive(down bool, packet []byte) error {
 	if down {
 		return x.client.Receive(packet)
@@ -71,7 +71,7 @@ func (x *fixture) receive(down bool, packet []byte) error {
 	return x.peer.Receive(packet)
 }
 
-// letterWire is a session in which letters come by forged packets only.
+// letterWire is a session in which letters arrive only in forged packets.
 func letterWire(t testing.TB, got *[]string) *fixture {
 	x := connectedWire(t, letterSchema())
 	OnServerMessage(x.client, func(mHit) { *got = append(*got, "hit") })
@@ -83,7 +83,7 @@ func letterWire(t testing.TB, got *[]string) *fixture {
 	return x
 }
 
-// TestHostileFragmentsAreRefused where a packet alone tells that they are no honest ones.
+// TestHostileFragmentsAreRefused: packets that no honest sender could have written are refused.
 func TestHostileFragmentsAreRefused(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		for _, c := range []struct {
@@ -106,7 +106,8 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 	}
 }
 
-// TestFragmentsThatMakeNoMessage are counted and dropped, and what is behind them comes.
+// TestFragmentsThatMakeNoMessage: such fragments are counted and dropped, and later messages
+// arrive.
 func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	row := func(size int) []byte { // of a mBulk
 		s := letterSchema()
@@ -154,7 +155,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 			pieces := append(slices.Clone(c.pieces), hit)
 			if down || len(pieces) < 100 {
 				require.NoError(t, x.receive(down, x.forgePieces(down, 1, 0, pieces...)))
-			} else { // one by one, the last ones first
+			} else { // one by one, the last one first
 				for i := len(pieces) - 1; i >= 0; i-- {
 					require.NoError(t, x.receive(down, x.forgePieces(down, int32(len(pieces)-i), uint32(i), pieces[i])))
 				}
@@ -167,7 +168,7 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 				malformed = x.client.Stats().MessagesMalformed
 				in = &x.client.messages.In[wire.ChannelState]
 			}
-			if c.name == "endless" { // one of 128, and the rest when something else comes
+			if c.name == "endless" { // one of 128, and the rest when something else arrives
 				c.malformed = 2
 			}
 			require.Equal(t, c.malformed, malformed, c.name)
@@ -178,7 +179,8 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 	}
 }
 
-// TestHostileFragmentsTakeLittleMemory: what never becomes a message counts against the bounds of its channel.
+// TestHostileFragmentsTakeLittleMemory: fragments that never complete a message count against the
+// limits of their channel.
 func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 	var got []string
 	x := letterWire(t, &got)

@@ -35,7 +35,7 @@ type mBulk struct {
 	Parts [5]string `repl:"max=4000"`
 }
 
-// pages puts a text on pages, and text is the way back.
+// pages spreads a text over pages; text is the inverse.
 func pages(text string) (p [3]string) {
 	for i := range p {
 		n := min(len(text), 4000)
@@ -58,8 +58,8 @@ func letterSchema() *Schema {
 	return s
 }
 
-// bulk returns a message whose row takes so many bytes, at least 8: 12 bits for each length, a bit for each that is not 0, and
-// 8 for each byte above 127.
+// bulk returns a message whose row takes size bytes, at least 8: 12 bits for each length, one bit
+// for each that is not 0, and 8 bits for each byte above 127.
 func bulk(size int) (m mBulk) {
 	n := size - 8
 	if n > 16000 {
@@ -76,13 +76,14 @@ func bulk(size int) (m mBulk) {
 	return m
 }
 
-// longText is a text of so many bytes, of which each number has another one.
+// longText returns a text of so many bytes, different for each number.
 func longText(number uint32, bytes int) string {
 	line := fmt.Sprintf("%d ünd ", number)
 	return strings.Repeat(line, bytes/len(line)+1)[:bytes]
 }
 
-// TestShortMessagesOfWideTypesAreShort: what a message takes is its own length, not the longest of its type.
+// TestShortMessagesOfWideTypesAreShort: a message takes its own length, not the longest of its
+// type.
 func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -114,7 +115,7 @@ func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 	require.Equal(t, []string{"a", "c", "b"}, got)
 	require.Equal(t, []string{"d", "e"}, up)
 
-	// As many as there are ids, though 1024 of the longest would take 12 MB.
+	// As many as there are ids, though 1,024 of the longest would take 12 MB.
 	n := 0
 	for SendToClient(x.peer, mLetter{Pages: pages("f")}) == nil {
 		n++
@@ -122,8 +123,8 @@ func TestShortMessagesOfWideTypesAreShort(t *testing.T) {
 	require.Equal(t, wire.MaxQueued, n)
 }
 
-// TestFragmentsOfEverySize: what fits into a packet is whole, a byte more makes two fragments, and the packets never exceed
-// their limit.
+// TestFragmentsOfEverySize: a message that fits into a packet is not fragmented, one byte more
+// makes two fragments, and packets never exceed their limit.
 func TestFragmentsOfEverySize(t *testing.T) {
 	for _, mtu := range []int{64, 65, 100, 300, 1200, 9000} {
 		for _, down := range []bool{true, false} {
@@ -189,7 +190,8 @@ func TestFragmentsOfEverySize(t *testing.T) {
 	}
 }
 
-// TestMessagesTooLargeAreRefused with both sizes: unreliable ones larger than a packet, reliable ones of more than 128 fragments.
+// TestMessagesTooLargeAreRefused: the error names both sizes, for unreliable messages larger than a
+// packet and reliable ones of more than 128 fragments.
 func TestMessagesTooLargeAreRefused(t *testing.T) {
 	x := connectedWire(t, letterSchema(), WithMTU(100))
 	const unreliable = "replication: message too large: mRumor takes 84 bytes, and 83 fit into a packet of 100: unreliable messages go in one; " +
@@ -219,7 +221,8 @@ func TestMessagesTooLargeAreRefused(t *testing.T) {
 	require.Equal(t, 5, got)
 }
 
-// TestFragmentsCountAgainstTheirChannel: a message counts with its own bytes and with the ids of its fragments, and gives all back.
+// TestFragmentsCountAgainstTheirChannel: a message counts with its bytes and the ids of its
+// fragments, and releases both.
 func TestFragmentsCountAgainstTheirChannel(t *testing.T) {
 	x := connectedWire(t, letterSchema(), WithMTU(64))
 	n := 0
@@ -248,15 +251,16 @@ func TestFragmentsCountAgainstTheirChannel(t *testing.T) {
 	require.Zero(t, x.peer.messages.In[wire.ChannelState].Size)
 }
 
-// A letterRig sends large messages among small ones both ways in both channels, and requires that each comes once, whole and in order.
+// A letterRig sends large messages among small ones, both ways and in both channels. It requires
+// that each arrives once, complete and in order.
 type letterRig struct {
 	*end
 	t                      testing.TB
 	server                 *Server
-	sent, got              uint32 // in the channel of those that wait for state
+	sent, got              uint32 // in the channel of messages that wait for state
 	sentNow, gotNow        uint32 // immediate
 	sentUp, gotUp          uint32
-	large, immediate, upUp int // that came
+	large, immediate, upUp int // received
 }
 
 func newLetterRig(t testing.TB, seed uint64, link netsim.Config, mtu int, opts ...ServerOption) *letterRig {
@@ -277,7 +281,7 @@ func newLetterRig(t testing.TB, seed uint64, link netsim.Config, mtu int, opts .
 	return r
 }
 
-// size is that of the text of a message; 0 is a small one.
+// size returns the length of a message's text; 0 is a small message.
 func (r *letterRig) size(number uint32) int {
 	if number%5 != 3 {
 		return 0
@@ -285,7 +289,7 @@ func (r *letterRig) size(number uint32) int {
 	return 10_000 / (1 + int(number/5)%7)
 }
 
-// send sends the next message in each of the channels, as far as there is room.
+// send sends the next message in each channel, if there is room.
 func (r *letterRig) send() {
 	if !r.peer.Connected() {
 		return
@@ -372,8 +376,9 @@ func TestLargeMessagesExactlyOnceInOrder(t *testing.T) {
 	}
 }
 
-// TestALargeMessageWaitsForItsEntities as a whole: all of its fragments are there, and it is handed over with the entity that
-// it speaks of; and if that never comes, it does not wait for ever.
+// TestALargeMessageWaitsForItsEntities: when all fragments have arrived, the message is still held
+// until the entity that it references arrives. If that never does, the message does not wait
+// forever.
 func TestALargeMessageWaitsForItsEntities(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	hidden := false
@@ -408,13 +413,14 @@ func TestALargeMessageWaitsForItsEntities(t *testing.T) {
 	f := x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, SendToClient(x.peer, mLetter{Number: 2, To: f, Pages: text}))
 	lose()
-	hidden = true // and so it is never sent
+	hidden = true // so the entity is never sent
 	x.rounds(100)
 	require.Len(t, got, 2)
 	require.Equal(t, mLetter{Number: 2, Pages: text}, got[1])
 }
 
-// TestHalfOfAMessageEndsWithItsSession: what came of it is gone, and the next session begins anew, whoever begins it.
+// TestHalfOfAMessageEndsWithItsSession: received fragments are dropped with the session, whichever
+// end begins the next one.
 func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -454,7 +460,8 @@ func TestHalfOfAMessageEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesLeaveRoomForOthers: fragments fill a part of the packets of a tick only, in each channel.
+// TestLargeMessagesLeaveRoomForOthers: in each channel, fragments fill only a part of the packets
+// of a tick.
 func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 	x := connectedWire(t, letterSchema())
 	rumors := 0
@@ -484,7 +491,7 @@ func TestLargeMessagesLeaveRoomForOthers(t *testing.T) {
 	require.Greater(t, ticks, 60000/1181/message.MaxFragmentPackets)
 }
 
-// TestOnlyLongTypesAreFragmented: of all others nothing on the wire changed.
+// TestOnlyLongTypesAreFragmented: other types are sent as they would be without fragments.
 func TestOnlyLongTypesAreFragmented(t *testing.T) {
 	s := letterSchema()
 	RegisterMessage[mBytes47](s)
@@ -501,7 +508,7 @@ func TestOnlyLongTypesAreFragmented(t *testing.T) {
 	require.Equal(t, 47, wire.MaxUnfragmented, "the wire format says so")
 }
 
-// TestSmallMessagesOfWideTypesDoNotAllocate once all memory has its size.
+// TestSmallMessagesOfWideTypesDoNotAllocate once all buffers have grown to their size.
 func TestSmallMessagesOfWideTypesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newReusingLink(t, letterSchema())

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fuzzWire is a session in which the client holds entities of all kinds, moving and at
-// rest, and both ends have states to take others against.
+// fuzzWire is a session in which the client holds entities of all kinds, moving and idle, and both
+// ends have baselines.
 func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *fixture {
 	x := newWire(t, testSchema(), append(opts, WithMTU(300))...)
 	position, rotation := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tRotation](x.world)
@@ -51,8 +51,8 @@ func fuzzWire(t testing.TB, packets func(p []byte), opts ...ServerOption) *fixtu
 	return x
 }
 
-// FuzzPacket puts any bits behind the header of a state packet with a right checksum: it
-// is an error or a change of the mirror, but no panic and no hang.
+// FuzzPacket puts any bits behind the header of a state packet with a correct checksum: the result
+// is an error or a change of the client's world, but no panic and no hang.
 func FuzzPacket(f *testing.F) {
 	fuzzWire(f, func(p []byte) {
 		if len(p) > 12 {
@@ -62,14 +62,14 @@ func FuzzPacket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pad byte, body []byte) {
 		x := fuzzWire(t, nil)
 		x.receiveForged(pad, body)
-		// The server may be contradicted, but it goes on.
+		// The client's acks may now contradict the server, but it goes on.
 		x.rounds(3)
 	})
 }
 
-// receiveForged hands the client state packets with any bits behind the header.
+// receiveForged gives the client state packets with any bits behind the header.
 func (x *fixture) receiveForged(pad byte, body []byte) {
-	for i := range uint32(3) { // again, after what it did
+	for i := range uint32(3) { // and again, to the state that it left
 		h := wire.StateHeader{Sequence: x.client.recv.NearSeq + 1, Tick: x.client.recv.NearTick + i, Long: true}
 		packet := make([]byte, wire.ChecksumSize+h.Size(), wire.ChecksumSize+h.Size()+len(body))
 		h.Put(packet[wire.ChecksumSize:])
@@ -84,7 +84,7 @@ func (x *fixture) receiveForged(pad byte, body []byte) {
 	}
 }
 
-// FuzzWithoutChecksum hands any bytes to both ends of a session without checksums.
+// FuzzWithoutChecksum gives any bytes to both ends of a session without checksums.
 func FuzzWithoutChecksum(f *testing.F) {
 	fuzzWire(f, func(p []byte) { f.Add(p) }, WithoutChecksum())
 	f.Fuzz(func(t *testing.T, packet []byte) {
@@ -100,8 +100,8 @@ func FuzzWithoutChecksum(f *testing.F) {
 	})
 }
 
-// FuzzAck puts any bits behind the checksum of a packet to the server. Acks that are
-// lies make the client lack something, and mend.
+// FuzzAck gives the server any bits with a correct checksum. After false acks the client lacks
+// something, and converges again.
 func FuzzAck(f *testing.F) {
 	x := fuzzWire(f, nil)
 	for _, a := range hostileAcks(x.peer.acked.Log.Next, 5) {
@@ -121,8 +121,8 @@ func FuzzAck(f *testing.F) {
 	})
 }
 
-// FuzzDisconnect hands any body with the seal of a session to both ends: the session ends if, and
-// only if, it is a disconnect that names it.
+// FuzzDisconnect gives both ends any body with the session's checksum: the session ends if and only
+// if the body is a disconnect of this session.
 func FuzzDisconnect(f *testing.F) {
 	const at = wire.ChecksumSize
 	id := fuzzWire(f, nil).client.session.ID
@@ -149,8 +149,8 @@ func FuzzDisconnect(f *testing.F) {
 	})
 }
 
-// FuzzHandshake hands any body with the seal of introductions to both ends, before, in
-// and after their own.
+// FuzzHandshake gives both ends any body with the handshake checksum, before, during and after
+// their own handshake.
 func FuzzHandshake(f *testing.F) {
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: testSchema().Fingerprint(), Nonce: 7}
 	f.Add(h.Append(nil), byte(0))
@@ -215,8 +215,8 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// FuzzScript plays a game and a network by script: every byte is something that happens.
-// Whatever it is, the mirror shows what was, and at the end what is.
+// FuzzScript plays a game and a network by script: every byte is an event. Whatever happens, the
+// client shows states that existed, and converges at the end.
 func FuzzScript(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 64, 128, 129, 200, 201, 255})
 	f.Add([]byte("spawn, move, lose, despawn and spawn again"))
@@ -287,7 +287,7 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 			}
 		case 3: // tick
 			ticks := 1 + n/8
-			if n == 31 { // everything rests until names of ticks come round
+			if n == 31 { // everything is idle until the low bits of ticks wrap
 				ticks = 270
 			}
 			for range ticks {
@@ -297,7 +297,7 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 			if p := take(&x.down, n); p != nil {
 				_ = x.client.Receive(p)
 			}
-		case 5: // all do, some twice, some not, some later
+		case 5: // all arrive: some twice, some not, some later
 			packets := x.takeDown()
 			for i, p := range packets {
 				switch (n + i) % 8 {
@@ -315,7 +315,7 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 			switch n {
 			case 28:
 				x.client.Reconnect()
-			case 29: // the server drops the client, and hears of it again
+			case 29: // the server drops the client, and receives from it again
 				x.peer.Disconnect(Reason{Code: ReasonTimeout})
 				x.connect()
 			case 30:
@@ -347,13 +347,13 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 		x.answer(x.up...)
 		x.up = nil
 		x.deliver(x.takeDown()...)
-		// A script with long pauses makes the server believe in long round trips, and so
-		// be slow to take packets for lost.
+		// A script with long pauses makes the server measure long round trips, and mark packets
+		// lost late.
 		require.Less(t, n, 400, "%s\n%+v\n%+v", watcher.equalTo(x.server, o), x.peer.Stats(), x.client.Stats())
 	}
 }
 
-// TestRandomScripts plays scripts that no one has thought of, as fuzzing does.
+// TestRandomScripts plays random scripts, as fuzzing does.
 func TestRandomScripts(t *testing.T) {
 	oneGoroutine(t)
 	scripts := 60

@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Where games are: packets get lost, round trips differ, bytes are short, clients see a part of
-// the world and are sent to less often than every tick. See [BenchmarkGame].
+// Conditions of real games: packets get lost, round trips differ, bytes are short, clients see a
+// part of the world and are not sent state in every tick. See [BenchmarkGame].
 
 const (
 	gameClients = 64
 	gameWarmUp  = 128 // ticks
-	gameTurn    = 16  // ticks that a rig plays before the other one has its turn
+	gameTurn    = 16  // ticks that a rig plays per turn
 )
 
-// A gameRow is what one row of the benchmark asks for.
+// A gameRow holds the settings of one row of the benchmark.
 type gameRow struct {
 	name     string
 	loss     float64
-	trips    bool // round trips of 4 to 14 ticks, not 5 to 9
+	trips    bool // round trips of 4 to 14 ticks instead of 5 to 9
 	budget   int  // bytes per second; 0: none
 	interval int  // ticks; 0: every tick
 	view     bool // each client sees about a twentieth
 
-	twin *ackedPlan // what the twin does for it, if that is something else
+	twin *ackedPlan // settings of the naive server, where they differ
 }
 
-// An ample budget always suffices. The twin has none, as it then does the same with less work.
+// An ample budget always suffices. The naive server has none, because it does the same with less
+// work then.
 const ampleBudget = 64 << 20
 
 var gameRows = []gameRow{
@@ -61,7 +62,7 @@ func (g *gameRow) delay(client int) int {
 	return 5 + client%5
 }
 
-// newGameRigs returns the library and the twin at the same work.
+// newGameRigs returns the library and the naive server with the same work.
 func newGameRigs(tb testing.TB, g *gameRow, seed uint64) (*sharedRig, *ackedRig) {
 	load := scaleGame(scaleEntities)
 	ours := newSharedRig(tb, load, 0, 0, seed)
@@ -96,14 +97,14 @@ func newGameRigs(tb testing.TB, g *gameRow, seed uint64) (*sharedRig, *ackedRig)
 	return ours, twin
 }
 
-// BenchmarkGame is what a client costs in a tick: its acks and its share of Replicate. Each row is
-// played by the library and by the naive twin that does the same job by brute force, in turns.
-// Times are CPU time of the process, and beside it that on the clock.
+// BenchmarkGame measures the cost of a client per tick: its acks and its share of Replicate. The
+// library and the naive server, which does the same job by brute force, play each row in turns.
+// Times are CPU time of the process, with wall-clock time beside it.
 //
-//   - us/peer-tick: what a client costs in a tick; ns/entry: what an entity that is sent costs
-//   - entries/peer-tick, B/peer-tick: what it is sent
-//   - encoded-%: how many of the entries had to be encoded for that, and were not copied
-//   - of-twin: what it costs, divided by what the twin costs in the same run
+//   - us/peer-tick: cost of a client per tick; ns/entry: cost of an entity that is sent
+//   - entries/peer-tick, B/peer-tick: entities and bytes sent to a client per tick
+//   - encoded-%: share of the entries that had to be encoded rather than copied
+//   - of-twin: the cost divided by that of the naive server in the same run
 func BenchmarkGame(b *testing.B) {
 	for i := range gameRows {
 		g := &gameRows[i]
@@ -126,7 +127,7 @@ func BenchmarkGame(b *testing.B) {
 			after := ours.server.Stats()
 			entries := float64(after.Entries - before.Entries)
 			n := float64(ticks * gameClients)
-			b.ReportMetric(0, "ns/op") // of both and of the world
+			b.ReportMetric(0, "ns/op") // includes both servers and the world
 			b.ReportMetric(float64(spent.Nanoseconds())/1e3/n, "us/peer-tick")
 			b.ReportMetric(float64(wall.Nanoseconds())/1e3/n, "wall-us/peer-tick")
 			b.ReportMetric(float64(spent.Nanoseconds())/entries, "ns/entry")
@@ -138,13 +139,13 @@ func BenchmarkGame(b *testing.B) {
 	}
 }
 
-// A gameRig tells the CPU time that its server took so far.
+// A gameRig reports the CPU time that its server has used so far.
 type gameRig interface {
 	scaleRig
 	used() time.Duration
 }
 
-// playTurn returns the CPU time and the time on the clock that the server of a rig needs for a turn.
+// playTurn returns the CPU time and the wall-clock time that the server of a rig needs for a turn.
 func playTurn(r gameRig) (cpu, wall time.Duration) {
 	before := r.used()
 	for range gameTurn {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A game night: as many players as a large server has, on lines as people have them. See
+// A game night: a large server full of players, with the links that players have. See
 // [BenchmarkGameNight].
 
 const (
@@ -17,20 +17,20 @@ const (
 	nightInterval = 3               // ticks: simulated at 60 Hz, sent at 20
 	nightBudget   = 256 * 1000 / 8  // bytes per second: 256 kbit
 	nightLoss     = 0.02            // each way
-	nightShare    = 0.1             // of the world that a client sees
+	nightShare    = 0.1             // of the world, visible to a client
 	nightDelay    = 2               // ticks: the shortest round trip, 33 ms
-	nightFarther  = 6               // clients' round trips differ by up to so many ticks, less one
-	nightJitter   = 2               // and vary by up to so many: 150 ms at most
+	nightFarther  = 6               // range of the clients' round trips in ticks, exclusive
+	nightJitter   = 2               // variation of a round trip: 150 ms at most
 	nightWarmUp   = 5 * scaleRate   // ticks
-	nightTurn     = nightInterval   // ticks of an iteration: each client has its turn once
-	nightSide     = 2000            // of the world
-	nightMargin   = nightSide/2 - 1 // how far from the middle places may be
+	nightTurn     = nightInterval   // ticks of an iteration, in which each client is sent state once
+	nightSide     = 2000            // side of the world
+	nightMargin   = nightSide/2 - 1 // greatest distance of a viewpoint from the middle
 )
 
 // A night is the world, the server and its clients.
 type night struct {
 	*sharedRig
-	follow []*scalePosition // by client: where it looks from
+	follow []*scalePosition // by client: the position of its viewpoint
 	radius float64
 }
 
@@ -39,7 +39,8 @@ func newNight(tb testing.TB, seed uint64) *night {
 	n.radius = math.Sqrt(nightShare * nightSide * nightSide / math.Pi)
 	grid := n.server.NewGrid(gameCell, "Position.X", "Position.Y")
 	for i := 0; len(n.follow) < nightClients; i++ {
-		// It plays an entity that is far enough from the edge to see all around, as yet.
+		// The client plays an entity that is far enough from the edge to see all around at the
+		// start.
 		p := n.world.parts[i].position
 		if max(math.Abs(float64(p.X)), math.Abs(float64(p.Y)))+n.radius > nightMargin {
 			continue
@@ -55,7 +56,7 @@ func newNight(tb testing.TB, seed uint64) *night {
 	return n
 }
 
-// tick plays a tick: players look from where they are now.
+// tick plays a tick, with viewpoints at the players' current positions.
 func (n *night) tick() time.Duration {
 	for i, p := range n.follow {
 		n.fakes[i].peer.LookFrom(n.radius, float64(p.X), float64(p.Y))
@@ -64,14 +65,14 @@ func (n *night) tick() time.Duration {
 }
 
 // BenchmarkGameNight is a server of 128 clients and 5,000 entities of 8 fields, 30 % of which move.
-// It is simulated at 60 Hz, and each client is sent state at 20 Hz. Each plays an entity and sees the
-// tenth of the world around it, has 256 kbit/s, a round trip of 33 to 150 ms with jitter, and a loss of
-// 2 % each way.
+// It simulates at 60 Hz and sends each client state at 20 Hz. Each client plays an entity and sees
+// the tenth of the world around it, has 256 kbit/s, a round trip of 33 to 150 ms with jitter, and
+// 2 % loss each way.
 //
-//   - %core: the CPU time of acks and Replicate, of that of one core at 60 ticks per second
-//   - us/tick, us/peer-tick: the same for a tick, and for a client in it
-//   - B/peer-s, entries/peer-s: what a client is sent in a second
-//   - visible: entities that a client sees, in the mean
+//   - %core: CPU time of acks and Replicate, as a share of one core at 60 ticks per second
+//   - us/tick, us/peer-tick: the same per tick, and per client and tick
+//   - B/peer-s, entries/peer-s: sent to a client per second
+//   - visible: entities that a client sees, on average
 func BenchmarkGameNight(b *testing.B) {
 	n := newNight(b, scaleSeed(b))
 	for range nightWarmUp {
@@ -91,7 +92,7 @@ func BenchmarkGameNight(b *testing.B) {
 	n.check(b)
 	after := n.server.Stats()
 	all, seconds := float64(ticks), float64(ticks)/scaleRate
-	b.ReportMetric(0, "ns/op") // of the world, too
+	b.ReportMetric(0, "ns/op") // includes the world
 	b.ReportMetric(100*spent.Seconds()/seconds, "%core")
 	b.ReportMetric(float64(spent.Microseconds())/all, "us/tick")
 	b.ReportMetric(float64(wall.Microseconds())/all, "wall-us/tick")
@@ -101,7 +102,7 @@ func BenchmarkGameNight(b *testing.B) {
 	b.ReportMetric(nightEntities-float64(n.notVisible()-hidden)/all/nightClients, "visible")
 }
 
-// notVisible returns how many entities were out of view, by clients and ticks.
+// notVisible returns how many entities were out of view, summed over clients and ticks.
 func (n *night) notVisible() (hidden uint64) {
 	for _, f := range n.fakes {
 		hidden += f.peer.Stats().NotVisible
@@ -109,7 +110,8 @@ func (n *night) notVisible() (hidden uint64) {
 	return hidden
 }
 
-// TestGameNightMatchesItsDescription: clients see what they are to see, at the distance and loss that they have.
+// TestGameNightMatchesItsDescription: clients see the described share of the world, at the
+// described latency and loss.
 func TestGameNightMatchesItsDescription(t *testing.T) {
 	oneGoroutine(t)
 	n := newNight(t, seedOf(t))

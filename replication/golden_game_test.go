@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there are no files.
+// Not built where there are no files.
 
 package replication_test
 
@@ -15,7 +15,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// goldenGame is what happens at the server. All floats come from few bits, so that they are the same on all machines.
+// goldenGame is the game of the golden packets. All floats have few significant bits, so they are
+// the same on all machines.
 type goldenGame struct {
 	world  *ecs.World
 	random uint32
@@ -25,7 +26,8 @@ type goldenGame struct {
 	odd, probe              ecs.Entity
 }
 
-// next is a random number below n (a linear congruential generator: the figures of Numerical Recipes).
+// next returns a random number below n, from the linear congruential generator of Numerical
+// Recipes.
 func (g *goldenGame) next(n uint32) uint32 {
 	g.random = g.random*1664525 + 1013904223
 	return (g.random >> 16) % n
@@ -45,8 +47,8 @@ func (g *goldenGame) spark() {
 	g.sparks = append(g.sparks, e)
 }
 
-// The rest begins in goldenRest and ends in goldenWake. At its beginning a crowd comes, of which one goes on changing for
-// a while; then nothing changes.
+// The idle phase begins at goldenRest and ends at goldenWake. A crowd spawns at its beginning, one
+// of which goes on changing for a while; then nothing changes.
 const (
 	goldenRest = 44
 	goldenWake = 350
@@ -107,7 +109,7 @@ func (g *goldenGame) step(n int) {
 
 func (g *goldenGame) match() *goldenMatch { return ecs.GetResource[goldenMatch](g.world) }
 
-// structure lets entities, components and resources come and go.
+// structure spawns, changes and removes entities, components and resources.
 func (g *goldenGame) structure(n int) {
 	transform, spin, health := id[goldenTransform](g), id[goldenSpin](g), id[goldenHealth](g)
 	switch n {

@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there are no files.
+// Not built where there are no files.
 
 package replication_test
 
@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// States as the lines of a golden file.
+// States as lines of a golden file.
 
-// reference returns how Schema.Codes names an entity.
+// reference returns the code of an entity in Schema.Codes.
 func (s *goldenSession) reference(e ecs.Entity) uint64 {
 	return s.schema.Codes(goldenTarget{Of: e}, nil)[0]
 }
@@ -94,7 +94,7 @@ func (s *goldenSession) component(v reflect.Value, target ecs.Entity) goldenLine
 	return goldenLine{strings.Join(words, " "), strings.Join(goldenValues(nil, v), " ")}
 }
 
-// goldenValues appends the numbers that a value is made of, texts in hex, and "*" for references.
+// goldenValues appends the numbers of a value, texts in hex, and "*" for references.
 func goldenValues(words []string, v reflect.Value) []string {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -116,7 +116,7 @@ func goldenValues(words []string, v reflect.Value) []string {
 	case reflect.Float32, reflect.Float64:
 		return append(words, strconv.FormatFloat(v.Float(), 'g', -1, 64))
 	case reflect.Int64:
-		return append(words, strconv.FormatInt(v.Int(), 10)) // of durations the nanoseconds
+		return append(words, strconv.FormatInt(v.Int(), 10)) // durations in nanoseconds
 	default:
 		return append(words, fmt.Sprint(v.Interface()))
 	}

@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there are no files.
+// Not built where there are no files.
 
 package replication_test
 
@@ -25,9 +25,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// The golden packets are those of a small game over a bad network, in files that decoders in other languages are tested
-// with: docs/vectors. GOLDEN=update rewrites them, which is right after a change of the wire format only; then
-// "python3 docs/decoder/check.py annotate" writes the bits of some packets beside them.
+// TestGoldenPackets compares the packets of a small game over a bad network with the files in
+// docs/vectors, which also test decoders in other languages. GOLDEN=update rewrites the files,
+// which is right only after a change of the wire format; then "python3 docs/decoder/check.py
+// annotate" writes the bits of some packets beside them.
 func TestGoldenPackets(t *testing.T) {
 	for _, coding := range []replication.Coding{replication.Packed, replication.Compact} {
 		name := strings.ToLower(coding.String())
@@ -44,7 +45,8 @@ func TestGoldenPackets(t *testing.T) {
 	}
 }
 
-// withoutAnnotations leaves out what the decoder in docs/decoder wrote into a golden file, and checks.
+// withoutAnnotations removes the annotations that the decoder in docs/decoder wrote into a golden
+// file.
 func withoutAnnotations(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -55,7 +57,7 @@ func withoutAnnotations(text string) string {
 	return b.String()
 }
 
-// A goldenSession plays the game and writes down what arrives.
+// A goldenSession plays the game and records what arrives.
 type goldenSession struct {
 	t      *testing.T
 	out    strings.Builder
@@ -69,11 +71,11 @@ type goldenSession struct {
 	sequence uint32 // of the next state packet
 	down, up []goldenPacket
 	truth    map[string][]goldenLine // the states at the server, by NetID and tick
-	ids      map[uint64]string       // how the entities that are there are named on the wire
+	ids      map[uint64]string       // the slots of live entities by their handle
 	shown    map[uint32]string       // by slot
 }
 
-// A goldenPacket is on its way.
+// A goldenPacket is in flight.
 type goldenPacket struct {
 	data           []byte
 	tick, sequence uint32
@@ -83,7 +85,7 @@ type goldenPacket struct {
 const (
 	goldenNonce    = 2
 	goldenWindow   = 32
-	goldenTick     = 1<<32 - 20 // so that ticks go round
+	goldenTick     = 1<<32 - 20 // so that ticks wrap
 	goldenSequence = 1<<16 - 9
 )
 
@@ -124,18 +126,19 @@ schema
 	fmt.Fprintf(&s.out, "fingerprint %#x\nnonce %d\n", s.schema.Fingerprint(), goldenNonce)
 }
 
-// writeWelcome writes the welcome, and what is in it.
+// writeWelcome writes the welcome and its fields.
 func (s *goldenSession) writeWelcome(packet []byte) {
 	at := packet[4:]
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	checked := binary.LittleEndian.AppendUint64(nil, s.schema.Fingerprint())
-	checked = append(append(checked, at[12:20]...), 0) // to the client
+	checked = append(append(checked, at[12:20]...), 0) // packets to the client
 	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  origin %#x\n  seal %#x\n",
 		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), crc32.Checksum(checked, crc32.MakeTable(crc32.Castagnoli)))
 	s.sequence = u32(at[24:])
 }
 
-// sendDown is the network to the client: from the fourth tick on it loses every sixth packet, delays some, and doubles some.
+// sendDown is the network to the client: from the fourth tick on it loses every sixth packet,
+// delays some and duplicates some.
 func (s *goldenSession) sendDown(packet []byte) error {
 	packet = bytes.Clone(packet)
 	switch kind := packet[4] & 7; kind {
@@ -175,7 +178,7 @@ func (s *goldenSession) sendUp(packet []byte) error {
 	return nil
 }
 
-// answer gives the server what arrives in tick n.
+// answer gives the server the packets that arrive in tick n.
 func (s *goldenSession) answer(n int) {
 	var later []goldenPacket
 	for _, p := range s.up {
@@ -188,7 +191,7 @@ func (s *goldenSession) answer(n int) {
 	s.up = later
 }
 
-// arrive gives the client what arrives in tick n, and writes down what it shows then.
+// arrive gives the client the packets that arrive in tick n, and records what it shows afterwards.
 func (s *goldenSession) arrive(n int) {
 	var later []goldenPacket
 	packets := s.down
@@ -199,7 +202,7 @@ func (s *goldenSession) arrive(n int) {
 			continue
 		}
 		if err := s.client.Receive(p.data); err != nil {
-			s.writePacket(p, "refused") // it came before
+			s.writePacket(p, "refused") // it arrived before
 			continue
 		}
 		require.NoError(s.t, s.client.Apply())
@@ -213,7 +216,7 @@ func (s *goldenSession) writePacket(p goldenPacket, fate string) {
 	fmt.Fprintf(&s.out, "packet sequence %d tick %d %s\n  %x\n", p.sequence, p.tick, fate, p.data)
 }
 
-// writeChanges writes the slots that are not as they were after the packet before.
+// writeChanges writes the slots that differ from those after the previous packet.
 func (s *goldenSession) writeChanges() {
 	now := s.showing()
 	for _, slot := range slices.Sorted(maps.Keys(now)) {
@@ -229,8 +232,8 @@ func (s *goldenSession) writeChanges() {
 	s.shown = now
 }
 
-// showing returns what the client shows: by its world, and of references what the server had at that tick, as they
-// need not name anybody who is here.
+// showing returns what the client's world shows. References are those of the server at that tick,
+// because their targets need not exist on the client.
 func (s *goldenSession) showing() map[uint32]string {
 	now := map[uint32]string{}
 	if text := s.resources(&s.mirror); text != "" {
@@ -255,7 +258,7 @@ func (s *goldenSession) showing() map[uint32]string {
 
 var goldenReference = regexp.MustCompile(`@\S+`)
 
-// record notes the states of all entities at the server.
+// record records the states of all entities of the server.
 func (s *goldenSession) record() {
 	filter := ecs.All(replication.ReplicatedID(s.game.world))
 	var all []ecs.Entity
@@ -272,5 +275,5 @@ func (s *goldenSession) record() {
 		head := fmt.Sprintf("  slot %d generation %d tick %d\n", id.Slot, id.Generation, s.server.Tick())
 		s.truth[head] = s.components(s.game.world, e)
 	}
-	clear(s.ids) // they may not live on
+	clear(s.ids) // those that are gone may not stay
 }

@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there are no files.
+// Not built where there are no files.
 
 package replication_test
 
@@ -13,7 +13,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// The components of the golden packets: most kinds that there are.
+// The components of the golden packets use most kinds of fields.
 
 type (
 	goldenTransform struct {
@@ -88,8 +88,8 @@ type (
 	}
 )
 
-// A goldenType is a component or resource of the schema: its name, and its codes in the order of Schema.Codes: n a
-// number, q a rotation, r a reference, and the longest length of a text.
+// A goldenType is a component or resource of the schema: its name, and its codes in the order of
+// Schema.Codes: n a number, q a rotation, r a reference, a number the longest length of a text.
 type goldenType struct {
 	name  string
 	codes []any

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGridAgainstBruteForce compares what many peers see through grids of one to three
-// axes with a look at every entity.
+// TestGridAgainstBruteForce compares what many peers see through grids of one to three axes with a
+// check of every entity.
 func TestGridAgainstBruteForce(t *testing.T) {
 	oneGoroutine(t)
 	fields := []string{"tPosition.X", "tPosition.Y", "tPosition.Z"}
@@ -36,7 +36,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 					case 0:
 						return 100 - 200*float32(rng.IntN(2)) // the ends of the range
 					case 1:
-						return 300*rng.Float32() - 150 // clamped, maybe
+						return 300*rng.Float32() - 150 // partly out of range
 					case 2:
 						return float32(rng.IntN(20)-10) * 7 // where cells begin
 					}
@@ -112,7 +112,7 @@ func TestGridAgainstBruteForce(t *testing.T) {
 	}
 }
 
-// look is what a peer of the test last said.
+// look is the latest LookFrom of a peer in the test.
 type look struct {
 	open   bool
 	radius float64
@@ -137,7 +137,7 @@ func randomLook(rng *rand.Rand, coordinate func() float32) look {
 	return l
 }
 
-// sees is the plain meaning of [Peer.LookFrom]. rim says that it is too close to call.
+// sees is the plain meaning of [Peer.LookFrom]. rim reports that rounding decides.
 func (l *look) sees(at *tPosition, axes int) (sees, rim bool) {
 	switch {
 	case at == nil:
@@ -160,7 +160,7 @@ type tWaypoint [2]tPosition
 
 type tDepth float32
 
-// TestGridNamesFields has the names of fields as they stand in the schema's text.
+// TestGridNamesFields: fields are named as in the text of the schema.
 func TestGridNamesFields(t *testing.T) {
 	schema := NewSchema()
 	Register[tWaypoint](schema, Name("Way"))
@@ -213,9 +213,9 @@ func TestMisuseOfInterestPanics(t *testing.T) {
 	}
 }
 
-// BenchmarkGrid is of a world of 100,000 entities, 30 % of which move, and 256 clients
-// that walk through it and each see about 1 % of it. They were spawned anyhow or, as a level may
-// be loaded, in the order of where they are.
+// BenchmarkGrid has a world of 100,000 entities, 30 % of which move, and 256 clients that walk
+// through it and see about 1 % of it each. The entities were spawned in random order, or in the
+// order of their positions, as when a level is loaded.
 func BenchmarkGrid(b *testing.B) {
 	for _, ordered := range []bool{false, true} {
 		b.Run(fmt.Sprintf("ordered=%v", ordered), func(b *testing.B) {
@@ -241,14 +241,14 @@ func benchmarkGrid(b *testing.B, r *gridRig) {
 	for _, f := range r.fakes {
 		seen += f.peer.sight.View.InView.Count()
 	}
-	b.ReportMetric(tick, "ns/op") // not that of the loop, which has the world's steps in it
+	b.ReportMetric(tick, "ns/op") // not the time of the loop, which includes the world's steps
 	b.ReportMetric(tick/1e6, "ms/tick")
 	b.ReportMetric(tick/float64(seen), "ns/entity-seen")
 	b.ReportMetric(float64(seen)/256, "entities-seen/peer")
 	b.ReportMetric(float64(r.sent()-sent)/float64(len(times)*256), "bytes/peer-tick")
 }
 
-// gridRig is a sharedRig whose clients look from places that move.
+// gridRig is a sharedRig whose clients have moving viewpoints.
 type gridRig struct {
 	*sharedRig
 	rng        *rand.Rand

@@ -6,12 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatGroupsCost is the table of docs/groups.md:
+// TestWhatGroupsCost measures the table of docs/groups.md:
 //
 //	go test -run TestWhatGroupsCost -v ./replication
 //
-// 400 entities wander on a plane, each of them in every nth tick; those of a group are as far apart in that as can be. Acks take 6
-// ticks. One peer is enough: what it is sent does not depend on others.
+// 400 entities move on a plane, each in every n-th tick; the members of a group have their ticks
+// spread as far apart as possible. Acks take 6 ticks. One peer is enough, because its packets do
+// not depend on other peers.
 func TestWhatGroupsCost(t *testing.T) {
 	oneGoroutine(t)
 	const entities, warm, measured = 400, 100, 160

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoEmptyPackets: where all that changes is in groups, nothing is left for streams, and the send function is not called for
-// nothing.
+// TestNoEmptyPackets: where all changes are in groups, shared packets have nothing to carry, and
+// the send function is not called.
 func TestNoEmptyPackets(t *testing.T) {
 	c := newLoadWorld(t, 400, loadSchema()) // more than a packet
 	for i := 0; i < 400; i += 2 {

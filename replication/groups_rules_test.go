@@ -20,7 +20,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	g.Add(turret)
 	require.Equal(t, 2, g.Len())
 	require.PanicsWithValue(t, "replication: entity {1 0} is in another group: call that one's Remove first", func() { other.Add(ship) })
-	other.Remove(ship) // is in none of it
+	other.Remove(ship) // is not a member
 	x.rounds(5)
 
 	g.Remove(turret)
@@ -56,7 +56,7 @@ func TestGroupsHaveMembers(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestAGroupIsShownCompletely: who sees one of a group sees all of it.
+// TestAGroupIsShownCompletely: a peer that sees one member of a group sees all of it.
 func TestAGroupIsShownCompletely(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position, frozen := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tFrozen](x.world)
@@ -80,7 +80,7 @@ func TestAGroupIsShownCompletely(t *testing.T) {
 	x.requireSeen(ship, stone)
 }
 
-// TestGroupsLargerThanAPacket are sent one by one, which is counted, and get through.
+// TestGroupsLargerThanAPacket: such groups are sent entity by entity, which is counted, and arrive.
 func TestGroupsLargerThanAPacket(t *testing.T) {
 	oneGoroutine(t)
 	for name, big := range map[string]bool{"many": false, "large": true} {
@@ -88,7 +88,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 			seed := seedOf(t)
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), WithSeed(seed), WithMTU(200))
-			s.sender.workers.Caches[0].Limit = 1000 // little memory for what is encoded
+			s.sender.workers.Caches[0].Limit = 1000 // little memory for encoded entries
 			g := newGame(seed, &w, faceOf(s.schema), 60)
 			o := newTruth()
 			ends := []*end{
@@ -103,7 +103,7 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 				for range 50 {
 					group.Add(g.spawn(g.ids[3]))
 				}
-				for range 8 { // that fit, and others that nearly do
+				for range 8 { // groups that fit, and others that nearly do
 					small := s.NewGroup()
 					for range 1 + g.rng.IntN(14) {
 						small.Add(g.spawn(g.ids[3]))
@@ -127,13 +127,13 @@ func TestGroupsLargerThanAPacket(t *testing.T) {
 	}
 }
 
-// tSlow is looked at every few ticks only.
+// tSlow is read only every few ticks.
 type tSlow struct {
 	Stamp uint32
 }
 
-// TestGroupsReadSlowComponentsTogether: what is looked at every few ticks only is looked
-// at in the same ticks for all of a group.
+// TestGroupsReadSlowComponentsTogether: components that are read only every few ticks are read in
+// the same ticks for all members of a group.
 func TestGroupsReadSlowComponentsTogether(t *testing.T) {
 	schema := NewSchema()
 	Register[tSlow](schema, Every(7))
@@ -150,7 +150,7 @@ func TestGroupsReadSlowComponentsTogether(t *testing.T) {
 	}
 	stamps := map[uint32]bool{}
 	for i := range 100 {
-		if i < 60 { // then they rest
+		if i < 60 { // then they are idle
 			for _, e := range all {
 				(*tSlow)(x.world.Get(e, slow)).Stamp = uint32(i)
 			}
@@ -172,8 +172,8 @@ func TestGroupsReadSlowComponentsTogether(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestSmallWorldsWithGroupsNeedNoMorePackets: what fits into a packet is in one, also
-// what is in no group.
+// TestSmallWorldsWithGroupsNeedNoMorePackets: a world that fits into one packet is sent in one,
+// including entities without a group.
 func TestSmallWorldsWithGroupsNeedNoMorePackets(t *testing.T) {
 	c := newLoadWorld(t, 40, loadSchema())
 	g := c.server.NewGroup()
@@ -194,8 +194,8 @@ func TestSmallWorldsWithGroupsNeedNoMorePackets(t *testing.T) {
 	require.Zero(t, now.GroupResends)
 }
 
-// TestGroupsDoNotAllocate: once all memory has its size, a tick of a world with groups
-// leaves no garbage.
+// TestGroupsDoNotAllocate: once all buffers have grown, a tick of a world with groups allocates
+// nothing.
 func TestGroupsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	c := newLoadWorld(t, 600, loadSchema())
@@ -218,11 +218,11 @@ func TestGroupsDoNotAllocate(t *testing.T) {
 	total := 0.0
 	for n := range 100 {
 		if n == 50 {
-			total = 0 // what is sent once more for the first time takes memory for that
+			total = 0 // the first resends allocate
 		}
 		c.ticks++
 		for i, p := range c.positions {
-			if i%3 > 0 || c.ticks%4 == 0 { // some of a group
+			if i%3 > 0 || c.ticks%4 == 0 { // some members of a group
 				c.move(p, i)
 			}
 		}
@@ -234,12 +234,12 @@ func TestGroupsDoNotAllocate(t *testing.T) {
 		}
 		total += allocsOf(c.server.Replicate)
 	}
-	require.LessOrEqual(t, total, 10.0) // lists that have never been as long, in 50 ticks of 4 peers
+	require.LessOrEqual(t, total, 10.0) // lists that grow to a new length, in 50 ticks of 4 peers
 	require.NotZero(t, c.members[0].peer.Stats().GroupResends)
 }
 
-// TestSplitGroupsAreCountedAtTheEndOfTheBudget: what is sent of a group that is more than a packet counts, also if there is no room
-// for the rest.
+// TestSplitGroupsAreCountedAtTheEndOfTheBudget: a group larger than a packet is counted when a part
+// of it is sent, even if the budget has no room for the rest.
 func TestSplitGroupsAreCountedAtTheEndOfTheBudget(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(300))
 	health, bulk := ecs.ComponentID[tHealth](x.world), ecs.ComponentID[tBulk](x.world)
@@ -270,8 +270,9 @@ func TestSplitGroupsAreCountedAtTheEndOfTheBudget(t *testing.T) {
 	require.NotZero(t, tears)
 }
 
-// TestJoiningAGroupRevealsNothingOfThePast: a client has got a state of an entity that joined the group since. Of those that were
-// in it before, one of which has left, it may still show what they were, and what they are comes together.
+// TestJoiningAGroupRevealsNothingOfThePast: a client holds a state of an entity that joined a group
+// later. It may still show old states of the earlier members, one of which has left; their new
+// states arrive together.
 func TestJoiningAGroupRevealsNothingOfThePast(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(64))
 	exact := ecs.ComponentID[tExact](x.world)
@@ -293,7 +294,7 @@ func TestJoiningAGroupRevealsNothingOfThePast(t *testing.T) {
 	x.requireEqual()
 	g.Remove(second)
 	change(first, second)
-	require.Len(t, x.replicate(), 1) // and it is lost
+	require.Len(t, x.replicate(), 1) // this packet is lost
 	change(late)
 	x.round()
 	g.Add(late)

@@ -15,27 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tCrew says to which crew an entity belongs, 0 for none. All of a crew have the stamp of
-// the tick in which the crew changed last as a whole; Own changes for each alone.
+// tCrew names the crew of an entity, 0 for none. All members of a crew have the stamp of the tick
+// in which the crew last changed as a unit; Own changes for each alone.
 type tCrew struct {
 	Crew  uint16
 	Stamp uint32
 	Own   uint32
 }
 
-// A crewGame is a game of crews, each of which is a group, and of entities without one. It
-// remembers what every crew was after every tick.
+// A crewGame is a game of crews, each of which is a group, and of entities without a crew. It
+// records the state of every crew after every tick.
 type crewGame struct {
 	world   *ecs.World
 	server  *Server
 	rng     *rand.Rand
-	crews   []*crew // number 0 is nobody
+	crews   []*crew // number 0 is unused
 	singles []ecs.Entity
 	limit   int // members of a crew
-	rarity  int // one in so many comings and goings happens
+	rarity  int // one in so many structural changes happens
 	ends    []*end
-	shown   []map[int]int // by end: which of the past states of a crew it shows
-	bursts  []bool        // by end: it is cut off from the server at times
+	shown   []map[int]int // by end: which past state of each crew it shows
+	bursts  []bool        // by end: the link has bursts of total loss
 
 	crew, frozen, marker ecs.ID
 }
@@ -46,7 +46,7 @@ type crew struct {
 	stamp   uint32
 	resting int
 	closed  bool
-	past    []uint64 // hashes of its states, whenever they changed
+	past    []uint64 // hashes of its distinct states, in order
 }
 
 func newCrewGame(seed uint64, crews, limit int, opts ...ServerOption) *crewGame {
@@ -57,7 +57,7 @@ func newCrewGame(seed uint64, crews, limit int, opts ...ServerOption) *crewGame 
 	return addCrewGame(NewServer(&w, schema, append(opts, WithSeed(seed))...), seed, crews, limit)
 }
 
-// addCrewGame adds a fleet to a world that may have more in it.
+// addCrewGame adds crews to a world that may contain other entities.
 func addCrewGame(s *Server, seed uint64, crews, limit int) *crewGame {
 	f := &crewGame{world: s.snap.World, server: s, rng: rand.New(rand.NewPCG(seed, 8)), limit: limit, rarity: 1}
 	f.crew, f.frozen, f.marker = ecs.ComponentID[tCrew](f.world), ecs.ComponentID[tFrozen](f.world), ReplicatedID(f.world)
@@ -142,17 +142,17 @@ func (f *crewGame) play(n int, c *crew) {
 		k = 60
 	}
 	switch {
-	case size == 0 || k < 2 && size < f.limit: // somebody new, or several
+	case size == 0 || k < 2 && size < f.limit: // one or several spawn
 		for range 1 + r.IntN(max(1, f.limit/2)) {
 			if len(c.members) < f.limit {
 				f.enlist(n, f.spawn())
 			}
 		}
-	case k == 2 && size < f.limit && len(f.singles) > 0: // who was there before
+	case k == 2 && size < f.limit && len(f.singles) > 0: // an existing entity joins
 		i := r.IntN(len(f.singles))
 		f.enlist(n, f.singles[i])
 		f.singles[i] = f.spawn()
-	case k == 3: // one ends
+	case k == 3: // one despawns
 		i := r.IntN(size)
 		f.world.RemoveEntity(c.members[i])
 		c.members = slices.Delete(c.members, i, i+1)
@@ -160,16 +160,16 @@ func (f *crewGame) play(n int, c *crew) {
 		i := r.IntN(len(f.singles))
 		f.world.RemoveEntity(f.singles[i])
 		f.singles[i] = f.dismiss(n, r.IntN(size))
-	case k == 5: // or goes to others
+	case k == 5: // or changes to another crew
 		if other := 1 + r.IntN(len(f.crews)-1); other != n && !f.crews[other].closed && len(f.crews[other].members) < f.limit {
 			f.enlist(other, f.dismiss(n, r.IntN(size)))
 		}
-	case k == 6 && r.IntN(4) == 0: // all end
+	case k == 6 && r.IntN(4) == 0: // all despawn
 		for _, e := range c.members {
 			f.world.RemoveEntity(e)
 		}
 		c.members = nil
-	case k == 7 && r.IntN(4) == 0: // the group is closed, and another one opened
+	case k == 7 && r.IntN(4) == 0: // the group is closed, and another one is made
 		for len(c.members) > 0 {
 			f.world.RemoveEntity(f.dismiss(n, 0))
 		}
@@ -177,7 +177,7 @@ func (f *crewGame) play(n int, c *crew) {
 		f.crews = append(f.crews, &crew{group: f.server.NewGroup(), past: []uint64{0}})
 	case k == 8:
 		c.resting = r.IntN(80)
-	case k == 9: // leaves replication for a while, or for ever
+	case k == 9: // leaves replication, for a while or forever
 		i := r.IntN(size)
 		e := c.members[i]
 		c.members = slices.Delete(c.members, i, i+1)
@@ -192,20 +192,20 @@ func (f *crewGame) play(n int, c *crew) {
 			f.world.Add(e, f.frozen)
 		}
 	}
-	if r.IntN(3) == 0 { // all of them
+	if r.IntN(3) == 0 { // a change of all members
 		c.stamp = f.server.Tick() + 1
 		for _, e := range c.members {
 			f.of(e).Stamp = c.stamp
 		}
 	}
-	for _, e := range c.members { // some of them
+	for _, e := range c.members { // changes of single members
 		if r.IntN(6) == 0 {
 			f.of(e).Own++
 		}
 	}
 }
 
-// hash sums up an entity; the hash of a crew is the sum of those of its members.
+// hash returns the hash of an entity; the hash of a crew is the sum of those of its members.
 func (t *tCrew) hash(id NetID, frozen bool) uint64 {
 	h := wire.Mix64(uint64(id.Slot)<<32 | uint64(id.Generation))
 	h = wire.Mix64(h ^ uint64(t.Stamp)<<32 ^ uint64(t.Own))
@@ -215,7 +215,7 @@ func (t *tCrew) hash(id NetID, frozen bool) uint64 {
 	return h
 }
 
-// record notes what the crews are.
+// record notes the states of the crews.
 func (f *crewGame) record() {
 	for _, c := range f.crews[1:] {
 		sum := uint64(0)
@@ -232,9 +232,9 @@ func (f *crewGame) record() {
 	}
 }
 
-// mismatch returns what is wrong with what an end shows, "" if nothing is: of every crew it
-// shows all as they were in one tick, not before that which it showed last, or, if it may
-// show less, nothing.
+// mismatch describes what is wrong with what an end shows, or returns "": of every crew the end
+// shows all members as they were in one tick, not before the tick that it showed last. With partly
+// it may also show none of them.
 func (f *crewGame) mismatch(k int, partly bool) string {
 	e := f.ends[k]
 	id, frozen := ecs.ComponentID[tCrew](e.world), ecs.ComponentID[tFrozen](e.world)
@@ -269,8 +269,8 @@ func (f *crewGame) mismatch(k int, partly bool) string {
 	return ""
 }
 
-// tick plays a tick and checks what all ends show; partly says which may show less than
-// there is.
+// tick plays a tick and checks what all ends show; partly reports which ends may show less than
+// everything.
 func (f *crewGame) tick(t testing.TB, partly func(end int) bool) {
 	t.Helper()
 	f.step()
@@ -284,8 +284,8 @@ func (f *crewGame) tick(t testing.TB, partly func(end int) bool) {
 	}
 }
 
-// burst reports whether more has come together for an end, while it was cut off from the
-// server, than fits into a packet.
+// burst reports whether a link with total loss made more changes of a group pile up than fit into a
+// packet.
 func (f *crewGame) burst(k int) bool {
 	return f.ends[k].peer.Stats().SplitGroups > 0 && f.bursts[k]
 }
@@ -293,8 +293,8 @@ func (f *crewGame) burst(k int) bool {
 func noneOfThem(int) bool { return false }
 func allOfThem(int) bool  { return true }
 
-// requireSettled lets everything come to rest: all clients show what there is, and nothing
-// is left of those who left.
+// requireSettled lets everything become idle: all clients converge, and nothing remains of former
+// members.
 func (f *crewGame) requireSettled(t testing.TB) {
 	t.Helper()
 	for _, e := range f.ends {
@@ -322,8 +322,8 @@ func (f *crewGame) requireSettled(t testing.TB) {
 			past := f.crews[n].past
 			require.Equal(t, past[len(past)-1], past[f.shown[k][n]], "end %d shows crew %d as it was", k, n)
 		}
-		// What comes very late may need what the client dropped for newer states: it does not
-		// report that.
+		// A very late packet may need a baseline that the client dropped for newer states: the
+		// client does not report that as missing.
 		require.Zero(t, e.peer.Stats().MissingBaselines, "end %d", k)
 	}
 	for n, c := range f.crews {
@@ -340,8 +340,8 @@ func (f *crewGame) requireUnsplit(t testing.TB) {
 	}
 }
 
-// TestGroupsAreNeverSplit: whatever crews do and whatever networks do, a client shows
-// each crew as it was in one tick, all of it or nothing, and never goes back.
+// TestGroupsAreNeverSplit: whatever crews and networks do, a client shows each crew as it was in
+// one tick, completely or not at all, and never goes back.
 func TestGroupsAreNeverSplit(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 10)
@@ -355,8 +355,8 @@ func TestGroupsAreNeverSplit(t *testing.T) {
 	f.requireSettled(t)
 }
 
-// TestGroupsOfManyPackets: crews that share packets with few others, among so much else
-// that all of it never fits into one.
+// TestGroupsOfManyPackets: small crews among so many other entities that everything never fits into
+// one packet.
 func TestGroupsOfManyPackets(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 12, 4, WithMTU(300))
@@ -374,8 +374,8 @@ func TestGroupsOfManyPackets(t *testing.T) {
 	f.requireSettled(t)
 }
 
-// views sets what the ends may see: some by set, by predicate or by filter, with Keep and
-// without, all of it at times.
+// views changes what the ends may see: by set, predicate or filter, with Keep and without, and
+// everything at times.
 func (f *crewGame) views() {
 	set := f.server.NewEntitySet()
 	for k, e := range f.ends {
@@ -402,8 +402,8 @@ func (f *crewGame) views() {
 	}
 }
 
-// TestGroupsComeIntoViewTogether: the same where the ends see less than all, and another
-// part of it every now and then.
+// TestGroupsComeIntoViewTogether: the same with ends that see only a part, which changes from time
+// to time.
 func TestGroupsComeIntoViewTogether(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
@@ -420,8 +420,7 @@ func TestGroupsComeIntoViewTogether(t *testing.T) {
 	f.requireSettled(t)
 }
 
-// TestGroupsShareBudgets: the same where there is too little room, and for ends that have
-// their turn now and then.
+// TestGroupsShareBudgets: the same with budgets that are too small, and with send intervals.
 func TestGroupsShareBudgets(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
@@ -456,8 +455,7 @@ func TestGroupsShareBudgets(t *testing.T) {
 	f.requireSettled(t)
 }
 
-// TestTheCheckFindsSplitGroups: where entities do not wait for the others of their group,
-// the test above fails.
+// TestTheCheckFindsSplitGroups: without groups on the server, the check of the tests above fails.
 func TestTheCheckFindsSplitGroups(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 12, 5, WithMTU(300), config.ServerFunc(func(o *config.ServerOptions) { o.NoGroups = true }))
@@ -482,7 +480,7 @@ func TestTheCheckFindsSplitGroups(t *testing.T) {
 	require.Greater(t, len(found), len(f.ends)/2)
 }
 
-// TestGroupsWithWorkers: the packets are the same however many workers there are.
+// TestGroupsWithWorkers: the packets are the same for any number of workers.
 func TestGroupsWithWorkers(t *testing.T) {
 	seed := seedOf(t)
 	play := func(workers, limit int) (sent [][]byte) {
@@ -512,7 +510,7 @@ func TestGroupsWithWorkers(t *testing.T) {
 	}
 	want := play(1, encode.MaxCacheBytes)
 	for _, n := range []int{2, 3, 8} {
-		got := play(n, 1000) // with little memory for what is encoded
+		got := play(n, 1000) // with little memory for encoded entries
 		require.Equal(t, len(want), len(got))
 		for i := range want {
 			if !bytes.Equal(want[i], got[i]) {

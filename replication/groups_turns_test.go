@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGroupsLeaveRoomForTheRest: groups go first, and these are more than may be on the way at once. The client can't take
-// any of them before it got the missing parts of what is in no group.
+// TestGroupsLeaveRoomForTheRest: groups are sent first, and these are more than may be in flight.
+// The client can't apply any of them before it has the missing parts of entities without a group.
 func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestGroupsLeaveRoomForTheRest(t *testing.T) {
 				fillBulk(x, x.spawn(bulk), uint64(i+1))
 			}
 			for i, p := range x.replicate() {
-				if i%3 > 0 { // of all, not all parts
+				if i%3 > 0 { // parts of all entities, but not all parts
 					x.deliver(p)
 				}
 			}

@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there are no files.
+// Not built where there are no files.
 
 package replication_test
 
@@ -32,8 +32,8 @@ type (
 	}
 )
 
-// TestGuideStatesTheCostOfAnIdleWorld measures bytes per second of packets, each way, when nothing changes in the world. The
-// guide shows the same table.
+// TestGuideStatesTheCostOfAnIdleWorld measures bytes per second of packets, each way, when nothing
+// changes in the world. The guide shows the same table.
 func TestGuideStatesTheCostOfAnIdleWorld(t *testing.T) {
 	rates := []int{60, 30, 20}
 	var table strings.Builder
@@ -68,14 +68,14 @@ func TestGuideStatesTheCostOfAnIdleWorld(t *testing.T) {
 	require.True(t, pageContains(t, "connections.md", table.String()), "the table should be:\n%s", table.String())
 }
 
-// pageContains reports whether a page has this text.
+// pageContains reports whether a page contains this text.
 func pageContains(t *testing.T, page, text string) bool {
 	data, err := os.ReadFile(filepath.Join(docsRoot, "docs", page))
 	require.NoError(t, err)
 	return strings.Contains(string(data), text)
 }
 
-// atRest returns bytes per second, to the client and from it, 50 ms each way.
+// atRest returns bytes per second to the client and from it, with 50 ms of latency each way.
 func atRest(t *testing.T, rate, interval int, messages, input bool, give func(tick uint32) (restMove, bool)) (down, up int) {
 	schema := replication.NewSchema()
 	replication.Register[restPosition](schema)
@@ -119,19 +119,19 @@ func atRest(t *testing.T, rate, interval int, messages, input bool, give func(ti
 	return (down + seconds/2) / seconds, (up + seconds/2) / seconds
 }
 
-// TestGuideStatesTheComponentLimit: those of a world, whoever registers them, are bounded by Arche, and sooner than
-// its own constant says.
+// TestGuideStatesTheComponentLimit: Arche limits the components of a world, whoever registers them,
+// to fewer than its own constant states.
 func TestGuideStatesTheComponentLimit(t *testing.T) {
 	const most = 240
 	require.True(t, pageContains(t, "registering-components.md", fmt.Sprintf("more than %d component types in a world", most)))
 	if ecs.MaskTotalBits < most {
-		return // a build with the tag tiny, and fewer yet
+		return // a build with the tag tiny has even fewer
 	}
 	require.NotPanics(t, func() { playWideWorld(t, most-1) })
 	require.Panics(t, func() { playWideWorld(t, most) }, "Arche takes more by now: say so in the guide")
 }
 
-// TestGuideChecksForAResourceBeforeGettingIt: Arche panics where there is none.
+// TestGuideChecksForAResourceBeforeGettingIt: Arche panics if there is no such resource.
 func TestGuideChecksForAResourceBeforeGettingIt(t *testing.T) {
 	world := ecs.NewWorld()
 	require.False(t, world.Resources().Has(ecs.ResourceID[restMove](&world)))
@@ -153,7 +153,8 @@ func TestListsNameEveryPage(t *testing.T) {
 	}
 }
 
-// playWideWorld mirrors an entity with the last of n components. The server's world has the marker besides.
+// playWideWorld replicates an entity with the last of n components. The server's world has the
+// marker in addition.
 func playWideWorld(t *testing.T, n int) {
 	schema := replication.NewSchema()
 	var types []reflect.Type

@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Methods of Arche's that panic at a handle of nobody's.
+// takesHandle lists Arche's methods that panic on a handle that it never returned.
 var takesHandle = []string{
 	"Get", "GetUnchecked", "Has", "HasUnchecked", "Mask", "Ids", "Relations",
 	"Add", "AddFn", "Assign", "Set", "Remove", "RemoveEntity", "Exchange", "ExchangeFn",
 }
 
-// safeHandles are the functions that give a world handles without asking first, and why each of these is known to live.
+// safeHandles lists the functions that pass handles to a world without a check, and why each of
+// those entities is known to live.
 var safeHandles = map[string]string{
 	"alive":                    "it is the question",
 	"lookUp":                   "asks",
@@ -38,10 +39,11 @@ var safeHandles = map[string]string{
 	"relations.remove":         "removeEntity asked",
 }
 
-// TestHandlesAreCheckedInOnePlace: nothing but alive asks Arche whether an entity lives, as Arche's answer is wrong for some
-// handles; and what needs a living one is done only where that is known.
+// TestHandlesAreCheckedInOnePlace: only alive asks Arche whether an entity lives, because Arche's
+// answer is wrong for some handles. Calls that need a live entity are made only where it is known
+// to live.
 //
-// It knows worlds by their names, w and world, and checks that none has another.
+// The test recognises worlds by the names w and world, and checks that none has another name.
 func TestHandlesAreCheckedInOnePlace(t *testing.T) {
 	oneGoroutine(t)
 	files, used, safe := token.NewFileSet(), map[string]bool{}, map[string]string{}
@@ -91,12 +93,12 @@ func TestHandlesAreCheckedInOnePlace(t *testing.T) {
 	}
 }
 
-// parsePackage parses the files of the package, without its tests.
+// parsePackage parses the files of the package without its tests.
 func parsePackage(t testing.TB, set *token.FileSet) (files []*ast.File) {
 	return parseFiles(t, set, "*.go")
 }
 
-// parseFiles parses the files that patterns name, without tests.
+// parseFiles parses the files that match the patterns, without tests.
 func parseFiles(t testing.TB, set *token.FileSet, patterns ...string) (files []*ast.File) {
 	var names []string
 	for _, pattern := range patterns {
@@ -116,7 +118,7 @@ func parseFiles(t testing.TB, set *token.FileSet, patterns ...string) (files []*
 	return files
 }
 
-// nameOf returns the name of a function, behind that of its receiver.
+// nameOf returns the name of a function after that of its receiver.
 func nameOf(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return f.Name.Name

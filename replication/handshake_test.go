@@ -22,7 +22,7 @@ type tManyFieldsDiffer struct {
 	Second, Third, Fourth     int64      `repl:"range=-1234567890123:1234567890123"`
 }
 
-// longSchema is several packets of text; last comes at its end.
+// longSchema returns a schema whose text takes several packets; last adds to its end.
 func longSchema(last func(s *Schema)) *Schema {
 	s := testSchema()
 	Register[[3]tManyFields](s, Name("First"))
@@ -32,8 +32,8 @@ func longSchema(last func(s *Schema)) *Schema {
 	return s
 }
 
-// TestSchemaMismatchIsNamed lets the schemas differ in the last of their lines, which is
-// far behind the first packet, and in the first.
+// TestSchemaMismatchIsNamed: the schemas differ in the last of their lines, which is far behind the
+// first packet, or in the first line.
 func TestSchemaMismatchIsNamed(t *testing.T) {
 	many := func(s *Schema) { Register[tManyFields](s, Name("Last")) }
 	for name, c := range map[string]struct {
@@ -93,7 +93,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 				require.False(t, x.peer.Connected())
 				require.NotZero(t, x.peer.Stats().RefusedSchemas)
 
-				// It is final: the client says no more, and says why each time.
+				// It is final: the client sends nothing more, and returns the error each time.
 				for range 20 {
 					require.Equal(t, err, x.client.Apply())
 				}
@@ -103,7 +103,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 	}
 }
 
-// TestProtocolVersionsAreNamed: an end of another release says so, in both directions.
+// TestProtocolVersionsAreNamed: an end of another release reports its version, in both directions.
 func TestProtocolVersionsAreNamed(t *testing.T) {
 	x := newWire(t, testSchema())
 	h := wire.Hello{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.Fingerprint, Nonce: 7}
@@ -120,8 +120,8 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
 }
 
-// TestHandshakeChecksumIsTheSameInAllReleases: were the protocol version part of it, ends
-// of two releases could not even tell each other that they are.
+// TestHandshakeChecksumIsTheSameInAllReleases: if the protocol version were part of the checksum,
+// ends of two releases could not report the difference to each other.
 func TestHandshakeChecksumIsTheSameInAllReleases(t *testing.T) {
 	require.EqualValues(t, 0x61726368, wire.HandshakeKey().Key)
 }
@@ -165,7 +165,7 @@ func TestUnansweredClientSendsLittle(t *testing.T) {
 	require.LessOrEqual(t, bytes, 1000/session.IntroduceEvery*len(wire.WithChecksum(h.Append(nil))))
 	require.NotZero(t, bytes)
 
-	// Nor does one say more that is welcomed and then hears no more.
+	// A welcomed client that then receives nothing sends no more than that either.
 	x.answer(x.up...)
 	x = newWire(t, testSchema())
 	x.answer(x.apply()...)
@@ -178,8 +178,8 @@ func TestUnansweredClientSendsLittle(t *testing.T) {
 	require.LessOrEqual(t, packets, 2*1000/session.IntroduceEvery)
 }
 
-// TestAnswersAreBoundedByHellos: else anyone could have this end send much to a
-// victim for little.
+// TestAnswersAreBoundedByHellos: otherwise anyone could make the server flood a victim at little
+// cost.
 func TestAnswersAreBoundedByHellos(t *testing.T) {
 	x := newWire(t, longSchema(func(*Schema) {}))
 	own := x.server.sessions.Fingerprint
@@ -201,7 +201,7 @@ func TestAnswersAreBoundedByHellos(t *testing.T) {
 	}
 }
 
-// TestLateHelloChangesNothing: the network kept a copy of an introduction.
+// TestLateHelloChangesNothing: the network delivers a copy of a hello late.
 func TestLateHelloChangesNothing(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
@@ -213,7 +213,7 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.requireEqual()
 	first := x.peer.conn.Session
 
-	x.answer(hellos...) // of the present session
+	x.answer(hellos...) // of the current session
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
 	require.Equal(t, first, x.peer.conn.Session)
@@ -232,8 +232,8 @@ func TestLateHelloChangesNothing(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLateHelloBetweenWelcomeAndAck: the copy comes while the server waits for the first
-// word of a client that it has welcomed.
+// TestLateHelloBetweenWelcomeAndAck: the copy arrives while the server waits for the first packet
+// of a client that it has welcomed.
 func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tPosition](x.world))
@@ -248,7 +248,7 @@ func TestLateHelloBetweenWelcomeAndAck(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestEveryNonceWorks: also the one that a zero value has.
+// TestEveryNonceWorks: also that of a zero value.
 func TestEveryNonceWorks(t *testing.T) {
 	for _, nonce := range []uint64{0, 1, 1<<64 - 1} {
 		x := newWire(t, testSchema())
@@ -278,7 +278,7 @@ func TestClientRestart(t *testing.T) {
 			x.round()
 		}
 		x.requireEqual()
-		x.peer.out.Send = func(p []byte) error { // what is sent now is not for the old one
+		x.peer.out.Send = func(p []byte) error { // from here on packets are for the new client
 			require.Error(t, old.Receive(p))
 			x.down = append(x.down, p)
 			return nil
@@ -291,14 +291,14 @@ func TestClientRestart(t *testing.T) {
 	}
 }
 
-// TestDisconnect ends a session at the server's side.
+// TestDisconnect ends a session on the server's side.
 func TestDisconnect(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
 	x.rounds(3)
 	require.Equal(t, 1, x.server.Stats().Peers)
 	x.server.Disconnect(x.peer)
-	x.server.Disconnect(x.peer) // again does nothing
+	x.server.Disconnect(x.peer) // a second call has no effect
 	require.Zero(t, x.server.Stats().Peers)
 	require.False(t, x.peer.Connected())
 	require.Len(t, x.takeDown(), session.DisconnectCopies)
@@ -311,7 +311,7 @@ func TestDisconnect(t *testing.T) {
 	require.Empty(t, x.down)
 }
 
-// TestReflectedPacketsAreRefused sends every packet back to who sent it.
+// TestReflectedPacketsAreRefused sends every packet back to its sender.
 func TestReflectedPacketsAreRefused(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
 		x := newWire(t, testSchema(), opts...)
@@ -342,8 +342,8 @@ func TestReflectedPacketsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSessionsDontMix: the ticks and sequences of two sessions overlap, their packets are
-// refused by one another all the same.
+// TestSessionsDontMix: the ticks and sequences of two sessions overlap, yet each refuses the
+// packets of the other.
 func TestSessionsDontMix(t *testing.T) {
 	schema := testSchema()
 	a, b := newWire(t, schema, WithSeed(1)), newWire(t, schema, WithSeed(2))
@@ -375,7 +375,7 @@ func TestSessionsDontMix(t *testing.T) {
 	require.NotEqual(t, delta.Tick(0), a.server.snap.Tick)
 }
 
-// TestOffsetsBeyondTheText are nothing to be afraid of, also where an int has 32 bits.
+// TestOffsetsBeyondTheText: such offsets are harmless, also where an int has 32 bits.
 func TestOffsetsBeyondTheText(t *testing.T) {
 	x := newWire(t, testSchema())
 	for _, offset := range []uint32{1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1} {

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// naiveHeld lists the ticks of the states held, in any order, as numbers that do not wrap.
+// naiveHeld lists the ticks of the held states, in any order, as numbers that do not wrap.
 type naiveHeld []int64
 
-// needed reports whether no state that is newer than one of tick t is keep ticks old.
+// needed reports whether the state of tick t is still needed: no newer state is already keep ticks
+// old.
 func (h naiveHeld) needed(t, now, keep int64) bool {
 	return !slices.ContainsFunc(h, func(u int64) bool { return u > t && now-u >= keep })
 }
@@ -42,10 +43,10 @@ func (h naiveHeld) find(t int64) (tick int64, ok bool) {
 	return tick, ok
 }
 
-// oneWord is a shape whose states have a word.
+// oneWord is a layout whose states have one word.
 var oneWord = &receive.Layout{Words: 1}
 
-// holdTick puts a state that says which tick it is of.
+// holdTick inserts a state that contains its own tick.
 func holdTick(h *receive.HeldStates, t, now, keep delta.Tick) bool {
 	s := h.Put(t, now, keep)
 	if s != nil {
@@ -63,7 +64,7 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 			keep = int64(16 + rng.IntN(225))
 		}
 		late, pause := 1+rng.IntN(40), 1+rng.IntN(6)
-		now := int64(1)<<32*int64(rng.IntN(2)) + int64(rng.IntN(400)) // ticks wrap in half of these
+		now := int64(1)<<32*int64(rng.IntN(2)) + int64(rng.IntN(400)) // ticks wrap in half of the runs
 		var held receive.HeldStates
 		var naive naiveHeld
 		for range 600 {
@@ -103,14 +104,16 @@ func TestHeldStatesMatchTheNaiveList(t *testing.T) {
 	}
 }
 
-// TestABaselineTickNamesTheStateValidThen plays a slot that changes now and then, of which states are sent again and again, over a network
-// that loses, delays and overtakes. What the server names by what is acknowledged, the client finds, or if that is late nothing.
+// TestABaselineTickNamesTheStateValidThen plays a slot that changes from time to time and is sent
+// again and again, over a network that loses, delays and reorders packets. The client finds the
+// same state as the server for every acknowledged baseline tick; for a late packet it may find
+// none.
 func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 	oneGoroutine(t)
 	type packet struct {
-		sent, arrives, acked int // ticks; that of the acknowledgement is 0 if it is lost
+		sent, arrives, acked int // ticks; acked is 0 if the ack is lost
 		carries              bool
-		named                int // 0: none
+		named                int // the baseline tick; 0: none
 	}
 	rng := rand.New(rand.NewPCG(seedOf(t), 5))
 	for range 30 {
@@ -118,12 +121,12 @@ func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 		delay, changes := 1+rng.IntN(window+10), 1+rng.IntN(2*window)
 		var held receive.HeldStates
 		newest, found, late := 0, 0, 0
-		changed := []int{1} // the ticks of changes
+		changed := []int{1} // ticks of changes
 		version := func(tick int) int {
 			n, _ := slices.BinarySearch(changed, tick+1)
 			return n
 		}
-		const first = 1<<32 - 1000 // of the ticks on the wire
+		const first = 1<<32 - 1000 // the first tick on the wire
 		wire := func(tick int) delta.Tick { return first + delta.Tick(tick) }
 		var way []packet
 		var acked []int // ticks of the states that the server knows to be held
@@ -166,7 +169,7 @@ func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 					p.acked = p.arrives + rng.IntN(delay)
 				}
 			}
-			// Any tick that a known state was valid at may be named.
+			// The baseline may be any tick at which an acknowledged state was valid.
 			if named := now - 1 - rng.IntN(window); named > 0 && slices.ContainsFunc(acked, func(at int) bool {
 				return at <= named && version(at) == version(named)
 			}) {
@@ -178,12 +181,13 @@ func TestABaselineTickNamesTheStateValidThen(t *testing.T) {
 	}
 }
 
-// TestAStateThatIsNotNeededAnyMoreIsAcknowledged: it comes so late that newer ones have its place.
+// TestAStateThatIsNotNeededAnyMoreIsAcknowledged: the state arrives so late that newer ones have
+// replaced it.
 func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 	x, _, _ := crowd(t, 1, WithWindow(8))
 	position := ecs.ComponentID[tPosition](x.world)
 	e := x.spawn(position)
-	late := x.replicate() // whole
+	late := x.replicate() // full states
 	require.Len(t, late, 1)
 	for i := range 25 {
 		(*tPosition)(x.world.Get(e, position)).X = float32(1 + i%7)
@@ -201,7 +205,7 @@ func TestAStateThatIsNotNeededAnyMoreIsAcknowledged(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestHeldStatesOfAnyTicksAreBounded: a hostile server's ticks come in no order at all.
+// TestHeldStatesOfAnyTicksAreBounded: a hostile server sends ticks in any order.
 func TestHeldStatesOfAnyTicksAreBounded(t *testing.T) {
 	oneGoroutine(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 5))

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a peer is sent must not depend on what it may not see, by no way however long.
+// The packets of a peer must not depend on anything that it may not see, however indirectly.
 
-// TestOldBaselinesDoNotDependOnOtherSlots: the history may know more than it promises, if the slots beside one did not change. Whether
-// an update is a delta must not depend on that.
+// TestOldBaselinesDoNotDependOnOtherSlots: the history may reach further back than promised if
+// neighbouring slots did not change. Whether an update is a delta must not depend on that.
 func TestOldBaselinesDoNotDependOnOtherSlots(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithWindow(8))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
@@ -43,7 +43,8 @@ func TestOldBaselinesDoNotDependOnOtherSlots(t *testing.T) {
 	require.True(t, known(first+1), "of each component")
 }
 
-// TestMessagesRevealNothingOfHiddenEntities, not even as something that is soon found to be of no interest.
+// TestMessagesRevealNothingOfHiddenEntities: messages do not even depend on hidden entities that
+// turn out to be irrelevant.
 func TestMessagesRevealNothingOfHiddenEntities(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	health := ecs.ComponentID[tHealth](x.world)
@@ -67,8 +68,8 @@ func TestMessagesRevealNothingOfHiddenEntities(t *testing.T) {
 	require.False(t, noted(hidden))
 }
 
-// TestMessagesDoNotWaitForKeptEntities: an entity that comes back into view before the client's word of it arrives, which then says
-// that there is nothing to send.
+// TestMessagesDoNotWaitForKeptEntities: an entity comes back into view before the client's ack
+// arrives, which then shows that there is nothing to send.
 func TestMessagesDoNotWaitForKeptEntities(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	e, visible := x.spawn(), true
@@ -78,7 +79,7 @@ func TestMessagesDoNotWaitForKeptEntities(t *testing.T) {
 	for _, visible = range []bool{false, false, true} {
 		x.server.Replicate()
 		if visible {
-			x.takeDown() // it is sent once more, which gets lost
+			x.takeDown() // sent once more, and lost
 		}
 	}
 	x.answer(late...)

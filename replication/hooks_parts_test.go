@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Hooks for components under conditions, for resources, and for references that are filled in later.
+// Hooks for conditional components, for resources, and for references that are filled in later.
 
-// TestHooksReportConditionsAndReferences: components that come and go with owners and conditions are announced like all
-// others, and so are references that are filled in when their target comes.
+// TestHooksReportConditionsAndReferences: components that come and go with owners and conditions
+// are reported like all others, and so are references that are filled in when their target arrives.
 func TestHooksReportConditionsAndReferences(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(2000, 450)
@@ -51,7 +51,8 @@ func TestHooksReportConditionsAndReferences(t *testing.T) {
 	}
 }
 
-// TestHooksOfAConditionInOrder: an entity is there before what stands under a condition, and goes after it.
+// TestHooksOfAConditionInOrder: an entity is reported before its conditional components, and
+// removed after them.
 func TestHooksOfAConditionInOrder(t *testing.T) {
 	schema := NewSchema()
 	Register[cPlace](schema)
@@ -124,7 +125,7 @@ func (x *fixture) only() (e ecs.Entity) {
 	return e
 }
 
-// TestHooksOfResources: they are called with no entity.
+// TestHooksOfResources: hooks of resources are called with the zero entity.
 func TestHooksOfResources(t *testing.T) {
 	schema := NewSchema()
 	RegisterResource[kMatch](schema)
@@ -174,8 +175,9 @@ func TestHooksOfResources(t *testing.T) {
 	require.Nil(t, resourceOf[kMatch](x.mirror))
 }
 
-// TestReferencesThatAreFilledInAreChanges: a field becomes the entity when that comes and nobody when it goes, and each is a
-// change; but not of what came in the same Apply, and never two for one.
+// TestReferencesThatAreFilledInAreChanges: a reference is set when its target arrives and zeroed
+// when the target goes, and each is one change. A component that arrived in the same Apply has no
+// extra change, and there are never two for one.
 func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 	x := connectedWire(t, referenceSchema())
 	child, target := ecs.ComponentID[rChildOf](x.world), ecs.ComponentID[rTarget](x.world)
@@ -209,7 +211,7 @@ func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 	}
 	e, b := x.spawn(child, target), x.spawn()
 	at(e, b)
-	requireThat() // all come at once
+	requireThat() // all arrive at once
 	late := x.world.NewEntity()
 	at(e, late)
 	requireThat("somebody to nobody", "child of nobody")
@@ -226,7 +228,7 @@ func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 	requireThat("somebody to nobody", "child of nobody")
 	at(e, b)
 	requireThat("nobody to "+id(b), "child of "+id(b))
-	// Out of view and in again.
+	// Out of view and back.
 	hidden := true
 	x.peer.SetInterest(Interest{Visible: func(other ecs.Entity) bool { return other != b || !hidden }})
 	requireThat("somebody to nobody", "child of nobody")
@@ -237,7 +239,8 @@ func TestReferencesThatAreFilledInAreChanges(t *testing.T) {
 	requireThat()
 }
 
-// TestADivergenceUnderAConditionNamesTheEntity, not the slot that the components are sent in.
+// TestADivergenceUnderAConditionNamesTheEntity: it names the entity, not the slot that the
+// components are sent in.
 func TestADivergenceUnderAConditionNamesTheEntity(t *testing.T) {
 	schema := NewSchema()
 	Register[cPlace](schema)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hookLog writes down which hooks were called for what.
+// hookLog records which hooks were called with which arguments.
 type hookLog struct {
 	t     *testing.T
 	x     *fixture
@@ -64,7 +64,8 @@ func TestHooksReportSpawnChangeAndDespawn(t *testing.T) {
 	x.rounds(3)
 	l.requireThat("0.1 position 1 to 2", "1.1 add health 0")
 
-	// What goes is told before what comes, the components of an entity before itself.
+	// Removals are reported before additions, and the components of an entity before the entity
+	// itself.
 	(*tHealth)(x.world.Get(a, health)).HP = 60
 	x.world.Remove(a, position)
 	x.world.RemoveEntity(b)
@@ -73,8 +74,8 @@ func TestHooksReportSpawnChangeAndDespawn(t *testing.T) {
 	l.requireThat("0.1 remove position 2", "1.1 remove health 0", "1.1 remove frozen", "1.1 despawn",
 		"0.1 health 70 to 60", "2.1 spawn", "2.1 add position 0")
 
-	// Several states of the server between two Applies are one change; what came and went is
-	// none.
+	// Several states of the server between two Applies are one change; a component that came and
+	// went is none.
 	c := x.spawn(position)
 	for range 3 {
 		(*tHealth)(x.world.Get(a, health)).HP++
@@ -90,8 +91,8 @@ func TestHooksReportSpawnChangeAndDespawn(t *testing.T) {
 	l.requireThat("0.1 remove health 63", "0.1 despawn", "2.1 remove position 0", "2.1 despawn")
 }
 
-// TestHooksAfterChangesByTheUser: what the user removed is not announced, and what the user
-// wrote is what was before.
+// TestHooksAfterChangesByTheUser: what the user removed is not reported, and what the user wrote is
+// the old value of the next change.
 func TestHooksAfterChangesByTheUser(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	l := newHookLog(t, x)
@@ -117,21 +118,21 @@ func TestHooksAfterChangesByTheUser(t *testing.T) {
 	x.rounds(3)
 	require.Empty(t, l.lines)
 
-	// One that the user added counts as the server's from the time that the server adds it.
+	// A component added by the user counts as the server's once the server adds it.
 	x.mirror.Add(ma, mirrorPosition)
 	(*tPosition)(x.mirror.Get(ma, mirrorPosition)).X = 8
 	x.world.Add(a, position)
 	x.rounds(3)
 	l.requireThat("0.1 add position 0")
 
-	// A reset is not announced, for there is nothing left to be read.
+	// A reset is not reported, because nothing is left to read.
 	x.mirror.Reset()
 	x.rounds(2)
 	l.requireThat("0.1 spawn", "0.1 add position 0", "0.1 add health 90")
 }
 
-// TestHooksOfSessions: a session with the same server goes on with the same entities, one
-// with another server begins anew.
+// TestHooksOfSessions: a session with the same server keeps its entities; with another server all
+// entities are new.
 func TestHooksOfSessions(t *testing.T) {
 	schema := testSchema()
 	x := connectedWire(t, schema)
@@ -156,7 +157,8 @@ func TestHooksOfSessions(t *testing.T) {
 		"0.1 spawn", "0.1 add position 0")
 }
 
-// TestHooksMayChangeTheWorld: in any way, and later hooks hear nothing of what is gone.
+// TestHooksMayChangeTheWorld: in any way, and later hooks are not called for entities that are
+// gone.
 func TestHooksMayChangeTheWorld(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
@@ -166,7 +168,7 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 	calls := 0
 	x.client.OnSpawn(func(e ecs.Entity) {
 		x.mirror.Add(e, local)
-		for range 100 { // moves what Arche keeps
+		for range 100 { // makes Arche move its tables
 			trail = append(trail, x.mirror.NewEntity(mirrorPosition, mirrorHealth))
 		}
 	})
@@ -198,7 +200,7 @@ func TestHooksMayChangeTheWorld(t *testing.T) {
 	x.rounds(3)
 	require.Zero(t, calls, "b is gone here")
 
-	// One may even reset the world.
+	// A hook may even reset the world.
 	x.client.OnSpawn(func(ecs.Entity) { trail = nil; x.mirror.Reset() })
 	x.client.OnSpawn(func(ecs.Entity) { calls++ })
 	(*tPosition)(x.world.Get(x.spawn(position), position)).X = 7
@@ -255,8 +257,8 @@ func TestHooksThatCantBe(t *testing.T) {
 	require.PanicsWithValue(t, "replication: OnChange needs a function", func() { OnChange[tHealth](x.client, nil) })
 }
 
-// TestHooksOfRelationsAndReferences: a new target is a change, and hooks see all references
-// as they are after Apply.
+// TestHooksOfRelationsAndReferences: a new target is a change, and hooks see all references as they
+// are after Apply.
 func TestHooksOfRelationsAndReferences(t *testing.T) {
 	x := connectedWire(t, referenceSchema())
 	child, target := ecs.ComponentID[rChildOf](x.world), ecs.ComponentID[rTarget](x.world)
@@ -306,8 +308,8 @@ func TestHooksOfRelationsAndReferences(t *testing.T) {
 	require.Equal(t, 4, calls)
 }
 
-// TestHooksReportEveryChange: whatever the network and the connection do, a copy of the
-// world that is kept by hooks alone is that world after every Apply.
+// TestHooksReportEveryChange: whatever the network and the connection do, a copy of the world that
+// is built by hooks alone equals the world after every Apply.
 func TestHooksReportEveryChange(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(3000, 800)
@@ -339,7 +341,7 @@ func TestHooksReportEveryChange(t *testing.T) {
 	require.Greater(t, events, ticks/20)
 }
 
-// TestHooksDoNotAllocate: nor do Apply and the server, as ever.
+// TestHooksDoNotAllocate: and with hooks Apply and the server still do not.
 func TestHooksDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := connectedWire(t, testSchema())

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A forger makes packets out of genuine ones that no honest sender would send.
+// A forger makes packets from genuine ones that no honest sender would send.
 type forger struct {
 	rng     *rand.Rand
-	own     [][]byte // taken by the victim already
+	own     [][]byte // already received by the victim
 	foreign [][]byte // of other sessions, other schemas, and the victim's own
 	buf     []byte
 }
@@ -54,7 +54,7 @@ func (f *forger) next() []byte {
 		cut := r.IntN(len(f.buf) + 1)
 		f.buf = append(f.buf[:cut], other[min(cut, len(other)):]...)
 		return f.buf
-	default: // flipped
+	default: // bits flipped
 		for range 1 + r.IntN(8) {
 			bit := r.IntN(len(f.buf) * 8)
 			f.buf[bit/8] ^= 1 << (bit % 8)
@@ -63,8 +63,8 @@ func (f *forger) next() []byte {
 	}
 }
 
-// foreignTraffic returns the packets of two other sessions, one of them with another
-// schema, in both directions.
+// foreignTraffic returns the packets of two other sessions in both directions, one of them with
+// another schema.
 func foreignTraffic(t testing.TB, seed uint64, opts ...ServerOption) (packets [][]byte) {
 	other := NewSchema()
 	Register[tHealth](other)
@@ -105,23 +105,23 @@ func addToPool(pool [][]byte, packets [][]byte) [][]byte {
 	return pool[max(0, len(pool)-poolSize):]
 }
 
-// TestBadPacketsChangeNothing feeds a client and its peer in the middle of a session
-// with all that a network or a fool can make of packets. With checksums, one in 2^32 of
-// them could be taken for genuine: this test would fail once in some thousand runs.
+// TestBadPacketsChangeNothing gives a client and its peer, in the middle of a session, every kind
+// of damaged or forged packet. A forged packet passes its checksum once in 2^32, so this test would
+// fail once in some thousand random runs.
 func TestBadPacketsChangeNothing(t *testing.T) {
 	oneGoroutine(t)
 	packets := 1_000_000
 	if testing.Short() {
 		packets = 50_000
 	}
-	const batch = 100 // forged packets to each end between two looks at the world
+	const batch = 100 // forged packets to each end between two comparisons of the world
 	seed := seedOf(t)
 	x := connectedWire(t, testSchema(), WithSeed(seed))
 	g := newGame(seed, x.world, faceOf(x.server.schema), 20)
 	foreign := foreignTraffic(t, seed)
 	toClient := forger{rng: rand.New(rand.NewPCG(seed, 2)), foreign: foreign}
 	toPeer := forger{rng: rand.New(rand.NewPCG(seed, 3)), foreign: foreign}
-	for range 4 { // for the first forgeries
+	for range 4 { // material for the first forgeries
 		e := g.spawn(g.ids[0], g.ids[1])
 		down := x.replicate()
 		x.deliver(down...)
@@ -160,15 +160,15 @@ func TestBadPacketsChangeNothing(t *testing.T) {
 		require.Equal(t, before, worldHash(x.client), "nor any effect")
 		require.Equal(t, was.Acked, x.peer.Stats().Acked)
 		require.Equal(t, was.MissingBaselines, x.peer.Stats().MissingBaselines)
-		x.takeDown() // answers to introductions of others
+		x.takeDown() // answers to foreign hellos
 	}
 	x.rounds(20)
 	x.requireEqual()
 }
 
-// TestBadPacketsWithoutChecksum allows wrong values, but no panic, no hang and no more
-// memory than WithMaxEntities stands for. Forged packets soon ruin a session, for they
-// say that later packets came already: so there are many.
+// TestBadPacketsWithoutChecksum allows wrong values, but no panic, no hang and no more memory than
+// WithMaxEntities allows. Forged packets soon ruin a session by claiming later sequences, so there
+// are many sessions.
 func TestBadPacketsWithoutChecksum(t *testing.T) {
 	oneGoroutine(t)
 	sessions := 400
@@ -194,7 +194,7 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 				g.step()
 				down := x.replicate()
 				for _, p := range down {
-					if toClient.rng.IntN(3) == 0 { // damaged on its way
+					if toClient.rng.IntN(3) == 0 { // damaged by the network
 						for range 1 + toClient.rng.IntN(4) {
 							bit := toClient.rng.IntN(len(p) * 8)
 							p[bit/8] ^= 1 << (bit % 8)
@@ -223,13 +223,13 @@ func TestBadPacketsWithoutChecksum(t *testing.T) {
 	t.Logf("heap of %d kB", heap>>10)
 	require.Less(t, heap, int64(maxHeap))
 
-	// A new client gets along.
+	// A new client works.
 	x.restart(schema, seed+uint64(sessions))
 	x.rounds(200)
 	x.requireEqual()
 }
 
-// forgeState returns a state packet of the wire's session with a right checksum.
+// forgeState returns a state packet of the session with a correct checksum.
 func (x *fixture) forgeState(sequence, tick uint32, write func(w *bitbuf.Writer)) []byte {
 	key := x.client.session.Down
 	h := wire.StateHeader{Sequence: sequence, Tick: tick, Long: true}
@@ -251,7 +251,7 @@ func entryHead(w *bitbuf.Writer, gap int, order uint, kind wire.EntryKind) {
 	w.WriteUnary(uint(kind), uint(wire.LastEntryKind))
 }
 
-// beginPart writes an entry with the first byte of as large a state as there may be.
+// beginPart writes an entry with the first byte of a state of the largest size.
 func beginPart(w *bitbuf.Writer) {
 	entryHead(w, receive.ReplicaPage-1, 6, wire.EntryPart)
 	w.WriteExpGolomb(0, wire.PartOrder)
@@ -261,7 +261,7 @@ func beginPart(w *bitbuf.Writer) {
 	w.WriteBits(0, 8)
 }
 
-// TestAPacketHasOnePart: each may complete a state, which is as much work as a packet's.
+// TestAPacketHasOnePart: each part may complete a state, which is as much work as a full packet.
 func TestAPacketHasOnePart(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	for i, parts := range []int{1, 2} {
@@ -285,9 +285,9 @@ func allocated(fn func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// maxPacketCost is what a packet of 1200 bytes with a right checksum may make a client
-// allocate in Receive and Apply, garbage included. The worst are entries that touch a page of
-// mirrors each, 2.5 bytes for 8 kB (4.2 MB).
+// maxPacketCost is how much a packet of 1200 bytes with a correct checksum may make a client
+// allocate in Receive and Apply, garbage included. The worst case are entries that touch a page of
+// replicas each: 2.5 bytes for 8 kB (4.2 MB).
 const maxPacketCost = 8 << 20
 
 func TestNoPacketCostsMuchMemory(t *testing.T) {
@@ -358,8 +358,8 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 	}
 }
 
-// TestUpdatesOfLargeStatesAreBounded lets a packet claim that thousands of large
-// entities, all of which the client holds, did not change: a few bits each.
+// TestUpdatesOfLargeStatesAreBounded: a packet claims in a few bits each that thousands of large
+// entities, all of which the client holds, did not change.
 func TestUpdatesOfLargeStatesAreBounded(t *testing.T) {
 	oneGoroutine(t)
 	schema := testSchema()
@@ -407,8 +407,8 @@ func TestTicksHalfACircleApartDontPanic(t *testing.T) {
 	require.NotPanics(t, func() { x.apply() })
 }
 
-// TestBadPartsAreRefusedWithTheirPacket: parts are put together after all else in the
-// packet was found right, and yet what is wrong inside them changes nothing.
+// TestBadPartsChangeNothing: parts are assembled after everything else in the packet was checked,
+// and yet errors inside them change nothing.
 func TestBadPartsChangeNothing(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	packet := x.forgeState(1, 10, func(w *bitbuf.Writer) {
@@ -438,8 +438,8 @@ type tSquad struct {
 	Rank         int8
 }
 
-// TestTwoRelationsInOneSetDontPanic: an entity of Arche has one relation at most, and
-// Arche panics on more. An honest server can't say so.
+// TestTwoRelationsInOneSetDontPanic: an entity of Arche has at most one relation, and Arche panics
+// on more. An honest server can't send that.
 func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	schema := NewSchema()
 	Register[tOwner](schema)
@@ -466,7 +466,7 @@ func TestTwoRelationsInOneSetDontPanic(t *testing.T) {
 	})
 }
 
-// beginEntries writes what stands before the entries of a state packet.
+// beginEntries writes the fields before the entries of a state packet.
 func beginEntries(w *bitbuf.Writer, order uint64) {
 	w.WriteBits(order, wire.GapOrderBits)
 	names := delta.NamesAt(1)
