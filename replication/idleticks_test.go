@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Peers rest in ticks in which they are sent nothing: nobody looks what they see or need.
+// A peer is idle in ticks in which nothing is sent to it: its interest and missing state are not
+// evaluated.
 
-// TestIdleTicksOfAPeerSendNothing: that a peer got all that changed in its last tick says nothing of those in which it rests,
-// because of its interval or because it is silent.
+// TestIdleTicksOfAPeerSendNothing: that a peer received all changes in its last active tick does
+// not cover the ticks in which it is idle, because of its interval or because it is silent.
 func TestIdleTicksOfAPeerSendNothing(t *testing.T) {
 	relay := func() (x *fixture, tick func() [][]byte) {
 		x, entities, move := crowd(t, 130)
@@ -53,7 +54,7 @@ func TestIdleTicksOfAPeerSendNothing(t *testing.T) {
 	rests := 0
 	for i := 0; i < 60 && rests < 3; i++ {
 		x.deliver(tick()...)
-		acks = append(acks, x.apply()...) // they come too late
+		acks = append(acks, x.apply()...) // these arrive too late
 		if x.peer.out.Rests {
 			rests++
 		}
@@ -65,8 +66,8 @@ func TestIdleTicksOfAPeerSendNothing(t *testing.T) {
 	settle(x, tick)
 }
 
-// TestMessagesToViewersInIdleTicks: who sees an entity is found out for every message, whether that waits for the state of
-// its tick or not.
+// TestMessagesToViewersInIdleTicks: the viewers of an entity are determined for every message,
+// whether or not it waits for the state of its tick.
 func TestMessagesToViewersInIdleTicks(t *testing.T) {
 	waiting, immediate := testSchema(), testSchema()
 	RegisterMessage[mChat](waiting)
@@ -108,7 +109,8 @@ func TestMessagesToViewersInIdleTicks(t *testing.T) {
 	}
 }
 
-// resting gives a wire whose peer sees some entities of a set, and does not get its turn.
+// resting returns a wire whose peer sees some entities of a set, and whose send interval has not
+// elapsed.
 func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entity) {
 	x, entities, _ = crowd(t, n)
 	x.peer.SetInterest(of)
@@ -121,7 +123,7 @@ func resting(t *testing.T, n int, of Interest) (x *fixture, entities []ecs.Entit
 	return x, entities
 }
 
-// TestInterestIsNotEvaluatedInIdleTicks, until the peer's turn comes or it is to see less than all.
+// TestInterestIsNotEvaluatedInIdleTicks until the peer's turn comes or it gets an interest.
 func TestInterestIsNotEvaluatedInIdleTicks(t *testing.T) {
 	asked := 0
 	of := Interest{Visible: func(ecs.Entity) bool { asked++; return true }}
@@ -142,7 +144,8 @@ func TestInterestIsNotEvaluatedInIdleTicks(t *testing.T) {
 	}
 }
 
-// TestEntitiesSpawnedInIdleTicksAreNotVisible, nor met, before anybody looks: a slot may go to what is hidden.
+// TestEntitiesSpawnedInIdleTicksAreNotVisible before interest is evaluated, because a slot may go
+// to a hidden entity.
 func TestEntitiesSpawnedInIdleTicksAreNotVisible(t *testing.T) {
 	var secret ecs.Entity
 	x, entities := resting(t, 3, Interest{Visible: func(e ecs.Entity) bool { return e != secret }})
@@ -161,7 +164,8 @@ func TestEntitiesSpawnedInIdleTicksAreNotVisible(t *testing.T) {
 	x.requireSeen(entities[0], entities[2])
 }
 
-// TestReasonsInIdleTicks: they add up, also when there are fewer entities than the peer saw when somebody looked last.
+// TestReasonsInIdleTicks: they add up, also when there are fewer entities than the peer saw at the
+// last evaluation.
 func TestReasonsInIdleTicks(t *testing.T) {
 	hidden := map[ecs.Entity]bool{}
 	x, entities := resting(t, 10, Interest{Visible: func(e ecs.Entity) bool { return !hidden[e] }})
@@ -176,7 +180,7 @@ func TestReasonsInIdleTicks(t *testing.T) {
 		require.Equal(t, []uint64{was.Withheld, was.UpToDate, was.InFlight, was.Silent}, []uint64{now.Withheld, now.UpToDate, now.InFlight, now.Silent})
 		was = now
 	}
-	expect(10, 0) // nobody knows yet that one is hidden
+	expect(10, 0) // not evaluated yet: one is hidden
 	x.spawn(ecs.ComponentID[tPosition](x.world))
 	expect(10, 1)
 	for _, e := range entities {
@@ -185,7 +189,8 @@ func TestReasonsInIdleTicks(t *testing.T) {
 	expect(1, 0)
 }
 
-// TestPacketsAreResolvedInIdleTicks: they are forgotten once it is known what became of them, and are taken for lost in time.
+// TestPacketsAreResolvedInIdleTicks: packets are forgotten once acknowledged or lost, and marked
+// lost in time.
 func TestPacketsAreResolvedInIdleTicks(t *testing.T) {
 	for _, comes := range []bool{true, false} {
 		x, entities := resting(t, 3, Interest{})

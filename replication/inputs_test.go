@@ -11,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// An inputRig is a server that asks for a client's input of every tick.
+// An inputRig is a server that asks for a client's input in every tick.
 type inputRig struct {
 	*end
 	server *Server
@@ -27,7 +27,7 @@ func newInputRig(seed uint64, link netsim.Config, opts ...ServerOption) *inputRi
 	return &inputRig{end: connect(s, seed, link, WithSeed(seed+1)), server: s, given: map[uint32]mMove{}}
 }
 
-// tick plays a tick. Inputs are such that none equals another.
+// tick plays a tick. No two inputs are equal.
 func (r *inputRig) tick(t testing.TB) {
 	next := r.server.Tick() + 1
 	if in, ok := Input[mMove](r.peer, next); r.peer.Connected() {
@@ -51,7 +51,7 @@ func (r *inputRig) tick(t testing.TB) {
 	r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 }
 
-// give gives the client's input.
+// give sets the client's input.
 func (r *inputRig) give() {
 	tick := r.client.InputTick()
 	in := mMove{Aim: float32(tick%600)/100 - 3, Fire: tick%7 == 0, Stamp: uint16(tick)}
@@ -101,7 +101,8 @@ func TestInputsArriveInTime(t *testing.T) {
 	}
 }
 
-// TestInputsFollowALinkThatChanges: the lead goes up at once when the way becomes longer, and comes down when it is short again.
+// TestInputsFollowALinkThatChanges: the input delay grows at once when latency grows, and shrinks
+// when latency is low again.
 func TestInputsFollowALinkThatChanges(t *testing.T) {
 	r := newInputRig(1, netsim.Config{Latency: 3})
 	run := func(ticks int) (missed uint64) {
@@ -124,7 +125,7 @@ func TestInputsFollowALinkThatChanges(t *testing.T) {
 	require.InDelta(t, near, r.client.InputDelay(), 2)
 }
 
-// TestInputsSurviveAPause: a server, or a client, that stands still for a while is found again.
+// TestInputsSurviveAPause: inputs arrive in time again after the server or the client has paused.
 func TestInputsSurviveAPause(t *testing.T) {
 	for _, pause := range []int{20, 200, 5000} {
 		r := newInputRig(1, netsim.Config{Latency: 3}, WithTimeout(0))
@@ -140,7 +141,7 @@ func TestInputsSurviveAPause(t *testing.T) {
 			require.InDelta(t, float64(r.server.Tick()), r.client.ServerTick(), 3)
 		}
 		settled()
-		for range pause { // the server stands still
+		for range pause { // the server pauses
 			r.link.Step()
 			r.link.Down.Receive(func(p []byte) { _ = r.client.Receive(p) })
 			r.give()
@@ -148,7 +149,7 @@ func TestInputsSurviveAPause(t *testing.T) {
 			r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
 		}
 		settled()
-		for range pause { // the client does
+		for range pause { // the client pauses
 			_, _ = Input[mMove](r.peer, r.server.Tick()+1)
 			r.server.Replicate()
 			r.link.Step()
@@ -158,7 +159,7 @@ func TestInputsSurviveAPause(t *testing.T) {
 	}
 }
 
-// TestAnInputThatIsMissing returns the one before it, for a while.
+// TestAnInputThatIsMissing: for a while, the previous input is returned in its place.
 func TestAnInputThatIsMissing(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	first := x.client.InputTick()
@@ -189,13 +190,13 @@ func TestAnInputThatIsMissing(t *testing.T) {
 	require.Equal(t, missed, x.peer.Stats().InputsMissed, "who gives no inputs misses none")
 }
 
-// TestTheFirstInputOfASession is given before the first Apply that follows the welcome. It is for a tick to come, and for no
-// other one: on the wire a tick has 16 bits.
+// TestTheFirstInputOfASession is set before the first Apply after the welcome. It is for a future
+// tick and for no other one: on the wire a tick has 16 bits.
 func TestTheFirstInputOfASession(t *testing.T) {
 	const first = 1<<16 - 40
 	x := newWire(t, messageSchema(), replicationtest.FirstTick(first))
 	for range 2 {
-		for !x.client.Connected() { // up to the welcome
+		for !x.client.Connected() { // until the welcome
 			x.answer(x.apply()...)
 			x.deliver(x.replicate()...)
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entities that come into view and go all the time.
+// Entities that enter and leave the view all the time.
 
-// TestInterestFlips has a thousand entities come into view and go, hundreds in every
-// tick, while they change and end and their slots go to others.
+// TestInterestFlips: a thousand entities enter and leave the view, hundreds in every tick, while
+// they change and despawn and their slots are reused.
 func TestInterestFlips(t *testing.T) {
 	oneGoroutine(t)
 	flips := ticksOf(50_000, 10_000)
@@ -63,7 +63,7 @@ func TestInterestFlips(t *testing.T) {
 				}
 			}
 			settle()
-			for i := range g.actors { // what was kept follows again
+			for i := range g.actors { // kept entities are updated again
 				if i%2 == 0 {
 					g.act(g.actors[i])
 				}
@@ -83,8 +83,8 @@ func TestInterestFlips(t *testing.T) {
 	}
 }
 
-// TestLargeEntitiesFlip has entities of several packets come and go while their parts are
-// on the way.
+// TestLargeEntitiesFlip: entities of several packets enter and leave the view while their parts are
+// in flight.
 func TestLargeEntitiesFlip(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(400, 300)

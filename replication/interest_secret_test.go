@@ -10,17 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a peer does not see leaves no trace in what it gets.
+// Hidden entities leave no trace in a peer's packets.
 
-// A secret is what the peer must not learn of: it makes what is hidden behave in another
-// way.
+// A secret makes hidden entities behave differently. The peer must not learn of it.
 type secret struct {
 	rng *rand.Rand
 	g   *stage
-	ids []ecs.ID // components to have or not
+	ids []ecs.ID // components to add or remove
 }
 
-// play does something to an actor that the peer does not see.
+// play changes an actor that the peer does not see.
 func (x *secret) play(a *actor) {
 	g, r := x.g, x.rng
 	p := (*tPosition)(g.world.Get(a.entity, g.position))
@@ -43,10 +42,10 @@ func (x *secret) play(a *actor) {
 	}
 }
 
-// TestHiddenEntitiesLeaveNoTrace plays the same twice, but for what a peer does not see:
-// it gets the same bytes. Hidden are entities that it never saw, in slots of their own and
-// in those of others that it saw end, and such that went out of its view; they move, get
-// and lose components, weigh much or little, and end earlier or later.
+// TestHiddenEntitiesLeaveNoTrace plays the same game twice, differing only in what a peer does not
+// see: the peer gets the same bytes. Hidden are entities that it never saw, in slots of their own
+// and in slots whose last entity it saw despawn, and entities that left its view. They move, gain
+// and lose components, have large or small weights, and despawn earlier or later.
 func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -64,7 +63,7 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 			{name: "interval", interval: 4, budget: 4000, keep: true},
 		} {
 			if name != "grid" && set.name != "all" && set.name != "tight keep" {
-				continue // below that they are all the same
+				continue // no differences below this
 			}
 			t.Run(name+"/"+set.name, func(t *testing.T) {
 				play := func(variant uint64) (sent [][]byte, g *stage) {
@@ -103,15 +102,14 @@ func TestHiddenEntitiesLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// playSecretly plays a piece of which all that is to be seen is the same whatever the
-// variant is.
+// playSecretly plays a game in which everything visible is the same for all variants.
 func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 	x := &secret{rng: rand.New(rand.NewPCG(variant, 3)), g: g}
 	for _, i := range []int{1, 2, 4, 5} {
 		x.ids = append(x.ids, ecs.TypeID(g.world, g.schema.raw.Components[i].Typ))
 	}
 	w := g.world
-	var seen, hidden []*actor // by turns in the slots
+	var seen, hidden []*actor // alternating in the slots
 	var left []*actor         // out of view for good
 	for i := range 120 {
 		a := g.enter(g.rng)
@@ -122,7 +120,7 @@ func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 			hidden = append(hidden, a)
 		}
 	}
-	g.server.Replicate() // gives them their slots
+	g.server.Replicate() // assigns the slots
 	drop := func(list *[]*actor, i int) {
 		a := (*list)[i]
 		w.RemoveEntity(a.entity)
@@ -162,15 +160,15 @@ func (g *stage) playSecretly(t testing.TB, variant uint64, keep bool) {
 		if i := g.rng.IntN(len(seen)); tick%10 == 5 && len(seen) > 12 {
 			a := seen[i]
 			switch {
-			case tick%20 == 5 && a.visible: // goes out of view for good
+			case tick%20 == 5 && a.visible: // leaves the view for good
 				g.flip(a)
 				left = append(left, a)
 				seen = append(seen[:i], seen[i+1:]...)
-			default: // ends, and what is hidden may get its slot
+			default: // despawns, and a hidden entity may get its slot
 				drop(&seen, i)
 			}
 		}
-		if tick == 100 { // from now on only what is hidden takes slots
+		if tick == 100 { // from now on only hidden entities take slots
 			x.ids = append(x.ids, ecs.ComponentID[tVelvet](w))
 		}
 		if tick > 100 && x.rng.IntN(4) == 0 && len(hidden) > 20 {

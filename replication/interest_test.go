@@ -52,7 +52,7 @@ func TestInterestByFilterFollowsAllComponents(t *testing.T) {
 
 type tTroupe struct{ ecs.Relation }
 
-// TestInterestInRelationTables has entities of one mask in several tables of Arche.
+// TestInterestInRelationTables: entities of one mask lie in several tables of Arche.
 func TestInterestInRelationTables(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position, troupe, onStage := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tTroupe](x.world), ecs.ComponentID[tOnStage](x.world)
@@ -82,7 +82,7 @@ func TestInterestInRelationTables(t *testing.T) {
 	x.requireSeen(append(on[1:], off[0])...)
 }
 
-// TestInterestIsKeptWhenTheClientComesAgain has clients come late and come again.
+// TestInterestIsKeptWhenTheClientComesAgain: clients connect late and reconnect.
 func TestInterestIsKeptWhenTheClientComesAgain(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		x := newWire(t, testSchema())
@@ -92,7 +92,7 @@ func TestInterestIsKeptWhenTheClientComesAgain(t *testing.T) {
 		set.Add(a)
 		set.Add(b)
 		x.peer.SetInterest(Interest{Sets: []*EntitySet{set}, Keep: keep})
-		for range 10 { // nobody there
+		for range 10 { // no client yet
 			x.replicate()
 		}
 		x.rounds(10)
@@ -107,12 +107,12 @@ func TestInterestIsKeptWhenTheClientComesAgain(t *testing.T) {
 		}
 		x.restart(faceOf(x.server.schema), 99)
 		x.rounds(10)
-		x.requireSeen(a, c) // of what it kept, the new one knows nothing
+		x.requireSeen(a, c) // the new client knows nothing of the kept entities
 	}
 }
 
-// TestKeptEntitiesStayAsTheyWereSeen follows one that is kept: out of view, back, ended
-// while its slot goes to another one, and let go.
+// TestKeptEntitiesStayAsTheyWereSeen follows a kept entity: out of view, back, despawned while its
+// slot goes to another one, and released.
 func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -139,7 +139,7 @@ func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 	x.requireSeen(e, other)
 	set.Remove(e)
 	x.rounds(3)
-	set.Add(e) // unchanged: there is nothing to say
+	set.Add(e) // unchanged: there is nothing to send
 	sent = x.peer.Stats()
 	x.rounds(3)
 	require.Equal(t, sent.Updates+sent.FullStates+sent.KeyframeFallbacks, x.peer.Stats().Updates+x.peer.Stats().FullStates+x.peer.Stats().KeyframeFallbacks)
@@ -147,7 +147,7 @@ func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 	x.round()
 	id, _ := x.server.NetID(e)
 	x.world.RemoveEntity(e)
-	x.replicate() // the word of its end is lost
+	x.replicate() // the despawn is lost
 	hidden := x.spawn(position)
 	x.rounds(60)
 	require.EqualValues(t, id.Slot, x.slotOf(hidden))
@@ -164,8 +164,8 @@ func TestKeptEntitiesStayAsTheyWereSeen(t *testing.T) {
 	x.requireSeen(hidden)
 }
 
-// TestLateAckOfADespawn arrives after the entity came back, was acknowledged and left
-// again: it must not make the server believe that there is nothing.
+// TestLateAckOfADespawn: the ack arrives after the entity came back, was acknowledged and left
+// again. The server must not conclude that the client has nothing.
 func TestLateAckOfADespawn(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -193,8 +193,7 @@ func TestLateAckOfADespawn(t *testing.T) {
 	x.requireSeen()
 }
 
-// TestInterestDoesNotAllocate has entities come into view and go by all kinds of
-// interest.
+// TestInterestDoesNotAllocate: entities enter and leave the view by all kinds of interest.
 func TestInterestDoesNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for kind, name := range []string{"filter", "grid", "set", "visible"} {
@@ -258,8 +257,8 @@ func TestInterestDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestInterestsBetweenTwoTicks: the last one counts, however often the interest is set before the next tick. Without Keep, what
-// was kept goes.
+// TestInterestsBetweenTwoTicks: however often the interest is set before the next tick, the last
+// one counts. Without Keep, kept entities are despawned.
 func TestInterestsBetweenTwoTicks(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		x, e, _ := crowd(t, 2)
@@ -282,9 +281,10 @@ func TestInterestsBetweenTwoTicks(t *testing.T) {
 	}
 }
 
-// TestAStateInFlightTwiceAfterComingBackIntoView: a state was sent before the entity left the view and again when it came back, and
-// only the first packet is known to have come. If the second one came, the client holds the state as of that tick for good, and
-// as of the first one for a while.
+// TestAStateInFlightTwiceAfterComingBackIntoView: a state was sent before the entity left the view
+// and again when it came back, and only the first packet is acknowledged. If the second one
+// arrived, the client holds the state as of that tick for good, and as of the first tick only for a
+// while.
 func TestAStateInFlightTwiceAfterComingBackIntoView(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {withoutSharedPackets}} {
 		x, e, move := crowd(t, 2, opts...)
@@ -308,7 +308,7 @@ func TestAStateInFlightTwiceAfterComingBackIntoView(t *testing.T) {
 		for i := range 3 * x.server.opts.Window {
 			move(e[1], float32(1-i%2*2))
 			x.round()
-			if i == 70 { // acks don't go that far back
+			if i == 70 { // acks do not reach back that far
 				x.deliver(second...)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSendIntervals: peers that are sent something on every third tick only take turns,
-// and follow all the same.
+// TestSendIntervals: peers with an interval of three ticks are served in different ticks, and
+// converge.
 func TestSendIntervals(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -61,8 +61,8 @@ func TestSendIntervals(t *testing.T) {
 	require.Panics(t, func() { ends[0].peer.SetSendInterval(61) })
 }
 
-// TestEvery: a component that is looked at on every fifth tick is shown as it was at one
-// of these, the last one at that, and at once when it is new.
+// TestEvery: a component with Every(5) is shown as it was at its latest reading, and without delay
+// when it is new.
 func TestEvery(t *testing.T) {
 	oneGoroutine(t)
 	const n = 5
@@ -77,7 +77,7 @@ func TestEvery(t *testing.T) {
 		tick uint32
 	}
 	values := map[key]int32{}
-	looked := map[uint32]int{} // entities by the turn at which they changed
+	looked := map[uint32]int{} // number of entities by the phase at which they changed
 	for tick := range 200 {
 		var spawned ecs.Entity
 		if tick%10 == 3 && len(entities) < 15 {
@@ -113,8 +113,8 @@ func TestEvery(t *testing.T) {
 	require.Panics(t, func() { Every(61) })
 }
 
-// TestBudgetsOfPeersWithIntervals: a peer with a budget that is sent something seldom gets all that its budget allows, also where
-// that is more at a time than is saved up otherwise.
+// TestBudgetsOfPeersWithIntervals: a peer with a budget and a long interval gets everything that
+// its budget allows, also where that is more per send than peers save up otherwise.
 func TestBudgetsOfPeersWithIntervals(t *testing.T) {
 	oneGoroutine(t)
 	const rate, ticks = 6000, 240

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompleteMeansEverythingHasArrived: of what was there when the session began, and still is,
-// nothing is missing in the client's world, whatever was slow to come. And it does become
-// complete, though new entities come all the time.
+// TestCompleteMeansEverythingHasArrived: when Complete becomes true, the client has all entities
+// that existed when the session began and still do, however late they arrived. It does become true,
+// though new entities spawn all the time.
 func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 	oneGoroutine(t)
 	type visible = func(id NetID) bool
@@ -50,7 +50,7 @@ func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 			w := ecs.NewWorld()
 			s := NewServer(&w, testSchema(), append(c.opts, WithSeed(seed))...)
 			g := newGame(seed, &w, faceOf(s.schema), 60)
-			for range 150 { // much that rests
+			for range 150 { // many idle entities
 				w.NewEntity(g.ids[0], g.ids[3], g.marker)
 			}
 			for range 4 {
@@ -95,8 +95,8 @@ func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 	}
 }
 
-// TestCompleteIsSentInAnIdleWorld without waiting for the next second, and not before all
-// has come.
+// TestCompleteIsSentInAnIdleWorld without waiting for the next keep-alive, and not before
+// everything has arrived.
 func TestCompleteIsSentInAnIdleWorld(t *testing.T) {
 	for _, entities := range []int{0, 1, 500} {
 		x := newWire(t, testSchema(), WithMTU(200))
@@ -118,7 +118,7 @@ func TestCompleteIsSentInAnIdleWorld(t *testing.T) {
 	}
 }
 
-// TestCompleteIsSentAgain if the packet that said so got lost.
+// TestCompleteIsSentAgain if its packet is lost.
 func TestCompleteIsSentAgain(t *testing.T) {
 	x := newWire(t, testSchema())
 	for n := 0; !x.peer.out.Alive.Complete; n++ {
@@ -132,8 +132,8 @@ func TestCompleteIsSentAgain(t *testing.T) {
 	require.True(t, x.client.Complete())
 }
 
-// TestCompleteDoesNotWaitForNewcomers, not even where one got the slot of an entity that was there when the session began, and a
-// tick was not finished in between.
+// TestCompleteDoesNotWaitForNewcomers: not even for one in the slot of an entity that existed when
+// the session began, when the tick between them did not end.
 func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		x := newWire(t, testSchema())
@@ -170,7 +170,7 @@ func TestCompleteDoesNotWaitForNewcomers(t *testing.T) {
 		for i := 0; !x.peer.acked.Join.Complete; i++ {
 			require.Less(t, i, 60)
 			(*tPosition)(x.world.Get(first, position)).X++
-			_, others := x.split(x.replicate(), slot) // the newcomer never comes
+			_, others := x.split(x.replicate(), slot) // the newcomer never arrives
 			x.deliver(others...)
 			x.answer(x.apply()...)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPartsOutOfViewMakeRoom: what goes out of view before all its parts came is not seen at all, with Keep either, and does not
-// keep others from being put together.
+// TestPartsOutOfViewMakeRoom: an entity that leaves the view before all its parts arrived is not
+// shown, not even with Keep, and does not block the assembly of others.
 func TestPartsOutOfViewMakeRoom(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk, frozen := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tFrozen](x.world)
@@ -20,7 +20,7 @@ func TestPartsOutOfViewMakeRoom(t *testing.T) {
 		es = append(es, e)
 	}
 	for i, p := range x.replicate() {
-		if i%3 > 0 { // of all, not all parts
+		if i%3 > 0 { // of all, but not all parts
 			x.deliver(p)
 		}
 	}
@@ -36,7 +36,7 @@ func TestPartsOutOfViewMakeRoom(t *testing.T) {
 	x.requireSeen(append(es, e)...)
 }
 
-// TestPartsThatWereNotSentYet: the client is told to drop those that it has.
+// TestPartsThatWereNotSentYet: the client is told to drop the parts that it has.
 func TestPartsThatWereNotSentYet(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	x.peer.SetBudget(60 * 128)

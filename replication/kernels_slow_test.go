@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"unsafe" // for the name of the type that kernels take; no pointer is computed here
+	"unsafe" // for the type that kernels take; no pointer is computed here
 
 	"github.com/arche-replicate/arche-replicate/quantize"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
@@ -13,11 +13,12 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// slowKernels are the twins of a component's kernels, without an address computed: each value goes through package reflect,
-// one field at a time, to the quantisers' own methods. The kernels must do the same to the last bit.
+// slowKernels are the reference implementation of a component's kernels. They compute no addresses:
+// each value goes through package reflect, field by field, to the quantisers' methods. The kernels
+// must match them to the last bit.
 type slowKernels struct{ *schema.Component }
 
-// readColumn is the twin of [schema.Component.readColumn].
+// readColumn is the reference of [schema.Component.ReadColumn].
 func (c slowKernels) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
 	if n == 0 || len(c.Columns) == 0 {
 		return 0
@@ -39,7 +40,7 @@ func (c slowKernels) readColumn(dst []uint32, p unsafe.Pointer, n int) (clamped 
 	return clamped
 }
 
-// write is the twin of [schema.Component.write].
+// write is the reference of [schema.Component.Write].
 func (c slowKernels) write(p unsafe.Pointer, row []uint32) {
 	v := reflect.NewAt(c.Typ, p).Elem()
 	for i := range c.Columns {
@@ -52,7 +53,7 @@ func (c slowKernels) write(p unsafe.Pointer, row []uint32) {
 	}
 }
 
-// refersToAny is the twin of [schema.Component.refersToAny].
+// refersToAny is the reference of [schema.Component.RefersToAny].
 func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found bool) {
 	values := reflect.SliceAt(c.Typ, p, n)
 	for i := range n {
@@ -65,24 +66,24 @@ func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found
 	return found
 }
 
-// readEntity is the twin of [schema.Component.readEntity].
+// readEntity is the reference of [schema.Component.ReadEntity].
 func (c slowKernels) readEntity(p unsafe.Pointer, column int) ecs.Entity {
 	return leaf(reflect.NewAt(c.Typ, p).Elem(), c.Columns[column].Steps).Interface().(ecs.Entity)
 }
 
-// writeEntity is the twin of [schema.Component.writeEntity].
+// writeEntity is the reference of [schema.Component.WriteEntity].
 func (c slowKernels) writeEntity(p unsafe.Pointer, column int, e ecs.Entity) {
 	leaf(reflect.NewAt(c.Typ, p).Elem(), c.Columns[column].Steps).Set(reflect.ValueOf(e))
 }
 
-// copyTo is the twin of [schema.Component.copyTo].
+// copyTo is the reference of [schema.Component.CopyTo].
 func (c slowKernels) copyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
 	if c.Words > 0 {
 		reflect.SliceAt(c.Typ, dst, i+1).Index(i).Set(reflect.NewAt(c.Typ, p).Elem())
 	}
 }
 
-// fits is the twin of [schema.Component.fits].
+// fits is the reference of [schema.Component.Fits].
 func (c slowKernels) fits(p unsafe.Pointer) error {
 	component := reflect.NewAt(c.Typ, p).Elem()
 	for i := range c.Columns {
@@ -111,7 +112,7 @@ func (c slowKernels) fits(p unsafe.Pointer) error {
 	return nil
 }
 
-// holdStrings is the twin of [schema.Component.holdStrings].
+// holdStrings is the reference of [schema.Component.HoldStrings].
 func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
 	values := reflect.SliceAt(c.Typ, p, n)
 	for row := range n {
@@ -121,12 +122,13 @@ func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
 	}
 }
 
-// slowMarkersAt is the twin of [snapshot.MarkersAt].
+// slowMarkersAt is the reference of [snapshot.MarkersAt].
 func slowMarkersAt(p unsafe.Pointer, n int) []snapshot.Marker {
 	return reflect.SliceAt(reflect.TypeFor[snapshot.Marker](), p, n).Interface().([]snapshot.Marker)
 }
 
-// standInAt returns the address of what a stand-in stands for: the part of its type at its offset.
+// standInAt returns the address of the value that a stand-in replaces: the part of its type at its
+// offset.
 func (c slowKernels) standInAt(v reflect.Value, in *schema.StandIn) unsafe.Pointer {
 	part, offset := v, in.Offset
 	for part.Type() != in.Conversion.Source() {
@@ -154,7 +156,7 @@ func offsetOfPart(t reflect.Type, i int) uintptr {
 	return uintptr(i) * t.Elem().Size()
 }
 
-// leaf returns the value inside a component value that the steps lead to.
+// leaf returns the value inside a component value at the end of a path of steps.
 func leaf(v reflect.Value, steps []int) reflect.Value {
 	for _, step := range steps {
 		v = partOf(v, step)
@@ -162,13 +164,13 @@ func leaf(v reflect.Value, steps []int) reflect.Value {
 	return v
 }
 
-// float32At returns the address of a float32 of any type; reflect's own getters and setters go through float64, which
-// changes the bits of a signalling NaN.
+// float32At returns the address of a float32 of any named type. The getters and setters of package
+// reflect go through float64, which changes the bits of a signalling NaN.
 func float32At(v reflect.Value) *float32 {
 	return v.Addr().Convert(reflect.TypeFor[*float32]()).Interface().(*float32)
 }
 
-// integerOf returns an integer of any type, and whether it is positive as that has it.
+// integerOf returns an integer of any type, and whether it is positive.
 func integerOf(v reflect.Value) (x int64, positive bool) {
 	if v.CanInt() {
 		return v.Int(), v.Int() > 0
@@ -216,7 +218,7 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 		code, ok = quantize.Half{}.Encode(v.Float())
 	case schema.OpAngle:
 		code, ok = q.Angle.Encode(v.Float())
-	case schema.OpEntity, schema.OpRelation: // the targets of relations are not in the component
+	case schema.OpEntity, schema.OpRelation: // relation targets are not in the component
 		var e ecs.Entity
 		if q.Op == schema.OpEntity {
 			e = v.Interface().(ecs.Entity)
@@ -249,7 +251,7 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 func (col slowColumn) write(v reflect.Value, row []uint32) {
 	q := col.Codec
 	switch q.Op {
-	case schema.OpEntity, schema.OpRelation: // by writeEntity, when it is known who that is here
+	case schema.OpEntity, schema.OpRelation: // written by writeEntity, once the local entity is known
 	case schema.OpBool:
 		v.SetBool(row[col.Word] != 0)
 	case schema.OpInt:
@@ -295,7 +297,7 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 	}
 }
 
-// decodeFloat returns the number of a code; storing it in a float32 rounds as Decode32 does.
+// decodeFloat returns the number of a code. Storing it in a float32 rounds as Decode32 does.
 func (col slowColumn) decodeFloat(code uint64) (v float64) {
 	switch q := col.Codec; q.Op {
 	case schema.OpFixed:
@@ -316,7 +318,7 @@ func setFloats(v reflect.Value, numbers ...float64) {
 	}
 }
 
-// readText stores a text and reports whether all of it.
+// readText stores a text and reports whether all of it fits.
 func (col slowColumn) readText(v reflect.Value, dst []uint32) (ok bool) {
 	q := col.Codec
 	dst = dst[:q.Words()]

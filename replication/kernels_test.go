@@ -18,14 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kernelCase is a component type whose kernels are compared with their slow twins.
+// kernelCase is a component type whose kernels are compared with the reference.
 type kernelCase struct {
 	typ     reflect.Type
 	options []ComponentOption
 }
 
-// kernelField makes a case of a field type with a tag. It stands twice, once alone and once in an array, among neighbours
-// which show a wrong offset, stride or width.
+// kernelField makes a case of a field type with a tag. The field appears twice, alone and in an
+// array, among neighbours that reveal a wrong offset, stride or width.
 func kernelField(typ reflect.Type, tag string) kernelCase {
 	tag = `repl:"` + tag + `"`
 	return kernelCase{typ: reflect.StructOf([]reflect.StructField{
@@ -41,7 +41,8 @@ func kernelType[T any](options ...ComponentOption) kernelCase {
 	return kernelCase{reflect.TypeFor[T](), options}
 }
 
-// kernelCases returns every codec with every type of number it is for, and components that mix them.
+// kernelCases returns every codec with every type of number it supports, and components that mix
+// them.
 func kernelCases() (cases []kernelCase) {
 	for _, sc := range scalarCases() {
 		cases = append(cases, kernelField(sc.typ, sc.tag))
@@ -88,7 +89,7 @@ func kernelCases() (cases []kernelCase) {
 	)
 }
 
-// kernelValues makes n random values of a type. What refers to an entity refers to one of those given.
+// kernelValues makes n random values of a type. References are to one of the given entities.
 func kernelValues(rng *rand.Rand, typ reflect.Type, n int, entities []ecs.Entity) reflect.Value {
 	values := reflect.MakeSlice(reflect.SliceOf(typ), n, n)
 	for i := range n {
@@ -114,7 +115,7 @@ func setKernelValue(v reflect.Value, rng *rand.Rand, entities []ecs.Entity) {
 			x.steps[i] = cvStep{float32(rng.NormFloat64() * 80), float32(rng.NormFloat64() * 80), randomText(rng, 12, true)}
 		}
 		return
-	case *schemaVec: // cvTiny has it as whole numbers
+	case *schemaVec: // cvTiny codes it as integers
 		*x = schemaVec{float32(rng.IntN(12)), float32(rng.IntN(256)), float32(rng.IntN(1 << 24))}
 		return
 	}
@@ -131,10 +132,10 @@ func setKernelValue(v reflect.Value, rng *rand.Rand, entities []ecs.Entity) {
 	}
 }
 
-// sameValue compares values to the last bit, and what they lead to.
+// sameValue compares values to the last bit, including what they point to.
 func sameValue(a, b reflect.Value) bool {
 	if t := a.Type(); !schema.HasPointers(t) && a.CanAddr() && b.CanAddr() {
-		return slices.Equal(memoryOf(a), memoryOf(b)) // with the padding
+		return slices.Equal(memoryOf(a), memoryOf(b)) // including padding
 	}
 	switch a.Kind() {
 	case reflect.Struct, reflect.Array, reflect.Slice:
@@ -159,7 +160,7 @@ func memoryOf(v reflect.Value) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v.UnsafeAddr())), v.Type().Size())
 }
 
-// TestKernelsMatchTheReference: the same rows, the same counts, the same values written, the same errors.
+// TestKernelsMatchTheReference: the same rows, counts, written values and errors.
 func TestKernelsMatchTheReference(t *testing.T) {
 	const n = 2*schema.ReadBlock + 88
 	rng := newColumnRand(t)
@@ -169,7 +170,7 @@ func TestKernelsMatchTheReference(t *testing.T) {
 		entities = append(entities, w.NewEntity())
 		if i%3 == 0 {
 			w.RemoveEntity(entities[i])
-			entities[i] = w.NewEntity() // of another generation
+			entities[i] = w.NewEntity() // of a later generation
 		}
 	}
 	met := map[string]bool{}
@@ -189,7 +190,7 @@ func TestKernelsMatchTheReference(t *testing.T) {
 	require.Equal(t, allOps(), met, "kernels that are compared")
 }
 
-// opName names what decides which kernel a codec has.
+// opName names the properties that select the kernel of a codec.
 func opName(q *schema.Codec) string {
 	name := fmt.Sprint(q.Op, " ", q.Kind)
 	if q.Bits > 32 && q.Op != schema.OpRaw {
@@ -198,7 +199,7 @@ func opName(q *schema.Codec) string {
 	return name
 }
 
-// allOps returns the names of all there are.
+// allOps returns the names of all of them.
 func allOps() map[string]bool {
 	all := map[string]bool{}
 	add := func(op schema.CodecOp, bits uint, kinds ...reflect.Kind) {
@@ -290,7 +291,7 @@ func checkTextKernels(t *testing.T, name string, c *schema.Component, values ref
 	require.Equal(t, want, got, name)
 }
 
-// checkCopies is about values that are copied elsewhere, and their bytes, which must tell every change of a value.
+// checkCopies checks that copies of values, and their bytes, reflect every change of a value.
 func checkCopies(t *testing.T, name string, c *schema.Component, values reflect.Value, rng *rand.Rand) {
 	n := snapshot.CaptureRows
 	room, want := c.Room(n), reflect.MakeSlice(values.Type(), n, n)

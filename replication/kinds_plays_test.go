@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The plays of kinds that are more than the values of a component.
+// Plays of kinds that are more than values of a component.
 
 type kMatch struct {
 	Round  uint8
@@ -34,12 +34,13 @@ func playResource(x *kindGame) {
 	}
 }
 
-// kSecret stands under a condition. What is odd in it, a client may not see.
+// kSecret has a condition. Clients may see only even values.
 type kSecret struct{ N uint32 }
 
-// playCondition lets the client see a component and then not, by turns. Only even values are there for it to see.
+// playCondition lets the client see a component and then not, in turns. Only even values are
+// visible to it.
 func playCondition(x *kindGame, show func(e ecs.Entity, yes bool)) {
-	x.truth = nil // what the client has is less than what there is
+	x.truth = nil // the client has less than the server
 	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
 	e, n := x.spawn(id), uint32(1)
 	set := func(v uint32) { (*kSecret)(x.world.Get(e, id)).N = v }
@@ -76,7 +77,7 @@ func playCondition(x *kindGame, show func(e ecs.Entity, yes bool)) {
 	}
 }
 
-// playOnce changes a component that is sent with its first value only, and gives it anew.
+// playOnce changes a component that is sent only with its first value, and adds it again.
 func playOnce(x *kindGame) {
 	x.truth = nil
 	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
@@ -95,7 +96,7 @@ func playOnce(x *kindGame) {
 			return true
 		}
 		x.tick()
-		p.N++ // before it can have come
+		p.N++ // before it can have arrived
 		x.until(shown)
 		for range 20 {
 			p.N++
@@ -107,7 +108,8 @@ func playOnce(x *kindGame) {
 	}
 }
 
-// playGroup lets members of a group come, change and go. All have the number of the tick; the client shows them of one tick.
+// playGroup adds, changes and removes members of a group. All carry the tick number; the client
+// shows them as of one tick.
 func playGroup(x *kindGame) {
 	id, mirrorID := ecs.ComponentID[kSecret](x.world), ecs.ComponentID[kSecret](x.end.world)
 	group, n := x.server.NewGroup(), uint32(0)
@@ -163,7 +165,7 @@ type kHello struct {
 	Text string `repl:"max=8"`
 }
 
-// playMessages sends messages both ways: each comes once, in order.
+// playMessages sends messages both ways: each arrives once, in order.
 func playMessages(x *kindGame) {
 	var down, up []kHello
 	OnServerMessage(x.end.client, func(m kHello) { down = append(down, m) })
@@ -185,7 +187,8 @@ func playMessages(x *kindGame) {
 	require.Equal(x.t, sent, up)
 }
 
-// playUnreliable sends messages both ways of which each comes at most once, as it was, and most do.
+// playUnreliable sends unreliable messages both ways: each arrives unchanged at most once, and most
+// do.
 func playUnreliable(x *kindGame) {
 	down, up := map[uint32]bool{}, map[uint32]bool{}
 	take := func(into map[uint32]bool, m kHello) {
@@ -215,7 +218,7 @@ type kAbout struct {
 	N   uint32
 }
 
-// playAbout sends messages about entities that were spawned a moment before, and has them sent back.
+// playAbout sends messages about entities spawned just before, and has them sent back.
 func playAbout(x *kindGame) {
 	var spawned []ecs.Entity
 	back := uint32(0)
@@ -244,7 +247,7 @@ type kKeys struct {
 	At   ecs.Entity
 }
 
-// playInput gives an input for every tick; the server finds it when it comes to that tick.
+// playInput sets an input for every tick; the server finds it when it reaches that tick.
 func playInput(x *kindGame) {
 	target, given := x.spawn(), map[uint32]kKeys{}
 	x.until(func() bool {
@@ -261,7 +264,7 @@ func playInput(x *kindGame) {
 		}
 		next := x.server.Tick() + 1
 		in, ok := Input[kKeys](x.end.peer, next)
-		if n >= 300 { // by then the client knows how far it has to be ahead
+		if n >= 300 { // by then the client knows the input delay it needs
 			asked++
 		}
 		if ok {
@@ -278,7 +281,7 @@ func playInput(x *kindGame) {
 	require.Greater(x.t, exact, asked*85/100, "of %d: how many come in time once the lead has settled is tested elsewhere", asked)
 }
 
-// furtherKinds are kinds that are not values of fields.
+// furtherKinds are kinds that are not field values.
 func furtherKinds() []kind {
 	owner := func(owned bool) func(x *kindGame) {
 		return func(x *kindGame) {

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A kind is something that a world can hold and a client shall see. The list of them is that of the table in
-// docs/registering-components.md; each is played over a bad network.
+// A kind is something that a world can hold and a client should see. The list is that of the table
+// in docs/registering-components.md; each kind is played over a bad network.
 type kind struct {
 	name     string // as in the table
 	register func(s *Schema)
@@ -128,7 +128,7 @@ func kinds() []kind {
 			Trail []float32 `repl:"-"`
 		}
 		pointing struct {
-			Name string `repl:"max=8"` // beside it, since its bytes are held
+			Name string `repl:"max=8"` // in addition, because its bytes are retained
 			At   ecs.Entity
 		}
 		pointingAll struct{ Of [2][2]ecs.Entity }
@@ -172,7 +172,7 @@ func kinds() []kind {
 		within("direction", func(a, b direction) bool {
 			return near(0.001)(a.V[0], b.V[0]) && near(0.001)(a.V[1], b.V[1]) && near(0.001)(a.V[2], b.V[2])
 		}, direction{[3]float64{0, 0, 1}}, direction{[3]float64{0.6, -0.8, 0}}, direction{[3]float64{-1 / math.Sqrt(3), 1 / math.Sqrt(3), -1 / math.Sqrt(3)}}),
-		within("rotation", func(a, b rotation) bool { // q and -q are the same
+		within("rotation", func(a, b rotation) bool { // q and -q are the same rotation
 			dot := float64(a.V[0]*b.V[0] + a.V[1]*b.V[1] + a.V[2]*b.V[2] + a.V[3]*b.V[3])
 			return math.Abs(dot) > 0.99999
 		}, rotation{[4]float32{0, 0, 0, 1}}, rotation{[4]float32{0.5, -0.5, 0.5, 0.5}}, rotation{[4]float32{0.6, 0, -0.8, 0}}),
@@ -223,17 +223,17 @@ func kinds() []kind {
 	}, furtherKinds()...)
 }
 
-// values is a kind of which a component's values come out as they are.
+// values is a kind whose values arrive exactly as they are.
 func values[T comparable](name string, list ...T) kind { return within(name, equals[T], list...) }
 
 func equals[T comparable](a, b T) bool { return a == b }
 
-// within is a kind of which a component's values come out the same as far as matters.
+// within is a kind whose values arrive the same by a comparison.
 func within[T any](name string, same func(a, b T) bool, list ...T) kind {
 	return kind{name, func(s *Schema) { Register[T](s, Name("V")) }, func(x *kindGame) { playValues(x, same, list...) }}
 }
 
-// local is a kind of which something is the client's own: it is set once, and must stay.
+// local is a kind with a part that is the client's own: it is set once, and must stay.
 func local[T any](name string, a, b T, set func(*T), isSet func(*T) bool) kind {
 	return kind{name, func(s *Schema) { Register[T](s, Name("V")) }, func(x *kindGame) {
 		id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
@@ -255,7 +255,7 @@ func local[T any](name string, a, b T, set func(*T), isSet func(*T) bool) kind {
 	}}
 }
 
-// playTag gives an entity that has another component the tag, and takes it again.
+// playTag adds and removes a tag on an entity that has another component.
 func playTag[Tag, Other any](x *kindGame) {
 	id, mirrorID := ecs.ComponentID[Tag](x.world), ecs.ComponentID[Tag](x.end.world)
 	e := x.spawn(ecs.ComponentID[Other](x.world))
@@ -273,7 +273,7 @@ func playTag[Tag, Other any](x *kindGame) {
 	}
 }
 
-// playTargets makes the entities that a component refers to come, change and go.
+// playTargets makes the entities that a component references spawn, change and despawn.
 func playTargets[T any](x *kindGame, references func(v *T) []*ecs.Entity) {
 	id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
 	e := x.spawn(id)
@@ -282,7 +282,7 @@ func playTargets[T any](x *kindGame, references func(v *T) []*ecs.Entity) {
 		func(m ecs.Entity, i int) ecs.Entity { return *references((*T)(x.end.world.Get(m, mirrorID)))[i] })
 }
 
-// playRelation makes the targets of a relation come, change and go.
+// playRelation makes the targets of a relation spawn, change and despawn.
 func playRelation[T any](x *kindGame) {
 	id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
 	e := x.spawn(id)
@@ -291,13 +291,13 @@ func playRelation[T any](x *kindGame) {
 		func(m ecs.Entity, _ int) ecs.Entity { return x.end.world.Relations().Get(m, mirrorID) })
 }
 
-// playReferences makes each of n references of an entity be to nobody, to others in turn, to one that is replicated only later,
-// and to one that dies; set and shown are how to make and to read them.
+// playReferences sets each of n references of an entity to no entity, to others in turn, to one
+// that is replicated only later, and to one that despawns; set and shown write and read them.
 func playReferences(x *kindGame, e ecs.Entity, n int, set func(i int, target ecs.Entity), shown func(m ecs.Entity, i int) ecs.Entity) {
 	var nobody ecs.Entity
 	others := []ecs.Entity{nobody, x.spawn(), x.spawn(), e}
 	if n == 1 {
-		others = others[:3] // Arche is at odds with who is its own target
+		others = others[:3] // Arche does not support an entity that is its own target
 	}
 	refersTo := func(i int, target ecs.Entity) bool {
 		m, ok := x.mirrored(e)
@@ -331,7 +331,7 @@ func playReferences(x *kindGame, e ecs.Entity, n int, set func(i int, target ecs
 	x.until(func() bool { return refersTo(0, late) })
 	x.world.RemoveEntity(late)
 	x.until(isNobody)
-	x.spawn() // in its place at the server, and perhaps in its slot
+	x.spawn() // in its place on the server, and perhaps in its slot
 	for range 20 {
 		x.tick()
 		require.True(x.t, isNobody())
@@ -344,7 +344,7 @@ type kindGame struct {
 	world  *ecs.World
 	server *Server
 	end    *end
-	truth  *truth // nil if the client may not see all there is
+	truth  *truth // nil if the client may not see everything
 }
 
 func newKindGame(t *testing.T, register func(s *Schema)) *kindGame {
@@ -372,7 +372,8 @@ func (x *kindGame) mirrored(e ecs.Entity) (ecs.Entity, bool) {
 	return x.end.client.Entity(id)
 }
 
-// tick plays a tick, and checks that what the client shows are the codes that the server had, if it may see all of them.
+// tick plays a tick, and checks that the client shows codes that the server had, if it may see all
+// of them.
 func (x *kindGame) tick() {
 	if x.truth != nil {
 		tickAll(x.t, x.server, x.truth, []*end{x.end})
@@ -382,7 +383,8 @@ func (x *kindGame) tick() {
 	x.end.step(x.t)
 }
 
-// until plays ticks until it is done. Any longer than this, and something does not arrive at all.
+// until plays ticks until done returns true. It fails after more ticks than anything may take to
+// arrive.
 func (x *kindGame) until(done func() bool) {
 	x.t.Helper()
 	for range 300 {
@@ -394,8 +396,8 @@ func (x *kindGame) until(done func() bool) {
 	require.FailNow(x.t, "does not come", "server %+v\nclient %+v", x.end.peer.Stats(), x.end.client.Stats())
 }
 
-// playValues gives entities all of the values: first each until it has come, then in quick succession, when not all will come
-// and nothing else may.
+// playValues gives entities all of the values: first each until it has arrived, then in quick
+// succession, when not all will arrive but nothing else may.
 func playValues[T any](x *kindGame, same func(a, b T) bool, list ...T) {
 	id, mirrorID := ecs.ComponentID[T](x.world), ecs.ComponentID[T](x.end.world)
 	var entities []ecs.Entity
@@ -458,7 +460,8 @@ func TestEveryKindRoundTrips(t *testing.T) {
 	}
 }
 
-// kindsWire is a session whose schema has texts, choices, counters and conversions, in entities that change.
+// kindsWire is a session whose schema has texts, enums, counters and conversions, in entities that
+// change.
 func kindsWire(t testing.TB, packets func(p []byte)) *fixture {
 	s := NewSchema()
 	Register[textBox](s)
@@ -497,8 +500,9 @@ type fuzzKinds struct {
 	Left  time.Duration `repl:"range=0s:1m,step=1ms,linear"`
 }
 
-// FuzzKinds puts any bits behind the header of a state packet with a right checksum. What the client then shows is nothing that a
-// server could not have meant: it reads as the rows that it was written from.
+// FuzzKinds puts any bits behind the header of a state packet with a correct checksum. The client
+// then shows only values that a server could have sent: they encode to the rows that they were
+// decoded from.
 func FuzzKinds(f *testing.F) {
 	kindsWire(f, func(p []byte) {
 		if len(p) > 12 {
@@ -528,7 +532,7 @@ func FuzzKinds(f *testing.F) {
 				shown := make([]uint32, comp.Words)
 				p := x.mirror.Get(e, x.client.apply.View.Components[k])
 				require.Zero(t, comp.ReadColumn(shown, p, 1))
-				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // which have several rows for the same value
+				if comp.Name != "cvPlan" && comp.Name != "cvShip" { // several rows of these decode to the same value
 					require.Equal(t, row, shown)
 				}
 			}
@@ -539,7 +543,7 @@ func FuzzKinds(f *testing.F) {
 
 var kindRow = regexp.MustCompile(`(?m)^\| ([^|]+?) +\|`)
 
-// The table of kinds in the guide has what is tested here, and what it has is tested here.
+// TestGuideNamesEveryKind: the guide's table of kinds lists exactly the kinds tested here.
 func TestGuideNamesEveryKind(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "registering-components.md"))
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ type pMatch struct{ Round uint8 }
 
 type pMatchTwin struct{ Round uint8 }
 
-// TestAPanicInTheCaptureLeavesNoOwner: what ended in a tick whose capture panicked has no owner any more, and what comes into
-// its slot has none.
+// TestAPanicInTheCaptureLeavesNoOwner: an entity that ended in a tick whose capture panicked has no
+// owner any more, and the next entity in its slot has none.
 func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	fails := false
 	s := NewSchema()
@@ -45,7 +45,7 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	require.Nil(t, x.server.Owner(e))
 
 	var next ecs.Entity
-	for range 200 { // until something gets the slot
+	for range 200 { // until an entity gets the slot
 		next = x.spawn(position, health)
 		x.round()
 		if x.slotOf(next) == slot {
@@ -64,8 +64,8 @@ func TestAPanicInTheCaptureLeavesNoOwner(t *testing.T) {
 	require.Zero(t, mirrored, "nobody owns what is there now")
 }
 
-// TestAMessageSentByOnlyForIsSeen: a function of OnlyFor that sends a message to a peer that would rest makes it look what it
-// sees.
+// TestAMessageSentByOnlyForIsSeen: an OnlyFor function sends a message to a peer that would be
+// idle. The peer's interest is then evaluated.
 func TestAMessageSentByOnlyForIsSeen(t *testing.T) {
 	var to *Peer
 	s := messageSchema()

@@ -11,9 +11,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// What comes late of other sessions than the one in force: it is known for that, and changes nothing.
+// Late packets of other sessions are recognised as such, and change nothing.
 
-// TestWelcomesToEarlierHellosAreIgnored: the one of a nonce that the client gave up.
+// TestWelcomesToEarlierHellosAreIgnored: a welcome to a nonce that the client gave up is ignored.
 func TestWelcomesToEarlierHellosAreIgnored(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.answer(x.apply()...)
@@ -34,8 +34,8 @@ func TestWelcomesToEarlierHellosAreIgnored(t *testing.T) {
 	require.ErrorIs(t, x.client.Receive(late[0]), wire.ErrStale)
 }
 
-// TestLateHelloTakesNoSessionOverWithoutChecksum: a former client's introduction comes
-// again, and nothing in the acks of the present one says whose they are.
+// TestLateHelloTakesNoSessionOverWithoutChecksum: the hello of an earlier client arrives again, and
+// nothing in the acks of the current one tells them apart.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
 	id := x.peer.conn.Session.ID
@@ -52,8 +52,8 @@ func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	require.EqualValues(t, 5, x.peer.Stats().FullStates)
 }
 
-// TestLatePacketsWithoutChecksum of the session before, in both directions: their sequences
-// tell.
+// TestLatePacketsWithoutChecksum of the previous session are recognised by their sequences, in both
+// directions.
 func TestLatePacketsWithoutChecksum(t *testing.T) {
 	for _, first := range []uint16{0, 1<<16 - 50, 1<<15 - 20} {
 		x, e, move := crowd(t, 5, WithoutChecksum(), replicationtest.FirstSequence(first))
@@ -80,7 +80,7 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 			}
 			require.Equal(t, acked, x.peer.Stats().Acked)
 		}
-		replay() // before anything of the new session came
+		replay() // before anything of the new session arrived
 		for range 20 {
 			move(e[0], 0.5)
 			x.round()
@@ -92,8 +92,9 @@ func TestLatePacketsWithoutChecksum(t *testing.T) {
 	}
 }
 
-// TestALateStateDoesNotConfirmASession: without checksums a state packet of an earlier session may be taken for one of a session
-// that the server has only offered. The client must not think that it is in force for good.
+// TestALateStateDoesNotConfirmASession: without checksums, a state packet of an earlier session may
+// be taken for one of a session that the server has only offered. The client must not regard that
+// session as confirmed.
 func TestALateStateDoesNotConfirmASession(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
 	x.restart(faceOf(x.server.schema), 7, WithTimeout(20))
@@ -117,8 +118,9 @@ func TestALateStateDoesNotConfirmASession(t *testing.T) {
 	require.True(t, x.peer.Connected())
 }
 
-// TestEarlierSessionsAreRecognisedByChecksum: in sessions without checksums, state hashes, disconnects and first words have one all the
-// same. Those of the session before are not taken for whatever their checksums begin like, which might be a state of the future.
+// TestEarlierSessionsAreRecognisedByChecksum: even in sessions without checksums, state hashes,
+// disconnects and first messages have one. Those of the previous session are not mistaken for a
+// future state, whatever their checksums look like.
 func TestEarlierSessionsAreRecognisedByChecksum(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum(), WithStateHash(2))
 	x.restart(faceOf(x.server.schema), 7)
@@ -152,8 +154,9 @@ func TestEarlierSessionsAreRecognisedByChecksum(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLateHashesOfASessionWithoutStatesAreRecognised: a session may be over for the client before any of its states came, and state
-// hashes of it come late. Without checksums they must not be taken for states of the next session.
+// TestLateHashesOfASessionWithoutStatesAreRecognised: a session may end for the client before any
+// of its states arrives, and its state hashes arrive late. Without checksums they must not be taken
+// for states of the next session.
 func TestLateHashesOfASessionWithoutStatesAreRecognised(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum(), WithStateHash(1), neverSilent)
 	x.restart(faceOf(x.server.schema), 7)
@@ -162,12 +165,12 @@ func TestLateHashesOfASessionWithoutStatesAreRecognised(t *testing.T) {
 	}
 	x.answer(x.apply()...)
 	x.deliver(x.takeDown()...) // the welcome
-	x.answer(x.apply()...)     // the session is in force
+	x.answer(x.apply()...)     // the session is confirmed
 	require.True(t, x.peer.Connected())
 	var late [][]byte
 	for n := 0; len(late) < 20; n++ {
 		require.Less(t, n, 2000)
-		for _, p := range x.replicate() { // all the states are lost
+		for _, p := range x.replicate() { // all states are lost
 			if p[wire.ChecksumSize] == byte(wire.KindHashes) && wire.KindOf(p) == wire.KindState {
 				late = append(late, p)
 			}
@@ -183,8 +186,9 @@ func TestLateHashesOfASessionWithoutStatesAreRecognised(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLateStatesOfASkippedSessionAreTooOld: of two sessions that are offered, the client is in the second already when its first
-// word of the first one arrives. What the server then says in the first must not be taken for the second, without checksums either.
+// TestLateStatesOfASkippedSessionAreTooOld: two sessions are offered, and the client already is in
+// the second one when its first ack of the first arrives. The server's packets in the first must
+// not be taken for the second, even without checksums.
 func TestLateStatesOfASkippedSessionAreTooOld(t *testing.T) {
 	x := newWire(t, testSchema(), WithoutChecksum())
 	x.restart(faceOf(x.server.schema), 7)
@@ -219,8 +223,9 @@ func TestLateStatesOfASkippedSessionAreTooOld(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestOfferedSequencesStayNearTheCurrentSession: however many sessions are offered in a row, packets of the
-// session before them are too old in all of them, also by the low bits of their sequences.
+// TestOfferedSequencesStayNearTheCurrentSession: however many sessions are offered in a row,
+// packets of the session before them are too old in all of them, also by the low bits of their
+// sequences.
 func TestOfferedSequencesStayNearTheCurrentSession(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithoutChecksum())
 	x.rounds(20)

@@ -11,23 +11,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A loadWorld is a world of entities with a position each, a server of it and fake clients.
-// Every packet is counted when the send function gets it.
+// A loadWorld is a world of entities with a position each, its server and fake clients. Every
+// packet is counted when the send function gets it.
 type loadWorld struct {
 	tb        testing.TB
 	world     ecs.World
 	server    *Server
 	position  ecs.ID
 	entities  []ecs.Entity
-	positions []*tPosition // of the first entities, as long as none comes or goes
+	positions []*tPosition // of the first entities, as long as none is spawned or despawned
 	members   []*loadClient
 	ticks     int
 }
 
-// loadClient is a client of a throng's server.
+// loadClient is a client of a loadWorld's server.
 type loadClient struct {
 	*fakeClient
-	deaf  bool  // the server gets no acks of it
+	deaf  bool  // the server gets no acks from it
 	sizes []int // bytes by tick
 	hash  uint64
 }
@@ -54,7 +54,7 @@ func newLoadWorld(tb testing.TB, entities int, schema *Schema, opts ...ServerOpt
 	return c
 }
 
-// join connects a fake client whose acks take so many ticks.
+// join connects a fake client whose acks take delay ticks.
 func (c *loadWorld) join(delay int, loss float64) *loadClient {
 	m := &loadClient{fakeClient: connectFake(c.tb, c.server, uint64(len(c.members))+1, delay, loss)}
 	m.peer.out.Send = func(p []byte) error {
@@ -66,7 +66,7 @@ func (c *loadWorld) join(delay int, loss float64) *loadClient {
 	return m
 }
 
-// tick plays a tick, in which the entities with these numbers move.
+// tick plays a tick in which the entities with these numbers move.
 func (c *loadWorld) tick(moving ...int) {
 	for _, i := range moving {
 		c.move(c.positions[i], i)
@@ -82,7 +82,7 @@ func (c *loadWorld) tickAll() {
 	c.replicate()
 }
 
-// move makes a position differ from what it was, in a way that can't be foretold.
+// move changes a position in an unpredictable way.
 func (c *loadWorld) move(p *tPosition, i int) {
 	h := uint32(i)*2654435761 ^ uint32(c.ticks)*2246822519
 	h = (h ^ h>>15) * 2654435761
@@ -108,7 +108,7 @@ func (c *loadWorld) replicate() {
 	c.server.Replicate()
 }
 
-// sent calls fn for every slot that the peer was sent something of in the latest tick.
+// sent calls fn for every slot that was sent to the peer in the latest tick.
 func sent(p *Peer, fn func(slot int, kind baseline.RecordKind)) {
 	for q := p.acked.Log.Next - 1; ; q-- {
 		packet := p.acked.Log.Find(q)
@@ -124,8 +124,7 @@ func sent(p *Peer, fn func(slot int, kind baseline.RecordKind)) {
 	}
 }
 
-// requireWithin checks that in no span of ticks more bytes than rate and depth allow were
-// sent.
+// requireWithin checks that in no span of ticks more bytes were sent than rate and depth allow.
 func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
 	tb.Helper()
 	excess, largest := 0, 0
@@ -136,7 +135,7 @@ func requireWithin(tb testing.TB, sizes []int, rate, tickRate, depth int) {
 	require.LessOrEqual(tb, largest, depth*tickRate, "more than the rate by %d bytes", largest/tickRate)
 }
 
-// countBytes adds what a connected peer is sent to the last of sizes.
+// countBytes adds the bytes sent to a connected peer to the last of sizes.
 func countBytes(p *Peer, sizes *[]int) {
 	send := p.out.Send
 	p.out.Send = func(packet []byte) error {
@@ -147,7 +146,7 @@ func countBytes(p *Peer, sizes *[]int) {
 	}
 }
 
-// depthOf is how many bytes beyond the rate a peer may be sent.
+// depthOf returns how many bytes beyond the rate a peer may be sent.
 func depthOf(p *Peer, rate int) int {
 	o := p.server.opts
 	return max(rate/8, rate*int(p.acked.Interval)/o.TickRate) + 2*o.MTU

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tTeam and tWing are relations that are registered.
+// tTeam and tWing are registered relations.
 type (
 	tTeam struct {
 		ecs.Relation `repl:"-"`
@@ -28,8 +28,8 @@ func relationSchema() *Schema {
 	return s
 }
 
-// TestALocalRelationComesFirst: an Arche entity has room for one, and the client's user
-// was there before the server.
+// TestALocalRelationComesFirst: an Arche entity has room for one relation, and the client's user
+// added one before the server.
 func TestALocalRelationComesFirst(t *testing.T) {
 	x := connectedWire(t, relationSchema())
 	position, team, squad := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tTeam](x.world), ecs.ComponentID[tWing](x.world)
@@ -56,7 +56,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	mirroredOther, _ := x.mirrored(other)
 	require.EqualValues(t, 3, (*tTeam)(x.mirror.Get(mirroredOther, mirrorTeam)).Rank, "other entities too")
 
-	// Its values change, it goes, another one comes.
+	// The server's values change, it is removed, another one is added.
 	(*tTeam)(x.world.Get(e, team)).Rank = 9
 	x.rounds(2)
 	x.world.Remove(e, team)
@@ -66,7 +66,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
 	require.True(t, x.mirror.Has(m, orbit))
 
-	// Once the user's has gone there is room for the next.
+	// Once the user's relation is removed there is room for the next.
 	x.mirror.Remove(m, orbit)
 	x.world.Remove(e, squad)
 	x.rounds(2)
@@ -76,7 +76,7 @@ func TestALocalRelationComesFirst(t *testing.T) {
 	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
 }
 
-// TestOneRelationFollowsAnother in one tick: there never are two.
+// TestOneRelationFollowsAnother in one tick: an entity never has two.
 func TestOneRelationFollowsAnother(t *testing.T) {
 	x := connectedWire(t, relationSchema())
 	team, squad := ecs.ComponentID[tTeam](x.world), ecs.ComponentID[tWing](x.world)
@@ -93,7 +93,7 @@ func TestOneRelationFollowsAnother(t *testing.T) {
 	}
 	require.Zero(t, x.client.Stats().RelationConflicts)
 
-	// The user takes the server's and adds the other one of the server's.
+	// The user removes the server's relation and adds the other registered one.
 	m, _ := x.mirrored(e)
 	x.mirror.Exchange(m, []ecs.ID{ecs.ComponentID[tWing](x.mirror)}, []ecs.ID{ecs.ComponentID[tTeam](x.mirror)})
 	require.NotPanics(t, func() {

@@ -11,11 +11,12 @@ type clueless struct{}
 
 func (clueless) Matches(*ecs.Mask) bool { panic("no idea") }
 
-// TestManyTicksThatPanic: a function of the user panics for long, before it comes to the peers at all. Then the
-// server has not sent anything for more ticks than it looks back, and claims nothing that is not so.
+// TestManyTicksThatPanic: a user function panics for many ticks, before any peer is served. The
+// server then has sent nothing for more ticks than its history covers, and still makes only true
+// claims.
 func TestManyTicksThatPanic(t *testing.T) {
 	for _, ticks := range []int{1, 30, 31, 32, 33, 63, 64, 65, 66, 67, 80, 97, 200} {
-		for _, moves := range []int{1, 2, 40, 100} { // the moving ones move in every so many ticks
+		for _, moves := range []int{1, 2, 40, 100} { // the moving entities move once in so many ticks
 			x := connectedWire(t, testSchema(), WithWindow(120))
 			position := ecs.ComponentID[tPosition](x.world)
 			var entities []ecs.Entity
@@ -34,13 +35,13 @@ func TestManyTicksThatPanic(t *testing.T) {
 			}
 			x.rounds(6)
 			x.requireEqual()
-			for n := range moves { // for long: then all of it goes in packets of streams
+			for n := range moves { // long enough for everything to be in shared packets
 				for i := range entities[:10] {
 					move(i, float32(n%(i+3)))
 				}
 				x.round()
 			}
-			x.rounds(ticks % 3) // with none, there is a packet that nothing is known of
+			x.rounds(ticks % 3) // with none, there is a packet whose fate is unknown
 			x.peer.SetInterest(Interest{Filter: clueless{}})
 			for n := range ticks {
 				for i := range 10 {

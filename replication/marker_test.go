@@ -11,8 +11,8 @@ import (
 // tForSpectators is the marker of a second server.
 type tForSpectators Replicated
 
-// TestTwoServersOfOneWorld: each replicates the entities that have its marker, with a
-// schema of its own, to clients of its own.
+// TestTwoServersOfOneWorld: each server replicates the entities with its marker, with a schema and
+// clients of its own.
 func TestTwoServersOfOneWorld(t *testing.T) {
 	seed := seedOf(t)
 	cfg := netsim.Config{Latency: 2, Jitter: 1, Loss: 0.1, Duplicate: 0.1, Reorder: 0.1, ReorderBy: 4}
@@ -32,7 +32,7 @@ func TestTwoServersOfOneWorld(t *testing.T) {
 	truths := [2]*truth{newTruth(), newTruth()}
 	for tick := range 800 {
 		g.step()
-		if n := len(g.entities); n > 0 && tick%3 == 0 { // is shown to spectators, or no more
+		if n := len(g.entities); n > 0 && tick%3 == 0 { // shown to spectators, or no longer
 			if e := g.entities[g.rng.IntN(n)]; w.Has(e, second) {
 				w.Remove(e, second)
 			} else {
@@ -51,7 +51,7 @@ func TestTwoServersOfOneWorld(t *testing.T) {
 	require.Less(t, len(truths[1].live), len(truths[0].live))
 }
 
-// TestTwoServersThatShareAMarkerPanic: each would take the other's entities for new ones,
+// TestTwoServersThatShareAMarkerPanic: otherwise each would take the other's entities for new ones,
 // in every tick.
 func TestTwoServersThatShareAMarkerPanic(t *testing.T) {
 	const sentence = "replication: two servers replicate this world and write to the same markers: give each its own with WithMarker, or Close the one that is not in use"
@@ -78,7 +78,7 @@ func TestTwoServersThatShareAMarkerPanic(t *testing.T) {
 	}
 }
 
-// TestAServerFollowsAnother in the same world: the markers are the old one's.
+// TestAServerFollowsAnother in the same world: the markers are those of the old server.
 func TestAServerFollowsAnother(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		x := connectedWire(t, testSchema())
@@ -103,7 +103,7 @@ func TestAServerFollowsAnother(t *testing.T) {
 	}
 }
 
-// TestMarkersOfAnotherServerAreNotCopies: a world was saved and put back.
+// TestMarkersOfAnotherServerAreNotCopies: a world was saved and restored.
 func TestMarkersOfAnotherServerAreNotCopies(t *testing.T) {
 	x, e, move := crowd(t, 3)
 	for _, e := range e {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replace removes n entities, the oldest, and makes as many new ones.
+// replace removes the n oldest entities, and makes as many new ones.
 func replace(w *ecs.World, entities []ecs.Entity, n int, ids ...ecs.ID) {
 	for _, e := range entities[:n] {
 		w.RemoveEntity(e)
@@ -25,9 +25,8 @@ func replace(w *ecs.World, entities []ecs.Entity, n int, ids ...ecs.ID) {
 	}
 }
 
-// TestMaxEntitiesLimitsLiveEntities: a world that never has more entities than the client
-// was made for is mirrored, however many of them are replaced in a tick, and whatever else
-// takes slots.
+// TestMaxEntitiesLimitsLiveEntities: a world that never has more entities than the client was made
+// for is replicated, however many of them are replaced in a tick, and whatever else takes slots.
 func TestMaxEntitiesLimitsLiveEntities(t *testing.T) {
 	oneGoroutine(t)
 	picked := OnlyFor(func(*Peer) bool { return true })
@@ -54,7 +53,8 @@ func TestMaxEntitiesLimitsLiveEntities(t *testing.T) {
 			RegisterResource[rsWeather](s)
 			Register[tRotation](s, picked)
 		}},
-		// The default is 2^20; the proportion of a million entities, of which a tenth is replaced.
+		// The default is 2^20: the same proportions as a million entities of which a tenth is
+		// replaced.
 		{"as by default", 1 << 20 / scale, 1_000_000 / scale, 100_000 / scale, func(*Schema) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestMaxEntitiesLimitsLiveEntities(t *testing.T) {
 	}
 }
 
-// TestSlotsStayBelowTheLimit lets a world of entities, conditions and resources churn over a
-// bad network: never more than so many at a time, from none to all.
+// TestSlotsStayBelowTheLimit replaces entities, conditional components and resources over a bad
+// network: from none up to the limit at a time.
 func TestSlotsStayBelowTheLimit(t *testing.T) {
 	oneGoroutine(t)
 	const most = 90
@@ -110,7 +110,7 @@ func TestSlotsStayBelowTheLimit(t *testing.T) {
 	limit := int(g.ends[0].client.recv.Replicas.Limit)
 	require.Equal(t, 5*192, limit, "twice as many in blocks of 64, for entities and 4 conditions")
 	for range ticksOf(2000, 300) {
-		if r.IntN(20) == 0 { // all but a few end, and as many as there may be begin
+		if r.IntN(20) == 0 { // all but a few despawn, and as many as allowed spawn
 			for len(g.entities) > r.IntN(10) {
 				g.world.RemoveEntity(g.entities[0])
 				g.entities = g.entities[1:]
@@ -135,9 +135,9 @@ func TestSlotsStayBelowTheLimit(t *testing.T) {
 	}
 }
 
-// TestClientsWithLittleRoomGetWhatFits: of the clients of a server, one has room for less
-// than there is. It is sent what has a slot below its bound, and the server says what not; the
-// others are sent all. When there is less, it has all of that.
+// TestClientsWithLittleRoomGetWhatFits: one client of a server has room for fewer entities than
+// there are. It is sent the entities whose slots are below its limit, and the server counts the
+// others; other clients are sent everything. When enough entities despawn, it has all the rest.
 func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 	oneGoroutine(t)
 	const entities, most = 300, 50
@@ -159,7 +159,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 			for len(g.entities) < entities {
 				g.spawn(g.ids[0], g.ids[2])
 			}
-			g.limit = 0 // none are made any more
+			g.limit = 0 // no more entities are made
 			for range ticksOf(200, 60) {
 				for range 5 {
 					g.mutate(g.entities[g.rng.IntN(len(g.entities))])
@@ -201,7 +201,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 			for len(g.entities) > most/2 {
 				g.despawn(g.rng.IntN(len(g.entities)))
 			}
-			for range 5 { // who comes now gets the lowest slots
+			for range 5 { // new entities get the lowest slots
 				replace(&w, g.entities, len(g.entities), g.ids[0], g.marker)
 				tickAll(t, s, o, ends)
 			}
@@ -210,7 +210,7 @@ func TestClientsWithLittleRoomGetWhatFits(t *testing.T) {
 	}
 }
 
-// TestMaxEntitiesBelongsToTheSession: a client with more room takes the place of one with little.
+// TestMaxEntitiesBelongsToTheSession: a client with more room replaces one with little.
 func TestMaxEntitiesBelongsToTheSession(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.restart(faceOf(x.server.schema), 8, WithMaxEntities(5))
@@ -234,8 +234,8 @@ func TestMaxEntitiesBelongsToTheSession(t *testing.T) {
 	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
-// TestEntitiesWithoutRoomAreCounted: every live entity is counted once in every tick, for a client with
-// little room as well, whatever it may see.
+// TestEntitiesWithoutRoomAreCounted: every live entity is counted once in every tick, also for a
+// client with little room, whatever it may see.
 func TestEntitiesWithoutRoomAreCounted(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
@@ -277,8 +277,8 @@ func TestEntitiesWithoutRoomAreCounted(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutRoomAreWithheldCompletely: a client that has no room for one of a group is
-// sent nothing of it. Sub-entities are withheld by themselves.
+// TestGroupsWithoutRoomAreWithheldCompletely: a client without room for one member of a group is
+// sent no member. Sub-entities are withheld one by one.
 func TestGroupsWithoutRoomAreWithheldCompletely(t *testing.T) {
 	schema := NewSchema()
 	Register[tHealth](schema)
@@ -314,8 +314,8 @@ func TestGroupsWithoutRoomAreWithheldCompletely(t *testing.T) {
 	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
-// TestGroupsAtTheEntityLimitAreNeverSplit: crews whose members come and go around the bounds of clients
-// are shown as they were in one tick, or not at all.
+// TestGroupsAtTheEntityLimitAreNeverSplit: crews whose members come and go around the limits of
+// clients are shown as they were in one tick, or not at all.
 func TestGroupsAtTheEntityLimitAreNeverSplit(t *testing.T) {
 	oneGoroutine(t)
 	f := newCrewGame(seedOf(t), 8, 6)
@@ -336,8 +336,8 @@ func TestGroupsAtTheEntityLimitAreNeverSplit(t *testing.T) {
 	}
 }
 
-// TestHellosThatClaimAnyRoom: whatever a client says of its room, the server goes on, and what
-// others are sent is the same to the byte.
+// TestHellosThatClaimAnyRoom: whatever room a client claims, the server goes on, and other clients
+// get the same bytes.
 func TestHellosThatClaimAnyRoom(t *testing.T) {
 	play := func(hostile bool) (sent [][]byte) {
 		schema := testSchema()
@@ -363,7 +363,7 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 				x.answer(x.apply()...)
 				if hostile {
 					if liar.client.Connected() {
-						liar.client.recv.Replicas.Limit = 1 << 20 // to see what is sent
+						liar.client.recv.Replicas.Limit = 1 << 20 // to count everything that is sent
 					}
 					liar.deliver(liar.takeDown()...)
 					liar.answer(liar.apply()...)
@@ -389,8 +389,8 @@ func TestHellosThatClaimAnyRoom(t *testing.T) {
 	}
 }
 
-// TestSlotsFor compares what a client has room for with a server at its worst: all entities
-// have everything, and all end in the tick in which as many begin.
+// TestSlotsFor compares the room of a client with the worst case of a server: all entities have
+// everything, and all despawn in the tick in which as many spawn.
 func TestSlotsFor(t *testing.T) {
 	for _, resources := range []bool{false, true} {
 		for conditions := range 4 {

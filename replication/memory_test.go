@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxTableBytes is what is kept of every entity for every peer.
+// maxTableBytes is the size of the tables per entity and peer.
 const maxTableBytes = 16
 
-// TestPeersTakeLittleMemory measures what peers of a lively world take for every entity,
-// all in all: the heap with many of them, less the heap with a few. That has the tables
-// in it, what lists the packets that are on their way, and the packets of a tick.
+// TestPeersTakeLittleMemory measures the memory per peer and entity of a lively world: the heap
+// with many peers, less the heap with a few. That includes the tables, the log of packets in
+// flight, and the packets of a tick.
 //
-// Not in it is the memory in which entities are encoded: what one peer needed there serves
+// It excludes the memory of encoded entities, which peers share: it grows with the number of
+// baselines in use rather than with peers, and has a limit of its own.
 // the others, and it grows with the number of states that peers are served from and not
 // with theirs. It has a limit of its own.
 func TestPeersTakeLittleMemory(t *testing.T) {
@@ -28,23 +29,24 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 		name     string
 		entities int
 		loss     float64
-		silent   bool // peers fall silent
+		silent   bool // peers become silent
 		budget   int
 		limit    float64 // bytes for a peer and entity
 	}{
 		{name: "no loss", entities: 10_000, limit: 16},
-		// What may still be acknowledged lasts longer, and how long goes up and down.
+		// Packets stay unresolved for longer, for a time that varies.
 		{name: "5 percent loss", entities: 5000, loss: 0.05, limit: 19},
-		// All that moves is sent again and again, as long as they do not count as silent. How much of it is on its way is bounded by
-		// the timeout, which is at most clock.MaxTimeout, and by ackstate.MaxInFlight.
+		// All moving entities are sent again and again until the peers count as silent. The amount
+		// in flight is bounded by the timeout, which is at most clock.MaxTimeout, and by
+		// ackstate.MaxInFlight.
 		{name: "silent", entities: 5000, silent: true, limit: 27},
 		{name: "on a budget", entities: 10_000, budget: 64_000, limit: 16},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			const few, more, ticks = 5, 8, 4*ackstate.ResizeTicks + 7 // the few are of all delays that there are
+			const few, more, ticks = 5, 8, 4*ackstate.ResizeTicks + 7 // the few have all delays that occur
 			if testing.Short() {
 				c.entities /= 2
-				c.limit += 2 // what a peer takes anyway
+				c.limit += 2 // a peer's fixed size
 			}
 			var tables float64
 			heap := func(n int) (peers, encoding int64) {
@@ -86,12 +88,12 @@ func TestPeersTakeLittleMemory(t *testing.T) {
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools keep lives on for one
+	runtime.GC() // values in pools survive one collection
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// size returns the bytes that a table takes.
+// sizeOfAcks returns the size of a table in bytes.
 func sizeOfAcks(t *ackstate.AckTable) int {
 	words := cap(t.None) + cap(t.Ended) + cap(t.Shown) + cap(t.Large) + cap(t.DirtyBlocks) + cap(t.Unknown)
 	for _, row := range t.Missing {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMessagesDoNotAllocate: once all memory has its size, ticks with components that come and go, messages of all kinds both
-// ways, a part of them lost, and inputs leave no garbage.
+// TestMessagesDoNotAllocate: once all buffers have grown, ticks with component changes, messages of
+// all kinds both ways, some of them lost, and inputs allocate nothing.
 func TestMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newReusingLink(t, messageSchema())
@@ -33,7 +33,7 @@ func TestMessagesDoNotAllocate(t *testing.T) {
 	round := func() {
 		tick++
 		e := all[tick%len(all)]
-		if world.Has(e, frozen) { // so that there is something to wait for
+		if world.Has(e, frozen) { // gives messages something to wait for
 			world.Remove(e, component...)
 		} else {
 			world.Add(e, component...)

@@ -9,8 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestMessagesWaitForConditionalComponents: who is told that an entity is its own finds what only the owner sees, and nobody
-// else does; who is told that it is no more its own finds it gone.
+// TestMessagesWaitForConditionalComponents: a client that is told that an entity is its own finds
+// the owner's components, and no other client does; when told that it no longer is, it finds them
+// gone.
 func TestMessagesWaitForConditionalComponents(t *testing.T) {
 	seed := seedOf(t)
 	schema := NewSchema()
@@ -33,7 +34,7 @@ func TestMessagesWaitForConditionalComponents(t *testing.T) {
 			received++
 			require.True(t, e.world.Has(m.Who, ecs.ComponentID[cPlace](e.world)))
 			if latest := s.Tick(); latest-e.client.MessageTick() > 40 {
-				return // much may have changed since, and be here
+				return // they may have changed since and be back
 			}
 			yours := m.N == 1
 			require.Equal(t, yours, e.world.Has(m.Who, ecs.ComponentID[cAmmo](e.world)), "tick %d", e.client.MessageTick())
@@ -43,7 +44,7 @@ func TestMessagesWaitForConditionalComponents(t *testing.T) {
 	}
 	var all []ecs.Entity
 	for tick := range 1500 {
-		if tick%45 == 0 { // not so often that what comes later could be here
+		if tick%45 == 0 { // rarely enough that a later change has not arrived
 			e := w.NewEntity(place, ammo, ghost, ReplicatedID(&w))
 			if all = append(all, e); tick%2 == 0 && tick > 45 {
 				e = all[len(all)-2]

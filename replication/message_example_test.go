@@ -59,7 +59,7 @@ func Example_messages() {
 			}
 		}
 		if client.Connected() {
-			_ = replication.SetInput(client, client.InputTick(), Move{Turn: 1}) // ErrInputSet: the tick has one
+			_ = replication.SetInput(client, client.InputTick(), Move{Turn: 1}) // ErrInputSet: the tick already has one
 		}
 		if err := client.Apply(); err != nil {
 			fmt.Println(err)

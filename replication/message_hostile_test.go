@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newMessageWire is a session in which messages and inputs of all kinds go both ways, some of them lost so that others wait.
+// newMessageWire is a session in which messages and inputs of all kinds go both ways, some of them
+// lost so that others wait.
 func newMessageWire(t testing.TB, packets func(p []byte, down bool), opts ...ServerOption) *fixture {
 	s := messageSchema()
 	x := newWire(t, s, append(opts, WithMTU(400))...)
@@ -69,7 +70,7 @@ func newMessageWire(t testing.TB, packets func(p []byte, down bool), opts ...Ser
 	return x
 }
 
-// forgeMessages returns a packet with a right checksum, of the time of the client or the server.
+// forgeMessages returns a packet with a correct checksum, at the time of the client or the server.
 func (x *fixture) forgeMessages(kind wire.PacketKind, down bool, ahead int32, body []byte) []byte {
 	h, s := wire.MessageHeader{Kind: kind, Time: x.client.clock.Now + uint32(ahead), Long: true, Epoch: 0}, x.client.session.Up
 	if down {
@@ -98,7 +99,7 @@ func randomMessagesBody(p []byte) (kind wire.PacketKind, body []byte) {
 	return kind, p[wire.ChecksumSize+h.Size():]
 }
 
-// goesOn requires that after whatever was done to it the session works, with as many messages as there is room for.
+// goesOn requires that the session still works, with as many messages as fit into a channel.
 func (x *fixture) goesOn() {
 	x.t.Helper()
 	x.rounds(3)
@@ -109,8 +110,9 @@ func (x *fixture) goesOn() {
 	require.LessOrEqual(x.t, got, 1+message.MaxWaiting)
 }
 
-// FuzzMessagePacket puts any bits behind the header of a packet of messages or inputs with a right checksum: it is an error, or messages
-// that the game has to judge, but no panic and no hang.
+// FuzzMessagePacket puts any bits behind the header of a packet of messages or inputs with a
+// correct checksum: the result is an error or messages that the game has to judge, but no panic and
+// no hang.
 func FuzzMessagePacket(f *testing.F) {
 	newMessageWire(f, func(p []byte, down bool) {
 		if kind, body := randomMessagesBody(p); body != nil {
@@ -140,7 +142,8 @@ func FuzzMessagePacket(f *testing.F) {
 	})
 }
 
-// TestDamagedMessagePackets hands genuine packets to both ends that are spoiled but have a right checksum.
+// TestDamagedMessagePackets gives both ends genuine packets that are damaged but have a correct
+// checksum.
 func TestDamagedMessagePackets(t *testing.T) {
 	packets := 200_000
 	if testing.Short() {
@@ -193,7 +196,7 @@ func TestDamagedMessagePackets(t *testing.T) {
 			_ = SendToServer(x.client, mHit{})
 			x.round()
 		}
-		if i%5000 == 0 { // what the lies have spoilt ends with the session
+		if i%5000 == 0 { // a new session repairs what the forgeries broke
 			x = newMessageWire(t, nil)
 		}
 	}
@@ -203,10 +206,10 @@ func TestDamagedMessagePackets(t *testing.T) {
 	require.Greater(t, refused, packets/10)
 }
 
-// TestHostileMessagesAreRefused: packets that no honest end sends, with their error.
+// TestHostileMessagesAreRefused lists packets that no honest end sends, and their errors.
 func TestHostileMessagesAreRefused(t *testing.T) {
 	x := newMessageWire(t, nil)
-	x.rounds(40) // nothing is on its way
+	x.rounds(40) // nothing is in flight
 	bits := func(write func(w *bitbuf.Writer)) []byte {
 		w := bitbuf.NewWriter(make([]byte, 4000))
 		write(&w)
@@ -304,7 +307,7 @@ func TestHostileMessagesAreRefused(t *testing.T) {
 	}
 	require.NotZero(t, x.peer.Stats().RefusedAcks)
 
-	// A packet is taken once, and only in its session and direction.
+	// A packet is accepted once, and only in its session and direction.
 	require.NoError(t, SendToServer(x.client, mFlash{}))
 	up := x.apply()
 	last := up[len(up)-1]
@@ -329,7 +332,7 @@ func (x *fixture) goesOnWithoutPeer() {
 	}
 }
 
-// TestAFloodIsBounded: of more packets in a tick than an honest client sends, the rest is refused.
+// TestAFloodIsBounded: packets beyond the number that an honest client sends in a tick are refused.
 func TestAFloodIsBounded(t *testing.T) {
 	x := newMessageWire(t, nil)
 	x.replicate()
@@ -382,7 +385,8 @@ func TestAFloodIsBounded(t *testing.T) {
 	}
 }
 
-// TestHostileMessagesTakeLittleMemory: messages far ahead of what is next, of the largest size, and inputs of all ticks.
+// TestHostileMessagesTakeLittleMemory: messages far ahead of the next id, of the largest size, and
+// inputs for all ticks.
 func TestHostileMessagesTakeLittleMemory(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector takes memory of its own")
@@ -398,7 +402,7 @@ func TestHostileMessagesTakeLittleMemory(t *testing.T) {
 			w.WriteBits(0, 2)
 			w.WriteBits(1|4<<1, 4)
 			w.WriteBits(uint64(i+1), 16)
-			w.WriteBool(false) // whole
+			w.WriteBool(false) // not fragmented
 			for range 150 {
 				w.WriteBits(^uint64(0), 64)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rLabel tells entities apart without asking anybody for their names: no two have the same, and none changes.
+// rLabel identifies an entity on both ends without NetIDs: labels are unique and never change.
 type rLabel struct{ N uint32 }
 
 type rWhom struct {
@@ -49,7 +49,7 @@ func mentioningSchema() *Schema {
 	return s
 }
 
-// mentioning is a wire with messages about entities that have a label each.
+// mentioning is a wire with messages about labelled entities.
 type mentioning struct {
 	*fixture
 	got    []rWhom
@@ -77,7 +77,7 @@ func (x *mentioning) spawn() ecs.Entity {
 	return e
 }
 
-// mirrorOf returns what mirrors an entity.
+// mirrorOf returns the client's entity for one of the server's.
 func (x *mentioning) mirrorOf(e ecs.Entity) ecs.Entity {
 	x.t.Helper()
 	m, ok := x.mirrored(e)
@@ -98,7 +98,7 @@ func (x *mentioning) roundWithoutState() {
 
 func TestEntitiesInMessagesGoBothWays(t *testing.T) {
 	x := newMentioning(t)
-	x.mirror.NewEntity() // so that the same entities have other names there
+	x.mirror.NewEntity() // makes entity IDs differ between the worlds
 	a, b, c := x.spawn(), x.spawn(), x.spawn()
 	unknown := x.world.NewEntity() // not replicated
 	x.rounds(3)
@@ -126,8 +126,9 @@ func TestEntitiesInMessagesGoBothWays(t *testing.T) {
 	require.Equal(t, []rWhom{want, {Number: 2}}, x.up)
 }
 
-// TestAMessageFindsWhatWasSpawnedForIt: a message waits for an entity of its own tick, and refers to it then, also if state comes
-// every fourth tick only. One that does not wait refers to nobody if it comes first.
+// TestAMessageFindsWhatWasSpawnedForIt: a message waits for an entity of its own tick and then
+// references it, also if state is sent every fourth tick only. A message that does not wait has a
+// zero reference if it arrives first.
 func TestAMessageFindsWhatWasSpawnedForIt(t *testing.T) {
 	for _, interval := range []int{1, 4} {
 		x := newMentioning(t)
@@ -150,21 +151,21 @@ func TestAMessageFindsWhatWasSpawnedForIt(t *testing.T) {
 		for range interval {
 			x.round()
 		}
-		if interval == 1 { // the state of a tick goes out first
+		if interval == 1 { // the state of a tick is sent first
 			require.Equal(t, rWhomNow{2, x.mirrorOf(e)}, x.gotNow[len(x.gotNow)-1])
 		}
 	}
 }
 
-// TestMessagesDoNotReferToDeadEntities: neither who is dead when the message is sent, nor who died before it is handed over, nor who
-// took the place of one that did is the one that was meant.
+// TestMessagesDoNotReferToDeadEntities: neither to one that was dead when the message was sent, nor
+// to one that died before delivery, nor to an entity that took its place.
 func TestMessagesDoNotReferToDeadEntities(t *testing.T) {
 	x := newMentioning(t)
 	a, b := x.spawn(), x.spawn()
 	x.rounds(3)
 	ma, mb := x.mirrorOf(a), x.mirrorOf(b)
 
-	// Dead when it is sent, with a successor that has its ID.
+	// Dead when the message is sent, with a successor that has its ID.
 	require.NoError(t, SendToClient(x.peer, rWhom{Number: 1, Target: a}))
 	x.world.RemoveEntity(a)
 	successor := x.spawn()
@@ -179,7 +180,7 @@ func TestMessagesDoNotReferToDeadEntities(t *testing.T) {
 	x.round()
 	require.Equal(t, rWhom{Number: 2}, x.up[1])
 
-	// Dies, and its slot goes to another, before the message comes.
+	// Despawns, and its slot is reused before the message arrives.
 	x.got, x.up = nil, nil
 	id, _ := x.server.NetID(b)
 	require.NoError(t, SendToClient(x.peer, rWhom{Number: 3, Target: b}))
@@ -213,7 +214,8 @@ func TestMessagesDoNotReferToDeadEntities(t *testing.T) {
 	require.Equal(t, []rWhom{{Number: 3}}, x.up)
 }
 
-// TestAnEntityRemovedByAHandlerIsZeroForTheNext: messages of one packet are looked at one after the other.
+// TestAnEntityRemovedByAHandlerIsZeroForTheNext: references of a packet's messages are resolved one
+// message after the other.
 func TestAnEntityRemovedByAHandlerIsZeroForTheNext(t *testing.T) {
 	x := newMentioning(t)
 	e := x.spawn()
@@ -232,8 +234,8 @@ func TestAnEntityRemovedByAHandlerIsZeroForTheNext(t *testing.T) {
 	require.Equal(t, []rWhom{{Number: 0, Target: e}, {Number: 1}}, x.up)
 }
 
-// TestMessagesAboutOneWorldInAnother: worlds that were reset have other entities, and so have other servers, of which the NetIDs
-// are the same.
+// TestMessagesAboutOneWorldInAnother: after a reset a world has other entities, and so has another
+// server, whose NetIDs are the same.
 func TestMessagesAboutOneWorldInAnother(t *testing.T) {
 	x := newMentioning(t)
 	var all []ecs.Entity
@@ -244,7 +246,7 @@ func TestMessagesAboutOneWorldInAnother(t *testing.T) {
 	last := all[len(all)-1]
 	m := x.mirrorOf(last)
 
-	// The server's world, between two ticks.
+	// The server's world is reset between two ticks.
 	require.NoError(t, SendToServer(x.client, rWhom{Number: 1, Target: m}))
 	require.NoError(t, SendToViewers(x.server, last, rWhom{Number: 1, Target: last}))
 	x.world.Reset()
@@ -258,7 +260,7 @@ func TestMessagesAboutOneWorldInAnother(t *testing.T) {
 	require.Equal(t, rWhom{Number: 3, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
 	require.Equal(t, rWhom{Number: 2}, x.got[len(x.got)-2])
 
-	// The client's.
+	// The client's world is reset.
 	m = x.mirrorOf(e)
 	x.mirror.Reset()
 	require.NoError(t, SendToServer(x.client, rWhom{Number: 4, Target: m}))
@@ -276,8 +278,8 @@ func TestMessagesAboutOneWorldInAnother(t *testing.T) {
 	require.Equal(t, e, x.up[5].Target)
 }
 
-// TestMessagesOfAnotherServer: until the world of a new server is here, that of the former one is shown, and nobody in it is
-// meant, whatever NetIDs say.
+// TestMessagesOfAnotherServer: until the world of a new server arrives, that of the previous server
+// is shown, and no message refers to its entities, whatever the NetIDs.
 func TestMessagesOfAnotherServer(t *testing.T) {
 	x := newMentioning(t)
 	old := x.spawn()
@@ -315,7 +317,7 @@ func TestMessagesOfAnotherServer(t *testing.T) {
 	require.Equal(t, rWhom{Number: 2, Target: x.mirrorOf(e)}, x.got[len(x.got)-1])
 }
 
-// TestReferencesOutOfViewAreZero: of two that get the same message, one sees whom it is about.
+// TestReferencesOutOfViewAreZero: of two clients that get the same message, one sees its entity.
 func TestReferencesOutOfViewAreZero(t *testing.T) {
 	x := newMentioning(t)
 	hidden := true
@@ -328,7 +330,7 @@ func TestReferencesOutOfViewAreZero(t *testing.T) {
 	x.round()
 	mo := x.mirrorOf(open)
 	require.Equal(t, []rWhom{{Others: [3]ecs.Entity{mo, {}, mo}}}, x.got)
-	hidden = false // it comes into view in the tick of the message
+	hidden = false // enters the view in the tick of the message
 	require.NoError(t, SendToClient(x.peer, m))
 	x.roundWithoutState()
 	require.Len(t, x.got, 1, "waits")
@@ -346,7 +348,7 @@ func TestEntitiesInInputs(t *testing.T) {
 	at := x.server.Tick() + 3
 	orders := []rOrder{
 		{Fire: true, Target: ma},
-		{Target: ma, Escorts: [2]ecs.Entity{mb, ma}}, // those after the first are coded as differences
+		{Target: ma, Escorts: [2]ecs.Entity{mb, ma}}, // references after the first are coded as differences
 		{Target: mb},
 		{},
 		{Target: x.mirror.NewEntity()},
@@ -362,7 +364,8 @@ func TestEntitiesInInputs(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want[i], o, i)
 	}
-	// It is asked for when the target is gone: in the same tick, and when another has its place.
+	// The target is gone when the message is delivered: in the same tick, and when another entity
+	// has its slot.
 	x.world.RemoveEntity(b)
 	for range 2 {
 		o, ok := Input[rOrder](x.peer, at+2)
@@ -382,8 +385,9 @@ func TestMessagesAreNoRelations(t *testing.T) {
 	require.Panics(t, func() { RegisterInput[rChildOf](NewSchema()) })
 }
 
-// TestMessageReferencesOverHostileLinks: whatever comes late, twice or never while entities come and go and get in and out of
-// view, a message refers to whom it meant or to nobody; and to nobody only who is not there.
+// TestMessageReferencesOverHostileLinks: whatever arrives late, twice or never while entities
+// spawn, despawn and enter and leave the view, a reference is to the intended entity or zero, and
+// zero only if the entity is not there.
 func TestMessageReferencesOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := 3000
@@ -395,7 +399,7 @@ func TestMessageReferencesOverHostileLinks(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, mentioningSchema(), WithSeed(seed))
 	label := ecs.ComponentID[rLabel](&w)
-	labels, alive := []ecs.Entity{{}}, []int{} // the entities that ever were, and those that are
+	labels, alive := []ecs.Entity{{}}, []int{} // labels of all entities ever, and of those alive
 	spawn := func() int {
 		n := len(labels)
 		e := w.NewEntity(label, ReplicatedID(&w))
@@ -415,7 +419,7 @@ func TestMessageReferencesOverHostileLinks(t *testing.T) {
 		}
 		ends = append(ends, e)
 		own := ecs.ComponentID[rLabel](e.world)
-		// The number of a message is the label of whom it means.
+		// The number of a message is the label of its entity.
 		check := func(number uint32, target ecs.Entity, waits bool) {
 			if !target.IsZero() {
 				found++
@@ -490,7 +494,8 @@ func TestMessageReferencesOverHostileLinks(t *testing.T) {
 	require.Greater(t, ups, ticks)
 }
 
-// TestEntitiesInMessagesDoNotAllocate: once all memory has its size, messages and inputs about entities leave no garbage.
+// TestEntitiesInMessagesDoNotAllocate: once all buffers have grown, messages and inputs about
+// entities allocate nothing.
 func TestEntitiesInMessagesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newReusingLink(t, mentioningSchema())

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is refused of messages: too large, too many, and misuse, with its sentence.
+// Messages that are refused: too large, too many, or misused. Each has its error text.
 
-// TestTextsTooLongAreRefused: a message is not sent with half of what it was to say.
+// TestTextsTooLongAreRefused: a message is never sent with a truncated text.
 func TestTextsTooLongAreRefused(t *testing.T) {
 	type line struct {
 		Text string `repl:"max=5"`
@@ -80,7 +80,7 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
 	require.ErrorIs(t, SendToAll(x.server, mHit{}), message.ErrBufferFull)
 	require.Equal(t, 1024+1024+256, len(x.server.messages.Messenger.Pending), "what nobody takes is not kept")
-	for range 20 { // the server goes silent: what waits stays
+	for range 20 { // the server is silent: queued messages stay
 		x.replicate()
 	}
 	require.Equal(t, 0, fill(func() error { return SendToClient(x.peer, mHit{}) }))
@@ -91,7 +91,7 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.EqualValues(t, 1, x.peer.Stats().MessagesDropped)
 }
 
-// TestRefusalsOfMessages: what is refused, with its sentence.
+// TestRefusalsOfMessages lists the error texts.
 func TestRefusalsOfMessages(t *testing.T) {
 	full := func() *Schema {
 		s := NewSchema()
@@ -158,8 +158,9 @@ func TestRefusalsOfMessages(t *testing.T) {
 	}
 }
 
-// TestViewersBelongToTheGeneration: a message for the viewers of an entity waits while ticks are not finished, and
-// then another entity has its slot, which a client was shown. It never saw the first one.
+// TestViewersBelongToTheGeneration: a message for the viewers of an entity waits while ticks do not
+// end. Meanwhile another entity gets the slot and is shown to a client, which never saw the first
+// one.
 func TestViewersBelongToTheGeneration(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
@@ -198,8 +199,9 @@ func TestViewersBelongToTheGeneration(t *testing.T) {
 	require.Empty(t, got)
 }
 
-// TestPeersAwaitingADespawnAreNotViewers: a client still shows an entity that ended, and the next one in its slot came and ended
-// unseen. That one's messages are none of its business, not even in the tick in which kept entities are let go.
+// TestPeersAwaitingADespawnAreNotViewers: a client still shows a despawned entity, and the next one
+// in its slot spawned and despawned unseen. The client gets none of that entity's messages, not
+// even in the tick in which kept entities are released.
 func TestPeersAwaitingADespawnAreNotViewers(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		x := connectedWire(t, messageSchema())

@@ -49,7 +49,7 @@ func messageSchema() *Schema {
 	return s
 }
 
-// collect appends what comes to got, as text.
+// collect appends received messages to got, as text.
 func collect[T any](c *Client, got *[]string) {
 	OnServerMessage(c, func(m T) { *got = append(*got, fmt.Sprintf("%T%v", m, m)) })
 }
@@ -97,7 +97,8 @@ func TestMessagesGoBothWays(t *testing.T) {
 	require.Zero(t, p.MessagesResent+c.MessagesResent+p.MessagesDropped+c.MessagesDropped)
 }
 
-// TestMessagesWithoutFunctionAreCounted: nobody takes them, and nothing waits for them.
+// TestMessagesWithoutFunctionAreCounted: messages without a handler are dropped, and nothing waits
+// for them.
 func TestMessagesWithoutFunctionAreCounted(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
@@ -115,7 +116,8 @@ func TestMessagesWithoutFunctionAreCounted(t *testing.T) {
 	require.EqualValues(t, 1, x.peer.Stats().MessagesUnhandled)
 }
 
-// TestAMessageHasItsOwnMemory: fields that are not sent are zero, whatever the message before had.
+// TestAMessageHasItsOwnMemory: fields that are not sent are zero, whatever the previous message
+// contained.
 func TestAMessageHasItsOwnMemory(t *testing.T) {
 	x := connectedWire(t, messageSchema(), WithMTU(2000))
 	var got []mMap
@@ -127,7 +129,7 @@ func TestAMessageHasItsOwnMemory(t *testing.T) {
 	require.Zero(t, x.client.messages.Values[4].Value.Field(1).Int())
 }
 
-// TestSendToViewers: those get a message that see the entity, or saw it end.
+// TestSendToViewers: a message goes to clients that see the entity, or saw its despawn.
 func TestSendToViewers(t *testing.T) {
 	s := messageSchema()
 	x := connectedWire(t, s)
@@ -231,7 +233,7 @@ func TestHandlersMayDoAlmostAnything(t *testing.T) {
 	require.ErrorIs(t, x.peer.Receive([]byte{1, 2, 3, 4, 5}), wire.ErrUnexpected)
 }
 
-// TestARestartedClientGetsANewSession: what was on its way in the old session is gone, ids begin anew.
+// TestARestartedClientGetsANewSession: messages of the old session are gone, and ids start again.
 func TestARestartedClientGetsANewSession(t *testing.T) {
 	s := messageSchema()
 	x := connectedWire(t, s)
@@ -267,7 +269,8 @@ func TestUnreliableMessagesAreNotSentAgain(t *testing.T) {
 	require.EqualValues(t, 1, x.peer.Stats().MessagesResent)
 }
 
-// TestSchemaTextHasMessages behind components, however they were registered, and nothing where there are none.
+// TestSchemaTextHasMessages after components, whatever the order of registration, and nothing if
+// there are none.
 func TestSchemaTextHasMessages(t *testing.T) {
 	s := NewSchema()
 	RegisterInput[mMove](s, Name("Move"))
@@ -307,7 +310,8 @@ Move.Stamp uint16
 	require.ErrorContains(t, err, `line 2: server has "message mHit reliable", client has "message mHit reliable immediate"`)
 }
 
-// TestNoMessagePacketsWithoutMessages: a schema with neither messages nor inputs has none of their packets.
+// TestNoMessagePacketsWithoutMessages: with a schema without messages and inputs, no such packets
+// are sent.
 func TestNoMessagePacketsWithoutMessages(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	x.spawn(ecs.ComponentID[tHealth](x.world))

@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Messages that wait: for the world that they speak of, and for their acknowledgement.
+// Messages that wait: for entities in the client's world, and for their acknowledgement.
 
-// TestMessagesWaitForTheWorld: one that was sent in a tick is handed over when the world has the structure of it.
+// TestMessagesWaitForTheWorld: a message is delivered when the client's world has the entities and
+// components of its tick.
 func TestMessagesWaitForTheWorld(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
@@ -27,7 +28,7 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 		require.NoError(t, SendToClient(x.peer, mChat{Number: n}))
 		require.NoError(t, SendToClient(x.peer, mSpark{Number: n}))
 	}
-	// round loses all state, or lets all come.
+	// round loses all state, or delivers everything.
 	round := func(lose bool) {
 		got = nil
 		for _, p := range x.replicate() {
@@ -57,7 +58,7 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 		require.Equal(t, []string{fmt.Sprintf("replication.mHit{%d 0}", i), fmt.Sprintf("replication.mSpark{%d [0 0 1]}", i)}, got, step.what)
 		x.rounds(20)
 	}
-	// A value that changed is nothing to wait for.
+	// Messages do not wait for changed values.
 	e = x.spawn(health)
 	x.rounds(20)
 	(*tHealth)(x.world.Get(e, health)).HP = 7
@@ -66,7 +67,7 @@ func TestMessagesWaitForTheWorld(t *testing.T) {
 	require.Len(t, got, 3)
 }
 
-// TestMessagesDontWaitForEver: what a message waits for may never come.
+// TestMessagesDontWaitForEver: the awaited entity may never arrive.
 func TestMessagesDontWaitForEver(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
@@ -76,16 +77,16 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 	x.round()
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	require.NoError(t, SendToClient(x.peer, mHit{Number: 1}))
-	for _, p := range x.replicate() { // the entity does not come
+	for _, p := range x.replicate() { // the entity is lost
 		if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 			x.deliver(p)
 		}
 	}
 	x.answer(x.apply()...)
 	require.Empty(t, got, "the message waits")
-	hidden = true // and is not sent again: the client may keep what it has seen, which is nothing
+	hidden = true // not sent again: the client may keep what it has seen, which is nothing
 	resent := func() uint64 { return x.peer.Stats().MessagesResent }
-	for i := 0; resent() < 2; i++ { // what says so gets lost twice
+	for i := 0; resent() < 2; i++ { // the packet with that information is lost twice
 		x.replicate()
 		x.answer(x.apply()...)
 		require.Less(t, i, 500)
@@ -98,7 +99,7 @@ func TestMessagesDontWaitForEver(t *testing.T) {
 	require.Equal(t, 0, x.client.mirrorsShown())
 }
 
-// TestUnreliableMessagesWaitForAWhile: then they are dropped, and so are more than there is room for.
+// TestUnreliableMessagesWaitForAWhile: then they are dropped, like those beyond the limit.
 func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var got []string
@@ -129,7 +130,7 @@ func TestUnreliableMessagesWaitForAWhile(t *testing.T) {
 	require.Empty(t, got)
 }
 
-// TestASilentClientIsSentLittle: what awaits its acknowledgement is sent again ever less often.
+// TestASilentClientIsSentLittle: unacknowledged messages are sent again less and less often.
 func TestASilentClientIsSentLittle(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	for range wire.MaxQueued {
@@ -147,7 +148,7 @@ func TestASilentClientIsSentLittle(t *testing.T) {
 	require.Less(t, x.peer.Stats().MessagesResent, uint64(wire.MaxQueued+100*message.MaxProbes))
 	got := 0
 	OnServerMessage(x.client, func(mHit) { got++ })
-	for i := 0; got < wire.MaxQueued; i++ { // it was not gone
+	for i := 0; got < wire.MaxQueued; i++ { // nothing was dropped
 		x.round()
 		require.Less(t, i, 200)
 	}
@@ -160,7 +161,8 @@ func (c *Client) mirrorsShown() (n int) {
 	return n
 }
 
-// TestImmediateMessagesOvertakeAWorld: while a client gets to know a large world, messages that need it wait at the server.
+// TestImmediateMessagesOvertakeAWorld: while a client receives a large world, messages that need it
+// wait on the server.
 func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	x := newWire(t, messageSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -189,8 +191,8 @@ func TestImmediateMessagesOvertakeAWorld(t *testing.T) {
 	require.Less(t, cap(x.peer.acked.Structure.Changes), 1025)
 }
 
-// TestDependenciesOfARetransmitShrink: a message is sent again when less is known to be missing, and overtakes its first copy. What
-// the newer one said counts.
+// TestDependenciesOfARetransmitShrink: a message is sent again when less is known to be missing,
+// and overtakes its first copy. The newer dependencies count.
 func TestDependenciesOfARetransmitShrink(t *testing.T) {
 	for name, order := range map[string][2]int{"in order": {0, 1}, "overtaken": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +205,7 @@ func TestDependenciesOfARetransmitShrink(t *testing.T) {
 			x.spawn(ecs.ComponentID[tHealth](x.world))
 			require.NoError(t, SendToClient(x.peer, mHit{Number: 1}))
 			var copies [][]byte
-			for i := 0; len(copies) < 2; i++ { // the entity never comes
+			for i := 0; len(copies) < 2; i++ { // the entity never arrives
 				for _, p := range x.replicate() {
 					if wire.KindOf(p[wire.ChecksumSize:]) == wire.KindMessages {
 						copies = append(copies, p)

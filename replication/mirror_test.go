@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the users of both worlds may do to them.
+// What users may do to both worlds.
 
 // tLocal is a component that the client's user adds.
 type tLocal struct{ Heat float64 }
 
-// tOrbit is a relation that is not registered.
+// tOrbit is an unregistered relation.
 type tOrbit struct{ ecs.Relation }
 
 func TestEntityRemovedByTheClientsUserStaysRemoved(t *testing.T) {
@@ -32,14 +32,14 @@ func TestEntityRemovedByTheClientsUserStaysRemoved(t *testing.T) {
 	}
 	require.Equal(t, 2, x.mirror.Stats().Entities.Used)
 
-	// Another entity may get its place in the client's world, and be left alone.
+	// Another entity may reuse its place in the client's world, and is not touched.
 	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror))
 	require.Equal(t, m.ID(), own.ID())
 	move(e[0], 1)
 	x.rounds(2)
 	require.Zero(t, (*tPosition)(x.mirror.Get(own, ecs.ComponentID[tPosition](x.mirror))).X)
 
-	// Nor does its end at the server disturb.
+	// Its despawn on the server does no harm either.
 	slot := x.slotOf(e[0])
 	x.world.RemoveEntity(e[0])
 	x.rounds(3)
@@ -61,12 +61,12 @@ func TestComponentRemovedByTheClientsUserStaysRemoved(t *testing.T) {
 		x.round()
 		require.False(t, x.mirror.Has(m, position))
 	}
-	// Another component comes and goes meanwhile.
+	// Another component is added and removed meanwhile.
 	x.world.Add(e[0], ecs.ComponentID[tHealth](x.world))
 	x.rounds(2)
 	require.False(t, x.mirror.Has(m, position))
 	require.True(t, x.mirror.Has(m, ecs.ComponentID[tHealth](x.mirror)))
-	// The server removes it and adds it anew.
+	// The server removes it and adds it again.
 	x.world.Remove(e[0], ecs.ComponentID[tPosition](x.world))
 	x.rounds(2)
 	x.world.Add(e[0], ecs.ComponentID[tPosition](x.world))
@@ -115,7 +115,7 @@ func TestLocalComponentsSurvive(t *testing.T) {
 	}
 }
 
-// TestLocalRelationSurvives: a component of the user that holds a target keeps it.
+// TestLocalRelationSurvives: a relation added by the user keeps its target.
 func TestLocalRelationSurvives(t *testing.T) {
 	x, e, _ := crowd(t, 3)
 	orbit := ecs.ComponentID[tOrbit](x.mirror)
@@ -151,14 +151,14 @@ func TestServerWorldReset(t *testing.T) {
 	x.requireEqual()
 	require.EqualValues(t, 10, x.client.Stats().Despawns)
 	position := ecs.ComponentID[tPosition](x.world)
-	for i := range 4 { // with the same Arche entities
+	for i := range 4 { // the same Arche entities
 		e := x.spawn(position)
 		(*tPosition)(x.world.Get(e, position)).X = float32(i)
 	}
 	x.rounds(3)
 	x.requireEqual()
 
-	// At once, without a tick between.
+	// Immediately, without a tick in between.
 	x.world.Reset()
 	for range 6 {
 		x.spawn(position, ecs.ComponentID[tFrozen](x.world))
@@ -171,7 +171,7 @@ func TestServerWorldReset(t *testing.T) {
 
 func TestReplicateWorksOnALockedWorld(t *testing.T) {
 	x, e, move := crowd(t, 5)
-	x.spawn(ecs.ComponentID[tHealth](x.world)) // of a kind that was not seen before
+	x.spawn(ecs.ComponentID[tHealth](x.world)) // with a new component set
 	filter := ecs.All()
 	q := x.world.Query(filter)
 	move(e[0], 1)
@@ -203,7 +203,7 @@ func TestCopiedMarkerIsDetected(t *testing.T) {
 	require.InDelta(t, 3, x.position(e[0]).X, 0.01)
 	require.InDelta(t, 9, x.position(twin).X, 0.01)
 
-	// Nonsense in a marker is a copy as well.
+	// An invalid marker counts as a copy as well.
 	*(*Replicated)(x.world.Get(twin, marker)) = Replicated{slot: 1 << 31, owner: x.server.snap.Capture.Owner}
 	x.rounds(3)
 	x.requireEqual()
@@ -234,7 +234,7 @@ func TestMarkerLostAndGained(t *testing.T) {
 	x.rounds(5)
 	x.requireEqual()
 
-	// An entity that has nothing but the marker, and one that had all but the marker.
+	// An entity with nothing but the marker, and one with everything but the marker.
 	x.world.Remove(e[1], ecs.ComponentID[tPosition](x.world))
 	plain := x.world.NewEntity(ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tLocal](x.world))
 	x.rounds(3)
@@ -245,7 +245,8 @@ func TestMarkerLostAndGained(t *testing.T) {
 	require.EqualValues(t, 3, x.server.Stats().Entities)
 }
 
-// TestMarkerFlickers under loss is what leaving and entering the view will be.
+// TestMarkerFlickersUnderLoss adds and removes the marker as an entity that enters and leaves
+// replication.
 func TestMarkerFlickersUnderLoss(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -255,7 +256,7 @@ func TestMarkerFlickersUnderLoss(t *testing.T) {
 	o := newTruth()
 	o.record(x.server)
 	for _, versions := range o.versions {
-		versions[0].tick = 0 // they have been so all the time
+		versions[0].tick = 0 // as if it had always been so
 	}
 	watcher := &end{world: x.mirror, client: x.client, last: map[NetID]uint32{}}
 	var held [][]byte // late packets
@@ -297,7 +298,7 @@ func TestMarkerFlickersUnderLoss(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestRelationsInArchetypes: the rows of entities with one component set lie apart if
+// TestRelationsInArchetypes: the rows of entities with one component set lie in several tables if
 // their relation has several targets.
 func TestRelationsInArchetypes(t *testing.T) {
 	x := connectedWire(t, testSchema())
@@ -326,14 +327,14 @@ func TestRelationsInArchetypes(t *testing.T) {
 		ids[p], _ = x.server.NetID(p)
 	}
 	spawns := x.client.Stats().Spawns
-	for i, p := range planets { // they change their suns
+	for i, p := range planets { // planets change their suns
 		x.world.Relations().Set(p, orbit, suns[(i/3)%4])
 		(*tPosition)(x.world.Get(p, position)).Y = float32(i)
 	}
 	check()
 	x.world.RemoveEntity(suns[0]) // Arche moves its planets to the zero target
 	check()
-	for range 3 { // and gives the archetype to another one
+	for range 3 { // and reuses the table for another target
 		suns = append(suns, x.world.NewEntity())
 		x.world.Relations().Set(planets[len(suns)%40], orbit, suns[len(suns)-1])
 	}
@@ -359,7 +360,7 @@ func TestTwoServersAndClientsInOneProcess(t *testing.T) {
 	}
 }
 
-// twoIntoOneWorld returns wires of two servers, whose clients mirror into the same world.
+// twoIntoOneWorld returns wires of two servers whose clients share a world.
 func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 	schema := testSchema()
 	a, b = newWire(t, schema), newWire(t, schema)
@@ -371,7 +372,7 @@ func twoIntoOneWorld(t testing.TB) (a, b *fixture) {
 	return a, b
 }
 
-// TestTwoClientsInOneWorld mirrors two servers side by side.
+// TestTwoClientsInOneWorld replicates two servers side by side.
 func TestTwoClientsInOneWorld(t *testing.T) {
 	a, b := twoIntoOneWorld(t)
 	ga, gb := newGame(1, a.world, faceOf(a.server.schema), 10), newGame(2, b.world, faceOf(b.server.schema), 10)
@@ -386,7 +387,7 @@ func TestTwoClientsInOneWorld(t *testing.T) {
 	require.Equal(t, a.server.Stats().Entities+b.server.Stats().Entities, a.mirror.Stats().Entities.Used)
 }
 
-// TestRelay mirrors what it mirrors: a client's world is a server's too.
+// TestRelay: a client's world is the world of another server.
 func TestRelay(t *testing.T) {
 	schema := testSchema()
 	a := newWire(t, schema)
@@ -419,8 +420,7 @@ func TestRelay(t *testing.T) {
 	require.Equal(t, a.server.Stats().Entities, b.server.Stats().Entities)
 }
 
-// TestAbandonedPartsMakeRoom: parts of entities that are gone don't keep others from
-// being put together.
+// TestAbandonedPartsMakeRoom: parts of entities that are gone do not block the assembly of others.
 func TestAbandonedPartsMakeRoom(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := ecs.ComponentID[tBulk](x.world)
@@ -429,7 +429,7 @@ func TestAbandonedPartsMakeRoom(t *testing.T) {
 		entities = append(entities, x.spawn(bulk))
 	}
 	for i, p := range x.replicate() {
-		if i%3 == 0 { // of all, some parts
+		if i%3 == 0 { // some parts of all
 			x.deliver(p)
 		}
 	}
@@ -445,7 +445,7 @@ func TestAbandonedPartsMakeRoom(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestMoreComponentSetsThanAClientKnows: one after the other, a game may have any number of them.
+// TestMoreComponentSetsThanAClientKnows: over time a game may have any number of them.
 func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	const tags = 13
 	s := NewSchema()
@@ -455,7 +455,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	x := connectedWire(t, s, WithWindow(8))
 	e := x.spawn()
 	x.rounds(3)
-	for k := range tags { // as if it had seen so many already
+	for k := range tags { // as if so many had been used already
 		x.client.recv.Layouts.Of(delta.Set{1 << k})
 	}
 	for n := uint64(0); len(x.client.recv.Layouts.Known) < receive.MaxLayouts; n++ {
@@ -479,7 +479,7 @@ func TestMoreComponentSetsThanAClientKnows(t *testing.T) {
 	require.Less(t, len(x.client.recv.Layouts.Known), receive.MaxLayouts)
 }
 
-// TestClientsHoldStatesForTwoWindows, and not for longer: that is what they take memory for.
+// TestClientsHoldStatesForTwoWindows, and not longer: they take memory.
 func TestClientsHoldStatesForTwoWindows(t *testing.T) {
 	for _, window := range []int{8, 16, 64} {
 		x, e, move := crowd(t, 1, WithWindow(window))

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// muteAcks plays ticks in which an entity moves and what the client says gets lost: the server goes on with the baselines that
-// it knows of, and the client must hold them.
+// muteAcks plays ticks in which an entity moves and the client's packets are lost: the server keeps
+// using the baselines that it knows of, and the client must hold them.
 func (x *fixture) muteAcks(ticks int, move func()) {
 	x.t.Helper()
 	x.server.opts.NoSilence = true
@@ -25,8 +25,9 @@ func (x *fixture) muteAcks(ticks int, move func()) {
 	x.requireEqual()
 }
 
-// TestChangesOutOfViewAreMissing: an entity changes while it is out of view and comes back a tick later. Not everything that
-// changed up to then is on its way, so acknowledgements of those ticks do not cover it.
+// TestChangesOutOfViewAreMissing: an entity changes while it is out of view and comes back a tick
+// later. Not all changes up to then were sent, so acknowledgements of those ticks do not cover the
+// entity.
 func TestChangesOutOfViewAreMissing(t *testing.T) {
 	for phase := range 4 {
 		x, e, move := crowd(t, 2)
@@ -58,8 +59,9 @@ func TestChangesOutOfViewAreMissing(t *testing.T) {
 	}
 }
 
-// TestAStateSentTwice: a state was sent twice, and only the first packet is known to have come. If the second one
-// comes, the client holds the state as of that tick for good, and as of the first one for a while.
+// TestAStateSentTwice: a state was sent twice, and only the first packet is acknowledged. If the
+// second one arrives, the client holds the state as of that tick for good, and as of the first tick
+// only for a while.
 func TestAStateSentTwice(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range snapshot.RecentTicks + 20 {
@@ -93,8 +95,9 @@ func TestAStateSentTwice(t *testing.T) {
 	x.muteAcks(40, func() { move(e[0], 0.1) })
 }
 
-// TestAStateSentTwiceInSuccessiveTicks: the second packet came, but not all of its tick, so that the peer is served from
-// the one before. The client's newest state is of the later tick all the same.
+// TestAStateSentTwiceInSuccessiveTicks: the second packet arrived, but not all packets of its tick,
+// so the peer is served against the previous tick. The client's newest state is of the later tick
+// all the same.
 func TestAStateSentTwiceInSuccessiveTicks(t *testing.T) {
 	oneGoroutine(t)
 	for phase := range 4 {
@@ -134,8 +137,8 @@ func TestAStateSentTwiceInSuccessiveTicks(t *testing.T) {
 	}
 }
 
-// TestAnEntityThatWakesAndJoinsAGroupInOneTick: an entity joins a group in the tick in which its rest ends. What the client
-// holds is of the rest that ends now, not of the one before.
+// TestAnEntityThatWakesAndJoinsAGroupInOneTick: the client holds the state of the idle period that
+// ends now, not of an earlier one.
 func TestAnEntityThatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for range 3 {
@@ -150,8 +153,8 @@ func TestAnEntityThatWakesAndJoinsAGroupInOneTick(t *testing.T) {
 	require.Equal(t, last, x.acked(0))
 }
 
-// TestOutages: of all that was sent for a while nothing comes. The server learns so packet by packet, or of many at once when
-// something comes again, and names nothing that the client does not hold.
+// TestOutages: for a while nothing arrives. The server learns that packet by packet, or for many at
+// once when something arrives again, and never uses a baseline that the client does not hold.
 func TestOutages(t *testing.T) {
 	for _, ticks := range []int{10, snapshot.RecentTicks, snapshot.RecentTicks + 1, 2 * snapshot.RecentTicks, clock.MaxTimeout, 300} {
 		x, e, move := crowd(t, 2, neverSilent, WithTimeout(0))
@@ -175,8 +178,9 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// TestAStateInPartsIsNotSharedMeanwhile: an entity that a client knows becomes too different for a packet, and in the next tick is nearly what
-// it was. While the one state is on its way in parts, the client is not sent a newer one: it would not take the parts.
+// TestAStateInPartsIsNotSharedMeanwhile: a known entity changes by more than a packet holds, and in
+// the next tick nearly changes back. While the large state is in flight in parts, the client is not
+// sent a newer one, because it would then drop the parts.
 func TestAStateInPartsIsNotSharedMeanwhile(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	bulk := x.spawn(ecs.ComponentID[tBulk](x.world))
@@ -211,7 +215,7 @@ func TestAStateInPartsIsNotSharedMeanwhile(t *testing.T) {
 	require.Greater(t, x.peer.Stats().Parts, parts)
 	play(1, fill(0))
 	n := len(down)
-	down[n-2], down[n-1] = down[n-1], down[n-2] // what was sent first comes last
+	down[n-2], down[n-1] = down[n-1], down[n-2] // the first to be sent arrives last
 	play(80, nil)
 	require.Greater(t, x.server.Stats().SharedPackets, shared)
 	for ; len(down) > 0; down = down[1:] {
@@ -221,8 +225,8 @@ func TestAStateInPartsIsNotSharedMeanwhile(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestEarlierLossesDoNotCount: an entity leaves view and comes back. That a packet of before got lost does not make it due once
-// more.
+// TestEarlierLossesDoNotCount: an entity leaves the view and comes back. The loss of an earlier
+// packet does not make it dirty once more.
 func TestEarlierLossesDoNotCount(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	set := x.server.NewEntitySet()
@@ -231,7 +235,7 @@ func TestEarlierLossesDoNotCount(t *testing.T) {
 	x.peer.SetInterest(Interest{Sets: []*EntitySet{set}})
 	x.rounds(20)
 	move(e[0], 1)
-	x.replicate() // and that is lost
+	x.replicate() // this packet is lost
 	set.Remove(e[0])
 	x.round()
 	before := x.peer.Stats()

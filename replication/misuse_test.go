@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusal calls a function, and returns the sentence that it panics with, or "". A panic that is no sentence fails the test.
+// refusal calls a function and returns its panic message, or "". A panic that is no sentence of
+// this package fails the test.
 func refusal(t testing.TB, call func(), what string, args ...any) (sentence string) {
 	t.Helper()
 	defer func() {
@@ -47,7 +48,7 @@ func newMisused(t testing.TB) *misused {
 	return x
 }
 
-// value returns a sensible value of a type, for an argument.
+// value returns a sensible argument of a type.
 func (x *misused) value(t reflect.Type) reflect.Value {
 	known := []any{x.server, x.client, x.peer, x.set, x.group, x.entity, "tHealth.HP", 1, uint32(1), 1.5, float32(1.5), true}
 	for _, v := range known {
@@ -71,7 +72,7 @@ func (x *misused) value(t reflect.Type) reflect.Value {
 	return reflect.Zero(t)
 }
 
-// calls calls a method with arguments that are sensible, and with zero ones, and returns what it was refused with.
+// calls calls a method with sensible and with zero arguments, and returns the panic messages.
 func (x *misused) calls(t testing.TB, receiver reflect.Value, method reflect.Method, of string) (refusals []string) {
 	for _, zero := range []bool{false, true} {
 		args := []reflect.Value{receiver}
@@ -95,15 +96,16 @@ func (x *misused) calls(t testing.TB, receiver reflect.Value, method reflect.Met
 
 func isNilable(t reflect.Type) bool { return t.Kind() == reflect.Func || t.Kind() == reflect.Interface }
 
-// TestNoMethodPanicsWithoutASentence calls every exported method of every exported type with nil and zero receivers, and with good
-// ones before and after all was closed, with good and with zero arguments.
+// TestNoMethodPanicsWithoutASentence calls every exported method of every exported type with nil
+// and zero receivers, and with good ones before and after everything was closed, with good and with
+// zero arguments.
 func TestNoMethodPanicsWithoutASentence(t *testing.T) {
 	types := []any{
 		&Server{}, &Client{}, &Peer{}, &EntitySet{}, &Group{}, &Grid{}, &Schema{}, &Mirrored{}, &Replicated{}, &Divergence{},
 		&DisconnectError{}, &SchemaError{}, &FieldStats{}, &Reason{}, &Interest{}, &NetID{}, &CodecField{}, &ClientStats{},
 		&PeerStats{}, &ServerStats{}, new(Coding), new(ReasonCode), new(Status),
 	}
-	made := map[string]bool{"Server": true, "Client": true, "Peer": true, "EntitySet": true, "Group": true} // by functions only
+	made := map[string]bool{"Server": true, "Client": true, "Peer": true, "EntitySet": true, "Group": true} // made by functions only
 	listed := map[string]bool{}
 	for _, zero := range types {
 		of := reflect.TypeOf(zero)
@@ -152,11 +154,12 @@ func TestNoMethodPanicsWithoutASentence(t *testing.T) {
 	}
 }
 
-// TestNoFunctionPanicsWithoutASentence does so for functions, which are in a list because most are generic.
+// TestNoFunctionPanicsWithoutASentence does the same for functions, which are listed because most
+// are generic.
 func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 	type call struct {
 		name    string
-		refused string // what the sentence has in it; "": it is no misuse
+		refused string // part of the expected sentence; "": the call is allowed
 		do      func(x *misused)
 	}
 	const noClient, noServer, noPeer, noSchema = "there is no client", "there is no server", "there is no peer", "there is no schema"
@@ -240,7 +243,7 @@ func TestNoFunctionPanicsWithoutASentence(t *testing.T) {
 		{"WithSpawnComponents", "", func(*misused) { WithSpawnComponents() }},
 		{"WithMarker", "", func(x *misused) { NewServer(x.world, NewSchema(), WithMarker[Replicated]()) }},
 	}
-	for _, option := range []any{ // that take numbers, or nothing
+	for _, option := range []any{ // options that take numbers, or nothing
 		Every, Priority, Range, Step, Precision, Angle, Period, UnitVector, Quat, Enum, Flags, Max, Jump, Linear, Wrap, Counter,
 		Half, Raw, Skip, Once, OwnerOnly, ExceptOwner, Unreliable, Immediate, WithCoding, WithoutCompact, WithMTU, WithWindow,
 		WithSeed, WithoutChecksum, WithTickRate, WithBaselineInterval, WithWorkers, WithTimeout,
@@ -286,7 +289,7 @@ func (c *misuseCodec) Fields() []CodecField      { return c.fields }
 func (c *misuseCodec) Encode(*tHealth, []uint64) {}
 func (c *misuseCodec) Decode([]uint64, *tHealth) {}
 
-// TestSentencesAboutNil: each of these was a nil dereference, or no error at all.
+// TestSentencesAboutNil: each of these used to be a nil dereference, or no error at all.
 func TestSentencesAboutNil(t *testing.T) {
 	x := newMisused(t)
 	for _, c := range []struct {

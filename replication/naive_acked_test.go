@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The naive twin that scale is measured against: it does the library's work on a link
-// that loses packets, the way of textbook servers. It keeps a copy of every entity for every
-// client, as the client last acknowledged it, and compares and encodes for one client
-// after the other. Only the world is read and quantised once for all. It still does less
-// than the library: no spawns and despawns, no checksums, nothing on top of packets.
+// The naive server that scale is measured against. It does the library's work on a lossy link as
+// textbook servers do: it keeps a copy of every entity for every client, as the client last
+// acknowledged it, and compares and encodes for one client after the other. Only the world is read
+// and quantised once for all. It still does less than the library: no spawns and despawns, no
+// checksums, nothing besides packets.
 //
-// A packet is a header and entries, ids rising:
+// A packet is a header and entries with ascending ids:
 //
 //	sequence 16 | tick 32 | entries 16
-//	gap to the id before, less one: Rice code of order 1
+//	gap to the previous id, less one: Rice code of order 1
 //	age of the baseline in ticks: 6, or 63 and the baseline's tick 32 more; tick 0 is all zeros
 //	mask of the fields 8, and for each of them: class 2 | zigzag of the difference from the baseline
 //
@@ -39,18 +39,18 @@ const (
 	ackedEntryBits = 64 + ackedAgeBits + 32 + 8 + 8*(2+19) // at most
 	ackedWindow    = 1024                                  // packets that wait for an ack, at most
 
-	// ackedPatience is for how many ticks a state that was sent is not sent again. It is
-	// above all round-trip times here. To be patient saves the twin time and bytes: without
-	// it what came to rest or was hit is sent at every tick until its ack comes.
+	// ackedPatience is the number of ticks after which an unacknowledged state is sent again. It
+	// exceeds all round-trip times used here, which saves the naive server time and bytes: without
+	// it, an entity that stopped would be sent in every tick until its ack arrives.
 	ackedPatience = 12
 )
 
-// ackedClasses are the widths of differences by class. Three of the widest and their
-// classes fit into a word.
+// ackedClasses are the widths of differences by class. Three of the widest and their classes fit
+// into a word.
 var ackedClasses = [4]uint8{5, 8, 10, 19}
 
-// ackedClassOf is the class of a difference by its length in bits, and the width of it
-// and its class. No difference has no width.
+// ackedClassOf is the class of a difference by its length in bits, and the total width of
+// difference and class. A zero difference has width 0.
 var ackedClassOf = func() (table [33]struct{ class, width uint8 }) {
 	for n := 1; n < len(table); n++ {
 		class := uint8(0)
@@ -66,9 +66,9 @@ type ackedServer struct {
 	naiveWorld
 
 	tick    uint32
-	read    []naiveEntity // by id, the place in the world: as of the last tick
+	read    []naiveEntity // by id, the position in the world: as of the last tick
 	now     []entityCodes // of read
-	changed []uint32      // last tick at which now changed
+	changed []uint32      // last tick at which an element of now changed
 
 	peers []*ackedPeer
 	spare []*ackedFlight
@@ -77,7 +77,7 @@ type ackedServer struct {
 type ackedPeer struct {
 	send     func(packet []byte) error
 	known    []entityCodes // by id: as last acknowledged
-	since    []uint32      // tick that known is of, 0 before there is any
+	since    []uint32      // tick of known, 0 before there is any
 	tried    []uint32      // tick at which the entity was last sent
 	sequence uint16        // of the next packet
 	flights  [ackedWindow]*ackedFlight
@@ -85,7 +85,7 @@ type ackedPeer struct {
 	plan     ackedPlan
 }
 
-// An ackedFlight is a packet whose ack has not come.
+// An ackedFlight is an unacknowledged packet.
 type ackedFlight struct {
 	sequence uint16
 	tick     uint32
@@ -107,7 +107,7 @@ func (s *ackedServer) connect(send func(packet []byte) error) *ackedPeer {
 	return p
 }
 
-// replicate makes a tick.
+// replicate plays a tick.
 func (s *ackedServer) replicate() {
 	s.tick++
 	s.capture()
@@ -121,7 +121,7 @@ func (s *ackedServer) replicate() {
 	}
 }
 
-// capture reads the world and quantises what changed in it.
+// capture reads the world and quantises what changed.
 func (s *ackedServer) capture() {
 	q := s.world.Query(&s.filter)
 	for id := 0; q.Next(); id++ {
@@ -169,8 +169,8 @@ func (p *ackedPeer) grow(n int) {
 	}
 }
 
-// replicate sends the entities that the client has not acknowledged, but not those whose
-// present state may still be on its way.
+// replicate sends entities that differ from what the client acknowledged, except those whose
+// current state may still be in flight.
 func (p *ackedPeer) replicate(s *ackedServer) {
 	now, tick := s.now, s.tick
 	known, since, tried, changed := p.known[:len(now)], p.since[:len(now)], p.tried[:len(now)], s.changed[:len(now)]
@@ -203,8 +203,8 @@ func (p *ackedPeer) replicate(s *ackedServer) {
 	}
 }
 
-// writeDifference writes an entry from its age on. What the fields are written with has
-// no branches: a field that did not change is written with no bits.
+// writeDifference writes an entry from its age on. Fields are written without branches: an
+// unchanged field is written with 0 bits.
 func writeDifference(w *bitbuf.Writer, e, k *entityCodes, age, since uint32) {
 	x, y, z := zigzag32(e[0]-k[0]), zigzag32(e[1]-k[1]), zigzag32(e[2]-k[2])
 	vx, vy, vz := zigzag32(e[3]-k[3]), zigzag32(e[4]-k[4]), zigzag32(e[5]-k[5])
@@ -226,10 +226,10 @@ func writeDifference(w *bitbuf.Writer, e, k *entityCodes, age, since uint32) {
 
 func zigzag32(d uint32) uint32 { return d<<1 ^ uint32(int32(d)>>31) }
 
-// bit returns 0 for 0, and else 1.
+// bit returns 0 for 0, and 1 otherwise.
 func bit(z uint32) uint64 { return uint64((z | -z) >> 31) }
 
-// write3 writes those of three differences that are not 0.
+// write3 writes three differences that are not 0.
 func write3(w *bitbuf.Writer, a, b, c uint32) {
 	ca, cb, cc := ackedClassOf[bits.Len32(a)], ackedClassOf[bits.Len32(b)], ackedClassOf[bits.Len32(c)]
 	na := uint(ca.width)
@@ -267,7 +267,7 @@ func (p *ackedPeer) flush(s *ackedServer, w *bitbuf.Writer, f *ackedFlight) {
 	_ = p.send(p.buf[:ackedHeader+len(w.Bytes())])
 }
 
-// receive takes an ack.
+// receive processes an ack.
 func (p *ackedPeer) receive(s *ackedServer, packet []byte) {
 	newest := binary.LittleEndian.Uint16(packet)
 	for i, came := range packet[2:] {
@@ -292,7 +292,7 @@ func (p *ackedPeer) acknowledge(f *ackedFlight) {
 	}
 }
 
-// ackedRig is the twin at work, on the links of the library's fake clients.
+// ackedRig runs the naive server on the links of the library's fake clients.
 type ackedRig struct {
 	world  *scaleWorld
 	server *ackedServer
@@ -300,7 +300,7 @@ type ackedRig struct {
 	outs   [][2 + wire.WindowSize/8]byte // by client
 	acks   [][]byte                      // by client: in outs, or nil
 	ticks  int
-	cpu    time.Duration // that the server took so far
+	cpu    time.Duration // used by the server so far
 }
 
 func newAckedRig(tb testing.TB, load scaleLoad, clients int, loss float64, seed uint64) *ackedRig {
@@ -364,8 +364,8 @@ func (r *ackedRig) sent() (n uint64) {
 	return n
 }
 
-// warm plays until every client has everything. That takes few ticks: it has no window
-// that must fill.
+// warm plays until every client has everything. That takes few ticks, because there is no window to
+// fill.
 func (r *ackedRig) warm() {
 	for range scaleWarmUp {
 		r.world.step()
@@ -376,11 +376,11 @@ func (r *ackedRig) warm() {
 	runtime.GC()
 }
 
-// ackedDecoder is a client of the twin that reads its packets field by field.
+// ackedDecoder is a client that reads the packets field by field.
 type ackedDecoder struct {
 	mirror []entityCodes
 	ticks  []uint32                 // of mirror
-	states []map[uint32]entityCodes // that may become baselines, by tick
+	states []map[uint32]entityCodes // possible baselines, by tick
 }
 
 func newAckedDecoder(entities int) *ackedDecoder {
@@ -391,7 +391,7 @@ func newAckedDecoder(entities int) *ackedDecoder {
 	return d
 }
 
-// receive takes a packet and compares every state in it with the truth of its tick.
+// receive decodes a packet and compares every state in it with the truth of its tick.
 func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]entityCodes) {
 	require.LessOrEqual(t, len(packet), naiveMTU)
 	tick := binary.LittleEndian.Uint32(packet[2:])
@@ -415,7 +415,7 @@ func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]e
 		require.Equal(t, truth[tick][id], codes, "entity %d", id)
 		for other := range d.states[id] {
 			if other < baseline {
-				delete(d.states[id], other) // the server will not go back
+				delete(d.states[id], other) // the server will not use older baselines
 			}
 		}
 		d.states[id][tick] = codes
@@ -426,8 +426,8 @@ func (d *ackedDecoder) receive(t *testing.T, packet []byte, truth map[uint32][]e
 	require.NoError(t, r.Finish())
 }
 
-// TestAckedServerReplicates: whatever is lost, every packet that comes can be read and is
-// true, and clients have everything soon after the world has come to rest.
+// TestAckedServerReplicates: whatever is lost, every packet that arrives can be decoded and is
+// true, and clients converge soon after the last change.
 func TestAckedServerReplicates(t *testing.T) {
 	oneGoroutine(t)
 	for _, loss := range []float64{0, 0.1} {
@@ -459,8 +459,8 @@ func TestAckedServerReplicates(t *testing.T) {
 	}
 }
 
-// TestAckedServerDoesNotGoBack: an old ack that comes late changes nothing, as the client
-// may have forgotten what it tells of.
+// TestAckedServerDoesNotGoBack: a late ack of an old packet changes nothing, because the client may
+// have dropped those states.
 func TestAckedServerDoesNotGoBack(t *testing.T) {
 	g := newScaleWorld(scaleLoad{entities: 1, movers: 1}, seedOf(t))
 	s := newAckedServer(t, &g.ecs)
@@ -489,7 +489,7 @@ func (r *ackedRig) codes() (all []entityCodes) {
 	return all
 }
 
-// TestAckedServerDoesNotAllocate: it is no straw man.
+// TestAckedServerDoesNotAllocate: it is a fair competitor.
 func TestAckedServerDoesNotAllocate(t *testing.T) {
 	r := newAckedRig(t, scaleGame(2000), 5, 0, seedOf(t))
 	r.warm()

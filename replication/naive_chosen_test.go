@@ -6,24 +6,24 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// What the naive twin does for clients with a view, a budget or a send interval: brute force,
-// as one writes it first. It tests the distance of every entity to every client, sorts all that
-// waits by how long it has waited, and writes the best until the bytes are spent.
+// Clients of the naive server with a view, a budget or a send interval are served by brute force,
+// as in a first implementation: it tests the distance of every entity to every client, sorts all
+// waiting entities by waiting time, and writes the first until the bytes are spent.
 
-// ackedChosenOrder is that of the exp-Golomb codes of gaps, in place of ackedGapOrder: what is
-// chosen lies farther apart.
+// ackedChosenOrder is the order of the exp-Golomb codes of gaps, in place of ackedGapOrder: the
+// gaps between chosen entities are larger.
 const ackedChosenOrder = 4
 
-// An ackedPlan is what a client of the twin asks for; the zero value asks for nothing.
+// An ackedPlan holds the settings of a client of the naive server; the zero value limits nothing.
 type ackedPlan struct {
 	interval int     // ticks between sends; 0 and 1: every tick
 	budget   int     // bytes per second; 0: no limit
-	radius   float32 // of what it sees; 0: everything
-	x, y     float32 // where it looks from
+	radius   float32 // radius of the view; 0: everything
+	x, y     float32 // viewpoint
 
 	phase  int
 	tokens int // bytes that may be sent, times scaleRate
-	mean   int // bits of an entry, lately
+	mean   int // recent bits per entry
 	queue  []ackedCandidate
 }
 
@@ -39,7 +39,7 @@ func (a *ackedPlan) sees(e *naiveEntity) bool {
 	return dx*dx+dy*dy <= a.radius*a.radius
 }
 
-// replicateChosen is replicate for a client that asks for something.
+// replicateChosen is replicate for a client with an ackedPlan.
 func (p *ackedPeer) replicateChosen(s *ackedServer) {
 	a := &p.plan
 	if a.budget > 0 {
@@ -67,8 +67,8 @@ func (p *ackedPeer) replicateChosen(s *ackedServer) {
 	p.writeQueue(s)
 }
 
-// choose leaves in the queue what has waited longest, as much as the budget has room for, in the
-// order of ids.
+// choose keeps in the queue the entities that have waited longest, as many as the budget allows, in
+// the order of ids.
 func (p *ackedPeer) choose() {
 	a := &p.plan
 	slices.SortFunc(a.queue, func(x, y ackedCandidate) int { return int(y.waited) - int(x.waited) })
@@ -77,7 +77,7 @@ func (p *ackedPeer) choose() {
 	slices.SortFunc(a.queue, func(x, y ackedCandidate) int { return int(x.id) - int(y.id) })
 }
 
-// writeQueue sends what is in the queue.
+// writeQueue sends the entities in the queue.
 func (p *ackedPeer) writeQueue(s *ackedServer) {
 	a := &p.plan
 	w := bitbuf.NewWriter(p.buf[ackedHeader:])

@@ -13,15 +13,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// The reliable twin: what one writes first. It keeps a copy of every entity for every
-// client, sends the fields that differ from it and takes it for granted that they arrive.
-// So it does less than the library, and less than its other twin, [ackedServer]: no loss,
-// no acknowledgements, no deltas of fields. It shows what a floor may be like, and is no
-// contestant.
+// The reliable server is the simplest one: it keeps a copy of every entity for every client, sends
+// the fields that differ from it and assumes that they arrive. So it does less than the library and
+// less than [ackedServer]: no loss, no acknowledgements, no deltas of fields. It shows a lower
+// bound, and is no competitor.
 //
-// A packet is a 16-bit count of entities and these, ids rising:
+// A packet is a 16-bit count of entities and the entities, with ascending ids:
 //
-//	gap to the id before, less one: 4, or 15 and 32 more | mask 8 | the fields in the mask at fixed width
+//	gap to the previous id, less one: 4, or 15 and 32 more | mask 8 | the fields in the mask at fixed width
 
 type naiveEntity struct {
 	position scalePosition
@@ -50,7 +49,7 @@ type naiveWorld struct {
 
 type reliableServer struct {
 	naiveWorld
-	now   []naiveEntity // by id: the place in the world
+	now   []naiveEntity // by id: the position in the world
 	peers []*reliablePeer
 }
 
@@ -94,7 +93,7 @@ func (s *reliableServer) connect(send func(packet []byte) error) {
 	s.peers = append(s.peers, &reliablePeer{send: send})
 }
 
-// replicate makes a tick. The world is read once for all peers.
+// replicate plays a tick. The world is read once for all peers.
 func (s *reliableServer) replicate() {
 	s.now = s.now[:0]
 	q := s.world.Query(&s.filter)
@@ -143,7 +142,7 @@ func (p *reliablePeer) replicate(now []naiveEntity, codec *naiveCodec) {
 
 func (p *reliablePeer) flush(w *bitbuf.Writer, count int) {
 	binary.LittleEndian.PutUint16(p.buf[:], uint16(count))
-	_ = p.send(p.buf[:reliableHeader+len(w.Bytes())]) // reliable: that is the deal
+	_ = p.send(p.buf[:reliableHeader+len(w.Bytes())]) // assumed to be reliable
 }
 
 // difference returns the mask of the fields that differ.
@@ -175,8 +174,8 @@ func (e *naiveEntity) difference(k *naiveEntity) (mask uint64) {
 	return mask
 }
 
-// write writes a mask and the fields in it: the position in one word with the mask, all
-// else in another.
+// write writes a mask and its fields: the position in one word with the mask, everything else in
+// another.
 func (c *naiveCodec) write(w *bitbuf.Writer, e *naiveEntity, mask uint64) {
 	word, n := mask, uint(8)
 	if mask&1 != 0 {
@@ -221,7 +220,7 @@ func (c *naiveCodec) write(w *bitbuf.Writer, e *naiveEntity, mask uint64) {
 	w.WriteBits(word, n)
 }
 
-// reliableRig is the twin at work. It can't lose packets.
+// reliableRig runs the reliable server. Its links lose nothing.
 type reliableRig struct {
 	world  *scaleWorld
 	server *reliableServer
@@ -249,7 +248,7 @@ func (r *reliableRig) tick() time.Duration {
 
 func (r *reliableRig) sent() uint64 { return r.bytes }
 
-// reliableDecode takes a packet of the twin into a mirror of codes, field by field.
+// reliableDecode decodes a packet into a client's copy of the codes, field by field.
 func reliableDecode(t *testing.T, packet []byte, mirror [][8]uint64) {
 	widths := [8]uint{18, 18, 18, 10, 10, 10, 7, 1}
 	r := bitbuf.NewReader(packet[reliableHeader:])

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// oneGoroutine skips a test under the race detector, which takes ten times as long and has nothing to find where one goroutine
-// does it all. It is for slow tests only. What has workers or goroutines of its own must not call it.
+// oneGoroutine skips a test under the race detector, which makes it ten times slower and finds
+// nothing in a single goroutine. It is for slow tests only. Tests that use workers or goroutines
+// must not call it.
 func oneGoroutine(t testing.TB) {
 	t.Helper()
 	if raceDetector {
@@ -19,10 +20,10 @@ func oneGoroutine(t testing.TB) {
 	}
 }
 
-// TestOneGoroutineTestsStartNone: no test that calls oneGoroutine says in its own body that it has more. What its helpers do it does
-// not look at.
+// TestOneGoroutineTestsStartNone: no test that calls oneGoroutine starts a goroutine in its own
+// body. Helpers are not checked.
 func TestOneGoroutineTestsStartNone(t *testing.T) {
-	oneGoroutine(t) // a matter of the source alone
+	oneGoroutine(t) // only reads source code
 	names, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
 	files, claims := token.NewFileSet(), 0

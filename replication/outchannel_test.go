@@ -11,7 +11,7 @@ type mWord struct {
 	Text string `repl:"max=200"`
 }
 
-// TestShortMessagesReleaseTheirMemory: none of the room that messages take stays taken.
+// TestShortMessagesReleaseTheirMemory: a channel releases all memory of its messages.
 func TestShortMessagesReleaseTheirMemory(t *testing.T) {
 	s := testSchema()
 	RegisterMessage[mWord](s)

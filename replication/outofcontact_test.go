@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGenerationsThatRepeat: a client is out of contact for so long that a slot may have had
-// 65,536 entities meanwhile, and the one that it has now the generation of the one that the
-// client shows. However the two find together again, that is another entity.
+// TestGenerationsThatRepeat: a client is out of contact for so long that a slot may have had 65,536
+// entities meanwhile, and the current one has the generation that the client shows. However contact
+// is restored, it is another entity.
 func TestGenerationsThatRepeat(t *testing.T) {
 	oneGoroutine(t)
 	for _, c := range []struct {
 		name   string
 		server []ServerOption
 		client []ClientOption
-		newly  bool // another peer takes what comes
+		newly  bool // another peer gets the packets
 	}{
 		{name: "in the session", client: []ClientOption{WithTimeout(0)}},
 		{name: "in the session, no checksum", server: []ServerOption{WithoutChecksum()}, client: []ClientOption{WithTimeout(0)}},
@@ -46,7 +46,7 @@ func TestGenerationsThatRepeat(t *testing.T) {
 				for i := range gone {
 					x.replicate()
 					if i%64 == 0 && c.client == nil {
-						x.apply() // in which the client notices the silence
+						x.apply() // the client notices the silence
 					}
 				}
 				if long {
@@ -77,8 +77,8 @@ func TestGenerationsThatRepeat(t *testing.T) {
 	}
 }
 
-// TestFreedSlotsRestUntilTheNextTick is what makes a slot's lives two ticks long at least:
-// entities that come in the tick in which others end have slots of their own.
+// TestFreedSlotsRestUntilTheNextTick: a slot is free for at least one tick, so entities that spawn
+// in the tick of a despawn get other slots.
 func TestFreedSlotsRestUntilTheNextTick(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)

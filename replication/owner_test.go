@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pair is two ends of one server, the first of which owns things.
+// pair is a server with two ends, the first of which owns entities.
 type pair struct {
 	t            *testing.T
 	world        *ecs.World
@@ -32,14 +32,14 @@ func (x *pair) rounds(n int) {
 	}
 }
 
-// settle lets everything settle.
+// settle plays until nothing changes any more.
 func (x *pair) settle() {
 	x.owner.link.SetConfig(netsim.Config{Latency: 1})
 	x.other.link.SetConfig(netsim.Config{Latency: 1})
 	x.rounds(80)
 }
 
-// shows returns a component of the mirror of an entity, nil if there is none.
+// shows returns a component of the client's entity, nil if there is none.
 func shows[T any](x *pair, at *end, e ecs.Entity) *T {
 	x.t.Helper()
 	id, ok := x.server.NetID(e)
@@ -49,7 +49,7 @@ func shows[T any](x *pair, at *end, e ecs.Entity) *T {
 	return (*T)(at.world.Get(m, ecs.ComponentID[T](at.world)))
 }
 
-// TestConditions has a case for every condition. It goes through loss and reordering.
+// TestConditions has a case for every condition, under loss and reordering.
 func TestConditions(t *testing.T) {
 	bad := netsim.Config{Latency: 3, Jitter: 2, Loss: 0.2, Reorder: 0.2, ReorderBy: 5}
 	everybody := func(*Peer) bool { return true }
@@ -75,7 +75,7 @@ func TestConditions(t *testing.T) {
 			Register[cGhost](schema, c.opts...) // a number
 			Register[cAim](schema, c.opts...)   // a reference
 			Register[cCard](schema, c.opts...)  // a tag
-			Register[cHoard](schema, c.opts...) // with the others more than a packet
+			Register[cHoard](schema, c.opts...) // together with the others larger than a packet
 			Register[tBulk](schema, c.opts...)
 			Register[tExact](schema, c.opts...)
 			x := newPair(t, schema, bad)
@@ -170,7 +170,7 @@ func TestOwners(t *testing.T) {
 		sees(x.owner, false)
 		sees(x.other, true)
 		x.server.SetOwner(e, x.owner.peer)
-		x.server.SetOwner(e, x.other.peer) // within a tick: nothing happened
+		x.server.SetOwner(e, x.other.peer) // within a tick: no effect
 		wholes := x.other.peer.Stats().FullStates
 		x.rounds(5)
 		require.Equal(t, wholes, x.other.peer.Stats().FullStates)
@@ -270,7 +270,7 @@ func TestOwners(t *testing.T) {
 	})
 }
 
-// TestSubEntitiesHaveNoNetID: the slot of a sub-entity is nobody's NetID.
+// TestSubEntitiesHaveNoNetID: no NetID names the slot of a sub-entity.
 func TestSubEntitiesHaveNoNetID(t *testing.T) {
 	x := newPair(t, ownerSchema(), netsim.Config{})
 	e := x.world.NewEntity(ReplicatedID(x.world), ecs.ComponentID[cPlace](x.world), ecs.ComponentID[cAmmo](x.world))
@@ -328,8 +328,8 @@ func TestConditionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestConditionsInTheSchemaText: that there are conditions is part of what both ends must
-// agree on; which they are is not, nor is Once.
+// TestConditionsInTheSchemaText: both ends must agree that a component has a condition, but not
+// which one, nor on Once.
 func TestConditionsInTheSchemaText(t *testing.T) {
 	texts := map[string]bool{}
 	for _, opts := range [][]ComponentOption{{OwnerOnly()}, {ExceptOwner(), Once()}, {OnlyFor(func(*Peer) bool { return true })}} {
@@ -346,8 +346,8 @@ func TestConditionsInTheSchemaText(t *testing.T) {
 	require.Equal(t, "arche-replicate schema 1\ncomponent cAmmo\ncAmmo.Rounds uint16\n", s.Text())
 }
 
-// TestConditionsDoNotAllocate: once all memory has its size, values under conditions,
-// owners that change, and entities that come and go with their sub-entities leave no garbage.
+// TestConditionsDoNotAllocate: once all buffers have grown, changes of conditional values and
+// owners, and spawns and despawns of entities with sub-entities allocate nothing.
 func TestConditionsDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newReusingLink(t, ownerSchema())
@@ -365,7 +365,7 @@ func TestConditionsDoNotAllocate(t *testing.T) {
 			(*cPlace)(world.Get(e, place)).X = int32(tick % 1000)
 			(*cAmmo)(world.Get(e, ammo)).Rounds++
 			(*cGhost)(world.Get(e, ghost)).Seen++
-			switch (tick + i) % 64 { // a divisor of what the names of baselines tell apart
+			switch (tick + i) % 64 { // a divisor of the number of distinguishable baseline ticks
 			case 0:
 				s.SetOwner(e, nil)
 			case 20:

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedPacketsCarryTheSameAsCachedEntries: where nothing gets lost, a stream has the very entries that
-// would be put together one by one, at the same cost by field.
+// TestSharedPacketsCarryTheSameAsCachedEntries: without loss, a shared packet has exactly the
+// entries that would be assembled one by one, at the same cost by field.
 func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -46,8 +46,8 @@ func TestSharedPacketsCarryTheSameAsCachedEntries(t *testing.T) {
 	}
 }
 
-// TestSharedPacketsMixWithOtherPackets: peers that need more than a stream get its packets, or
-// stretches of them, and everything else.
+// TestSharedPacketsMixWithOtherPackets: peers that need more than the shared packets get these, or
+// spans of them, and everything else.
 func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
 	seed, shared := seedOf(t), uint64(0)
 	for i := range uint64(roundsOf(6, 6, 3)) {
@@ -55,7 +55,7 @@ func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
 		c.window, c.n, c.ticks = 64, 130, 250
 		c.sharedPackets = true
 		c.delay, c.jitter, c.loss = min(c.delay, 4), 0, min(c.loss, 0.03)
-		if i == 0 { // where nothing keeps peers from the same stream
+		if i == 0 { // all peers may use the same shared packets
 			c = chaosConfig{seed: seed, n: 130, mtu: 1200, window: 64, grid: 1, workers: 2, ends: 5, delay: 2, ticks: 250, sharedPackets: true}
 		}
 		msg, a := runChaos(t, c)
@@ -65,8 +65,8 @@ func TestSharedPacketsMixWithOtherPackets(t *testing.T) {
 	require.NotZero(t, shared)
 }
 
-// TestSharedPacketsSkipForgottenBaselines: of a slot that wakes when its ticks are just about to
-// get too old, the history does not know the baseline. It is the only one of its block.
+// TestSharedPacketsSkipForgottenBaselines: a slot wakes just before its ticks get too old, so the
+// history has no baseline for it. It is the only slot of its block.
 func TestSharedPacketsSkipForgottenBaselines(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithTimeout(0))
 	position, health := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tHealth](x.world)
@@ -93,7 +93,7 @@ func TestSharedPacketsSkipForgottenBaselines(t *testing.T) {
 	require.NotZero(t, inStep(&x.peer.acked, 1))
 	shared := x.server.Stats().SharedPackets
 	var packets [][]byte
-	for range 4 { // in the second tick the last slot is looked after
+	for range 4 { // the last slot is examined in the second tick
 		step()
 		packets = append(packets, x.replicate()...)
 	}
@@ -103,8 +103,8 @@ func TestSharedPacketsSkipForgottenBaselines(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestAnIdleTickIsNotTakenForASharedPacket: a peer that was relayed streams and is now sent state in few ticks has not been sent
-// what changed in the others.
+// TestAnIdleTickIsNotTakenForASharedPacket: a peer was sent shared packets in every tick and now
+// gets an interval. It was not sent the changes of the ticks in between.
 func TestAnIdleTickIsNotTakenForASharedPacket(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -126,8 +126,8 @@ func TestAnIdleTickIsNotTakenForASharedPacket(t *testing.T) {
 	require.Zero(t, x.peer.Stats().MissingBaselines)
 }
 
-// TestSharedPacketsAgainstOldBaselines: a baseline may be of more than snapshot.RecentTicks ago, and entities may have lost
-// components right after it.
+// TestSharedPacketsAgainstOldBaselines: a baseline may be older than snapshot.RecentTicks, and
+// entities may have lost components right after it.
 func TestSharedPacketsAgainstOldBaselines(t *testing.T) {
 	const interval, delay = 11, 3*11 - 1
 	x := connectedWire(t, testSchema(), WithWindow(100))
@@ -164,8 +164,8 @@ func TestSharedPacketsAgainstOldBaselines(t *testing.T) {
 	require.True(t, reached)
 }
 
-// TestSharedPacketsRepeatNothing: what a stream has that is relayed is copied from there into packets of peers that do
-// not relay it.
+// TestSharedPacketsRepeatNothing: entries of a shared packet are copied into the packets of peers
+// that do not get the shared packet itself.
 func TestSharedPacketsRepeatNothing(t *testing.T) {
 	c := newLoadWorld(t, 200, loadSchema())
 	for i := range 3 {
@@ -187,14 +187,14 @@ func TestSharedPacketsRepeatNothing(t *testing.T) {
 	require.NotZero(t, after.SharedPackets-before.SharedPackets)
 }
 
-// TestMoreSharedPacketsThanTheLimit: what is left out of streams is sent all the same.
+// TestMoreSharedPacketsThanTheLimit: entries left out of shared packets are sent all the same.
 func TestMoreSharedPacketsThanTheLimit(t *testing.T) {
 	most := 0
 	play := func(opts ...ServerOption) (hashes []uint64, stats ServerStats) {
 		c := newLoadWorld(t, 30, loadSchema(), append(opts, WithBaselineInterval(1))...)
 		for i := range 480 {
 			m := c.join(i/16, 0.1)
-			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // else it relays
+			if m.peer.SetSendInterval(1 + i%16); i%16 == 0 { // otherwise it gets shared packets
 				m.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return int(e.ID())%20 != i/16 }})
 			}
 		}
@@ -219,7 +219,8 @@ func TestMoreSharedPacketsThanTheLimit(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestSpansKeepTheGapsOfTheirPacket: peers that see much and little copy from the same stream.
+// TestSpansKeepTheGapsOfTheirPacket: peers that see much and little copy from the same shared
+// packet.
 func TestSpansKeepTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		c := newLoadWorld(t, 640, loadSchema(), opts...)
@@ -239,8 +240,8 @@ func TestSpansKeepTheGapsOfTheirPacket(t *testing.T) {
 	require.Equal(t, play(withoutSharedPackets), play())
 }
 
-// TestCopiedBlocksKeepTheGapsOfTheirPacket: a peer that sees all of two blocks, and little else, and one that sees all of
-// many have them from the same stream.
+// TestCopiedBlocksKeepTheGapsOfTheirPacket: a peer that sees two full blocks and little else, and
+// one that sees many full blocks, copy them from the same shared packet.
 func TestCopiedBlocksKeepTheGapsOfTheirPacket(t *testing.T) {
 	play := func(opts ...ServerOption) (hashes []uint64) {
 		c := newLoadWorld(t, 64*42, loadSchema(), opts...)
@@ -261,7 +262,8 @@ func TestCopiedBlocksKeepTheGapsOfTheirPacket(t *testing.T) {
 	require.Equal(t, play(withoutSharedPackets), play())
 }
 
-// TestBlocksAreNotCopiedAcrossOtherEntries: what no stream has, as a teleport, may be all that is due of a block between two others.
+// TestBlocksAreNotCopiedAcrossOtherEntries: an entry that no shared packet has, such as a teleport,
+// may be the only dirty one of a block between two others.
 func TestBlocksAreNotCopiedAcrossOtherEntries(t *testing.T) {
 	play := func(opts ...ServerOption) (hash, jumps uint64) {
 		c := newLoadWorld(t, 4*64, loadSchema(), opts...)
@@ -285,7 +287,7 @@ func TestBlocksAreNotCopiedAcrossOtherEntries(t *testing.T) {
 	require.Equal(t, want, hash)
 }
 
-// TestSharedPacketsReleaseTheirMemory, where once there were many.
+// TestSharedPacketsReleaseTheirMemory after there were many.
 func TestSharedPacketsReleaseTheirMemory(t *testing.T) {
 	c := newLoadWorld(t, 70, loadSchema())
 	c.join(1, 0)
@@ -312,7 +314,8 @@ func TestSharedPacketsReleaseTheirMemory(t *testing.T) {
 	require.NotZero(t, kept())
 }
 
-// TestSharedPacketsOfIdleWorkersDoNotCount: with fewer peers than workers some have nothing to do, and nothing to book.
+// TestSharedPacketsOfIdleWorkersDoNotCount: with fewer peers than workers some workers are idle,
+// and count nothing.
 func TestSharedPacketsOfIdleWorkersDoNotCount(t *testing.T) {
 	c := newLoadWorld(t, 70, loadSchema(), WithWorkers(3))
 	for range 3 {

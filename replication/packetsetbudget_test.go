@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedPacketsKeepToTheBudget: a budget that has been ample for long is not, when all moves at once, and a stream is
-// not sent for its being there.
+// TestSharedPacketsKeepToTheBudget: a budget that was ample for a long time is too small when
+// everything moves at once, and a shared packet is not sent just because it exists.
 func TestSharedPacketsKeepToTheBudget(t *testing.T) {
 	const rate = 12000
 	x := connectedWire(t, testSchema())

@@ -20,7 +20,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// forgeAck returns an ack packet of the client's session with a right checksum.
+// forgeAck returns an ack packet of the client's session with a correct checksum.
 func forgeAck(c *Client, a *wire.Ack) []byte {
 	from := c.session.Up.Size()
 	buf := make([]byte, 512)
@@ -31,8 +31,7 @@ func forgeAck(c *Client, a *wire.Ack) []byte {
 	return packet
 }
 
-// hostileAcks are what a client may claim about the packets of a log whose next sequence
-// is given.
+// hostileAcks are false claims of a client about the packets of a log with the given next sequence.
 func hostileAcks(next uint32, slots int) []wire.Ack {
 	words := func(v uint32) (w [wire.MaxAckWords]uint32) {
 		for i := range w {
@@ -57,8 +56,8 @@ func hostileAcks(next uint32, slots int) []wire.Ack {
 	return all
 }
 
-// TestHostileAcksHurtOnlyTheirSender runs the same game twice, with and without a peer
-// that lies: the others get the same bytes.
+// TestHostileAcksHurtOnlyTheirSender plays the same game with and without a peer that sends false
+// acks: the others get the same bytes.
 func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 	ticks := 600
 	if testing.Short() {
@@ -79,7 +78,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 			}
 			ends = append(ends, e)
 		}
-		var liar *end // after the others, so that they get the same session numbers
+		var liar *end // last, so that the others have the same session numbers
 		o := newTruth()
 		for tick := range ticks {
 			if hostile && liar == nil && tick >= 20 && ends[0].peer.Connected() && ends[1].peer.Connected() {
@@ -119,7 +118,7 @@ func TestHostileAcksHurtOnlyTheirSender(t *testing.T) {
 	}
 }
 
-// TestHostileAcksTakeNoMemory: whatever is claimed, nothing is allocated for it.
+// TestHostileAcksTakeNoMemory: no claim allocates anything.
 func TestHostileAcksTakeNoMemory(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	g := newGame(1, x.world, faceOf(x.server.schema), 20)
@@ -136,8 +135,8 @@ func TestHostileAcksTakeNoMemory(t *testing.T) {
 	require.Zero(t, allocs)
 }
 
-// TestFalseAcksAreCorrected: a client that claims packets that it never got lacks
-// baselines, says so, and gets whole what moves.
+// TestFalseAcksAreCorrected: a client that acknowledges packets it never got lacks baselines,
+// reports that, and gets full states of what moves.
 func TestFalseAcksAreCorrected(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -152,12 +151,12 @@ func TestFalseAcksAreCorrected(t *testing.T) {
 	}
 	for range 300 {
 		move()
-		x.replicate() // is lost
+		x.replicate() // lost
 		a := wire.Ack{Sequence: x.peer.acked.Log.Next - 1, Count: 1, Words: [wire.MaxAckWords]uint32{1}}
 		x.answer(forgeAck(x.client, &a))
 	}
 	require.Zero(t, x.client.Stats().Spawns)
-	for range 100 { // every packet tells of one: what follows it can't be decoded either
+	for range 100 { // every packet reports one missing baseline: later entries can't be decoded either
 		move()
 		x.round()
 	}
@@ -227,7 +226,7 @@ func hugeSchema() *Schema {
 	return s
 }
 
-// TestFailingSendHookIsLoss lets half of all sends fail, at both ends.
+// TestFailingSendHookIsLoss: half of all sends fail, at both ends.
 func TestFailingSendHookIsLoss(t *testing.T) {
 	for _, mtu := range []int{64, 300, 1200} {
 		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
@@ -250,7 +249,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 			}
 			e.peer.out.Send, e.client.session.Send = flaky(e.peer.out.Send), flaky(e.client.session.Send)
 			for tick := range 400 {
-				if tick%20 == 0 { // takes several packets of the smaller sizes
+				if tick%20 == 0 { // takes several packets at the smaller sizes
 					g.spawn(g.ids[5], g.ids[3])
 				}
 				g.step()
@@ -267,7 +266,7 @@ func TestFailingSendHookIsLoss(t *testing.T) {
 	}
 }
 
-// TestProgressAtTheLeastMTU spawns a crowd into the smallest packets.
+// TestProgressAtTheLeastMTU spawns a crowd with the smallest packets.
 func TestProgressAtTheLeastMTU(t *testing.T) {
 	schema := testSchema()
 	x := connectedWire(t, schema, WithMTU(wire.MinMTU))
@@ -286,8 +285,8 @@ func TestProgressAtTheLeastMTU(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestLongOutage sends more packets into the void than a sequence number on the wire
-// can count, and then heals.
+// TestLongOutage loses more packets than a sequence number on the wire can count, and then
+// recovers.
 func TestLongOutage(t *testing.T) {
 	oneGoroutine(t)
 	x := connectedWire(t, testSchema(), WithMTU(wire.MinMTU), WithTimeout(0), neverSilent)
@@ -310,14 +309,14 @@ func TestLongOutage(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestSilentPeersMemoryIsBounded has a peer that introduced itself and never says a word
-// again while everything moves and comes and goes.
+// TestSilentPeersMemoryIsBounded has a peer that connected and never sends again while everything
+// moves, spawns and despawns.
 func TestSilentPeersMemoryIsBounded(t *testing.T) {
 	ticks := 5000
 	if testing.Short() {
 		ticks = 1000
 	}
-	const maxBytes = 4 << 20 // 1024 packets, of which each lists up to some hundred entities
+	const maxBytes = 4 << 20 // 1024 packets, each listing up to some hundred entities
 	x := connectedWire(t, testSchema(), WithTimeout(0), neverSilent)
 	g := newGame(3, x.world, faceOf(x.server.schema), 200)
 	x.peer.out.Send = func([]byte) error { return nil }

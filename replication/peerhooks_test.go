@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConnectAndDisconnectHooks: each way in which a connection begins and ends is told once, with the reason, at a moment when the
-// world may be changed.
+// TestConnectAndDisconnectHooks: each way in which a connection begins and ends calls a hook once,
+// with the reason, when the world may be changed.
 func TestConnectAndDisconnectHooks(t *testing.T) {
 	x := newWire(t, messageSchema(), WithTimeout(50))
 	var lines []string
@@ -82,7 +82,7 @@ func TestConnectAndDisconnectHooks(t *testing.T) {
 	x.round()
 	requireThat("message", "gone: replication: disconnected: kicked")
 
-	x.connect() // nobody comes
+	x.connect() // no client comes
 	for range 60 {
 		x.replicate()
 	}
@@ -94,7 +94,7 @@ func TestConnectAndDisconnectHooks(t *testing.T) {
 	require.PanicsWithValue(t, "replication: OnDisconnect needs a function", func() { x.server.OnDisconnect(nil) })
 }
 
-// TestAHookMayDisconnectOtherPeers, and whom it is called for.
+// TestAHookMayDisconnectOtherPeers and the peer that it is called for.
 func TestAHookMayDisconnectOtherPeers(t *testing.T) {
 	for _, first := range []int{0, 3} {
 		w := ecs.NewWorld()

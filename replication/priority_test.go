@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sendCounts plays ticks in which everything moves and counts how often each entity was
-// sent to the first member.
+// sendCounts plays ticks in which everything moves and counts how often each entity was sent to the
+// first client.
 func (c *loadWorld) sendCounts(warmUp, ticks int) (counts []int) {
 	for range warmUp {
 		c.tickAll()
@@ -23,8 +23,8 @@ func (c *loadWorld) sendCounts(warmUp, ticks int) (counts []int) {
 	return counts
 }
 
-// requireShares checks that entities were sent in proportion to their weights, of each
-// weight all alike.
+// requireShares checks that entities were sent in proportion to their weights, and alike for equal
+// weights.
 func requireShares(t *testing.T, counts []int, weight func(slot int) float64) {
 	t.Helper()
 	sums, members, least := map[float64]float64{}, map[float64]float64{}, map[float64]float64{}
@@ -53,7 +53,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 	t.Run("of entities", func(t *testing.T) {
 		c := newLoadWorld(t, 400, loadSchema())
 		c.join(5, 0).peer.SetBudget(6000)
-		c.tick() // finds them
+		c.tick() // finds the entities
 		for i, e := range c.entities {
 			c.server.SetPriority(e, float32(weight(i)))
 		}
@@ -94,7 +94,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 			calls++
 			require.Len(t, weights, len(entities))
 			for i, e := range entities {
-				y := (*tPosition)(c.world.Get(e, c.position)).Y // the row that it stands in
+				y := (*tPosition)(c.world.Get(e, c.position)).Y // its row number
 				weights[i] *= 5 / (y + 101)
 			}
 		})
@@ -120,7 +120,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 		for i := range 1500 {
 			moving = append(moving, 2*i)
 		}
-		resting := map[int]bool{} // have come to rest and are not sent yet
+		resting := map[int]bool{} // stopped and not sent yet
 		for slot := 1; slot < 3000; slot += 2 {
 			if m.peer.acked.Dirty.Has(slot) {
 				resting[slot] = true
@@ -159,7 +159,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 				case 0:
 					weights[i] = 0
 				case 1:
-					weights[i] = float32(math.NaN()) // as good as nothing
+					weights[i] = float32(math.NaN()) // counts as the smallest weight
 				}
 			}
 		})
@@ -180,7 +180,7 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 		counts = make([]int, 600)
 		for tick := range 200 {
 			if tick == 0 {
-				c.tickAll() // what was sent in the tick before has to be sent again
+				c.tickAll() // entities sent in the previous tick have to be sent again
 			} else {
 				c.tick(few...)
 			}
@@ -192,8 +192,8 @@ func TestWeightsSetTheUpdateRate(t *testing.T) {
 	})
 }
 
-// TestPriorityFunctionsGetLiveVisibleEntities: the function that weighs gets live entities that the
-// peer may see, though ends of others wait for being sent as well.
+// TestPriorityFunctionsGetLiveVisibleEntities: the function gets live entities that the peer may
+// see, though despawns of others are waiting as well.
 func TestPriorityFunctionsGetLiveVisibleEntities(t *testing.T) {
 	c := newLoadWorld(t, 400, loadSchema())
 	m := c.join(5, 0.1)
