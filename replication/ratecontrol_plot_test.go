@@ -16,7 +16,7 @@ import (
 //	go test -run TestPlotBudgetRange ./replication -budget.plot=../docs/budget-range.svg
 var plotFlag = flag.String("budget.plot", "", "file to draw a budget that adapts into, as SVG")
 
-// TestPlotBudgetRange draws a budget on a line that doubles and halves again.
+// TestPlotBudgetRange draws an adaptive budget on a link whose capacity doubles and halves again.
 func TestPlotBudgetRange(t *testing.T) {
 	if *plotFlag == "" {
 		t.Skip("needs -budget.plot")
@@ -34,7 +34,7 @@ func TestPlotBudgetRange(t *testing.T) {
 // A plotPanel is a part of the picture: values from 0 to most, upwards from y.
 type plotPanel struct {
 	y, height, most float64
-	step            float64 // between two lines of the grid
+	step            float64 // between two grid lines
 	title           string
 }
 
@@ -51,7 +51,7 @@ func plotLine(s *sharedLine) string {
 	}
 	rates.draw(&b, s, "#999", 2, func(i int) float64 { return float64(s.samples[i].line) / 1000 })
 	rates.draw(&b, s, "#e69f00", 1, func(i int) float64 {
-		from := max(i-lineRate/2, 0) // of half a second
+		from := max(i-lineRate/2, 0) // over half a second
 		n := s.samples[i].delivered[0] - s.samples[from].delivered[0]
 		return float64(n) / float64(max(i-from, 1)) * lineRate / 1000
 	})
@@ -64,7 +64,7 @@ func plotLine(s *sharedLine) string {
 	return b.String()
 }
 
-// grid draws lines, figures and the title.
+// grid draws the grid lines, their figures and the title.
 func (p *plotPanel) grid(b *strings.Builder, seconds int) {
 	fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%s</text>`+"\n", plotLeft, p.y-p.height-15, p.title)
 	for v := 0.0; v <= p.most; v += p.step {
@@ -78,7 +78,7 @@ func (p *plotPanel) grid(b *strings.Builder, seconds int) {
 	}
 }
 
-// draw draws a value of all samples, of every third.
+// draw draws a value of every third sample.
 func (p *plotPanel) draw(b *strings.Builder, s *sharedLine, colour string, width float64, value func(sample int) float64) {
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="%.1f" points="`, colour, width)
 	for i := 0; i < len(s.samples); i += 3 {

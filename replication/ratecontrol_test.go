@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A controlled path plays a rate control against a line without packets: bytes go into a queue that a line of
-// some bytes per tick empties, and each tick's bytes are acknowledged as one packet.
+// A controlledPath plays a rate control against a link without packets: bytes go into a queue that
+// the link empties at some bytes per tick, and each tick's bytes are acknowledged as one packet.
 type controlledPath struct {
 	control  *ratecontrol.Control
 	now      delta.Tick
@@ -19,7 +19,7 @@ type controlledPath struct {
 	queue    float64    // bytes
 	unspent  float64
 	inFlight []controlledPacket
-	wanted   float64                                          // bytes per tick that the game has to send
+	wanted   float64                                          // bytes per tick that the game wants to send
 	answer   func(c *ratecontrol.Control, k controlledPacket) // instead of the usual
 	greatest int64
 }
@@ -67,7 +67,7 @@ func (x *controlledPath) run(ticks int) {
 	}
 }
 
-// mean returns the mean rate of some ticks.
+// mean returns the mean rate over some ticks.
 func (x *controlledPath) mean(ticks int) (mean float64) {
 	for range ticks {
 		x.run(1)
@@ -100,7 +100,8 @@ func TestRateStaysWithinItsRange(t *testing.T) {
 	require.LessOrEqual(t, x.control.Budget(), int64(200))
 }
 
-// TestRateOfAGameThatNeedsLess: what is not used proves nothing, so the rate stays near what was used, and where it was.
+// TestRateOfAGameThatNeedsLess: unused rate proves nothing about the link, so the rate stays near
+// what was used, or where it was.
 func TestRateOfAGameThatNeedsLess(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.wanted = 100
@@ -117,7 +118,8 @@ func TestRateOfAGameThatNeedsLess(t *testing.T) {
 	require.Equal(t, before, x.control.Budget(), "nor does it fall")
 }
 
-// TestRateOfHostileAcks: whatever a client says, its rate is not above the most, and one that says nothing gets the least.
+// TestRateOfHostileAcks: whatever a client acknowledges, its rate stays below the maximum, and a
+// client that acknowledges nothing gets the minimum.
 func TestRateOfHostileAcks(t *testing.T) {
 	for name, answer := range map[string]func(c *ratecontrol.Control, k controlledPacket){
 		"at once": func(c *ratecontrol.Control, k controlledPacket) {
@@ -149,7 +151,8 @@ func TestRateOfHostileAcks(t *testing.T) {
 	require.EqualValues(t, 1000, x.control.Budget(), "silence")
 }
 
-// TestRateRecoversFromALongerWay: when the way becomes longer for good that is no queue, and the rate comes back.
+// TestRateRecoversFromALongerWay: a lasting increase of latency is not a queue, and the rate
+// recovers.
 func TestRateRecoversFromALongerWay(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.run(10 * controlledRate)
@@ -158,7 +161,8 @@ func TestRateRecoversFromALongerWay(t *testing.T) {
 	require.Greater(t, x.mean(10*controlledRate), 0.75*x.line*controlledRate)
 }
 
-// TestRateOfAPolicer: a line without a queue drops what is too much. The rate settles where little is dropped.
+// TestRateOfAPolicer: a link without a queue drops the excess. The rate settles where little is
+// dropped.
 func TestRateOfAPolicer(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.line = math.Inf(1)
@@ -189,7 +193,8 @@ func TestRateControlAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(500, func() { x.run(1) }))
 }
 
-// TestBudgetRangeIsSetAndUnset: what is set last holds, the range may change, and a new session begins with the least.
+// TestBudgetRangeIsSetAndUnset: the latest setting applies, the range may change, and a new session
+// begins with the minimum.
 func TestBudgetRangeIsSetAndUnset(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	p := x.peer

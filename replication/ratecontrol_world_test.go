@@ -11,8 +11,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// A sharedLine is a crowd that moves all the time, more than any of its clients has bandwidth for, and
-// clients whose budgets adapt, behind one bottleneck of 256 kbit/s with a queue of 300 ms.
+// A sharedLine is a crowd that always moves, more than its clients have bandwidth for, and clients
+// with adaptive budgets behind one bottleneck of 256 kbit/s with a queue of 300 ms.
 type sharedLine struct {
 	*loadWorld
 	line      *netsim.Bottleneck
@@ -23,9 +23,9 @@ type sharedLine struct {
 	samples   []lineSample
 }
 
-// A linePath is what lies between the server and a client beside the bottleneck.
+// A linePath is the path between the server and a client, besides the bottleneck.
 type linePath struct {
-	roundTrip, jitter time.Duration // jitter of either way
+	roundTrip, jitter time.Duration // jitter in each direction
 	loss              float64
 	interval          int // ticks
 }
@@ -34,10 +34,10 @@ func (p linePath) String() string {
 	return fmt.Sprintf("%v +-%v, loss %v %%, interval %d", p.roundTrip, p.jitter, 100*p.loss, p.interval)
 }
 
-// A lineSample is how things were after a tick.
+// A lineSample is the state after a tick.
 type lineSample struct {
 	line      int      // bytes per second
-	queue     float64  // seconds that the last byte of the queue waits
+	queue     float64  // queueing delay of the newest byte, in seconds
 	budgets   []int    // bytes per second
 	delivered []uint64 // bytes so far
 }
@@ -55,7 +55,7 @@ func newSharedLine(t testing.TB, seed uint64, path linePath) *sharedLine {
 	return s
 }
 
-// join connects a client, with a range of budgets that goes far beyond the line.
+// join connects a client with a range of budgets that far exceeds the link.
 func (s *sharedLine) join() *end {
 	cfg := netsim.Config{
 		Latency: netsim.Ticks(s.path.roundTrip/2, lineRate), Jitter: netsim.Ticks(s.path.jitter, lineRate), Loss: s.path.loss,
@@ -89,13 +89,13 @@ func (s *sharedLine) run(seconds int) {
 	}
 }
 
-// rate returns the bytes per second that a client got between two times, in seconds.
+// rate returns the bytes per second that a client received between two times, in seconds.
 func (s *sharedLine) rate(client, from, to int) float64 {
 	before, after := &s.samples[from*lineRate-1], &s.samples[to*lineRate-1]
 	return float64(after.delivered[client]-before.delivered[client]) / float64(to-from)
 }
 
-// queue returns the mean seconds of queue between two times.
+// queue returns the mean queueing delay between two times, in seconds.
 func (s *sharedLine) queue(from, to int) (mean float64) {
 	samples := s.samples[from*lineRate : to*lineRate]
 	for i := range samples {
@@ -113,7 +113,7 @@ func (s *sharedLine) budget(client, from, to int) (mean float64) {
 	return mean
 }
 
-// A spread is the mean of some figures, and the least and largest of them.
+// A spread is the mean, minimum and maximum of some figures.
 type spread struct{ n, mean, least, most float64 }
 
 func (s *spread) add(x float64) {
@@ -127,7 +127,7 @@ func (s *spread) add(x float64) {
 
 func (s spread) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", s.mean, s.least, s.most) }
 
-// linePaths are the paths that adaptive budgets are tested with.
+// linePaths are the paths for tests of adaptive budgets.
 func linePaths(loss float64) (paths []linePath) {
 	for _, roundTrip := range []time.Duration{30, 100, 150} {
 		for _, interval := range []int{1, 3} {
@@ -142,15 +142,15 @@ func linePaths(loss float64) (paths []linePath) {
 	return paths
 }
 
-// lineLosses are the shares of packets that get lost.
+// lineLosses are the packet losses for these tests.
 var lineLosses = []float64{0, 0.02}
 
-// seedsFlag makes the figures in docs/interest-and-priority.md: they are of 6.
+// seedsFlag sets the number of seeds; the figures in docs/interest-and-priority.md use 6.
 var seedsFlag = flag.Uint64("budget.seeds", 1, "seeds per path that adaptive budgets are tested with")
 
-// TestBudgetRangeFindsTheLinkCapacity: from the fifth second on a client gets at least four fifths of the line, with a
-// short queue, also if a fiftieth of its packets are lost at random. What the line gains is found within five
-// seconds, what it loses within one.
+// TestBudgetRangeFindsTheLinkCapacity: from the fifth second on a client gets at least four fifths
+// of the link, with a short queue, also if 2 % of its packets are lost at random. A rise of
+// capacity is found within five seconds, a drop within one.
 func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -192,7 +192,8 @@ func TestBudgetRangeFindsTheLinkCapacity(t *testing.T) {
 	}
 }
 
-// TestBudgetRangesShareALink: two clients behind one bottleneck get about as much, also if one comes later.
+// TestBudgetRangesShareALink: two clients behind one bottleneck get about the same, also if one
+// joins later.
 func TestBudgetRangesShareALink(t *testing.T) {
 	oneGoroutine(t)
 	seed := seedOf(t)
@@ -202,7 +203,7 @@ func TestBudgetRangesShareALink(t *testing.T) {
 			t.Run(path.String(), func(t *testing.T) {
 				var share, late, queue, goodput spread
 				for i := range *seedsFlag {
-					for _, head := range []int{0, 8} { // seconds that the first one is alone
+					for _, head := range []int{0, 8} { // seconds that the first client is alone
 						s := newSharedLine(t, seed+i, path)
 						s.join()
 						s.run(head)
@@ -233,7 +234,8 @@ func TestBudgetRangesShareALink(t *testing.T) {
 	require.Less(t, queues.mean, 0.06)
 }
 
-// TestBudgetRangeOfASilentClient: a client that says nothing any more is soon sent the least, and leaves the line to the other.
+// TestBudgetRangeOfASilentClient: a client that stops sending soon gets the minimum, which leaves
+// the link to the other.
 func TestBudgetRangeOfASilentClient(t *testing.T) {
 	oneGoroutine(t)
 	s := newSharedLine(t, seedOf(t), linePath{roundTrip: 50 * time.Millisecond, interval: 1})
@@ -251,11 +253,12 @@ func TestBudgetRangeOfASilentClient(t *testing.T) {
 	require.Greater(t, silent.peer.Stats().Budget, 5000, "it is back")
 }
 
-// TestBudgetRangeOfAClientThatAcknowledgesAll: its budget is the most, and what it is sent stays within that.
+// TestBudgetRangeOfAClientThatAcknowledgesAll: its budget is the maximum, and its packets stay
+// within that.
 func TestBudgetRangeOfAClientThatAcknowledgesAll(t *testing.T) {
 	const most = 40_000
 	c := newLoadWorld(t, 1200, loadSchema())
-	m := c.join(1, 0) // whatever was sent is acknowledged in the next tick
+	m := c.join(1, 0) // every packet is acknowledged in the next tick
 	m.peer.SetBudgetRange(1000, most)
 	for range 10 * lineRate {
 		c.tickAll()

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReasonsAddUp: every live entity is counted once for every peer and tick: as sent or
-// with the reason why not.
+// TestReasonsAddUp: every live entity is counted once per peer and tick, as sent or with the reason
+// why not.
 func TestReasonsAddUp(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed))
 	g := newGame(seed, &w, faceOf(s.schema), 60)
-	for range 30 { // so that there is something to be said from the start
+	for range 30 { // something to send from the start
 		g.spawn(g.ids[0], g.ids[1], g.ids[3])
 	}
 	o := newTruth()
@@ -82,7 +82,7 @@ func TestReasonsAddUp(t *testing.T) {
 	require.GreaterOrEqual(t, stats.Entries, sent)
 }
 
-// TestReasonsOfAScript plays a story of which every count is known.
+// TestReasonsOfAScript plays a script whose counts are all known.
 func TestReasonsOfAScript(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	var entities []ecs.Entity
@@ -116,15 +116,15 @@ func TestReasonsOfAScript(t *testing.T) {
 	x.peer.SetSendInterval(60)
 	x.peer.acked.Phase = 0
 	x.replicate()
-	expect(0, 0, 0, 0, 1, 9, 0) // nobody looks what it needs
+	expect(0, 0, 0, 0, 1, 9, 0) // dirty state is not evaluated
 	x.peer.SetSendInterval(1)
-	x.peer.SetBudget(1) // takes a minute for the first packet
+	x.peer.SetBudget(1) // a minute's budget for the first packet
 	x.replicate()
 	expect(0, 0, 7, 1, 1, 0, 1)
 }
 
-// TestAUserPanicDoesNotLast: a game that goes on after its functions panicked in a few
-// ticks finds a server that goes on, too.
+// TestAUserPanicDoesNotLast: a game that goes on after its callbacks panicked in a few ticks has a
+// server that goes on, too.
 func TestAUserPanicDoesNotLast(t *testing.T) {
 	oneGoroutine(t)
 	for _, panics := range []int{1, 2, 8, 40} {
@@ -172,7 +172,8 @@ func TestAUserPanicDoesNotLast(t *testing.T) {
 	}
 }
 
-// TestAPanicOfTheSendFunction: whatever packet of messages it panics at, none is handed over twice, and reliable ones are handed
+// TestAPanicOfTheSendFunction: whichever message packet it panics on, no message is delivered
+// twice, and reliable ones are delivered once, in order.
 // over once, in order.
 func TestAPanicOfTheSendFunction(t *testing.T) {
 	for at := range 6 {
@@ -207,7 +208,7 @@ func TestAPanicOfTheSendFunction(t *testing.T) {
 	}
 }
 
-// TestAPanickingMessageIsNotRepeatedForever: even if the library itself fails at one.
+// TestAPanickingMessageIsNotRepeatedForever: not even one at which the library itself fails.
 func TestAPanickingMessageIsNotRepeatedForever(t *testing.T) {
 	x := connectedWire(t, messageSchema())
 	var hits, sparks []uint32

@@ -8,8 +8,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// BenchmarkReceive is about 1000 entities, of which each moves every so many ticks, at a round trip of six. It counts the time
-// of Receive only.
+// BenchmarkReceive receives about 1,000 entities, each of which moves every few ticks, at a round
+// trip of six ticks. It measures the time of Receive only.
 func BenchmarkReceive(b *testing.B) {
 	for _, c := range []struct {
 		name   string

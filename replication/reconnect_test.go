@@ -14,8 +14,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// untilConnected plays rounds until the client has a session that is complete and another
-// than the given one.
+// untilConnected plays rounds until the client has a complete session other than the given one.
 func (x *fixture) untilConnected(before uint64) {
 	x.t.Helper()
 	for n := 0; x.client.session.ID == before || !x.client.Complete(); n++ {
@@ -25,8 +24,7 @@ func (x *fixture) untilConnected(before uint64) {
 	x.round()
 }
 
-// TestServerRestart starts the server's process anew, with another world. The client finds
-// out by itself.
+// TestServerRestart restarts the server's process with another world. The client notices by itself.
 func TestServerRestart(t *testing.T) {
 	x, e, move := crowd(t, 10)
 	own := x.mirror.NewEntity(ecs.ComponentID[tLocal](x.mirror))
@@ -64,8 +62,8 @@ func TestServerRestart(t *testing.T) {
 	require.Equal(t, StatusConnected, x.client.Status())
 }
 
-// TestServerThatForgotTheClient, and is the same: what is still there stays the entity
-// that it was.
+// TestServerThatForgotTheClient but is the same server: entities that still exist keep their entity
+// on the client.
 func TestServerThatForgotTheClient(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +88,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 			x.world.RemoveEntity(e[0])
 			x.world.RemoveEntity(e[1])
 			x.replicate()
-			newcomer := x.spawn(ecs.ComponentID[tHealth](x.world)) // in the slot of one of them
+			newcomer := x.spawn(ecs.ComponentID[tHealth](x.world)) // in the slot of a removed one
 			move(e[2], 4)
 			x.world.Add(e[2], ecs.ComponentID[tFrozen](x.world))
 			x.untilConnected(id)
@@ -127,7 +125,7 @@ func TestServerThatForgotTheClient(t *testing.T) {
 	}
 }
 
-// TestReconnectByTheUser, of a client that nothing is wrong with.
+// TestReconnectByTheUser of a client without any problem.
 func TestReconnectByTheUser(t *testing.T) {
 	x, e, move := crowd(t, 5)
 	m, _ := x.mirrored(e[0])
@@ -151,7 +149,7 @@ func TestReconnectByTheUser(t *testing.T) {
 	require.EqualValues(t, 5, x.client.Stats().Spawns)
 }
 
-// TestServerWithAnotherSchema comes in the place of the one that was.
+// TestServerWithAnotherSchema replaces the previous server.
 func TestServerWithAnotherSchema(t *testing.T) {
 	x, _, _ := crowd(t, 3)
 	other := testSchema()
@@ -172,7 +170,7 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	require.Equal(t, StatusDisconnected, x.client.Status())
 	require.Equal(t, 3, x.mirror.Stats().Entities.Used, "what was shown is shown")
 
-	// It is mended, and the user tries again.
+	// The server is corrected, and the user tries again.
 	x.replaceServer(faceOf(x.client.schema), 6)
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.client.Reconnect()
@@ -180,10 +178,10 @@ func TestServerWithAnotherSchema(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestReconnectsOverHostileLinks is the soak of sessions: clients are kicked and come
-// again, are dropped for silence, begin anew for no reason; their server is replaced; all
-// the while packets of all times get lost, doubled and late. What is shown is what was at
-// the server that is shown, and never older than before.
+// TestReconnectsOverHostileLinks is the long test of sessions: clients are disconnected and come
+// back, time out, and reconnect without reason; their server is replaced; all the while packets of
+// all sessions are lost, duplicated and late. A client shows states of one server only, and never
+// goes back in time.
 func TestReconnectsOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(6000, 2500)
@@ -192,11 +190,11 @@ func TestReconnectsOverHostileLinks(t *testing.T) {
 	}
 }
 
-// A restless is a client whose connection does not last, and its link, on which packets of
-// all its sessions travel.
+// A restless is a client whose connections do not last, and its link, which carries packets of all
+// its sessions.
 type restless struct {
 	end
-	attic [][]byte // packets of long ago
+	attic [][]byte // packets from long ago
 }
 
 func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
@@ -204,7 +202,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	schema := testSchema()
-	truths := map[uint64]*truth{} // by origin
+	truths := map[uint64]*truth{} // by server instance
 	var s *Server
 	var g *game
 	var o *truth
@@ -255,7 +253,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 			clear(r.last)
 		}
 		r.link.Up.Receive(func(p []byte) { _ = r.peer.Receive(p) })
-		if r.peer.Err() != nil && (rng.IntN(20) == 0 || quiet) { // as a transport does that hears of somebody unknown
+		if r.peer.Err() != nil && (rng.IntN(20) == 0 || quiet) { // as a transport does that receives from an unknown address
 			r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 		}
 		if shown := truths[r.client.apply.ShownInstance]; shown != nil {
@@ -283,7 +281,7 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 				r.client.Reconnect()
 			case 4:
 				r.world.Reset()
-			case 5: // the transport lost its connection, and the server knows nothing of it
+			case 5: // the transport lost its connection, and the server does not know yet
 				r.peer = s.Connect(r.link.Down.Send, WithCoding(Coding(seed%2)))
 			}
 		}
@@ -323,8 +321,8 @@ func playReconnects(t *testing.T, ticks int, opts ...ServerOption) {
 	require.Greater(t, len(sessions), ticks/200)
 }
 
-// TestALargeWorldIsTakenOver though it takes many packets to come: what has not come yet
-// is not taken for gone.
+// TestALargeWorldIsTakenOver: the world takes many packets, and entities that have not arrived yet
+// are not taken for despawned.
 func TestALargeWorldIsTakenOver(t *testing.T) {
 	x, e, _ := crowd(t, 400, WithMTU(100))
 	x.rounds(20)
@@ -339,7 +337,7 @@ func TestALargeWorldIsTakenOver(t *testing.T) {
 			if !x.client.Complete() {
 				require.GreaterOrEqual(t, x.mirror.Stats().Entities.Used, 399)
 			}
-			if n == 2 { // the client may have been sent it in this session or not
+			if n == 2 { // whether the client was sent it in this session is not known
 				x.world.RemoveEntity(e[0])
 				e = e[1:]
 				x.spawn(ecs.ComponentID[tPosition](x.world))

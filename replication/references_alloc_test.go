@@ -7,10 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReferencesDoNotAllocate: references that change in every tick, and entities that
-// come and go under references and relations, leave no garbage, once all memory has its
-// size. Where targets of relations change, there is what Arche leaves: a byte for every
-// call of Relations.Set.
+// TestReferencesDoNotAllocate: once all buffers have grown, references that change in every tick,
+// and entities that spawn and despawn under references and relations allocate nothing. Changing
+// relation targets costs what Arche allocates: a byte for every call of Relations.Set.
 func TestReferencesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, retarget := range []bool{false, true} {
@@ -27,7 +26,7 @@ func TestReferencesDoNotAllocate(t *testing.T) {
 			holders = append(holders, world.NewEntity(marker, target, squad, child))
 			world.Relations().Set(holders[i], child, parents[i%4])
 		}
-		holders = append(holders, world.NewEntity(marker, target, squad)) // no child, as it comes and goes
+		holders = append(holders, world.NewEntity(marker, target, squad)) // not a child, as it spawns and despawns
 		shown := true                                                     // the last parent, and the last holder
 		hides := func(e ecs.Entity) bool { return e == parents[5] || e == holders[200] }
 		x.peer.SetInterest(Interest{Visible: func(e ecs.Entity) bool { return shown || !hides(e) }})

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the capture of references costs.
+// The cost of capturing references.
 
-// TestIdleReferencesAreNotRead: only where somebody came or went are bytes no proof
-// that nothing changed.
+// TestIdleReferencesAreNotRead: unchanged bytes prove that nothing changed, unless an entity was
+// spawned or despawned.
 func TestIdleReferencesAreNotRead(t *testing.T) {
 	x := newReferring(t)
 	child := ecs.ComponentID[rChildOf](x.world)
@@ -49,9 +49,9 @@ func TestIdleReferencesAreNotRead(t *testing.T) {
 	require.Equal(t, [2]int{0, before[1] + 18}, rested(), "somebody who is referred to")
 }
 
-// BenchmarkCaptureReferences compares the capture of a component that refers to an entity
-// with that of one of two plain numbers, in a world in which an entity comes and one goes
-// in every tick.
+// BenchmarkCaptureReferences compares the capture of a component with a reference with that of a
+// component of two plain numbers, in a world in which one entity spawns and one despawns in every
+// tick.
 func BenchmarkCaptureReferences(b *testing.B) {
 	const n = 10_000
 	type numbers struct{ A, B uint32 }

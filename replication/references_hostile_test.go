@@ -8,12 +8,12 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// References under bad networks and packets of any bits.
+// References over bad networks, and in packets of any bits.
 
-// TestReferencesConvergeOverHostileLinks: whatever a game does to its references and a
-// network to its packets, what a mirror refers to is the mirror of what the server's
-// entity referred to in that tick, in that very incarnation, or nothing. Views change,
-// acks fail for ten seconds, and the world begins anew meanwhile.
+// TestReferencesConvergeOverHostileLinks: whatever a game does to its references and a network to
+// its packets, a client's reference is to the replica of the entity, in the same generation, that
+// the server's entity referenced in that tick, or is zero. Views change, acks fail for ten seconds,
+// and the world is reset meanwhile.
 func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(5000, 600)
@@ -59,8 +59,8 @@ func TestReferencesConvergeOverHostileLinks(t *testing.T) {
 	}
 }
 
-// referringWire is a session in which the client holds references and relations of all
-// kinds. packets is called with all that the server sent.
+// referringWire is a session in which the client holds references and relations of all kinds.
+// packets gets all packets from the server.
 func referringWire(t testing.TB, packets func(p []byte)) *fixture {
 	x := newWire(t, referenceSchema(), WithMTU(300))
 	g := newReferenceGame(5, x.world, faceOf(x.server.schema), 12)
@@ -77,7 +77,7 @@ func referringWire(t testing.TB, packets func(p []byte)) *fixture {
 	return x
 }
 
-// FuzzReferences is [FuzzPacket] for entities that refer to each other.
+// FuzzReferences is [FuzzPacket] for entities that reference each other.
 func FuzzReferences(f *testing.F) {
 	referringWire(f, func(p []byte) {
 		if len(p) > 12 {

@@ -11,8 +11,8 @@ import (
 // referring is a wire of entities with an rTarget each.
 type referring struct {
 	*fixture
-	target ecs.ID // at the server
-	mirror ecs.ID // at the client
+	target ecs.ID // on the server
+	mirror ecs.ID // on the client
 }
 
 func newReferring(t testing.TB, opts ...ServerOption) *referring {
@@ -20,10 +20,10 @@ func newReferring(t testing.TB, opts ...ServerOption) *referring {
 	return &referring{x, ecs.ComponentID[rTarget](x.world), ecs.ComponentID[rTarget](x.mirror)}
 }
 
-// point makes e refer to another entity.
+// point makes e reference another entity.
 func (x *referring) point(e, to ecs.Entity) { (*rTarget)(x.world.Get(e, x.target)).Entity = to }
 
-// shown returns what the mirror of e refers to.
+// shown returns the reference that the replica of e shows.
 func (x *referring) shown(e ecs.Entity) ecs.Entity {
 	x.t.Helper()
 	m, ok := x.mirrored(e)
@@ -31,7 +31,7 @@ func (x *referring) shown(e ecs.Entity) ecs.Entity {
 	return (*rTarget)(x.fixture.mirror.Get(m, x.mirror)).Entity
 }
 
-// requireShown says that the mirror of e refers to the mirror of to, or to nothing.
+// requireShown requires that the replica of e references the replica of to, or no entity.
 func (x *referring) requireShown(e, to ecs.Entity, msg ...any) {
 	x.t.Helper()
 	var want ecs.Entity
@@ -65,8 +65,8 @@ func TestEntitiesThatReferToEachOtherArriveTogether(t *testing.T) {
 	x.requireShown(b, nobody)
 }
 
-// TestReferencesInEveryPlace has references in nested structs, arrays, and arrays of
-// structs, of which one each changes.
+// TestReferencesInEveryPlace has references in nested structs, arrays, and arrays of structs. One
+// of each changes.
 func TestReferencesInEveryPlace(t *testing.T) {
 	x := newReferring(t)
 	squad := ecs.ComponentID[rSquad](x.world)
@@ -106,7 +106,7 @@ func TestTargetThatComesLaterIsFilledIn(t *testing.T) {
 	before := x.peer.Stats()
 	x.rounds(3)
 	require.Equal(t, before.Updates, x.peer.Stats().Updates)
-	x.world.Add(late, ReplicatedID(x.world)) // e's bytes are as before
+	x.world.Add(late, ReplicatedID(x.world)) // the bytes of e do not change
 	x.rounds(2)
 	x.requireShown(e, late)
 	x.world.Remove(late, ReplicatedID(x.world))
@@ -117,7 +117,8 @@ func TestTargetThatComesLaterIsFilledIn(t *testing.T) {
 	x.requireShown(e, late, "the next incarnation")
 }
 
-// TestTargetWhosePacketIsLate: an update is shown before the spawn that it refers to.
+// TestTargetWhosePacketIsLate: an update is shown before the spawn of the entity that it
+// references.
 func TestTargetWhosePacketIsLate(t *testing.T) {
 	x := newReferring(t, withoutSharedPackets)
 	e := x.spawn(x.target)
@@ -149,7 +150,7 @@ func TestReferenceToADeadEntityIsZero(t *testing.T) {
 	x.requireShown(e, nobody)
 	require.Zero(t, x.client.apply.View.Replicas.At(uint32(x.slotOf(e))).Links, "it is none at the server as well")
 
-	// One that is dead from the start, and one of another world.
+	// A dead one, and one of another world.
 	dead := x.world.NewEntity()
 	x.world.RemoveEntity(dead)
 	other := ecs.NewWorld()
@@ -165,8 +166,8 @@ func TestReferenceToADeadEntityIsZero(t *testing.T) {
 	}
 }
 
-// TestReferenceNeverPointsToTheNextIncarnation recycles the target's slot and its entity,
-// with despawn, spawn and referrer each in packets of their own that come in any order.
+// TestReferenceNeverPointsToTheNextIncarnation reuses the target's slot and its entity ID. Despawn,
+// spawn and referrer are in packets of their own that arrive in any order.
 func TestReferenceNeverPointsToTheNextIncarnation(t *testing.T) {
 	x := newReferring(t)
 	e := x.spawn(x.target)
@@ -188,7 +189,7 @@ func TestReferenceNeverPointsToTheNextIncarnation(t *testing.T) {
 		x.requireShown(e, successor)
 		target = successor
 	}
-	// Within one tick, and no word of what was before.
+	// Within one tick, without any packet about the previous entity.
 	for range 20 {
 		x.world.RemoveEntity(target)
 		target = x.spawn()
@@ -232,7 +233,7 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	m, _ = x.mirrored(e[1])
 	x.fixture.mirror.Remove(m, x.mirror)
 	x.rounds(2)
-	for range 2 { // nothing is sent of those who refer to it
+	for range 2 { // nothing is sent about its referrers
 		hidden = !hidden
 		require.NotPanics(t, func() { x.rounds(3) })
 	}
@@ -260,8 +261,8 @@ func TestReferencesLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	checkLinks(&x.client.apply, t, 0)
 }
 
-// TestReferencesOfSeldomComponents: one that is looked at every third tick goes on naming
-// the dead for a while, and never means another entity by it.
+// TestReferencesOfSeldomComponents: a component that is read every third tick keeps a reference to
+// a dead entity for a while, which never becomes one to another entity.
 func TestReferencesOfSeldomComponents(t *testing.T) {
 	x := newReferring(t)
 	seldom := ecs.ComponentID[rSeldom](x.world)
@@ -290,7 +291,7 @@ func TestReferencesOfSeldomComponents(t *testing.T) {
 	require.Equal(t, before, x.peer.Stats().Updates)
 }
 
-// TestReferencesCostLittle: bits of rows, as the server books them.
+// TestReferencesCostLittle counts bits of rows, as the server does.
 func TestReferencesCostLittle(t *testing.T) {
 	x := newReferring(t)
 	for range 200 { // slots in use
@@ -324,7 +325,7 @@ func TestReferencesCostLittle(t *testing.T) {
 	}
 }
 
-// TestReferenceToASlotBeyondTheClientsBound is to nobody, and costs no memory.
+// TestReferenceToASlotBeyondTheClientsBound is zero, and costs no memory.
 func TestReferenceToASlotBeyondTheClientsBound(t *testing.T) {
 	x := newReferring(t)
 	e, target := x.spawn(x.target), x.spawn()
@@ -339,7 +340,7 @@ func TestReferenceToASlotBeyondTheClientsBound(t *testing.T) {
 	require.Zero(t, x.client.stats.RefusedPackets)
 }
 
-// TestReferencesOfAnEntityInParts: one that fits no packet.
+// TestReferencesOfAnEntityInParts: the entity does not fit into a packet.
 func TestReferencesOfAnEntityInParts(t *testing.T) {
 	type crew struct{ Men [300]ecs.Entity }
 	schema := NewSchema()
@@ -418,7 +419,7 @@ func TestReferencesThroughARelay(t *testing.T) {
 	}
 }
 
-// TestCodesOfReferences: without a world they are what Arche calls the entity.
+// TestCodesOfReferences: without a world, the codes are Arche's ID and generation.
 func TestCodesOfReferences(t *testing.T) {
 	w := ecs.NewWorld()
 	w.RemoveEntity(w.NewEntity())

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// References to what a peer does not see.
+// References to entities that a peer does not see.
 
-// TestTargetsInAndOutOfView: what a peer can't see is none to it, whether it was there
-// before or not.
+// TestTargetsInAndOutOfView: a reference to an entity out of view is zero, whether or not the
+// entity was visible before.
 func TestTargetsInAndOutOfView(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		x := newReferring(t)
@@ -50,7 +50,7 @@ func TestTargetsInAndOutOfView(t *testing.T) {
 
 		visible[e] = false
 		x.rounds(3)
-		x.world.RemoveEntity(target) // which e is not told of, but the client is
+		x.world.RemoveEntity(target) // e is not sent again, only the despawn
 		x.rounds(3)
 		if keep {
 			require.Equal(t, nobody, x.shown(e))
@@ -62,8 +62,8 @@ func TestTargetsInAndOutOfView(t *testing.T) {
 	}
 }
 
-// TestHiddenTargetsShowTheirNumberOnly: what a hidden entity is and does changes no bit of
-// what a peer gets that sees who refers to it. Its number does, and its end.
+// TestHiddenTargetsShowTheirNumberOnly: the state of a hidden entity changes no bit of the packets
+// of a peer that sees a reference to it. Its NetID does, and so does its despawn.
 func TestHiddenTargetsShowTheirNumberOnly(t *testing.T) {
 	play := func(strangers int, act func(x *referring, hidden ecs.Entity, tick int)) (sent []byte) {
 		x := newReferring(t)
@@ -73,7 +73,7 @@ func TestHiddenTargetsShowTheirNumberOnly(t *testing.T) {
 			x.spawn()
 		}
 		hidden := x.spawn()
-		x.rounds(2) // who is captured first gets the lower slot
+		x.rounds(2) // the first entity to be captured gets the lower slot
 		x.point(e, hidden)
 		for tick := range 20 {
 			act(x, hidden, tick)

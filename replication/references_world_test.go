@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A game of entities that refer to each other, and what its mirrors must show of it, found
-// out the slow way.
+// A game of entities that reference each other, and the checks of what clients may show of it,
+// computed naively.
 
 type rTarget struct{ Entity ecs.Entity }
 
@@ -38,7 +38,7 @@ type rChildOf struct {
 
 type rOrbits struct{ ecs.Relation }
 
-// rSeldom is looked at in every third tick.
+// rSeldom is read in every third tick.
 type rSeldom struct {
 	Count uint8
 	Who   ecs.Entity
@@ -78,20 +78,19 @@ func eachReference(v reflect.Value, fn func(e *ecs.Entity)) {
 	}
 }
 
-// referrerState is what an entity is, with references apart.
+// referrerState is the state of an entity, with references apart.
 type referrerState struct {
 	codes string
-	refs  []ecs.Entity // of the world it is in
+	refs  []ecs.Entity // in the entity's own world
 }
 
-// read fills the state with what an entity is in a world; codes of references count for
-// nothing.
+// read fills the state with that of an entity in a world. Codes of references are left out.
 func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(component int) bool) {
 	var codes []uint64
 	x.refs = x.refs[:0]
 	for i := range s.raw.Components {
 		c := &s.raw.Components[i]
-		if c.Resource || c.Class > 0 || i == s.raw.Link { // these are not for everybody to see
+		if c.Resource || c.Class > 0 || i == s.raw.Link { // not visible to everyone
 			continue
 		}
 		id := ecs.TypeID(w, c.Typ)
@@ -107,7 +106,7 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 		c.ReadColumn(row, p, 1)
 		if c.Typ.NumField() > 0 && c.Typ.Field(0).Type == reflect.TypeFor[ecs.Relation]() && c.Typ.Field(0).Tag == "" {
 			x.refs = append(x.refs, w.Relations().Get(e, id))
-			codes = append(codes, 1) // one that has a target
+			codes = append(codes, 1) // it has a target
 		}
 		before := len(x.refs)
 		eachReference(reflect.NewAt(c.Typ, p).Elem(), func(e *ecs.Entity) { x.refs = append(x.refs, *e) })
@@ -126,7 +125,7 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 	x.codes = fmt.Sprint(codes)
 }
 
-// referenceTruth is what a server's world was at every tick.
+// referenceTruth is the state of a server's world at every tick.
 type referenceTruth struct {
 	versions map[NetID][]referenceVersion
 	live     map[NetID]ecs.Entity
@@ -179,9 +178,9 @@ func (o *referenceTruth) at(id NetID, tick uint32) referenceVersion {
 	return referenceVersion{gone: true}
 }
 
-// check compares all that a client shows with the truth: a reference is to the entity that
-// mirrors what the server's refers to, in just that incarnation, or to none if there is no
-// such entity here.
+// check compares everything that a client shows with the truth: a reference is to the replica of
+// the entity, in the same generation, that the server's entity references, or zero if the client
+// has no such replica.
 func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	held := 0
 	fail := func(id NetID, tick uint32, format string, args ...any) {
@@ -214,8 +213,8 @@ func (o *referenceTruth) check(t testing.TB, s *Server, c *Client) {
 	}
 }
 
-// checkLinks checks that the lists of links are whole, and that there are no more of them
-// than there are references; less is for schemas with components that are seldom looked at.
+// checkLinks checks that the link lists are complete and not longer than the number of references;
+// least is for schemas with components that are read seldom.
 func checkLinks(c *apply.Applier, t testing.TB, least int) {
 	t.Helper()
 	r := &c.Referrers
@@ -323,7 +322,7 @@ func (g *referenceGame) anyone() ecs.Entity {
 	return g.entities[g.rng.IntN(len(g.entities))]
 }
 
-// relative is anyone whom Arche takes for a target.
+// relative returns an entity that Arche accepts as a target.
 func (g *referenceGame) relative(e ecs.Entity) ecs.Entity {
 	for {
 		if target := g.anyone(); target.IsZero() || g.world.Alive(target) && target != e {
@@ -401,7 +400,7 @@ func (g *referenceGame) mutate(e ecs.Entity) {
 func (g *referenceGame) step() {
 	r, w := g.rng, g.world
 	if len(g.entities) < g.limit && r.IntN(3) == 0 {
-		for range 1 + r.IntN(3) { // together, so that they refer to each other
+		for range 1 + r.IntN(3) { // together, so that they reference each other
 			g.spawn()
 		}
 	}
@@ -444,7 +443,7 @@ func (g *referenceGame) step() {
 		}
 	}
 	if r.IntN(40) == 0 {
-		for _, e := range g.entities { // everybody looks at one
+		for _, e := range g.entities { // all reference the same one
 			if w.Has(e, g.ids[1]) {
 				(*rTarget)(w.Get(e, g.ids[1])).Entity = g.entities[0]
 			}
@@ -462,8 +461,8 @@ func tickReferences(t testing.TB, s *Server, o *referenceTruth, ends []*end) {
 	}
 }
 
-// requireReferencesSettle lets the network settle and compares all worlds: every entity is
-// there in its present state.
+// requireReferencesSettle lets the network settle and compares all worlds: every entity shows its
+// current state.
 func requireReferencesSettle(t testing.TB, s *Server, o *referenceTruth, ends []*end, ticks int) {
 	t.Helper()
 	for _, e := range ends {

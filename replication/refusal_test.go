@@ -26,7 +26,7 @@ func schemaOfText(bytes int) *Schema {
 	return s
 }
 
-// strangers returns a server and what hands it a hello; the answer is counted, not kept.
+// strangers returns a server and a function that gives it a hello; answers are counted and dropped.
 func strangers(t testing.TB, schema *Schema) (x *fixture, sendHello func(h wire.Hello)) {
 	world := ecs.NewWorld()
 	x = &fixture{t: t, world: &world}
@@ -54,7 +54,8 @@ func strangers(t testing.TB, schema *Schema) (x *fixture, sendHello func(h wire.
 	}
 }
 
-// TestAnswersToHellosAllocateNothing whatever part of the schema's text a stranger asks for, and whether the hello matches.
+// TestAnswersToHellosAllocateNothing: whichever part of the schema's text a stranger asks for, and
+// whether or not the hello matches.
 func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	skipAllocationTest(t)
 	x, sendHello := strangers(t, schemaOfText(20_000))
@@ -77,7 +78,7 @@ func TestAnswersToHellosAllocateNothing(t *testing.T) {
 	require.NotNil(t, wire.OpenHandshake(x.down[0]))
 }
 
-// TestAFrozenSchemaHoldsItsTextOnce: what it was made of is freed.
+// TestAFrozenSchemaHoldsItsTextOnce: the buffers that it was built with are freed.
 func TestAFrozenSchemaHoldsItsTextOnce(t *testing.T) {
 	s := schemaOfText(5_000)
 	RegisterMessage[mHit](s)
@@ -93,7 +94,8 @@ func TestAFrozenSchemaHoldsItsTextOnce(t *testing.T) {
 	require.Nil(t, s.raw.Input.Lines)
 }
 
-// BenchmarkHello is a server's answer to a client with its schema, and to one with another: with a small schema and a huge one.
+// BenchmarkHello measures a server's answer to a client with its schema, and to one with another,
+// for a small schema and a huge one.
 func BenchmarkHello(b *testing.B) {
 	for _, size := range []int{23_000, 482_000} {
 		x, sendHello := strangers(b, schemaOfText(size))

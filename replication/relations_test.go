@@ -13,8 +13,8 @@ import (
 // related is a wire of entities that are children of others.
 type related struct {
 	*fixture
-	child  ecs.ID // at the server
-	mirror ecs.ID // at the client
+	child  ecs.ID // on the server
+	mirror ecs.ID // on the client
 }
 
 func newRelated(t testing.TB, opts ...ServerOption) *related {
@@ -24,7 +24,8 @@ func newRelated(t testing.TB, opts ...ServerOption) *related {
 
 func (x *related) adopt(e, parent ecs.Entity) { x.world.Relations().Set(e, x.child, parent) }
 
-// requireChild says that the mirror of e is a child of the mirror of parent, or of nobody.
+// requireChild requires that the replica of e is a child of the replica of parent, or has no
+// target.
 func (x *related) requireChild(e, parent ecs.Entity, msg ...any) {
 	x.t.Helper()
 	m, ok := x.mirrored(e)
@@ -46,7 +47,7 @@ func TestRelationsFollowTheirTargets(t *testing.T) {
 	x.adopt(e, a)
 	x.rounds(2)
 	x.requireChild(e, a)
-	for i := range 20 { // the only row of its archetype, then and now
+	for i := range 20 { // the only row of its table, before and after
 		x.adopt(e, []ecs.Entity{b, a}[i%2])
 		x.round()
 		x.requireChild(e, []ecs.Entity{b, a}[i%2])
@@ -65,8 +66,7 @@ func TestRelationsFollowTheirTargets(t *testing.T) {
 	x.requireChild(e, nobody)
 }
 
-// TestDespawnOfATarget: at the server Arche leaves the dead target in place; the mirror of
-// the child has none.
+// TestDespawnOfATarget: on the server Arche keeps the dead target; the child's replica has none.
 func TestDespawnOfATarget(t *testing.T) {
 	x := newRelated(t)
 	parent := x.spawn()
@@ -156,7 +156,7 @@ func TestRelationsThatComeAndGo(t *testing.T) {
 	}
 }
 
-// TestTargetsGoTogetherWithTheirChildren: two that are each other's targets.
+// TestTargetsGoTogetherWithTheirChildren: two entities are each other's targets.
 func TestTargetsGoTogetherWithTheirChildren(t *testing.T) {
 	x := newRelated(t)
 	for range 5 {
@@ -174,9 +174,9 @@ func TestTargetsGoTogetherWithTheirChildren(t *testing.T) {
 	checkLinks(&x.client.apply, t, 0)
 }
 
-// TestAnEntityThatTargetsItself: when such an entity is removed Arche panics, whether by
-// the client's user or, as here, by the server's; so the mirror must not be in that state
-// when it goes.
+// TestAnEntityThatTargetsItself: Arche panics when such an entity is removed, whether by the
+// client's user or, as here, by the library. So the replica must not be in that state when it is
+// despawned.
 func TestAnEntityThatTargetsItself(t *testing.T) {
 	x := newRelated(t)
 	for range 3 {
@@ -190,7 +190,7 @@ func TestAnEntityThatTargetsItself(t *testing.T) {
 		require.NotPanics(t, func() { x.rounds(2) })
 		require.False(t, x.fixture.mirror.Alive(m))
 
-		// And a local relation of that kind.
+		// And a local relation of the same kind.
 		e = x.spawn()
 		x.rounds(2)
 		m, _ = x.mirrored(e)
@@ -203,14 +203,15 @@ func TestAnEntityThatTargetsItself(t *testing.T) {
 	}
 }
 
-// TestRelationBesideALocalOne: Arche allows one, so the user's stays, and that is counted.
+// TestRelationBesideALocalOne: Arche allows one relation, so the user's stays, and the conflict is
+// counted.
 func TestRelationBesideALocalOne(t *testing.T) {
 	x := newRelated(t)
 	target := ecs.ComponentID[rTarget](x.world)
 	orbits := ecs.ComponentID[rOrbits](x.world)
 	e, sun := x.spawn(), x.spawn()
 	x.rounds(2)
-	type tMoon struct{ ecs.Relation } // that the client's world has not seen before
+	type tMoon struct{ ecs.Relation } // new to the client's world
 	moon := ecs.ComponentID[tMoon](x.fixture.mirror)
 	m, _ := x.mirrored(e)
 	mirroredSun, _ := x.mirrored(sun)
@@ -232,8 +233,7 @@ func TestRelationBesideALocalOne(t *testing.T) {
 	x.world.RemoveEntity(sun)
 	require.NotPanics(t, func() { x.rounds(3) })
 
-	// Another relation of the server's is in conflict as well; and is not, once the user
-	// has removed the local one.
+	// Another relation of the server's conflicts as well, until the user removes the local one.
 	x.world.Exchange(e, []ecs.ID{orbits}, []ecs.ID{x.child})
 	require.NotPanics(t, func() { x.rounds(3) })
 	require.EqualValues(t, 2, x.client.Stats().RelationConflicts)
@@ -267,8 +267,8 @@ func TestRelationsLeaveAloneWhatTheUserRemoved(t *testing.T) {
 	checkLinks(&x.client.apply, t, 0)
 }
 
-// TestTargetsThatChangeEveryTick over a bad link, with every child in an archetype of its
-// own, and parents that die.
+// TestTargetsThatChangeEveryTick over a bad link, with every child in a table of its own, and
+// parents that despawn.
 func TestTargetsThatChangeEveryTick(t *testing.T) {
 	ticks := 1500
 	if testing.Short() {
@@ -291,7 +291,7 @@ func TestTargetsThatChangeEveryTick(t *testing.T) {
 	for i := range 12 {
 		children = append(children, w.NewEntity(marker, child))
 		if i < 4 {
-			parents = append(parents, children[i]) // who are children too
+			parents = append(parents, children[i]) // which are children too
 		}
 	}
 	for range ticks {

@@ -11,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// A relay is a world that is client of one server and source of another.
+// A relay is a world that is the client's world of one server and the source of another.
 type relay struct {
 	up     *end    // to the first server
 	server *Server // the second
@@ -27,7 +27,7 @@ func newRelay(first *Server, seed uint64, cfg netsim.Config, opts ...ServerOptio
 	return &relay{up: e, server: NewServer(&w, faceOf(first.schema), append(opts, WithSeed(seed))...), truth: newTruth()}
 }
 
-// step is a tick of the relay's process and of those behind it.
+// step plays a tick of the relay's process and of its clients.
 func (r *relay) step(t testing.TB, first *Server, o *truth) {
 	r.up.step(t)
 	r.up.check(t, first, o)
@@ -39,7 +39,7 @@ func (r *relay) step(t testing.TB, first *Server, o *truth) {
 	}
 }
 
-// diff returns how what is behind the relay differs from what is at the first server.
+// diff describes how the worlds behind the relay differ from that of the first server.
 func (r *relay) diff(first *Server, o *truth) string {
 	if d := r.up.equalTo(first, o); d != "" {
 		return "relay: " + d
@@ -65,9 +65,9 @@ func (r *relay) diff(first *Server, o *truth) string {
 	return ""
 }
 
-// TestRelayChain: server to relay to clients, with losses on every link. Entities and
-// components come and go; the relay loses its session, its world is reset, and at the end
-// all worlds are equal. The first server has one peer.
+// TestRelayChain: server to relay to clients, with losses on every link. Entities and components
+// come and go; the relay loses its session, its world is reset, and at the end all worlds are
+// equal. The first server has one peer.
 func TestRelayChain(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(3000, 1000)
@@ -77,7 +77,7 @@ func TestRelayChain(t *testing.T) {
 	s := NewServer(&w, testSchema(), WithSeed(seed))
 	g := newGame(seed, &w, faceOf(s.schema), 25)
 	o := newTruth()
-	r := newRelay(s, seed+1, cfg, replicationtest.FirstTick(1<<32-500)) // its ticks are its own
+	r := newRelay(s, seed+1, cfg, replicationtest.FirstTick(1<<32-500)) // it counts its own ticks
 	for i := range uint64(3) {
 		r.down = append(r.down, connect(r.server, seed+10+i, cfg))
 	}
@@ -113,7 +113,7 @@ func TestRelayChain(t *testing.T) {
 	}
 }
 
-// TestRelayOfAServerThatRestarts: what comes from the new one is new for all.
+// TestRelayOfAServerThatRestarts: entities of the new server are new to everyone.
 func TestRelayOfAServerThatRestarts(t *testing.T) {
 	seed := seedOf(t)
 	cfg := netsim.Config{Latency: 2, Loss: 0.1}
@@ -160,8 +160,8 @@ func TestRelayOfAServerThatRestarts(t *testing.T) {
 	}
 }
 
-// TestRelayCostsTheFirstServerOnePeer: what it sends does not depend on how many are behind
-// the relay.
+// TestRelayCostsTheFirstServerOnePeer: the packets of the first server do not depend on the number
+// of clients of the relay.
 func TestRelayCostsTheFirstServerOnePeer(t *testing.T) {
 	play := func(clients int) PeerStats {
 		w := ecs.NewWorld()
@@ -184,7 +184,7 @@ func TestRelayCostsTheFirstServerOnePeer(t *testing.T) {
 	require.Equal(t, play(0), play(20))
 }
 
-// TestSpawnComponents are on every mirrored entity, also after a reset, and are the user's.
+// TestSpawnComponents are added to every replica, also after a reset, and belong to the user.
 func TestSpawnComponents(t *testing.T) {
 	x := newWire(t, testSchema())
 	world := ecs.NewWorld()

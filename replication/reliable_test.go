@@ -13,7 +13,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// A structureLog knows which component set every slot had at every tick: what a message's handler must not see too early.
+// A structureLog knows the component set of every slot at every tick, to check what a message
+// handler may see.
 type structureLog struct {
 	versions map[uint32][]structureVersion
 	now      map[uint32]string
@@ -38,7 +39,7 @@ func structureOf(schema *Schema, w *ecs.World, e ecs.Entity, id NetID) string {
 	return structure
 }
 
-// record notes what there is after a Replicate. visible may be nil.
+// record notes the component sets after a Replicate. visible may be nil.
 func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	now := map[uint32]string{}
 	filter := ecs.All(s.snap.Capture.Marker)
@@ -67,7 +68,8 @@ func (o *structureLog) record(s *Server, visible func(e ecs.Entity) bool) {
 	o.now = now
 }
 
-// check requires that what a client shows of every slot is as it was at the tick or later.
+// check requires that the component set of every slot that a client shows is of the given tick or
+// later.
 func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32) {
 	shown := map[uint32]string{}
 	for id, e := range c.Entities() {
@@ -75,13 +77,13 @@ func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32)
 	}
 	for slot, v := range o.versions {
 		i := len(v) - 1
-		for ; i > 0 && int32(v[i].tick-tick) > 0; i-- { // those that came later are welcome
+		for ; i > 0 && int32(v[i].tick-tick) > 0; i-- { // later component sets are allowed
 			if v[i].structure == shown[slot] {
 				break
 			}
 		}
 		if int32(v[i].tick-tick) > 0 && v[i].structure != shown[slot] {
-			continue // the first of all is later
+			continue // the first one is later
 		}
 		if v[i].structure != shown[slot] {
 			require.FailNow(t, "a message came before the state of its tick",
@@ -90,7 +92,7 @@ func (o *structureLog) check(t testing.TB, c *Client, w *ecs.World, tick uint32)
 	}
 }
 
-// A messageRig is a server with clients, and messages that go both ways, each with its number.
+// A messageRig is a server with clients, and numbered messages that go both ways.
 type messageRig struct {
 	t      testing.TB
 	server *Server
@@ -98,8 +100,8 @@ type messageRig struct {
 	log    *structureLog
 	ends   []*messageEnd
 
-	visible   func(e ecs.Entity) bool // nil: all is
-	unchecked bool                    // clients keep what they don't see
+	visible   func(e ecs.Entity) bool // nil: everything is visible
+	unchecked bool                    // clients keep entities out of view
 }
 
 type messageEnd struct {
@@ -109,7 +111,7 @@ type messageEnd struct {
 	sentNow, gotNow  uint32 // immediate
 	sentUp, gotUp    uint32
 	sparks, gotSpark map[uint32]bool
-	newest           uint32 // tick of a message of this Apply
+	newest           uint32 // tick of a message handled in this Apply
 	any              bool
 	checks           int
 }
@@ -165,7 +167,7 @@ func mapOf(number uint32) (m mMap) {
 	return m
 }
 
-// sendHit sends the next one of those that are handed over in order; one of many is large, and goes in fragments.
+// sendHit sends the next ordered message; some are large, and go in fragments.
 func sendHit(number uint32, hit func(mHit) error, large func(mMap) error) error {
 	if number%24 == 7 {
 		return large(mapOf(number))
@@ -189,7 +191,7 @@ func (e *messageEnd) note(tick uint32) {
 	}
 }
 
-// tick plays a tick with so many messages of each kind, as far as there is room for them.
+// tick plays a tick with so many messages of each kind, if there is room for them.
 func (r *messageRig) tick(messages int) {
 	for _, e := range r.ends {
 		if e.peer.Connected() {
@@ -223,8 +225,9 @@ func (r *messageRig) tick(messages int) {
 	}
 }
 
-// TestReliableMessagesExactlyOnceInOrder sends many messages both ways over a bad network while entities come, go and change
-// their components. Each is handed over once, in order, and never before the structure of its tick.
+// TestReliableMessagesExactlyOnceInOrder sends many messages both ways over a bad network while
+// entities spawn, despawn and change their components. Each is delivered once, in order, and never
+// before the component sets of its tick.
 func TestReliableMessagesExactlyOnceInOrder(t *testing.T) {
 	count := uint32(100_000)
 	if testing.Short() || raceDetector {
@@ -245,7 +248,7 @@ func TestReliableMessagesExactlyOnceInOrder(t *testing.T) {
 	t.Logf("%+v\n%+v", e.peer.Stats(), e.client.Stats())
 }
 
-// settle plays ticks without messages on a good network until all that was sent has come.
+// settle plays ticks without messages on a good network until everything sent has arrived.
 func (r *messageRig) settle(ticks int) {
 	for _, e := range r.ends {
 		e.link.SetConfig(netsim.Config{Latency: 1})
@@ -266,7 +269,8 @@ func (r *messageRig) settle(ticks int) {
 	}
 }
 
-// TestMessagesHoldWhateverTheServerDoes plays messages with all that changes what a client is sent and when.
+// TestMessagesHoldWhateverTheServerDoes combines messages with everything that changes what a
+// client is sent and when.
 func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 	ticks := roundsOf(1000, 300, 200)
 	for _, c := range []struct {
@@ -347,7 +351,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 	}
 }
 
-// limitViews hides entities now and then.
+// limitViews hides entities from time to time.
 func (r *messageRig) limitViews() {
 	r.visible = func(e ecs.Entity) bool {
 		return (e.ID()*7+r.server.Tick()/16)%3 != 0
@@ -357,7 +361,7 @@ func (r *messageRig) limitViews() {
 	}
 }
 
-// firstIDs makes the ids of messages go on from an id, at both ends.
+// firstIDs makes the ids of messages continue from an id, at both ends.
 func (r *messageRig) firstIDs(e *messageEnd, id uint32) {
 	for channel := range wire.Channels {
 		for _, o := range []*message.OutChannel{&e.peer.messages.Out[channel], &e.client.messages.Out[channel]} {

@@ -10,8 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// TestClientWorldReset: all that was mirrored is there again after the next Apply, though
-// the server sends nothing.
+// TestClientWorldReset: the next Apply restores all replicas, though the server sends nothing.
 func TestClientWorldReset(t *testing.T) {
 	x, e, move := crowd(t, 10)
 	gone, _ := x.mirrored(e[3])
@@ -24,7 +23,7 @@ func TestClientWorldReset(t *testing.T) {
 	x.mirror.Reset()
 	_, ok = x.client.Entity(id)
 	require.False(t, ok)
-	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)) // has the ID of a mirrored one
+	own := x.mirror.NewEntity(ecs.ComponentID[tPosition](x.mirror)) // has the ID of a former replica
 	_, ok = x.client.NetID(own)
 	require.False(t, ok)
 	for range x.client.Entities() {
@@ -41,7 +40,7 @@ func TestClientWorldReset(t *testing.T) {
 	require.NotEqual(t, own, now)
 	require.False(t, x.mirror.Has(own, x.client.apply.View.Marker))
 
-	// It goes on as before.
+	// Replication goes on.
 	move(e[0], 3)
 	x.world.RemoveEntity(e[1])
 	x.world.Add(e[2], ecs.ComponentID[tHealth](x.world))
@@ -52,8 +51,8 @@ func TestClientWorldReset(t *testing.T) {
 	require.EqualValues(t, 9, stats.Spawns-stats.Despawns)
 }
 
-// TestClientWorldResetAtAnyTime: while all comes and goes over a bad network, and with
-// states received that are not applied yet.
+// TestClientWorldResetAtAnyTime: while everything changes over a bad network, and with received
+// states that are not applied yet.
 func TestClientWorldResetAtAnyTime(t *testing.T) {
 	ticks := 3000
 	if testing.Short() {
@@ -74,7 +73,7 @@ func TestClientWorldResetAtAnyTime(t *testing.T) {
 		e.link.Down.Receive(func(p []byte) { _ = e.client.Receive(p) })
 		if g.rng.IntN(20) == 0 {
 			e.world.Reset()
-			for range g.rng.IntN(5) { // what the user has in the new world
+			for range g.rng.IntN(5) { // local entities in the new world
 				e.world.NewEntity(local)
 			}
 		}
@@ -120,8 +119,8 @@ func TestResetOfAWorldThatTwoClientsMirrorInto(t *testing.T) {
 	require.Equal(t, a.server.Stats().Entities+b.server.Stats().Entities, a.mirror.Stats().Entities.Used)
 }
 
-// TestMatchRestart resets the server's world again and again: slots and generations go on,
-// so that nothing of a match is taken for something of another.
+// TestMatchRestart resets the server's world again and again: slots and generations continue, so
+// that no entity of a match is taken for one of another.
 func TestMatchRestart(t *testing.T) {
 	matches := 40
 	if testing.Short() {
@@ -136,7 +135,7 @@ func TestMatchRestart(t *testing.T) {
 		connect(s, seed, netsim.Config{Latency: 2}),
 		connect(s, seed+1, netsim.Config{Latency: 3, Jitter: 2, Loss: 0.25, Duplicate: 0.1, Reorder: 0.2, ReorderBy: 6}),
 	}
-	ids := map[NetID]int{} // in which match
+	ids := map[NetID]int{} // the match of each id
 	for match := range matches {
 		for range 20 + g.rng.IntN(60) {
 			g.step()
@@ -150,7 +149,7 @@ func TestMatchRestart(t *testing.T) {
 		}
 		w.Reset()
 		g.entities = g.entities[:0]
-		if match%2 == 0 { // the next begins at once, in the same tick
+		if match%2 == 0 { // the next begins in the same tick
 			g.spawn(g.ids[0], g.ids[2])
 		} else {
 			tickAll(t, s, o, ends)
@@ -162,14 +161,14 @@ func TestMatchRestart(t *testing.T) {
 	require.LessOrEqual(t, s.snap.Slots.Len(), 60)
 }
 
-// TestServerWorldResetForgetsMembersOfSets: Arche takes an entity from before a reset for
-// alive if it is the next to get its number.
+// TestServerWorldResetForgetsMembersOfSets: Arche takes an entity from before a reset for alive if
+// its ID is the next to be reused.
 func TestServerWorldResetForgetsMembersOfSets(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	set := x.server.NewEntitySet()
 	marker := ReplicatedID(x.world)
 	x.world.RemoveEntity(x.world.NewEntity(marker))
-	set.Add(x.world.NewEntity(marker)) // is the second one with its number
+	set.Add(x.world.NewEntity(marker)) // the second entity with this ID
 	x.rounds(3)
 	require.Equal(t, 1, set.Len())
 	x.world.Reset()
@@ -179,8 +178,9 @@ func TestServerWorldResetForgetsMembersOfSets(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestServerWorldResetForgetsEntitySettings: handles of a new match look like those of the one before. Nobody of it is in
-// a group, in a set or owned because another was that had its handle, also if the game says so of them before the next Replicate.
+// TestServerWorldResetForgetsEntitySettings: handles of a new match equal those of the previous
+// one. No new entity is in a group or a set, or owned, because an earlier one with its handle was,
+// not even if the game set that before the next Replicate.
 func TestServerWorldResetForgetsEntitySettings(t *testing.T) {
 	for _, pause := range []bool{false, true} {
 		schema := NewSchema()

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResourcesDoNotAllocate: once all memory has its size, resources that change in every
-// tick, and refer to entities that come and go, leave no garbage.
+// TestResourcesDoNotAllocate: once all buffers have grown, resources that change in every tick, and
+// reference entities that spawn and despawn, allocate nothing.
 func TestResourcesDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	x := newReusingLink(t, resourceSchema())

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestResourcesUnderABudget take part in it with the weight of their types, and are not
-// handed to the function that weighs entities.
+// TestResourcesUnderABudget: resources take part with the weights of their types, and are not
+// passed to the priority function.
 func TestResourcesUnderABudget(t *testing.T) {
 	wait := func(opts ...ComponentOption) (ticks int) {
 		s := NewSchema()
@@ -54,7 +54,7 @@ func TestResourcesUnderABudget(t *testing.T) {
 	require.Less(t, urgent, plain)
 }
 
-// TestResourcesAloneUnderABudget: no entity is due, so there is nobody to weigh.
+// TestResourcesAloneUnderABudget: no entity is dirty, so the priority function is not called.
 func TestResourcesAloneUnderABudget(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	x.peer.SetBudget(600)

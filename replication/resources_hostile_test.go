@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Packets that say of resources what no honest server says.
+// Packets with resources that no honest server sends.
 
-// TestSlotsOfOtherKinds: what an honest server never says changes nothing.
+// TestSlotsOfOtherKinds: such packets change nothing.
 func TestSlotsOfOtherKinds(t *testing.T) {
 	const position, match, weather = 0, 1, 3 // in resourceSchema
 	x := connectedWire(t, resourceSchema())
@@ -22,7 +22,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
 	x.rounds(3)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 1
-	x.rounds(3) // forged packets are of a later tick than what is known of the resources
+	x.rounds(3) // forged packets are later than the known resources
 	fullState := func(w *bitbuf.Writer, gap uint64, components ...int) {
 		var set delta.Set
 		for _, k := range components {
@@ -58,7 +58,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		})
 	}
 
-	// And what one could say: another generation is the same resources.
+	// A packet that is allowed: another generation is the same resources.
 	p := resourceOf[rsWeather](x.mirror)
 	w := bitbuf.NewWriter(make([]byte, 2000))
 	beginEntries(&w, 0)

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Resources at a client: the user has some of his own, removes some, resets the world, and the server becomes another one.
+// Resources on a client whose user has some, removes some, resets the world, or gets another
+// server.
 
-// TestReplicatedResourcesReplaceTheUsers: the user's resource becomes the server's, at the
-// same address, and what is not replicated in it stays.
+// TestReplicatedResourcesReplaceTheUsers: the user's resource gets the server's values at the same
+// address, and its local fields stay.
 func TestReplicatedResourcesReplaceTheUsers(t *testing.T) {
 	x := newWire(t, resourceSchema())
 	own := setResource(x.mirror, rsMatch{Round: 9, Local: new(int)})
@@ -28,7 +29,7 @@ func TestReplicatedResourcesReplaceTheUsers(t *testing.T) {
 	require.Nil(t, resourceOf[rsMatch](x.mirror), "it was the server's")
 }
 
-// TestResourcesThatTheUserRemoved stay away until the server adds them anew.
+// TestResourcesThatTheUserRemoved stay away until the server adds them again.
 func TestResourcesThatTheUserRemoved(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	e := x.spawn()
@@ -41,9 +42,9 @@ func TestResourcesThatTheUserRemoved(t *testing.T) {
 		x.rounds(2)
 		require.Nil(t, resourceOf[rsMatch](x.mirror))
 	}
-	x.world.RemoveEntity(e) // what refers to it is looked after, but is not there
+	x.world.RemoveEntity(e) // the reference is updated in a resource that is not there
 	x.rounds(2)
-	own := setResource(x.mirror, rsMatch{}) // the user's again
+	own := setResource(x.mirror, rsMatch{}) // a resource of the user's
 	m.Round = 77
 	x.rounds(2)
 	require.EqualValues(t, 77, own.Round)
@@ -55,7 +56,7 @@ func TestResourcesThatTheUserRemoved(t *testing.T) {
 	require.Equal(t, rsMatch{Round: 5}, *resourceOf[rsMatch](x.mirror))
 }
 
-// TestResourcesAfterAResetOfTheClientsWorld are put back, though the server sends nothing.
+// TestResourcesAfterAResetOfTheClientsWorld are restored, though the server sends nothing.
 func TestResourcesAfterAResetOfTheClientsWorld(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	e := x.spawn()
@@ -67,7 +68,7 @@ func TestResourcesAfterAResetOfTheClientsWorld(t *testing.T) {
 	before := x.peer.Stats()
 	old := resourceOf[rsMatch](x.mirror)
 	x.mirror.Reset()
-	x.mirror.NewEntity() // so that the mirror is not the entity that it was
+	x.mirror.NewEntity() // changes the ID of the replica
 	require.NoError(t, x.client.Apply())
 	m := resourceOf[rsMatch](x.mirror)
 	leader, ok := x.mirrored(e)
@@ -87,8 +88,8 @@ func TestResourcesAfterAResetOfTheClientsWorld(t *testing.T) {
 	require.Equal(t, rsMatch{Round: 4}, *m)
 }
 
-// TestResourcesOfAnotherSession: a resource has no identity, so it stays where it is
-// whoever the server is, if that has it too.
+// TestResourcesOfAnotherSession: a resource has no identity, so it stays if the next server has it
+// too.
 func TestResourcesOfAnotherSession(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		x := connectedWire(t, resourceSchema())
@@ -108,7 +109,7 @@ func TestResourcesOfAnotherSession(t *testing.T) {
 			setResource(x.world, rsMatch{Round: 2})
 			setResource(x.world, rsOpen{})
 			for range 3 {
-				x.spawn() // in the slot of the leader that was
+				x.spawn() // in the slot of the former leader
 			}
 		} else {
 			x.server.Disconnect(x.peer)
@@ -129,8 +130,8 @@ func TestResourcesOfAnotherSession(t *testing.T) {
 	}
 }
 
-// TestResourcesOfAServerThatIsGone: what was known of it goes with its entities, and does
-// not wait for the resources of the next.
+// TestResourcesOfAServerThatIsGone: resources go together with the entities of that server, before
+// the resources of the next one arrive.
 func TestResourcesOfAServerThatIsGone(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	e := x.spawn()
@@ -139,7 +140,7 @@ func TestResourcesOfAServerThatIsGone(t *testing.T) {
 	shown := resourceOf[rsMatch](x.mirror)
 	x.replaceServer(faceOf(x.server.schema), 99, WithMTU(200))
 	setResource(x.world, *m).Leader = ecs.Entity{}
-	setResource(x.world, rsMap{}).Cells[0] = 1 // comes in parts, which are lost
+	setResource(x.world, rsMap{}).Cells[0] = 1 // sent in parts, which are lost
 	for range 5 {
 		x.spawn()
 	}

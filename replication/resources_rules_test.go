@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is refused of resources, with its sentence.
+// Misuse of resources, with its panic messages.
 
 func TestResourcesThatAreNoPointers(t *testing.T) {
 	for name, x := range map[string]struct {
@@ -27,7 +27,7 @@ func TestResourcesThatAreNoPointers(t *testing.T) {
 					y.world.Resources().Remove(ecs.ResourceID[rsWeather](y.world))
 				} else {
 					y.mirror.Resources().Add(ecs.ResourceID[rsWeather](y.mirror), x.resource)
-					y.rounds(2) // nobody looks
+					y.rounds(2) // not read in these ticks
 					setResource(y.world, rsWeather{Rain: 1})
 					y.deliver(y.replicate()...)
 					require.PanicsWithValue(t, x.want, func() { _ = y.client.Apply() })

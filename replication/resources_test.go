@@ -39,8 +39,8 @@ resource rsOpen
 	require.Equal(t, []uint64{2}, s.Codes(schemaTeam(2), nil))
 }
 
-// TestResources lists what may happen to resources, each over a network that loses every
-// fifth packet and mixes up the others.
+// TestResources lists what may happen to resources, each over a network that loses every fifth
+// packet and reorders the others.
 func TestResources(t *testing.T) {
 	for _, x := range []struct {
 		name  string
@@ -117,7 +117,7 @@ func TestResources(t *testing.T) {
 					}
 				}
 				for n := 0; ; n++ {
-					entities := s.Stats().Entities == e.world.Stats().Entities.Used // no entity stands for resources
+					entities := s.Stats().Entities == e.world.Stats().Entities.Used // no entity stands for the resources
 					if v, _, ok := shownResources(t, e.client); ok && entities && v.text == o[s.Tick()].text {
 						break
 					}
@@ -131,8 +131,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestResourcesAreNoEntity: wherever there is talk of entities, the slot of the resources
-// is left out.
+// TestResourcesAreNoEntity: functions for entities leave out the slot of the resources.
 func TestResourcesAreNoEntity(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	stats := x.server.Stats()
@@ -168,7 +167,7 @@ func TestResourcesAreNoEntity(t *testing.T) {
 			require.NotContains(t, []string{"rsMatch", "rsWeather", "rsOpen", "rsMap"}, info.Type.Name(), "an ID for a component is wasted")
 		}
 	}
-	x.server.SetPriority(ecs.Entity{}, 2) // of nobody, and not of the resources
+	x.server.SetPriority(ecs.Entity{}, 2) // the zero entity does not mean the resources
 	require.EqualValues(t, 1, x.server.snap.Slots.Info[archeutil.ResourceSlot].Weight)
 
 	e := x.spawn()
@@ -179,14 +178,14 @@ func TestResourcesAreNoEntity(t *testing.T) {
 	require.Equal(t, 1, x.server.Stats().Entities)
 }
 
-// TestSchemasWithoutResourcesHaveNoSlotForThem: nothing is different for them.
+// TestSchemasWithoutResourcesHaveNoSlotForThem: their packets are unchanged.
 func TestSchemasWithoutResourcesHaveNoSlotForThem(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	require.Zero(t, x.server.snap.Slots.Len())
 	require.Zero(t, x.slotOf(func() ecs.Entity { e := x.spawn(); x.round(); return e }()))
 }
 
-// TestEveryPeerSeesTheResources, whatever its interest is, and nobody is asked.
+// TestEveryPeerSeesTheResources, whatever its interest, and no user function is called for them.
 func TestEveryPeerSeesTheResources(t *testing.T) {
 	for name, interest := range map[string]func(s *Server) Interest{
 		"filter": func(s *Server) Interest { return Interest{Filter: ecs.All(ecs.ComponentID[tFrozen](s.snap.World))} },
@@ -234,8 +233,8 @@ func TestEveryPeerSeesTheResources(t *testing.T) {
 	}
 }
 
-// TestResourcesInSharedPackets: where thousands of entities change and peers are in step, packets
-// are copied, those with the resources too.
+// TestResourcesInSharedPackets: where thousands of entities change and peers are in sync, packets
+// are copied, including those with the resources.
 func TestResourcesInSharedPackets(t *testing.T) {
 	oneGoroutine(t)
 	s := NewSchema()
@@ -277,7 +276,7 @@ func TestResourcesInSharedPackets(t *testing.T) {
 	require.NotZero(t, c.server.Stats().SharedPackets)
 }
 
-// TestResourcesEveryFewTicks are looked at in turns, like components.
+// TestResourcesEveryFewTicks: like components, resources with Every are read in turns.
 func TestResourcesEveryFewTicks(t *testing.T) {
 	s := NewSchema()
 	RegisterResource[rsWeather](s, Every(5))
@@ -302,7 +301,7 @@ func TestResourcesEveryFewTicks(t *testing.T) {
 	require.EqualValues(t, 51, resourceOf[rsWeather](x.mirror).Rain)
 }
 
-// TestClampedResourcesAreCounted in every tick, as values of components are.
+// TestClampedResourcesAreCounted in every tick, like values of components.
 func TestClampedResourcesAreCounted(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	setResource(x.world, rsWeather{Wind: [2]float32{1000, float32(math.NaN())}})
@@ -311,7 +310,7 @@ func TestClampedResourcesAreCounted(t *testing.T) {
 	require.Equal(t, float32(50), resourceOf[rsWeather](x.mirror).Wind[0])
 }
 
-// TestResourcesReferToEntities that come, go, and are not to be seen.
+// TestResourcesReferToEntities that spawn, despawn, and are hidden.
 func TestResourcesReferToEntities(t *testing.T) {
 	x := connectedWire(t, resourceSchema())
 	shown := map[ecs.Entity]bool{}
@@ -359,8 +358,8 @@ func TestResourcesReferToEntities(t *testing.T) {
 	require.Zero(t, x.client.apply.View.Replicas.At(archeutil.ResourceSlot).Links)
 }
 
-// TestMaxEntitiesBesideResources: the slot of the resources is none of those that
-// WithMaxEntities allows, which are two for each entity.
+// TestMaxEntitiesBesideResources: the slot of the resources is not one of those that
+// WithMaxEntities allows, which are two per entity.
 func TestMaxEntitiesBesideResources(t *testing.T) {
 	x := newWire(t, resourceSchema())
 	x.restart(faceOf(x.server.schema), 8, WithMaxEntities(2))
@@ -388,14 +387,14 @@ func TestMaxEntitiesBesideResources(t *testing.T) {
 	require.Zero(t, x.client.Stats().RefusedPackets)
 }
 
-// TestComponentsWithTheNumberOfAResource: Arche counts components and resources apart. That
-// their IDs are the same means nothing.
+// TestComponentsWithTheNumberOfAResource: Arche numbers components and resources separately. Equal
+// IDs mean nothing.
 func TestComponentsWithTheNumberOfAResource(t *testing.T) {
 	s := NewSchema()
 	RegisterResource[rsWeather](s)
 	Register[tHealth](s)
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
-	unrelated := ecs.ComponentID[tLocal](&world) // the first of its world
+	unrelated := ecs.ComponentID[tLocal](&world) // the first component of its world
 	other := ecs.ComponentID[tLocal](&mirror)
 	x := &fixture{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(&world, s)

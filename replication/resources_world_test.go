@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A game of resources that come, go and change, and what its mirrors must show of them,
-// found out the slow way.
+// A game of resources that are added, changed and removed, and the checks of what clients may show
+// of them, computed naively.
 
 type rsMatch struct {
 	Round  uint8
@@ -28,7 +28,7 @@ type rsWeather struct {
 	Rain uint8
 }
 
-type rsOpen struct{} // a tag: that it is there is all
+type rsOpen struct{} // a tag: it has no values
 
 type rsMap struct{ Cells [300]uint16 }
 
@@ -49,7 +49,7 @@ func resourceOf[T any](w *ecs.World) *T {
 	return p
 }
 
-// setResource puts a resource into a world, or a value into the one that is there.
+// setResource adds a resource to a world, or assigns the one that is there.
 func setResource[T any](w *ecs.World, v T) *T {
 	p := resourceOf[T](w)
 	if p == nil {
@@ -60,23 +60,22 @@ func setResource[T any](w *ecs.World, v T) *T {
 	return p
 }
 
-// dropResource takes a resource from a world, if it has one.
+// dropResource removes a resource from a world, if it has one.
 func dropResource[T any](w *ecs.World) {
 	if resourceOf[T](w) != nil {
 		w.Resources().Remove(ecs.ResourceID[T](w))
 	}
 }
 
-// resourceView is what the resources of a world are, with references apart.
+// resourceView is the state of a world's resources, with references apart.
 type resourceView struct {
 	text string
-	refs []NetID // of those that are to nobody: none
+	refs []NetID // without zero references
 }
 
 var noNetID NetID // generations begin at 1
 
-// viewResources returns what a world's resources are; name says by which NetID an entity
-// goes.
+// viewResources returns the state of a world's resources; name returns the NetID of an entity.
 func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool)) (v resourceView) {
 	ref := func(e ecs.Entity) {
 		id, ok := name(e)
@@ -103,15 +102,14 @@ func viewResources(s *Schema, w *ecs.World, name func(e ecs.Entity) (NetID, bool
 	return v
 }
 
-// resourceTruth is what the server's resources were at every tick.
+// resourceTruth is the state of the server's resources at every tick.
 type resourceTruth map[uint32]resourceView
 
 func (o resourceTruth) record(s *Server) {
 	o[s.Tick()] = viewResources(faceOf(s.schema), s.snap.World, s.NetID)
 }
 
-// shownResources returns what a client shows, and of which tick that is, if it has shown
-// any state yet.
+// shownResources returns what a client shows and its tick, if it has shown any state yet.
 func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bool) {
 	m := c.apply.View.Replicas.At(archeutil.ResourceSlot)
 	if m == nil || !m.Shown || !c.apply.View.Intact() {
@@ -124,8 +122,8 @@ func shownResources(t testing.TB, c *Client) (v resourceView, tick uint32, ok bo
 	}), uint32(m.Tick), true
 }
 
-// requireThatView says that what a client shows is what was, as far as what it refers to
-// is here.
+// requireThatView requires that a client shows the given state, apart from references to entities
+// that it does not have.
 func requireThatView(t testing.TB, c *Client, got, want resourceView, msg ...any) {
 	t.Helper()
 	require.Equal(t, want.text, got.text, msg...)
@@ -138,7 +136,7 @@ func requireThatView(t testing.TB, c *Client, got, want resourceView, msg ...any
 	}
 }
 
-// resourceGame changes a world's resources, and what they refer to, at random.
+// resourceGame changes a world's resources, and the entities that they reference, at random.
 type resourceGame struct {
 	rng      *rand.Rand
 	world    *ecs.World
@@ -207,9 +205,9 @@ func (g *resourceGame) step() {
 	}
 }
 
-// TestResourcesConvergeOverHostileLinks: whatever happens to resources and packets, a
-// client shows what all of them were at one tick, never an older one than before, whatever
-// it may see and pays for. Worlds begin anew meanwhile, at both ends, and sessions end.
+// TestResourcesConvergeOverHostileLinks: whatever happens to resources and packets, a client shows
+// all of them as of one tick, never an older one than before, whatever its view and budget. Worlds
+// are reset meanwhile, at both ends, and sessions end.
 func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	ticks := 4000
 	if testing.Short() {
@@ -302,7 +300,7 @@ func TestResourcesConvergeOverHostileLinks(t *testing.T) {
 	require.NotZero(t, ends[0].peer.Stats().Parts, "the map is larger than a packet")
 }
 
-// TestResourcesInARelay go through it like everything else.
+// TestResourcesInARelay pass through it like everything else.
 func TestResourcesInARelay(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()

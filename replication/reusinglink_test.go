@@ -6,8 +6,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A reusingLink is a server with one client, like a wire, that allocates nothing itself: its
-// packets travel in memory that is used again.
+// A reusingLink is a server with one client, like a fixture, that allocates nothing itself: its
+// packets travel in reused memory.
 type reusingLink struct {
 	t             *testing.T
 	world, mirror *ecs.World
@@ -54,8 +54,8 @@ func (x *reusingLink) acknowledge() {
 	x.up = x.up[:0]
 }
 
-// carryInto returns a send function that keeps copies of packets in memory that is used
-// again once the list was emptied.
+// carryInto returns a send function that copies packets into memory that is reused once the list
+// was emptied.
 func carryInto(to *[][]byte) func(p []byte) error {
 	return func(p []byte) error {
 		if len(*to) < cap(*to) {

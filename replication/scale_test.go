@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// What a server costs as entities and clients become many. All times are medians of
-// ticks, without what the world and the clients do: taking acks and Replicate only.
+// The cost of a server as the numbers of entities and clients grow. All times are medians of ticks
+// and include only Peer.Receive of acks and Replicate, not the world and the clients.
 //
-// The machine that runs this has other things to do. Compare figures of one run, best of
-// TestScaleReport, which takes turns between what it compares.
+// Other processes on the machine disturb the times. Compare figures of one run, best of
+// TestScaleReport, which takes turns between the things it compares.
 
 const (
 	scaleEntities = 10_000
 	scaleWarmUp   = 150 // ticks: more than twice the window
 )
 
-// warm brings a rig to where every tick costs the same. It returns memory that was needed
-// until then only.
+// warm plays a rig until every tick costs the same, and frees memory that was needed only until
+// then.
 func (r *sharedRig) warm() {
 	for range scaleWarmUp {
 		r.tick()
@@ -46,7 +46,7 @@ func median[T time.Duration | float64](values []T) T {
 	return sorted[len(sorted)/2]
 }
 
-// play returns the median of the time of some ticks.
+// play returns the median time of some ticks.
 func play(r scaleRig, ticks int) time.Duration {
 	times := make([]time.Duration, ticks)
 	for i := range times {
@@ -55,11 +55,11 @@ func play(r scaleRig, ticks int) time.Duration {
 	return median(times)
 }
 
-// BenchmarkScale has every client see everything, at no loss and without a budget:
+// BenchmarkScale has every client see everything, without loss and without a budget:
 //
 //   - shared is the library, with first baselines of any tick and of every fourth;
 //   - naive does the same for each client by itself, see [ackedServer];
-//   - reliable does less: it counts on a link that loses nothing, see [reliableServer].
+//   - reliable does less: it relies on a link that loses nothing, see [reliableServer].
 func BenchmarkScale(b *testing.B) {
 	load := scaleGame(scaleEntities)
 	for _, clients := range []int{16, 64, 256} {
@@ -91,13 +91,13 @@ func benchmarkTicks(b *testing.B, r scaleRig, clients int) {
 		times = append(times, r.tick())
 	}
 	tick := float64(median(times))
-	b.ReportMetric(tick, "ns/op") // not that of the loop, which has the world's steps in it
+	b.ReportMetric(tick, "ns/op") // not the time of the loop, which includes the world's steps
 	b.ReportMetric(tick/1e6, "ms/tick")
 	b.ReportMetric(tick/float64(scaleEntities*clients), "ns/entity-peer")
 	b.ReportMetric(float64(r.sent()-sent)/float64(len(times)*clients), "bytes/peer-tick")
 }
 
-// marginalClients is how many clients share what is measured for each of them.
+// marginalClients is the number of clients over which marginal costs are averaged.
 const marginalClients = 64
 
 // A marginalPair is the same world twice, with clients and without.
@@ -106,7 +106,7 @@ type marginalPair struct {
 	withTimes, aloneTimes []time.Duration
 }
 
-// newMarginalPair has clients that join a world which has gone on for a while.
+// newMarginalPair lets clients join a world that has run for a while.
 func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
 	p := &marginalPair{
 		with:  newSharedRig(b, load, 0, 0, seed),
@@ -119,7 +119,7 @@ func newMarginalPair(b *testing.B, load scaleLoad, seed uint64) *marginalPair {
 	return p
 }
 
-// touchAll changes every entity of both worlds, some in each of a few ticks.
+// touchAll changes every entity of both worlds, spread over some ticks.
 func (p *marginalPair) touchAll() {
 	const ticks = 128
 	for _, r := range []*sharedRig{p.with, p.alone} {
@@ -133,8 +133,8 @@ func (p *marginalPair) touchAll() {
 	}
 }
 
-// tick plays both worlds, in turns: each for longer than baselines and acknowledgements lie
-// back, so that it finds its memory where it left it, as a server does that has one world.
+// tick plays both worlds, in turns: each for longer than baselines and acknowledgements reach back,
+// so that its memory is as warm as in a server with a single world.
 func (p *marginalPair) tick() {
 	const turn = 64
 	for range turn {
@@ -145,17 +145,17 @@ func (p *marginalPair) tick() {
 	}
 }
 
-// marginal returns what one more client costs, in ns a tick.
+// marginal returns the cost of one more client, in ns per tick.
 func (p *marginalPair) marginal() float64 {
 	return float64(median(p.withTimes)-median(p.aloneTimes)) / marginalClients
 }
 
-// BenchmarkStill is of a world at rest that all clients have: they cost next to nothing.
+// BenchmarkStill has an idle world that all clients have received: they cost almost nothing.
 func BenchmarkStill(b *testing.B) {
 	for _, entities := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("entities=%d", entities), func(b *testing.B) {
 			p := newMarginalPair(b, scaleLoad{entities: entities}, scaleSeed(b))
-			sent := p.with.server.Stats().Entries // not packets: an empty one per second says that the server lives
+			sent := p.with.server.Stats().Entries // not packets, because of the keep-alives
 			for b.Loop() {
 				p.tick()
 			}
@@ -170,9 +170,9 @@ func BenchmarkStill(b *testing.B) {
 	}
 }
 
-// BenchmarkSparse has the same hundred movers among few and among many entities: what
-// rests costs a client next to nothing. What has not moved since a client joined is encoded for
-// that client alone when it does.
+// BenchmarkSparse has the same hundred movers among few and among many entities: idle entities cost
+// a client almost nothing. An entity that has not moved since a client joined is encoded for that
+// client alone when it does.
 func BenchmarkSparse(b *testing.B) {
 	for _, moved := range []bool{true, false} {
 		b.Run(fmt.Sprintf("moved=%v", moved), func(b *testing.B) {
@@ -189,7 +189,7 @@ func BenchmarkSparse(b *testing.B) {
 			}
 			few.with.check(b)
 			many.with.check(b)
-			b.ReportMetric(0, "ns/op") // of four worlds: says nothing
+			b.ReportMetric(0, "ns/op") // of four worlds: meaningless
 			b.ReportMetric(few.marginal(), "ns/peer-tick@1k")
 			b.ReportMetric(many.marginal(), "ns/peer-tick@100k")
 			b.ReportMetric(many.marginal()/few.marginal(), "ratio")
@@ -197,7 +197,7 @@ func BenchmarkSparse(b *testing.B) {
 	}
 }
 
-// TestScaleReport compares the library with its naive twins, and many clients with few.
+// TestScaleReport compares the library with its naive servers, and many clients with few.
 func TestScaleReport(t *testing.T) {
 	if os.Getenv("REPLICATION_SCALE") == "" {
 		t.Skip("takes a minute and prints figures only: set REPLICATION_SCALE=1 and use -v to see them")
@@ -207,9 +207,9 @@ func TestScaleReport(t *testing.T) {
 		name    string
 		clients int
 		rig     scaleRig
-		ticks   int       // in a round
-		times   []float64 // ns for an entity and client, by round
-		bytes   float64   // for a client and tick
+		ticks   int       // per round
+		times   []float64 // ns per entity and client, by round
+		bytes   float64   // per client and tick
 	}
 	seed, load := scaleSeed(t), scaleGame(scaleEntities)
 	var all []*contestant

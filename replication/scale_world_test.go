@@ -16,9 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The world of the scale benchmarks: entities of four components with eight fields, a
-// fixed share of which moves. It never changes its structure, so that it costs the same
-// at every tick.
+// The world of the scale benchmarks: entities of four components with eight fields, a fixed share
+// of which moves. Component sets never change, so every tick costs the same.
 
 type scalePosition struct {
 	X, Y, Z float32 `repl:"range=-1000:1000,step=0.01"`
@@ -47,24 +46,23 @@ func scaleSchema() *Schema {
 
 const (
 	scaleRate   = 60  // ticks in a second of the world
-	scaleMoving = 120 // ticks that an entity moves before it rests, in the mean
-	scaleTurn   = 20  // ticks between changes of a mover's velocity, in the mean
+	scaleMoving = 120 // ticks that an entity moves before it stops, on average
+	scaleTurn   = 20  // ticks between changes of a mover's velocity, on average
 )
 
-// scaleLoad is how large a world is and what happens in it.
+// scaleLoad is the size of a world and the number of changes in it.
 type scaleLoad struct {
 	entities int
-	movers   int // entities that move: others as time goes by, but always as many
+	movers   int // entities that move: changing ones, but always as many
 	hits     int // entities whose health changes in a tick
 }
 
-// scaleGame is a lively game: 30 % move and 0.5 % are hit in a tick.
+// scaleGame is a lively game: in a tick 30 % move and 0.5 % are hit.
 func scaleGame(entities int) scaleLoad {
 	return scaleLoad{entities: entities, movers: entities * 3 / 10, hits: entities / 200}
 }
 
-// scaleSeed returns the seed of a benchmark and prints it: 1, or what REPLICATION_SEED
-// says.
+// scaleSeed returns the seed of a benchmark and logs it: 1, or that of REPLICATION_SEED.
 func scaleSeed(tb testing.TB) uint64 {
 	tb.Helper()
 	seed := uint64(1)
@@ -82,11 +80,11 @@ type scaleWorld struct {
 	load  scaleLoad
 	rng   *rand.Rand
 	parts []scaleParts
-	order []int // of the entities: first those that move
+	order []int // of the entities: the moving ones first
 }
 
-// scaleParts are the components of an entity, where Arche keeps them. They stay there
-// as long as no entity is added or removed.
+// scaleParts are the components of an entity in Arche's memory. They stay there as long as no
+// entity is added or removed.
 type scaleParts struct {
 	position *scalePosition
 	velocity *scaleVelocity
@@ -119,8 +117,8 @@ func newScaleWorld(load scaleLoad, seed uint64) *scaleWorld {
 	return g
 }
 
-// sortByCell deals the places out anew, so that entities follow one another in the order of the
-// cells that they are in. Nobody may have seen them yet.
+// sortByCell assigns the positions again, so that entities are in the order of the cells that they
+// are in. It must be called before anything is replicated.
 func (g *scaleWorld) sortByCell(side float32) {
 	places := make([]scalePosition, len(g.parts))
 	for i, p := range g.parts {
@@ -186,26 +184,26 @@ func drift(p, v *float32) {
 	}
 }
 
-// A fakeLink loses packets or lets them come some ticks after they were sent, in order, and
-// remembers which came, for acks.
+// A fakeLink loses packets or delivers them some ticks after they were sent, in order, and records
+// which arrived, for acks.
 type fakeLink struct {
 	delay   int     // ticks from a packet to its ack
-	jitter  int     // by up to so many it may be more
-	loss    float64 // share of packets that never come
-	ackLoss float64 // share of acks that never come
+	jitter  int     // greatest additional delay
+	loss    float64 // share of packets that are lost
+	ackLoss float64 // share of acks that are lost
 	rng     *rand.Rand
 
 	packets, bytes uint64
 	next           uint32                // sequence of the next packet
-	seen           uint32                // of the next one to come
-	ends           [16]uint32            // next after a tick, by tick modulo 16
-	came           [wire.WindowSize]bool // by sequence modulo wire.WindowSize
+	seen           uint32                // of the next packet to arrive
+	ends           [16]uint32            // next after each tick, by tick modulo 16
+	came           [wire.WindowSize]bool // received packets, by sequence modulo wire.WindowSize
 	ackedUpTo      [2]uint32             // newest sequences in the last two acks
-	deliver        func(sent []byte)     // if set, gets the packets that come when they do
+	deliver        func(sent []byte)     // if set, gets the packets when they arrive
 	kept           map[uint32][]byte     // for deliver
 }
 
-// newFakeLink returns a link whose first packet has a given sequence.
+// newFakeLink returns a link for packets from a given sequence on.
 func newFakeLink(first uint32, seed uint64, delay int, loss float64) fakeLink {
 	l := fakeLink{delay: delay, loss: loss, rng: rand.New(rand.NewPCG(seed, 2)), next: first, seen: first, kept: map[uint32][]byte{}}
 	for i := range l.ends {
@@ -215,7 +213,7 @@ func newFakeLink(first uint32, seed uint64, delay int, loss float64) fakeLink {
 	return l
 }
 
-// carry takes a packet, whose sequence is one above that of the packet before it.
+// carry takes a packet, whose sequence is one above that of the previous packet.
 func (l *fakeLink) carry(packet []byte) {
 	if l.deliver != nil {
 		l.kept[l.next] = bytes.Clone(packet)
@@ -225,9 +223,9 @@ func (l *fakeLink) carry(packet []byte) {
 	l.bytes += uint64(len(packet))
 }
 
-// arrive lets packets come and returns what to acknowledge before a tick: the newest
-// sequence that came, and how many sequences from there down have news in them. Like a
-// [Client] it repeats what the two acks before said. If nothing came, count is 0.
+// arrive delivers packets and returns what to acknowledge before a tick: the newest sequence that
+// arrived, and how many sequences from there down to include. Like a [Client] it repeats the
+// contents of the last two acks. If nothing arrived, count is 0.
 func (l *fakeLink) arrive(tick int) (newest, count uint32) {
 	l.ends[(tick-1)&15] = l.next
 	newest = l.ackedUpTo[0]
@@ -254,8 +252,8 @@ func (l *fakeLink) arrive(tick int) (newest, count uint32) {
 	return newest, count
 }
 
-// A fakeClient acknowledges every packet that comes over its link, and looks into none:
-// the server can't tell it from a real one, and it costs nothing.
+// A fakeClient acknowledges every packet that its link delivers, and decodes none: the server can't
+// distinguish it from a real client, and it costs nothing.
 type fakeClient struct {
 	fakeLink
 	peer    *Peer
@@ -264,8 +262,8 @@ type fakeClient struct {
 	out     [256]byte
 }
 
-// connectFake connects a fake client. It knows of the protocol what a handshake and an
-// ack look like, and that the sequences of state packets rise by one.
+// connectFake connects a fake client. It knows the format of the handshake and of acks, and that
+// the sequences of state packets rise by one.
 func connectFake(tb testing.TB, s *Server, nonce uint64, delay int, loss float64) *fakeClient {
 	f := &fakeClient{}
 	f.peer = s.Connect(f.take)
@@ -290,8 +288,8 @@ func (f *fakeClient) take(packet []byte) error {
 	return nil
 }
 
-// answer returns the ack packet that arrives before a tick, which is valid until the
-// next one, or nil if there is none.
+// answer returns the ack packet that arrives before a tick, or nil. It is valid until the next
+// call.
 func (f *fakeClient) answer(tick int) []byte {
 	newest, count := f.arrive(tick)
 	if count == 0 || f.ackLoss > 0 && f.rng.Float64() < f.ackLoss {
@@ -316,7 +314,7 @@ func (f *fakeClient) pack(a *wire.Ack) []byte {
 	return packet
 }
 
-// A scaleRig is a world, a server of it, and clients; with or without the library.
+// A scaleRig is a world, its server and clients, with or without the library.
 type scaleRig interface {
 	// tick plays a tick and returns what it cost the server.
 	tick() time.Duration
@@ -324,14 +322,14 @@ type scaleRig interface {
 	sent() uint64
 }
 
-// sharedRig is the library at work. Its clients' delays are from 5 to 9 ticks.
+// sharedRig runs the library. Its clients have delays of 5 to 9 ticks.
 type sharedRig struct {
 	world  *scaleWorld
 	server *Server
 	fakes  []*fakeClient
 	acks   [][]byte // by client
 	ticks  int
-	cpu    time.Duration // that the server took so far
+	cpu    time.Duration // used by the server so far
 }
 
 // newSharedRig returns a rig in which all entities have been sent to all clients.
@@ -360,7 +358,7 @@ func (r *sharedRig) tick() time.Duration {
 	begin, used := time.Now(), cpuTime()
 	for i, packet := range r.acks {
 		if packet != nil {
-			_ = r.fakes[i].peer.Receive(packet) // refused acks are counted, and checked
+			_ = r.fakes[i].peer.Receive(packet) // refused acks are counted and checked
 		}
 	}
 	r.server.Replicate()
@@ -377,7 +375,7 @@ func (r *sharedRig) sent() (n uint64) {
 	return n
 }
 
-// check sees that the server took the acks.
+// check verifies that the server accepted the acks.
 func (r *sharedRig) check(tb testing.TB) {
 	tb.Helper()
 	require.Zero(tb, r.server.Stats().Clamped)
@@ -393,7 +391,7 @@ func (r *sharedRig) check(tb testing.TB) {
 	}
 }
 
-// TestScaleWorldKeepsItsLoad: as many entities move and are hit as the benchmarks say.
+// TestScaleWorldKeepsItsLoad: as many entities move and are hit as the benchmarks state.
 func TestScaleWorldKeepsItsLoad(t *testing.T) {
 	g := newScaleWorld(scaleGame(2000), seedOf(t))
 	moved := map[int]bool{}
@@ -415,8 +413,8 @@ func TestScaleWorldKeepsItsLoad(t *testing.T) {
 	require.InDelta(t, 600+600*60/scaleMoving, len(moved), 150)
 }
 
-// TestFakeClientsPassForRealOnes: a real client that gets what a fake one acknowledges can
-// read every packet and follows the server's world.
+// TestFakeClientsPassForRealOnes: a real client that gets the packets acknowledged by a fake one
+// can read every packet and follows the server's world.
 func TestFakeClientsPassForRealOnes(t *testing.T) {
 	for _, loss := range []float64{0, 0.1} {
 		r := newSharedRig(t, scaleGame(400), 5, loss, seedOf(t))
@@ -424,7 +422,7 @@ func TestFakeClientsPassForRealOnes(t *testing.T) {
 		for i, f := range r.fakes {
 			w := ecs.NewWorld()
 			c := NewClient(&w, scaleSchema(), func([]byte) error { return nil }, WithSeed(uint64(i)+1))
-			require.NoError(t, c.Apply()) // the introduction that the fake one made
+			require.NoError(t, c.Apply()) // its hello is that of the fake client
 			require.NoError(t, c.Receive(f.welcome))
 			f.deliver = func(packet []byte) { require.NoError(t, c.Receive(packet)) }
 			ends = append(ends, &end{world: &w, client: c})
@@ -449,7 +447,7 @@ func TestFakeClientsPassForRealOnes(t *testing.T) {
 			require.Empty(t, e.equalTo(r.server, o), "client %d, loss %v", i, loss)
 			s := r.fakes[i].peer.Stats()
 			if loss == 0 {
-				// New entities are sent anew for as long as nothing of them is acknowledged.
+				// New entities are sent in full until they are acknowledged.
 				require.LessOrEqual(t, s.FullStates, uint64(400+9*(120+2+9*2)))
 			}
 			require.Greater(t, s.Updates, uint64(70*120))

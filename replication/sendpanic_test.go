@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSendPanicsForgetNothing: a send function that panics loses the packet that it has, and nothing that was to be
-// in later ones.
+// TestSendPanicsForgetNothing: when a send function panics, its packet is lost, and nothing that
+// belongs into later ones.
 func TestSendPanicsForgetNothing(t *testing.T) {
-	for n := range 9 { // the packet that it panics with
+	for n := range 9 { // the packet at which it panics
 		x := connectedWire(t, testSchema(), WithMTU(64))
 		position, bulk := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world)
 		var entities []ecs.Entity
 		for i := range 40 {
 			ids := []ecs.ID{position}
 			if i%10 == 9 {
-				ids = append(ids, bulk) // goes in parts
+				ids = append(ids, bulk) // sent in parts
 			}
 			entities = append(entities, x.spawn(ids...))
 		}

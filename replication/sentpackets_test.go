@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A plainPacket is what the twin of a SentLog remembers of a packet: all of it, for ever.
+// A plainPacket is the record of a packet in the naive log, which keeps everything forever.
 type plainPacket struct {
 	tick    delta.Tick
 	status  ackstate.SentStatus
 	records []baseline.Record
 }
 
-// TestSentLogRemembers compares a log with a twin that forgets nothing, through bursts and
-// lulls, and across the wrap of all numbers: whatever is in flight is there, and whatever is
-// there is as it was sent.
+// TestSentLogRemembers compares a log with a naive one that forgets nothing, through bursts and
+// pauses, and across the wrap of all numbers: every packet in flight is there, and is as it was
+// sent.
 func TestSentLogRemembers(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 6))
@@ -76,7 +76,7 @@ func TestSentLogRemembers(t *testing.T) {
 			require.Equal(t, sent.status, p.Status)
 			require.EqualValues(t, len(sent.records), p.Count)
 			for k, r := range sent.records {
-				if got := l.Record(p, uint32(k)); got != r { // millions of them
+				if got := l.Record(p, uint32(k)); got != r { // this runs millions of times
 					require.Equal(t, r, got, "record %d of packet %d", k, i)
 				}
 			}
@@ -105,7 +105,7 @@ func TestSentLogRemembers(t *testing.T) {
 	require.Less(t, len(l.Records), 2*40*4*20)
 }
 
-// TestSentLogKeepsItsSize: where the load is about the same, nothing is allocated.
+// TestSentLogKeepsItsSize: under a steady load nothing is allocated.
 func TestSentLogKeepsItsSize(t *testing.T) {
 	skipAllocationTest(t)
 	rng := rand.New(rand.NewPCG(seedOf(t), 7))
@@ -131,8 +131,8 @@ func TestSentLogKeepsItsSize(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(10*ackstate.ResizeTicks, play))
 }
 
-// TestRoundTripMayGrowTenfold: then all is taken for lost, and forgotten, long before it
-// is acknowledged. The server has to find out.
+// TestRoundTripMayGrowTenfold: all packets are then marked lost, and forgotten, long before they
+// are acknowledged. The server has to notice.
 func TestRoundTripMayGrowTenfold(t *testing.T) {
 	oneGoroutine(t)
 	x := connectedWire(t, testSchema())

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLateMessagesWithoutChecksumBelongToTheirSession: a client begins a new session on the same connection, and messages and inputs
-// of the old one arrive late, at both ends, before and after the new one is in force. Nothing but their tag tells, and they are
-// not handed over.
+// TestLateMessagesWithoutChecksumBelongToTheirSession: a client begins a new session on the same
+// connection, and messages and inputs of the old one arrive late, at both ends, before and after
+// the new one is confirmed. Only their epoch distinguishes them, and they are not delivered.
 func TestLateMessagesWithoutChecksumBelongToTheirSession(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
 	var up, down []uint32
@@ -44,7 +44,7 @@ func TestLateMessagesWithoutChecksumBelongToTheirSession(t *testing.T) {
 		require.NotEmpty(t, lateDown)
 		x.client.Reconnect()
 		x.answer(x.apply()...)
-		x.deliver(x.takeDown()...) // welcome
+		x.deliver(x.takeDown()...) // the welcome
 		require.NotEqual(t, x.peer.conn.Session.ID, x.client.session.ID)
 		for _, p := range lateDown {
 			require.ErrorIs(t, x.client.Receive(p), wire.ErrStale)
@@ -71,7 +71,7 @@ func TestLateMessagesWithoutChecksumBelongToTheirSession(t *testing.T) {
 	require.Zero(t, x.peer.Stats().RefusedPackets)
 }
 
-// TestAcceptedSessionsHaveDistinctEpochs: whatever is offered, and comes into force or does not.
+// TestAcceptedSessionsHaveDistinctEpochs: whichever sessions are offered and confirmed.
 func TestAcceptedSessionsHaveDistinctEpochs(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
 	for n := range uint64(200) {
@@ -93,8 +93,9 @@ func TestAcceptedSessionsHaveDistinctEpochs(t *testing.T) {
 	}
 }
 
-// TestMessagesOfASessionWithAnotherPeerAreStale: a client whose server has dropped it looks for it on a new connection, and goes
-// on talking in the old session until it is answered. The new peer knows nothing of that one, and does not take it for its own.
+// TestMessagesOfASessionWithAnotherPeerAreStale: a client whose server has dropped it searches for
+// it on a new connection, and keeps sending in the old session until it is answered. The new peer
+// does not know that session, and does not accept its packets as its own.
 func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 	x := newWire(t, messageSchema(), WithoutChecksum())
 	var up []uint32
@@ -114,7 +115,7 @@ func TestMessagesOfASessionWithAnotherPeerAreStale(t *testing.T) {
 			x.apply()
 		}
 		require.NoError(t, SendToServer(x.client, mHit{Number: n}))
-		packets := x.apply() // are on a detour
+		packets := x.apply() // delayed
 		x.rounds(2 * session.IntroduceEvery)
 		require.Equal(t, x.peer.conn.Session.ID, x.client.session.ID)
 		for _, p := range packets {

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shadow is what a client's world is after its hooks alone.
+// shadow is a copy of a client's world that is built by hooks alone.
 type shadow struct {
-	entities map[ecs.Entity]map[string]string // what components they have, by their names
+	entities map[ecs.Entity]map[string]string // the components of each, by name
 	read     []func(w *ecs.World, e ecs.Entity, into map[string]string)
 	bad      string
 }
 
-// newShadow returns a shadow of the components that follow a client, each by shadowComponent.
+// newShadow returns a shadow of the components of a client that shadowComponent selects.
 func newShadow(c *Client, components ...func(s *shadow, c *Client)) *shadow {
 	s := &shadow{entities: map[ecs.Entity]map[string]string{}}
 	c.OnSpawn(func(e ecs.Entity) {

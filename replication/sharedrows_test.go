@@ -8,25 +8,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSharedRowsOutliveTheirBaselines: a packet may make the client drop the very baseline from which it shares a row. That
-// takes a server that names ticks which are farther back than the window that it told the client.
+// TestSharedRowsOutliveTheirBaselines: a packet may make the client drop the very baseline with
+// which it shares a row. That takes a server that uses older baselines than the window in its
+// welcome allows.
 func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		t.Run(coding.String(), func(t *testing.T) {
 			x := connectedWire(t, testSchema(), config.ServerFunc(func(o *config.ServerOptions) { o.Compact = coding == Compact }))
-			x.client.recv.Keep = 0 // as if it had told a window of no ticks
+			x.client.recv.Keep = 0 // as if the window were 0 ticks
 			bulk, health := ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tHealth](x.world)
 			e := x.spawn(bulk, health)
 			cells := &(*tBulk)(x.world.Get(e, bulk)).Cells
 			cells[0] = 1
-			x.round() // the server learns that this came
+			x.round() // the server learns that this arrived
 			unheard := func(hp int16, cell uint64) {
 				(*tHealth)(x.world.Get(e, health)).HP, cells[0] = hp, cell
 				x.deliver(x.replicate()...)
 				x.apply()
 				requireSharedRows(t, x.client)
 			}
-			unheard(2, 1) // the first is dropped, and its row is this one's
+			unheard(2, 1) // the first is dropped, and its row is shared with this one
 			require.EqualValues(t, 1, x.client.recv.Replicas.At(uint32(x.slotOf(e))).Held.N)
 			require.EqualValues(t, 1, x.peer.Stats().FullStates, "no state was sent whole but the first")
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// emptyBytes is what a packet takes that says nothing but the tick.
+// emptyBytes is the size of a packet that contains only the tick.
 const emptyBytes = wire.ChecksumSize + 1 + 2 + 2 + 1
 
 // A hush is a server of 200 moving entities with one client, whose link fails for a while.
@@ -23,7 +23,7 @@ type hush struct {
 	world  *scaleWorld
 	server *Server
 	grid   *Grid
-	bytes  []int // that the peer was sent, by tick
+	bytes  []int // bytes sent to the peer, by tick
 }
 
 func newHush(t testing.TB, line netsim.Config, opts ...ServerOption) *hush {
@@ -54,7 +54,7 @@ func (h *hush) play(ticks int) {
 	}
 }
 
-// differs tells how the client's world differs from the server's, "" if it does not.
+// differs describes how the client's world differs from the server's, "" if it does not.
 func (h *hush) differs() string {
 	o := newTruth()
 	o.record(h.server)
@@ -75,12 +75,12 @@ func (h *hush) ticksUntilEqual(most int) int {
 	return most
 }
 
-// hushes are peers that may fall silent.
+// hushes are peers that may become silent.
 var hushes = []struct {
 	name    string
 	opts    []ServerOption
 	adjust  func(h *hush)
-	farther float64 // ticks of latency and jitter
+	farther float64 // additional latency and jitter in ticks
 }{
 	{name: "plain"},
 	{name: "farther away", farther: 2},
@@ -97,7 +97,7 @@ var hushes = []struct {
 	}},
 }
 
-// TestASilentClientCostsLittle: from the tick in which it falls silent to the one in which it is
+// TestASilentClientCostsLittle from the tick in which it becomes silent until it is disconnected.
 // disconnected.
 func TestASilentClientCostsLittle(t *testing.T) {
 	oneGoroutine(t)
@@ -137,8 +137,8 @@ func TestASilentClientCostsLittle(t *testing.T) {
 	}
 }
 
-// TestSilenceBeginsWithARoundTrip: what counts as silence follows from how long acknowledgements
-// take, and less and less is sent from then on.
+// TestSilenceBeginsWithARoundTrip: silence is detected from how long acknowledgements take, and
+// less and less is sent from then on.
 func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 	oneGoroutine(t)
 	for _, latency := range []float64{1, 15, 25} {
@@ -168,7 +168,7 @@ func TestSilenceBeginsWithARoundTrip(t *testing.T) {
 	}
 }
 
-// TestClientsThatComeBackConverge, whenever that is, and at once.
+// TestClientsThatComeBackConverge immediately, whenever they come back.
 func TestClientsThatComeBackConverge(t *testing.T) {
 	oneGoroutine(t)
 	moments, losses := []int{20, 40, 90, 150, 400, 800, 1400}, []float64{0, 0.2}
@@ -194,8 +194,8 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 					asked := h.client.Status() == StatusReconnecting
 					h.bytes = h.bytes[:0]
 					h.play(1)
-					// The next packet, its acknowledgement, and the state. Where packets get lost, so
-					// may these, again and again.
+					// The next packet, its acknowledgement, and the state. On a lossy link these
+					// may be lost, again and again.
 					wait := min(away/ackstate.BackoffShare, 60) + 3*int(6+4*c.farther)
 					budget := 0
 					if c.name == "budget" {
@@ -220,8 +220,8 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 	}
 }
 
-// TestABurstAfterSilenceIsWithinTheBudget: what has piled up is sent as fast as the budget allows,
-// though much of it was saved up, and no faster.
+// TestABurstAfterSilenceIsWithinTheBudget: accumulated changes are sent as fast as the budget
+// allows, with what was saved up, and no faster.
 func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
 	oneGoroutine(t)
 	const rate = 8000
@@ -243,12 +243,12 @@ func TestABurstAfterSilenceIsWithinTheBudget(t *testing.T) {
 	}
 }
 
-// neverSilent makes the server take no peer for silent.
+// neverSilent makes the server treat no peer as silent.
 var neverSilent = config.ServerFunc(func(o *config.ServerOptions) { o.NoSilence = true })
 
 // TestLossyAndLongPathsAreNotSilent: a client on a path of 500 ms that loses 30 % of all packets
-// each way, and everything for a second now and then, one way or both, is served as well as by a server that never
-// takes anybody for silent.
+// each way, and everything for a second now and then, one way or both, is served as well as by a
+// server that treats no peer as silent.
 func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 	oneGoroutine(t)
 	ticks := longOf(60_000, 20_000, 6000)
@@ -305,7 +305,7 @@ func TestLossyAndLongPathsAreNotSilent(t *testing.T) {
 }
 
 // TestAWorldAtRestIsNotSilent: where hardly anything is sent, hardly anything can be acknowledged.
-// A client that lost some of it hears at once when the world wakes.
+// A client that lost some of it is updated as soon as the world changes.
 func TestAWorldAtRestIsNotSilent(t *testing.T) {
 	seed := seedOf(t)
 	x, e, move := crowd(t, 3)
@@ -331,8 +331,8 @@ func TestAWorldAtRestIsNotSilent(t *testing.T) {
 	require.NoError(t, c.peer.Err())
 }
 
-// TestOnlyAcksEndSilence: a client that is heard, but hears nothing, is not
-// disconnected, and costs hardly anything.
+// TestOnlyAcksEndSilence: a client that sends, but receives nothing, is not disconnected, and costs
+// hardly anything.
 func TestOnlyAcksEndSilence(t *testing.T) {
 	x := newWire(t, messageSchema())
 	x.restart(faceOf(x.server.schema), 7, WithTimeout(0))
@@ -357,8 +357,8 @@ func TestOnlyAcksEndSilence(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestSilentPeersCostAlmostNothing: with a timeout of 0 they are kept, at the price of an
-// empty packet per second.
+// TestSilentPeersCostAlmostNothing: with a timeout of 0 they are kept, at the cost of an empty
+// packet per second.
 func TestSilentPeersCostAlmostNothing(t *testing.T) {
 	oneGoroutine(t)
 	h := newHush(t, netsim.Config{Latency: 3}, WithTimeout(0))
@@ -377,8 +377,8 @@ func TestSilentPeersCostAlmostNothing(t *testing.T) {
 	h.ticksUntilEqual(80)
 }
 
-// TestPeersThatNeverAnswerAreDropped: those that nobody ever came to, and those that asked and did
-// not take the answer. The default is 30 seconds, by the tick rate.
+// TestPeersThatNeverAnswerAreDropped: peers that no client ever connected to, and peers whose
+// client did not receive the answer. The default is 30 seconds, by the tick rate.
 func TestPeersThatNeverAnswerAreDropped(t *testing.T) {
 	for _, rate := range []int{20, 60} {
 		x := newWire(t, testSchema(), WithTickRate(rate))
@@ -387,7 +387,7 @@ func TestPeersThatNeverAnswerAreDropped(t *testing.T) {
 		bytes := 0
 		never := x.server.Connect(func(p []byte) error { bytes += len(p); return nil })
 		asks := x.peer
-		_ = x.apply() // a hello, to which the answer gets lost
+		_ = x.apply() // a hello whose answer is lost
 		for _, p := range x.up {
 			require.NoError(t, asks.Receive(p))
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// Peers whose lines are slow, or silent for long.
+// Peers whose links are slow, or silent for long.
 
-// TestJoiningTakesNoLongerThanItMust: a peer of 64 kbit/s that joins a large world has it
-// as soon as its line allows, whether things move or not, and others notice nothing.
+// TestJoiningTakesNoLongerThanItMust: a peer of 64 kbit/s that joins a large world has it as soon
+// as its link allows, whether or not entities move, and other peers are not affected.
 func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 	const rate = 64_000 / 8
 	n := 10_000
@@ -45,7 +45,7 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 			if joins {
 				e.step(t)
 				if e.client.Stats().Spawns == uint64(n) {
-					joins = false // and off it goes
+					joins = false // from here on everything is sent
 					t.Logf("%d bytes of wholes took %d ticks, ideal %.0f", worldBytes, ticks, ideal)
 					requireWithin(t, sizes, rate, 60, depthOf(e.peer, rate))
 				}
@@ -70,9 +70,8 @@ func TestJoiningTakesNoLongerThanItMust(t *testing.T) {
 	})
 }
 
-// TestSlowPeersDoNotAffectOthers plays the same game with and without a peer that is
-// silent for a minute and one of 8 kbit/s: all others get the same packets, and memory
-// stays where it was.
+// TestSlowPeersDoNotAffectOthers plays the same game with and without a peer that is silent for a
+// minute and one of 8 kbit/s: all others get the same packets, and memory does not grow.
 func TestSlowPeersDoNotAffectOthers(t *testing.T) {
 	const rate = 8000 / 8
 	entities, others, silence := 60, 100, 3600
@@ -125,7 +124,7 @@ func TestSlowPeersDoNotAffectOthers(t *testing.T) {
 		for range 60 {
 			tick(moving)
 		}
-		for range 300 { // and rests
+		for range 300 { // then it is idle
 			tick(nil)
 		}
 		if poor {

@@ -10,14 +10,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// soakName is a text that changes by a few bytes, or as a whole.
+// soakName is a text that changes by a few bytes, or completely.
 type soakName struct {
 	Name string   `repl:"max=24"`
 	Mark [12]byte `repl:"max=12"`
 }
 
-// everything is a world in which four games are played at once: of conditions and owners, of groups, of resources, and of
-// references and relations. All entities have names and owners at times.
+// everything is a world in which four games are played at once: of conditions and owners, of
+// groups, of resources, and of references and relations. All entities have names and owners at
+// times.
 type everything struct {
 	rng        *rand.Rand
 	conditions *conditionPlay
@@ -27,9 +28,9 @@ type everything struct {
 	shown      resourceTruth
 	referred   referenceTruth
 	room       *EntitySet
-	lastShown  []uint32 // by end: the tick of the resources
-	limited    []bool   // by end: it may not see all there is
-	lifted     []uint32 // by end: since when it may
+	lastShown  []uint32 // by end: the tick of the resources that it shows
+	limited    []bool   // by end: it does not see everything
+	lifted     []uint32 // by end: the tick since which it does
 	name, own  ecs.ID
 	names      int
 }
@@ -76,8 +77,9 @@ func (x *everything) connect(cfg netsim.Config) *end {
 	return e
 }
 
-// trouble does to the ends what games do, each for a while: views by place and by set, kept and not, budgets, intervals, worlds
-// that are reset, and sessions that end. phase is 0 at the begin and 1 at the end of the soak.
+// trouble changes the ends as games do, each for a while: views by place and by set, with Keep and
+// without, budgets, intervals, world resets, and sessions that end. phase is 0 at the beginning and
+// 1 at the end of the soak.
 func (x *everything) trouble(tick int, phase float64) {
 	g := x.conditions
 	s, at := g.server, func(from, to float64) bool { return phase >= from && phase < to }
@@ -105,7 +107,7 @@ func (x *everything) trouble(tick int, phase float64) {
 		g.ends[0].last = map[NetID]uint32{}
 	case tick%900 == 899:
 		g.ends[5].client.Reconnect()
-	case tick%1300 == 1299: // the client is told so, if it hears of it, and comes again
+	case tick%1300 == 1299: // the client is notified, if the packet arrives, and reconnects
 		e := g.ends[2]
 		e.peer.Disconnect(Reason{Code: ReasonTimeout})
 		was := e.peer
@@ -143,7 +145,7 @@ func (x *everything) anybody() (e ecs.Entity, ok bool) {
 	return list[x.rng.IntN(len(list))], true
 }
 
-// step plays a tick at the server, or two.
+// step plays one or two ticks of the server.
 func (x *everything) step() {
 	r, g := x.rng, x.conditions
 	x.crewGame.step()
@@ -157,7 +159,7 @@ func (x *everything) step() {
 		switch r.IntN(8) {
 		case 0:
 			g.server.SetOwner(e, g.anybody())
-		case 1: // what only the owner sees, also of a member of a group
+		case 1: // an owner-only component, also of a member of a group
 			if g.world.Has(e, x.own) {
 				g.world.Remove(e, x.own)
 			} else {
@@ -169,7 +171,7 @@ func (x *everything) step() {
 			} else if !g.world.Has(e, x.name) {
 				g.world.Add(e, x.name)
 			}
-		case 3: // the games know each other
+		case 3: // references between the games
 			if other, ok := x.anybody(); ok && g.world.Has(e, x.references.ids[1]) {
 				(*rTarget)(g.world.Get(e, x.references.ids[1])).Entity = other
 			}
@@ -200,12 +202,13 @@ func (x *everything) rename(e ecs.Entity) {
 	v.Mark[r.IntN(12)] = byte(r.IntN(3))
 }
 
-// check compares what an end shows with what was. What takes long to compare has its turn every now and then.
+// check compares what an end shows with the truth. Expensive comparisons are made only from time to
+// time.
 func (x *everything) check(t *testing.T, i int, all bool) {
 	g, e := x.conditions, x.conditions.ends[i]
 	tick := g.server.Tick()
 	if !e.peer.Connected() || !e.client.Complete() {
-		return // what is left of a session before is shown beside the new
+		return // entities of an earlier session are shown beside the new ones
 	}
 	if mismatch := x.crewGame.mismatch(i, x.limited[i] || tick-x.lifted[i] < 200); mismatch != "" && !x.crewGame.burst(i) {
 		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, mismatch, e.peer.Stats())
@@ -230,10 +233,11 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 	}
 }
 
-// TestEverythingConvergesOverHostileLinks is the test of all that there is at once: references and relations, resources, texts,
-// owners, conditions and groups, over the links of the soak, while views and budgets change, worlds are reset at both ends and
-// sessions end. Nothing that a client shows was not so, or not for it to see; groups are never torn; and when the network heals,
-// all worlds show what they may.
+// TestEverythingConvergesOverHostileLinks tests everything at once: references and relations,
+// resources, texts, owners, conditions and groups, over the links of the soak, while views and
+// budgets change, worlds are reset at both ends and sessions end. A client shows only states that
+// existed and were visible to it; groups are never split; and when the network recovers, all worlds
+// converge.
 func TestEverythingConvergesOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := longOf(20000, 8000, 600)

@@ -24,9 +24,9 @@ func hostileLinks() []netsim.Config {
 	}
 }
 
-// TestWorldsConvergeOverHostileLinks is the main test of the library: whatever a game
-// does and whatever a network does, every mirror shows states that were, each entity of
-// one tick, never older than before; and when the network heals, all worlds are equal.
+// TestWorldsConvergeOverHostileLinks is the main test of the library: whatever a game does and
+// whatever a network does, every client shows states that existed, each entity as of one tick,
+// never older than before; and when the network recovers, all worlds are equal.
 func TestWorldsConvergeOverHostileLinks(t *testing.T) {
 	oneGoroutine(t)
 	ticks := ticksOf(20000, 1500)
@@ -124,8 +124,8 @@ func TestCountersWrap(t *testing.T) {
 	}
 }
 
-// TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than baselines can
-// be told apart by name, and move for a moment.
+// TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than baseline ticks can be
+// told apart on the wire, and then move for a moment.
 func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 	oneGoroutine(t)
 	ticks := 20000

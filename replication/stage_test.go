@@ -12,19 +12,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// tOnStage is in no schema: it moves entities between Arche's tables, and filters ask
-// for it.
+// tOnStage is in no schema: it moves entities between Arche's tables, and filters use it.
 type tOnStage struct{}
 
-// A stage is a world in which every entity says itself which one it is and since when it
-// is as it is, and in which it is known who was to be seen when.
+// A stage is a world in which every entity's state contains its identity and the tick of its last
+// change, with a record of which entities were visible when.
 type stage struct {
 	world    *ecs.World
 	server   *Server
 	schema   *Schema
 	rng      *rand.Rand
-	actors   []*actor         // that live
-	known    map[NetID]*actor // all that ever had a slot
+	actors   []*actor         // live ones
+	known    map[NetID]*actor // every actor that ever had a slot
 	entities map[ecs.Entity]*actor
 	grid     *Grid
 	set      *EntitySet
@@ -39,8 +38,8 @@ type actor struct {
 	entity  ecs.Entity
 	visible bool
 	flips   []uint32 // ticks from which on it was visible, hidden, visible ...
-	acts    []uint32 // ticks in which it changed, rising
-	ended   uint32   // tick from which on it was gone, 0 while it lives
+	acts    []uint32 // ticks in which it changed, ascending
+	ended   uint32   // first tick after its end, 0 while it lives
 }
 
 func newStage(t testing.TB, actors int) *stage { return newStageOf(seedOf(t), actors) }
@@ -59,7 +58,7 @@ func newStageOf(seed uint64, actors int) *stage {
 	return g
 }
 
-// interests are the ways to say that what is on stage is visible.
+// interests are the ways to make the entities on stage visible.
 func (g *stage) interests(keep bool) []namedInterest {
 	onStage := ecs.All(g.onStage)
 	return []namedInterest{
@@ -85,7 +84,7 @@ func (g *stage) connect(i Interest, cfg netsim.Config) *end {
 	return e
 }
 
-// enter adds an actor, who is behind the stage.
+// enter adds an actor, which is not visible yet.
 func (g *stage) enter(rng *rand.Rand) *actor {
 	a := &actor{serial: int32(len(g.entities) + 1)}
 	a.entity = g.world.NewEntity(g.position, g.exact, g.marker)
@@ -96,7 +95,7 @@ func (g *stage) enter(rng *rand.Rand) *actor {
 	return a
 }
 
-// act makes the actor's state say in which tick it is from.
+// act writes the current tick into the actor's state.
 func (g *stage) act(a *actor) {
 	next := g.server.Tick() + 1
 	v := (*tExact)(g.world.Get(a.entity, g.exact))
@@ -106,7 +105,7 @@ func (g *stage) act(a *actor) {
 	}
 }
 
-// flip brings the actor on stage, or off it.
+// flip makes the actor visible or hidden.
 func (g *stage) flip(a *actor) {
 	a.visible = !a.visible
 	a.flips = append(a.flips, g.server.Tick()+1)
@@ -122,7 +121,7 @@ func (g *stage) flip(a *actor) {
 	}
 }
 
-// end removes an actor for ever.
+// end removes an actor for good.
 func (g *stage) end(i int) {
 	a := g.actors[i]
 	g.world.RemoveEntity(a.entity)
@@ -146,8 +145,8 @@ func (g *stage) tick(t testing.TB) {
 	}
 }
 
-// check sees that everything an end shows was so, and could be seen, at the tick that it
-// shows, and nothing goes back.
+// check verifies that everything an end shows existed and was visible at the tick that it shows,
+// and that nothing goes back.
 func (g *stage) check(t testing.TB, i int, e *end) {
 	exact := ecs.ComponentID[tExact](e.world)
 	for id, entity := range e.client.Entities() {
@@ -184,8 +183,8 @@ func (a *actor) visibleAt(tick uint32) bool {
 	return n%2 == 1
 }
 
-// requireView sees that an end shows what is visible now, as it is now; and, if it keeps,
-// besides that only what lives.
+// requireView verifies that an end shows everything visible in its current state; and with keep,
+// besides that only live entities.
 func (g *stage) requireView(t testing.TB, e *end, keep bool, msg string) (kept int) {
 	t.Helper()
 	exact := ecs.ComponentID[tExact](e.world)

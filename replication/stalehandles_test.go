@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A world that is reset gives the same handles out anew. Arche takes the handle of an entity from before for one that lives if
-// the entity that has its ID now was removed once as often: these tests make such handles.
+// A world that is reset returns the same handles again. Arche takes the handle of an earlier entity
+// for a live one if the entity that has its ID now was reused as often: these tests make such
+// handles.
 
-// second spawns an entity, the second one in the world, in its second generation, and brings it to the client.
+// second spawns an entity, the second one in the world, in its second generation, and replicates it
+// to the client.
 func (x *mentioning) second() ecs.Entity {
 	x.spawn()
 	x.world.RemoveEntity(x.spawn())
@@ -20,7 +22,7 @@ func (x *mentioning) second() ecs.Entity {
 	return e
 }
 
-// spoil resets a world so that Arche takes e, of the second generation, for an entity that lives.
+// spoil resets a world so that Arche takes e, of the second generation, for alive.
 func spoil(t testing.TB, w *ecs.World, e ecs.Entity) {
 	w.Reset()
 	for {
@@ -34,7 +36,8 @@ func spoil(t testing.TB, w *ecs.World, e ecs.Entity) {
 	require.Panics(t, func() { w.Mask(e) })
 }
 
-// TestAMessageAboutAnEntityFromBeforeAReset: what a client says of an entity that went with the server's world means nobody.
+// TestAMessageAboutAnEntityFromBeforeAReset: a client's message about an entity from before a reset
+// of the server's world has a zero reference.
 func TestAMessageAboutAnEntityFromBeforeAReset(t *testing.T) {
 	x := newMentioning(t)
 	e := x.second()
@@ -56,8 +59,8 @@ func TestAMessageAboutAnEntityFromBeforeAReset(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestAMessageToViewersFromBeforeAReset: those that saw the entity get the message, as if it had been removed, and the server
-// goes on. So it is also when the new world has an entity with the same handle: it is not the one that was meant.
+// TestAMessageToViewersFromBeforeAReset: clients that saw the entity get the message, as if it had
+// been removed, and the server goes on, even if the new world has an entity with the same handle.
 func TestAMessageToViewersFromBeforeAReset(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		x := newMentioning(t)
@@ -89,9 +92,10 @@ func TestAMessageToViewersFromBeforeAReset(t *testing.T) {
 	}
 }
 
-// TestStaleHandlesAtTheServer: whatever is asked or said of an entity from before a reset is nothing, or misuse.
+// TestStaleHandlesAtTheServer: calls with an entity from before a reset have no effect, or are
+// misuse.
 func TestStaleHandlesAtTheServer(t *testing.T) {
-	for _, sentBefore := range []bool{false, true} { // before the reset, too
+	for _, sentBefore := range []bool{false, true} { // send before the reset, too
 		x := newMentioning(t)
 		e := x.second()
 		id, ok := x.server.NetID(e)
@@ -140,7 +144,8 @@ func TestStaleHandlesAtTheServer(t *testing.T) {
 	}
 }
 
-// TestStaleHandlesAtTheClient: the same for the client's world, which may have been reset since the last Apply or before it.
+// TestStaleHandlesAtTheClient: the same for the client's world, which may have been reset since the
+// last Apply or before it.
 func TestStaleHandlesAtTheClient(t *testing.T) {
 	for _, applied := range []bool{false, true} {
 		x := newMentioning(t)
@@ -184,7 +189,8 @@ func TestStaleHandlesAtTheClient(t *testing.T) {
 	}
 }
 
-// TestAReferenceFromBeforeAReset: a component that goes on holding a handle from before refers to nobody.
+// TestAReferenceFromBeforeAReset: a component that still holds a handle from before a reset is
+// replicated with a zero reference.
 func TestAReferenceFromBeforeAReset(t *testing.T) {
 	type tHolder struct{ At ecs.Entity }
 	s := NewSchema()
@@ -212,8 +218,8 @@ func TestAReferenceFromBeforeAReset(t *testing.T) {
 	}
 }
 
-// TestSetsAndGroupsDontTakeTheDead: a handle that a reset has made void does not become a member
-// when the world gives it out again.
+// TestSetsAndGroupsDontTakeTheDead: a handle that became invalid by a reset is not a member when
+// the world returns it again.
 func TestSetsAndGroupsDontTakeTheDead(t *testing.T) {
 	c := newLoadWorld(t, 3, loadSchema())
 	set, group := c.server.NewEntitySet(), c.server.NewGroup()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// spoil changes what the client holds of an entity's newest state.
+// spoil changes the client's newest held state of an entity.
 func (x *fixture) spoil(e ecs.Entity, change func(state *receive.HeldState)) {
 	x.t.Helper()
 	m := x.client.recv.Replicas.At(uint32(x.slotOf(e)))
@@ -41,7 +41,7 @@ func TestStateHashesNameTheFirstFieldThatDiffers(t *testing.T) {
 		require.Equal(t, "tHealth.HP of the entity in slot 1, generation 1, is 41, and at the server's tick 5 it was something else", d.String())
 		require.EqualValues(t, 1, x.client.Stats().Diverged)
 
-		// It is the first that is named, until another session begins.
+		// The first divergence is reported until another session begins.
 		x.spoil(b, func(state *receive.HeldState) { state.Row(0, 3)[1]++ })
 		x.rounds(1)
 		require.Same(t, d, x.client.Divergence())
@@ -75,7 +75,7 @@ func TestStateHashesSkipMissingEntities(t *testing.T) {
 	require.Equal(t, "the generation of the entity in slot 0, generation 9, is 9, and at the server's tick 5 it was 1", d.String())
 }
 
-// TestEveryBitOfAStateIsHashed: in a few ticks, as a hash of 8 bits misses some.
+// TestEveryBitOfAStateIsHashed: within a few ticks, because a hash of 8 bits misses some.
 func TestEveryBitOfAStateIsHashed(t *testing.T) {
 	for name, schema := range map[string]*Schema{"values": testSchema(), "references": referenceSchema()} {
 		x := connectedWire(t, schema, WithStateHash(1))
@@ -112,8 +112,8 @@ func TestEveryBitOfAStateIsHashed(t *testing.T) {
 	}
 }
 
-// TestStateHashesRaiseNoFalseAlarm: over a bad network, while all comes, goes and changes,
-// while entities go out of view and come back, and whatever the client's user does.
+// TestStateHashesRaiseNoFalseAlarm: over a bad network, while everything changes, while entities
+// leave the view and come back, and whatever the client's user does.
 func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
 	ticks := 2000
 	if testing.Short() {
@@ -154,7 +154,7 @@ func TestStateHashesRaiseNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// TestStateHashesReachAllEntities: also where a packet holds few, and one is too large.
+// TestStateHashesReachAllEntities: also where a packet holds few, and one entity is too large.
 func TestStateHashesReachAllEntities(t *testing.T) {
 	x := newWire(t, testSchema(), WithStateHash(3), WithMTU(64))
 	position, bulk, exact := ecs.ComponentID[tPosition](x.world), ecs.ComponentID[tBulk](x.world), ecs.ComponentID[tExact](x.world)
@@ -183,7 +183,7 @@ func TestStateHashesReachAllEntities(t *testing.T) {
 	x.rounds(200)
 	require.Nil(t, x.client.Divergence(), "its digests take more than a packet")
 
-	// A third of the packets that are due, each as large as any.
+	// A third of the usual packets, each of full size.
 	before := x.peer.Stats()
 	x.rounds(30)
 	after := x.peer.Stats()
@@ -191,7 +191,7 @@ func TestStateHashesReachAllEntities(t *testing.T) {
 	require.Greater(t, after.HashBytes-before.HashBytes, uint64(9*40))
 }
 
-// TestStateHashesRevealNothingHidden: not even that it is there.
+// TestStateHashesRevealNothingHidden: not even its existence.
 func TestStateHashesRevealNothingHidden(t *testing.T) {
 	x := newWire(t, testSchema(), WithStateHash(1))
 	position := ecs.ComponentID[tPosition](x.world)
@@ -205,7 +205,7 @@ func TestStateHashesRevealNothingHidden(t *testing.T) {
 	for range 20 {
 		(*tPosition)(x.world.Get(hidden, position)).X++
 		x.server.Replicate()
-		x.server.snap.Tick-- // the same tick again, so that all else is the same
+		x.server.snap.Tick-- // the same tick again, so that everything else is the same
 		x.peer.out.Hashing.At--
 		packets = append(packets, x.takeDown()...)
 	}
@@ -251,7 +251,7 @@ func TestMalformedStateHashes(t *testing.T) {
 		}
 		before := x.client.Stats()
 		require.ErrorIs(t, x.client.Receive(append([]byte{bad[0] ^ 1}, bad[1:]...)), wire.ErrChecksum)
-		x.client.session.Down.Write(bad, 0, 0) // as a server would that has gone mad
+		x.client.session.Down.Write(bad, 0, 0) // as a faulty server would
 		if err := x.client.Receive(bad); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 			require.Equal(t, before.HashesCompared, x.client.Stats().HashesCompared, "nothing of it is believed")

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// firstName returns the baselines that the first entry of a state packet, an update, is
-// taken against.
+// firstName returns the baselines of the first entry of a state packet, which is an update.
 func (x *fixture) firstName(packet []byte) delta.Baselines {
 	body := packet[wire.ChecksumSize:]
 	h, rest, _, ok := wire.ParseStateHeader(body, x.client.recv.NearSeq, x.client.recv.NearTick)
@@ -27,9 +26,9 @@ func (x *fixture) firstName(packet []byte) delta.Baselines {
 	return names.Read(&r, kind == wire.EntryUpdate)
 }
 
-// TestEntitiesThatStoppedArePredictedToRest: an entity that moved, stood still for some ticks and
-// moves again is sent against one baseline; while it moves there are two, the second where
-// it is cheap to name.
+// TestEntitiesThatStoppedArePredictedToRest: an entity that moved, stopped for some ticks and moves
+// again is sent against one baseline; while it moves there are two, the second at a tick that is
+// cheap to encode.
 func TestEntitiesThatStoppedArePredictedToRest(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	id := ecs.ComponentID[tPosition](x.world)
@@ -61,7 +60,7 @@ func TestEntitiesThatStoppedArePredictedToRest(t *testing.T) {
 	for range 3 {
 		x.rounds(snapshot.RestAfter + 3)
 		require.False(t, moved(move()), "it was at rest")
-		x.rounds(snapshot.RestAfter + 300) // however long
+		x.rounds(snapshot.RestAfter + 300) // for any length of time
 		name = move()
 		require.False(t, moved(name), "it was at rest for long")
 		require.Equal(t, delta.Tick(x.server.Tick())-1, name.A1, "the newest tick at which it was as it is at the client")
@@ -73,8 +72,8 @@ func TestEntitiesThatStoppedArePredictedToRest(t *testing.T) {
 	x.requireEqual()
 }
 
-// TestAcksWithinATickAreNotBaselinesOfIt: where a transport hands over packets at once, acks
-// come in while the tick that they are for is still being sent.
+// TestAcksWithinATickAreNotBaselinesOfIt: if a transport delivers packets immediately, acks arrive
+// while the tick that they acknowledge is still being sent.
 func TestAcksWithinATickAreNotBaselinesOfIt(t *testing.T) {
 	schema := testSchema()
 	for _, lossy := range []bool{false, true} {

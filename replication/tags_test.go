@@ -72,8 +72,8 @@ func TestParseFieldTag(t *testing.T) {
 	}
 }
 
-// FuzzTag registers a field of every kind with the tag: it must be refused with an error or give a codec that survives a
-// round trip and writes the same text when parsed again.
+// FuzzTag registers a field of every kind with the tag: it is refused with an error, or gives a
+// codec that survives a round trip and writes the same text when parsed again.
 func FuzzTag(f *testing.F) {
 	for _, sc := range scalarCases() {
 		f.Add(sc.tag)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestATeleportCostsNoMoreThanAnAbsoluteState: entities that move along and are put somewhere
-// else, all of them or one, take hardly more bits than a newcomer is sent.
+// TestATeleportCostsNoMoreThanAnAbsoluteState: moving entities that are put elsewhere, all of them
+// or one, take hardly more bits than a newcomer.
 func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 	oneGoroutine(t)
 	type body struct {
@@ -79,9 +79,9 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 	}
 }
 
-// TestJumpsOfAnyDistance: with Compact, which has to guess when to try, nothing that jumps by any
-// distance in the midst of others takes many bits more than it has, though nothing like that was
-// ever learnt.
+// TestJumpsOfAnyDistance: with Compact, which has to guess when to try a full state, an entity that
+// jumps by any distance among others takes few bits more than its full state, even if nothing like
+// that was learnt before.
 func TestJumpsOfAnyDistance(t *testing.T) {
 	oneGoroutine(t)
 	type body struct {

@@ -33,7 +33,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 		{"a😀", 4, "a"},
 		{"a😀", 5, "a😀"},
 		{"abc😀", 6, "abc"},
-		{"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80\x80\x80\x80"}, // no UTF-8
+		{"\x80\x80\x80\x80\x80\x80", 5, "\x80\x80\x80\x80\x80"}, // not UTF-8
 		{"a\x80\x80\x80\x80\x80", 3, "a\x80\x80"},
 		{"é\xff\xff", 3, "é\xff"},
 	} {
@@ -47,7 +47,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 		require.Equal(t, c.want == c.s, ok)
 	}
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
-	for range 5000 { // the longest prefix of whole characters that fits
+	for range 5000 { // the longest prefix of full characters that fits
 		s, limit := randomText(rng, 40, false), 1+rng.IntN(40)
 		want := ""
 		for i, r := range s {
@@ -61,7 +61,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 	}
 }
 
-// randomText returns up to n bytes of UTF-8, or of anything.
+// randomText returns up to n bytes of UTF-8, or any bytes if wild.
 func randomText(rng *rand.Rand, n int, wild bool) string {
 	var b []byte
 	for end := rng.IntN(n + 1); len(b) < end; {
@@ -125,7 +125,7 @@ func TestTextsInColumns(t *testing.T) {
 	clamped := c.ReadColumn(dst, unsafe.Pointer(&values[0]), rows)
 	require.Equal(t, uint32(0xdeadbeef), dst[rows*c.Words], "wrote behind the last row")
 
-	// The oracle: what comes back, text by text.
+	// The oracle: the expected value, text by text.
 	wantClamped := 0
 	cut := func(s string, limit int) string {
 		got, ok := schema.CutString(s, limit)
@@ -170,7 +170,7 @@ func TestTextsInColumns(t *testing.T) {
 	require.Equal(t, wantClamped, clamped)
 	require.NotZero(t, clamped)
 
-	// Rows from the wire: valid just if they are what would be read of what they write.
+	// Rows from the wire are valid if and only if reading what they write returns them.
 	valid, wrong := 0, 0
 	for range 20_000 {
 		row := slices.Clone(dst[rng.IntN(rows)*c.Words:][:c.Words])
@@ -179,7 +179,7 @@ func TestTextsInColumns(t *testing.T) {
 			at := col.Word + rng.IntN(col.Codec.Words())
 			row[at] ^= 1 << rng.UintN(32) >> rng.UintN(24)
 		}
-		for _, i := range []int{0, 2, 5} { // the numbers stay right
+		for _, i := range []int{0, 2, 5} { // the other columns stay valid
 			row[c.Columns[i].Word] &= uint32(c.Columns[i].Codec.Max)
 		}
 		var back textBox
@@ -226,14 +226,16 @@ func TestWritingTheSameTextDoesNotAllocate(t *testing.T) {
 	require.EqualValues(t, 1, testing.AllocsPerRun(10, func() { i ^= 1; c.Write(p, rows[i]) }), "for the string that is another one")
 }
 
-// longString returns a string of memory of its own, not shared with others as those of a few bytes are.
+// longString returns a string with memory of its own, which short ones may not have.
 func longString(prefix string) string { return strings.Clone(prefix + strings.Repeat("x", 40)) }
 
 type textLabel struct {
 	Text string `repl:"max=64"`
 }
 
-// A block of rows is at rest if its bytes are as they were. With a string in it, these say where its characters are, and not
+// TestStringsWithSharedBytesAreHeld: a block of rows is idle if its bytes did not change. Bytes of
+// a string are only the address of its characters, and freed memory may be reused for other
+// characters. So the capture retains the strings.
 // which. Memory that is free again may be used for other characters: so what the bytes point to is held.
 func TestStringsWithSharedBytesAreHeld(t *testing.T) {
 	t.Run("alone", func(t *testing.T) { checkKeptString(t, func(v *textLabel) *string { return &v.Text }) })
@@ -248,7 +250,7 @@ func checkKeptString[T any](t *testing.T, text func(v *T) *string) {
 	label := text((*T)(x.world.Get(x.spawn(id), id)))
 	*label = longString("first")
 	first := weak.Make(unsafe.StringData(*label))
-	x.rounds(40) // at rest
+	x.rounds(40) // idle
 	*label = longString("second")
 	runtime.GC()
 	require.NotNil(t, first.Value(), "a new string might come to lie where the first one was, and nobody would see it")
@@ -258,13 +260,14 @@ func checkKeptString[T any](t *testing.T, text func(v *T) *string) {
 	runtime.KeepAlive(x)
 }
 
-// textPointer is captured later than others, as it has a reference.
+// textPointer is captured later than others, because it has a reference.
 type textPointer struct {
 	Text string `repl:"max=64"`
 	To   ecs.Entity
 }
 
-// What the user has removed is shown no more.
+// TestStringsOfRemovedComponentsAreNotHeld: strings of components that the user removed are
+// released.
 func TestStringsOfRemovedComponentsAreNotHeld(t *testing.T) {
 	s := NewSchema()
 	Register[textPointer](s)
@@ -293,8 +296,9 @@ func TestStringsOfRemovedComponentsAreNotHeld(t *testing.T) {
 	require.Nil(t, m.Strings)
 }
 
-// Arche moves rows without telling the garbage collector. What the client writes stays alive as long as it is shown, even if
-// the collector does not see it there.
+// TestShownStringsAreHeld: Arche moves rows without the garbage collector's knowledge. A string
+// written by the client stays alive as long as it is shown, even if the collector does not see it
+// there.
 func TestShownStringsAreHeld(t *testing.T) {
 	s := NewSchema()
 	Register[textLabel](s)
@@ -310,7 +314,7 @@ func TestShownStringsAreHeld(t *testing.T) {
 	require.Equal(t, label.Text, shown.Text)
 	require.NotSame(t, unsafe.StringData(label.Text), unsafe.StringData(shown.Text))
 	first := weak.Make(unsafe.StringData(shown.Text))
-	shown.Text = "" // what a move that the collector does not see amounts to
+	shown.Text = "" // as a move that the collector does not see
 	runtime.GC()
 	require.NotNil(t, first.Value())
 
@@ -328,8 +332,8 @@ func TestShownStringsAreHeld(t *testing.T) {
 	runtime.KeepAlive(x)
 }
 
-// Entities with names come, go, change their names and their components, and so their rows, while the garbage collector runs
-// all the time.
+// TestStringsSurviveTheGarbageCollector: entities with names spawn, despawn and change names,
+// components and so their rows, while the garbage collector runs all the time.
 func TestStringsSurviveTheGarbageCollector(t *testing.T) {
 	ticks := 600
 	if testing.Short() {
@@ -403,7 +407,7 @@ func TestTextsBeyondTheirBoundAreCutAndCounted(t *testing.T) {
 	require.EqualValues(t, 4, x.server.Stats().Clamped)
 }
 
-// BenchmarkText reads and writes a string of 12 bytes, of 32 at most.
+// BenchmarkText reads and writes a string of 12 bytes with a limit of 32.
 func BenchmarkText(b *testing.B) {
 	type named struct {
 		Name string `repl:"max=32"`

@@ -12,12 +12,12 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// TestSilentPeerIsDropped after as many ticks as the server was told, and not before; and
-// a client that is still there comes back.
+// TestSilentPeerIsDropped after exactly the configured number of ticks; and a client that is still
+// there reconnects.
 func TestSilentPeerIsDropped(t *testing.T) {
 	for _, first := range []uint32{0, 1<<32 - 120, 1<<31 - 120} {
 		x, e, move := crowd(t, 3, WithTimeout(100), replicationtest.FirstTick(first))
-		quiet := x.server.Connect(func([]byte) error { return nil }) // never says anything
+		quiet := x.server.Connect(func([]byte) error { return nil }) // its client never sends
 		id := x.client.session.ID
 		for range 100 {
 			x.round()
@@ -33,7 +33,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 		received := x.server.snap.Tick
 		for x.peer.Err() == nil {
 			x.deliver(x.replicate()...)
-			x.apply() // what it says gets lost
+			x.apply() // its packets are lost
 			require.LessOrEqual(t, x.server.snap.Tick-received, delta.Tick(101))
 		}
 		require.Equal(t, delta.Tick(101), x.server.snap.Tick-received)
@@ -49,7 +49,7 @@ func TestSilentPeerIsDropped(t *testing.T) {
 	}
 }
 
-// TestSilentPeerIsKept if the server was told so.
+// TestSilentPeerIsKept with a timeout of 0.
 func TestSilentPeerIsKept(t *testing.T) {
 	x, _, _ := crowd(t, 3, WithTimeout(0))
 	x.server.Connect(func([]byte) error { return nil })
@@ -63,8 +63,8 @@ func TestSilentPeerIsKept(t *testing.T) {
 	require.Equal(t, before.FullStates, x.peer.Stats().FullStates)
 }
 
-// TestIdleWorldIsNotTakenForADeadServer: a few bytes every second say that the server lives,
-// and what is said of that that the client does.
+// TestIdleWorldIsNotTakenForADeadServer: a few bytes every second show that the server lives, and
+// the acks show that the client does.
 func TestIdleWorldIsNotTakenForADeadServer(t *testing.T) {
 	for name, entities := range map[string]int{"still": 5, "empty": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestKeepAlivesAreFrequentEnough(t *testing.T) {
 	}
 }
 
-// TestBusyPeersGetNoKeepAlives: what is sent anyway says as much.
+// TestBusyPeersGetNoKeepAlives: other packets serve as well.
 func TestBusyPeersGetNoKeepAlives(t *testing.T) {
 	x, e, move := crowd(t, 1)
 	x.rounds(60)
@@ -149,8 +149,8 @@ func TestAnEmptyWorldThatWakes(t *testing.T) {
 	require.EqualValues(t, 2, x.client.Stats().Spawns)
 }
 
-// TestSessionSurvivesAnOutage of both directions, for much longer than the client's
-// patience: it asks whether it is known still, and it is.
+// TestSessionSurvivesAnOutage in both directions, for much longer than the client's timeout: the
+// client asks the server whether it is still known, and it is.
 func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{"checksum": nil, "none": {WithoutChecksum()}} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestServerTimeoutIsConfigurable: with WithTimeout of the client.
+// TestServerTimeoutIsConfigurable with WithTimeout of the client.
 func TestServerTimeoutIsConfigurable(t *testing.T) {
 	for _, patience := range []int{1, 50, 0} {
 		x := newWire(t, testSchema())
@@ -193,7 +193,7 @@ func TestServerTimeoutIsConfigurable(t *testing.T) {
 	}
 }
 
-// TestSearchingForTheServerIsCheap: a client that lost its server does not flood the net.
+// TestSearchingForTheServerIsCheap: a client that lost its server does not flood the network.
 func TestSearchingForTheServerIsCheap(t *testing.T) {
 	x, _, _ := crowd(t, 1)
 	packets := 0
@@ -204,7 +204,7 @@ func TestSearchingForTheServerIsCheap(t *testing.T) {
 	require.Greater(t, packets, 60)
 }
 
-// TestTimeoutsUnderLoss: a bad network is no dead one.
+// TestTimeoutsUnderLoss: a bad network is not taken for a dead one.
 func TestTimeoutsUnderLoss(t *testing.T) {
 	seed := seedOf(t)
 	x, _, _ := crowd(t, 3, WithTimeout(1200))

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mistakes that replication libraries have made, and a test for each.
+// Mistakes that replication libraries have made, with a test for each.
 
 // crowd is a wire with entities that have positions, known to the client.
 func crowd(t *testing.T, n int, opts ...ServerOption) (x *fixture, entities []ecs.Entity, move func(e ecs.Entity, dx float32)) {
@@ -38,16 +38,16 @@ func (x *fixture) slotOf(e ecs.Entity) int {
 	return int(id.Slot)
 }
 
-// withoutSharedPackets makes the server put all together entry by entry.
+// withoutSharedPackets makes the server assemble everything entry by entry.
 var withoutSharedPackets = config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })
 
-// inStep returns the slots of a block of which nothing is missing that a stream is encoded against.
+// inStep returns the slots of a block that lack nothing up to the baseline of shared packets.
 func inStep(p *ackstate.Tracker, b int) uint64 {
 	base, t := p.Base(), &p.Acks
 	return p.Snap.Slots.Alive[b] &^ (t.Lacks(base, b) | t.Lacks(p.Second(base), b) | t.None[b])
 }
 
-// acked returns when the newest state of a slot began that the peer is known to hold.
+// acked returns the tick at which the newest state of a slot began that the peer is known to hold.
 func (x *fixture) acked(slot int) delta.Tick {
 	x.peer.acked.Follow()
 	at, ok := x.peer.acked.Acks.Holds(slot)
@@ -68,7 +68,7 @@ func TestNewestBaselineIsNamedNotInferred(t *testing.T) {
 		x.peer.acked.Follow()
 		acked, _ := x.peer.acked.Acks.Holds(slot)
 		x.deliver(x.replicate()...)
-		x.apply() // and the acks are lost, so the client holds what the server does not know of
+		x.apply() // the acks are lost, so the client holds states that the server does not know of
 		x.requireEqual()
 		now := x.peer.Stats()
 		require.EqualValues(t, 1, now.Updates-before.Updates+now.FullStates-before.FullStates+now.KeyframeFallbacks-before.KeyframeFallbacks, "tick %d", i)
@@ -89,7 +89,7 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	packets, sent := x.replicate(), x.server.snap.Tick
 	require.Greater(t, len(packets), 2)
 	carried := map[int]bool{}
-	last := x.peer.acked.Log.At(x.peer.acked.Log.Next - 2) // but one
+	last := x.peer.acked.Log.At(x.peer.acked.Log.Next - 2) // the last but one
 	for i := range last.Count {
 		r := x.peer.acked.Log.Record(last, i)
 		for slot := range bitset.Slots(int(r.Block), r.Mask) {
@@ -100,7 +100,7 @@ func TestAckCoversExactlyWhatItsPacketCarried(t *testing.T) {
 	x.deliver(packets[len(packets)-2])
 	x.answer(x.apply()...)
 	move(entities[0], 1)
-	x.round() // what came of a tick is looked at when something later came
+	x.round() // a packet's fate is resolved by a later one
 	x.peer.acked.Follow()
 	for i := range entities {
 		b, bit := i>>6, uint64(1)<<(i&63)
@@ -220,7 +220,7 @@ func TestLateUpdateDoesNotReviveAnEntity(t *testing.T) {
 func TestLateSpawnDoesNotReviveAnEntity(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	e := x.spawn(ecs.ComponentID[tPosition](x.world))
-	late := x.replicate() // whole: no baseline stands in its way
+	late := x.replicate() // a full state, which needs no baseline
 	x.world.RemoveEntity(e)
 	x.rounds(5)
 	x.deliver(late...)
@@ -310,7 +310,8 @@ func TestBothBaselinesAreAcknowledged(t *testing.T) {
 		n, _ := slices.BinarySearch(changes[slot], at+1)
 		return n
 	}
-	// valid sees that a named tick is one at which something was valid that is acknowledged, and that the client finds it.
+	// valid verifies that a baseline tick is one at which an acknowledged state was valid, and that
+	// the client finds that state.
 	valid := func(slot int, named delta.Tick) {
 		t.Helper()
 		state := x.client.recv.Replicas.At(uint32(slot)).Held.Find(named)
@@ -428,8 +429,8 @@ func TestStillEntityKeepsItsBaseline(t *testing.T) {
 	require.Zero(t, x.client.Stats().MissingBaselines)
 }
 
-// TestStillEntityOutlivesSerialArithmetic lets years pass: a still entity, a slot that
-// has been empty for as long, and a peer that knows them.
+// TestStillEntityOutlivesSerialArithmetic lets years pass: an idle entity, a slot that has been
+// empty for as long, and a peer that knows them.
 func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	x, e, move := crowd(t, 300, WithTimeout(0))
 	still, gone, mover := e[0], e[299], e[1]
@@ -440,7 +441,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	const jump = 1 << 28
 	jumps := 9 // beyond 2^31
 	if testing.Short() {
-		jumps = 5 // beyond ancient
+		jumps = 5 // beyond the oldest recorded tick
 	}
 	for range jumps {
 		x.jump(jump)
@@ -455,7 +456,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 	spawns := x.client.Stats().Spawns
 	require.EqualValues(t, 300, spawns, "what was shown stayed")
 	move(still, 3)
-	x.spawn(ecs.ComponentID[tPosition](x.world)) // where one was gone
+	x.spawn(ecs.ComponentID[tPosition](x.world)) // where one was despawned
 	x.rounds(3)
 	x.requireEqual()
 	require.Equal(t, spawns+1, x.client.Stats().Spawns)
@@ -476,8 +477,8 @@ func TestGenerationsWrap(t *testing.T) {
 	}
 }
 
-// TestLostAcksAreRepeated: acks repeat themselves, so that a lost one costs nothing
-// where packets are few.
+// TestLostAcksAreRepeated: acks repeat earlier ones, so a lost ack costs nothing where packets are
+// few.
 func TestLostAcksAreRepeated(t *testing.T) {
 	x, e, move := crowd(t, 1)
 	lost := x.peer.Stats().Lost
@@ -492,9 +493,8 @@ func TestLostAcksAreRepeated(t *testing.T) {
 	require.Equal(t, lost, x.peer.Stats().Lost)
 }
 
-// TestABadPatchIsForgotten: after a time of acks that took long, a lost packet is
-// noticed soon, even if nothing else is sent from which the server could learn that
-// round trips are short again.
+// TestABadPatchIsForgotten: after a period of slow acks, a lost packet is noticed soon, even if no
+// other packet shows that round trips are short again.
 func TestABadPatchIsForgotten(t *testing.T) {
 	x, e, move := crowd(t, 2)
 	for i := range 12 {

@@ -21,8 +21,8 @@ func urgencyOf(u *sender.Urgency, slot int) (n int) {
 	return n
 }
 
-// TestUrgencyAddsUp: sums of 64 sliced numbers are those of plain ones, up to the largest there
-// is room for.
+// TestUrgencyAddsUp: sums of 64 bit-sliced numbers equal those of plain numbers, up to the largest
+// that fits.
 func TestUrgencyAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	var u sender.Urgency
@@ -62,7 +62,7 @@ func TestUrgencyAddsUp(t *testing.T) {
 	}
 }
 
-// TestWeightsBetweenUnits: a weight that is no multiple of the unit is right in the mean.
+// TestWeightsBetweenUnits: a weight that is not a multiple of the unit is right on average.
 func TestWeightsBetweenUnits(t *testing.T) {
 	oneGoroutine(t)
 	for _, weight := range []float32{0, -1, float32(math.NaN()), 0.001, 0.01, 0.3, 1, 1.03, 7.77, 255, 1e9, float32(math.Inf(1))} {
@@ -85,8 +85,8 @@ func TestWeightsBetweenUnits(t *testing.T) {
 	}
 }
 
-// TestChooserTakesTheMostUrgent: what is chosen is what a sort by urgency has at the top, as much
-// as there is room for, and of equals all have their turn.
+// TestChooserTakesTheMostUrgent: the chosen slots are the first in a sort by urgency, as many as
+// fit, and equal ones take turns.
 func TestChooserTakesTheMostUrgent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seedOf(t), 0))
 	for range 300 {
@@ -147,8 +147,8 @@ func TestChooserTakesTheMostUrgent(t *testing.T) {
 	}
 }
 
-// TestEquallyUrgentSlotsTakeTurns: what is not chosen is chosen before others are for the second
-// time, though nothing but the turn tells them apart.
+// TestEquallyUrgentSlotsTakeTurns: every slot is chosen once before any is chosen twice, though
+// only the turn distinguishes them.
 func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	const n, some = 640, 50
 	var u sender.Urgency
@@ -172,8 +172,8 @@ func TestEquallyUrgentSlotsTakeTurns(t *testing.T) {
 	require.Equal(t, 2, slices.Max(seen))
 }
 
-// TestWeightsAreThoseOfNow: weights that were looked up for one budget are looked up again for the
-// next, if entities got others in between, when nobody had one.
+// TestWeightsAreThoseOfNow: weights are read again for each budget, if they changed while no peer
+// had one.
 func TestWeightsAreThoseOfNow(t *testing.T) {
 	schema := NewSchema()
 	Register[tPosition](schema)

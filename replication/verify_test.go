@@ -38,12 +38,12 @@ func TestVerifyNamesTheFirstFieldThatDiffers(t *testing.T) {
 	require.Equal(t, "tPosition.Z", d.Name())
 	require.Equal(t, float32(-3), d.Got)
 
-	// What the user removed is the user's affair.
+	// Components that the user removed do not count.
 	x.mirror.Remove(mb, mirrorHealth, mirrorExact)
 	x.mirror.RemoveEntity(ma)
 	require.Nil(t, x.client.Verify())
 
-	// A word of the server puts it right.
+	// An update from the server corrects it.
 	(*tPosition)(x.mirror.Get(mb, mirrorPosition)).Z = -3
 	require.NotNil(t, x.client.Verify())
 	(*tPosition)(x.world.Get(b, position)).X = 1
@@ -85,15 +85,14 @@ func TestVerifyOfReferences(t *testing.T) {
 	x.mirror.Relations().Set(ma, mirrorChild, mb)
 	require.Nil(t, x.client.Verify())
 
-	// What the user removed leaves its handle behind, or none.
+	// A reference to a replica that the user removed stays, or is zero.
 	x.mirror.RemoveEntity(mb)
 	require.Nil(t, x.client.Verify())
 	men()[1] = ecs.Entity{}
 	require.Nil(t, x.client.Verify())
 }
 
-// TestVerifyFindsExactlyWhatWasChanged: over a bad network, at any time; with
-// references as well.
+// TestVerifyFindsExactlyWhatWasChanged: over a bad network, at any time, also with references.
 func TestVerifyFindsExactlyWhatWasChanged(t *testing.T) {
 	ticks := 2000
 	if testing.Short() {
@@ -117,7 +116,7 @@ func TestVerifyFindsExactlyWhatWasChanged(t *testing.T) {
 		if d := e.client.Verify(); d != nil {
 			require.FailNow(t, "none was spoiled", "tick %d: %v", tick, d)
 		}
-		// Spoil one, look for it, and put it right.
+		// Change one, find it, and restore it.
 		filter := ecs.All(position, e.client.apply.View.Marker)
 		q := e.world.Query(&filter)
 		if n := q.Count(); n == 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPrioritiesOfEntitiesThatAreNotReplicatedYet take effect with the first Replicate that finds them.
+// TestPrioritiesOfEntitiesThatAreNotReplicatedYet take effect with the first Replicate that finds
+// them.
 func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	x := connectedWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)
@@ -18,7 +19,7 @@ func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	}
 	early, late, dead := x.spawn(position), x.world.NewEntity(position), x.spawn(position)
 	x.server.SetPriority(early, 2)
-	x.server.SetPriority(early, 3) // the last word counts
+	x.server.SetPriority(early, 3) // the last call counts
 	x.server.SetPriority(late, 4)
 	x.server.SetPriority(dead, 5)
 	x.world.RemoveEntity(dead)
@@ -54,8 +55,8 @@ func TestPrioritiesOfEntitiesThatAreNotReplicatedYet(t *testing.T) {
 	require.EqualValues(t, 1, weight(fresh))
 }
 
-// TestAPriorityBeforeTheFirstReplicateCounts: with a budget for a few of many entities, those of the first packet are the
-// ones with a weight.
+// TestAPriorityBeforeTheFirstReplicateCounts: with a budget for a few of many entities, the first
+// packet has those with a weight.
 func TestAPriorityBeforeTheFirstReplicateCounts(t *testing.T) {
 	x := newWire(t, testSchema())
 	position := ecs.ComponentID[tPosition](x.world)

@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A wildConfig is what a storm may have beside what games do: functions of the user that panic, worlds that are
-// reset, and everything that can be set, set to anything in mid-game.
+// A wildConfig adds unusual events to a chaos game: callbacks that panic, world resets, and all
+// settings changed to anything during the game.
 type wildConfig struct {
 	panics, resets, groups, weights bool
 	restless                        bool // send intervals change all the time
 	coding                          int  // 0: Packed, 1: both, 2: Compact
-	far                             int  // ticks of delay beyond what the window has room for
+	far                             int  // ticks of delay beyond the window
 }
 
 func wildChaosConfig(seed uint64) chaosConfig {
@@ -42,7 +42,7 @@ func wildChaosConfig(seed uint64) chaosConfig {
 
 type wildPanic struct{}
 
-// wildVisible is a view that panics at times.
+// wildVisible returns a Visible function that panics at times.
 func (a *chaosGame) wildVisible(m int) func(e ecs.Entity) bool {
 	return func(e ecs.Entity) bool {
 		if a.cfg.wild.panics && a.armed && a.rng.IntN(400) == 0 {
@@ -52,7 +52,7 @@ func (a *chaosGame) wildVisible(m int) func(e ecs.Entity) bool {
 	}
 }
 
-// everything is what shows a peer all there is, in storms of views by a view of its own.
+// everything returns an interest in all entities; in games with views by a function of its own.
 func (a *chaosGame) everything() Interest {
 	if a.cfg.views {
 		return Interest{Visible: a.wildVisible(4)}
@@ -60,7 +60,7 @@ func (a *chaosGame) everything() Interest {
 	return Interest{}
 }
 
-// wildEvents are those of a tick.
+// wildEvents plays the additional events of a tick.
 func (a *chaosGame) wildEvents() {
 	r, x := a.rng, a.cfg.wild
 	for _, e := range a.ends {
@@ -136,7 +136,7 @@ func (a *chaosGame) wildEvents() {
 	}
 }
 
-// replicateWildly is Replicate, for which functions of the user may panic.
+// replicateWildly calls Replicate, in which callbacks may panic.
 func (a *chaosGame) replicateWildly() {
 	defer func() {
 		a.armed = false
@@ -153,7 +153,7 @@ func (a *chaosGame) replicateWildly() {
 	a.unfinished = false
 }
 
-// heldBy returns what of the claims of the server about what a client holds is false, or "".
+// heldBy returns a false claim of the server about the states that a client holds, or "".
 func heldBy(s *Server, p *Peer, client *Client) string {
 	if p.conn.State != session.Connected || !client.session.Open() || !client.session.InForce || client.session.ID != p.conn.Session.ID {
 		return ""
@@ -191,7 +191,7 @@ func heldBy(s *Server, p *Peer, client *Client) string {
 	return ""
 }
 
-// TestWildChaos: what the server claims that clients hold they hold, whatever happens.
+// TestWildChaos: the server's claims about the states that clients hold are true, whatever happens.
 func TestWildChaos(t *testing.T) {
 	n, seed := roundsOf(40, 8, 2), seedOf(t)
 	panicked := 0
@@ -204,11 +204,11 @@ func TestWildChaos(t *testing.T) {
 	t.Logf("%d ticks did not end", panicked)
 }
 
-// forgottenBy returns something that a peer lacks and that is neither due nor on its way, or "".
+// forgottenBy returns something that a peer lacks and that is neither dirty nor in flight, or "".
 func forgottenBy(s *Server, p *Peer) string {
 	t := &p.acked.Acks
 	if p.out.Sending {
-		return "" // a send function panicked, and since then the peer rests: all is found out when it does not any more
+		return "" // a send function panicked, and the peer has been idle since: everything is found when it becomes active again
 	}
 	away := make([]uint64, len(p.acked.Dirty))
 	for q := p.acked.Log.Oldest; q != p.acked.Log.Next; q++ {
@@ -226,11 +226,11 @@ func forgottenBy(s *Server, p *Peer) string {
 		}
 	}
 	if p.sight.View.Released {
-		return "" // what it is no more to see is due when it is looked for
+		return "" // despawns of released entities become dirty at the next evaluation
 	}
 	for b := range p.acked.Dirty {
 		lost := p.sight.View.Sees(b, s.snap.Slots.Alive[b]) & (t.Behind(b) | t.None[b])
-		if !p.sight.View.Released { // else what was kept is found out with the next look
+		if !p.sight.View.Released { // otherwise kept entities are found at the next evaluation
 			lost |= p.acked.Gone(b)
 		}
 		if lost &^= p.acked.Dirty[b] | away[b] | t.Large[b]; lost != 0 {
@@ -242,7 +242,8 @@ func forgottenBy(s *Server, p *Peer) string {
 	return ""
 }
 
-// TestWildChaosWithWorkersSendsTheSamePackets compares packets, where functions of the user panic and all is set in mid-game.
+// TestWildChaosWithWorkersSendsTheSamePackets with callbacks that panic and settings that change
+// during the game.
 func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(12, 4, 2)) {
@@ -254,15 +255,16 @@ func TestWildChaosWithWorkersSendsTheSamePackets(t *testing.T) {
 	}
 }
 
-// TestChaosWithSharedPacketsSendsTheSamePackets: the packets of peers that do not see everything do not depend on whether there are streams.
+// TestChaosWithSharedPacketsSendsTheSamePackets: the packets of peers with filters do not depend on
+// whether shared packets are used.
 func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
-	seeds := []uint64{60006} // a jump whose update takes one bit more than the whole, in a stream
+	seeds := []uint64{60006} // a keyframe fallback in a shared packet, whose update takes one bit more than the full state
 	for i, seed := uint64(0), seedOf(t); i < uint64(roundsOf(12, 4, 2)); i++ {
 		seeds = append(seeds, seed+i)
 	}
 	for i, seed := range seeds {
 		c := randomChaosConfig(seed)
-		if i == 1 { // peers of several intervals that have streams of the same base
+		if i == 1 { // peers with several intervals and shared packets against the same baseline
 			c = chaosConfig{seed: 84, n: 130, mtu: 1200, window: 64, grid: 1, ends: 10, delay: 4, jitter: 2, loss: 0.01}
 		}
 		c.n, c.workers, c.ends, c.views, c.toggles, c.sharedPackets = min(c.n, 130), 1, max(c.ends, 3), true, false, false
@@ -273,7 +275,8 @@ func TestChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
 	}
 }
 
-// TestWildChaosWithSharedPacketsSendsTheSamePackets: nor where functions of the user panic and all is set in mid-game.
+// TestWildChaosWithSharedPacketsSendsTheSamePackets with callbacks that panic and settings that
+// change during the game.
 func TestWildChaosWithSharedPacketsSendsTheSamePackets(t *testing.T) {
 	seed := seedOf(t)
 	for i := range uint64(roundsOf(16, 6, 2)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A wire is a server with one client and nothing between them but the test, which holds
-// every packet in its hands before it delivers, drops or spoils it.
+// A fixture is a server with one client and no network: the test gets every packet and delivers,
+// drops or damages it.
 type fixture struct {
 	t      testing.TB
 	world  *ecs.World // the server's
@@ -34,7 +34,7 @@ func newWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	return x
 }
 
-// connectedWire is a wire behind its handshake.
+// connectedWire returns a fixture after its handshake.
 func connectedWire(t testing.TB, schema *Schema, opts ...ServerOption) *fixture {
 	x := newWire(t, schema, opts...)
 	for range 5 {
@@ -54,7 +54,7 @@ func (x *fixture) restart(schema *Schema, nonce uint64, opts ...ClientOption) {
 	}, append([]ClientOption{WithSeed(nonce)}, opts...)...)
 }
 
-// connect gives the server a new peer on the same wire.
+// connect gives the client a new peer on the server.
 func (x *fixture) connect() {
 	x.peer = x.server.Connect(func(p []byte) error {
 		x.down = append(x.down, bytes.Clone(p))
@@ -62,8 +62,8 @@ func (x *fixture) connect() {
 	})
 }
 
-// replaceServer puts a new server with a world of its own in the place of the one that is
-// there, as if its process had been started anew.
+// replaceServer replaces the server by a new one with a world of its own, as if its process had
+// been restarted.
 func (x *fixture) replaceServer(schema *Schema, seed uint64, opts ...ServerOption) {
 	world := ecs.NewWorld()
 	x.world = &world
@@ -71,7 +71,7 @@ func (x *fixture) replaceServer(schema *Schema, seed uint64, opts ...ServerOptio
 	x.connect()
 }
 
-// replicate makes a tick and returns what was sent down.
+// replicate plays a tick and returns the packets from the server.
 func (x *fixture) replicate() [][]byte {
 	x.server.Replicate()
 	return x.takeDown()
@@ -83,7 +83,7 @@ func (x *fixture) takeDown() [][]byte {
 	return p
 }
 
-// apply brings the mirror up to date and returns what was sent up.
+// apply updates the client's world and returns the packets from the client.
 func (x *fixture) apply() [][]byte {
 	x.t.Helper()
 	require.NoError(x.t, x.client.Apply())
@@ -92,7 +92,8 @@ func (x *fixture) apply() [][]byte {
 	return p
 }
 
-// split tells which of the packets of the latest tick, all state packets, carry something of a slot.
+// split separates the packets of the latest tick, all state packets, into those that carry
+// something of a slot and others.
 func (x *fixture) split(packets [][]byte, slot int) (carry, others [][]byte) {
 	for i, packet := range packets {
 		p := x.peer.acked.Log.At(x.peer.acked.Log.Next - uint32(len(packets)-i))
@@ -130,7 +131,8 @@ func (x *fixture) round() {
 	x.deliver(x.takeDown()...) // answers of the handshake
 }
 
-// jump lets many still ticks pass at once, a multiple of snapshot.RecentTicks, with a word of the server now and then.
+// jump skips many idle ticks at once, a multiple of snapshot.RecentTicks, with a packet from the
+// server now and then.
 func (x *fixture) jump(ticks delta.Tick) {
 	x.rounds(2 * snapshot.RecentTicks)
 	x.server.snap.Tick += ticks
@@ -186,7 +188,7 @@ func (x *fixture) requireSeen(want ...ecs.Entity) {
 	require.ElementsMatch(x.t, expected, got)
 }
 
-// worldHash is a hash of all that a client shows: entities, ticks and codes.
+// worldHash returns a hash of everything that a client shows: entities, ticks and codes.
 func worldHash(c *Client) uint64 {
 	h := fnv.New64a()
 	var b []byte
@@ -229,7 +231,7 @@ func worldHash(c *Client) uint64 {
 	return h.Sum64()
 }
 
-// position returns a mirrored position.
+// position returns the client's position of an entity.
 func (x *fixture) position(e ecs.Entity) *tPosition {
 	x.t.Helper()
 	m, ok := x.mirrored(e)

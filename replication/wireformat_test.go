@@ -1,6 +1,6 @@
 //go:build !js && !wasip1
 
-// Not where there is no go command to run: the blocks of pages are found in docs_test.go.
+// Not built where there is no go command to run: the blocks of pages are found in docs_test.go.
 
 package replication_test
 
@@ -19,8 +19,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// The packets that the page on the wire format shows, the first of them bit by bit. GOLDEN=update rewrites the packets; what
-// the page says of their bits has to be brought up to date by hand.
+// TestWireFormatShowsRealPackets compares the packets in docs/wire-format.md, the first of which
+// the page explains bit by bit. GOLDEN=update rewrites the packets; the explanation has to be
+// updated by hand.
 func TestWireFormatShowsRealPackets(t *testing.T) {
 	page := filepath.Join(docsRoot, "docs", "wire-format.md")
 	packets := wireFormatPackets(t)
@@ -46,7 +47,7 @@ func TestWireFormatShowsRealPackets(t *testing.T) {
 
 var hexBlock = regexp.MustCompile("(?ms)^```hex\n.*?^```\n")
 
-// wireFormatPackets returns the blocks of packets of the page on the wire format, in its order.
+// wireFormatPackets returns the blocks of packets of docs/wire-format.md, in its order.
 func wireFormatPackets(t *testing.T) []string {
 	compact := replication.WithCoding(replication.Compact)
 	move := func(p *vectorPosition) { p.X += 2.5 }
@@ -134,8 +135,8 @@ type vectorLetter struct {
 	Text string `repl:"max=100"`
 }
 
-// docLetters returns the packets of messages of a game in which both ends send a letter in the third tick, the server's in
-// two fragments.
+// docLetters returns the packets of messages of a game in which both ends send a letter in the
+// third tick, the server's in two fragments.
 func docLetters(t *testing.T) string {
 	schema := replication.NewSchema()
 	replication.RegisterMessage[vectorLetter](schema, replication.Name("Letter"))
@@ -157,7 +158,8 @@ func docLetters(t *testing.T) string {
 	return x.packets.String()
 }
 
-// A docWire is a server and a client without anything between them, and a list of those of their packets that it shows.
+// A docWire is a server and a client without a network, and a list of the packets that the page
+// shows.
 type docWire struct {
 	t        *testing.T
 	server   *replication.Server
@@ -188,7 +190,7 @@ func newDocWire(t *testing.T, world, mirror *ecs.World, schema *replication.Sche
 // isMessagePacket reports whether a packet is of messages or inputs.
 func isMessagePacket(_ string, packet []byte) bool { return packet[4]&7 == 5 || packet[4]&7 == 6 }
 
-// tick plays a tick. The client does something after what came.
+// tick plays a tick. play runs on the client after it received the packets.
 func (x *docWire) tick(play func()) {
 	x.server.Replicate()
 	for ; len(x.down) > 0; x.down = x.down[1:] {
@@ -203,7 +205,8 @@ func (x *docWire) tick(play func()) {
 	}
 }
 
-// docMessages returns the packets of messages and inputs of a game in which an entity appears in the fourth tick.
+// docMessages returns the packets of messages and inputs of a game in which an entity spawns in the
+// fourth tick.
 func docMessages(t *testing.T) string {
 	schema := replication.NewSchema()
 	replication.Register[vectorPosition](schema, replication.Name("Position"))
@@ -251,7 +254,8 @@ type vectorPlayer struct {
 	tick  int
 }
 
-// docPackets returns the packets of a game with one entity of one component, over a perfect network.
+// docPackets returns the packets of a game with one entity of one component, over a perfect
+// network.
 func docPackets[T any](t *testing.T, name string, ticks int, change func(*T), opts ...replication.PeerOption) string {
 	return herdPackets(t, name, 1, ticks, func(_ int, c *T) { change(c) }, opts...)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entities of so many fields that the updates of a few hundred of them, a few bits each, stand for
-// a million fields.
+// Entities of so many fields that a few bits each for a few hundred of them describe a million
+// fields.
 
 type (
 	tWide4000 struct{ Cells [4000]uint8 }
@@ -26,7 +26,7 @@ type (
 	tNarrow   struct{ Cell uint8 }
 )
 
-// A wideWorld is entities that have the same components on one wire.
+// A wideWorld has entities with the same components on one fixture.
 type wideWorld struct {
 	*fixture
 	entities []ecs.Entity
@@ -42,7 +42,7 @@ func newWideWorld(t *testing.T, schema *Schema, n int, ids func(w *ecs.World) []
 	return x
 }
 
-// play makes some ticks and returns what was sent in them. No packet may be refused.
+// play plays some ticks and returns the packets and bytes sent. No packet may be refused.
 func (x *wideWorld) play(ticks int) (packets, bytes int) {
 	x.t.Helper()
 	for range ticks {
@@ -55,7 +55,7 @@ func (x *wideWorld) play(ticks int) (packets, bytes int) {
 	return packets, bytes
 }
 
-// stale returns how many entities are not here as they are now.
+// stale returns how many entities of the client are not up to date.
 func (x *wideWorld) stale() (n int) {
 	for _, e := range x.entities {
 		m, here := x.mirrored(e)
@@ -66,7 +66,7 @@ func (x *wideWorld) stale() (n int) {
 	return n
 }
 
-// TestCompactMirrorsManyWideEntities: entities that are all alike take next to no bits.
+// TestCompactMirrorsManyWideEntities: identical entities take almost no bits.
 func TestCompactMirrorsManyWideEntities(t *testing.T) {
 	for name, c := range map[string]struct {
 		register func(s *Schema)
@@ -89,7 +89,7 @@ func TestCompactMirrorsManyWideEntities(t *testing.T) {
 	}
 }
 
-// TestSmallChangesOfWideEntitiesAreCheap: what does not change of an entity costs nothing.
+// TestSmallChangesOfWideEntitiesAreCheap: unchanged fields of an entity cost nothing.
 func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
 	for name, c := range map[string]struct {
 		register func(s *Schema)
@@ -125,7 +125,7 @@ func TestSmallChangesOfWideEntitiesAreCheap(t *testing.T) {
 	}
 }
 
-// tDrift moves on and on by the same steps: in both codings that takes no bits for its fields.
+// tDrift moves by the same steps forever: in both codings its fields then take no bits.
 type tDrift struct {
 	Cells [64]float32 `repl:"range=0:30000,step=0.5"`
 }
@@ -135,11 +135,11 @@ type tGlide struct {
 	Cells [24]float32 `repl:"range=0:30000,step=0.5"`
 }
 
-// boundless makes a server hostile: it puts into a packet what fits.
+// boundless makes a server hostile: it fills packets without the work limit.
 var boundless = config.ServerFunc(func(o *config.ServerOptions) { o.FreeWork = 1 << 30 })
 
-// hostileUpdates is a session in which every packet makes much work, the last one not delivered
-// yet.
+// hostileUpdates returns a session in which every packet causes much work, and its last packet,
+// which is not delivered yet.
 func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture, packet []byte) {
 	schema := NewSchema()
 	Register[tDrift](schema)
@@ -171,7 +171,8 @@ func hostileUpdates(t testing.TB, n int, coding Coding, jitter bool) (x *fixture
 	return x, packets[0]
 }
 
-// TestWorkOfAPacketIsBounded: a packet of 1200 bytes may have rows of 32,768 fields, and one more for each bit.
+// TestWorkOfAPacketIsBounded: a packet of 1200 bytes may have rows of 32,768 fields, and one more
+// for each bit.
 func TestWorkOfAPacketIsBounded(t *testing.T) {
 	for coding, around := range map[Coding][2]int{Packed: {540, 560}, Compact: {512, 520}} {
 		for i, n := range around {
@@ -179,7 +180,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
 			require.True(t, ok)
 			if coding == Compact {
-				pad = 0 // it says something else
+				pad = 0 // the bits have another meaning there
 			}
 			limit := 32768 + 8*len(body) - pad
 			require.Equal(t, i == 0, 64*n <= limit, "%d fields, of %d", 64*n, limit)
@@ -191,7 +192,7 @@ func TestWorkOfAPacketIsBounded(t *testing.T) {
 	}
 }
 
-// TestASingleEntityIsNotBoundByTheWorkLimit: however large an entity is, it gets through.
+// TestASingleEntityIsNotBoundByTheWorkLimit: an entity of any size is sent.
 func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		schema := NewSchema()
@@ -210,8 +211,9 @@ func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 	}
 }
 
-// TestAllPathsKeepTheWorkLimit: entries come to packets one by one, as blocks, in streams, with
-// their groups, and in both codings. With a bound that is hit all the time no packet is refused.
+// TestAllPathsKeepTheWorkLimit: entries are written one by one, as blocks, in shared packets, with
+// their groups, and in both codings. Although the limit is reached all the time, no packet is
+// refused.
 func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
 		"streams": nil,
@@ -231,7 +233,7 @@ func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 			var entities []ecs.Entity
 			n, every := 260, 2
 			if name == "streams" {
-				n, every = 640, 4 // so that blocks are small against packets
+				n, every = 640, 4 // so that blocks are small compared with packets
 			}
 			for range n {
 				entities = append(entities, w.NewEntity(drift, narrow, marker))
@@ -283,8 +285,8 @@ func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 	}
 }
 
-// TestSharedPacketsKeepTheWorkLimit: entries that make much work and take few bits, or the other way round, are put
-// into the same packets whether they are copied from a stream or not.
+// TestSharedPacketsKeepTheWorkLimit: entries that cause much work and take few bits, or the
+// reverse, are put into the same packets whether or not they are copied from a shared packet.
 func TestSharedPacketsKeepTheWorkLimit(t *testing.T) {
 	seed := seedOf(t)
 	play := func(opts ...ServerOption) (hashes []uint64) {
@@ -318,8 +320,8 @@ func TestSharedPacketsKeepTheWorkLimit(t *testing.T) {
 	require.Equal(t, play(withoutSharedPackets), play())
 }
 
-// requireSharedRows sees that every shared row is held as often as it says, and that those that no
-// state holds, and no others, are there to be taken.
+// requireSharedRows verifies that every shared row counts its holders correctly, and that exactly
+// the rows without holders are free.
 func requireSharedRows(t testing.TB, c *Client) {
 	t.Helper()
 	holders, free := make([]int, len(c.recv.Layouts.Rows.Rows)), make([]int, len(c.recv.Layouts.Rows.Rows))
@@ -354,8 +356,8 @@ func requireSharedRows(t testing.TB, c *Client) {
 	}
 }
 
-// TestSharedRowsCountTheirHolders plays what makes states come and go: entities that change and rest, lose and get
-// components, end, and are sent whole again and in parts, in sessions that end.
+// TestSharedRowsCountTheirHolders creates and drops states in all ways: entities change and are
+// idle, lose and gain components, despawn, and are sent in full and in parts, in sessions that end.
 func TestSharedRowsCountTheirHolders(t *testing.T) {
 	for _, coding := range []Coding{Packed, Compact} {
 		seed := seedOf(t)
@@ -407,8 +409,8 @@ func TestSharedRowsCountTheirHolders(t *testing.T) {
 	}
 }
 
-// TestBaselinesTooOldToPredictFromAreNotMerged: a row that is as at the first baseline is that at the
-// second one only where there is a prediction.
+// TestBaselinesTooOldToPredictFromAreNotMerged: rows of the first and the second baseline are
+// shared only where there is a prediction.
 func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	schema := NewSchema()
 	Register[tDrift](schema)
@@ -437,8 +439,8 @@ func TestBaselinesTooOldToPredictFromAreNotMerged(t *testing.T) {
 	requireSharedRows(t, x.client)
 }
 
-// BenchmarkHostilePacket is the time that a client takes for a packet of at most 1200 bytes that
-// makes as much work as it may: fields that are as predicted, and in Compact such between others.
+// BenchmarkHostilePacket measures a client's time for a packet of at most 1200 bytes that causes as
+// much work as it may: fields that are as predicted, and in Compact with other fields in between.
 func BenchmarkHostilePacket(b *testing.B) {
 	for name, c := range map[string]struct {
 		coding Coding
@@ -454,9 +456,9 @@ func BenchmarkHostilePacket(b *testing.B) {
 			h, body, pad, ok := wire.ParseStateHeader(packet[wire.ChecksumSize:], x.client.recv.NearSeq, x.client.recv.NearTick)
 			require.True(b, ok)
 			if c.coding == Compact {
-				pad &^= 1 // its model is not kept: it would soon push out the one that it needs
+				pad &^= 1 // its model is not kept, because it would soon displace the one that is needed
 			}
-			best := time.Hour // of all: what else runs on the machine is not counted
+			best := time.Hour // the best time, which excludes other processes
 			for b.Loop() {
 				start := time.Now()
 				if err := x.client.recv.DecodeBody(body, pad, h.Sequence, delta.Tick(h.Tick)); err != nil {

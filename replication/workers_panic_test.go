@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSendFunctionsRunOnTheCallersGoroutine whatever is sent and however few peers there are, so that the caller of
-// Replicate can recover what a send function panics with, and the game can go on after that.
+// TestSendFunctionsRunOnTheCallersGoroutine whatever is sent and however few peers there are. So
+// the caller of Replicate can recover a panic of a send function, and the game can go on.
 func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 	for _, workers := range []int{1, 2, 4, 64} {
 		for peers := 1; peers <= 5; peers += 2 {
@@ -48,14 +48,14 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 						tickAll(t, s, o, ends)
 					}
 				}
-				w.NewEntity(ReplicatedID(&w)) // so that there is something to hash
+				w.NewEntity(ReplicatedID(&w)) // something to hash
 				play(40, true)
 				play(200, false)
 				require.NotZero(t, ends[0].peer.Stats().Hashes)
 				require.NotZero(t, ends[0].peer.Stats().MessagesReceived+ends[0].client.Stats().MessagesReceived)
 				for range 10 {
 					g.step()
-					w.NewEntity(ReplicatedID(&w)) // so that there is a state to be sent
+					w.NewEntity(ReplicatedID(&w)) // a state to send
 					upset = true
 					require.PanicsWithValue(t, "the user's", s.Replicate)
 					o.record(s)
@@ -79,7 +79,8 @@ func TestSendFunctionsRunOnTheCallersGoroutine(t *testing.T) {
 	}
 }
 
-// TestATickEndsAfterAnyPanic: what changed in it is not news of the next one, of which a peer may have acknowledged it already.
+// TestATickEndsAfterAnyPanic: the changes of such a tick are not changes of the next one, which a
+// peer may have acknowledged already.
 func TestATickEndsAfterAnyPanic(t *testing.T) {
 	seed := seedOf(t)
 	for workers := 1; workers <= 3; workers++ {

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goroutine returns what names the present goroutine.
+// goroutine returns the name of the current goroutine.
 func goroutine() string {
 	var buf [64]byte
 	return string(bytes.Fields(buf[:runtime.Stack(buf[:], false)])[1])
 }
 
-// askingFilter is a filter of the user's own.
+// askingFilter is a custom filter.
 type askingFilter struct {
 	id    ecs.ID
 	asked func()
@@ -31,8 +31,8 @@ func (f *askingFilter) Matches(mask *ecs.Mask) bool {
 	return mask.Get(f.id)
 }
 
-// playWithWorkers plays a game with peers of all kinds and returns what the send functions
-// got, in order, and how often functions of the user were called.
+// playWithWorkers plays a game with peers of all kinds and returns the packets in order of sending,
+// and the number of calls of user functions.
 func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64) (sent [][]byte, calls int) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema(), WithSeed(seed), WithWorkers(workers))
@@ -43,7 +43,7 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	grid := s.NewGrid(20, "tPosition.X", "tPosition.Y")
 	set := s.NewEntitySet()
 	home := goroutine()
-	called := func() { // without locks: the race detector sees calls from elsewhere
+	called := func() { // without locks: the race detector sees calls from other goroutines
 		calls++
 		if here := goroutine(); here != home { // no FailNow here: it would end a worker
 			t.Errorf("called on goroutine %s instead of %s", here, home)
@@ -110,9 +110,8 @@ func playWithWorkers(t *testing.T, workers, limit, peers, ticks int, seed uint64
 	return sent, calls
 }
 
-// TestWorkersSendTheSame: however many workers there are, the send functions get the same
-// packets in the same order, and all functions of the user are called on the goroutine
-// that calls Replicate.
+// TestWorkersSendTheSame: however many workers there are, the send functions get the same packets
+// in the same order, and all user functions are called on the goroutine that calls Replicate.
 func TestWorkersSendTheSame(t *testing.T) {
 	peers, ticks := 40, 200
 	if testing.Short() || raceDetector {
@@ -125,7 +124,7 @@ func TestWorkersSendTheSame(t *testing.T) {
 	for _, n := range []int{-1, 2, 3, 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			limit := encode.MaxCacheBytes
-			if n < 0 { // with little memory for what is encoded
+			if n < 0 { // with little memory for encoded entries
 				n, limit = -n, 1000
 			}
 			got, gotCalls := playWithWorkers(t, n, limit, peers, ticks, seed)
@@ -142,7 +141,7 @@ func TestWorkersSendTheSame(t *testing.T) {
 	require.Panics(t, func() { WithWorkers(65) })
 }
 
-// TestWorkersConverge: what several workers send is what clients understand.
+// TestWorkersConverge: clients understand the packets of several workers.
 func TestWorkersConverge(t *testing.T) {
 	seed := seedOf(t)
 	w := ecs.NewWorld()
@@ -167,8 +166,8 @@ func TestWorkersConverge(t *testing.T) {
 	requireEqualSoon(t, s, o, ends, 200)
 }
 
-// TestWorkersDoNotAllocate: once all memory has its size, Replicate leaves no garbage with
-// workers either, nor with budgets, views, intervals and loss.
+// TestWorkersDoNotAllocate: once all buffers have grown, Replicate allocates nothing with workers
+// either, nor with budgets, views, intervals and loss.
 func TestWorkersDoNotAllocate(t *testing.T) {
 	skipAllocationTest(t)
 	for _, workers := range []int{1, 3} {
@@ -189,7 +188,7 @@ func TestWorkersDoNotAllocate(t *testing.T) {
 			}
 			m.sizes = make([]int, 0, 10_000)
 		}
-		for range 1000 { // with noise in it, the largest of everything comes late
+		for range 1000 { // random loads reach their maximum late
 			c.tickAll()
 		}
 		const runs = 100

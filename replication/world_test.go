@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests' game: components of several kinds in a server world, which a naive record
-// of full states follows as oracle.
+// The game of the tests: components of several kinds in a server world, with a naive record of full
+// states as oracle.
 
 type tPosition struct {
 	X, Y, Z float32 `repl:"range=-100:100,step=0.01"`
@@ -56,7 +56,7 @@ func testSchema() *Schema {
 
 func seedOf(t testing.TB) uint64 { return replicationtest.Seed(t) }
 
-// ticksOf is how long a random test runs: short where time is scarce.
+// ticksOf returns the length of a random test: short where time is scarce.
 func ticksOf(long, short int) int {
 	if testing.Short() || raceDetector {
 		return short
@@ -64,7 +64,8 @@ func ticksOf(long, short int) int {
 	return long
 }
 
-// longOf is ticksOf for the slowest of all. The environment variable REPLICATION_LONG asks for the longest run.
+// longOf is ticksOf for the slowest tests. The environment variable REPLICATION_LONG selects the
+// longest run.
 func longOf(longest, long, short int) int {
 	if os.Getenv("REPLICATION_LONG") != "" {
 		long = longest
@@ -72,8 +73,8 @@ func longOf(longest, long, short int) int {
 	return ticksOf(long, short)
 }
 
-// roundsOf is ticksOf for what takes the race detector long and tells it little: one round
-// after the other does the same in the same goroutines, so a few of them show what there is.
+// roundsOf is ticksOf for tests that are slow under the race detector and gain little from it: each
+// round does the same in the same goroutines, so a few of them are enough.
 func roundsOf(long, short, race int) int {
 	if raceDetector {
 		return race
@@ -96,7 +97,7 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 		row := make([]uint32, c.Words)
 		c.ReadColumn(row, w.Get(e, id), 1)
 		for _, k := range c.References {
-			clear(row[c.Columns[k].Word:][:2]) // entities of this very world
+			clear(row[c.Columns[k].Word:][:2]) // entity IDs of this world
 		}
 		codes = append(codes, uint64(1000+i))
 		for _, x := range row {
@@ -106,8 +107,8 @@ func stateOf(s *Schema, w *ecs.World, e ecs.Entity) string {
 	return fmt.Sprint(codes)
 }
 
-// truth is what the server's world was at every tick: full states, nothing shared with
-// the library's histories.
+// truth records the server's world at every tick: full states, sharing nothing with the library's
+// histories.
 type truth struct {
 	versions map[NetID][]truthVersion
 	live     map[NetID]ecs.Entity
@@ -115,7 +116,7 @@ type truth struct {
 
 type truthVersion struct {
 	tick  uint32
-	state string // "" for not there
+	state string // "": despawned
 }
 
 func newTruth() *truth {
@@ -182,8 +183,8 @@ type end struct {
 	last   map[NetID]uint32 // tick shown before: never goes back
 }
 
-// codingOf returns the coding of the next peer: that of the first one is that of the server's
-// options, those of the others alternate, in an order that the seed tells.
+// codingOf returns the coding of the next peer: the first one has that of the server's options, the
+// others alternate, in an order that depends on the seed.
 func codingOf(s *Server) Coding {
 	if len(s.peers) == 0 {
 		if s.opts.Compact {
@@ -202,7 +203,7 @@ func connect(s *Server, seed uint64, cfg netsim.Config, opts ...ClientOption) *e
 	return e
 }
 
-// step moves the link by one tick and lets both ends take what came.
+// step moves the link by one tick and gives both ends the packets that arrived.
 func (e *end) step(t testing.TB) {
 	e.link.Step()
 	e.link.Down.Receive(func(p []byte) { _ = e.client.Receive(p) })
@@ -210,7 +211,7 @@ func (e *end) step(t testing.TB) {
 	e.link.Up.Receive(func(p []byte) { _ = e.peer.Receive(p) })
 }
 
-// check compares every mirrored entity with the truth at the tick that it shows.
+// check compares every replica with the truth at the tick that it shows.
 func (e *end) check(t testing.TB, s *Server, o *truth) {
 	for id, entity := range e.client.Entities() {
 		tick, _ := e.client.StateTick(entity)
@@ -226,7 +227,7 @@ func (e *end) check(t testing.TB, s *Server, o *truth) {
 	}
 }
 
-// tickAll plays a tick: the server replicates, all ends take what comes, and all that they
+// tickAll plays a tick: the server replicates, all ends get their packets, and everything that they
 // show is checked.
 func tickAll(t testing.TB, s *Server, o *truth, ends []*end) {
 	s.Replicate()
@@ -237,7 +238,7 @@ func tickAll(t testing.TB, s *Server, o *truth, ends []*end) {
 	}
 }
 
-// equalTo returns how the client's world differs from the server's, "" if it does not.
+// equalTo describes how the client's world differs from the server's, "" if it does not.
 func (e *end) equalTo(s *Server, o *truth) string {
 	n := 0
 	diff := ""
@@ -286,7 +287,7 @@ func (g *game) despawn(i int) {
 	g.entities = g.entities[:len(g.entities)-1]
 }
 
-// mutate changes something in the entity, most often a little.
+// mutate changes something in the entity, usually a little.
 func (g *game) mutate(e ecs.Entity) {
 	r := g.rng
 	id := g.ids[r.IntN(len(g.ids))]
@@ -355,7 +356,7 @@ func (g *game) step() {
 	}
 }
 
-// faceOf returns the schema that the given types are of.
+// faceOf returns the Schema that wraps the given one.
 func faceOf(types *schema.Schema) *Schema {
 	return (*Schema)(unsafe.Pointer(types)) // its only field
 }
