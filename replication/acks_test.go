@@ -117,5 +117,5 @@ func TestReportsAboutEarlierBaselinesAreIgnored(t *testing.T) {
 	x.answer(forgeAck(x.client, &a))
 	require.EqualValues(t, 1, x.peer.Stats().MissingBaselines)
 	require.Zero(t, x.acked(0))
-	require.NotEmpty(t, x.replicate(), "it is sent whole")
+	require.NotEmpty(t, x.replicate(), "the full state is sent")
 }

@@ -181,7 +181,7 @@ func (a *ackTwin) follow() {
 			}
 			t.SkipTo(to)
 			for b := range held {
-				require.Zero(a.t, held[b]&t.Lacks(to, b), "held before and after a leap")
+				require.Zero(a.t, held[b]&t.Lacks(to, b), "held before and after skipped ticks")
 			}
 			continue
 		}

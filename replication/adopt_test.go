@@ -321,7 +321,7 @@ func TestAdoptionOverABadNetwork(t *testing.T) {
 		s.Replicate()
 		e.step(t)
 		if d := e.client.Verify(); d != nil {
-			require.FailNow(t, "not as the server says", "tick %d: %v", tick, d)
+			require.FailNow(t, "not the server's state", "tick %d: %v", tick, d)
 		}
 		seen := map[uint16]bool{}
 		filter := ecs.All(mirrorShot)

@@ -86,7 +86,7 @@ func checkAllocations(t *testing.T, coding Coding) {
 	before := peer.Stats().Updates
 	allocs := map[string]float64{}
 	measure := func(name string, fn func()) {
-		const runs = 50 // runs of the whole sequence, because each step needs those before it
+		const runs = 50 // runs of the full sequence, because each step needs those before it
 		total := 0.0
 		for range runs {
 			for _, part := range []struct {

@@ -21,7 +21,7 @@ func (a *chaosGame) check(i int, e *chaosEnd) {
 		}
 		e.last[id] = tick
 		if got, want := stateOf(faceOf(a.server.schema), e.world, entity), a.truth.at(id, tick); got != want {
-			a.fail("end %d: %v torn at tick %d (server %d):\n got %.200s\nwant %.200s", i, id, tick, a.server.Tick(), got, want)
+			a.fail("end %d: %v wrong at tick %d (server %d):\n got %.200s\nwant %.200s", i, id, tick, a.server.Tick(), got, want)
 		}
 	}
 }
@@ -56,10 +56,10 @@ func (a *chaosGame) invariants() {
 		t := &p.acked.Acks
 		for b := range p.acked.Dirty {
 			if p.acked.Dirty[b] != 0 && !t.DirtyBlocks.Has(b) {
-				a.fail("end %d block %d: due, but not owed", i, b)
+				a.fail("end %d block %d: dirty, but not in DirtyBlocks", i, b)
 			}
 			if p.sight.View.InView == nil && t.None[b]&a.server.snap.Slots.Alive[b] != 0 && !t.Unknown.Has(b) {
-				a.fail("end %d block %d: nothing is held of %x, which is not said", i, b, t.None[b]&a.server.snap.Slots.Alive[b])
+				a.fail("end %d block %d: nothing is held of %x, which Unknown lacks", i, b, t.None[b]&a.server.snap.Slots.Alive[b])
 			}
 			if t.Ended[b]&^t.None[b] != 0 {
 				a.fail("end %d block %d: something of what ended is held: %x", i, b, t.Ended[b]&^t.None[b])
@@ -107,7 +107,7 @@ func (a *chaosGame) stuck(p *Peer) (out string) {
 	t := &p.acked.Acks
 	for b := range p.acked.Dirty {
 		if t.Behind(b) != 0 || p.acked.Dirty[b] != 0 {
-			out += fmt.Sprintf(" [block %d behind %x due %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Dirty[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
+			out += fmt.Sprintf(" [block %d behind %x dirty %x none %x large %x shown %x alive %x inflight %d]", b, t.Behind(b), p.acked.Dirty[b], t.None[b], t.Large[b], t.Shown[b], a.server.snap.Slots.Alive[b], p.acked.Log.Next-p.acked.Log.Oldest)
 		}
 	}
 	return

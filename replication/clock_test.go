@@ -68,7 +68,7 @@ func TestTheClockFollowsTheServer(t *testing.T) {
 					worst = max(worst, math.Abs(d))
 				}
 			}
-			t.Logf("off by %.2f in the mean, %.2f at worst; lead %.1f; input ticks jumped %.0f times; in time %d of %d; rate %.4f",
+			t.Logf("off by %.2f in the mean, %.2f at worst; input delay %.1f; input ticks jumped %.0f times; in time %d of %d; rate %.4f",
 				off, worst, r.client.InputDelay(), jumps, r.exact, r.asked, r.client.clock.Rate())
 			require.InDelta(t, 0, off, 2)
 			require.Less(t, worst, 5.0)

@@ -89,7 +89,7 @@ func stepCase[T int8 | int64 | uint16 | uint64](tag string, low, high, step int6
 			if v.CanUint() && v.Uint() > math.MaxInt64 {
 				return q.Max(), false
 			}
-			return q.Encode(wholeNumber(v).Int64())
+			return q.Encode(bigInteger(v).Int64())
 		},
 		func(code uint64) any { x, ok := q.Decode(code); return ifValid(T(x), ok) },
 	}
@@ -99,7 +99,7 @@ func turnCase[T int8 | int64 | uint16 | uint64](tag string, low, high int64) sca
 	return scalarCase{
 		reflect.TypeFor[T](), tag,
 		func(v reflect.Value) (uint64, bool) {
-			code := wholeNumber(v)
+			code := bigInteger(v)
 			turn := new(big.Int).Sub(big.NewInt(high+1), big.NewInt(low))
 			return code.Mod(code.Sub(code, big.NewInt(low)), turn).Uint64(), true
 		},
@@ -113,7 +113,7 @@ func flagsCase[T int8 | int64 | uint16 | uint64](tag string, mask uint64) scalar
 		func(v reflect.Value) (uint64, bool) { // bit by bit
 			code := uint64(0)
 			for i := range 64 {
-				if wholeNumber(v).Bit(i) != 0 && mask>>i&1 != 0 {
+				if bigInteger(v).Bit(i) != 0 && mask>>i&1 != 0 {
 					code |= 1 << i
 				}
 			}
@@ -123,7 +123,7 @@ func flagsCase[T int8 | int64 | uint16 | uint64](tag string, mask uint64) scalar
 	}
 }
 
-func wholeNumber(v reflect.Value) *big.Int {
+func bigInteger(v reflect.Value) *big.Int {
 	if v.CanUint() {
 		return new(big.Int).SetUint64(v.Uint())
 	}

@@ -79,7 +79,7 @@ func TestTheFirstPacketOfAServerIsRepeated(t *testing.T) {
 	}
 	delivered, lost := 0, 0
 	for tick := 0; !x.client.Complete(); tick++ {
-		require.Less(t, tick, 5*sender.CompleteTicks, "%d told, %d lost", delivered, lost)
+		require.Less(t, tick, 5*sender.CompleteTicks, "%d delivered, %d lost", delivered, lost)
 		for _, p := range x.replicate() {
 			if len(p) < 20 { // empty
 				if delivered++; delivered <= 3 {

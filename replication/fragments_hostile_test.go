@@ -93,7 +93,7 @@ func TestHostileFragmentsAreRefused(t *testing.T) {
 			{"empty", piece{number: numberBulk, fragment: wire.MoreFragments, size: -1}},
 			{"an empty last one", piece{number: numberBulk, fragment: wire.LastFragment, size: -1}},
 			{"longer than the packet", piece{number: numberBulk, fragment: wire.MoreFragments, size: 101, data: make([]byte, 100)}},
-			{"as long as can be said", piece{number: numberBulk, fragment: wire.LastFragment, size: 65535, data: make([]byte, 100)}},
+			{"the greatest size that can be written", piece{number: numberBulk, fragment: wire.LastFragment, size: 65535, data: make([]byte, 100)}},
 			{"larger than its type", piece{number: numberLetter, fragment: wire.LastFragment, data: make([]byte, 13_000)}},
 		} {
 			var got []string
@@ -146,8 +146,8 @@ func TestFragmentsThatMakeNoMessage(t *testing.T) {
 		{"nonsense", []piece{more(bytes.Repeat([]byte{0xff}, 100)), last([]byte{0xff})}, 1, nil},
 		{"without end", []piece{more(good[:1000])}, 1, nil},
 		{"another type between", []piece{more(good[:1000]), {number: numberLetter, fragment: wire.MoreFragments, data: []byte{1}}, last(good[1000:])}, 3, nil},
-		{"a whole one between", []piece{more(good[:1000]), hit, last(good[1000:])}, 2, []string{"hit"}},
-		{"a whole one of the same type between", []piece{more(good[:1000]), {number: numberBulk, data: make([]byte, 8), bits: 60}, last(good)}, 1, []string{"", bulk(3000).Parts[0]}},
+		{"an unfragmented one between", []piece{more(good[:1000]), hit, last(good[1000:])}, 2, []string{"hit"}},
+		{"an unfragmented one of the same type between", []piece{more(good[:1000]), {number: numberBulk, data: make([]byte, 8), bits: 60}, last(good)}, 1, []string{"", bulk(3000).Parts[0]}},
 	} {
 		for _, down := range []bool{false, true} {
 			var got []string

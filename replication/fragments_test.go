@@ -505,7 +505,7 @@ func TestOnlyLongTypesAreFragmented(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"mLetter", "mNotice", "mBulk", "mBytes48"}, long)
-	require.Equal(t, 47, wire.MaxUnfragmented, "the wire format says so")
+	require.Equal(t, 47, wire.MaxUnfragmented, "as docs/wire-format.md states")
 }
 
 // TestSmallMessagesOfWideTypesDoNotAllocate once all buffers have grown to their size.

@@ -279,7 +279,7 @@ func (f *crewGame) tick(t testing.TB, partly func(end int) bool) {
 	for k, e := range f.ends {
 		e.step(t)
 		if mismatch := f.mismatch(k, partly(k)); mismatch != "" && !f.burst(k) {
-			require.FailNow(t, "torn", "tick %d: %s\n%+v", f.server.Tick(), mismatch, e.peer.Stats())
+			require.FailNow(t, "split", "tick %d: %s\n%+v", f.server.Tick(), mismatch, e.peer.Stats())
 		}
 	}
 }

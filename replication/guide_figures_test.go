@@ -128,7 +128,7 @@ func TestGuideStatesTheComponentLimit(t *testing.T) {
 		return // a build with the tag tiny has even fewer
 	}
 	require.NotPanics(t, func() { playWideWorld(t, most-1) })
-	require.Panics(t, func() { playWideWorld(t, most) }, "Arche takes more by now: say so in the guide")
+	require.Panics(t, func() { playWideWorld(t, most) }, "Arche allows more now: update the guide")
 }
 
 // TestGuideChecksForAResourceBeforeGettingIt: Arche panics if there is no such resource.

@@ -21,22 +21,22 @@ var takesHandle = []string{
 // safeHandles lists the functions that pass handles to a world without a check, and why each of
 // those entities is known to live.
 var safeHandles = map[string]string{
-	"alive":                    "it is the question",
-	"lookUp":                   "asks",
-	"expectations.expect":      "asks",
-	"worldView.sign":           "of what expect asked about",
-	"expectations.match":       "asks",
-	"applier.adopt":            "of what match asked about",
-	"applier.writeRows":        "applyReplica and applyFacet asked",
-	"applier.spawnEntity":      "of what it made, or match asked about",
-	"applier.changecomponents": "applyReplica, applyFacet and detach asked",
-	"worldView.place":          "present asks",
-	"applier.setTarget":        "asks about the holder; the target is of worldView.entity, which asks",
-	"worldView.verifyEntity":   "Verify asked",
+	"alive":                    "it is the check",
+	"lookUp":                   "checks",
+	"expectations.expect":      "checks",
+	"worldView.sign":           "expect checked the entity",
+	"expectations.match":       "checks",
+	"applier.adopt":            "match checked the entity",
+	"applier.writeRows":        "applyReplica and applySubEntity checked",
+	"applier.spawnEntity":      "it made the entity, or match checked it",
+	"applier.changecomponents": "applyReplica, applySubEntity and detach checked",
+	"worldView.place":          "present checks",
+	"applier.setTarget":        "checks the holder; the target is from worldView.entity, which checks",
+	"worldView.verifyEntity":   "Verify checked",
 	"worldView.differs":        "its callers have the component's address",
 	"worldView.valuesOf":       "its callers have the component's address",
-	"relations.of":             "its callers asked",
-	"relations.remove":         "removeEntity asked",
+	"relations.of":             "its callers checked",
+	"relations.remove":         "removeEntity checked",
 }
 
 // TestHandlesAreCheckedInOnePlace: only alive asks Arche whether an entity lives, because Arche's
@@ -65,10 +65,10 @@ func TestHandlesAreCheckedInOnePlace(t *testing.T) {
 				case *ast.SelectorExpr:
 					switch {
 					case n.Sel.Name == "Alive" && isWorld(n.X):
-						require.Equal(t, "alive", function, "%v: ask alive, which knows every handle", at)
+						require.Equal(t, "alive", function, "%v: call alive, which accepts every handle", at)
 					case slices.Contains(takesHandle, n.Sel.Name) && isWorld(n.X):
 						require.Contains(t, safe, function,
-							"%v: %s of a handle: ask alive first, or use lookUp, and say in safeHandles why it is safe", at, n.Sel.Name)
+							"%v: %s with a handle: check alive first, or use lookUp, or add the function to safeHandles with the reason", at, n.Sel.Name)
 						used[function] = true
 					}
 				case *ast.Field:

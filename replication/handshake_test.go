@@ -68,7 +68,7 @@ func TestSchemaMismatchIsNamed(t *testing.T) {
 				x.restart(c.client, 7)
 				var err error
 				for n := 0; err == nil; n++ {
-					require.Less(t, n, 4000, "never told")
+					require.Less(t, n, 4000, "no answer")
 					x.deliver(x.takeDown()...)
 					err = x.client.Apply()
 					x.answer(x.up...)

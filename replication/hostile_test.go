@@ -305,7 +305,7 @@ func TestNoPacketCostsMuchMemory(t *testing.T) {
 			beginEntries(w, 15)
 			entryHead(w, 1<<20-1, 15, wire.EntryDespawn)
 		},
-		"many shapes": func(w *bitbuf.Writer) {
+		"many layouts": func(w *bitbuf.Writer) {
 			beginEntries(w, 6)
 			var set delta.Set
 			for i := 0; !full(w); i++ {

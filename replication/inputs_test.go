@@ -93,7 +93,7 @@ func TestInputsArriveInTime(t *testing.T) {
 				mean += l / float64(len(r.delays))
 			}
 			stats := r.client.Stats()
-			t.Logf("in time %.3f%%, lead %.2f ticks, round trip %.1f, jitter %.2f, %.1f bytes a packet; server at %d, estimate %.1f",
+			t.Logf("in time %.3f%%, input delay %.2f ticks, round trip %.1f, jitter %.2f, %.1f bytes a packet; server at %d, estimate %.1f",
 				100*share, mean, r.client.RoundTrip(), r.client.Jitter(),
 				float64(stats.InputBytes-before.InputBytes)/float64(stats.InputPackets-before.InputPackets), r.server.Tick(), r.client.ServerTick())
 			require.GreaterOrEqual(t, share, c.share)

@@ -43,7 +43,7 @@ func TestCompleteMeansEverythingHasArrived(t *testing.T) {
 				return func(id NetID) bool { return id.Slot%2 == 0 }
 			},
 		},
-		"not in step": {opts: []ServerOption{withoutSharedPackets}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
+		"out of sync": {opts: []ServerOption{withoutSharedPackets}, cfg: netsim.Config{Latency: 3, Loss: 0.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := seedOf(t)
@@ -114,7 +114,7 @@ func TestCompleteIsSentInAnIdleWorld(t *testing.T) {
 		}
 		packets := x.peer.Stats().Packets
 		x.rounds(50)
-		require.Equal(t, packets, x.peer.Stats().Packets, "it is told once")
+		require.Equal(t, packets, x.peer.Stats().Packets, "it is sent once")
 	}
 }
 

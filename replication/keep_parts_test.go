@@ -36,7 +36,7 @@ func TestPartsOutOfViewMakeRoom(t *testing.T) {
 	x.requireSeen(append(es, e)...)
 }
 
-// TestPartsThatWereNotSentYet: the client is told to drop the parts that it has.
+// TestPartsThatWereNotSentYet: the server makes the client drop the parts that it has.
 func TestPartsThatWereNotSentYet(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithMTU(128))
 	x.peer.SetBudget(60 * 128)

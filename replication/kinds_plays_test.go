@@ -120,7 +120,7 @@ func playGroup(x *kindGame) {
 		here, number := 0, uint32(0)
 		for _, m := range x.end.client.Entities() {
 			v := (*kSecret)(x.end.world.Get(m, mirrorID)).N
-			require.True(x.t, here == 0 || v == number, "torn")
+			require.True(x.t, here == 0 || v == number, "split")
 			here, number = here+1, v
 		}
 		if here > 0 {
@@ -278,7 +278,7 @@ func playInput(x *kindGame) {
 		}
 		x.tick()
 	}
-	require.Greater(x.t, exact, asked*85/100, "of %d: how many come in time once the lead has settled is tested elsewhere", asked)
+	require.Greater(x.t, exact, asked*85/100, "of %d: other tests check how many arrive in time once the input delay has settled", asked)
 }
 
 // furtherKinds are kinds that are not field values.

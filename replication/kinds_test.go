@@ -26,8 +26,8 @@ type kind struct {
 
 func kinds() []kind {
 	type (
-		flag         struct{ V bool }
-		wholeNumbers struct {
+		flag     struct{ V bool }
+		integers struct {
 			A int8
 			B int16
 			C int32
@@ -146,8 +146,8 @@ func kinds() []kind {
 	return append([]kind{
 		values("bool", flag{false}, flag{true}),
 		values("integer",
-			wholeNumbers{}, wholeNumbers{-128, -32768, math.MinInt32, math.MinInt64, math.MinInt32, 255, 65535, math.MaxUint32, math.MaxUint64, math.MaxUint32},
-			wholeNumbers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, wholeNumbers{127, 32767, math.MaxInt32, math.MaxInt64, math.MaxInt32, 1, 1, 1, 1, 1}),
+			integers{}, integers{-128, -32768, math.MinInt32, math.MinInt64, math.MinInt32, 255, 65535, math.MaxUint32, math.MaxUint64, math.MaxUint32},
+			integers{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, integers{127, 32767, math.MaxInt32, math.MaxInt64, math.MaxInt32, 1, 1, 1, 1, 1}),
 		values("integer of a range", ranged{-3, 5}, ranged{100, math.MaxUint64}, ranged{0, 1 << 33}),
 		values("integer in steps", stepped{0}, stepped{10}, stepped{990}, stepped{1000}),
 		values("integer that wraps", round{0, 255}, round{359, 0}, round{1, 1}, round{180, 128}, round{340, 250}),

@@ -35,7 +35,7 @@ func TestWelcomesToEarlierHellosAreIgnored(t *testing.T) {
 }
 
 // TestLateHelloTakesNoSessionOverWithoutChecksum: the hello of an earlier client arrives again, and
-// nothing in the acks of the current one tells them apart.
+// its acks look like those of the current one.
 func TestLateHelloTakesNoSessionOverWithoutChecksum(t *testing.T) {
 	x, e, move := crowd(t, 5, WithoutChecksum())
 	id := x.peer.conn.Session.ID

@@ -9,8 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestMessagesWaitForConditionalComponents: a client that is told that an entity is its own finds
-// the owner's components, and no other client does; when told that it no longer is, it finds them
+// TestMessagesWaitForConditionalComponents: a client that learns from a message that an entity is
+// now its own finds the owner's components, and no other client does; when it learns that it no
+// longer is, they are gone.
 // gone.
 func TestMessagesWaitForConditionalComponents(t *testing.T) {
 	seed := seedOf(t)

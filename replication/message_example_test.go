@@ -34,7 +34,7 @@ func Example_messages() {
 	client = replication.NewClient(&mirror, schema, func(packet []byte) error { return peer.Receive(packet) })
 
 	replication.OnClientMessage(server, func(_ *replication.Peer, m Shoot) {
-		fmt.Println("the server hears of gun", m.Gun)
+		fmt.Println("the server receives a shot of gun", m.Gun)
 		target := world.NewEntity(ecs.ComponentID[Health](&world), replication.ReplicatedID(&world))
 		if err := replication.SendToViewers(server, target, Hit{Damage: 7}); err != nil {
 			fmt.Println(err)
@@ -45,7 +45,7 @@ func Example_messages() {
 		for range client.Entities() {
 			targets++
 		}
-		fmt.Println("the client hears of a hit of", m.Damage, "and has", targets, "target")
+		fmt.Println("the client receives a hit of", m.Damage, "and has", targets, "target")
 	})
 
 	for tick := range 20 {
@@ -67,7 +67,7 @@ func Example_messages() {
 	}
 
 	// Output:
-	// the server hears of gun 2
-	// the client hears of a hit of 7 and has 1 target
+	// the server receives a shot of gun 2
+	// the client receives a hit of 7 and has 1 target
 	// the server has the input 1 for its next tick
 }

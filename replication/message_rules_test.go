@@ -74,7 +74,7 @@ func TestBuffersAreBounded(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mHit{}) }))
-	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mChat{}) }), "a lane of its own")
+	require.Equal(t, 1024, fill(func() error { return SendToClient(x.peer, mChat{}) }), "a channel of its own")
 	require.Equal(t, 256, fill(func() error { return SendToClient(x.peer, mSpark{}) }))
 	require.Equal(t, 1024, fill(func() error { return SendToServer(x.client, mHit{}) }))
 	require.Equal(t, 256, fill(func() error { return SendToServer(x.client, mFlash{}) }))
@@ -117,7 +117,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		}, `tSlice.A: slices can't be replicated; use a fixed array or skip the field with repl:"-"`},
 		{"pointer", func() { RegisterMessage[*mHit](NewSchema()) }, "*replication.mHit is a pointer: register the component type itself"},
 		{"reserved name", func() { RegisterMessage[schemaTeam](NewSchema(), Name("input")) }, `the name "input" of a type that is no struct has a meaning in the schema text: choose another with the option Name`},
-		{"sealed", func() {
+		{"frozen", func() {
 			s := messageSchema()
 			s.raw.Freeze()
 			RegisterMessage[mBytes40](s)

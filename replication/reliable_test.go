@@ -131,7 +131,7 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 			e.note(c.MessageTick())
 		})
 		OnServerMessage(c, func(m mMap) {
-			require.Equal(t, mapOf(e.got), m, "once, whole and in order")
+			require.Equal(t, mapOf(e.got), m, "once, complete and in order")
 			e.got++
 			e.note(c.MessageTick())
 		})
@@ -153,7 +153,7 @@ func newMessageRig(t testing.TB, seed uint64, links []netsim.Config, opts ...Ser
 	})
 	OnClientMessage(s, func(p *Peer, m mMap) {
 		e := r.endOf(p)
-		require.Equal(t, mapOf(e.gotUp), m, "once, whole and in order")
+		require.Equal(t, mapOf(e.gotUp), m, "once, complete and in order")
 		e.gotUp++
 	})
 	return r
@@ -311,7 +311,7 @@ func TestMessagesHoldWhateverTheServerDoes(t *testing.T) {
 		{name: "small packets", opts: []ServerOption{WithMTU(64)}},
 		{name: "no checksum", opts: []ServerOption{WithoutChecksum()}},
 		{name: "workers and grid", opts: []ServerOption{WithWorkers(3), WithBaselineInterval(4)}},
-		{name: "nothing in step", opts: []ServerOption{withoutSharedPackets}},
+		{name: "nothing in sync", opts: []ServerOption{withoutSharedPackets}},
 		{name: "small window", opts: []ServerOption{WithWindow(8)}},
 		{name: "ticks wrap", opts: []ServerOption{replicationtest.FirstTick(1<<32 - 100), replicationtest.FirstSequence(1<<16 - 50)}},
 		{name: "ids wrap", set: func(r *messageRig) {

@@ -85,7 +85,7 @@ func TestSchemaTextGolden(t *testing.T) {
 	require.Equal(t, schemaGolden, s.Text())
 	require.Equal(t, uint64(0x81c675c969b39781), s.Fingerprint())
 	s.raw.Freeze()
-	require.Equal(t, schemaGolden, s.Text(), "sealing must not change the text")
+	require.Equal(t, schemaGolden, s.Text(), "freezing must not change the text")
 }
 
 func TestFrozenLayoutAgreesWithTheColumns(t *testing.T) {
@@ -93,7 +93,7 @@ func TestFrozenLayoutAgreesWithTheColumns(t *testing.T) {
 	s.raw.Freeze()
 	layout := s.raw.Layout
 	s.raw.Freeze()
-	require.Same(t, layout, s.raw.Layout, "sealing twice must build nothing")
+	require.Same(t, layout, s.raw.Layout, "freezing twice must build nothing")
 
 	for i := range s.raw.Components {
 		c := &s.raw.Components[i]
@@ -400,7 +400,7 @@ func TestRegisterRefusesComponents(t *testing.T) {
 		{"twice", func(s *Schema) { Register[schemaVec](s); Register[schemaVec](s, Name("Other")) }, "Other: replication.schemaVec is registered already: register every type once"},
 		{"same name", func(s *Schema) { Register[schemaVec](s); Register[schemaRot](s, Name("schemaVec")) }, "schemaVec: replication.schemaVec and replication.schemaRot have the same name: give one another with the option Name"},
 		{"too many", func(s *Schema) { full(s); Register[schemaVec](s) }, "schemaVec: the schema is full: it holds at most 256 components"},
-		{"sealed", func(s *Schema) { s.raw.Freeze(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
+		{"frozen", func(s *Schema) { s.raw.Freeze(); Register[schemaVec](s) }, "schemaVec: the schema is in use: register all components before making a server or client of it"},
 		{"unexported", func(s *Schema) { Register[struct{ x, y int }](s, Name("P")) }, "P: all fields of struct { x int; y int } are unexported; export some"},
 		{"blank", func(s *Schema) { Register[struct{ _ [4]byte }](s, Name("P")) }, "P: all fields of struct { _ [4]uint8 } are unexported; export some"},
 		{"slice", func(s *Schema) { Register[[]int](s, Name("P")) }, "P: slices can't be replicated; use a fixed array"},

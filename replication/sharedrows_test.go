@@ -29,7 +29,7 @@ func TestSharedRowsOutliveTheirBaselines(t *testing.T) {
 			}
 			unheard(2, 1) // the first is dropped, and its row is shared with this one
 			require.EqualValues(t, 1, x.client.recv.Replicas.At(uint32(x.slotOf(e))).Held.N)
-			require.EqualValues(t, 1, x.peer.Stats().FullStates, "no state was sent whole but the first")
+			require.EqualValues(t, 1, x.peer.Stats().FullStates, "only the first state was sent in full")
 
 			other := x.spawn(bulk) // needs a row
 			(*tBulk)(x.world.Get(other, bulk)).Cells[0] = 9

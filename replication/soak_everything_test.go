@@ -211,7 +211,7 @@ func (x *everything) check(t *testing.T, i int, all bool) {
 		return // entities of an earlier session are shown beside the new ones
 	}
 	if mismatch := x.crewGame.mismatch(i, x.limited[i] || tick-x.lifted[i] < 200); mismatch != "" && !x.crewGame.burst(i) {
-		require.FailNow(t, "torn", "tick %d: %s\n%+v", tick, mismatch, e.peer.Stats())
+		require.FailNow(t, "split", "tick %d: %s\n%+v", tick, mismatch, e.peer.Stats())
 	}
 	if all || tick%32 == uint32(i+16) {
 		g.check(t, i, e)

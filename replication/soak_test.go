@@ -124,8 +124,8 @@ func TestCountersWrap(t *testing.T) {
 	}
 }
 
-// TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than baseline ticks can be
-// told apart on the wire, and then move for a moment.
+// TestRestingEntitiesKeepTheirBaselines lets entities rest for longer than the range of baseline
+// ticks on the wire, and then move for a moment.
 func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 	oneGoroutine(t)
 	ticks := 20000
@@ -163,7 +163,7 @@ func TestRestingEntitiesKeepTheirBaselines(t *testing.T) {
 		stats := e.peer.Stats()
 		require.Zero(t, e.client.Stats().MissingBaselines, "link %d", i)
 		if i == 0 {
-			require.EqualValues(t, 20, stats.FullStates, "an entity is sent whole once, however long it rests")
+			require.EqualValues(t, 20, stats.FullStates, "an entity is sent in full once, however long it rests")
 		}
 	}
 }

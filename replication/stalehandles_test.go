@@ -32,7 +32,7 @@ func spoil(t testing.TB, w *ecs.World, e ecs.Entity) {
 			break
 		}
 	}
-	require.True(t, w.Alive(e), "Arche has learnt to tell: see alive")
+	require.True(t, w.Alive(e), "Arche now notices this: see alive")
 	require.Panics(t, func() { w.Mask(e) })
 }
 

@@ -19,7 +19,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 		Turn    [4]float32 `repl:"quat,bits=9"`
 	}
 	for name, opts := range map[string][]ServerOption{
-		"streams": nil, "no streams": {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })}, "compact": {withCoding(Compact)},
+		"shared": nil, "not shared": {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })}, "compact": {withCoding(Compact)},
 	} {
 		for _, n := range []int{1, 50, 700} {
 			rng := rand.New(rand.NewPCG(seedOf(t), 1))
@@ -65,7 +65,7 @@ func TestATeleportCostsNoMoreThanAnAbsoluteState(t *testing.T) {
 			const absolute = 3*18 + 2 + 3*9
 			t.Logf("%s, %d entities: %.1f bits each when they move, %.1f when they jump, %d without baseline and head", name, n, float64(moving)/float64(n), bits, absolute)
 			require.Less(t, bits, absolute+24., "a jump of %d with %s", n, name)
-			require.LessOrEqual(t, e.peer.Stats().Updates-updates, uint64(n/2+1), "most are sent whole") // one alone may land near by
+			require.LessOrEqual(t, e.peer.Stats().Updates-updates, uint64(n/2+1), "most are sent in full") // a single one may end up near by
 			require.Equal(t, uint64(n), e.peer.Stats().Updates-updates+e.peer.Stats().KeyframeFallbacks)
 			for range 20 {
 				tick()

@@ -187,7 +187,7 @@ func TestTextsInColumns(t *testing.T) {
 		again := make([]uint32, c.Words)
 		c.ReadColumn(again, unsafe.Pointer(&back), 1)
 		if ok := c.ValidRow(row); ok != slices.Equal(row, again) {
-			t.Fatalf("validRow says %v of %x, which reads as %x", ok, row, again)
+			t.Fatalf("validRow returns %v for %x, which reads as %x", ok, row, again)
 		} else if ok {
 			valid++
 		} else {

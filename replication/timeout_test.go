@@ -132,7 +132,7 @@ func TestKeepAlivesRespectIntervalAndBudget(t *testing.T) {
 	require.Greater(t, x.peer.out.Budget.Tokens, int64(0))
 }
 
-// TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can tell apart.
+// TestAnEmptyWorldThatWakes after more ticks than serial arithmetic can distinguish.
 func TestAnEmptyWorldThatWakes(t *testing.T) {
 	x := connectedWire(t, testSchema(), WithTimeout(0))
 	e := x.spawn()

@@ -141,7 +141,7 @@ func TestMissingBaselineAffectsOneEntity(t *testing.T) {
 			}
 			x.round()
 			if i > 0 {
-				x.requireEqual("it takes one round to say so")
+				x.requireEqual("it takes one round")
 			}
 		}
 		now := x.peer.Stats()
@@ -406,7 +406,7 @@ func TestSilentPeerPinsNothing(t *testing.T) {
 	}
 	x.rounds(3)
 	x.requireEqual()
-	require.LessOrEqual(t, x.server.snap.Slots.Len(), 17, "slots are used again though it was not told")
+	require.LessOrEqual(t, x.server.snap.Slots.Len(), 17, "slots are reused though the client was not notified")
 	require.NotZero(t, silent.peer.Stats().Packets)
 	require.Zero(t, x.peer.Stats().Lost)
 }
@@ -452,7 +452,7 @@ func TestStillEntityOutlivesSerialArithmetic(t *testing.T) {
 		x.requireEqual()
 	}
 	now := x.peer.Stats()
-	require.LessOrEqual(t, now.FullStates-before.FullStates, uint64(3*299+jumps), "sent whole once in 2^30 ticks")
+	require.LessOrEqual(t, now.FullStates-before.FullStates, uint64(3*299+jumps), "sent in full once in 2^30 ticks")
 	spawns := x.client.Stats().Spawns
 	require.EqualValues(t, 300, spawns, "what was shown stayed")
 	move(still, 3)

@@ -216,7 +216,7 @@ func TestASingleEntityIsNotBoundByTheWorkLimit(t *testing.T) {
 // refused.
 func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 	for name, opts := range map[string][]ServerOption{
-		"streams": nil,
+		"shared":  nil,
 		"alone":   {config.ServerFunc(func(o *config.ServerOptions) { o.NoSharedPackets = true })},
 		"compact": {withCoding(Compact)},
 	} {
@@ -232,7 +232,7 @@ func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 			drift, narrow, marker := ecs.ComponentID[tGlide](&w), ecs.ComponentID[tNarrow](&w), ReplicatedID(&w)
 			var entities []ecs.Entity
 			n, every := 260, 2
-			if name == "streams" {
+			if name == "shared" {
 				n, every = 640, 4 // so that blocks are small compared with packets
 			}
 			for range n {
@@ -243,7 +243,7 @@ func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 				g.Add(e)
 			}
 			var ends []*end
-			for i := range map[string]int{"streams": 7}[name] + 3 {
+			for i := range map[string]int{"shared": 7}[name] + 3 {
 				e := connect(s, rng.Uint64(), netsim.Config{Latency: float64(1 + i%2), Loss: 0.02 * float64(i/2%3)}, WithSeed(uint64(i)+1))
 				e.client.recv.FreeWork = bound
 				ends = append(ends, e)
@@ -278,7 +278,7 @@ func TestAllPathsKeepTheWorkLimit(t *testing.T) {
 				full += int(e.client.Stats().Packets)
 			}
 			t.Logf("%d packets", full)
-			if name == "streams" {
+			if name == "shared" {
 				require.Less(t, s.Stats().Encoded, s.Stats().Entries*3/4)
 			}
 		})
@@ -351,7 +351,7 @@ func requireSharedRows(t testing.TB, c *Client) {
 			want = 1
 		}
 		if r.Holders != holders[i] || free[i] != want || r.Staged {
-			require.FailNow(t, "shared row", "%d of component %d: %d hold it, it says %d, %d times free", i, r.Component, holders[i], r.Holders, free[i])
+			require.FailNow(t, "shared row", "%d of component %d: %d hold it, it counts %d, %d times free", i, r.Component, holders[i], r.Holders, free[i])
 		}
 	}
 }

@@ -222,7 +222,7 @@ func (e *end) check(t testing.TB, s *Server, o *truth) {
 		}
 		e.last[id] = tick
 		if got, want := stateOf(faceOf(s.schema), e.world, entity), o.at(id, tick); got != want {
-			require.FailNow(t, "torn or wrong state", "%v at tick %d (server at %d):\ngot  %s\nwant %s", id, tick, s.Tick(), got, want)
+			require.FailNow(t, "wrong state", "%v at tick %d (server at %d):\ngot  %s\nwant %s", id, tick, s.Tick(), got, want)
 		}
 	}
 }

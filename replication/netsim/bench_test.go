@@ -6,7 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// A packet's whole way through the pipe.
+// BenchmarkPipe measures a packet's path through the pipe.
 func BenchmarkPipe(b *testing.B) {
 	for _, name := range netsim.ProfileNames() {
 		b.Run(name, func(b *testing.B) {
@@ -14,7 +14,7 @@ func BenchmarkPipe(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			cfg.Bandwidth = 0 // or most would be dropped, which is cheap
+			cfg.Bandwidth = 0 // otherwise most packets would be dropped, which is cheap
 			p := netsim.NewPipe(1, cfg)
 			packet := make([]byte, 1200)
 			b.ReportAllocs()

@@ -1,21 +1,21 @@
 package netsim
 
-// A Bottleneck is a line of limited bandwidth that several pipes lead through, set in
-// [Config.Through]: two players behind one router, or a server's uplink. Its packets wait in one
-// queue, first in, first out, whatever pipe they are from; a packet that the queue has no room for
-// is dropped. Latency, loss and the like are those of each pipe.
+// A Bottleneck is a line of limited bandwidth that several pipes share, set in [Config.Through]:
+// two players behind one router, or a server's uplink. Its packets wait in one first-in, first-out
+// queue, whichever pipe they are from; a packet that does not fit into the queue is dropped.
+// Latency, loss and everything else are those of each pipe.
 //
-// Call Step once per tick, before the pipes are stepped. A pipe alone on a Bottleneck then behaves
-// as if it had the same Bandwidth and QueueLimit itself, but that outages are one tick late.
-// Like a Pipe it is not safe for concurrent use.
+// Call Step once per tick, before stepping the pipes. A pipe alone on a Bottleneck then behaves as
+// if it had the same Bandwidth and QueueLimit itself, except that outages are one tick late. Like a
+// Pipe it is not safe for concurrent use.
 type Bottleneck struct {
 	queue     queue
 	bandwidth int // bytes per tick; 0: unlimited
 	limit     int // bytes
 }
 
-// NewBottleneck returns a line that so many bytes may enter each tick, see [Config.Bandwidth], with a
-// queue of so many bytes, see [Config.QueueLimit].
+// NewBottleneck returns a line that bandwidth bytes may enter each tick, see [Config.Bandwidth],
+// with a queue of queueLimit bytes, see [Config.QueueLimit].
 //
 // Panics: if [Config.Validate] would not accept them.
 func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
@@ -25,7 +25,8 @@ func NewBottleneck(bandwidth, queueLimit int) *Bottleneck {
 	return b
 }
 
-// SetLimits changes the bandwidth and the queue's limit. Packets that wait stay, and leave at the new rate.
+// SetLimits changes the bandwidth and the queue's limit. Waiting packets stay, and leave at the new
+// rate.
 //
 // Panics: if [Config.Validate] would not accept them.
 func (b *Bottleneck) SetLimits(bandwidth, queueLimit int) {
@@ -39,13 +40,13 @@ func (b *Bottleneck) set(o odds) {
 	}
 }
 
-// Step moves time on by one tick.
+// Step advances time by one tick.
 func (b *Bottleneck) Step() {
 	b.queue.step(b.bandwidth)
 	b.drain(1)
 }
 
-// Waiting is the number of bytes in the queue.
+// Waiting returns the number of bytes in the queue.
 func (b *Bottleneck) Waiting() int { return b.queue.bytes }
 
 // take queues a packet or lets it enter its pipe's line.
@@ -61,8 +62,8 @@ func (b *Bottleneck) take(p *Pipe, data []byte, seq uint64) {
 	}
 }
 
-// drain lets waiting packets enter their lines as far as bandwidth allows, so many ticks after those to which their
-// pipes have been stepped.
+// drain lets waiting packets enter their lines as far as the bandwidth allows. later is the number
+// of ticks by which the bottleneck is ahead of its pipes.
 func (b *Bottleneck) drain(later int64) {
 	for {
 		next, ok := b.queue.next(b.bandwidth)

@@ -9,8 +9,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// TestOnePipeThroughABottleneck: a pipe alone on a bottleneck delivers the same packets at the same ticks as one
-// with that bandwidth and queue of its own, also when these change.
+// TestOnePipeThroughABottleneck: a pipe alone on a bottleneck delivers the same packets at the same
+// ticks as one with that bandwidth and queue of its own, also when these change.
 func TestOnePipeThroughABottleneck(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -46,8 +46,8 @@ func TestOnePipeThroughABottleneck(t *testing.T) {
 	}
 }
 
-// TestPipesShareABottleneck: what two pipes send waits in one queue, in the order in which it was sent, and
-// comes out of the pipe that it was put into.
+// TestPipesShareABottleneck: the packets of two pipes wait in one queue, in the order in which they
+// were sent, and come out of the pipe that they were put into.
 func TestPipesShareABottleneck(t *testing.T) {
 	line := netsim.NewBottleneck(100, 500)
 	cfg := netsim.Config{Through: line}
@@ -74,7 +74,8 @@ func TestPipesShareABottleneck(t *testing.T) {
 	require.True(t, a.Idle() && b.Idle())
 }
 
-// TestLeavingABottleneck: a pipe may change the line that it leads through. What waits at the old one stays there.
+// TestLeavingABottleneck: a pipe may change to another line. Packets waiting at the old one stay
+// there.
 func TestLeavingABottleneck(t *testing.T) {
 	line := netsim.NewBottleneck(100, 0)
 	p := netsim.NewPipe(1, netsim.Config{Through: line})

@@ -10,25 +10,24 @@ import (
 // [Config.QueueLimit] is zero.
 const DefaultQueueLimit = 64 << 10
 
-// maxTicks bounds every duration in a Config: about 4.6 hours at 60 Hz, far
-// from where fixed-point time could overflow.
+// maxTicks limits every duration in a Config: about 4.6 hours at 60 Hz, far below the overflow of
+// fixed-point time.
 const maxTicks = 1_000_000
 
-// maxBytes bounds MTU, Bandwidth and QueueLimit, so that sums of them fit an
-// int on 32-bit machines.
+// maxBytes limits MTU, Bandwidth and QueueLimit, so that sums of them fit into an int on 32-bit
+// machines.
 const maxBytes = 1 << 28
 
-// Config is the weather on one direction of a link. The zero value is a perfect
-// link: instant, complete, in order, unlimited. Shares and chances are
-// probabilities between 0 and 1; durations are in ticks, see [Ticks].
+// Config describes one direction of a link. The zero value is a perfect link: instant, complete, in
+// order, unlimited. Shares and chances are probabilities between 0 and 1; durations are in ticks,
+// see [Ticks].
 type Config struct {
 	// Latency is the time from one end to the other, in ticks, 0 to 1,000,000.
 	// It is one way: a round trip takes twice that.
 	Latency float64
 
-	// Jitter varies the latency of each packet uniformly by up to that many
-	// ticks in both directions; it never falls below zero. Packets may overtake
-	// each other by it.
+	// Jitter varies the latency of each packet uniformly by up to that many ticks in both
+	// directions; the latency never falls below zero. Jitter may reorder packets.
 	Jitter float64
 
 	// Loss is the share of packets that vanish, each independently.
@@ -41,8 +40,8 @@ type Config struct {
 	// copy has its own jitter, reordering and corruption.
 	Duplicate float64
 
-	// Reorder is the share of packets that are held back by 1 to ReorderBy more
-	// ticks (whole, uniform), so that packets sent later overtake them.
+	// Reorder is the share of packets that are delayed by 1 to ReorderBy more ticks (an integer,
+	// uniform), so that packets sent later overtake them.
 	Reorder   float64
 	ReorderBy int
 
@@ -51,9 +50,9 @@ type Config struct {
 	// bytes appended. A damaged packet always differs from what was sent.
 	Corrupt float64
 
-	// Bandwidth is the number of bytes that may enter the line each tick; 0 is
-	// unlimited. What exceeds it waits in a queue. What a tick leaves unused is
-	// lost, not saved up. A packet larger than Bandwidth takes several ticks.
+	// Bandwidth is the number of bytes that may enter the line each tick; 0 is unlimited. Excess
+	// packets wait in a queue. Unused bandwidth is lost, not saved up. A packet larger than
+	// Bandwidth takes several ticks.
 	Bandwidth int
 
 	// QueueLimit is the number of bytes that may wait for Bandwidth; 0 means
@@ -61,8 +60,8 @@ type Config struct {
 	// finds the queue empty. It has no effect without Bandwidth.
 	QueueLimit int
 
-	// Through, if not nil, is a line that the pipe shares with others: packets
-	// wait for its bandwidth, in its queue. Bandwidth and QueueLimit must be 0.
+	// Through, if not nil, is a line that the pipe shares with others: packets wait for its
+	// bandwidth, in its queue. Bandwidth and QueueLimit must be 0.
 	Through *Bottleneck
 
 	// MTU is the size in bytes of the largest packet; 0 is no limit. Send
@@ -84,10 +83,9 @@ type Burst struct {
 	Length float64
 }
 
-// Validate tells whether the configuration makes sense, naming the first field
-// that does not, what it is and what it may be. [NewPipe], [NewLink] and
-// [Pipe.SetConfig] panic with that error; callers that take a Config from a
-// person ask here first.
+// Validate returns an error if the configuration is not valid. It names the first invalid field,
+// its value and the allowed range. [NewPipe], [NewLink] and [Pipe.SetConfig] panic with that error;
+// callers that take a Config from a person should call Validate first.
 func (c Config) Validate() error {
 	for _, f := range []struct {
 		name string
@@ -125,8 +123,8 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// odds is a Config turned into integers, so that no decision rests on floating
-// point, whose multiply-adds Go may fuse on some machines and not on others.
+// odds is a Config converted to integers, so that no decision depends on floating point, whose
+// multiply-adds Go may fuse on some machines and not on others.
 type odds struct {
 	latency, jitter instant
 

@@ -54,7 +54,7 @@ func TestBytesPerTick(t *testing.T) {
 func TestProfilesAreValidAtAnyRateAndGetWorse(t *testing.T) {
 	for _, rate := range []float64{1, 10, 20, 30, 60, 128, 1000} {
 		before := netsim.Config{}
-		for _, name := range netsim.ProfileNames()[:6] { // hostile is another kind
+		for _, name := range netsim.ProfileNames()[:6] { // hostile is of another kind
 			cfg, err := netsim.Profile(name, rate)
 			require.NoError(t, err)
 			require.NoError(t, cfg.Validate(), "%s at %v Hz", name, rate)

@@ -7,9 +7,8 @@ const (
 	maxExtend = 16 // bytes
 )
 
-// corrupt damages a packet in place or in a larger buffer, and returns it. The
-// result differs from the packet, always, and does not exceed mtu bytes where
-// that is not 0.
+// corrupt damages a packet in place or in a larger buffer, and returns it. The result always
+// differs from the packet, and does not exceed mtu bytes unless mtu is 0.
 func corrupt(packet []byte, mtu int, pcg *rand.PCG) []byte {
 	kind, amount := pcg.Uint64()>>62, pcg.Uint64()
 	room := maxExtend
@@ -34,8 +33,8 @@ func extend(packet []byte, n int, pcg *rand.PCG) []byte {
 	return packet
 }
 
-// flip inverts up to n bits of a packet that has at least one. Later ones may
-// coincide and undo each other, but none undoes the first.
+// flip inverts up to n bits of a packet that has at least one. Later flips may hit the same bit and
+// cancel each other, but none cancels the first.
 func flip(packet []byte, n int, pcg *rand.PCG) {
 	size := uint64(len(packet)) * 8
 	first := below(pcg.Uint64(), size)

@@ -14,7 +14,7 @@ func Example() {
 		Loss:    0.25,
 	})
 	for tick := range 8 {
-		// The server sends one packet per tick; a lost one is no error.
+		// The server sends one packet per tick; a lost one is not an error.
 		if err := link.Down.Send(fmt.Appendf(nil, "state %d", tick)); err != nil {
 			panic(err)
 		}
@@ -34,7 +34,7 @@ func Example() {
 	// 8 sent, 1 lost, 2 under way
 }
 
-// The link gets worse, then heals. Packets on the line keep their fate.
+// The link gets worse, then recovers. Packets in flight are not affected.
 func ExamplePipe_SetConfig() {
 	pipe := netsim.NewPipe(1, netsim.Config{Latency: 2})
 	send := func(s string) {
@@ -57,7 +57,7 @@ func ExamplePipe_SetConfig() {
 	// tick 2: before
 }
 
-// A named profile, as from a command line, with a tighter line to the server.
+// A named profile, as from a command line, with less bandwidth to the server.
 func ExampleProfile() {
 	const rate = 20
 	cfg, err := netsim.Profile("poor", rate)

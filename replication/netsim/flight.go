@@ -1,13 +1,13 @@
 package netsim
 
-// flight holds the packets on the line, the one that is due first on top: a
-// binary min-heap by time, then by order of entry.
+// flight holds the packets in flight, the one that arrives first on top: a binary min-heap by time
+// of arrival, then by order of entry.
 type flight struct {
 	heap    []inFlight
 	entered uint64
 }
 
-// inFlight is one copy of a packet on the line.
+// inFlight is one copy of a packet in flight.
 type inFlight struct {
 	packet
 	arrival instant
@@ -32,12 +32,12 @@ func (f *flight) push(p packet, arrival instant) {
 	}
 }
 
-// pop removes the packet that is due first; there must be one.
+// pop removes the packet that arrives first; there must be one.
 func (f *flight) pop() inFlight {
 	h := f.heap
 	top, last := h[0], len(h)-1
 	h[0] = h[last]
-	h[last] = inFlight{} // lets go of the buffer
+	h[last] = inFlight{} // releases the buffer
 	h = h[:last]
 	f.heap = h
 	for i := 0; ; {

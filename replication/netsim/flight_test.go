@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The oracle keeps all packets in order of entry and picks the earliest by
-// looking at each.
+// The oracle keeps all packets in order of entry and searches for the earliest.
 func TestFlightPopsTheEarliestAndKeepsTies(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -7,10 +7,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// FuzzPipe runs a script of sends, steps, receives and changes of weather, and
-// holds the pipe to what no weather may change: the books balance, nothing
-// arrives that was not sent, nothing intact arrives changed, and a healed pipe
-// runs dry.
+// FuzzPipe runs a script of sends, steps, receives and changes of the configuration, and checks
+// what holds for any configuration: the counters add up, nothing arrives that was not sent, nothing
+// intact arrives changed, and a perfect pipe becomes empty.
 func FuzzPipe(f *testing.F) {
 	f.Add(uint64(1), []byte{})
 	f.Add(uint64(2), []byte("0123456789abcdefghijklmnopqrstuvwxyz"))

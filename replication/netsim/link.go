@@ -8,14 +8,13 @@ type Link struct {
 	Down *Pipe // from the server to the client
 }
 
-// NewLink returns a link at tick 0 with the same weather in both directions,
-// but independent luck. For different weather call SetConfig on Up or Down.
-// Links with different seeds behave independently, also if the seeds are
-// neighbours, so that seed+i will do for the i-th client.
+// NewLink returns a link at tick 0 with the same configuration in both directions, but independent
+// random numbers. For different configurations call SetConfig on Up or Down. Links with different
+// seeds are independent, even if the seeds are neighbours, so seed+i will do for the i-th client.
 //
 // Panics: if the configuration is not valid, see [Config.Validate].
 func NewLink(seed uint64, cfg Config) *Link {
-	// Another stream than that from which a pipe takes its seeds.
+	// A random sequence other than that from which a pipe takes its seeds.
 	seeds := rand.NewPCG(seed, 1)
 	return &Link{
 		Up:   NewPipe(seeds.Uint64(), cfg),
@@ -23,13 +22,13 @@ func NewLink(seed uint64, cfg Config) *Link {
 	}
 }
 
-// Step moves time on by one tick in both directions.
+// Step advances time by one tick in both directions.
 func (l *Link) Step() {
 	l.Up.Step()
 	l.Down.Step()
 }
 
-// SetConfig changes the weather in both directions, see [Pipe.SetConfig].
+// SetConfig changes the configuration of both directions, see [Pipe.SetConfig].
 //
 // Panics: if the configuration is not valid, see [Config.Validate].
 func (l *Link) SetConfig(cfg Config) {
@@ -37,5 +36,5 @@ func (l *Link) SetConfig(cfg Config) {
 	l.Down.SetConfig(cfg)
 }
 
-// Idle tells whether nothing is inside either pipe.
+// Idle reports whether both pipes are empty.
 func (l *Link) Idle() bool { return l.Up.Idle() && l.Down.Idle() }

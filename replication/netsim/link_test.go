@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// losses sends a packet a tick and notes which are lost.
+// losses sends one packet per tick and records which are lost.
 func losses(t *testing.T, p *netsim.Pipe, n int) []bool {
 	lost := make([]bool, n)
 	for i := range lost {
@@ -38,7 +38,7 @@ func TestDirectionsAndNeighbouringSeedsAreIndependent(t *testing.T) {
 	up, down := losses(t, one.Up, n), losses(t, one.Down, n)
 	require.Equal(t, up, losses(t, again.Up, n))
 	require.Equal(t, down, losses(t, again.Down, n))
-	// Fair coins agree half the time; 0.02 is more than five deviations.
+	// Fair coins agree half the time; 0.02 is more than five standard deviations.
 	require.InDelta(t, 0.5, agreement(up, down), 0.02)
 	require.InDelta(t, 0.5, agreement(up, losses(t, two.Up, n)), 0.02)
 	require.InDelta(t, 0.5, agreement(down, losses(t, two.Down, n)), 0.02)

@@ -6,16 +6,16 @@ import (
 	"math/rand/v2"
 )
 
-// ErrTooLarge is what [Pipe.Send] returns, wrapped with the sizes, for a packet
-// that exceeds [Config.MTU].
+// ErrTooLarge is returned by [Pipe.Send], wrapped with the sizes, for a packet that exceeds
+// [Config.MTU].
 var ErrTooLarge = errors.New("packet exceeds the MTU")
 
-// maxPending bounds the packets that a pipe holds. It keeps a test that forgot
-// to step or to receive from eating all memory.
+// maxPending limits the packets that a pipe holds, so a test that forgets to step or to receive
+// does not use up all memory.
 const maxPending = 1 << 16
 
-// minBuffer is the capacity of new packet buffers: any datagram that crosses an
-// Ethernet unfragmented, and its corruption, fits a recycled buffer.
+// minBuffer is the capacity of new packet buffers: any datagram that crosses an Ethernet
+// unfragmented fits, even after corruption extended it.
 const minBuffer = 1536
 
 // Pipe is one direction of a simulated link. It is not safe for concurrent use.
@@ -25,17 +25,17 @@ type Pipe struct {
 	stats Stats
 
 	seed        uint64   // of the packets' dice
-	corruptSeed uint64   // of the damage done to packets
-	outages     rand.PCG // of the beginning and end of bursts
+	corruptSeed uint64   // of damage to packets
+	outages     rand.PCG // for the beginning and end of bursts
 	outage      bool
 
-	own     Bottleneck  // of the pipe alone
-	through *Bottleneck // that packets wait at: own, or one that is shared
-	waiting int         // packets that do
+	own     Bottleneck  // the pipe's own
+	through *Bottleneck // where packets wait: own, or a shared one
+	waiting int         // number of packets waiting there
 	flight  flight
-	newest  uint64 // sequence number of the latest sent among the delivered
+	newest  uint64 // sequence number of the latest packet delivered
 
-	lent []byte   // the packet that the receiver is looking at
+	lent []byte   // the packet that the receiver is reading
 	free [][]byte // buffers to use again
 }
 
@@ -45,8 +45,8 @@ type packet struct {
 	seq  uint64 // number of packets accepted by Send before this one
 }
 
-// NewPipe returns a pipe at tick 0. Pipes with different seeds behave
-// independently, also if the seeds are neighbours.
+// NewPipe returns a pipe at tick 0. Pipes with different seeds are independent, even if the seeds
+// are neighbours.
 //
 // Panics: if the configuration is not valid, see [Config.Validate].
 func NewPipe(seed uint64, cfg Config) *Pipe {
@@ -62,7 +62,7 @@ func NewPipe(seed uint64, cfg Config) *Pipe {
 	return p
 }
 
-// join makes the pipe wait where the configuration, which was compiled, says.
+// join makes packets wait at the bottleneck of a compiled configuration.
 func (p *Pipe) join(cfg Config) {
 	p.own.set(p.odds)
 	p.through = &p.own
@@ -71,11 +71,10 @@ func (p *Pipe) join(cfg Config) {
 	}
 }
 
-// SetConfig changes the weather. It holds for the packets that enter the line
-// from now on, and an outage ends if the new configuration knows none; packets
-// on the line keep their fate. Those that wait for bandwidth leave at the new
-// rate, at once if it is unlimited; those that wait at a shared [Bottleneck]
-// stay there.
+// SetConfig changes the configuration. It applies to packets that enter the line from now on, and
+// an outage ends if the new configuration has none; packets in flight are not affected. Packets
+// waiting for bandwidth leave at the new rate, immediately if it is unlimited; those waiting at a
+// shared [Bottleneck] stay there.
 //
 // Panics: if the configuration is not valid, see [Config.Validate].
 func (p *Pipe) SetConfig(cfg Config) {
@@ -87,11 +86,11 @@ func (p *Pipe) SetConfig(cfg Config) {
 	p.own.drain(0)
 }
 
-// Send puts a copy of the packet into the pipe at the current tick; the caller
-// keeps the slice. A lost packet is no error, as on a real link. It fails only
-// with an error that wraps [ErrTooLarge], and then nothing is sent.
+// Send puts a copy of the packet into the pipe at the current tick; the caller keeps the slice. A
+// lost packet is not an error, as on a real link. Send fails only with an error that wraps
+// [ErrTooLarge], and then nothing is sent.
 //
-// The method value pipe.Send has the shape of a transport's send hook.
+// The method value pipe.Send can be used as the send function of a peer or client.
 func (p *Pipe) Send(data []byte) error {
 	if mtu := p.odds.mtu; mtu > 0 && len(data) > mtu {
 		return fmt.Errorf("netsim: %w: %d bytes, at most %d pass", ErrTooLarge, len(data), mtu)
@@ -108,11 +107,10 @@ func (p *Pipe) Send(data []byte) error {
 	return nil
 }
 
-// Step moves time on by one tick.
+// Step advances time by one tick.
 func (p *Pipe) Step() {
 	p.now++
-	// One draw per tick whatever the state, so that outages depend on the tick
-	// only.
+	// One draw per tick whatever the state, so that outages depend on the tick only.
 	switch draw := p.outages.Uint64(); {
 	case p.outage:
 		p.outage = !p.odds.burstEnd.holds(draw)
@@ -138,7 +136,7 @@ func (p *Pipe) enter(pk packet, now int64) {
 	}
 	if p.odds.duplicate.holds(dice.duplicate) && p.Pending()+1 < maxPending {
 		p.stats.Duplicated++
-		// The copy is taken first, as what follows may damage the original.
+		// The copy is made first, because the original may be damaged below.
 		twin := packet{p.clone(pk.data), pk.seq}
 		p.launch(pk, now, &dice.copies[0], 0)
 		p.launch(twin, now, &dice.copies[1], 1)
@@ -147,7 +145,7 @@ func (p *Pipe) enter(pk packet, now int64) {
 	p.launch(pk, now, &dice.copies[0], 0)
 }
 
-// launch puts one copy of a packet on the line.
+// launch puts one copy of a packet in flight.
 func (p *Pipe) launch(pk packet, now int64, dice *copyDice, copyIndex uint64) {
 	if p.odds.corrupt.holds(dice.corrupt) {
 		var pcg rand.PCG
@@ -158,9 +156,9 @@ func (p *Pipe) launch(pk packet, now int64, dice *copyDice, copyIndex uint64) {
 	p.flight.push(pk, instantOfTick(now)+p.odds.delay(dice))
 }
 
-// Next takes the next packet that is due out of the pipe, or reports false if
-// there is none until the next Step. The slice belongs to the pipe; it may be
-// read and overwritten until the next call of Next or [Pipe.Receive].
+// Next removes and returns the next packet that has arrived, or reports false if there is none
+// until the next Step. The slice belongs to the pipe; it may be read and overwritten until the next
+// call of Next or [Pipe.Receive].
 func (p *Pipe) Next() ([]byte, bool) {
 	if p.lent != nil {
 		p.recycle(p.lent)
@@ -181,12 +179,12 @@ func (p *Pipe) Next() ([]byte, bool) {
 	return f.data, true
 }
 
-// Receive hands all packets that are due to fn. The slice belongs to the pipe;
-// fn may read and overwrite it until it returns. What fn sends into this same
-// pipe is left for a later call even if it is due at once.
+// Receive calls fn with all packets that have arrived. The slice belongs to the pipe; fn may read
+// and overwrite it until it returns. Packets that fn sends into the same pipe are left for a later
+// call, even if they arrive immediately.
 func (p *Pipe) Receive(fn func(packet []byte)) {
-	// What enters from here on is due no sooner and has a higher order, so it
-	// comes after all that entered before.
+	// Packets that enter from here on arrive no sooner and have a higher order, so they come after
+	// all earlier ones.
 	entered := p.flight.entered
 	for p.arrival() && p.flight.heap[0].order < entered {
 		data, _ := p.Next()
@@ -198,18 +196,17 @@ func (p *Pipe) arrival() bool {
 	return len(p.flight.heap) > 0 && p.flight.heap[0].arrival <= instantOfTick(p.now)
 }
 
-// Now is the current tick: the number of steps taken.
+// Now returns the current tick: the number of steps taken.
 func (p *Pipe) Now() int64 { return p.now }
 
 // Stats returns the counters so far.
 func (p *Pipe) Stats() Stats { return p.stats }
 
-// Pending is the number of packets and copies inside the pipe: waiting for
-// bandwidth, on the line, or due but not yet received.
+// Pending returns the number of packets and copies inside the pipe: waiting for bandwidth, in
+// flight, or arrived but not yet received.
 func (p *Pipe) Pending() int { return p.waiting + len(p.flight.heap) }
 
-// Idle tells whether nothing is inside the pipe: without a Send, nothing will
-// ever be due.
+// Idle reports whether the pipe is empty: without a Send, nothing will ever arrive.
 func (p *Pipe) Idle() bool { return p.Pending() == 0 }
 
 // clone copies a packet into a buffer of the pipe.

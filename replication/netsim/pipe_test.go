@@ -54,11 +54,11 @@ func run(t testing.TB, p *netsim.Pipe, ticks, perTick, size int) []arrival {
 	return nil
 }
 
-// checkBooks holds the counters against the identity that Stats promises.
+// checkBooks checks the identity of counters that Stats promises.
 func checkBooks(t testing.TB, p *netsim.Pipe) {
 	t.Helper()
 	s := p.Stats()
-	// No require: the fuzz target comes here a thousand times per run.
+	// Without require: the fuzz target calls this a thousand times per run.
 	if s.Sent+s.Duplicated != s.Delivered+s.Lost+s.Outage+s.Dropped+uint64(p.Pending()) {
 		t.Fatalf("the books don't balance with %d pending: %+v", p.Pending(), s)
 	}
@@ -81,7 +81,7 @@ func TestPerfectPipeDeliversAtOnceAndInOrder(t *testing.T) {
 func TestLatencyIsRoundedUpToTicks(t *testing.T) {
 	for latency, want := range map[float64]int64{
 		0: 0, 0.001: 1, 0.5: 1, 1: 1, 1.25: 2, 3: 3, 3.999: 4,
-		0.1 + 0.2: 1, 0.7 * 10: 7, // floating-point dust is no tick
+		0.1 + 0.2: 1, 0.7 * 10: 7, // rounding errors are not a tick
 		6.000000000000001: 6,
 	} {
 		p := netsim.NewPipe(1, netsim.Config{Latency: latency})
@@ -135,9 +135,9 @@ func TestReorderHoldsPacketsBack(t *testing.T) {
 		require.InDelta(t, 500, seen[2+extra], 120, "held back by %d", extra)
 	}
 	require.Len(t, seen, 5)
-	// Held back by 1, a packet arrives in the same tick as the next one, but
-	// was due with it and sent before: no overtaking. By more, the next packet
-	// overtakes unless it is held back itself.
+	// Delayed by 1, a packet arrives in the same tick as the next one, but was sent before it: no
+	// overtaking. Delayed by more, it is overtaken by the next packet unless that is delayed
+	// itself.
 	require.InDelta(t, 1400, p.Stats().Reordered, 300)
 }
 
@@ -157,8 +157,8 @@ func TestReorderedCountsWhatTheReceiverSees(t *testing.T) {
 func TestFatesHaveTheirProbabilities(t *testing.T) {
 	const n = 50_000
 	for _, share := range []float64{0, 0.01, 0.1, 0.5, 0.9, 1} {
-		// Five standard deviations of a binomial: one run in a million fails,
-		// and the seed is fixed.
+		// Five standard deviations of a binomial: one run in a million fails, and the seed is
+		// fixed.
 		slack := 5*math.Sqrt(n*share*(1-share)) + 0.5
 
 		p := netsim.NewPipe(5, netsim.Config{Loss: share})
@@ -181,8 +181,8 @@ func TestFatesHaveTheirProbabilities(t *testing.T) {
 	}
 }
 
-// Each packet reseeds its dice with its number, so it must be shown that
-// neighbours don't resemble each other.
+// Each packet seeds its dice with its number, so neighbouring packets must be shown to be
+// independent.
 func TestLossesOfNeighboursAreIndependent(t *testing.T) {
 	const n, loss = 100_000, 0.3
 	p := netsim.NewPipe(99, netsim.Config{Loss: loss})
@@ -257,7 +257,7 @@ func TestPacketsInFlightKeepTheirFate(t *testing.T) {
 	require.Equal(t, []string{"slow"}, got)
 }
 
-// A knob that is turned must not reshuffle what the others do.
+// Changing one setting must not change the effects of the others.
 func TestKnobsAreIndependent(t *testing.T) {
 	base := netsim.Config{Latency: 5, Jitter: 3, Loss: 0.1, Reorder: 0.1, ReorderBy: 5}
 	trace := func(cfg netsim.Config) map[arrival]int {
@@ -299,7 +299,7 @@ func TestKnobsAreIndependent(t *testing.T) {
 	damaged.Corrupt = 0.2
 	p := netsim.NewPipe(23, damaged)
 	run := run(t, netsim.NewPipe(23, base), 500, 2, 64)
-	// Cut packets can't be numbered: compare the ticks only.
+	// Cut packets have no number: compare the ticks only.
 	i := 0
 	for seq := range uint64(1000) {
 		require.NoError(t, p.Send(numbered(seq, 64)))
@@ -400,8 +400,8 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		p.Receive(func([]byte) {})
 		p.Step()
 	}
-	// The busiest moment comes first: far more on the line than later, then a
-	// queue that is always full, as 2800 bytes a tick want to go where 2000 can.
+	// The busiest moment comes first: far more in flight than later, then a queue that is always
+	// full, because 2800 bytes per tick are sent and 2000 can leave.
 	for range 500 {
 		tick()
 	}
@@ -413,15 +413,15 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	for range 1000 {
 		tick()
 	}
-	// One run of many ticks, as the average over runs would be rounded down.
+	// One run of many ticks, because the average over runs would be rounded down.
 	require.Zero(t, testing.AllocsPerRun(1, func() {
-		for range 20_000 { // enough to use up what the busiest moment left, if any leaks
+		for range 20_000 { // enough to use up the buffers of the busiest moment, if any leaks
 			tick()
 		}
 	}))
 }
 
-// traceHash digests every delivery: when, how long, which bytes.
+// traceHash hashes every delivery: time, length and bytes.
 func traceHash(seed uint64, cfg netsim.Config, ticks int) uint64 {
 	p := netsim.NewPipe(seed, cfg)
 	h := fnv.New64a()
@@ -446,9 +446,9 @@ func traceHash(seed uint64, cfg netsim.Config, ticks int) uint64 {
 	return h.Sum64()
 }
 
-// The constants are the promise that a seed in a bug report means the same
-// trace on every machine and in every release of Go. A change of theirs changes
-// the meaning of every seed anybody noted: say so in the changelog.
+// The constants guarantee that a seed in a bug report means the same trace on every machine and in
+// every release of Go. Changing them changes the meaning of every recorded seed, which belongs into
+// the changelog.
 func TestTraceIsGolden(t *testing.T) {
 	for name, want := range map[string]uint64{
 		"perfect": 0x1341b98e87508ca5,

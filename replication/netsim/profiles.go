@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A profile is a Config with a name, for one direction, at a rate of ticks per
-// second. The figures are round ones of our own choice that span what players
-// meet; they are not measurements.
+// A profile is a named Config for one direction at a rate of ticks per second. The figures are
+// round numbers of our own choice that cover what players meet; they are not measurements.
 
 // LAN is a cable across the room: 1 ms, nothing lost.
 func LAN(rate float64) Config {
@@ -73,8 +72,8 @@ func Awful(rate float64) Config {
 	}
 }
 
-// Hostile is no real network but a test bench: a quarter lost, a quarter
-// doubled, a third overtaken, a tenth damaged, outages.
+// Hostile is not a real network but a test bench: a quarter lost, a quarter duplicated, a third
+// reordered, a tenth damaged, outages.
 func Hostile(rate float64) Config {
 	return Config{
 		Latency:   Ticks(100*time.Millisecond, rate),
@@ -88,13 +87,12 @@ func Hostile(rate float64) Config {
 	}
 }
 
-// ProfileNames are the names that [Profile] knows, from the best to the worst.
+// ProfileNames returns the names that [Profile] knows, from the best to the worst.
 func ProfileNames() []string {
 	return []string{"perfect", "lan", "good", "average", "poor", "awful", "hostile"}
 }
 
-// Profile returns a profile by its name, as for a command-line flag; perfect is
-// the zero [Config].
+// Profile returns a profile by its name, as for a command-line flag; perfect is the zero [Config].
 //
 // Panics: if rate is not a positive finite number.
 func Profile(name string, rate float64) (Config, error) {
@@ -118,7 +116,7 @@ func Profile(name string, rate float64) (Config, error) {
 	return Config{}, fmt.Errorf("netsim: no profile is named %q; there are %s", name, strings.Join(ProfileNames(), ", "))
 }
 
-// outages of a mean length with a mean time between them.
+// outages returns outages of a mean length with a mean time between them.
 func outages(every, length time.Duration, rate float64) Burst {
 	return Burst{
 		Start:  min(1/Ticks(every, rate), 1),
@@ -126,7 +124,7 @@ func outages(every, length time.Duration, rate float64) Burst {
 	}
 }
 
-// holdBack is a duration in whole ticks for ReorderBy.
+// holdBack converts a duration to an integer number of ticks for ReorderBy.
 func holdBack(d time.Duration, rate float64) int {
 	return max(int(math.Round(Ticks(d, rate))), 1)
 }

@@ -2,9 +2,9 @@ package netsim
 
 // queue holds the packets that wait for bandwidth, first in, first out.
 //
-// Bandwidth is a credit that each tick adds to. While a packet waits, credit is
-// the part of it that is on the line already; with nobody waiting it is what is
-// left of this tick, and the next tick starts afresh.
+// Bandwidth is a credit that each tick adds to. While a packet waits, credit is the part of it that
+// has been sent already; with no packet waiting it is the rest of this tick, and the next tick
+// starts from zero.
 type queue struct {
 	waiting []waiting // from head on
 	head    int
@@ -38,8 +38,8 @@ func (q *queue) step(bandwidth int) {
 	q.credit += bandwidth
 }
 
-// passes tells whether a packet of size bytes may enter the line now, and takes
-// the bytes if so. A bandwidth of 0 is unlimited.
+// passes reports whether a packet of size bytes may enter the line now, and takes the bytes if so.
+// A bandwidth of 0 is unlimited.
 func (q *queue) passes(size, bandwidth int) bool {
 	if bandwidth == 0 {
 		return true

@@ -11,8 +11,8 @@ import (
 
 func TestBandwidthSpreadsABurstOverTicks(t *testing.T) {
 	p := netsim.NewPipe(1, netsim.Config{Bandwidth: 1000, Latency: 2})
-	// Ten packets of 300 bytes at once: 3 a tick fit, and what is left of a
-	// tick while others wait goes to the next packet: 3, 3, 4.
+	// Ten packets of 300 bytes at once: 3 per tick fit, and the rest of a tick with packets waiting
+	// goes to the next packet: 3, 3, 4.
 	for seq := range uint64(10) {
 		require.NoError(t, p.Send(numbered(seq, 300)))
 	}
@@ -105,8 +105,8 @@ func TestDefaultQueueLimit(t *testing.T) {
 	require.Equal(t, netsim.DefaultQueueLimit/1024, p.Pending())
 }
 
-// The oracle numbers the bytes of the line: tick k carries those from
-// k·bandwidth on, and a packet has left with its last byte.
+// The oracle numbers the bytes of the line: tick k carries those from k·bandwidth on, and a packet
+// has left with its last byte.
 func TestBandwidthMatchesTheByteLine(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 0))

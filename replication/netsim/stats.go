@@ -1,15 +1,15 @@
 package netsim
 
-// Stats counts what happened on a [Pipe] since it was made. Unless said
-// otherwise it counts packets. At any moment
+// Stats counts what happened on a [Pipe] since it was made. Except where noted it counts packets.
+// At any moment
 //
 //	Sent + Duplicated = Delivered + Lost + Outage + Dropped + Pipe.Pending()
 type Stats struct {
 	Sent       uint64 // accepted by Send
-	Delivered  uint64 // handed to the receiver, copies included
+	Delivered  uint64 // given to the receiver, copies included
 	Lost       uint64 // lost to Config.Loss
 	Outage     uint64 // lost to Config.Burst
-	Dropped    uint64 // turned away by a full queue or a full pipe
+	Dropped    uint64 // refused by a full queue or a full pipe
 	Duplicated uint64 // copies made
 	Corrupted  uint64 // damaged, copies included
 

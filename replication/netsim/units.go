@@ -18,10 +18,9 @@ func Ticks(d time.Duration, rate float64) float64 {
 	return d.Seconds() * rate
 }
 
-// BytesPerTick converts bits per second to the whole bytes per tick that
-// [Config.Bandwidth] wants, at a rate of ticks per second: 256,000 bit/s at
-// 20 Hz are 1,600 bytes a tick. The result is at least 1, as 0 would mean
-// unlimited.
+// BytesPerTick converts bits per second to bytes per tick for [Config.Bandwidth], at a rate of
+// ticks per second: 256,000 bit/s at 20 Hz are 1,600 bytes per tick. The result is rounded
+// down, but at least 1, because 0 would mean unlimited.
 //
 // Panics: if bitsPerSecond or rate is not a positive finite number.
 func BytesPerTick(bitsPerSecond, rate float64) int {
@@ -49,8 +48,8 @@ func instantOf(ticks float64) instant {
 
 func instantOfTick(tick int64) instant { return instant(tick) << instantBits }
 
-// chance is a probability in units of 2^-63: it comes true for a uniform
-// 64-bit draw whose upper 63 bits lie below it. So 0 never does and 1 always.
+// chance is a probability in units of 2^-63: an event happens for a uniform 64-bit draw whose upper
+// 63 bits lie below it. So 0 never happens and 1 always does.
 type chance uint64
 
 // Multiplying by a power of two is exact.

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limits. Who wants to raise one wants to cut something in two instead.
+// The limits. Instead of raising one, split something in two.
 const (
 	maxFields = 25   // of a struct
 	maxFiles  = 3    // with methods of one type
@@ -70,8 +70,8 @@ func TestImportsAreThoseOfTheTable(t *testing.T) {
 	}
 }
 
-// tableName returns what the table calls an imported package. It is not for the table if it is of the standard library;
-// the linter knows about all other modules.
+// tableName returns the table's name of an imported package, and false for the standard library and
+// other modules, which the linter checks.
 func tableName(imported string) (string, bool) {
 	if imported == "github.com/mlange-42/arche/ecs" {
 		return "ecs", true
@@ -107,8 +107,9 @@ func TestPackagesAreSmall(t *testing.T) {
 	checkCeilings(t, "lines without tests", maxLines, counts, largePackages)
 }
 
-// checkCeilings fails for what is over the limit, or over its own ceiling, and for ceilings that are not needed any more or
-// too high: by a 30th of the limit, so that not every line that goes has to be noted.
+// checkCeilings fails for counts over the limit or over their own ceiling, and for ceilings that
+// are not needed any more or too high. A tolerance of a 30th of the limit spares ceilings from
+// following every removed line.
 func checkCeilings(t *testing.T, what string, limit int, counts, ceilings map[string]int) {
 	for name, n := range counts {
 		ceiling, excepted := ceilings[name]

@@ -1,6 +1,7 @@
 package archcheck
 
-// What breaks a rule, by name. A ceiling is the present number; it may only fall, and goes when the limit is kept.
+// Code that breaks a rule, by name. A ceiling is the current number; it may only fall, and is
+// removed once the limit is kept.
 
 // largeStructs have more than maxFields fields.
 var largeStructs = map[string]int{}
@@ -25,5 +26,5 @@ var largePackages = map[string]int{
 
 // unusedExports are exported though no other package uses them.
 var unusedExports = []string{
-	"schema.subEntityOf.Of", // reflection reads it, and takes exported fields only
+	"schema.subEntityOf.Of", // package reflect reads it, and only exported fields
 }

@@ -47,7 +47,7 @@ func (c *checker) unusedNames() []string {
 				continue
 			}
 			for field := range fields.Fields() {
-				// The type names an embedded field.
+				// An embedded field is named by its type.
 				if field.Exported() && !field.Embedded() && !used[field.Pos()] {
 					names = append(names, p.name()+"."+name+"."+field.Name())
 				}
@@ -58,7 +58,7 @@ func (c *checker) unusedNames() []string {
 	return names
 }
 
-// usedElsewhere returns where the objects are declared that a package other than their own uses.
+// usedElsewhere returns the positions of declarations that a package other than their own uses.
 func (c *checker) usedElsewhere() map[token.Pos]bool {
 	used := map[token.Pos]bool{}
 	for _, user := range c.users {
@@ -72,9 +72,9 @@ func (c *checker) usedElsewhere() map[token.Pos]bool {
 		}
 		for expr, value := range user.info.Types {
 			for named := range namedIn(value.Type) {
-				use(named.Obj()) // a value has the type, though nobody names it
+				use(named.Obj()) // a value has the type, even if no code names it
 			}
-			// A literal without keys and a conversion name no field, but need all.
+			// A composite literal without keys and a conversion name no field, but use all.
 			switch expr := expr.(type) {
 			case *ast.CompositeLit:
 				if len(expr.Elts) > 0 {
@@ -93,7 +93,7 @@ func (c *checker) usedElsewhere() map[token.Pos]bool {
 	return used
 }
 
-// useFields uses the fields of a struct.
+// useFields marks the fields of a struct as used.
 func useFields(t types.Type, use func(types.Object)) {
 	if fields, ok := t.Underlying().(*types.Struct); ok {
 		for field := range fields.Fields() {
@@ -102,7 +102,7 @@ func useFields(t types.Type, use func(types.Object)) {
 	}
 }
 
-// namedIn returns the named types that a type is made of, without looking into them.
+// namedIn returns the named types that a type is made of, without their definitions.
 func namedIn(t types.Type) map[*types.Named]bool {
 	found := map[*types.Named]bool{}
 	var visit func(types.Type)
@@ -135,8 +135,9 @@ func namedIn(t types.Type) map[*types.Named]bool {
 	return found
 }
 
-// forInterface reports whether a type has a method because an interface asks for it: error, fmt.Stringer, one of another
-// package that is under replication or imported, or one of its own package whose method another package uses.
+// forInterface reports whether a type has a method for an interface: error, fmt.Stringer, one of
+// another package that is under replication or imported, or one of its own package whose method
+// another package uses.
 func (c *checker) forInterface(p *pkg, named *types.Named, method string, used map[token.Pos]bool) bool {
 	if method == "String" || method == "Error" {
 		return true
@@ -160,7 +161,7 @@ func (c *checker) forInterface(p *pkg, named *types.Named, method string, used m
 	return false
 }
 
-// implementedElsewhere reports whether a type of another package than p implements an interface of it.
+// implementedElsewhere reports whether a type of another package than p implements the interface.
 func (c *checker) implementedElsewhere(p *pkg, asks *types.Interface) bool {
 	for _, other := range c.pkgs {
 		if other == p {

@@ -4,7 +4,8 @@ package archcheck
 
 import "go/ast"
 
-// fieldCounts returns how many fields the structs of a package have, without those that only hold counters.
+// fieldCounts returns the number of fields of each struct in a package, except for structs of
+// counters.
 func (tree *tree) fieldCounts(p *pkg) map[string]int {
 	counts := map[string]int{}
 	if p.name() == "counters" {
@@ -28,7 +29,7 @@ func (tree *tree) fieldCounts(p *pkg) map[string]int {
 	return counts
 }
 
-// fileCounts returns in how many files the types of a package have methods.
+// fileCounts returns the number of files with methods of each type in a package.
 func (tree *tree) fileCounts(p *pkg) map[string]int {
 	files := map[string]map[string]bool{}
 	for _, file := range p.code {

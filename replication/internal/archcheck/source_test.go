@@ -33,12 +33,12 @@ type pkg struct {
 	types         *types.Package
 }
 
-// name is what the table calls it.
+// name returns the table's name of the package.
 func (p *pkg) name() string { return strings.TrimPrefix(p.dir, face+"/internal/") }
 
 func (p *pkg) internal() bool { return p.name() != p.dir }
 
-// onlyForTests reports whether it is one of forTests.
+// onlyForTests reports whether the package is one of forTests.
 func (p *pkg) onlyForTests() bool { return p.internal() && slices.Contains(forTests, p.name()) }
 
 // A tree is everything under replication, as this platform builds it.
@@ -90,8 +90,8 @@ func (tree *tree) parse(t *testing.T, dir string, names []string) (files []*ast.
 // file returns the base name of the file of a position.
 func (tree *tree) file(pos token.Pos) string { return filepath.Base(tree.fset.Position(pos).Filename) }
 
-// A checker type-checks packages under replication from their source, so that an object is declared at the same position
-// for all that use it. All else comes compiled.
+// A checker type-checks the packages under replication from source, so that an object has the same
+// position for all its users. Other packages are imported compiled.
 type checker struct {
 	*tree
 	compiled types.Importer
@@ -99,7 +99,7 @@ type checker struct {
 	users    []user
 }
 
-// A user is what was checked of a package: its code, or its tests.
+// A user is a type-checked part of a package: its code, or its tests.
 type user struct {
 	dir  string
 	info *types.Info
@@ -116,8 +116,8 @@ func (tree *tree) check(t *testing.T) *checker {
 		within, err := c.checkFiles(p, p.dir, append(slices.Clone(p.code), p.tests...), c)
 		require.NoError(t, err)
 		if len(p.xtests) > 0 {
-			// They import the package with its tests: these may export something to them. Others know it
-			// without, which makes two types of one; so errors are of no account.
+			// They import the package including its tests, which may export something to them.
+			// Others import it without tests, which makes two types of one; so errors are ignored.
 			_, _ = c.checkFiles(p, p.dir+"_test", p.xtests, overlay{c, module + "/" + p.dir, within})
 		}
 	}
@@ -167,7 +167,7 @@ func (o overlay) Import(name string) (*types.Package, error) {
 	return o.Importer.Import(name)
 }
 
-// compiled returns an importer of what is imported from elsewhere.
+// compiled returns an importer for packages from elsewhere.
 func (tree *tree) compiled(t *testing.T) types.Importer {
 	var paths []string
 	for _, p := range tree.pkgs {

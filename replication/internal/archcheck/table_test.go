@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A room is a package under replication. Its imports in files that are not tests are exactly these, the standard
-// library aside: packages under replication/internal by their names, bitbuf, quantize and delta of this module, and
-// Arche's ecs.
+// A room is a package under replication. Its imports outside tests are exactly these, apart from
+// the standard library: packages under replication/internal by their names, bitbuf, quantize and
+// delta of this module, and Arche's ecs.
 type room struct {
-	name    string // below replication/internal, but for the first
+	name    string // below replication/internal, except for the first
 	what    string
 	imports string
 }
 
-// rooms is the table. An arrow points down: a room imports only what stands below it.
+// rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
 	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config exclusive wire delta ecs"},
 	{"apply", "received states into the client's world", "receive archeutil schema counters exclusive wire bitbuf delta ecs"},

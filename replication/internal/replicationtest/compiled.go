@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Compiled returns an importer of packages, and of all that they import, as the go command compiles them. dir is a
-// directory of the module.
+// Compiled returns an importer of packages, and of all their imports, as compiled by the go
+// command. dir is a directory of the module.
 func Compiled(t testing.TB, fset *token.FileSet, dir string, packages []string) types.Importer {
 	args := append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}"}, packages...)
 	command := exec.Command("go", args...)

@@ -1,4 +1,4 @@
-// Package replicationtest has what tests of several packages need. Only tests import it.
+// Package replicationtest has helpers for the tests of several packages. Only tests import it.
 package replicationtest
 
 import (

@@ -8,19 +8,19 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A showing is what a client's world shows of an entity, and what may not be taken back.
+// A showing is what a client's world shows of an entity, and what it must not go back to.
 type showing struct {
 	e       ecs.Entity
 	tick    uint32
-	listed  int                // the Apply after which it was there
-	low     [conditions]uint32 // by condition: the first tick that what is shown can be of
+	listed  int                // the latest Apply after which it was listed
+	low     [conditions]uint32 // by condition: the earliest tick that the shown state can be of
 	removed bool               // by the client's user
 	lost    uint64             // components that the user removed
-	local   uint64             // what the user's own component holds
-	own     map[int]uint64     // by component: what its fields hold that are not replicated
+	local   uint64             // value of the user's own component
+	own     map[int]uint64     // by component: values of its local fields
 }
 
-// check compares the client's world, after an Apply, with all that the server's was.
+// check compares the client's world, after an Apply, with the full record of the server's.
 func (c *conn) check() {
 	count := 0
 	c.split = c.split || c.peer.Stats().SplitGroups > 0
@@ -76,7 +76,7 @@ func (c *conn) check() {
 	}
 	c.ep.checks += uint64(count)
 	if len(c.hooked) != count {
-		c.ep.fail("hooks told of %d entities, and %d are there", len(c.hooked), count)
+		c.ep.fail("hooks reported %d entities, and there are %d", len(c.hooked), count)
 	}
 	c.checkResources()
 	if !c.split && !c.rejoined {
@@ -87,7 +87,7 @@ func (c *conn) check() {
 	c.checkExpected()
 }
 
-// read reads all components of an entity of the client's world into the scratch.
+// read reads all components of an entity in the client's world into c.scratch.
 func (c *conn) read(e ecs.Entity) {
 	for i, p := range c.host.plan.components {
 		if p.resource || !c.world.Has(e, c.ids[i]) {
@@ -101,8 +101,8 @@ func (c *conn) read(e ecs.Entity) {
 	}
 }
 
-// differs says how a component, read before, differs from what the server's was at a tick; with Every, in the ticks since
-// the one before that it was looked at.
+// differs describes how a component in c.scratch differs from the server's at a tick. With Every,
+// it may be of any tick since the previous reading.
 func (c *conn) differs(l *life, p *component, tick uint32, has bool) string {
 	v := l.at(p.index, tick)
 	if has != (v != nil) {
@@ -128,7 +128,8 @@ func (c *conn) differs(l *life, p *component, tick uint32, has bool) string {
 	return wrong
 }
 
-// unlike says which field of a component, read before, is not what the rules make of cells of the server.
+// unlike names a field of a component in c.scratch that differs from what the documented rules make
+// of the server's cells.
 func (c *conn) unlike(p *component, want []cell) string {
 	got := c.scratch[p.index]
 	for i := range p.client.leaves {
@@ -153,7 +154,7 @@ func (c *conn) unlike(p *component, want []cell) string {
 	return ""
 }
 
-// mirror returns who mirrors a packed NetID here, now.
+// mirror returns the client's entity for a packed NetID.
 func (c *conn) mirror(packed uint64) ecs.Entity {
 	if packed == 0 {
 		return ecs.Entity{}
@@ -162,7 +163,8 @@ func (c *conn) mirror(packed uint64) ecs.Entity {
 	return e
 }
 
-// isRemoved says that the client's user has removed who is meant: what refers to it is the user's affair.
+// isRemoved reports whether the client's user has removed the entity: references to it are then not
+// checked.
 func (c *conn) isRemoved(packed uint64) bool {
 	s := c.shown[unpack(packed)]
 	return packed != 0 && s != nil && s.removed
@@ -172,7 +174,7 @@ func (c *conn) refers(packed uint64, got ecs.Entity) bool {
 	return got == c.mirror(packed) || c.isRemoved(packed)
 }
 
-// checkSubEntity looks for a tick of which all components under a condition can be that an entity has.
+// checkSubEntity looks for a tick at which all of an entity's components under a condition can be.
 func (c *conn) checkSubEntity(l *life, s *showing, of condition) {
 	some := false
 	for _, p := range c.host.plan.components {
@@ -205,7 +207,7 @@ search:
 	c.ep.fail("%v under condition %d: no tick since %d explains it: %s", l.id, of, s.low[of], wrong)
 }
 
-// checkResources looks for a tick of which all resources can be.
+// checkResources looks for a tick at which all resources can be.
 func (c *conn) checkResources() {
 	some, wrong := false, ""
 	for i, p := range c.host.plan.components {
@@ -234,7 +236,7 @@ search:
 	c.ep.fail("resources: no tick since %d explains them: %s", c.resources, wrong)
 }
 
-// ownFields: what is not replicated is the client's own.
+// ownFields checks that local fields keep the client's values.
 func (c *conn) ownFields(s *showing) {
 	for i, p := range c.host.plan.components {
 		if len(p.client.locals) == 0 || p.resource {

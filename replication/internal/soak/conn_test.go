@@ -9,7 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// A conn is a client with its world, its peer at the server, and the link between them.
+// A conn is a client with its world, its peer on the server, and the link between them.
 type conn struct {
 	ep   *episode
 	host *host
@@ -18,56 +18,56 @@ type conn struct {
 	peer  *replication.Peer
 	link  *netsim.Link
 	bad   netsim.Config
-	clean bool // none ever are
-	spoil bool // packets are damaged, and strangers' and old ones thrown in
+	clean bool // the link never damages packets
+	spoil bool // packets are damaged, and foreign and old ones added
 	opts  []replication.PeerOption
-	old   [][]byte // packets of some time ago
+	old   [][]byte // earlier packets
 	tap   func(packet []byte)
 
 	world  *ecs.World
 	client *replication.Client
 	ids    []ecs.ID
 	resIDs []ecs.ResID
-	locals ecs.ID // a component of the client's own
+	locals ecs.ID // the client's local component
 
 	view     viewSettings
-	twitchy  bool         // has neither budget nor interval, and a view that changes often
-	blinked  viewSettings // in place of its eyes at other times
-	blinks   int          // ticks to the next one; 0: it does not blink
+	twitchy  bool         // no budget or interval, and a view that changes often
+	blinked  viewSettings // replaces view at other times
+	blinks   int          // ticks until the next blink; 0: it does not blink
 	shut     bool
 	sights   map[replication.NetID]*timeline[sight]
 	online   timeline[bool]
-	since    uint32 // first tick that the client could get anything of
+	since    uint32 // first tick whose state the client may have
 	started  bool
-	session  uint32 // tick in which the present session came into force
+	session  uint32 // tick in which the current session began
 	begun    bool   // there was a session
 	budget   int
 	interval int
-	every    int // calls of Apply: one in so many ticks
+	every    int // Apply is called once in so many ticks
 	messy    bool
 
 	applies   int
 	shown     map[replication.NetID]*showing
-	hooked    map[ecs.Entity]bool // what OnSpawn and OnDespawn leave
-	split     bool                // groups did not fit, or the user has taken from them
+	hooked    map[ecs.Entity]bool // spawned and not despawned, according to hooks
+	split     bool                // groups did not fit, or the user has removed members
 	kept      bool                // the peer has or had Keep
-	rejoined  bool                // what is left of a session before may be shown
-	resources uint32              // the tick that resources show at least
+	rejoined  bool                // entities of an earlier session may be shown
+	resources uint32              // the earliest tick that the resources can be of
 	had       bool                // resources were shown
 	scratch   [][]cell
 	expected  map[uint16]*expectation
 
 	down      mailbox             // from the server
-	up        map[uint64]*mailbox // to it, by session of the client
-	upSession uint64              // of the latest message that came there
+	up        map[uint64]*mailbox // to the server, by session of the client
+	upSession uint64              // of the latest message that arrived there
 	ended     *replication.Reason
 	endedBy   string
-	returning int // ticks until it comes again
+	returning int // ticks until it reconnects
 	inputs    map[uint32][]issued
 	inTime    int
 }
 
-// join makes a client of a host.
+// join connects a client to a host.
 func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 	g := newChance(ep.seed, 1000+uint64(len(ep.conns)))
 	world := ecs.NewWorld()
@@ -77,7 +77,7 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 		expected: map[uint16]*expectation{}, inputs: map[uint32][]issued{},
 		split: len(h.groups) == 0,
 	}
-	ecs.ComponentID[localThing](c.world) // IDs differ from those of the server
+	ecs.ComponentID[localThing](c.world) // makes IDs differ from those of the server
 	c.locals = ecs.ComponentID[localThing](c.world)
 	c.ids, c.resIDs = idsOf(c.world, h.plan, true)
 	for _, p := range h.plan.components {
@@ -136,7 +136,7 @@ func (ep *episode) join(h *host, spawn ...ecs.ID) *conn {
 
 // attach gives the client a peer.
 func (c *conn) attach() {
-	if c.peer != nil && !c.host.checksums { // that takes a connection of its own
+	if c.peer != nil && !c.host.checksums { // a new peer needs a connection of its own
 		c.link = netsim.NewLink(c.g.Uint64(), c.bad)
 	}
 	link := c.link
@@ -179,14 +179,14 @@ func weather(g *chance, spoil bool) netsim.Config {
 	return cfg
 }
 
-// orderly links let no packet overtake another, until they become faster in the end.
+// orderly links never reorder packets, until they become faster at the end.
 func (c *conn) orderly() bool { return c.bad.Jitter == 0 && c.bad.Reorder == 0 && !c.ep.quiet }
 
-// receiveAll hands the server what came from the client.
+// receiveAll gives the server the packets from the client.
 func (c *conn) receiveAll() {
 	c.link.Up.Receive(func(packet []byte) {
 		c.ep.packets++
-		if err := c.peer.Err(); err != nil && c.returning == 0 { // it was dropped, and is heard again
+		if err := c.peer.Err(); err != nil && c.returning == 0 { // it was dropped, and is received from again
 			var gone *replication.DisconnectError
 			if !errors.As(err, &gone) {
 				c.ep.fail("Peer.Err is %v", err)
@@ -203,7 +203,7 @@ func (c *conn) receiveAll() {
 	}
 }
 
-// known fails on an error that is not documented.
+// known fails on an undocumented error.
 func (c *conn) known(err error) {
 	if err == nil {
 		return
@@ -219,7 +219,7 @@ func (c *conn) known(err error) {
 	c.ep.fail("an error that is not documented: %v", err)
 }
 
-// listen hands the client what came from the server.
+// listen gives the client the packets from the server.
 func (c *conn) listen() {
 	c.link.Step()
 	c.link.Down.Receive(func(packet []byte) {
@@ -233,7 +233,7 @@ func (c *conn) listen() {
 		}
 		err := c.client.Receive(packet)
 		c.known(err)
-		isDisconnect := len(packet) > 4 && packet[4] == kindDisconnect // of a session that the client never heard of
+		isDisconnect := len(packet) > 4 && packet[4] == kindDisconnect // of a session that the client does not know
 		if c.clean && !isDisconnect && c.client.Stats().Sessions <= 1 && (errors.Is(err, replication.ErrMalformed) || errors.Is(err, replication.ErrChecksum)) {
 			c.ep.fail("an honest packet is refused: %v", err)
 		}
@@ -244,7 +244,7 @@ func (c *conn) listen() {
 	})
 }
 
-// replays throws in packets of others and of long ago, whole and damaged.
+// replays adds packets of other sessions and old ones, intact and damaged.
 func (c *conn) replays(receive func([]byte) error) {
 	if !c.spoil || c.ep.quiet || !c.g.one(10) || len(c.ep.replays) == 0 {
 		return
@@ -257,7 +257,7 @@ func (c *conn) replays(receive func([]byte) error) {
 	c.known(receive(packet))
 }
 
-// step is a tick of the client.
+// step plays a tick of the client.
 func (c *conn) step() {
 	c.listen()
 	if c.ep.tick%c.every != 0 {
@@ -287,18 +287,18 @@ func (c *conn) step() {
 	}
 }
 
-// begins is the server's OnConnect.
+// begins is the server's OnConnect hook.
 func (c *conn) begins(peer *replication.Peer) {
 	if peer != c.peer {
 		c.ep.fail("OnConnect of a peer that is replaced")
 	}
-	c.rejoined = c.rejoined || c.begun // the client may have noticed by itself that its session is over
+	c.rejoined = c.rejoined || c.begun // the client may have noticed the end of its session by itself
 	c.begun = true
 	c.session = c.host.server.Tick() + 1
 	c.down.restart()
 }
 
-// ends is the server's OnDisconnect.
+// ends is the server's OnDisconnect hook.
 func (c *conn) ends(peer *replication.Peer) {
 	for e, owner := range c.host.owners {
 		if owner == peer {

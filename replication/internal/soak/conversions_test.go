@@ -8,7 +8,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A mood can't be replicated: it has pointers and unexported fields. A moodSeen goes in its place.
+// A mood can't be replicated: it has pointers and unexported fields. A moodSeen is sent in its
+// place.
 type mood struct {
 	at   *[2]float64
 	text string
@@ -21,7 +22,8 @@ type moodSeen struct {
 	Kind uint8   `repl:"enum=5"`
 }
 
-// places are what moods of the server point to; somebody must hold them, see words.
+// places holds the values that moods of the server point to, because Arche's memory does not keep
+// them alive; see words.
 var places = func() (all [512][2]float64) {
 	g := newChance(2, 2)
 	for i := range all {
@@ -58,7 +60,7 @@ func readMoodSeen(s *moodSeen, out []cell) {
 // moodOption replicates moods wherever they are.
 func moodOption() replication.ComponentOption { return replication.As(seeMood, setMood) }
 
-// asField is a field that goes as another type.
+// asField is a field that is sent as another type.
 func asField(*chance) fieldSpec {
 	s := simple("", nil, 4, func(v *mood, out []cell) {
 		var seen moodSeen
@@ -102,7 +104,7 @@ func (stampCodec) Decode(codes []uint64, v *stamp) {
 	v.secs, v.frac = int64(codes[0]), uint16(codes[1])
 }
 
-// withField is a field that a codec takes care of.
+// withField is a field with a codec.
 func withField(*chance) fieldSpec {
 	s := simple("", nil, 2, func(v *stamp, out []cell) {
 		out[0], out[1] = cell{u: uint64(max(v.secs, 0))}, cell{u: uint64(v.frac)}

@@ -10,7 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// An episode is a world of a random plan, its servers and clients, from a seed.
+// An episode is a random plan's world with its servers and clients, all from one seed.
 type episode struct {
 	t    *testing.T
 	seed uint64
@@ -43,7 +43,7 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 	h := newHost(ep, "server", &world, p, replication.ReplicatedID(&world), nil)
 	ep.game = newGame(ep, &world, p)
 	ep.game.markers = []ecs.ID{h.truth.marker}
-	if ep.g.one(3) { // a second server of the same world, by another schema
+	if ep.g.one(3) { // a second server of the same world, with another schema
 		other := ecs.ComponentID[otherMarker](&world)
 		newHost(ep, "other server", &world, p.part(ep.g), other, replication.WithMarker[otherMarker]())
 		ep.game.markers = append(ep.game.markers, other)
@@ -62,7 +62,7 @@ func newEpisode(t *testing.T, seed uint64) *episode {
 	return ep
 }
 
-// relay makes the client's world the source of a server of its own.
+// relay makes the client's world the source of another server.
 func (c *conn) relay(world *ecs.World) {
 	h := newHost(c.ep, "relay", world, c.host.plan, replication.ReplicatedID(world), nil)
 	h.truth.exact = true
@@ -91,7 +91,7 @@ func (ep *episode) run() {
 		}
 	}
 	ep.settleDown()
-	for range 70 { // until the last packet of the bad weather has come
+	for range 70 { // until the last delayed packet has arrived
 		ep.step()
 	}
 	reason := ""
@@ -104,7 +104,7 @@ func (ep *episode) run() {
 	if reason != "" {
 		ep.fail("the worlds stay different: %s", reason)
 	}
-	for range 3 { // and stay as they are
+	for range 3 { // and stay equal
 		ep.step()
 		if reason = ep.open(); reason != "" {
 			ep.fail("the worlds were equal, and then: %s", reason)
@@ -112,13 +112,13 @@ func (ep *episode) run() {
 	}
 }
 
-// step is a tick of everybody.
+// step plays a tick of all hosts and clients.
 func (ep *episode) step() {
 	ep.tick++
 	for _, h := range ep.hosts {
 		for _, c := range h.conns {
 			c.receiveAll()
-			if ep.quiet && c.peer.Err() != nil { // it was silent, and a new peer takes a connection of its own
+			if ep.quiet && c.peer.Err() != nil { // it was silent, and a new peer needs a connection of its own
 				c.again()
 			}
 		}
@@ -127,7 +127,7 @@ func (ep *episode) step() {
 		ep.game.step()
 		ep.game.fire(ep.hosts[0])
 	}
-	for _, h := range ep.hosts { // relays are last: what came to their worlds goes on at once
+	for _, h := range ep.hosts { // relays are last: their worlds' changes are passed on in the same tick
 		if !ep.quiet {
 			for _, c := range h.conns {
 				c.retune()
@@ -142,7 +142,7 @@ func (ep *episode) step() {
 	}
 }
 
-// settleDown ends all changes and heals all links.
+// settleDown ends all changes and makes all links good.
 func (ep *episode) settleDown() {
 	ep.quiet = true
 	for _, c := range ep.conns {
@@ -158,7 +158,7 @@ func (ep *episode) settleDown() {
 			c.budget = 20000
 		}
 		c.throttle()
-		if c.view.keep && c.g.one(2) { // what was kept goes, however often the view is set
+		if c.view.keep && c.g.one(2) { // kept entities are released, even if the view is set twice
 			c.view.keep = false
 			c.sendView()
 			c.sendView()
@@ -167,7 +167,7 @@ func (ep *episode) settleDown() {
 	}
 }
 
-// open says what still differs, or is on its way.
+// open describes what still differs or is in flight.
 func (ep *episode) open() string {
 	for i, c := range ep.conns {
 		if wrong := c.open1(); wrong != "" {
@@ -177,7 +177,7 @@ func (ep *episode) open() string {
 	return ""
 }
 
-// open1 says what differs between what the client shows and what it should.
+// open1 describes how what the client shows differs from what it should show.
 func (c *conn) open1() string {
 	h := c.host
 	switch {
@@ -218,7 +218,7 @@ func (c *conn) open1() string {
 	return wrong
 }
 
-// differsNow is differs without what Every allows.
+// differsNow is differs without the latitude of Every.
 func (c *conn) differsNow(l *life, p *component, has bool) string {
 	v := l.at(p.index, c.host.truth.now)
 	if has != (v != nil) {
@@ -230,7 +230,7 @@ func (c *conn) differsNow(l *life, p *component, has bool) string {
 	return c.unlike(p, v.cells)
 }
 
-// settled says how one entity differs.
+// settled describes how one entity differs.
 func (c *conn) settled(l *life) string {
 	now := c.host.truth.now
 	e, here := c.client.Entity(l.id)
@@ -267,7 +267,7 @@ func (c *conn) settled(l *life) string {
 	return ""
 }
 
-// lapsed says which component is kept though its condition holds no more.
+// lapsed names a component that is kept though its condition no longer holds.
 func (c *conn) lapsed(id replication.NetID, e ecs.Entity) string {
 	holds := c.sightOf(id).last().conditions
 	for i, p := range c.host.plan.components {

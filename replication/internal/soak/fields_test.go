@@ -7,9 +7,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// skipped is the shape of a field that is not replicated.
+// skipped is a field that is not replicated.
 func skipped(g *chance) fieldSpec {
-	if g.one(3) { // of a type that could not be
+	if g.one(3) { // of a type that can't be replicated
 		return fieldSpec{
 			typ: reflect.TypeFor[[]func()](), tag: "-", tags: []replication.FieldOption{replication.Skip()},
 			leaves: func(_ string, _ uintptr, c *cells) { c.skips++ },
@@ -23,7 +23,7 @@ func skipped(g *chance) fieldSpec {
 	}
 }
 
-// plain is a shape that is one value.
+// plain is a field of a single value.
 func plain(g *chance) fieldSpec {
 	switch g.IntN(6) {
 	case 0:
@@ -38,7 +38,7 @@ func plain(g *chance) fieldSpec {
 	return floatField[float32](g)
 }
 
-// anyField is a shape of any kind. depth bounds how far structs and arrays are nested.
+// anyField is a field of any kind. depth limits the nesting of structs and arrays.
 func anyField(g *chance, depth int) fieldSpec {
 	switch n := g.IntN(20); {
 	case n < 8 || depth == 0 && n >= 15:
@@ -65,7 +65,7 @@ func anyField(g *chance, depth int) fieldSpec {
 	return structOf(g, fmt.Sprintf("N%d", depth), 1+g.IntN(3), depth-1, false)
 }
 
-// arrayOf is an array; its tag is that of its elements.
+// arrayOf is an array; its tag applies to its elements.
 func arrayOf(_ *chance, n int, of fieldSpec) fieldSpec {
 	s := of
 	s.typ = reflect.ArrayOf(n, of.typ)
@@ -78,8 +78,8 @@ func arrayOf(_ *chance, n int, of fieldSpec) fieldSpec {
 	return s
 }
 
-// structOf is a struct of n random fields. Where it may, it says by options what tags would, as if somebody else owned
-// the type: then these are among its own options, for a component only.
+// structOf is a struct of n random fields. Where it may, it uses options in place of tags, as for a
+// type of another module; a component then passes them on.
 func structOf(g *chance, name string, n, depth int, component bool) fieldSpec {
 	var fields []fieldSpec
 	for range n {

@@ -10,7 +10,7 @@ import (
 
 type float interface{ float32 | float64 }
 
-// grain is the relative rounding of a type.
+// grain is the relative precision of a type.
 func grain[T float]() float64 {
 	if T(1)+T(1e-10) == 1 {
 		return 0x1p-23
@@ -18,7 +18,7 @@ func grain[T float]() float64 {
 	return 0x1p-52
 }
 
-// bitsOf keeps what a conversion of a NaN would change.
+// bitsOf returns the bits, which a conversion of a NaN would change.
 func bitsOf[T float](v *T) uint64 {
 	switch v := any(v).(type) {
 	case *float32:
@@ -38,12 +38,12 @@ func valueOf[T float](c cell) float64 {
 
 func readFloat[T float](v *T, out []cell) { out[0] = cell{u: bitsOf(v)} }
 
-// strange returns a value that is no number, or hardly one.
+// strange returns a NaN, an infinity or an extreme value.
 func strange[T float](g *chance) T {
 	return T(pick(g, math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e-42, 3.4e38, -3.4e38))
 }
 
-// wander returns what drives a float in a range.
+// wander returns functions that change a float in a range.
 func wander[T float](g *chance, low, high, step float64) (drift func(v *T), jump func(g *chance, v *T)) {
 	speed := T(step * g.between(-3, 3))
 	drift = func(v *T) {
@@ -70,10 +70,10 @@ func wander[T float](g *chance, low, high, step float64) (drift func(v *T), jump
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// isNegativeZero: no quantiser makes one.
+// isNegativeZero: quantisers never return one.
 func isNegativeZero(v float64) bool { return v == 0 && math.Signbit(v) }
 
-// stepRule is the rule of range and step.
+// stepRule is the documented rule of range and step.
 func stepRule[T float](low, high, step float64) func(want, got []cell) bool {
 	slack := step*1e-9 + 2*grain[T]()*math.Max(math.Abs(low), math.Abs(high))
 	return func(want, got []cell) bool {
@@ -115,7 +115,7 @@ func floatField[T float](g *chance) fieldSpec {
 		low := pick(g, 0.0, -1000, 5, -1e6)
 		high := pick(g, 10.0, 1000, 1e6)
 		precision := pick(g, 0.01, 0.5, 1)
-		if math.Max(-low, high) > 1000 { // what a float32 can hold
+		if math.Max(-low, high) > 1000 { // the precision of a float32
 			precision = 1
 		}
 		drift, jump := wander[T](g, low, high, precision)
@@ -147,7 +147,7 @@ func floatField[T float](g *chance) fieldSpec {
 			if math.IsNaN(w) || math.IsInf(w, 0) {
 				return v == 0 && !isNegativeZero(v)
 			}
-			if math.Abs(w) > 1e6 { // how such a float is reduced is not said
+			if math.Abs(w) > 1e6 { // the reduction of such values is not documented
 				w = v
 			}
 			return math.Abs(math.Remainder(v-w, period)) <= limit && math.Abs(v) <= period/2*(1+grain[T]()) && !isNegativeZero(v)

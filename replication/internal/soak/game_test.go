@@ -12,9 +12,9 @@ type style int
 
 const (
 	rests  style = iota
-	steady       // all drift in every tick
-	seldom       // one jumps now and then
-	wild         // one jumps in every tick
+	steady       // all fields drift in every tick
+	seldom       // one field jumps now and then
+	wild         // one field jumps in every tick
 	styles
 )
 
@@ -30,11 +30,11 @@ type game struct {
 	all     []ecs.Entity
 	dead    []ecs.Entity
 	styles  map[ecs.Entity]style
-	marked  map[ecs.Entity]bool // whose markers changed in this tick
+	marked  map[ecs.Entity]bool // entities whose markers changed in this tick
 	limit   int
-	rarity  int // one tick in so many has comings and goings
-	pause   int // ticks, in the mean, between two changes of what changes seldom
-	churn   int // entities that are replaced in every tick, so that slots are used again and again
+	rarity  int // structural changes happen in one tick of so many
+	pause   int // mean number of ticks between changes of fields with the style seldom
+	churn   int // entities replaced in every tick, so that slots are reused
 }
 
 func newGame(ep *episode, world *ecs.World, p *plan) *game {
@@ -59,7 +59,7 @@ func newGame(ep *episode, world *ecs.World, p *plan) *game {
 	return w
 }
 
-// components returns random ones for an entity: at most one is a relation.
+// components returns random components for an entity, with at most one relation.
 func (w *game) components() []ecs.ID {
 	var ids []ecs.ID
 	for _, c := range w.plan.components {
@@ -98,7 +98,7 @@ func (w *game) spawn(extra ...ecs.ID) ecs.Entity {
 	return e
 }
 
-// scatter sets all of a component.
+// scatter sets all fields of a component.
 func (w *game) scatter(c *component, p unsafe.Pointer) {
 	for i := range c.server.leaves {
 		if c != w.plan.signature {
@@ -113,7 +113,7 @@ func (w *game) aim(e ecs.Entity, c *component) {
 		return
 	}
 	to := w.g.someone()
-	if to == e || !to.IsZero() && !w.world.Alive(to) { // Arche wants neither
+	if to == e || !to.IsZero() && !w.world.Alive(to) { // Arche supports neither
 		to = ecs.Entity{}
 	}
 	w.world.Relations().Set(e, w.ids[c.index], to)
@@ -153,7 +153,7 @@ func (w *game) step() {
 	}
 }
 
-// move changes values, not what there is.
+// move changes values, not structure.
 func (w *game) move(e ecs.Entity) {
 	g, one := w.g, false
 	switch s := w.styles[e]; {
@@ -187,7 +187,7 @@ func (w *game) move(e ecs.Entity) {
 	}
 }
 
-// change is a coming, a going, or another set of components.
+// change spawns or despawns an entity, or changes its component set.
 func (w *game) change() {
 	g := w.g
 	if len(w.all) == 0 || g.one(5) && len(w.all) < w.limit {
@@ -199,7 +199,7 @@ func (w *game) change() {
 	switch g.IntN(6) {
 	case 0:
 		w.remove(i)
-		if len(w.all) < w.limit/2 || g.one(2) { // another one may get the handle, and the slot
+		if len(w.all) < w.limit/2 || g.one(2) { // another entity may get the handle and the slot
 			w.spawn()
 		}
 	case 1:
@@ -244,7 +244,7 @@ func (w *game) toggle(e ecs.Entity, id ecs.ID) {
 	}
 }
 
-// reset begins a new match. Nothing that names an entity of the one before is used any more: handles begin anew.
+// reset begins a new match. Earlier entities are not used any more, because handles are reused.
 func (w *game) reset() {
 	w.world.Reset()
 	w.all, w.dead = w.all[:0], w.dead[:0]
@@ -258,7 +258,7 @@ func (w *game) reset() {
 	}
 }
 
-// resource adds, changes and removes one.
+// resource adds, changes or removes a resource.
 func (w *game) resource(c *component, i int) {
 	g, all := w.g, w.world.Resources()
 	switch {
@@ -275,7 +275,7 @@ func (w *game) resource(c *component, i int) {
 	}
 }
 
-// fire spawns what clients asked for.
+// fire spawns the entities that clients asked for.
 func (w *game) fire(h *host) {
 	for _, f := range h.fires {
 		if !f.Wanted {

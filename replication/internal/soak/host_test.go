@@ -10,7 +10,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 )
 
-// A host is a server, what is true of its world, and all that decides who sees what of it.
+// A host is a server, the truth of its world, and everything that decides who sees which entity.
 type host struct {
 	ep     *episode
 	name   string
@@ -32,17 +32,17 @@ type host struct {
 	owners  map[ecs.Entity]*replication.Peer
 	picked  [2]map[*conn]bool
 	grids   []*replication.Grid
-	owned   map[ecs.Entity]bool  // by the same entities, whether they were replicated yet
-	veiled  map[ecs.Entity]uint8 // what the functions of Interest.Visible hide, by bit
-	grouped [][]*life            // by number of group: who was ever in it
+	owned   map[ecs.Entity]bool  // entities with an owner, and whether they were replicated yet
+	veiled  map[ecs.Entity]uint8 // entities hidden by the Visible functions, by bit
+	grouped [][]*life            // by number of group: all members ever
 
-	waiting []*sent // messages that the next Replicate gives a tick
+	waiting []*sent // messages that get their tick from the next Replicate
 	fires   []fire  // asked for by clients
 }
 
 type set struct {
 	set     *replication.EntitySet
-	members map[ecs.Entity]bool // and whether it was replicated yet
+	members map[ecs.Entity]bool // and whether each was replicated yet
 }
 
 type group struct {
@@ -72,7 +72,7 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	for _, o := range []replication.ServerOption{
 		replication.WithBaselineInterval(pick(g, 2, 4, 8)), replicationtest.FirstTick(-uint32(g.IntN(300))),
 		replicationtest.FirstSequence(uint16(-g.IntN(300))), replication.WithStateHash(1 + g.IntN(20)),
-		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // who rests is heard once per second
+		replication.WithTickRate(pick(g, 10, 30, 60)), replication.WithTimeout(150 + g.IntN(100)), // an idle peer is received from once per second
 		replication.WithWindow(pick(g, 8, 12, 20, 32, 8+g.IntN(113))), replication.WithWorkers(2 + g.IntN(3)),
 	} {
 		if g.one(3) {
@@ -101,7 +101,7 @@ func newHost(ep *episode, name string, world *ecs.World, p *plan, marker ecs.ID,
 	return h
 }
 
-// replicate makes a tick and notes what is true now.
+// replicate plays a tick and records the truth.
 func (h *host) replicate() {
 	before := h.server.Tick()
 	h.server.Replicate()
@@ -129,7 +129,8 @@ func (h *host) replicate() {
 	h.posted()
 }
 
-// settle takes from sets and groups what is dead, and from owners what is not replicated any more.
+// settle removes dead entities from sets and groups, and entities that are no longer replicated
+// from owners.
 func (h *host) settle() {
 	sweep := func(members map[ecs.Entity]bool, unmarked bool, out func(e ecs.Entity)) {
 		for e, was := range members {
@@ -156,7 +157,7 @@ func (h *host) settle() {
 	sweep(h.owned, true, func(e ecs.Entity) { delete(h.owners, e) })
 }
 
-// forget is what a reset of the world does.
+// forget mirrors the effect of a world reset.
 func (h *host) forget() {
 	for _, s := range h.sets {
 		clear(s.members)
@@ -172,7 +173,7 @@ func (h *host) forget() {
 	clear(h.veiled)
 }
 
-// shuffle changes who is in what, who owns what, and what may be seen.
+// shuffle changes members of sets and groups, owners and visibility.
 func (h *host) shuffle() {
 	g := h.g
 	if len(h.truth.here) == 0 {
@@ -181,7 +182,7 @@ func (h *host) shuffle() {
 	for range g.IntN(3) {
 		e := h.truth.here[g.IntN(len(h.truth.here))].e
 		if g.one(4) && h.newest != (ecs.Entity{}) {
-			e = h.newest // it was not found by a Replicate yet
+			e = h.newest // not found by a Replicate yet
 		}
 		if !h.world.Alive(e) || !h.world.Has(e, h.truth.marker) {
 			continue
@@ -253,7 +254,7 @@ func (h *host) someConn() *conn {
 	return pick(h.g, h.conns...)
 }
 
-// position returns where the grid has an entity, and by how much it may be off.
+// position returns where the grid has an entity, and the tolerance.
 func (h *host) position(l *life) (place []float64, off float64, ok bool) {
 	v := l.at(h.plan.spot.index, h.truth.now)
 	if v == nil {

@@ -13,18 +13,19 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// A hostile server knows the wire format, the schema and what an honest server once said, and seals whatever it likes. Its
-// packets are made by hand, after the page on the wire format alone.
+// A hostile server knows the wire format, the schema and the packets of an honest server, and
+// computes correct checksums for whatever it sends. Its packets are built by hand, from
+// docs/wire-format.md alone.
 type hostile struct {
 	g           *chance
 	fingerprint uint64
 	genuine     [][]byte // bodies of an honest server's packets, in their order
-	next        int      // of these
+	next        int      // index of the next one
 
 	nonce, session uint64
 	compact        bool
 	sequence, tick uint32
-	began          uint32 // the tick of the welcome
+	began          uint32 // the tick in the welcome
 	welcomed       bool
 }
 
@@ -38,19 +39,19 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// withChecksum puts the right checksum before a body.
+// withChecksum prepends the correct checksum to a body.
 func withChecksum(key uint32, body []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, crc32.Update(key, castagnoli, body)), body...)
 }
 
-// checksumKey is the key of the session's packets to the client.
+// checksumKey returns the key for the session's packets to the client.
 func (x *hostile) checksumKey() uint32 {
 	b := binary.LittleEndian.AppendUint64(nil, x.fingerprint)
 	b = binary.LittleEndian.AppendUint64(b, x.session)
 	return crc32.Checksum(append(b, 0), castagnoli)
 }
 
-// received takes what the client sends: of a hello the nonce.
+// received gets the client's packets, and keeps the nonce of a hello.
 func (x *hostile) received(packet []byte) error {
 	if len(packet) == 64 && packet[4] == kindHello {
 		if nonce := binary.LittleEndian.Uint64(packet[14:]); nonce != x.nonce {
@@ -63,7 +64,7 @@ func (x *hostile) received(packet []byte) error {
 // welcome answers a hello.
 func (x *hostile) welcome() []byte {
 	g := x.g
-	if x.welcomed { // it comes too late to count
+	if x.welcomed { // a second welcome is ignored
 		return withChecksum(handshakeKey, append([]byte{kindWelcome, replication.ProtocolVersion}, x.noise(60)...))
 	}
 	x.session, x.sequence, x.tick, x.next = 8+g.Uint64()>>1, g.Uint32(), g.Uint32(), 0
@@ -82,7 +83,7 @@ func (x *hostile) welcome() []byte {
 	return withChecksum(handshakeKey, x.spoilt(body, 30))
 }
 
-// spoilt damages a body, one in so many.
+// spoilt damages one body in so many.
 func (x *hostile) spoilt(body []byte, in int) []byte {
 	g := x.g
 	if !g.one(in) || len(body) == 0 {
@@ -95,7 +96,7 @@ func (x *hostile) spoilt(body []byte, in int) []byte {
 		for range 1 + g.IntN(12) {
 			body = append(body, byte(g.Uint32()))
 		}
-	case 2: // the end of another one
+	case 2: // the end of another packet
 		if len(x.genuine) > 0 {
 			other, at := pick(g, x.genuine...), g.IntN(len(body))
 			body = append(body[:at:at], other[min(at, len(other)):]...)
@@ -114,7 +115,7 @@ func (x *hostile) spoilt(body []byte, in int) []byte {
 	return body
 }
 
-// packet returns the next one to throw at the client.
+// packet returns the next packet for the client.
 func (x *hostile) packet() []byte {
 	g := x.g
 	switch n := g.IntN(100); {
@@ -143,7 +144,8 @@ func (x *hostile) refuse() []byte {
 	return withChecksum(handshakeKey, append(body, x.noise(100)...))
 }
 
-// again is what an honest server said, under a header that the client takes: as it was, in its turn, or spoilt.
+// again returns a packet of the honest server under a header that the client accepts: unchanged and
+// in order, or damaged.
 func (x *hostile) again() []byte {
 	if x.next >= len(x.genuine) {
 		return x.noise(50)
@@ -175,7 +177,7 @@ func tickOf(body []byte) uint16 {
 	return binary.LittleEndian.Uint16(body[3:])
 }
 
-// state is a state packet with a long header.
+// state returns a state packet with a long header.
 func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byte {
 	g := x.g
 	x.sequence++
@@ -196,13 +198,13 @@ func (x *hostile) state(first byte, tick uint32, rest []byte, honest bool) []byt
 	return withChecksum(x.checksumKey()^sequence*0x9E3779B1^tick*0x85EBCA6B, append(body, rest...))
 }
 
-// messagePacket is a packet of messages with a long time.
+// messagePacket returns a packet of messages with a long time.
 func (x *hostile) messagePacket(rest []byte) []byte {
 	body := binary.LittleEndian.AppendUint32([]byte{kindMessages | longBit}, x.tick)
 	return withChecksum(x.checksumKey()^x.tick*0x85EBCA6B, append(body, rest...))
 }
 
-// noise is up to n bytes, of which mostly zeros or ones: these are what long codes are made of.
+// noise returns up to n bytes, mostly zeros or ones, which make long codes.
 func (x *hostile) noise(n int) []byte {
 	b := make([]byte, x.g.IntN(n))
 	rate := x.g.IntN(9)
@@ -216,13 +218,13 @@ func (x *hostile) noise(n int) []byte {
 	return b
 }
 
-// invented are the bits of entries that begin as they should.
+// invented returns the bits of entries that begin correctly.
 func (x *hostile) invented() []byte {
 	g := x.g
 	var b bits
 	b.put(uint64(g.IntN(16)), 4) // the order of gaps
 	for range 1 + g.IntN(40) {
-		b.put(1, 1) // a quotient of nothing
+		b.put(1, 1) // a quotient of zero
 		b.put(g.Uint64(), g.IntN(6))
 		switch kind := g.IntN(6); kind {
 		case 5: // a part: age, total, size, index
@@ -248,7 +250,7 @@ func (x *hostile) invented() []byte {
 	return b.bytes
 }
 
-// honest returns the bodies that an honest server sent its first client.
+// honest returns the bodies that an honest server sent to its first client.
 func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 	ep := newEpisode(t, seed)
 	ep.hosts = ep.hosts[:1]
@@ -274,8 +276,8 @@ func honest(t *testing.T, seed uint64) (*episode, [][]byte) {
 	return ep, bodies
 }
 
-// TestHostileServer: whatever a server says, nothing worse happens to a client than errors, and what it shows has values that
-// quantisers make.
+// TestHostileServer: whatever a server sends, the client only returns errors, and shows only values
+// that quantisers return.
 func TestHostileServer(t *testing.T) {
 	seed, packets := *seedFlag, *packetsFlag/4
 	if seed == 0 {
@@ -293,13 +295,13 @@ func TestHostileServer(t *testing.T) {
 	}
 	t.Logf("%d packets taken, %d refused", took, refused)
 	require.Greater(t, took, refused/20, "hardly any packet was taken: what is behind the checks was not reached")
-	require.NotZero(t, shown, "no client ever showed anything: its server was too clumsy to tell")
+	require.NotZero(t, shown, "no client ever showed anything: the server never got past the checks")
 }
 
-// limitOfHostile is more than the documented bounds of so few entities allow.
+// limitOfHostile is the client's entity limit. The documented memory bounds for it are below these.
 const (
 	limitOfHostile = 64
-	memoryOfOne    = 16 << 20 // what a packet may make a client allocate: 4 MiB staged, and slices that grow
+	memoryOfOne    = 16 << 20 // allocation by one packet: 4 MiB staged, and slices that grow
 	memoryOfAll    = 96 << 20
 )
 
@@ -355,7 +357,7 @@ func hostileSession(t *testing.T, ep *episode, genuine [][]byte, shown, took, re
 	return rounds
 }
 
-// sane fails if the client's world has what no server could have put there.
+// sane fails if the client's world has something that no server could have sent.
 func (c *conn) sane(shown *int) {
 	count := 0
 	for id, e := range c.client.Entities() {

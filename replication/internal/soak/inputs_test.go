@@ -15,7 +15,7 @@ type issued struct {
 	at      uint64 // packed: who At mirrors
 }
 
-// giveInput gives the input for the tick that the client says.
+// giveInput sets the input for the tick that the client asks for.
 func (c *conn) giveInput() {
 	if c.ep.quiet && c.ended != nil {
 		return

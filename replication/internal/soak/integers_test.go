@@ -21,7 +21,7 @@ var integerFields = []func(g *chance) fieldSpec{
 	integerField[team], integerField[time.Duration],
 }
 
-// span returns a range that the type has room for, with bounds that a float64 holds exactly.
+// span returns a range within the type, with bounds that a float64 holds exactly.
 func span[T integer](g *chance) (low, high T) {
 	bits := min(reflect.TypeFor[T]().Bits(), 40)
 	if T(0)-1 < T(0) {
@@ -46,7 +46,7 @@ func span[T integer](g *chance) (low, high T) {
 func integerField[T integer](g *chance) fieldSpec {
 	read := func(v *T, out []cell) { out[0] = cell{u: uint64(*v)} }
 	low, high := span[T](g)
-	width := uint64(high) - uint64(low) // which T may have no room for
+	width := uint64(high) - uint64(low) // may exceed T
 	speed := T(1 + g.IntN(3))
 	drift := func(v *T) { *v += speed }
 	jump := func(g *chance, v *T) {
@@ -97,8 +97,8 @@ func integerField[T integer](g *chance) fieldSpec {
 				off := uint64(max(v, w)) - uint64(min(v, w))
 				return v >= low && v <= high && off <= uint64(step)/2 && (v == high || (uint64(v)-uint64(low))%uint64(step) == 0)
 			})
-	case 3: // round a circle
-		if bits == 64 { // turns would overflow in this rule
+	case 3: // wrapping around
+		if bits == 64 { // this rule would overflow
 			break
 		}
 		return simple(bounds+",wrap", []replication.FieldOption{between, replication.Wrap()}, 1, read, drift, jump,

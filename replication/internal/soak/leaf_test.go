@@ -10,38 +10,38 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A cell is a number, a text or a reference as it was read from a component: u has the bits of a number, and of a reference
-// of the server's world the packed NetID of whom it refers to.
+// A cell is a number, a text or a reference read from a component. u has the bits of a number, or
+// the packed NetID of a reference in the server's world.
 type cell struct {
 	u uint64
 	s string
 	e ecs.Entity
 }
 
-// A leaf is a field whose value is replicated as one: a number, a text, a direction, an entity.
+// A leaf is a field that is replicated as one value: a number, a text, a direction, an entity.
 type leaf struct {
 	path string
-	at   int // its first cell in those of the component
+	at   int // its first cell in the component
 	n    int // its cells
 	ref  bool
 
 	read  func(p unsafe.Pointer, out []cell)
-	drift func(p unsafe.Pointer)            // goes on steadily
-	jump  func(g *chance, p unsafe.Pointer) // goes anywhere, also where it must not be
+	drift func(p unsafe.Pointer)            // changes steadily
+	jump  func(g *chance, p unsafe.Pointer) // changes to anything, including invalid values
 	fits  func(want, got []cell) bool       // got is what the documented rule makes of want
 }
 
-// A local is a field that is not replicated: the receiver's own.
+// A local is a field that is not replicated and belongs to the receiver.
 type local struct {
 	path string
 	at   uintptr
 }
 
-// A fieldSpec is a random field: its type, how it is tagged, and the leaves that it has at a place in a component.
+// A fieldSpec is a random field: its type, its tag, and its leaves at an offset in a component.
 type fieldSpec struct {
 	typ    reflect.Type
 	tag    string
-	tags   []replication.FieldOption // the same as options; nil if there are none to say it
+	tags   []replication.FieldOption // the same as options; nil if there are none
 	opts   map[string]replication.ComponentOption
 	leaves func(path string, at uintptr, c *cells)
 }
@@ -60,10 +60,10 @@ func (c *cells) add(l leaf) {
 	c.leaves = append(c.leaves, l)
 }
 
-// chance is the source of all that is random in an episode.
+// chance is the only source of randomness in an episode.
 type chance struct {
 	*rand.Rand
-	someone func() ecs.Entity // an entity of the world, dead, alive or nobody
+	someone func() ecs.Entity // an entity of the world, alive or dead, or the zero entity
 }
 
 func newChance(seed, sequence uint64) *chance {
@@ -79,7 +79,7 @@ func pick[T any](g *chance, of ...T) T { return of[g.IntN(len(of))] }
 // at returns a pointer to a T inside a component.
 func at[T any](p unsafe.Pointer, offset uintptr) *T { return (*T)(unsafe.Add(p, offset)) }
 
-// lift is a leaf of a T at an offset, made of functions of T.
+// lift makes a leaf of a T at an offset from functions of T.
 func lift[T any](path string, offset uintptr, n int, read func(v *T, out []cell), drift func(v *T), jump func(g *chance, v *T),
 	fits func(want, got []cell) bool,
 ) leaf {
@@ -91,7 +91,7 @@ func lift[T any](path string, offset uintptr, n int, read func(v *T, out []cell)
 	}
 }
 
-// simple is the shape of a T that is one leaf.
+// simple is a field of a T that is one leaf.
 func simple[T any](tag string, tags []replication.FieldOption, n int, read func(v *T, out []cell), drift func(v *T),
 	jump func(g *chance, v *T), fits func(want, got []cell) bool,
 ) fieldSpec {

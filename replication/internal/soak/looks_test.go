@@ -8,7 +8,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A verdict says whether something is seen. At the edge of a grid's radius rounding decides, which is nobody's promise.
+// A verdict is whether something is seen. At the edge of a grid's radius rounding decides, so the
+// answer is maybe.
 type verdict uint8
 
 const (
@@ -20,10 +21,10 @@ const (
 // A sight is what a client may see of an entity.
 type sight struct {
 	seen       verdict
-	conditions uint8 // bits by condition: which hold
+	conditions uint8 // bits of the conditions that hold
 }
 
-// viewSettings are what SetInterest and LookFrom said.
+// viewSettings are the arguments of SetInterest and LookFrom.
 type viewSettings struct {
 	with, without []ecs.ID
 	grid          *replication.Grid
@@ -35,7 +36,7 @@ type viewSettings struct {
 	place         []float64
 }
 
-// open draws what a peer may see.
+// open picks what a peer may see.
 func (c *conn) open() {
 	g, h := c.g, c.host
 	y := viewSettings{veil: -1, looks: c.view.looks, radius: c.view.radius, place: c.view.place}
@@ -67,20 +68,21 @@ func (c *conn) open() {
 	}
 }
 
-// twitch opens a limited view, or goes back to it: what comes into view was sent before, and not long ago.
+// twitch opens a limited view, or restores it: entities that come into view were sent before, not
+// long ago.
 func (c *conn) twitch() {
 	y := c.view
 	c.view, c.blinked = c.blinked, y
 	c.view.looks, c.view.radius, c.view.place = y.looks, y.radius, y.place
 	c.kept = c.kept || c.view.keep
 	c.sendView()
-	if c.g.one(4) { // a tick without anything, that is no tick at all
+	if c.g.one(4) { // a change and back within one tick
 		c.peer.SetInterest(replication.Interest{})
 		c.sendView()
 	}
 }
 
-// blink is twitch for a tick or two now and then, in a view that is wide open and keeps what it has seen.
+// blink is twitch for a tick or two now and then, for a view of everything with Keep.
 func (c *conn) blink() {
 	switch c.blinks--; {
 	case c.blinks > 0:
@@ -94,7 +96,7 @@ func (c *conn) blink() {
 	}
 }
 
-// sendView says it to the server.
+// sendView gives the settings to the server.
 func (c *conn) sendView() {
 	y := &c.view
 	in := replication.Interest{Grid: y.grid, Keep: y.keep}
@@ -115,7 +117,7 @@ func (c *conn) sendView() {
 	}
 }
 
-// glance moves the place to look from.
+// glance moves the viewpoint.
 func (c *conn) glance() {
 	y := &c.view
 	if !y.looks || c.g.one(20) {
@@ -178,7 +180,7 @@ func (c *conn) sees(l *life) verdict {
 	return no
 }
 
-// look notes, after a Replicate, what the client may see of everything.
+// look records, after a Replicate, what the client may see of every entity.
 func (c *conn) look() {
 	h := c.host
 	if !c.started {
@@ -208,7 +210,7 @@ func (c *conn) look() {
 	}
 }
 
-// conditions are those that hold for the client, of one entity.
+// conditions returns the conditions that hold for the client and one entity.
 func (c *conn) conditions(e ecs.Entity) uint8 {
 	holds := uint8(1) << everyone
 	if c.host.owners[e] == c.peer {
@@ -233,7 +235,7 @@ func (c *conn) sightOf(id replication.NetID) *timeline[sight] {
 	return t
 }
 
-// showable says whether a component under a condition may have been shown at a tick.
+// showable reports whether a component under a condition may have been shown at a tick.
 func (c *conn) showable(id replication.NetID, tick uint32, of condition) verdict {
 	s := c.sightOf(id).at(tick)
 	if s.conditions>>of&1 == 0 {

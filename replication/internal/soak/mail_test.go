@@ -9,27 +9,27 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A sent is a message on its way, with what must come of it.
+// A sent is a message in flight, with its expected effect.
 type sent struct {
 	kind    noteKind
 	note    note
 	who     ecs.Entity // of the sender's world
-	whoID   uint64     // packed, 0 for nobody
+	whoID   uint64     // packed, 0 for none
 	tick    uint32     // of the Replicate that it belongs to
 	viewers ecs.Entity // of SendToViewers
 	session uint64     // of the client that sent it
 }
 
-// A letter is a message that a client is to get.
+// A letter is a message that a client should get.
 type letter struct {
 	*sent
 	optional bool
 }
 
-// A mailbox has what is on its way in one direction of a session.
+// A mailbox has the messages in flight in one direction of a session.
 type mailbox struct {
 	channels   [2][]letter
-	unreliable map[uint32]bool // by Unique: unreliable ones that did not come yet
+	unreliable map[uint32]bool // by Unique: unreliable messages that have not arrived
 }
 
 func (m *mailbox) restart() {
@@ -37,7 +37,7 @@ func (m *mailbox) restart() {
 	m.unreliable = map[uint32]bool{}
 }
 
-// takes notes that a message came, and says what is wrong about that.
+// takes records that a message arrived, and describes what is wrong with that.
 func (m *mailbox) takes(s *sent, channel int) string {
 	if !s.kind.reliable() {
 		if !m.unreliable[s.note.Unique] {
@@ -60,7 +60,7 @@ func (m *mailbox) takes(s *sent, channel int) string {
 	return "a reliable message came that is not on its way"
 }
 
-// open returns how many messages must still come.
+// open returns how many messages must still arrive.
 func (m *mailbox) open() int {
 	n := 0
 	for _, queue := range m.channels {
@@ -90,7 +90,7 @@ func (ep *episode) write(g *chance, who ecs.Entity) *sent {
 	return s
 }
 
-// find returns what was sent with the same number, and fails if it says something else.
+// find returns the message that was sent with this number, and fails if the contents differ.
 func (ep *episode) find(kind noteKind, n note) *sent {
 	if n.Unique == 0 || int(n.Unique) > len(ep.sent) {
 		ep.fail("message %d was never sent", n.Unique)
@@ -102,7 +102,7 @@ func (ep *episode) find(kind noteKind, n note) *sent {
 	return s
 }
 
-// takeNotes sets the functions of a host for messages.
+// takeNotes sets the message handlers of a host.
 func (h *host) takeNotes() {
 	if !h.plan.notes {
 		return
@@ -165,7 +165,8 @@ func (h *host) post(s *sent, optional bool) {
 	}
 }
 
-// posted says, after a Replicate, what became of what was sent since the one before.
+// posted determines, after a Replicate, the tick and receivers of messages sent since the previous
+// one.
 func (h *host) posted() {
 	for _, s := range h.waiting {
 		s.tick = h.truth.now
@@ -179,7 +180,7 @@ func (h *host) posted() {
 		for _, c := range h.conns {
 			if l != nil {
 				c.down.decide(s, c.showable(l.id, h.truth.now, everyone))
-			} else { // those to whom it was shown, which the server knows better
+			} else { // clients to which it was shown, which only the server knows
 				c.down.decide(s, maybe)
 			}
 		}
@@ -188,7 +189,7 @@ func (h *host) posted() {
 	h.newest = ecs.Entity{}
 }
 
-// decide says who gets what was sent to viewers.
+// decide sets whether a client gets a message sent to viewers.
 func (m *mailbox) decide(s *sent, seen verdict) {
 	if !s.kind.reliable() {
 		if seen == no {
@@ -211,7 +212,7 @@ func (m *mailbox) decide(s *sent, seen verdict) {
 	}
 }
 
-// takeNotes sets the functions of a client for messages.
+// takeNotes sets the message handlers of a client.
 func (c *conn) takeNotes() {
 	c.down.restart()
 	c.up = map[uint64]*mailbox{}
@@ -223,14 +224,14 @@ func (c *conn) takeNotes() {
 	}
 }
 
-// arrivesDown is a message of the server at the client.
+// arrivesDown handles a message from the server.
 func (c *conn) arrivesDown(s *sent, who ecs.Entity) {
 	c.ep.checks++
 	if wrong := c.down.takes(s, s.kind.channel()); wrong != "" {
 		c.ep.fail("message %d of tick %d, kind %d, for viewers of %v: %s", s.note.Unique, s.tick, s.kind, s.viewers, wrong)
 	}
 	if c.client.MessageTick() != s.tick {
-		c.ep.fail("message of tick %d is said to be of %d", s.tick, c.client.MessageTick())
+		c.ep.fail("message of tick %d has MessageTick %d", s.tick, c.client.MessageTick())
 	}
 	if want := c.mirror(s.whoID); who != want && !c.isRemoved(s.whoID) {
 		c.ep.fail("message of tick %d is about %v, which is %v here, not %v", s.tick, unpack(s.whoID), want, who)
@@ -255,7 +256,7 @@ func (c *conn) sendUp() {
 	}
 }
 
-// upMail returns what is on its way to the server in one session.
+// upMail returns the messages in flight to the server in one session.
 func (c *conn) upMail(session uint64) *mailbox {
 	m := c.up[session]
 	if m == nil {
@@ -266,7 +267,7 @@ func (c *conn) upMail(session uint64) *mailbox {
 	return m
 }
 
-// arrivesUp is a message of the client at the server.
+// arrivesUp handles a message from the client.
 func (c *conn) arrivesUp(s *sent, who ecs.Entity) {
 	c.ep.checks++
 	if s.session < c.upSession {

@@ -6,7 +6,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A note is what the messages of the soak say. Unique finds what was sent.
+// A note is the contents of the soak's messages. Unique identifies it.
 type note struct {
 	Unique uint32
 	Text   string `repl:"max=24"`
@@ -49,7 +49,7 @@ const (
 	noteKinds
 )
 
-// reliable kinds are handed over once each; those of one channel in order.
+// reliable kinds are delivered once each; those of one channel in order.
 func (k noteKind) reliable() bool { return k < noteUnreliable }
 
 func (k noteKind) waits() bool { return k == noteWaiting || k == noteToo || k == noteUnreliable }
@@ -99,7 +99,7 @@ func registerNotes(s *replication.Schema, p *plan) {
 	replication.RegisterMessage[fire](s)
 }
 
-// A command is the input.
+// A command is the input type.
 type command struct {
 	X, Y   int8    `repl:"range=-1:1"`
 	Aim    float32 `repl:"angle,bits=10"`

@@ -9,7 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A condition says who gets a component.
+// A condition restricts which peers get a component.
 type condition int
 
 const (
@@ -21,7 +21,7 @@ const (
 	conditions
 )
 
-// A component is a type of a plan: a component or a resource.
+// A component is a component or resource type of a plan.
 type component struct {
 	index    int
 	name     string
@@ -37,7 +37,7 @@ type component struct {
 	priority  float32
 }
 
-// A view is what an end's type of a component looks like.
+// A view is the layout of a component's type at one end.
 type view struct {
 	typ    reflect.Type
 	opts   []replication.ComponentOption
@@ -64,18 +64,18 @@ func (v *view) count() int {
 	return n
 }
 
-// A plan is all that both ends of an episode agree on.
+// A plan is everything that both ends of an episode agree on.
 type plan struct {
 	components  []*component
-	signature   *component // of Expect, or nil
-	spot        *component // what grids look at, or nil
+	signature   *component // for Expect, or nil
+	spot        *component // read by grids, or nil
 	notes       bool
 	noteOpts    [noteKinds][]replication.MessageOption
 	input       bool
 	subEntities bool
 }
 
-// signature is what entities are expected by.
+// signature is the component that Expect matches.
 type signature struct {
 	Owner  ecs.Entity
 	Number uint16
@@ -83,7 +83,7 @@ type signature struct {
 
 func newPlan(g *chance) *plan {
 	p := &plan{notes: !g.one(5), input: g.one(2)}
-	conditions := g.one(2) // without any, what peers get is shared
+	conditions := g.one(2) // without conditions, peers share packets
 	p.spot = p.add(g, stepsOf("Spot", 1+g.IntN(3)), false)
 	for range 1 + g.IntN(7) {
 		c := p.add(g, componentFields(g, fmt.Sprintf("C%d", len(p.components))), false)
@@ -137,9 +137,9 @@ func stepsOf(name string, n int) fieldSpec {
 
 func componentFields(g *chance, name string) fieldSpec {
 	switch g.IntN(10) {
-	case 0: // a tag, and what makes its type one of its own
+	case 0: // a tag, with a skipped field to make its type unique
 		return fieldSpec{typ: reflect.StructOf([]reflect.StructField{{Name: name, Type: reflect.TypeFor[struct{}]()}}), leaves: func(string, uintptr, *cells) {}}
-	case 1: // more than a packet, at times
+	case 1: // larger than a packet, at times
 		return fieldsOf(name, []fieldSpec{textField(650), plain(g)}, false)
 	}
 	return structOf(g, name, 1+g.IntN(5), 2, true)
@@ -151,14 +151,14 @@ func (p *plan) add(_ *chance, s fieldSpec, resource bool) *component {
 		index: len(p.components), name: fmt.Sprintf("T%d", len(p.components)), resource: resource, server: v, client: v,
 		cells: v.count(), every: 1, priority: 1,
 	}
-	if len(v.leaves) == 0 && v.skips > 0 { // nothing of it is replicated: that is refused unless it is a tag
+	if len(v.leaves) == 0 && v.skips > 0 { // none of it is replicated, which is refused unless it is a tag
 		return p.add(nil, fieldsOf(c.name+"Z", []fieldSpec{boolField(nil)}, false), resource)
 	}
 	p.components = append(p.components, c)
 	return c
 }
 
-// options gives a component random ones.
+// options gives a component random options.
 func (p *plan) options(g *chance, c *component, conditions bool) {
 	if conditions && g.one(2) {
 		c.condition = condition(1 + g.IntN(int(picked1)))
@@ -182,7 +182,7 @@ func (p *plan) addRelation(g *chance) {
 		fields = append(fields, inner.typ.Field(i))
 	}
 	s := fieldSpec{typ: reflect.StructOf(fields), opts: inner.opts}
-	s.leaves = func(path string, offset uintptr, c *cells) { // behind the relation, which takes no room, all is as it was
+	s.leaves = func(path string, offset uintptr, c *cells) { // the relation has size 0, so all offsets stay
 		inner.leaves(path, offset, c)
 	}
 	v := viewOf(s)
@@ -193,7 +193,8 @@ func (p *plan) addRelation(g *chance) {
 	p.components = append(p.components, c)
 }
 
-// addMood adds a component that goes as another type as a whole. The client may have registered that one.
+// addMood adds a component that is sent as another type, which the client may have registered
+// itself.
 func (p *plan) addMood(g *chance) {
 	c := p.add(nil, fieldSpec{
 		typ: reflect.TypeFor[mood](), opts: map[string]replication.ComponentOption{"as": moodOption()}, leaves: asField(g).leaves,
@@ -203,7 +204,7 @@ func (p *plan) addMood(g *chance) {
 	}
 }
 
-// schema registers the plan. who decides for OnlyFor; clients are not asked.
+// schema registers the plan. who implements OnlyFor, on the server only.
 func (p *plan) schema(client bool, who func(i int, peer *replication.Peer) bool) *replication.Schema {
 	s := replication.NewSchema()
 	var picks [2]replication.ComponentOption
@@ -248,7 +249,7 @@ func (p *plan) schema(client bool, who func(i int, peer *replication.Peer) bool)
 	return s
 }
 
-// part is the plan of another server of the same world: some of the types, with options of their own.
+// part is the plan of another server of the same world: some of the types, with other options.
 func (p *plan) part(g *chance) *plan {
 	of := &plan{notes: p.notes, noteOpts: p.noteOpts, input: p.input}
 	conditions := g.one(2)
@@ -269,7 +270,7 @@ func (p *plan) part(g *chance) *plan {
 	return of
 }
 
-// same says whether both ends register the same types.
+// same reports whether both ends register the same types.
 func (p *plan) same() bool {
 	for _, c := range p.components {
 		if c.server.typ != c.client.typ {
@@ -279,7 +280,7 @@ func (p *plan) same() bool {
 	return true
 }
 
-// spotFields are the names of the grid's fields.
+// spotFields returns the names of the grid's fields.
 func (p *plan) spotFields() []string {
 	var names []string
 	for i := range p.spot.server.typ.NumField() {

@@ -9,7 +9,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// localThing is a component of the client's own.
+// localThing is the client's local component.
 type localThing struct{ Value uint64 }
 
 // An expectation is a local entity that waits for the server's.
@@ -22,12 +22,12 @@ type expectation struct {
 
 func (x *expectation) open(apply int) bool { return x.until == 0 || apply <= x.until }
 
-// retune is what the server's user does to a peer.
+// retune changes a peer as the server's user may.
 func (c *conn) retune() {
 	g := c.g
 	if c.blinks == 0 && g.one(40) {
 		c.open()
-		if g.one(3) { // what counts is the last one
+		if g.one(3) { // the last call counts
 			c.open()
 		}
 	}
@@ -52,7 +52,7 @@ func (c *conn) retune() {
 		pick(g, c.link.SetConfig, c.link.Up.SetConfig, c.link.Down.SetConfig)(pick(g, c.bad, c.bad, netsim.Config{Loss: 1}))
 	}
 	if gone := c.peer.Err(); gone != nil && c.returning == 0 && !c.host.checksums {
-		c.returning = 10 // it was silent; a new peer takes a connection of its own
+		c.returning = 10 // it was silent; a new peer needs a connection of its own
 	}
 	if c.peer.Connected() && c.client.Connected() && c.returning == 0 && g.one(400) {
 		reason := replication.Reason{Code: replication.ReasonGame + replication.ReasonCode(g.IntN(9)), Text: "away with you"}
@@ -62,7 +62,7 @@ func (c *conn) retune() {
 	}
 }
 
-// play is what the client's user does.
+// play acts as the client's user.
 func (c *conn) play() {
 	g := c.g
 	if c.returning > 0 {
@@ -73,7 +73,7 @@ func (c *conn) play() {
 	}
 	switch {
 	case g.one(400) && c.client.Connected():
-		reason := replication.Reason{Code: replication.ReasonCode(g.IntN(2) * 2), Text: "bye"}
+		reason := replication.Reason{Code: replication.ReasonCode(g.IntN(2) * 2), Text: "leaving"}
 		c.ended, c.endedBy = &reason, "client"
 		c.client.Disconnect(reason)
 		c.returning = 10 + g.IntN(30)
@@ -90,7 +90,7 @@ func (c *conn) play() {
 	}
 }
 
-// again begins a new session, at a new peer if the old one has ended.
+// again begins a new session, with a new peer if the old one has ended.
 func (c *conn) again() {
 	if c.peer.Err() != nil || c.ended != nil {
 		c.host.server.Disconnect(c.peer)
@@ -101,7 +101,7 @@ func (c *conn) again() {
 	c.client.Reconnect()
 }
 
-// ended1 looks at what Apply returned.
+// ended1 checks the error of Apply.
 func (c *conn) ended1(err error) {
 	var gone *replication.DisconnectError
 	switch {
@@ -138,11 +138,11 @@ func (c *conn) expect() {
 	}
 	owner := s.Owner
 	replication.Expect[signature](c.client, x.e, n)
-	_ = replication.SendToServer(c.client, fire{x.number, !g.one(4), owner}) // if it does not go, nothing comes
+	_ = replication.SendToServer(c.client, fire{x.number, !g.one(4), owner}) // if it is not sent, no entity arrives
 	c.expected[x.number] = x
 }
 
-// someone returns an entity of the client's world, or nobody.
+// someone returns an entity of the client's world, or the zero entity.
 func (c *conn) someone() ecs.Entity {
 	var found ecs.Entity
 	n := 0
@@ -154,14 +154,14 @@ func (c *conn) someone() ecs.Entity {
 	return found
 }
 
-// mess is what a careless user does to the mirror.
+// mess changes the client's world as a careless user might.
 func (c *conn) mess() {
 	g := c.g
 	if g.one(300) {
 		c.world.Reset()
 		clear(c.hooked)
 		clear(c.expected)
-		c.had = c.had && !c.rejoined // what is left of a session before is not held any more
+		c.had = c.had && !c.rejoined // resources of an earlier session are not restored
 		for _, s := range c.shown {
 			*s = showing{tick: s.tick, low: s.low}
 		}

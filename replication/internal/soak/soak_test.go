@@ -1,5 +1,5 @@
-// Package soak plays random games with random schemas over bad links, and compares what clients show with what is to be
-// shown by the documented rules alone. It knows nothing of the library but its public functions.
+// Package soak plays random games with random schemas over bad links, and compares what clients
+// show with what the documented rules allow. It uses only the library's public functions.
 package soak
 
 import (
@@ -47,11 +47,11 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("seeds %d to %d: %d packets, %d checks, no failure, %.0f s", seed, seed+episodes-1, done, checks, time.Since(begun).Seconds())
-	t.Logf("clients %d, of them with Compact %d; sessions %d; adopted %d; messages %d; inputs %d; groups sent again %d, torn %d; in parts %d; lost %d; entities compared by hash %d",
+	t.Logf("clients %d, of them with Compact %d; sessions %d; adopted %d; messages %d; inputs %d; groups sent again %d, split %d; in parts %d; lost %d; entities compared by hash %d",
 		met.clients, met.compact, met.sessions, met.adopted, met.messages, met.inputs, met.resends, met.split, met.parts, met.lost, met.hashed)
 }
 
-// A tally is what the episodes had to do with: where a figure is 0, the soak says nothing of that.
+// A tally counts what happened in the episodes: where a count is 0, nothing was tested.
 type tally struct {
 	clients, compact                                                         int
 	sessions, adopted, messages, inputs, resends, split, parts, lost, hashed uint64

@@ -15,7 +15,7 @@ func describe(name string, want, got []cell) string {
 	return fmt.Sprintf("%s is %x, and should be of %x", name, got, want)
 }
 
-// always asks whether something holds in all ticks from one to the present.
+// always reports whether holds is true for all ticks from the given one to the current one.
 func (c *conn) always(from uint32, holds func(tick uint32) bool) bool {
 	for t := from; !after(t, c.host.truth.now); t++ {
 		if !holds(t) {
@@ -25,8 +25,8 @@ func (c *conn) always(from uint32, holds func(tick uint32) bool) bool {
 	return true
 }
 
-// structure fails unless the client's world has the entities and components that the client may have seen in a tick and in
-// all since, and none that it may not have seen in any of these.
+// structure fails unless the client's world has the entities and components that the client may
+// have seen in a tick and in all ticks since, and none that it may not have seen in any of them.
 func (c *conn) structure(tick uint32, why string) {
 	for id, l := range c.host.truth.lives {
 		if l.over && after(tick, l.ended) && c.shown[id] == nil {
@@ -65,7 +65,7 @@ func (c *conn) structure(tick uint32, why string) {
 	}
 }
 
-// complete is what Client.Complete promises.
+// complete checks the promise of Client.Complete.
 func (c *conn) complete() {
 	if c.rejoined {
 		c.rejoined = false
@@ -75,7 +75,7 @@ func (c *conn) complete() {
 	}
 }
 
-// checkGroup looks for a tick of which all of a group can be that is shown.
+// checkGroup looks for a tick at which all shown members of a group can be.
 func (c *conn) checkGroup(number int) {
 	var shown []*showing
 	var lives []*life
@@ -104,7 +104,8 @@ func (c *conn) checkGroup(number int) {
 	c.ep.fail("group %d, of which tick %d is newest: no tick explains it: %s", number, newest, wrong)
 }
 
-// groupDiffers says in what the group is not what it was in a tick. shown are those that are shown as members.
+// groupDiffers describes how a group differs from its state at a tick. shown are the members that
+// are shown.
 func (c *conn) groupDiffers(number int, shown []*life, tick uint32) string {
 	for _, l := range shown {
 		if l.lives(tick) && l.group.at(tick) == number {
@@ -113,7 +114,7 @@ func (c *conn) groupDiffers(number int, shown []*life, tick uint32) string {
 			}
 			continue
 		}
-		// It has left: what it shows must be of then or later.
+		// It has left: its shown state must be of that tick or later.
 		left := c.shown[l.id].tick
 		for l.group.at(left) == number && l.lives(left) {
 			left++
@@ -149,7 +150,7 @@ func (c *conn) groupDiffers(number int, shown []*life, tick uint32) string {
 	return ""
 }
 
-// memberDiffers says how what is shown of an entity differs from what it was in a tick.
+// memberDiffers describes how the shown state of an entity differs from its state at a tick.
 func (c *conn) memberDiffers(l *life, tick uint32) string {
 	s := c.shown[l.id]
 	c.read(s.e)
@@ -163,7 +164,7 @@ func (c *conn) memberDiffers(l *life, tick uint32) string {
 	return ""
 }
 
-// comes looks at an entity that came in this Apply: whether it is one that was expected.
+// comes checks an entity that was spawned in this Apply: it may be an expected one.
 func (c *conn) comes(l *life, e ecs.Entity, tick uint32) {
 	sig := c.host.plan.signature
 	if sig == nil {
@@ -191,7 +192,7 @@ func (c *conn) comes(l *life, e ecs.Entity, tick uint32) {
 	}
 }
 
-// checkExpected: who waits is who was expected and has not come.
+// checkExpected: exactly the expected entities that have not arrived are waiting.
 func (c *conn) checkExpected() {
 	for number, x := range c.expected {
 		if !c.world.Alive(x.e) {

@@ -12,8 +12,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// words are all texts that systems of the soak put into components: Arche moves rows without telling the garbage
-// collector, so somebody must hold them.
+// words holds all texts that the soak puts into components: Arche moves rows without the garbage
+// collector's knowledge, so something else must keep them alive.
 var words = func() (all []string) {
 	g := newChance(1, 1)
 	for i := range 400 {
@@ -28,7 +28,7 @@ var words = func() (all []string) {
 		all = append(all, b.String())
 	}
 	long := strings.Repeat("0123456789", 60)
-	for i := range 60 { // long ones that differ by little
+	for i := range 60 { // long ones with small differences
 		all = append(all, long[:300+5*i]+words1(i)+long[300:])
 	}
 	return append(all, "", "")
@@ -36,7 +36,7 @@ var words = func() (all []string) {
 
 func words1(i int) string { return fmt.Sprint(i * i) }
 
-// cut is the longest beginning of whole characters.
+// cut returns the longest prefix of complete characters.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -96,7 +96,7 @@ func boolField(*chance) fieldSpec {
 	}, func(v *bool) { *v = !*v }, func(g *chance, v *bool) { *v = g.one(2) }, sameCells)
 }
 
-// entityField is a reference; who it is to be is the truth's and the check's affair.
+// entityField is a reference. Other code chooses and checks its targets.
 func entityField(*chance) fieldSpec {
 	return fieldSpec{typ: reflect.TypeFor[ecs.Entity](), leaves: func(path string, offset uintptr, c *cells) {
 		l := lift(path, offset, 1, func(v *ecs.Entity, out []cell) { out[0] = cell{e: *v} },

@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A timeline is what something was, by tick.
+// A timeline is the history of a value, by tick.
 type timeline[T comparable] struct {
 	marks []mark[T]
 }
@@ -43,14 +43,15 @@ func (l *timeline[T]) last() T {
 	return l.marks[len(l.marks)-1].v
 }
 
-// A version is what a component was from a tick on.
+// A version is the value of a component from a tick on.
 type version struct {
 	tick  uint32
 	there bool
 	cells []cell
 }
 
-// A life is an entity from the tick that found it to the one that missed it; or the resources of a world.
+// A life is an entity from the tick that found it to the first tick without it; or the resources of
+// a world.
 type life struct {
 	id          replication.NetID
 	e           ecs.Entity
@@ -79,16 +80,16 @@ func (l *life) at(component int, tick uint32) *version {
 	return nil
 }
 
-// A truth is all that a server's world was, in every tick that it replicated.
+// A truth is the state of a server's world in every tick that it replicated.
 type truth struct {
 	fail   func(format string, args ...any)
 	world  *ecs.World
 	server *replication.Server
 	plan   *plan
 	marker ecs.ID
-	ids    []ecs.ID // by component; those of resources are not in use
+	ids    []ecs.ID // by component; those of resources are not used
 	resIDs []ecs.ResID
-	exact  bool // the world holds what was quantised before
+	exact  bool // the world holds values that were quantised before
 
 	first, now uint32
 	ticks      int
@@ -128,7 +129,7 @@ func idsOf(world *ecs.World, p *plan, client bool) (ids []ecs.ID, resources []ec
 	return ids, resources
 }
 
-// pack makes a number of what a reference is to, 0 being nobody.
+// pack packs a reference into a number, 0 being no entity.
 func pack(id replication.NetID) uint64 { return uint64(id.Slot)<<17 | uint64(id.Generation)<<1 | 1 }
 
 func unpack(u uint64) replication.NetID {
@@ -192,7 +193,7 @@ func (t *truth) record() {
 	}
 }
 
-// capture notes a component if it is not what it was.
+// capture records a component if it has changed.
 func (t *truth) capture(l *life, c *component, there bool, get func() unsafe.Pointer) {
 	all := l.versions[c.index]
 	var last *version
@@ -206,7 +207,7 @@ func (t *truth) capture(l *life, c *component, there bool, get func() unsafe.Poi
 		return
 	}
 	if last != nil && last.there && c.once {
-		return // it was looked at when it came
+		return // read when it was added
 	}
 	now := t.scratch[:c.cells]
 	clear(now)

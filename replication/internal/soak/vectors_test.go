@@ -15,7 +15,7 @@ type (
 	rotation[T float] struct{ X, Y, Z, W T }
 )
 
-// numbersAt returns the n numbers that a direction or a rotation is made of.
+// numbersAt returns the n numbers of a direction or a rotation.
 func numbersAt[T float](p unsafe.Pointer, n int) []T { return unsafe.Slice((*T)(p), n) }
 
 func readNumbers[T float](v []T, out []cell) {
@@ -24,7 +24,7 @@ func readNumbers[T float](v []T, out []cell) {
 	}
 }
 
-// unitOf returns the unit vector of cells, and false if they have none.
+// unitOf returns the unit vector of cells, and false if there is none.
 func unitOf[T float](of []cell) ([4]float64, bool) {
 	var v [4]float64
 	sum := 0.0
@@ -41,7 +41,7 @@ func unitOf[T float](of []cell) ([4]float64, bool) {
 	return v, true
 }
 
-// turn moves numbers on a steady way; spin anywhere.
+// turn changes numbers steadily.
 func turn[T float](v []T) {
 	v[0], v[1] = v[0]*0.995-v[1]*0.1, v[0]*0.1+v[1]*0.995
 	if v[0] == 0 {
@@ -73,7 +73,7 @@ func lengthIsOne[T float](of []cell) bool {
 	return math.Abs(sum-1) < 1e-5
 }
 
-// vectorField is a direction or rotation that is a V of n numbers of type T.
+// vectorField is a direction or rotation of type V with n numbers of type T.
 func vectorField[V any, T float](n int, tag string, option replication.FieldOption, fits func(want, got []cell) bool) fieldSpec {
 	return simple(tag, []replication.FieldOption{option}, n,
 		func(v *V, out []cell) { readNumbers(numbersAt[T](ptr(v), n), out) },
