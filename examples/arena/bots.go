@@ -2,11 +2,10 @@ package main
 
 import "math"
 
-// spread is by how many radians shots stray to each side.
+// spread is the largest random deviation of a shot to each side, in radians.
 const spread = 0.12
 
-// steer lets one ship fly and shoot for a tick, as its player says or as a bot
-// of the server does.
+// steer moves one ship and lets it shoot for a tick, as its player or the server's bot commands.
 func (g *Game) steer(number int) {
 	if !g.radar.ships[number].alive {
 		return
@@ -31,7 +30,7 @@ func (g *Game) steer(number int) {
 	turn := clamp(off, -turnRate*g.dt, turnRate*g.dt)
 	heading.set(heading.angle() + turn)
 
-	// Full thrust only where the nose points roughly to where it should.
+	// Full thrust only when the nose points roughly in the right direction.
 	push := thrust * controls.Thrust * max(0.3, math.Cos(off))
 	nose := direction(heading.angle())
 	v := velocity.vec().add(nose.times(push * g.dt))

@@ -26,13 +26,13 @@ func (g *Game) shoot(from, nose vec, owner uint16) {
 	g.Tally.Shots++
 }
 
-// strike is a hit. Ships go by their numbers.
+// strike is a hit. Ships are given by their numbers.
 type strike struct {
 	victim, shooter int
 	fatal           bool
 }
 
-// moveBullets moves all bullets and finds what they hit on their way.
+// moveBullets moves all bullets and finds the ships that they hit on the way.
 func (g *Game) moveBullets() {
 	var spent []ecs.Entity // the world is locked while a query is open
 	var strikes []strike
@@ -56,7 +56,7 @@ func (g *Game) moveBullets() {
 		g.World.RemoveEntity(e)
 	}
 	for _, s := range strikes {
-		if g.radar.ships[s.victim].alive { // else an earlier bullet has done it
+		if g.radar.ships[s.victim].alive { // otherwise an earlier bullet has destroyed it
 			g.hit(g.ships[s.victim], g.ships[s.shooter])
 			s.fatal = !g.radar.ships[s.victim].alive
 			g.hits = append(g.hits, s)
@@ -64,13 +64,12 @@ func (g *Game) moveBullets() {
 	}
 }
 
-// firstOnWay is the number of the ship that a bullet hits between two points,
-// the nearest to where it comes from, or -1.
+// firstOnWay returns the number of the first ship that a bullet hits between two points, or -1.
 func (g *Game) firstOnWay(from, to vec, owner uint16) int {
 	first, nearest := -1, math.Inf(1)
 	reach := shipRadius + math.Abs(to.X-from.X)
 	for number, ship := range g.radar.ships {
-		// Most ships are far away: spare the square roots.
+		// Most ships are far away: skip the square roots.
 		if math.Abs(ship.at.X-from.X) > reach || !ship.alive || number == int(owner) {
 			continue
 		}

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// canvas is a grid of characters. What is put outside of it is not there, so that nothing
-// drawn on it can be wider or higher than the terminal.
+// canvas is a grid of characters. Characters outside of it are dropped, so nothing drawn on it can
+// be wider or higher than the terminal.
 type canvas struct {
 	width, height int
 	style         style
@@ -14,7 +14,7 @@ type canvas struct {
 }
 
 type cell struct {
-	glyph rune // 0 is empty
+	glyph rune // 0: empty
 	ink   ink
 }
 
@@ -25,12 +25,12 @@ func newCanvas(width, height int, s style) *canvas {
 
 func (c *canvas) at(x, y int) *cell {
 	if x < 0 || x >= c.width || y < 0 || y >= c.height {
-		return &cell{} // anywhere else
+		return &cell{} // outside
 	}
 	return &c.cells[y*c.width+x]
 }
 
-// write puts text at a place and returns the column after it.
+// write puts text at a position and returns the column after it.
 func (c *canvas) write(x, y int, i ink, text string) int {
 	for _, r := range text {
 		*c.at(x, y) = cell{c.safe(r), i}
@@ -44,8 +44,8 @@ func (c *canvas) writeRight(x, y int, i ink, text string) {
 	c.write(x-width(text), y, i, text)
 }
 
-// safe replaces what may be wider than a column or do something to the terminal: names come
-// from other machines.
+// safe replaces characters that may be wider than a column or control the terminal: names come from
+// other machines.
 func (c *canvas) safe(r rune) rune {
 	narrow := r < 0x300 || r >= 0x2000 && r < 0x2E80
 	if !unicode.IsPrint(r) || !narrow || !c.style.unicode && r > unicode.MaxASCII {

@@ -9,10 +9,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A reader says what an entity is in terms of what is replicated: which
-// components it has and the codes of their fields. It takes the way through
-// Arche's ordinary access by entity and shares nothing with the library but the
-// schema, so that one can check the other.
+// A reader reads an entity as it is replicated: its components and the codes of their fields. It
+// uses Arche's ordinary access by entity and shares nothing with the library but the schema, so
+// that each can check the other.
 type reader struct {
 	world   *ecs.World
 	columns []column
@@ -25,8 +24,8 @@ type column struct {
 	value func(e ecs.Entity) (component any, has bool)
 }
 
-// newReader returns a reader for one world. It knows the components by heart: a
-// forgotten one would go unchecked, so a test compares this with NewSchema.
+// newReader returns a reader for one world. Its list of components is written by hand: a missing
+// one would not be checked, so a test compares the list with NewSchema.
 func newReader(w *ecs.World, s *replication.Schema) *reader {
 	r := &reader{world: w}
 	addColumn[Position](r, s)
@@ -75,7 +74,7 @@ func (r *reader) codes(e ecs.Entity, dst []uint64) []uint64 {
 	return dst
 }
 
-// json returns the entity as encoding/json writes it: its ID and its components by their names.
+// json returns the entity as encoding/json writes it: its ID and its components by name.
 func (r *reader) json(e ecs.Entity, id replication.NetID) ([]byte, error) {
 	entity := map[string]any{"id": id.String()}
 	for _, column := range r.columns {

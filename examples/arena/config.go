@@ -11,13 +11,13 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// config is what the flags say.
+// config holds the flags.
 type config struct {
 	headless bool
 	json     bool
-	ticks    int // 0 is until somebody ends it
+	ticks    int // 0: until interrupted
 	duration time.Duration
-	byTicks  bool // -ticks was given, rather than -duration
+	byTicks  bool // -ticks was given, not -duration
 
 	seed     uint64
 	bots     int
@@ -32,11 +32,10 @@ type config struct {
 	serve, connect string
 	wait           time.Duration
 
-	onListen func(address string) // for tests: the server can be reached
+	onListen func(address string) // for tests: called when the server is listening
 }
 
-// Limits of the flags. Ship.Number can't tell more ships apart
-// than so many bots and clients.
+// Limits of the flags. Ship.Number has room for this many bots and clients.
 const (
 	maxBots     = 1024
 	maxClients  = 256
@@ -54,9 +53,8 @@ does not come, and with 2 if it does not understand the flags.
 
 `
 
-// parseFlags reads the command line. The error is one sentence for the person
-// who typed it; it is flag.ErrHelp if that person asked for help, and then help
-// has been written to out.
+// parseFlags reads the command line. Its error is one sentence for the user; it is flag.ErrHelp if
+// the user asked for help, which has then been written to out.
 func parseFlags(args []string, out io.Writer) (config, error) {
 	var c config
 	fs := flag.NewFlagSet("arena", flag.ContinueOnError)
@@ -66,7 +64,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
 	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play;\n-serve and -connect without it play until one of them ends")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
-	fs.IntVar(&c.bots, "bots", 100, "`number` of ships that the server flies; every client has one more")
+	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\nwith -serve, to wait for")
 	fs.IntVar(&c.tickRate, "tick-rate", 60, "simulation steps per second")
 	fs.IntVar(&c.sendRate, "send-rate", 20, "packets per second; it must divide -tick-rate")
@@ -89,7 +87,7 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 		return c, err
 	}
 	if fs.NArg() > 0 {
-		return c, fmt.Errorf("there is nothing to do with the argument %q: everything is said with flags", fs.Arg(0))
+		return c, fmt.Errorf("there is nothing to do with the argument %q: use flags only", fs.Arg(0))
 	}
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -114,14 +112,14 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	return c, nil
 }
 
-// setTicks makes the fight as long as -duration says.
+// setTicks sets the length of the fight from -duration.
 func (c *config) setTicks() { c.ticks = max(1, int(c.duration.Seconds()*float64(c.tickRate))) }
 
-// validate tells the first thing that is wrong.
+// validate returns an error for the first invalid flag.
 func (c *config) validate(given map[string]bool) error {
 	switch {
 	case given["ticks"] && given["duration"]:
-		return errors.New("-ticks and -duration both say how long to play: give one of them")
+		return errors.New("-ticks and -duration both set the length of the fight: give one of them")
 	case given["ticks"] && c.ticks < 1:
 		return fmt.Errorf("-ticks is %d but must be at least 1", c.ticks)
 	case c.duration <= 0 || c.duration > 24*time.Hour:
@@ -152,7 +150,7 @@ func (c *config) validate(given map[string]bool) error {
 		name  string
 		value float64
 	}{{"loss", c.loss}, {"dup", c.dup}, {"reorder", c.reorder}} {
-		if !(share.value >= 0 && share.value <= 1) { // not a number, too
+		if !(share.value >= 0 && share.value <= 1) { // not for NaN either
 			return fmt.Errorf("-%s is %v but must be from 0 to 1", share.name, share.value)
 		}
 	}
@@ -167,10 +165,10 @@ func (c *config) validate(given map[string]bool) error {
 	return nil
 }
 
-// sendStep is the number of simulation steps from one packet of state to the next.
+// sendStep returns the number of simulation steps between two packets of state.
 func (c *config) sendStep() int { return c.tickRate / c.sendRate }
 
-// link is the network in words.
+// link describes the network in words.
 func (c *config) link() string {
 	late := c.latency.String()
 	if c.jitter > 0 {
@@ -187,7 +185,7 @@ func (c *config) link() string {
 	}
 }
 
-// weather is the network in terms of ticks.
+// weather returns the network's configuration, in ticks.
 func (c *config) weather() netsim.Config {
 	w := netsim.Config{
 		Latency:   netsim.Ticks(c.latency, float64(c.tickRate)),
@@ -197,14 +195,13 @@ func (c *config) weather() netsim.Config {
 		Reorder:   c.reorder,
 	}
 	if w.Reorder > 0 {
-		w.ReorderBy = 2 * c.sendStep() // far enough to be overtaken
+		w.ReorderBy = 2 * c.sendStep() // long enough to be overtaken
 	}
 	return w
 }
 
-// quietTicks is how long to wait at most for the worlds to become equal once
-// nothing changes and nothing is lost any more: until what is on the line has
-// arrived, and half a minute for good measure.
+// quietTicks returns how long to wait at most for the worlds to become equal once nothing changes
+// and nothing is lost any more: until everything in flight has arrived, and half a minute more.
 func (c *config) quietTicks() int {
 	w := c.weather()
 	return 30*c.tickRate + 2*int(w.Latency+w.Jitter) + w.ReorderBy

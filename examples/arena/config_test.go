@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testConfig is what the flags mean.
+// testConfig parses flags.
 func testConfig(t *testing.T, args ...string) config {
 	t.Helper()
 	c, err := parseFlags(args, io.Discard)
@@ -26,7 +26,7 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 	}{
 		{[]string{"-ticks", "0"}, "-ticks is 0 but must be at least 1"},
 		{[]string{"-ticks", "many"}, `invalid value "many" for flag -ticks: parse error`},
-		{[]string{"-ticks", "9", "-duration", "1s"}, "-ticks and -duration both say how long to play: give one of them"},
+		{[]string{"-ticks", "9", "-duration", "1s"}, "-ticks and -duration both set the length of the fight: give one of them"},
 		{[]string{"-duration", "0s"}, "-duration is 0s but must be more than 0 and at most 24h"},
 		{[]string{"-bots", "0"}, "-bots is 0 but must be from 1 to 1024"},
 		{[]string{"-bots", "1025"}, "-bots is 1025 but must be from 1 to 1024"},
@@ -48,7 +48,7 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		{[]string{"-serve", ""}, `-serve is "" but must be an address with a port, like 127.0.0.1:9000`},
 		{[]string{"-connect", "server"}, `-connect is "server" but must be an address with a port, like 127.0.0.1:9000`},
 		{[]string{"-wait", "-1s"}, "-wait is -1s but must not be negative"},
-		{[]string{"now"}, `there is nothing to do with the argument "now": everything is said with flags`},
+		{[]string{"now"}, `there is nothing to do with the argument "now": use flags only`},
 		{[]string{"-speed", "9"}, "flag provided but not defined: -speed"},
 	}
 	for _, tt := range tests {
@@ -59,7 +59,7 @@ func TestNonsenseIsRefusedInASentence(t *testing.T) {
 		require.Equal(t, exitUsage, run(t.Context(), tt.args, &stdout, &stderr))
 		require.Empty(t, stdout.String())
 		requireFits(t, stderr.String())
-		require.Equal(t, "arena: "+tt.want+"; -help tells what there is", strings.Join(strings.Fields(stderr.String()), " "))
+		require.Equal(t, "arena: "+tt.want+"; -help lists the flags", strings.Join(strings.Fields(stderr.String()), " "))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// runClients plays with clients whose server is a process of its own.
+// runClients plays with clients of a server in another process.
 func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	w := &waiting{c: c, screen: s, until: time.Now().Add(c.wait)}
 	conn, err := w.dial(ctx)
@@ -45,7 +45,7 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	}
 	c.tickRate, c.sendRate = answer.TickRate, answer.SendRate
 	if c.ticks > 0 && !c.byTicks {
-		c.setTicks() // of the server's length
+		c.setTicks() // with the server's tick rate
 	}
 
 	v := &visit{c: c, control: ctl, truth: newTruth(), screen: s}
@@ -54,10 +54,10 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 		seed := c.seed + 2*uint64(i) + 1
 		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed, c.weather())))
 	}
-	s.printLine(fmt.Sprintf("arena: mirrors %s for %s", c.connect, count(c.clients, "client")))
+	s.printLine(fmt.Sprintf("arena: connected to %s with %s", c.connect, count(c.clients, "client")))
 	s.printLine("link: " + c.link())
 
-	// Wakes up whatever reads.
+	// Wakes up blocked reads.
 	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })()
 	if err := w.begin(ctx, ctl, answer.Expected); err != nil {
 		v.sendLeaving()
@@ -66,8 +66,7 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	return v.run(ctx)
 }
 
-// openSockets opens a UDP socket for each client, on the interface that leads
-// to the server.
+// openSockets opens a UDP socket for each client, on the interface to the server.
 func openSockets(conn net.Conn, n int) ([]*socket, error) {
 	local := conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr()
 	var sockets []*socket
@@ -81,14 +80,14 @@ func openSockets(conn net.Conn, n int) ([]*socket, error) {
 	return sockets, nil
 }
 
-// visit is a process of clients at a server.
+// visit is a process of clients connected to a server.
 type visit struct {
 	*control
 	c       *config
 	truth   *truth
 	mirrors []*mirror
 	screen  *screen
-	result  *report // the server's
+	result  *report // of the server
 	first   int     // number of the first frame
 	frames  int     // number of the latest frame
 	cost    cost
@@ -96,7 +95,8 @@ type visit struct {
 	meter   meter
 }
 
-// run mirrors until the server has enough, these clients have, or ctx is done.
+// run follows the server until the server ends the fight, these clients have played long enough, or
+// ctx is done.
 func (v *visit) run(ctx context.Context) (*report, error) {
 	began := time.Now()
 	for v.result == nil {
@@ -126,7 +126,7 @@ func (v *visit) run(ctx context.Context) (*report, error) {
 	return v.report(v.result), nil
 }
 
-// patience is how long to wait for a frame, when so much time has passed since the first one.
+// patience returns how long to wait for a frame, given the time since the first one.
 func (v *visit) patience(passed time.Duration) time.Duration {
 	if v.c.ticks == 0 || v.c.headless {
 		return maxSilence
@@ -137,28 +137,27 @@ func (v *visit) patience(passed time.Duration) time.Duration {
 	return max(min(length+grace-passed, maxSilence), time.Millisecond)
 }
 
-// enough tells whether these clients have played for as long as they should, while the fight goes
-// on.
+// enough reports whether these clients have played for their duration while the fight goes on.
 func (v *visit) enough(f *frame) bool {
 	return v.c.ticks > 0 && v.first > 0 && f.Number-v.first >= v.c.ticks && !f.Quiet && f.Result == nil
 }
 
-// leave leaves before the end.
+// leave leaves before the end of the fight.
 func (v *visit) leave(interrupted bool) *report {
 	v.screen.leave()
 	v.sendLeaving()
 	return v.departure(interrupted)
 }
 
-// sendLeaving tells the server, and waits until it knows: to close on what it has sent meanwhile might
-// take the message away from it.
+// sendLeaving notifies the server, and waits until the server closes the connection: closing it
+// with unread data might discard the message.
 func (v *visit) sendLeaving() {
 	if v.send(reply{Number: v.frames, Leaving: true}) == nil {
 		v.drain(time.Second)
 	}
 }
 
-// show is a tick of all clients.
+// show plays a tick of all clients.
 func (v *visit) show(f *frame) error {
 	if f.Result != nil {
 		v.result = f.Result
@@ -199,7 +198,7 @@ func (v *visit) show(f *frame) error {
 	return nil
 }
 
-// played is how many ticks of the fight these clients have seen.
+// played returns the number of ticks of the fight that these clients have seen.
 func (v *visit) played() int {
 	if v.first == 0 {
 		return 0
@@ -207,7 +206,7 @@ func (v *visit) played() int {
 	return v.frames - v.first + 1
 }
 
-// picture is all that this process can see.
+// picture returns everything that this process can show.
 func (v *visit) picture() *picture {
 	p := &picture{c: v.c, ticks: v.played(), limit: v.c.ticks, views: []view{v.mirrors[0].view(1, v.truth)}}
 	var roundTrip mean
@@ -220,10 +219,10 @@ func (v *visit) picture() *picture {
 	return p
 }
 
-// report is what the server found with what these clients know better.
+// report combines the server's report with the clients' own results.
 func (v *visit) report(r *report) *report {
 	r.Role = "clients"
-	if len(r.Rows) != len(v.mirrors) { // not by a server that is this program
+	if len(r.Rows) != len(v.mirrors) { // from a server of another program
 		r.Rows = make([]row, len(v.mirrors))
 	}
 	r.Clients = len(v.mirrors)
@@ -232,8 +231,8 @@ func (v *visit) report(r *report) *report {
 	return r
 }
 
-// departure is what clients know that leave before the end. What the server would have to tell is
-// missing, and whether the worlds would have come out equal.
+// departure is the report of clients that leave before the end. It lacks what only the server
+// knows, and whether the worlds would have become equal.
 func (v *visit) departure(interrupted bool) *report {
 	r := &report{
 		Role: "clients", Transport: "udp", Seed: v.c.seed, TickRate: v.c.tickRate, SendRate: v.c.sendRate,

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requireFits holds for all that is printed where there is no terminal.
+// requireFits checks everything that is printed without a terminal.
 func requireFits(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text))
@@ -23,7 +23,7 @@ func requireFits(t *testing.T, text string) {
 	}
 }
 
-// tripwire keeps what is written, and interrupts when that has in it what is waited for.
+// tripwire collects output, and interrupts once it contains a text.
 type tripwire struct {
 	text  bytes.Buffer
 	until string
@@ -38,7 +38,8 @@ func (w *tripwire) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// connect runs a process of clients, and interrupts it when it has printed something, if that is given.
+// connect runs a process of clients, and interrupts it when it has printed the text until, if
+// given.
 func connect(t *testing.T, until, address string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
@@ -50,7 +51,7 @@ func connect(t *testing.T, until, address string, args ...string) (code int, std
 	return code, out.text.String(), errs.text.String()
 }
 
-// endless starts a server that plays until the test is over.
+// endless starts a server that plays until the end of the test.
 func endless(t *testing.T, args ...string) (address string) {
 	ctx, stop := context.WithCancel(context.Background())
 	address, done := startServer(ctx, t, append(args, "-bots", "10")...)
@@ -113,7 +114,7 @@ func TestClientsPlayForTheirDuration(t *testing.T) {
 	require.Contains(t, stdout, "Left after 0.5 s of the fight.")
 }
 
-// The server stops without a word, as if its machine had.
+// The server stops without notice, as if its machine had failed.
 func TestClientsPlayForTheirDurationThoughTheServerIsSilent(t *testing.T) {
 	v := &visit{c: &config{tickRate: 60, ticks: 120}}
 	require.Equal(t, 7*time.Second, v.patience(0))

@@ -8,33 +8,31 @@ import (
 	"time"
 )
 
-// Beside the datagrams, which carry nothing but what the library sends, a server
-// and a process of clients talk over TCP. This is how the clients learn what the
-// server's world really was, and how both keep the same time when they run faster
-// than the clock. A game needs none of it.
+// Besides the datagrams, which carry only the library's packets, a server and a process of clients
+// exchange messages over TCP. These give the clients the true state of the server's world, and keep
+// both ends in the same tick when they run faster than real time. A game needs none of this.
 //
 //	clients                      server
 //	   | hello: UDP ports          |
 //	   |-------------------------->|
 //	   |         welcome: the rates|
 //	   |<--------------------------|
-//	   |   frame: what is true now,|   one per tick
+//	   |     frame: the true state,|   one per tick
 //	   |    how many datagrams left|
 //	   |<--------------------------|
-//	   | reply: how it looks here, |
+//	   | reply: what clients show, |
 //	   | how many datagrams left   |
 //	   |-------------------------->|
 //	   |        last frame: results|
 //	   |<--------------------------|
 
-// controlMagic tells that both are this program, in versions that understand
-// each other.
+// controlMagic identifies this program, in versions that understand each other.
 const controlMagic = "arena 3"
 
 const (
-	// maxPatience is for how long a silent process of clients is believed to be alive.
+	// maxPatience is how long a process of clients may be silent before it is dropped.
 	maxPatience = 10 * time.Second
-	// maxSilence is the same of a server, which may wait for other clients.
+	// maxSilence is the same for a server, which may wait for other clients.
 	maxSilence = 3 * maxPatience
 )
 
@@ -46,25 +44,25 @@ type hello struct {
 
 // welcome is the answer.
 type welcome struct {
-	Refused            string // why not, if so
+	Refused            string // the reason, if refused
 	TickRate, SendRate int
-	Expected           int // clients with which the fight begins
+	Expected           int // number of clients with which the fight begins
 }
 
 // frame is a tick of the server.
 type frame struct {
 	Number   int
-	Recorded bool   // it was replicated, as:
-	Tick     uint32 // and this was new:
+	Recorded bool   // the tick was replicated, as:
+	Tick     uint32 // this server tick, and with these:
 	Changes  []change
-	Sent     []uint64 // datagrams to each client so far, if time does not matter
-	Quiet    bool     // nothing changes any more, and the weather is fine
+	Sent     []uint64 // datagrams to each client so far, in lockstep
+	Quiet    bool     // nothing changes any more, and the network is perfect
 	Cost     cost
 	Traffic  traffic // to these clients
-	Result   *report // this is the end
+	Result   *report // set in the last frame
 }
 
-// reply is the same tick as the clients saw it.
+// reply is the same tick on the clients.
 type reply struct {
 	Number     int
 	Sent       []uint64  // datagrams from each client so far
@@ -75,7 +73,7 @@ type reply struct {
 	Leaving    bool      // the clients leave before the end
 }
 
-// control is one end of such a conversation.
+// control is one end of such a connection.
 type control struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -89,7 +87,7 @@ func newControl(conn net.Conn) *control {
 	return &control{conn, in, out, gob.NewEncoder(out), gob.NewDecoder(in)}
 }
 
-// send writes a message, soon or not at all.
+// send writes a message, or fails after a short time.
 func (c *control) send(message any) error {
 	if err := c.conn.SetWriteDeadline(time.Now().Add(maxPatience)); err != nil {
 		return err
@@ -100,7 +98,7 @@ func (c *control) send(message any) error {
 	return c.out.Flush()
 }
 
-// greeting reads the first message into a zero value, soon or not at all.
+// greeting reads the first message into a zero value, or fails after a short time.
 func (c *control) greeting(message any) error {
 	if err := c.conn.SetReadDeadline(time.Now().Add(maxPatience)); err != nil {
 		return err
@@ -111,17 +109,16 @@ func (c *control) greeting(message any) error {
 	return c.conn.SetReadDeadline(time.Time{})
 }
 
-// receive reads a message into a zero value. It waits for as long as it takes, unless there is a
-// deadline.
+// receive reads a message into a zero value. It waits without limit unless there is a deadline.
 func (c *control) receive(message any) error { return c.dec.Decode(message) }
 
-// arrives waits until a message begins to arrive, which receive then reads.
+// arrives waits for the beginning of a message, which receive then reads.
 func (c *control) arrives() error {
 	_, err := c.in.Peek(1)
 	return err
 }
 
-// drain reads what comes and forgets it, until the other end closes the connection or time is up.
+// drain reads and discards everything until the other end closes the connection or time is up.
 func (c *control) drain(limit time.Duration) {
 	if c.conn.SetReadDeadline(time.Now().Add(limit)) == nil {
 		_, _ = io.Copy(io.Discard, c.conn)

@@ -8,15 +8,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// cost is what only the server knows: what replication without deltas would cost now, in bytes
-// that a client would be sent each time, and how old the states are that the deltas refer to.
+// cost is known only to the server: what replication without deltas would send a client each time,
+// in bytes, and the age of the baselines in use.
 type cost struct {
-	Raw  int     // all entities in codes of fixed width
-	JSON int     // all entities as encoding/json writes them, measured once a second
-	Age  float64 // ticks from a baseline to what is sent against it, the mean of the latest second; 0 if unknown
+	Raw  int     // all entities as codes of fixed width
+	JSON int     // all entities in encoding/json, measured once a second
+	Age  float64 // ticks from the baseline to an update, the mean of the latest second; 0 if unknown
 }
 
-// oldestCounted is from which age on all baselines are counted as one, see
+// oldestCounted is the age from which on all baselines are counted together, see
 // [replication.ServerStats].
 const oldestCounted = 32
 
@@ -27,7 +27,7 @@ type accountant struct {
 	ages     [oldestCounted + 1]uint64
 }
 
-// update looks what it is now, at a tick at which clients are sent something.
+// update measures the cost at a tick at which clients are sent state.
 func (a *accountant) update(h *host) {
 	stats := h.server.Stats()
 	a.Raw = (stats.RawBits + 7) / 8
@@ -37,7 +37,7 @@ func (a *accountant) update(h *host) {
 	a.measured = h.ticks
 	a.JSON = h.jsonBytes()
 	count, sum := uint64(0), uint64(0)
-	for age := 1; age < len(a.ages); age++ { // without those that had no baseline
+	for age := 1; age < len(a.ages); age++ { // without entries that had no baseline
 		n := stats.BaselineAges[age] - a.ages[age]
 		count += n
 		sum += n * uint64(age)
@@ -49,7 +49,7 @@ func (a *accountant) update(h *host) {
 	}
 }
 
-// jsonBytes is how long an array of all entities that clients see is in JSON.
+// jsonBytes returns the length of a JSON array of all entities that clients see.
 func (h *host) jsonBytes() int {
 	total := len("[]")
 	filter := ecs.All(replication.ReplicatedID(&h.game.World))
@@ -61,7 +61,7 @@ func (h *host) jsonBytes() int {
 		}
 		text, err := h.reader.json(query.Entity(), id)
 		if err != nil {
-			panic(fmt.Sprintf("arena: an entity of which there is no JSON: %v", err)) // a component that is new
+			panic(fmt.Sprintf("arena: an entity has no JSON: %v", err)) // a new component
 		}
 		total += len(text) + len(",")
 	}

@@ -6,18 +6,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// reasonFull is why a client is sent away.
+// reasonFull is the reason for which a client is refused.
 const reasonFull = replication.ReasonGame
 
-// event is a wish of a client: to join or to leave. It waits for the next step
-// of the game, so that messages change nothing while the game stands still.
+// event is a client's request to join or to leave. It waits for the next step of the game, so that
+// messages change nothing while the game is paused.
 type event struct {
 	guest *guest
 	join  bool
 	name  string
 }
 
-// listen takes the messages of clients.
+// listen registers the handlers of the clients' messages.
 func (h *host) listen() {
 	replication.OnClientMessage(h.server, func(from *replication.Peer, m Join) {
 		h.events = append(h.events, event{h.byPeer[from], true, cmp.Or(m.Name, "nobody")})
@@ -27,11 +27,10 @@ func (h *host) listen() {
 	})
 }
 
-// Sending fails only for clients that are not there or have not acknowledged
-// anything for long. They miss what happens, and see the state when they are back.
+// Sending fails only for clients that are gone or have not acknowledged anything for long. They
+// miss events, but get the state when they are back.
 
-// letIn does what clients have asked for, and gives the ships of those that have
-// gone back.
+// letIn handles the clients' requests, and removes the ships of clients that are gone.
 func (h *host) letIn() {
 	for _, e := range h.events {
 		switch g := e.guest; {
@@ -77,20 +76,20 @@ func (h *host) retire(g *guest) {
 	_ = replication.SendToAll(h.server, Left{name})
 }
 
-// command hands the inputs of all players for the coming tick to the game.
+// command gives the inputs of all players for the coming tick to the game.
 func (h *host) command() {
 	for _, g := range h.guests {
 		if g.ship < 0 {
 			continue
 		}
-		// Without its input a ship goes on as before, but does not shoot.
+		// A ship without an input moves on as before, but does not shoot.
 		controls, ok := replication.Input[Controls](g.peer, h.server.Tick()+1)
 		controls.Fire = controls.Fire && ok
 		h.game.Command(g.ship, controls)
 	}
 }
 
-// announce sends what has happened in a step.
+// announce sends the events of a step.
 func (h *host) announce() {
 	for _, s := range h.game.hits {
 		hit := Hit{Victim: uint16(s.victim), Shooter: uint16(s.shooter), Fatal: s.fatal}

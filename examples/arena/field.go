@@ -2,10 +2,10 @@ package main
 
 import "math"
 
-// box is a part of a canvas: its left upper corner and its size in cells.
+// box is a part of a canvas: its upper left corner and its size in cells.
 type box struct{ x, y, width, height int }
 
-// frameBox draws the edges of a box with a title in the upper one, and returns what is inside.
+// frameBox draws the edges of a box with a title in the upper one, and returns the inside.
 func (c *canvas) frameBox(b box, title string, titleInk ink) box {
 	g := c.style.glyphs()
 	right, bottom := b.x+b.width-1, b.y+b.height-1
@@ -27,8 +27,8 @@ func (c *canvas) frameBox(b box, title string, titleInk ink) box {
 	return box{b.x + 1, b.y + 1, b.width - 2, b.height - 2}
 }
 
-// drawField shows the arena in a box, as wide and as high as that is. Where things are in the
-// same cell, the one that matters most is seen: shots cover nothing, players cover all.
+// drawField shows the arena in a box of any size. Of several things in the same cell the most
+// important is visible: shots are behind everything, players in front.
 func (c *canvas) drawField(b box, s *survey) {
 	if b.width < 1 || b.height < 1 {
 		return
@@ -59,10 +59,10 @@ func (c *canvas) drawField(b box, s *survey) {
 	}
 }
 
-// brailleDots are the bits of the dots in U+2800 and what follows, by row and column.
+// brailleDots are the bits of the dots in U+2800 and the following characters, by row and column.
 var brailleDots = [4][2]rune{{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}
 
-// drawShot adds a shot to a cell, which can show eight of them if there are dots.
+// drawShot adds a shot to a cell, which can show eight of them as dots if the style has dots.
 func (c *canvas) drawShot(b box, g *glyphs, at vec) {
 	if !g.dots {
 		x, y := b.place(at, 1, 1)
@@ -77,12 +77,13 @@ func (c *canvas) drawShot(b box, g *glyphs, at vec) {
 	to.glyph |= brailleDots[y%4][x%2]
 }
 
-// place is where a point of the arena is in a box whose cells have so many columns and rows of dots.
+// place returns the position of a point of the arena in a box whose cells have so many columns and
+// rows of dots.
 func (b box) place(at vec, columns, rows int) (x, y int) {
 	scale := func(v float64, n int) int {
 		return int(clamp((v+arenaSize)/(2*arenaSize)*float64(n), 0, float64(n-1)))
 	}
-	return scale(at.X, b.width*columns), scale(-at.Y, b.height*rows) // up is up
+	return scale(at.X, b.width*columns), scale(-at.Y, b.height*rows) // y grows upwards
 }
 
 // quarter is the direction of an angle: right, up, left or down.

@@ -2,25 +2,25 @@ package main
 
 import "fmt"
 
-// figures is how the replication does right now, for one client: the mean of all that this
-// process knows of.
+// figures are the current costs and results for one client, averaged over all clients that this
+// process knows.
 type figures struct {
-	sent      float64 // kbit/s of the datagrams to it, lost ones included, over the latest second
+	sent      float64 // kbit/s of datagrams, lost ones included, over the latest second
 	raw, json float64 // kbit/s that snapshots would take, see cost
 	roundTrip float64 // as outlook.RoundTrip
 	age       float64 // as cost.Age
 
 	traffic       traffic
-	checks, wrong int // since the beginning, of all clients
+	checks, wrong int // since the beginning, summed over all clients
 	trend         []float64
 }
 
-// traffic is what a server has sent to some clients since the beginning, and to all of them together.
+// traffic is everything that a server has sent to some clients since the beginning, summed.
 type traffic struct {
 	Bytes   uint64  // of datagrams
 	Packets uint64  // of state
-	Lost    uint64  // of these, as the server believes
-	Seconds float64 // that each client was there, summed
+	Lost    uint64  // of these, marked lost by the server
+	Seconds float64 // connected time, summed over clients
 }
 
 // snapshots returns the kbit/s of snapshots.
@@ -29,7 +29,7 @@ func (c *cost) snapshots(sendRate int) (raw, json float64) {
 	return each * float64(c.Raw), each * float64(c.JSON)
 }
 
-// roundTripText says the round trip of clients, if it is known.
+// roundTripText formats the clients' round trip, if it is known.
 func roundTripText(ticks float64, tickRate int) string {
 	if ticks == 0 {
 		return "unknown"
@@ -37,38 +37,38 @@ func roundTripText(ticks float64, tickRate int) string {
 	return fmt.Sprintf("%.0f ms", 1000*ticks/float64(tickRate))
 }
 
-// ageText says the age of baselines, if it is known.
+// ageText formats the age of baselines, if it is known.
 func ageText(ticks float64) string {
 	switch {
 	case ticks == 0:
 		return "unknown"
 	case ticks > oldestCounted-0.5:
-		return fmt.Sprintf("over %d ticks", oldestCounted-1) // all of them
+		return fmt.Sprintf("over %d ticks", oldestCounted-1) // all are older
 	default:
 		return fmt.Sprintf("%.1f ticks", ticks)
 	}
 }
 
-// sample is how much had been sent at a tick.
+// sample is the traffic up to a tick.
 type sample struct {
 	tick int
 	traffic
 }
 
-// meter turns what is counted from the beginning into what happens now.
+// meter converts counts since the beginning into current rates.
 type meter struct {
 	samples []sample
 	trend   []float64 // kbit/s, one per half second
 	trendAt int
 }
 
-// trendLength is how many half seconds a trend goes back.
+// trendLength is the length of a trend in half seconds.
 const trendLength = 60
 
 // add takes a sample, and returns the kbit/s per client in the second before it.
 func (m *meter) add(s sample, tickRate int) (kbits float64) {
 	if len(m.samples) == 0 {
-		m.samples = append(m.samples, sample{}) // before anything
+		m.samples = append(m.samples, sample{}) // the start
 	}
 	m.samples = append(m.samples, s)
 	for len(m.samples) > 2 && m.samples[1].tick <= s.tick-tickRate {
@@ -86,7 +86,7 @@ func (m *meter) add(s sample, tickRate int) (kbits float64) {
 	return kbits
 }
 
-// figures is what follows from what the server counts and measures.
+// figures computes the figures from the server's counters and measurements.
 func (m *meter) figures(tick int, c *config, now *cost, t traffic) figures {
 	f := figures{traffic: t, age: now.Age, sent: m.add(sample{tick, t}, c.tickRate), trend: m.trend}
 	f.raw, f.json = now.snapshots(c.sendRate)

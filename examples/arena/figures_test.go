@@ -32,7 +32,7 @@ func TestAgesOfBaselines(t *testing.T) {
 	require.Equal(t, "over 31 ticks", ageText(32))
 }
 
-// What snapshots in JSON would cost is what encoding/json makes of the world.
+// The cost of JSON snapshots is the size that encoding/json produces.
 func TestJSONIsMeasured(t *testing.T) {
 	c := testConfig(t, "-bots", "10", "-clients", "1")
 	h := newHost(&c)
@@ -64,7 +64,7 @@ func TestJSONIsMeasured(t *testing.T) {
 	require.Equal(t, 10, count)
 	others := 0
 	for id := range h.truth.log {
-		if latest, ok := h.truth.latest(id); ok && latest.Codes[0]&(1<<2) == 0 { // no ship
+		if latest, ok := h.truth.latest(id); ok && latest.Codes[0]&(1<<2) == 0 { // not a ship
 			others++
 		}
 	}

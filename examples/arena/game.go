@@ -9,17 +9,16 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// arenaSize is from the middle to each wall. Position can't tell more.
+// arenaSize is the distance from the middle to each wall, the range of Position.
 const arenaSize = 511
 
-// Game is the truth: an ordinary Arche world and the systems that change it.
-// Nothing in it knows of a network, except that entities which clients shall
-// see are made with the component replication.Replicated.
+// Game is an ordinary Arche world and the systems that change it. It knows nothing about a network,
+// except that entities for clients are made with the component replication.Replicated.
 //
-// Everything depends on the seed, the number of bots and the tick rate alone:
-// random numbers are drawn in a fixed order, ships act in the order of their
-// numbers, and Arche iterates in an order that follows from what was done. (Kinds
-// of machine may differ in the last bit of a float, as Go may fuse operations.)
+// Everything depends only on the seed, the number of bots and the tick rate: random numbers are
+// drawn in a fixed order, ships act in the order of their numbers, and Arche iterates in a
+// deterministic order. (Processors may differ in the last bit of a float, because Go may fuse
+// operations.)
 type Game struct {
 	World ecs.World
 	Tally Tally
@@ -27,9 +26,9 @@ type Game struct {
 	rng *rand.Rand
 	dt  float64 // seconds per tick
 
-	ships   []ecs.Entity // by Ship.Number; zero where a player has left
+	ships   []ecs.Entity // by Ship.Number; zero after the player has left
 	players []player     // by Ship.Number
-	radar   scene        // as bots see it; ships by Ship.Number
+	radar   scene        // the bots' view; ships by Ship.Number
 	match   ecs.Entity
 	clock   float64  // seconds left in the phase
 	hits    []strike // in the latest step
@@ -62,11 +61,11 @@ type Tally struct {
 	Rounds   int `json:"rounds"`
 }
 
-// NewGame returns a world in which the bots have taken off.
+// NewGame returns a world in which the bots have spawned.
 func NewGame(seed uint64, bots, tickRate int) *Game {
 	g := &Game{
 		World:    ecs.NewWorld(1024),
-		rng:      rand.New(rand.NewPCG(seed, 0xD06F16E7)), // any stream of its own
+		rng:      rand.New(rand.NewPCG(seed, 0xD06F16E7)), // a random sequence of its own
 		dt:       1 / float64(tickRate),
 		ticking:  generic.NewFilter1[Fuse](),
 		bullets:  generic.NewFilter3[Position, Velocity, Bullet](),
@@ -111,7 +110,7 @@ func (g *Game) Step() {
 	g.dropPowerUps()
 }
 
-// burnFuses removes what has had its time.
+// burnFuses removes entities whose time is up.
 func (g *Game) burnFuses() {
 	var spent []ecs.Entity // the world is locked while a query is open
 	query := g.ticking.Query(&g.World)
@@ -127,7 +126,7 @@ func (g *Game) burnFuses() {
 	}
 }
 
-// somewhere is a random place, not too near to a wall.
+// somewhere returns a random position, not too near a wall.
 func (g *Game) somewhere() vec {
 	const size = 0.95 * arenaSize
 	return vec{(2*g.rng.Float64() - 1) * size, (2*g.rng.Float64() - 1) * size}

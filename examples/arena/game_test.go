@@ -13,8 +13,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// fingerprint is a hash of all that is in the world of a game, in the order in
-// which Arche gives it.
+// fingerprint returns a hash of everything in the world of a game, in Arche's order.
 func fingerprint(g *Game) uint64 {
 	h := fnv.New64a()
 	w := &g.World
@@ -112,7 +111,7 @@ func TestOneBotPlaysAlone(t *testing.T) {
 	require.NotZero(t, g.Tally.Pickups)
 }
 
-// Nothing leaves the range of its tag: clients would see it clamped.
+// No field leaves the range of its tag: clients would see it clamped.
 func TestEverythingStaysInRange(t *testing.T) {
 	c := testConfig(t, "-bots", "60", "-send-rate", "60")
 	h := newHost(&c)

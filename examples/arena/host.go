@@ -2,13 +2,13 @@ package main
 
 import "github.com/arche-replicate/arche-replicate/replication"
 
-// host is the server: the game, what replicates it, and its clients.
+// host is the server: the game, its replication, and the clients.
 type host struct {
 	game   *Game
 	server *replication.Server
 	guests []*guest
 
-	ticks    int // simulation steps so far, quiet ones included
+	ticks    int // simulation steps so far, including quiet ones
 	tickRate int
 	sendStep int
 
@@ -22,24 +22,24 @@ type host struct {
 	meter  meter
 }
 
-// announcements counts what was said beside the state.
+// announcements counts the events announced by messages.
 type announcements struct {
 	Joins  int `json:"joins"`
 	Leaves int `json:"leaves"`
-	Hits   int `json:"hits"` // to one or all
+	Hits   int `json:"hits"` // sent to one or all clients
 }
 
-// guest is a client as the server sees it.
+// guest is a client on the server's side.
 type guest struct {
 	number int // from 0
 	line   *line
 	peer   *replication.Peer
-	ship   int     // the number of what it steers, or -1
-	joined int     // at that step
-	left   int     // at that step, or -1
-	raw    uint64  // bytes that snapshots would have taken in place of what it was sent, see cost
-	json   uint64  // and those in JSON
-	view   outlook // what the client thinks, for the report
+	ship   int     // the number of its ship, or -1
+	joined int     // the step at which it joined
+	left   int     // the step at which it left, or -1
+	raw    uint64  // bytes that snapshots would have taken in place of its packets, see cost
+	json   uint64  // the same in JSON
+	view   outlook // the client's own estimates, for the report
 }
 
 func newHost(c *config) *host {
@@ -57,8 +57,8 @@ func newHost(c *config) *host {
 	return h
 }
 
-// welcome connects a client. From here on the library does everything, given
-// what arrives on the line.
+// welcome connects a client. From here on the library does everything with the packets that arrive
+// on the line.
 func (h *host) welcome(l *line) *guest {
 	g := &guest{number: len(h.guests), line: l, ship: -1, joined: h.ticks, left: -1}
 	g.peer = h.server.Connect(l.send)
@@ -68,7 +68,7 @@ func (h *host) welcome(l *line) *guest {
 	return g
 }
 
-// gone tells whether the client has left.
+// gone reports whether the client has left.
 func (g *guest) gone() bool { return g.left >= 0 }
 
 // dismiss disconnects a client.
@@ -81,9 +81,8 @@ func (h *host) dismiss(g *guest) {
 	g.line.port.close()
 }
 
-// step is a turn of the server's loop: what has come in, the game, what goes
-// out. It returns what is new for who keeps a record elsewhere. When the fight
-// is over the game stands still and only replication goes on.
+// step is one iteration of the server's loop: receive packets, step the game, send. It returns the changes
+// for records elsewhere. After the fight the game is paused and only replication goes on.
 func (h *host) step(fight bool) []change {
 	for _, g := range h.guests {
 		if g.gone() {
@@ -91,7 +90,7 @@ func (h *host) step(fight bool) []change {
 		}
 		g.line.step()
 		g.line.receive(func(packet []byte) {
-			_ = g.peer.Receive(packet) // what it does not take is in its Stats
+			_ = g.peer.Receive(packet) // refused packets are counted in its Stats
 		})
 	}
 	if fight {
@@ -115,7 +114,7 @@ func (h *host) step(fight bool) []change {
 	return changes
 }
 
-// countSnapshots adds what snapshots take, for everybody who got packets instead.
+// countSnapshots adds the size of snapshots for every connected client.
 func (h *host) countSnapshots() {
 	for _, g := range h.guests {
 		if !g.gone() && g.peer.Connected() {
@@ -125,7 +124,7 @@ func (h *host) countSnapshots() {
 	}
 }
 
-// seconds is how long a client has been there.
+// seconds returns how long a client has been connected.
 func (h *host) seconds(g *guest) float64 {
 	until := h.ticks
 	if g.gone() {
@@ -134,7 +133,7 @@ func (h *host) seconds(g *guest) float64 {
 	return float64(until-g.joined) / float64(h.tickRate)
 }
 
-// figures is how it goes. What clients have compared, they must tell.
+// figures returns the current figures. The clients report their comparisons.
 func (h *host) figures(c *config, checks, wrong int) figures {
 	var roundTrip mean
 	for _, g := range h.guests {
@@ -147,7 +146,7 @@ func (h *host) figures(c *config, checks, wrong int) figures {
 	return f
 }
 
-// traffic is what some clients were sent.
+// traffic returns what was sent to some clients.
 func (h *host) traffic(guests []*guest) traffic {
 	var t traffic
 	for _, g := range guests {
@@ -160,7 +159,7 @@ func (h *host) traffic(guests []*guest) traffic {
 	return t
 }
 
-// heal makes the lines perfect.
+// heal makes the network perfect.
 func (h *host) heal() {
 	for _, g := range h.guests {
 		g.line.heal()

@@ -15,12 +15,12 @@ type visitor struct {
 	guests       []*guest
 	replies      chan reply // closed with the connection
 	latest       reply
-	result       *report // of its clients, when the fight was over
-	leftProperly bool    // it said so
+	result       *report // for its clients, at the end of the fight
+	leftProperly bool    // it announced that it leaves
 	gone         bool
 }
 
-// lobby is where processes of clients knock.
+// lobby is where processes of clients connect.
 type lobby struct {
 	tcp     net.Listener
 	udp     *socket
@@ -29,7 +29,7 @@ type lobby struct {
 
 // openLobby listens on TCP and UDP at the same port.
 func openLobby(address string) (*lobby, error) {
-	const attempts = 10 // for port 0: what is free for one may be taken for the other
+	const attempts = 10 // for port 0: a port that is free for TCP may be in use for UDP
 	var lastErr error
 	for range attempts {
 		tcp, err := net.Listen("tcp", address)
@@ -46,13 +46,13 @@ func openLobby(address string) (*lobby, error) {
 	return nil, lastErr
 }
 
-// close turns everybody away.
+// close stops listening.
 func (l *lobby) close() {
 	_ = l.tcp.Close()
 	l.udp.close()
 }
 
-// open lets processes in until the lobby or ctx is closed.
+// open accepts processes until the lobby or ctx is closed.
 func (l *lobby) open(ctx context.Context, c *config) {
 	for {
 		conn, err := l.tcp.Accept()
@@ -60,7 +60,7 @@ func (l *lobby) open(ctx context.Context, c *config) {
 			return
 		}
 		if err != nil {
-			time.Sleep(10 * time.Millisecond) // out of something; it may pass
+			time.Sleep(10 * time.Millisecond) // out of some resource; it may pass
 			continue
 		}
 		go func() {
@@ -78,7 +78,7 @@ func (l *lobby) open(ctx context.Context, c *config) {
 	}
 }
 
-// greet finds out who has come.
+// greet checks a new process.
 func greet(ctl *control, c *config) (*visitor, error) {
 	var h hello
 	if err := ctl.greeting(&h); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// localPatience is how long to wait for a datagram that was written to a
-// loopback socket before it is believed lost. It usually is there already.
+// localPatience is how long to wait for a datagram that was written to a loopback socket before it
+// counts as lost. Usually it has already arrived.
 const localPatience = 50 * time.Millisecond
 
 // localGame is a server and its clients in one process.
@@ -84,8 +84,8 @@ func (g *localGame) step(fight bool) error {
 	h := g.host
 	h.step(fight)
 	for i, m := range g.mirrors {
-		// The ends may know of each other how much is under way. Nothing
-		// else passes between them but datagrams.
+		// Both ends know how many datagrams are in flight. Apart from that only datagrams pass
+		// between them.
 		m.line.port.expect(h.guests[i].line.port.written())
 		if err := m.step(h.truth); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (g *localGame) picture(c *config) *picture {
 	}
 }
 
-// settle goes on without changes over links without faults until all worlds are equal.
+// settle plays on without changes and with a perfect network until all worlds are equal.
 func (g *localGame) settle(c *config, result *report) error {
 	g.host.heal()
 	for _, m := range g.mirrors {
@@ -116,13 +116,13 @@ func (g *localGame) settle(c *config, result *report) error {
 			return err
 		}
 		result.QuietTicks++
-		// What the last step of the fight did may not have been sent before.
+		// The changes of the last step may not have been sent yet.
 		result.Converged = result.QuietTicks >= c.sendStep() && result.compare(g.mirrors, g.host.truth)
 	}
 	return nil
 }
 
-// loopback connects a new socket with the server's.
+// loopback connects a new socket to the server's.
 func loopback(hub *socket) (atServer, atClient port, err error) {
 	own, err := listenUDP("127.0.0.1:0")
 	if err != nil {

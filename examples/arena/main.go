@@ -20,18 +20,18 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the end
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program immediately
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program. When ctx is done it ends early, but in order.
+// run runs the program. When ctx is done it ends early, but properly.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c, err := parseFlags(args, stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitOK
 	}
 	if err != nil {
-		return complain(stderr, exitUsage, fmt.Errorf("%w; -help tells what there is", err))
+		return complain(stderr, exitUsage, fmt.Errorf("%w; -help lists the flags", err))
 	}
 	s := &screen{}
 	switch {
@@ -41,8 +41,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	default:
 		s = newScreen(stdout)
 	}
-	defer s.leave() // when it panics, too
-	// The terminal is given back at once, whatever else takes its time.
+	defer s.leave() // also on a panic
+	// The terminal is restored immediately, whatever else takes time.
 	defer context.AfterFunc(ctx, s.leave)()
 
 	play := runLocal
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitOK
 }
 
-// complain says what is wrong, if anybody listens, and returns the exit code.
+// complain prints an error and returns the exit code.
 func complain(stderr io.Writer, code int, err error) int {
 	_, _ = fmt.Fprintln(stderr, wrap(fmt.Sprintf("arena: %v", err), columnsOf(stderr)))
 	return code

@@ -9,13 +9,13 @@ import (
 // phaseSeconds is how long each phase of a round takes.
 var phaseSeconds = [...]float64{Warmup: 1.5, Fight: 15, Over: 2}
 
-// startMatch makes the one entity that tells how the match stands.
+// startMatch makes the one entity with the state of the match.
 func (g *Game) startMatch() {
 	g.match = g.newMatch.New()
 	g.setPhase(Warmup)
 }
 
-// setPhase begins a part of a round.
+// setPhase begins a phase of a round.
 func (g *Game) setPhase(phase Phase) {
 	g.clock = phaseSeconds[phase]
 	match := g.status.Get(g.match)
@@ -48,7 +48,7 @@ func (g *Game) keepTime() {
 	g.Tally.Rounds++
 }
 
-// credit counts a kill, unless who did it has left.
+// credit counts a kill, unless the shooter has left.
 func (g *Game) credit(shooter ecs.Entity) {
 	if shooter.IsZero() {
 		return

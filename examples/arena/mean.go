@@ -1,6 +1,6 @@
 package main
 
-// mean is the mean of values of which some are not known, and then 0.
+// mean is the mean of values, of which 0 means unknown.
 type mean struct {
 	sum float64
 	n   int

@@ -30,5 +30,5 @@ func (p *memoryPort) read(fn func(packet []byte)) {
 }
 
 func (p *memoryPort) written() uint64 { return p.sent }
-func (p *memoryPort) expect(uint64)   {} // nothing is ever on the way
+func (p *memoryPort) expect(uint64)   {} // nothing is ever in flight
 func (p *memoryPort) close()          {}

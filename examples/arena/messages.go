@@ -2,55 +2,53 @@ package main
 
 import "github.com/arche-replicate/arche-replicate/replication"
 
-// What is not state: what players do, and what happens once. It goes in the same
-// session as the state, so the game needs no other connection. Ships go by their
-// numbers.
+// Messages and inputs: the actions of players, and events. They use the same session as the state,
+// so the game needs no other connection. Ships are given by their numbers.
 
 // Controls is the input: what a player does in one tick.
 type Controls struct {
-	Course float64 `repl:"angle,bits=10"`         // where the nose shall point
-	Thrust float64 `repl:"range=0:1,step=0.0625"` // share of the engine's
+	Course float64 `repl:"angle,bits=10"`         // desired direction of the nose
+	Thrust float64 `repl:"range=0:1,step=0.0625"` // share of the engine's power
 	Fire   bool
 }
 
-// Join asks for a ship. Whoever has one keeps it.
+// Join asks for a ship. A player with a ship keeps it.
 type Join struct {
 	Name string `repl:"max=16"`
 }
 
 // Leave gives the ship back.
 type Leave struct {
-	Tired bool // of being shot down
+	Tired bool // the player was shot down too often
 }
 
-// Welcome tells a client which ship is its own, and how many ticks a second has.
-// It may be there before the ship is.
+// Welcome contains the number of the client's own ship, and the tick rate. It may arrive before the
+// ship.
 type Welcome struct {
 	Ship     uint16 `repl:"range=0:1279"`
 	TickRate uint8  `repl:"range=1:240"`
 }
 
-// Joined tells all that there is a player more.
+// Joined announces a new player to all clients.
 type Joined struct {
 	Ship uint16 `repl:"range=0:1279"`
 	Name string `repl:"max=16"`
 }
 
-// Left tells all that there is one less.
+// Left announces to all clients that a player has left.
 type Left struct {
 	Name string `repl:"max=16"`
 }
 
-// Hit tells of a hit that concerns a player: everybody who sees the ship if a
-// player's was hit, and else the player who has hit.
+// Hit is a hit that concerns a player: it goes to all clients that see the ship if the ship belongs
+// to a player, otherwise to the player who shot.
 type Hit struct {
 	Victim  uint16 `repl:"range=0:1279"`
 	Shooter uint16 `repl:"range=0:1279"`
 	Fatal   bool
 }
 
-// Status is how the match stands, once a second. One that gets lost is made up
-// for by the next.
+// Status is the state of the match, once a second. If one is lost, the next replaces it.
 type Status struct {
 	Phase   Phase  `repl:"enum=3"`
 	Players uint16 `repl:"range=0:1279"`

@@ -18,12 +18,12 @@ type mirror struct {
 	reader  *reader
 	scratch []uint64
 
-	bytes uint64 // of all datagrams that came
+	bytes uint64 // of all received datagrams
 
 	checks     int    // comparisons of an entity with the record
-	mismatches int    // that found a difference
-	tooOld     int    // for which the record does not reach back
-	checked    uint32 // the newest tick of which an entity was compared
+	mismatches int    // comparisons that found a difference
+	tooOld     int    // entities older than the record
+	checked    uint32 // the newest tick at which an entity was compared
 }
 
 func newMirror(name string, l *line) *mirror {
@@ -35,13 +35,13 @@ func newMirror(name string, l *line) *mirror {
 	return m
 }
 
-// step is a turn of the client's loop: what has come in, into the world, what
-// goes out. A real client would draw its world now.
+// step is one iteration of the client's loop: receive packets, apply them, send. A real client would draw its
+// world now.
 func (m *mirror) step(t *truth) error {
 	m.line.step()
 	m.line.receive(func(packet []byte) {
 		m.bytes += uint64(len(packet))
-		_ = m.client.Receive(packet) // what it does not take is in its Stats
+		_ = m.client.Receive(packet) // refused packets are counted in its Stats
 	})
 	m.pilot.step()
 	if err := m.client.Apply(); err != nil {
@@ -52,10 +52,10 @@ func (m *mirror) step(t *truth) error {
 	return nil
 }
 
-// outlook is what the library tells the client, the round trip that the arena speaks of among it.
+// outlook returns the library's estimates, including the round trip that the arena prints.
 func (m *mirror) outlook() outlook { return outlook{m.client.InputDelay(), m.client.RoundTrip()} }
 
-// entities is how many are shown.
+// entities returns how many are shown.
 func (m *mirror) entities() int {
 	n := 0
 	for range m.client.Entities() {
@@ -64,15 +64,14 @@ func (m *mirror) entities() int {
 	return n
 }
 
-// check compares all that is shown with the record of the server, each entity
-// as of the tick that the client has of it.
+// check compares every shown entity with the server's record of the tick that the client shows.
 func (m *mirror) check(t *truth) {
 	for id, e := range m.client.Entities() {
 		tick, _ := m.client.StateTick(e)
 		m.scratch = m.reader.codes(e, m.scratch[:0])
 		switch t.check(id, tick, m.scratch) {
 		case tooNew:
-			// Datagrams may be faster than the record: at one of the next checks.
+			// Datagrams may be faster than the record: checked later.
 			continue
 		case tooOld:
 			m.tooOld++
@@ -87,5 +86,5 @@ func (m *mirror) check(t *truth) {
 	}
 }
 
-// equal tells whether the world is what the server's is by now.
+// equal reports whether the world equals the server's latest one.
 func (m *mirror) equal(t *truth) bool { return t.equal(m.client, m.reader) }

@@ -7,7 +7,7 @@ import (
 
 // pace makes ticks last as long as they should.
 type pace struct {
-	tick time.Duration // 0 is as fast as possible
+	tick time.Duration // 0: as fast as possible
 	next time.Time
 }
 
@@ -18,7 +18,7 @@ func newPace(c *config) *pace {
 	return &pace{tick: time.Second / time.Duration(c.tickRate), next: time.Now()}
 }
 
-// wait returns when the next tick is due, or ctx is done.
+// wait returns at the time of the next tick, or when ctx is done.
 func (p *pace) wait(ctx context.Context) {
 	if p.tick == 0 {
 		return
@@ -26,7 +26,7 @@ func (p *pace) wait(ctx context.Context) {
 	p.next = p.next.Add(p.tick)
 	pause := time.Until(p.next)
 	if pause < -time.Second/4 {
-		p.next = time.Now() // too slow to catch up with: let go
+		p.next = time.Now() // too late to catch up: skip ticks
 	}
 	if pause <= 0 {
 		return

@@ -7,27 +7,27 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// picture is all that can be shown of a moment of the fight.
+// picture is everything that can be shown of a moment of the fight.
 type picture struct {
 	c       *config
 	ticks   int    // of the fight so far
-	limit   int    // of ticks, or 0 if it goes on until somebody ends it
-	views   []view // at least one; the first is the one to look at if there is room for one only
+	limit   int    // in ticks, or 0 if it goes on until interrupted
+	views   []view // at least one; the first is shown if there is room for one only
 	figures figures
 }
 
-// view is a world to look at.
+// view is a world to show.
 type view struct {
 	title string
 	world *ecs.World
 }
 
-// view looks at the truth.
+// view shows the server's world.
 func (h *host) view() view {
 	return view{"server: " + count(h.server.Stats().Entities, "entity"), &h.game.World}
 }
 
-// view looks at what a client shows, given the number by which people know it.
+// view shows a client's world, with the client's number for the title.
 func (m *mirror) view(number int, t *truth) view {
 	title := fmt.Sprintf("client %d: %d wrong", number, m.mismatches)
 	if behind := int32(t.tick - m.client.Tick()); m.checks > 0 && behind >= 0 {
@@ -36,7 +36,7 @@ func (m *mirror) view(number int, t *truth) view {
 	return view{title, &m.world}
 }
 
-// tally is how many comparisons there were in all mirrors, and how many found a difference.
+// tally returns the number of comparisons in all clients, and how many found a difference.
 func tally(mirrors []*mirror) (checks, wrong int) {
 	for _, m := range mirrors {
 		checks += m.checks
@@ -45,16 +45,16 @@ func tally(mirrors []*mirror) (checks, wrong int) {
 	return checks, wrong
 }
 
-// standing is who leads, in so many words.
+// standing describes the best ship.
 func (s *survey) standing() string {
 	title, kills := s.leader()
 	if title == "" {
-		return "nobody leads"
+		return "no kills yet"
 	}
-	return fmt.Sprintf("%s leads with %s", title, count(kills, "kill"))
+	return fmt.Sprintf("best: %s with %s", title, count(kills, "kill"))
 }
 
-// clock is how long it has gone on.
+// clock returns the time since the beginning.
 func (p *picture) clock() string {
 	seconds := func(ticks int) float64 { return float64(ticks) / float64(p.c.tickRate) }
 	if p.limit == 0 {
@@ -63,7 +63,7 @@ func (p *picture) clock() string {
 	return fmt.Sprintf("%.1f of %.4g s", seconds(p.ticks), seconds(p.limit))
 }
 
-// savedOf is the share that figures show as saved of a rate.
+// savedOf returns the share of a rate that was saved, as text.
 func (f *figures) savedOf(rate float64) string {
 	if rate == 0 {
 		return "-"
@@ -75,10 +75,10 @@ func (f *figures) savedOf(rate float64) string {
 const (
 	headRows    = 2
 	figureRows  = 7
-	enoughRows  = 10 // of a field with its edges; below that there are fewer figures
-	fewestRows  = 5  // below that there is no field
-	twoFields   = 64 // columns from which on there are two boxes beside each other
-	widestField = 3  // columns for each row, where 2 is about square
+	enoughRows  = 10 // of a field with its edges; with less room there are fewer figures
+	fewestRows  = 5  // with less room there is no field
+	twoFields   = 64 // columns from which on there are two boxes side by side
+	widestField = 3  // columns for each row; 2 is about square
 )
 
 // draw returns the lines of a frame.
@@ -99,7 +99,7 @@ func (p *picture) draw(columns, rows int, s style) []string {
 	return c.lines()
 }
 
-// drawHead says how the match stands, and what the link is like.
+// drawHead shows the state of the match and of the link.
 func (p *picture) drawHead(c *canvas, s *survey) {
 	x := c.write(1, 0, strongInk, "arena")
 	c.write(x+2, 0, plainInk, fmt.Sprintf("%s, %d s left: %s", s.match.Phase, s.match.TimeLeft, s.standing()))
@@ -108,8 +108,8 @@ func (p *picture) drawHead(c *canvas, s *survey) {
 	c.write(x+2, 1, plainInk, p.c.link())
 }
 
-// drawBoxes shows what the views show, beside each other if there is room, and the best ships if
-// there is room but only one view.
+// drawBoxes shows the views, side by side if there is room, and the best ships if there is room but
+// only one view.
 func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
 	full := b.width
 	if full >= twoFields {
@@ -140,7 +140,7 @@ func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
 	}
 }
 
-// drawFigures is the lower part of a frame.
+// drawFigures draws the lower part of a frame.
 func (p *picture) drawFigures(c *canvas, y int) {
 	f := &p.figures
 	most := max(f.sent, f.raw, f.json)
@@ -164,7 +164,7 @@ func (p *picture) drawFigures(c *canvas, y int) {
 	p.drawLegend(c, y+6)
 }
 
-// worlds says whether what mirrors showed was true so far.
+// worlds describes whether everything that clients showed was true so far.
 func (f *figures) worlds() (ink, string) {
 	switch {
 	case f.checks == 0:
@@ -176,7 +176,7 @@ func (f *figures) worlds() (ink, string) {
 	}
 }
 
-// drawLegend says what the characters mean.
+// drawLegend explains the characters.
 func (p *picture) drawLegend(c *canvas, y int) {
 	g, x := c.style.glyphs(), 1
 	for _, of := range []struct {
@@ -195,7 +195,7 @@ func (p *picture) drawLegend(c *canvas, y int) {
 	}
 }
 
-// drawBrief is all figures that a small terminal has room for.
+// drawBrief draws all figures that a small terminal has room for.
 func (p *picture) drawBrief(c *canvas, y int) {
 	f := &p.figures
 	ink, _ := f.worlds()
@@ -203,7 +203,7 @@ func (p *picture) drawBrief(c *canvas, y int) {
 	c.write(x+2, y, plainInk, fmt.Sprintf("%.0f kbit/s, JSON %.0f, %s", f.sent, f.json, roundTripText(f.roundTrip, p.c.tickRate)))
 }
 
-// drawBar fills a share of so many columns, at least one step of them if there is anything.
+// drawBar fills a share of so many columns, at least one step of them unless the share is 0.
 func (c *canvas) drawBar(x, y, columns int, i ink, share float64) {
 	bar := c.style.glyphs().bar
 	steps := int(clamp(share, 0, 1) * float64(max(columns, 0)*len(bar)))
@@ -216,7 +216,7 @@ func (c *canvas) drawBar(x, y, columns int, i ink, share float64) {
 	}
 }
 
-// drawTrend shows how the bandwidth was in the latest half minute, at the right.
+// drawTrend shows the bandwidth of the latest half minute, at the right.
 func (c *canvas) drawTrend(y int, trend []float64) {
 	const label = "kbit/s so far "
 	room := c.width - 48 - width(label)

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the frames of testdata anew")
 
-// scenery is a world in which everything is where it can be told.
+// scenery is a world in which everything is at a known position.
 func scenery(kills uint16, name string) *ecs.World {
 	w := ecs.NewWorld()
 	ships := generic.NewMap4[Position, Heading, Ship, Score](&w)
@@ -116,20 +116,20 @@ func TestNoFrameIsLargerThanItsTerminal(t *testing.T) {
 }
 
 func TestNoLeaderboardWithoutKills(t *testing.T) {
-	require.Equal(t, "nobody leads", look(scenery(0, "Ada 1")).standing())
-	require.Equal(t, "Ada 1 leads with 1 kill", look(scenery(1, "Ada 1")).standing())
-	require.Equal(t, "Ada 1 leads with 2 kills", look(scenery(2, "Ada 1")).standing())
+	require.Equal(t, "no kills yet", look(scenery(0, "Ada 1")).standing())
+	require.Equal(t, "best: Ada 1 with 1 kill", look(scenery(1, "Ada 1")).standing())
+	require.Equal(t, "best: Ada 1 with 2 kills", look(scenery(2, "Ada 1")).standing())
 	s := survey{match: Match{Leader: 84, Kills: 5}}
-	require.Equal(t, "ship 84 leads with 5 kills", s.standing(), "though it has left")
+	require.Equal(t, "best: ship 84 with 5 kills", s.standing(), "though it has left")
 }
 
-// A player at another machine chooses its name.
+// A player on another machine chooses its name.
 func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	p := testPicture(t, 1)
 	p.views[0].world = scenery(1, "\x1b[2J\a\u202e界\t!")
 	text := strings.Join(p.draw(80, 24, style{unicode: true}), "\n")
 	require.NotContains(t, text, "\x1b")
-	require.Contains(t, text, "?[2J????! leads with 1 kill")
+	require.Contains(t, text, "?[2J????! with 1 kill")
 	require.Contains(t, p.plainRow(), "?[2J????! (1)")
 }
 

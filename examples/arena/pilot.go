@@ -14,16 +14,16 @@ const (
 	breakTicks   = 120 // for how long
 )
 
-// pilot is the player at a client: a bot that knows what the mirror shows and
-// what messages say, and can do nothing but give inputs and send messages.
+// pilot is the player on a client: a bot that sees only the client's world and the messages, and
+// can only set inputs and send messages.
 type pilot struct {
 	name     string
 	client   *replication.Client
 	session  uint64  // in which it has joined
-	ship     int     // the number of its own, or -1
+	ship     int     // the number of its own ship, or -1
 	dt       float64 // seconds per tick
 	deaths   int
-	controls Controls // given last
+	controls Controls // latest
 	rest     int      // ticks left of a break
 	received messageCounts
 
@@ -51,18 +51,17 @@ func (n *messageCounts) add(m messageCounts) {
 	n.Status += m.Status
 }
 
-// outlook is what a client thinks of the way to the server, in ticks.
+// outlook is a client's estimate of the connection, in ticks.
 type outlook struct {
-	InputDelay float64 // by which its inputs are ahead of the server
+	InputDelay float64 // by how much its inputs are ahead of the server
 
-	// RoundTrip is how long it takes from sending something to the server's answer, smoothed by
-	// the library, see [replication.Client.RoundTrip]; 0 if it is not known. It is the round trip
-	// in all that the arena prints: the latency of the link there and back, and up to a tick for
-	// each end to notice.
+	// RoundTrip is the time from sending something to the server's answer, smoothed by the library,
+	// see [replication.Client.RoundTrip]; 0 if unknown. All round trips that the arena prints are
+	// this one: the latency of the link in both directions, and up to a tick at each end.
 	RoundTrip float64
 }
 
-// track is where a ship was seen last, from which its velocity follows.
+// track is the latest known position of a ship, with its velocity.
 type track struct {
 	tick     uint32
 	at       vec
@@ -101,7 +100,7 @@ func newPilot(name string, w *ecs.World, client *replication.Client) *pilot {
 	return p
 }
 
-// step is called before Apply, which sends what it says.
+// step is called before Apply, which sends the input.
 func (p *pilot) step() {
 	if !p.client.Connected() {
 		return
@@ -111,14 +110,14 @@ func (p *pilot) step() {
 	if me, ok := p.look(tick); ok {
 		p.controls = p.navigate(me)
 	} else {
-		p.controls.Fire = false // and go on, so that no tick is without
+		p.controls.Fire = false // keep the other controls, so that every tick has an input
 	}
-	// When the lead shrinks, a tick comes twice: the first input counts.
+	// When the input delay shrinks, a tick comes twice: the first input counts.
 	_ = replication.SetInput(p.client, tick, p.controls)
 }
 
-// comeAndGo joins in every new session and after a break, and takes a break when
-// the ship was shot down often enough.
+// comeAndGo joins in every new session and after a break, and takes a break when the ship was shot
+// down often enough.
 func (p *pilot) comeAndGo() {
 	if p.deaths >= enoughDeaths && p.leave() == nil {
 		p.rest = breakTicks
@@ -129,7 +128,7 @@ func (p *pilot) comeAndGo() {
 	}
 	if session := p.client.Stats().Sessions; p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
 		p.session, p.ship, p.deaths = session, -1, 0
-		clear(p.tracks) // of ships that may be gone
+		clear(p.tracks) // these ships may be gone
 	}
 }
 
@@ -142,9 +141,8 @@ func (p *pilot) leave() error {
 	return err
 }
 
-// look makes a scene of what the mirror shows, as it may be at the tick of the
-// input: ships go on as they flew. It is false if the pilot's own ship is not
-// there or does not fly.
+// look makes a scene from the client's world, extrapolated to the tick of the input. It returns
+// false if the pilot's own ship is not there or not alive.
 func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 	if p.ship < 0 {
 		return me, false
@@ -166,7 +164,7 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 		if passed := int32(seen - t.tick); passed > 0 {
 			v := at.vec().sub(t.at).times(1 / (float64(passed) * p.dt))
 			if v.length() > 2*topSpeed {
-				v = vec{} // it is seen for the first time, or has come back elsewhere
+				v = vec{} // seen for the first time, or respawned elsewhere
 			}
 			t = track{seen, at.vec(), v}
 			p.tracks[id] = t
@@ -184,7 +182,7 @@ func (p *pilot) look(tick uint32) (me cockpit, ok bool) {
 	return me, ok
 }
 
-// instruments are what a pilot sees of its own ship.
+// instruments returns the components of the pilot's own ship.
 func (p *pilot) instruments(e ecs.Entity) (*Heading, *Hull, *Ammo) {
 	hull, ammo := p.stock.Get(e)
 	return p.heading.Get(e), hull, ammo

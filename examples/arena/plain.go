@@ -8,7 +8,7 @@ import (
 // plainHead is the heading of the rows that plainRow returns.
 const plainHead = "   time  phase    leader (kills)      kbit/s  as JSON   saved  round trip  wrong"
 
-// plainRow is a picture in a line, for where there is no terminal.
+// plainRow returns a picture as one line, for output without a terminal.
 func (p *picture) plainRow() string {
 	s, f := look(p.views[0].world), &p.figures
 	leader, kills := s.leader()
@@ -22,7 +22,7 @@ func (p *picture) plainRow() string {
 		roundTripText(f.roundTrip, p.c.tickRate), f.wrong)
 }
 
-// printable is text from another machine without what does something to a terminal.
+// printable removes control characters from text of another machine.
 func printable(text string) string {
 	c := &canvas{style: style{unicode: true}}
 	return strings.Map(c.safe, text)

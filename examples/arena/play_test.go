@@ -29,7 +29,7 @@ func newTable(t *testing.T, clients int, args ...string) *table {
 	return p
 }
 
-// play goes on for some ticks and calls each after every step of the server.
+// play plays some ticks and calls each after every step of the server.
 func (p *table) play(t *testing.T, ticks int, fight bool, each func()) {
 	t.Helper()
 	for range ticks {
@@ -44,7 +44,7 @@ func (p *table) play(t *testing.T, ticks int, fight bool, each func()) {
 	}
 }
 
-// settle ends the bad weather and waits until everything has arrived.
+// settle makes the network perfect and waits until everything has arrived.
 func (p *table) settle(t *testing.T) {
 	t.Helper()
 	p.heal()
@@ -54,7 +54,7 @@ func (p *table) settle(t *testing.T) {
 	p.play(t, 120, false, nil)
 }
 
-// crew is the names of players by ship in any world.
+// crew returns the names of players by ship, for any world.
 func crew(w *ecs.World) map[uint16]string {
 	names := map[uint16]string{}
 	query := generic.NewFilter2[Ship, Player]().Query(w)
@@ -65,7 +65,7 @@ func crew(w *ecs.World) map[uint16]string {
 	return names
 }
 
-// players is who has joined, as the server's books have it.
+// players returns the players that have joined, according to the server.
 func (p *table) players() map[uint16]string {
 	names := map[uint16]string{}
 	for i, g := range p.guests {
@@ -122,15 +122,15 @@ func TestPlayersPlayThroughInputsAndMessages(t *testing.T) {
 	for i, m := range p.mirrors {
 		require.Equal(t, crew(&p.game.World), crew(&m.world), "client %d", i+1)
 		require.Greater(t, len(sent[i]), 20)
-		require.Equal(t, sent[i], got[i], "client %d hears of every hit once, in order", i+1)
+		require.Equal(t, sent[i], got[i], "client %d receives every hit once, in order", i+1)
 		require.Positive(t, m.pilot.received.Joined)
 		require.InDelta(t, 20, m.pilot.received.Status, 10, "one a second, unreliable")
 		require.Positive(t, shots[uint16(8+i)], "the player's ship has shot")
 	}
 }
 
-// shipsByName is the names of all players by ship, with the numbers of ships
-// put in the order of the clients: whose Join came first does not matter.
+// shipsByName returns the names of all players by ship, with the ship numbers put in the order of
+// the clients, because the order of the Join messages does not matter.
 func shipsByName(p *table, first uint16) map[uint16]string {
 	names := map[uint16]string{}
 	for i, g := range p.guests {
@@ -180,7 +180,7 @@ func TestLeavingRemovesTheShip(t *testing.T) {
 	require.Len(t, full, 3)
 	all(full)
 
-	// By a message; the pilot comes again after a break.
+	// By a message; the pilot comes back after a break.
 	require.NoError(t, p.mirrors[0].pilot.leave())
 	p.mirrors[0].pilot.rest = breakTicks
 	p.play(t, 100, true, nil)
@@ -188,7 +188,7 @@ func TestLeavingRemovesTheShip(t *testing.T) {
 	all(crew(&p.game.World))
 	require.Positive(t, p.mirrors[1].pilot.received.Left)
 	p.play(t, 140, true, nil)
-	all(full) // it has the number that was free
+	all(full) // it has the number that became free
 
 	// By the end of the connection.
 	number := uint16(p.guests[2].ship)

@@ -2,15 +2,14 @@ package main
 
 import "github.com/mlange-42/arche/ecs"
 
-// player is who steers a ship, if it is not a bot of the server.
+// player is the player of a ship, if it is not a bot of the server.
 type player struct {
 	present  bool
 	controls Controls
-	name     string // Arche's memory alone does not keep strings alive
+	name     string // keeps the string alive, which Arche's memory does not
 }
 
-// Join adds a ship for a player and returns its number, or false if there are
-// ships enough.
+// Join adds a ship for a player and returns its number, or false if there are too many ships.
 func (g *Game) Join(name string) (number int, ok bool) {
 	for number = 0; number < len(g.ships); number++ {
 		if g.ships[number].IsZero() {
@@ -32,5 +31,5 @@ func (g *Game) Leave(number int) {
 	g.ships[number], g.radar.ships[number], g.players[number] = ecs.Entity{}, blip{}, player{}
 }
 
-// Command is what a player does from the next step on.
+// Command sets the player's controls from the next step on.
 func (g *Game) Command(number int, c Controls) { g.players[number].controls = c }

@@ -4,7 +4,7 @@ import "github.com/mlange-42/arche/ecs"
 
 const (
 	powerUpRadius  = 8.0
-	powerUpVanish  = 0.5 // seconds that a taken one is still seen
+	powerUpVanish  = 0.5 // seconds for which a taken one is still visible
 	shipsPerCrate  = 10  // one power-up for every so many ships
 	fewestPowerUps = 3
 )
@@ -22,7 +22,7 @@ func (g *Game) dropPowerUps() {
 	}
 }
 
-// findCrates looks where power-ups are, once for all bots.
+// findCrates collects the positions of power-ups, once for all bots.
 func (g *Game) findCrates() {
 	g.radar.crates = g.radar.crates[:0]
 	query := g.powerUps.Query(&g.World)

@@ -18,12 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pty is a terminal without anybody in front of it.
+// pty is a pseudo-terminal without a user.
 type pty struct {
 	master, slave *os.File
 
 	mu   sync.Mutex
-	text bytes.Buffer // that was written to it
+	text bytes.Buffer // everything written to it
 }
 
 func openPTY(t *testing.T, columns, rows uint16) *pty {
@@ -72,7 +72,7 @@ func (p *pty) String() string {
 	return p.text.String()
 }
 
-// all is what was written up to a last line.
+// all returns everything that was written, up to a last line.
 func (p *pty) all(t *testing.T) string {
 	const last = "that was all"
 	_, err := fmt.Fprint(p.slave, last)
@@ -83,7 +83,7 @@ func (p *pty) all(t *testing.T) string {
 
 var sequence = regexp.MustCompile("\x1b\\[[?0-9;]*[A-Za-z]|\r\n|\r")
 
-// requireNarrow holds for what is written to a terminal of so many columns.
+// requireNarrow checks what is written to a terminal of so many columns.
 func requireNarrow(t *testing.T, text string, columns int) {
 	t.Helper()
 	for _, line := range sequence.Split(sgr.ReplaceAllString(text, ""), -1) {
@@ -181,7 +181,7 @@ func TestALimitedTerminalGetsPlainLines(t *testing.T) {
 	requireNarrow(t, text, 80)
 }
 
-func TestColoursCanBeTurnedOff(t *testing.T) {
+func TestColoursCanBeDisabled(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "1")
 	p := openPTY(t, 80, 24)

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// report is how it went. Figures are of the fight; the quiet ticks after it
-// only serve to compare.
+// report is the result of a run. The figures are those of the fight; the quiet ticks after it only
+// serve to compare the worlds.
 type report struct {
 	Role      string `json:"role"` // both, server or clients
 	Transport string `json:"transport"`
@@ -17,21 +17,21 @@ type report struct {
 	Ticks     int    `json:"ticks"`
 	Bots      int    `json:"bots"`
 	Clients   int    `json:"clients"`
-	Entities  int    `json:"entities"` // when the fight ended
+	Entities  int    `json:"entities"` // at the end of the fight
 
-	Converged   bool   `json:"converged"`   // all worlds were equal in the end
-	QuietTicks  int    `json:"quiet_ticks"` // that it took until then
-	Checks      int    `json:"checks"`      // of a mirrored entity against the record
-	Mismatches  int    `json:"mismatches"`  // that found it other than it was at its tick
-	Unchecked   int    `json:"unchecked"`   // that would have needed an older record
+	Converged   bool   `json:"converged"`   // all worlds were equal at the end
+	QuietTicks  int    `json:"quiet_ticks"` // ticks until then
+	Checks      int    `json:"checks"`      // comparisons of a client's entity with the record
+	Mismatches  int    `json:"mismatches"`  // comparisons that found a difference
+	Unchecked   int    `json:"unchecked"`   // comparisons that would have needed an older record
 	Interrupted bool   `json:"interrupted"`
-	Left        bool   `json:"left"`              // clients that did not stay until the end
-	Checked     uint32 `json:"checked,omitempty"` // by those: the newest server tick of which something was compared
+	Left        bool   `json:"left"`              // clients that left before the end
+	Checked     uint32 `json:"checked,omitempty"` // for those: the newest server tick at which something was compared
 
 	Bytes                       uint64  `json:"bytes"`   // of all datagrams to all clients
-	Packets                     uint64  `json:"packets"` // that they are, but for those of messages
-	Lost                        uint64  `json:"lost"`    // that the server believes lost
-	Refused                     uint64  `json:"refused"` // that made no sense to either side
+	Packets                     uint64  `json:"packets"` // state packets among them
+	Lost                        uint64  `json:"lost"`    // packets that the server marked lost
+	Refused                     uint64  `json:"refused"` // packets that either side refused
 	BytesPerClientPerSecond     float64 `json:"bytes_per_client_per_second"`
 	RawBytesPerClientPerSecond  float64 `json:"raw_bytes_per_client_per_second"`  // snapshots of fixed width
 	Saved                       float64 `json:"saved"`                            // share of raw that was not sent
@@ -44,22 +44,22 @@ type report struct {
 	Despawns uint64 `json:"despawns"`
 	Tally    Tally  `json:"tally"`
 
-	MessageBytes    uint64         `json:"message_bytes"`     // of messages, and what else is told to clients, in bytes
+	MessageBytes    uint64         `json:"message_bytes"`     // of messages and acknowledgements to clients, in bytes
 	Messages        uint64         `json:"messages_down"`     // to all clients, each counted once
 	MessagesUp      uint64         `json:"messages_up"`       // from all clients
-	Resent          uint64         `json:"messages_resent"`   // times that one to a client was sent again
-	Inputs          uint64         `json:"inputs"`            // that were there in time
-	InputsMissed    uint64         `json:"inputs_missed"`     // ticks whose input was not
-	InputsInTime    float64        `json:"inputs_in_time"`    // the share that was
-	InputDelayTicks float64        `json:"input_delay_ticks"` // by which inputs are ahead of the server, on average
+	Resent          uint64         `json:"messages_resent"`   // times that a message to a client was sent again
+	Inputs          uint64         `json:"inputs"`            // inputs that arrived in time
+	InputsMissed    uint64         `json:"inputs_missed"`     // ticks without an input
+	InputsInTime    float64        `json:"inputs_in_time"`    // their share
+	InputDelayTicks float64        `json:"input_delay_ticks"` // by how much inputs are ahead of the server, on average
 	Announced       announcements  `json:"announced"`
-	Received        *messageCounts `json:"received,omitempty"` // by all clients, where they are known
+	Received        *messageCounts `json:"received,omitempty"` // by all clients, if they are known
 
-	// Rows are the same for each client.
+	// Rows has the same for each client.
 	Rows []row `json:"per_client"`
 }
 
-// row is about one client.
+// row is the result of one client.
 type row struct {
 	Client      int     `json:"client"`
 	Packets     uint64  `json:"packets"`
@@ -77,8 +77,8 @@ type row struct {
 	InTime      float64 `json:"inputs_in_time"`
 	InputDelay  float64 `json:"input_delay_ticks"`
 	Mismatches  int     `json:"mismatches"`
-	Compared    bool    `json:"compared"` // with the server's world, when the fight was over
-	Equal       bool    `json:"equal"`    // if so
+	Compared    bool    `json:"compared"` // with the server's world, after the fight
+	Equal       bool    `json:"equal"`    // the result
 }
 
 // setRoundTrip notes the round trip, given in ticks.
@@ -87,13 +87,13 @@ func (r *report) setRoundTrip(ticks float64) {
 	r.RoundTripMs = tenth(1000 * ticks / float64(r.TickRate))
 }
 
-// ok tells whether the run shows what it should. Who left by itself must have seen something.
+// ok reports whether the run succeeded. Clients that left early must have compared something.
 func (r *report) ok() bool {
 	seen := r.Converged || r.Interrupted || r.Left && r.Checks > 0
 	return r.Mismatches == 0 && seen
 }
 
-// report sums up the fight so far, for some clients.
+// report summarises the fight so far, for some clients.
 func (h *host) report(c *config, guests []*guest) *report {
 	stats := h.server.Stats()
 	r := &report{
@@ -143,7 +143,7 @@ func (h *host) report(c *config, guests []*guest) *report {
 	return r
 }
 
-// compare notes which worlds equal the server's, and tells whether all do.
+// compare records which worlds equal the server's, and reports whether all do.
 func (r *report) compare(mirrors []*mirror, t *truth) bool {
 	all := true
 	for i, m := range mirrors {
@@ -153,7 +153,7 @@ func (r *report) compare(mirrors []*mirror, t *truth) bool {
 	return all
 }
 
-// judge adds what the checks found.
+// judge adds the results of the checks.
 func (r *report) judge(mirrors []*mirror) {
 	r.Checks, r.Mismatches, r.Unchecked, r.Received = 0, 0, 0, &messageCounts{}
 	for i, m := range mirrors {
@@ -166,7 +166,7 @@ func (r *report) judge(mirrors []*mirror) {
 	}
 }
 
-// per is a rate to one decimal.
+// per returns a rate, rounded to one decimal.
 func per(amount, seconds float64) float64 {
 	if seconds == 0 {
 		return 0
@@ -177,7 +177,7 @@ func per(amount, seconds float64) float64 {
 // tenth rounds to one decimal.
 func tenth(x float64) float64 { return math.Round(10*x) / 10 }
 
-// inTime is the share of inputs that were there in time, to four decimals.
+// inTime returns the share of inputs that were in time, to four decimals.
 func inTime(came, missed uint64) float64 {
 	if came+missed == 0 {
 		return 0
@@ -185,7 +185,7 @@ func inTime(came, missed uint64) float64 {
 	return math.Round(1e4*float64(came)/float64(came+missed)) / 1e4
 }
 
-// saved is a share to four decimals.
+// saved returns a share, to four decimals.
 func saved(bytes, raw float64) float64 {
 	if raw == 0 {
 		return 0

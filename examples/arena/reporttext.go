@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// writeText writes the report for people, in lines of at most so many columns.
+// writeText writes the report as text, in lines of at most so many columns.
 func (r *report) writeText(out io.Writer, columns int) error {
 	var text string
 	switch {
@@ -21,7 +21,7 @@ func (r *report) writeText(out io.Writer, columns int) error {
 	return err
 }
 
-// table is how it went for each client.
+// table returns the results of each client.
 func (r *report) table() []tableColumn {
 	columns := []tableColumn{
 		{head: "client"},
@@ -56,11 +56,11 @@ func (r *report) table() []tableColumn {
 	return columns
 }
 
-// worldText says how a world came out.
+// worldText describes the result of a world.
 func worldText(compared, equal bool) string {
 	switch {
 	case !compared:
-		return "left" // before there was an end
+		return "left" // before the end
 	case equal:
 		return "equal"
 	default:
@@ -68,7 +68,7 @@ func worldText(compared, equal bool) string {
 	}
 }
 
-// details is what the table does not say, and what it means.
+// details returns what the table lacks, and the meaning of its columns.
 func (r *report) details() string {
 	t := r.Tally
 	return fmt.Sprintf("kbit/s: datagrams to a client. Snapshots: all entities each time, quantised, at fixed width. "+
@@ -82,7 +82,7 @@ func (r *report) details() string {
 		thousands(r.Inputs), thousands(r.InputsMissed), 100*r.InputsInTime, r.InputDelayTicks, r.verdict())
 }
 
-// verdict is the last sentence.
+// verdict returns the last sentence.
 func (r *report) verdict() string {
 	switch {
 	case r.Clients == 0:
@@ -97,14 +97,14 @@ func (r *report) verdict() string {
 		return fmt.Sprintf("All worlds came out equal, %s after the last change, and %s on the way found nothing wrong.",
 			count(r.QuietTicks, "tick"), count(r.Checks, "check"))
 	case r.Interrupted:
-		return fmt.Sprintf("The fight ended before the worlds could be compared as a whole; %s until then found nothing wrong.",
+		return fmt.Sprintf("The fight ended before the worlds could be compared completely; %s until then found nothing wrong.",
 			count(r.Checks, "check"))
 	default:
 		return "Not all worlds came out equal."
 	}
 }
 
-// departureText is what clients can say that left before the end.
+// departureText is the report of clients that left before the end.
 func (r *report) departureText() string {
 	if r.Ticks == 0 {
 		return "Left before the fight began: nothing was received."
@@ -121,6 +121,6 @@ func (r *report) departureText() string {
 		return text + r.verdict()
 	default:
 		return text + fmt.Sprintf("%s against the server's world, the latest as of its tick %d, found nothing wrong. "+
-			"As the fight was not over, the worlds were not compared as a whole.", count(r.Checks, "check"), r.Checked)
+			"As the fight was not over, the worlds were not compared completely.", count(r.Checks, "check"), r.Checked)
 	}
 }

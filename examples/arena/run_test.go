@@ -31,13 +31,14 @@ func runOK(t *testing.T, args ...string) *report {
 	return &r
 }
 
-// requireMirrored holds for the report of any process.
+// requireMirrored checks the report of any process.
 func requireMirrored(t *testing.T, r *report) {
 	t.Helper()
 	require.True(t, r.Converged)
 	require.Zero(t, r.Mismatches)
 	require.Zero(t, r.Unchecked)
-	// What overtakes the first word of a session, or comes while that is lost, is refused and sent again.
+	// Packets that overtake the first one of a session, or arrive while that is lost, are refused
+	// and sent again.
 	require.LessOrEqual(t, r.Refused, uint64(30))
 	require.Equal(t, 240, r.Ticks)
 	require.Equal(t, 3, r.Clients)
@@ -102,7 +103,7 @@ func TestTheTableIsForPeople(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text, "Round trip"), "there is one")
 }
 
-// However bad the network was: nobody may have got anything until it healed.
+// No packet may arrive until the network recovers.
 func TestNothingArrivesUntilTheNetworkHeals(t *testing.T) {
 	r := runOK(t, "-headless", "-ticks", "60", "-bots", "5", "-clients", "2", "-loss", "1")
 	require.True(t, r.Converged)

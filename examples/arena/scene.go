@@ -3,20 +3,20 @@ package main
 import "math"
 
 const (
-	detour       = 40.0 // how far a bot goes for a power-up it does not need
-	fewRounds    = 5    // a bot with less looks for ammunition
-	aimTolerance = 0.15 // radians beside the target at which a bot pulls the trigger
-	orbit        = 20.0 // distance at which a bot turns off rather than ram
+	detour       = 40.0 // greatest way of a bot to a power-up that it does not need
+	fewRounds    = 5    // a bot with fewer looks for ammunition
+	aimTolerance = 0.15 // radians beside the target within which a bot shoots
+	orbit        = 20.0 // distance at which a bot turns away rather than collide
 )
 
-// scene is what a bot knows of the arena. For the server's own bots it is the
-// truth; those of clients make it of what their mirror shows, see pilot.go.
+// scene is what a bot knows of the arena. For the server's own bots it is the truth; those of
+// clients build it from the client's world, see pilot.go.
 type scene struct {
 	ships  []blip
 	crates []crate
 }
 
-// blip is what everybody knows of a ship.
+// blip is what every bot knows of a ship.
 type blip struct {
 	at, velocity vec
 	alive        bool
@@ -34,10 +34,10 @@ type cockpit struct {
 	heading float64
 	hull    int
 	rounds  uint16
-	coward  int // flees with that many hull points
+	coward  int // the bot flees with this many hull points
 }
 
-// navigate is what a bot wants to do.
+// navigate returns a bot's controls.
 func (s *scene) navigate(me cockpit) Controls {
 	course, attack := s.decide(me, s.nearestEnemy(me))
 	angle := course.angle()
@@ -48,12 +48,12 @@ func (s *scene) navigate(me cockpit) Controls {
 	}
 }
 
-// decide is where a bot wants to go, and whether it goes there to shoot.
+// decide returns the way a bot wants to go, and whether to attack.
 func (s *scene) decide(me cockpit, enemy int) (course vec, attack bool) {
 	at := s.ships[me.ship].at
 	hurt := me.hull <= me.coward
 
-	// What it needs is worth a journey, other things only a detour.
+	// A bot goes far for what it needs, but only takes a detour for other things.
 	if hurt {
 		if to, ok := s.nearestCrate(at, math.Inf(1), HullPlus1, HullPlus3); ok {
 			return to, false
@@ -87,8 +87,7 @@ func (s *scene) decide(me cockpit, enemy int) (course vec, attack bool) {
 	}
 }
 
-// nearestEnemy is the index of the other ship that is soonest before the guns,
-// turning and flying counted, or -1.
+// nearestEnemy returns the index of the enemy that the ship can aim at and reach first, or -1.
 func (s *scene) nearestEnemy(me cockpit) int {
 	at := s.ships[me.ship].at
 	enemy, soonest := -1, math.Inf(1)
@@ -109,8 +108,8 @@ func (s *scene) nearestEnemy(me cockpit) int {
 	return enemy
 }
 
-// nearestCrate is the way to the nearest one of the kinds from first to last
-// that is less than so far away.
+// nearestCrate returns the way to the nearest power-up of the kinds from first to last within
+// limit.
 func (s *scene) nearestCrate(from vec, limit float64, first, last Kind) (to vec, ok bool) {
 	for _, c := range s.crates {
 		if c.kind < first || c.kind > last {

@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// screen shows how it goes while it goes: in place on a terminal, in lines elsewhere, or not at
+// screen shows the fight while it goes on: in place on a terminal, in lines elsewhere, or not at
 // all.
 type screen struct {
-	out      io.Writer // nil: nowhere
+	out      io.Writer // nil: no output
 	terminal *terminal // nil: in lines
 	headed   bool
 	shown    int // tick of the latest line
 }
 
-// newScreen writes to out, in place if that is a terminal that can.
+// newScreen writes to out, in place if that is a capable terminal.
 func newScreen(out io.Writer) *screen {
 	s := &screen{out: out}
 	f, ok := out.(*os.File)
@@ -31,7 +31,7 @@ func newScreen(out io.Writer) *screen {
 	return s
 }
 
-// sizeOf is the size of a terminal, or what is usual if it does not know.
+// sizeOf returns the size of a terminal, or a usual one if it is unknown.
 func sizeOf(f *os.File) (columns, rows int) {
 	columns, rows, _ = terminalSize(f)
 	known := func(size int, name string, usual int) int {
@@ -46,7 +46,7 @@ func sizeOf(f *os.File) (columns, rows int) {
 	return known(columns, "COLUMNS", 80), known(rows, "LINES", 24)
 }
 
-// columnsOf is how wide lines may be that are written to out.
+// columnsOf returns the maximal width of lines written to out.
 func columnsOf(out io.Writer) int {
 	if f, ok := out.(*os.File); ok {
 		if _, _, ok := terminalSize(f); ok {
@@ -64,10 +64,10 @@ func (s *screen) printLine(text string) {
 	}
 }
 
-// print prints a line. A fight does not end because nobody can watch it.
+// print prints a line. A write error does not end the fight.
 func (s *screen) print(line string) { _, _ = io.WriteString(s.out, line+"\n") }
 
-// show shows the fight as of a tick, and asks for a picture only if it is time for one.
+// show shows the fight at a tick. It makes a picture only when it is time for one.
 func (s *screen) show(tick, tickRate int, picture func() *picture) {
 	switch {
 	case s.out == nil:
@@ -85,7 +85,7 @@ func (s *screen) show(tick, tickRate int, picture func() *picture) {
 	}
 }
 
-// done is leave, and a gap before what follows.
+// done calls leave, and prints an empty line.
 func (s *screen) done() {
 	s.leave()
 	if s.out != nil {
@@ -93,7 +93,7 @@ func (s *screen) done() {
 	}
 }
 
-// leave ends what is shown in place. What was said before is to be seen again.
+// leave ends the display in place and restores the earlier contents.
 func (s *screen) leave() {
 	if s.terminal != nil {
 		s.terminal.leave()

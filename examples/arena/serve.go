@@ -14,10 +14,10 @@ type party struct {
 	c        *config
 	lobby    *lobby
 	visitors []*visitor
-	lockstep bool // every tick waits for all clients, rather than for the clock
+	lockstep bool // every tick waits for all clients instead of the clock
 }
 
-// runServer plays with clients that are processes of their own.
+// runServer plays with clients in other processes.
 func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 	lobby, err := openLobby(c.serve)
 	if err != nil {
@@ -34,7 +34,7 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 			p.dismissAll(v)
 		}
 	}()
-	s.printLine(fmt.Sprintf("arena: serves %s and waits for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
+	s.printLine(fmt.Sprintf("arena: serving at %s and waiting for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
 		lobby.tcp.Addr(), count(c.clients, "client"), lobby.tcp.Addr(), c.clients))
 	s.printLine("link: " + c.link())
 	if c.onListen != nil {
@@ -76,7 +76,7 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 	return result, nil
 }
 
-// assemble waits until enough clients have come.
+// assemble waits until enough clients have connected.
 func (p *party) assemble(ctx context.Context) error {
 	var late <-chan time.Time
 	if p.c.wait > 0 {
@@ -99,13 +99,13 @@ func (p *party) assemble(ctx context.Context) error {
 	return nil
 }
 
-// seeOff notices who leaves before the fight.
+// seeOff handles clients that leave before the fight.
 func (p *party) seeOff() {
 	for _, v := range p.visitors {
 		select {
 		case r, ok := <-v.replies:
 			if !v.gone && (!ok || r.Leaving) {
-				v.leftProperly = true // of a fight that did not begin, nobody need say good-bye
+				v.leftProperly = true // before the fight, closing the connection is enough
 				p.dismissAll(v)
 			}
 		default:
@@ -113,7 +113,7 @@ func (p *party) seeOff() {
 	}
 }
 
-// admit lets in who comes later.
+// admit accepts late clients.
 func (p *party) admit() {
 	select {
 	case v := <-p.lobby.knocked:
@@ -143,13 +143,13 @@ func (p *party) seat(v *visitor) {
 	}()
 	p.visitors = append(p.visitors, v)
 
-	// Who comes late has missed the beginning of the record.
+	// A late process needs the record so far.
 	if p.ticks > 0 {
 		p.sendFrame(v, frame{Number: p.ticks, Recorded: true, Tick: p.truth.tick, Changes: p.truth.snapshot()})
 	}
 }
 
-// tick is a tick on the server and on all clients.
+// tick plays a tick on the server and on all clients.
 func (p *party) tick(fight bool) {
 	before := p.truth.records
 	changes := p.step(fight)
@@ -164,7 +164,7 @@ func (p *party) tick(fight bool) {
 	}
 }
 
-// sendFrame sends a frame to the clients of a process, or loses them.
+// sendFrame sends a frame to a process of clients, or drops it on an error.
 func (p *party) sendFrame(v *visitor, f frame) {
 	if v.gone {
 		return
@@ -180,8 +180,7 @@ func (p *party) sendFrame(v *visitor, f frame) {
 	}
 }
 
-// listen takes the replies of a process. In lockstep it waits for the one to the
-// latest frame.
+// listen reads the replies of a process. In lockstep it waits for the one to the latest frame.
 func (p *party) listen(v *visitor) {
 	var late <-chan time.Time
 	if p.lockstep {
@@ -225,7 +224,7 @@ func (p *party) dismissAll(v *visitor) {
 	}
 }
 
-// present is the number of clients that are there.
+// present returns the number of connected clients.
 func (p *party) present() int {
 	n := 0
 	for _, v := range p.visitors {
@@ -236,7 +235,7 @@ func (p *party) present() int {
 	return n
 }
 
-// allLeftProperly tells whether everybody has left as one should.
+// allLeftProperly reports whether all processes have announced that they leave.
 func (p *party) allLeftProperly() bool {
 	for _, v := range p.visitors {
 		if !v.leftProperly {
@@ -246,7 +245,7 @@ func (p *party) allLeftProperly() bool {
 	return true
 }
 
-// compared is how many entities the clients say they have compared, and how many were wrong.
+// compared returns how many entities the clients have compared, and how many were wrong.
 func (p *party) compared() (checks, wrong int) {
 	for _, v := range p.visitors {
 		checks += sum(v.latest.Checks)
@@ -255,7 +254,7 @@ func (p *party) compared() (checks, wrong int) {
 	return checks, wrong
 }
 
-// picture is all that this process can see.
+// picture returns everything that this process can show.
 func (p *party) picture() *picture {
 	checks, wrong := p.compared()
 	return &picture{
@@ -271,8 +270,8 @@ func sum(numbers []int) int {
 	return total
 }
 
-// compare notes which clients say that their worlds equal this one, and tells
-// whether all do. Processes that said bye do not count; lost ones do.
+// compare records which clients report that their worlds equal this one, and reports whether all
+// do. Processes that have announced that they leave do not count; lost ones do.
 func (p *party) compare(r *report) bool {
 	all := p.present() > 0
 	for _, v := range p.visitors {

@@ -14,7 +14,7 @@ type outcome struct {
 	err    error
 }
 
-// startServer runs a server and tells its address.
+// startServer runs a server and returns its address.
 func startServer(ctx context.Context, t *testing.T, args ...string) (address string, done <-chan outcome) {
 	t.Helper()
 	c := testConfig(t, append(args, "-serve", "127.0.0.1:0")...)

@@ -16,17 +16,17 @@ const (
 	respawnAfter = 2.0
 
 	freshHull   = 5
-	fullHull    = 10 // as Hull.Points can't tell more
+	fullHull    = 10 // the range of Hull.Points
 	magazine    = 20
-	fullAmmo    = 500 // as Ammo.Rounds can't tell more
+	fullAmmo    = 500 // the range of Ammo.Rounds
 	shieldHits  = 3
-	mostCounted = 999 // as Score can't tell more
+	mostCounted = 999 // the range of Score
 )
 
-// maxShips is how many ships there are at most, as Ship.Number can't tell more.
+// maxShips is the greatest number of ships, the range of Ship.Number.
 const maxShips = 1280
 
-// launch adds a ship with a number that is free, or the next.
+// launch adds a ship with this number, or with the next one.
 func (g *Game) launch(number int) {
 	if number == len(g.ships) {
 		g.radar.ships = append(g.radar.ships, blip{})
@@ -41,7 +41,7 @@ func (g *Game) launch(number int) {
 	g.enter(e)
 }
 
-// enter puts a ship into the arena as good as new.
+// enter puts a new ship into the arena.
 func (g *Game) enter(e ecs.Entity) {
 	pos, heading, velocity, ship := g.body.Get(e)
 	pos.set(g.somewhere())
@@ -54,8 +54,8 @@ func (g *Game) enter(e ecs.Entity) {
 	g.raiseShield(e)
 }
 
-// raiseShield gives a ship a whole shield, whether it has one or not. It
-// invalidates pointers to the components of the ship.
+// raiseShield gives a ship a full shield, whether or not it has one. It invalidates pointers to the
+// components of the ship.
 func (g *Game) raiseShield(e ecs.Entity) {
 	if shield := g.shield.Get(e); shield != nil {
 		shield.Strength = shieldHits
@@ -64,7 +64,7 @@ func (g *Game) raiseShield(e ecs.Entity) {
 	g.shield.Assign(e, &Shield{Strength: shieldHits})
 }
 
-// sweep looks where all ships are, once for everybody who wants to know.
+// sweep collects the positions of all ships, once for all systems.
 func (g *Game) sweep() {
 	for number, e := range g.ships {
 		if e.IsZero() {
@@ -75,7 +75,7 @@ func (g *Game) sweep() {
 	}
 }
 
-// moveShips moves all that are alive. Walls bounce.
+// moveShips moves all live ships. They bounce off the walls.
 func (g *Game) moveShips() {
 	for _, e := range g.ships {
 		if e.IsZero() {
@@ -111,8 +111,8 @@ func bounce(at, velocity *float64) bool {
 	return true
 }
 
-// hit takes a point of shield or hull, and maybe the ship. It invalidates
-// pointers to the components of the ship.
+// hit takes a point of the shield or the hull, and may destroy the ship. It invalidates pointers to
+// the components of the ship.
 func (g *Game) hit(victim, shooter ecs.Entity) {
 	g.Tally.Hits++
 	if shield := g.shield.Get(victim); shield != nil {
@@ -137,7 +137,7 @@ func (g *Game) hit(victim, shooter ecs.Entity) {
 	g.credit(shooter)
 }
 
-// reviveShips brings those back that have waited long enough.
+// reviveShips respawns ships that have waited long enough.
 func (g *Game) reviveShips() {
 	for _, e := range g.ships {
 		if e.IsZero() {

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// terminalSize knows no terminals here: what is printed comes in plain lines.
+// terminalSize knows no terminals on this system: output is in plain lines.
 func terminalSize(*os.File) (columns, rows int, ok bool) { return 0, 0, false }

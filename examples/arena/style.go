@@ -11,8 +11,8 @@ type style struct {
 	colour  bool
 }
 
-// styleOf reads the usual variables of the environment. ok is false for a terminal that
-// can't move its cursor.
+// styleOf reads the usual variables of the environment. ok is false for a terminal that can't move
+// its cursor.
 func styleOf(getenv func(string) string) (s style, ok bool) {
 	term := getenv("TERM")
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
@@ -40,7 +40,7 @@ var (
 		corners: [4]rune{'┌', '┐', '└', '┘'}, across: '─', upward: '│',
 		bar: []rune("▏▎▍▌▋▊▉█"), trend: []rune("▁▂▃▄▅▆▇█"),
 	}
-	// Without colours, too, players and bots must not look the same.
+	// Without colours, too, players and bots must look different.
 	asciiGlyphs = &glyphs{
 		player: [4]rune{'R', 'U', 'L', 'D'}, bot: [4]rune{'>', '^', '<', 'v'},
 		wreck: 'x', crate: '+', shot: '.',
@@ -56,7 +56,7 @@ func (s style) glyphs() *glyphs {
 	return asciiGlyphs
 }
 
-// ink is what a character stands for. Colours follow from it.
+// ink is the meaning of a character, which determines its colour.
 type ink uint8
 
 const (

@@ -9,22 +9,22 @@ import (
 	"github.com/mlange-42/arche/generic"
 )
 
-// survey is what can be seen in a world, the server's or a mirror of it: an ordinary system that
-// neither knows nor asks where the entities come from.
+// survey is everything visible in a world, the server's or a client's: an ordinary system that does
+// not depend on where the entities come from.
 type survey struct {
 	match  Match
 	ships  []sight
 	shots  []vec
-	crates []vec // power-ups that nobody has taken yet
+	crates []vec // power-ups that are not taken yet
 }
 
-// sight is a ship as it is seen.
+// sight is a ship as it is shown.
 type sight struct {
 	number  int
 	at      vec
 	heading float64
 	alive   bool
-	name    string // of the player; empty if it is a bot of the server
+	name    string // of the player; empty for a bot of the server
 	score   Score
 }
 
@@ -67,12 +67,12 @@ func look(w *ecs.World) *survey {
 	return s
 }
 
-// title is what to call a ship.
+// title returns the name of a ship for people.
 func (s *sight) title() string {
 	return cmp.Or(s.name, fmt.Sprint("ship ", s.number))
 }
 
-// leader is who has most kills and how many, or "" if nobody has any.
+// leader returns the ship with most kills, or "" if there are no kills.
 func (s *survey) leader() (title string, kills int) {
 	if s.match.Kills == 0 {
 		return "", 0
@@ -86,7 +86,7 @@ func (s *survey) leader() (title string, kills int) {
 	return leader.title(), int(s.match.Kills)
 }
 
-// ranking is the ships by what they have done in this round, the best first.
+// ranking returns the ships by their score in this round, the best first.
 func (s *survey) ranking() []sight {
 	return slices.SortedFunc(slices.Values(s.ships), func(a, b sight) int {
 		return cmp.Or(

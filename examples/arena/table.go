@@ -6,7 +6,7 @@ import "strings"
 type tableColumn struct {
 	head  string
 	cells []string
-	spare int // columns with the highest go first where there is no room; 0 stays
+	spare int // columns with the highest value are dropped first if there is no room; 0: never
 }
 
 func (c *tableColumn) width() int {
@@ -17,8 +17,8 @@ func (c *tableColumn) width() int {
 	return widest
 }
 
-// tableLines returns a table in lines of at most so many columns of characters, as long as there
-// is something that can be left out. All is aligned to the right.
+// tableLines returns a table in lines of at most limit columns of characters, as long as some table
+// column can be dropped. All columns are aligned to the right.
 func tableLines(columns []tableColumn, limit int) []string {
 	const gap = 2
 	for {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Control sequences of terminals since the VT100, as xterm has them: the other screen, no cursor,
-// and no new line after the last column; and back, from an empty one, as some terminals leave what
-// stands there behind after a resize.
+// Control sequences of terminals since the VT100, as in xterm: alternate screen, no cursor, and no
+// line wrap; and back, from an empty screen, because some terminals keep its contents after a
+// resize.
 const (
 	enterSequence = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 	leaveSequence = "\x1b[0m\x1b[H\x1b[2J\x1b[?7h\x1b[?25h\x1b[?1049l"
@@ -18,12 +18,12 @@ const (
 
 const (
 	frameTime = time.Second / 15
-	// repaint is how often all is drawn anew, since keys that are pressed leave traces.
+	// repaint is how often everything is drawn again, because keys that are pressed leave traces.
 	repaint = time.Second
 )
 
-// terminal draws frames in place of each other. Its methods may be called from several goroutines,
-// as whoever ends the program must be able to leave it as it was.
+// terminal draws frames in place. Its methods may be called from several goroutines, because
+// whichever ends the program must be able to restore the terminal.
 type terminal struct {
 	out   io.Writer
 	size  func() (columns, rows int)
@@ -32,19 +32,19 @@ type terminal struct {
 	mu            sync.Mutex
 	entered, left bool
 	columns, rows int
-	shown         []string  // the lines that are to be seen
-	drawn         time.Time // the latest frame
-	painted       time.Time // the latest that was drawn as a whole
+	shown         []string  // the lines on the screen
+	drawn         time.Time // time of the latest frame
+	painted       time.Time // time of the latest full repaint
 }
 
-// ready tells whether it is time for a frame.
+// ready reports whether it is time for a frame.
 func (t *terminal) ready() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.left && time.Since(t.drawn) >= frameTime
 }
 
-// show draws a frame, of the size that the terminal has now. After leave it does nothing.
+// show draws a frame in the terminal's current size. After leave it does nothing.
 func (t *terminal) show(draw func(columns, rows int, s style) []string) {
 	columns, rows := t.size()
 	lines := draw(columns, rows, t.style)
@@ -75,11 +75,11 @@ func (t *terminal) show(draw func(columns, rows int, s style) []string) {
 		fmt.Fprintf(&text, "\x1b[%d;1H\x1b[2K%s", y+1, line)
 	}
 	t.shown = lines
-	// A fight does not end because nobody can watch it.
+	// A write error does not end the fight.
 	_, _ = io.WriteString(t.out, text.String())
 }
 
-// leave gives the terminal back as it was.
+// leave restores the terminal.
 func (t *terminal) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,12 +8,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// truthTicks is how many records are kept: half a minute at the usual rate. An
-// entity that a client shows as it was before is not checked, but counted.
+// truthTicks is how many records are kept: half a minute at the usual rate. An entity that a client
+// shows as of an earlier tick is counted, but not checked.
 const truthTicks = 600
 
-// truth is what the server's world was at each replicated tick, written down
-// independently of the library.
+// truth records the server's world at each replicated tick, independently of the library.
 type truth struct {
 	tick    uint32 // of the latest record
 	records int
@@ -22,7 +21,7 @@ type truth struct {
 	seen    map[replication.NetID]bool
 }
 
-// version is an entity from a tick on.
+// version is the state of an entity from a tick on.
 type version struct {
 	Tick  uint32
 	Codes []uint64 // as of reader.codes; nil if the entity is gone
@@ -42,7 +41,7 @@ func newTruth() *truth {
 // newer compares ticks, which wrap.
 func newer(a, b uint32) bool { return int32(a-b) > 0 }
 
-// record writes down the world as of a tick, and returns what is new.
+// record records the world at a tick, and returns the changes.
 func (t *truth) record(tick uint32, w *ecs.World, r *reader, id func(ecs.Entity) (replication.NetID, bool)) []change {
 	var changes []change
 	clear(t.seen)
@@ -69,7 +68,7 @@ func (t *truth) record(tick uint32, w *ecs.World, r *reader, id func(ecs.Entity)
 	return changes
 }
 
-// add appends what is new as of a tick, and forgets what is old.
+// add appends the changes of a tick, and drops old versions.
 func (t *truth) add(tick uint32, changes []change) {
 	t.tick = tick
 	for _, c := range changes {
@@ -80,7 +79,7 @@ func (t *truth) add(tick uint32, changes []change) {
 	}
 }
 
-// forget drops the versions that were over before a tick.
+// forget drops the versions that ended before a tick.
 func (t *truth) forget(tick uint32) {
 	for id, versions := range t.log {
 		for len(versions) > 1 && !newer(versions[1].Tick, tick) {
@@ -94,7 +93,7 @@ func (t *truth) forget(tick uint32) {
 	}
 }
 
-// latest is the entity as of the latest record.
+// latest returns the entity's version in the latest record.
 func (t *truth) latest(id replication.NetID) (version, bool) {
 	versions := t.log[id]
 	if len(versions) == 0 {
@@ -104,7 +103,7 @@ func (t *truth) latest(id replication.NetID) (version, bool) {
 	return last, last.Codes != nil
 }
 
-// snapshot is all that lives, for who comes late.
+// snapshot returns all live entities, for late clients.
 func (t *truth) snapshot() []change {
 	var changes []change
 	for id := range t.log {
@@ -121,11 +120,11 @@ type verdict int
 const (
 	right verdict = iota
 	wrong
-	tooNew // for the record: ask again later
-	tooOld // for the record: nobody knows
+	tooNew // newer than the record: check again later
+	tooOld // older than the record: unknown
 )
 
-// check tells whether an entity was so at a tick.
+// check reports whether an entity had these codes at a tick.
 func (t *truth) check(id replication.NetID, tick uint32, codes []uint64) verdict {
 	if newer(tick, t.tick) {
 		return tooNew
@@ -143,11 +142,10 @@ func (t *truth) check(id replication.NetID, tick uint32, codes []uint64) verdict
 	if newer(t.tick-truthTicks, tick) {
 		return tooOld
 	}
-	return wrong // it was not there yet, or never
+	return wrong // it did not exist yet, or never did
 }
 
-// equal tells whether the entities of a client are exactly those of the latest
-// record.
+// equal reports whether the entities of a client are exactly those of the latest record.
 func (t *truth) equal(c *replication.Client, r *reader) bool {
 	shown, same := 0, true
 	for id, e := range c.Entities() {
@@ -159,7 +157,7 @@ func (t *truth) equal(c *replication.Client, r *reader) bool {
 	return same && shown == t.alive()
 }
 
-// alive is the number of entities as of the latest record.
+// alive returns the number of entities in the latest record.
 func (t *truth) alive() int {
 	n := 0
 	for id := range t.log {

@@ -82,7 +82,7 @@ func TestTheRecordIsBounded(t *testing.T) {
 	require.Equal(t, right, truth.check(busy, ticks-truthTicks, []uint64{ticks - truthTicks}))
 }
 
-// A check that finds nothing is only worth something if it would.
+// TestDifferencesAreFound: the checks above mean something only if they can fail.
 func TestDifferencesAreFound(t *testing.T) {
 	tests := []struct {
 		name   string

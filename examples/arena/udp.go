@@ -11,16 +11,16 @@ import (
 
 const (
 	largestDatagram = 64 << 10
-	inboxDatagrams  = 4096 // what arrives on top is lost, as in the kernel
+	inboxDatagrams  = 4096 // datagrams beyond this are lost, as in the kernel
 )
 
-// udpPort is one end of a connection over UDP. The clients have a socket each,
-// the server has one for all of them.
+// udpPort is one end of a connection over UDP. Each client has a socket, the server has one for
+// all.
 type udpPort struct {
 	socket   *socket
 	to       netip.AddrPort
 	inbox    chan []byte
-	patience time.Duration // how long read waits for what is expected
+	patience time.Duration // how long read waits for expected datagrams
 
 	sent     uint64
 	got      uint64
@@ -60,8 +60,8 @@ func (p *udpPort) written() uint64     { return p.sent }
 func (p *udpPort) expect(total uint64) { p.expected = total }
 func (p *udpPort) close()              { p.socket.forget(p) }
 
-// socket reads datagrams in the background and sorts them by where they come
-// from. Those of strangers are dropped.
+// socket reads datagrams in the background and sorts them by sender. Those of unknown senders are
+// dropped.
 type socket struct {
 	conn  *net.UDPConn
 	owned bool // by its only port
@@ -80,14 +80,14 @@ func listenUDP(address string) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Best effort: a small buffer only means that more is lost.
+	// Best effort: a small buffer only means more loss.
 	_ = conn.SetReadBuffer(4 << 20)
 	s := &socket{conn: conn, ports: map[netip.AddrPort]*udpPort{}}
 	go s.listen()
 	return s, nil
 }
 
-// address is where others reach the socket.
+// address returns the socket's own address.
 func (s *socket) address() netip.AddrPort {
 	return s.conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
@@ -122,7 +122,7 @@ func (s *socket) listen() {
 			return
 		}
 		if err != nil {
-			// Some systems report here that an earlier datagram was refused.
+			// Some systems report the refusal of an earlier datagram here.
 			time.Sleep(time.Millisecond)
 			continue
 		}

@@ -24,7 +24,7 @@ func clamp(x, low, high float64) float64 { return max(low, min(x, high)) }
 // wrapAngle brings an angle into [-π, π].
 func wrapAngle(angle float64) float64 { return math.Remainder(angle, 2*math.Pi) }
 
-// distanceToSegment is how near the way from a to b comes to the point p.
+// distanceToSegment returns the distance of the point p from the segment from a to b.
 func distanceToSegment(p, a, b vec) float64 {
 	way := b.sub(a)
 	t := 0.0
@@ -34,9 +34,9 @@ func distanceToSegment(p, a, b vec) float64 {
 	return p.sub(a.add(way.times(t))).length()
 }
 
-// intercept is where to aim to hit a target that is seen at the offset to and moves
-// at velocity, with a bullet of the given speed: the first point where the two
-// can meet, or the target itself if it is out of reach for ever.
+// intercept returns where to aim to hit a target at the offset to that moves at velocity, with a
+// bullet of the given speed: the first point where the two can meet, or the target itself if the
+// bullet can never reach it.
 func intercept(to, velocity vec, speed float64) vec {
 	// |to + velocity·t| = speed·t, a quadratic equation in t.
 	a := velocity.square() - speed*speed

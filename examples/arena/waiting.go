@@ -12,10 +12,10 @@ import (
 const (
 	dialTimeout = 2 * time.Second        // of an attempt
 	dialAgain   = 200 * time.Millisecond // after one that failed
-	remindEvery = 5 * time.Second        // that it still waits
+	remindEvery = 5 * time.Second        // while it waits
 )
 
-// waiting is what clients do before the fight, and say that they do.
+// waiting is the time of clients before the fight, with reminders on the screen.
 type waiting struct {
 	c        *config
 	screen   *screen
@@ -23,10 +23,10 @@ type waiting struct {
 	reminded time.Time
 }
 
-// left is how long it still waits.
+// left returns the remaining time.
 func (w *waiting) left() time.Duration { return time.Until(w.until) }
 
-// remind says what it waits for, once in a while, and the first time what to do about it.
+// remind prints what it waits for, from time to time, and the first time also what to do.
 func (w *waiting) remind(what, advice string) {
 	if time.Since(w.reminded) < remindEvery {
 		return
@@ -39,7 +39,7 @@ func (w *waiting) remind(what, advice string) {
 	w.screen.printLine(text)
 }
 
-// dial connects to the server, as soon as there is one.
+// dial connects to the server, once there is one.
 func (w *waiting) dial(ctx context.Context) (net.Conn, error) {
 	at := w.c.connect
 	for {
@@ -67,10 +67,10 @@ func (w *waiting) dial(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// begin waits for the server's first frame: it may wait for other clients.
+// begin waits for the server's first frame: the server may wait for other clients.
 func (w *waiting) begin(ctx context.Context, ctl *control, expected int) error {
 	for {
-		const soon = time.Second / 5 // as it usually is
+		const soon = time.Second / 5 // the usual time
 		err := ctl.conn.SetReadDeadline(time.Now().Add(min(max(w.left(), time.Millisecond), soon)))
 		if err == nil && ctx.Err() == nil {
 			err = ctl.arrives()

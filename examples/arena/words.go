@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// plainWidth is how wide lines are at most where the output is no terminal, in columns.
+// plainWidth is the maximal width of lines without a terminal, in columns.
 const plainWidth = 100
 
-// width is the number of columns that text takes, of characters as the arena prints them.
+// width returns the number of columns of a text, of characters as the arena prints them.
 func width(text string) int { return utf8.RuneCountInString(text) }
 
-// count is a number with a noun, "1 client" or "2 clients".
+// count returns a number with a noun, "1 client" or "2 clients".
 func count[N int | uint16 | uint64](n N, noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "y"); n != 1 && ok {
 		noun = stem + "ies"
@@ -22,7 +22,7 @@ func count[N int | uint16 | uint64](n N, noun string) string {
 	return thousands(n) + " " + noun
 }
 
-// thousands is a number in groups of three digits.
+// thousands returns a number in groups of three digits.
 func thousands[N int | uint16 | uint64](n N) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -31,11 +31,11 @@ func thousands[N int | uint16 | uint64](n N) string {
 	return digits
 }
 
-// percent is a share, to a tenth.
+// percent returns a share with one decimal.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
-// wrap breaks text into lines of at most so many columns, where words end. Line breaks in the
-// text stay, and the spaces that begin its lines. A word longer than a line is broken.
+// wrap breaks text into lines of at most so many columns, between words. Line breaks in the text
+// stay, and so do spaces at the beginning of its lines. A word longer than a line is broken.
 func wrap(text string, columns int) string {
 	columns = max(columns, 1)
 	var out strings.Builder
