@@ -9,58 +9,55 @@ import (
 	"strings"
 )
 
-// advice is what precision costs in a recording: that of each field, and what
-// half and twice its step would change. Nothing of it is estimated; the trace was
-// replayed with that one step changed. Bytes are those of [report.BytesPerTick],
-// packet headers included.
+// advice is the cost of precision in a recording: the cost of each field, and what half and twice
+// its step would change. Nothing is estimated: the trace is replayed with that one step changed.
+// Bytes are those of [report.BytesPerTick], packet headers included.
 type advice struct {
 	Replays             int           `json:"replays"`
-	EntitiesSentPerTick float64       `json:"entities_sent_per_tick"` // to a peer, as deltas or whole
+	EntitiesSentPerTick float64       `json:"entities_sent_per_tick"` // to a peer, as deltas or in full
 	Fields              []fieldAdvice `json:"fields"`                 // in the trace's order
 
-	// All is what changing all fields at once comes to. It is there if more than
-	// one has a step.
+	// All is the effect of changing all fields at once. It is nil unless more than one field has a
+	// step.
 	All *scaledPair `json:"all,omitempty"`
 
 	bytesPerTick float64
 }
 
-// fieldAdvice is about one field of the trace, all elements of an array taken
-// together.
+// fieldAdvice is about one field of the trace, with all elements of an array together.
 type fieldAdvice struct {
 	Name      string `json:"name"`
 	Precision string `json:"precision"` // the item of its tag, or "exact", or "raw", or "half float"
 
 	BitsPerTick   float64 `json:"bits_per_tick"`
-	BitsPerUpdate float64 `json:"bits_per_update"` // for each entity sent, whatever changed of it
+	BitsPerUpdate float64 `json:"bits_per_update"` // per entity sent, whatever changed in it
 	Share         float64 `json:"share"`           // of all bytes sent
 
-	// RecordedFiner tells whether the recording was seen to be finer than the
-	// step. If not, the replay with half the step is of values that were rounded
-	// before, and what it costs is a rough guess.
+	// RecordedFiner reports whether the recording is finer than the step. If not, the replay with
+	// half the step uses values that were rounded before, and its cost is a rough guess.
 	RecordedFiner bool `json:"recorded_finer"`
 
 	*scaledPair
 }
 
-// scaledPair is what half and twice the step do. Both are nil where nothing has a step.
+// scaledPair holds the effects of half and twice the step. Both are nil if there is no step.
 type scaledPair struct {
 	Half  *scaled `json:"half,omitempty"`
 	Twice *scaled `json:"twice,omitempty"`
 }
 
-// scaled is what a replay with another step came to.
+// scaled is the result of a replay with another step.
 type scaled struct {
 	Precision    string  `json:"precision,omitempty"` // the item of the tag
-	BytesPerTick float64 `json:"bytes_per_tick"`      // the change of it, negative if less is sent
-	Share        float64 `json:"share"`               // the same as a share of all bytes sent
-	Refused      string  `json:"refused,omitempty"`   // why there was no such replay
+	BytesPerTick float64 `json:"bytes_per_tick"`      // the change, negative if less is sent
+	Share        float64 `json:"share"`               // the change as a share of all bytes sent
+	Refused      string  `json:"refused,omitempty"`   // the reason why there was no such replay
 
 	tags retags
 }
 
-// advise replays a trace as it is and then with other steps. The report is that
-// of the first replay, but that mirrors which were wrong in any count.
+// advise replays a trace unchanged and then with other steps. The report is that of the first
+// replay, except that wrong mirrors of any replay count.
 func advise(cfg config, src io.Reader, bar *progressBar) (report, error) {
 	data, err := io.ReadAll(src)
 	if err != nil {
@@ -76,26 +73,26 @@ func advise(cfg config, src io.Reader, bar *progressBar) (report, error) {
 	return a.base, nil
 }
 
-// adviser makes an advice.
+// adviser makes the advice.
 type adviser struct {
 	cfg    config
 	data   []byte // the trace
 	bar    *progressBar
-	base   report // of the trace as it is
+	base   report // of the unchanged trace
 	advice advice
 
-	halves  retags // of all fields that have half a step
+	halves  retags // tags with half the step, for all fields that have them
 	doubles retags
 	jobs    []job
 }
 
-// job is a replay to come.
+// job is a planned replay.
 type job struct {
 	label string
 	out   *scaled
 }
 
-// plan reads the trace's header and decides on the replays.
+// plan reads the trace's header and plans the replays.
 func (a *adviser) plan() error {
 	plain, release, err := decompress(bytes.NewReader(a.data))
 	if err != nil {
@@ -126,7 +123,7 @@ func (a *adviser) plan() error {
 	return nil
 }
 
-// addJob adds a replay, if there can be one.
+// addJob adds a replay, if it is possible.
 func (a *adviser) addJob(label string, out *scaled) {
 	if out.Refused == "" {
 		a.jobs = append(a.jobs, job{label, out})
@@ -149,9 +146,8 @@ func (a *adviser) planField(components []component, f *field, name string) {
 	a.advice.Fields = append(a.advice.Fields, advised)
 }
 
-// planScaled finds the tag for half or twice the step. It asks the library
-// whether there can be such a field: it has limits of width, and a float32 has
-// its own.
+// planScaled finds the tag for half or twice the step. It checks with the library whether such a
+// field is valid, because the width of fields is limited, and a float32 has limits of its own.
 func planScaled(components []component, f *field, name string, half bool) *scaled {
 	tag, item, err := f.scaled(half)
 	if err != nil {
@@ -164,8 +160,8 @@ func planScaled(components []component, f *field, name string, half bool) *scale
 	return s
 }
 
-// planAll takes all such tags together. The limits of an entity are no concern:
-// codes are never wider than their Go types, and these are within them.
+// planAll combines all such tags. The limits of an entity need no check: codes are never wider than
+// their Go types, and these are within the limits.
 func planAll(tags retags) *scaled {
 	if len(tags) == 0 {
 		return &scaled{Refused: "no field can have it"}
@@ -173,7 +169,7 @@ func planAll(tags retags) *scaled {
 	return &scaled{tags: tags}
 }
 
-// replayAll does what was planned.
+// replayAll runs the planned replays.
 func (a *adviser) replayAll() error {
 	base, err := a.replay(0, "as it is", nil)
 	if err != nil {
@@ -215,7 +211,7 @@ func (a *adviser) replay(number int, label string, tags retags) (report, error) 
 	return run(cfg, bytes.NewReader(a.data), a.bar.tick)
 }
 
-// reason is what an error says, without the column that it blames.
+// reason returns an error's text without the column that it names.
 func reason(err error) string {
 	var blamed *columnError
 	if errors.As(err, &blamed) {
@@ -224,7 +220,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// blame takes over what was wrong in another replay.
+// blame adds the failures of another replay.
 func (r *report) blame(label string, other *report) {
 	r.Converged = r.Converged && other.Converged
 	r.Mismatches += other.Mismatches
@@ -233,8 +229,7 @@ func (r *report) blame(label string, other *report) {
 	}
 }
 
-// bitsOf adds up what a field took, with the elements of an array, and both codes
-// of a direction.
+// bitsOf adds up the bits of a field, with the elements of an array, and both codes of a direction.
 func bitsOf(fields []fieldReport, name string) float64 {
 	sum := 0.0
 	for _, f := range fields {
@@ -245,7 +240,7 @@ func bitsOf(fields []fieldReport, name string) float64 {
 	return sum
 }
 
-// quotient is 0 where nothing was sent.
+// quotient returns 0 if nothing was sent.
 func quotient(a, b float64) float64 {
 	if b == 0 {
 		return 0

@@ -31,14 +31,14 @@ func readTrace(t *testing.T, name string) string {
 	return string(text)
 }
 
-// untimed is a report without what differs from run to run.
+// untimed returns a report without everything that differs from run to run.
 func untimed(r report) report {
 	r.EncodeNsPerTick, r.DecodeNsPerTick = 0, 0
 	return r
 }
 
-// What the advice says of a step is what a user finds out who writes it in the
-// third line of the trace.
+// TestAdviceEqualsEditingTheTrace: the advice about a step equals what a user finds by writing that
+// step into the third line of the trace.
 func TestAdviceEqualsEditingTheTrace(t *testing.T) {
 	const columns = `"float32 range=-50:50,step=0.01","float32 range=-50:50,step=0.01","[4]float32 quat,bits=9"`
 	crowd := readTrace(t, "crowd.csv")
@@ -78,7 +78,7 @@ func TestAdviceEqualsEditingTheTrace(t *testing.T) {
 			require.Empty(t, c.got.Refused)
 		}
 
-		// The report beside it is that of the trace as it is.
+		// The report is that of the unchanged trace.
 		fieldBits := 0.0
 		for _, f := range fields {
 			require.InDelta(t, f.BitsPerTick, f.BitsPerUpdate*advised.Advice.EntitiesSentPerTick, 1e-9)
@@ -103,7 +103,7 @@ func TestAdviceIsTheSameEveryTime(t *testing.T) {
 	require.Equal(t, untimed(adviseText(t, crowd, cfg)), untimed(adviseText(t, crowd, cfg)))
 }
 
-// edges has steps at the limits of what the library takes, or without a half.
+// edges has steps at the limits of the library, or that can't be halved.
 const edges = `tick,entity,A.Finest[0],A.Finest[1],A.Finest[2],A.Finest[3],A.Gap,A.Five,A.Wide,A.Turn,A.One,A.Raw,A.Local
 uint32,uint32,"[4]float64 quat,bits=20",,,,"float32 range=0:16777215,step=1","int32 range=0:100,step=5","float64 range=0:1,step=1","float32 angle,bits=1","uint8 range=0:9,step=1",float32,float32 -
 0,1,0,0,0,1,5,5,0,0,3,0.1,1
@@ -117,7 +117,7 @@ func TestStepsThatCannotBeAreRefusedWithTheReason(t *testing.T) {
 	want := map[string]refusals{
 		"A.Finest": {"20", ""},
 		"A.Gap":    {"finer than a float32 can hold", ""},
-		"A.Five":   {"a step of 5 has no whole half", ""},
+		"A.Five":   {"a step of 5 has no integer half", ""},
 		"A.Wide":   {"", "must be above 0 and at most 1"},
 		"A.Turn":   {"", "bits"},
 	}
@@ -144,7 +144,7 @@ func TestStepsThatCannotBeAreRefusedWithTheReason(t *testing.T) {
 
 	var b strings.Builder
 	a.writeTable(&b)
-	require.Contains(t, b.String(), "no   A.Five, half the step: a step of 5 has no whole half\n")
+	require.Contains(t, b.String(), "no   A.Five, half the step: a step of 5 has no integer half\n")
 	require.Contains(t, b.String(), "raw  every bit of a float is sent")
 }
 

@@ -17,7 +17,7 @@ const adviceGuess = `~    a guess: the recording was not seen to be finer than t
      half of it had been rounded before. What the game's own would cost may be less or more.
 `
 
-// writeTable prints the advice for people, after the report.
+// writeTable prints the advice as a table, after the report.
 func (a *advice) writeTable(b *strings.Builder) {
 	b.WriteByte('\n')
 	fmt.Fprintf(b, adviceIntro, a.bytesPerTick, a.EntitiesSentPerTick)
@@ -66,8 +66,7 @@ func (a *advice) writeTable(b *strings.Builder) {
 	}
 }
 
-// guessed tells whether the replay with half the step was of values as coarse as
-// the step.
+// guessed reports whether the replay with half the step used values as coarse as the step.
 func (f *fieldAdvice) guessed() bool {
 	return f.scaledPair != nil && f.Half.Refused == "" && !f.RecordedFiner
 }
@@ -84,7 +83,7 @@ func (s *scaled) text(guess bool) string {
 	return fmt.Sprintf("%s %+6.1f %%", text, s.Share*100)
 }
 
-// refusal says why there was no replay, if there was none.
+// refusal returns the reason why there was no replay, if there was none.
 func (s *scaled) refusal(name, what string) []string {
 	if s.Refused == "" {
 		return nil

@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTimesOfCodings compares what the codings take with one peer, whose Packed encodes for
-// nobody else, on recorded games:
+// TestTimesOfCodings compares the times of the codings on recorded games with one peer, so that
+// Packed shares nothing between peers:
 //
 //	TRACES=DIRECTORY go test -run TestTimesOfCodings -v ./examples/trace
 //
-// where the directory has the traces of docs/benchmarks.md. The codings take turns; each figure is
-// the median of seven ratios of one turn. Capture is part of Replicate in both. TRACES_TICKS limits
+// The directory has the traces of docs/benchmarks.md. The codings take turns; each figure is the
+// median of seven ratios of one turn. Capture is part of Replicate in both. TRACES_TICKS limits the
+// ticks played of each.
 // what is played of each.
 func TestTimesOfCodings(t *testing.T) {
 	dir := os.Getenv("TRACES")

@@ -12,7 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// config is what the flags say.
+// config holds the flags.
 type config struct {
 	in      string
 	coding  string
@@ -24,13 +24,13 @@ type config struct {
 	peers   int
 	mtu     int // bytes
 	json    bool
-	ticks   int // 0 is all
+	ticks   int // 0: all
 	advice  bool
 
-	retags retags // fields whose tag is not the trace's: what advice replays
+	retags retags // tags that replace the trace's, for advice
 }
 
-// name is what the trace is called in texts.
+// name returns the trace's name for texts.
 func (c *config) name() string {
 	if c.in == "-" {
 		return "standard input"
@@ -38,19 +38,18 @@ func (c *config) name() string {
 	return c.in
 }
 
-// over tells whether -ticks ends the trace before the tick that is elapsed ticks
-// after its first.
+// over reports whether -ticks ends the trace before the tick that is elapsed ticks after its first.
 func (c *config) over(elapsed uint64) bool { return c.ticks > 0 && elapsed >= uint64(c.ticks) }
 
 // codings are the values of -coding.
 var codings = []string{replication.Packed.String(), replication.Compact.String()}
 
-// peerCoding is what -coding means.
+// peerCoding returns the coding selected by -coding.
 func (c *config) peerCoding() replication.Coding {
 	return replication.Coding(slices.Index(codings, c.coding))
 }
 
-// Bounds of the flags. The MTU's are the library's.
+// Limits of the flags. Those of the MTU are the library's.
 const (
 	maxRTT   = 1000
 	maxPeers = 256
@@ -66,12 +65,12 @@ func (c *config) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("trace", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // errors are printed once, by the caller
 	set.StringVar(&c.in, "in", "", "the trace, a `file` of CSV, plain or zstd-compressed; - is standard input; -in may be left out at the end")
-	set.StringVar(&c.coding, "coding", "packed", "`name` of how differences become bits: "+strings.Join(codings, ", "))
-	set.IntVar(&c.rtt, "rtt", 6, "round trip in `ticks`: what is sent at tick t is acknowledged at t+rtt")
+	set.StringVar(&c.coding, "coding", "packed", "`name` of the coding: "+strings.Join(codings, ", "))
+	set.IntVar(&c.rtt, "rtt", 6, "round trip in `ticks`: a packet of tick t is acknowledged at t+rtt")
 	set.Float64Var(&c.loss, "loss", 0, "`share` of packets lost in either direction, 0 to 1")
 	set.Float64Var(&c.dup, "dup", 0, "`share` of packets that arrive twice, 0 to 1")
 	set.Float64Var(&c.reorder, "reorder", 0, fmt.Sprintf("`share` of packets held back by 1 to %d ticks, 0 to 1", heldBack))
-	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's luck: the same `number`, the same run")
+	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's random numbers: the same `number`, the same run")
 	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
 	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
 	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
@@ -80,7 +79,7 @@ func (c *config) flags() *flag.FlagSet {
 	return set
 }
 
-// parseFlags reads the command line. The error is a sentence, or errHelp.
+// parseFlags reads the command line. The error is one sentence, or errHelp.
 func parseFlags(args []string) (config, error) {
 	var c config
 	set := c.flags()
@@ -92,14 +91,14 @@ func parseFlags(args []string) (config, error) {
 	}
 	switch {
 	case set.NArg() == 1 && c.in == "":
-		c.in = set.Arg(0) // -in may be left out where nothing follows
+		c.in = set.Arg(0) // -in may be left out if no flag follows
 	case set.NArg() > 0:
 		return c, fmt.Errorf("%q is too much; there is one trace, named by -in or after all flags", set.Arg(set.NArg()-1))
 	}
 	return c, c.check()
 }
 
-// check tells which flag is out of its range.
+// check returns an error for the first flag that is out of its range.
 func (c *config) check() error {
 	if c.in == "" {
 		return errors.New("no trace: name one with -in FILE; -h shows an example")
@@ -161,17 +160,17 @@ moves and loses health, 2 has a position only, moves once and is gone at tick 9.
 
 Line 1 is the rate in ticks per second. Line 2 names the columns, Component.Field
 each, or Component.Field[i] for the elements of an array. Line 3 gives the Go
-types, each followed by what would stand in the repl struct tag. A row is the
-whole state of an entity from its tick on.
+types, each followed by the contents of the repl struct tag. A row is the full
+state of an entity from its tick on.
 
 With -advice the trace is replayed two times more for each field that has a step,
-precision or bits: with half and with twice the step, all else as it was. So many
-replays take time; -ticks 500 looks at the beginning only.
+precision or bits: with half and with twice the step, everything else unchanged.
+So many replays take time; -ticks 500 plays the beginning only.
 
     go run ./examples/trace -in match.csv -advice
 
-Exit status: 0 if all is well, 1 if a client ever showed what it should not or
-the worlds were not equal in the end, 2 if a flag or the trace makes no sense.
+Exit status: 0 if all is well, 1 if a client ever showed a wrong state or the
+worlds were not equal at the end, 2 if a flag or the trace is not valid.
 
 Flags:
 `

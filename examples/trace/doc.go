@@ -1,18 +1,16 @@
-// Command trace replays a recorded game through a real server and real clients
-// and prints what replicating it would cost: bytes a tick, where the bits go,
-// how long encoding and decoding take, and whether every mirror showed the
-// truth all along.
+// Command trace replays a recorded game through a real server and real clients and prints the cost
+// of replicating it: bytes per tick, where the bits go, the time of encoding and decoding, and
+// whether every client showed the truth all along.
 //
 //	go run ./examples/trace -in cubes.trace.csv.zst -rtt 6
 //	go run ./examples/trace -in match.csv -loss 0.05 -dup 0.01 -reorder 0.02 -peers 4 -json
 //
-// In comes a trace: CSV, plain or zstd-compressed, that says which entity had
-// which component values at which tick ([reader], [header]). Component types
-// are built from its header at run time and registered like any other
-// ([buildSchema]). The rows are played into a server's world ([stage]), a link
-// of package netsim carries the packets to clients with worlds of their own
-// ([mirror]), and after every step the mirrors are compared, code for code,
-// with a plain log of what the trace said ([oracle]). Out comes a [report].
+// The input is a trace: CSV, plain or zstd-compressed, with the component values of entities at
+// each tick ([reader], [header]). Component types are built from its header at run time and
+// registered like any other ([buildSchema]). The rows are played into a server's world ([stage]), a
+// link of package netsim carries the packets to clients with worlds of their own ([mirror]), and
+// after every step these worlds are compared, code for code, with a plain log of the trace
+// ([oracle]). The output is a [report].
 //
 // # A trace
 //
@@ -24,29 +22,27 @@
 //	3,1,0.6,-3,0,0,0,1,95
 //	9,2,,,,,,,
 //
-// A row is the whole state of an entity from that tick on. Empty cells are a
-// component that the entity does not have; a row of nothing but empty cells
-// ends the entity. The second line of names holds types, each followed by what
-// would stand in the repl struct tag.
+// A row is the full state of an entity from that tick on. Empty cells are a component that the
+// entity does not have; a row with only empty cells ends the entity. The second line contains
+// types, each followed by the contents of the repl struct tag.
 //
 // # One tick
 //
 //	acks arrive ──> rows are played ──> Replicate ──> packets arrive ──> Apply ──> compare ──> time steps
 //
-// The latency of the link is split so that what is sent at tick t has been
-// acknowledged when tick t+rtt is encoded, and not earlier ([split]).
+// The latency of the link is split so that a packet sent at tick t has been acknowledged when tick
+// t+rtt is encoded, and not earlier ([split]).
 //
 // # Advice
 //
-// With -advice the trace is replayed again and again, each time with half or
-// twice the step of one field ([advise], [retags]): what precision costs is
-// measured, not estimated. A recording that is no finer than the step can't tell
-// what half of it costs; that is found out too ([grain]).
+// With -advice the trace is replayed again and again, each time with half or twice the step of one
+// field ([advise], [retags]): the cost of precision is measured, not estimated. A recording that is
+// no finer than the step can't show the cost of half the step; such fields are recognised
+// ([grain]).
 //
 // # What is measured
 //
-// Means are over the measured ticks: those of the recording from its tick rtt+2
-// on, when the first acknowledgements are in. A recording shorter than that is
-// measured whole. Connecting and healing are not measured. See [report] for
-// each figure.
+// Means are over the measured ticks: those of the recording from its tick rtt+2 on, when the first
+// acknowledgements have arrived. A recording shorter than that is measured completely. Connecting
+// and healing are not measured. See [report] for each figure.
 package main

@@ -2,15 +2,15 @@ package main
 
 import "fmt"
 
-// fault is what is wrong with a trace, and where.
+// fault is an error in a trace, and its position.
 type fault struct {
 	file   string
-	line   int    // from 1; 0 if no line is to blame
-	column string // its name; empty if no column is to blame
+	line   int    // from 1; 0 if it concerns no line
+	column string // its name; empty if it concerns no column
 	reason string
 }
 
-// Error is one line: cubes.csv: line 7, column Position.X: "abc" is not a float32.
+// Error returns one line: cubes.csv: line 7, column Position.X: "abc" is not a float32.
 func (f *fault) Error() string {
 	switch {
 	case f.line == 0:

@@ -7,34 +7,32 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// A recording is often only as fine as the step of its field: the game wrote down
-// what it had quantised before. Replayed with half the step, such a field is not
-// what the game's own values would be. What is finer was never recorded, so that
-// slow creeping comes out as rest, too cheap; and the old rounding stays in it,
-// twice as large in steps of the new size, so that smooth motion is as hard to
-// predict as before, too dear.
+// A recording is often only as fine as the step of its field, because the game recorded quantised
+// values. Replayed with half the step, such a field differs from the game's own values. Slow
+// movement below the old step was never recorded and looks like rest, which is too cheap; and the
+// old rounding remains, twice as large in the new steps, so that smooth motion is as hard to
+// predict as before, which is too expensive.
 //
-// It shows in how values move: in codes of half the step, they go by even numbers
-// only, wherever the grid begins. Values of a finer recording go by odd numbers
-// as often.
+// It shows in the differences of values: as codes of half the step they are always even, wherever
+// the grid begins. Differences in a finer recording are odd as often as even.
 
-// grain counts how a field moved from row to row, in codes of half its step.
+// grain counts the changes of a field from row to row, in codes of half its step.
 type grain struct{ odd, even int }
 
 const (
-	// smallMoves are those that tell: over longer ones, a grid that is not quite
-	// the library's (511 steps where the library has 512) comes to odd numbers too.
+	// smallMoves limits the changes that count: over larger ones, a grid that differs slightly from
+	// the library's (511 steps where the library has 512) produces odd changes too.
 	smallMoves = 64
-	// oddShare is 1 in how many small moves must be odd: half of them are in a
-	// recording finer than the step, none where it is as coarse.
+	// oddShare: 1 in this many small changes must be odd. Half of them are in a recording finer
+	// than the step, none in one that is as coarse.
 	oddShare = 8
 )
 
-// finer tells whether the recording was seen to be finer than the step. Without
-// small moves it was not.
+// finer reports whether the recording is finer than the step. Without small changes it returns
+// false.
 func (g grain) finer() bool { return g.odd*oddShare >= g.odd+g.even && g.odd > 0 }
 
-// add takes down a move between two codes.
+// add counts a change between two codes.
 func (g *grain) add(before, after uint64) {
 	d := max(before, after) - min(before, after)
 	switch {
@@ -46,8 +44,8 @@ func (g *grain) add(before, after uint64) {
 	}
 }
 
-// measureGrain reads a trace once, with the tags of half the step in halves, and
-// returns the grain of those fields by their full names.
+// measureGrain reads a trace once, with the tags of half the step in halves, and returns the grain
+// of those fields by their full names.
 func measureGrain(cfg config, src io.Reader, halves retags) (map[string]*grain, error) {
 	plain, release, err := decompress(src)
 	if err != nil {
@@ -102,8 +100,7 @@ func measureGrain(cfg config, src io.Reader, halves retags) (map[string]*grain, 
 	return grains, nil
 }
 
-// codeOwners returns, by component, the full name of the field that each code
-// belongs to.
+// codeOwners returns, by component, the full name of the field of each code.
 func codeOwners(components []component) ([][]string, error) {
 	owners := make([][]string, len(components))
 	for i, c := range components {

@@ -12,8 +12,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// snap returns the number that would be recorded by a game which had quantised
-// it by the quantiser before.
+// snap returns the number that a game records which quantised it before.
 func snap(q interface {
 	Encode(v float64) (uint64, bool)
 	Decode(code uint64) (float64, bool)
@@ -24,7 +23,7 @@ func snap(q interface {
 	return v
 }
 
-// wandering is a recording of every kind of step: fine, or as coarse as the steps.
+// wandering is a recording with every kind of step, either fine or as coarse as the steps.
 func wandering(t *testing.T, coarse bool) string {
 	fixed, err := quantize.NewFixed(-50, 50, 0.01)
 	require.NoError(t, err)
@@ -55,7 +54,7 @@ func wandering(t *testing.T, coarse bool) string {
 		if coarse {
 			code, _ := quat.Encode(q)
 			r, _ := quat.Decode(code)
-			// The second is on the grid of somebody else.
+			// The second is on another grid.
 			row = []float64{snap(&fixed, x), snap(&fixed, x) + 0.003, snap(&small, y), snap(&angle, a), r[0], r[1], r[2], r[3], 0.5}
 		}
 		fmt.Fprintf(&b, "%d,7", tick)
@@ -71,7 +70,7 @@ func TestARecordingAsCoarseAsItsStepsIsRecognised(t *testing.T) {
 	for _, coarse := range []bool{false, true} {
 		a := adviseText(t, wandering(t, coarse), perfect())
 		for _, f := range a.Advice.Fields {
-			want := !coarse && f.Name != "P.Still" // what never moves proves nothing
+			want := !coarse && f.Name != "P.Still" // a field that never moves proves nothing
 			require.Equal(t, want, f.RecordedFiner, "%s, coarse: %v", f.Name, coarse)
 		}
 	}

@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// header is what a trace says about its rows.
+// header describes the rows of a trace.
 type header struct {
 	rate       float64 // ticks per second
 	columns    []string
 	tickBits   int
 	entityBits int
 	components []component
-	typesLine  int // where the types stand, for errors
+	typesLine  int // the line of the types, for errors
 }
 
-// component is a component type of a trace. It fills the columns first to
-// end-1.
+// component is a component type of a trace. It takes the columns first to end-1.
 type component struct {
 	name       string
 	fields     []field
@@ -27,8 +26,7 @@ type component struct {
 	typ        reflect.Type // a struct, once the types are known
 }
 
-// field is a field of a component. It fills one column or, as an array, one for
-// each element.
+// field is a field of a component. It takes one column or, as an array, one per element.
 type field struct {
 	name   string
 	array  bool
@@ -41,7 +39,7 @@ type field struct {
 // headColumns is the number of columns before the components.
 const headColumns = 2
 
-// columnError blames a column for a reason.
+// columnError is an error in a column.
 type columnError struct {
 	column string
 	reason string
@@ -53,7 +51,7 @@ func blame(column, format string, args ...any) error {
 	return &columnError{column, fmt.Sprintf(format, args...)}
 }
 
-// parseNames takes the row of column names.
+// parseNames parses the row of column names.
 func (h *header) parseNames(names []string) error {
 	for i, want := range [headColumns]string{"tick", "entity"} {
 		if i >= len(names) || names[i] != want {
@@ -107,7 +105,7 @@ func (h *header) parseName(column int, name string) error {
 	return nil
 }
 
-// splitName takes a column name apart. Without [i] the index is -1.
+// splitName splits a column name. Without [i] the index is -1.
 func splitName(name string) (component, field string, index int, ok bool) {
 	component, field, _ = strings.Cut(name, ".")
 	index = -1
@@ -123,8 +121,8 @@ func splitName(name string) (component, field string, index int, ok bool) {
 	return component, field, index, ok
 }
 
-// parseTypes takes the row of column types, which has as many cells as there
-// are names, and builds the component types.
+// parseTypes parses the row of column types, which has as many cells as there are names, and builds
+// the component types.
 func (h *header) parseTypes(types []string) error {
 	for i, bits := range [headColumns]*int{&h.tickBits, &h.entityBits} {
 		typ, ok := scalars[types[i]]
@@ -146,7 +144,7 @@ func (h *header) parseTypes(types []string) error {
 	return nil
 }
 
-// parseType takes a field's type and tag from the cell of its first column.
+// parseType parses a field's type and tag in the cell of its first column.
 func (f *field) parseType(columns, types []string) error {
 	name := columns[f.column]
 	typeName, tag, _ := strings.Cut(types[f.column], " ")
@@ -174,7 +172,7 @@ func (f *field) parseType(columns, types []string) error {
 	return nil
 }
 
-// splitType takes [4]float32 apart. What is no array has a length of 0.
+// splitType splits a type such as [4]float32. The length is 0 if it is not an array.
 func splitType(name string) (length int, element string, isArray bool) {
 	rest, ok := strings.CutPrefix(name, "[")
 	if !ok {
@@ -188,9 +186,8 @@ func splitType(name string) (length int, element string, isArray bool) {
 	return int(n), element, true
 }
 
-// structOf builds the component type, as if somebody had written it in Go.
-// Components whose fields are alike would be one and the same type to Go, so
-// that a second struct tag names the component.
+// structOf builds the component type as written in Go. Go would make components with equal fields
+// one type, so a second struct tag contains the component's name.
 func structOf(name string, fields []field) reflect.Type {
 	structFields := make([]reflect.StructField, len(fields))
 	for i, f := range fields {

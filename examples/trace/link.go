@@ -10,20 +10,19 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// split divides a round trip into the latencies of the two ways, in ticks. In a
-// tick, acknowledgements arrive before Replicate sends and packets arrive after
-// it; so a packet sent at tick t arrives at t+down, and its acknowledgement, sent
-// at once, at t+down+up, in time for Replicate, provided that up is not 0.
+// split divides a round trip into the latencies of the two directions, in ticks. In a tick,
+// acknowledgements arrive before Replicate sends and packets arrive after it; so a packet sent at
+// tick t arrives at t+down, and its acknowledgement, sent immediately, at t+down+up, in time for
+// Replicate, provided that up is not 0.
 func split(rtt int) (down, up int) {
 	down = rtt / 2
 	return down, rtt - down
 }
 
-// heldBack is the number of ticks by which -reorder delays a packet, at most.
+// heldBack is the longest delay by -reorder, in ticks.
 const heldBack = 8
 
-// weather sets a link to what the flags ask for, or, healed, to the same
-// latency without any trouble.
+// weather sets a link to what the flags select, or, healed, to the same latency without faults.
 func (c *config) weather(link *netsim.Link, healed bool) {
 	var cfg netsim.Config
 	if !healed {
@@ -75,15 +74,15 @@ func shakeHands(server *replication.Server, mirrors []*mirror) error {
 	return fmt.Errorf("a client was not connected after %d ticks on a perfect link", handshakeTicks)
 }
 
-// receive hands the peer what arrived from its client. The link damages nothing,
-// so that every complaint but one about lateness is a mismatch.
+// receive gives the peer the packets from its client. The link damages nothing, so every error
+// except for late packets is a mismatch.
 func (m *mirror) receive(now int64) {
 	m.link.Up.Receive(func(packet []byte) {
 		m.complain(now, "peer", m.peer.Receive(packet))
 	})
 }
 
-// see hands the client what arrived from the server, and has it applied.
+// see gives the client the packets from the server, and applies them.
 func (m *mirror) see(now int64) error {
 	m.link.Down.Receive(func(packet []byte) {
 		m.complain(now, "client", m.client.Receive(packet))

@@ -10,15 +10,15 @@ import (
 // Exit codes.
 const (
 	exitOK    = 0
-	exitWrong = 1 // a mirror showed what it should not
-	exitUsage = 2 // a flag or the trace makes no sense
+	exitWrong = 1 // a client showed a wrong state
+	exitUsage = 2 // a flag or the trace is not valid
 )
 
 func main() {
 	os.Exit(command(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// command is the program; it returns the exit code.
+// command runs the program and returns the exit code.
 func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cfg, err := parseFlags(args)
 	if errors.Is(err, errHelp) {
@@ -61,7 +61,7 @@ func command(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return r.exitCode()
 }
 
-// exitCode tells whether the mirrors were right all along.
+// exitCode reports whether all clients were right all along.
 func (r *report) exitCode() int {
 	if r.Converged && r.Mismatches == 0 {
 		return exitOK

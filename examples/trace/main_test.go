@@ -156,7 +156,7 @@ func TestWrongUseIsOneSentenceAndExitCode2(t *testing.T) {
 	require.Equal(t, "trace: standard input: line 1: the file ends before its column names\n", stderr)
 }
 
-// The bounds of -mtu are the library's, which panics beyond them.
+// The limits of -mtu are the library's, which panics beyond them.
 func TestExtremeFlagsWork(t *testing.T) {
 	for _, args := range [][]string{
 		{"-mtu", "64"},

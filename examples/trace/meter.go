@@ -7,8 +7,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// meter adds up what the measured ticks cost. Counters of the library run from
-// its beginning, so that their state at the first of these ticks is taken off.
+// meter adds up the costs of the measured ticks. The library's counters run from its beginning, so
+// their values at the first of these ticks are subtracted.
 type meter struct {
 	ticks              int64
 	rawBits            float64
@@ -21,7 +21,7 @@ type meter struct {
 // counters are sums over all peers.
 type counters struct {
 	packets, bytes, entityBits uint64
-	sent                       uint64 // entities, as deltas or whole
+	sent                       uint64 // entities, as deltas or in full
 	clamped                    uint64
 	fields                     []replication.FieldStats
 }
@@ -39,7 +39,7 @@ func (p *replay) count() counters {
 	return c
 }
 
-// start forgets what was measured and begins anew, before a tick.
+// start starts measuring again, before a tick.
 func (m *meter) start(p *replay) {
 	*m = meter{before: p.count(), entitiesMax: m.entitiesMax}
 }
@@ -53,10 +53,10 @@ func (m *meter) tick(p *replay, encoding, decoding time.Duration) {
 	m.entitiesMax = max(m.entitiesMax, len(p.oracle.lives))
 }
 
-// stop takes the counters at the end, after a tick.
+// stop reads the counters at the end, after a tick.
 func (m *meter) stop(p *replay) { m.after = p.count() }
 
-// report puts together what the run found out.
+// report summarises the run.
 func (p *replay) report(ticks int64, converged bool) report {
 	m := &p.meter
 	peers := float64(len(p.mirrors))

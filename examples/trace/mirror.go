@@ -11,8 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 )
 
-// mirror is a client with its own world, the link to it, and the checks of what
-// it shows.
+// mirror is a client with its own world, its link, and the checks of what it shows.
 type mirror struct {
 	index  int // among the mirrors
 	world  ecs.World
@@ -27,7 +26,7 @@ type mirror struct {
 	faults *mismatches
 }
 
-// mismatches counts what was wrong and describes the first few.
+// mismatches counts errors and describes the first few.
 type mismatches struct {
 	count int
 	first []string
@@ -53,10 +52,9 @@ func (m moment) timeOf(tick uint32) int64 {
 	return m.now - int64(int32(m.serverTick-tick))
 }
 
-// check compares the entities of the mirror with the oracle, at the tick of
-// which the client says they are. Unless it is thorough it leaves out those
-// whose tick has not moved since they were last found right. The result is the
-// number of entities shown.
+// check compares the entities of the mirror with the oracle, at the tick of each that the client
+// reports. Unless it is thorough it skips those whose tick has not changed since they were last
+// found right. It returns the number of entities shown.
 func (m *mirror) check(o *oracle, at moment, thorough bool) int {
 	m.round++
 	count := 0
@@ -114,8 +112,8 @@ func (m *mirror) checkEntity(o *oracle, at moment, thorough bool, id replication
 	l.prune()
 }
 
-// differs compares an entity of the mirror's world with a version, component
-// for component and code for code. It returns a description, or nothing.
+// differs compares an entity of the mirror's world with a version, component for component and code
+// for code. It returns a description, or "".
 func (m *mirror) differs(schema *replication.Schema, want *version, e ecs.Entity) string {
 	if !m.world.Alive(e) {
 		return "is not alive"
@@ -138,9 +136,9 @@ func (m *mirror) differs(schema *replication.Schema, want *version, e ecs.Entity
 	return ""
 }
 
-// equals tells whether the mirror showed, in the check just made, all that
-// lives, and nothing else, in its newest state. That may bear an old tick: a row
-// that changes no code is no news to the server.
+// equals reports whether the mirror showed, in the latest check, exactly the live entities in their
+// newest states. A state may have an old tick: a row that changes no code is no change to the
+// server.
 func (m *mirror) equals(o *oracle, count int) bool {
 	if count != len(o.lives) {
 		return false

@@ -20,14 +20,14 @@ func openTrace(path string, stdin io.Reader) (io.ReadCloser, error) {
 	return os.Open(path)
 }
 
-// decompress reads src through zstd if it begins like it, whatever it is named.
-// The function returned releases the decoder.
+// decompress reads src through zstd if it begins like a zstd frame, whatever its name. The returned
+// function releases the decoder.
 func decompress(src io.Reader) (io.Reader, func(), error) {
 	buffered := bufio.NewReader(src)
 	if magic, _ := buffered.Peek(len(zstdMagic)); !bytes.Equal(magic, zstdMagic) {
 		return buffered, func() {}, nil
 	}
-	// On this goroutine: others would disturb what is being timed.
+	// Without goroutines, which would disturb the measured times.
 	decoder, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, nil, err

@@ -7,25 +7,25 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// oracle is a plain log of what the trace said: every version of every entity,
-// in codes, as far back as a client may still show it. It shares nothing with
-// the server but the codes of a value, which it takes from [replication.Schema.Codes].
+// oracle is a plain log of the trace: every version of every entity, in codes, as far back as a
+// client may still show it. It shares nothing with the server but the codes of a value, which it
+// gets from [replication.Schema.Codes].
 //
 // Times are ticks since the first one of the trace.
 type oracle struct {
 	schema  *replication.Schema
 	peers   int
-	lives   map[uint64]*life            // those going on, by number in the trace
+	lives   map[uint64]*life            // live ones, by number in the trace
 	byNetID map[replication.NetID]*life // those that a client may show
 	born    []*life                     // since the latest capture
 }
 
-// life is one incarnation of an entity of the trace: from a row that has
-// components to one that has none.
+// life is one generation of an entity of the trace: from a row that has components to one that has
+// none.
 type life struct {
 	number   uint64
 	born     int64
-	died     int64 // notYet while it goes on
+	died     int64 // notYet while it lives
 	versions []version
 	shown    []shown // by peer
 }
@@ -38,14 +38,14 @@ type version struct {
 	codes [][]uint64 // by component; nil where the entity has none
 }
 
-// equals tells whether two versions have the same components and codes.
+// equals reports whether two versions have the same components and codes.
 func (v *version) equals(w *version) bool {
 	return v == w || slices.EqualFunc(v.codes, w.codes, func(a, b []uint64) bool {
 		return (a == nil) == (b == nil) && slices.Equal(a, b)
 	})
 }
 
-// shown is what a mirror showed of a life when it was checked last.
+// shown is what a mirror showed of a life in its latest check.
 type shown struct {
 	at    int64  // the tick of the state; -1 if never
 	round uint64 // number of the check
@@ -60,7 +60,7 @@ func newOracle(schema *replication.Schema, peers int) *oracle {
 	}
 }
 
-// note takes down a row at its time.
+// note records a row at its time.
 func (o *oracle) note(r *reader, now int64) {
 	l := o.lives[r.entity]
 	if !slices.Contains(r.has, true) {
@@ -87,11 +87,11 @@ func (o *oracle) note(r *reader, now int64) {
 	l.versions = append(l.versions, v)
 }
 
-// captured asks for the network IDs of the entities born since the last call.
+// captured gets the NetIDs of the entities born since the last call.
 func (o *oracle) captured(netID func(number uint64) (replication.NetID, bool)) {
 	for _, l := range o.born {
 		if l.died != notYet {
-			continue // it came and went between two captures, unseen
+			continue // it came and went between two captures
 		}
 		if id, ok := netID(l.number); ok {
 			o.byNetID[id] = l
@@ -100,8 +100,8 @@ func (o *oracle) captured(netID func(number uint64) (replication.NetID, bool)) {
 	o.born = o.born[:0]
 }
 
-// at returns the state at a time: the newest version not younger. Of two rows at
-// the same tick that is the later one.
+// at returns the state at a time: the latest version up to it. Of two rows at the same tick that is
+// the later one.
 func (l *life) at(time int64) *version {
 	for i := len(l.versions) - 1; i >= 0; i-- {
 		if l.versions[i].since <= time {
@@ -114,11 +114,11 @@ func (l *life) at(time int64) *version {
 // newest returns the latest state.
 func (l *life) newest() *version { return &l.versions[len(l.versions)-1] }
 
-// keptVersions is the number of versions from which on looking for old ones pays.
+// keptVersions is the number of versions from which on pruning pays.
 const keptVersions = 64
 
-// prune drops the versions that are older than what any client shows. What a
-// client shows never becomes older again: that is checked.
+// prune drops the versions older than any that a client shows. Checks ensure that a client never
+// shows an older one again.
 func (l *life) prune() {
 	if len(l.versions) < keptVersions {
 		return
@@ -134,12 +134,12 @@ func (l *life) prune() {
 	l.versions = slices.Delete(l.versions, 0, n)
 }
 
-// afterlife is the number of ticks for which a client that has never shown an
-// entity may still come to show it after its end.
+// afterlife is the number of ticks after its end for which a client may still begin to show an
+// entity.
 const afterlife = 4096
 
-// forget drops the lives that ended long ago and that no client shows: that did
-// not occur in the clients' latest checks, whose numbers are given.
+// forget drops the lives that ended long ago and that no client showed in its latest check; rounds
+// has the numbers of these checks.
 func (o *oracle) forget(now int64, rounds []uint64) {
 	for id, l := range o.byNetID {
 		if l.died == notYet || now-l.died < afterlife {

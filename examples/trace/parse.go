@@ -25,9 +25,8 @@ var scalars = map[string]reflect.Type{
 
 const scalarNames = "bool, int8 to int64, uint8 to uint64, float32, float64"
 
-// parseInto sets v, a scalar, to the value that a cell spells. Numbers are
-// parsed at the width of the type, so that a float32 is the one nearest to the
-// decimal, as it was when the game wrote it.
+// parseInto sets v, a scalar, to the value in a cell. Numbers are parsed at the width of the type,
+// so that a float32 is the one nearest to the decimal, as it was when the game wrote it.
 func parseInto(v reflect.Value, cell string) error {
 	var err error
 	switch bits := 0; v.Kind() {
@@ -71,7 +70,7 @@ func parseNumber(cell string, bits int) (uint64, error) {
 	return u, nil
 }
 
-// explain turns an error of package strconv into what a person wants to read.
+// explain turns an error of package strconv into a readable one.
 func explain(err error, cell, typeName string) error {
 	switch {
 	case err == nil:

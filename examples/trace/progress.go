@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// progressBar tells whoever waits how far the replay is: on a terminal in one
-// line that is written over, elsewhere in a line now and then.
+// progressBar shows the progress of the replay: on a terminal in one line that is overwritten,
+// elsewhere in a line from time to time.
 type progressBar struct {
 	w        io.Writer
 	terminal bool
-	label    string // which replay it is, if there are many
+	label    string // names the replay, if there are many
 	width    int    // of the widest text drawn
 	every    time.Duration
 	began    time.Time
@@ -33,7 +33,7 @@ func newProgressBar(w io.Writer) *progressBar {
 	return p
 }
 
-// tick is told of every tick played.
+// tick is called for every tick played.
 func (p *progressBar) tick(tick int64, live int) {
 	now := time.Now()
 	if now.Sub(p.last) < p.every {
@@ -49,7 +49,7 @@ func (p *progressBar) tick(tick int64, live int) {
 	}
 }
 
-// done wipes the line.
+// done clears the line.
 func (p *progressBar) done() {
 	if p.terminal && p.drawn {
 		fmt.Fprintf(p.w, "\r%*s\r", p.width, "")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// randomTrace makes up a recording in which everything that can happen does.
+// randomTrace returns a recording with all kinds of events.
 func randomTrace(rng *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("tick,entity,P.X,P.Y,Q.R[0],Q.R[1],Q.R[2],Q.R[3],H.A,H.B,T.On\n")

@@ -11,26 +11,26 @@ import (
 	"strings"
 )
 
-// defaultRate is that of a trace which does not say, in ticks per second.
+// defaultRate is the rate of a trace without a rate comment, in ticks per second.
 const defaultRate = 60
 
-// reader reads a trace row by row and holds no more than one. It refuses what
-// is malformed with a [*fault].
+// reader reads a trace row by row and holds only one row. It refuses malformed traces with a
+// [*fault].
 type reader struct {
 	header
 
 	file string
 	csv  *csv.Reader
-	skip int // lines before those that csv counts
+	skip int // lines that csv does not count
 	line int // of the latest row
 
-	// The latest row. A component that the entity has is in values.
+	// The latest row. If the entity has a component, it is in values.
 	tick   uint64
 	entity uint64
 	has    []bool          // by component
 	values []reflect.Value // by component: pointers to structs, overwritten by the next row
 
-	cells []reflect.Value // by column: where in values it goes
+	cells []reflect.Value // by column: the address in values
 	empty bool            // no row has been read yet
 }
 
@@ -95,7 +95,7 @@ func (r *reader) readComments(src *bufio.Reader) error {
 	}
 }
 
-// makeRow prepares what rows are parsed into.
+// makeRow prepares the values that rows are parsed into.
 func (r *reader) makeRow() {
 	r.has = make([]bool, len(r.components))
 	r.values = make([]reflect.Value, len(r.components))
@@ -115,8 +115,7 @@ func (r *reader) makeRow() {
 	}
 }
 
-// next reads a row into tick, entity, has and values. At the end of the trace
-// it returns io.EOF.
+// next reads a row into tick, entity, has and values. At the end of the trace it returns io.EOF.
 func (r *reader) next() error {
 	record, err := r.readRecord("")
 	if err == io.EOF && r.empty {
@@ -152,7 +151,7 @@ func (r *reader) parseRow(record []string) error {
 	return nil
 }
 
-// parseComponent tells whether the entity has the component.
+// parseComponent reports whether the entity has the component.
 func (r *reader) parseComponent(c component, record []string) (bool, error) {
 	filled, hole := -1, -1
 	for i := c.first; i < c.end; i++ {
@@ -176,8 +175,8 @@ func (r *reader) parseComponent(c component, record []string) (bool, error) {
 	return true, nil
 }
 
-// readRecord reads a line of CSV. It returns io.EOF at the end, unless
-// something was still to come: what names it.
+// readRecord reads a line of CSV. It returns io.EOF at the end, unless something is missing: what
+// names it.
 func (r *reader) readRecord(what string) ([]string, error) {
 	record, err := r.csv.Read()
 	if err == io.EOF && what != "" {
@@ -202,7 +201,7 @@ func (r *reader) readRecord(what string) ([]string, error) {
 	return record, nil
 }
 
-// columnOf names the column after those of a record that ended in an error.
+// columnOf returns the name of the column after those of a record that ended in an error.
 func (r *reader) columnOf(record []string) string {
 	if len(record) < len(r.columns) {
 		return r.columns[len(record)]
@@ -221,10 +220,10 @@ func (r *reader) checkCount(record []string) error {
 	return nil
 }
 
-// fault adds the file and the latest line to an error that may blame a column.
+// fault adds the file and the latest line to an error, which may name a column.
 func (r *reader) fault(err error) error { return r.faultAt(r.line, err) }
 
-// faultAt adds the file and a line to an error that may blame a column.
+// faultAt adds the file and a line to an error, which may name a column.
 func (r *reader) faultAt(line int, err error) error {
 	if err == nil {
 		return nil
@@ -236,7 +235,7 @@ func (r *reader) faultAt(line int, err error) error {
 	return &fault{r.file, line, "", err.Error()}
 }
 
-// broken reports that the file could not be read further.
+// broken returns the error of a file that can't be read further.
 func (r *reader) broken(err error) error {
 	return &fault{r.file, r.line + 1, "", "cannot be read: " + err.Error()}
 }

@@ -132,10 +132,10 @@ func TestMalformedTracesAreRefusedByLineAndColumn(t *testing.T) {
 		{"open index", "tick,entity,P.X[1\n", "line 1, column P.X[1: a column is named Component.Field or Component.Field[i], with Go names, the field's exported"},
 		{"twice", "tick,entity,P.X,P.X\n", "line 1, column P.X: the field X of P is there already"},
 		{"array twice", "tick,entity,P.X[0],P.X[0]\n", "line 1, column P.X[0]: the field X of P is there already"},
-		{"torn component", "tick,entity,P.X,Q.X,P.Y\n", "line 1, column P.Y: the columns of P must stand together"},
+		{"split component", "tick,entity,P.X,Q.X,P.Y\n", "line 1, column P.Y: the columns of P must stand together"},
 		{"array from 1", "tick,entity,P.X[1]\n", "line 1, column P.X[1]: the elements of an array must stand together, in order from [0]"},
 		{"array out of order", "tick,entity,P.X[0],P.X[2]\n", "line 1, column P.X[2]: the elements of an array must stand together, in order from [0]"},
-		{"torn array", "tick,entity,P.X[0],P.Y,P.X[1]\n", "line 1, column P.X[1]: the elements of an array must stand together, in order from [0]"},
+		{"split array", "tick,entity,P.X[0],P.Y,P.X[1]\n", "line 1, column P.X[1]: the elements of an array must stand together, in order from [0]"},
 		{"array after scalar", "tick,entity,P.X,P.X[1]\n", "line 1, column P.X[1]: the elements of an array must stand together, in order from [0]"},
 
 		{"tick type", "tick,entity,P.X\nint32,uint32,bool\n", `line 2, column tick: "int32" is not an unsigned integer type, such as uint32`},

@@ -7,7 +7,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// replay is a trace being played.
+// replay plays a trace.
 type replay struct {
 	cfg     config
 	trace   *reader
@@ -17,15 +17,14 @@ type replay struct {
 	mirrors []*mirror
 	faults  mismatches
 	meter   meter
-	rounds  []uint64 // of the mirrors' latest checks
+	rounds  []uint64 // numbers of the mirrors' latest checks
 
-	// progress is told of every tick played. Tests leave it nil.
+	// progress is called for every tick played. It may be nil.
 	progress func(tick int64, live int)
 }
 
-// run plays a trace through a server and clients and reports what it cost. The
-// error is about the trace, in one sentence; that mirrors went wrong is not an
-// error but in the report.
+// run plays a trace through a server and clients and reports the cost. The error is about the
+// trace, in one sentence; wrong mirrors are not an error but counted in the report.
 func run(cfg config, src io.Reader, progress func(tick int64, live int)) (report, error) {
 	plain, release, err := decompress(src)
 	if err != nil {
@@ -81,11 +80,11 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 	return p, nil
 }
 
-// window is the library's default unless the round trip asks for more.
+// window returns the library's default unless the round trip needs more.
 func window(rtt int) int { return max(64, min(2*rtt+8, 120)) }
 
-// checkEvery is the number of ticks after which everything is compared, and not
-// only what a client says has moved.
+// checkEvery is the number of ticks after which everything is compared, not only what a client
+// reports as changed.
 const checkEvery = 64
 
 // play plays the trace to its end, or to that of -ticks, and returns the number of its ticks.
@@ -121,14 +120,14 @@ func (p *replay) play() (int64, error) {
 	}
 }
 
-// receive lets the acknowledgements arrive.
+// receive gives the server the acknowledgements that arrived.
 func (p *replay) receive(now int64) {
 	for _, m := range p.mirrors {
 		m.receive(now)
 	}
 }
 
-// tick replicates the world as it stands, lets packets arrive, and compares.
+// tick replicates the world, lets packets arrive, and compares.
 func (p *replay) tick(now int64, thorough, measured bool) error {
 	begin := time.Now()
 	p.server.Replicate()
@@ -158,13 +157,12 @@ func (p *replay) tick(now int64, thorough, measured bool) error {
 	return nil
 }
 
-// healingTicks bounds the quiet time after a trace in which the worlds must
-// become equal: long enough for several round trips.
+// healingTicks limits the quiet time after a trace in which the worlds must become equal: several
+// round trips.
 func (c *config) healingTicks() int64 { return 600 + 20*int64(c.rtt) }
 
-// heal ends the trouble on the links and lets quiet ticks pass, from now on,
-// until all worlds are equal and have stayed so while what was on its way
-// arrived. It tells whether they did.
+// heal makes the links perfect and plays quiet ticks until all worlds are equal and stay so while
+// everything in flight arrives. It reports whether they did.
 func (p *replay) heal(now int64) (bool, error) {
 	for _, m := range p.mirrors {
 		p.cfg.weather(m.link, true)
@@ -183,8 +181,8 @@ func (p *replay) heal(now int64) (bool, error) {
 	return p.equal(now-1, true) && equalFor > settled, nil
 }
 
-// equal tells whether all mirrors show what lives, in its newest state, and
-// nothing else. A thorough look compares every value once more.
+// equal reports whether all mirrors show exactly the live entities, in their newest states. A
+// thorough check compares every value once more.
 func (p *replay) equal(now int64, thorough bool) bool {
 	equal := true
 	for _, m := range p.mirrors {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// perfect is a run without trouble on the link.
+// perfect is a run over a perfect link.
 func perfect() config {
 	return config{in: "t.csv", coding: "packed", rtt: 6, seed: 1, peers: 1, mtu: 1200}
 }
@@ -98,9 +98,8 @@ func moving(ticks int) string {
 	return b.String()
 }
 
-// What is sent at tick t has been acknowledged when tick t+rtt is encoded, and
-// had not been a tick before: with a packet at every tick, the number of those
-// acknowledged gives it away.
+// TestRoundTripIsExact: a packet sent at tick t has been acknowledged when tick t+rtt is encoded,
+// and not a tick earlier. With a packet at every tick, the number of acknowledged ones shows it.
 func TestRoundTripIsExact(t *testing.T) {
 	for _, rtt := range []int{1, 2, 3, 4, 5, 6, 7, 30, 63} {
 		cfg := perfect()
@@ -127,8 +126,8 @@ func TestFirstTickOfTheTraceIsTheFirstWithEntities(t *testing.T) {
 	require.Equal(t, before+1, p.server.Tick())
 }
 
-// Still entities cost nothing once they are acknowledged, so that what they
-// cost at first must not be in the means.
+// TestMeansLeaveOutTheFirstRoundTrip: idle entities cost nothing once they are acknowledged, so
+// their initial cost must not be in the means.
 func TestMeansLeaveOutTheFirstRoundTrip(t *testing.T) {
 	const still = "# rate 10\ntick,entity,P.X\nuint32,uint32,\"int32 range=0:1000\"\n0,0,5\n0,1,3\n0,2,7\n2,1,\n40,0,5\n"
 	r := runText(t, still, perfect())
@@ -141,7 +140,7 @@ func TestMeansLeaveOutTheFirstRoundTrip(t *testing.T) {
 
 	short := runText(t, strings.Replace(still, "40,", "3,", 1), perfect())
 	requireOK(t, short)
-	require.Positive(t, short.BytesPerTick, "too short, so measured whole")
+	require.Positive(t, short.BytesPerTick, "too short, so measured completely")
 	require.EqualValues(t, 2, short.Packets)
 }
 
@@ -150,7 +149,7 @@ func TestFiguresAgreeWithEachOther(t *testing.T) {
 	cfg.peers = 3
 	r := runFile(t, "crowd.csv", cfg)
 	requireOK(t, r)
-	require.InDelta(t, r.BytesPerTick*8*20/1000, r.KbitPerSecond, 1e-9, "the file says rate 20")
+	require.InDelta(t, r.BytesPerTick*8*20/1000, r.KbitPerSecond, 1e-9, "the file has rate 20")
 	require.Greater(t, r.BytesPerTick, r.EntityBytesPerTick)
 	require.Greater(t, r.RawBytesPerTick, r.EntityBytesPerTick)
 	require.Positive(t, r.EncodeNsPerTick)
@@ -199,7 +198,7 @@ func TestMalformedRowsStopTheReplay(t *testing.T) {
 	require.EqualError(t, err, `t.csv: line 53, column P.X: "many" is not an int32`)
 }
 
-// A tool that finds nothing wrong must be able to: here something is.
+// TestMirrorsThatAreWrongAreFound: a tool that finds nothing wrong must be able to.
 func TestMirrorsThatAreWrongAreFound(t *testing.T) {
 	const trace = "tick,entity,A.X,B.X\nuint32,uint32,int32,int32\n0,0,1,2\n0,1,3,\n0,2,4,4\n20,0,1,3\n"
 	entity := func(p *replay, number uint64) ecs.Entity {
@@ -286,8 +285,8 @@ func TestMirrorsThatAreWrongAreFound(t *testing.T) {
 	}
 }
 
-// A mirror that goes wrong without the client's knowledge is found by the next
-// thorough check, also if it has come right again by the end.
+// TestSilentChangeIsFoundWithinTheCheckInterval: a mirror that becomes wrong without the client's
+// knowledge is found by the next thorough check, even if it is right again by the end.
 func TestSilentChangeIsFoundWithinTheCheckInterval(t *testing.T) {
 	const trace = "tick,entity,A.X\nuint32,uint32,int32\n0,0,1\n0,1,5\n300,1,6\n"
 	p := start(t, trace, perfect())
@@ -332,7 +331,7 @@ func TestOracleForgetsUnshownVersions(t *testing.T) {
 	require.True(t, converged)
 }
 
-// Both codings show the truth, and Compact takes less.
+// TestCompactTakesLess: both codings show the truth, and Compact takes less.
 func TestCompactTakesLess(t *testing.T) {
 	for _, loss := range []string{"0", "0.2"} {
 		var bytes []float64

@@ -9,47 +9,46 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// report is what a run found out. Means are over the measured ticks, see the
-// package comment; what concerns peers is the mean over these as well.
+// report is the result of a run. Means are over the measured ticks, see the package comment;
+// figures per peer are means over the peers as well.
 type report struct {
-	Ticks       int64 `json:"ticks"`        // of the recording, quiet ones included
+	Ticks       int64 `json:"ticks"`        // of the recording, including quiet ones
 	EntitiesMax int   `json:"entities_max"` // alive at the same tick
 
-	// Packets is the number of datagrams sent to a peer in the measured ticks,
-	// BytesPerTick what they amount to, headers and checksums included, but
-	// nothing of UDP or IP. EntityBytesPerTick leaves out the packet headers.
+	// Packets is the number of datagrams sent to a peer in the measured ticks, BytesPerTick their
+	// mean size per tick, headers and checksums included, but not those of UDP or IP.
+	// EntityBytesPerTick excludes the packet headers.
 	Packets            int64   `json:"packets"`
 	BytesPerTick       float64 `json:"bytes_per_tick"`
 	EntityBytesPerTick float64 `json:"entity_bytes_per_tick"`
 	KbitPerSecond      float64 `json:"kbit_per_second"` // BytesPerTick at the trace's rate
 
-	// RawBytesPerTick is the quantised state of all that lives at fixed width:
-	// what sending everything at every tick would take.
+	// RawBytesPerTick is the quantised state of all live entities at fixed width: the cost of
+	// sending everything at every tick.
 	RawBytesPerTick float64 `json:"raw_bytes_per_tick"`
 
-	// EncodeNsPerTick is the time of Replicate, for all peers, from capture to
-	// the send function. DecodeNsPerTick is the time that one client takes for
-	// Receive and Apply.
+	// EncodeNsPerTick is the time of Replicate, for all peers, from capture to the send function.
+	// DecodeNsPerTick is the time of Receive and Apply for one client.
 	EncodeNsPerTick float64 `json:"encode_ns_per_tick"`
 	DecodeNsPerTick float64 `json:"decode_ns_per_tick"`
 
-	Converged  bool `json:"converged"`  // all worlds were equal in the end
+	Converged  bool `json:"converged"`  // all worlds were equal at the end
 	Mismatches int  `json:"mismatches"` // comparisons that failed, at any time
 
 	Clamped          uint64 `json:"clamped"`           // values outside their range, at every capture of the recording
-	MissingBaselines uint64 `json:"missing_baselines"` // packets that needed a state their client had not
-	MissingModels    uint64 `json:"-"`                 // packets that needed a model their client had not
+	MissingBaselines uint64 `json:"missing_baselines"` // packets whose baseline the client did not have
+	MissingModels    uint64 `json:"-"`                 // packets whose model the client did not have
 
 	Fields []fieldReport `json:"fields"`
 
-	Advice *advice `json:"advice,omitempty"` // if asked for
+	Advice *advice `json:"advice,omitempty"` // with -advice
 
 	sentPerTick float64  // entities
 	described   []string // the first mismatches
 }
 
-// fieldReport is what a field costs a peer. The entry named like a component is
-// what says that it changed, and which of its fields.
+// fieldReport is the cost of a field per peer. The entry named after a component is the cost of its
+// change bit and of the mask of its fields.
 type fieldReport struct {
 	Name        string  `json:"name"`
 	BitsPerTick float64 `json:"bits_per_tick"`
@@ -62,7 +61,7 @@ func (r *report) writeJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// writeTable prints the report for people.
+// writeTable prints the report as a table.
 func (r *report) writeTable(w io.Writer, c *config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d ticks, up to %d entities\n", c.name(), r.Ticks, r.EntitiesMax)
@@ -128,7 +127,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// ratio says which part of raw a size is.
+// ratio formats a size as a part of raw.
 func ratio(size, raw float64) string {
 	if size == 0 || raw == 0 {
 		return ""

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// retags are tags of fields in place of those that the trace gives them, by
-// Component.Field.
+// retags are tags of fields that replace those of the trace, by Component.Field.
 type retags map[string]string
 
-// apply returns components with the tags exchanged. Those given stay as they are.
+// apply returns the components with the tags replaced. The given ones are not changed.
 func (t retags) apply(components []component) []component {
 	components = slices.Clone(components)
 	for i := range components {
@@ -30,7 +29,7 @@ func (t retags) apply(components []component) []component {
 	return components
 }
 
-// retag reads the rows to come as if the trace had other tags.
+// retag reads the following rows as if the trace had other tags.
 func (r *reader) retag(t retags) {
 	if len(t) > 0 {
 		r.components = t.apply(r.components)
@@ -38,14 +37,14 @@ func (r *reader) retag(t retags) {
 	}
 }
 
-// fullName is the name by which tables know the field.
+// fullName returns the field's name in tables.
 func (f *field) fullName(component string) string { return component + "." + f.name }
 
-// precisionKeys are the keys of a tag that say how fine a field is.
+// precisionKeys are the keys of a tag that set the precision of a field.
 var precisionKeys = []string{"step", "precision", "bits"}
 
-// precision finds what a tag says of precision: its item, such as step=0.01, as
-// key and value. There is none where values are exact.
+// precision returns the item of a tag that sets the precision, such as step=0.01, as key and value.
+// There is none if values are exact.
 func (f *field) precision() (key, value string, ok bool) {
 	for item := range strings.SplitSeq(f.tag, ",") {
 		key, value, ok := strings.Cut(item, "=")
@@ -56,9 +55,8 @@ func (f *field) precision() (key, value string, ok bool) {
 	return "", "", false
 }
 
-// scaled returns the field's tag with half the step, or with twice the step, and
-// the item of it that is new. Bits are one more or one less. The error is a
-// reason in one sentence. Whether the tag makes sense is for the library to say.
+// scaled returns the field's tag with half or twice the step, and its new item. Bits are one more
+// or one less. The error is a reason in one sentence. The library checks whether the tag is valid.
 func (f *field) scaled(half bool) (tag, item string, err error) {
 	key, value, _ := f.precision()
 	other := ""
@@ -78,7 +76,7 @@ func (f *field) scaled(half bool) (tag, item string, err error) {
 	return strings.Join(items, ","), key + "=" + other, nil
 }
 
-// scalar is the type of the field, or of an array's elements.
+// scalar returns the type of the field, or of an array's elements.
 func (f *field) scalar() reflect.Type {
 	if f.array {
 		return f.typ.Elem()
@@ -86,13 +84,13 @@ func (f *field) scalar() reflect.Type {
 	return f.typ
 }
 
-// isInteger tells whether the field is made of integers.
+// isInteger reports whether the field is made of integers.
 func (f *field) isInteger() bool {
 	kind := f.scalar().Kind()
 	return kind >= reflect.Int && kind <= reflect.Uint64
 }
 
-// float tells whether the field is made of floats.
+// float reports whether the field is made of floats.
 func (f *field) float() bool {
 	kind := f.scalar().Kind()
 	return kind == reflect.Float32 || kind == reflect.Float64
@@ -127,7 +125,7 @@ func scaleInteger(value string, half bool) (string, error) {
 	}
 	switch {
 	case half && v%2 != 0:
-		return "", fmt.Errorf("a step of %s has no whole half", value)
+		return "", fmt.Errorf("a step of %s has no integer half", value)
 	case half:
 		return format(v / 2), nil
 	case v > math.MaxInt64/2:
@@ -136,13 +134,13 @@ func scaleInteger(value string, half bool) (string, error) {
 	return format(2 * v), nil
 }
 
-// stepOfOne tells whether the field is an integer in steps of 1, which are exact.
+// stepOfOne reports whether the field is an integer in steps of 1, which are exact.
 func (f *field) stepOfOne() bool {
 	key, value, _ := f.precision()
 	return key == "step" && f.isInteger() && (value == "1" || value == "1ns")
 }
 
-// unscaled says in a word how values go over of a field that has no step.
+// unscaled describes how the values of a field without a step are sent.
 func (f *field) unscaled() string {
 	items := strings.Split(f.tag, ",")
 	switch {

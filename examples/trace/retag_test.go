@@ -12,7 +12,7 @@ func TestHalfAndTwiceTheStepOfEveryKindOfTag(t *testing.T) {
 	for _, c := range []struct {
 		typ         reflect.Type
 		tag         string
-		half, twice string // tags, or what is wrong
+		half, twice string // tags, or the error
 	}{
 		{f32, "range=-5:5,step=0.01", "range=-5:5,step=0.005", "range=-5:5,step=0.02"},
 		{f32, "range=-32:32,step=0.001953125", "range=-32:32,step=0.0009765625", "range=-32:32,step=0.00390625"},
@@ -22,7 +22,7 @@ func TestHalfAndTwiceTheStepOfEveryKindOfTag(t *testing.T) {
 		{reflect.TypeFor[[4]float64](), "quat,bits=9", "quat,bits=10", "quat,bits=8"},
 		{reflect.TypeFor[[3]float32](), "unit,bits=8", "unit,bits=9", "unit,bits=7"},
 		{reflect.TypeFor[uint16](), "range=0:1000,step=10", "range=0:1000,step=5", "range=0:1000,step=20"},
-		{i64, "range=0:1000,step=5", "a step of 5 has no whole half", "range=0:1000,step=10"},
+		{i64, "range=0:1000,step=5", "a step of 5 has no integer half", "range=0:1000,step=10"},
 		{i64, "range=0s:1h,step=1ms", "range=0s:1h,step=500µs", "range=0s:1h,step=2ms"},
 		{i64, "range=0:1,step=8000000000000000000", "range=0:1,step=4000000000000000000", "twice 8000000000000000000 is more than an int64 holds"},
 		{i64, "range=0:1,step=x", `"x" is neither a whole number nor a duration`, `"x" is neither a whole number nor a duration`},

@@ -15,8 +15,8 @@ const (
 	maxEntityBytes = 32 << 10
 )
 
-// buildSchema registers the components of a trace. What the library refuses is
-// an error that blames a column.
+// buildSchema registers the components of a trace. If the library refuses something, the error
+// names a column.
 func buildSchema(components []component) (*replication.Schema, error) {
 	schema := replication.NewSchema()
 	size := 0
@@ -25,7 +25,7 @@ func buildSchema(components []component) (*replication.Schema, error) {
 		if n == maxComponents || size > maxEntityBytes {
 			return nil, blame(c.fields[0].columnName(c.name), "too much for one entity: it has at most %d components and %d bytes", maxComponents, maxEntityBytes)
 		}
-		// Field by field first, as only that tells which one is refused.
+		// Field by field first, to find the one that is refused.
 		for i, f := range c.fields {
 			if err := register(replication.NewSchema(), c.name, structOf(c.name, c.fields[i:i+1])); err != nil {
 				return nil, blame(f.columnName(c.name), "%v", err)
@@ -38,8 +38,8 @@ func buildSchema(components []component) (*replication.Schema, error) {
 	return schema, nil
 }
 
-// register turns the panic that misuse of the library is into an error: here the
-// types come from a file, so that it is no mistake of the program.
+// register returns the library's panic on misuse as an error: here the types come from a file, so
+// it is not a mistake of the program.
 func register(schema *replication.Schema, name string, typ reflect.Type) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -50,7 +50,7 @@ func register(schema *replication.Schema, name string, typ reflect.Type) (err er
 	return nil
 }
 
-// columnName is the name of the column in which the field's type stands.
+// columnName returns the name of the column with the field's type.
 func (f *field) columnName(component string) string {
 	name := component + "." + f.name
 	if f.array {

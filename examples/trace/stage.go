@@ -8,8 +8,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// stage is the server's world, in which the rows of a trace are played: an
-// entity for each one that lives, with exactly the components of its latest row.
+// stage is the server's world, in which the rows of a trace are played: one entity for each live
+// one, with exactly the components of its latest row.
 type stage struct {
 	world  ecs.World
 	marker ecs.ID
@@ -27,7 +27,7 @@ func newStage(components []component) *stage {
 	return s
 }
 
-// componentIDs finds out how a world names the components of a trace.
+// componentIDs returns a world's IDs of the components of a trace.
 func componentIDs(world *ecs.World, components []component) (types []reflect.Type, ids []ecs.ID) {
 	for _, c := range components {
 		types = append(types, c.typ)
@@ -36,8 +36,7 @@ func componentIDs(world *ecs.World, components []component) (types []reflect.Typ
 	return types, ids
 }
 
-// play makes the entity of a row be as the row says. A row without components
-// ends it.
+// play gives the entity of a row its components and values. A row without components removes it.
 func (s *stage) play(r *reader) {
 	e, lives := s.actors[r.entity]
 	s.add, s.remove = s.add[:0], s.remove[:0]
