@@ -48,7 +48,7 @@ const usage = `Arena: bots fight in a world that a server replicates to clients 
 
 Without flags it plays for ten seconds in one process: on a terminal it shows the fight, as
 the server has it and as a client sees it, elsewhere it prints a line per second. It exits
-with 0 if all worlds came out equal, with 1 if not or if the other side of -serve or -connect
+with 0 if all worlds became equal, with 1 if not or if the other side of -serve or -connect
 does not come, and with 2 if it does not understand the flags.
 
 `
@@ -62,7 +62,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.BoolVar(&c.headless, "headless", false, "run as fast as possible and print only the result")
 	fs.BoolVar(&c.json, "json", false, "print the result as one JSON object")
 	fs.IntVar(&c.ticks, "ticks", 0, "`number` of simulation steps to play (default: as many as -duration takes)")
-	fs.DurationVar(&c.duration, "duration", 10*time.Second, "simulated time to play;\n-serve and -connect without it play until one of them ends")
+	fs.DurationVar(&c.duration, "duration", 10*time.Second,
+		"simulated time to play;\n-serve and -connect without it play until one of them ends")
 	fs.Uint64Var(&c.seed, "seed", 1, "same seed, same fight, same luck on the network")
 	fs.IntVar(&c.bots, "bots", 100, "`number` of ships of the server's bots; every client adds one")
 	fs.IntVar(&c.clients, "clients", 4, "`number` of clients, each with a world of its own;\nwith -serve, to wait for")
@@ -76,7 +77,8 @@ func parseFlags(args []string, out io.Writer) (config, error) {
 	fs.StringVar(&c.transport, "transport", "memory", "memory, or udp for a loopback socket per client")
 	fs.StringVar(&c.serve, "serve", "", "be the server for clients that -connect to this TCP and UDP `address`")
 	fs.StringVar(&c.connect, "connect", "", "be the clients of the server at this `address`")
-	fs.DurationVar(&c.wait, "wait", 0, "how long to wait for the other side (default: 30s if -headless;\nelse -connect waits a minute, or -duration if given, and -serve for ever)")
+	fs.DurationVar(&c.wait, "wait", 0, "how long to wait for the other side (default: 30s if -headless;\n"+
+		"otherwise -connect waits a minute, or -duration if given, and -serve without limit)")
 
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -133,7 +135,8 @@ func (c *config) validate(given map[string]bool) error {
 	case c.sendRate < 1 || c.tickRate%c.sendRate != 0:
 		return fmt.Errorf("-send-rate is %d but must divide -tick-rate, which is %d", c.sendRate, c.tickRate)
 	case c.tickRate/c.sendRate > maxSendStep:
-		return fmt.Errorf("-send-rate is %d but must be at least a %dth of -tick-rate, which is %d", c.sendRate, maxSendStep, c.tickRate)
+		return fmt.Errorf("-send-rate is %d but must be at least a %dth of -tick-rate, which is %d", c.sendRate,
+			maxSendStep, c.tickRate)
 	case c.transport != "memory" && c.transport != "udp":
 		return fmt.Errorf("-transport is %q but must be memory or udp", c.transport)
 	case c.serve != "" && c.connect != "":
@@ -143,7 +146,8 @@ func (c *config) validate(given map[string]bool) error {
 	}
 	for _, address := range []struct{ name, value string }{{"serve", c.serve}, {"connect", c.connect}} {
 		if _, _, err := net.SplitHostPort(address.value); err != nil && given[address.name] {
-			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name, address.value)
+			return fmt.Errorf("-%s is %q but must be an address with a port, like 127.0.0.1:9000", address.name,
+				address.value)
 		}
 	}
 	for _, share := range []struct {
@@ -174,7 +178,8 @@ func (c *config) link() string {
 	if c.jitter > 0 {
 		late = fmt.Sprintf("%v to %v", max(c.latency-c.jitter, 0), c.latency+c.jitter)
 	}
-	text := fmt.Sprintf("%.4g %% lost, %s late, %.4g %% doubled, %.4g %% overtaken", 100*c.loss, late, 100*c.dup, 100*c.reorder)
+	text := fmt.Sprintf("%.4g %% lost, %s late, %.4g %% doubled, %.4g %% overtaken", 100*c.loss, late, 100*c.dup,
+		100*c.reorder)
 	switch {
 	case c.serve != "":
 		return text + ", to clients"

@@ -52,7 +52,8 @@ func runClients(ctx context.Context, c *config, s *screen) (*report, error) {
 	server := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	for i, each := range sockets {
 		seed := c.seed + 2*uint64(i) + 1
-		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed, c.weather())))
+		v.mirrors = append(v.mirrors, newMirror(pilotName(i), newLine(each.port(server, localPatience), seed,
+			c.weather())))
 	}
 	s.printLine(fmt.Sprintf("arena: connected to %s with %s", c.connect, count(c.clients, "client")))
 	s.printLine("link: " + c.link())

@@ -49,9 +49,9 @@ func tally(mirrors []*mirror) (checks, wrong int) {
 func (s *survey) standing() string {
 	title, kills := s.leader()
 	if title == "" {
-		return "no kills yet"
+		return "nobody leads"
 	}
-	return fmt.Sprintf("best: %s with %s", title, count(kills, "kill"))
+	return fmt.Sprintf("%s leads with %s", title, count(kills, "kill"))
 }
 
 // clock returns the time since the beginning.
@@ -136,7 +136,8 @@ func (p *picture) drawBoxes(c *canvas, b box, first *survey) {
 			ink = playerInk
 		}
 		c.write(inside.x+1, i, ink, ship.title())
-		c.writeRight(inside.x+inside.width-1, i, plainInk, fmt.Sprintf("  %4d %4d", ship.score.Kills, ship.score.Deaths))
+		c.writeRight(inside.x+inside.width-1, i, plainInk, fmt.Sprintf("  %4d %4d", ship.score.Kills,
+			ship.score.Deaths))
 	}
 }
 
@@ -158,7 +159,8 @@ func (p *picture) drawFigures(c *canvas, y int) {
 
 	x := c.write(1, y+4, plainInk, "round trip "+roundTripText(f.roundTrip, p.c.tickRate))
 	x = c.write(x, y+4, plainInk, ", age of baselines "+ageText(f.age))
-	c.write(x, y+4, plainInk, fmt.Sprintf(", lost %s of %s", thousands(f.traffic.Lost), count(f.traffic.Packets, "packet")))
+	c.write(x, y+4, plainInk, fmt.Sprintf(", lost %s of %s", thousands(f.traffic.Lost), count(f.traffic.Packets,
+		"packet")))
 	ink, text := f.worlds()
 	c.write(1, y+5, ink, text)
 	p.drawLegend(c, y+6)
@@ -170,7 +172,8 @@ func (f *figures) worlds() (ink, string) {
 	case f.checks == 0:
 		return plainInk, "no entity of a mirror was compared yet"
 	case f.wrong > 0:
-		return badInk, fmt.Sprintf("worlds differ: %s of %s wrong", thousands(f.wrong), count(f.checks, "compared entity"))
+		return badInk, fmt.Sprintf("worlds differ: %s of %s wrong", thousands(f.wrong), count(f.checks,
+			"compared entity"))
 	default:
 		return goodInk, fmt.Sprintf("worlds equal: %s compared, 0 wrong", thousands(f.checks)+" mirrored entities")
 	}
@@ -200,7 +203,8 @@ func (p *picture) drawBrief(c *canvas, y int) {
 	f := &p.figures
 	ink, _ := f.worlds()
 	x := c.write(1, y, ink, fmt.Sprintf("%d wrong", f.wrong))
-	c.write(x+2, y, plainInk, fmt.Sprintf("%.0f kbit/s, JSON %.0f, %s", f.sent, f.json, roundTripText(f.roundTrip, p.c.tickRate)))
+	c.write(x+2, y, plainInk, fmt.Sprintf("%.0f kbit/s, JSON %.0f, %s", f.sent, f.json, roundTripText(f.roundTrip,
+		p.c.tickRate)))
 }
 
 // drawBar fills a share of so many columns, at least one step of them unless the share is 0.

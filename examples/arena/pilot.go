@@ -126,7 +126,8 @@ func (p *pilot) comeAndGo() {
 		p.rest--
 		return
 	}
-	if session := p.client.Stats().Sessions; p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
+	session := p.client.Stats().Sessions
+	if p.session != session && replication.SendToServer(p.client, Join{p.name}) == nil {
 		p.session, p.ship, p.deaths = session, -1, 0
 		clear(p.tracks) // these ships may be gone
 	}

@@ -108,7 +108,7 @@ func TestATerminalShowsTheMatch(t *testing.T) {
 		require.Contains(t, sgr.ReplaceAllString(frames, ""), part)
 	}
 	require.Contains(t, frames, "\x1b["+codes[playerInk]+"m")
-	require.Contains(t, after, "All worlds came out equal")
+	require.Contains(t, after, "All worlds became equal")
 	require.NotContains(t, after, "\x1b")
 }
 

@@ -35,9 +35,9 @@ type report struct {
 	BytesPerClientPerSecond     float64 `json:"bytes_per_client_per_second"`
 	RawBytesPerClientPerSecond  float64 `json:"raw_bytes_per_client_per_second"`  // snapshots of fixed width
 	Saved                       float64 `json:"saved"`                            // share of raw that was not sent
-	JSONBytesPerClientPerSecond float64 `json:"json_bytes_per_client_per_second"` // the same in JSON, measured once a second
+	JSONBytesPerClientPerSecond float64 `json:"json_bytes_per_client_per_second"` // the same in JSON
 	SavedOfJSON                 float64 `json:"saved_of_json"`
-	RoundTripTicks              float64 `json:"round_trip_ticks"` // as outlook.RoundTrip, the mean of all clients at the end of the fight
+	RoundTripTicks              float64 `json:"round_trip_ticks"` // see outlook; mean of all clients at the end
 	RoundTripMs                 float64 `json:"round_trip_ms"`
 
 	Spawns   uint64 `json:"spawns"`
@@ -98,8 +98,9 @@ func (h *host) report(c *config, guests []*guest) *report {
 	stats := h.server.Stats()
 	r := &report{
 		Role: "both", Transport: c.transport, Seed: c.seed,
-		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: h.ticks, Bots: c.bots, Clients: len(guests), Entities: stats.Entities,
-		Spawns: stats.Spawns, Despawns: stats.Despawns, Tally: h.game.Tally,
+		TickRate: c.tickRate, SendRate: c.sendRate, Ticks: h.ticks, Bots: c.bots, Clients: len(guests),
+		Entities: stats.Entities,
+		Spawns:   stats.Spawns, Despawns: stats.Despawns, Tally: h.game.Tally,
 		Announced: h.announced,
 	}
 	var seconds, raw, json float64 // summed over clients

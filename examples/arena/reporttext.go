@@ -51,7 +51,8 @@ func (r *report) table() []tableColumn {
 			roundTripText(row.RoundTrip, r.TickRate), fmt.Sprint(row.Mismatches), worldText(row.Compared, row.Equal))
 	}
 	line("all", fmt.Sprint(r.Packets), fmt.Sprint(r.Lost), kbits(r.BytesPerClientPerSecond),
-		kbits(r.RawBytesPerClientPerSecond), percent(r.Saved), kbits(r.JSONBytesPerClientPerSecond), percent(r.SavedOfJSON),
+		kbits(r.RawBytesPerClientPerSecond), percent(r.Saved), kbits(r.JSONBytesPerClientPerSecond),
+		percent(r.SavedOfJSON),
 		roundTripText(r.RoundTripTicks, r.TickRate), fmt.Sprint(r.Mismatches), worldText(compared, r.Converged))
 	return columns
 }
@@ -77,8 +78,10 @@ func (r *report) details() string {
 		"%s joined, %s left. Messages: %s to clients (%s resent), %s from them. "+
 		"Inputs: %s in time, %s missed (%.2f %% in time), %.1f ticks ahead.\n\n%s",
 		count(r.Ticks, "tick"), count(r.Entities, "entity"), thousands(r.Spawns), thousands(r.Despawns),
-		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Respawns, "respawn"), count(t.Pickups, "pick-up"),
-		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), thousands(r.Messages), thousands(r.Resent), thousands(r.MessagesUp),
+		count(t.Shots, "shot"), count(t.Hits, "hit"), count(t.Deaths, "death"), count(t.Respawns, "respawn"),
+		count(t.Pickups, "pick-up"),
+		count(r.Announced.Joins, "player"), thousands(r.Announced.Leaves), thousands(r.Messages), thousands(r.Resent),
+		thousands(r.MessagesUp),
 		thousands(r.Inputs), thousands(r.InputsMissed), 100*r.InputsInTime, r.InputDelayTicks, r.verdict())
 }
 
@@ -91,16 +94,16 @@ func (r *report) verdict() string {
 		return fmt.Sprintf("In %s of %s a client showed an entity other than it was on the server.",
 			thousands(r.Mismatches), count(r.Checks, "check"))
 	case r.Converged && r.Clients == 1:
-		return fmt.Sprintf("The world came out equal, %s after the last change, and %s on the way found nothing wrong.",
+		return fmt.Sprintf("The world became equal, %s after the last change, and %s until then found nothing wrong.",
 			count(r.QuietTicks, "tick"), count(r.Checks, "check"))
 	case r.Converged:
-		return fmt.Sprintf("All worlds came out equal, %s after the last change, and %s on the way found nothing wrong.",
+		return fmt.Sprintf("All worlds became equal, %s after the last change, and %s until then found nothing wrong.",
 			count(r.QuietTicks, "tick"), count(r.Checks, "check"))
 	case r.Interrupted:
-		return fmt.Sprintf("The fight ended before the worlds could be compared completely; %s until then found nothing wrong.",
-			count(r.Checks, "check"))
+		return fmt.Sprintf("The fight ended before the worlds could be compared completely; "+
+			"%s until then found nothing wrong.", count(r.Checks, "check"))
 	default:
-		return "Not all worlds came out equal."
+		return "Not all worlds became equal."
 	}
 }
 

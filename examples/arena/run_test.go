@@ -99,7 +99,7 @@ func TestTheTableIsForPeople(t *testing.T) {
 	require.Empty(t, lines[5])
 	text := strings.Join(strings.Fields(stdout.String()), " ")
 	require.Contains(t, text, "3 players joined, 0 left")
-	require.Contains(t, text, "All worlds came out equal")
+	require.Contains(t, text, "All worlds became equal")
 	require.Equal(t, 1, strings.Count(text, "Round trip"), "there is one")
 }
 

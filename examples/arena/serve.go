@@ -34,7 +34,8 @@ func runServer(ctx context.Context, c *config, s *screen) (*report, error) {
 			p.dismissAll(v)
 		}
 	}()
-	s.printLine(fmt.Sprintf("arena: serving at %s and waiting for %s; start them with:\n  go run ./examples/arena -connect %s -clients %d",
+	s.printLine(fmt.Sprintf("arena: serving at %s and waiting for %s; start them with:\n"+
+		"  go run ./examples/arena -connect %s -clients %d",
 		lobby.tcp.Addr(), count(c.clients, "client"), lobby.tcp.Addr(), c.clients))
 	s.printLine("link: " + c.link())
 	if c.onListen != nil {

@@ -83,7 +83,8 @@ func (w *waiting) begin(ctx context.Context, ctl *control, expected int) error {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("the server has gone: %w", err)
 		case w.left() <= 0:
-			return fmt.Errorf("the server did not begin within %v: it waits for %s in all", w.c.wait, count(expected, "client"))
+			return fmt.Errorf("the server did not begin within %v: it waits for %s in all", w.c.wait, count(expected,
+				"client"))
 		}
 		w.remind("the server to begin", "it waits for "+count(expected, "client")+" in all")
 	}

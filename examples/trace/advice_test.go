@@ -166,7 +166,7 @@ func TestAdviceTableIsAligned(t *testing.T) {
 	code, stdout, stderr := invoke(t, "", "-advice", "testdata/crowd.csv")
 	require.Equal(t, exitOK, code)
 	require.Empty(t, stderr)
-	_, table, ok := strings.Cut(stdout, "\nwhat precision costs: ")
+	_, table, ok := strings.Cut(stdout, "\nthe cost of precision: ")
 	require.True(t, ok)
 	require.Contains(t, table, "Beacon.Code  exact")
 	require.NotContains(t, table, "~", "the recording is finer than its steps")

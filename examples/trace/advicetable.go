@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-const adviceIntro = `what precision costs: each row is two replays, with half and twice the step of that field, all else
-as it was; shares and changes are of the %.1f bytes/tick sent to a peer, packet headers included;
-%.1f entities are sent a tick
+const adviceIntro = `the cost of precision: each row is two replays, with half and twice the step of that field and all
+else unchanged; shares and changes are of the %.1f bytes/tick sent to a peer, packet headers
+included; %.1f entities are sent per tick
 `
 
-const adviceRaw = `raw  every bit of a float is sent: to learn what a step would save, write one in the trace's third line
+const adviceRaw = `raw  every bit of a float is sent: to see what a step would save, write one in the trace's third line
 `
 
-const adviceGuess = `~    a guess: the recording was not seen to be finer than the step, so that the values replayed with
-     half of it had been rounded before. What the game's own would cost may be less or more.
+const adviceGuess = `~    a guess: the recording does not seem finer than the step, so values replayed with half of it
+     were rounded before. The game's own values may cost less or more.
 `
 
 // writeTable prints the advice as a table, after the report.
@@ -31,7 +31,8 @@ func (a *advice) writeTable(b *strings.Builder) {
 		raw = raw || f.Precision == "raw"
 	}
 	row := func(name, step, bits, update, share, half, twice string) {
-		line := fmt.Sprintf("%-*s  %-*s %8s %7s %7s %19s %17s", names, name, steps, step, bits, update, share, half, twice)
+		line := fmt.Sprintf("%-*s  %-*s %8s %7s %7s %19s %17s", names, name, steps, step, bits, update, share, half,
+			twice)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	b.WriteByte('\n')

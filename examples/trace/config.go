@@ -64,17 +64,20 @@ var errHelp = flag.ErrHelp
 func (c *config) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("trace", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // errors are printed once, by the caller
-	set.StringVar(&c.in, "in", "", "the trace, a `file` of CSV, plain or zstd-compressed; - is standard input; -in may be left out at the end")
+	set.StringVar(&c.in, "in", "",
+		"the trace, a `file` of CSV, plain or zstd-compressed; - is standard input; -in may be left out at the end")
 	set.StringVar(&c.coding, "coding", "packed", "`name` of the coding: "+strings.Join(codings, ", "))
 	set.IntVar(&c.rtt, "rtt", 6, "round trip in `ticks`: a packet of tick t is acknowledged at t+rtt")
 	set.Float64Var(&c.loss, "loss", 0, "`share` of packets lost in either direction, 0 to 1")
 	set.Float64Var(&c.dup, "dup", 0, "`share` of packets that arrive twice, 0 to 1")
-	set.Float64Var(&c.reorder, "reorder", 0, fmt.Sprintf("`share` of packets held back by 1 to %d ticks, 0 to 1", heldBack))
+	set.Float64Var(&c.reorder, "reorder", 0, fmt.Sprintf("`share` of packets held back by 1 to %d ticks, 0 to 1",
+		heldBack))
 	set.Uint64Var(&c.seed, "seed", 1, "seed of the link's random numbers: the same `number`, the same run")
 	set.IntVar(&c.peers, "peers", 1, "`number` of clients")
 	set.IntVar(&c.mtu, "mtu", 1200, "size of the largest packet in `bytes`")
 	set.IntVar(&c.ticks, "ticks", 0, "replay the first `ticks` of the trace only; 0 is all")
-	set.BoolVar(&c.advice, "advice", false, "measure what half and twice the step of each field would cost, by replaying the trace with it")
+	set.BoolVar(&c.advice, "advice", false,
+		"measure what half and twice the step of each field would cost, by replaying the trace with it")
 	set.BoolVar(&c.json, "json", false, "print one JSON object instead of a table")
 	return set
 }
@@ -93,7 +96,8 @@ func parseFlags(args []string) (config, error) {
 	case set.NArg() == 1 && c.in == "":
 		c.in = set.Arg(0) // -in may be left out if no flag follows
 	case set.NArg() > 0:
-		return c, fmt.Errorf("%q is too much; there is one trace, named by -in or after all flags", set.Arg(set.NArg()-1))
+		return c, fmt.Errorf("%q is too much; there is one trace, named by -in or after all flags",
+			set.Arg(set.NArg()-1))
 	}
 	return c, c.check()
 }

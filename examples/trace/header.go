@@ -55,7 +55,8 @@ func blame(column, format string, args ...any) error {
 func (h *header) parseNames(names []string) error {
 	for i, want := range [headColumns]string{"tick", "entity"} {
 		if i >= len(names) || names[i] != want {
-			return fmt.Errorf("column %d must be named %s; a trace starts with tick,entity and goes on with columns like Position.X", i+1, want)
+			return fmt.Errorf("column %d must be named %s; "+
+				"a trace starts with tick,entity and goes on with columns like Position.X", i+1, want)
 		}
 	}
 	if len(names) == headColumns {
@@ -74,7 +75,8 @@ func (h *header) parseNames(names []string) error {
 func (h *header) parseName(column int, name string) error {
 	compName, fieldName, index, ok := splitName(name)
 	if !ok {
-		return blame(name, "a column is named Component.Field or Component.Field[i], with Go names, the field's exported")
+		return blame(name,
+			"a column is named Component.Field or Component.Field[i], with Go names, the field's exported")
 	}
 	if n := len(h.components); n == 0 || h.components[n-1].name != compName {
 		for _, c := range h.components {
@@ -152,7 +154,8 @@ func (f *field) parseType(columns, types []string) error {
 	scalar, ok := scalars[scalarName]
 	switch {
 	case !ok:
-		return blame(name, "%q is not a type that a trace can hold; those are %s, and arrays of them such as [4]float32", typeName, scalarNames)
+		return blame(name, "%q is not a type that a trace can hold; those are %s, and arrays of them "+
+			"such as [4]float32", typeName, scalarNames)
 	case isArray && !f.array:
 		return blame(name, "%s is an array, so that the column must be named %s[0]", typeName, name)
 	case !isArray && f.array:

@@ -36,7 +36,10 @@ func (c *config) weather(link *netsim.Link, healed bool) {
 }
 
 // newMirror connects a client to the server, over a link that is still perfect.
-func newMirror(index int, seed uint64, coding replication.Coding, server *replication.Server, schema *replication.Schema, components []component, faults *mismatches) *mirror {
+func newMirror(
+	index int, seed uint64, coding replication.Coding, server *replication.Server, schema *replication.Schema,
+	components []component, faults *mismatches,
+) *mirror {
 	m := &mirror{
 		index:  index,
 		world:  ecs.NewWorld(),
@@ -91,7 +94,8 @@ func (m *mirror) see(now int64) error {
 }
 
 func (m *mirror) complain(now int64, who string, err error) {
-	if err != nil && !errors.Is(err, replication.ErrStale) && !errors.Is(err, replication.ErrMissingBaseline) && !errors.Is(err, replication.ErrMissingModel) {
+	if err != nil && !errors.Is(err, replication.ErrStale) && !errors.Is(err, replication.ErrMissingBaseline) &&
+		!errors.Is(err, replication.ErrMissingModel) {
 		m.faults.add("tick %d, %s %d: refuses a sound packet: %v", now, who, m.index, err)
 	}
 }

@@ -66,7 +66,8 @@ func (m *mirror) check(o *oracle, at moment, thorough bool) int {
 	if thorough {
 		query := m.world.Query(ecs.All())
 		if n := query.Count(); n != count {
-			m.faults.add("tick %d, client %d: the world has %d entities, but the client mirrors %d", at.now, m.index, n, count)
+			m.faults.add("tick %d, client %d: the world has %d entities, but the client mirrors %d", at.now, m.index,
+				n, count)
 		}
 		query.Close()
 	}

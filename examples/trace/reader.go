@@ -88,7 +88,9 @@ func (r *reader) readComments(src *bufio.Reader) error {
 		if words := strings.Fields(text[1:]); len(words) == 2 && words[0] == "rate" {
 			rate, err := strconv.ParseFloat(words[1], 64)
 			if err != nil || !(rate > 0 && rate <= 1e6) {
-				return &fault{r.file, r.line, "", fmt.Sprintf("a rate of %q: must be a number of ticks per second, above 0 and at most 1e6", words[1])}
+				reason := fmt.Sprintf("a rate of %q: must be a number of ticks per second, above 0 and at most 1e6",
+					words[1])
+				return &fault{r.file, r.line, "", reason}
 			}
 			r.rate = rate
 		}
@@ -165,7 +167,8 @@ func (r *reader) parseComponent(c component, record []string) (bool, error) {
 	case filled < 0:
 		return false, nil
 	case hole >= 0:
-		return false, blame(r.columns[hole], "empty, but %s is not; of a component, all cells are empty or none is", r.columns[filled])
+		return false, blame(r.columns[hole], "empty, but %s is not; of a component, all cells are empty or none is",
+			r.columns[filled])
 	}
 	for i := c.first; i < c.end; i++ {
 		if err := parseInto(r.cells[i], record[i]); err != nil {
@@ -215,7 +218,8 @@ func (r *reader) checkCount(record []string) error {
 	case got < want:
 		return &fault{r.file, r.line, r.columns[got], fmt.Sprintf("missing; there are %d of %d cells", got, want)}
 	case got > want:
-		return &fault{r.file, r.line, "", fmt.Sprintf("%d cells, but only %d columns, of which %s is the last", got, want, r.columns[want-1])}
+		return &fault{r.file, r.line, "", fmt.Sprintf("%d cells, but only %d columns, of which %s is the last", got,
+			want, r.columns[want-1])}
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ func newReplay(cfg config, src io.Reader) (*replay, error) {
 		replication.WithSeed(cfg.seed),
 		replication.WithWindow(window(cfg.rtt)))
 	for i := range cfg.peers {
-		p.mirrors = append(p.mirrors, newMirror(i, cfg.seed, cfg.peerCoding(), p.server, schema, trace.components, &p.faults))
+		p.mirrors = append(p.mirrors, newMirror(i, cfg.seed, cfg.peerCoding(), p.server, schema, trace.components,
+			&p.faults))
 	}
 	if err := shakeHands(p.server, p.mirrors); err != nil {
 		return nil, err

@@ -72,7 +72,8 @@ func (r *report) writeTable(w io.Writer, c *config) error {
 		line := fmt.Sprintf("%-28s %12.1f  %-12s %s", name, value, unit, note)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	row("sent to a peer", r.BytesPerTick, "bytes/tick", fmt.Sprintf("%.1f kbit/s, %s", r.KbitPerSecond, plural(int(r.Packets), "packet")))
+	row("sent to a peer", r.BytesPerTick, "bytes/tick", fmt.Sprintf("%.1f kbit/s, %s", r.KbitPerSecond,
+		plural(int(r.Packets), "packet")))
 	row("  without packet headers", r.EntityBytesPerTick, "bytes/tick", ratio(r.EntityBytesPerTick, r.RawBytesPerTick))
 	row("quantised state as it is", r.RawBytesPerTick, "bytes/tick", "")
 	row("Replicate", r.EncodeNsPerTick/1000, "us/tick", plural(c.peers, "peer"))

@@ -23,7 +23,8 @@ func buildSchema(components []component) (*replication.Schema, error) {
 	for n, c := range components {
 		size += int(c.typ.Size())
 		if n == maxComponents || size > maxEntityBytes {
-			return nil, blame(c.fields[0].columnName(c.name), "too much for one entity: it has at most %d components and %d bytes", maxComponents, maxEntityBytes)
+			return nil, blame(c.fields[0].columnName(c.name),
+				"too much for one entity: it has at most %d components and %d bytes", maxComponents, maxEntityBytes)
 		}
 		// Field by field first, to find the one that is refused.
 		for i, f := range c.fields {

@@ -95,7 +95,7 @@ func TestBottleneckRefusesNonsense(t *testing.T) {
 	require.Panics(t, func() { netsim.NewBottleneck(-1, 0) })
 	require.Panics(t, func() { netsim.NewBottleneck(1, 0).SetLimits(1, -1) })
 	require.EqualError(t, netsim.Config{Bandwidth: 1, Through: netsim.NewBottleneck(1, 0)}.Validate(),
-		"netsim: Config.Bandwidth and Config.QueueLimit must be 0 with Through: those of the Bottleneck count")
+		"netsim: Config.Bandwidth and Config.QueueLimit must be 0 with Through, which has a bandwidth and a queue of its own")
 }
 
 func TestBottleneckAllocatesNothingOnceWarm(t *testing.T) {

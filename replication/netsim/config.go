@@ -114,7 +114,8 @@ func (c Config) Validate() error {
 			c.Burst.Length, c.Burst.Start)
 	}
 	if c.Through != nil && (c.Bandwidth != 0 || c.QueueLimit != 0) {
-		return errors.New("netsim: Config.Bandwidth and Config.QueueLimit must be 0 with Through: those of the Bottleneck count")
+		return errors.New("netsim: Config.Bandwidth and Config.QueueLimit must be 0 with Through, " +
+			"which has a bandwidth and a queue of its own")
 	}
 	if c.Reorder > 0 && c.ReorderBy < 1 {
 		return fmt.Errorf("netsim: Config.ReorderBy is %d, but must be at least 1 tick as Reorder is %v",

@@ -113,7 +113,8 @@ func Profile(name string, rate float64) (Config, error) {
 	case "hostile":
 		return Hostile(rate), nil
 	}
-	return Config{}, fmt.Errorf("netsim: no profile is named %q; there are %s", name, strings.Join(ProfileNames(), ", "))
+	return Config{}, fmt.Errorf("netsim: no profile is named %q; there are %s", name, strings.Join(ProfileNames(),
+		", "))
 }
 
 // outages returns outages of a mean length with a mean time between them.

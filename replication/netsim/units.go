@@ -26,7 +26,8 @@ func Ticks(d time.Duration, rate float64) float64 {
 func BytesPerTick(bitsPerSecond, rate float64) int {
 	checkRate(rate)
 	if !(bitsPerSecond > 0) || math.IsInf(bitsPerSecond, 0) {
-		panic(fmt.Sprintf("netsim: BytesPerTick of %v bit/s: must be positive; use Bandwidth 0 for no limit", bitsPerSecond))
+		panic(fmt.Sprintf("netsim: BytesPerTick of %v bit/s: must be positive; use Bandwidth 0 for no limit",
+			bitsPerSecond))
 	}
 	return int(min(max(bitsPerSecond/8/rate, 1), maxBytes))
 }
