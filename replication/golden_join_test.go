@@ -19,7 +19,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication"
 )
 
-// TestGoldenJoins: hellos with join data, and the answers of a server that refuses them, are those of docs/vectors/join.txt.
+// TestGoldenJoins compares hellos with join data, and the answers of a server that refuses them, with
+// docs/vectors/join.txt.
 func TestGoldenJoins(t *testing.T) {
 	var out strings.Builder
 	for _, data := range []string{"", "Ann", "a ticket of 23 bytes in", "a ticket of 24 bytes: it", strings.Repeat("ticket ", 40)} {
@@ -32,8 +33,8 @@ func TestGoldenJoins(t *testing.T) {
 			return errors.New("nobody may join, whatever they say in how many words, however many they are, and in whatever language: " +
 				"there is no room for that here")
 		})
-		var bye []byte
-		peer := server.Connect(func(p []byte) error { bye = p; return nil })
+		var disconnect []byte
+		peer := server.Connect(func(p []byte) error { disconnect = p; return nil })
 		client := replication.NewClient(&mirror, schema, func(p []byte) error {
 			n := binary.LittleEndian
 			fmt.Fprintf(&out, "hello %x\n  version %d\n  fingerprint %#x\n  nonce %d\n  offset %d\n  session %d\n  codings %d\n  slots %d\n  data %x\n",
@@ -41,10 +42,10 @@ func TestGoldenJoins(t *testing.T) {
 			return peer.Receive(p)
 		}, replication.WithSeed(2), replication.WithJoinData([]byte(data)))
 		require.NoError(t, client.Apply())
-		require.NoError(t, client.Receive(bye))
+		require.NoError(t, client.Receive(disconnect))
 		var gone *replication.DisconnectError
 		require.ErrorAs(t, client.Apply(), &gone)
-		fmt.Fprintf(&out, "bye %x\n  code %d\n  nonce %d\n  text %s\n", bye, gone.Reason.Code, binary.LittleEndian.Uint64(bye[6:]), gone.Reason.Text)
+		fmt.Fprintf(&out, "disconnect %x\n  code %d\n  nonce %d\n  text %s\n", disconnect, gone.Reason.Code, binary.LittleEndian.Uint64(disconnect[6:]), gone.Reason.Text)
 	}
 	file := filepath.Join(docsRoot, "docs", "vectors", "join.txt")
 	if os.Getenv("GOLDEN") == "update" {

@@ -115,8 +115,8 @@ func playGolden(t *testing.T, coding replication.Coding) string {
 }
 
 func (s *goldenSession) writeHead(coding string) {
-	fmt.Fprintf(&s.out, `# A session in the coding %s, as a client gets it. docs/decoder reads this file, and docs/decoder/README.md says how
-# it is made up. Tests rewrite it; it is not meant to be edited.
+	fmt.Fprintf(&s.out, `# A session in the coding %s, as a client gets it. docs/decoder reads this file, and docs/decoder/README.md describes
+# its format. Tests rewrite it; do not edit it.
 coding %s
 schema
 `, coding, coding)
@@ -132,7 +132,7 @@ func (s *goldenSession) writeWelcome(packet []byte) {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 	checked := binary.LittleEndian.AppendUint64(nil, s.schema.Fingerprint())
 	checked = append(append(checked, at[12:20]...), 0) // packets to the client
-	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  origin %#x\n  seal %#x\n",
+	fmt.Fprintf(&s.out, "welcome %x\n  window %d\n  session %#x\n  tick %d\n  sequence %d\n  instance %#x\n  key %#x\n",
 		packet, goldenWindow, u64(at[12:]), u32(at[20:]), u32(at[24:]), u64(at[28:]), crc32.Checksum(checked, crc32.MakeTable(crc32.Castagnoli)))
 	s.sequence = u32(at[24:])
 }

@@ -2,11 +2,11 @@
 
 
 class Malformed(Exception):
-    """A packet that must be refused. Nothing else is ever raised because of what a packet holds."""
+    """A packet that must be refused. No packet raises anything else."""
 
 
 class BitReader:
-    """Reads a bit string. All reads end with Malformed where they would pass the end.
+    """Reads a bit string. A read past the end raises Malformed.
 
     The bit string is one large little-endian integer, so reading n bits is a shift and a mask.
     """
@@ -36,7 +36,7 @@ class BitReader:
         return self.bits(1)
 
     def unary(self, limit):
-        """Truncated unary: so many zeros, then a one unless they are as many as the limit."""
+        """Truncated unary: zeros, then a one unless their number is the limit."""
         v = 0
         while v < limit and not self.bits(1):
             v += 1
@@ -62,7 +62,7 @@ class BitReader:
         return (32 << k) + self.exp_golomb(k + 5)
 
     def residual(self, k, width):
-        """Exp-Golomb with a cap, so that a jump costs little more than an absolute value."""
+        """Exp-Golomb with a limit, so that a large change costs little more than an absolute value."""
         k = min(k, width)
         limit = min(width - k, 10)
         q = self.unary(limit)
@@ -71,7 +71,7 @@ class BitReader:
         return self.bits(width)
 
     def note(self, name, meaning=""):
-        """Names what was read since the last note, if somebody wants to follow."""
+        """Names what was read since the last note, if there is a trace."""
         if self.trace is not None:
             n = self.at - self.noted
             bits = format((self.value >> self.noted) & ((1 << n) - 1), "0%db" % n)[::-1] if n else ""
@@ -80,12 +80,12 @@ class BitReader:
 
 
 def length(x):
-    """len(x) of the page: the number of bits of x without leading zeros."""
+    """len(x) of the page: the bit length of x."""
     return x.bit_length()
 
 
 def unzigzag(z):
-    """Unfolds 0, 1, 2, 3, 4 to 0, -1, 1, -2, 2."""
+    """Maps 0, 1, 2, 3, 4 to 0, -1, 1, -2, 2."""
     return -(z >> 1) - 1 if z & 1 else z >> 1
 
 

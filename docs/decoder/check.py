@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decodes the golden packets of docs/vectors and compares everything with what the files say.
+"""Decodes the golden packets of docs/vectors and compares everything with the contents of the files.
 
     python3 docs/decoder/check.py             checks; exit status 1 if anything differs
     python3 docs/decoder/check.py annotate    writes the bits of some packets into the files
@@ -27,7 +27,7 @@ KINDS = {"packed": packed.KINDS, "compact": compact.KINDS}
 
 
 class Difference(Exception):
-    """What was decoded is not what the file says."""
+    """What was decoded differs from the file."""
 
 
 def equal(what, got, want):
@@ -56,7 +56,7 @@ def main():
 
 
 def check_joins(path):
-    """Compares hellos and the byes that refuse them with what the file says of them."""
+    """Compares hellos, and the disconnects that refuse them, with the contents of the file."""
     with open(path, encoding="utf-8") as f:
         lines = f.read().splitlines()
     got, packets = {}, 0
@@ -65,16 +65,16 @@ def check_joins(path):
         if not line.startswith("  "):
             equal(path + ": not in the file", sorted(got), [])
             packet = bytes.fromhex(value)
-            got = {"hello": handshake.hello, "bye": handshake.refusal}[name](packet)
+            got = {"hello": handshake.hello, "disconnect": handshake.refusal}[name](packet)
             packets += 1
-            for i in range(len(packet)):  # spoilt, it must be refused
-                spoilt = packet[:i] + bytes([packet[i] ^ 1 << i % 8]) + packet[i + 1 :]
+            for i in range(len(packet)):  # damaged, it must be refused
+                damaged = packet[:i] + bytes([packet[i] ^ 1 << i % 8]) + packet[i + 1 :]
                 for take in handshake.hello, handshake.refusal:
                     try:
-                        take(spoilt)
+                        take(damaged)
                     except Malformed:
                         continue
-                    raise Difference("a spoilt packet was taken")
+                    raise Difference("a damaged packet was accepted")
         else:
             known = got.pop(name)
             equal(name, known, int(value, 0) if isinstance(known, int) else value)
@@ -95,7 +95,7 @@ def check(golden):
                 client.receive(packet.data)
             except Malformed:
                 continue
-            raise Difference(where + ": taken, though it came before")
+            raise Difference(where + ": accepted, though it arrived before")
         tried += attack(client, packet.data, rand)
         trace = []
         try:
@@ -116,7 +116,7 @@ def check(golden):
         compare(where, client, expected)
     equal("complete", client.complete, True)
     equal("annotated kinds", sorted(annotated), sorted(KINDS[golden.coding]))
-    return "%d packets, %d spoilt ones" % (len(golden.packets), tried)
+    return "%d packets, %d damaged ones" % (len(golden.packets), tried)
 
 
 def connect(golden):
@@ -165,28 +165,28 @@ def parse(words):
 
 
 def attack(client, packet, rand):
-    """Spoils a packet in many ways. It must be refused or decoded, soon, and whatever comes of it must do no harm."""
+    """Damages a packet in many ways. It must be refused or decoded, quickly and without harm."""
     tried = 0
     for n in range(30):
-        spoilt = bytearray(packet)
+        damaged = bytearray(packet)
         if n % 3 == 0:
-            del spoilt[rand.randrange(len(spoilt)) :]
+            del damaged[rand.randrange(len(damaged)) :]
         for _ in range(n % 3 + (n % 6 == 3)):
-            if spoilt:
-                at = rand.randrange(8 * len(spoilt))
-                spoilt[at // 8] ^= 1 << at % 8
-        if spoilt == packet:
+            if damaged:
+                at = rand.randrange(8 * len(damaged))
+                damaged[at // 8] ^= 1 << at % 8
+        if damaged == packet:
             continue
         begin = time.monotonic()
         for checksum in (True, False):
             try:
-                client.decode(bytes(spoilt), checksum=checksum)
+                client.decode(bytes(damaged), checksum=checksum)
             except Malformed:
                 continue
             if checksum:
-                raise Difference("a spoilt packet was taken: " + spoilt.hex())
+                raise Difference("a damaged packet was accepted: " + damaged.hex())
         if time.monotonic() - begin > 5:
-            raise Difference("a spoilt packet took too long: " + spoilt.hex())
+            raise Difference("a damaged packet took too long: " + damaged.hex())
         tried += 1
     return tried
 

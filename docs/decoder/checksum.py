@@ -1,6 +1,6 @@
 """The checksum of packets: section 2 of the wire format. And the fingerprint of schemas: section 12."""
 
-HANDSHAKE_SEAL = 0x61726368
+HANDSHAKE_KEY = 0x61726368
 
 
 def _table():
@@ -23,13 +23,13 @@ def crc32c(data, key=0):
     return register ^ 0xFFFFFFFF
 
 
-def key(seal, sequence=0, tick=0):
-    """What the checksum of a packet is continued from: its seal, and its full sequence and tick."""
-    return (seal ^ sequence * 0x9E3779B1 ^ tick * 0x85EBCA6B) & 0xFFFFFFFF
+def packet_key(session_key, sequence=0, tick=0):
+    """The key of a packet, from which its checksum is continued: the session key, and the full sequence and tick."""
+    return (session_key ^ sequence * 0x9E3779B1 ^ tick * 0x85EBCA6B) & 0xFFFFFFFF
 
 
-def seal(fingerprint, session, to_server):
-    """The seal of the packets of a session, in one direction."""
+def session_key(fingerprint, session, to_server):
+    """The key of a session, in one direction."""
     return crc32c(fingerprint.to_bytes(8, "little") + session.to_bytes(8, "little") + bytes([to_server]))
 
 

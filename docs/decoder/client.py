@@ -1,23 +1,22 @@
 """A client that takes state packets: sections 2 to 4, 9 and 11 of the wire format.
 
-It shows what the duties of a client are as far as they concern what comes in. It sends nothing: acks, which say what
-it took, and the search for a server that fell silent are missing.
+It implements the rules for received packets. It sends nothing: acks and the search for a silent server are missing.
 """
 
 from bits import BitReader, Malformed, after, signed
-from checksum import HANDSHAKE_SEAL, crc32c, key, seal
+from checksum import HANDSHAKE_KEY, crc32c, packet_key, session_key
 from compact import read_compact
-from packed import read_packed, read_whole
+from packed import read_full, read_packed
 
 KIND_WELCOME, KIND_STATE = 1, 3
 
 
 class Missing(Malformed):
-    """A packet is in order, but what it builds on is not there: it is not acknowledged, and its baseline is named."""
+    """A valid packet whose baseline or model is missing: it is not acknowledged, and its baseline is reported."""
 
 
 class Header:
-    """What a state packet begins with."""
+    """The header of a state packet."""
 
     def __init__(self, sequence, tick, complete):
         self.sequence, self.tick, self.complete = sequence, tick, complete
@@ -25,16 +24,16 @@ class Header:
 
 
 class Slot:
-    """What the client holds of a slot."""
+    """The states of a slot that the client holds."""
 
     def __init__(self):
-        self.states = []  # in the order of their ticks, without those that are empty
+        self.states = []  # in the order of their ticks, without empty ones
         self.newest = None  # empty or not
         self.parts = None
 
 
 class Parts:
-    """A state that is being collected: section 9."""
+    """A state that is being assembled: section 9."""
 
     def __init__(self, tick, part):
         self.tick, self.total, self.size, self.data = tick, part.total, part.size, {}
@@ -42,7 +41,7 @@ class Parts:
     def add(self, part):
         self.data[part.index] = part.data
 
-    def whole(self):
+    def complete(self):
         """The bytes, or None if some are missing."""
         if len(self.data) * self.size < self.total:
             return None
@@ -62,7 +61,7 @@ class Client:
 
     def welcome(self, packet, nonce):
         """Takes the answer to a hello: section 3."""
-        body = checked(packet, key(HANDSHAKE_SEAL))
+        body = checked(packet, packet_key(HANDSHAKE_KEY))
         if len(body) != 36 or body[0] != KIND_WELCOME or body[1] != 1:
             raise Malformed("no welcome of this version")
         number = lambda at, size: int.from_bytes(body[at : at + size], "little")
@@ -70,18 +69,18 @@ class Client:
         if flags & ~3 or not 8 <= self.window <= 120:
             raise Malformed("flags or window")
         if number(4, 8) != nonce:
-            raise Malformed("a welcome for somebody else")
+            raise Malformed("a welcome for another client")
         self.session, self.tick, self.sequence = number(12, 8), number(20, 4), number(24, 4)
-        self.origin = number(28, 8)
+        self.instance = number(28, 8)
         self.checksums = flags & 1 == 0
         self.compact = flags & 2 != 0
-        self.seal = seal(self.schema.fingerprint, self.session, to_server=0)
-        self.first = True  # no state packet came yet
+        self.key = session_key(self.schema.fingerprint, self.session, to_server=0)
+        self.first = True  # no state packet has arrived yet
 
     # ---- state packets
 
     def receive(self, packet):
-        """Takes a state packet over, all of it or nothing."""
+        """Accepts a state packet, completely or not at all."""
         header, entries = self.decode(packet)
         self.take(header, entries)
         return header, entries
@@ -91,7 +90,7 @@ class Client:
         body = packet[4:] if self.checksums else packet
         header, at = self.header(body)
         if self.checksums and checksum:
-            checked(packet, key(self.seal, header.sequence, header.tick))
+            checked(packet, packet_key(self.key, header.sequence, header.tick))
         self.check_sequence(header.sequence)
         if self.compact:
             kept, low = body[0] >> 3 & 1, body[0] >> 4 & 3
@@ -123,18 +122,18 @@ class Client:
         if sequence in self.seen or not self.first and after(self.sequence, sequence) >= 1024:
             raise Malformed("seen before, or too old")
 
-    # ---- what the entries of a packet ask while they are read
+    # ---- what entries need while they are read
 
     def check_slot(self, slot):
         if slot >= self.max_slots:
-            raise Malformed("slot beyond the client's bound")
+            raise Malformed("slot beyond the client's limit")
 
     def check_despawn(self, slot):
         if self.schema.resources and slot == 0:
             raise Malformed("despawn of the resources")
 
     def baselines(self, slot, *ticks):
-        """The states that ticks name, None for None: what was valid then."""
+        """The states that were valid at ticks, None for None."""
         return [None if tick is None else self.valid(slot, tick) for tick in ticks]
 
     def valid(self, slot, tick):
@@ -153,7 +152,7 @@ class Client:
     # ---- parts
 
     def assemble(self, entry, tick):
-        """Gives a part that completes a state this state."""
+        """Adds the state to a part that completes it."""
         if entry.part is None:
             return
         part_tick = (tick - entry.part.age) & 0xFFFFFFFF
@@ -170,18 +169,18 @@ class Client:
         entry.parts = Parts(part_tick, entry.part)
         entry.parts.data.update(parts.data)
         entry.parts.add(entry.part)
-        data = entry.parts.whole()
+        data = entry.parts.complete()
         if data is not None:
             entry.state = self.read_collected(data, part_tick, entry.slot)
 
     def read_collected(self, data, tick, slot):
         r = BitReader(data)
-        state = read_whole(r, tick, slot, self, [])
+        state = read_full(r, tick, slot, self, [])
         if r.left >= 8 or r.bits(r.left):
             raise Malformed("padding of a large state")
         return state
 
-    # ---- taking over
+    # ---- applying
 
     def take(self, header, entries):
         self.seen.add(header.sequence)
@@ -212,7 +211,7 @@ class Client:
             slot.parts = None
 
     def forget(self):
-        """Section 11, holding: what no honest server names any more."""
+        """Section 11, holding: drops states that no honest server uses any more."""
         self.seen = {s for s in self.seen if after(self.sequence, s) < 1024}
         for sequence in sorted(self.models, key=lambda s: after(self.sequence, s))[64:]:
             del self.models[sequence]
@@ -221,7 +220,7 @@ class Client:
                 del slot.states[0]
 
     def shown(self):
-        """What the world holds: for every slot that is not empty its newest state."""
+        """What the client shows: for every slot that is not empty its newest state."""
         return {n: s.newest for n, s in sorted(self.slots.items()) if s.newest and not s.newest.empty}
 
 

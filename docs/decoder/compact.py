@@ -6,12 +6,12 @@ from entries import Entry, Part, State, check_entries, check_set, read_set
 from model import Listed, Model
 from rangecoder import RangeReader
 
-UPDATE, WHOLE, DESPAWN, RESTRUCTURE, PART = range(5)
-KINDS = ["update", "whole", "despawn", "restructure", "part"]
+UPDATE, FULL, DESPAWN, SET_CHANGE, PART = range(5)
+KINDS = ["update", "full state", "despawn", "set change", "part"]
 
 
 def read_compact(data, low, sequence, tick, client, trace=None):
-    """Reads the entries of a packet, and returns them with the model behind them, None if there are no bytes."""
+    """Reads the entries of a packet, and returns them with the model after them, None if there are no bytes."""
     if not data:
         return [], None
     r = RangeReader(data, trace)
@@ -24,7 +24,7 @@ def read_compact(data, low, sequence, tick, client, trace=None):
         model, reference = root.copy(), root.tick
     else:
         model, reference = Model(tick), (tick - 1) & 0xFFFFFFFF
-    slots, names, set_before, entries = Slots(r, model), Names(r, model, tick, reference), [], []
+    slots, baselines, set_before, entries = Slots(r, model), BaselineReader(r, model, tick, reference), [], []
     while slots.find():
         if len(entries) == 2048:
             raise Malformed("too many entries")
@@ -39,11 +39,11 @@ def read_compact(data, low, sequence, tick, client, trace=None):
             result = State(tick)
         elif kind == PART:
             part = read_part(r)
-        elif kind == WHOLE:
-            result = read_whole(r, model, tick, slot, state, client, set_before)
+        elif kind == FULL:
+            result = read_full(r, model, tick, slot, state, client, set_before)
             set_before = result.set
         else:
-            result = read_against(r, model, kind, tick, slots, client, names)
+            result = read_against(r, model, kind, tick, slots, client, baselines)
         entries.append(Entry(KINDS[kind], slot, result, part))
     r.note("end")
     r.finish()
@@ -52,28 +52,28 @@ def read_compact(data, low, sequence, tick, client, trace=None):
     return entries, model
 
 
-def read_whole(r, model, tick, slot, state, client, set_before):
+def read_full(r, model, tick, slot, state, client, set_before):
     generation = r.length_code(16, model.life, 0, 6)
     r.note("generation", generation)
     if r.decision(model.set, 0):
         components = set_before
-        r.note("set", "that of the whole before")
+        r.note("set", "that of the previous full state")
     else:
         components = read_set(r, set_before, client.schema)
     check_set(components, slot, client.schema)
     return State(tick, generation, *RowReader(r, model, client.schema, state).read(components))
 
 
-def read_against(r, model, kind, tick, slots, client, names):
+def read_against(r, model, kind, tick, slots, client, baselines):
     slot, state = slots.slot, slots.state
-    name = names.read(state, slots.listed)
+    chosen = baselines.read(state, slots.listed)
     listed = slots.list[-1] if slots.list and slots.list[-1].slot == slot else None
     if listed is not None:
-        listed.span, listed.third = name.span, name.third
-    ticks = name.ticks(tick)
+        listed.span, listed.third = chosen.span, chosen.third
+    ticks = chosen.ticks(tick)
     bases = client.baselines(slot, *ticks)
     components = bases[0].set
-    if kind == RESTRUCTURE:
+    if kind == SET_CHANGE:
         components = read_set(r, components, client.schema)
         check_set(components, slot, client.schema)
     rows = RowReader(r, model, client.schema, state, tick, ticks, bases).read(components)
@@ -90,17 +90,17 @@ def read_part(r):
 
 
 class Slots:
-    """Goes through the list of the root's model, and makes that of the packet's."""
+    """Goes through the list of the root's model, and builds that of the packet's."""
 
     MOST = 2048
 
     def __init__(self, r, model):
         self.r, self.model = r, model
         self.root, self.list = model.list, []
-        self.place, self.next = 0, 0
+        self.position, self.next = 0, 0
         self.fresh, self.again = 0, 0
         self.begun = False
-        # Of the present entry: its slot, its state, and what the root's list has for it.
+        # Of the current entry: its slot, its state, and what the root's list has for it.
         self.slot, self.state, self.listed = 0, 0, None
 
     def find(self):
@@ -111,13 +111,13 @@ class Slots:
             if self.root and r.decision(m.jump, 0):
                 return self.jump(r.exp_golomb(4))
         room = None
-        while self.place < len(self.root):
-            listed = self.root[self.place]
+        while self.position < len(self.root):
+            listed = self.root[self.position]
             room = listed.slot - self.next
             if r.decision(m.other, 2 * min(length(room), 3) + self.fresh):
                 break
             self.again = r.decision(m.again, listed.seen + 8 * self.again)
-            self.place += 1
+            self.position += 1
             self.next = listed.slot + 1
             if self.again:
                 return self.carry(listed)
@@ -125,7 +125,7 @@ class Slots:
             room = None
         none = room is None
         if room == 0 or r.decision(m.end, 2 * none + self.fresh):
-            for listed in self.root[self.place :]:
+            for listed in self.root[self.position :]:
                 self.leave(listed)
             return False
         if none:
@@ -137,13 +137,13 @@ class Slots:
         return self.take(self.next + gap)
 
     def jump(self, slot):
-        """The first entry is far on: the listed slots before it are forgotten."""
-        while self.place < len(self.root) and self.root[self.place].slot < slot:
-            self.place += 1
-        if self.place < len(self.root) and self.root[self.place].slot == slot:
-            self.place += 1
+        """The first entry is far on: the listed slots before it are dropped."""
+        while self.position < len(self.root) and self.root[self.position].slot < slot:
+            self.position += 1
+        if self.position < len(self.root) and self.root[self.position].slot == slot:
+            self.position += 1
             self.next, self.again = slot + 1, 1
-            return self.carry(self.root[self.place - 1])
+            return self.carry(self.root[self.position - 1])
         return self.take(slot)
 
     def carry(self, listed):
@@ -171,8 +171,8 @@ class Slots:
             self.list.append(listed)
 
 
-class Name:
-    """The name of up to three baselines; span and third are how many ticks A2 and A3 are before A1, 0 without."""
+class Baselines:
+    """Up to three baselines; span and third are the ticks from A2 and A3 to A1, 0 if there is none."""
 
     def __init__(self, a1, span=0, third=0):
         self.a1, self.span, self.third = a1, span, third
@@ -189,27 +189,27 @@ class Name:
         return text
 
     def ticks(self, tick):
-        """A1, A2 and A3 in a packet of a tick; None for those that there are not."""
+        """A1, A2 and A3 in a packet of a tick; None for missing ones."""
         if not 1 <= after(tick, self.a1) <= 255:
             raise Malformed("age of a baseline")
         return [self.a1] + [(self.a1 - back) & 0xFFFFFFFF if back else None for back in (self.span, self.third)]
 
 
-class Names:
+class BaselineReader:
     def __init__(self, r, model, tick, reference):
         self.r, self.m, self.tick, self.reference = r, model, tick, reference
-        self.last = [Name(reference)] * 3
+        self.last = [Baselines(reference)] * 3
 
     def read(self, state, listed):
-        self.last[state] = self.read_name(state, listed)
-        self.r.note("name", self.last[state])
+        self.last[state] = self.read_baselines(state, listed)
+        self.r.note("baselines", self.last[state])
         return self.last[state]
 
-    def read_name(self, state, listed):
+    def read_baselines(self, state, listed):
         r, m, last = self.r, self.m, self.last[state]
         likely = last
         if state == 2:
-            likely = Name(self.reference, listed.span, listed.third)
+            likely = Baselines(self.reference, listed.span, listed.third)
         if r.decision(m.name, state if last == likely else 3):
             return last
         if last != likely and r.decision(m.own, 0):
@@ -221,5 +221,5 @@ class Names:
             v = r.length_code(32, m.ticks, 0, 8) + 1
             a1 = (self.reference + (v if newer else -v)) & 0xFFFFFFFF
         if not r.decision(m.two, state):
-            return Name(a1)
-        return Name(a1, r.tree(5, m.span) + 1, r.tree(2, m.third))
+            return Baselines(a1)
+        return Baselines(a1, r.tree(5, m.span) + 1, r.tree(2, m.third))

@@ -14,7 +14,7 @@ class RowReader:
         self.carried = state == 2
         self.bases = [base.rows if base else {} for base in bases]
         self.t, self.t3 = (None if at is None else ratio(tick, ticks[0], at) for at in ticks[1:])
-        self.news, self.largest = 0, 0
+        self.change, self.largest = 0, 0
 
     def read(self, components):
         """The rows by component, and their work."""
@@ -47,18 +47,18 @@ class RowReader:
             elif field.kind == "bytes":
                 code = self.read_bytes(field, r.bits(field.width))
             else:
-                whole = self.model.wholes[field.number % 16]
-                if r.decision(whole.decision, 0):
-                    code = whole.code
+                full = self.model.fulls[field.number % 16]
+                if r.decision(full.decision, 0):
+                    code = full.code
                 else:
                     code = r.bits(field.width)
-                    whole.code = code & 0xFFFFFFFF
+                    full.code = code & 0xFFFFFFFF
             r.note(field.path, field.show(code))
             row.append(code)
         return row
 
     def plain(self, field):
-        """The decisions c[] of a field that is no number."""
+        """The decisions c[] of a field that is not a number."""
         return self.model.plains[field.among % 12]
 
     def read_reference(self, field):
@@ -72,7 +72,7 @@ class RowReader:
         width = 8 if self.r.decision(self.plain(field), 2) else 7
         return bytes(self.r.bits(width) for _ in range(n))
 
-    # ---- with one
+    # ---- with a first baseline row
 
     def read_with(self, c, component, row1):
         r, decisions = self.r, self.model.rows[c % 8]
@@ -81,20 +81,20 @@ class RowReader:
         if row2 is not None and self.t is not None:
             prediction = Prediction(component, row1, row2, self.t)
         moving = prediction is not None and prediction.moving
-        s = self.news + 3 * self.carried
+        s = self.change + 3 * self.carried
         row, meaning = None, "residuals"
         if moving:
             if r.decision(decisions.predicted, 4 * s + motion(component, row1, row2)):
                 row, meaning = prediction.row, "the prediction"
             elif r.decision(decisions.stopped, s):
-                row, meaning = row1, "as in the first baseline"
+                row, meaning = row1, "the first baseline"
         elif r.decision(decisions.same, s):
-            row, meaning = row1, "as in the first baseline"
+            row, meaning = row1, "the first baseline"
         r.note(component.name, meaning)
         if row is not None:
-            self.news = max(self.news, 1)
+            self.change = max(self.change, 1)
             return row
-        self.news = 2
+        self.change = 2
         if row2 is None or self.t3 is None:
             row3 = None
         return Residuals(self, component, row1, row2, row3, prediction if moving else None).read()
@@ -120,7 +120,7 @@ def motion(component, row1, row2):
 
 
 class Residuals:
-    """Residuals of a row, field after field."""
+    """Residuals of a row, field by field."""
 
     def __init__(self, rows, component, row1, row2, row3, prediction):
         self.rows, self.r, self.component = rows, rows.r, component
@@ -144,7 +144,7 @@ class Residuals:
     # ---- all but numbers
 
     def differs(self, i, c):
-        """Whether a field differs: left out if it must."""
+        """Whether a field differs: omitted if it must."""
         if i == self.last and self.same:
             return True
         if self.r.decision(c, 0):

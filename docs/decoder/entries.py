@@ -1,4 +1,4 @@
-"""What entries of state packets hold, whatever their coding; component sets: section 6 of the wire format."""
+"""The contents of entries in either coding; component sets: section 6 of the wire format."""
 
 from bits import Malformed
 
@@ -19,14 +19,14 @@ class State:
 
 
 class Entry:
-    """One entry: what it does with its slot."""
+    """One entry: its effect on a slot."""
 
     def __init__(self, kind, slot, state=None, part=None):
         self.kind, self.slot, self.state, self.part = kind, slot, state, part
 
 
 class Part:
-    """A part of a whole that fits no packet: section 9."""
+    """A part of a full state that does not fit into a packet: section 9."""
 
     def __init__(self, age, total, size, index, data=b""):
         self.age, self.total, self.size, self.index, self.data = age, total, size, index, data
@@ -52,7 +52,7 @@ def check_entries(entries, bits):
 
 
 def row_work(component, row, row1, row2):
-    """The work of a row. row2 is None if there is no prediction; row is row1 itself if it is said to be that."""
+    """The work of a row. row2 is None if there is no prediction; row is row1 itself if it is coded as unchanged."""
     if row1 is not None:
         if component.width == 0:
             return 0
@@ -70,7 +70,7 @@ def field_work(field):
 
 
 def read_set(r, reference, schema):
-    """A component set, coded as what differs from a reference set."""
+    """A component set, coded as the differences from a reference set."""
     differences = r.exp_golomb(0)
     components, at = set(reference), 0
     for _ in range(differences):  # at most one more than there are components
@@ -85,7 +85,7 @@ def read_set(r, reference, schema):
 
 
 def check_set(components, slot, schema):
-    """Slot 0 holds the resources, if the schema has some, and other slots hold none."""
+    """Slot 0 contains the resources, if the schema has any, and other slots contain none."""
     for c in components:
         if schema.components[c].resource != (schema.resources and slot == 0):
             raise Malformed("resource or component in the wrong slot")

@@ -1,15 +1,15 @@
-"""Golden files: what docs/vectors holds. The format is described in README.md."""
+"""Golden files, as in docs/vectors. The format is described in README.md."""
 
 
 class Packet:
-    """A packet with what is known about it."""
+    """A packet with its contents according to the file."""
 
     def __init__(self, words, data):
         self.sequence, self.tick, self.fate = int(words[2]), int(words[4]), words[5]
         self.data = data
         self.slots = []  # changes: (slot, generation or None, tick or None, lines), lines None for empty
         self.bits = []  # annotation
-        self.line = 0  # behind which the annotation stands
+        self.line = 0  # after which the annotation follows
 
 
 class Golden:
@@ -61,7 +61,7 @@ class Golden:
             packet.slots[-1][3].append(line.strip())
 
     def annotate(self, notes):
-        """Writes the file anew with the annotations of some packets, given by their place in the file."""
+        """Writes the file again with annotations of some packets, given by their position in the file."""
         lines = []
         starts = {packet.line: notes.get(i, []) for i, packet in enumerate(self.packets)}
         for at, line in enumerate(self.lines):
@@ -74,7 +74,7 @@ class Golden:
 
 
 def annotation(trace):
-    """The lines that say what was read: name, bits, meaning."""
+    """The lines that describe what was read: name, bits, meaning."""
     lines = []
     for name, bits, meaning in trace:
         if len(bits) > 150:

@@ -1,15 +1,15 @@
-"""Hellos, and byes that refuse them: section 3 of the wire format."""
+"""Hellos, and disconnects that refuse them: section 3 of the wire format."""
 
 from bits import Malformed
-from checksum import HANDSHAKE_SEAL, key
+from checksum import HANDSHAKE_KEY, packet_key
 from client import checked
 
-KIND_HELLO, KIND_BYE = 0, 7
+KIND_HELLO, KIND_DISCONNECT = 0, 7
 
 
 def hello(packet):
-    """What a client says of itself, by name."""
-    body = checked(packet, key(HANDSHAKE_SEAL))
+    """The fields of a hello, by name."""
+    body = checked(packet, packet_key(HANDSHAKE_KEY))
     if len(body) < 60 or body[0] != KIND_HELLO:
         raise Malformed("no hello")
     number = lambda at, size: int.from_bytes(body[at : at + size], "little")
@@ -29,10 +29,10 @@ def hello(packet):
 
 
 def refusal(packet):
-    """What a bye says that refuses a hello, by name."""
-    body = checked(packet, key(HANDSHAKE_SEAL))
-    if not 10 <= len(body) <= 138 or body[0] != KIND_BYE:
-        raise Malformed("no bye")
+    """The fields of a disconnect that refuses a hello, by name."""
+    body = checked(packet, packet_key(HANDSHAKE_KEY))
+    if not 10 <= len(body) <= 138 or body[0] != KIND_DISCONNECT:
+        raise Malformed("no disconnect")
     try:
         text = body[10:].decode()
     except UnicodeDecodeError:

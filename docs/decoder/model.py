@@ -1,4 +1,4 @@
-"""What is learnt in Compact: models, section 17 of the wire format."""
+"""Models, which Compact learns: section 17 of the wire format."""
 
 from copy import deepcopy
 
@@ -26,8 +26,8 @@ class Number:
         self.turn = [1 << 16] * 12
 
 
-class Whole:
-    """A decision for codes without a baseline, and the code that came last."""
+class Full:
+    """A decision for codes without a baseline, and the last code."""
 
     def __init__(self):
         self.decision, self.code = decisions(1), 0
@@ -41,7 +41,7 @@ class Row:
 
 
 class Model:
-    """All that is learnt. The tick is that of the packet behind which it stands."""
+    """Everything learnt. The tick is that of the packet after which it was kept."""
 
     def __init__(self, tick):
         self.tick, self.list = tick, []
@@ -57,7 +57,7 @@ class Model:
         self.chart = decisions(1)
         self.numbers = [Number() for _ in range(8)]
         self.plains = [decisions(20) for _ in range(12)]
-        self.wholes = [Whole() for _ in range(16)]
+        self.fulls = [Full() for _ in range(16)]
         self.rows = [Row() for _ in range(8)]
 
     def copy(self):

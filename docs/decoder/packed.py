@@ -5,17 +5,17 @@ from entries import Entry, Part, State, check_entries, check_set, read_set
 from prediction import ratio
 from rows import read_rows
 
-UPDATE, NAMED, WHOLE, DESPAWN, RESTRUCTURE, PART = range(6)
-KINDS = ["update", "named update", "whole", "despawn", "restructure", "part"]
+UPDATE, NAMED, FULL, DESPAWN, SET_CHANGE, PART = range(6)
+KINDS = ["update", "named update", "full state", "despawn", "set change", "part"]
 
 
 def read_packed(r, tick, client):
     """Reads the entries of a packet from its bits, against the states that the client holds."""
     order = r.bits(4)
     r.note("order", "gaps in Rice of order %d" % order)
-    names, slot, set_before, entries = Names(tick), -1, [], []
+    pairs, slot, set_before, entries = Pairs(tick), -1, [], []
     if r.left:
-        names.read_front(r)
+        pairs.read_front(r)
     while r.left:
         slot += 1 + r.rice(order)
         r.note("gap", "slot %d" % slot)
@@ -29,18 +29,18 @@ def read_packed(r, tick, client):
             client.check_despawn(slot)
             entries.append(Entry("despawn", slot, State(tick)))
             continue
-        if kind == WHOLE:
-            state = read_whole(r, tick, slot, client, set_before)
+        if kind == FULL:
+            state = read_full(r, tick, slot, client, set_before)
             set_before = state.set
         else:
-            state = read_against(r, kind, tick, slot, client, names)
+            state = read_against(r, kind, tick, slot, client, pairs)
         entries.append(Entry(KINDS[kind], slot, state))
     check_entries(entries, r.end)
     return entries
 
 
-def read_whole(r, tick, slot, client, set_before):
-    """A state without baseline; also what parts are put together to."""
+def read_full(r, tick, slot, client, set_before):
+    """A state without baseline; also of assembled parts."""
     generation = r.exp_golomb(4)
     r.note("generation", generation)
     if generation > 0xFFFF:
@@ -50,17 +50,17 @@ def read_whole(r, tick, slot, client, set_before):
     return State(tick, generation, *read_rows(r, client.schema, components))
 
 
-def read_against(r, kind, tick, slot, client, names):
-    """An update or restructure: the state against one baseline or two."""
-    leads = kind == UPDATE
-    if kind == RESTRUCTURE:
-        leads = r.bit() == 1
-        r.note("leads", "the pair in front" if leads else "not the pair in front")
-    pair = names.read(r, leads)
+def read_against(r, kind, tick, slot, client, pairs):
+    """An update or set change: the state against one baseline or two."""
+    front = kind == UPDATE
+    if kind == SET_CHANGE:
+        front = r.bit() == 1
+        r.note("front", "yes" if front else "no")
+    pair = pairs.read(r, front)
     base1, base2 = client.baselines(slot, pair.a1, pair.a2)
     t = ratio(tick, pair.a1, pair.a2) if base2 else None
     components = base1.set
-    if kind == RESTRUCTURE:
+    if kind == SET_CHANGE:
         components = read_set(r, base1.set, client.schema)
         check_set(components, slot, client.schema)
     rows = read_rows(r, client.schema, components, base1.rows, base2.rows if base2 else None, t)
@@ -78,7 +78,7 @@ def read_part(r):
 
 
 class Pair:
-    """The name of baselines: A1 and, unless it is None, A2."""
+    """A pair of baselines: A1 and, unless it is None, A2."""
 
     def __init__(self, a1, a2=None):
         self.a1, self.a2 = a1, a2
@@ -90,44 +90,44 @@ class Pair:
         return "A1 = tick %d" % self.a1 + ("" if self.a2 is None else ", A2 = tick %d" % self.a2)
 
 
-class Names:
-    """The list of baselines' names that the entities of a packet share: section 5."""
+class Pairs:
+    """The list of baseline pairs that the entities of a packet share: section 5."""
 
     def __init__(self, tick):
         self.tick, self.pairs = tick, []
 
     def read_front(self, r):
-        """The pair that stands before the entries."""
+        """The pair before the entries."""
         self.pairs = [self.read_pair(r)]
         r.note("front", self.pairs[0])
 
-    def read(self, r, leads):
+    def read(self, r, front):
         n = len(self.pairs)
-        if leads:
+        if front:
             return self.use(0)
         if n > 1 and r.bit() == 0:
-            place = 1 + r.bits((n - 2).bit_length())
-            if place >= n:
-                raise Malformed("place in the list")
-            r.note("place", "%d: %s" % (place, self.pairs[place]))
-            return self.use(place)
+            position = 1 + r.bits((n - 2).bit_length())
+            if position >= n:
+                raise Malformed("position in the list")
+            r.note("position", "%d: %s" % (position, self.pairs[position]))
+            return self.use(position)
         pair = self.read_pair(r)
-        r.note("name", pair)
+        r.note("pair", pair)
         if pair in self.pairs:
             return self.use(self.pairs.index(pair))
         self.pairs.insert(2, pair)
         del self.pairs[5:]
         return pair
 
-    def use(self, place):
-        """A pair changes places with the one before it, but never with the one in front."""
-        pair = self.pairs[place]
-        if place > 1:
-            self.pairs[place - 1], self.pairs[place] = self.pairs[place], self.pairs[place - 1]
+    def use(self, position):
+        """A pair changes places with the one before it, but never with the front."""
+        pair = self.pairs[position]
+        if position > 1:
+            self.pairs[position - 1], self.pairs[position] = self.pairs[position], self.pairs[position - 1]
         return pair
 
     def read_pair(self, r):
-        """A pair of its own."""
+        """A new pair."""
         age = r.residual(3, 8)
         if age == 0:
             raise Malformed("age of a baseline")

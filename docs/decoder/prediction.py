@@ -1,4 +1,4 @@
-"""What a row is predicted to be: section 8 of the wire format. All in integers."""
+"""Predicted rows: section 8 of the wire format. Everything is in integers."""
 
 from math import isqrt
 
@@ -14,7 +14,7 @@ def ratio(tick, a1, a2):
 
 
 class Prediction:
-    """A predicted row. Of quaternions the rotation is kept too, as it is finer than its codes."""
+    """A predicted row. For quaternions it keeps the rotation too, which is finer than its codes."""
 
     def __init__(self, component, row1, row2, t):
         self.row, self.rotations = [], {}
@@ -48,9 +48,9 @@ def limit(v, most):
     return min(max(v, 0), most)
 
 
-def distance(to, origin, most):
-    """The signed way between two codes on a circle: section 7, wrap."""
-    d = (to - origin) % (most + 1)
+def distance(to, start, most):
+    """The signed distance of two codes on a circle: section 7, wrap."""
+    d = (to - start) % (most + 1)
     return d - (most + 1) if 2 * d >= most + 1 else d
 
 
@@ -86,7 +86,7 @@ def to_code(rotation, bits):
 
 
 def in_chart(code, left_out, bits):
-    """The three codes in a chart of a rotation given by codes; its own if it is its chart."""
+    """The three codes in a chart of a rotation given by codes; unchanged if it has this chart."""
     if code[0] == left_out:
         return list(code[1:])
     return to_chart(from_codes(code, bits), left_out, bits)

@@ -1,4 +1,4 @@
-"""What codes mean: section 13 of the wire format.
+"""The values of codes: section 13 of the wire format.
 
 A quantiser has kind, width and max as the table of that section gives them; how many codes make up a value, which is two
 for unit vectors and else one; check, which raises Malformed if there is no such code; and value.
@@ -85,7 +85,7 @@ class Quantiser:
 
 
 class Code(Quantiser):
-    """What it means is the affair of a codec."""
+    """A code whose value a codec defines."""
 
     def __init__(self, bits, most):
         super().__init__((1 << bits) - 1 if most is None else most)
@@ -186,7 +186,7 @@ class Step(Quantiser):
 
 
 def nearest(x):
-    """The nearest integer, of two equally near ones the one farther from zero."""
+    """The nearest integer; ties go away from zero."""
     return int(floor(abs(x) + 0.5)) * (1 if x >= 0 else -1)
 
 
@@ -317,7 +317,7 @@ class Quat(Quantiser):
 
 
 class Reference(Quantiser):
-    """The slot and generation of an entity, or nothing."""
+    """The slot and generation of an entity, or none."""
 
     kind, width, max = "reference", 52, None
 
@@ -329,7 +329,7 @@ class Reference(Quantiser):
             raise Malformed("slot of a reference")
 
     def value(self, codes):
-        return None  # whoever is there
+        return None  # depends on the world
 
 
 class Bytes(Quantiser):

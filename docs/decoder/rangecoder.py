@@ -1,12 +1,12 @@
-"""The range coder of Compact, and the codes that are made of its decisions: section 17 of the wire format."""
+"""The range coder of Compact, and the codes built from its decisions: section 17 of the wire format."""
 
 from bits import Malformed
 
-EVEN = 1 << 31  # a decision that nothing was learnt of
+EVEN = 1 << 31  # a decision before anything was learnt
 
 
 class RangeReader:
-    """Reads decisions, which have a probability that is learnt, and bits as they are.
+    """Reads decisions, whose probabilities are learnt, and raw bits.
 
     A decision is an entry of a list of the model, given by the list and the index.
     """
@@ -52,7 +52,7 @@ class RangeReader:
         return bit
 
     def bits(self, n):
-        """A number of n bits as they are, 16 at a time, the highest first."""
+        """A raw number of n bits, 16 at a time, the highest first."""
         value, left = 0, n
         while left > 0:
             some = min(left, 16)
@@ -79,7 +79,7 @@ class RangeReader:
         return value
 
     def unary(self, decisions, limit):
-        """So many ones, then a zero unless they are as many as the limit."""
+        """Ones, then a zero unless their number is the limit."""
         n = 0
         while n < limit and self.decision(decisions, n):
             n += 1
@@ -99,7 +99,7 @@ class RangeReader:
         return node - (1 << bits)
 
     def note(self, name, meaning=""):
-        """Names what was read since the last note: decisions with the percentage they had, bits as they are in brackets."""
+        """Names what was read since the last note: decisions with their probability in percent, raw bits in brackets."""
         if self.trace is not None:
             self.trace.append((name, " ".join(self.events), str(meaning)))
             self.events = []

@@ -23,7 +23,7 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
     usual = False
     if sum(row1 is not None and component.width > 0 for _, component, row1, _ in plans) >= 2:
         usual = r.bit() == 0
-        r.note("symbols", "usual, and left out" if usual else "before the rows")
+        r.note("symbols", "usual, and omitted" if usual else "before the rows")
 
     rows, work = {}, 0
     for c, component, row1, prediction in plans:
@@ -39,7 +39,7 @@ def read_rows(r, schema, components, rows1=None, rows2=None, t=None):
 
 
 def read_without(r, component):
-    """A row without a baseline: all codes at fixed width, references and texts excepted."""
+    """A row without a baseline: all codes at fixed width, except for references and texts."""
     row = []
     for field in component.fields:
         if field.kind == "quat":
@@ -59,7 +59,7 @@ def read_without(r, component):
 
 
 def read_reference(r):
-    """A reference behind the bit that says that there is one."""
+    """A reference, after the bit for one that is not none."""
     q = r.unary(5)
     if q == 5:
         return (r.bits(30), r.bits(16))
@@ -221,7 +221,7 @@ class Residuals:
     # ---- all others, which mostly stay
 
     def differs(self, i):
-        """The bit that says whether a field differs, left out if it must."""
+        """The difference bit of a field, omitted if it must differ."""
         if i == self.last and self.same:
             return True
         if self.r.bit():

@@ -14,12 +14,12 @@ class Component:
     def __init__(self, name, resource=False):
         self.name, self.resource, self.fields = name, resource, []
 
-    def seal(self):
+    def freeze(self):
         self.width = sum(f.width for f in self.fields)
         self.moves = any(f.kind in ("linear", "wrap", "quat") and f.width for f in self.fields)
 
     def check(self, row):
-        """Raises Malformed if the row has a code that its field can't have."""
+        """Raises Malformed if the row has a code that is not valid for its field."""
         i = 0
         while i < len(row):
             n = self.fields[i].codes  # that make up one value
@@ -37,7 +37,7 @@ class Component:
 
 
 class Field:
-    """One code of a row, with what tells how it is coded and what its value is."""
+    """One code of a row, with its coding and its value."""
 
     def __init__(self, path, quantiser):
         self.path, self.quantiser = path, quantiser
@@ -73,10 +73,10 @@ class Schema:
                 current = Component(name, word == "resource")
                 self.components.append(current)
             elif word in ("message", "input"):
-                # They have numbers of their own. State packets have nothing of them.
+                # These have numbers of their own, and are not in state packets.
                 current = Component(name.split(" ")[0])
             elif line == "facets":
-                current = Component("facets")  # the link, behind all others
+                current = Component("facets")  # the link, after all others
                 current.fields.append(Field("facets", make("entity", "")))
                 self.components.append(current)
             elif current is not None and line.startswith((current.name + " ", current.name + ".")):
@@ -85,12 +85,12 @@ class Schema:
             else:
                 raise ValueError("schema line: " + line)
         for component in self.components:
-            component.seal()
+            component.freeze()
         self.number_fields()
         self.resources = any(c.resource for c in self.components)
 
     def number_fields(self):
-        """Numbers of fields through the whole schema: among all, and among linear, wrap and quat ones or the others."""
+        """Numbers of fields in the schema: among all, and among linear, wrap and quat ones or the others."""
         counts = [0, 0]
         for component in self.components:
             for field in component.fields:
