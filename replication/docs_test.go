@@ -253,8 +253,9 @@ func docAnchors(t *testing.T, page string) (anchors []string) {
 	return anchors
 }
 
-// TestLinksOfDocCommentsLeadToNames: what doc comments of the package have in brackets is a name of it, if it begins as one.
-func TestLinksOfDocCommentsLeadToNames(t *testing.T) {
+// TestLinksOfDocCommentsPointToNames: every link in brackets in a doc comment of the package that looks like one of its
+// names is one.
+func TestLinksOfDocCommentsPointToNames(t *testing.T) {
 	names, files := map[string]bool{}, token.NewFileSet()
 	paths, err := filepath.Glob("*.go")
 	require.NoError(t, err)

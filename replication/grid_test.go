@@ -315,7 +315,7 @@ func TestAPlaceHasAsManyCoordinatesAsTheGridHasFields(t *testing.T) {
 			require.Regexp(t, `^replication: a grid over \d fields? for a peer that looks from a place of \d coordinates?: call SetInterest without the grid`, set)
 			require.Zero(t, gridFirst.sight.View.Viewpoint, "what was refused was not taken")
 			require.Nil(t, placeFirst.sight.View.Grid, "what was refused was not taken")
-			placeFirst.SetInterest(Interest{}) // what the sentence says
+			placeFirst.SetInterest(Interest{}) // as the panic message advises
 			placeFirst.LookFrom(5, place[:axes]...)
 			placeFirst.SetInterest(Interest{Grid: grid})
 		}

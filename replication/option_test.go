@@ -33,7 +33,7 @@ func TestOptionsOfBothEnds(t *testing.T) {
 	require.Equal(t, a, b)
 	require.NotEqual(t, a, c)
 
-	both := []Option{WithMTU(1000), WithTimeout(0)} // what both ends share may be said once
+	both := []Option{WithMTU(1000), WithTimeout(0)} // shared options may be listed once
 	w := ecs.NewWorld()
 	require.NotPanics(t, func() {
 		for _, opt := range both {
@@ -66,7 +66,7 @@ func TestOptionsFitWhatTheyAreFor(t *testing.T) {
 type (
 	optionWords struct{ Letters []byte } // not a type that can be replicated
 	optionTwin  struct{ Size, First uint8 }
-	optionSay   struct {
+	optionNote  struct {
 		To    uint16
 		Words optionWords
 	}
@@ -99,16 +99,16 @@ func (optionCodec) Decode(codes []uint64, v *optionWords) { v.Letters = make([]b
 // TestMessagesAndInputsTakeOptionsOfTypes: what Name, Field, As and With do for components they do for messages and inputs.
 func TestMessagesAndInputsTakeOptionsOfTypes(t *testing.T) {
 	s := NewSchema()
-	RegisterMessage[optionSay](s, Name("Say"), Field("To", Range(0, 9)), optionAs())
+	RegisterMessage[optionNote](s, Name("Note"), Field("To", Range(0, 9)), optionAs())
 	RegisterInput[optionOrder](s, Name("Order"), With(optionCodec{}))
-	require.Contains(t, s.Text(), "Say")
+	require.Contains(t, s.Text(), "Note")
 	require.Contains(t, s.Text(), "Order")
 	x := connectedWire(t, s)
-	var atServer, atClient []optionSay
-	OnClientMessage(x.server, func(_ *Peer, m optionSay) { atServer = append(atServer, m) })
-	OnServerMessage(x.client, func(m optionSay) { atClient = append(atClient, m) })
+	var atServer, atClient []optionNote
+	OnClientMessage(x.server, func(_ *Peer, m optionNote) { atServer = append(atServer, m) })
+	OnServerMessage(x.client, func(m optionNote) { atClient = append(atClient, m) })
 	for i, words := range []string{"", "a", "hello"} {
-		m := optionSay{uint16(i), optionWords{[]byte(words)}}
+		m := optionNote{uint16(i), optionWords{[]byte(words)}}
 		require.NoError(t, SendToServer(x.client, m))
 		require.NoError(t, SendToClient(x.peer, m))
 		require.NoError(t, SetInput(x.client, x.client.InputTick(), optionOrder{m.Words}))
@@ -122,7 +122,7 @@ func TestMessagesAndInputsTakeOptionsOfTypes(t *testing.T) {
 		require.Len(t, order.Words.Letters, len(words))
 	}
 	x.rounds(3)
-	want := []optionSay{{0, optionWords{[]byte{}}}, {1, optionWords{[]byte("a")}}, {2, optionWords{[]byte("h\x00\x00\x00\x00")}}}
+	want := []optionNote{{0, optionWords{[]byte{}}}, {1, optionWords{[]byte("a")}}, {2, optionWords{[]byte("h\x00\x00\x00\x00")}}}
 	require.Equal(t, want, atServer)
 	require.Equal(t, want, atClient)
 }
