@@ -292,8 +292,8 @@ func (r *gridRig) warm() {
 	}
 }
 
-// TestAPlaceHasAsManyCoordinatesAsTheGridHasFields, whether the place is given first or the grid.
-func TestAPlaceHasAsManyCoordinatesAsTheGridHasFields(t *testing.T) {
+// TestLookFromNeedsACoordinatePerGridField, whether LookFrom or SetInterest is called first.
+func TestLookFromNeedsACoordinatePerGridField(t *testing.T) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema())
 	fields := []string{"tPosition.X", "tPosition.Y", "tPosition.Z"}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peersOf returns a server with n peers besides, whose data are 0 to n-1.
+// peersOf returns a server with n peers, whose data are 0 to n-1.
 func peersOf(n int) (*Server, []*Peer) {
 	w := ecs.NewWorld()
 	s := NewServer(&w, testSchema())
@@ -40,8 +40,8 @@ func TestPeersComeInTheOrderOfTheirConnections(t *testing.T) {
 	require.Empty(t, slices.Collect(s.Peers()))
 }
 
-// TestPeersMayChangeInALoopOverThem: whoever is disconnected in the loop, and whoever is connected, the loop sees each peer of
-// before once, unless it was gone when its turn came.
+// TestPeersMayChangeInALoopOverThem: whichever peers are connected or disconnected in the loop, it
+// visits each earlier peer once, unless that was disconnected before its turn.
 func TestPeersMayChangeInALoopOverThem(t *testing.T) {
 	seed := seedOf(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -57,7 +57,7 @@ func TestPeersMayChangeInALoopOverThem(t *testing.T) {
 					s.Connect(func([]byte) error { return nil })
 				} else {
 					if !gone[q] && !slices.Contains(seen, q) {
-						want = append(want, q) // that are not seen
+						want = append(want, q) // not visited
 					}
 					gone[q] = true
 					q.Disconnect(Reason{})
@@ -115,13 +115,13 @@ func TestEntitiesOfAClient(t *testing.T) {
 	require.False(t, ok)
 
 	var seen []NetID
-	for id, e := range x.client.Entities() { // what is removed in the loop does not come
+	for id, e := range x.client.Entities() { // entities removed in the loop are not visited
 		seen = append(seen, id)
 		x.mirror.RemoveEntity(e)
 		if next, ok := x.client.Entity(ids[min(len(seen), len(ids)-1)]); ok && len(seen) == 1 {
 			x.mirror.RemoveEntity(next)
 		}
-		x.mirror.NewEntity(position) // in the place of one that is gone
+		x.mirror.NewEntity(position) // in the place of a removed one
 	}
 	require.Equal(t, append([]NetID{ids[0]}, ids[2:]...), seen)
 
@@ -135,7 +135,7 @@ func TestEntitiesOfAClient(t *testing.T) {
 		n++
 		x.mirror.Reset()
 		for range 10 {
-			x.mirror.NewEntity() // by the handles of those before
+			x.mirror.NewEntity() // reuses the handles of removed ones
 		}
 	}
 	require.Equal(t, 1, n, "a reset ends the loop")

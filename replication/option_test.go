@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOptionsOfBothEnds: each option that both ends take reaches either of them.
+// TestOptionsOfBothEnds: each shared option has its effect on either end.
 func TestOptionsOfBothEnds(t *testing.T) {
 	x := newWire(t, messageSchema(), WithMTU(64), WithTimeout(12), WithSeed(5))
 	require.Equal(t, 64, x.server.opts.MTU)
@@ -43,7 +43,8 @@ func TestOptionsOfBothEnds(t *testing.T) {
 	})
 }
 
-// TestOptionsFitWhatTheyAreFor: the compiler refuses an option where it has no meaning. These are all that could be misplaced.
+// TestOptionsFitWhatTheyAreFor: the compiler refuses an option where it has no meaning. This lists
+// all that could be misplaced.
 func TestOptionsFitWhatTheyAreFor(t *testing.T) {
 	for _, opt := range []ComponentOption{Every(2), Priority(2), Once(), OwnerOnly(), ExceptOwner(), OnlyFor(func(*Peer) bool { return true })} {
 		_, fits := opt.(MessageOption)
@@ -96,7 +97,8 @@ func (optionCodec) Encode(v *optionWords, codes []uint64) {
 }
 func (optionCodec) Decode(codes []uint64, v *optionWords) { v.Letters = make([]byte, codes[0]) }
 
-// TestMessagesAndInputsTakeOptionsOfTypes: what Name, Field, As and With do for components they do for messages and inputs.
+// TestMessagesAndInputsTakeOptionsOfTypes: Name, Field, As and With do the same for messages and
+// inputs as for components.
 func TestMessagesAndInputsTakeOptionsOfTypes(t *testing.T) {
 	s := NewSchema()
 	RegisterMessage[optionNote](s, Name("Note"), Field("To", Range(0, 9)), optionAs())
