@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doorman is a game that knows who may join: whose data begins with "ann". It notes what it was asked.
+// doorman is a game that accepts clients whose data begins with "ann". It records what it was
+// asked.
 type doorman struct {
 	asked     []string
 	connected []string
@@ -32,25 +33,26 @@ func (d *doorman) watch(x *fixture) *doorman {
 	return d
 }
 
-// joiningWire is a server with a doorman, and a client with data, that have not met yet.
+// joiningWire is a server with a doorman, and a client with data, before their handshake.
 func joiningWire(t testing.TB, data string, opts ...ServerOption) (*fixture, *doorman) {
 	x := newWire(t, messageSchema(), opts...)
 	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte(data)))
 	return x, new(doorman).watch(x)
 }
 
-// requireRefused returns the reason that a client was refused with.
+// requireRefused returns the reason for which a client was refused.
 func requireRefused(t testing.TB, x *fixture) Reason {
 	t.Helper()
 	gone := requireDisconnected(t, x.client.Apply())
 	require.True(t, gone.Remote)
 	require.Equal(t, StatusDisconnected, x.client.Status())
-	require.Empty(t, x.up, "it says no more")
+	require.Empty(t, x.up, "it sends nothing more")
 	return gone.Reason
 }
 
-// TestHellosWithoutDataAreWhatTheyWere to the byte, and those with data have one size.
-func TestHellosWithoutDataAreWhatTheyWere(t *testing.T) {
+// TestHellosWithoutDataAreUnchanged to the byte, and a hello with data has exactly one valid
+// length.
+func TestHellosWithoutDataAreUnchanged(t *testing.T) {
 	h := wire.Hello{Version: 1, Fingerprint: 0x0102030405060708, Nonce: 0x1112131415161718, Offset: 0x21222324, Session: 0x3132333435363738, Codings: 1, Slots: 0x41424344}
 	was := []byte{0, 1, 8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 1, 0x44, 0x43, 0x42, 0x41}
 	require.Equal(t, append(was, make([]byte, 25)...), h.Append(nil))
@@ -63,16 +65,17 @@ func TestHellosWithoutDataAreWhatTheyWere(t *testing.T) {
 		require.Equal(t, h, got)
 		require.False(t, got.Parse(body[:len(body)-1]), "shorter")
 		require.False(t, got.Parse(append(body, 0)), "longer")
-		for _, said := range []int{size + 1, size + 30, 513, 0xffff} {
-			binary.LittleEndian.PutUint16(body[35:], uint16(said))
-			require.Equal(t, max(60, 37+said) == len(body) && said <= wire.MaxJoinData, got.Parse(body), "%d said, %d there", said, size)
+		for _, claimed := range []int{size + 1, size + 30, 513, 0xffff} {
+			binary.LittleEndian.PutUint16(body[35:], uint16(claimed))
+			require.Equal(t, max(60, 37+claimed) == len(body) && claimed <= wire.MaxJoinData, got.Parse(body), "%d claimed, %d present", claimed, size)
 		}
 	}
 	h.Data = make([]byte, 513)
 	require.False(t, (&wire.Hello{}).Parse(h.Append(nil)), "no more than that")
 }
 
-// TestOnJoinDecidesBeforeAnythingIsKept: it is asked once per session, before OnConnect, however often the hello comes.
+// TestOnJoinDecidesBeforeAnythingIsKept: it is called once per session, before OnConnect, however
+// often the hello arrives.
 func TestOnJoinDecidesBeforeAnythingIsKept(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}} {
 		x, d := joiningWire(t, "ann 1", opts...)
@@ -80,7 +83,7 @@ func TestOnJoinDecidesBeforeAnythingIsKept(t *testing.T) {
 		hello := x.apply()
 		require.Len(t, hello, 1)
 		for range 3 {
-			x.answer(hello...) // its answers get lost
+			x.answer(hello...) // its answers are lost
 			require.Len(t, x.takeDown(), 1)
 			x.replicate()
 		}
@@ -96,8 +99,8 @@ func TestOnJoinDecidesBeforeAnythingIsKept(t *testing.T) {
 	}
 }
 
-// TestARefusedClientIsTold why, and may try again with other data.
-func TestARefusedClientIsTold(t *testing.T) {
+// TestARefusedClientGetsTheReason, and may try again with other data.
+func TestARefusedClientGetsTheReason(t *testing.T) {
 	for _, opts := range [][]ServerOption{nil, {WithoutChecksum()}, {WithMTU(64)}} {
 		x, d := joiningWire(t, "bob", opts...)
 		hello := x.apply()
@@ -106,7 +109,7 @@ func TestARefusedClientIsTold(t *testing.T) {
 		require.Len(t, lost, 1)
 		x.replicate()
 		for range 3 * 4 {
-			x.answer(x.apply()...) // again, and again lost
+			x.answer(x.apply()...) // again, and lost again
 		}
 		again := x.takeDown()
 		require.Equal(t, [][]byte{lost[0], lost[0], lost[0]}, again, "no new session")
@@ -133,7 +136,7 @@ func TestARefusedClientIsTold(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNoLargerThanHellos, and their texts are cut to fit.
+// TestRefusalsAreNoLargerThanHellos: their texts are cut to fit.
 func TestRefusalsAreNoLargerThanHellos(t *testing.T) {
 	for size := range wire.MaxJoinData + 1 {
 		x := newWire(t, testSchema())
@@ -186,7 +189,8 @@ func TestJoinDataIsCopied(t *testing.T) {
 	require.Empty(t, x.peer.JoinData())
 }
 
-// TestHellosCallOnJoinOncePerTick: with ever new nonces they can't make the game work more than that.
+// TestHellosCallOnJoinOncePerTick: even hellos with new nonces can't make the game work more than
+// that.
 func TestHellosCallOnJoinOncePerTick(t *testing.T) {
 	x, d := joiningWire(t, "ann")
 	hello := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint}
@@ -211,7 +215,8 @@ func TestHellosCallOnJoinOncePerTick(t *testing.T) {
 	require.True(t, x.peer.Connected(), "an honest client comes in")
 }
 
-// TestAJoinMayBePending: the client asks on until it is decided, and nothing is kept of it until then.
+// TestAJoinMayBePending: the client keeps asking until it is decided, and the server keeps nothing
+// of it until then.
 func TestAJoinMayBePending(t *testing.T) {
 	for _, verdict := range []error{nil, errors.New("no")} {
 		x := newWire(t, testSchema())
@@ -242,8 +247,8 @@ func TestAJoinMayBePending(t *testing.T) {
 	}
 }
 
-// TestOnJoinIsAskedWithTheRightSchemaOnly: others could not join anyway.
-func TestOnJoinIsAskedWithTheRightSchemaOnly(t *testing.T) {
+// TestOnJoinNeedsTheRightSchema: clients with another schema could not join anyway.
+func TestOnJoinNeedsTheRightSchema(t *testing.T) {
 	x, d := joiningWire(t, "ann")
 	for _, h := range []wire.Hello{
 		{Version: wire.ProtocolVersion + 1, Fingerprint: x.server.sessions.Fingerprint, Nonce: 5, Data: []byte("ann")},
@@ -260,8 +265,9 @@ func TestOnJoinIsAskedWithTheRightSchemaOnly(t *testing.T) {
 	require.EqualValues(t, 2, x.peer.Stats().RefusedSchemas)
 }
 
-// TestEveryNewSessionIsAskedAbout: after Reconnect, and at another server; but not when the client finds its session again.
-func TestEveryNewSessionIsAskedAbout(t *testing.T) {
+// TestOnJoinIsCalledForEveryNewSession: after Reconnect, and on another server; but not when the
+// client finds its session again.
+func TestOnJoinIsCalledForEveryNewSession(t *testing.T) {
 	x, d := joiningWire(t, "ann 1")
 	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte("ann 1")), WithTimeout(10))
 	e := x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -310,20 +316,21 @@ func shownEntities(c *Client) (n int) {
 	return n
 }
 
-// TestARefusalDoesNotTouchTheSession: a hello of a stranger, or a late one, may come under the client's address.
-func TestARefusalDoesNotTouchTheSession(t *testing.T) {
+// TestARefusalDoesNotAffectTheSession: a hello of a stranger, or a late one, may arrive under the
+// client's address.
+func TestARefusalDoesNotAffectTheSession(t *testing.T) {
 	x, d := joiningWire(t, "ann 1")
 	x.spawn(ecs.ComponentID[tHealth](x.world))
 	x.rounds(5)
 	h := wire.Hello{Version: wire.ProtocolVersion, Fingerprint: x.server.sessions.Fingerprint, Nonce: 99, Data: []byte("eve")}
 	x.answer(wire.WithChecksum(h.Append(nil)))
 	x.deliver(x.takeDown()...) // it goes to the client
-	h.Nonce, h.Data = 100, []byte("ann as eve says")
+	h.Nonce, h.Data = 100, []byte("ann's ticket")
 	x.replicate()
 	x.answer(wire.WithChecksum(h.Append(nil)))
 	x.deliver(x.takeDown()...)
 	x.rounds(5)
-	require.Equal(t, []string{"ann 1", "eve", "ann as eve says"}, d.asked)
+	require.Equal(t, []string{"ann 1", "eve", "ann's ticket"}, d.asked)
 	require.Equal(t, []string{"ann 1"}, d.connected)
 	require.Equal(t, "ann 1", string(x.peer.JoinData()))
 	require.True(t, x.peer.Connected() && x.client.Connected())
@@ -339,7 +346,7 @@ func TestARefusalDoesNotTouchTheSession(t *testing.T) {
 	require.True(t, x.peer.Connected(), "nothing shows that it was the client")
 }
 
-// TestOnJoinMayPanic: the panic is the game's to handle, and nothing is kept.
+// TestOnJoinMayPanic: the game handles the panic, and the server keeps nothing.
 func TestOnJoinMayPanic(t *testing.T) {
 	x, d := joiningWire(t, "ann")
 	upset := true
@@ -362,7 +369,8 @@ func TestOnJoinMayPanic(t *testing.T) {
 	require.True(t, x.peer.Connected())
 }
 
-// TestOnJoinMayDisconnectThePeer, to refuse with a reason of the game's own. The client is told again if that gets lost.
+// TestOnJoinMayDisconnectThePeer, to refuse with a reason of the game's own. If the disconnect is
+// lost, it is sent again.
 func TestOnJoinMayDisconnectThePeer(t *testing.T) {
 	const full = ReasonGame + 1
 	x, d := joiningWire(t, "ann")
@@ -393,7 +401,7 @@ func TestOnJoinMayDisconnectThePeer(t *testing.T) {
 	require.Empty(t, x.replicate())
 }
 
-// TestOnJoinMayCloseTheServer: the client is told so.
+// TestOnJoinMayCloseTheServer: the client gets a disconnect.
 func TestOnJoinMayCloseTheServer(t *testing.T) {
 	x, _ := joiningWire(t, "ann")
 	x.server.OnJoin(func(*Peer, []byte) error { x.server.Close(); return errors.New("not this text") })
@@ -419,8 +427,8 @@ func TestOnJoinBeginsNoTick(t *testing.T) {
 	require.True(t, x.peer.Connected())
 }
 
-// TestNobodyIsAskedWithoutOnJoin: the data is there all the same.
-func TestNobodyIsAskedWithoutOnJoin(t *testing.T) {
+// TestJoinDataWithoutOnJoin: every client is accepted, and the data is available all the same.
+func TestJoinDataWithoutOnJoin(t *testing.T) {
 	x := newWire(t, testSchema())
 	x.restart(faceOf(x.server.schema), 7, WithJoinData([]byte("ann")))
 	x.rounds(5)
@@ -428,7 +436,7 @@ func TestNobodyIsAskedWithoutOnJoin(t *testing.T) {
 	require.Equal(t, "ann", string(x.peer.JoinData()))
 }
 
-// FuzzHello: what parses is what was appended, up to the padding.
+// FuzzHello: parsing returns what was appended, up to the padding.
 func FuzzHello(f *testing.F) {
 	h := wire.Hello{Version: 1, Nonce: 7}
 	f.Add(h.Append(nil))

@@ -118,7 +118,7 @@ func TestAHookMayCloseTheServerInReplicate(t *testing.T) {
 	require.PanicsWithValue(t, "replication: Replicate of a closed server: make a new one with NewServer", x.server.Replicate)
 }
 
-// TestEveryCallAfterTheEnd does what the package's documentation says, at both ends alike.
+// TestEveryCallAfterTheEnd does what the package documentation states, at both ends alike.
 func TestEveryCallAfterTheEnd(t *testing.T) {
 	x := newMisused(t)
 	_ = x.spawn(ecs.ComponentID[tHealth](x.world))
@@ -128,7 +128,7 @@ func TestEveryCallAfterTheEnd(t *testing.T) {
 	again := map[string]string{
 		"Server.Connect": "replication: Connect of a closed server: make a new one with NewServer", "Server.Replicate": "replication: Replicate of a closed server: make a new one with NewServer",
 		"Client.Reconnect": "replication: Reconnect of a closed client: make a new one with NewClient",
-		"Expect":           "", // of an entity that is dead: not a matter of the end
+		"Expect":           "", // of a dead entity, whether or not the server is closed
 	}
 	for _, calls := range []map[string]func(){callsOf(x), callsOfClient(x)} {
 		for name, call := range calls {
@@ -156,8 +156,9 @@ func TestEveryCallAfterTheEnd(t *testing.T) {
 	require.Zero(t, x.server.Stats().Peers)
 }
 
-// TestAClosedClientHandsNothingOver, though it was closed in the function for the first of several messages.
-func TestAClosedClientHandsNothingOver(t *testing.T) {
+// TestAClosedClientDeliversNothing, even if it was closed in the handler of the first of several
+// messages.
+func TestAClosedClientDeliversNothing(t *testing.T) {
 	x := newMisused(t)
 	handled := 0
 	OnServerMessage(x.client, func(mHit) { handled++; x.client.Close() })
@@ -171,8 +172,9 @@ func TestAClosedClientHandsNothingOver(t *testing.T) {
 	require.EqualValues(t, 2, x.client.Stats().MessagesUnhandled)
 }
 
-// TestFunctionsThatReplicateAsksEndNothing: Disconnect and Close in Visible took away what the tick was at work on.
-func TestFunctionsThatReplicateAsksEndNothing(t *testing.T) {
+// TestUserFunctionsInReplicateEndNothing: Disconnect and Close in Visible used to remove what the
+// tick was working on.
+func TestUserFunctionsInReplicateEndNothing(t *testing.T) {
 	for place, ask := range map[string]func(x *misused, do func()){
 		"Visible": func(x *misused, do func()) {
 			x.peer.SetInterest(Interest{Visible: func(ecs.Entity) bool { do(); return true }})

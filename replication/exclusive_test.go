@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// elsewhere makes a call on a goroutine of its own, and returns what it panics with when it has ended.
+// elsewhere makes a call on a goroutine of its own, and returns its panic when it has ended.
 func elsewhere(call func()) (panicked any) {
 	done := make(chan any)
 	go func() {
@@ -25,8 +25,8 @@ func elsewhere(call func()) (panicked any) {
 	return <-done
 }
 
-// meanwhile makes a call on a goroutine of its own, does something while that is in a function of the user's that calls pause,
-// and waits for its end.
+// meanwhile makes a call on a goroutine of its own, runs do while that call is in a user function
+// that calls pause, and waits for its end.
 func meanwhile(t *testing.T, call func(pause func()), do func()) {
 	t.Helper()
 	in, on := make(chan struct{}), make(chan struct{})
@@ -51,7 +51,7 @@ func meanwhile(t *testing.T, call func(pause func()), do func()) {
 	}
 }
 
-// requireTwoNamed checks the sentence about two calls.
+// requireTwoNamed checks the panic message about two calls.
 func requireTwoNamed(t *testing.T, second, first string, call func()) {
 	t.Helper()
 	require.Equal(t, "replication: "+second+" while "+first+" is going on: a server with its peers, or a client, is for one goroutine at a time; "+
@@ -103,7 +103,7 @@ func callsOfClient(x *misused) map[string]func() {
 	}
 }
 
-// TestTwoGoroutinesInOneServerAreFound: one waits in a send function, as long as it takes.
+// TestTwoGoroutinesInOneServerAreFound: one waits in a send function.
 func TestTwoGoroutinesInOneServerAreFound(t *testing.T) {
 	x := newMisused(t)
 	send := x.peer.out.Send
@@ -142,7 +142,7 @@ func TestTwoGoroutinesInOneServerAreFound(t *testing.T) {
 	first("Server.Close", x.server.Close)
 }
 
-// TestTwoGoroutinesInOneClientAreFound likewise.
+// TestTwoGoroutinesInOneClientAreFound: the same for a client.
 func TestTwoGoroutinesInOneClientAreFound(t *testing.T) {
 	x := newMisused(t)
 	send := x.client.session.Send
@@ -170,14 +170,15 @@ func TestTwoGoroutinesInOneClientAreFound(t *testing.T) {
 	first("Client.Close", x.client.Close)
 }
 
-// TestThePeersSendFunctionIsLent: what the user gave to Connect and NewClient is called so that others are known to read.
+// TestThePeersSendFunctionIsLent: the send function given to Connect and NewClient is wrapped, so
+// that other goroutines are known to only read.
 func TestThePeersSendFunctionIsLent(t *testing.T) {
 	var x *fixture
 	asked := 0
 	world, mirror := ecs.NewWorld(), ecs.NewWorld()
 	x = &fixture{t: t, world: &world, mirror: &mirror}
 	x.server = NewServer(x.world, testSchema(), WithSeed(1))
-	allocations := func(read func()) { // a look at the stack takes some
+	allocations := func(read func()) { // reading the stack allocates
 		if !raceDetector {
 			require.Zero(t, testing.AllocsPerRun(3, read))
 		}
@@ -207,7 +208,7 @@ func (c *waitingCodec) Fields() []CodecField             { return []CodecField{{
 func (c *waitingCodec) Encode(v *waiter, codes []uint64) { c.wait(); codes[0] = v.n & 255 }
 func (c *waitingCodec) Decode(codes []uint64, v *waiter) { c.wait(); v.n = codes[0] }
 
-// TestReadingIsFoundToo, while a tick captures the world or an Apply changes one.
+// TestReadingIsFoundToo while a tick captures the world or an Apply changes one.
 func TestReadingIsFoundToo(t *testing.T) {
 	codec := &waitingCodec{func() {}}
 	s := NewSchema()
@@ -242,7 +243,7 @@ func TestReadingIsFoundToo(t *testing.T) {
 	require.Equal(t, "nothing differs", x.client.Verify().String())
 }
 
-// TestOneGoroutineMayCallBack wherever a function of the game's runs, and no Replicate begins in another.
+// TestOneGoroutineMayCallBack from any user function, but no Replicate begins in another.
 func TestOneGoroutineMayCallBack(t *testing.T) {
 	x := newMisused(t)
 	visible := 0
@@ -270,7 +271,7 @@ func TestOneGoroutineMayCallBack(t *testing.T) {
 	require.Positive(t, sent)
 }
 
-// TestPanicsEndCalls: whatever panics in a call, the next one is not taken for a second one.
+// TestPanicsEndCalls: after a panic in a call, the next call is not taken for a concurrent one.
 func TestPanicsEndCalls(t *testing.T) {
 	x := newMisused(t)
 	for name, call := range map[string]func(){
@@ -306,7 +307,8 @@ func TestPanicsEndCalls(t *testing.T) {
 	require.Equal(t, exclusive.Guard{}, x.client.calls)
 }
 
-// TestEveryCallIsExclusive: every exported function and method of a server or client either enters it or is known only to read.
+// TestEveryCallIsExclusive: every exported function and method of a server or client either enters
+// it or is known to only read.
 func TestEveryCallIsExclusive(t *testing.T) {
 	readers := " Server.Tick Server.Stats Server.NetID Server.Entity Server.Owner Peer.Connected Peer.Stats Peer.RoundTrip Peer.Err Peer.Coding " +
 		"Peer.JoinData Peer.Data Server.Peers EntitySet.Len Group.Len Client.Tick Client.Stats Client.NetID Client.Entity Client.Entities Client.StateTick Client.Connected Client.Status " +
@@ -352,7 +354,8 @@ func TestEveryCallIsExclusive(t *testing.T) {
 	require.Len(t, entered, len(callsOf(x))+len(callsOfClient(x)), "all are tested")
 }
 
-// ofServerOrClient reports whether a function is a method of, or has as its first argument, a server, client or part of one.
+// ofServerOrClient reports whether a function is a method of a server, a client or a part of one,
+// or has one as its first argument.
 func ofServerOrClient(f *ast.FuncDecl) bool {
 	list := f.Type.Params.List
 	if f.Recv != nil {
@@ -369,7 +372,7 @@ func ofServerOrClient(f *ast.FuncDecl) bool {
 	return ok && strings.Contains(" Server Client Peer EntitySet Group ", " "+of.Name+" ")
 }
 
-// BenchmarkCall is what a call costs that does next to nothing, and what it costs to ask something.
+// BenchmarkCall measures the cost of a call that does almost nothing, and of a getter.
 func BenchmarkCall(b *testing.B) {
 	x := connectedWire(b, testSchema())
 	b.Run("change", func(b *testing.B) {

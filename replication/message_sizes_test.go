@@ -10,15 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What counts is what a message takes, not what its type may take at most: on both sides of every limit.
+// Limits apply to the size of a message, not to the greatest size of its type: tests on both sides
+// of every limit.
 
 type mSwarm struct{ Of [200]ecs.Entity }
 
 type mArmy struct{ Of [1000]ecs.Entity }
 
-// TestZeroEntitiesTakeABit of an unreliable message, which has a packet, and of a reliable one, which has 128.
+// TestZeroEntitiesTakeABit of an unreliable message, which has one packet, and of a reliable one,
+// which has 128 fragments.
 func TestZeroEntitiesTakeABit(t *testing.T) {
-	const bits = 51 // that an entity may take beside the one
+	const bits = 51 // that an entity may take besides the first one
 	s := NewSchema()
 	RegisterMessage[mSwarm](s, Unreliable())
 	RegisterMessage[mArmy](s)
@@ -89,9 +91,10 @@ type mOrder struct {
 	Text string `repl:"max=4000"`
 }
 
-// TestShortInputsOfWideTypes are inputs as others are; one that is too large is told so, and takes no tick.
+// TestShortInputsOfWideTypes are accepted like others; one that is too large gets an error, and
+// takes no tick.
 func TestShortInputsOfWideTypes(t *testing.T) {
-	const room = 64 - 2 // 8 bits of a number, a bit that there is text without bytes above 127, or not, and what 4000 needs for its length
+	const room = 64 - 2 // 8 bits of a number, a bit for text without bytes above 127, a bit for other text, and the length of 4000
 	s := NewSchema()
 	RegisterInput[mOrder](s)
 	x := connectedWire(t, s)
@@ -145,7 +148,7 @@ type mTooWide struct {
 	A, B string `repl:"max=2048"`
 }
 
-// TestInputTypesHaveALimitOfTheirOwn, as many of their rows are kept.
+// TestInputTypesHaveALimitOfTheirOwn, because many of their rows are kept.
 func TestInputTypesHaveALimitOfTheirOwn(t *testing.T) {
 	require.PanicsWithValue(t, "replication: mTooWide: an input of 24 to 32794 bits, where 512 are the most, and 32768 that its type may take: inputs are sent again and again; use ranges, and messages for what is rare",
 		func() { RegisterInput[mTooWide](NewSchema()) })
