@@ -202,7 +202,8 @@ func TestClientsThatComeBackConverge(t *testing.T) {
 						budget = 120
 					}
 					if loss > 0 || asked {
-						wait += 300
+						// An attempt a second, of which one in three fails: 25 in a row are out of luck's reach.
+						wait += 25 * 60
 					}
 					n := h.ticksUntilEqual(wait + budget)
 					t.Logf("equal after %d ticks", n)
