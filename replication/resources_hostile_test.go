@@ -23,6 +23,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 	x.rounds(3)
 	(*tPosition)(x.world.Get(e, ecs.ComponentID[tPosition](x.world))).X = 1
 	x.rounds(3) // forged packets are later than the known resources
+	packed := delta.NewPacked(x.client.schema.Layout)
 	fullState := func(w *bitbuf.Writer, gap uint64, components ...int) {
 		var set delta.Set
 		for _, k := range components {
@@ -34,7 +35,7 @@ func TestSlotsOfOtherKinds(t *testing.T) {
 		delta.WriteSet(w, &set, &delta.Set{})
 		for _, k := range components {
 			c := &x.client.schema.Components[k]
-			x.client.recv.Packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)
+			packed.EncodeRow(w, k, make([]uint32, c.Words), nil, nil, 0)
 		}
 	}
 	for name, put := range map[string]func(w *bitbuf.Writer){

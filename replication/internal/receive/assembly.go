@@ -3,7 +3,6 @@ package receive
 import (
 	"math"
 
-	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
@@ -25,20 +24,16 @@ const (
 	MaxAssemblies = 64
 )
 
-func (rc *Receiver) decodePart(r *bitbuf.Reader, slot uint32, tick delta.Tick) error {
-	age := r.ReadExpGolomb(wire.PartOrder)
-	total := r.ReadExpGolomb(wire.PartOrder)
-	size := r.ReadExpGolomb(wire.PartOrder)
-	index := r.ReadExpGolomb(wire.PartOrder)
-	if r.Err() != nil || !validPart(age, total, size, index) {
+// readPart reads a part of a state.
+func (rc *Receiver) readPart(in entryReader, slot uint32, tick delta.Tick) error {
+	age, total, size, index := in.number(), in.number(), in.number(), in.number()
+	if in.failed() || !validPart(age, total, size, index) {
 		return wire.ErrMalformed
 	}
-	n := int(min(size, total-index*size))
-	if n*8 > r.Remaining() {
+	bytes := make([]byte, min(size, total-index*size))
+	if in.bytes(bytes); in.failed() {
 		return wire.ErrMalformed
 	}
-	bytes := make([]byte, n)
-	r.ReadBytes(bytes)
 	return rc.staged.addPart(stagedPart{
 		slot: slot, tick: tick - delta.Tick(age), total: int(total), size: int(size), index: int(index), bytes: bytes,
 	})
@@ -83,9 +78,9 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
 	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
-	r := bitbuf.NewReader(a.bytes)
-	var set delta.Set
-	if err := rc.decodeFull(&r, p.slot, a.tick, &set); err != nil || r.Finish() != nil {
+	in, e := &rc.packed, entry{slot: p.slot}
+	in.beginState(a.bytes, &e)
+	if err := rc.readFull(in, &e, a.tick); err != nil || in.failed() || in.r.Finish() != nil {
 		return wire.ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
 	}
 	rc.commitEntry(&s.entries[0], now)

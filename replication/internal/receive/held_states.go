@@ -5,6 +5,72 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
+// The states of one slot that a client holds, by tick. Updates name them as baselines.
+
+// A HeldState is the full state of an entity at a tick.
+type HeldState struct {
+	Tick       delta.Tick
+	Generation uint16
+	Layout     *Layout  // nil: no state here
+	Words      []uint32 // rows, and indices of shared rows
+}
+
+// Row returns the state's row of component c, which has n words, or nil if the state has no such component. The row must
+// not be written.
+func (h *HeldState) Row(c, n int) []uint32 {
+	o := h.Layout.offsets[c]
+	if o >= 0 {
+		return h.Words[o : o+n : o+n]
+	}
+	return h.sharedRow(o)
+}
+
+// sharedRow returns the row that the layout places outside of the words.
+func (h *HeldState) sharedRow(offset int) []uint32 {
+	if offset == noRow {
+		return nil
+	}
+	return h.Layout.rows.Rows[h.Words[sharedAt-offset]].Words
+}
+
+// Hold sets the layout and the words of the state.
+func (h *HeldState) Hold(l *Layout, words []uint32) {
+	for _, place := range l.Shared {
+		l.rows.Rows[words[place]].Holders++
+	}
+	h.release() // after that, since the old state may share some of the rows
+	h.Layout = l
+	h.Words = append(h.Words[:0], words...)
+}
+
+// release gives up the state's shared rows, before the state is replaced or dropped.
+func (h *HeldState) release() {
+	if h.Layout == nil {
+		return
+	}
+	for _, place := range h.Layout.Shared {
+		h.Layout.rows.Release(h.Words[place])
+	}
+}
+
+// empty drops the state and keeps the memory for another one.
+func (h *HeldState) empty() {
+	h.release()
+	h.Layout = nil
+}
+
+// merge replaces the state's row of component k, if it has one, by a shared row with the same content, so that the two
+// are not compared again.
+func (h *HeldState) merge(k int, same uint32) {
+	o := h.Layout.offsets[k]
+	if o == noRow || h.Words[sharedAt-o] == same {
+		return
+	}
+	h.Layout.rows.Rows[same].Holders++
+	h.Layout.rows.Release(h.Words[sharedAt-o])
+	h.Words[sharedAt-o] = same
+}
+
 // HeldStates has the states of a slot that the client holds, in the order of their ticks, as
 // a ring. A baseline is named by any tick at which it was valid: it is the newest state that
 // is not after that tick.

@@ -1,39 +1,110 @@
 package receive
 
-import "github.com/arche-replicate/arche-replicate/delta"
-
-// A client knows the shapes of MaxLayouts component sets at a time, so that a server can't make it remember ever more. A long game
-// may have more than that, one after the other: those that no state has any more make room.
-
-const (
-	// manyLayouts is how many shapes are worth to look for those that are not in use,
-	manyLayouts = MaxLayouts / 4 * 3
-	// sweepEvery in so many calls of Apply.
-	sweepEvery = 64
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// Crowded reports whether it is time to forget shapes, before there are too many.
-func (rc *Receiver) Crowded() bool {
-	n := len(rc.Layouts.Known)
-	return len(rc.Replicas.Pages) > 0 && rc.AnyState && (n == MaxLayouts || n >= manyLayouts && rc.refreshed%sweepEvery == 0)
+// Component layouts: where a held state keeps the row of each of its components. All states with the same component set
+// share a layout.
+
+// A Layout is a component set and where a state has the rows of its components.
+type Layout struct {
+	Set     delta.Set
+	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
+	Words   int
+	rows    *archeutil.RowPool
+	Shared  []int // where the indices of shared rows are
+	symbols int   // rows that may differ from a baseline with this layout
+	minBits int   // least bits in Packed without a baseline
 }
 
-// SweepLayouts forgets the shapes that are not in use, and the states that need not be held any more. used has the shapes that
-// others use.
-func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
-	used[rc.Bare] = true
-	for _, page := range rc.Replicas.Pages {
-		for i := range page {
-			m := &page[i]
-			m.Held.Tidy(delta.Tick(rc.NearTick), rc.Keep)
-			for j := range m.Held.Ring {
-				used[m.Held.Ring[j].Layout] = true
-			}
+const (
+	noRow    = -1
+	sharedAt = -2
+)
+
+// MaxLayouts is how many component sets a client remembers at a time, so that a server can't make it remember ever more.
+// A long game may use more than that, one after the other: layouts that no state has any more make room for new ones.
+const MaxLayouts = 4096
+
+const (
+	manyLayouts = MaxLayouts / 4 * 3 // from here on, unused layouts are looked for
+	sweepEvery  = 64                 // calls of Apply between two searches
+)
+
+// layouts knows the layouts of the component sets that were received.
+type layouts struct {
+	schema    *schema.Schema
+	Rows      *archeutil.RowPool
+	Relations delta.Set // the components that are relations of Arche
+	Known     map[delta.Set]*Layout
+}
+
+// Of returns the layout of a set. It returns nil if there are too many, and for two relations in one set: Arche panics
+// on such an entity.
+func (k *layouts) Of(set delta.Set) *Layout {
+	if l := k.Known[set]; l != nil {
+		return l
+	}
+	if len(k.Known) == MaxLayouts {
+		return nil
+	}
+	relations := 0
+	for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
+		if k.Relations.Has(c) {
+			relations++
 		}
 	}
-	for set, sh := range rc.Layouts.Known {
-		if !used[sh] {
-			delete(rc.Layouts.Known, set)
+	if relations > 1 {
+		return nil
+	}
+	l := &Layout{Set: set, rows: k.Rows, offsets: make([]int, len(k.schema.Components))}
+	for c := range l.offsets {
+		l.offsets[c] = noRow
+		if set.Has(c) {
+			l.add(c, &k.schema.Components[c])
 		}
 	}
+	k.Known[set] = l
+	return l
+}
+
+// add places the row of component c.
+func (l *Layout) add(c int, comp *schema.Component) {
+	width := comp.Layout.Width()
+	if width > 0 {
+		l.symbols++
+	}
+	l.minBits += comp.Layout.MinWidth()
+	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // rows of no bits are all the same
+		l.offsets[c] = sharedAt - l.Words
+		l.Shared = append(l.Shared, l.Words)
+		l.Words++
+		return
+	}
+	l.offsets[c] = l.Words
+	l.Words += comp.Words
+}
+
+// symbols returns how many rows of a layout may differ from a baseline with another layout.
+func (k *layouts) symbols(l, base *Layout) (n int) {
+	for c := l.Set.Next(0); c >= 0; c = l.Set.Next(c + 1) {
+		if base.Set.Has(c) && k.schema.Components[c].Layout.Width() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// bare returns the layout of a sub-entity whose components are on no entity: only the link. It is nil without
+// sub-entities.
+func (k *layouts) bare() *Layout {
+	if k.schema.Link < 0 {
+		return nil
+	}
+	var set delta.Set
+	set.Add(k.schema.Link)
+	return k.Of(set)
 }

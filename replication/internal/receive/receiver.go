@@ -39,8 +39,11 @@ type Receiver struct {
 	Missing  []wire.MissingBaseline
 	NewAcks  bool
 
-	Packed  *delta.Packed
 	Compact *compact.Reader // nil: the session is Packed
+	packed  packedEntries
+	compact compactEntries
+	entry   entry      // in hand
+	past    delta.Past // of a row in hand
 	out     []byte
 	ack     wire.Ack
 }
@@ -53,11 +56,12 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 		Replicas: ReplicaTable{Limit: slots},
 		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
-		Packed:   delta.NewPacked(s.Layout),
+		packed:   packedEntries{coder: delta.NewPacked(s.Layout), components: len(s.Components)},
+		compact:  compactEntries{components: len(s.Components)},
 		out:      make([]byte, 512),
 		FreeWork: config.FreeWork,
 	}
-	rc.Bare = bareLayout(s, &rc.Layouts)
+	rc.Bare = rc.Layouts.bare()
 	return rc
 }
 
@@ -229,16 +233,10 @@ func (rc *Receiver) Outdated(tick uint32) bool {
 	return int32(tick-rc.StateTick) > GenerationSpan
 }
 
-// forgetStates makes nothing known of any slot but what the world shows.
+// forgetStates forgets the states of all slots. What the world shows of them stays.
 func (rc *Receiver) forgetStates() {
 	rc.Dirty = rc.Dirty[:0]
-	for _, page := range rc.Replicas.Pages {
-		for j := range page {
-			m := &page[j]
-			m.Held.release()
-			m.Held, m.Any, m.Empty, m.Dirty = HeldStates{}, false, false, false
-		}
-	}
+	rc.Replicas.forgetStates()
 }
 
 // ForgetReplicas forgets all.
@@ -260,5 +258,31 @@ func (rc *Receiver) Refresh() {
 			m.Any = false
 		}
 		m.Held.refresh(now)
+	}
+}
+
+// Crowded reports whether it is time to forget unused layouts, before there are too many.
+func (rc *Receiver) Crowded() bool {
+	n := len(rc.Layouts.Known)
+	return len(rc.Replicas.Pages) > 0 && rc.AnyState && (n == MaxLayouts || n >= manyLayouts && rc.refreshed%sweepEvery == 0)
+}
+
+// SweepLayouts forgets unused layouts, and held states that are no longer needed. used has the layouts that are used
+// elsewhere; it is added to.
+func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
+	used[rc.Bare] = true
+	for _, page := range rc.Replicas.Pages {
+		for i := range page {
+			m := &page[i]
+			m.Held.Tidy(delta.Tick(rc.NearTick), rc.Keep)
+			for j := range m.Held.Ring {
+				used[m.Held.Ring[j].Layout] = true
+			}
+		}
+	}
+	for set, l := range rc.Layouts.Known {
+		if !used[l] {
+			delete(rc.Layouts.Known, set)
+		}
 	}
 }

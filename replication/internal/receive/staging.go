@@ -77,14 +77,21 @@ func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Lay
 	if s.resources.Any && !s.resources.Fits(slot, &sh.Set) {
 		return nil
 	}
-	e := stagedEntry{slot: slot, tick: tick, layout: sh, generation: generation, first: len(s.words)}
-	if n := e.first + sh.Words; n <= cap(s.words) {
-		s.words = s.words[:n]
+	first, n := len(s.words), len(s.entries)
+	if end := first + sh.Words; end <= cap(s.words) {
+		s.words = s.words[:end]
 	} else {
 		s.words = append(s.words, make([]uint32, sh.Words)...)
 	}
-	s.entries = append(s.entries, e)
-	return &s.entries[len(s.entries)-1]
+	if n < cap(s.entries) {
+		s.entries = s.entries[:n+1]
+	} else {
+		s.entries = append(s.entries, stagedEntry{})
+	}
+	e := &s.entries[n]
+	// Field by field: it takes several times as long to make an entry and to copy it here.
+	e.slot, e.tick, e.layout, e.generation, e.first = slot, tick, sh, generation, first
+	return e
 }
 
 // despawn takes it that a slot is empty.
@@ -96,21 +103,21 @@ func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 	return nil
 }
 
-// room returns memory for the entry's row of component k, which it has and which has n words. What
-// is in it has no meaning. words are those of the entry.
-func (s *staging) room(e *stagedEntry, words []uint32, k, n int) []uint32 {
-	if o := e.layout.offsets[k]; o >= 0 {
+// room returns memory for the entry's row of component k, which it has and which has n words, and whose offset in its
+// layout is o. What is in the memory has no meaning. words are those of the entry.
+func (s *staging) room(e *stagedEntry, words []uint32, o, k, n int) []uint32 {
+	if o >= 0 {
 		return words[o:][:n]
 	}
-	return s.sharedRoom(e, k, n)
+	return s.sharedRoom(e, o, k, n)
 }
 
-func (s *staging) sharedRoom(e *stagedEntry, k, n int) []uint32 {
+func (s *staging) sharedRoom(e *stagedEntry, o, k, n int) []uint32 {
 	i := e.layout.rows.Take(k, n)
 	r := e.layout.rows.Rows[i]
 	r.Staged = true
 	s.rows = append(s.rows, i)
-	s.words[e.first+sharedAt-e.layout.offsets[k]] = i
+	s.words[e.first+sharedAt-o] = i
 	return r.Words
 }
 

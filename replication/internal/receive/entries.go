@@ -1,0 +1,239 @@
+package receive
+
+import (
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// How the entries of a state packet are read, in either coding. Packed and Compact differ in how they write numbers and
+// rows; an entryReader hides that. What an entry means is here, once.
+
+// An entryReader reads the entries of a packet in one coding. The first error stays with the reader: every later call
+// reads anything, and failed returns true.
+type entryReader interface {
+	// next reads the next entry up to its component set or rows. It returns false at the end and after an error.
+	next(e *entry) bool
+	// set reads a component set as a difference to another one.
+	set(ref *delta.Set) delta.Set
+	// beginFull starts the rows of an entry without baseline, which take at least so many bits.
+	beginFull(minBits int)
+	// beginUpdate starts the rows of an entry with baselines, some of which may differ from the first baseline's.
+	beginUpdate(changeable int)
+	// row reads the row of component k. It returns false if the row is that of the first baseline, and leaves dst alone.
+	row(k int, dst []uint32, past *delta.Past) (changed, ok bool)
+	// number reads a number of the head of a part, and bytes what the part holds.
+	number() uint64
+	bytes(dst []byte)
+
+	failed() bool
+}
+
+// An entry is what precedes the component set or the rows of an entry.
+type entry struct {
+	slot       uint32
+	kind       wire.EntryKind
+	generation uint16         // of an EntryFull
+	full       delta.Set      // its component set
+	baselines  compact.Name   // of an EntryUpdate, EntryNamed or EntrySetChange
+}
+
+// DecodeBody reads the entries of a state packet and takes them over if all of them are right. If a baseline is missing
+// it takes over none, since some of them may belong together, and returns wire.ErrMissingBaseline.
+func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	defer rc.staged.end(rc.Layouts.Rows)
+	if rc.Compact != nil {
+		return rc.decodeCompact(body, pad, sequence, tick)
+	}
+	end := len(body)*8 - pad
+	rc.staged.begin(end, rc.FreeWork)
+	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
+		return wire.ErrMalformed
+	}
+	rc.packed.begin(body, end, rc.Replicas.Limit, tick)
+	if err := rc.readEntries(&rc.packed, tick); err != nil {
+		return err
+	}
+	if rc.packed.r.Pos() != end {
+		return wire.ErrMalformed
+	}
+	return rc.commit(tick)
+}
+
+// decodeCompact is DecodeBody for packets of Compact.
+func (rc *Receiver) decodeCompact(body []byte, pad int, sequence uint32, tick delta.Tick) error {
+	rc.staged.begin(8*len(body), rc.FreeWork)
+	if len(body) == 0 {
+		if pad != 0 {
+			return wire.ErrMalformed
+		}
+		return nil
+	}
+	x := &rc.compact
+	x.Reader = rc.Compact
+	if err := x.begin(body, uint32(pad>>1), sequence, rc.Replicas.Limit, tick); err != nil {
+		return err
+	}
+	if err := rc.readEntries(x, tick); err != nil {
+		return err
+	}
+	if err := x.Finish(); err != nil {
+		return err
+	}
+	if err := rc.commit(tick); err != nil {
+		return err
+	}
+	if keep := pad&1 != 0; keep {
+		x.Spare = x.Held.Keep(sequence, x.Spare)
+	}
+	return nil
+}
+
+// readEntries reads the entries of a packet into the staging area.
+func (rc *Receiver) readEntries(in entryReader, tick delta.Tick) (err error) {
+	e := &rc.entry
+	var b baselines
+	for in.next(e) {
+		switch e.kind {
+		case wire.EntryUpdate, wire.EntryNamed, wire.EntrySetChange:
+			err = rc.readUpdate(in, e, &b, tick)
+		case wire.EntryFull:
+			err = rc.readFull(in, e, tick)
+		case wire.EntryDespawn:
+			err = rc.staged.despawn(e.slot, tick)
+		default:
+			err = rc.readPart(in, e.slot, tick)
+		}
+		if err != nil {
+			return err
+		}
+		if !rc.staged.fair() {
+			return wire.ErrMalformed
+		}
+	}
+	if in.failed() {
+		return wire.ErrMalformed
+	}
+	return nil
+}
+
+// readFull reads the rows of an entry without baseline.
+func (rc *Receiver) readFull(in entryReader, e *entry, tick delta.Tick) error {
+	layout := rc.Layouts.Of(e.full)
+	if layout == nil {
+		return wire.ErrMalformed
+	}
+	if in.beginFull(layout.minBits); in.failed() {
+		return wire.ErrMalformed
+	}
+	staged := rc.staged.stage(e.slot, tick, e.generation, layout)
+	if staged == nil {
+		return wire.ErrMalformed
+	}
+	rows, past := rc.staged.words[staged.first:], &rc.past
+	*past = delta.Past{}
+	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
+		comp := &rc.schema.Components[k]
+		if comp.Words == 0 {
+			continue
+		}
+		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
+		if _, ok := in.row(k, row, past); !ok || !rc.staged.takeRow(comp, row) {
+			return wire.ErrMalformed
+		}
+	}
+	return nil
+}
+
+// baselines are the states that an update is coded against.
+type baselines struct {
+	first         *HeldState
+	second, third *HeldState // nil: nothing is predicted from it
+
+	// The name of the baselines, and what follows from it. Most entries of a packet have the same.
+	name          compact.Name
+	ratio, ratio3 int64
+}
+
+// find finds the states that an entry of tick now names, and returns false if one is missing.
+func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) bool {
+	if b.name != *name {
+		b.name = *name
+		b.ratio, b.ratio3 = name.Ratios(now)
+	}
+	b.first, b.second, b.third = held.Find(name.A1), nil, nil
+	if name.Span != 0 {
+		b.second = held.Find(name.A1 - name.Span)
+	}
+	if name.Third != 0 {
+		b.third = held.Find(name.A1 - name.Third)
+	}
+	if b.first == nil || name.Span != 0 && b.second == nil || name.Third != 0 && b.third == nil {
+		return false
+	}
+	if b.ratio == 0 {
+		b.second = nil
+	}
+	return true
+}
+
+// noteMissing notes for the next ack that the first baseline of an entry is not held, unless the update is late: then
+// the baseline was dropped for newer ones. It returns wire.ErrMissingBaseline.
+func (rc *Receiver) noteMissing(m *Replica, e *entry, tick delta.Tick) error {
+	late := m != nil && m.Any && !tick.After(m.Newest)
+	if !late && len(rc.Missing) < wire.MaxMissing {
+		low := uint32(e.baselines.A1) % (1 << delta.NameBits)
+		rc.Missing = append(rc.Missing, wire.MissingBaseline{Slot: e.slot, Low: low})
+	}
+	return wire.ErrMissingBaseline
+}
+
+// readUpdate reads the component set, if it changes, and the rows of an entry with baselines.
+func (rc *Receiver) readUpdate(in entryReader, e *entry, b *baselines, tick delta.Tick) error {
+	m := rc.Replicas.At(e.slot)
+	if m == nil || !b.find(&m.Held, &e.baselines, tick) {
+		return rc.noteMissing(m, e, tick)
+	}
+	layout := b.first.Layout
+	changeable := layout.symbols
+	if e.kind == wire.EntrySetChange {
+		set := in.set(&layout.Set)
+		if in.failed() {
+			return wire.ErrMalformed
+		}
+		if layout = rc.Layouts.Of(set); layout == nil {
+			return wire.ErrMalformed
+		}
+		changeable = rc.Layouts.symbols(layout, b.first.Layout)
+	}
+	staged := rc.staged.stage(e.slot, tick, b.first.Generation, layout)
+	if staged == nil {
+		return wire.ErrMalformed
+	}
+	in.beginUpdate(changeable)
+	rows, past := rc.staged.words[staged.first:], &rc.past
+	past.Ratio, past.NearRatio = b.ratio, b.ratio3
+	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
+		comp := &rc.schema.Components[k]
+		if comp.Words == 0 {
+			continue
+		}
+		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
+		base, base2 := b.first.Row(k, comp.Words), []uint32(nil)
+		if b.second != nil && base != nil {
+			base2 = b.second.Row(k, comp.Words)
+		}
+		past.Base, past.Base2 = base, base2
+		if b.third != nil {
+			past.Near = b.third.Row(k, comp.Words)
+		}
+		changed, ok := in.row(k, row, past)
+		if !changed {
+			rc.staged.keepRow(staged, k, row, base, b.first, b.second)
+		}
+		if !ok || changed && !rc.staged.takeRow(comp, row) {
+			return wire.ErrMalformed
+		}
+	}
+	return nil
+}

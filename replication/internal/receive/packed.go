@@ -1,0 +1,99 @@
+package receive
+
+import (
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// packedEntries reads entries of Packed.
+type packedEntries struct {
+	coder      *delta.Packed
+	components int // of the schema
+
+	limit   uint64 // slots from here on are refused
+	r       bitbuf.Reader
+	end     int // of the entries, in bits
+	order   uint
+	context wire.Context
+	usual   bool // rows whose symbol is the usual one lack it
+}
+
+// begin starts a packet with entries up to bit end.
+func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick) {
+	p.r, p.end, p.limit = bitbuf.NewReader(body), end, uint64(limit)
+	p.context = wire.Context{Names: delta.NamesAt(tick)}
+	p.order = uint(p.r.ReadBits(wire.GapOrderBits))
+	if p.r.Pos() < end {
+		p.context.Names.Read(&p.r, true) // the baselines of most entries
+	}
+}
+
+// beginState starts a state that came in parts. Sessions of Compact have them in Packed, too.
+func (p *packedEntries) beginState(state []byte, e *entry) {
+	p.r, p.context.Set = bitbuf.NewReader(state), delta.Set{}
+	p.full(e)
+}
+
+func (p *packedEntries) failed() bool { return p.r.Err() != nil }
+
+func (p *packedEntries) next(e *entry) bool {
+	r, x := &p.r, &p.context
+	if r.Pos() >= p.end || r.Err() != nil {
+		return false
+	}
+	gap := r.ReadRice(p.order)
+	if r.Err() != nil || gap >= p.limit || uint64(x.Next)+gap >= p.limit {
+		r.Fail(wire.ErrMalformed)
+		return false
+	}
+	e.slot = uint32(uint64(x.Next) + gap)
+	x.Next = int(e.slot) + 1
+	e.kind = wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind)))
+	switch e.kind {
+	case wire.EntryUpdate, wire.EntryNamed, wire.EntrySetChange:
+		leads := e.kind == wire.EntryUpdate
+		if e.kind == wire.EntrySetChange {
+			leads = r.ReadBool()
+		}
+		b := x.Names.Read(r, leads)
+		e.baselines = compact.Name{A1: b.A1}
+		if b.Two {
+			e.baselines.Span = b.A1 - b.A2
+		}
+	case wire.EntryFull:
+		p.full(e)
+	}
+	return r.Err() == nil
+}
+
+// full reads the generation and the component set of an entry without baseline.
+func (p *packedEntries) full(e *entry) {
+	generation := p.r.ReadExpGolomb(wire.GenerationOrder)
+	if generation > 1<<16-1 {
+		p.r.Fail(wire.ErrMalformed)
+	}
+	p.context.Set = p.set(&p.context.Set)
+	e.generation, e.full = uint16(generation), p.context.Set
+}
+
+func (p *packedEntries) set(ref *delta.Set) delta.Set { return delta.ReadSet(&p.r, ref, p.components) }
+
+func (p *packedEntries) beginFull(minBits int) {
+	if minBits > p.r.Remaining() {
+		p.r.Fail(wire.ErrMalformed)
+	}
+	p.usual = false
+}
+
+func (p *packedEntries) beginUpdate(changeable int) { p.usual = delta.Usual(&p.r, changeable) }
+
+func (p *packedEntries) row(k int, dst []uint32, past *delta.Past) (changed, ok bool) {
+	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, past.Base, past.Base2, past.Ratio)
+	return changed, p.r.Err() == nil
+}
+
+func (p *packedEntries) number() uint64 { return p.r.ReadExpGolomb(wire.PartOrder) }
+
+func (p *packedEntries) bytes(dst []byte) { p.r.ReadBytes(dst) }
