@@ -4,14 +4,27 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
+
+// bases chooses the baselines of what a peer is sent, among the ticks as of which it holds states.
+type bases struct {
+	snap *snapshot.Snapshot
+	opts *config.ServerOptions
+	acks *AckTable
+
+	Interval delta.Tick          // ticks from one send to the next
+	Phase    delta.Tick          // of the interval: peers take turns
+	Pairs    []snapshot.BasePair // baselines that are tried first
+	Classes  baseline.Classes    // of the slots that were classified last
+}
 
 // Base returns the tick that a peer's updates are taken against where nothing is missing: the newest up to
 // which everything is known, of those at which it was sent something. A peer that does not lack what
 // changed between its sends has it as of these ticks only.
-func (p *Tracker) Base() delta.Tick {
-	at := p.Acks.Through
+func (p *bases) Base() delta.Tick {
+	at := p.acks.Through
 	if p.Interval > 1 {
 		return p.LastSend(at)
 	}
@@ -19,10 +32,10 @@ func (p *Tracker) Base() delta.Tick {
 }
 
 // LastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
-func (p *Tracker) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
+func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
 
 // Second returns the second baseline that goes with a base.
-func (p *Tracker) Second(base delta.Tick) delta.Tick {
+func (p *bases) Second(base delta.Tick) delta.Tick {
 	if p.Interval > 1 {
 		return base - p.Interval
 	}
@@ -30,18 +43,18 @@ func (p *Tracker) Second(base delta.Tick) delta.Tick {
 }
 
 // Newest returns the pair of the peer's base.
-func (p *Tracker) Newest() snapshot.BasePair {
+func (p *bases) Newest() snapshot.BasePair {
 	base := p.Base()
 	return snapshot.BasePair{Base: base, Second: p.Second(base)}
 }
 
 // holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
-func (p *Tracker) holdsPair(of snapshot.BasePair) bool {
-	return p.Acks.Recent(of.Second) && p.Snap.Fresh(of.Second)
+func (p *bases) holdsPair(of snapshot.BasePair) bool {
+	return p.acks.Recent(of.Second) && p.snap.Fresh(of.Second)
 }
 
 // FindPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
-func (p *Tracker) FindPairs() {
+func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
 	of, step := p.Newest(), max(p.Interval, p.opts.Grid)
 	for range baseline.NearBases {
@@ -54,14 +67,14 @@ func (p *Tracker) FindPairs() {
 }
 
 // LackOf returns the slots of a block of which the peer is not known to hold both of these.
-func (p *Tracker) LackOf(of snapshot.BasePair, b int) uint64 {
-	return p.Acks.Lacks(of.Base, b) | p.Acks.Lacks(of.Second, b)
+func (p *bases) LackOf(of snapshot.BasePair, b int) uint64 {
+	return p.acks.Lacks(of.Base, b) | p.acks.Lacks(of.Second, b)
 }
 
 // Classify sets p.classes to the classes of the slots d of a block: the ticks that their
 // updates are taken against, all of them such as of which the peer holds them.
-func (p *Tracker) Classify(b int, d uint64) {
-	t := &p.Acks
+func (p *bases) Classify(b int, d uint64) {
+	t := p.acks
 	p.Classes.List = p.Classes.List[:0]
 	if full := d & t.None[b]; full != 0 {
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
@@ -77,7 +90,7 @@ func (p *Tracker) Classify(b int, d uint64) {
 		}
 	}
 	for _, at := range [...]delta.Tick{p.Base(), t.Through} {
-		if d == 0 || !t.Recent(at) || !p.Snap.Fresh(at) {
+		if d == 0 || !t.Recent(at) || !p.snap.Fresh(at) {
 			continue
 		}
 		if held := d &^ t.Lacks(at, b); held != 0 {
@@ -91,14 +104,14 @@ func (p *Tracker) Classify(b int, d uint64) {
 }
 
 // addOld adds the class of a slot that the peer holds as of a tick that is no base.
-func (p *Tracker) addOld(slot int) {
-	s, t, bit := &p.Snap.Slots, &p.Acks, uint64(1)<<(slot&63)
+func (p *bases) addOld(slot int) {
+	s, t, bit := &p.snap.Slots, p.acks, uint64(1)<<(slot&63)
 	at, _ := t.Holds(slot)
 	if before := p.LastSend(s.ChangedAt[slot] - 1); !s.ChangedBefore[slot].After(at) && before.After(at) {
 		at = before // it was like that up to then
 	}
 	switch {
-	case !p.Snap.Fresh(at):
+	case !p.snap.Fresh(at):
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: bit, Full: true})
 	case t.Recent(at) && !at.After(t.Through):
 		p.addRecent(slot>>6, bit, at)
@@ -109,7 +122,7 @@ func (p *Tracker) addOld(slot int) {
 
 // addRecent adds the classes of slots that the peer holds as of tick at: it looks for the second
 // baseline.
-func (p *Tracker) addRecent(b int, m uint64, at delta.Tick) {
+func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.Classes
 	second := p.Second(at)
 	m = c.AddStopped(b, m, at, second)
@@ -129,11 +142,11 @@ func (p *Tracker) addRecent(b int, m uint64, at delta.Tick) {
 
 // heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
 // a second baseline for one of tick at.
-func (p *Tracker) heldFor(b int, at, at2 delta.Tick) uint64 {
-	if !p.Acks.Recent(at2) || !p.Snap.Fresh(at2) || !p.Snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
+func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
+	if !p.acks.Recent(at2) || !p.snap.Fresh(at2) || !p.snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
 		return 0
 	}
-	return ^p.Acks.Lacks(at2, b)
+	return ^p.acks.Lacks(at2, b)
 }
 
 // Peers with replication.Compact have baselines of their own: nothing is gained by having those of others.
@@ -141,7 +154,7 @@ func (p *Tracker) heldFor(b int, at, at2 delta.Tick) uint64 {
 
 // addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines
 // that are best for Compact, and returns the others.
-func (p *Tracker) addSpread(b int, m uint64, at delta.Tick) uint64 {
+func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
 	c := &p.Classes
 	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
 		two := m & p.heldFor(b, at, at-span)
@@ -163,17 +176,17 @@ func (p *Tracker) addSpread(b int, m uint64, at delta.Tick) uint64 {
 }
 
 // ClassOfSlot returns the class of a slot that the peer is to be sent.
-func (p *Tracker) ClassOfSlot(slot int) *baseline.Class {
+func (p *bases) ClassOfSlot(slot int) *baseline.Class {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.Classify(b, bit)
 	return &p.Classes.List[0]
 }
 
 // Front returns the baselines that are in front of the list in the peer's packets.
-func (p *Tracker) Front() delta.Baselines {
+func (p *bases) Front() delta.Baselines {
 	switch base := p.Base(); {
-	case !p.Snap.Fresh(base) || base == p.Snap.Tick:
-		return delta.Baselines{A1: p.Snap.Tick - 1}
+	case !p.snap.Fresh(base) || base == p.snap.Tick:
+		return delta.Baselines{A1: p.snap.Tick - 1}
 	case p.Interval > delta.MaxSpan:
 		return delta.Baselines{A1: base}
 	default:

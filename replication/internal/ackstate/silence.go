@@ -51,11 +51,6 @@ func (q *Silence) Skip(next uint32) {
 	}
 }
 
-// Patience returns after how many ticks without an acknowledgement the peer is taken for silent.
-func (p *Tracker) Patience() delta.Tick {
-	return max(minPatience, p.Trip.Timeout()*3/2, p.Interval*patienceSends)
-}
-
 // Begin starts a tick. next is the sequence of the next packet, quiet the number of ticks since
 // the last one.
 func (q *Silence) Begin(now delta.Tick, next, quiet uint32, patience delta.Tick) {

@@ -3,19 +3,19 @@ package ackstate
 
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // Tracker is what a client is known to hold, and what was sent to it of which that is not known yet.
 type Tracker struct {
 	Snap     *snapshot.Snapshot
-	opts     *config.ServerOptions
 	sight    *interest.Sight
 	interest *interest.Shared
 	stats    *counters.PeerCounters
@@ -34,20 +34,18 @@ type Tracker struct {
 	Trip           clock.RoundTrip
 	Recent         delta.Tick // newest tick that the peer acknowledged a packet of
 	RecentSequence uint32     // of a packet acknowledged with that tick
-	Classes        baseline.Classes
-	Pairs          []snapshot.BasePair // of baselines that are tried first
 	Join           Join
 	Silence        Silence
-	Interval       delta.Tick // ticks from one send to the next
-	Phase          delta.Tick // of the interval: peers take turns
+	bases
 }
 
 // Init prepares a tracker, whose outcomes interest the given one.
 func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared, sight *interest.Sight,
 	stats *counters.PeerCounters, outcome outcomes,
 ) {
-	p.Snap, p.opts, p.interest, p.sight, p.stats, p.outcome = snap, opts, shared, sight, stats, outcome
-	p.Interval, p.Classes.Slots = 1, &snap.Slots
+	p.Snap, p.interest, p.sight, p.stats, p.outcome = snap, shared, sight, stats, outcome
+	p.bases = bases{snap: snap, opts: opts, acks: &p.Acks, Interval: 1}
+	p.Classes.Slots = &snap.Slots
 }
 
 // Begin starts a session: the client holds nothing. first is the sequence of its first packet, and waits says whether there
@@ -78,4 +76,179 @@ func (p *Tracker) End() {
 // sequence and tick.
 func (p *Tracker) Near() bool {
 	return p.AnyAcked && p.Snap.Tick-p.Recent < 1<<14 && p.Log.Next-p.RecentSequence < 1<<14
+}
+
+// Patience returns after how many ticks without an acknowledgement the peer is taken for silent.
+func (p *Tracker) Patience() delta.Tick {
+	return max(minPatience, p.Trip.Timeout()*3/2, p.Interval*patienceSends)
+}
+
+// LeftFor reports whether a slot has left the group, and the peer knows it.
+func (p *Tracker) LeftFor(g *interest.Group, slot int32) bool {
+	for _, f := range g.Former {
+		if f.Slot == slot {
+			return p.Released(g, f)
+		}
+	}
+	return false
+}
+
+// Released reports whether the client is known to show the group as of a tick at which a
+// former member had left it, so that this one goes its own way: the client has what was
+// sent of the slot itself or of a member since then, or all that there is to know; or it
+// shows nothing of the slot.
+func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
+	if int(f.Slot)>>6 >= len(p.Dirty) {
+		return true // it was never sent
+	}
+	if !p.Acks.Shown.Has(int(f.Slot)) || p.holdsSince(f.Slot, f.Ended, f.Ended) {
+		return true
+	}
+	settled := !p.LacksAny(f.Slot)
+	for _, m := range g.Members {
+		if m.Slot < 0 {
+			continue
+		}
+		if p.holdsSince(m.Slot, f.Ended, m.Since) {
+			return true
+		}
+		settled = settled && !p.LacksAny(m.Slot)
+	}
+	for _, o := range g.Former {
+		settled = settled && !p.LacksAny(o.Slot)
+	}
+	return settled
+}
+
+// holdsSince reports whether the peer has acknowledged a state of the slot, as it lives now,
+// of two ticks or later.
+func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
+	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
+	if b >= len(p.Dirty) || p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Churned[b]&bit != 0 {
+		return false
+	}
+	at, ok := p.Acks.Holds(int(slot))
+	if ok {
+		at, ok = p.Snap.Slots.ChangedBy(int(slot), at)
+	}
+	return ok && !at.Before(t) && !at.Before(t2)
+}
+
+// LacksAny reports whether the client may show something else of a slot than there is.
+func (p *Tracker) LacksAny(slot int32) bool {
+	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
+	if b >= len(p.Dirty) {
+		return true
+	}
+	if p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 {
+		return p.Acks.Shown[b]&bit != 0
+	}
+	return p.Lacks(b, bit)
+}
+
+// Lacks reports whether the peer is not known to hold the present state of a slot that it
+// sees.
+func (p *Tracker) Lacks(b int, bit uint64) bool {
+	return (p.Dirty[b]|p.Acks.None[b]|p.Acks.Behind(b))&bit != 0
+}
+
+// learnt returns up to which tick the peer knows what became of a slot.
+func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
+	b, bit := slot>>6, uint64(1)<<(slot&63)
+	now := p.Snap.Tick
+	if p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 {
+		return now, p.Gone(b)&bit == 0
+	}
+	at, ok := p.Acks.Holds(slot)
+	if ok && !p.Snap.Slots.ChangedAt[slot].After(at) {
+		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
+	}
+	return at, ok
+}
+
+// settled returns whether the peer knows of a slot what was at a tick, or is not to be told.
+func (p *Tracker) settled(slot int, at delta.Tick) bool {
+	learnt, ok := p.learnt(slot)
+	return ok && !learnt.Before(at)
+}
+
+// Views reports whether the peer sees an entity, or saw it before it ended in this tick. id is its NetID in the tick before, if
+// that is known.
+func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
+	s := &p.Snap.Slots
+	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
+		return p.sight.View.Sees(slot>>6, 1<<(slot&63)) != 0
+	}
+	if !known || s.Info[id.Slot].Generation != id.Generation {
+		return false
+	}
+	b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
+	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
+	return b < len(p.Dirty) && p.Gone(b)&bit != 0 && p.Acks.endedAt(int(id.Slot), p.Snap.Tick)
+}
+
+// narrow takes out of a change what the peer knows, and returns false if that is all.
+func (p *Tracker) narrow(c *change) bool {
+	learnt, ok := p.learnt(int(c.Slot))
+	if !ok || learnt.Before(c.first) {
+		return true
+	}
+	c.first = learnt + 1
+	return c.last.After(learnt)
+}
+
+// Dependencies appends what a message of tick at has to wait for, in the order of slots, and returns false if that is more
+// than limit; -1 is none. It drops from the list what is settled.
+func (p *Tracker) Dependencies(at delta.Tick, deps []wire.Dependency, limit int) ([]wire.Dependency, bool) {
+	s := p.Structure
+	s.tidy()
+	all, kept, ok := s.Changes, 0, true
+	for i := range all {
+		c := all[i]
+		if !p.narrow(&c) {
+			continue
+		}
+		if limit >= 0 && !c.first.After(at) {
+			if len(deps) == limit {
+				ok = false
+				kept += copy(all[kept:], all[i:])
+				break
+			}
+			deps = append(deps, wire.Dependency{Slot: c.Slot, Tick: c.last})
+		}
+		all[kept] = c
+		kept++
+	}
+	s.Changes, s.sorted = all[:kept], kept
+	return deps, ok
+}
+
+// StillWaits keeps those of the dependencies that are not settled.
+func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
+	for _, d := range deps {
+		if !p.settled(int(d.Slot), d.Tick) {
+			open = append(open, d)
+		}
+	}
+	return open
+}
+
+// Bound keeps the list from growing when there are no messages.
+func (p *Tracker) Bound() {
+	s := p.Structure
+	clean := p.Snap.Tick%CleanAt == 0
+	if n := len(s.Changes); n > 2*s.kept+CleanAt || n > CleanAt && clean {
+		p.Dependencies(p.Snap.Tick, nil, -1)
+		s.kept = len(s.Changes)
+	}
+	if n, c := len(s.Changes), cap(s.Changes); clean && c > 16*CleanAt && c > 8*n { // a client has got to know a large world
+		s.Changes = append(make([]change, 0, 2*n), s.Changes...)
+	}
+}
+
+// noteStructure notes that slots of a block came or went for the peer, or changed their components.
+func (p *Tracker) noteStructure(b int, mask uint64) {
+	if p.Structure != nil && mask != 0 {
+		p.Structure.note(b, mask, p.Snap.Tick)
+	}
 }

@@ -8,9 +8,7 @@ var largeStructs = map[string]int{}
 
 // scatteredTypes have methods in more than maxFiles files.
 var scatteredTypes = map[string]int{
-	"ackstate.Tracker":  10,
 	"apply.Applier":     4,
-	"receive.Receiver":  5,
 	"schema.Codec":      4,
 	"schema.Column":     5,
 	"schema.Component":  7,

@@ -78,7 +78,7 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
 	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
-	in, e := &rc.packed, entry{slot: p.slot}
+	in, e := &rc.in.packed, entry{slot: p.slot}
 	in.beginState(a.bytes, &e)
 	if err := rc.readFull(in, &e, a.tick); err != nil || in.failed() || in.r.Finish() != nil {
 		return wire.ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over

@@ -3,6 +3,7 @@ package receive
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/compact"
+	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
@@ -33,9 +34,24 @@ type entryReader interface {
 type entry struct {
 	slot       uint32
 	kind       wire.EntryKind
-	generation uint16         // of an EntryFull
-	full       delta.Set      // its component set
-	baselines  compact.Name   // of an EntryUpdate, EntryNamed or EntrySetChange
+	generation uint16       // of an EntryFull
+	full       delta.Set    // its component set
+	baselines  compact.Name // of an EntryUpdate, EntryNamed or EntrySetChange
+}
+
+// input is what a receiver needs to read packets in either coding.
+type input struct {
+	packed  packedEntries
+	compact compactEntries
+	entry   entry      // in hand
+	past    delta.Past // of the row in hand
+}
+
+func newInput(s *schema.Schema) input {
+	return input{
+		packed:  packedEntries{coder: delta.NewPacked(s.Layout), components: len(s.Components)},
+		compact: compactEntries{components: len(s.Components)},
+	}
 }
 
 // DecodeBody reads the entries of a state packet and takes them over if all of them are right. If a baseline is missing
@@ -50,11 +66,11 @@ func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta
 	if pad > 0 && (len(body) == 0 || body[len(body)-1]>>(8-pad) != 0) {
 		return wire.ErrMalformed
 	}
-	rc.packed.begin(body, end, rc.Replicas.Limit, tick)
-	if err := rc.readEntries(&rc.packed, tick); err != nil {
+	rc.in.packed.begin(body, end, rc.Replicas.Limit, tick)
+	if err := rc.readEntries(&rc.in.packed, tick); err != nil {
 		return err
 	}
-	if rc.packed.r.Pos() != end {
+	if rc.in.packed.r.Pos() != end {
 		return wire.ErrMalformed
 	}
 	return rc.commit(tick)
@@ -69,7 +85,7 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, sequence uint32, tick de
 		}
 		return nil
 	}
-	x := &rc.compact
+	x := &rc.in.compact
 	x.Reader = rc.Compact
 	if err := x.begin(body, uint32(pad>>1), sequence, rc.Replicas.Limit, tick); err != nil {
 		return err
@@ -91,7 +107,7 @@ func (rc *Receiver) decodeCompact(body []byte, pad int, sequence uint32, tick de
 
 // readEntries reads the entries of a packet into the staging area.
 func (rc *Receiver) readEntries(in entryReader, tick delta.Tick) (err error) {
-	e := &rc.entry
+	e := &rc.in.entry
 	var b baselines
 	for in.next(e) {
 		switch e.kind {
@@ -130,7 +146,7 @@ func (rc *Receiver) readFull(in entryReader, e *entry, tick delta.Tick) error {
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	rows, past := rc.staged.words[staged.first:], &rc.past
+	rows, past := rc.staged.words[staged.first:], &rc.in.past
 	*past = delta.Past{}
 	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]
@@ -211,7 +227,7 @@ func (rc *Receiver) readUpdate(in entryReader, e *entry, b *baselines, tick delt
 		return wire.ErrMalformed
 	}
 	in.beginUpdate(changeable)
-	rows, past := rc.staged.words[staged.first:], &rc.past
+	rows, past := rc.staged.words[staged.first:], &rc.in.past
 	past.Ratio, past.NearRatio = b.ratio, b.ratio3
 	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
 		comp := &rc.schema.Components[k]

@@ -40,10 +40,7 @@ type Receiver struct {
 	NewAcks  bool
 
 	Compact *compact.Reader // nil: the session is Packed
-	packed  packedEntries
-	compact compactEntries
-	entry   entry      // in hand
-	past    delta.Past // of a row in hand
+	in      input
 	out     []byte
 	ack     wire.Ack
 }
@@ -56,8 +53,7 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 		Replicas: ReplicaTable{Limit: slots},
 		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
-		packed:   packedEntries{coder: delta.NewPacked(s.Layout), components: len(s.Components)},
-		compact:  compactEntries{components: len(s.Components)},
+		in:       newInput(s),
 		out:      make([]byte, 512),
 		FreeWork: config.FreeWork,
 	}
