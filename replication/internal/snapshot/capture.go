@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -43,54 +44,6 @@ type capture struct {
 // cache from one pass over them to the next, and sets of them are words.
 const CaptureRows = 64
 
-// A Table is what the entities with one set of components share.
-type Table struct {
-	Filter   ecs.CachedFilter
-	Members  []member
-	Mask     ecs.Mask
-	Set      delta.Set   // of what stands under no condition
-	own      int         // bits of that
-	width    int         // bits of all
-	Weight   float32     // of the components
-	parts    []tablePart // what stands under conditions
-	relation bool        // one mask, but a run of rows in memory for every relation target
-	refers   bool        // some members refer to entities
-	captured delta.Tick
-
-	// Who was in which row at the last capture; nobody where the entity is zero.
-	entities []ecs.Entity
-	slots    []uint32
-	together bitset.Set   // blocks of rows whose slots follow one another
-	targets  []ecs.Entity // of a relation among the members
-}
-
-// A member is a component that the entities of a table have.
-type member struct {
-	Component int
-	part      int // 1 + that of its condition in the table's parts, 0 if it has none
-	id        ecs.ID
-	values    *schema.Component
-	history   *delta.History
-	Blocks    []MemberBlock
-	bytes     []byte         // of the values of each block, if it keeps them
-	strings   []string       // in them
-	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
-}
-
-// maskProbe is a filter that matches nothing and notes the masks that it is asked about.
-type maskProbe struct {
-	marker ecs.ID
-	masks  []ecs.Mask
-}
-
-// Matches implements [ecs.Filter].
-func (p *maskProbe) Matches(mask *ecs.Mask) bool {
-	if mask.Get(p.marker) {
-		p.masks = append(p.masks, *mask)
-	}
-	return false
-}
-
 func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID) {
 	c.Marker, c.Owner = marker(w), newOwner()
 	c.probe.marker = c.Marker
@@ -106,12 +59,6 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 	}
 	c.codes = make([]uint32, CaptureRows*words)
 	c.Tables = map[ecs.Mask]*Table{}
-}
-
-// A goneSlot is a slot whose entity left replication.
-type goneSlot struct {
-	Slot   int
-	Entity ecs.Entity
 }
 
 // CaptureWorld brings the slots and histories up to date with the world. It calls old for slots, block by block, whose
@@ -190,32 +137,6 @@ func (s *Snapshot) captureTable(t *Table) {
 	q.Close()
 }
 
-// resize prepares the table for n rows. Who was in a row behind the last has left it.
-func (c *capture) resize(t *Table, n int) {
-	for i := n; i < len(t.entities); i++ {
-		if !t.entities[i].IsZero() {
-			c.left = append(c.left, t.slots[i])
-		}
-	}
-	if n <= len(t.entities) {
-		clear(t.entities[n:])
-		t.entities, t.slots = t.entities[:n], t.slots[:n]
-		t.targets = t.targets[:min(n, len(t.targets))]
-		t.resizeParts(n)
-		return
-	}
-	t.resizeParts(n)
-	t.entities = append(t.entities, make([]ecs.Entity, n-len(t.entities))...)
-	t.slots = append(t.slots, make([]uint32, n-len(t.slots))...)
-	t.together = t.together.Grown((n + CaptureRows - 1) / CaptureRows)
-	if t.relation && t.refers {
-		t.targets = append(t.targets, make([]ecs.Entity, n-len(t.targets))...)
-	}
-	for i := range t.Members {
-		t.Members[i].grow(n)
-	}
-}
-
 // captureBlock captures n rows from row first on. The query stands before the first of
 // them, and is left at the last.
 func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
@@ -253,20 +174,18 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 			block.clamped = m.values.ReadColumn(s.Capture.codes, p, n)
 			switch {
 			case m.part != 0:
-				facets := t.slotsOf(m, first, n)
+				subEntities := t.slotsOf(m, first, n)
 				subChanged[0] = 0
-				s.setRows(m, facets, born, subChanged[:])
-				s.Slots.touchAll(facets, subChanged[0], s.Tick)
+				s.setRows(m, subEntities, born, subChanged[:])
+				s.Slots.touchAll(subEntities, subChanged[0], s.Tick)
 			case together && m.values.Every <= 1 && !m.values.Once:
 				changed[0] |= m.history.SetNeighbours(int(slots[0]), n, s.Tick, born, s.Capture.codes)
 			default:
 				s.setRows(m, slots, born, changed[:])
 			}
 		}
-		if !same && m.values.Once {
-			block.rows = n
-		} else if !same && block.Keep(n) {
-			m.keepBytes(first, p, n)
+		if !same {
+			m.keep(first, p, n)
 		}
 		s.Clamped += uint64(block.clamped)
 	}
@@ -285,17 +204,6 @@ func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.
 		m.history.SetRows(slots, s.Tick, born, s.Capture.codes, changed)
 	} else {
 		changed[0] |= s.setScheduled(m, slots, born)
-	}
-}
-
-// seated finds out whether the slots of the block of rows from first on follow one another.
-func (t *Table) seated(first int, slots []uint32) {
-	t.together.Add(first / CaptureRows)
-	for i, slot := range slots {
-		if slot != slots[0]+uint32(i) {
-			t.together.Remove(first / CaptureRows)
-			return
-		}
 	}
 }
 
@@ -322,167 +230,153 @@ func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) d
 	return changed
 }
 
-// identifyRows finds the slots of n entities whose values are neighbours, and reports
-// whether any of them was not in its row before.
-func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved bool) {
-	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
-	markers := MarkersAt(q.Get(s.Capture.Marker), n)
-	if entities[0] == q.Entity() {
-		s.Capture.contest(&markers[0], slots[0]) // one of many says enough
+// findResources looks which resources are there, and gives them their slot in the first
+// tick.
+func (s *Snapshot) findResources() {
+	r := &s.Resources
+	for i := range r.members {
+		k := r.members[i].Component
+		r.at[k] = r.Find(k)
 	}
-	for i := range markers {
-		if i > 0 {
-			q.Next()
-		}
-		if e := q.Entity(); entities[i] != e || markers[i].Slot != slots[i]+1 {
-			s.seat(t, first+i, e, &markers[i])
-			moved = true
-		}
+	if !r.Any || s.Slots.Len() > 0 {
+		return
 	}
-	return moved
+	slot := s.Slots.Add(ecs.Entity{}, s.Tick)
+	for _, h := range s.Histories {
+		h.Begin(slot)
+	}
+	s.Slots.Info[slot].Table = &r.table
 }
 
-// gather is identifyRows for values that need not be neighbours, which it brings
-// together.
-func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
+// captureResources captures the resources like rows of a table with one row. They may refer
+// to entities, so it is known who is who.
+func (s *Snapshot) captureResources() {
+	r := &s.Resources
+	if !r.Any {
+		return
+	}
+	var set delta.Set
+	for i := range r.members {
+		if k := r.members[i].Component; r.at[k] != nil {
+			set.Add(k)
+		}
+	}
+	if set != s.Slots.Info[archeutil.ResourceSlot].Set {
+		s.changeResources(set)
+	}
+	for i := range r.table.Members {
+		m := &r.table.Members[i]
+		s.captureReferrer(&r.table, m, r.at[m.Component], 0, 1)
+		r.at[m.Component] = nil // it is not kept from being freed
+	}
+}
+
+// changeResources notes which resources are there from now on.
+func (s *Snapshot) changeResources(set delta.Set) {
+	r, info := &s.Resources, &s.Slots.Info[archeutil.ResourceSlot]
+	t := &r.table
+	t.Members, t.Set, t.width, t.Weight = t.Members[:0], set, 0, 1
+	for i := range r.members {
+		m := &r.members[i]
+		switch was, is := info.Set.Has(m.Component), set.Has(m.Component); {
+		case was && !is:
+			m.history.Remove(archeutil.ResourceSlot, s.Tick)
+		case is && !was:
+			m.Blocks[0].rows = 0 // the bytes are of a row that is no more
+			fallthrough
+		case is:
+			t.Members = append(t.Members, *m)
+			t.width += m.values.Layout.Width()
+			t.Weight = max(t.Weight, m.values.Priority)
+		}
+	}
+	s.RawBits += t.width - info.Width
+	info.Set, info.Restructured = set, s.Tick
+	s.Slots.setWidth(archeutil.ResourceSlot, t.width)
+	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
+}
+
+// captureReferences captures the components of a table that refer to entities. The targets
+// of relations are in the table already.
+func (s *Snapshot) captureReferences(t *Table) {
+	n := len(t.slots)
+	if !t.refers || n == 0 {
+		return
+	}
+	// Most relations are nothing but their target, and need no visit.
+	visits := slices.ContainsFunc(t.Members, func(m member) bool { return m.values.Refers() && m.values.Size > 0 })
+	q := s.World.Query(&t.Filter)
+	for first := 0; first < n; first += CaptureRows {
+		rows := min(CaptureRows, n-first)
+		switch {
+		case t.relation && visits:
+			s.gatherReferences(t, rows, &q)
+		case t.relation:
+		case first == 0:
+			q.Next()
+		default:
+			q.Step(CaptureRows)
+		}
+		for i := range t.Members {
+			m := &t.Members[i]
+			if m.values.Refers() {
+				p := m.gathered
+				if !t.relation {
+					p = q.Get(m.id)
+				}
+				s.captureReferrer(t, m, p, first, rows)
+			}
+		}
+	}
+	q.Close()
+}
+
+// captureReferrer captures n rows, from row first on, of a component that refers to
+// entities. p is the address of their values.
+func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first, n int) {
+	slots := t.slotsOf(m, first, n)
+	born := func(slot int) delta.Tick { return s.Slots.Info[slot].Born }
+	block, bytes := &m.Blocks[first/CaptureRows], m.bytes[uintptr(first)*m.values.Bytes():]
+	same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n)) &&
+		(m.values.Once || s.names.Changed != s.Tick || !s.refersToChurned(t, m, p, first, n))
+	if !same || !block.Rest(m.values.Every) {
+		codes := s.Capture.codes[:n*m.values.Words]
+		block.clamped = m.values.ReadColumn(codes, p, n)
+		if m.values.Targeted() {
+			archeutil.PutTargets(codes, m.values.Words, t.targets[first:][:n])
+		}
+		s.names.Name(m.values, codes)
+		var changed [1]uint64
+		s.setRows(m, slots, born, changed[:])
+		s.Slots.touchAll(slots, changed[0], s.Tick)
+	}
+	if !same {
+		m.keep(first, p, n)
+	}
+	s.Clamped += uint64(block.clamped)
+}
+
+// refersToChurned reports whether n values of a component, from row first on, refer to an
+// entity that got a NetID or lost it in this tick.
+func (s *Snapshot) refersToChurned(t *Table, m *member, p unsafe.Pointer, first, n int) bool {
+	if m.values.Targeted() {
+		for _, e := range t.targets[first:][:n] {
+			if s.names.Churned.Holds(e.ID()) {
+				return true
+			}
+		}
+	}
+	return m.values.RefersToAny(p, n, s.names.Churned)
+}
+
+// gatherReferences brings the next n values together of components that refer to entities.
+func (s *Snapshot) gatherReferences(t *Table, n int, q *ecs.Query) {
 	for i := range n {
-		if i > 0 {
-			q.Next()
-		}
-		row, e, mark := first+i, q.Entity(), (*Marker)(q.Get(s.Capture.Marker))
-		if t.entities[row] == e {
-			s.Capture.contest(mark, t.slots[row])
-		}
-		if t.entities[row] != e || mark.Slot != t.slots[row]+1 {
-			s.seat(t, row, e, mark)
-			moved = true
-		}
+		q.Next()
 		for j := range t.Members {
-			m := &t.Members[j]
-			switch {
-			case !m.values.Refers():
+			if m := &t.Members[j]; m.values.Refers() {
 				m.values.CopyTo(m.gathered, i, q.Get(m.id))
-			case m.values.Targeted():
-				t.findTarget(row, m, q)
 			}
-		}
-	}
-	return moved
-}
-
-// seat notes that the entity is in the row now.
-func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
-	c := &s.Capture
-	if !t.entities[row].IsZero() {
-		c.left = append(c.left, t.slots[row])
-	}
-	slot := s.identify(e, m, t)
-	c.found = c.found.Grown(slot + 1)
-	c.found.Add(slot)
-	if len(s.Schema.Conditions) > 0 {
-		s.seatSubEntities(t, row, slot)
-	}
-	t.entities[row], t.slots[row] = e, uint32(slot)
-}
-
-// removeGone empties the slots of the entities that left their row and were not found
-// in another one. Every other entity is where it was.
-func (s *Snapshot) removeGone() {
-	c := &s.Capture
-	slices.Sort(c.left)
-	for _, slot := range c.left {
-		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
-			continue
-		}
-		if s.Schema.Refers {
-			s.names.Remove(s.Slots.Info[slot].Entity.ID(), int(slot), s.Tick)
-		}
-		s.Despawns++
-		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
-		s.removeSubEntities(int(slot))
-		s.RawBits -= s.Slots.Info[slot].Width
-		s.Slots.Remove(int(slot), s.Tick)
-	}
-	c.left = c.left[:0]
-	clear(c.found)
-}
-
-// identify returns the slot of an entity with the given marker, and gives it one if it
-// has none.
-func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
-	slot := int(m.Slot) - 1
-	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
-		if m.owner == s.Capture.Owner {
-			s.CopiedMarkers++
-		}
-		slot = s.Slots.Add(e, s.Tick)
-		for _, h := range s.Histories {
-			h.Begin(slot)
-		}
-		*m = Marker{uint32(slot) + 1, s.Capture.Owner}
-		if s.Schema.Refers {
-			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
-		}
-		s.Slots.Info[slot].Set, s.Slots.Info[slot].Table = t.Set, t
-		s.Slots.setWidth(slot, t.own)
-		s.Spawns++
-		s.RawBits += t.own
-		return slot
-	}
-	s.changeComponents(slot, t)
-	return slot
-}
-
-// changeComponents gives what is in a slot the components of a table.
-func (s *Snapshot) changeComponents(slot int, t *Table) {
-	info := &s.Slots.Info[slot]
-	info.Table = t
-	if info.Set != t.Set {
-		for i, h := range s.Histories {
-			if info.Set.Has(i) && !t.Set.Has(i) {
-				h.Remove(slot, s.Tick)
-			}
-		}
-		s.RawBits += t.own - info.Width
-		info.Set, info.Restructured = t.Set, s.Tick
-		s.Slots.setWidth(slot, t.own)
-		s.Slots.Touch(slot, s.Tick)
-		s.Slots.Reshaped.Add(slot)
-	}
-}
-
-const (
-	// RefreshShare is the share of slots that is looked after each tick.
-	RefreshShare = 1024
-)
-
-// refresh looks after ticks that would become too old to be compared, a few slots each
-// time it is called.
-func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
-	n := s.Slots.Len()
-	first := int(uint32(s.Tick)%RefreshShare) * n / RefreshShare
-	last := int(uint32(s.Tick)%RefreshShare+1) * n / RefreshShare
-	for slot := first; slot < last; { // block by block
-		b, end := slot>>6, min(last, (slot|63)+1)
-		slots := ^uint64(0) << (slot & 63) & (^uint64(0) >> (63 - (end-1)&63))
-		old(b, slots, s.Tick-wire.Ancient)
-		s.refreshSlots(b, slots)
-		slot = end
-	}
-}
-
-// refreshSlots brings the ticks of slots of a block forward that are too old.
-func (s *Snapshot) refreshSlots(b int, slots uint64) {
-	limit := s.Tick - wire.Ancient
-	for slot := range bitset.Slots(b, slots) {
-		info := &s.Slots.Info[slot]
-		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.Restructured} {
-			if t.Before(limit) {
-				*t = limit
-			}
-		}
-		for _, h := range s.Histories {
-			h.Refresh(slot, limit)
 		}
 	}
 }

@@ -40,6 +40,16 @@ func (b *MemberBlock) Keep(n int) bool {
 	return true
 }
 
+// keep is told that n rows from row first on, whose values begin at p, were quantised anew. It keeps their bytes if that
+// is likely to pay off.
+func (m *member) keep(first int, p unsafe.Pointer, n int) {
+	if block := &m.Blocks[first/CaptureRows]; m.values.Once {
+		block.rows = n
+	} else if block.Keep(n) {
+		m.keepBytes(first, p, n)
+	}
+}
+
 // keepBytes keeps the bytes of n rows from row first on, whose values begin at p. Bytes that are as before stand for values
 // that are as before. For strings that holds as long as the old ones live: memory that was freed may come back with other
 // characters in it. So they are held as well.

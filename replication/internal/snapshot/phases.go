@@ -18,29 +18,6 @@ func (p *phases) Grow(slot int32) {
 	}
 }
 
-// Phase sets when the components of a slot are looked at that have their turn every few
-// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
-// the former phase may be lost, and by moving again and again it could lose every one.
-func (s *Snapshot) Phase(slot int, phase uint32) {
-	if s.Phases.of[slot] == phase {
-		return
-	}
-	s.Phases.of[slot] = phase
-	if !s.Slots.Alive.Has(slot) {
-		return
-	}
-	s.Phases.early = s.Phases.early.Grown(s.Slots.Len())
-	s.Phases.early.Add(slot)
-	for i := range s.Slots.Info[slot].Table.Members {
-		m := &s.Slots.Info[slot].Table.Members[i]
-		for j := range m.Blocks {
-			if m.values.Every > 1 {
-				m.Blocks[j].rows = 0 // else it might be thought to have had its turn
-			}
-		}
-	}
-}
-
 // scheduled reports whether a slot has its turn in tick now, of those that come every n ticks.
 func (p *phases) scheduled(slot uint32, now delta.Tick, n int) bool {
 	phase := slot

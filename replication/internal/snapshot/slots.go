@@ -322,3 +322,13 @@ func (t *SlotTable) Weight(slot int) float32 {
 	}
 	return t.Info[info.Of].Weight * info.Table.Weight
 }
+
+// RestAfter is how many ticks without a change make an entity count as at rest.
+const RestAfter = 2
+
+// touchAll notes that something changed in slots, of which news has the rows.
+func (t *SlotTable) touchAll(slots []uint32, changed uint64, now delta.Tick) {
+	for ; changed != 0; changed &= changed - 1 {
+		t.Touch(int(slots[bits.TrailingZeros64(changed)]), now)
+	}
+}

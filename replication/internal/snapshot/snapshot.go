@@ -4,8 +4,10 @@ package snapshot
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -73,4 +75,105 @@ func (s *Snapshot) SlotOf(e ecs.Entity) (slot int, ok bool) {
 		return 0, false
 	}
 	return slot, true
+}
+
+// A BasePair is two baselines that go together.
+type BasePair struct{ Base, Second delta.Tick }
+
+// EntityIn returns the entity in a slot, if it is the one of the given generation.
+func (s *Snapshot) EntityIn(slot uint32, generation uint16) (ecs.Entity, bool) {
+	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Slots.HoldsSubEntities(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) ||
+		s.Slots.Info[slot].Generation != generation || s.Resources.In(int(slot)) {
+		return ecs.Entity{}, false
+	}
+	return s.Slots.Info[slot].Entity, true
+}
+
+func (s *Snapshot) NameEntities(c *schema.Component, rows []uint32) { s.names.Name(c, rows) }
+
+// EntityOf returns what a client may have meant. The latest Replicate found it, but the game may have removed it since.
+func (s *Snapshot) EntityOf(id wire.NetID) ecs.Entity {
+	e, ok := s.EntityIn(id.Slot, id.Generation)
+	if !ok {
+		return ecs.Entity{}
+	}
+	if slot, ok := s.SlotOf(e); !ok || slot != int(id.Slot) {
+		return ecs.Entity{}
+	}
+	return e
+}
+
+// SettleWeights gives weights to entities that had no slot when these were set.
+func (s *Snapshot) SettleWeights() {
+	for e, weight := range s.Weights {
+		if slot, ok := s.SlotOf(e); ok {
+			s.GiveWeight(slot, weight)
+			delete(s.Weights, e)
+		} else if !archeutil.Alive(s.World, e) {
+			delete(s.Weights, e)
+		}
+	}
+}
+
+// GiveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
+func (s *Snapshot) GiveWeight(slot int, weight float32) {
+	s.Slots.Info[slot].Weight = weight
+	s.Slots.Weights.forgetAll()
+}
+
+// Phase sets when the components of a slot are looked at that have their turn every few
+// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
+// the former phase may be lost, and by moving again and again it could lose every one.
+func (s *Snapshot) Phase(slot int, phase uint32) {
+	if s.Phases.of[slot] == phase {
+		return
+	}
+	s.Phases.of[slot] = phase
+	if !s.Slots.Alive.Has(slot) {
+		return
+	}
+	s.Phases.early = s.Phases.early.Grown(s.Slots.Len())
+	s.Phases.early.Add(slot)
+	for i := range s.Slots.Info[slot].Table.Members {
+		m := &s.Slots.Info[slot].Table.Members[i]
+		for j := range m.Blocks {
+			if m.values.Every > 1 {
+				m.Blocks[j].rows = 0 // else it might be thought to have had its turn
+			}
+		}
+	}
+}
+
+// RefreshShare is the share of slots that is looked after each tick.
+const RefreshShare = 1024
+
+// refresh looks after ticks that would become too old to be compared, a few slots each
+// time it is called.
+func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
+	n := s.Slots.Len()
+	first := int(uint32(s.Tick)%RefreshShare) * n / RefreshShare
+	last := int(uint32(s.Tick)%RefreshShare+1) * n / RefreshShare
+	for slot := first; slot < last; { // block by block
+		b, end := slot>>6, min(last, (slot|63)+1)
+		slots := ^uint64(0) << (slot & 63) & (^uint64(0) >> (63 - (end-1)&63))
+		old(b, slots, s.Tick-wire.Ancient)
+		s.refreshSlots(b, slots)
+		slot = end
+	}
+}
+
+// refreshSlots brings the ticks of slots of a block forward that are too old.
+func (s *Snapshot) refreshSlots(b int, slots uint64) {
+	limit := s.Tick - wire.Ancient
+	for slot := range bitset.Slots(b, slots) {
+		info := &s.Slots.Info[slot]
+		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.Restructured} {
+			if t.Before(limit) {
+				*t = limit
+			}
+		}
+		for _, h := range s.Histories {
+			h.Refresh(slot, limit)
+		}
+	}
 }

@@ -3,28 +3,9 @@ package snapshot
 import (
 	"math/bits"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
-
-// SettleWeights gives weights to entities that had no slot when these were set.
-func (s *Snapshot) SettleWeights() {
-	for e, weight := range s.Weights {
-		if slot, ok := s.SlotOf(e); ok {
-			s.GiveWeight(slot, weight)
-			delete(s.Weights, e)
-		} else if !archeutil.Alive(s.World, e) {
-			delete(s.Weights, e)
-		}
-	}
-}
-
-// GiveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
-func (s *Snapshot) GiveWeight(slot int, weight float32) {
-	s.Slots.Info[slot].Weight = weight
-	s.Slots.Weights.forgetAll()
-}
 
 // A weightTable holds the weights that slots have for all peers.
 type weightTable struct {

@@ -1,0 +1,205 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+	"github.com/mlange-42/arche/ecs"
+)
+
+// A goneSlot is a slot whose entity left replication.
+type goneSlot struct {
+	Slot   int
+	Entity ecs.Entity
+}
+
+// identifyRows finds the slots of n entities whose values are neighbours, and reports
+// whether any of them was not in its row before.
+func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved bool) {
+	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
+	markers := MarkersAt(q.Get(s.Capture.Marker), n)
+	if entities[0] == q.Entity() {
+		s.Capture.contest(&markers[0], slots[0]) // one of many says enough
+	}
+	for i := range markers {
+		if i > 0 {
+			q.Next()
+		}
+		if e := q.Entity(); entities[i] != e || markers[i].Slot != slots[i]+1 {
+			s.seat(t, first+i, e, &markers[i])
+			moved = true
+		}
+	}
+	return moved
+}
+
+// gather is identifyRows for values that need not be neighbours, which it brings
+// together.
+func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
+	for i := range n {
+		if i > 0 {
+			q.Next()
+		}
+		row, e, mark := first+i, q.Entity(), (*Marker)(q.Get(s.Capture.Marker))
+		if t.entities[row] == e {
+			s.Capture.contest(mark, t.slots[row])
+		}
+		if t.entities[row] != e || mark.Slot != t.slots[row]+1 {
+			s.seat(t, row, e, mark)
+			moved = true
+		}
+		for j := range t.Members {
+			m := &t.Members[j]
+			switch {
+			case !m.values.Refers():
+				m.values.CopyTo(m.gathered, i, q.Get(m.id))
+			case m.values.Targeted():
+				t.findTarget(row, m, q)
+			}
+		}
+	}
+	return moved
+}
+
+// seat notes that the entity is in the row now.
+func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
+	c := &s.Capture
+	if !t.entities[row].IsZero() {
+		c.left = append(c.left, t.slots[row])
+	}
+	slot := s.identify(e, m, t)
+	c.found = c.found.Grown(slot + 1)
+	c.found.Add(slot)
+	if len(s.Schema.Conditions) > 0 {
+		s.seatSubEntities(t, row, slot)
+	}
+	t.entities[row], t.slots[row] = e, uint32(slot)
+}
+
+// identify returns the slot of an entity with the given marker, and gives it one if it
+// has none.
+func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
+	slot := int(m.Slot) - 1
+	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
+		if m.owner == s.Capture.Owner {
+			s.CopiedMarkers++
+		}
+		slot = s.Slots.Add(e, s.Tick)
+		for _, h := range s.Histories {
+			h.Begin(slot)
+		}
+		*m = Marker{uint32(slot) + 1, s.Capture.Owner}
+		if s.Schema.Refers {
+			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
+		}
+		s.Slots.Info[slot].Set, s.Slots.Info[slot].Table = t.Set, t
+		s.Slots.setWidth(slot, t.own)
+		s.Spawns++
+		s.RawBits += t.own
+		return slot
+	}
+	s.changeComponents(slot, t)
+	return slot
+}
+
+// changeComponents gives what is in a slot the components of a table.
+func (s *Snapshot) changeComponents(slot int, t *Table) {
+	info := &s.Slots.Info[slot]
+	info.Table = t
+	if info.Set != t.Set {
+		for i, h := range s.Histories {
+			if info.Set.Has(i) && !t.Set.Has(i) {
+				h.Remove(slot, s.Tick)
+			}
+		}
+		s.RawBits += t.own - info.Width
+		info.Set, info.Restructured = t.Set, s.Tick
+		s.Slots.setWidth(slot, t.own)
+		s.Slots.Touch(slot, s.Tick)
+		s.Slots.Reshaped.Add(slot)
+	}
+}
+
+// removeGone empties the slots of the entities that left their row and were not found
+// in another one. Every other entity is where it was.
+func (s *Snapshot) removeGone() {
+	c := &s.Capture
+	slices.Sort(c.left)
+	for _, slot := range c.left {
+		if int(slot) < len(c.found)*64 && c.found.Has(int(slot)) {
+			continue
+		}
+		if s.Schema.Refers {
+			s.names.Remove(s.Slots.Info[slot].Entity.ID(), int(slot), s.Tick)
+		}
+		s.Despawns++
+		s.Gone = append(s.Gone, goneSlot{int(slot), s.Slots.Info[slot].Entity})
+		s.removeSubEntities(int(slot))
+		s.RawBits -= s.Slots.Info[slot].Width
+		s.Slots.Remove(int(slot), s.Tick)
+	}
+	c.left = c.left[:0]
+	clear(c.found)
+}
+
+// seatSubEntities gives the entity in a row its sub-entities.
+func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
+	for k := range s.Schema.Conditions {
+		var as *Table
+		var at *uint32
+		for i := range t.parts {
+			if t.parts[i].condition == k {
+				as, at = t.parts[i].as, &t.parts[i].slots[row]
+			}
+		}
+		sub, ok := s.Slots.SubEntity(k, slot)
+		switch {
+		case ok && as == nil:
+			s.changeComponents(sub, &s.Bare)
+		case ok:
+			s.changeComponents(sub, as)
+			*at = uint32(sub)
+		case as != nil:
+			*at = uint32(s.addSubEntity(k, slot, as))
+		}
+	}
+}
+
+// addSubEntity adds a sub-entity to what is in a slot.
+func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
+	t := &s.Slots
+	slot := t.AddTo(condition+1, t.Info[of].Entity, s.Tick)
+	for _, h := range s.Histories {
+		h.Begin(slot)
+	}
+	info := &t.Info[slot]
+	info.Of, info.Set, info.Table = uint32(of), as.Set, as
+	t.setWidth(slot, as.own)
+	t.SubEntityCount++
+	s.RawBits += as.own
+	list := &t.subEntityOf[condition]
+	if more := of + 1 - len(*list); more > 0 {
+		*list = append(*list, make([]uint32, more)...)
+	}
+	(*list)[of] = uint32(slot) + 1
+	c := &s.Capture
+	c.linkSlot[0], c.linkRow = uint32(slot), [2]uint32{uint32(of) + 1, uint32(t.Info[of].Generation)}
+	s.Histories[s.Schema.Link].SetRows(c.linkSlot[:], s.Tick, s.bornAt, c.linkRow[:], c.linkChanged[:])
+	return slot
+}
+
+// bornAt returns when what is in a slot began.
+func (s *Snapshot) bornAt(slot int) delta.Tick { return s.Slots.Info[slot].Born }
+
+// removeSubEntities removes the sub-entities of what is in a slot.
+func (s *Snapshot) removeSubEntities(of int) {
+	for k := range s.Schema.Conditions {
+		if sub, ok := s.Slots.SubEntity(k, of); ok {
+			s.Slots.subEntityOf[k][of] = 0
+			s.RawBits -= s.Slots.Info[sub].Width
+			s.Slots.Remove(sub, s.Tick)
+			s.Slots.SubEntityCount--
+		}
+	}
+}
