@@ -224,33 +224,44 @@ func (h *hooks) callAll() {
 			}
 		}
 	}()
-	for _, ev := range h.events {
+	for i := range h.events {
+		ev := h.events[i]
 		m := h.view.Replicas.At(ev.slot)
 		if ev.component == eventSpawn {
-			for _, fn := range h.Spawned {
-				if !h.view.present(m) {
-					break
-				}
-				fn(ev.entity)
-			}
-			continue
+			h.callSpawned(m, ev.entity)
+		} else {
+			h.callComponent(m, &ev)
 		}
-		own := &h.Components[ev.component]
-		n := len(own.Added)
-		if ev.before != eventAdd {
-			if n = own.Changed.count(); h.unchanged(m, &ev) {
-				continue
-			}
+	}
+}
+
+// callSpawned calls the hooks for an entity that has come.
+func (h *hooks) callSpawned(m *replica, e ecs.Entity) {
+	for _, fn := range h.Spawned {
+		if !h.view.present(m) {
+			return
 		}
-		for i := range n {
-			p := h.view.place(m, int(ev.component))
-			switch {
-			case p == nil || m.Entity != ev.entity: // removed by a hook, or never added for want of room; or now on another entity
-			case ev.before == eventAdd:
-				own.Added[i](ev.entity, p)
-			default:
-				own.Changed.call(i, ev.entity, int(ev.before), p)
-			}
+		fn(e)
+	}
+}
+
+// callComponent calls the hooks for a component that was added or has changed.
+func (h *hooks) callComponent(m *replica, ev *hookEvent) {
+	own := &h.Components[ev.component]
+	n := len(own.Added)
+	if ev.before != eventAdd {
+		if n = own.Changed.count(); h.unchanged(m, ev) {
+			return
+		}
+	}
+	for i := range n {
+		p := h.view.place(m, int(ev.component))
+		switch {
+		case p == nil || m.Entity != ev.entity: // removed by a hook, left out for want of room, or on another entity now
+		case ev.before == eventAdd:
+			own.Added[i](ev.entity, p)
+		default:
+			own.Changed.call(i, ev.entity, int(ev.before), p)
 		}
 	}
 }

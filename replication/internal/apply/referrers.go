@@ -1,13 +1,6 @@
 package apply
 
-import (
-	"unsafe"
-
-	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-	"github.com/mlange-42/arche/ecs"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 
 // This file is the client's half of references: NetIDs to entities. What a row names may
 // not be here yet, be out of the client's view or gone; then the field is the zero entity.
@@ -120,85 +113,6 @@ const allComponents = -1
 func (r *referrers) noteChurn(slot uint32) {
 	if head := r.head(slot); head != nil && *head != 0 {
 		r.churned = append(r.churned, slot)
-	}
-}
-
-// refer makes the references of a component be those of the row. p is where the component
-// is, nil if the user removed it.
-func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
-	comp := &a.Schema.Components[component]
-	a.Referrers.drop(component, &m.Links)
-	for _, i := range comp.References {
-		words := row[comp.Columns[i].Word:][:2]
-		l := Link{Holder: slot, Component: uint16(component), column: uint16(i), Slot: words[0] - 1, generation: uint16(words[1])}
-		var e ecs.Entity
-		if words[0] != 0 {
-			a.Referrers.add(l, &m.Links)
-			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
-		}
-		switch {
-		case comp.Columns[i].Codec.Op == schema.OpRelation:
-			a.Referrers.retarget = append(a.Referrers.retarget, target{slot, uint16(component)})
-		case p != nil:
-			comp.WriteEntity(p, i, e)
-		}
-	}
-}
-
-// mendReferences brings the references to what came and went up to date.
-func (a *Applier) mendReferences() {
-	r := &a.Referrers
-	for _, slot := range r.churned {
-		for i := *r.head(slot); i != 0; i = r.Links[i].Next {
-			a.mend(&r.Links[i])
-		}
-	}
-	r.churned = r.churned[:0]
-	a.settleSubEntities()
-	for _, t := range r.retarget {
-		a.setTarget(t)
-	}
-	r.retarget = r.retarget[:0]
-}
-
-func (a *Applier) mend(l *Link) {
-	if int(l.Component) == a.Schema.Link {
-		a.Referrers.Unsettled = append(a.Referrers.Unsettled, l.Holder)
-		return
-	}
-	comp := &a.Schema.Components[l.Component]
-	if comp.Columns[l.column].Codec.Op == schema.OpRelation {
-		a.Referrers.retarget = append(a.Referrers.retarget, target{l.Holder, l.Component})
-		return
-	}
-	m := a.View.Replicas.At(l.Holder)
-	p := a.View.place(m, int(l.Component))
-	if p == nil {
-		return // the user removed it
-	}
-	if e, _ := a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation}); comp.ReadEntity(p, int(l.column)) != e {
-		a.Hooks.noteMend(l.Holder, m, int(l.Component), p)
-		comp.WriteEntity(p, int(l.column), e)
-	}
-}
-
-// setTarget makes the target of a mirrored relation be what it refers to, if that is here,
-// or the zero entity.
-func (a *Applier) setTarget(t target) {
-	m := a.View.Replicas.At(t.holder)
-	id := a.View.Components[t.component]
-	if !m.Shown || m.Removed || !archeutil.Alive(a.View.World, m.Entity) || !a.View.World.Has(m.Entity, id) {
-		return // by the user; or both by the server
-	}
-	var e ecs.Entity
-	for i := m.Links; i != 0; i = a.Referrers.Links[i].Sibling {
-		if l := &a.Referrers.Links[i]; l.Component == t.component && l.column == 0 {
-			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
-		}
-	}
-	if relations := a.View.World.Relations(); relations.Get(m.Entity, id) != e { // Set would allocate even then
-		a.Hooks.noteMend(t.holder, m, int(t.component), a.View.World.Get(m.Entity, id))
-		relations.Set(m.Entity, id, e)
 	}
 }
 

@@ -8,7 +8,6 @@ var largeStructs = map[string]int{}
 
 // scatteredTypes have methods in more than maxFiles files.
 var scatteredTypes = map[string]int{
-	"apply.Applier":    4,
 	"schema.Codec":     4,
 	"schema.Column":    5,
 	"schema.Component": 7,

@@ -1,8 +1,6 @@
 package interest
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
@@ -45,20 +43,29 @@ func (p *Sight) FindSubEntities() {
 			}
 		}
 	}
+	p.setOwned(v.Next, v.Next)
+}
+
+// setOwned adds to a set of slots the sub-entities that only an owner sees, and takes out those that an owner does not
+// see, of the entities that the peer owns and that are in another set. A nil set has all entities.
+func (p *Sight) setOwned(subEntities, entities bitset.Set) {
 	for k := range p.schema.Conditions {
 		kind := p.schema.Conditions[k].Kind
 		if kind == schema.OnlyFor {
 			continue
 		}
 		for b, word := range p.owned {
-			for word &= v.Next[b]; word != 0; word &= word - 1 {
-				f, ok := s.SubEntity(k, b<<6+bits.TrailingZeros64(word))
+			if entities != nil {
+				word &= entities[b]
+			}
+			for slot := range bitset.Slots(b, word) {
+				sub, ok := p.snap.Slots.SubEntity(k, slot)
 				switch {
 				case !ok:
 				case kind == schema.OwnerOnly:
-					v.Next.Add(f)
+					subEntities.Add(sub)
 				default:
-					v.Next.Remove(f)
+					subEntities.Remove(sub)
 				}
 			}
 		}
@@ -102,24 +109,7 @@ func (p *Sight) Hold() {
 			held[b] = s.Alive[b]
 		}
 	}
-	for k := range p.schema.Conditions {
-		kind := p.schema.Conditions[k].Kind
-		if kind == schema.OnlyFor {
-			continue
-		}
-		for b, word := range p.owned {
-			for ; word != 0; word &= word - 1 {
-				f, ok := s.SubEntity(k, b<<6+bits.TrailingZeros64(word))
-				switch {
-				case !ok:
-				case kind == schema.OwnerOnly:
-					held.Add(f)
-				default:
-					held.Remove(f)
-				}
-			}
-		}
-	}
+	p.setOwned(held, nil)
 }
 
 // Lapsed returns the sub-entities of a block whose condition does not hold any more, whether they were in view or only kept.

@@ -1,9 +1,8 @@
 package interest
 
 import (
-	"math/bits"
-
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -77,8 +76,7 @@ func (s *Shared) SettleOwners() {
 // DisownAll notes that a peer owns nothing any more.
 func (s *Shared) DisownAll(p *Sight) {
 	for b, word := range p.owned {
-		for ; word != 0; word &= word - 1 {
-			slot := b<<6 + bits.TrailingZeros64(word)
+		for slot := range bitset.Slots(b, word) {
 			s.Disown(slot, s.Snap.Slots.Info[slot].Entity)
 		}
 	}
