@@ -11,22 +11,23 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// Resolve finds out what became of the packets that an ack tells of.
+// Resolve notes which packets an ack confirms, and which baselines the client reports missing.
 func (p *Tracker) Resolve(a *wire.Ack) {
 	p.Silence.end(p.Log.Next)
 	newest := a.Sequence
 	if a.Count > 0 && p.Log.Find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
-		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && a.Words[0]&1 != 0 && (!p.AnyAcked || int32(newest-p.RecentSequence) > 0) {
-			// The round trip has become so long that all was taken for lost and
-			// forgotten. If it were not noticed, that would never end.
+		newer := !p.AnyAcked || int32(newest-p.RecentSequence) > 0
+		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && newer && a.Words[0]&1 != 0 {
+			// The round trip has become so long that the packet counted as lost and was forgotten.
+			// Without this sample that would go on forever.
 			p.Trip.Sample(p.Snap.Tick + 1 - at)
 		}
 		a.Count = 0
 	}
 	if a.Count > 0 && a.Words[0]&1 != 0 {
-		// This one came just before the ack left. The others may have come long ago,
-		// and the ack that said so been lost: they tell nothing of the round trip.
+		// The newest packet arrived just before the ack left. The others may have arrived long ago,
+		// in an earlier ack that was lost, so they don't measure the round trip.
 		if sent := p.Log.Find(newest); sent.Status != SentAcked {
 			p.Trip.Sample(p.Snap.Tick + 1 - sent.Tick)
 			p.outcome.Timed(sent)
@@ -37,7 +38,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 			bit := uint32(i*32) + uint32(bits.TrailingZeros32(word))
 			if sent := p.Log.Find(newest - bit); sent != nil {
 				p.Acknowledge(sent, newest-bit)
-			} // else it is of the history that acks repeat, and was resolved long ago
+			} // otherwise it belongs to the history that acks repeat, and was resolved long ago
 		}
 	}
 	for _, m := range a.Missing[:a.Lacks] {
@@ -45,7 +46,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 	}
 }
 
-// Acknowledge notes that a packet came.
+// Acknowledge notes that a packet arrived.
 func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	if sent.Status == SentAcked {
 		return
@@ -56,15 +57,15 @@ func (p *Tracker) Acknowledge(sent *SentPacket, sequence uint32) {
 	if !p.AnyAcked || sent.Tick.After(p.Recent) {
 		p.AnyAcked, p.Recent, p.RecentSequence = true, sent.Tick, sequence
 	}
-	if int32(sequence-p.Followed) < 0 { // it was taken for lost; its records may be overwritten soon
+	if int32(sequence-p.Followed) < 0 { // it counted as lost; its records may be overwritten soon
 		for i := range sent.Count {
 			p.arriveLate(sent, p.Log.Record(sent, i))
 		}
 	}
 }
 
-// Follow finds out up to which tick the fate of every packet is known: it came, is taken for lost,
-// or something that was sent later came.
+// Follow advances the tick up to which the fate of every packet is known: it was acknowledged, it
+// counts as lost, or something that was sent later was acknowledged.
 func (p *Tracker) Follow() {
 	t, last := &p.Acks, p.Snap.Slots.Recent.Now // the tick that has ended
 	for t.Through != last {
@@ -85,11 +86,11 @@ func (p *Tracker) Follow() {
 	}
 }
 
-// nextSend returns the first tick after through in which the peer was sent something, or could have been, and
-// whether that is not after the last one.
+// nextSend returns the first tick after Through in which the peer was, or could have been, sent
+// something, and whether that tick has ended.
 func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	at = p.Acks.Through + 1
-	if p.Interval > MaxSpan { // or too little is known of the ticks between
+	if p.Interval > MaxSpan { // after a longer interval it is not known what changed in it
 		return at, true
 	}
 	for (at+p.Phase)%p.Interval != 0 && (p.Followed == p.Log.Next || p.Log.At(p.Followed).Tick != at) {
@@ -101,8 +102,8 @@ func (p *Tracker) nextSend(last delta.Tick) (at delta.Tick, ended bool) {
 	return at, true
 }
 
-// knownIn returns the sequence after the packets of a tick, which begin with the given one, and whether
-// it is known what became of all of them.
+// knownIn returns the sequence after the packets of a tick, the first of which is given, and
+// whether the fate of all of them is known.
 func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 	open := false
 	for end = from; end != p.Log.Next && p.Log.At(end).Tick == at; end++ {
@@ -111,9 +112,9 @@ func (p *Tracker) knownIn(at delta.Tick, from uint32) (end uint32, known bool) {
 	return end, !open || p.AnyAcked && p.Recent.After(at)
 }
 
-// silentUntil returns the last tick up to which nothing came of what was sent after through, and the
-// sequence after the packets of it, if that is so long ago that it is not known any more what changed
-// in which tick. There may be many of these at once: when an outage lasts, or if there were no ticks.
+// silentUntil skips ticks of which nothing arrived, if they are so long ago that the log of changes
+// no longer has them. It returns the last of these ticks and the sequence after its packets. There
+// may be many at once, after an outage or after a pause without ticks.
 func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 	to, end = p.Acks.Through, p.Followed
 	for last-to > snapshot.RecentTicks {
@@ -134,7 +135,7 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 	return to, end
 }
 
-// pass takes note of what came of the packets up to a tick, those up to sequence end.
+// pass records the fate of the packets of tick at, up to sequence end.
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
 	if at == before+1 && t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
@@ -155,7 +156,7 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 				continue
 			}
 			b := int(r.Block)
-			if mask := t.Arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // taken for lost too early
+			if mask := t.Arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // it counted as lost too early
 				p.Dirty[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
 			}
 		}
@@ -163,12 +164,13 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t.Settle(before)
 }
 
-// sentAll reports whether the peer was sent all that changed in a tick, in packets of a stream.
+// sentAll reports whether all changes of a tick were sent to the peer in shared packets.
 func (p *Tracker) sentAll(at delta.Tick) bool {
 	return p.Full[at%snapshot.RecentTicks] == at
 }
 
-// allArrived reports whether the packets up to a sequence came that nothing is known of yet.
+// allArrived reports whether all unresolved packets before a sequence are shared ones and were
+// acknowledged.
 func (p *Tracker) allArrived(end uint32) bool {
 	for q := p.Followed; q != end; q++ {
 		if sent := p.Log.At(q); sent.Count > 0 && (sent.Status != SentAcked || !sent.Shared) {
@@ -178,16 +180,16 @@ func (p *Tracker) allArrived(end uint32) bool {
 	return true
 }
 
-// arriveLate notes that something came that a packet carried, which may be long ago. It covers
-// exactly what the packet carried.
+// arriveLate notes that a record of a packet arrived, possibly long ago. It covers exactly what the
+// packet carried.
 func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 	b := int(r.Block)
 	switch r.Kind {
 	case baseline.RecordState:
 		p.holdAt(b, r.Mask, sent.Tick)
 	case baseline.RecordDespawn:
-		// Where it was not severed, a state was acknowledged that is newer. What turns now is
-		// still as it was, and this may be about a life long before.
+		// Where the history has not ended, a newer state was acknowledged. Slots that churn in this
+		// tick are still handled as before it, and this despawn may be of a much earlier entity.
 		mask := p.Acks.counts(b, r.Mask&p.Acks.ended(b), sent.Tick)
 		mask &^= p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) | p.Snap.Slots.Churned[b]&^p.unseen(b)
 		p.Acks.Shown[b] &^= mask
@@ -198,8 +200,8 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 	}
 }
 
-// holdAt notes that the peer holds what slots of a block were at a tick. What is like that still is
-// not due any more.
+// holdAt notes that the peer holds slots of a block as of a tick. Those that have not changed since
+// are no longer dirty.
 func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 	now := p.Acks.ArriveLate(b, mask, at, p.Snap.Tick)
 	if now &= p.Dirty[b]; now != 0 {
@@ -207,8 +209,9 @@ func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
 	}
 }
 
-// overdue returns the first packet from the given sequence on that counts as lost, since one
-// was acknowledged that was sent well after it, or for too long; or the next sequence.
+// overdue returns the first packet, from the given sequence on, that now counts as lost: a packet
+// sent well after it was acknowledged, or its timeout is over. It returns the next sequence if
+// there is none.
 func (p *Tracker) overdue(from uint32) uint32 {
 	now := p.Snap.Tick
 	timeout, slack := p.Trip.Timeout(), p.Trip.Slack()
@@ -220,26 +223,26 @@ func (p *Tracker) overdue(from uint32) uint32 {
 		if p.AnyAcked && p.Recent.After(sent.Tick) && p.Recent-sent.Tick > slack || now-sent.Tick > timeout {
 			return q
 		}
-		break // as are those after it
+		break // later packets are not overdue either
 	}
 	return p.Log.Next
 }
 
-// Expire takes packets for lost whose acknowledgement is overdue.
+// Expire counts as lost all packets whose acknowledgement is overdue.
 func (p *Tracker) Expire() {
 	for q := p.overdue(p.Log.Oldest); q != p.Log.Next; q = p.overdue(q) {
 		p.LoseAt(q)
 	}
 }
 
-// LoseAt takes the packet with a sequence for lost.
+// LoseAt counts the packet with a sequence as lost.
 func (p *Tracker) LoseAt(sequence uint32) {
 	p.outcome.Lost(sequence)
 	p.lose(p.Log.At(sequence))
 }
 
-// lose takes a packet for lost. That costs nothing: what it carried is due again and is
-// still encoded against what was acknowledged.
+// lose counts a packet as lost: what it carried is dirty again, and is still encoded against what
+// was acknowledged before.
 func (p *Tracker) lose(sent *SentPacket) {
 	sent.Status = SentLost
 	p.stats.Lost++
@@ -256,7 +259,7 @@ func (p *Tracker) lose(sent *SentPacket) {
 			continue
 		case baseline.RecordDespawn:
 			mask &= p.Gone(b)
-		default: // what changed since is due already, or on its way
+		default: // what changed since then is dirty or in flight already
 			mask &^= t.slots.ChangedAfter(sent.Tick, b, mask) | t.Large[b]
 			mask &= t.Behind(b) | t.slots.Changed[b]
 		}
@@ -264,8 +267,8 @@ func (p *Tracker) lose(sent *SentPacket) {
 	}
 }
 
-// forget takes back an acknowledgement: the client says it lacks that state. Only this
-// entity is sent whole, and only if the report is of what it is known to hold.
+// forget withdraws an acknowledgement: the client reports that it lacks a baseline. Only this slot
+// is sent in full, and only if the report is about a state that the client is known to hold.
 func (p *Tracker) forget(m wire.MissingBaseline) {
 	b, bit := int(m.Slot>>6), uint64(1)<<(m.Slot&63)
 	if b >= len(p.Dirty) {
@@ -279,19 +282,19 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 	now := p.Snap.Tick
 	named := now - (now-delta.Tick(m.Low))&delta.MaxAge
 	if began, known := p.Snap.Slots.ChangedBy(int(m.Slot), at); known && named.Before(began) {
-		return // it has got something newer since
+		return // it has received a newer state since then
 	}
 	p.stats.MissingBaselines++
 	since := p.Snap.Tick + 1
 	if l := p.Large[int(m.Slot)]; l != nil {
-		since = l.Tick // what is on its way is whole
+		since = l.Tick // the state in flight is a full one
 	} else {
 		p.MarkDirty(b, bit)
 	}
 	p.Acks.Forget(b, bit, since)
 }
 
-// partOf returns the state that a packet's part belongs to, if it is still on its way.
+// partOf returns the large state that a packet's part belongs to, if that is still being sent.
 func (p *Tracker) partOf(slot int, sent *SentPacket) *LargeState {
 	if l := p.Large[slot]; l != nil && l.Tick == sent.PartTick && int(sent.Part) < len(l.Parts) {
 		return l
@@ -299,6 +302,7 @@ func (p *Tracker) partOf(slot int, sent *SentPacket) *LargeState {
 	return nil
 }
 
+// acknowledgePart notes that a part arrived. With the last one, the client holds the state.
 func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.Parts[sent.Part] == partAcked {
@@ -309,10 +313,11 @@ func (p *Tracker) acknowledgePart(slot int, sent *SentPacket) {
 		b, bit := slot>>6, uint64(1)<<(slot&63)
 		p.dropLarge(b, bit)
 		p.holdAt(b, bit, l.Tick)
-		p.MarkDirty(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // the changes since were not sent
+		p.MarkDirty(b, bit&p.Snap.Slots.ChangedAfter(l.Tick, b, bit)) // later changes were not sent
 	}
 }
 
+// losePart notes that a part has to be sent again.
 func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	l := p.partOf(slot, sent)
 	if l == nil || l.Parts[sent.Part] != PartInFlight {
@@ -327,8 +332,9 @@ func (p *Tracker) losePart(slot int, sent *SentPacket) {
 	}
 }
 
-// neverComplete returns those of the slots of a block of which the client has parts, and lacks others that are not on their way,
-// and had nothing before. It shows nothing of them.
+// neverComplete returns those of the slots of a block of which the client will never have all
+// parts, and held nothing before: it lacks parts that are not in flight. The client shows nothing
+// of them.
 func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
 	for slot := range bitset.Slots(b, mask&p.Acks.Large[b]&p.Acks.None[b]) {
 		if slices.Contains(p.Large[slot].Parts, PartUnsent) {
@@ -338,7 +344,7 @@ func (p *Tracker) neverComplete(b int, mask uint64) (never uint64) {
 	return never
 }
 
-// dropLarge ends the sending of parts of the states of slots of a block.
+// dropLarge stops sending parts of the states of slots of a block.
 func (p *Tracker) dropLarge(b int, mask uint64) {
 	p.Acks.Large[b] &^= mask
 	for slot := range bitset.Slots(b, mask) {

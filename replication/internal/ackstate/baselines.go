@@ -8,21 +8,22 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// bases chooses the baselines of what a peer is sent, among the ticks as of which it holds states.
+// bases chooses the baselines for what a peer is sent, among the ticks as of which it holds states.
 type bases struct {
 	snap *snapshot.Snapshot
 	opts *config.ServerOptions
 	acks *AckTable
 
-	Interval delta.Tick          // ticks from one send to the next
-	Phase    delta.Tick          // of the interval: peers take turns
-	Pairs    []snapshot.BasePair // baselines that are tried first
-	Classes  baseline.Classes    // of the slots that were classified last
+	Interval delta.Tick          // ticks between two sends
+	Phase    delta.Tick          // spreads the sends of peers over the interval
+	Pairs    []snapshot.BasePair // baselines that are tried first, the newest in front
+	Classes  baseline.Classes    // result of Classify
 }
 
-// Base returns the tick that a peer's updates are taken against where nothing is missing: the newest up to
-// which everything is known, of those at which it was sent something. A peer that does not lack what
-// changed between its sends has it as of these ticks only.
+// Base returns the first baseline of updates to a peer that lacks nothing: the newest tick up to
+// which the fate of every packet is known, rounded down. Peers share a grid of ticks; with a send
+// interval, it is a tick of the peer's sends, since only as of these does it hold what changed in
+// between.
 func (p *bases) Base() delta.Tick {
 	at := p.acks.Through
 	if p.Interval > 1 {
@@ -31,10 +32,11 @@ func (p *bases) Base() delta.Tick {
 	return at - at%p.opts.Grid
 }
 
-// LastSend returns the last tick up to the given one in which the peer could be sent something, by its interval.
+// LastSend returns the last tick, up to the given one, in which the send interval allowed a send to
+// the peer.
 func (p *bases) LastSend(at delta.Tick) delta.Tick { return at - (at+p.Phase)%p.Interval }
 
-// Second returns the second baseline that goes with a base.
+// Second returns the second baseline for a first one.
 func (p *bases) Second(base delta.Tick) delta.Tick {
 	if p.Interval > 1 {
 		return base - p.Interval
@@ -42,18 +44,20 @@ func (p *bases) Second(base delta.Tick) delta.Tick {
 	return delta.Second(base)
 }
 
-// Newest returns the pair of the peer's base.
+// Newest returns Base and its second baseline.
 func (p *bases) Newest() snapshot.BasePair {
 	base := p.Base()
 	return snapshot.BasePair{Base: base, Second: p.Second(base)}
 }
 
-// holdsPair reports whether it is known what the peer holds as of these ticks, and they are young enough.
+// holdsPair reports whether it is known what the peer holds at two baselines, and both are young
+// enough.
 func (p *bases) holdsPair(of snapshot.BasePair) bool {
 	return p.acks.Recent(of.Second) && p.snap.Fresh(of.Second)
 }
 
-// FindPairs finds out which baselines are tried, from the newest on, before an entity is encoded against some of its own.
+// FindPairs sets Pairs to the baselines that are tried, the newest first, before an entity gets
+// baselines of its own.
 func (p *bases) FindPairs() {
 	p.Pairs = p.Pairs[:0]
 	of, step := p.Newest(), max(p.Interval, p.opts.Grid)
@@ -66,13 +70,13 @@ func (p *bases) FindPairs() {
 	}
 }
 
-// LackOf returns the slots of a block of which the peer is not known to hold both of these.
+// LackOf returns the slots of a block that the peer is not known to hold at both baselines.
 func (p *bases) LackOf(of snapshot.BasePair, b int) uint64 {
 	return p.acks.Lacks(of.Base, b) | p.acks.Lacks(of.Second, b)
 }
 
-// Classify sets p.classes to the classes of the slots d of a block: the ticks that their
-// updates are taken against, all of them such as of which the peer holds them.
+// Classify sets Classes to the classes of the slots d of a block. A class has the baselines that
+// updates of its slots are coded against; the peer holds the slots at all of these ticks.
 func (p *bases) Classify(b int, d uint64) {
 	t := p.acks
 	p.Classes.List = p.Classes.List[:0]
@@ -80,7 +84,7 @@ func (p *bases) Classify(b int, d uint64) {
 		p.Classes.List = append(p.Classes.List, baseline.Class{Mask: full, Full: true})
 		d &^= full
 	}
-	for _, of := range p.Pairs { // others have these too, so it may be encoded already
+	for _, of := range p.Pairs { // other peers share these, so the update may be encoded already
 		if d == 0 {
 			return
 		}
@@ -103,12 +107,12 @@ func (p *bases) Classify(b int, d uint64) {
 	}
 }
 
-// addOld adds the class of a slot that the peer holds as of a tick that is no base.
+// addOld adds the class of a slot that the peer holds only as of a tick that is no base.
 func (p *bases) addOld(slot int) {
 	s, t, bit := &p.snap.Slots, p.acks, uint64(1)<<(slot&63)
 	at, _ := t.Holds(slot)
 	if before := p.LastSend(s.ChangedAt[slot] - 1); !s.ChangedBefore[slot].After(at) && before.After(at) {
-		at = before // it was like that up to then
+		at = before // the state was valid up to then
 	}
 	switch {
 	case !p.snap.Fresh(at):
@@ -120,7 +124,7 @@ func (p *bases) addOld(slot int) {
 	}
 }
 
-// addRecent adds the classes of slots that the peer holds as of tick at: it looks for the second
+// addRecent adds the classes of slots that the peer holds as of tick at. It looks for a second
 // baseline.
 func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	c := &p.Classes
@@ -129,7 +133,8 @@ func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	if c.Compact {
 		m = p.addSpread(b, m, at)
 	}
-	for at2 := second; m != 0 && (at2 == second || at-at2 <= baseline.MaxStep); at2 -= max(p.Interval, delta.SecondGrid) {
+	step := max(p.Interval, delta.SecondGrid)
+	for at2 := second; m != 0 && (at2 == second || at-at2 <= baseline.MaxStep); at2 -= step {
 		if m2 := m & p.heldFor(b, at, at2); m2 != 0 {
 			c.Add(m2, delta.Baselines{A1: at, A2: at2, Two: true})
 			m &^= m2
@@ -140,8 +145,8 @@ func (p *bases) addRecent(b int, m uint64, at delta.Tick) {
 	}
 }
 
-// heldFor returns the slots of a block of which the peer holds the state of tick at2, if that is good for
-// a second baseline for one of tick at.
+// heldFor returns the slots of a block that the peer holds as of tick at2, if that tick can be a
+// second baseline for tick at.
 func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
 	if !p.acks.Recent(at2) || !p.snap.Fresh(at2) || !p.snap.Predicts(snapshot.BasePair{Base: at, Second: at2}) {
 		return 0
@@ -149,11 +154,12 @@ func (p *bases) heldFor(b int, at, at2 delta.Tick) uint64 {
 	return ^p.acks.Lacks(at2, b)
 }
 
-// Peers with replication.Compact have baselines of their own: nothing is gained by having those of others.
-// A nearer second one serves better, once it is learnt how far motions reach, and so does a third.
+// Compact. Peers with this coding have baselines of their own, since packets are never shared. A
+// nearer second baseline predicts better once the model has learnt how far motions reach, and so
+// does a third one.
 
-// addSpread adds the classes of slots that the peer holds as of tick at, that have the baselines
-// that are best for Compact, and returns the others.
+// addSpread adds the classes of slots that the peer holds as of tick at and at further baselines
+// that suit Compact. It returns the other slots.
 func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
 	c := &p.Classes
 	for span := delta.Tick(2); span <= 4 && m != 0; span++ {
@@ -165,7 +171,8 @@ func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
 		for third := delta.Tick(1); third < span && third <= 3 && two != 0; third++ {
 			if three := two & p.heldFor(b, at, at-third); three != 0 {
 				two &^= three
-				c.AddClass(baseline.Class{Mask: three, Third: uint8(third), Baselines: delta.Baselines{A1: at, A2: at - span, Two: true}})
+				b := delta.Baselines{A1: at, A2: at - span, Two: true}
+				c.AddClass(baseline.Class{Mask: three, Third: uint8(third), Baselines: b})
 			}
 		}
 		if two != 0 {
@@ -175,14 +182,14 @@ func (p *bases) addSpread(b int, m uint64, at delta.Tick) uint64 {
 	return m
 }
 
-// ClassOfSlot returns the class of a slot that the peer is to be sent.
+// ClassOfSlot returns the class of a dirty slot.
 func (p *bases) ClassOfSlot(slot int) *baseline.Class {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	p.Classify(b, bit)
 	return &p.Classes.List[0]
 }
 
-// Front returns the baselines that are in front of the list in the peer's packets.
+// Front returns the baselines that a packet to the peer starts its list of baselines with.
 func (p *bases) Front() delta.Baselines {
 	switch base := p.Base(); {
 	case !p.snap.Fresh(base) || base == p.snap.Tick:

@@ -8,27 +8,29 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// A message from the server must not be handed over before the client's world has the structure of the tick that it was sent
-// in: who is there, and with which components. A structure lists for a peer which slots changed in that, as far as the peer
-// is not known to have learnt of it. What of that list is older than a message is what the message waits for.
+// What messages wait for. A message must not be delivered before the client's world has the
+// entities and component sets of the tick in which the message was sent. A Structure lists the
+// slots whose entity or component set changed and of which the peer may not know that yet. A
+// message waits for the changes in the list that are older than the message.
 //
-// The client hands the message over when it shows, for each slot in its list, a state of that tick or a later one. So does
-// what was sent in the meantime count, and packets that get lost delay no message that has nothing to do with them.
+// The client delivers the message when it shows, for each of the message's slots, a state of the
+// listed tick or a later one. So states that were sent in the meantime count, and the loss of a
+// packet delays only the messages that depend on it.
 
-// A Structure is the list of a peer.
+// A Structure lists changes of entities and component sets for one peer.
 type Structure struct {
-	Changes []change // in the order of slots as far as they are sorted, in that of ticks behind
-	sorted  int
-	kept    int // were left when the list was last cleaned
+	Changes []change // the first ones by slot, the others by tick
+	sorted  int      // how many are in the order of slots
+	kept    int      // how many were left when the list was last cleaned
 }
 
-// A change of a slot: it came or went for the peer, or its component set changed.
+// A change is that a slot came into view or left it, or that its component set changed.
 type change struct {
 	Slot        uint32
-	first, last delta.Tick // of those that the peer may not know of
+	first, last delta.Tick // of the changes that the peer may not know of
 }
 
-// CleanAt is how many changes more than before make it worth to look which are settled.
+// CleanAt is how many changes must be added before settled ones are looked for.
 const CleanAt = 64
 
 // note adds changes of slots of a block.
@@ -38,7 +40,7 @@ func (s *Structure) note(b int, mask uint64, now delta.Tick) {
 	}
 }
 
-// tidy brings the list into the order of slots, with each slot once.
+// tidy sorts the list by slot and merges the changes of each slot.
 func (s *Structure) tidy() {
 	if s.sorted == len(s.Changes) {
 		return

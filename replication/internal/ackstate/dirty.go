@@ -1,6 +1,3 @@
-// What is dirty for a peer: the slots that it is to be sent, because they changed, came into its view or left it, or because
-// a packet was lost.
-
 package ackstate
 
 import (
@@ -10,7 +7,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// MarkDirty notes that slots of a block are dirty: they are to be sent.
+// Which slots are dirty for a peer, which means that it is to be sent them: they changed, came into
+// its view or left it, or a packet with them was lost.
+
+// MarkDirty makes slots of a block dirty.
 func (p *Tracker) MarkDirty(b int, mask uint64) {
 	if mask != 0 {
 		p.Dirty[b] |= mask
@@ -18,7 +18,7 @@ func (p *Tracker) MarkDirty(b int, mask uint64) {
 	}
 }
 
-// DirtyIn returns the dirty slots of a block, if it is among those that may have some.
+// DirtyIn returns the dirty slots of a block. It clears the block's mark if there are none.
 func (p *Tracker) DirtyIn(b int) uint64 {
 	dirty := p.Dirty[b]
 	if dirty == 0 {
@@ -27,7 +27,7 @@ func (p *Tracker) DirtyIn(b int) uint64 {
 	return dirty
 }
 
-// Needs returns how many entries the peer is to be sent.
+// Needs returns how many slots are dirty.
 func (p *Tracker) Needs() (n int) {
 	for w, missing := range p.Acks.DirtyBlocks {
 		for b := range bitset.Slots(w, missing) {
@@ -37,7 +37,7 @@ func (p *Tracker) Needs() (n int) {
 	return n
 }
 
-// Grow makes room for the slots that are new. All of them are due.
+// Grow makes room for new slots, which are all dirty.
 func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
 	if old := len(p.Dirty); len(s.Alive) > old {
@@ -50,7 +50,7 @@ func (p *Tracker) Grow() {
 	}
 }
 
-// MarkChanged makes due what changed now.
+// MarkChanged makes dirty what the peer sees and what changed in this tick.
 func (p *Tracker) MarkChanged() {
 	s := &p.Snap.Slots
 	for _, b := range s.Busy {
@@ -58,12 +58,13 @@ func (p *Tracker) MarkChanged() {
 	}
 }
 
-// NoteAllChurn ends what is known of slots that hold another entity now, or none.
+// NoteAllChurn ends the history of the slots whose entity came or went in this tick.
 func (p *Tracker) NoteAllChurn() {
 	s := &p.Snap.Slots
 	if p.Structure != nil {
 		for _, b := range s.Busy {
-			p.noteStructure(int(b), s.Churned[b]&^p.unseen(int(b))|p.sight.View.Sees(int(b), s.Reshaped[b])) // enter and leave note the others
+			seen := s.Churned[b]&^p.unseen(int(b)) | p.sight.View.Sees(int(b), s.Reshaped[b])
+			p.noteStructure(int(b), seen) // enter and leave note the others
 		}
 	}
 	for _, b := range s.ChurnedBlocks {
@@ -73,7 +74,7 @@ func (p *Tracker) NoteAllChurn() {
 	}
 }
 
-// NoteChurn notes that slots of a block hold another entity than before, or none.
+// NoteChurn ends the history of slots of a block: they hold another entity than before, or none.
 func (p *Tracker) NoteChurn(b int, mask uint64) {
 	if large := mask & p.Acks.Large[b]; large != 0 {
 		p.dropLarge(b, large)
@@ -86,18 +87,18 @@ func (p *Tracker) Refresh(b int, slots uint64, limit delta.Tick) {
 	if b >= len(p.Dirty) {
 		return
 	}
-	p.MarkDirty(b, p.Acks.refresh(b, slots, limit, p.Snap.Tick)) // these are sent whole once
+	p.MarkDirty(b, p.Acks.refresh(b, slots, limit, p.Snap.Tick)) // these are sent in full
 }
 
-// Costly returns those of some slots of a block that are sent whole.
+// Costly returns those of some dirty slots of a block that are sent in full.
 func (p *Tracker) Costly(b int, d uint64) uint64 {
 	return d & p.sight.View.Sees(b, p.Snap.Slots.Alive[b]) & (p.Acks.None[b] | p.Acks.Large[b])
 }
 
-// MaySendNow reports whether the peer may be sent state in the present tick.
+// MaySendNow reports whether the peer may be sent state in this tick.
 func (p *Tracker) MaySendNow() bool { return p.InInterval() && !p.Silence.Paused }
 
-// InInterval reports whether the present tick is one of the peer's send interval.
+// InInterval reports whether this tick belongs to the peer's send interval.
 func (p *Tracker) InInterval() bool {
 	return p.Interval == 1 || (p.Snap.Tick+p.Phase)%p.Interval == 0
 }
@@ -105,18 +106,21 @@ func (p *Tracker) InInterval() bool {
 // EveryTick reports whether the peer may be sent state in every tick.
 func (p *Tracker) EveryTick() bool { return p.Interval == 1 && p.Silence.Length == 0 }
 
-// MayRest reports whether the peer needs nothing in the present tick but that changes are noted: it is sent no state.
-// New messages may depend on what it sees now: with one of them it does not rest.
+// MayRest reports whether this tick takes no more for the peer than to note changes, since it is
+// sent no state. That does not hold while it has new messages, which may depend on what it sees
+// now.
 func (p *Tracker) MayRest() bool {
 	return !p.MaySendNow() && p.sight.View.Limited == (p.sight.View.InView != nil)
 }
 
-// CanRelay reports whether the peer needs what changed now and nothing else, and nothing that it is to be
-// encoded against is missing: a stream may be all that it is to be sent.
+// CanRelay reports whether shared packets can be all that the peer is sent: it needs exactly what
+// changed in this tick, and holds everything at the baselines of these packets.
 func (p *Tracker) CanRelay() bool {
 	t, of := &p.Acks, p.Newest()
-	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.Near() || !p.holdsPair(of) || !p.Snap.Predicts(of) ||
-		!t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
+	if p.sight.View.InView != nil || p.Classes.Compact || len(p.Large) > 0 || !p.AnyAcked || !p.Near() {
+		return false
+	}
+	if !p.holdsPair(of) || !p.Snap.Predicts(of) || !t.LacksNothing(of.Base) || !t.LacksNothing(of.Second) {
 		return false
 	}
 	for w, missing := range t.DirtyBlocks {
@@ -129,8 +133,8 @@ func (p *Tracker) CanRelay() bool {
 	return t.HoldsAll()
 }
 
-// Split returns which of the slots of a block the peer is to be shown, and which it is to
-// be told the end of.
+// Split divides dirty slots of a block into those that the peer is sent a state of, and those that
+// it is sent a despawn of.
 func (p *Tracker) Split(b int, d uint64) (live, gone uint64) {
 	live = p.sight.View.Sees(b, d&p.Snap.Slots.Alive[b])
 	if gone = d &^ live; gone != 0 {
@@ -139,18 +143,18 @@ func (p *Tracker) Split(b int, d uint64) (live, gone uint64) {
 	return live, gone
 }
 
-// Gone returns the slots of a block that the client may show and shall not, because what
-// it shows has ended or, without Keep, went out of view.
+// Gone returns the slots of a block that the client may show and must not: their entity ended, or
+// went out of view without Keep.
 func (p *Tracker) Gone(b int) uint64 {
 	gone := p.Acks.Shown[b] &^ p.sight.View.Sees(b, p.Snap.Slots.Alive[b])
 	if gone != 0 {
-		gone &= p.Acks.ended(b) | ^p.sight.Keeps(b) // else it shows the entity that the slot still holds
+		gone &= p.Acks.ended(b) | ^p.sight.Keeps(b) // otherwise the client shows the entity that the slot still holds
 	}
 	return gone
 }
 
-// unseen returns the slots of a block that the peer does not see, and where it is known
-// or being told that there is nothing: what comes and goes there is none of its business.
+// unseen returns the slots of a block that the peer does not see and that the client is known not
+// to show, or is being sent a despawn of. The peer needs nothing of what happens there.
 func (p *Tracker) unseen(b int) uint64 {
 	if b >= len(p.sight.View.InView) {
 		return 0
@@ -158,15 +162,15 @@ func (p *Tracker) unseen(b int) uint64 {
 	return p.Acks.ended(b) &^ p.sight.View.InView[b]
 }
 
-// Look finds out what the peer sees now, and deals with what enters or leaves its view.
-// Afterwards, what is due is what it sees, or gone.
+// Look updates what the peer sees and handles what enters and leaves its view. Afterwards a slot is
+// dirty only if the peer sees it, or if it is gone.
 func (p *Tracker) Look() {
 	v, s := &p.sight.View, &p.Snap.Slots
 	if !v.Limited && v.InView == nil {
 		return
 	}
 	for len(v.InView) < len(s.Alive) {
-		v.InView = append(v.InView, ^uint64(0)) // all that is new is due, as if it were seen
+		v.InView = append(v.InView, ^uint64(0)) // new slots are dirty, as if they were seen
 	}
 	v.Next = v.Next.Grown(s.Len())
 	v.Find(s, p.Snap.Resources.Any)
@@ -187,7 +191,7 @@ func (p *Tracker) Look() {
 			p.enter(b, entered)
 		}
 		if v.Released {
-			was |= ^p.Acks.ended(b) // of what is severed the client is being told already
+			was |= ^p.Acks.ended(b) // where the history ended, a despawn is dirty already
 		}
 		if left := was &^ now; left != 0 {
 			p.leave(b, left)
@@ -205,20 +209,21 @@ func (p *Tracker) Look() {
 	}
 }
 
-// enter notes that slots of a block came into view.
+// enter handles slots of a block that came into view.
 func (p *Tracker) enter(b int, mask uint64) {
-	mask &= p.Acks.Behind(b) | p.Snap.Slots.Changed[b] // else it was kept while it was out of view
+	mask &= p.Acks.Behind(b) | p.Snap.Slots.Changed[b] // the client kept the others while they were out of view
 	p.MarkDirty(b, mask)
 	p.noteStructure(b, mask)
 }
 
-// leave notes that slots of a block went out of view.
+// leave handles slots of a block that went out of view.
 func (p *Tracker) leave(b int, mask uint64) {
 	p.Dirty[b] &^= mask
 	mask &= p.Acks.Shown[b]
 	if mask != 0 {
-		// The client keeps what it has, unless that may be an entity that ended, or is less than an entity: it can't have many of
-		// these, so it is told to drop them.
+		// With Keep, the client keeps the entity, unless that may have ended or has not arrived
+		// completely. Incomplete entities take memory that is bounded, so the client is sent a
+		// despawn.
 		mask &= p.Acks.ended(b) | ^p.sight.Keeps(b) | p.neverComplete(b, mask)
 	}
 	if mask != 0 {

@@ -8,16 +8,16 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// A Join watches over the begin of a session: it is complete when the client has
-// acknowledged all that it may see of what was there at the begin. State packets say so
-// from then on.
+// A Join follows the beginning of a session. It is complete when the client has acknowledged every
+// entity that existed at the beginning and that it may see. From then on, state packets carry that
+// fact.
 type Join struct {
 	Begun    bool
 	Complete bool
-	awaited  bitset.Set // slots that were there and are not acknowledged
+	awaited  bitset.Set // slots that existed at the beginning and are not acknowledged
 }
 
-// Settle ends a tick and reports whether the join has become complete by it.
+// Settle ends a tick and reports whether the join became complete in it.
 func (j *Join) Settle(s *snapshot.SlotTable, v *interest.View, acks *AckTable) bool {
 	if j.Complete {
 		return false

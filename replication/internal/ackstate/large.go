@@ -2,21 +2,20 @@ package ackstate
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// An entity whose entry is larger than a packet is sent as its whole state at one tick,
-// cut into parts that are each sent until acknowledged. The client shows it when all
-// have come, so that it never shows a mixture of ticks, and the state is a baseline
-// like any other from then on.
+// Large states. An entity whose entry does not fit into a packet is sent in full as of one tick, in
+// parts that are each retransmitted until acknowledged. The client shows the state when all parts
+// have arrived, so it never shows a mixture of ticks. The state is then a baseline like any other.
 
-// A LargeState is on its way in parts.
+// A LargeState is a state that is sent in parts.
 type LargeState struct {
 	Tick    delta.Tick
-	Encoded []byte // wire.EntryFull's head and rows
+	Encoded []byte // generation, component set and rows, as in a wire.EntryFull
 	Size    int    // bytes of a part; the last one may be shorter
 	Parts   []PartStatus
 	Missed  int // parts not acknowledged yet
 }
 
-// PartStatus is what became of a part of a large state.
+// PartStatus is what is known about the fate of a part.
 type PartStatus uint8
 
 const (

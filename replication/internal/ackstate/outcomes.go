@@ -1,11 +1,11 @@
 package ackstate
 
-// outcomes is who wants to know what becomes of packets.
+// outcomes receives the fate of each packet.
 type outcomes interface {
-	// Timed tells of a packet whose ack was the answer to it, so that the round trip is known.
+	// Timed reports a packet whose ack came at once, so that its round trip is known.
 	Timed(sent *SentPacket)
-	// Arrived tells that a packet came.
+	// Arrived reports a packet that the client acknowledged.
 	Arrived(sent *SentPacket, sequence uint32)
-	// Lost tells that a packet counts as lost.
+	// Lost reports a packet that counts as lost.
 	Lost(sequence uint32)
 }

@@ -8,71 +8,71 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 )
 
-// MaxInFlight is how many packets to a peer may await their acknowledgement. Beyond it
-// nothing more is sent: what is unresolved then is lost, or the peer can't keep up.
+// MaxInFlight is how many packets to a peer may await their acknowledgement. Beyond that nothing is
+// sent: the packets are lost, or the peer can't keep up.
 const MaxInFlight = 1024
 
-// SentStatus is what is known of the fate of a packet.
+// SentStatus is what is known about the fate of a packet.
 type SentStatus uint8
 
 const (
 	SentUnused   SentStatus = iota
-	SentInFlight            // may still be acknowledged
-	SentLost                // taken for lost; an acknowledgement still counts
+	SentInFlight            // not resolved yet
+	SentLost                // counts as lost; a late acknowledgement is still accepted
 	SentAcked
 )
 
-// A SentPacket is a packet whose fate still matters, or the place of one.
+// A SentPacket is a packet whose fate still matters, or an unused place for one.
 type SentPacket struct {
 	Status SentStatus
-	Shared bool   // a copy of one of a stream
-	Bytes  uint16 // of the packet; 0: it tells nothing about the path
+	Shared bool   // a copy of a shared packet
+	Bytes  uint16 // of the packet; 0: congestion control ignores it
 	Tick   delta.Tick
 	first  uint32 // number of its first record
 	Count  uint32 // of its records
 
-	// Of the part that is all that the packet carries, if its record is of one.
+	// If the packet carries nothing but a part of a large state.
 	Part     uint32
 	PartTick delta.Tick
 }
 
-// A SentLog remembers what the latest packets to a peer carried. Their records stand in
-// a ring that all packets share. Both rings have room for what awaits its acknowledgement
-// and not much more; what was resolved before stays until its place is needed.
+// A SentLog remembers what the latest packets to a peer carried. Their records are in a ring that
+// all packets share. Both rings have room for what awaits its acknowledgement and little more;
+// older entries stay until their place is needed.
 type SentLog struct {
 	Next    uint32                // sequence of the next packet
-	Oldest  uint32                // no packet before this one is in flight
+	Oldest  uint32                // no packet before it is in flight
 	Ring    []SentPacket          // by sequence modulo their number, a power of two
 	Records []baseline.SentRecord // a ring of any length
 	place   int                   // of the next record in the ring
 	Written uint32                // number of the next record
-	kept    uint32                // how many records before that one are in the ring
+	kept    uint32                // how many of the records before that one the ring still has
 
 	marks  [MarkedTicks / MarkTicks]sentMark // by tick / MarkTicks modulo their number
-	marked uint32                            // which of them are valid
+	marked uint32                            // bits of the valid ones
 
-	// How much was needed at once, in the ticks since the sizes were last considered.
+	// The most that was needed at once, in the ticks since the sizes were last considered.
 	ticks       uint8
 	mostPackets uint32
 	mostRecords uint32
 }
 
-// A sentMark tells when the packets of a few ticks were sent, long after the ring has
-// forgotten them.
+// A sentMark remembers when the packets of a few ticks were sent, long after the ring has forgotten
+// them.
 type sentMark struct {
 	tick     delta.Tick
 	sequence uint32 // of the first packet
 }
 
 const (
-	MarkTicks   = 4                // that share a mark
-	MarkedTicks = clock.MaxTimeout // for that long marks tell when a packet was sent
+	MarkTicks   = 4                // ticks that share a mark
+	MarkedTicks = clock.MaxTimeout // ticks for which marks are kept
 )
 
 const (
 	minSentPackets = 32
 	minSentRecords = 64
-	// ResizeTicks is after how many ticks memory that a rare burst took is given back.
+	// ResizeTicks is the number of ticks after which memory that a rare burst took is given back.
 	ResizeTicks = 64
 )
 
@@ -81,17 +81,16 @@ func NewSentLog(first uint32) SentLog {
 	return SentLog{Next: first, Oldest: first}
 }
 
-// At returns the packet with the given sequence, which must be one of the last
-// len(l.ring).
+// At returns the packet with the given sequence, which must be one of the last len(l.Ring).
 func (l *SentLog) At(sequence uint32) *SentPacket {
 	return &l.Ring[sequence&uint32(len(l.Ring)-1)]
 }
 
-// Full reports whether one more packet would push out one that is in flight.
+// Full reports whether one more packet would overwrite one that is in flight.
 func (l *SentLog) Full() bool { return l.Next-l.Oldest >= MaxInFlight }
 
-// Begin returns the place of the next packet, with no records. The log must not be
-// full. The ring grows with the number of packets in flight.
+// Begin returns the place of the next packet, without records. The log must not be full. The ring
+// grows with the number of packets in flight.
 func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 	if n := uint32(len(l.Ring)); l.Next-l.Oldest >= n {
 		l.resizePackets(max(minSentPackets, 2*n))
@@ -105,7 +104,7 @@ func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 	return p
 }
 
-// Add notes what the packet that begin gave carries of slots of a block.
+// Add records that the packet from Begin carries slots of a block.
 func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.RecordKind) {
 	r := baseline.NewRecord(block, mask, kind)
 	if p.Count > 0 {
@@ -125,7 +124,7 @@ func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.Recor
 	p.Count++
 }
 
-// AddAll notes all that the packet that begin gave carries.
+// AddAll adds all records of the packet from Begin at once.
 func (l *SentLog) AddAll(p *SentPacket, records []baseline.SentRecord) {
 	l.makeRoom(p, len(records))
 	n := copy(l.Records[l.place:], records)
@@ -138,8 +137,8 @@ func (l *SentLog) AddAll(p *SentPacket, records []baseline.SentRecord) {
 	p.Count += uint32(len(records))
 }
 
-// makeRoom makes room for n records of a packet, in place of the oldest ones that nobody
-// needs or in a larger ring.
+// makeRoom makes room for n records of a packet: it overwrites the oldest ones that are no longer
+// needed, or grows the ring.
 func (l *SentLog) makeRoom(p *SentPacket, n int) {
 	short := int(l.kept) + n - len(l.Records)
 	if short <= 0 {
@@ -170,14 +169,14 @@ func (l *SentLog) Record(p *SentPacket, i uint32) baseline.Record {
 	return l.stored(p.first + i).Record()
 }
 
-// Commit counts the packet that begin gave as sent and returns its sequence.
+// Commit counts the packet from Begin as sent and returns its sequence.
 func (l *SentLog) Commit() uint32 {
 	l.Next++
 	return l.Next - 1
 }
 
-// Find returns the packet with the given sequence, or nil if none was sent or it is too
-// long ago.
+// Find returns the packet with the given sequence. It returns nil if none was sent, or if it was
+// forgotten.
 func (l *SentLog) Find(sequence uint32) *SentPacket {
 	age := l.Next - 1 - sequence
 	if age >= uint32(len(l.Ring)) {
@@ -192,8 +191,8 @@ func (l *SentLog) Find(sequence uint32) *SentPacket {
 
 func markOf(tick delta.Tick) uint { return uint(tick/MarkTicks) % (MarkedTicks / MarkTicks) }
 
-// SentAt returns a tick not long before the packet with the given sequence was sent, if
-// that is one of the last MarkedTicks before tick now.
+// SentAt returns a tick shortly before the packet with the given sequence was sent, if that was in
+// the last MarkedTicks before tick now.
 func (l *SentLog) SentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	if int32(sequence-l.Next) >= 0 {
 		return 0, false
@@ -208,8 +207,8 @@ func (l *SentLog) SentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
-// Trim ends a tick: it moves oldest over the packets that are resolved, up to the given
-// sequence. No packet may be open.
+// Trim ends a tick: it moves Oldest over the resolved packets, up to the given sequence. No packet
+// may be open.
 func (l *SentLog) Trim(end uint32) {
 	if l.Oldest != l.Next {
 		l.mostPackets = max(l.mostPackets, l.Next-l.Oldest)
@@ -224,8 +223,8 @@ func (l *SentLog) Trim(end uint32) {
 	}
 }
 
-// shrink gives back what was not needed lately, but for some slack: a ring that is taken
-// for too large is so by far, so that small ups and downs cost nothing.
+// shrink gives back what was not needed lately, but for some slack. A ring shrinks only if it is
+// far too large, so that small ups and downs cost nothing.
 func (l *SentLog) shrink() {
 	packets := max(minSentPackets, uint32(1)<<bits.Len32(l.mostPackets+l.mostPackets/8))
 	if packets < uint32(len(l.Ring)) {
@@ -237,7 +236,7 @@ func (l *SentLog) shrink() {
 	}
 }
 
-// resizePackets makes the ring one of n packets. The latest ones stay.
+// resizePackets changes the ring to n packets. It keeps the latest ones.
 func (l *SentLog) resizePackets(n uint32) {
 	ring := make([]SentPacket, n)
 	for s := l.Next - min(n, uint32(len(l.Ring))); s != l.Next; s++ {
@@ -246,7 +245,7 @@ func (l *SentLog) resizePackets(n uint32) {
 	l.Ring = ring
 }
 
-// resizeRecords makes the ring one of n records. The latest ones stay.
+// resizeRecords changes the ring to n records. It keeps the latest ones.
 func (l *SentLog) resizeRecords(n int) {
 	records := make([]baseline.SentRecord, n)
 	kept := min(int(l.kept), n)

@@ -5,23 +5,23 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A peer that stops acknowledging is sent less and less, since most likely nobody is there. How
-// long to wait between two sends follows from how long the silence has lasted, so that a client
-// that comes back waits for a small part of the time that it was away, and no moment has to be
-// picked at which an outage becomes a loss.
+// What a peer is sent that stops acknowledging. Most likely nobody is there, so it is sent less and
+// less. The pause between two packets grows with the length of the silence: a client that comes
+// back waits for a small fraction of the time that it was away, and no fixed moment separates an
+// outage from a lost connection.
 //
-// The patience is one and a half acknowledgement timeouts (see roundTrip.timeout), at least
-// minPatience and some send intervals: an outage of a second on a path of half a second is
-// hardly noticed.
+// A peer counts as silent after its patience: one and a half acknowledgement timeouts (see
+// clock.RoundTrip.Timeout), but at least minPatience and some send intervals. An outage of a second
+// on a path with half a second of round trip is hardly noticed.
 //
-//   - Up to the patience, the peer is sent what it would be sent anyway.
-//   - Up to BackoffEnd times the patience, state goes out when a backoffShare of the silence has
+//   - Up to the patience, the peer is sent everything as usual.
+//   - Up to BackoffEnd times the patience, state is sent when 1/BackoffShare of the silence has
 //     passed since the last packet.
-//   - From then on nothing does but empty packets, as often at first and then once a second.
-//   - dropSilent ends it.
+//   - After that, only empty packets are sent, at first as often as state, later once a second.
+//   - The server's timeout ends the session.
 //
-// Any acknowledgement ends the silence. Other packets of the client don't: they don't show that
-// anything gets through to it.
+// Any acknowledgement ends the silence. Other packets from the client do not: they don't prove that
+// anything reaches it.
 
 const (
 	minPatience   = 32 // ticks
@@ -30,29 +30,29 @@ const (
 	BackoffEnd    = 3
 )
 
-// Silence is for how long a peer has acknowledged nothing of what it was sent.
+// Silence measures for how long a peer has acknowledged nothing.
 type Silence struct {
-	answered uint32     // sequence of the next packet when an ack came last
-	Waiting  bool       // packets that are not empty were sent since
-	since    delta.Tick // when the first of these was sent
-	Length   delta.Tick // of the silence, in the present tick; 0 if the peer does not count as silent
-	Mute     bool       // nothing is sent but empty packets
-	Paused   bool       // no state is sent in the present tick
+	answered uint32     // sequence of the next packet when the last ack came
+	Waiting  bool       // packets with contents were sent since then
+	since    delta.Tick // when the first of them was sent
+	Length   delta.Tick // of the silence at this tick; 0: the peer does not count as silent
+	Mute     bool       // only empty packets are sent
+	Paused   bool       // no state is sent in this tick
 }
 
 // end notes that the peer acknowledged something.
 func (q *Silence) end(next uint32) { q.answered, q.Waiting = next, false }
 
-// Skip notes that an empty packet was sent. If it gets lost in a world at rest, that says little:
-// whoever is to answer once a second may well be heard of every third.
+// Skip notes that an empty packet was sent. An idle world sends one per second: that one of them is
+// not answered proves little, since it may have been lost.
 func (q *Silence) Skip(next uint32) {
 	if !q.Waiting {
 		q.answered = next
 	}
 }
 
-// Begin starts a tick. next is the sequence of the next packet, quiet the number of ticks since
-// the last one.
+// Begin starts a tick. next is the sequence of the next packet, quiet the number of ticks since the
+// last one.
 func (q *Silence) Begin(now delta.Tick, next, quiet uint32, patience delta.Tick) {
 	q.Length, q.Mute, q.Paused = 0, false, false
 	switch {
@@ -71,5 +71,5 @@ func (q *Silence) Begin(now delta.Tick, next, quiet uint32, patience delta.Tick)
 	q.Paused = q.Mute || quiet+1 < q.Pause()
 }
 
-// Pause returns how many ticks lie between two packets to a silent peer.
+// Pause returns the number of ticks between two packets to a silent peer.
 func (q *Silence) Pause() uint32 { return max(1, uint32(q.Length/BackoffShare)) }

@@ -1,4 +1,7 @@
-// Package ackstate knows what a client is known to hold: packets in flight, acks and losses, and what is dirty for it.
+// Package ackstate knows what one client holds and what it lacks. The sender logs each packet and
+// its contents here; acks come in from the client, and time-outs count packets as lost. The package
+// answers which slots are dirty for the peer, which baselines their updates can use, and what a
+// message has to wait for. There is one [Tracker] per peer; sender, message and the face use it.
 package ackstate
 
 import (
@@ -13,50 +16,51 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Tracker is what a client is known to hold, and what was sent to it of which that is not known yet.
+// Tracker knows what one client holds, and which of the packets sent to it are still unresolved.
 type Tracker struct {
 	Snap     *snapshot.Snapshot
 	sight    *interest.Sight
 	interest *interest.Shared
 	stats    *counters.PeerCounters
 
-	Structure *Structure // nil: there are no messages that wait for the world
+	Structure *Structure // nil: no message waits for the world
 	Acks      AckTable
 	outcome   outcomes
-	Dirty     bitset.Set // slots to look at: all others are up to date or on their way
+	Dirty     bitset.Set // slots to be sent; all others are up to date or in flight
 	Large     map[int]*LargeState
 	Log       SentLog
-	Followed  uint32                           // of all packets before it is known what became of them, or taken to be
-	Full      [snapshot.RecentTicks]delta.Tick // by tick modulo their number: ticks in which all that changed was sent in packets of a stream
+	Followed  uint32 // sequence of the first packet that may be unresolved
 
-	AnyAcked bool // Recent and RecentSequence are valid
+	// Full has, by tick modulo RecentTicks, the ticks whose changes were all sent in shared packets.
+	Full [snapshot.RecentTicks]delta.Tick
 
 	Trip           clock.RoundTrip
-	Recent         delta.Tick // newest tick that the peer acknowledged a packet of
-	RecentSequence uint32     // of a packet acknowledged with that tick
+	AnyAcked       bool       // Recent and RecentSequence are valid
+	Recent         delta.Tick // newest tick of an acknowledged packet
+	RecentSequence uint32     // of an acknowledged packet of that tick
 	Join           Join
 	Silence        Silence
 	bases
 }
 
-// Init prepares a tracker, whose outcomes interest the given one.
-func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared, sight *interest.Sight,
-	stats *counters.PeerCounters, outcome outcomes,
+// Init prepares a tracker. It reports the outcome of each packet to outcome.
+func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shared *interest.Shared,
+	sight *interest.Sight, stats *counters.PeerCounters, outcome outcomes,
 ) {
 	p.Snap, p.interest, p.sight, p.stats, p.outcome = snap, shared, sight, stats, outcome
 	p.bases = bases{snap: snap, opts: opts, acks: &p.Acks, Interval: 1}
 	p.Classes.Slots = &snap.Slots
 }
 
-// Begin starts a session: the client holds nothing. first is the sequence of its first packet, and waits says whether there
-// are messages that wait for the world.
+// Begin starts a session, in which the client holds nothing yet. first is the sequence of the
+// session's first packet. waits reports whether messages may have to wait for the world.
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	p.Acks.Reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed = NewSentLog(first), first
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false
 	for i := range p.Full {
-		p.Full[i] = p.Snap.Tick // none that is to come
+		p.Full[i] = p.Snap.Tick // not a tick of this session
 	}
 	p.Join, p.Silence = Join{}, Silence{answered: first}
 	p.Classes.Compact = compact
@@ -66,24 +70,24 @@ func (p *Tracker) Begin(first uint32, compact, waits bool) {
 	}
 }
 
-// End gives back what a session takes.
+// End frees the memory of a session.
 func (p *Tracker) End() {
 	p.Acks, p.Dirty, p.Large, p.Log = AckTable{}, nil, nil, SentLog{}
 	p.Join, p.Structure = Join{}, nil
 }
 
-// Near reports whether the peer got a packet near enough to complete short forms of the
-// sequence and tick.
+// Near reports whether the peer acknowledged a packet so recently that it can complete shortened
+// sequences and ticks.
 func (p *Tracker) Near() bool {
 	return p.AnyAcked && p.Snap.Tick-p.Recent < 1<<14 && p.Log.Next-p.RecentSequence < 1<<14
 }
 
-// Patience returns after how many ticks without an acknowledgement the peer is taken for silent.
+// Patience returns after how many ticks without an acknowledgement the peer counts as silent.
 func (p *Tracker) Patience() delta.Tick {
 	return max(minPatience, p.Trip.Timeout()*3/2, p.Interval*patienceSends)
 }
 
-// LeftFor reports whether a slot has left the group, and the peer knows it.
+// LeftFor reports whether a slot has left the group and the peer knows that.
 func (p *Tracker) LeftFor(g *interest.Group, slot int32) bool {
 	for _, f := range g.Former {
 		if f.Slot == slot {
@@ -93,10 +97,10 @@ func (p *Tracker) LeftFor(g *interest.Group, slot int32) bool {
 	return false
 }
 
-// Released reports whether the client is known to show the group as of a tick at which a
-// former member had left it, so that this one goes its own way: the client has what was
-// sent of the slot itself or of a member since then, or all that there is to know; or it
-// shows nothing of the slot.
+// Released reports whether a former member of a group may be sent apart from the group: the client
+// is known to show the group as of a tick without that member. That holds if the client
+// acknowledged a state of the slot or of a member from then on, if it holds everything of the
+// group, or if it shows nothing of the slot.
 func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 	if int(f.Slot)>>6 >= len(p.Dirty) {
 		return true // it was never sent
@@ -120,8 +124,8 @@ func (p *Tracker) Released(g *interest.Group, f interest.FormerMember) bool {
 	return settled
 }
 
-// holdsSince reports whether the peer has acknowledged a state of the slot, as it lives now,
-// of two ticks or later.
+// holdsSince reports whether the peer has acknowledged a state of the slot's present entity, of
+// tick t or t2, whichever is later, or after it.
 func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
 	if b >= len(p.Dirty) || p.sight.View.Sees(b, p.Snap.Slots.Alive[b])&bit == 0 || p.Snap.Slots.Churned[b]&bit != 0 {
@@ -134,7 +138,7 @@ func (p *Tracker) holdsSince(slot int32, t, t2 delta.Tick) bool {
 	return ok && !at.Before(t) && !at.Before(t2)
 }
 
-// LacksAny reports whether the client may show something else of a slot than there is.
+// LacksAny reports whether the client may show a state of a slot other than the present one.
 func (p *Tracker) LacksAny(slot int32) bool {
 	b, bit := int(slot)>>6, uint64(1)<<(slot&63)
 	if b >= len(p.Dirty) {
@@ -146,13 +150,13 @@ func (p *Tracker) LacksAny(slot int32) bool {
 	return p.Lacks(b, bit)
 }
 
-// Lacks reports whether the peer is not known to hold the present state of a slot that it
-// sees.
+// Lacks reports whether the peer is not known to hold the present state of a slot that it sees.
 func (p *Tracker) Lacks(b int, bit uint64) bool {
 	return (p.Dirty[b]|p.Acks.None[b]|p.Acks.Behind(b))&bit != 0
 }
 
-// learnt returns up to which tick the peer knows what became of a slot.
+// learnt returns the tick up to which the peer knows what happened to a slot. It returns false if
+// the peer has learnt nothing of the slot's present entity.
 func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	now := p.Snap.Tick
@@ -161,19 +165,19 @@ func (p *Tracker) learnt(slot int) (delta.Tick, bool) {
 	}
 	at, ok := p.Acks.Holds(slot)
 	if ok && !p.Snap.Slots.ChangedAt[slot].After(at) {
-		return now, true // it holds what there is, so nothing newer will be sent; it may have been kept while out of view
+		return now, true // it holds the latest state, so nothing newer will be sent
 	}
 	return at, ok
 }
 
-// settled returns whether the peer knows of a slot what was at a tick, or is not to be told.
+// settled reports whether the peer knows what a slot was at a tick, or is not to be sent it.
 func (p *Tracker) settled(slot int, at delta.Tick) bool {
 	learnt, ok := p.learnt(slot)
 	return ok && !learnt.Before(at)
 }
 
-// Views reports whether the peer sees an entity, or saw it before it ended in this tick. id is its NetID in the tick before, if
-// that is known.
+// Views reports whether the peer sees an entity, or saw it before the entity ended in this tick. id
+// is the entity's NetID in the tick before, if that is known.
 func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
 	s := &p.Snap.Slots
 	if slot, ok := p.Snap.SlotOf(e); ok && s.Alive.Has(slot) && s.Info[slot].Entity == e {
@@ -183,11 +187,12 @@ func (p *Tracker) Views(e ecs.Entity, id wire.NetID, known bool) bool {
 		return false
 	}
 	b, bit := int(id.Slot>>6), uint64(1)<<(id.Slot&63)
-	// A slot that ended now was severed now if the peer saw it. Else the client may show what was in it before, but not this.
+	// If the peer saw the entity, the slot's history ended in this tick. Otherwise the client may
+	// show an earlier entity of the slot, but not this one.
 	return b < len(p.Dirty) && p.Gone(b)&bit != 0 && p.Acks.endedAt(int(id.Slot), p.Snap.Tick)
 }
 
-// narrow takes out of a change what the peer knows, and returns false if that is all.
+// narrow removes from a change what the peer has learnt, and returns false if nothing remains.
 func (p *Tracker) narrow(c *change) bool {
 	learnt, ok := p.learnt(int(c.Slot))
 	if !ok || learnt.Before(c.first) {
@@ -197,8 +202,9 @@ func (p *Tracker) narrow(c *change) bool {
 	return c.last.After(learnt)
 }
 
-// Dependencies appends what a message of tick at has to wait for, in the order of slots, and returns false if that is more
-// than limit; -1 is none. It drops from the list what is settled.
+// Dependencies appends the slots that a message of tick at has to wait for, in their order. It
+// returns false if there are more than limit; -1 means no limit. It drops the changes that the peer
+// has learnt from the list.
 func (p *Tracker) Dependencies(at delta.Tick, deps []wire.Dependency, limit int) ([]wire.Dependency, bool) {
 	s := p.Structure
 	s.tidy()
@@ -223,7 +229,7 @@ func (p *Tracker) Dependencies(at delta.Tick, deps []wire.Dependency, limit int)
 	return deps, ok
 }
 
-// StillWaits keeps those of the dependencies that are not settled.
+// StillWaits appends to open those of the dependencies that are not settled.
 func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
 	for _, d := range deps {
 		if !p.settled(int(d.Slot), d.Tick) {
@@ -233,7 +239,7 @@ func (p *Tracker) StillWaits(deps, open []wire.Dependency) []wire.Dependency {
 	return open
 }
 
-// Bound keeps the list from growing when there are no messages.
+// Bound keeps the list of changes from growing while there are no messages.
 func (p *Tracker) Bound() {
 	s := p.Structure
 	clean := p.Snap.Tick%CleanAt == 0
@@ -241,12 +247,14 @@ func (p *Tracker) Bound() {
 		p.Dependencies(p.Snap.Tick, nil, -1)
 		s.kept = len(s.Changes)
 	}
-	if n, c := len(s.Changes), cap(s.Changes); clean && c > 16*CleanAt && c > 8*n { // a client has got to know a large world
+	if n, c := len(s.Changes), cap(s.Changes); clean && c > 16*CleanAt && c > 8*n {
+		// A client has received a large world.
 		s.Changes = append(make([]change, 0, 2*n), s.Changes...)
 	}
 }
 
-// noteStructure notes that slots of a block came or went for the peer, or changed their components.
+// noteStructure notes that slots of a block came or went for the peer, or changed their component
+// sets.
 func (p *Tracker) noteStructure(b int, mask uint64) {
 	if p.Structure != nil && mask != 0 {
 		p.Structure.note(b, mask, p.Snap.Tick)

@@ -55,7 +55,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 		return false
 	}
 	entry.Kind = wire.EntryUpdate
-	if info.Restructured.After(name.A1) {
+	if info.SetChanged.After(name.A1) {
 		base, known := SetAt(s, slot, name.A1)
 		if !known {
 			return false

@@ -245,7 +245,7 @@ func (c *Cache) EncodeUpdate(w *bitbuf.Writer, slot int, b delta.Baselines) (
 	if s.Tick-b.A1 > delta.Tick(s.Opts.Window) && !s.Sure(slot, b.A1) {
 		return wire.EntryUpdate, 0, false
 	}
-	if info.Restructured.After(b.A1) {
+	if info.SetChanged.After(b.A1) {
 		base, known := compact.SetAt(s, slot, b.A1)
 		if !known {
 			return wire.EntryUpdate, 0, false

@@ -177,7 +177,7 @@ func (c *PacketSets) gatherColumns(b int, changed uint64, oldest delta.Tick) {
 	for slot := range bitset.Slots(b, changed) {
 		info := &s.Slots.Info[slot]
 		c.narrowest = min(c.narrowest, info.Width)
-		if info.Restructured.After(oldest) {
+		if info.SetChanged.After(oldest) {
 			c.setChanged |= 1 << (slot & 63)
 		}
 		components.AddAll(&info.Set)
@@ -196,7 +196,7 @@ func (c *PacketSets) addBlock(set *PacketSet, b int, changed uint64) {
 		c.classes.Add(moving, delta.Baselines{A1: set.Base, A2: set.Second, Two: true})
 	}
 	for slot := range bitset.Slots(b, changed&c.setChanged) {
-		if c.snap.Slots.Info[slot].Restructured.After(set.Base) {
+		if c.snap.Slots.Info[slot].SetChanged.After(set.Base) {
 			changed &^= 1 << (slot & 63)
 		}
 	}

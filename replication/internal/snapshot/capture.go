@@ -291,7 +291,7 @@ func (s *Snapshot) changeResources(set delta.Set) {
 		}
 	}
 	s.RawBits += t.width - info.Width
-	info.Set, info.Restructured = set, s.Tick
+	info.Set, info.SetChanged = set, s.Tick
 	s.Slots.setWidth(archeutil.ResourceSlot, t.width)
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }

@@ -114,7 +114,7 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 			}
 		}
 		s.RawBits += t.own - info.Width
-		info.Set, info.Restructured = t.Set, s.Tick
+		info.Set, info.SetChanged = t.Set, s.Tick
 		s.Slots.setWidth(slot, t.own)
 		s.Slots.Touch(slot, s.Tick)
 		s.Slots.Reshaped.Add(slot)

@@ -46,7 +46,7 @@ type slotInfo struct {
 	Of           uint32 // the slot of the entity, if this is a sub-entity; else this one
 	Generation   uint16
 	Born         delta.Tick // when this incarnation began, or the slot became empty
-	Restructured delta.Tick // when the component set became what it is
+	SetChanged delta.Tick // when the component set became what it is
 	Set          delta.Set
 	Width        int // bits of all codes at fixed width
 	Table        *Table
@@ -59,7 +59,7 @@ func (t *SlotTable) Len() int { return len(t.Info) }
 func (t *SlotTable) grow(n int, now delta.Tick) {
 	for len(t.Info) < n {
 		t.ChangedAt, t.ChangedBefore = append(t.ChangedAt, now), append(t.ChangedBefore, now)
-		t.Info = append(t.Info, slotInfo{Born: now, Restructured: now})
+		t.Info = append(t.Info, slotInfo{Born: now, SetChanged: now})
 	}
 	for len(t.Widths) < (n+63)/64 {
 		t.Widths = append(t.Widths, 0)
@@ -84,7 +84,7 @@ func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
 	t.Changed.Add(slot)
 	t.Churned.Add(slot)
 	old := t.Info[slot].Generation
-	t.Info[slot] = slotInfo{Entity: e, Of: uint32(slot), Generation: old + 1, Born: now, Restructured: now, Weight: 1}
+	t.Info[slot] = slotInfo{Entity: e, Of: uint32(slot), Generation: old + 1, Born: now, SetChanged: now, Weight: 1}
 	t.Live++
 	return slot
 }

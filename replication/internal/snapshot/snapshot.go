@@ -167,7 +167,7 @@ func (s *Snapshot) refreshSlots(b int, slots uint64) {
 	limit := s.Tick - wire.Ancient
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.Slots.Info[slot]
-		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.Restructured} {
+		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.SetChanged} {
 			if t.Before(limit) {
 				*t = limit
 			}

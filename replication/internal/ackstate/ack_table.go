@@ -6,38 +6,51 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// An AckTable is what the server knows of what a peer holds. Most of what is sent arrives, so
-// what is kept is the exception: for each recent tick up to which the fate of every packet is known,
-// the slots whose state as of that tick the peer is not known to hold. All else is in the histories
-// of the slots, which all peers share. A tick in which nothing is missing costs nothing.
+// What a peer holds of each slot, as far as the server knows.
+
+// An AckTable knows as of which ticks a peer holds the state of each slot. Most packets arrive, so
+// it keeps the exceptions: for each recent tick up to which the fate of every packet is known, the
+// slots that the peer is not known to hold as of that tick. The rest follows from the histories of
+// the slots, which all peers share. A tick in which nothing is missing costs nothing.
 type AckTable struct {
-	slots       *snapshot.SlotTable
-	Through     delta.Tick                       // up to this tick it is known what came, or taken to be
-	Missing     [snapshot.RecentTicks]bitset.Set // by tick modulo their number
-	some        uint32                           // the ticks, modulo snapshot.RecentTicks, at which anything is missing; what missing says of others has no meaning
-	skipped     uint32                           // of these, ticks of which it is not known what is missing: the peer was sent nothing in them
-	None        bitset.Set                       // slots of which the peer holds nothing, at any tick; missing has them, but for ticks of before they were forgotten
-	Ended       bitset.Set                       // of these, those of which the client may show what was before
-	Since       []delta.Tick                     // of slots missing at through: the last tick as of which the peer holds them; of others, what was sent before that tick does not count
-	Shown       bitset.Set                       // something was sent: the client may show the slot
-	Large       bitset.Set                       // a state is on its way in parts
-	DirtyBlocks bitset.Set                       // by block: there may be slots in Tracker.Dirty
-	Unknown     bitset.Set                       // by block: there may be slots in none that live
+	slots *snapshot.SlotTable
+
+	// Through is the tick up to which the fate of every packet is known.
+	Through delta.Tick
+	// Missing has, by tick modulo RecentTicks, the slots that the peer is not known to hold as of
+	// that tick. It is valid only for the ticks in some that are not in skipped.
+	Missing [snapshot.RecentTicks]bitset.Set
+	some    uint32 // bits of ticks modulo RecentTicks: something may be missing as of them
+	skipped uint32 // bits of those of them in which the peer was sent nothing, so that Missing was not kept
+
+	// None has the slots of which the peer holds nothing as of any tick. Missing has them as well,
+	// but for ticks before they were forgotten.
+	None bitset.Set
+	// Ended has those slots of None of which the client may still show an earlier entity.
+	Ended bitset.Set
+	// Since has, for slots that are missing as of Through, the last tick as of which the peer holds
+	// them. For other slots, packets sent before that tick no longer count.
+	Since []delta.Tick
+
+	Shown       bitset.Set // something was sent: the client may show the slot
+	Large       bitset.Set // a state is being sent in parts
+	DirtyBlocks bitset.Set // blocks that may have slots in Tracker.Dirty
+	Unknown     bitset.Set // blocks that may have live slots in None
 }
 
-// Reset forgets everything, at the end of tick now.
+// Reset empties the table, at the end of tick now.
 func (t *AckTable) Reset(slots *snapshot.SlotTable, now delta.Tick) {
 	*t = AckTable{slots: slots, Through: now}
 }
 
-// Grow makes room for slots below n, in tick now.
+// Grow makes room for slots below n, at tick now.
 func (t *AckTable) Grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
 	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
 	blocks := len(t.None)
 	t.DirtyBlocks, t.Unknown = t.DirtyBlocks.Grown(blocks), t.Unknown.Grown(blocks)
-	if blocks > cap(t.Missing[0]) { // few that lie idle make up for copying them now and then
+	if blocks > cap(t.Missing[0]) { // some spare room saves copying at every growth
 		room := blocks + blocks/16
 		for i, row := range t.Missing {
 			t.Missing[i] = append(make(bitset.Set, 0, room), row...)
@@ -53,11 +66,11 @@ func (t *AckTable) Grow(n int, now delta.Tick) {
 	}
 }
 
-// Recent reports whether it is known what is missing at a tick, which is not after through.
+// Recent reports whether the table still knows what is missing as of a tick, which is not after
+// Through.
 func (t *AckTable) Recent(at delta.Tick) bool { return t.Through-at < snapshot.RecentTicks }
 
-// Lacks returns the slots of a block that the peer is not known to hold as of a tick, which is
-// recent.
+// Lacks returns the slots of a block that the peer is not known to hold as of a recent tick.
 func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 	switch {
 	case t.LacksNothing(at):
@@ -68,25 +81,24 @@ func (t *AckTable) Lacks(at delta.Tick, b int) uint64 {
 	return t.None[b] | t.Missing[at%snapshot.RecentTicks][b]
 }
 
-// LacksNothing reports whether the peer holds as of a tick, which is recent, all of which it holds
-// anything.
+// LacksNothing reports whether nothing is missing as of a recent tick but the slots in None.
 func (t *AckTable) LacksNothing(at delta.Tick) bool { return t.some>>(at%snapshot.RecentTicks)&1 == 0 }
 
-// Behind returns the slots of a block of which the peer is not known to hold the state of the last
-// tick that has ended.
+// Behind returns the slots of a block of which the peer is not known to hold the latest state, as
+// of the last tick that has ended.
 func (t *AckTable) Behind(b int) uint64 {
 	lacks, alive := t.Lacks(t.Through, b), t.slots.Alive[b]
 	return lacks&alive | t.slots.ChangedAfter(t.Through, b, alive&^lacks)
 }
 
-// begin notes that slots of a block, of which nothing was held, are held as of some tick, and
-// missing at all others.
+// begin notes that the peer, which held nothing of slots of a block, holds them as of one tick.
+// They stay missing as of all others.
 func (t *AckTable) begin(b int, mask uint64) {
 	if t.some != ^uint32(0) {
 		t.fillMissing()
 	}
 	for slot := range bitset.Slots(b, mask) {
-		if t.Through-t.Since[slot] < snapshot.RecentTicks { // it was held not long ago
+		if t.Through-t.Since[slot] < snapshot.RecentTicks { // it was held a short while ago
 			for _, row := range t.Missing {
 				row.Add(slot)
 			}
@@ -96,7 +108,7 @@ func (t *AckTable) begin(b int, mask uint64) {
 	t.Ended[b] &^= mask
 }
 
-// fillMissing makes missing say what is missing at all recent ticks.
+// fillMissing makes Missing valid for all recent ticks.
 func (t *AckTable) fillMissing() {
 	for i := range delta.Tick(snapshot.RecentTicks) {
 		if t.LacksNothing(i) {
@@ -106,8 +118,9 @@ func (t *AckTable) fillMissing() {
 	t.some = ^uint32(0)
 }
 
-// Pass moves through to a tick: what changed up to it is missing, and so is all that was. The peer was sent
-// nothing in the ticks between. What it acknowledged of that tick is then taken out by arrive, and settle ends it.
+// Pass moves Through to a tick, in which the peer was sent something, but nothing in the ticks
+// before it. What was missing stays missing, and what changed is missing now. Arrive then removes
+// what the peer acknowledged of that tick, and Settle ends it.
 func (t *AckTable) Pass(to, now delta.Tick) {
 	before := t.Through
 	row, was := t.Missing[to%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
@@ -126,7 +139,7 @@ func (t *AckTable) Pass(to, now delta.Tick) {
 			for at := first; at != to; at++ {
 				word |= t.slots.Log[at%snapshot.RecentTicks][b]
 			}
-		} else { // all that may have changed
+		} else { // everything that may have changed
 			word = t.slots.ChangedAfter(before, b, held)
 		}
 		if lacking {
@@ -143,15 +156,15 @@ func (t *AckTable) Pass(to, now delta.Tick) {
 	t.skipped &^= 1 << (to % snapshot.RecentTicks)
 }
 
-// Skip moves through to the next tick: nothing was missing, and nothing is.
+// Skip moves Through to the next tick: nothing was missing, and nothing is.
 func (t *AckTable) Skip() {
 	t.Through++
 	t.some &^= 1 << (t.Through % snapshot.RecentTicks)
 	t.skipped &^= 1 << (t.Through % snapshot.RecentTicks)
 }
 
-// SkipTo moves through to a tick that is far ahead, where nothing was sent in between. It is not known
-// any more what was missing when.
+// SkipTo moves Through to a tick far ahead, with no sends in between. It forgets what was missing
+// as of the ticks before.
 func (t *AckTable) SkipTo(to delta.Tick) {
 	for b, alive := range t.slots.Alive[:len(t.None)] {
 		lacks := t.Lacks(t.Through, b)
@@ -166,8 +179,8 @@ func (t *AckTable) SkipTo(to delta.Tick) {
 	t.Through = to
 }
 
-// Arrive notes that the peer holds states of slots of a block of tick through. It returns those
-// that count.
+// Arrive notes that the peer holds states of tick Through of slots of a block. It returns the slots
+// for which that still counts.
 func (t *AckTable) Arrive(b int, mask uint64) uint64 {
 	if old := mask & t.None[b]; old != 0 {
 		mask = t.counts(b, mask, t.Through)
@@ -179,7 +192,7 @@ func (t *AckTable) Arrive(b int, mask uint64) uint64 {
 	return mask
 }
 
-// Settle ends the tick through: of what is missing since then the peer holds what was at the one before.
+// Settle ends the tick Through. Slots that became missing in it are held as of the tick before.
 func (t *AckTable) Settle(before delta.Tick) {
 	row, was := t.Missing[t.Through%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
 	lacking, some := !t.LacksNothing(before), uint64(0)
@@ -200,8 +213,8 @@ func (t *AckTable) Settle(before delta.Tick) {
 	}
 }
 
-// counts returns those of the slots of a block of which an acknowledgement of something sent at
-// tick at is about what there is now.
+// counts returns those of the slots of a block for which the acknowledgement of something sent at
+// tick at still counts: the slot has the same history as then.
 func (t *AckTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 	for slot := range bitset.Slots(b, mask&t.None[b]) {
 		if at.Before(t.Since[slot]) {
@@ -211,13 +224,13 @@ func (t *AckTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 	return mask
 }
 
-// ArriveLate notes that the peer holds what slots of a block were at a tick, which is not after
-// through. It returns those that it holds as they were at through.
+// ArriveLate notes that the peer holds slots of a block as of a tick, which is not after Through.
+// It returns those that it thereby holds as of Through.
 func (t *AckTable) ArriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	mask = t.counts(b, mask, at)
 	for slot := range bitset.Slots(b, mask&^t.None[b]) {
 		if !at.After(t.Since[slot]) {
-			mask &^= 1 << (slot & 63) // a newer one is known, or this is about what was before
+			mask &^= 1 << (slot & 63) // a newer state is held, or this is about an earlier entity
 		}
 	}
 	if mask == 0 {
@@ -228,7 +241,7 @@ func (t *AckTable) ArriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 		t.begin(b, old)
 	}
 	t.hold(b, lacked, at)
-	if now-at >= snapshot.RecentTicks { // it is not known any more in which ticks it changed
+	if now-at >= snapshot.RecentTicks { // the log no longer has the ticks in which the slot changed
 		mask &^= t.slots.ChangedAfter(at, b, mask)
 		if !t.Recent(at) {
 			at = t.Through - snapshot.RecentTicks + 1
@@ -253,28 +266,28 @@ func (t *AckTable) ArriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	}
 }
 
-// hold notes up to which tick the peer holds slots of a block.
+// hold notes the last tick as of which the peer holds slots of a block.
 func (t *AckTable) hold(b int, mask uint64, at delta.Tick) {
 	for slot := range bitset.Slots(b, mask) {
 		t.Since[slot] = at
 	}
 }
 
-// EndHistory ends all that is known of slots of a block. What is acknowledged of packets of before tick
-// now does not count any more.
+// EndHistory forgets what the peer holds of slots of a block: their entity ended. Acknowledgements
+// of packets from before tick now no longer count.
 func (t *AckTable) EndHistory(b int, mask uint64, now delta.Tick) {
 	t.Forget(b, mask, now)
 	t.Ended[b] |= mask & t.Shown[b]
 }
 
-// Forget is sever for what the client may go on to show.
+// Forget is EndHistory for an entity that lives on, so that the client may keep showing it.
 func (t *AckTable) Forget(b int, mask uint64, now delta.Tick) {
 	t.None[b] |= mask
 	t.Unknown.Add(b)
 	t.hold(b, mask, now)
 }
 
-// HoldsAll reports whether the peer holds something of every slot that lives.
+// HoldsAll reports whether the peer holds a state of every live slot.
 func (t *AckTable) HoldsAll() bool {
 	for w, unknown := range t.Unknown {
 		for b := range bitset.Slots(w, unknown) {
@@ -287,16 +300,17 @@ func (t *AckTable) HoldsAll() bool {
 	return true
 }
 
-// ended returns the slots of a block of whose present life nothing is acknowledged, and
-// something of an earlier one may be shown.
+// ended returns the slots of a block of whose present entity nothing is acknowledged, and of which
+// the client may show an earlier entity.
 func (t *AckTable) ended(b int) uint64 { return t.Ended[b] }
 
-// endedAt reports whether what was known of a slot ended in tick now, and nothing was acknowledged since.
+// endedAt reports whether the history of a slot ended in tick now, and nothing was acknowledged
+// since.
 func (t *AckTable) endedAt(slot int, now delta.Tick) bool {
 	return t.Ended.Has(slot) && t.Since[slot] == now
 }
 
-// Holds returns the last tick as of which the peer is known to hold a slot, up to through.
+// Holds returns the last tick, up to Through, as of which the peer holds a slot.
 func (t *AckTable) Holds(slot int) (at delta.Tick, ok bool) {
 	b, bit := slot>>6, uint64(1)<<(slot&63)
 	switch {
@@ -308,8 +322,8 @@ func (t *AckTable) Holds(slot int) (at delta.Tick, ok bool) {
 	return t.Through, true
 }
 
-// refresh keeps the ticks of slots of a block within reach of serial arithmetic. It returns those
-// that lose their baselines by that.
+// refresh keeps the ticks of slots of a block within reach of serial arithmetic. It returns the
+// slots that lose their baselines by that.
 func (t *AckTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uint64) {
 	for slot := range bitset.Slots(b, slots) {
 		bit := uint64(1) << (slot & 63)
@@ -325,5 +339,5 @@ func (t *AckTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uin
 	return lost
 }
 
-// MaxSpan is the longest send interval for which it is known what changed meanwhile.
+// MaxSpan is the longest send interval, in ticks, over which changes are tracked.
 const MaxSpan = 8
