@@ -17,10 +17,10 @@ type assembly struct {
 }
 
 const (
-	// MaxLargeBytes bounds a state in parts: rows of at most wire.MaxEntityBits and a head.
+	// MaxLargeBytes bounds a state in parts: rows of at most wire.MaxEntityBits, and a head.
 	MaxLargeBytes = wire.MaxEntityBits/8 + 1<<10
-	// MaxAssemblies bounds how many the client collects at a time. A server could
-	// otherwise make it reserve memory for parts that never come.
+	// MaxAssemblies bounds how many states the client collects at a time. Otherwise a server could
+	// make it reserve memory for parts that never come.
 	MaxAssemblies = 64
 )
 
@@ -41,14 +41,15 @@ func (rc *Receiver) readPart(in entryReader, slot uint32, tick delta.Tick) error
 
 // validPart reports whether there can be such a part.
 func validPart(age, total, size, index uint64) bool {
-	return age < 1<<31 && total <= MaxLargeBytes && size != 0 && size <= wire.MaxMTU && index < total && index*size < total
+	return age < 1<<31 && total <= MaxLargeBytes && size != 0 && size <= wire.MaxMTU &&
+		index < total && index*size < total
 }
 
-// commitPart takes over a part, and with the last one the whole state.
+// commitPart takes over a part. With the last one, the state becomes a held state.
 func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	if m := rc.Replicas.At(p.slot); m != nil && m.Any && !p.tick.After(m.Newest) {
 		if a := rc.Parts[p.slot]; a != nil && !a.tick.After(m.Newest) {
-			delete(rc.Parts, p.slot) // but not that of a state newer than this part's
+			delete(rc.Parts, p.slot) // unless they are of a newer state than this part
 		}
 		rc.stats.Outdated++
 		return nil
@@ -60,7 +61,7 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	}
 	if a == nil || a.tick != p.tick || len(a.bytes) != p.total || a.size != p.size {
 		if a == nil && len(rc.Parts) == MaxAssemblies {
-			return wire.ErrMissingBaseline // not kept, so not to be acknowledged
+			return wire.ErrMissingBaseline // the part is not kept, so the packet must not be acknowledged
 		}
 		n := (p.total + p.size - 1) / p.size
 		a = &assembly{tick: p.tick, size: p.size, bytes: make([]byte, p.total), got: make([]bool, n), missed: n}
@@ -77,11 +78,11 @@ func (rc *Receiver) commitPart(p *stagedPart, now delta.Tick) error {
 	delete(rc.Parts, p.slot)
 	s := &rc.staged
 	s.entries, s.words = s.entries[:0], s.words[:0]
-	s.bits = math.MaxInt32 // the state is all that the packet makes: it has no other part
-	in, e := &rc.in.packed, entry{slot: p.slot}
+	s.bits = math.MaxInt32 // the state is all that the packet completes: it has no other part
+	in, e := &rc.in.packed, entryHead{slot: p.slot}
 	in.beginState(a.bytes, &e)
 	if err := rc.readFull(in, &e, a.tick); err != nil || in.failed() || in.r.Finish() != nil {
-		return wire.ErrMissingBaseline // nonsense, but in a packet of which the rest is taken over
+		return wire.ErrMissingBaseline // malformed, but the rest of the packet is valid and kept
 	}
 	rc.commitEntry(&s.entries[0], now)
 	return nil

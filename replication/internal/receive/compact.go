@@ -13,11 +13,12 @@ type compactEntries struct {
 
 	limit int // slots from here on are refused
 	tick  delta.Tick
-	chain int // of the entry in hand
-	left  int // entries that the packet may still have
+	chain int // what the list of slots has of the entry: compact.ChainNew and so on
+	left  int // how many more entries the packet may have
 }
 
-// begin starts a packet. age is the lower bits of the age of the model that it begins with; the body has the others.
+// begin starts a packet. age has the lower bits of the age of the model that the packet begins
+// with; the others are in the body.
 func (c *compactEntries) begin(body []byte, age, sequence, limit uint32, tick delta.Tick) error {
 	c.D = delta.NewRangeDecoder(body)
 	high := c.D.GetExpGolomb(compact.ModelRef)
@@ -41,7 +42,7 @@ func (c *compactEntries) begin(body []byte, age, sequence, limit uint32, tick de
 
 func (c *compactEntries) failed() bool { return c.D.Err() != nil }
 
-func (c *compactEntries) next(e *entry) bool {
+func (c *compactEntries) next(e *entryHead) bool {
 	chain, end, ok := c.GetSlot(c.limit)
 	if end && ok {
 		return false
@@ -68,8 +69,8 @@ func (c *compactEntries) next(e *entry) bool {
 	return !c.failed()
 }
 
-// name reads which baselines an entry has.
-func (c *compactEntries) name(e *entry) {
+// name reads the name of an entry's baselines.
+func (c *compactEntries) name(e *entryHead) {
 	name := c.GetName(c.chain)
 	if c.tick-name.A1-1 >= delta.MaxAge {
 		c.D.Fail()
@@ -79,8 +80,8 @@ func (c *compactEntries) name(e *entry) {
 	e.baselines = name
 }
 
-// full reads the generation and the component set of an entry without baseline.
-func (c *compactEntries) full(e *entry) {
+// full reads the generation and the component set of an EntryFull.
+func (c *compactEntries) full(e *entryHead) {
 	e.generation = uint16(c.Coder.GetHeadLength(&c.D, compact.HeadLife, compact.LifeLengths, 16))
 	if !c.Coder.GetHead(&c.D, compact.HeadSet) {
 		c.Walk.Set = c.set(&c.Walk.Set)

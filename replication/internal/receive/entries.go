@@ -7,31 +7,34 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// How the entries of a state packet are read, in either coding. Packed and Compact differ in how they write numbers and
-// rows; an entryReader hides that. What an entry means is here, once.
+// How the entries of a state packet are read. Packed and Compact write numbers and rows in
+// different ways, which an entryReader hides; what an entry means is here.
 
-// An entryReader reads the entries of a packet in one coding. The first error stays with the reader: every later call
-// reads anything, and failed returns true.
+// An entryReader reads the entries of a packet in one coding. Its first error stays: failed returns
+// true from then on, and what is read has no meaning.
 type entryReader interface {
-	// next reads the next entry up to its component set or rows. It returns false at the end and after an error.
-	next(e *entry) bool
-	// set reads a component set as a difference to another one.
+	// next reads the beginning of the next entry. It returns false after the last entry and after
+	// an error.
+	next(e *entryHead) bool
+	// set reads a component set as a difference from another one.
 	set(ref *delta.Set) delta.Set
-	// beginFull starts the rows of an entry without baseline, which take at least so many bits.
+	// beginFull starts the rows of an entry without baseline. They take at least minBits.
 	beginFull(minBits int)
-	// beginUpdate starts the rows of an entry with baselines, some of which may differ from the first baseline's.
+	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
+	// first baseline's.
 	beginUpdate(changeable int)
-	// row reads the row of component k. It returns false if the row is that of the first baseline, and leaves dst alone.
+	// row reads the row of component k. If the row is that of the first baseline, it returns false
+	// and leaves dst alone. It also returns whether the reader has not failed.
 	row(k int, dst []uint32, past *delta.Past) (changed, ok bool)
-	// number reads a number of the head of a part, and bytes what the part holds.
+	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
 
 	failed() bool
 }
 
-// An entry is what precedes the component set or the rows of an entry.
-type entry struct {
+// An entryHead is what precedes the component set or the rows of an entry.
+type entryHead struct {
 	slot       uint32
 	kind       wire.EntryKind
 	generation uint16       // of an EntryFull
@@ -43,10 +46,11 @@ type entry struct {
 type input struct {
 	packed  packedEntries
 	compact compactEntries
-	entry   entry      // in hand
-	past    delta.Past // of the row in hand
+	entry   entryHead  // that is being read
+	past    delta.Past // of the row that is being read
 }
 
+// newInput returns the input for components of a schema.
 func newInput(s *schema.Schema) input {
 	return input{
 		packed:  packedEntries{coder: delta.NewPacked(s.Layout), components: len(s.Components)},
@@ -54,8 +58,9 @@ func newInput(s *schema.Schema) input {
 	}
 }
 
-// DecodeBody reads the entries of a state packet and takes them over if all of them are right. If a baseline is missing
-// it takes over none, since some of them may belong together, and returns wire.ErrMissingBaseline.
+// DecodeBody reads the entries of a state packet and takes them over if all of them are valid. If a
+// baseline is missing it takes over none, since some of them may belong together, and returns
+// wire.ErrMissingBaseline.
 func (rc *Receiver) DecodeBody(body []byte, pad int, sequence uint32, tick delta.Tick) error {
 	defer rc.staged.end(rc.Layouts.Rows)
 	if rc.Compact != nil {
@@ -134,7 +139,7 @@ func (rc *Receiver) readEntries(in entryReader, tick delta.Tick) (err error) {
 }
 
 // readFull reads the rows of an entry without baseline.
-func (rc *Receiver) readFull(in entryReader, e *entry, tick delta.Tick) error {
+func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) error {
 	layout := rc.Layouts.Of(e.full)
 	if layout == nil {
 		return wire.ErrMalformed
@@ -166,12 +171,14 @@ type baselines struct {
 	first         *HeldState
 	second, third *HeldState // nil: nothing is predicted from it
 
-	// The name of the baselines, and what follows from it. Most entries of a packet have the same.
+	// The name of the baselines and the ratios that follow from it. Most entries of a packet have
+	// the same.
 	name          compact.Name
 	ratio, ratio3 int64
 }
 
-// find finds the states that an entry of tick now names, and returns false if one is missing.
+// find finds the states that an entry names in a packet of tick now, and returns false if one is
+// missing.
 func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) bool {
 	if b.name != *name {
 		b.name = *name
@@ -193,9 +200,9 @@ func (b *baselines) find(held *HeldStates, name *compact.Name, now delta.Tick) b
 	return true
 }
 
-// noteMissing notes for the next ack that the first baseline of an entry is not held, unless the update is late: then
-// the baseline was dropped for newer ones. It returns wire.ErrMissingBaseline.
-func (rc *Receiver) noteMissing(m *Replica, e *entry, tick delta.Tick) error {
+// noteMissing notes for the next ack that the first baseline of an entry is missing. It ignores
+// late updates, whose baselines were dropped for newer ones. It returns wire.ErrMissingBaseline.
+func (rc *Receiver) noteMissing(m *Replica, e *entryHead, tick delta.Tick) error {
 	late := m != nil && m.Any && !tick.After(m.Newest)
 	if !late && len(rc.Missing) < wire.MaxMissing {
 		low := uint32(e.baselines.A1) % (1 << delta.NameBits)
@@ -204,8 +211,8 @@ func (rc *Receiver) noteMissing(m *Replica, e *entry, tick delta.Tick) error {
 	return wire.ErrMissingBaseline
 }
 
-// readUpdate reads the component set, if it changes, and the rows of an entry with baselines.
-func (rc *Receiver) readUpdate(in entryReader, e *entry, b *baselines, tick delta.Tick) error {
+// readUpdate reads the component set, if it changed, and the rows of an entry with baselines.
+func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick delta.Tick) error {
 	m := rc.Replicas.At(e.slot)
 	if m == nil || !b.find(&m.Held, &e.baselines, tick) {
 		return rc.noteMissing(m, e, tick)

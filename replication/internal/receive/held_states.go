@@ -15,8 +15,8 @@ type HeldState struct {
 	Words      []uint32 // rows, and indices of shared rows
 }
 
-// Row returns the state's row of component c, which has n words, or nil if the state has no such component. The row must
-// not be written.
+// Row returns the state's row of component c, which has n words, or nil if the state has no such
+// component. The row must not be written to.
 func (h *HeldState) Row(c, n int) []uint32 {
 	o := h.Layout.offsets[c]
 	if o >= 0 {
@@ -71,23 +71,22 @@ func (h *HeldState) merge(k int, same uint32) {
 	h.Words[sharedAt-o] = same
 }
 
-// HeldStates has the states of a slot that the client holds, in the order of their ticks, as
-// a ring. A baseline is named by any tick at which it was valid: it is the newest state that
-// is not after that tick.
+// HeldStates holds the states of a slot in the order of their ticks, as a ring. An update can name
+// a baseline by any tick at which it was valid: the baseline is the newest state up to that tick.
 //
-// The newest state is kept however old it is. An older one goes when one that is newer than
-// it has reached an age of keep ticks: a server names no tick that lies farther back, so that
-// one is found in its place. The oldest goes first. So what is found for a tick is never older
-// than what was valid then: it is that, or nothing at all.
+// The newest state is kept however old it is. An older one is dropped when its successor is keep
+// ticks old: the server names no earlier tick, so the successor is found instead. The oldest state
+// goes first. So a search finds the state that was valid at a tick, or nothing, but never an older
+// one.
 type HeldStates struct {
-	Ring  []HeldState // those that are not in use keep their memory
+	Ring  []HeldState // places not in use keep their memory
 	first int32       // where the oldest state is
 	N     int32       // how many there are
 }
 
 const MinHeld = 4
 
-// Nth returns the state that is newer than i others.
+// Nth returns the state that has i older ones.
 func (h *HeldStates) Nth(i int) *HeldState {
 	if i += int(h.first); i >= len(h.Ring) {
 		i -= len(h.Ring)
@@ -95,7 +94,7 @@ func (h *HeldStates) Nth(i int) *HeldState {
 	return &h.Ring[i]
 }
 
-// Find returns the newest state of tick t or before, or nil.
+// Find returns the newest state of tick t or before. It returns nil if there is none.
 func (h *HeldStates) Find(t delta.Tick) *HeldState {
 	if h.N == 0 {
 		return nil
@@ -106,15 +105,15 @@ func (h *HeldStates) Find(t delta.Tick) *HeldState {
 	if !last.Tick.After(t) {
 		return last
 	}
-	// No two states are of the same tick: so many places before the last one there is none
-	// that is too new. Where the slot changes in each tick, that is the one.
+	// Each state has a tick of its own, so a state of tick t is at least at this place. If the slot
+	// changes in every tick, it is exactly here.
 	low := high - int(min(back, delta.Tick(h.N)))
 	if low >= 0 {
 		if s := h.Nth(low); s.Tick == t {
 			return s
 		}
 	}
-	for high-low > 1 { // the one that is looked for is at low or after it, and before high
+	for high-low > 1 { // the state is at low or after it, and before high
 		if middle := (low + high) / 2; last.Tick-h.Nth(middle).Tick >= back {
 			low = middle
 		} else {
@@ -135,20 +134,20 @@ func (h *HeldStates) At(t delta.Tick) *HeldState {
 	return nil
 }
 
-// Put returns the place for the state of tick t, which has that tick already, when the newest
-// tick is now; or nil if the state is not needed any more.
+// Put returns the place for the state of tick t, which has that tick set already; now is the newest
+// tick. It returns nil if the state is no longer needed.
 //
-// The packet with such a state is acknowledged all the same. The server may then name ticks
-// from t on, up to the slot's next change. Those that a state held is not after find that one,
-// which is the same version. Those before are more than keep ticks back from a packet that was
-// received before the acknowledgement was sent, so that no packet sent after it names them.
+// The packet with such a state is acknowledged nevertheless. The server may then name ticks from t
+// on, up to the slot's next change. A search for one that is not before the oldest held state finds
+// the same version. Earlier ones are more than keep ticks older than a packet that was received
+// before the acknowledgement was sent, so no packet sent after it names them.
 func (h *HeldStates) Put(t, now, keep delta.Tick) *HeldState {
 	h.Tidy(now, keep)
 	age := now - t
 	if age >= Never {
 		return nil
 	}
-	i := int(h.N) // the place
+	i := int(h.N) // where the state belongs
 	for i > 0 && now-h.Nth(i-1).Tick < age {
 		i--
 	}
@@ -177,14 +176,14 @@ func (h *HeldStates) Put(t, now, keep delta.Tick) *HeldState {
 	return s
 }
 
-// Never is the age of a state that is not of the past.
+// Never is the age from which a state counts as one of the future.
 const Never = 1 << 31
 
-// Tidy drops the states that are not needed any more when the newest tick is now. That leaves
-// one that is keep ticks old or older, and newer ones.
+// Tidy drops the states that are no longer needed when now is the newest tick. It leaves one state
+// of keep ticks or more, and the newer ones.
 func (h *HeldStates) Tidy(now, keep delta.Tick) {
-	// Those that seem to lie in the future are so old that ticks have come round. Then there is
-	// no order among these and others.
+	// States that seem to be of the future are so old that ticks have wrapped around. They can't be
+	// ordered with others.
 	for h.N > 0 && now-h.Nth(int(h.N)-1).Tick >= Never {
 		h.N--
 		h.Nth(int(h.N)).empty()
@@ -197,8 +196,8 @@ func (h *HeldStates) Tidy(now, keep delta.Tick) {
 	}
 }
 
-// refresh keeps the tick of a state that rests for months within reach of serial arithmetic: it
-// was valid later on, too.
+// refresh keeps the tick of a state that rests for months within reach of serial arithmetic: the
+// state was valid later, too.
 func (h *HeldStates) refresh(now delta.Tick) {
 	if h.N == 0 || now-h.Nth(int(h.N)-1).Tick <= wire.Ancient {
 		return
@@ -218,7 +217,7 @@ func (h *HeldStates) drop() {
 	}
 }
 
-// grow makes room for more states, up to as many as there may be for a moment: one for each of
+// grow makes room for more states, up to the most that there can be for a moment: one for each of
 // keep ticks, the one before, and the one that takes its place.
 func (h *HeldStates) grow(keep delta.Tick) {
 	ring := make([]HeldState, min(max(MinHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))

@@ -6,8 +6,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// Component layouts: where a held state keeps the row of each of its components. All states with the same component set
-// share a layout.
+// Component layouts: where a held state keeps the row of each component. All states with the same
+// component set share a layout.
 
 // A Layout is a component set and where a state has the rows of its components.
 type Layout struct {
@@ -25,14 +25,20 @@ const (
 	sharedAt = -2
 )
 
-// MaxLayouts is how many component sets a client remembers at a time, so that a server can't make it remember ever more.
-// A long game may use more than that, one after the other: layouts that no state has any more make room for new ones.
+// MaxLayouts is how many component sets a client remembers at a time, so that a server can't make
+// it remember more and more. A long game may use more over time: layouts that no state has any more
+// make room for new ones.
 const MaxLayouts = 4096
 
 const (
 	manyLayouts = MaxLayouts / 4 * 3 // from here on, unused layouts are looked for
 	sweepEvery  = 64                 // calls of Apply between two searches
 )
+
+// newLayouts returns an empty table. relations has the components that are relations of Arche.
+func newLayouts(s *schema.Schema, relations delta.Set) layouts {
+	return layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}}
+}
 
 // layouts knows the layouts of the component sets that were received.
 type layouts struct {
@@ -42,8 +48,8 @@ type layouts struct {
 	Known     map[delta.Set]*Layout
 }
 
-// Of returns the layout of a set. It returns nil if there are too many, and for two relations in one set: Arche panics
-// on such an entity.
+// Of returns the layout of a set. It returns nil if there are too many layouts, and for a set with
+// two relations, since Arche panics on such an entity.
 func (k *layouts) Of(set delta.Set) *Layout {
 	if l := k.Known[set]; l != nil {
 		return l
@@ -98,8 +104,8 @@ func (k *layouts) symbols(l, base *Layout) (n int) {
 	return n
 }
 
-// bare returns the layout of a sub-entity whose components are on no entity: only the link. It is nil without
-// sub-entities.
+// bare returns the layout of a sub-entity that is on no entity: it has only the link. It returns
+// nil if the schema has no sub-entities.
 func (k *layouts) bare() *Layout {
 	if k.schema.Link < 0 {
 		return nil

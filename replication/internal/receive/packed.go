@@ -14,31 +14,31 @@ type packedEntries struct {
 
 	limit   uint64 // slots from here on are refused
 	r       bitbuf.Reader
-	end     int // of the entries, in bits
+	end     int // of the entries, as a bit position
 	order   uint
 	context wire.Context
-	usual   bool // rows whose symbol is the usual one lack it
+	usual   bool // rows with the usual symbol leave it out
 }
 
-// begin starts a packet with entries up to bit end.
+// begin starts a packet whose entries end at bit end.
 func (p *packedEntries) begin(body []byte, end int, limit uint32, tick delta.Tick) {
 	p.r, p.end, p.limit = bitbuf.NewReader(body), end, uint64(limit)
 	p.context = wire.Context{Names: delta.NamesAt(tick)}
 	p.order = uint(p.r.ReadBits(wire.GapOrderBits))
 	if p.r.Pos() < end {
-		p.context.Names.Read(&p.r, true) // the baselines of most entries
+		p.context.Names.Read(&p.r, true) // the front of the list of baselines
 	}
 }
 
-// beginState starts a state that came in parts. Sessions of Compact have them in Packed, too.
-func (p *packedEntries) beginState(state []byte, e *entry) {
+// beginState starts a state that was sent in parts. It is in Packed in every session.
+func (p *packedEntries) beginState(state []byte, e *entryHead) {
 	p.r, p.context.Set = bitbuf.NewReader(state), delta.Set{}
 	p.full(e)
 }
 
 func (p *packedEntries) failed() bool { return p.r.Err() != nil }
 
-func (p *packedEntries) next(e *entry) bool {
+func (p *packedEntries) next(e *entryHead) bool {
 	r, x := &p.r, &p.context
 	if r.Pos() >= p.end || r.Err() != nil {
 		return false
@@ -53,11 +53,11 @@ func (p *packedEntries) next(e *entry) bool {
 	e.kind = wire.EntryKind(r.ReadUnary(uint(wire.LastEntryKind)))
 	switch e.kind {
 	case wire.EntryUpdate, wire.EntryNamed, wire.EntrySetChange:
-		leads := e.kind == wire.EntryUpdate
+		front := e.kind == wire.EntryUpdate // with the baselines in front of the list
 		if e.kind == wire.EntrySetChange {
-			leads = r.ReadBool()
+			front = r.ReadBool()
 		}
-		b := x.Names.Read(r, leads)
+		b := x.Names.Read(r, front)
 		e.baselines = compact.Name{A1: b.A1}
 		if b.Two {
 			e.baselines.Span = b.A1 - b.A2
@@ -68,8 +68,8 @@ func (p *packedEntries) next(e *entry) bool {
 	return r.Err() == nil
 }
 
-// full reads the generation and the component set of an entry without baseline.
-func (p *packedEntries) full(e *entry) {
+// full reads the generation and the component set of an EntryFull.
+func (p *packedEntries) full(e *entryHead) {
 	generation := p.r.ReadExpGolomb(wire.GenerationOrder)
 	if generation > 1<<16-1 {
 		p.r.Fail(wire.ErrMalformed)

@@ -1,4 +1,7 @@
-// Package receive decodes state packets into the states that a client holds, staged and checked.
+// Package receive turns state packets into the states that a client holds by tick. Packets come in
+// from the face, after the handshake; each is checked, decoded against held states and staged, and
+// takes effect completely or not at all. It puts out the slots whose newest state the world does
+// not show yet, which package apply reads, and the acks for the server. It knows no world.
 package receive
 
 import (
@@ -14,30 +17,30 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// Receiver is what a client received: the states of every slot, which may serve as baselines, and what is to be acknowledged.
-// It knows no world.
+// Receiver holds what a client received: the states of every slot, which may serve as baselines,
+// and what is to be acknowledged.
 type Receiver struct {
 	schema *schema.Schema
 	stats  *counters.ClientCounters
 
-	Keep      delta.Tick
-	refreshed uint32 // pages of mirrors looked after so far
-	NearTick  uint32 // to complete sequences and ticks with
+	Keep      delta.Tick // for how long older states are held
+	NearSeq   uint32     // newest sequence and tick, which complete shortened ones
+	NearTick  uint32
+	AnyState  bool   // a state packet of this session was received
 	StateTick uint32 // of the newest state packet of any session
-	AnyState  bool
 	window    wire.ReceiveWindow
-	NearSeq   uint32
-	ackedUpTo [2]uint32 // newest sequences in the last two acks sent
+	ackedUpTo [2]uint32 // newest sequences in the last two acks
+	refreshed uint32    // pages of replicas that were refreshed so far
 
 	Replicas ReplicaTable
 	Layouts  layouts
-	Bare     *Layout // of sub-entities without components
+	Bare     *Layout // of a sub-entity that is on no entity
 	staged   staging
-	FreeWork config.WorkBound // of a packet; another one in tests
+	FreeWork config.WorkBound // per packet; tests change it
 	Parts    map[uint32]*assembly
-	Dirty    []uint32
-	Missing  []wire.MissingBaseline
-	NewAcks  bool
+	Dirty    []uint32               // slots whose newest state the world does not show yet
+	Missing  []wire.MissingBaseline // for the next ack
+	NewAcks  bool                   // something was received since the last ack
 
 	Compact *compact.Reader // nil: the session is Packed
 	in      input
@@ -45,11 +48,12 @@ type Receiver struct {
 	ack     wire.Ack
 }
 
-// NewReceiver returns a receiver that has received nothing.
+// NewReceiver returns a receiver that has received nothing. slots is how many slots the client
+// takes, relations which components are relations of Arche.
 func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32, relations delta.Set) Receiver {
 	rc := Receiver{
 		schema: s, stats: stats,
-		Layouts:  layouts{schema: s, Rows: new(archeutil.RowPool), Relations: relations, Known: map[delta.Set]*Layout{}},
+		Layouts:  newLayouts(s, relations),
 		Replicas: ReplicaTable{Limit: slots},
 		staged:   staging{schema: s, resources: archeutil.ResourcesOf(s)},
 		Parts:    map[uint32]*assembly{},
@@ -61,7 +65,7 @@ func NewReceiver(s *schema.Schema, stats *counters.ClientCounters, slots uint32,
 	return rc
 }
 
-// Begin makes nothing known of what the session sends.
+// Begin starts a session and forgets all states of former ones.
 func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.Compact = nil
 	if m.Compact {
@@ -77,15 +81,16 @@ func (rc *Receiver) Begin(m *wire.Welcome) {
 	rc.forgetStates()
 }
 
-// ErrOutdated is the error of a state packet after which nothing of the session is known any more.
+// ErrOutdated is the error of a state packet after a gap so long that the client had to forget all
+// states.
 var ErrOutdated = errors.New("replication: what the client knows is too old")
 
-// StateTaken reports whether a state packet with that error counts as received.
+// StateTaken reports whether a state packet counts as received in spite of an error from Receive.
 func StateTaken(err error) bool {
 	return err == nil || errors.Is(err, wire.ErrMissingBaseline) || errors.Is(err, wire.ErrMissingModel)
 }
 
-// Receive takes a packet with state, of which the body is without its checksum. What becomes of it the error tells, see StateTaken.
+// Receive takes a state packet. body is the packet without its checksum.
 func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader, error) {
 	h, rest, pad, ok := wire.ParseStateHeader(body, rc.NearSeq, rc.NearTick)
 	if !ok {
@@ -101,7 +106,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	if !StateTaken(err) {
 		return h, err
 	}
-	if rc.AnyState && rc.Outdated(h.Tick) { // and so may be what the packet is about
+	if rc.AnyState && rc.Outdated(h.Tick) { // the packet's slots may be other entities than the client's
 		rc.forgetStates()
 		return h, ErrOutdated
 	}
@@ -116,7 +121,7 @@ func (rc *Receiver) Receive(packet, body []byte, key wire.Key) (wire.StateHeader
 	return h, err
 }
 
-// commit takes the staged entries over. The mirrors' newest states are what Apply shows.
+// commit makes the staged entries held states.
 func (rc *Receiver) commit(now delta.Tick) error {
 	s := &rc.staged
 	if rc.AnyState && delta.Tick(rc.NearTick).After(now) {
@@ -134,7 +139,7 @@ func (rc *Receiver) commit(now delta.Tick) error {
 	return err
 }
 
-// commitEntry takes over a state of a slot.
+// commitEntry makes a staged state, or a staged despawn, the state of its slot.
 func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
@@ -153,27 +158,28 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	}
 	m.Newest, m.Any, m.Empty = e.tick, true, e.layout == nil
 	if a := rc.Parts[e.slot]; a != nil && !a.tick.After(e.tick) {
-		delete(rc.Parts, e.slot) // an older state: nobody waits for it any more
+		delete(rc.Parts, e.slot) // parts of an older state, which is no longer needed
 	}
 	if !m.Dirty {
 		rc.MarkDirty(e.slot, m)
 	}
 }
 
-// MarkDirty notes that a mirror's newest state is to be shown.
+// MarkDirty notes that the world does not show a replica's newest state yet.
 func (rc *Receiver) MarkDirty(slot uint32, m *Replica) {
 	m.Dirty = true
 	rc.Dirty = append(rc.Dirty, slot)
 }
 
-// WriteAcks acknowledges what came since the last time, and what came before once more. The packet is valid until the next one.
+// WriteAcks returns a packet that acknowledges what was received since the last one, and once more
+// what was received before that. The packet is valid until the next call.
 func (rc *Receiver) WriteAcks(key wire.Key) (packet []byte) {
 	a := &rc.ack
 	a.Sequence = 0
 	a.Count = 0
 	if rc.window.Any {
 		a.Sequence = rc.window.Newest
-		// Every packet is in two acks at least, for one may be lost.
+		// Every packet is in at least two acks, since one may be lost.
 		behind := rc.window.Newest - rc.ackedUpTo[1] + 32
 		a.Count = int(min((behind+31)/32, wire.MaxAckWords))
 		for i := range a.Words[:a.Count] {
@@ -195,7 +201,7 @@ func (rc *Receiver) WriteAcks(key wire.Key) (packet []byte) {
 	return packet
 }
 
-// Ready reports whether the world shows all that a message waits for.
+// Ready reports whether everything that a message waits for was received.
 func (rc *Receiver) Ready(deps []wire.Dependency) bool {
 	for _, d := range deps {
 		if m := rc.Replicas.At(d.Slot); m == nil || !m.Any || m.Newest.Before(d.Tick) {
@@ -205,11 +211,11 @@ func (rc *Receiver) Ready(deps []wire.Dependency) bool {
 	return true
 }
 
-// Comparable returns the newest state of a slot if it is one from the last so many ticks up
-// to the given one, or nil.
+// Comparable returns the newest state of a slot for a comparison with the server's hashes. It
+// returns nil if that state is not of the age ticks up to the given one.
 func (rc *Receiver) Comparable(slot uint32, tick delta.Tick, age uint64) *HeldState {
 	m := rc.Replicas.At(slot)
-	// An empty slot tells nothing: the entity may have gone out of view and come back.
+	// An empty slot proves nothing: the entity may have gone out of view and come back.
 	if m == nil || !m.Any || m.Empty || uint64(tick-m.Newest) > age {
 		rc.stats.HashesSkipped++
 		return nil
@@ -217,13 +223,12 @@ func (rc *Receiver) Comparable(slot uint32, tick delta.Tick, age uint64) *HeldSt
 	return m.Held.At(m.Newest)
 }
 
-// GenerationSpan is how many ticks after the last state that it got a client can be sure that
-// a slot with the same generation still means the same entity: half of what it takes until a
-// generation comes again at the earliest. Each of the 65,536 lives of a slot until then takes 2
-// ticks or more, see snapshot/free_slots.go.
+// GenerationSpan is the number of ticks without a state after which a slot with the same generation
+// may hold another entity. It is half of the time until a generation can return: a slot has 65,536
+// generations, and each lasts at least 2 ticks (see snapshot/free_slots.go).
 const GenerationSpan = 1 << 16
 
-// Outdated reports whether at a tick of the server's, what the client shows may mean other
+// Outdated reports whether, at a tick of the server, the slots of the client may hold other
 // entities.
 func (rc *Receiver) Outdated(tick uint32) bool {
 	return int32(tick-rc.StateTick) > GenerationSpan
@@ -235,11 +240,11 @@ func (rc *Receiver) forgetStates() {
 	rc.Replicas.forgetStates()
 }
 
-// ForgetReplicas forgets all.
+// ForgetReplicas forgets the states and all other memory of slots.
 func (rc *Receiver) ForgetReplicas() { rc.Replicas.Pages, rc.Dirty = nil, nil }
 
-// Refresh keeps the ticks of mirrors that rest for months within reach of serial
-// arithmetic: it is forgotten when the last word of them came, so that the server's next one is news.
+// Refresh keeps the ticks of replicas that rest for months within reach of serial arithmetic. It
+// forgets when their last state came, so that any next one counts as newer.
 func (rc *Receiver) Refresh() {
 	n := uint32(len(rc.Replicas.Pages))
 	if n == 0 || !rc.AnyState {
@@ -260,7 +265,10 @@ func (rc *Receiver) Refresh() {
 // Crowded reports whether it is time to forget unused layouts, before there are too many.
 func (rc *Receiver) Crowded() bool {
 	n := len(rc.Layouts.Known)
-	return len(rc.Replicas.Pages) > 0 && rc.AnyState && (n == MaxLayouts || n >= manyLayouts && rc.refreshed%sweepEvery == 0)
+	if len(rc.Replicas.Pages) == 0 || !rc.AnyState {
+		return false
+	}
+	return n == MaxLayouts || n >= manyLayouts && rc.refreshed%sweepEvery == 0
 }
 
 // SweepLayouts forgets unused layouts, and held states that are no longer needed. used has the layouts that are used

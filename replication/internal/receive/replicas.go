@@ -4,8 +4,8 @@ import "github.com/arche-replicate/arche-replicate/delta"
 
 // What the client holds of each slot, found by slot.
 
-// A Replica is what the client received of a slot: the states that it holds, which may serve as baselines. What the
-// world shows of the slot is in package apply.
+// A Replica holds what the client received of a slot: the states, which may serve as baselines.
+// What the world shows of the slot is in package apply.
 type Replica struct {
 	Held   HeldStates
 	Newest delta.Tick // of the newest state that was received; survives despawns
@@ -14,8 +14,8 @@ type Replica struct {
 	Dirty  bool       // the world does not show the newest state yet
 }
 
-// A ReplicaTable finds replicas by slot. It consists of pages so that one packet can't make it huge by naming a high
-// slot.
+// A ReplicaTable finds replicas by slot. It consists of pages, so that one packet can't make it
+// huge by naming a high slot.
 type ReplicaTable struct {
 	Pages [][]Replica
 	Limit uint32 // slots from here on are refused

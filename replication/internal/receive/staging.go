@@ -8,21 +8,22 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// staging collects what a packet says before any of it is believed: a packet with a
-// single wrong bit changes nothing.
+// staging collects the entries of a packet. They take effect when the packet turns out to be valid
+// to its last bit, so a packet with a wrong bit changes nothing.
 type staging struct {
 	schema    *schema.Schema
 	resources archeutil.ResourceSet
 
 	entries []stagedEntry
 	words   []uint32 // rows of the entries, and indices of shared ones
-	rows    []uint32 // the shared rows of the entries: new ones, and those of baselines
+	rows    []uint32 // the shared rows of the entries, new ones and those of baselines
 	parts   []stagedPart
-	work    int // see config/work.go
+	work    int // so far; see config/work.go
 	bits    int // of the packet's entries
 	bound   config.WorkBound
 }
 
+// A stagedEntry is a state of a slot, or a despawn.
 type stagedEntry struct {
 	slot       uint32
 	tick       delta.Tick
@@ -31,6 +32,7 @@ type stagedEntry struct {
 	first      int // where its words begin
 }
 
+// A stagedPart is a part of a large state.
 type stagedPart struct {
 	slot        uint32
 	tick        delta.Tick
@@ -39,14 +41,14 @@ type stagedPart struct {
 	bytes       []byte // in the packet
 }
 
-// begin empties the staging area, for a packet with so many bits of entries.
+// begin empties the staging area for a packet whose entries take so many bits.
 func (s *staging) begin(bits int, bound config.WorkBound) {
 	s.entries, s.words, s.parts = s.entries[:0], s.words[:0], s.parts[:0]
 	s.work, s.bits, s.bound = 0, bits, bound
 }
 
-// end gives back the rows that no state holds: new ones that no state took over, and those of
-// baselines that the packet itself made the client drop.
+// end gives back the shared rows that no state holds: new ones that no state took over, and rows of
+// baselines that the packet made the client drop.
 func (s *staging) end(rows *archeutil.RowPool) {
 	for _, i := range s.rows {
 		r := rows.Rows[i]
@@ -57,12 +59,12 @@ func (s *staging) end(rows *archeutil.RowPool) {
 	s.rows = s.rows[:0]
 }
 
-// fair reports whether the packet makes no more work than it may.
+// fair reports whether the packet causes no more work than it may.
 func (s *staging) fair() bool {
 	return s.bound.Allows(s.work, s.bits) || len(s.entries)+len(s.parts) == 1
 }
 
-// addPart takes a part. A packet has one at most, so that it completes no more than one state.
+// addPart stages a part. A packet has at most one, so that it completes at most one state.
 func (s *staging) addPart(p stagedPart) error {
 	if len(s.parts) > 0 {
 		return wire.ErrMalformed
@@ -71,17 +73,17 @@ func (s *staging) addPart(p stagedPart) error {
 	return nil
 }
 
-// stage makes room for a state of a slot, or returns nil if the slot can't have such a state. The
-// entry is valid until the next one.
-func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Layout) *stagedEntry {
-	if s.resources.Any && !s.resources.Fits(slot, &sh.Set) {
+// stage makes room for a state of a slot. It returns nil if the slot can't have such a state. The
+// result is valid until the next call.
+func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, layout *Layout) *stagedEntry {
+	if s.resources.Any && !s.resources.Fits(slot, &layout.Set) {
 		return nil
 	}
 	first, n := len(s.words), len(s.entries)
-	if end := first + sh.Words; end <= cap(s.words) {
+	if end := first + layout.Words; end <= cap(s.words) {
 		s.words = s.words[:end]
 	} else {
-		s.words = append(s.words, make([]uint32, sh.Words)...)
+		s.words = append(s.words, make([]uint32, layout.Words)...)
 	}
 	if n < cap(s.entries) {
 		s.entries = s.entries[:n+1]
@@ -89,22 +91,22 @@ func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, sh *Lay
 		s.entries = append(s.entries, stagedEntry{})
 	}
 	e := &s.entries[n]
-	// Field by field: it takes several times as long to make an entry and to copy it here.
-	e.slot, e.tick, e.layout, e.generation, e.first = slot, tick, sh, generation, first
+	// Fields are set in place: copying an entry here takes several times as long.
+	e.slot, e.tick, e.layout, e.generation, e.first = slot, tick, layout, generation, first
 	return e
 }
 
-// despawn takes it that a slot is empty.
+// despawn stages that a slot is empty.
 func (s *staging) despawn(slot uint32, tick delta.Tick) error {
 	if s.resources.In(int(slot)) {
-		return wire.ErrMalformed // it is never empty
+		return wire.ErrMalformed // the slot of resources is never empty
 	}
 	s.entries = append(s.entries, stagedEntry{slot: slot, tick: tick})
 	return nil
 }
 
-// room returns memory for the entry's row of component k, which it has and which has n words, and whose offset in its
-// layout is o. What is in the memory has no meaning. words are those of the entry.
+// room returns memory for the entry's row of component k, which has n words and offset o in the
+// layout. The memory may have any contents. words are those of the entry.
 func (s *staging) room(e *stagedEntry, words []uint32, o, k, n int) []uint32 {
 	if o >= 0 {
 		return words[o:][:n]
@@ -112,6 +114,7 @@ func (s *staging) room(e *stagedEntry, words []uint32, o, k, n int) []uint32 {
 	return s.sharedRoom(e, o, k, n)
 }
 
+// sharedRoom is room for a shared row.
 func (s *staging) sharedRoom(e *stagedEntry, o, k, n int) []uint32 {
 	i := e.layout.rows.Take(k, n)
 	r := e.layout.rows.Rows[i]
@@ -121,31 +124,31 @@ func (s *staging) sharedRoom(e *stagedEntry, o, k, n int) []uint32 {
 	return r.Words
 }
 
-// share gives the entry the baseline's row of component k in place of the one that there was room
-// for. If there is a prediction from a second baseline, the row there is the same.
+// share replaces the entry's row of component k by the baseline's. If there is a prediction from a
+// second baseline, its row is the same.
 func (s *staging) share(e *stagedEntry, k int, base, base2 *HeldState) {
 	if s.schema.Components[k].Layout.Width() == 0 {
-		s.work--
+		s.work-- // rows of no bits are free
 	}
 	last, rows := len(s.rows)-1, e.layout.rows
 	rows.Rows[s.rows[last]].Staged = false
 	rows.Give(s.rows[last])
 	same := base.Words[sharedAt-base.Layout.offsets[k]]
-	s.rows[last], rows.Rows[same].Staged = same, true // the baseline may be dropped before the state is kept
+	s.rows[last], rows.Rows[same].Staged = same, true // the packet may drop the baseline before the state is kept
 	s.words[e.first+sharedAt-e.layout.offsets[k]] = same
 	if base2 != nil && s.schema.Components[k].Layout.Moves() {
 		base2.merge(k, same)
 	}
 }
 
-// takeRow completes a row of a component that was decoded.
+// takeRow counts the work of a row that was decoded, and reports whether the row is valid.
 func (s *staging) takeRow(comp *schema.Component, row []uint32) bool {
 	s.work += comp.Layout.Work()
 	return s.fair() && comp.ValidRow(row)
 }
 
-// keepRow completes a row of component k that is that of the first baseline, for which there was
-// room. base2 is nil if there is no prediction.
+// keepRow gives the entry the first baseline's row of component k. row is the memory for it. base2
+// is nil if there is no prediction.
 func (s *staging) keepRow(e *stagedEntry, k int, row, row1 []uint32, base, base2 *HeldState) {
 	if s.work++; e.layout.offsets[k] < 0 {
 		s.share(e, k, base, base2)
