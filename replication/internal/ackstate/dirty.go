@@ -63,7 +63,7 @@ func (p *Tracker) NoteAllChurn() {
 	s := &p.Snap.Slots
 	if p.Structure != nil {
 		for _, b := range s.Busy {
-			seen := s.Churned[b]&^p.unseen(int(b)) | p.sight.View.Sees(int(b), s.Reshaped[b])
+			seen := s.Churned[b]&^p.unseen(int(b)) | p.sight.View.Sees(int(b), s.SetChanged[b])
 			p.noteStructure(int(b), seen) // enter and leave note the others
 		}
 	}

@@ -13,37 +13,36 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// capture is the once-per-tick pass over the world: table by table and 64 rows at a
-// time, it quantises the registered components column by column, and hands the codes to
-// the histories.
+// capture is the pass over the world in each tick: table by table and 64 rows at a time, it
+// quantises the registered components column by column and hands the codes to the histories.
 //
-// What a tick costs depends on what changed since the last: rows in which the same
-// entity is as before need not be identified, and blocks of values whose bytes are as
-// before need not be quantised. For that it keeps, per replicated entity, 12 bytes and a
-// copy of its components.
+// Its cost depends on what changed since the last tick. Rows with the same entity as before need no
+// identification, and blocks of values with the same bytes need no quantisation. For that it keeps
+// 12 bytes per replicated entity and a copy of its components.
 type capture struct {
 	Marker     ecs.ID
-	Owner      uint32   // of the markers that are written
+	Owner      uint32   // which the server's markers carry
 	Components []ecs.ID // by component
 	probe      maskProbe
 	Tables     map[ecs.Mask]*Table
-	Order      []*Table   // the same, oldest first
+	Order      []*Table   // the tables, oldest first
 	codes      []uint32   // of one component in a block of rows
 	left       []uint32   // slots whose entities are not in their row of the last capture
 	found      bitset.Set // slots whose entities were found in another row
 	contested  bool       // another server wrote to the markers; see markers.go
-	contests   int        // ticks in a row in which one did
+	contests   int        // consecutive ticks in which one did
 
-	// Of the link of a sub-entity, when it is new.
+	// Scratch memory for the link of a new sub-entity.
 	linkSlot    [1]uint32
 	linkRow     [2]uint32
 	linkChanged [1]uint64
 }
 
-// CaptureRows is how many rows are captured together, so that they stay in the nearest
-// cache from one pass over them to the next, and sets of them are words.
+// CaptureRows is how many rows are captured together, so that they stay in the nearest cache
+// between passes, and sets of them fit into a word.
 const CaptureRows = 64
 
+// Init prepares captures of a world.
 func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) ecs.ID) {
 	c.Marker, c.Owner = marker(w), newOwner()
 	c.probe.marker = c.Marker
@@ -61,9 +60,9 @@ func (c *capture) Init(w *ecs.World, s *schema.Schema, marker func(*ecs.World) e
 	c.Tables = map[ecs.Mask]*Table{}
 }
 
-// CaptureWorld brings the slots and histories up to date with the world. It calls old for slots, block by block, whose
-// ticks before the limit are to be brought forward to it, so that serial arithmetic holds. Which slots became empty is added
-// to Gone, which the caller empties.
+// CaptureWorld captures the world for the present tick. It calls old, block by block, for slots
+// whose ticks before the limit must be brought forward to it, so that serial arithmetic holds. It
+// adds to Gone the slots that became empty; the caller empties Gone.
 func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick)) {
 	c := &s.Capture
 	s.Slots.Reclaim()
@@ -79,7 +78,7 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 		s.captureTable(s.table(&c.probe.masks[i]))
 	}
 	for _, t := range c.Order {
-		if t.captured != s.Tick { // its archetypes are gone
+		if t.captured != s.Tick { // the world no longer has such entities
 			c.resize(t, 0)
 		}
 	}
@@ -93,7 +92,7 @@ func (s *Snapshot) CaptureWorld(old func(b int, slots uint64, limit delta.Tick))
 	c.settleContests()
 }
 
-// table returns what is known of the archetypes with the given mask.
+// table returns the table of the entities with the given mask, and makes it if there is none.
 func (s *Snapshot) table(mask *ecs.Mask) *Table {
 	c := &s.Capture
 	if t := c.Tables[*mask]; t != nil {
@@ -126,6 +125,7 @@ func (s *Snapshot) table(mask *ecs.Mask) *Table {
 	return t
 }
 
+// captureTable captures all rows of a table, except for components that refer to entities.
 func (s *Snapshot) captureTable(t *Table) {
 	t.captured = s.Tick
 	q := s.World.Query(&t.Filter)
@@ -137,8 +137,8 @@ func (s *Snapshot) captureTable(t *Table) {
 	q.Close()
 }
 
-// captureBlock captures n rows from row first on. The query stands before the first of
-// them, and is left at the last.
+// captureBlock captures n rows from row first on. The query is before the first of them;
+// captureBlock leaves it at the last.
 func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 	q.Next()
 	start := *q
@@ -157,7 +157,7 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 	var changed, subChanged [1]uint64
 	for i := range t.Members {
 		m := &t.Members[i]
-		if m.values.Refers() { // has its turn in captureReferences
+		if m.values.Refers() { // captureReferences does that later
 			if moved {
 				m.Blocks[first/CaptureRows].rows = 0
 			}
@@ -198,7 +198,8 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 	}
 }
 
-// setRows hands the codes of a block to the history of a component.
+// setRows hands the codes of a block to the history of a component. It adds the rows that changed
+// to changed.
 func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.Tick, changed []uint64) {
 	if m.values.Every <= 1 && !m.values.Once {
 		m.history.SetRows(slots, s.Tick, born, s.Capture.codes, changed)
@@ -207,8 +208,8 @@ func (s *Snapshot) setRows(m *member, slots []uint32, born func(slot int) delta.
 	}
 }
 
-// setScheduled hands the codes of a block to the history of a component that has its turn every
-// few ticks, each slot in another one, or once; and returns the rows that are news.
+// setScheduled is setRows for a component that is captured once, or every few ticks in each slot.
+// It returns the rows that changed.
 func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) delta.Tick) (changed uint64) {
 	codes, words := s.Capture.codes, m.values.Words
 	var scheduled [CaptureRows]uint32
@@ -216,7 +217,7 @@ func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) d
 	n := 0
 	for i, slot := range slots {
 		if (m.values.Once || !s.Phases.scheduled(slot, s.Tick, m.values.Every)) && m.history.Has(int(slot)) {
-			continue // not its turn
+			continue // in another tick
 		}
 		copy(codes[n*words:][:words], codes[i*words:])
 		scheduled[n], rows[n] = slot, uint8(i)
@@ -230,8 +231,7 @@ func (s *Snapshot) setScheduled(m *member, slots []uint32, born func(slot int) d
 	return changed
 }
 
-// findResources looks which resources are there, and gives them their slot in the first
-// tick.
+// findResources finds the resources of the world. In the first tick, it gives them their slot.
 func (s *Snapshot) findResources() {
 	r := &s.Resources
 	for i := range r.members {
@@ -248,8 +248,8 @@ func (s *Snapshot) findResources() {
 	s.Slots.Info[slot].Table = &r.table
 }
 
-// captureResources captures the resources like rows of a table with one row. They may refer
-// to entities, so it is known who is who.
+// captureResources captures the resources as a table with one row. It comes last, since they may
+// refer to entities.
 func (s *Snapshot) captureResources() {
 	r := &s.Resources
 	if !r.Any {
@@ -267,11 +267,11 @@ func (s *Snapshot) captureResources() {
 	for i := range r.table.Members {
 		m := &r.table.Members[i]
 		s.captureReferrer(&r.table, m, r.at[m.Component], 0, 1)
-		r.at[m.Component] = nil // it is not kept from being freed
+		r.at[m.Component] = nil // so that it can be freed
 	}
 }
 
-// changeResources notes which resources are there from now on.
+// changeResources records which resources exist from now on.
 func (s *Snapshot) changeResources(set delta.Set) {
 	r, info := &s.Resources, &s.Slots.Info[archeutil.ResourceSlot]
 	t := &r.table
@@ -282,7 +282,7 @@ func (s *Snapshot) changeResources(set delta.Set) {
 		case was && !is:
 			m.history.Remove(archeutil.ResourceSlot, s.Tick)
 		case is && !was:
-			m.Blocks[0].rows = 0 // the bytes are of a row that is no more
+			m.Blocks[0].rows = 0 // the kept bytes are of a former value
 			fallthrough
 		case is:
 			t.Members = append(t.Members, *m)
@@ -296,14 +296,28 @@ func (s *Snapshot) changeResources(set delta.Set) {
 	s.Slots.Touch(archeutil.ResourceSlot, s.Tick)
 }
 
-// captureReferences captures the components of a table that refer to entities. The targets
-// of relations are in the table already.
+// References. An ecs.Entity means something in its own world only. On the wire it is the [NetID] of
+// the entity, or nothing if that is not replicated or does not exist; in a row, it is slot+1 and
+// generation. Here the server turns entities into NetIDs; package apply turns them back.
+//
+// The bytes of a component don't show what happens to the entities it refers to: one may die, or
+// enter replication in the same tick, in a table that is captured later. So components with
+// references are captured after all others, when all slots are known. Unchanged bytes prove nothing
+// if an entity that they refer to came or went.
+//
+// A relation of Arche is a component whose first field is an embedded [ecs.Relation]. Its target is
+// not in the component's memory: Arche keeps the entities with the same components and target
+// together, in an archetype of their own. Here the target is the first column of the component's
+// row, a reference like others.
+
+// captureReferences captures the components of a table that refer to entities. captureTable has
+// recorded the targets of relations.
 func (s *Snapshot) captureReferences(t *Table) {
 	n := len(t.slots)
 	if !t.refers || n == 0 {
 		return
 	}
-	// Most relations are nothing but their target, and need no visit.
+	// Most relations have no fields besides their target, and need no visit.
 	visits := slices.ContainsFunc(t.Members, func(m member) bool { return m.values.Refers() && m.values.Size > 0 })
 	q := s.World.Query(&t.Filter)
 	for first := 0; first < n; first += CaptureRows {
@@ -331,8 +345,8 @@ func (s *Snapshot) captureReferences(t *Table) {
 	q.Close()
 }
 
-// captureReferrer captures n rows, from row first on, of a component that refers to
-// entities. p is the address of their values.
+// captureReferrer captures n rows, from row first on, of a component that refers to entities. Their
+// values begin at p.
 func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first, n int) {
 	slots := t.slotsOf(m, first, n)
 	born := func(slot int) delta.Tick { return s.Slots.Info[slot].Born }
@@ -356,7 +370,7 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	s.Clamped += uint64(block.clamped)
 }
 
-// refersToChurned reports whether n values of a component, from row first on, refer to an
+// refersToChurned reports whether one of n values of a component, from row first on, refers to an
 // entity that got a NetID or lost it in this tick.
 func (s *Snapshot) refersToChurned(t *Table, m *member, p unsafe.Pointer, first, n int) bool {
 	if m.values.Targeted() {
@@ -369,7 +383,8 @@ func (s *Snapshot) refersToChurned(t *Table, m *member, p unsafe.Pointer, first,
 	return m.values.RefersToAny(p, n, s.names.Churned)
 }
 
-// gatherReferences brings the next n values together of components that refer to entities.
+// gatherReferences copies the next n values of components that refer to entities into contiguous
+// memory.
 func (s *Snapshot) gatherReferences(t *Table, n int, q *ecs.Query) {
 	for i := range n {
 		q.Next()

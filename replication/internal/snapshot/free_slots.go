@@ -7,16 +7,17 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// Which slot an entity or a sub-entity gets: the lowest free one of its class, so that slots stay
-// dense. What ends in a tick frees its slot for the next one, because capture meets newcomers
-// before it knows who is gone. So a class has never had more slots than were taken at the
-// beginning of a tick and in it together: twice as many as it had members at a time.
+// Which slot a new entity or sub-entity gets: the lowest free one of its class, so that slots stay
+// dense. A slot becomes free in the tick after its entity ended, because capture finds new entities
+// before it knows which ones are gone. So a class never has more slots than entities at the
+// beginning of a tick and new ones in that tick together: at most twice its largest number of
+// members.
 //
-// A freed slot need not rest. The next generation tells the two entities apart at a client, and
-// all that a peer is known to hold is forgotten when the slot empties. A generation comes again
-// after 65,536 incarnations of 2 ticks at least, see receive.GenerationSpan.
+// A free slot can be reused at once. Clients tell the two entities apart by the generation, and all
+// that a peer is known to hold of a slot is forgotten when the slot becomes empty. A generation
+// returns after 65,536 entities of at least 2 ticks each; see receive.GenerationSpan.
 
-// SlotsFor returns how many slots a server needs at most for so many entities at a time, each
+// SlotsFor returns how many slots a server needs at most for a number of entities at a time, each
 // with sub-entities under so many conditions, and for resources.
 func SlotsFor(entities, conditions int, resources bool) uint32 {
 	n := 2 * uint64(entities)
@@ -29,16 +30,15 @@ func SlotsFor(entities, conditions int, resources bool) uint32 {
 	return uint32(min(n, MaxSlots))
 }
 
-// MaxSlots is more than a server has memory for.
+// MaxSlots exceeds any server's memory.
 const MaxSlots = 1 << 30
 
-// A slotPool has the slots of a class that are free, or were never used.
+// A slotPool finds the free slots of a class.
 type slotPool struct {
-	next int // never used, in the block that was taken last; the first of a block: there is none
+	next int // first unused slot of the class's last block; at the start of a block, there is none
 
-	// No block before these has free slots of the class for this tick: slots outside of
-	// groups, and any.
-	unreliable, any int
+	// The first blocks that may have free slots in this tick: slots outside of groups, and any.
+	ungrouped, any int
 }
 
 // InitClasses makes room for sub-entities under so many conditions.
@@ -47,18 +47,19 @@ func (t *SlotTable) InitClasses(conditions int) {
 	t.subEntityOf = make([][]uint32, conditions)
 }
 
-// Reclaim makes the slots that were freed in earlier ticks available.
+// Reclaim makes available the slots that were freed in earlier ticks.
 func (t *SlotTable) Reclaim() {
 	for i := range t.pools {
-		t.pools[i].unreliable, t.pools[i].any = 0, 0
+		t.pools[i].ungrouped, t.pools[i].any = 0, 0
 	}
 }
 
-// take returns a free slot of a class: 0 for entities, else 1 + the condition of sub-entities.
+// take returns a free slot of a class: 0 for entities, or 1 + the condition of sub-entities.
 func (t *SlotTable) take(class int, now delta.Tick) int {
 	pool := &t.pools[class]
-	slot, ok := t.takeFree(class, &pool.unreliable, t.Bound)
-	if !ok { // who gets one of those has to travel with a group that still tells its peers the end of another
+	slot, ok := t.takeFree(class, &pool.ungrouped, t.Bound)
+	if !ok {
+		// This slot is sent with its former group until all peers know the end of the member there.
 		slot, ok = t.takeFree(class, &pool.any, nil)
 	}
 	switch {
@@ -76,8 +77,8 @@ func (t *SlotTable) take(class int, now delta.Tick) int {
 	return pool.next - 1
 }
 
-// takeFree takes the lowest free slot of a class that is not in a set. No block before the
-// given one has any; it is moved up to the first that has.
+// takeFree takes the lowest free slot of a class that is not in a set. It searches from a block on
+// and moves that up to the block where it found one.
 func (t *SlotTable) takeFree(class int, block *int, except bitset.Set) (slot int, ok bool) {
 	for b := *block; b < len(t.free); b++ {
 		word := t.free[b]

@@ -8,19 +8,22 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// Which slot each entity has. Capture meets entities row by row; this file recognises those that it
+// knows, and gives slots to new ones and to sub-entities.
+
 // A goneSlot is a slot whose entity left replication.
 type goneSlot struct {
 	Slot   int
 	Entity ecs.Entity
 }
 
-// identifyRows finds the slots of n entities whose values are neighbours, and reports
-// whether any of them was not in its row before.
+// identifyRows finds the slots of n entities whose values are contiguous, and reports whether any
+// of them was not in its row before.
 func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved bool) {
 	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
 	markers := MarkersAt(q.Get(s.Capture.Marker), n)
 	if entities[0] == q.Entity() {
-		s.Capture.contest(&markers[0], slots[0]) // one of many says enough
+		s.Capture.contest(&markers[0], slots[0]) // one marker of the block is enough
 	}
 	for i := range markers {
 		if i > 0 {
@@ -34,8 +37,8 @@ func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved boo
 	return moved
 }
 
-// gather is identifyRows for values that need not be neighbours, which it brings
-// together.
+// gather is identifyRows for values that may not be contiguous. It copies them into contiguous
+// memory.
 func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 	for i := range n {
 		if i > 0 {
@@ -62,7 +65,7 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 	return moved
 }
 
-// seat notes that the entity is in the row now.
+// seat records that an entity is in a row now.
 func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
 	c := &s.Capture
 	if !t.entities[row].IsZero() {
@@ -77,11 +80,10 @@ func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
 	t.entities[row], t.slots[row] = e, uint32(slot)
 }
 
-// identify returns the slot of an entity with the given marker, and gives it one if it
-// has none.
+// identify returns the slot of an entity with the given marker. An entity without a slot gets one.
 func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
 	slot := int(m.Slot) - 1
-	if slot < 0 || slot >= s.Slots.Len() || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
+	if !s.Slots.holds(slot, e) {
 		if m.owner == s.Capture.Owner {
 			s.CopiedMarkers++
 		}
@@ -103,7 +105,7 @@ func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
 	return slot
 }
 
-// changeComponents gives what is in a slot the components of a table.
+// changeComponents gives the entity or sub-entity in a slot the components of a table.
 func (s *Snapshot) changeComponents(slot int, t *Table) {
 	info := &s.Slots.Info[slot]
 	info.Table = t
@@ -117,12 +119,12 @@ func (s *Snapshot) changeComponents(slot int, t *Table) {
 		info.Set, info.SetChanged = t.Set, s.Tick
 		s.Slots.setWidth(slot, t.own)
 		s.Slots.Touch(slot, s.Tick)
-		s.Slots.Reshaped.Add(slot)
+		s.Slots.SetChanged.Add(slot)
 	}
 }
 
-// removeGone empties the slots of the entities that left their row and were not found
-// in another one. Every other entity is where it was.
+// removeGone empties the slots of the entities that left their row and were not found in another
+// one. All other entities are where they were.
 func (s *Snapshot) removeGone() {
 	c := &s.Capture
 	slices.Sort(c.left)
@@ -166,7 +168,7 @@ func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
 	}
 }
 
-// addSubEntity adds a sub-entity to what is in a slot.
+// addSubEntity adds a sub-entity under a condition to the entity in a slot.
 func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	t := &s.Slots
 	slot := t.AddTo(condition+1, t.Info[of].Entity, s.Tick)
@@ -189,10 +191,10 @@ func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	return slot
 }
 
-// bornAt returns when what is in a slot began.
+// bornAt returns when the entity in a slot entered replication.
 func (s *Snapshot) bornAt(slot int) delta.Tick { return s.Slots.Info[slot].Born }
 
-// removeSubEntities removes the sub-entities of what is in a slot.
+// removeSubEntities removes the sub-entities of the entity in a slot.
 func (s *Snapshot) removeSubEntities(of int) {
 	for k := range s.Schema.Conditions {
 		if sub, ok := s.Slots.SubEntity(k, of); ok {

@@ -6,15 +6,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
+// Markers: a server writes the slot of each entity into a component of the entity. Two servers that
+// write to the same markers would take the entities from each other.
+
 // contest notes if the marker that this server wrote to a slot's entity is another's now.
 func (c *capture) contest(m *Marker, slot uint32) {
 	if m.owner != 0 && m.owner != c.Owner {
 		c.contested = true
-		*m = Marker{slot + 1, c.Owner} // who is still there will notice in turn
+		*m = Marker{slot + 1, c.Owner} // the other server, if it is in use, will notice that
 	}
 }
 
-// settleContests panics if two servers go on to take the same markers from each other.
+// settleContests panics if two servers keep taking the same markers from each other.
 func (c *capture) settleContests() {
 	if !c.contested {
 		c.contests = 0
@@ -23,22 +26,23 @@ func (c *capture) settleContests() {
 	c.contested = false
 	if c.contests++; c.contests == maxContests {
 		c.contests = 0
-		panic("replication: two servers replicate this world and write to the same markers: give each its own with WithMarker, or Close the one that is not in use")
+		panic("replication: two servers replicate this world and write to the same markers: " +
+			"give each its own with WithMarker, or Close the one that is not in use")
 	}
 }
 
-// A Marker is what a server writes into the marker component of an entity. The component has the same memory layout.
+// A Marker is what a server writes into the marker component of an entity, which has the same
+// memory layout.
 type Marker struct {
 	Slot  uint32 // slot+1; 0 before the server has seen the entity
 	owner uint32 // the server that wrote it
 }
 
-// newOwner returns a number that tells a server's markers from those of others. It is
-// never 0.
+// newOwner returns a random number, not 0, that identifies a server's markers.
 func newOwner() uint32 { return uint32(wire.Random64()) | 1 }
 
-// maxContests is in how many ticks in a row the markers that a server wrote may be found
-// with another server's writing. Once may be a saved world that was put back.
+// maxContests is the number of consecutive ticks in which another server's markers may be found.
+// One such tick may be due to a saved world that was loaded.
 const maxContests = 3
 
 // MarkersAt returns the n markers from p on.

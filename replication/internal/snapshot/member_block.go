@@ -2,30 +2,30 @@ package snapshot
 
 import "unsafe"
 
-// A MemberBlock is what capture remembers of the values of one component in a block of
-// rows. If it keeps their bytes, a block that rests costs no more than to compare them.
-// If it never rests, keeping them is a waste, and is tried ever less often.
+// A MemberBlock remembers the values of one component in a block of rows. If it keeps their bytes,
+// a block that rests costs only a comparison. In a block that never rests keeping them is a waste,
+// so that is tried less and less often.
 type MemberBlock struct {
-	rows    int // whose bytes are kept; 0: of none
-	clamped int // numbers that were out of range when they were last quantised
-	Rested  int // captures that found the bytes that are kept
+	rows    int // whose bytes are kept; 0: none
+	clamped int // values that were out of range when they were last quantised
+	Rested  int // captures that found the kept bytes unchanged
 	wait    uint8
 	level   uint8
 }
 
-// maxKeepLevel bounds the wait before bytes are kept again, to 15 captures.
+// maxKeepLevel limits the wait before bytes are kept again, to 15 captures.
 const maxKeepLevel = 4
 
-// Rest is told that the bytes are those that are kept, and reports whether every row has
-// had its turn with them. Turns come every so many captures, or always.
+// Rest notes that the bytes are those that are kept. It reports whether every row has been captured
+// with them, if each is captured in one of every ticks.
 func (b *MemberBlock) Rest(every int) bool {
 	b.level = 0
 	b.Rested++
 	return b.Rested >= every
 }
 
-// Keep is told that the block was quantised anew, and decides whether to keep the bytes of
-// its n rows. Bytes that were kept were of no use then.
+// Keep notes that the block was quantised, and decides whether to keep the bytes of its n rows.
+// Bytes that were kept before were of no use.
 func (b *MemberBlock) Keep(n int) bool {
 	if b.rows != 0 {
 		b.wait = 1<<b.level - 1
@@ -40,8 +40,8 @@ func (b *MemberBlock) Keep(n int) bool {
 	return true
 }
 
-// keep is told that n rows from row first on, whose values begin at p, were quantised anew. It keeps their bytes if that
-// is likely to pay off.
+// keep notes that n rows from row first on were quantised. Their values begin at p; it keeps their
+// bytes if that is likely to pay off.
 func (m *member) keep(first int, p unsafe.Pointer, n int) {
 	if block := &m.Blocks[first/CaptureRows]; m.values.Once {
 		block.rows = n
@@ -50,9 +50,9 @@ func (m *member) keep(first int, p unsafe.Pointer, n int) {
 	}
 }
 
-// keepBytes keeps the bytes of n rows from row first on, whose values begin at p. Bytes that are as before stand for values
-// that are as before. For strings that holds as long as the old ones live: memory that was freed may come back with other
-// characters in it. So they are held as well.
+// keepBytes keeps the bytes of n rows from row first on, whose values begin at p. The same bytes
+// later mean the same values. For strings that holds only while the old ones live, since freed
+// memory may be reused for other characters. So the strings are held as well.
 func (m *member) keepBytes(first int, p unsafe.Pointer, n int) {
 	m.values.KeepBytes(m.bytes[uintptr(first)*m.values.Bytes():], p, n)
 	if k := len(m.values.Strings); k > 0 && m.values.Bytes() > 0 {

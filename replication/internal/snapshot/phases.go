@@ -5,10 +5,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 )
 
-// phases says in which ticks slots have their turn, of components that are looked at every few ticks.
+// phases has the phase of each slot, for components that are captured every few ticks.
 type phases struct {
-	of    []uint32   // by slot; what is beyond it has its own number
-	early bitset.Set // slots that are looked at in the next tick, as their phase is another one now
+	of    []uint32   // by slot; the phase of a slot beyond it is its number
+	early bitset.Set // slots with a new phase, which are captured once more in the next tick
 }
 
 // Grow makes room for the phase of a slot.
@@ -18,7 +18,7 @@ func (p *phases) Grow(slot int32) {
 	}
 }
 
-// scheduled reports whether a slot has its turn in tick now, of those that come every n ticks.
+// scheduled reports whether a slot is captured in tick now, if that happens every n ticks.
 func (p *phases) scheduled(slot uint32, now delta.Tick, n int) bool {
 	phase := slot
 	if int64(slot) < int64(len(p.of)) {

@@ -7,14 +7,15 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// serverResources is what a server knows of the resources of its world.
+// serverResources knows the resources of the server's world.
 type serverResources struct {
 	archeutil.ResourceTypes
 	members []member         // of all resources
-	at      []unsafe.Pointer // by component: where they are in the present tick; nil: not there
-	table   Table            // with those members that are there; it is no table of entities
+	at      []unsafe.Pointer // by component: its address in this tick, or nil
+	table   Table            // has the members that exist; it is no table of entities
 }
 
+// Init prepares the resources of the schema.
 func (r *serverResources) Init(s *Snapshot) {
 	r.ResourceTypes.Init(s.World, s.Schema)
 	r.at = make([]unsafe.Pointer, len(s.Schema.Components))
@@ -29,6 +30,7 @@ func (r *serverResources) Init(s *Snapshot) {
 		})
 	}
 	if width > wire.MaxEntityBits {
-		panic("replication: the resources of the schema take more than 32 KiB: replicate some as components of an entity that is there for them")
+		panic("replication: the resources of the schema take more than 32 KiB: " +
+			"replicate some as components of an entity that is there for them")
 	}
 }

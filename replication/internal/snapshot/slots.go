@@ -8,52 +8,59 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A SlotTable knows which entity has which slot, and since when it is as it is. Slots
-// come in blocks of 64, so that what is asked of every slot for every peer is asked of
-// 64 at a time, as bits of a word.
+// A SlotTable knows which entity has which slot, and since when each slot is as it is. Slots form
+// blocks of 64: what every slot is asked for every peer is asked of 64 at a time, as bits of a
+// word.
 type SlotTable struct {
 	Alive    bitset.Set // slots that hold an entity
-	free     bitset.Set // slots that held one: see free_slots.go
+	free     bitset.Set // slots that held one; see free_slots.go
 	Changed  bitset.Set // slots in which something changed this tick
-	Churned  bitset.Set // of these, where an entity came or went
-	Bound    bitset.Set // slots that are in groups, or were and are not forgotten there; nil without groups
-	Reshaped bitset.Set // of these, what has other components than before
+	Churned  bitset.Set // those of them whose entity came or went
+	SetChanged bitset.Set // those of them whose component set changed
+	Bound    bitset.Set // slots of members and former members of groups; nil without groups
 	Recent   changeLog
 
-	Log           [RecentTicks]bitset.Set // by tick modulo their number: what changed in it
-	Busy          []int32                 // blocks with news
-	ChurnedBlocks []int32                 // of these, where an entity came or went
-	ChangedBlocks bitset.Set              // the busy ones as a set of blocks
-	Changes       int                     // slots with news
+	Log           [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed in it
+	Busy          []int32                 // blocks with changed slots
+	ChurnedBlocks []int32                 // those of them in which an entity came or went
+	ChangedBlocks bitset.Set              // the blocks of Busy as a set
+	Changes       int                     // number of changed slots
 
-	ChangedAt     []delta.Tick // when the newest version of anything in the slot began
-	ChangedBefore []delta.Tick // what changed was before its latest change
+	ChangedAt     []delta.Tick // when the slot changed last
+	ChangedBefore []delta.Tick // when it changed before that
 	Info          []slotInfo
-	Widths        []int // by block: the sum of the widths of its slots
+	Widths        []int // by block: the sum of its slots' widths
 	Live          int
 	Weights       weightTable
 
 	pools []slotPool // by class
 
-	// Of sub-entities: see sub_entities.go.
+	// Sub-entities; see sub_entities.go.
 	Classes        []uint8    // by block; empty if there are no conditions
-	subEntityOf    [][]uint32 // by condition and slot: 1 + the sub-entity, or 0
-	SubEntityCount int        // how many of the live slots are sub-entities
+	subEntityOf    [][]uint32 // by condition and slot: 1 + the slot of the sub-entity, or 0
+	SubEntityCount int        // live slots of sub-entities
 }
 
+// slotInfo is what a slot holds.
 type slotInfo struct {
-	Entity       ecs.Entity
-	Of           uint32 // the slot of the entity, if this is a sub-entity; else this one
-	Generation   uint16
-	Born         delta.Tick // when this incarnation began, or the slot became empty
-	SetChanged delta.Tick // when the component set became what it is
-	Set          delta.Set
-	Width        int // bits of all codes at fixed width
-	Table        *Table
-	Weight       float32 // set by the user
+	Entity     ecs.Entity
+	Of         uint32 // the slot of the entity that a sub-entity belongs to; otherwise this slot
+	Generation uint16
+	Born       delta.Tick // when the entity got the slot, or the slot became empty
+	SetChanged delta.Tick // when the component set changed last
+	Set        delta.Set
+	Width      int // bits of all codes at fixed width
+	Table      *Table
+	Weight     float32 // set by SetPriority
 }
 
+// Len returns the number of slots.
 func (t *SlotTable) Len() int { return len(t.Info) }
+
+// holds reports whether a number is the slot of an entity. Slots of sub-entities don't count.
+func (t *SlotTable) holds(slot int, e ecs.Entity) bool {
+	return slot >= 0 && slot < t.Len() && t.Info[slot].Entity == e && !t.HoldsSubEntities(slot>>6)
+}
 
 // grow makes room for slots below n.
 func (t *SlotTable) grow(n int, now delta.Tick) {
@@ -66,7 +73,7 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 	}
 	t.Alive, t.free, t.Changed = t.Alive.Grown(n), t.free.Grown(n), t.Changed.Grown(n)
 	t.Churned = t.Churned.Grown(n)
-	t.Reshaped = t.Reshaped.Grown(n)
+	t.SetChanged = t.SetChanged.Grown(n)
 	for i := range t.Log {
 		t.Log[i] = t.Log[i].Grown(n)
 	}
@@ -109,7 +116,7 @@ func (t *SlotTable) setWidth(slot, bits int) {
 	i.Width = bits
 }
 
-// WidthOf returns the sum of the widths of some slots of a block, which live.
+// WidthOf returns the sum of the widths of some live slots of a block.
 func (t *SlotTable) WidthOf(b int, of uint64) (sum int) {
 	if of == t.Alive[b] {
 		return t.Widths[b]
@@ -128,7 +135,7 @@ func (t *SlotTable) Touch(slot int, now delta.Tick) {
 	}
 }
 
-// touchSet is touch for a set of up to 64 slots that follow one another, from first on.
+// touchSet is Touch for a set of up to 64 consecutive slots, from first on.
 func (t *SlotTable) touchSet(first int, set uint64, now delta.Tick) {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		if slot := first + bits.TrailingZeros64(rest); t.ChangedAt[slot] != now {
@@ -142,13 +149,12 @@ func (t *SlotTable) touchSet(first int, set uint64, now delta.Tick) {
 	}
 }
 
-// date brings the ticks of a slot up to date that changes now, and did not change now
-// before.
+// date sets the ticks of a slot that changes now, and had not changed in this tick before.
 func (t *SlotTable) date(slot int, now delta.Tick) {
 	t.ChangedBefore[slot], t.ChangedAt[slot] = t.ChangedAt[slot], now
 }
 
-// List finds out which blocks have news, when all is captured.
+// List finds the blocks with changes, after the capture.
 func (t *SlotTable) List() {
 	t.Busy, t.ChurnedBlocks, t.Changes = t.Busy[:0], t.ChurnedBlocks[:0], 0
 	n := len(t.Changed)
@@ -166,8 +172,8 @@ func (t *SlotTable) List() {
 	}
 }
 
-// Begin begins tick now. Ticks that did not end, since a function of the user's panicked, end
-// here: what they have captured changed in them, and is news still.
+// Begin starts tick now. Ticks that did not end, since one of the user's functions panicked, end
+// here: what they captured counts as changed in them, and still counts as changed.
 func (t *SlotTable) Begin(now delta.Tick) {
 	if now-1-t.Recent.Now > RecentTicks {
 		t.Recent.Now = now - 1 - RecentTicks
@@ -178,7 +184,7 @@ func (t *SlotTable) Begin(now delta.Tick) {
 	}
 }
 
-// note puts the news of a tick into the logs.
+// note puts the changes of a tick into the logs.
 func (t *SlotTable) note(at delta.Tick) {
 	t.Recent.settle(t.Changed, t.ChangedBlocks, at)
 	copy(t.Log[at%RecentTicks], t.Changed)
@@ -189,11 +195,11 @@ func (t *SlotTable) Settle(now delta.Tick) {
 	t.note(now)
 	clear(t.Changed)
 	clear(t.Churned)
-	clear(t.Reshaped)
+	clear(t.SetChanged)
 }
 
-// ChangedAfter returns the slots of a block that changed after tick at, up to the last
-// tick that is settled.
+// ChangedAfter returns the slots of a block that changed after tick at, up to the last tick that
+// has ended.
 func (t *SlotTable) ChangedAfter(at delta.Tick, block int, of uint64) uint64 {
 	if row := t.Recent.After(at); row != nil {
 		return row[block] & of
@@ -207,8 +213,8 @@ func (t *SlotTable) ChangedAfter(at delta.Tick, block int, of uint64) uint64 {
 	return changed
 }
 
-// ChangedIn returns the slots of a block that changed in a tick, when it is tick now. Where that
-// is too long ago to know, it returns all that may have.
+// ChangedIn returns the slots of a block that changed in tick at; now is the present tick. If that
+// is too long ago to be known, it returns all slots that may have.
 func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 	if now-at < RecentTicks {
 		return t.Log[at%RecentTicks][b]
@@ -216,7 +222,8 @@ func (t *SlotTable) ChangedIn(at, now delta.Tick, b int) uint64 {
 	return t.ChangedAfter(at-1, b, t.Alive[b])
 }
 
-// ChangedBy returns when a slot changed last up to tick at. It returns false if that is too long ago to know.
+// ChangedBy returns when a slot changed last, up to tick at. It returns false if that is too long
+// ago to be known.
 func (t *SlotTable) ChangedBy(slot int, at delta.Tick) (delta.Tick, bool) {
 	for _, c := range [...]delta.Tick{t.ChangedAt[slot], t.ChangedBefore[slot]} {
 		if !c.After(at) {
@@ -231,18 +238,19 @@ func (t *SlotTable) ChangedBy(slot int, at delta.Tick) (delta.Tick, bool) {
 	return 0, false
 }
 
-// RecentTicks is for how many ticks back a change and an acknowledgement are kept as
-// bits. It is a power of two.
+// RecentTicks is the number of ticks for which changes and acknowledgements are kept as bits. It is
+// a power of two.
 const RecentTicks = 32
 
-// A changeLog tells which slots changed after a recent tick.
+// A changeLog knows which slots changed after a recent tick.
 type changeLog struct {
-	Now    delta.Tick              // the last tick that is settled
-	rows   [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed after it
+	Now    delta.Tick              // the last tick that has ended
+	rows   [RecentTicks]bitset.Set // by tick modulo RecentTicks: slots that changed after it
 	Blocks [RecentTicks]bitset.Set // the same by block
 	nobody bitset.Set
 }
 
+// grow makes room for so many slots.
 func (l *changeLog) grow(slots int) {
 	l.nobody = l.nobody.Grown(slots)
 	for i := range l.rows {
@@ -251,7 +259,7 @@ func (l *changeLog) grow(slots int) {
 	}
 }
 
-// settle adds what changed in tick now, the one after the last, in blocks that changed.
+// settle adds the changes of tick now, the one after the last, in blocks that changed.
 func (l *changeLog) settle(changed, changedBlocks bitset.Set, now delta.Tick) {
 	l.Now = now
 	for w, blocks := range changedBlocks {
@@ -268,8 +276,8 @@ func (l *changeLog) settle(changed, changedBlocks bitset.Set, now delta.Tick) {
 	clear(l.Blocks[now%RecentTicks])
 }
 
-// After returns what changed after tick at, up to the last tick that is settled, or nil
-// if that is too long ago to know.
+// After returns the slots that changed after tick at, up to the last tick that has ended. It
+// returns nil if that is too long ago to be known.
 func (l *changeLog) After(at delta.Tick) bitset.Set {
 	switch age := l.Now - at; {
 	case age < RecentTicks:
@@ -280,20 +288,20 @@ func (l *changeLog) After(at delta.Tick) bitset.Set {
 	return nil
 }
 
-// Lively returns those of some slots of a block that have changed in the last RestAfter ticks.
-// What has not is more urgent: it won't be sent again soon.
+// Lively returns those of some slots of a block that changed in the last RestAfter ticks. The
+// others are more urgent, since they are not likely to be sent again soon.
 func (t *SlotTable) Lively(b int, mask uint64) uint64 {
 	return mask&t.Changed[b] | t.ChangedAfter(t.Recent.Now-RestAfter, b, mask)
 }
 
-// Stopped returns those of the slots of a block that changed between two baselines, and not after the
-// later one until now, if that is more than RestAfter ticks.
+// Stopped returns those of some slots of a block that changed between two baselines and have not
+// changed since the later one, if that is more than RestAfter ticks ago.
 func (t *SlotTable) Stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	now := t.Recent.Now + 1
 	if now-at <= RestAfter || now-at2 >= RecentTicks {
 		return 0
 	}
-	m &^= t.ChangedAfter(at, b, m&t.Changed[b]) // before this tick, that is
+	m &^= t.ChangedAfter(at, b, m&t.Changed[b]) // changes before this tick
 	for slot := range bitset.Slots(b, m&^t.Changed[b]) {
 		if t.ChangedBefore[slot].After(at) {
 			m &^= 1 << (slot & 63)
@@ -306,7 +314,7 @@ func (t *SlotTable) Stopped(b int, m uint64, at, at2 delta.Tick) uint64 {
 	return m & moved
 }
 
-// InGroups returns the slots of a block that are in groups.
+// InGroups returns the slots of a block that are sent with groups.
 func (t *SlotTable) InGroups(b int) uint64 {
 	if b >= len(t.Bound) {
 		return 0
@@ -314,7 +322,7 @@ func (t *SlotTable) InGroups(b int) uint64 {
 	return t.Bound[b]
 }
 
-// Weight returns the weight of a slot. What is gone weighs 1.
+// Weight returns the weight of a slot. An empty slot has weight 1.
 func (t *SlotTable) Weight(slot int) float32 {
 	info := &t.Info[slot]
 	if !t.Alive.Has(slot) || info.Table == nil {
@@ -323,10 +331,10 @@ func (t *SlotTable) Weight(slot int) float32 {
 	return t.Info[info.Of].Weight * info.Table.Weight
 }
 
-// RestAfter is how many ticks without a change make an entity count as at rest.
+// RestAfter is the number of ticks without a change after which an entity counts as idle.
 const RestAfter = 2
 
-// touchAll notes that something changed in slots, of which news has the rows.
+// touchAll touches the slots of the rows in a set.
 func (t *SlotTable) touchAll(slots []uint32, changed uint64, now delta.Tick) {
 	for ; changed != 0; changed &= changed - 1 {
 		t.Touch(int(slots[bits.TrailingZeros64(changed)]), now)

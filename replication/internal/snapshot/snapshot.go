@@ -1,4 +1,7 @@
-// Package snapshot captures an Arche world once per tick: slots, their versions, and what changed when.
+// Package snapshot captures an Arche world once per tick. It gives each replicated entity a slot,
+// keeps the versions of its components by tick, and records which slots changed when.
+// Server.Replicate calls it first; interest, ackstate, encode and sender then read what it found.
+// It knows nothing of peers.
 package snapshot
 
 import (
@@ -13,14 +16,15 @@ import (
 
 // Counters count what the captures found.
 type Counters struct {
-	RawBits       int    // of the codes of all entities at fixed width
+	RawBits       int    // all entities at fixed width
 	Spawns        uint64 // entities that entered replication
 	Despawns      uint64 // entities that left it
-	Clamped       uint64 // values out of their field's range, and texts too long for it, at every capture
-	CopiedMarkers uint64 // entities found with the marker of another one
+	Clamped       uint64 // values out of their field's range, and texts too long for it, counted at every capture
+	CopiedMarkers uint64 // entities found with the marker of another entity
 }
 
-// Snapshot is what the world was in the ticks that clients may still need, and what changed in each.
+// Snapshot holds what the world was in the ticks that clients may still need, and what changed in
+// each.
 type Snapshot struct {
 	Schema *schema.Schema
 	Opts   *config.ServerOptions
@@ -34,14 +38,14 @@ type Snapshot struct {
 	Histories []*delta.History // by component
 	Slots     SlotTable
 	Phases    phases
-	Gone      []goneSlot // that the present tick found empty
+	Gone      []goneSlot // slots that became empty in this tick
 	names     archeutil.EntityNames
 	Resources serverResources
-	Weights   map[ecs.Entity]float32 // of SetPriority, for entities that have no slot yet
-	Bare      Table                  // of sub-entities without components
+	Weights   map[ecs.Entity]float32 // set by SetPriority, of entities that have no slot yet
+	Bare      Table                  // of sub-entities that have lost their components
 }
 
-// Predicts reports whether what an entity was at these ticks is good to tell what it is now.
+// Predicts reports whether the states at two baselines can predict the present one.
 func (s *Snapshot) Predicts(of BasePair) bool {
 	span := of.Base - of.Second
 	return span <= delta.MaxSpan && s.Tick-of.Base <= delta.MaxExtrapolation*span
@@ -50,8 +54,9 @@ func (s *Snapshot) Predicts(of BasePair) bool {
 // Fresh reports whether a tick is young enough for a baseline.
 func (s *Snapshot) Fresh(at delta.Tick) bool { return s.Tick-at <= delta.Tick(s.Opts.Window) }
 
-// Sure reports whether the state of a slot at a tick long ago is sure to be known. It may be by chance, for want of changes in
-// the slots beside it; but what a peer is sent must not depend on those, which it may not see.
+// Sure reports whether the state of a slot at a tick long ago is certain to be known. It may be
+// known by chance, because slots beside it did not change. What a peer is sent must not depend on
+// those, which it may not see.
 func (s *Snapshot) Sure(slot int, at delta.Tick) bool {
 	for _, h := range s.Histories {
 		if !h.Sure(slot, at, s.Tick) {
@@ -71,27 +76,32 @@ func (s *Snapshot) SlotOf(e ecs.Entity) (slot int, ok bool) {
 		return 0, false
 	}
 	slot = int(m.Slot) - 1
-	if slot < 0 || slot >= s.Slots.Len() || !s.Slots.Alive.Has(slot) || s.Slots.Info[slot].Entity != e || s.Slots.HoldsSubEntities(slot>>6) {
+	if !s.Slots.holds(slot, e) || !s.Slots.Alive.Has(slot) {
 		return 0, false
 	}
 	return slot, true
 }
 
-// A BasePair is two baselines that go together.
+// A BasePair is a baseline and the second baseline that goes with it.
 type BasePair struct{ Base, Second delta.Tick }
 
-// EntityIn returns the entity in a slot, if it is the one of the given generation.
+// EntityIn returns the entity in a slot, if it has the given generation.
 func (s *Snapshot) EntityIn(slot uint32, generation uint16) (ecs.Entity, bool) {
-	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Slots.HoldsSubEntities(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) ||
-		s.Slots.Info[slot].Generation != generation || s.Resources.In(int(slot)) {
+	if !s.Mark.Intact() || int64(slot) >= int64(s.Slots.Len()) || s.Resources.In(int(slot)) {
 		return ecs.Entity{}, false
 	}
-	return s.Slots.Info[slot].Entity, true
+	info := &s.Slots.Info[slot]
+	if s.Slots.HoldsSubEntities(int(slot>>6)) || !s.Slots.Alive.Has(int(slot)) || info.Generation != generation {
+		return ecs.Entity{}, false
+	}
+	return info.Entity, true
 }
 
+// NameEntities replaces entities by NetIDs in rows of a component.
 func (s *Snapshot) NameEntities(c *schema.Component, rows []uint32) { s.names.Name(c, rows) }
 
-// EntityOf returns what a client may have meant. The latest Replicate found it, but the game may have removed it since.
+// EntityOf returns the entity that a client names. The latest Replicate found it, but the game may
+// have removed it since.
 func (s *Snapshot) EntityOf(id wire.NetID) ecs.Entity {
 	e, ok := s.EntityIn(id.Slot, id.Generation)
 	if !ok {
@@ -103,7 +113,7 @@ func (s *Snapshot) EntityOf(id wire.NetID) ecs.Entity {
 	return e
 }
 
-// SettleWeights gives weights to entities that had no slot when these were set.
+// SettleWeights applies weights that were set before their entity had a slot.
 func (s *Snapshot) SettleWeights() {
 	for e, weight := range s.Weights {
 		if slot, ok := s.SlotOf(e); ok {
@@ -115,15 +125,15 @@ func (s *Snapshot) SettleWeights() {
 	}
 }
 
-// GiveWeight gives a weight to what is in a slot. What it has under conditions has slots of its own.
+// GiveWeight sets the weight of the entity in a slot. Its sub-entities have the same.
 func (s *Snapshot) GiveWeight(slot int, weight float32) {
 	s.Slots.Info[slot].Weight = weight
 	s.Slots.Weights.forgetAll()
 }
 
-// Phase sets when the components of a slot are looked at that have their turn every few
-// ticks: those of a group together. The slot has one turn more, in the next tick: its turn in
-// the former phase may be lost, and by moving again and again it could lose every one.
+// Phase sets the phase of a slot, which selects the ticks in which its components with an interval
+// are captured. The slots of a group share a phase. The slot is captured once more in the next
+// tick: it may miss its tick in the former phase, and with ever new phases it could miss every one.
 func (s *Snapshot) Phase(slot int, phase uint32) {
 	if s.Phases.of[slot] == phase {
 		return
@@ -138,17 +148,17 @@ func (s *Snapshot) Phase(slot int, phase uint32) {
 		m := &s.Slots.Info[slot].Table.Members[i]
 		for j := range m.Blocks {
 			if m.values.Every > 1 {
-				m.Blocks[j].rows = 0 // else it might be thought to have had its turn
+				m.Blocks[j].rows = 0 // otherwise it might count as captured in this phase
 			}
 		}
 	}
 }
 
-// RefreshShare is the share of slots that is looked after each tick.
+// RefreshShare is the number of ticks in which every slot is refreshed once.
 const RefreshShare = 1024
 
-// refresh looks after ticks that would become too old to be compared, a few slots each
-// time it is called.
+// refresh brings forward ticks that would become too old to be compared, for a few slots in each
+// tick.
 func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 	n := s.Slots.Len()
 	first := int(uint32(s.Tick)%RefreshShare) * n / RefreshShare
@@ -162,12 +172,15 @@ func (s *Snapshot) refresh(old func(b int, slots uint64, limit delta.Tick)) {
 	}
 }
 
-// refreshSlots brings the ticks of slots of a block forward that are too old.
+// refreshSlots brings forward the ticks of slots of a block that are too old.
 func (s *Snapshot) refreshSlots(b int, slots uint64) {
 	limit := s.Tick - wire.Ancient
 	for slot := range bitset.Slots(b, slots) {
 		info := &s.Slots.Info[slot]
-		for _, t := range []*delta.Tick{&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.SetChanged} {
+		ticks := [...]*delta.Tick{
+			&s.Slots.ChangedAt[slot], &s.Slots.ChangedBefore[slot], &info.Born, &info.SetChanged,
+		}
+		for _, t := range ticks {
 			if t.Before(limit) {
 				*t = limit
 			}

@@ -9,48 +9,50 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Table is what the entities with one set of components share.
+// The tables that capture works on: one for each set of components that the world has.
+
+// A Table holds what the entities with one set of components share.
 type Table struct {
 	Filter   ecs.CachedFilter
 	Members  []member
 	Mask     ecs.Mask
-	Set      delta.Set   // of what stands under no condition
-	own      int         // bits of that
-	width    int         // bits of all
-	Weight   float32     // of the components
-	parts    []tablePart // what stands under conditions
-	relation bool        // one mask, but a run of rows in memory for every relation target
+	Set      delta.Set   // components without condition
+	own      int         // their bits at fixed width
+	width    int         // bits of all components
+	Weight   float32     // the largest of the components' weights
+	parts    []tablePart // components under conditions
+	relation bool        // rows are contiguous only within one relation target
 	refers   bool        // some members refer to entities
-	captured delta.Tick
+	captured delta.Tick  // when it was captured last
 
-	// Who was in which row at the last capture; nobody where the entity is zero.
+	// The entity and slot of each row at the last capture. A zero entity means none.
 	entities []ecs.Entity
 	slots    []uint32
-	together bitset.Set   // blocks of rows whose slots follow one another
-	targets  []ecs.Entity // of a relation among the members
+	together bitset.Set   // blocks of rows whose slots are consecutive
+	targets  []ecs.Entity // by row, if a member is a relation
 }
 
-// A tablePart is what the entities of a table have under one condition.
+// A tablePart has the components of a table under one condition.
 type tablePart struct {
 	condition int
-	as        *Table   // of sub-entities: set and weight
+	as        *Table   // set and weight of the sub-entities
 	slots     []uint32 // of the sub-entities, by row
 }
 
-// A member is a component that the entities of a table have.
+// A member is a replicated component of a table.
 type member struct {
 	Component int
-	part      int // 1 + that of its condition in the table's parts, 0 if it has none
+	part      int // 1 + the index in Table.parts, or 0 if it has no condition
 	id        ecs.ID
 	values    *schema.Component
 	history   *delta.History
 	Blocks    []MemberBlock
-	bytes     []byte         // of the values of each block, if it keeps them
-	strings   []string       // in them
-	gathered  unsafe.Pointer // room for the values of a block that are not neighbours
+	bytes     []byte         // of the values of each block, if they are kept
+	strings   []string       // the strings in them
+	gathered  unsafe.Pointer // copies of the values of a block that are not contiguous
 }
 
-// maskProbe is a filter that matches nothing and notes the masks that it is asked about.
+// maskProbe is a filter that matches nothing and records the masks that it is asked about.
 type maskProbe struct {
 	marker ecs.ID
 	masks  []ecs.Mask
@@ -90,7 +92,8 @@ func (t *Table) addMember(m member, link int) {
 	t.Members = append(t.Members, m)
 }
 
-// slotsOf returns the slots of n rows that a member's values go to.
+// slotsOf returns the slots of n rows for a member: those of the entities, or of their
+// sub-entities.
 func (t *Table) slotsOf(m *member, first, n int) []uint32 {
 	if m.part == 0 {
 		return t.slots[first:][:n]
@@ -98,7 +101,7 @@ func (t *Table) slotsOf(m *member, first, n int) []uint32 {
 	return t.parts[m.part-1].slots[first:][:n]
 }
 
-// resize prepares the table for n rows. Who was in a row behind the last has left it.
+// resize prepares the table for n rows. The entities of rows from n on have left it.
 func (c *capture) resize(t *Table, n int) {
 	for i := n; i < len(t.entities); i++ {
 		if !t.entities[i].IsZero() {
@@ -136,7 +139,7 @@ func (t *Table) resizeParts(n int) {
 	}
 }
 
-// seated finds out whether the slots of the block of rows from first on follow one another.
+// seated records whether the slots of a block of rows, from row first on, are consecutive.
 func (t *Table) seated(first int, slots []uint32) {
 	t.together.Add(first / CaptureRows)
 	for i, slot := range slots {
@@ -147,9 +150,9 @@ func (t *Table) seated(first int, slots []uint32) {
 	}
 }
 
-// findTarget notes the target of the row that the query is at.
+// findTarget records the relation target of the row that the query is at.
 func (t *Table) findTarget(row int, m *member, q *ecs.Query) {
-	// Who gets another target leaves its archetype, but may have the same row in the next.
+	// An entity with a new target moves to another archetype, but may get the same row there.
 	if target := q.Relation(m.id); t.targets[row] != target {
 		t.targets[row] = target
 		m.Blocks[row/CaptureRows].rows = 0

@@ -7,19 +7,19 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A weightTable holds the weights that slots have for all peers.
+// A weightTable holds the weights of slots, which are the same for all peers.
 type weightTable struct {
 	Blocks []SlicedWeights
-	known  bitset.Set // blocks whose weights stand there
+	known  bitset.Set // blocks with valid weights
 	tick   uint32     // of the last update
 }
 
-// forgetAll does so for all blocks.
+// forgetAll makes the weights of all blocks invalid.
 func (t *weightTable) forgetAll() { clear(t.known) }
 
-// Update looks up the weights of all blocks that may have changed since the tick before.
+// Update computes the weights of all blocks that may have changed since the tick before.
 func (t *weightTable) Update(s *SlotTable, tick uint32) {
-	if tick != t.tick+1 { // what changed meanwhile is not known
+	if tick != t.tick+1 { // changes of skipped ticks are not known
 		t.forgetAll()
 	}
 	t.tick = tick
@@ -28,7 +28,7 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 	}
 	t.known = t.known.Grown(len(t.Blocks))
 	for b := range t.Blocks {
-		if t.known.Has(b) && s.Churned[b]|s.Reshaped[b] == 0 {
+		if t.known.Has(b) && s.Churned[b]|s.SetChanged[b] == 0 {
 			continue
 		}
 		w := &t.Blocks[b]
@@ -44,18 +44,18 @@ func (t *weightTable) Update(s *SlotTable, tick uint32) {
 	}
 }
 
-// SlicedWeights are the weights of the slots of a block.
+// SlicedWeights are the weights of the slots of a block, bit-sliced.
 type SlicedWeights struct {
 	Planes     [WeightBits]uint64
-	First, End int  // all other planes are 0
-	inexact    bool // some are no multiples of the unit
+	First, End int  // only these planes are not 0
+	inexact    bool // some weights are no multiples of the unit
 }
 
 // Reset makes all weights 0.
 func (w *SlicedWeights) Reset() { *w = SlicedWeights{First: WeightBits} }
 
-// Put sets the weight of a slot that was 0. What is no multiple of the unit is rounded up or
-// down, by chance, so that it is right in the mean.
+// Put sets the weight of a slot, which was 0. A weight between two multiples of the unit is rounded
+// up or down at random, so that it is right on average.
 func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	scaled := float64(weight) * WeightUnit
 	if !(scaled > 0) {
@@ -78,14 +78,15 @@ func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	}
 }
 
-// ChanceOf returns a number that is evenly spread over slots and ticks.
+// ChanceOf returns a number that is evenly distributed over slots and ticks.
 func ChanceOf(slot int, tick uint32) uint32 {
 	return uint32(wire.Mix64(uint64(tick)<<32|uint64(uint32(slot))) >> 32)
 }
 
-const WeightBits = 12 // of a weight: it is less than 256
+const WeightBits = 12 // bits of a weight, which is below 256
 
 // WeightUnit is a weight of 1.
 const WeightUnit = 16
 
+// MaxWeight is the largest weight, in units.
 const MaxWeight = 1<<WeightBits - 1
