@@ -6,7 +6,10 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// AskConditions finds out which functions of replication.OnlyFor pick the peer: picks calls one.
+// Which sub-entities a peer sees: those of the entities in its view whose condition holds for it.
+
+// AskConditions evaluates the functions of replication.OnlyFor for the peer. picks calls one of
+// them.
 func (p *Sight) AskConditions(picks func(ask any) bool) {
 	conditions := p.schema.Conditions
 	if len(conditions) == 0 {
@@ -20,8 +23,8 @@ func (p *Sight) AskConditions(picks func(ask any) bool) {
 	}
 }
 
-// FindSubEntities completes what find found: a sub-entity is visible if its entity is and its
-// condition holds.
+// FindSubEntities adds sub-entities to the slots that Find found: those whose entity is visible and
+// whose condition holds.
 func (p *Sight) FindSubEntities() {
 	v, s := &p.View, &p.snap.Slots
 	for b, class := range s.Classes {
@@ -46,8 +49,9 @@ func (p *Sight) FindSubEntities() {
 	p.setOwned(v.Next, v.Next)
 }
 
-// setOwned adds to a set of slots the sub-entities that only an owner sees, and takes out those that an owner does not
-// see, of the entities that the peer owns and that are in another set. A nil set has all entities.
+// setOwned corrects a set of sub-entities for the entities that the peer owns: it adds those that
+// only an owner sees, and removes those that an owner does not see. If entities is not nil, only
+// owned entities in that set count.
 func (p *Sight) setOwned(subEntities, entities bitset.Set) {
 	for k := range p.schema.Conditions {
 		kind := p.schema.Conditions[k].Kind
@@ -72,13 +76,13 @@ func (p *Sight) setOwned(subEntities, entities bitset.Set) {
 	}
 }
 
-// everything reports whether all entities are visible.
+// everything reports whether the criteria match all entities.
 func (i *Criteria) everything() bool {
 	return i.Filter == nil && i.Grid == nil && len(i.Sets) == 0 && i.Visible == nil
 }
 
-// Keeps returns which slots of a block stay with the client when they go out of view: of sub-entities, those whose condition
-// still holds.
+// Keeps returns the slots of a block that stay with the client when they go out of view. Of
+// sub-entities, it returns those whose condition still holds.
 func (p *Sight) Keeps(b int) uint64 {
 	switch v := &p.View; {
 	case !v.Keep:
@@ -91,7 +95,8 @@ func (p *Sight) Keeps(b int) uint64 {
 	return 0
 }
 
-// Hold finds out of which sub-entities the condition holds, whether the peer sees their entities or not.
+// Hold finds the sub-entities whose condition holds, whether their entities are visible or not.
+// Only Keep needs them.
 func (p *Sight) Hold() {
 	v, s := &p.View, &p.snap.Slots
 	if !v.Keep || len(p.schema.Conditions) == 0 {
@@ -112,10 +117,13 @@ func (p *Sight) Hold() {
 	p.setOwned(held, nil)
 }
 
-// Lapsed returns the sub-entities of a block whose condition does not hold any more, whether they were in view or only kept.
+// Lapsed returns the sub-entities of a block, visible or kept, whose condition no longer holds.
 func (v *View) Lapsed(b int) uint64 {
 	if v.kept == nil || b >= len(v.kept.now) {
 		return 0
 	}
 	return v.kept.before[b] &^ v.kept.now[b]
 }
+
+// keptSubEntities are those whose condition holds, now and in the tick before.
+type keptSubEntities struct{ now, before bitset.Set }

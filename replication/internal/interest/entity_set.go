@@ -7,12 +7,24 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// EntitySet is replication.EntitySet inside.
+type EntitySet struct {
+	Snap *snapshot.Snapshot
+
+	Seated  map[ecs.Entity]int32    // members and their slots
+	Holders map[int32]ecs.Entity    // members by their slots
+	Waiting map[ecs.Entity]struct{} // members without a slot
+	slots   bitset.Set
+}
+
+// Add adds an entity, if it is alive.
 func (e *EntitySet) Add(entity ecs.Entity) {
 	if _, ok := e.Seated[entity]; !ok && archeutil.Alive(e.Snap.World, entity) {
 		e.Waiting[entity] = struct{}{}
 	}
 }
 
+// Remove removes an entity.
 func (e *EntitySet) Remove(entity ecs.Entity) {
 	delete(e.Waiting, entity)
 	if slot, ok := e.Seated[entity]; ok {
@@ -20,11 +32,12 @@ func (e *EntitySet) Remove(entity ecs.Entity) {
 	}
 }
 
+// Len returns the number of entities.
 func (e *EntitySet) Len() int {
 	return len(e.Seated) + len(e.Waiting)
 }
 
-// Update brings the slots up to date with the world, once per tick.
+// Update finds the slots of the members, once per tick.
 func (e *EntitySet) Update() {
 	s := e.Snap
 	e.slots = e.slots.Grown(s.Slots.Len())
@@ -32,7 +45,7 @@ func (e *EntitySet) Update() {
 		for slot := range bitset.Slots(b, word&e.slots[b]) {
 			member := e.Holders[int32(slot)]
 			e.unseat(int32(slot))
-			e.Waiting[member] = struct{}{} // it may only have lost its marker
+			e.Waiting[member] = struct{}{} // the entity may live and have lost only its marker
 		}
 	}
 	for member := range e.Waiting {
@@ -46,27 +59,18 @@ func (e *EntitySet) Update() {
 	}
 }
 
+// unseat forgets the slot of a member.
 func (e *EntitySet) unseat(slot int32) {
 	delete(e.Seated, e.Holders[slot])
 	delete(e.Holders, slot)
 	e.slots.Remove(int(slot))
 }
 
-// find adds the members to a set of slots.
+// find adds the slots of the members to a set.
 func (e *EntitySet) find(to bitset.Set) {
 	for b, word := range e.slots {
 		to[b] |= word
 	}
-}
-
-// EntitySet is an EntitySet behind its public face.
-type EntitySet struct {
-	Snap *snapshot.Snapshot
-
-	Seated  map[ecs.Entity]int32    // members and their slots
-	Holders map[int32]ecs.Entity    // the same the other way round
-	Waiting map[ecs.Entity]struct{} // members that have no slot yet
-	slots   bitset.Set
 }
 
 // Forget empties the set.

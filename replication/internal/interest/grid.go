@@ -8,27 +8,44 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-const (
-	MaxAxes  = 3
-	MaxCells = 1 << 20
+// A grid finds the entities near a viewpoint: it keeps their positions by cell.
 
-	// gridSlack is the share of a cell's side by which rounding may put an entity beside
-	// the cell that it is in.
+const (
+	MaxAxes  = 3       // coordinates of a position
+	MaxCells = 1 << 20 // of a grid
+
+	// gridSlack is the fraction of a cell's side by which rounding may place an entity outside of
+	// its cell.
 	gridSlack = 1.0 / 64
 )
 
-// A GridEntry is an entity in a cell of a grid.
+// Grid is replication.Grid inside.
+type Grid struct {
+	Snap *snapshot.Snapshot
+
+	Component int
+	Columns   []*schema.Column
+	Low       [MaxAxes]float64
+	Cell      float64
+	Counts    [MaxAxes]int // cells along an axis
+	Cells     [][]GridEntry
+	places    []gridPlace // by slot
+	outside   bitset.Set  // live slots without a position
+	Fresh     bool        // no entity was placed yet
+}
+
+// A GridEntry is an entity in a cell.
 type GridEntry struct {
 	at   [MaxAxes]float32
 	slot int32
 }
 
-// gridPlace says where a slot's entry is.
+// gridPlace is where a slot's entry is.
 type gridPlace struct{ cell, index int32 }
 
 var nowhere = gridPlace{cell: -1}
 
-// Update moves what changed this tick.
+// Update moves the entities that changed in this tick.
 func (g *Grid) Update() {
 	s := &g.Snap.Slots
 	g.outside = g.outside.Grown(s.Len())
@@ -57,7 +74,7 @@ func (g *Grid) Update() {
 	}
 }
 
-// put gives a slot the position in a row.
+// put places a slot at the position in a row.
 func (g *Grid) put(slot int, row []uint32) {
 	e := GridEntry{slot: int32(slot)}
 	cell := 0
@@ -75,11 +92,12 @@ func (g *Grid) put(slot int, row []uint32) {
 	g.Cells[cell] = append(g.Cells[cell], e)
 }
 
-// along returns which cell of an axis a coordinate is in.
+// along returns the cell of a coordinate along an axis.
 func (g *Grid) along(axis int, v float64) int {
 	return int(min(max((v-g.Low[axis])/g.Cell, 0), float64(g.Counts[axis]-1)))
 }
 
+// remove removes a slot's entry, if it has one.
 func (g *Grid) remove(slot int) {
 	place := g.places[slot]
 	if place == nowhere {
@@ -93,14 +111,14 @@ func (g *Grid) remove(slot int) {
 	g.places[slot] = nowhere
 }
 
-// A Viewpoint is where a peer looks from.
+// A Viewpoint is where a peer looks from, and how far it sees.
 type Viewpoint struct {
 	At     [MaxAxes]float64
 	Axes   int // how many of the coordinates count: as many as the grid has fields; 0 before the peer looks from anywhere
 	Radius float64
 }
 
-// find adds the slots that the viewpoint sees to a set.
+// find adds to a set the slots that the viewpoint sees, and those without a position.
 func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 	for b, word := range g.outside {
 		to[b] |= word
@@ -113,8 +131,7 @@ func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 		copy(to, g.Snap.Slots.Alive)
 		return
 	}
-	// What is left of an axis that the grid does not have is one layer of cells, at no
-	// distance.
+	// An axis that the grid lacks has one layer of cells, at no distance.
 	var first, last [MaxAxes]int
 	for i := range g.Columns {
 		first[i] = g.along(i, e.At[i]-e.Radius)
@@ -142,7 +159,8 @@ func (g *Grid) find(e *Viewpoint, to bitset.Set) {
 	}
 }
 
-// findAmong adds those of the entries that are near enough. Which ones are is hard to foresee, so it has no branches.
+// findAmong adds those of the entries that are near enough. Branch prediction can't guess which
+// ones are, so it has no branches.
 func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to bitset.Set) {
 	at := e.At
 	clear(at[len(g.Columns):])
@@ -157,8 +175,8 @@ func (g *Grid) findAmong(entries []GridEntry, e *Viewpoint, square float64, to b
 	}
 }
 
-// squares returns bounds of the squares of the distances, along an axis, from the viewpoint to
-// what is in a cell.
+// squares returns a lower and an upper bound of the squared distance, along an axis, between the
+// viewpoint and what is in a cell.
 func (g *Grid) squares(axis, cell int, e *Viewpoint) (near, far float64) {
 	if axis >= len(g.Columns) {
 		return 0, 0
@@ -171,19 +189,4 @@ func (g *Grid) squares(axis, cell int, e *Viewpoint) (near, far float64) {
 	}
 	far = max(below, above)
 	return near, far * far
-}
-
-// Grid is a Grid behind its public face.
-type Grid struct {
-	Snap *snapshot.Snapshot
-
-	Component int
-	Columns   []*schema.Column
-	Low       [MaxAxes]float64
-	Cell      float64
-	Counts    [MaxAxes]int // cells along an axis
-	Cells     [][]GridEntry
-	places    []gridPlace // by slot
-	outside   bitset.Set  // live slots without a position
-	Fresh     bool        // no entity is in it yet
 }

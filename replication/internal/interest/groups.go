@@ -12,15 +12,27 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
+// Group is replication.Group inside.
+type Group struct {
+	Snap *snapshot.Snapshot
+	Sets *Shared
+
+	Members        []groupMember
+	Former         []FormerMember
+	Phase          uint32 // selects the ticks in which components with an interval are captured
+	listed         bool   // in groups.List
+	MembersChanged bool   // members may have joined, ended or left
+}
+
 // A groupMember is an entity of a group.
 type groupMember struct {
 	entity ecs.Entity
-	Slot   int32      // -1: it has none yet
-	Since  delta.Tick // from that tick on the slot is sent with the group
+	Slot   int32      // -1: none yet
+	Since  delta.Tick // the tick from which on the slot is sent with the group
 }
 
-// A FormerMember is a slot whose entity has left its group, or ended. It goes on being sent
-// with the group to peers that may show the group as it was before.
+// A FormerMember is a slot whose entity left its group, or ended. It is still sent with the group
+// to peers that may show the group as it was before.
 type FormerMember struct {
 	Slot  int32
 	Ended delta.Tick // the first tick without it
@@ -28,28 +40,29 @@ type FormerMember struct {
 
 // groups knows which slots are in groups.
 //
-// Why nothing is ever torn: whatever is sent of a group to a peer is one packet a tick,
-// with the present state, or end, of every slot whose present state or end the peer is not
-// known to hold. Let T be the newest tick of which a client has got such a packet, in
-// whatever order and with whatever losses. A slot that was in that packet shows the state
-// of T, as no state is newer. One that was not in it did not change between a tick that
-// the client had acknowledged then and T; the client shows that state or a later one, and
-// none is later than T. So it shows the whole group as of T, and T only grows.
+// A client never shows a group split between ticks. Whatever a peer is sent of a group in a tick is
+// one packet, with the present state, or end, of every slot that the peer is not known to hold as
+// it is. Let T be the newest tick of which the client received such a packet, in whatever order and
+// with whatever losses. A slot in that packet shows its state of T, since no state is newer. A slot
+// that was not in it did not change between some tick that the client had acknowledged and T; the
+// client shows that state or a later one, and none is later than T. So the client shows the
+// complete group as of T, and T never decreases.
 //
-// A slot that leaves stays bound to the group at a peer until T is known to have passed
-// the tick at which it left; one that joins was not in the group before. Slots in groups
-// are never in streams, so what serves those knows nothing of groups,
-// and worlds without any pay nothing for them.
+// A slot that leaves stays bound to the group for a peer until T is known to be past the tick in
+// which it left. A slot that joins was not in the group before. Slots in groups are never in shared
+// packets. So the code for those knows nothing of groups, and worlds without groups pay nothing for
+// them.
 type groups struct {
 	Made   uint32
-	List   []*Group              // that have or had members
+	List   []*Group              // groups with members or former members
 	Of     map[ecs.Entity]*Group // by member
-	BySlot [][]*Group            // with which a slot is sent
+	BySlot [][]*Group            // the groups that a slot is sent with
 	fresh  []int32               // slots that joined in this tick
-	Blocks []int32               // with such slots, in order
-	moved  bool                  // blocks is out of date
+	Blocks []int32               // blocks with slots in groups, in order
+	moved  bool                  // Blocks is out of date
 }
 
+// Add adds an entity, if it is alive.
 func (g *Group) Add(e ecs.Entity) {
 	if !archeutil.Alive(g.Snap.World, e) {
 		return
@@ -73,6 +86,7 @@ func (g *Group) Add(e ecs.Entity) {
 	}
 }
 
+// Remove removes an entity from the group.
 func (g *Group) Remove(e ecs.Entity) {
 	i := slices.IndexFunc(g.Members, func(m groupMember) bool { return m.entity == e })
 	if i < 0 {
@@ -83,7 +97,7 @@ func (g *Group) Remove(e ecs.Entity) {
 	delete(g.Sets.Groups.Of, e)
 }
 
-// Part notes that the slot of a member, if it has one, is without it from a tick on.
+// Part notes that the group is without a member's slot, if it has one, from a tick on.
 func (g *Group) Part(m *groupMember, from delta.Tick) {
 	if m.Slot >= 0 {
 		g.Former = append(g.Former, FormerMember{m.Slot, from})
@@ -111,10 +125,10 @@ func (g *Group) join(m *groupMember, slot int32) {
 	s.Phase(int(slot), g.Phase)
 }
 
-// tidyEvery is how many ticks lie between two attempts to forget former members.
+// tidyEvery is the number of ticks between two attempts to forget former members.
 const tidyEvery = 8
 
-// Update brings the groups up to date with the world, once per tick.
+// Update finds the slots of all members, once per tick.
 func (of *groups) Update(s *snapshot.Snapshot) {
 	of.fresh = of.fresh[:0]
 	if len(of.List) == 0 {
@@ -160,7 +174,7 @@ func (g *Group) update() {
 	for i := range g.Members {
 		m := g.Members[i]
 		if m.Slot >= 0 && s.Slots.Info[m.Slot].Entity != m.entity {
-			g.Part(&m, s.Tick) // it may only have lost its marker
+			g.Part(&m, s.Tick) // the entity may live and have lost only its marker
 		}
 		if m.Slot < 0 {
 			if !archeutil.Alive(s.World, m.entity) {
@@ -180,7 +194,8 @@ func (g *Group) update() {
 	g.Members = g.Members[:n]
 }
 
-// Tidy forgets former members that mean nothing to any peer any more, as released says. It is called between two ticks.
+// Tidy forgets the former members that no peer may still show in the group, which released reports.
+// It is called between two ticks.
 func (of *groups) Tidy(now delta.Tick, released func(g *Group, f FormerMember) bool) {
 	if now%tidyEvery != 0 {
 		return
@@ -192,6 +207,7 @@ func (of *groups) Tidy(now delta.Tick, released func(g *Group, f FormerMember) b
 	}
 }
 
+// tidy is groups.Tidy for one group.
 func (g *Group) tidy(released func(g *Group, f FormerMember) bool) {
 	s := g.Snap
 	limit := s.Tick - wire.Ancient
@@ -212,7 +228,7 @@ func (g *Group) tidy(released func(g *Group, f FormerMember) bool) {
 	})
 }
 
-// unbind ends that a slot is sent with the group.
+// unbind stops sending a slot with the group.
 func (g *Group) unbind(slot int32) {
 	of := &g.Sets.Groups
 	list := &of.BySlot[slot]
@@ -223,7 +239,7 @@ func (g *Group) unbind(slot int32) {
 	}
 }
 
-// Show adds to a set of slots those that are in a group with one of them.
+// Show adds to a set of slots all members of the groups that have a member in the set.
 func (of *groups) Show(set bitset.Set) {
 	for _, g := range of.List {
 		if slices.ContainsFunc(g.Members, func(m groupMember) bool { return m.Slot >= 0 && set.Has(int(m.Slot)) }) {

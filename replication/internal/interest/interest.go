@@ -8,7 +8,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Criteria are an Interest inside.
+// What a peer sees, as a set of slots, and the criteria for it.
+
+// Criteria is replication.Interest inside.
 type Criteria struct {
 	Filter  ecs.Filter
 	Grid    *Grid
@@ -17,52 +19,51 @@ type Criteria struct {
 	Keep    bool
 }
 
-// A View is what a peer may see, as slots.
+// A View is the set of slots that a peer may see.
 type View struct {
 	Criteria
-	Limited      bool
-	InView       bitset.Set // nil: all
-	Next         bitset.Set // scratch memory
-	VisibleCount int        // live slots that were visible when look was called last, if limited
+	Limited      bool       // the peer may not see all slots
+	InView       bitset.Set // nil: all slots
+	Next         bitset.Set // scratch memory: the slots that are in view from this tick on
+	VisibleCount int        // live slots in view as of the last tick, if the view is limited
 
-	room     int  // slots that the client takes, from 0 on; 0: all
-	crowded  bool // the server has more
-	withheld int  // live slots that would be visible, were there room
+	room     int  // how many slots the client takes, from 0 on; 0: all
+	crowded  bool // the server has more slots than that
+	withheld int  // live slots that would be in view if the client had room
 
-	kept *keptSubEntities // with Keep, if there are conditions
+	kept     *keptSubEntities // with Keep, if the schema has conditions
+	Released bool             // Keep ended, so what was kept is gone
+	picked   delta.Set        // conditions that hold for the peer; only those of OnlyFor may be missing
 
-	Released bool      // Keep ended: what was kept is gone
-	picked   delta.Set // conditions, those of OnlyFor only if the peer is picked
-
-	passes    map[*snapshot.Table]bool // what Filter says
-	lastTable *snapshot.Table          // asked for last
+	passes    map[*snapshot.Table]bool // results of Filter
+	lastTable *snapshot.Table          // and the last one of them
 	lastPass  bool
 	Viewpoint Viewpoint
 }
 
-// Divide divides the live slots into those that are visible, and the others into those that are withheld and those that are hidden.
+// Divide divides the live slots into visible, withheld and hidden ones.
 func (v *View) Divide(live int) (seen, withheld, hidden int) {
 	if !v.Limited {
 		return live, 0, 0
 	}
-	seen = min(v.VisibleCount, live) // some may have ended since look was called
+	seen = min(v.VisibleCount, live) // some may have ended since
 	withheld = min(v.withheld, live-seen)
 	return seen, withheld, live - seen - withheld
 }
 
-// Sees returns those of the slots of a block that the peer may see, if they are alive.
+// Sees returns those of some live slots of a block that the peer may see.
 func (v *View) Sees(b int, mask uint64) uint64 {
 	if v.InView == nil {
 		return mask
 	}
 	if b >= len(v.InView) {
-		return 0 // new, and not looked at yet
+		return 0 // new slots, which Find has not seen yet
 	}
 	return mask & v.InView[b]
 }
 
-// Find sets next to the slots that the view shows. That of the resources, if there is one, is
-// always among them, and nobody is asked.
+// Find sets Next to the slots that match the criteria. The slot of the resources is always among
+// them; the criteria don't apply to it.
 func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 	if v.Grid == nil && len(v.Sets) == 0 {
 		copy(v.Next, s.Alive)
@@ -96,7 +97,7 @@ func (v *View) Find(s *snapshot.SlotTable, resources bool) {
 	}
 }
 
-// pass reports whether Filter lets the entities of a table through.
+// pass reports whether Filter matches the entities of a table.
 func (v *View) pass(t *snapshot.Table) bool {
 	if v.lastTable == t {
 		return v.lastPass
@@ -113,7 +114,7 @@ func (v *View) pass(t *snapshot.Table) bool {
 	return pass
 }
 
-// Ask has the filter judge all tables, on the caller's goroutine: it may be the user's own.
+// Ask applies the filter to all tables on the caller's goroutine, since it may be the user's code.
 func (v *View) Ask(tables map[ecs.Mask]*snapshot.Table) {
 	if v.Filter != nil && len(v.passes) < len(tables) {
 		for _, t := range tables {

@@ -6,14 +6,14 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Ownership is who owns which entities, for replication.OwnerOnly and ExceptOwner.
+// Ownership knows who owns which entities, for replication.OwnerOnly and ExceptOwner.
 type Ownership struct {
 	Of     map[ecs.Entity]*Sight
-	slots  []*Sight                // the same by slot
-	unseen map[ecs.Entity]struct{} // owned, and without a slot yet
+	slots  []*Sight                // owners by slot
+	unseen map[ecs.Entity]struct{} // owned entities without a slot
 }
 
-// SetOwner makes a peer the owner of an entity, nil nobody.
+// SetOwner makes a peer the owner of an entity, or nobody if it is nil.
 func (s *Shared) SetOwner(e ecs.Entity, p *Sight) {
 	o := &s.Owners
 	slot, seen := s.Snap.SlotOf(e)
@@ -36,7 +36,7 @@ func (s *Shared) SetOwner(e ecs.Entity, p *Sight) {
 	}
 }
 
-// own notes that a peer owns what is in a slot.
+// own notes that a peer owns the entity in a slot.
 func (s *Shared) own(slot int, p *Sight) {
 	o := &s.Owners
 	if more := s.Snap.Slots.Len() - len(o.slots); more > 0 {
@@ -47,7 +47,7 @@ func (s *Shared) own(slot int, p *Sight) {
 	p.owned.Add(slot)
 }
 
-// Disown notes that nobody owns the entity that is in a slot, or was.
+// Disown notes that nobody owns an entity, which is in a slot or was.
 func (s *Shared) Disown(slot int, e ecs.Entity) {
 	o := &s.Owners
 	if slot >= len(o.slots) || o.slots[slot] == nil {
@@ -55,12 +55,12 @@ func (s *Shared) Disown(slot int, e ecs.Entity) {
 	}
 	o.slots[slot].owned.Remove(slot)
 	o.slots[slot] = nil
-	if _, known := o.unseen[e]; !known { // after a reset of the world another entity may look the same
+	if _, known := o.unseen[e]; !known { // after a reset of the world, another entity may have the same handle
 		delete(o.Of, e)
 	}
 }
 
-// SettleOwners gives slots to those that are owned and were not seen before.
+// SettleOwners finds the slots of owned entities that had none.
 func (s *Shared) SettleOwners() {
 	for e := range s.Owners.unseen {
 		if !archeutil.Alive(s.Snap.World, e) {
@@ -73,7 +73,7 @@ func (s *Shared) SettleOwners() {
 	}
 }
 
-// DisownAll notes that a peer owns nothing any more.
+// DisownAll ends a peer's ownership of everything.
 func (s *Shared) DisownAll(p *Sight) {
 	for b, word := range p.owned {
 		for slot := range bitset.Slots(b, word) {

@@ -6,9 +6,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// Sight is what a peer may see.
+// Sight decides what one peer may see.
 type Sight struct {
-	Holder   any // the *Peer
+	Holder   any // the *replication.Peer
 	snap     *snapshot.Snapshot
 	schema   *schema.Schema
 	interest *Shared
@@ -17,7 +17,7 @@ type Sight struct {
 	owned bitset.Set // slots whose entities the peer owns
 }
 
-// Begin starts a session with a client that has so many slots, 0 if it does not say.
+// Begin starts a session with a client that has so many slots; 0 means that it sets no limit.
 func (p *Sight) Begin(slots uint32) {
 	v := &p.View
 	v.InView, v.Next, v.kept = nil, nil, nil
@@ -34,7 +34,7 @@ func (p *Sight) SetCriteria(c Criteria) {
 	v.Criteria, v.passes, v.lastTable = c, nil, nil
 }
 
-// Init prepares what a peer may see. The holder is the peer.
+// Init prepares a sight. holder is the peer.
 func (p *Sight) Init(holder any, snap *snapshot.Snapshot, s *schema.Schema, shared *Shared) {
 	p.Holder, p.snap, p.schema, p.interest = holder, snap, s, shared
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 )
 
-// A client has room for so many slots, and refuses a packet with a single one beyond them. It
-// says in its hello how many these are, and the server withholds what has a higher slot, as if
-// the client might not see it: all the rest is mirrored.
+// Slots that the client has no room for. A client refuses a packet with a slot beyond its limit,
+// which it states in its hello. The server withholds entities with higher slots as if the client
+// might not see them, so that everything else is replicated.
 //
-// What a hello says is not trusted. It narrows what that client is sent, and nothing else.
+// The number in a hello is not trusted. It reduces what that client is sent, and nothing else.
 
-// Limit finds out whether there are things that the client may not see, or has no room for.
+// Limit finds out whether there is anything that the client may not see, or has no room for.
 func (p *Sight) Limit() {
 	v := &p.View
 	v.crowded = v.room > 0 && p.snap.Slots.Len() > v.room
 	v.Limited = v.crowded || !v.everything() || len(p.schema.Conditions) > 0
 }
 
-// Withhold takes the entities out of view that have no room at the client. A group goes as a
-// whole.
+// Withhold removes from view the entities that the client has no room for. Groups are withheld
+// completely or not at all.
 func (p *Sight) Withhold() {
 	v, s := &p.View, &p.snap.Slots
 	v.withheld = 0
@@ -40,17 +40,18 @@ func (p *Sight) Withhold() {
 	v.cut(s, false)
 }
 
-// WithholdSubEntities is withhold for the sub-entities of what is in view.
+// WithholdSubEntities is Withhold for the sub-entities of what is in view.
 func (p *Sight) WithholdSubEntities() {
 	if v := &p.View; v.crowded {
 		v.cut(&p.snap.Slots, true)
 	}
 }
 
-// cut takes out of view what has a slot that the client has no room for: sub-entities or entities.
-func (v *View) cut(s *snapshot.SlotTable, facets bool) {
+// cut removes from view the slots that the client has no room for: those of sub-entities, or those
+// of entities.
+func (v *View) cut(s *snapshot.SlotTable, subEntities bool) {
 	for b := v.room >> 6; b < len(s.Alive); b++ {
-		if s.HoldsSubEntities(b) != facets {
+		if s.HoldsSubEntities(b) != subEntities {
 			continue
 		}
 		beyond := v.Next[b] & s.Alive[b]
@@ -62,7 +63,7 @@ func (v *View) cut(s *snapshot.SlotTable, facets bool) {
 	}
 }
 
-// reaches reports whether a member has a slot from the given one on.
+// reaches reports whether a member has the given slot or a higher one.
 func (g *Group) reaches(slot int) bool {
 	for i := range g.Members {
 		if int(g.Members[i].Slot) >= slot {
