@@ -1,5 +1,7 @@
-// Package archeutil has what Arche lacks: whether a handle lives, whether a world was reset, relations and
-// resources by type, and which entity goes by which ID on the network.
+// Package archeutil adds what Arche lacks: a safe test whether a handle is alive, a watch for world
+// resets, the relation of an entity, resources by type, and the table from entities to NetIDs. It
+// takes worlds and handles, keeps little state of its own, and is used by both ends: snapshot and
+// interest on the server, receive and apply on the client.
 package archeutil
 
 import (
@@ -8,34 +10,40 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// This file is the only one that asks a world whether an entity lives: a test sees to that. Elsewhere a handle may only be used
-// after it was asked about here, or was just made.
+// Only this file asks a world whether an entity is alive; a test ensures that. Elsewhere, code may
+// use a handle only after asking here, or if it has just created the entity.
 
-// Alive reports whether an entity lives in the world and so can be asked for its components. It takes any handle: also one of
-// another world, and one from before [ecs.World.Reset] or [ecs.World.LoadEntities]. If a new entity has got the same handle,
-// then that is the one that is meant.
+// Alive reports whether an entity is alive, so that its components can be read. It accepts any
+// handle, also one of another world, and one from before [ecs.World.Reset] or
+// [ecs.World.LoadEntities]. If a new entity has the same handle, Alive is about the new one.
 //
-// Arche (v0.15.3) has no such question. Its Alive compares the handle's generation with the one that is noted for the ID, and
-//   - has nothing noted for IDs that were not given out since the world was reset: it indexes a slice out of range;
-//   - has the generation of the next entity noted for the ID of one that was removed. A handle from before a reset may have
-//     just that generation. Alive is true then, and everything else dereferences nil, since the entity has no archetype.
+// Arche (v0.15.3) has no such function. Its own Alive compares the handle's generation with the one
+// stored for the ID, and
 //
-// Only the archetype tells the last case, and no method of Arche's returns that it is missing. So this reads through it, and
-// recovers. That takes microseconds, and happens only for handles that the world has not given out since it was reset; for all
-// others the answer takes a few nanoseconds, about twice as long as Arche's.
+//   - stores nothing for IDs that were not used since the world was reset: it indexes a slice out
+//     of range;
+//   - stores for a removed entity the generation of the ID's next entity. A handle from before a
+//     reset may have that generation. Alive is true then, and everything else dereferences nil,
+//     since the entity has no archetype.
+//
+// Only the archetype distinguishes the last case, and no method of Arche reports that it is
+// missing. So this function reads through it, and recovers from the panic. That takes microseconds,
+// but only for handles that the world has not used since its reset; for all others the answer takes
+// a few nanoseconds, about twice as long as Arche's.
 func Alive(w *ecs.World, e ecs.Entity) (ok bool) {
 	if e.IsZero() {
-		return false // Arche has noted a generation for its ID, too
+		return false // Arche stores a generation for its ID as well
 	}
-	defer func() { _ = recover() }() // ok is false then
+	defer func() { _ = recover() }() // then ok is false
 	if !w.Alive(e) {
 		return false
 	}
-	w.Relations().GetUnchecked(e, ecs.ID{}) // the cheapest of what reads the archetype; the component does not matter
+	w.Relations().GetUnchecked(e, ecs.ID{}) // the cheapest call that reads the archetype; any component will do
 	return true
 }
 
-// LookUp returns where an entity has a component, or nil if it does not live or has none. It takes any handle, as alive does.
+// LookUp returns the address of an entity's component, or nil if the entity is not alive or has no
+// such component. It accepts any handle, as Alive does.
 func LookUp(w *ecs.World, e ecs.Entity, id ecs.ID) unsafe.Pointer {
 	if !Alive(w, e) {
 		return nil

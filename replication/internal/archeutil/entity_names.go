@@ -8,20 +8,20 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// EntityNames tells by which NetID the entities of a world go.
+// EntityNames finds the NetID of an entity.
 type EntityNames struct {
-	byID    []entityName // by the entity's ID in Arche
-	Changed delta.Tick   // when an entity got a NetID or lost it
-	Churned bitset.Set   // those that did so then, by ID
+	byID    []entityName // by ID in Arche
+	Changed delta.Tick   // the last tick in which an entity got a NetID or lost it
+	Churned bitset.Set   // IDs in Arche of the entities that did so then
 }
 
-// Add notes that the entity has got a NetID.
+// Add stores the NetID that an entity got in tick now.
 func (n *EntityNames) Add(e ecs.Entity, id wire.NetID, now delta.Tick) {
 	n.Set(e, id)
 	n.noteChurn(e.ID(), now)
 }
 
-// Set notes the NetID of an entity.
+// Set stores the NetID of an entity.
 func (n *EntityNames) Set(e ecs.Entity, id wire.NetID) {
 	if more := int(e.ID()) + 1 - len(n.byID); more > 0 {
 		n.byID = append(n.byID, make([]entityName, more)...)
@@ -29,8 +29,8 @@ func (n *EntityNames) Set(e ecs.Entity, id wire.NetID) {
 	n.byID[e.ID()] = entityName{e.Generation(), id.Slot + 1, id.Generation}
 }
 
-// Remove notes that the entity with the given ID in Arche has lost the slot. It may be
-// another entity already, with another slot.
+// Remove notes that the entity with the given ID in Arche lost its slot in tick now. The ID may
+// belong to another entity already, with another slot.
 func (n *EntityNames) Remove(id uint32, slot int, now delta.Tick) {
 	if n.byID[id].slot == uint32(slot)+1 {
 		n.byID[id] = entityName{}
@@ -38,7 +38,7 @@ func (n *EntityNames) Remove(id uint32, slot int, now delta.Tick) {
 	n.noteChurn(id, now)
 }
 
-// noteChurn notes that in tick now an entity got a NetID or lost it.
+// noteChurn notes that an entity got a NetID or lost it in tick now.
 func (n *EntityNames) noteChurn(id uint32, now delta.Tick) {
 	if n.Changed != now {
 		n.Changed = now
@@ -48,8 +48,8 @@ func (n *EntityNames) noteChurn(id uint32, now delta.Tick) {
 	n.Churned.Add(int(id))
 }
 
-// Of returns the words of a reference to an entity, given its ID and generation in Arche.
-// Any numbers may be given: what is not an entity of this world has no name.
+// Of returns the words of a reference to an entity, given its ID and generation in Arche. Any
+// numbers are allowed; for what is not a replicated entity it returns zeros.
 func (n *EntityNames) Of(id, generation uint32) (slot, counter uint32) {
 	if uint64(id) < uint64(len(n.byID)) {
 		if name := &n.byID[id]; name.slot != 0 && name.entity == generation {
@@ -59,7 +59,7 @@ func (n *EntityNames) Of(id, generation uint32) (slot, counter uint32) {
 	return 0, 0
 }
 
-// Name puts NetIDs in the place of entities, in rows as readColumn leaves them.
+// Name replaces entities by NetIDs in rows of a component that was read from a world.
 func (n *EntityNames) Name(c *schema.Component, rows []uint32) {
 	for _, i := range c.References {
 		for w := c.Columns[i].Word; w < len(rows); w += c.Words {
@@ -68,8 +68,9 @@ func (n *EntityNames) Name(c *schema.Component, rows []uint32) {
 	}
 }
 
+// entityName is the NetID of an entity.
 type entityName struct {
-	entity     uint32 // generation of the entity
+	entity     uint32 // generation of the entity in Arche
 	slot       uint32 // slot+1, or 0 if the entity is not replicated
 	generation uint16 // of the slot
 }

@@ -2,15 +2,15 @@ package archeutil
 
 import "github.com/mlange-42/arche/ecs"
 
-// Relations finds the relation among the components of an entity, registered or not:
-// there is one at most, and Arche panics rather than add another.
+// Relations finds the relation among the components of an entity, registered or not. There is at
+// most one; Arche panics on a second one.
 type Relations struct {
-	known ecs.Mask // components that were looked at
+	known ecs.Mask // components that were examined
 	all   ecs.Mask // those of them that are relations
 	ids   []ecs.ID
 }
 
-// Of returns the component of the entity that is a relation.
+// Of returns the entity's component that is a relation.
 func (r *Relations) Of(w *ecs.World, e ecs.Entity) (id ecs.ID, ok bool) {
 	mask := w.Mask(e)
 	if !r.known.Contains(&mask) {
@@ -32,8 +32,8 @@ func (r *Relations) Of(w *ecs.World, e ecs.Entity) (id ecs.ID, ok bool) {
 	return ecs.ID{}, false
 }
 
-// Remove removes an entity. One that is its own target lets go first: Arche (v0.15.3)
-// panics when it removes the archetype of such an entity, and does so twice.
+// Remove removes an entity. It first clears the target of an entity that is its own target: Arche
+// (v0.15.3) panics when it removes the archetype of such an entity.
 func (r *Relations) Remove(w *ecs.World, e ecs.Entity) {
 	if id, ok := r.Of(w, e); ok && w.Relations().Get(e, id) == e {
 		w.Relations().Set(e, id, ecs.Entity{})
@@ -41,7 +41,7 @@ func (r *Relations) Remove(w *ecs.World, e ecs.Entity) {
 	w.RemoveEntity(e)
 }
 
-// PutTargets puts targets into the first column of rows.
+// PutTargets writes targets into the first column of rows.
 func PutTargets(rows []uint32, words int, targets []ecs.Entity) {
 	for i, e := range targets {
 		rows[i*words], rows[i*words+1] = e.ID(), e.Generation()

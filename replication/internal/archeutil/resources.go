@@ -10,8 +10,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// ResourceTypes are those of the schema's types that are resources, and their IDs in a
-// world.
+// ResourceTypes are the types of the schema that are resources, and their IDs in a world.
 type ResourceTypes struct {
 	ResourceSet
 	schema *schema.Schema
@@ -19,6 +18,7 @@ type ResourceTypes struct {
 	IDs    []ecs.ResID // by component
 }
 
+// Init finds the resources of a schema and their IDs in a world.
 func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
 	r.ResourceSet = ResourcesOf(s)
 	r.schema, r.world, r.IDs = s, w, make([]ecs.ResID, len(s.Components))
@@ -27,9 +27,9 @@ func (r *ResourceTypes) Init(w *ecs.World, s *schema.Schema) {
 	}
 }
 
-// Find returns where the world has a resource, nil if it has none.
+// Find returns the address of a resource in the world, or nil if there is none.
 //
-// Panics if it is there, but not as a pointer to its type.
+// Panics if the resource is there, but not as a pointer to its type.
 func (r *ResourceTypes) Find(component int) unsafe.Pointer {
 	res := r.world.Resources().Get(r.IDs[component])
 	if res == nil {
@@ -38,7 +38,8 @@ func (r *ResourceTypes) Find(component int) unsafe.Pointer {
 	c := &r.schema.Components[component]
 	v := reflect.ValueOf(res)
 	if v.Kind() != reflect.Pointer || v.Type().Elem() != c.Typ || v.IsNil() {
-		panic(fmt.Sprintf("replication: the world's resource %v is %s: add a pointer to one, as Arche asks for", c.Typ, describe(v)))
+		panic(fmt.Sprintf("replication: the world's resource %v is %s: add a pointer to one, as Arche asks for",
+			c.Typ, describe(v)))
 	}
 	return v.UnsafePointer()
 }
@@ -46,6 +47,7 @@ func (r *ResourceTypes) Find(component int) unsafe.Pointer {
 // ResourceSlot is the slot of the resources, if the schema has any.
 const ResourceSlot = 0
 
+// describe names the kind of a resource that is no valid pointer.
 func describe(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return "a nil pointer"
@@ -53,7 +55,7 @@ func describe(v reflect.Value) string {
 	return "a value of type " + v.Type().String()
 }
 
-// ResourceSet is which of the schema's types are resources.
+// ResourceSet knows which types of the schema are resources.
 type ResourceSet struct {
 	Set delta.Set // by component
 	Any bool      // there are some
@@ -62,7 +64,8 @@ type ResourceSet struct {
 // In reports whether the slot is the one of the resources.
 func (r *ResourceSet) In(slot int) bool { return r.Any && slot == ResourceSlot }
 
-// Fits reports whether a slot can hold a set of components: resources or others.
+// Fits reports whether a slot can hold a set of components: resources in their own slot, others
+// elsewhere.
 func (r *ResourceSet) Fits(slot uint32, set *delta.Set) bool {
 	wrong := r.Set
 	if r.In(int(slot)) {

@@ -1,28 +1,27 @@
 package archeutil
 
-// The states that a client holds of a slot mostly differ in a few rows. Rows of some size are
-// shared by all states in which they are the same: what a packet does not change takes neither
-// time nor memory, however large it is. Smaller ones are copied, which is cheaper.
+// Shared rows. The states that a client holds of a slot mostly differ in a few rows. Larger rows
+// are shared by all states in which they are the same, so what a packet does not change takes
+// neither time nor memory. Smaller rows are copied, which is cheaper.
 
-// SharedWords is how many words make a row worth sharing.
+// SharedWords is the number of words from which on a row is shared.
 const SharedWords = 16
 
-// A sharedRow is a row of a component in any number of states of a slot.
+// A sharedRow is a row of a component that any number of states share.
 type sharedRow struct {
-	Words     []uint32 // not written any more once a state holds it
+	Words     []uint32 // not changed once a state holds it
 	Component int
-	Holders   int  // states
-	Staged    bool // of the packet in hand: it is not given back before that is done with
+	Holders   int  // states that share it
+	Staged    bool // used by the packet that is being read, and kept until that is done
 }
 
-// A RowPool has the shared rows of a client. A state has the index of a shared row in the place of
-// its words.
+// A RowPool has the shared rows of a client. A state has a row's index in place of its words.
 type RowPool struct {
 	Rows []*sharedRow
 	Free [][]uint32 // by component: indices of rows that no state holds
 }
 
-// Take returns the index of a row of n words of a component. What is in it has no meaning.
+// Take returns the index of a row of n words of a component, whose contents have no meaning.
 func (p *RowPool) Take(component, n int) uint32 {
 	for len(p.Free) <= component {
 		p.Free = append(p.Free, nil)
@@ -36,11 +35,13 @@ func (p *RowPool) Take(component, n int) uint32 {
 	return uint32(len(p.Rows) - 1)
 }
 
+// Give makes a row free that no state holds.
 func (p *RowPool) Give(i uint32) {
 	k := p.Rows[i].Component
 	p.Free[k] = append(p.Free[k], i)
 }
 
+// Release gives up a state's share of a row.
 func (p *RowPool) Release(i uint32) {
 	r := p.Rows[i]
 	if r.Holders--; r.Holders == 0 && !r.Staged {
