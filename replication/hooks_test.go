@@ -245,7 +245,7 @@ func TestWhatAHookMustNotDo(t *testing.T) {
 
 func TestHooksThatCantBe(t *testing.T) {
 	x := newWire(t, testSchema())
-	unknown := "%s: replication.tLocal is not registered: the server says nothing of it"
+	unknown := "%s: replication.tLocal is not registered: the server sends nothing of it"
 	for name, register := range map[string]func(){
 		"OnAdd":    func() { OnAdd(x.client, func(ecs.Entity, *tLocal) {}) },
 		"OnRemove": func() { OnRemove(x.client, func(ecs.Entity, *tLocal) {}) },

@@ -12,10 +12,10 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A client may have an entity before the server's word of it comes: a shot that it predicts,
-// a crate of a level that it loaded. It expects the server's entity then, and when that
-// comes the client adopts its own for it, in place of spawning another. What tells that the
-// two are the same is a component with the same codes at both ends, the signature.
+// Expected entities. A client may create an entity before the server's arrives: a shot that it
+// predicts, a crate of a level that it loaded. It then expects the server's entity, and when that
+// arrives the client adopts its own entity for it instead of spawning another. Two entities are the
+// same if a component, the signature, has the same codes at both ends.
 
 // expectations are the local entities that wait to be adopted.
 type expectations struct {
@@ -28,39 +28,44 @@ type expectations struct {
 	BySign   map[uint64]waiters // by the hash of their signature
 	ByEntity map[ecs.Entity]int32
 	now      uint64 // calls of Apply
-	nextEnd  uint64 // when the first of them ends, or before
-	timed    int    // how many end at all
-	swept    int    // items looked at so far, for entities that are no more
+	nextEnd  uint64 // no expectation ends before this call
+	timed    int    // how many have an end
+	swept    int    // items checked so far for entities that were removed
 }
 
-// waiters are the first and the last of those whose signatures have the same hash.
+// waiters are the first and the last item whose signatures have the same hash.
 type waiters struct{ first, last int32 }
 
+// expectation is an entity that waits to be adopted.
 type expectation struct {
 	entity    ecs.Entity // zero if the item is not in use
 	component int
 	codes     []uint32 // its signature
 	hash      uint64
-	until     uint64 // the last Apply in which it may be adopted, or 0
-	next      int32  // -1 for the last
+	until     uint64 // the last Apply in which it may be adopted; 0: no end
+	next      int32  // with the same hash; -1 for the last
 }
 
+// Expects reports whether an entity waits to be adopted.
 func (x *expectations) Expects(e ecs.Entity) bool {
 	_, ok := x.ByEntity[e]
 	return ok && x.view.Intact() && archeutil.Alive(x.view.World, e)
 }
 
+// Expect makes an entity wait, with component k as its signature, for so many calls of Apply; 0 means without end.
 func (x *expectations) Expect(k int, e ecs.Entity, applies int) {
 	comp := &x.schema.Components[k]
 	switch {
 	case comp.Resource:
-		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: expect by a component", comp.Name))
+		panic(fmt.Sprintf("replication: Expect: %s is a resource, which no entity has: "+
+			"expect by a component", comp.Name))
 	case applies < 0:
 		panic(fmt.Sprintf("replication: Expect: %d calls of Apply: use 0 for as long as it takes, or more", applies))
 	case !archeutil.Alive(x.view.World, e):
 		panic("replication: Expect: the entity is dead: expect one that is in the client's world")
 	case !x.view.World.Has(e, x.view.Components[k]):
-		panic(fmt.Sprintf("replication: Expect: the entity has no %s: add the component, its value is what the server's entity is known by", comp.Name))
+		panic(fmt.Sprintf("replication: Expect: the entity has no %s: "+
+			"add the component, its value is what the server's entity is known by", comp.Name))
 	case x.view.World.Has(e, x.view.Marker):
 		panic("replication: Expect: the entity is mirrored already: expect a local one")
 	}
@@ -108,7 +113,7 @@ func hashRow(k int, row []uint32) uint64 {
 	return h
 }
 
-// remove takes an item out.
+// remove removes an item.
 func (x *expectations) remove(i int32) {
 	item := &x.items[i]
 	w := x.BySign[item.hash]
@@ -137,13 +142,13 @@ func (x *expectations) remove(i int32) {
 	x.free = append(x.free, i)
 }
 
-// reset makes nothing be expected any more.
+// reset removes all expectations.
 func (x *expectations) reset() {
 	*x = expectations{schema: x.schema, stats: x.stats, view: x.view, now: x.now}
 }
 
-// Expire ends the expectations whose time is over, and finds those of entities that are no
-// more one by one. It is called at the beginning of Apply.
+// Expire starts a call of Apply: it ends the expectations whose time is over, and finds those of
+// removed entities one by one.
 func (x *expectations) Expire() {
 	x.now++
 	if len(x.ByEntity) == 0 {
@@ -171,8 +176,8 @@ func (x *expectations) Expire() {
 	}
 }
 
-// match returns the local entity that waits for one of the given state, and takes it from
-// those that wait; or the zero entity.
+// match removes and returns the local entity that waits for one with the given state. It returns
+// the zero entity if there is none.
 func (x *expectations) match(state *receive.HeldState) ecs.Entity {
 	if len(x.ByEntity) == 0 {
 		return ecs.Entity{}

@@ -1,4 +1,7 @@
-// Package apply brings the world of a client up to date with the states that it received.
+// Package apply writes received states into a client's world. Package receive supplies the states
+// and which of them are new; Client.Apply calls Show once per frame. It spawns, changes and removes
+// entities and resources, resolves references, adopts expected entities, calls the user's hooks,
+// and compares the world with the states on request.
 package apply
 
 import (
@@ -13,8 +16,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Applier makes a world show what was received. It knows the receiver, which does not know it, and is told
-// what it needs of the session.
+// Applier makes a world show what was received. It reads the receiver, which knows nothing of it;
+// what it needs of the session is passed as arguments.
 type Applier struct {
 	Schema *schema.Schema
 	stats  *counters.ClientCounters
@@ -24,21 +27,23 @@ type Applier struct {
 	View      worldView
 	Referrers referrers
 	relations archeutil.Relations
-	names     archeutil.EntityNames // of what was ever mirrored, if there are entities in messages or inputs
+	names     archeutil.EntityNames // of all entities ever shown, if messages or inputs have entities
 	Hooks     hooks
 	Expected  expectations
 	Hashes    hashCheck
-	spawnWith []ecs.ID // components of the user's for all that is spawned
+	spawnWith []ecs.ID // components that every spawned entity gets besides its own
 
-	instance      uint64 // of the present session's NetIDs
-	ShownInstance uint64 // of those that the world shows
-	leftover      bool   // the world may show what the present session does not know
+	instance      uint64 // server instance of the present session
+	ShownInstance uint64 // server instance of what the world shows
+	leftover      bool   // the world may show entities of a former session
 
 	scratch struct{ add, remove []ecs.ID }
 }
 
-// Init prepares an applier, whose parts know each other by where it is.
-func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.Receiver, stats *counters.ClientCounters, slots uint32, spawnWith []ecs.ID) {
+// Init prepares an applier. It must not be moved afterwards, since its parts point to each other.
+func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.Receiver,
+	stats *counters.ClientCounters, slots uint32, spawnWith []ecs.ID,
+) {
 	a.Schema, a.stats, a.recv, a.spawnWith = s, stats, recv, spawnWith
 	a.View = newWorldView(w, s, marker, recv)
 	a.Referrers.Limit = slots
@@ -48,8 +53,8 @@ func (a *Applier) Init(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *rece
 	a.checkSpawnComponents()
 }
 
-// Show brings the world up to date with what was received. complete reports whether all has come that was there when the session
-// began.
+// Show updates the world to what was received. complete reports whether everything has arrived that
+// existed when the session began.
 func (a *Applier) Show(complete bool) {
 	a.NoticeReset()
 	a.Expected.Expire()
@@ -67,7 +72,7 @@ func (a *Applier) Show(complete bool) {
 	a.View.tidyLayouts()
 }
 
-// RemoveAll removes all that is mirrored.
+// RemoveAll removes everything that the world shows.
 func (a *Applier) RemoveAll() {
 	a.NoticeReset()
 	if a.Hooks.Parting {
@@ -76,7 +81,7 @@ func (a *Applier) RemoveAll() {
 	for i, page := range a.View.Replicas.Pages {
 		for j := range page {
 			if page[j].Shown || page[j].SubEntity {
-				page[j].Any = false // of resources, all go
+				page[j].Any = false // so that all resources go
 				a.removeEntity(uint32(i*receive.ReplicaPage+j), &page[j])
 			}
 		}
@@ -85,7 +90,7 @@ func (a *Applier) RemoveAll() {
 	a.View.Replicas.Pages = nil
 }
 
-// runHooks calls what calls hooks, and sees that these leave the world in order.
+// runHooks calls a function that runs hooks, and checks the state of the world afterwards.
 func (a *Applier) runHooks(call func()) {
 	was := a.Calls.Open()
 	a.Hooks.running = true
@@ -97,22 +102,22 @@ func (a *Applier) runHooks(call func()) {
 	a.NoticeReset()
 }
 
-// announce calls the hooks for what this Apply is about to remove.
+// announce calls the hooks for everything that this Apply is about to remove.
 func (a *Applier) announce(some, foreign bool) {
 	if a.Hooks.Parting {
 		a.runHooks(func() { a.Hooks.announceAll(some, foreign) })
 	}
 }
 
-// notify calls the hooks for what came and changed in this Apply.
+// notify calls the hooks for everything that came or changed in this Apply.
 func (a *Applier) notify() {
 	if len(a.Hooks.events) > 0 {
 		a.runHooks(func() { a.Hooks.callAll() })
 	}
 }
 
-// NoticeReset makes all mirrors be spawned anew if the world was reset. The client holds
-// the newest state of each, so that takes no traffic.
+// NoticeReset respawns all entities if the world was reset. The client holds their newest states,
+// so that needs no traffic.
 func (a *Applier) NoticeReset() {
 	if a.View.Intact() {
 		return
@@ -137,22 +142,22 @@ func (a *Applier) NoticeReset() {
 	}
 }
 
-// What becomes of mirrored entities when a new session begins. NetIDs are those of a
-// server: if it is the same one, an entity that comes again is the entity that was. What
-// does not come again has ended meanwhile, or is not to be seen any more; that is known
-// once the session is complete. The NetIDs of another server mean other entities.
+// Entities of former sessions. NetIDs belong to a server instance. If a new session is with the
+// same instance, an entity with the same NetID is the same entity. One that does not come again has
+// ended, or is no longer visible; that is known when the session is complete. If the instance is
+// another one, all NetIDs mean other entities.
 
-// BeginShowing notes that a session begins with a server of the given origin. outdated reports whether what the world shows may
-// mean other entities to it, whoever it is.
+// BeginShowing starts a session with a server instance. outdated reports that NetIDs may have been
+// reused since the world was updated, even if the instance is the same.
 func (a *Applier) BeginShowing(instance uint64, outdated bool) {
 	a.instance, a.Hashes.Divergence = instance, nil
 	if outdated {
-		a.ShownInstance = ^instance // whoever it was
+		a.ShownInstance = ^instance // any other one
 	}
 	a.NoteLeftover()
 }
 
-// NoteLeftover notes that of what the world shows no states are known any more.
+// NoteLeftover notes that the states of everything that the world shows were forgotten.
 func (a *Applier) NoteLeftover() {
 	for _, page := range a.View.Replicas.Pages {
 		for j := range page {
@@ -161,14 +166,14 @@ func (a *Applier) NoteLeftover() {
 	}
 }
 
-// outlived reports whether the world shows something of sessions before that is known to
-// be no more, and whether that is all of it, since the server is another one.
+// outlived reports whether the world shows anything of former sessions that is known to have ended,
+// and whether that is everything, since the server instance is another one.
 func (a *Applier) outlived(complete bool) (some, foreign bool) {
 	foreign = a.recv.AnyState && a.ShownInstance != a.instance
 	return a.recv.AnyState && a.leftover && (foreign || complete), foreign
 }
 
-// takeOver removes what is left of sessions before, as soon as it is known to be no more.
+// takeOver removes what is left of former sessions, once it is known to have ended.
 func (a *Applier) takeOver(some, foreign bool) {
 	if a.recv.AnyState {
 		a.ShownInstance = a.instance
@@ -186,13 +191,15 @@ func (a *Applier) takeOver(some, foreign bool) {
 	}
 }
 
-// NameEntities names what is mirrored now. The names of the client tell what was mirrored ever.
+// NameEntities replaces entities by NetIDs in rows of a component. Entities that the world no
+// longer shows become nothing, though names still has them.
 func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 	for _, i := range comp.References {
 		for w := comp.Columns[i].Word; w < len(rows); w += comp.Words {
 			id, generation := rows[w], rows[w+1]
 			slot, counter := a.names.Of(id, generation)
-			if e := a.EntityOf(wire.NetID{Slot: slot - 1, Generation: uint16(counter)}); slot == 0 || e.ID() != id || e.Generation() != generation {
+			e := a.EntityOf(wire.NetID{Slot: slot - 1, Generation: uint16(counter)})
+			if slot == 0 || e.ID() != id || e.Generation() != generation {
 				slot, counter = 0, 0
 			}
 			rows[w], rows[w+1] = slot, counter
@@ -200,8 +207,8 @@ func (a *Applier) NameEntities(comp *schema.Component, rows []uint32) {
 	}
 }
 
-// EntityOf returns what the server may have meant. In a session with another server the world shows for a while what the
-// former one named.
+// EntityOf returns the entity that the server names. At the beginning of a session with another
+// server instance there is none, since the world still shows what the former instance named.
 func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
 	if a.ShownInstance != a.instance {
 		return ecs.Entity{}
@@ -210,6 +217,7 @@ func (a *Applier) EntityOf(id wire.NetID) ecs.Entity {
 	return e
 }
 
+// Verify compares the world with the states that it should show. It returns the first difference, or nil.
 func (a *Applier) Verify() *Divergence {
 	if !a.View.Intact() {
 		return nil
@@ -236,12 +244,13 @@ func (a *Applier) Verify() *Divergence {
 	return nil
 }
 
-// checkSpawnComponents panics if the components can't be on all mirrored entities.
+// checkSpawnComponents panics if one of the components can't be on all spawned entities.
 func (a *Applier) checkSpawnComponents() {
 	for i, id := range a.spawnWith {
 		info, ok := ecs.ComponentInfo(a.View.World, id)
 		if !ok {
-			panic(fmt.Sprintf("replication: WithSpawnComponents: the client's world has no component %v: use IDs of this world", id))
+			panic(fmt.Sprintf("replication: WithSpawnComponents: the client's world has no component %v: "+
+				"use IDs of this world", id))
 		}
 		var why string
 		switch {
@@ -252,7 +261,7 @@ func (a *Applier) checkSpawnComponents() {
 		}
 		for k, own := range a.View.Components {
 			if id == own && !a.View.Resources.Set.Has(k) {
-				why = "it is in the schema, so the server says which entities have it"
+				why = "it is in the schema, so the server decides which entities have it"
 			}
 		}
 		for _, other := range a.spawnWith[:i] {

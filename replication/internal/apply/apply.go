@@ -12,7 +12,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// applyReplica makes the world show a mirror's newest state.
+// How the world changes: entities are spawned, written and removed, resources too, and references point to what came.
+
+// applyReplica makes the world show a replica's newest state.
 func (a *Applier) applyReplica(slot uint32, m *replica) {
 	if a.View.Resources.In(int(slot)) {
 		a.applyResources(m)
@@ -24,7 +26,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 	}
 	state := m.Held.At(m.Newest)
 	if state == nil {
-		return // only where damaged packets get through, for want of a checksum
+		return // only if damaged packets get through, without a checksum
 	}
 	if of, isSubEntity := a.View.of(state); isSubEntity {
 		a.applySubEntity(slot, m, state, of)
@@ -38,7 +40,7 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 		return
 	}
 	if m.Removed || !archeutil.Alive(a.View.World, m.Entity) {
-		m.Removed = true // by the user, who shall have it so
+		m.Removed = true // by the user; do not respawn it
 		a.Referrers.drop(allComponents, &m.Links)
 		m.Tick, m.Layout, m.Strings, m.values = state.Tick, state.Layout, nil, nil
 		return
@@ -50,8 +52,8 @@ func (a *Applier) applyReplica(slot uint32, m *replica) {
 	a.writeRows(slot, m, state, old)
 }
 
-// writeRows gives the entity's components the values of a state. old is what they show, or
-// nil if that is not known.
+// writeRows writes the rows of a state into the entity's components. old is the state that the
+// components show, or nil if that is not known.
 func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldState) {
 	for k := state.Layout.Set.Next(0); k >= 0; k = state.Layout.Set.Next(k + 1) {
 		if k == a.Schema.Link {
@@ -79,6 +81,7 @@ func (a *Applier) writeRows(slot uint32, m *replica, state, old *receive.HeldSta
 	m.Tick, m.Layout = state.Tick, state.Layout
 }
 
+// removeEntity removes what a slot shows: an entity, the components of a sub-entity, or resources.
 func (a *Applier) removeEntity(slot uint32, m *replica) {
 	if m.SubEntity {
 		a.detach(m)
@@ -94,7 +97,7 @@ func (a *Applier) removeEntity(slot uint32, m *replica) {
 	a.forgetEntity(slot, m)
 }
 
-// forgetEntity notes that the mirror shows nothing any more.
+// forgetEntity notes that the world shows nothing of a slot.
 func (a *Applier) forgetEntity(slot uint32, m *replica) {
 	if m.Shown {
 		a.Referrers.drop(allComponents, &m.Links)
@@ -106,6 +109,7 @@ func (a *Applier) forgetEntity(slot uint32, m *replica) {
 	m.Shown, m.Removed, m.Entity, m.Layout, m.Strings, m.values = false, false, ecs.Entity{}, nil, nil, nil
 }
 
+// spawnEntity makes the world show the first state of a slot, with a new entity or an expected one.
 func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState) {
 	x := &a.scratch
 	x.add = append(append(x.add[:0], a.View.Marker), a.spawnWith...)
@@ -118,15 +122,16 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	} else {
 		a.adopt(m.Entity, x.add)
 	}
-	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{wire.NetID{Slot: slot, Generation: state.Generation}}
+	id := wire.NetID{Slot: slot, Generation: state.Generation}
+	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{id}
 	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
 	if a.Schema.Mentions {
-		a.names.Set(m.Entity, wire.NetID{Slot: slot, Generation: state.Generation})
+		a.names.Set(m.Entity, id)
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {
 		comp := &a.Schema.Components[k]
 		p, row := a.View.World.Get(m.Entity, a.View.Components[k]), state.Row(k, comp.Words)
-		if p != nil { // or an adopted entity has no room for it
+		if p != nil { // nil: an adopted entity already has another relation
 			comp.Write(p, row)
 			a.View.holdStrings(m, k, p)
 		}
@@ -139,8 +144,8 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	a.stats.Spawns++
 }
 
-// changeComponents gives the entity the components that came and takes those that went,
-// leaving alone what the user added or removed.
+// changeComponents adds the components that came and removes those that went. It leaves alone what
+// the user added or removed.
 func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 	x := &a.scratch
 	x.add, x.remove = x.add[:0], x.remove[:0]
@@ -166,7 +171,8 @@ func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 	}
 	if relation >= 0 {
 		if own, ok := a.relations.Of(a.View.World, m.Entity); ok && !slices.Contains(x.remove, own) {
-			x.add = slices.Delete(x.add, relation, relation+1) // the user added another, and Arche takes one only
+			// The user added another relation, and Arche allows only one.
+			x.add = slices.Delete(x.add, relation, relation+1)
 			a.stats.RelationConflicts++
 		}
 	}
@@ -175,6 +181,7 @@ func (a *Applier) changeComponents(m *replica, state *receive.HeldState) {
 	}
 }
 
+// sameRow reports whether two rows of a component are equal.
 func sameRow(a, b []uint32) bool {
 	if len(a) > 0 && &a[0] == &b[0] {
 		return true // shared
@@ -187,8 +194,8 @@ func sameRow(a, b []uint32) bool {
 	return true
 }
 
-// adopt gives a local entity the components of a mirror that it has not. It leaves out a
-// relation if the entity has another one.
+// adopt adds to a local entity the components that it lacks. It leaves out a relation if the entity
+// has another one.
 func (a *Applier) adopt(e ecs.Entity, components []ecs.ID) {
 	own, related := a.relations.Of(a.View.World, e)
 	add := components[:0]
@@ -206,14 +213,14 @@ func (a *Applier) adopt(e ecs.Entity, components []ecs.ID) {
 	a.stats.Adopted++
 }
 
-// Resources of a client's world have no identity: one that is there already, added by the user or left of a session with
-// another server, is taken over where it is, so that pointers to it stay good.
+// Resources have no identity. One that is in the client's world already, added by the user or left
+// from a session with another server, is taken over in place, so that pointers to it stay valid.
 
 // applyResources makes the world's resources show the newest state of their slot.
 func (a *Applier) applyResources(m *replica) {
 	state := m.Held.At(m.Newest)
 	if state == nil {
-		return // only where damaged packets get through, for want of a checksum
+		return // as in applyReplica
 	}
 	var old *receive.HeldState
 	if m.Shown {
@@ -235,7 +242,7 @@ func (a *Applier) applyResources(m *replica) {
 			continue
 		}
 		p := a.View.Resources.Find(k)
-		if p == nil && !was { // else the user removed it, who shall have it so
+		if p == nil && !was { // otherwise the user removed it; do not add it again
 			a.View.World.Resources().Add(a.View.Resources.IDs[k], reflect.New(comp.Typ).Interface())
 			p = a.View.Resources.Find(k)
 		}
@@ -252,14 +259,17 @@ func (a *Applier) applyResources(m *replica) {
 	m.Shown, m.generation, m.Tick, m.Layout = true, state.Generation, state.Tick, state.Layout
 }
 
-// refer makes the references of a component be those of the row. p is where the component
-// is, nil if the user removed it.
+// refer sets the references of a component to those of the row. p is the address of the component,
+// or nil if the user removed it.
 func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer, row []uint32) {
 	comp := &a.Schema.Components[component]
 	a.Referrers.drop(component, &m.Links)
 	for _, i := range comp.References {
 		words := row[comp.Columns[i].Word:][:2]
-		l := Link{Holder: slot, Component: uint16(component), column: uint16(i), Slot: words[0] - 1, generation: uint16(words[1])}
+		l := Link{
+			Holder: slot, Component: uint16(component), column: uint16(i),
+			Slot: words[0] - 1, generation: uint16(words[1]),
+		}
 		var e ecs.Entity
 		if words[0] != 0 {
 			a.Referrers.add(l, &m.Links)
@@ -274,7 +284,7 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 	}
 }
 
-// mendReferences brings the references to what came and went up to date.
+// mendReferences updates the references to entities that came or went in this Apply.
 func (a *Applier) mendReferences() {
 	r := &a.Referrers
 	for _, slot := range r.churned {
@@ -290,6 +300,7 @@ func (a *Applier) mendReferences() {
 	r.retarget = r.retarget[:0]
 }
 
+// mend updates one reference to an entity that came or went.
 func (a *Applier) mend(l *Link) {
 	if int(l.Component) == a.Schema.Link {
 		a.Referrers.Unsettled = append(a.Referrers.Unsettled, l.Holder)
@@ -305,19 +316,20 @@ func (a *Applier) mend(l *Link) {
 	if p == nil {
 		return // the user removed it
 	}
-	if e, _ := a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation}); comp.ReadEntity(p, int(l.column)) != e {
+	e, _ := a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
+	if comp.ReadEntity(p, int(l.column)) != e {
 		a.Hooks.noteMend(l.Holder, m, int(l.Component), p)
 		comp.WriteEntity(p, int(l.column), e)
 	}
 }
 
-// setTarget makes the target of a mirrored relation be what it refers to, if that is here,
-// or the zero entity.
+// setTarget sets the target of a relation to the entity that it refers to, or to the zero entity if
+// that is not here.
 func (a *Applier) setTarget(t target) {
 	m := a.View.Replicas.At(t.holder)
 	id := a.View.Components[t.component]
 	if !m.Shown || m.Removed || !archeutil.Alive(a.View.World, m.Entity) || !a.View.World.Has(m.Entity, id) {
-		return // by the user; or both by the server
+		return // removed by the user, or with its entity by the server
 	}
 	var e ecs.Entity
 	for i := m.Links; i != 0; i = a.Referrers.Links[i].Sibling {
@@ -325,7 +337,7 @@ func (a *Applier) setTarget(t target) {
 			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
 		}
 	}
-	if relations := a.View.World.Relations(); relations.Get(m.Entity, id) != e { // Set would allocate even then
+	if relations := a.View.World.Relations(); relations.Get(m.Entity, id) != e { // Set always allocates
 		a.Hooks.noteMend(t.holder, m, int(t.component), a.View.World.Get(m.Entity, id))
 		relations.Set(m.Entity, id, e)
 	}

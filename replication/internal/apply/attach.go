@@ -7,15 +7,15 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// This file is the client's half of sub-entities: a slot whose state has a link is no entity,
-// but components of the entity that it links to. They are put on it while it is here, and
-// go when the sub-entity does; when the entity goes, they go with it. The link is a reference
-// like others: its referrers are told when the entity comes or goes.
+// Sub-entities at the client. A slot whose state has a link is no entity: its components belong to
+// the entity that the link names. They are put on that entity while it is here, and removed when
+// the sub-entity ends; when the entity goes, they go with it. A link is a reference like others, so
+// the sub-entity is updated when the entity comes or goes.
 
-// applySubEntity makes the entity show a sub-entity's newest state, if it is here.
+// applySubEntity makes the entity, if it is here, show the newest state of its sub-entity.
 func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldState, of wire.NetID) {
 	if m.Shown {
-		a.removeEntity(slot, m) // what the slot held before was no sub-entity
+		a.removeEntity(slot, m) // the slot held an entity before
 	}
 	e, here := a.View.Entity(of)
 	if m.SubEntity && (m.Entity != e || m.generation != state.Generation) {
@@ -23,11 +23,12 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 	}
 	if !m.SubEntity {
 		m.SubEntity = true
-		a.Referrers.add(Link{Holder: slot, Component: uint16(a.Schema.Link), Slot: of.Slot, generation: of.Generation}, &m.Links)
+		link := Link{Holder: slot, Component: uint16(a.Schema.Link), Slot: of.Slot, generation: of.Generation}
+		a.Referrers.add(link, &m.Links)
 		m.generation = state.Generation
 	}
 	if !here {
-		return // until it comes
+		return // settleSubEntities continues when it comes
 	}
 	if m.Entity != e {
 		m.Entity, m.Layout, m.Tick = e, a.recv.Bare, state.Tick
@@ -42,7 +43,7 @@ func (a *Applier) applySubEntity(slot uint32, m *replica, state *receive.HeldSta
 	a.writeRows(slot, m, state, old)
 }
 
-// detach takes the components of a sub-entity from its entity.
+// detach removes the components of a sub-entity from its entity.
 func (a *Applier) detach(m *replica) {
 	if !m.Entity.IsZero() && archeutil.Alive(a.View.World, m.Entity) {
 		a.changeComponents(m, &receive.HeldState{Layout: a.recv.Bare})
@@ -50,13 +51,13 @@ func (a *Applier) detach(m *replica) {
 	a.forgetSubEntity(m)
 }
 
-// forgetSubEntity notes that the mirror is no sub-entity any more.
+// forgetSubEntity notes that the slot shows no sub-entity.
 func (a *Applier) forgetSubEntity(m *replica) {
 	a.Referrers.drop(allComponents, &m.Links)
 	m.SubEntity, m.Entity, m.Layout = false, ecs.Entity{}, nil
 }
 
-// settleSubEntities looks after the sub-entities whose entity came or went.
+// settleSubEntities updates the sub-entities whose entity came or went.
 func (a *Applier) settleSubEntities() {
 	for _, slot := range a.Referrers.Unsettled {
 		m := a.View.Replicas.At(slot)

@@ -9,23 +9,23 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// hashCheck is what state hashes of the server told.
+// hashCheck compares received states with the state hashes that a server sends.
 type hashCheck struct {
 	view   *worldView
 	recv   *receive.Receiver
 	schema *schema.Schema
 	stats  *counters.ClientCounters
 
-	Divergence *Divergence // the first that was found
+	Divergence *Divergence // the first one that was found
 }
 
-// ReceiveHashes takes a packet of state hashes, and reports whether it is one.
+// ReceiveHashes takes a packet. It reports whether it is one of state hashes.
 func (h *hashCheck) ReceiveHashes(packet []byte, key wire.Key) (bool, error) {
 	if len(packet) <= wire.ChecksumSize || packet[wire.ChecksumSize] != byte(wire.KindHashes) {
 		return false, nil
 	}
 	sums := !key.Off
-	key.Off = false // these have one always
+	key.Off = false // state hashes always have a checksum
 	if !key.Matches(packet, 0, 0) {
 		return sums, wire.ErrChecksum
 	}
@@ -37,8 +37,8 @@ func (h *hashCheck) ReceiveHashes(packet []byte, key wire.Key) (bool, error) {
 	return true, nil
 }
 
-// readHashes reads the body of a packet of state hashes, and reports whether it is well
-// formed. If that is known, it compares.
+// readHashes reads the body of a packet of state hashes, and reports whether it is well formed. If
+// compare is set, it compares them.
 func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	r := bitbuf.NewReader(body)
 	r.ReadBits(8)
@@ -83,8 +83,8 @@ func (h *hashCheck) readHashes(body []byte, compare bool) bool {
 	return r.Finish() == nil
 }
 
-// compareRow reads the digests of a component and returns how the state differs from them.
-// Without a state it only reads.
+// compareRow reads the digests of a component and returns how the state differs from them. Without
+// a state it only reads.
 func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *receive.HeldState, tick delta.Tick) (d *Divergence) {
 	comp := &h.schema.Components[k]
 	var row []uint32
@@ -108,7 +108,7 @@ func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *receive.HeldState
 	return d
 }
 
-// noteHashes notes that a state was compared, and how it differs.
+// noteHashes counts a comparison, and records how the state differs.
 func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Divergence) {
 	h.stats.HashesCompared++
 	if d == nil {
@@ -126,7 +126,7 @@ func (h *hashCheck) noteHashes(slot uint32, state *receive.HeldState, d *Diverge
 	h.Divergence = d
 }
 
-// compareSets returns how a state differs in what it is of.
+// compareSets returns how a state differs in generation or component set.
 func compareSets(s *schema.Schema, state *receive.HeldState, generation uint16, set *delta.Set) *Divergence {
 	if state.Generation != generation {
 		return &Divergence{Got: state.Generation, Want: generation}

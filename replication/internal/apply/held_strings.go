@@ -5,12 +5,13 @@ import (
 	"unsafe"
 )
 
-// Arche moves rows as plain bytes, which the garbage collector does not notice: of a string that is moved while it is at work
-// it may see neither the old place nor the new one, and free it. So the client holds the strings that it wrote, and whatever
-// a conversion's function may have made: of values that lead to others it holds a copy.
+// Strings of components. Arche moves rows as plain bytes, which the garbage collector does not
+// notice: it may see neither the old place of a moved string nor the new one, and free the string.
+// So the client holds all strings that it wrote. Conversion functions may create any values; of
+// those with pointers, it holds a copy.
 
-// holdStrings holds the strings of component k of a mirror, whose value is at p, and what else that leads to. Some of it may be
-// the user's.
+// holdStrings holds the strings, and copies the values with pointers, of component k of a replica.
+// The component is at p. Some of that may be the user's.
 func (v *worldView) holdStrings(m *replica, k int, p unsafe.Pointer) {
 	comp := &v.schema.Components[k]
 	if comp.Volatile {
@@ -25,7 +26,7 @@ func (v *worldView) holdStrings(m *replica, k int, p unsafe.Pointer) {
 	comp.HoldStrings(m.Strings[comp.First:], p, 1)
 }
 
-// dropStrings lets go of what is held of component k.
+// dropStrings releases what is held for component k.
 func (v *worldView) dropStrings(m *replica, k int) {
 	delete(m.values, k)
 	if comp := &v.schema.Components[k]; m.Strings != nil {

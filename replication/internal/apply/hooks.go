@@ -8,13 +8,13 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Hooks are functions of the user's that a [Client] calls in Apply when the mirrored world
-// changes: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They
-// are called at two points, at both of which the world is whole:
+// Hooks are functions of the user that a [Client] calls in Apply when its world changes:
+// [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnRemove] and [OnChange]. They are called at two
+// points, where the world is consistent:
 //
-//   - Before Apply changes anything, for all that it is about to take away: OnRemove and
+//   - Before Apply changes anything, for everything that it is about to remove: OnRemove and
 //     OnDespawn. Nothing has gone yet, and nothing has come.
-//   - After Apply has changed everything, references included, for all that came and
+//   - After Apply has changed everything, including references, for everything that came or
 //     changed: OnSpawn, OnAdd and OnChange.
 type hooks struct {
 	schema    *schema.Schema
@@ -23,26 +23,26 @@ type hooks struct {
 	referrers *referrers
 
 	Spawned, Despawned []func(e ecs.Entity)
-	Components         []ComponentHooks // by number; none until there is a hook of one
+	Components         []ComponentHooks // by number; empty until one has a hook
 
-	Parting  bool // there are hooks for what goes
-	Arriving bool // there are hooks for what comes and changes
+	Parting  bool // there are hooks for what is removed
+	Arriving bool // there are hooks for what comes or changes
 	running  bool
 
 	events []hookEvent          // of this Apply, in order
-	noted  map[hookKey]struct{} // components that the first of them are about, if references were mended
-	listed int                  // how many
+	noted  map[hookKey]struct{} // components of the first events, for noteMend
+	listed int                  // how many events are in noted
 }
 
-// ComponentHooks are those of a component.
+// ComponentHooks are the hooks of a component.
 type ComponentHooks struct {
 	Added, Removed []func(e ecs.Entity, p unsafe.Pointer)
 	Changed        changeHooks // nil if there is none
 }
 
-// changeHooks are a component's hooks for changes. They know its type.
+// changeHooks are a component's hooks for changes, which know its type.
 type changeHooks interface {
-	keep(p unsafe.Pointer) int // copies the value before it changes, and returns the copy's index
+	keep(p unsafe.Pointer) int // copies a value before it changes, and returns the index of the copy
 	at(before int) unsafe.Pointer
 	count() int
 	call(hook int, e ecs.Entity, before int, p unsafe.Pointer)
@@ -69,19 +69,19 @@ func (c *Changes[T]) call(hook int, e ecs.Entity, before int, p unsafe.Pointer) 
 }
 
 func (c *Changes[T]) clear() {
-	clear(c.before) // it may hold what the garbage collector could free
+	clear(c.before) // so that the garbage collector can free what the values point to
 	c.before = c.before[:0]
 }
 
-// hookEvent is something that hooks are called for at the end of Apply.
+// hookEvent is an event for which hooks are called at the end of Apply.
 type hookEvent struct {
 	slot      uint32
-	component int32      // eventSpawn for the entity itself
-	before    int32      // the value before the change, eventAdd if there was none
+	component int32      // or eventSpawn
+	before    int32      // index of the value before the change, or eventAdd
 	entity    ecs.Entity // none for resources
 }
 
-// hookKey is a component of what is in a slot.
+// hookKey is a component in a slot.
 type hookKey struct {
 	slot      uint32
 	component int32
@@ -95,10 +95,13 @@ const (
 // NotInHook panics if a hook is running.
 func (h *hooks) NotInHook(method string) {
 	if h.running {
-		panic("replication: " + method + " in a hook: the Apply that called it has not ended; note it and do so afterwards")
+		panic("replication: " + method +
+			" in a hook: the Apply that called it has not ended; note it and do so afterwards")
 	}
 }
 
+// announceAll calls the hooks for everything that Apply is about to remove: entities of former
+// sessions, as outlived reports, and what the new states lack.
 func (h *hooks) announceAll(some, foreign bool) {
 	if some {
 		for i, page := range h.view.Replicas.Pages {
@@ -113,13 +116,13 @@ func (h *hooks) announceAll(some, foreign bool) {
 			}
 		}
 		if foreign {
-			return // that was all
+			return // everything is removed
 		}
 	}
 	for _, slot := range h.recv.Dirty {
 		m := h.view.Replicas.At(slot)
 		if m == nil {
-			continue // nothing is shown
+			continue // the world shows nothing of it
 		}
 		if m.attached() {
 			h.announceSubEntity(m, some, foreign)
@@ -157,12 +160,12 @@ func (h *hooks) announceComponent(m *replica, k int) {
 	}
 }
 
-// watch reports whether there are hooks for the arrival or for changes of a component.
+// watch reports whether a component has hooks for its arrival or its changes.
 func (h *hooks) watch(k int) bool {
 	return k < len(h.Components) && (h.Components[k].Added != nil || h.Components[k].Changed != nil)
 }
 
-// noteSpawn notes that an entity has come.
+// noteSpawn records that an entity has come.
 func (h *hooks) noteSpawn(slot uint32, m *replica) {
 	if !h.Arriving {
 		return
@@ -177,28 +180,29 @@ func (h *hooks) noteSpawn(slot uint32, m *replica) {
 	}
 }
 
-// noteAdd notes that a component has come. Even if there is no hook for that: what its references are filled in with in
-// this Apply is no change.
+// noteAdd records that a component has come, even without hooks for that: references that are
+// resolved in the same Apply are no change.
 func (h *hooks) noteAdd(slot uint32, m *replica, k int) {
 	if h.Components[k].Added != nil || h.schema.Components[k].Refers() {
 		h.events = append(h.events, hookEvent{slot, int32(k), eventAdd, m.Entity})
 	}
 }
 
-// noteChange notes that a component, whose value is at p and is about to be written,
-// comes or changes. differs is false if it is only known that it may.
+// noteChange records that a component at p, which is about to be written, comes or changes. differs
+// is false if the value may be the same as before.
 func (h *hooks) noteChange(slot uint32, m *replica, k int, p unsafe.Pointer, row []uint32, differs bool) {
 	own := &h.Components[k]
 	switch {
 	case !m.Shown && !m.SubEntity, !m.Layout.Set.Has(k):
 		h.noteAdd(slot, m, k)
-	case own.Changed != nil && len(row) > 0 && (differs && !h.schema.Components[k].Refers() || h.view.differs(m.Entity, k, p, row) >= 0):
+	case own.Changed == nil || len(row) == 0:
+	case differs && !h.schema.Components[k].Refers(), h.view.differs(m.Entity, k, p, row) >= 0:
 		h.events = append(h.events, hookEvent{slot, int32(k), int32(own.Changed.keep(p)), m.Entity})
 	}
 }
 
-// noteMend notes that a reference of a component, whose value is at p, is about to be filled in or to become zero. The
-// component may have come or changed in this Apply: then that is what hooks are called for.
+// noteMend records that a reference of a component at p is about to be resolved or cleared. If the
+// component came or changed in this Apply, hooks are called for that already.
 func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	if k >= len(h.Components) || h.Components[k].Changed == nil {
 		return
@@ -214,6 +218,7 @@ func (h *hooks) noteMend(slot uint32, m *replica, k int, p unsafe.Pointer) {
 	}
 }
 
+// callAll calls the hooks for all events.
 func (h *hooks) callAll() {
 	defer func() {
 		h.events, h.listed = h.events[:0], 0
@@ -257,7 +262,8 @@ func (h *hooks) callComponent(m *replica, ev *hookEvent) {
 	for i := range n {
 		p := h.view.place(m, int(ev.component))
 		switch {
-		case p == nil || m.Entity != ev.entity: // removed by a hook, left out for want of room, or on another entity now
+		case p == nil || m.Entity != ev.entity:
+			// Removed by a hook, left out since the entity has another relation, or on another entity now.
 		case ev.before == eventAdd:
 			own.Added[i](ev.entity, p)
 		default:
@@ -266,8 +272,8 @@ func (h *hooks) callComponent(m *replica, ev *hookEvent) {
 	}
 }
 
-// unchanged reports whether a component is after all what it was: it may have been made to refer to somebody who went in
-// the same Apply.
+// unchanged reports whether a component is the same as before after all: it may have been changed
+// to refer to an entity that went in the same Apply.
 func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 	comp := &h.schema.Components[ev.component]
 	p := h.view.place(m, int(ev.component))
@@ -283,7 +289,7 @@ func (h *hooks) unchanged(m *replica, ev *hookEvent) bool {
 	return sameRow(before, now)
 }
 
-// announceEnd calls the hooks for all that is mirrored.
+// announceEnd calls the hooks for everything that the world shows.
 func (h *hooks) announceEnd() {
 	for i, page := range h.view.Replicas.Pages {
 		for j := range page {

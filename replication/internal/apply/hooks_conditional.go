@@ -2,10 +2,11 @@ package apply
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/receive"
 
-// Hooks for components that stand under a condition. They are in a slot of their own and on the entity of another: see
-// attach.go. Hooks speak of that entity, and know nothing of sub-entities.
+// Hooks of components under a condition. Such a component is in a slot of its own but on the entity
+// of another; see attach.go. Hooks are called for that entity, and know nothing of sub-entities.
 
-// announceSubEntities calls the hooks for what an entity in a slot has under conditions, before the entity is removed.
+// announceSubEntities calls the hooks for an entity's components under conditions, before the
+// entity in a slot is removed.
 func (h *hooks) announceSubEntities(slot uint32, m *replica) {
 	if h.schema.Link < 0 || h.Components == nil {
 		return
@@ -25,8 +26,8 @@ func (h *hooks) announceSubEntities(slot uint32, m *replica) {
 	}
 }
 
-// announceSubEntity calls the hooks for what a sub-entity is about to take from its entity. What goes with the entity is
-// announced with it.
+// announceSubEntity calls the hooks for the components that a sub-entity is about to remove from
+// its entity. If the entity is removed as well, they are announced with it.
 func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 	of, ok := h.referrers.linked(h.schema.Link, m)
 	if !ok || h.view.leaves(h.view.Replicas.At(of.Slot), some, foreign) {
@@ -47,7 +48,7 @@ func (h *hooks) announceSubEntity(m *replica, some, foreign bool) {
 	h.announceLost(m, state)
 }
 
-// announceComponents calls the hooks for all components that a mirror shows.
+// announceComponents calls the hooks for all components that a replica shows.
 func (h *hooks) announceComponents(m *replica) {
 	for k := range h.Components {
 		if m.Layout.Set.Has(k) {
@@ -56,7 +57,7 @@ func (h *hooks) announceComponents(m *replica) {
 	}
 }
 
-// announceLost calls the hooks for the components that a mirror shows and a state has not.
+// announceLost calls the hooks for the components that a replica shows and a state lacks.
 func (h *hooks) announceLost(m *replica, state *receive.HeldState) {
 	if state.Layout == m.Layout {
 		return

@@ -2,35 +2,35 @@ package apply
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 
-// This file is the client's half of references: NetIDs to entities. What a row names may
-// not be here yet, be out of the client's view or gone; then the field is the zero entity.
-// The client remembers who refers to which wire.NetID, and when an entity comes or goes it
-// mends the fields that refer to it, at the end of [Client.Apply].
+// References at the client: NetIDs become entities. The entity that a row names may not have
+// arrived, may be out of view or gone; then the field is the zero entity. The client remembers who
+// refers to which NetID. When an entity comes or goes, it updates the fields that refer to it, at
+// the end of [Client.Apply].
 
-// referrers knows the references in everything that is shown. There is a link for each of
-// them that names an entity, whether that is here or not, so their number is bounded by
-// that of the fields of the mirrored entities.
+// referrers knows the references in everything that the world shows. There is a link for each field
+// that names an entity, whether that is here or not, so their number is bounded by the number of
+// such fields.
 type referrers struct {
-	Links []Link // the first one is none
-	Free  uint32 // the first of those that are not in use, by sibling
+	Links []Link // the first one is not used
+	Free  uint32 // the first unused link; Sibling is the next
 	Heads [][]uint32
-	Limit uint32 // slots from here on are never mirrored
+	Limit uint32 // slots from here on are refused
 
-	churned  []uint32 // slots whose entity came or went in this Apply, and that somebody refers to
-	retarget []target // relations whose targets have to be looked at in this Apply
+	churned  []uint32 // slots with referrers whose entity came or went in this Apply
+	retarget []target // relations whose targets may change in this Apply
 
 	Unsettled []uint32 // sub-entities whose entity came or went in this Apply
 }
 
-// A Link is a reference. Those to a slot form a list, as do those of a holder.
+// A Link is a reference. The links to a slot form a list, as do the links of a holder.
 type Link struct {
-	Holder     uint32 // slot of the entity with the reference
+	Holder     uint32 // the slot that has the reference
 	Component  uint16
 	column     uint16
-	Slot       uint32 // that it refers to
+	Slot       uint32 // the slot that it refers to
 	generation uint16
-	Next, Prev uint32 // to the same slot; prev is 0 for the first
-	Sibling    uint32 // of the same holder
+	Next, Prev uint32 // links to the same slot; Prev is 0 for the first
+	Sibling    uint32 // the next link of the same holder
 }
 
 // target is the relation of an entity.
@@ -39,11 +39,11 @@ type target struct {
 	component uint16
 }
 
-// HeadsPage is how many slots share a page of heads: like that of mirrors, a table in
-// pages can't be made huge by naming a slot far out.
+// HeadsPage is how many slots share a page of heads. Pages, as of replicas, keep a packet from
+// making the table huge by naming a high slot.
 const HeadsPage = 256
 
-// head returns where the list of links to a slot begins, or nil if there is none.
+// head returns the head of the list of links to a slot, or nil if there is none.
 func (r *referrers) head(slot uint32) *uint32 {
 	if i := int(slot / HeadsPage); i < len(r.Heads) && r.Heads[i] != nil {
 		return &r.Heads[i][slot%HeadsPage]
@@ -51,7 +51,8 @@ func (r *referrers) head(slot uint32) *uint32 {
 	return nil
 }
 
-// add returns a new link from a holder, whose list begins at first, to a slot.
+// add adds a link to the list of its holder, which begins at first, and to the list of the slot
+// that it refers to.
 func (r *referrers) add(l Link, first *uint32) {
 	if l.Slot >= r.Limit {
 		return
@@ -82,8 +83,8 @@ func (r *referrers) add(l Link, first *uint32) {
 	*head, *first = i, i
 }
 
-// drop removes the links of a component of a holder, whose list begins at first; of all
-// its components if that is allComponents.
+// drop removes the links of a component, or of allComponents, from the list of a holder, which
+// begins at first.
 func (r *referrers) drop(component int, first *uint32) {
 	at := first
 	for *at != 0 {
@@ -116,7 +117,7 @@ func (r *referrers) noteChurn(slot uint32) {
 	}
 }
 
-// linked returns the slot and the generation that a sub-entity is known to link to.
+// linked returns the NetID that a sub-entity's link names.
 func (r *referrers) linked(component int, m *replica) (id wire.NetID, ok bool) {
 	for i := m.Links; i != 0; i = r.Links[i].Sibling {
 		if l := &r.Links[i]; int(l.Component) == component {

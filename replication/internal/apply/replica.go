@@ -10,21 +10,21 @@ import (
 
 // A replica is what the world shows of a slot.
 type replica struct {
-	*receive.Replica // what was received
+	*receive.Replica // what was received of it
 
 	Shown      bool
-	SubEntity  bool       // components of another slot's entity: see attach.go
-	Removed    bool       // the user removed the entity: leave it so
-	Entity     ecs.Entity // of a sub-entity: that it is attached to, if any
+	SubEntity  bool       // it is components of another slot's entity; see attach.go
+	Removed    bool       // the user removed the entity; do not respawn it
+	Entity     ecs.Entity // of a sub-entity: the entity that has its components, if any
 	generation uint16
 	Tick       delta.Tick
 	Layout     *receive.Layout
-	Links      uint32                // first of the references in what is shown
-	Strings    []string              // of its components; see holdStrings
-	values     map[int]reflect.Value // the same of those that lead to more
+	Links      uint32                // first of its references
+	Strings    []string              // held for its components; see held_strings.go
+	values     map[int]reflect.Value // copies of components with pointers
 }
 
-// attached reports whether a replica is a sub-entity that is on an entity.
+// attached reports whether a replica is a sub-entity whose components are on an entity.
 func (m *replica) attached() bool { return m.SubEntity && !m.Entity.IsZero() }
 
 // hold keeps a copy of the value of component k.
@@ -38,8 +38,8 @@ func (m *replica) hold(k int, v reflect.Value) {
 	m.values[k].Set(v)
 }
 
-// A replicaTable finds replicas by slot. It has pages where the table of mirrors has some, from the first Apply on that shows
-// what is in them.
+// A replicaTable finds replicas by slot. It has a page where the receiver's table has one, once
+// Apply has shown a slot on it.
 type replicaTable struct {
 	Pages [][]replica
 }
@@ -52,7 +52,8 @@ func (t *replicaTable) At(slot uint32) *replica {
 	return nil
 }
 
-// add returns the slot's replica, new if need be. The slot has a mirror.
+// add returns the slot's replica, and makes one if there is none. The slot has a page in the
+// receiver's table.
 func (t *replicaTable) add(slot uint32, received *receive.ReplicaTable) *replica {
 	if m := t.At(slot); m != nil {
 		return m
@@ -61,7 +62,7 @@ func (t *replicaTable) add(slot uint32, received *receive.ReplicaTable) *replica
 	return t.At(slot)
 }
 
-// grow makes a page.
+// grow makes page i.
 func (t *replicaTable) grow(i int, received *receive.ReplicaTable) {
 	if i >= len(t.Pages) {
 		t.Pages = append(t.Pages, make([][]replica, i+1-len(t.Pages))...)

@@ -10,7 +10,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Divergence becomes replication.Divergence at the face.
+// Divergence is replication.Divergence inside.
 type Divergence struct {
 	NetID     wire.NetID
 	Entity    ecs.Entity
@@ -40,8 +40,8 @@ func (v *worldView) verifyEntity(m *replica, state *receive.HeldState) *Divergen
 	return nil
 }
 
-// differs returns the first column in which an entity's component, whose value is at p, is
-// not what the row says, or -1.
+// differs returns the first column in which an entity's component, whose value is at p, differs
+// from the row, or -1.
 func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32) int {
 	comp := &v.schema.Components[k]
 	if cap(v.codes) < comp.Words {
@@ -58,7 +58,8 @@ func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32)
 				return i
 			}
 		case schema.OpRelation:
-			if target := v.World.Relations().Get(e, v.Components[k]); !v.refersTo(target.ID(), target.Generation(), other) {
+			target := v.World.Relations().Get(e, v.Components[k])
+			if !v.refersTo(target.ID(), target.Generation(), other) {
 				return i
 			}
 		default:
@@ -70,8 +71,8 @@ func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32)
 	return -1
 }
 
-// refersTo reports whether the entity with the given ID and generation is what the words
-// of a reference mean. The handle of an entity that the user removed counts as none.
+// refersTo reports whether an entity, by ID and generation, is the one that the words of a
+// reference mean. If the user removed that entity, its handle counts as none.
 func (v *worldView) refersTo(id, generation uint32, words []uint32) bool {
 	none := ecs.Entity{}
 	isNone := id == none.ID() && generation == none.Generation()
@@ -93,8 +94,7 @@ func (v *worldView) referred(words []uint32) *replica {
 	return nil
 }
 
-// valuesOf returns a field of an entity's component at p, and what it should be after the
-// row.
+// valuesOf returns a field of an entity's component at p, and the value that the row has for it.
 func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
 	comp := &v.schema.Components[k]
 	col := &comp.Columns[i]
@@ -111,7 +111,7 @@ func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uin
 	return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), heldValue(comp, i, row)
 }
 
-// heldValue returns what a row says that a column is, a NetID for references.
+// heldValue returns the value that a row has for a column: a NetID for references.
 func heldValue(comp *schema.Component, i int, row []uint32) any {
 	col := &comp.Columns[i]
 	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
@@ -126,7 +126,7 @@ func heldValue(comp *schema.Component, i int, row []uint32) any {
 	return fieldOf(v.Elem(), col.Steps)
 }
 
-// fieldOf returns the field of a value that steps lead to.
+// fieldOf returns the field of a value at the end of a path.
 func fieldOf(v reflect.Value, steps []int) any {
 	for _, step := range steps {
 		if v.Kind() == reflect.Struct {

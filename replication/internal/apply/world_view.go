@@ -14,10 +14,11 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// mirrored is the component Mirrored inside: it has the same memory layout.
+// mirrored is replication.Mirrored inside, with the same memory layout.
 type mirrored struct{ id wire.NetID }
 
-// worldView is what a client's world shows: which entity is the replica of a slot, and what it has.
+// worldView knows what a client's world shows: which entity is the replica of a slot, and which
+// components it has.
 type worldView struct {
 	schema *schema.Schema
 	recv   *receive.Receiver
@@ -29,9 +30,10 @@ type worldView struct {
 	Resources  archeutil.ResourceTypes
 	Replicas   replicaTable
 
-	codes []uint32 // scratch memory, for those of a component in the world
+	codes []uint32 // scratch memory for a component's codes
 }
 
+// newWorldView returns a view of a world that shows nothing.
 func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.Receiver) worldView {
 	v := worldView{schema: s, recv: recv, World: w, Marker: marker, mark: archeutil.WatchWorld(w)}
 	for i := range s.Components {
@@ -45,18 +47,21 @@ func newWorldView(w *ecs.World, s *schema.Schema, marker ecs.ID, recv *receive.R
 	return v
 }
 
-// Intact reports whether the world was not reset since the last Apply: then the mirrors'
-// entities are what they were.
+// Intact reports whether the world was not reset since the last Apply, so that the replicas'
+// entities are valid.
 func (v *worldView) Intact() bool { return v.mark.Intact() }
 
+// Entity returns the entity with a NetID.
 func (v *worldView) Entity(id wire.NetID) (ecs.Entity, bool) {
 	m := v.Replicas.At(id.Slot)
-	if m == nil || !v.Intact() || !m.Shown || m.Removed || m.generation != id.Generation || !archeutil.Alive(v.World, m.Entity) {
+	if m == nil || !v.Intact() || !m.Shown || m.Removed || m.generation != id.Generation ||
+		!archeutil.Alive(v.World, m.Entity) {
 		return ecs.Entity{}, false
 	}
 	return m.Entity, true
 }
 
+// NetID returns the NetID of an entity, which may be any handle.
 func (v *worldView) NetID(e ecs.Entity) (wire.NetID, bool) {
 	if !v.Intact() {
 		return wire.NetID{}, false
@@ -88,20 +93,22 @@ func (v *worldView) Each(yield func(wire.NetID, ecs.Entity) bool) {
 			if !m.Shown || m.Removed || !v.Intact() || !archeutil.Alive(v.World, m.Entity) {
 				continue
 			}
-			if !yield(wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}, m.Entity) {
+			id := wire.NetID{Slot: uint32(i*receive.ReplicaPage + j), Generation: m.generation}
+			if !yield(id, m.Entity) {
 				return
 			}
 		}
 	}
 }
 
-// present reports whether the mirror's entity is in the world: a hook may have removed it,
-// or all of them.
+// present reports whether a replica's entity is in the world. A hook may have removed it, or all of
+// them.
 func (v *worldView) present(m *replica) bool {
 	return (m.Shown && !m.Removed || m.attached()) && v.Intact() && archeutil.Alive(v.World, m.Entity)
 }
 
-// place returns where the world has a component of a mirror, or nil: a hook or the user may have removed it.
+// place returns the address of a component of a replica in the world. It is nil if a hook or the
+// user removed it.
 func (v *worldView) place(m *replica, k int) unsafe.Pointer {
 	switch {
 	case v.schema.Components[k].Resource:
@@ -112,17 +119,17 @@ func (v *worldView) place(m *replica, k int) unsafe.Pointer {
 	return v.World.Get(m.Entity, v.Components[k])
 }
 
-// Number returns the number of a component type.
+// Number returns the number of a component type, and panics if it is not registered.
 func (v *worldView) Number(name string, t reflect.Type) int {
 	for k := range v.schema.Components {
 		if v.schema.Components[k].Typ == t {
 			return k
 		}
 	}
-	panic(fmt.Sprintf("replication: %s: %v is not registered: the server says nothing of it", name, t))
+	panic(fmt.Sprintf("replication: %s: %v is not registered: the server sends nothing of it", name, t))
 }
 
-// sign returns the codes of an entity's component as they are in the server's rows.
+// sign returns the codes that the server's rows would have for an entity's component.
 func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	comp := &v.schema.Components[k]
 	codes = slices.Grow(codes[:0], comp.Words)[:comp.Words]
@@ -146,7 +153,7 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	return codes
 }
 
-// of returns what a state links to, and whether it is that of a sub-entity.
+// of returns the NetID that a state links to, and whether the state is one of a sub-entity.
 func (v *worldView) of(state *receive.HeldState) (id wire.NetID, isSubEntity bool) {
 	if v.schema.Link < 0 {
 		return wire.NetID{}, false
@@ -155,10 +162,11 @@ func (v *worldView) of(state *receive.HeldState) (id wire.NetID, isSubEntity boo
 	if row == nil {
 		return wire.NetID{}, false
 	}
-	return wire.NetID{Slot: row[0] - 1, Generation: uint16(row[1])}, true // nothing is a slot beyond all others
+	return wire.NetID{Slot: row[0] - 1, Generation: uint16(row[1])}, true // no link is a slot beyond all others
 }
 
-// leaves reports whether the entity of a mirror is removed in this Apply.
+// leaves reports whether a replica's entity is removed in this Apply. The other arguments are the
+// results of outlived.
 func (v *worldView) leaves(m *replica, some, foreign bool) bool {
 	switch {
 	case m == nil || !m.Shown:
@@ -176,8 +184,8 @@ func (v *worldView) leaves(m *replica, some, foreign bool) bool {
 	return isSubEntity || state.Generation != m.generation
 }
 
-// removeResources removes what is left of a session that is over. What the present one has
-// as well is about to be taken over.
+// removeResources removes what is left of a former session. What the present one has as well is
+// about to be taken over.
 func (v *worldView) removeResources(m *replica) {
 	var next *receive.HeldState
 	if m.Any {
@@ -198,7 +206,7 @@ func (v *worldView) removeResource(component int) {
 	}
 }
 
-// RelationTypes returns which components are relations of Arche.
+// RelationTypes returns the components that are relations of Arche.
 func (v *worldView) RelationTypes() (set delta.Set) {
 	for k, id := range v.Components {
 		if info, ok := ecs.ComponentInfo(v.World, id); ok && info.IsRelation && !v.Resources.Set.Has(k) {
@@ -208,7 +216,7 @@ func (v *worldView) RelationTypes() (set delta.Set) {
 	return set
 }
 
-// tidyLayouts makes shapes be forgotten, if it is time. It is called between two packets.
+// tidyLayouts forgets unused layouts, if it is time. It is called between two packets.
 func (v *worldView) tidyLayouts() {
 	if !v.recv.Crowded() {
 		return

@@ -13,7 +13,7 @@ import (
 // beginning of a tick and new ones in that tick together: at most twice its largest number of
 // members.
 //
-// A free slot can be reused at once. Clients tell the two entities apart by the generation, and all
+// A free slot can be reused at once. Clients distinguish the two entities by the generation, and all
 // that a peer is known to hold of a slot is forgotten when the slot becomes empty. A generation
 // returns after 65,536 entities of at least 2 ticks each; see receive.GenerationSpan.
 

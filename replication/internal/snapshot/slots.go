@@ -12,13 +12,13 @@ import (
 // blocks of 64: what every slot is asked for every peer is asked of 64 at a time, as bits of a
 // word.
 type SlotTable struct {
-	Alive    bitset.Set // slots that hold an entity
-	free     bitset.Set // slots that held one; see free_slots.go
-	Changed  bitset.Set // slots in which something changed this tick
-	Churned  bitset.Set // those of them whose entity came or went
+	Alive      bitset.Set // slots that hold an entity
+	free       bitset.Set // slots that held one; see free_slots.go
+	Changed    bitset.Set // slots in which something changed this tick
+	Churned    bitset.Set // those of them whose entity came or went
 	SetChanged bitset.Set // those of them whose component set changed
-	Bound    bitset.Set // slots of members and former members of groups; nil without groups
-	Recent   changeLog
+	Bound      bitset.Set // slots of members and former members of groups; nil without groups
+	Recent     changeLog
 
 	Log           [RecentTicks]bitset.Set // by tick modulo RecentTicks: what changed in it
 	Busy          []int32                 // blocks with changed slots
