@@ -13,8 +13,9 @@ type compactEntries struct {
 
 	limit int // slots from here on are refused
 	tick  delta.Tick
-	chain int // what the list of slots has of the entry: compact.ChainNew and so on
-	left  int // how many more entries the packet may have
+	past  delta.Past // of the row that is being read
+	chain int        // what the list of slots has of the entry: compact.ChainNew and so on
+	left  int        // how many more entries the packet may have
 }
 
 // begin starts a packet. age has the lower bits of the age of the model that the packet begins
@@ -91,12 +92,16 @@ func (c *compactEntries) full(e *entryHead) {
 
 func (c *compactEntries) set(ref *delta.Set) delta.Set { return c.GetSet(ref, c.components) }
 
-func (c *compactEntries) beginFull(int) { c.beginUpdate(0) }
+func (c *compactEntries) beginFull(int) { c.beginUpdate(0, 0, 0) }
 
-func (c *compactEntries) beginUpdate(int) { c.Coder.Entity(c.chain == compact.ChainRepeated) }
+func (c *compactEntries) beginUpdate(_ int, ratio, ratio3 int64) {
+	c.past.Ratio, c.past.NearRatio = ratio, ratio3
+	c.Coder.Entity(c.chain == compact.ChainRepeated)
+}
 
-func (c *compactEntries) row(k int, dst []uint32, past *delta.Past) (changed, ok bool) {
-	changed = c.Coder.DecodeChange(&c.D, k, dst, past)
+func (c *compactEntries) row(k int, dst, base, base2, base3 []uint32) (changed, ok bool) {
+	c.past.Base, c.past.Base2, c.past.Near = base, base2, base3
+	changed = c.Coder.DecodeChange(&c.D, k, dst, &c.past)
 	return changed, c.D.Err() == nil
 }
 

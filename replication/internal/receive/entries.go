@@ -21,11 +21,12 @@ type entryReader interface {
 	// beginFull starts the rows of an entry without baseline. They take at least minBits.
 	beginFull(minBits int)
 	// beginUpdate starts the rows of an entry with baselines. So many of them may differ from the
-	// first baseline's.
-	beginUpdate(changeable int)
-	// row reads the row of component k. If the row is that of the first baseline, it returns false
-	// and leaves dst alone. It also returns whether the reader has not failed.
-	row(k int, dst []uint32, past *delta.Past) (changed, ok bool)
+	// first baseline's. The ratios are those of its ticks, as in delta.Past.
+	beginUpdate(changeable int, ratio, ratio3 int64)
+	// row reads the row of component k, which has these rows at the baselines, or nil. If the row is
+	// that of the first baseline, it returns false and leaves dst alone. It also returns whether the
+	// reader has not failed.
+	row(k int, dst, base, base2, base3 []uint32) (changed, ok bool)
 	// number reads a number that describes a part, bytes the contents.
 	number() uint64
 	bytes(dst []byte)
@@ -46,8 +47,7 @@ type entryHead struct {
 type input struct {
 	packed  packedEntries
 	compact compactEntries
-	entry   entryHead  // that is being read
-	past    delta.Past // of the row that is being read
+	entry   entryHead // that is being read
 }
 
 // newInput returns the input for components of a schema.
@@ -151,15 +151,11 @@ func (rc *Receiver) readFull(in entryReader, e *entryHead, tick delta.Tick) erro
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	rows, past := rc.staged.words[staged.first:], &rc.in.past
-	*past = delta.Past{}
-	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
-		comp := &rc.schema.Components[k]
-		if comp.Words == 0 {
-			continue
-		}
+	rows := rc.staged.words[staged.first:]
+	for _, c := range layout.coded {
+		k, comp := int(c), &rc.schema.Components[c]
 		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		if _, ok := in.row(k, row, past); !ok || !rc.staged.takeRow(comp, row) {
+		if _, ok := in.row(k, row, nil, nil, nil); !ok || !rc.staged.takeRow(comp, row) {
 			return wire.ErrMalformed
 		}
 	}
@@ -233,24 +229,20 @@ func (rc *Receiver) readUpdate(in entryReader, e *entryHead, b *baselines, tick 
 	if staged == nil {
 		return wire.ErrMalformed
 	}
-	in.beginUpdate(changeable)
-	rows, past := rc.staged.words[staged.first:], &rc.in.past
-	past.Ratio, past.NearRatio = b.ratio, b.ratio3
-	for k := layout.Set.Next(0); k >= 0; k = layout.Set.Next(k + 1) {
-		comp := &rc.schema.Components[k]
-		if comp.Words == 0 {
-			continue
-		}
+	in.beginUpdate(changeable, b.ratio, b.ratio3)
+	rows := rc.staged.words[staged.first:]
+	for _, c := range layout.coded {
+		k, comp := int(c), &rc.schema.Components[c]
 		row := rc.staged.room(staged, rows, layout.offsets[k], k, comp.Words)
-		base, base2 := b.first.Row(k, comp.Words), []uint32(nil)
+		var base2, base3 []uint32
+		base := b.first.Row(k, comp.Words)
 		if b.second != nil && base != nil {
 			base2 = b.second.Row(k, comp.Words)
 		}
-		past.Base, past.Base2 = base, base2
 		if b.third != nil {
-			past.Near = b.third.Row(k, comp.Words)
+			base3 = b.third.Row(k, comp.Words)
 		}
-		changed, ok := in.row(k, row, past)
+		changed, ok := in.row(k, row, base, base2, base3)
 		if !changed {
 			rc.staged.keepRow(staged, k, row, base, b.first, b.second)
 		}

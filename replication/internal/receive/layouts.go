@@ -15,9 +15,10 @@ type Layout struct {
 	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
 	Words   int
 	rows    *archeutil.RowPool
-	Shared  []int // where the indices of shared rows are
-	symbols int   // rows that may differ from a baseline with this layout
-	minBits int   // least bits in Packed without a baseline
+	Shared  []int    // where the indices of shared rows are
+	coded   []uint16 // components that have rows, in order
+	symbols int      // rows that may differ from a baseline with this layout
+	minBits int      // least bits in Packed without a baseline
 }
 
 const (
@@ -84,6 +85,9 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.symbols++
 	}
 	l.minBits += comp.Layout.MinWidth()
+	if comp.Words > 0 {
+		l.coded = append(l.coded, uint16(c))
+	}
 	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // rows of no bits are all the same
 		l.offsets[c] = sharedAt - l.Words
 		l.Shared = append(l.Shared, l.Words)

@@ -17,7 +17,8 @@ type packedEntries struct {
 	end     int // of the entries, as a bit position
 	order   uint
 	context wire.Context
-	usual   bool // rows with the usual symbol leave it out
+	ratio   int64 // of the entry's baselines
+	usual   bool  // rows with the usual symbol leave it out
 }
 
 // begin starts a packet whose entries end at bit end.
@@ -87,10 +88,12 @@ func (p *packedEntries) beginFull(minBits int) {
 	p.usual = false
 }
 
-func (p *packedEntries) beginUpdate(changeable int) { p.usual = delta.Usual(&p.r, changeable) }
+func (p *packedEntries) beginUpdate(changeable int, ratio, _ int64) {
+	p.usual, p.ratio = delta.Usual(&p.r, changeable), ratio
+}
 
-func (p *packedEntries) row(k int, dst []uint32, past *delta.Past) (changed, ok bool) {
-	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, past.Base, past.Base2, past.Ratio)
+func (p *packedEntries) row(k int, dst, base, base2, _ []uint32) (changed, ok bool) {
+	changed = p.coder.DecodeChange(&p.r, k, p.usual, dst, base, base2, p.ratio)
 	return changed, p.r.Err() == nil
 }
 
