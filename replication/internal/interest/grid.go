@@ -114,7 +114,7 @@ func (g *Grid) remove(slot int) {
 // A Viewpoint is where a peer looks from, and how far it sees.
 type Viewpoint struct {
 	At     [MaxAxes]float64
-	Axes   int // how many of the coordinates count: as many as the grid has fields; 0 before the peer looks from anywhere
+	Axes   int // coordinates that count, one for each field of the grid; 0: the peer has no viewpoint yet
 	Radius float64
 }
 
