@@ -237,6 +237,9 @@ func playScript(t *testing.T, script []byte, coding Coding) {
 	tick := func() {
 		x.server.Replicate()
 		o.record(x.server)
+		if x.peer.Err() != nil { // the script paused for so long that the server gave the client up
+			x.connect()
+		}
 	}
 	take := func(packets *[][]byte, i int) []byte {
 		if len(*packets) == 0 {
