@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/stretchr/testify/require"
 )
@@ -240,7 +241,7 @@ func TestColumnsReadTheFieldTheyAreNamedAfter(t *testing.T) {
 	for i := range c.Columns {
 		col := &c.Columns[i]
 		got[col.Path] = int64(col.Code(row))
-		if col.Codec.Op == schema.OpInt {
+		if col.Codec.Op == field.OpInt {
 			got[col.Path] += math.MinInt32
 		}
 	}

@@ -307,13 +307,13 @@ func TestLinksOfDocCommentsPointToNames(t *testing.T) {
 	require.Greater(t, links, 200)
 }
 
-// The tag keys are those that ParseFieldTag distinguishes.
+// The tag keys are those that ParseTag distinguishes.
 func TestGuideNamesEveryTagKey(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "internal/schema/tags.go", nil, parser.SkipObjectResolution)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/field/tag.go", nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
 	var keys []string
 	for _, d := range file.Decls {
-		if f, ok := d.(*ast.FuncDecl); !ok || f.Name.Name != "ParseFieldTag" {
+		if f, ok := d.(*ast.FuncDecl); !ok || f.Name.Name != "ParseTag" {
 			continue
 		}
 		ast.Inspect(d, func(n ast.Node) bool {

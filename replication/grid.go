@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/interest"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
 // A Grid sorts entities by position into cells, so that what is near a place is found
@@ -26,19 +25,19 @@ func newGrid(s *Server, cell float64, fields []string) *Grid {
 	g := &Grid{server: s}
 	g.in.Snap = &s.snap
 	g.in.Component, g.in.Cell, g.in.Counts, g.in.Fresh = -1, cell, [interest.MaxAxes]int{1, 1, 1}, true
-	for _, field := range fields {
-		k, col := s.schema.Field(field)
+	for _, name := range fields {
+		k, col := s.schema.Field(name)
 		switch {
 		case col == nil:
-			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", field, s.schema.GridFields()))
+			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", name, s.schema.GridFields()))
 		case s.schema.Components[k].Resource:
-			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", field))
-		case col.Codec.Op != schema.OpFixed:
-			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", field))
+			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", name))
+		case !col.Codec.IsFixed():
+			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", name))
 		case s.schema.Components[k].Class != 0:
-			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", field))
+			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", name))
 		case g.in.Component >= 0 && g.in.Component != k:
-			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], field))
+			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], name))
 		}
 		g.in.Component = k
 		g.in.Columns = append(g.in.Columns, col)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/quantize"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
@@ -58,7 +59,7 @@ func (c slowKernels) refersToAny(p unsafe.Pointer, n int, ids bitset.Set) (found
 	values := reflect.SliceAt(c.Typ, p, n)
 	for i := range n {
 		for j := range c.Columns {
-			if col := &c.Columns[j]; col.Codec.Op == schema.OpEntity {
+			if col := &c.Columns[j]; col.Codec.Op == field.OpEntity {
 				found = found || ids.Holds(leaf(values.Index(i), col.Steps).Interface().(ecs.Entity).ID())
 			}
 		}
@@ -93,10 +94,10 @@ func (c slowKernels) fits(p unsafe.Pointer) error {
 		}
 		n := 0
 		switch v := leaf(component, col.Steps); col.Codec.Op {
-		case schema.OpString:
+		case field.OpString:
 			n = v.Len()
-		case schema.OpBytes:
-			n = len(schema.TrimZeros(v.Bytes()))
+		case field.OpBytes:
+			n = len(field.TrimZeros(v.Bytes()))
 		default:
 			continue
 		}
@@ -186,51 +187,51 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 	q := col.Codec
 	var code uint64
 	switch q.Op {
-	case schema.OpBool:
+	case field.OpBool:
 		ok = true
 		if v.Bool() {
 			code = 1
 		}
-	case schema.OpInt:
+	case field.OpInt:
 		code, ok = q.Int.Encode(v.Int())
-	case schema.OpUint:
+	case field.OpUint:
 		code, ok = q.Uint.Encode(v.Uint())
-	case schema.OpIntStep:
+	case field.OpIntStep:
 		code, ok = q.StepCode(integerOf(v))
-	case schema.OpIntWrap:
+	case field.OpIntWrap:
 		code, ok = q.WrapCode(integerOf(v)), true
-	case schema.OpFlags:
+	case field.OpFlags:
 		x, _ := integerOf(v)
 		code, ok = uint64(x)&q.Max, true
-	case schema.OpString, schema.OpBytes:
+	case field.OpString, field.OpBytes:
 		return col.readText(v, dst)
-	case schema.OpRaw:
+	case field.OpRaw:
 		if q.Kind == reflect.Float32 {
 			code, ok = quantize.Raw32{}.Encode(*float32At(v))
 		} else {
 			code, ok = quantize.Raw64{}.Encode(v.Float())
 		}
-	case schema.OpFixed:
+	case field.OpFixed:
 		code, ok = q.Fixed.Encode(v.Float())
-	case schema.OpFloat:
+	case field.OpFloat:
 		code, ok = q.Float.Encode(v.Float())
-	case schema.OpHalf:
+	case field.OpHalf:
 		code, ok = quantize.Half{}.Encode(v.Float())
-	case schema.OpAngle:
+	case field.OpAngle:
 		code, ok = q.Angle.Encode(v.Float())
-	case schema.OpEntity, schema.OpRelation: // relation targets are not in the component
+	case field.OpEntity, field.OpRelation: // relation targets are not in the component
 		var e ecs.Entity
-		if q.Op == schema.OpEntity {
+		if q.Op == field.OpEntity {
 			e = v.Interface().(ecs.Entity)
 		}
 		dst[0], dst[1] = e.ID(), e.Generation()
 		return true
-	case schema.OpUnit:
+	case field.OpUnit:
 		var a, b uint64
 		a, b, ok = q.Unit.Encode([3]float64{partOf(v, 0).Float(), partOf(v, 1).Float(), partOf(v, 2).Float()})
 		dst[0], dst[1] = uint32(a), uint32(b)
 		return ok
-	case schema.OpQuat:
+	case field.OpQuat:
 		f := [4]float64{partOf(v, 0).Float(), partOf(v, 1).Float(), partOf(v, 2).Float(), partOf(v, 3).Float()}
 		var c quantize.QuatCode
 		if q.Kind == reflect.Float32 {
@@ -251,31 +252,31 @@ func (col slowColumn) read(v reflect.Value, dst []uint32) (ok bool) {
 func (col slowColumn) write(v reflect.Value, row []uint32) {
 	q := col.Codec
 	switch q.Op {
-	case schema.OpEntity, schema.OpRelation: // written by writeEntity, once the local entity is known
-	case schema.OpBool:
+	case field.OpEntity, field.OpRelation: // written by writeEntity, once the local entity is known
+	case field.OpBool:
 		v.SetBool(row[col.Word] != 0)
-	case schema.OpInt:
+	case field.OpInt:
 		x, _ := q.Int.Decode(col.Code(row))
 		v.SetInt(x)
-	case schema.OpUint:
+	case field.OpUint:
 		x, _ := q.Uint.Decode(col.Code(row))
 		v.SetUint(x)
-	case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
+	case field.OpIntStep, field.OpIntWrap, field.OpFlags:
 		old, _ := integerOf(v)
 		if x := q.IntegerValue(col.Code(row), old); v.CanInt() {
 			v.SetInt(x)
 		} else {
 			v.SetUint(uint64(x))
 		}
-	case schema.OpString, schema.OpBytes:
+	case field.OpString, field.OpBytes:
 		col.writeText(v, row[col.Word:])
-	case schema.OpRaw:
+	case field.OpRaw:
 		if q.Kind == reflect.Float32 {
 			*float32At(v) = math.Float32frombits(row[col.Word])
 		} else {
 			v.SetFloat(math.Float64frombits(col.Code(row)))
 		}
-	case schema.OpUnit:
+	case field.OpUnit:
 		a, b := uint64(row[col.Word]), uint64(row[col.Word+1])
 		if q.Kind == reflect.Float32 {
 			x, _ := q.Unit.Decode32(a, b)
@@ -284,12 +285,12 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 			x, _ := q.Unit.Decode(a, b)
 			setFloats(v, x[:]...)
 		}
-	case schema.OpQuat:
+	case field.OpQuat:
 		if q.Kind == reflect.Float32 {
-			x, _ := q.Quat.Decode32(col.QuatCode(row))
+			x, _ := q.Quat.Decode32(field.QuatCode(row[col.Word:]))
 			setFloats(v, float64(x[0]), float64(x[1]), float64(x[2]), float64(x[3]))
 		} else {
-			x, _ := q.Quat.Decode(col.QuatCode(row))
+			x, _ := q.Quat.Decode(field.QuatCode(row[col.Word:]))
 			setFloats(v, x[:]...)
 		}
 	default:
@@ -300,13 +301,13 @@ func (col slowColumn) write(v reflect.Value, row []uint32) {
 // decodeFloat returns the number of a code. Storing it in a float32 rounds as Decode32 does.
 func (col slowColumn) decodeFloat(code uint64) (v float64) {
 	switch q := col.Codec; q.Op {
-	case schema.OpFixed:
+	case field.OpFixed:
 		v, _ = q.Fixed.Decode(code)
-	case schema.OpFloat:
+	case field.OpFloat:
 		v, _ = q.Float.Decode(code)
-	case schema.OpHalf:
+	case field.OpHalf:
 		v, _ = quantize.Half{}.Decode(code)
-	case schema.OpAngle:
+	case field.OpAngle:
 		v, _ = q.Angle.Decode(code)
 	}
 	return v
@@ -322,23 +323,23 @@ func setFloats(v reflect.Value, numbers ...float64) {
 func (col slowColumn) readText(v reflect.Value, dst []uint32) (ok bool) {
 	q := col.Codec
 	dst = dst[:q.Words()]
-	if q.Op == schema.OpString {
+	if q.Op == field.OpString {
 		var s string
-		s, ok = schema.CutString(v.String(), int(q.Max))
-		schema.PutText(dst, s)
+		s, ok = field.CutString(v.String(), int(q.Max))
+		field.PutText(dst, s)
 		return ok
 	}
-	b, ok := schema.CutBytes(v.Bytes(), int(q.Max))
-	schema.PutText(dst, b)
+	b, ok := field.CutBytes(v.Bytes(), int(q.Max))
+	field.PutText(dst, b)
 	return ok
 }
 
 func (col slowColumn) writeText(v reflect.Value, row []uint32) {
-	if col.Codec.Op == schema.OpString {
+	if col.Codec.Op == field.OpString {
 		s := v.String()
-		col.Codec.SetString(&s, row)
+		field.SetString(&s, row, col.Codec.Max)
 		v.SetString(s)
 	} else {
-		col.Codec.SetBytes(v.Bytes(), row)
+		field.SetBytes(v.Bytes(), row, col.Codec.Max)
 	}
 }

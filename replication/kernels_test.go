@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
@@ -191,9 +192,9 @@ func TestKernelsMatchTheReference(t *testing.T) {
 }
 
 // opName names the properties that select the kernel of a codec.
-func opName(q *schema.Codec) string {
+func opName(q *field.Codec) string {
 	name := fmt.Sprint(q.Op, " ", q.Kind)
-	if q.Bits > 32 && q.Op != schema.OpRaw {
+	if q.Bits > 32 && q.Op != field.OpRaw {
 		name += " wide"
 	}
 	return name
@@ -202,38 +203,38 @@ func opName(q *schema.Codec) string {
 // allOps returns the names of all of them.
 func allOps() map[string]bool {
 	all := map[string]bool{}
-	add := func(op schema.CodecOp, bits uint, kinds ...reflect.Kind) {
+	add := func(op field.Op, bits uint, kinds ...reflect.Kind) {
 		for _, kind := range kinds {
-			all[opName(&schema.Codec{Op: op, Bits: bits, Kind: kind})] = true
+			all[opName(&field.Codec{Op: op, Bits: bits, Kind: kind})] = true
 		}
 	}
 	signed := []reflect.Kind{reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Int}
 	unsigned := []reflect.Kind{reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint}
-	for op := range schema.OpCode + 1 {
+	for op := range field.OpCode + 1 {
 		switch op {
-		case schema.OpBool:
+		case field.OpBool:
 			add(op, 1, reflect.Bool)
-		case schema.OpInt:
+		case field.OpInt:
 			add(op, 1, signed...)
 			add(op, 64, reflect.Int64, reflect.Int)
-		case schema.OpUint:
+		case field.OpUint:
 			add(op, 1, unsigned...)
 			add(op, 64, reflect.Uint64, reflect.Uint)
-		case schema.OpIntStep, schema.OpIntWrap, schema.OpFlags:
+		case field.OpIntStep, field.OpIntWrap, field.OpFlags:
 			add(op, 1, append(signed, unsigned...)...)
 			add(op, 64, reflect.Int64, reflect.Uint64)
-		case schema.OpFixed, schema.OpFloat, schema.OpAngle:
+		case field.OpFixed, field.OpFloat, field.OpAngle:
 			add(op, 1, reflect.Float32, reflect.Float64)
 			add(op, 64, reflect.Float64)
-		case schema.OpRaw, schema.OpHalf, schema.OpUnit, schema.OpQuat:
+		case field.OpRaw, field.OpHalf, field.OpUnit, field.OpQuat:
 			add(op, 1, reflect.Float32, reflect.Float64)
-		case schema.OpEntity, schema.OpRelation:
+		case field.OpEntity, field.OpRelation:
 			add(op, 64, reflect.Struct)
-		case schema.OpString:
+		case field.OpString:
 			add(op, 1, reflect.String)
-		case schema.OpBytes:
+		case field.OpBytes:
 			add(op, 1, reflect.Array)
-		case schema.OpCode:
+		case field.OpCode:
 			add(op, 1, reflect.Invalid)
 			add(op, 64, reflect.Invalid)
 		default:
@@ -333,7 +334,7 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 	for _, e := range entities {
 		all.Add(int(e.ID()))
 	}
-	refers := slices.ContainsFunc(c.References, func(k int) bool { return c.Columns[k].Codec.Op == schema.OpEntity })
+	refers := slices.ContainsFunc(c.References, func(k int) bool { return c.Columns[k].Codec.Op == field.OpEntity })
 	require.Equal(t, refers, c.RefersToAny(values.UnsafePointer(), n, all), name)
 	require.False(t, c.RefersToAny(values.UnsafePointer(), n, nobody), name)
 	for i := range n {
@@ -345,7 +346,7 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 	}
 	pair := reflect.MakeSlice(values.Type(), 2, 2)
 	for _, k := range c.References {
-		if c.Columns[k].Codec.Op != schema.OpEntity {
+		if c.Columns[k].Codec.Op != field.OpEntity {
 			continue
 		}
 		for i := range n {

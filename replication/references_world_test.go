@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/apply"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -110,14 +110,14 @@ func (x *referrerState) read(s *Schema, w *ecs.World, e ecs.Entity, skip func(co
 		}
 		before := len(x.refs)
 		eachReference(reflect.NewAt(c.Typ, p).Elem(), func(e *ecs.Entity) { x.refs = append(x.refs, *e) })
-		if before == len(x.refs) && len(c.Columns) > 0 && c.Columns[0].Codec.Op != schema.OpRelation {
+		if before == len(x.refs) && len(c.Columns) > 0 && c.Columns[0].Codec.Op != field.OpRelation {
 			for _, word := range row {
 				codes = append(codes, uint64(word))
 			}
 			continue
 		}
 		for k := range c.Columns {
-			if op := c.Columns[k].Codec.Op; op != schema.OpEntity && op != schema.OpRelation {
+			if op := c.Columns[k].Codec.Op; op != field.OpEntity && op != field.OpRelation {
 				codes = append(codes, c.Columns[k].Code(row))
 			}
 		}

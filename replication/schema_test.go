@@ -10,6 +10,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/stretchr/testify/require"
 )
@@ -99,15 +100,15 @@ func TestFrozenLayoutAgreesWithTheColumns(t *testing.T) {
 		c := &s.raw.Components[i]
 		require.Equal(t, c.Name, c.Layout.Name)
 		require.Equal(t, c.Words, c.Layout.Words())
-		field := 0
+		next := 0
 		for j := range c.Columns {
-			require.Equal(t, c.Columns[j].Word, c.Layout.Fields[field].Word(), c.Columns[j].Path)
-			field++
-			if c.Columns[j].Codec.Op == schema.OpUnit {
-				field++
+			require.Equal(t, c.Columns[j].Word, c.Layout.Fields[next].Word(), c.Columns[j].Path)
+			next++
+			if c.Columns[j].Codec.Op == field.OpUnit {
+				next++
 			}
 		}
-		require.Len(t, c.Layout.Fields, field)
+		require.Len(t, c.Layout.Fields, next)
 	}
 
 	kinds := map[string]string{}

@@ -6,32 +6,33 @@ import (
 	"testing"
 	"time"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
 func TestParseFieldTag(t *testing.T) {
-	number := func(v float64) schema.OptionalNumber { return schema.OptionalNumber{Value: v, Given: true} }
-	for text, want := range map[string]schema.Tag{
+	number := func(v float64) field.OptionalNumber { return field.OptionalNumber{Value: v, Given: true} }
+	for text, want := range map[string]field.Tag{
 		"":                              {},
-		"-":                             {Mode: schema.ModeSkip},
-		"half":                          {Mode: schema.ModeHalf},
-		"raw":                           {Mode: schema.ModeRaw},
+		"-":                             {Mode: field.ModeSkip},
+		"half":                          {Mode: field.ModeHalf},
+		"raw":                           {Mode: field.ModeRaw},
 		"range=0:100":                   {Low: "0", High: "100", Ranged: true},
 		"range=-32:32,step=0.001953125": {Low: "-32", High: "32", Ranged: true, Step: number(0.001953125)},
 		"precision=1e-3,range=0:1":      {Low: "0", High: "1", Ranged: true, Precision: number(0.001)},
-		"quat,bits=9":                   {Mode: schema.ModeQuat, Bits: 9, HasBits: true},
-		"angle,bits=9,period=360":       {Mode: schema.ModeAngle, Bits: 9, HasBits: true, Period: number(360)},
-		"bits=0,unit":                   {Mode: schema.ModeUnit, HasBits: true},
-		"enum=5":                        {Mode: schema.ModeEnum, Count: 5},
-		"flags=05":                      {Mode: schema.ModeFlags, Count: 5},
-		"max=32":                        {Mode: schema.ModeMax, Count: 32},
-		"counter":                       {Hint: schema.HintCounter},
-		"wrap,range=0:359":              {Low: "0", High: "359", Ranged: true, Hint: schema.HintWrap},
-		"range=0s:1h,step=1ms":          {Low: "0s", High: "1h", Ranged: true, Step: schema.OptionalNumber{Value: 1e6, Given: true, Duration: true}},
+		"quat,bits=9":                   {Mode: field.ModeQuat, Bits: 9, HasBits: true},
+		"angle,bits=9,period=360":       {Mode: field.ModeAngle, Bits: 9, HasBits: true, Period: number(360)},
+		"bits=0,unit":                   {Mode: field.ModeUnit, HasBits: true},
+		"enum=5":                        {Mode: field.ModeEnum, Count: 5},
+		"flags=05":                      {Mode: field.ModeFlags, Count: 5},
+		"max=32":                        {Mode: field.ModeMax, Count: 32},
+		"counter":                       {Hint: field.HintCounter},
+		"wrap,range=0:359":              {Low: "0", High: "359", Ranged: true, Hint: field.HintWrap},
+		"range=0s:1h,step=1ms":          {Low: "0s", High: "1h", Ranged: true, Step: field.OptionalNumber{Value: 1e6, Given: true, Duration: true}},
 	} {
-		got, err := schema.ParseFieldTag(text)
+		got, err := field.ParseTag(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
@@ -67,7 +68,7 @@ func TestParseFieldTag(t *testing.T) {
 		"step=1e999":              "step=1e999 is not a number",
 		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
 	} {
-		_, err := schema.ParseFieldTag(text)
+		_, err := field.ParseTag(text)
 		require.EqualError(t, err, want, text)
 	}
 }
@@ -94,12 +95,12 @@ func FuzzTag(f *testing.F) {
 		reflect.TypeFor[time.Duration](), reflect.TypeFor[string](), reflect.TypeFor[[8]byte](),
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tag, err := schema.ParseFieldTag(text)
+		tag, err := field.ParseTag(text)
 		if err != nil {
-			require.Equal(t, schema.Tag{}, tag)
+			require.Equal(t, field.Tag{}, tag)
 			return
 		}
-		if tag.Mode == schema.ModeSkip {
+		if tag.Mode == field.ModeSkip {
 			return
 		}
 		for _, typ := range types {
@@ -112,7 +113,7 @@ func FuzzTag(f *testing.F) {
 			require.Len(t, c.Lines, 1)
 
 			_, written, _ := strings.Cut(c.Columns[0].Codec.Text, " ")
-			again, err := schema.ParseFieldTag(written)
+			again, err := field.ParseTag(written)
 			require.NoError(t, err, "canonical text %q", written)
 			c2 := schema.Component{Name: "P", Typ: typ, Size: typ.Size()}
 			fl = schema.Flattener{Component: &c2}

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -37,7 +37,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 		{"a\x80\x80\x80\x80\x80", 3, "a\x80\x80"},
 		{"é\xff\xff", 3, "é\xff"},
 	} {
-		got, ok := schema.CutString(c.s, c.max)
+		got, ok := field.CutString(c.s, c.max)
 		if !utf8.ValidString(c.s) {
 			require.LessOrEqual(t, len(got), c.max, "%q", c.s)
 			require.True(t, strings.HasPrefix(c.s, got), "%q", c.s)
@@ -55,7 +55,7 @@ func TestLongStringsAreCutBetweenCharacters(t *testing.T) {
 				want = s[:end]
 			}
 		}
-		got, ok := schema.CutString(s, limit)
+		got, ok := field.CutString(s, limit)
 		require.Equal(t, want, got, "%q in %d", s, limit)
 		require.Equal(t, len(s) <= limit, ok)
 	}
@@ -128,7 +128,7 @@ func TestTextsInColumns(t *testing.T) {
 	// The oracle: the expected value, text by text.
 	wantClamped := 0
 	cut := func(s string, limit int) string {
-		got, ok := schema.CutString(s, limit)
+		got, ok := field.CutString(s, limit)
 		if !ok {
 			wantClamped++
 		}

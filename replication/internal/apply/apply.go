@@ -6,8 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
-	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
@@ -276,7 +276,7 @@ func (a *Applier) refer(slot uint32, m *replica, component int, p unsafe.Pointer
 			e, _ = a.View.Entity(wire.NetID{Slot: l.Slot, Generation: l.generation})
 		}
 		switch {
-		case comp.Columns[i].Codec.Op == schema.OpRelation:
+		case comp.Columns[i].Codec.Op == field.OpRelation:
 			a.Referrers.retarget = append(a.Referrers.retarget, target{slot, uint16(component)})
 		case p != nil:
 			comp.WriteEntity(p, i, e)
@@ -307,7 +307,7 @@ func (a *Applier) mend(l *Link) {
 		return
 	}
 	comp := &a.Schema.Components[l.Component]
-	if comp.Columns[l.column].Codec.Op == schema.OpRelation {
+	if comp.Columns[l.column].Codec.Op == field.OpRelation {
 		a.Referrers.retarget = append(a.Referrers.retarget, target{l.Holder, l.Component})
 		return
 	}

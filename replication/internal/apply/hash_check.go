@@ -4,6 +4,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/counters"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -93,7 +94,7 @@ func (h *hashCheck) compareRow(r *bitbuf.Reader, k int, state *receive.HeldState
 	}
 	for i := range comp.Columns {
 		col := &comp.Columns[i]
-		bits := uint(schema.DigestBits)
+		bits := uint(field.DigestBits)
 		if col.Codec.Words() == 1 {
 			bits = min(bits, col.Codec.Bits)
 		}

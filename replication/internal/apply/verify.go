@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -53,11 +54,11 @@ func (v *worldView) differs(e ecs.Entity, k int, p unsafe.Pointer, row []uint32)
 		col := &comp.Columns[i]
 		own, other := codes[col.Word:][:col.Codec.Words()], row[col.Word:][:col.Codec.Words()]
 		switch col.Codec.Op {
-		case schema.OpEntity:
+		case field.OpEntity:
 			if !v.refersTo(own[0], own[1], other) {
 				return i
 			}
-		case schema.OpRelation:
+		case field.OpRelation:
 			target := v.World.Relations().Get(e, v.Components[k])
 			if !v.refersTo(target.ID(), target.Generation(), other) {
 				return i
@@ -98,12 +99,12 @@ func (v *worldView) referred(words []uint32) *replica {
 func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uint32) (got, want any) {
 	comp := &v.schema.Components[k]
 	col := &comp.Columns[i]
-	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
+	if col.Codec.Op == field.OpEntity || col.Codec.Op == field.OpRelation {
 		var target ecs.Entity
 		if m := v.referred(row[col.Word:]); m != nil {
 			target = m.Entity
 		}
-		if col.Codec.Op == schema.OpRelation {
+		if col.Codec.Op == field.OpRelation {
 			return v.World.Relations().Get(e, v.Components[k]), target
 		}
 		return fieldOf(reflect.NewAt(comp.Typ, p).Elem(), col.Steps), target
@@ -114,7 +115,7 @@ func (v *worldView) valuesOf(e ecs.Entity, k, i int, p unsafe.Pointer, row []uin
 // heldValue returns the value that a row has for a column: a NetID for references.
 func heldValue(comp *schema.Component, i int, row []uint32) any {
 	col := &comp.Columns[i]
-	if col.Codec.Op == schema.OpEntity || col.Codec.Op == schema.OpRelation {
+	if col.Codec.Op == field.OpEntity || col.Codec.Op == field.OpRelation {
 		words := row[col.Word:][:2]
 		if words[0] == 0 {
 			return wire.NetID{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/receive"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
@@ -139,7 +140,7 @@ func (v *worldView) sign(k int, e ecs.Entity, codes []uint32) []uint32 {
 	for _, i := range comp.References {
 		col := &comp.Columns[i]
 		var target ecs.Entity
-		if col.Codec.Op == schema.OpRelation {
+		if col.Codec.Op == field.OpRelation {
 			target = v.World.Relations().Get(e, v.Components[k])
 		} else {
 			target = comp.ReadEntity(p, i)

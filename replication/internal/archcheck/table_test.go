@@ -16,8 +16,8 @@ type room struct {
 
 // rooms is the table. Arrows point down: a room imports only rooms below it.
 var rooms = []room{
-	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema clock counters config exclusive wire delta ecs"},
-	{"apply", "received states into the client's world", "receive archeutil schema counters exclusive wire bitbuf delta ecs"},
+	{face, "the public API: thin methods that forward", "apply receive session sender ratecontrol message ackstate interest snapshot archeutil schema field clock counters config exclusive wire delta ecs"},
+	{"apply", "received states into the client's world", "receive archeutil schema field counters exclusive wire bitbuf delta ecs"},
 	{"receive", "state packets into held states, by tick", "compact archeutil schema counters config wire bitbuf delta"},
 	{"session", "handshake, reconnect, disconnect", "counters config wire delta"},
 	{"sender", "what a peer is sent in a tick; its budget; packets", "ratecontrol encode compact ackstate interest baseline snapshot counters config wire bitset bitbuf delta ecs"},
@@ -30,7 +30,8 @@ var rooms = []room{
 	{"baseline", "which acknowledged ticks an update is taken against", "snapshot delta"},
 	{"snapshot", "the world as slots, versions and changes, once per tick", "archeutil schema config wire bitset delta ecs"},
 	{"archeutil", "what Arche lacks", "schema wire bitset delta ecs"},
-	{"schema", "registered types, tags, codecs, kernels", "wire bitset quantize delta ecs"},
+	{"schema", "registered types: columns of fields, rows, the schema text", "field wire bitset delta ecs"},
+	{"field", "one field: its tag, its codec, loops over values in memory", "wire quantize delta ecs"},
 	{"clock", "round trips, the server's tick, the input delay", "delta"},
 	{"counters", "counters that several packages write", ""},
 	{"config", "options of a server", "delta ecs"},

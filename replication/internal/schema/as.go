@@ -1,23 +1,27 @@
 package schema
 
+// This file has the conversion of the option As.
+
 import (
 	"reflect"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 )
 
-// Twin is the conversion of [As].
+// Twin replicates a T as an S, which two functions of the user convert into one another.
 type Twin[T, S any] struct {
 	To    func(*T, *S)
 	From  func(*S, *T)
-	spare atomic.Pointer[S] // a zero S, so that there is no need to make one every time
+	spare atomic.Pointer[S] // a zero S that is used again, or nil while somebody uses it
 }
 
 func (w *Twin[T, S]) option() string { return "As" }
 
 func (w *Twin[T, S]) Source() reflect.Type { return reflect.TypeFor[T]() }
 
-func (w *Twin[T, S]) describe(f *Flattener, at FieldPlace, tag Tag) error {
+func (w *Twin[T, S]) describe(f *Flattener, at FieldPlace, tag field.Tag) error {
 	c := f.Component
 	c.Typ = reflect.TypeFor[S]()
 	c.Size = c.Typ.Size()

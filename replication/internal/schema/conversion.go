@@ -1,33 +1,38 @@
 package schema
 
+// This file replaces values while they are replicated: the options With and As send codes, or a value of another type,
+// instead of the value itself.
+
 import (
 	"fmt"
 	"reflect"
 	"slices"
 	"unsafe"
+
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 )
 
-// A Conversion replicates values of one type by what stands for them: codes of a [Codec], or a value of another type.
+// Conversion replicates values of one type by a stand-in: codes that the user's codec makes, or a value of another type.
 type Conversion interface {
-	// option returns what the conversion is called in messages.
+	// option returns the name of the option, for errors.
 	option() string
 	// Source returns the type of the values.
 	Source() reflect.Type
-	// describe gives f's component the columns of what stands for a value, and makes it ready for the methods below.
-	describe(f *Flattener, at FieldPlace, tag Tag) error
-	// Read stores the row of what stands for the value at p, and returns how many numbers were clamped.
+	// describe adds the columns of the stand-in to f's component, which is the first argument of the methods below.
+	describe(f *Flattener, at FieldPlace, tag field.Tag) error
+	// Read stores the row of the stand-in for the value at p, and returns how many numbers were clamped.
 	Read(c *Component, row []uint32, p unsafe.Pointer) (clamped int)
 	// Write sets the value at p from a valid row.
 	Write(c *Component, p unsafe.Pointer, row []uint32)
-	// Fits returns an error if a text of the value at p is longer than it may be.
+	// Fits returns an error if a text of the value at p is too long.
 	Fits(c *Component, p unsafe.Pointer) error
 }
 
-// A StandIn is what is replicated in place of a value in a component. It is a component inside, of which the columns are those
-// of the outer one as well: there they say nothing of where in memory a value is.
+// StandIn is replicated instead of a value in a component. Values describes it like a component of its own. Its columns are
+// columns of the outer component as well, but have no place in the memory of that.
 type StandIn struct {
 	Conversion Conversion
-	Offset     uintptr // from the component's start
+	Offset     uintptr // of the value, from the component's start
 	Word       int     // index of its first word in the row
 	Values     Component
 }
@@ -35,11 +40,11 @@ type StandIn struct {
 // ConversionUse is an option that names a conversion.
 type ConversionUse struct {
 	Conversion Conversion
-	Paths      []string // of the fields that it is for; all of the type if there are none
-	Met        []bool   // which paths have met their field; without paths the first is for any
+	Paths      []string // of the fields to convert; all fields of the type if there are none
+	Met        []bool   // which paths have found their field; without paths, the first stands for any field
 }
 
-// matches returns how well the option suits a field: not, by type, or by type and path.
+// matches returns how well the option suits a field: 0 if not at all, 1 by type, 2 by type and path.
 func (u *ConversionUse) matches(t reflect.Type, pattern string) int {
 	switch {
 	case u.Conversion.Source() != t:
@@ -52,7 +57,7 @@ func (u *ConversionUse) matches(t reflect.Type, pattern string) int {
 	return 0
 }
 
-// conversionOf returns the option for values of type t at a place, nil if there is none.
+// conversionOf returns the option that converts values of type t at a place, nil if there is none.
 func (f *Flattener) conversionOf(t reflect.Type, at FieldPlace) (best *ConversionUse, err error) {
 	match := 0
 	for _, u := range f.conversions {
@@ -66,14 +71,14 @@ func (f *Flattener) conversionOf(t reflect.Type, at FieldPlace) (best *Conversio
 	return best, err
 }
 
-// converted reports whether an option is for values of type t at a place.
+// converted reports whether an option converts values of type t at a place.
 func (f *Flattener) converted(t reflect.Type, at FieldPlace) bool {
 	u, _ := f.conversionOf(t, at)
 	return u != nil
 }
 
-// convert takes a value of type t, or an array of such, by an option for inner.
-func (f *Flattener) convert(t, inner reflect.Type, at FieldPlace, tag Tag) error {
+// convert adds the stand-in for a value of type t, which is inner or an array of arrays of it.
+func (f *Flattener) convert(t, inner reflect.Type, at FieldPlace, tag field.Tag) error {
 	if t != inner {
 		for i := range t.Len() {
 			if err := f.convert(t.Elem(), inner, at.element(i, t.Elem().Size()), tag); err != nil {
@@ -94,12 +99,13 @@ func (f *Flattener) convert(t, inner reflect.Type, at FieldPlace, tag Tag) error
 	sub := *f
 	sub.Component = &p.Values
 	sub.conversions = slices.DeleteFunc(slices.Clone(f.conversions), func(v *ConversionUse) bool { return v == u })
-	if err := u.Conversion.describe(&sub, FieldPlace{path: at.path, pattern: at.pattern, standIn: true}, tag); err != nil {
+	inside := FieldPlace{path: at.path, pattern: at.pattern, standIn: true}
+	if err := u.Conversion.describe(&sub, inside, tag); err != nil {
 		return err
 	}
 	f.paths, f.width = sub.paths, sub.width
 	if len(c.Columns)+len(p.Values.Columns) > maxComponentFields {
-		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
+		return f.refuse(at, tooManyFields, maxComponentFields)
 	}
 	for _, col := range p.Values.Columns {
 		col.Word += p.Word
@@ -113,14 +119,15 @@ func (f *Flattener) convert(t, inner reflect.Type, at FieldPlace, tag Tag) error
 	return nil
 }
 
-// checkConversions returns an error about an option that met no field.
+// checkConversions returns an error about an option that has found no field.
 func (f *Flattener) checkConversions() error {
 	for _, u := range f.conversions {
 		for i, met := range u.Met {
 			switch {
 			case met:
 			case len(u.Paths) == 0:
-				return fmt.Errorf("%s: the option %s for %v meets no field of that type", f.Component.Name, u.Conversion.option(), u.Conversion.Source())
+				return fmt.Errorf("%s: the option %s for %v meets no field of that type",
+					f.Component.Name, u.Conversion.option(), u.Conversion.Source())
 			default:
 				return fmt.Errorf("%s: the option %s for %v names %q: there is no such field of that type",
 					f.Component.Name, u.Conversion.option(), u.Conversion.Source(), u.Paths[i])
@@ -130,7 +137,7 @@ func (f *Flattener) checkConversions() error {
 	return nil
 }
 
-// HasPointers reports whether values of the type lead to others, which may change while the value's own bytes do not.
+// HasPointers reports whether values of the type point to others, which may change while the value's own bytes do not.
 func HasPointers(t reflect.Type) bool {
 	switch kind := t.Kind(); kind {
 	case reflect.Array:

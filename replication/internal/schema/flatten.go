@@ -1,5 +1,7 @@
 package schema
 
+// This file walks component types down to their leaves.
+
 import (
 	"fmt"
 	"reflect"
@@ -7,32 +9,33 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 	"github.com/mlange-42/arche/ecs"
 )
 
-// maxComponentFields is the largest number of leaves of a component. More of them would not fit into packets in any useful
-// way, and an array of a million elements is more likely a mistake.
+// maxComponentFields is the largest number of leaves of a component. More would not fit into packets in any useful way, and
+// an array of a million elements is probably a mistake.
 const maxComponentFields = 4096
 
-// Flattener walks a component type and fills the component's columns and lines.
+// Flattener walks a component type and fills in the component's columns and lines.
 type Flattener struct {
 	Component *Component
 	overrides []FieldOverride
-	matched   []bool   // which overrides have met their field
-	paths     []string // of the fields met, for the message about an override that met none
-	width     int      // bits
+	matched   []bool   // which overrides have found their field
+	paths     []string // of fields found, for the error about an override that finds none
+	width     int      // bits of all columns so far
 
 	conversions []*ConversionUse
 }
 
-// FieldPlace is where in the component a value is.
+// FieldPlace is the place of a value in the component.
 type FieldPlace struct {
 	path    string // with indices, for people
-	pattern string // without, for overrides
+	pattern string // without indices, for overrides
 	steps   []int
 	offset  uintptr
-	standIn bool // it is that, or in it
+	standIn bool // the value is a stand-in, or inside one
 }
 
 func (at FieldPlace) field(i int, f *reflect.StructField) FieldPlace {
@@ -79,11 +82,11 @@ func (f *Flattener) flatten() error {
 			return fmt.Errorf("%s: the option Field(%q) is given twice", f.Component.Name, o.Path)
 		}
 	}
-	tag, err := f.override("", Tag{})
+	tag, err := f.override("", field.Tag{}, nil)
 	if err != nil {
 		return err
 	}
-	if tag.Mode == ModeSkip {
+	if tag.Mode == field.ModeSkip {
 		return fmt.Errorf("%s: a component can't be skipped: don't register it", f.Component.Name)
 	}
 	if err := f.Value(f.Component.Typ, FieldPlace{}, tag); err != nil {
@@ -91,13 +94,14 @@ func (f *Flattener) flatten() error {
 	}
 	for i, o := range f.overrides {
 		if !f.matched[i] {
-			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s", f.Component.Name, o.Path, listPaths(f.paths))
+			return fmt.Errorf("%s: the option Field(%q) names no exported field: there are %s",
+				f.Component.Name, o.Path, listPaths(f.paths))
 		}
 	}
 	return f.checkConversions()
 }
 
-// maxPathsListed keeps a message readable.
+// maxPathsListed keeps error texts readable.
 const maxPathsListed = 20
 
 func listPaths(paths []string) string {
@@ -110,72 +114,80 @@ func listPaths(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// override returns the tag that counts for the field: the option's if there is one.
-func (f *Flattener) override(pattern string, tag Tag) (Tag, error) {
-	for i, o := range f.overrides {
-		if o.Path == pattern {
+// override returns the tag that applies to a field: that of an option if there is one, else the one that was parsed.
+func (f *Flattener) override(pattern string, tag field.Tag, err error) (field.Tag, error) {
+	for i := range f.overrides {
+		if o := &f.overrides[i]; o.Path == pattern {
 			f.matched[i] = true
-			tag = o.Tag
+			tag, err = o.Tag, o.Tag.Err()
 		}
 	}
-	if tag.err != nil {
-		return tag, fmt.Errorf("%s: %w", f.fullPath(pattern), tag.err)
+	if err != nil {
+		return tag, fmt.Errorf("%s: %w", f.fullPath(pattern), err)
 	}
 	return tag, nil
 }
 
-// Value takes a value of type t, whose tag is not "skip".
-func (f *Flattener) Value(t reflect.Type, at FieldPlace, tag Tag) error {
+// Value adds a value of type t, whose tag must not skip it.
+func (f *Flattener) Value(t reflect.Type, at FieldPlace, tag field.Tag) error {
 	if t.Kind() == reflect.Array && t.Size() == 0 {
 		return nil // also keeps arrays of a billion empty structs from being walked
 	}
 	inner, dims := t, ""
-	for inner.Kind() == reflect.Array && !isVector(inner, &tag) && !isText(inner, &tag) && !f.converted(inner, at) {
+	isLeaf := func(t reflect.Type) bool {
+		return field.IsVector(t, &tag) || field.IsText(t, &tag) || f.converted(t, at)
+	}
+	for inner.Kind() == reflect.Array && !isLeaf(inner) {
 		dims += "[" + strconv.Itoa(inner.Len()) + "]"
 		inner = inner.Elem()
 	}
 	switch {
 	case f.converted(inner, at):
 		return f.convert(t, inner, at, tag)
-	case isVector(inner, &tag), isText(inner, &tag):
+	case field.IsVector(inner, &tag), field.IsText(inner, &tag):
 	case inner == reflect.TypeFor[ecs.Entity]():
-		if !tag.empty() {
+		if !tag.Empty() {
 			return f.refuse(at, "an entity takes no tag but -")
 		}
 		if at.standIn {
 			return f.refuse(at, noReferenceInTwin, "an entity")
 		}
-		return f.take(t, inner, at, dims, referenceCodec(OpEntity, "entity"))
+		return f.take(t, inner, at, dims, field.NewReference(field.OpEntity, "entity"))
 	case inner.Kind() == reflect.Struct:
-		if !tag.empty() {
+		if !tag.Empty() {
 			return f.refuseStructTag(inner, at, &tag)
 		}
 		return f.structs(t, at)
-	case tag.Mode == ModeQuat || tag.Mode == ModeUnit:
+	case tag.Mode == field.ModeQuat || tag.Mode == field.ModeUnit:
 		return f.refuseStructTag(inner, at, &tag)
-	case tag.Mode == ModeMax:
+	case tag.Mode == field.ModeMax:
 		return f.refuse(at, "max is for strings and arrays of bytes, not for %v", inner)
 	default:
 		if what, instead := unsupportedKind(inner.Kind()); what != "" {
 			return f.refuse(at, "%s can't be replicated; %s", what, skipAdvice(at, instead))
 		}
 	}
-	q, err := newCodec(inner, &tag)
+	q, err := field.NewCodec(inner, &tag)
 	if err != nil {
 		return f.refuse(at, "%s", err)
 	}
 	return f.take(t, inner, at, dims, q)
 }
 
-// take takes an inner, or an array of arrays of them, with the given codec.
-func (f *Flattener) take(t, inner reflect.Type, at FieldPlace, dims string, q *Codec) error {
+const (
+	tooManyFields = "a component has at most %d fields, array elements included; split it or skip the field"
+	tooManyBits   = "a component takes at most 32 KiB; shorten it, split it or skip the field"
+)
+
+// take adds an inner, or an array of arrays of them, with the given codec.
+func (f *Flattener) take(t, inner reflect.Type, at FieldPlace, dims string, q *field.Codec) error {
 	// Compare sizes first: the number of elements may exceed an int's useful range.
 	count := t.Size() / inner.Size()
 	if count > uintptr(maxComponentFields-len(f.Component.Columns)) {
-		return f.refuse(at, "a component has at most %d fields, array elements included; split it or skip the field", maxComponentFields)
+		return f.refuse(at, tooManyFields, maxComponentFields)
 	}
-	if f.width += int(count) * q.width(); f.width > wire.MaxEntityBits {
-		return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
+	if f.width += int(count) * q.Width(); f.width > wire.MaxEntityBits {
+		return f.refuse(at, tooManyBits)
 	}
 	f.Component.Lines = append(f.Component.Lines, f.fullPath(at.path)+" "+dims+q.Text)
 	f.leaves(t, inner, at, q)
@@ -183,7 +195,7 @@ func (f *Flattener) take(t, inner reflect.Type, at FieldPlace, dims string, q *C
 }
 
 // leaves appends a column for every inner in t, an array of arrays of them.
-func (f *Flattener) leaves(t, inner reflect.Type, at FieldPlace, q *Codec) {
+func (f *Flattener) leaves(t, inner reflect.Type, at FieldPlace, q *field.Codec) {
 	if t != inner {
 		for i := range t.Len() {
 			f.leaves(t.Elem(), inner, at.element(i, t.Elem().Size()), q)
@@ -191,14 +203,14 @@ func (f *Flattener) leaves(t, inner reflect.Type, at FieldPlace, q *Codec) {
 		return
 	}
 	c := f.Component
-	if q.Op == OpEntity || q.Op == OpRelation {
+	if q.Op == field.OpEntity || q.Op == field.OpRelation {
 		c.References = append(c.References, len(c.Columns))
 	}
 	c.Columns = append(c.Columns, Column{Path: at.path, Steps: at.steps, offset: at.offset, Word: c.Words, Codec: q})
 	c.Words += q.Words()
 }
 
-// structs takes a struct, or an array of them.
+// structs adds a struct, or an array of them.
 func (f *Flattener) structs(t reflect.Type, at FieldPlace) error {
 	if t.Kind() == reflect.Struct {
 		return f.fields(t, at)
@@ -209,93 +221,98 @@ func (f *Flattener) structs(t reflect.Type, at FieldPlace) error {
 			return err
 		}
 		if len(f.Component.Columns) == before {
-			break // all skipped: nor have the others anything
+			break // every field is skipped, and so it is in the other elements
 		}
 	}
 	return nil
 }
 
-// fields takes a struct field by field.
+// fields adds the fields of a struct.
 func (f *Flattener) fields(t reflect.Type, at FieldPlace) error {
-	taken := false
+	exported := false
 	for i := range t.NumField() {
-		field := t.Field(i)
-		inside := at.field(i, &field)
-		text := field.Tag.Get("repl")
+		member := t.Field(i)
+		inside := at.field(i, &member)
 		// The exported fields of an embedded struct are promoted even if its type is unexported.
-		if !field.IsExported() && (!field.Anonymous || field.Type.Kind() != reflect.Struct) {
-			if text != "" && text != string(ModeSkip) {
+		if !member.IsExported() && (!member.Anonymous || member.Type.Kind() != reflect.Struct) {
+			if text := member.Tag.Get(tagKey); text != "" && text != string(field.ModeSkip) {
 				return f.refuse(inside, "the tag of an unexported field has no effect; export the field or remove the tag")
 			}
 			continue
 		}
-		taken = true
-		if len(f.paths) <= maxPathsListed && !slices.Contains(f.paths, inside.pattern) {
-			f.paths = append(f.paths, inside.pattern)
-		}
-		tag, err := ParseFieldTag(text)
-		if err != nil {
-			tag.err = err
-		}
-		if tag, err = f.override(inside.pattern, tag); err != nil {
-			return err
-		}
-		if tag.Mode == ModeSkip {
-			if err := tag.check(); err != nil {
-				return f.refuse(inside, "%s", err)
-			}
-			continue
-		}
-		if field.Type == reflect.TypeFor[ecs.Relation]() {
-			if err := f.relation(inside, &field, tag); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := f.Value(field.Type, inside, tag); err != nil {
+		exported = true
+		if err := f.member(&member, inside); err != nil {
 			return err
 		}
 	}
-	if !taken && t.Size() > 0 {
+	if !exported && t.Size() > 0 {
 		return f.refuse(at, "all fields of %v are unexported; %s", t, skipAdvice(at, "export some"))
 	}
 	return nil
 }
 
-// noReferenceInTwin is why: what an entity is at the client may change at any time, and the twin is not there any more then.
-const noReferenceInTwin = "%s can't be in a type that As puts in the place of another: send it in a field as it is, of this component or another, " +
-	`and skip it there with repl:"-"`
+// tagKey is the key of struct tags.
+const tagKey = "repl"
 
-// relation takes the field that makes a component a relation.
-func (f *Flattener) relation(at FieldPlace, field *reflect.StructField, tag Tag) error {
+// member adds a field of a struct, by its tag or the option that overrides it.
+func (f *Flattener) member(member *reflect.StructField, at FieldPlace) error {
+	if len(f.paths) <= maxPathsListed && !slices.Contains(f.paths, at.pattern) {
+		f.paths = append(f.paths, at.pattern)
+	}
+	tag, err := field.ParseTag(member.Tag.Get(tagKey))
+	if tag, err = f.override(at.pattern, tag, err); err != nil {
+		return err
+	}
 	switch {
-	case len(at.steps) != 1 || at.steps[0] != 0 || !field.Anonymous:
-		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, the only place where Arche looks for it; %s", skipAdvice(at, ""))
-	case !tag.empty():
+	case tag.Mode == field.ModeSkip:
+		if err := tag.Check(); err != nil {
+			return f.refuse(at, "%s", err)
+		}
+		return nil
+	case member.Type == reflect.TypeFor[ecs.Relation]():
+		return f.relation(member, at, tag)
+	}
+	return f.Value(member.Type, at, tag)
+}
+
+// noReferenceInTwin refuses references in a twin: the client may learn later which entity is meant, when the twin no longer
+// exists.
+const noReferenceInTwin = "%s can't be in a type that As puts in the place of another: send it in a field as it is, " +
+	`of this component or another, and skip it there with repl:"-"`
+
+// relation adds the field that makes a component a relation.
+func (f *Flattener) relation(member *reflect.StructField, at FieldPlace, tag field.Tag) error {
+	switch {
+	case len(at.steps) != 1 || at.steps[0] != 0 || !member.Anonymous:
+		return f.refuse(at, "ecs.Relation must be embedded as the component's first field, "+
+			"the only place where Arche looks for it; %s", skipAdvice(at, ""))
+	case !tag.Empty():
 		return f.refuse(at, "a relation takes no tag but -")
 	case at.standIn:
 		return f.refuse(at, noReferenceInTwin, "a relation")
 	}
-	// It has no size to count elements by, and is the first column.
+	// It is the first column. It has no size, so take can't count it.
 	c := f.Component
-	q := referenceCodec(OpRelation, "relation")
-	f.width += q.width()
+	q := field.NewReference(field.OpRelation, "relation")
+	f.width += q.Width()
 	c.Lines = append(c.Lines, f.fullPath(at.path)+" "+q.Text)
-	f.leaves(field.Type, field.Type, at, q)
+	f.leaves(member.Type, member.Type, at, q)
 	return nil
 }
 
-func (f *Flattener) refuseStructTag(t reflect.Type, at FieldPlace, tag *Tag) error {
+func (f *Flattener) refuseStructTag(t reflect.Type, at FieldPlace, tag *field.Tag) error {
 	switch tag.Mode {
-	case ModeQuat:
-		return f.refuse(at, "quat needs four floats of one type, x, y, z and w: [4]float32, [4]float64 or a struct of exported fields, not %v", t)
-	case ModeUnit:
-		return f.refuse(at, "unit needs three floats of one type, x, y and z: [3]float32, [3]float64 or a struct of exported fields, not %v", t)
+	case field.ModeQuat:
+		return f.refuse(at, "quat needs four floats of one type, x, y, z and w: "+
+			"[4]float32, [4]float64 or a struct of exported fields, not %v", t)
+	case field.ModeUnit:
+		return f.refuse(at, "unit needs three floats of one type, x, y and z: "+
+			"[3]float32, [3]float64 or a struct of exported fields, not %v", t)
 	}
 	return f.refuse(at, "a struct takes no tag but quat, unit and -; put tags on its fields")
 }
 
-// skipAdvice says how to mend a field of an unsupported type.
+// skipAdvice returns how to mend a field of an unsupported type.
 func skipAdvice(at FieldPlace, instead string) string {
 	skip := `skip the field with repl:"-"`
 	switch {
@@ -311,7 +328,8 @@ func skipAdvice(at FieldPlace, instead string) string {
 	return instead + " or " + skip
 }
 
-// unsupportedKind returns what a kind that can't be replicated is called, and what may be used in its place.
+// unsupportedKind returns the name of a kind that can't be replicated, and what to do instead. The name is empty if the kind
+// can be replicated.
 func unsupportedKind(kind reflect.Kind) (what, instead string) {
 	switch kind {
 	case reflect.Slice:
@@ -334,38 +352,4 @@ func unsupportedKind(kind reflect.Kind) (what, instead string) {
 		return "uintptrs", "use uint64"
 	}
 	return "", ""
-}
-
-// isVector reports whether the tag makes one value of the numbers in t.
-func isVector(t reflect.Type, tag *Tag) bool {
-	switch tag.Mode {
-	case ModeQuat:
-		return vectorElem(t, 4) != reflect.Invalid
-	case ModeUnit:
-		return vectorElem(t, 3) != reflect.Invalid
-	}
-	return false
-}
-
-// vectorElem returns the kind of the floats if t is an array or struct of just count floats of one type, all exported;
-// either way they lie side by side in memory.
-func vectorElem(t reflect.Type, count int) reflect.Kind {
-	var elem reflect.Type
-	switch {
-	case t.Kind() == reflect.Array && t.Len() == count:
-		elem = t.Elem()
-	case t.Kind() == reflect.Struct && t.NumField() == count:
-		elem = t.Field(0).Type
-		for i := range count {
-			if f := t.Field(i); f.Type != elem || !f.IsExported() {
-				return reflect.Invalid
-			}
-		}
-	default:
-		return reflect.Invalid
-	}
-	if kind := elem.Kind(); kind == reflect.Float32 || kind == reflect.Float64 {
-		return kind
-	}
-	return reflect.Invalid
 }

@@ -1,11 +1,8 @@
 package schema
 
-import (
-	"math"
-	"strconv"
-)
+import "github.com/arche-replicate/arche-replicate/replication/internal/field"
 
-// Options are what the options of a component set.
+// Options are the settings that the options of a component make.
 type Options struct {
 	Name   string
 	Named  bool
@@ -20,16 +17,8 @@ type Options struct {
 	Resource   bool
 }
 
-// FieldOverride stands for the tag of the field with the given path.
+// FieldOverride replaces the tag of the field with the given path.
 type FieldOverride struct {
 	Path string
-	Tag  Tag
-}
-
-// BoundText writes a bound as a tag would: whole numbers with all their digits, lest integers lose some.
-func BoundText(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1e20 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	Tag  field.Tag
 }

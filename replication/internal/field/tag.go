@@ -1,4 +1,9 @@
-package schema
+// Package field replicates single fields of components: it parses the tag that a field has, chooses the codec that the tag
+// asks for, and runs that codec over component memory. Package schema calls it for every leaf of a registered type. Tags and
+// types go in; codes in row words come out, and the same codes turn back into values.
+package field
+
+// This file has tags: the text of a repl tag, or the options that replace it, as key by key settings.
 
 import (
 	"fmt"
@@ -8,28 +13,40 @@ import (
 	"time"
 )
 
-// fieldMode is the part of a tag that says what a field is: at most one of them.
-type fieldMode string
+// mode is the key of a tag that selects what a field is. A tag has at most one.
+type mode string
 
 const (
-	modePlain fieldMode = ""
-	ModeSkip  fieldMode = "-"
-	ModeQuat  fieldMode = "quat"
-	ModeAngle fieldMode = "angle"
-	ModeUnit  fieldMode = "unit"
-	ModeHalf  fieldMode = "half"
-	ModeRaw   fieldMode = "raw"
-	ModeEnum  fieldMode = "enum"
-	ModeFlags fieldMode = "flags"
-	ModeMax   fieldMode = "max"
+	modePlain mode = ""
+	ModeSkip  mode = "-"
+	ModeQuat  mode = "quat"
+	ModeAngle mode = "angle"
+	ModeUnit  mode = "unit"
+	ModeHalf  mode = "half"
+	ModeRaw   mode = "raw"
+	ModeEnum  mode = "enum"
+	ModeFlags mode = "flags"
+	ModeMax   mode = "max"
 )
 
-// Tag is a parsed tag, or options that stand for one. The first mistake is kept in err, so that options, which cannot
-// fail, report theirs when the component is registered.
-type Tag struct {
-	Mode fieldMode
+// hint is the key of a tag that tells how a field changes from tick to tick, where the field's type and mode don't tell. It
+// changes no value, only what changes cost.
+type hint string
 
-	// The bounds stay text until the field's type is known: a float64 cannot hold every int64.
+const (
+	hintNone    hint = ""
+	HintJump    hint = "jump"
+	HintLinear  hint = "linear"
+	HintWrap    hint = "wrap"
+	HintCounter hint = "counter"
+)
+
+// Tag is a parsed tag, or the options that replace one. It keeps the first mistake in err, because options can't return an
+// error: registering the component does.
+type Tag struct {
+	Mode mode
+
+	// The bounds remain text until the field's type is known, since a float64 can't hold every int64.
 	Low, High string
 	Ranged    bool
 
@@ -38,22 +55,22 @@ type Tag struct {
 	Bits    uint
 	HasBits bool
 
-	Count uint32 // of enum, flags and max
-	Hint  fieldHint
+	Count uint32 // the N of enum=N, flags=N and max=N
+	Hint  hint
 
 	err error
 }
 
-// An OptionalNumber is a number of a tag that need not be given.
+// OptionalNumber is a number that a tag may leave out.
 type OptionalNumber struct {
 	Value    float64
 	Given    bool
-	Duration bool // written as such: 1ms
+	Duration bool // written as a duration, such as 1ms
 }
 
-// ParseFieldTag parses the text of a repl tag. An empty text is the same as no tag. Whether the keys suit each other and the
-// field is for newCodec to say.
-func ParseFieldTag(text string) (Tag, error) {
+// ParseTag parses the text of a repl tag. An empty text is the same as no tag. [NewCodec] checks whether the keys suit each
+// other and the field.
+func ParseTag(text string) (Tag, error) {
 	var t Tag
 	if text == "" {
 		return t, nil
@@ -70,12 +87,12 @@ func ParseFieldTag(text string) (Tag, error) {
 			if hasValue {
 				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
-			t.SetMode(fieldMode(key))
+			t.SetMode(mode(key))
 		case "jump", "linear", "wrap", "counter":
 			if hasValue {
 				return Tag{}, fmt.Errorf("%s takes no value, but there is %.40q", key, item)
 			}
-			t.SetHint(fieldHint(key))
+			t.SetHint(hint(key))
 		default:
 			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, flags, max, "+
 				"angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
@@ -119,7 +136,7 @@ func (t *Tag) setValue(key, value string) {
 			t.fail("%s=%.40s is not a small whole number", key, value)
 			return
 		}
-		t.SetCount(fieldMode(key), int(n))
+		t.SetCount(mode(key), int(n))
 	default:
 		v, err := strconv.ParseFloat(value, 64)
 		if d, notDuration := time.ParseDuration(value); err != nil && key == "step" && notDuration == nil {
@@ -142,7 +159,7 @@ func (t *Tag) setValue(key, value string) {
 	}
 }
 
-func (t *Tag) SetMode(m fieldMode) {
+func (t *Tag) SetMode(m mode) {
 	if t.Mode != modePlain {
 		t.fail("%s and %s exclude each other: choose one", t.Mode, m)
 		return
@@ -150,8 +167,16 @@ func (t *Tag) SetMode(m fieldMode) {
 	t.Mode = m
 }
 
-// SetCount is for the modes that have a number.
-func (t *Tag) SetCount(m fieldMode, n int) {
+func (t *Tag) SetHint(h hint) {
+	if t.Hint != hintNone {
+		t.fail("%s and %s exclude each other: choose one", t.Hint, h)
+		return
+	}
+	t.Hint = h
+}
+
+// SetCount sets a mode that has a number.
+func (t *Tag) SetCount(m mode, n int) {
 	if n < 0 || n > math.MaxInt32 {
 		t.fail("%s=%d is not a small whole number", m, n)
 		return
@@ -190,11 +215,14 @@ func (t *Tag) fail(format string, args ...any) {
 	}
 }
 
-// empty reports whether the tag says nothing.
-func (t *Tag) empty() bool { return *t == Tag{} }
+// Empty reports whether the tag has no key.
+func (t *Tag) Empty() bool { return *t == Tag{} }
 
-// check returns an error unless the keys suit each other.
-func (t *Tag) check() error {
+// Err returns the mistake of the options, if they made one.
+func (t *Tag) Err() error { return t.err }
+
+// Check returns an error if the keys don't suit each other.
+func (t *Tag) Check() error {
 	if t.err != nil {
 		return t.err
 	}

@@ -1,5 +1,7 @@
 package schema
 
+// This file registers the types of messages and the input.
+
 import (
 	"errors"
 	"fmt"
@@ -10,28 +12,28 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// ErrMessageTooLarge says that the message is unreliable and does not fit into a packet, or is reliable and larger than
-// 128 packets carry, or that a text in it is longer than its max. The error that wraps it tells the sizes.
+// ErrMessageTooLarge means that an unreliable message does not fit into a packet, that a reliable one is larger than 128
+// packets carry, or that a text in the message is longer than its max. The error that wraps it has the sizes.
 var ErrMessageTooLarge = errors.New("replication: message too large")
 
-// A MessageType is a registered type of messages.
+// MessageType is a registered type of messages.
 type MessageType struct {
 	Component
 	Reliable  bool
-	immediate bool // does not wait for the state of its tick
-	Long      bool // it may go in fragments: a bit says whether it does
+	immediate bool // the message does not wait for the state of its tick
+	Long      bool // the message may be fragmented: a bit on the wire tells whether it is
 }
 
 // Waits reports whether messages from the server wait for the state of their tick.
 func (m *MessageType) Waits() bool { return !m.immediate }
 
-// MessageOptions are what the options of a message type set.
+// MessageOptions are the settings that the options of a message type make.
 type MessageOptions struct {
 	Options
 	Unreliable, Immediate bool
 }
 
-// MaxMessageTypes is the largest number of message types; the input type is one more in the layout.
+// MaxMessageTypes is the largest number of message types: the input is one more component in their layout.
 const MaxMessageTypes = delta.MaxComponents - 1
 
 func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
@@ -72,7 +74,7 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 	return nil
 }
 
-// newMessageComponent is newComponent for messages and inputs.
+// newMessageComponent is newComponent for messages and the input.
 func newMessageComponent(t reflect.Type, o *Options) (Component, error) {
 	c, err := newComponent(t, o)
 	switch {
@@ -81,46 +83,13 @@ func newMessageComponent(t reflect.Type, o *Options) (Component, error) {
 	case c.Targeted():
 		return c, fmt.Errorf("%s: a relation is for components: use a field of type ecs.Entity", c.Name)
 	case (c.Name == "message" || c.Name == "input") && len(c.Columns) > 0 && c.Columns[0].Path == "":
-		return c, fmt.Errorf("the name %q of a type that is no struct has a meaning in the schema text: choose another with the option Name", c.Name)
+		return c, fmt.Errorf("the name %q of a type that is no struct has a meaning in the schema text: "+
+			"choose another with the option Name", c.Name)
 	}
 	return c, nil
 }
 
-// admit returns why a component, or a message or the input, can't be registered beside those that are. The schema is locked.
-func (s *Schema) admit(c *Component, message bool) error {
-	if s.Layout != nil {
-		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it", c.Name)
-	}
-	for i := range s.Components {
-		if err := c.beside(&s.Components[i], !message); err != nil {
-			return err
-		}
-	}
-	for i := range s.Messages {
-		if err := c.beside(&s.Messages[i].Component, message); err != nil {
-			return err
-		}
-	}
-	if s.Input != nil {
-		return c.beside(s.Input, message)
-	}
-	return nil
-}
-
-// beside returns why a type can't be registered beside another one, which is of the same sort or not.
-func (c *Component) beside(other *Component, same bool) error {
-	switch {
-	case same && other.Typ == c.Typ && other.Resource != c.Resource:
-		return fmt.Errorf("%s: %v is registered as a %s already: a type is either a component or a resource, so make another type of it", c.Name, c.Typ, other.kind())
-	case same && other.Typ == c.Typ:
-		return fmt.Errorf("%s: %v is registered already: register every type once", c.Name, c.Typ)
-	case other.Name == c.Name:
-		return fmt.Errorf("%s: %v and %v have the same name: give one another with the option Name", c.Name, other.Typ, c.Typ)
-	}
-	return nil
-}
-
-// layoutOfMessages returns the layout of message rows in the order of their numbers, and behind them that of inputs.
+// layoutOfMessages returns the layout of message rows in the order of their numbers, with the input behind them.
 func (s *Schema) layoutOfMessages() *delta.Layout {
 	var parts []delta.Component
 	for i := range s.Messages {
@@ -132,16 +101,7 @@ func (s *Schema) layoutOfMessages() *delta.Layout {
 	return delta.NewLayout(parts...)
 }
 
-// part returns what the delta coder knows of the type.
-func (c *Component) part() delta.Component {
-	part := delta.Component{Name: c.Name}
-	for i := range c.Columns {
-		part.Fields = c.Columns[i].appendFields(part.Fields)
-	}
-	return part
-}
-
-// UsesMessages reports whether there is anything to say beside the state of the world.
+// UsesMessages reports whether there are messages or inputs.
 func (s *Schema) UsesMessages() bool { return len(s.Messages) > 0 || s.Input != nil }
 
 // Waits reports whether there are messages that wait for the state of their tick.
@@ -157,7 +117,7 @@ func (s *Schema) Waits() bool {
 // NumberBits returns the bits of a message type's number on the wire.
 func (s *Schema) NumberBits() uint { return uint(bits.Len(uint(max(len(s.Messages)-1, 0)))) }
 
-// freezeMessages freezes the messages with the schema.
+// freezeMessages is Freeze for messages and the input.
 func (s *Schema) freezeMessages() {
 	s.Talk = s.layoutOfMessages()
 	s.numbers = map[reflect.Type]int{}
@@ -185,35 +145,11 @@ func (s *Schema) MessageNumber(t reflect.Type) int {
 	if t.Kind() == reflect.Pointer {
 		panic(fmt.Sprintf("replication: %v is a pointer: send and handle the message itself", t))
 	}
-	panic(fmt.Sprintf("replication: %v is not a registered message: call RegisterMessage before making servers and clients of the schema", t))
+	panic(fmt.Sprintf("replication: %v is not a registered message: "+
+		"call RegisterMessage before making servers and clients of the schema", t))
 }
 
-// messageText writes the part of the schema text that is about messages and inputs.
-func (s *Schema) messageText(write func(line string)) {
-	for i := range s.Messages {
-		m := &s.Messages[i]
-		line := "message " + m.Name
-		if m.Reliable {
-			line += " reliable"
-		} else {
-			line += " unreliable"
-		}
-		if m.immediate {
-			line += " immediate"
-		}
-		write(line)
-		for _, line := range m.Lines {
-			write(line)
-		}
-	}
-	if s.Input != nil {
-		write("input " + s.Input.Name)
-		for _, line := range s.Input.Lines {
-			write(line)
-		}
-	}
-}
-
+// CheckInput panics unless t is the input type.
 func (s *Schema) CheckInput(t reflect.Type) {
 	switch {
 	case s.Input == nil:
@@ -223,7 +159,7 @@ func (s *Schema) CheckInput(t reflect.Type) {
 	}
 }
 
-// Channel returns the channel of a reliable message type.
+// Channel returns the channel of a reliable message type, to clients or to the server.
 func (m *MessageType) Channel(down bool) int {
 	if down && m.immediate {
 		return wire.ChannelImmediate

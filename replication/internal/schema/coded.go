@@ -1,5 +1,7 @@
 package schema
 
+// This file has the conversion of the option With.
+
 import (
 	"fmt"
 	"math"
@@ -10,26 +12,27 @@ import (
 	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// maxCodecFields keeps what a codec is asked for small.
+// maxCodecFields bounds the codes of a codec.
 const maxCodecFields = 256
 
-// Coded is the conversion of the option With: what a codec of the user does.
+// Coded replicates a T as the codes that the user's codec makes of it.
 type Coded[T any] struct {
 	Fields func() []CodecField
 	Encode func(v *T, codes []uint64)
 	Decode func(codes []uint64, v *T)
-	spare  atomic.Pointer[[maxCodecFields]uint64] // so that there is no need to make it every time
+	spare  atomic.Pointer[[maxCodecFields]uint64] // used again, or nil while somebody uses it
 }
 
 func (w *Coded[T]) option() string { return "With" }
 
 func (w *Coded[T]) Source() reflect.Type { return reflect.TypeFor[T]() }
 
-func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag Tag) error {
-	if !tag.empty() {
+func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag field.Tag) error {
+	if !tag.Empty() {
 		return f.refuse(at, "a field with a codec takes no tag: remove it")
 	}
 	fields := w.Fields()
@@ -42,8 +45,8 @@ func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag Tag) error {
 		if err != nil {
 			return f.refuse(at, "%s", err)
 		}
-		if f.width += q.width(); f.width > wire.MaxEntityBits {
-			return f.refuse(at, "a component takes at most 32 KiB; shorten it, split it or skip the field")
+		if f.width += q.Width(); f.width > wire.MaxEntityBits {
+			return f.refuse(at, tooManyBits)
 		}
 		path := joinPath(at.path, fields[i].Name)
 		for j := range c.Columns {
@@ -58,7 +61,7 @@ func (w *Coded[T]) describe(f *Flattener, at FieldPlace, tag Tag) error {
 	return w.try(f, at)
 }
 
-// A CodecField is one of the codes of a codec of the user.
+// CodecField is one of the codes of the user's codec.
 type CodecField struct {
 	Name string
 	Bits uint
@@ -67,40 +70,42 @@ type CodecField struct {
 }
 
 // codec returns the codec of the column.
-func (cf *CodecField) codec() (*Codec, error) {
+func (cf *CodecField) codec() (*field.Codec, error) {
 	for _, r := range cf.Name {
 		if r == '.' || r == '[' || unicode.IsSpace(r) || !unicode.IsGraphic(r) || r == unicode.ReplacementChar {
 			return nil, fmt.Errorf("the codec's field name %q contains %q: use letters and digits", cf.Name, r)
 		}
 	}
-	q := &Codec{Op: OpCode, Bits: cf.Bits, Max: cf.Max, moves: cf.Kind}
-	if q.Max == 0 && cf.Bits <= 64 {
-		q.Max = math.MaxUint64 >> (64 - cf.Bits)
+	largest := cf.Max
+	if largest == 0 && cf.Bits <= 64 {
+		largest = math.MaxUint64 >> (64 - cf.Bits)
 	}
 	switch {
 	case cf.Name == "" || len(cf.Name) > 256:
 		return nil, fmt.Errorf("the codec's field name %.40q has %d bytes: use 1 to 256", cf.Name, len(cf.Name))
 	case cf.Bits < 1 || cf.Bits > 64:
 		return nil, fmt.Errorf("the codec's field %s has %d bits: use 1 to 64", cf.Name, cf.Bits)
-	case uint(bits.Len64(q.Max)) > cf.Bits:
-		return nil, fmt.Errorf("the codec's field %s has a largest code of %d, which takes more than its %d bits", cf.Name, q.Max, cf.Bits)
+	case uint(bits.Len64(largest)) > cf.Bits:
+		return nil, fmt.Errorf("the codec's field %s has a largest code of %d, which takes more than its %d bits",
+			cf.Name, largest, cf.Bits)
 	}
 	switch cf.Kind {
 	case delta.Plain, delta.Linear, delta.Wrap, delta.Counter, delta.Flags:
 	default:
-		return nil, fmt.Errorf("the codec's field %s is of the kind %v: use Plain, Linear, Wrap, Counter or Flags", cf.Name, cf.Kind)
+		return nil, fmt.Errorf("the codec's field %s is of the kind %v: use Plain, Linear, Wrap, Counter or Flags",
+			cf.Name, cf.Kind)
 	}
-	q.Text = fmt.Sprintf("code bits=%d", cf.Bits)
-	if q.Max != math.MaxUint64>>(64-cf.Bits) {
-		q.Text += fmt.Sprintf(",max=%d", q.Max)
+	text := fmt.Sprintf("code bits=%d", cf.Bits)
+	if largest != math.MaxUint64>>(64-cf.Bits) {
+		text += fmt.Sprintf(",max=%d", largest)
 	}
 	if cf.Kind != delta.Plain {
-		q.Text += "," + cf.Kind.String()
+		text += "," + cf.Kind.String()
 	}
-	return q, nil
+	return field.NewCode(cf.Bits, largest, cf.Kind, text), nil
 }
 
-// try looks if the codec does with the zero value, which every component has at first.
+// try checks that the codec can handle the zero value, with which every component starts.
 func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 	var v T
 	n := len(f.Component.Columns)
@@ -110,10 +115,12 @@ func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 	for i := range first {
 		col := &f.Component.Columns[i]
 		if first[i] != second[i] {
-			return f.refuse(at, "the codec has other codes for the same value at every call: the codes of the zero value differ in %q", col.Path)
+			return f.refuse(at, "the codec has other codes for the same value at every call: "+
+				"the codes of the zero value differ in %q", col.Path)
 		}
 		if first[i] > col.Codec.Max {
-			return f.refuse(at, "the codec has a code for the zero value that is too large: %q has %d, and its largest is %d", col.Path, first[i], col.Codec.Max)
+			return f.refuse(at, "the codec has a code for the zero value that is too large: "+
+				"%q has %d, and its largest is %d", col.Path, first[i], col.Codec.Max)
 		}
 	}
 	w.Decode(first, &v)
@@ -121,8 +128,8 @@ func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 	w.Encode(&v, second)
 	for i := range first {
 		if first[i] != second[i] {
-			return f.refuse(at, "the codec does not give back what it took: the codes of the zero value, decoded and encoded again, differ in %q",
-				f.Component.Columns[i].Path)
+			return f.refuse(at, "the codec does not give back what it took: "+
+				"the codes of the zero value, decoded and encoded again, differ in %q", f.Component.Columns[i].Path)
 		}
 	}
 	return nil
@@ -167,8 +174,3 @@ func (w *Coded[T]) Write(c *Component, p unsafe.Pointer, row []uint32) {
 }
 
 func (w *Coded[T]) Fits(*Component, unsafe.Pointer) error { return nil }
-
-// referenceCodec returns the codec of a field that refers to an entity.
-func referenceCodec(op CodecOp, text string) *Codec {
-	return &Codec{Op: op, Kind: reflect.Struct, Bits: delta.ReferenceBits, Max: 1<<delta.ReferenceBits - 1, Text: text, moves: delta.Reference}
-}

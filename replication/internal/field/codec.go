@@ -1,0 +1,200 @@
+package field
+
+// This file has the codec of a field: what it quantises, how wide its codes are, and which codes are valid.
+
+import (
+	"reflect"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/quantize"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
+)
+
+// Op selects the quantiser of a codec.
+type Op uint8
+
+const (
+	OpBool Op = iota
+	OpInt
+	OpUint
+	OpRaw
+	OpFixed
+	OpFloat
+	OpHalf
+	OpAngle
+	OpUnit
+	OpQuat
+	OpEntity   // a reference to an entity
+	OpRelation // the target of an Arche relation
+	OpIntStep
+	OpIntWrap
+	OpFlags
+	OpString
+	OpBytes
+	OpCode // the user's own codec makes the codes
+)
+
+// Codec converts between Go values and codes.
+type Codec struct {
+	Op    Op
+	Kind  reflect.Kind // of the number, or of each number of a unit vector or quaternion
+	Bits  uint         // width of each code; of a text's length
+	Max   uint64       // largest value of each code; longest text in bytes
+	Size  int          // bytes of an array that holds a text
+	Text  string       // canonical type and tag, as the schema text has them
+	Int   quantize.Int
+	Uint  quantize.Uint
+	Fixed quantize.Fixed
+	Float quantize.Float
+	Angle quantize.Angle
+	Unit  quantize.UnitVector
+	Quat  quantize.Quat
+	step  quantize.IntStep
+	wrap  quantize.IntWrap
+	kind  delta.Kind // how the codes change from tick to tick
+}
+
+// NewReference returns the codec of a field that refers to an entity.
+func NewReference(op Op, text string) *Codec {
+	return &Codec{
+		Op: op, Kind: reflect.Struct, Text: text, kind: delta.Reference,
+		Bits: delta.ReferenceBits, Max: 1<<delta.ReferenceBits - 1,
+	}
+}
+
+// NewCode returns the codec of a code that the user's own codec makes.
+func NewCode(bits uint, largest uint64, kind delta.Kind, text string) *Codec {
+	return &Codec{Op: OpCode, Bits: bits, Max: largest, Text: text, kind: kind}
+}
+
+// IsText reports whether the field is a string or an array of bytes of bounded length.
+func (q *Codec) IsText() bool { return q.Op == OpString || q.Op == OpBytes }
+
+// IsFixed reports whether the field is a number in equal steps, such as a grid needs.
+func (q *Codec) IsFixed() bool { return q.Op == OpFixed }
+
+// Words returns the number of row words of a value.
+func (q *Codec) Words() int {
+	switch {
+	case q.Op == OpQuat:
+		return 4
+	case q.IsText():
+		return 1 + (int(q.Max)+3)/4
+	case q.Op == OpUnit || q.Bits > 32:
+		return 2
+	}
+	return 1
+}
+
+// Width returns the largest number of bits that a value takes without a baseline.
+func (q *Codec) Width() int {
+	switch {
+	case q.Op == OpQuat:
+		return 2 + 3*int(q.Bits)
+	case q.Op == OpUnit:
+		return 2 * int(q.Bits)
+	case q.IsText():
+		return int(q.Bits) + 1 + 8*int(q.Max)
+	}
+	return int(q.Bits)
+}
+
+// Code returns the code in the words of a value, low word first. Unit vectors, quaternions and texts have no single code.
+func (q *Codec) Code(words []uint32) uint64 {
+	if q.Bits > 32 {
+		return uint64(words[0]) | uint64(words[1])<<32
+	}
+	return uint64(words[0])
+}
+
+// QuatCode returns the code in the words of a quaternion.
+func QuatCode(words []uint32) quantize.QuatCode {
+	w := words[:4]
+	return quantize.QuatCode{Largest: w[0], A: w[1], B: w[2], C: w[3]}
+}
+
+// Valid reports whether the quantiser can have produced the words of a value.
+func (q *Codec) Valid(words []uint32) (ok bool) {
+	switch q.Op {
+	case OpQuat:
+		_, ok = q.Quat.Decode(QuatCode(words))
+	case OpUnit:
+		_, ok = q.Unit.Decode(uint64(words[0]), uint64(words[1]))
+	case OpHalf:
+		_, ok = quantize.Half{}.Decode(q.Code(words))
+	case OpInt:
+		var v int64
+		v, ok = q.Int.Decode(q.Code(words))
+		ok = ok && (q.Kind != reflect.Int || int64(int(v)) == v) // an int may have 32 bits here and 64 there
+	case OpUint:
+		var v uint64
+		v, ok = q.Uint.Decode(q.Code(words))
+		ok = ok && (q.Kind != reflect.Uint || uint64(uint(v)) == v)
+	case OpString, OpBytes:
+		ok = validText(words[:q.Words()], q.Max, q.Op == OpBytes)
+	default:
+		ok = q.Code(words) <= q.Max
+	}
+	return ok
+}
+
+// AppendLayout appends the fields that the delta coder makes of a value.
+func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
+	f := delta.Field{Name: name, Kind: q.kind, Bits: q.Bits, Max: q.Max}
+	if q.Op == OpUnit {
+		u, v := f, f
+		u.Name, v.Name = name+".u", name+".v"
+		return append(fields, u, v)
+	}
+	return append(fields, f)
+}
+
+// DigestBits is the width of the largest digest.
+const DigestBits = 8
+
+// Digest returns the digest by which both ends compare the words of a value, and its width in bits. A short code is its
+// own digest; of other values it is a hash that differs from tick to tick.
+func (q *Codec) Digest(words []uint32, tick uint32) (digest uint64, bits uint) {
+	words = words[:q.Words()]
+	if len(words) == 1 && q.Bits <= DigestBits {
+		return uint64(words[0]), q.Bits
+	}
+	h := wire.Mix64(uint64(tick) + wire.Golden64)
+	for _, w := range words {
+		h = wire.Mix64((h ^ uint64(w)) + wire.Golden64)
+	}
+	return h >> (64 - DigestBits), DigestBits
+}
+
+// StepCode returns the code of an integer in steps. v is the integer's bits as an int64, and positive tells whether the
+// integer itself is above zero: a large uint64 is positive while v is negative, and is above every step.
+func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
+	if v < 0 && positive {
+		return q.Max, false
+	}
+	return q.step.Encode(v)
+}
+
+// WrapCode returns the code of an integer that wraps round, given like that of [Codec.StepCode].
+func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
+	if v < 0 && positive {
+		low, _ := q.wrap.Range() // not negative, so that there are fewer codes than 2^64
+		return (uint64(v) - uint64(low)) % (q.Max + 1)
+	}
+	code, _ = q.wrap.Encode(v)
+	return code
+}
+
+// IntegerValue returns the integer of a code of steps, of a wrapping range or of flags. old is the integer that it replaces:
+// flags keep its bits that are not replicated.
+func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
+	switch q.Op {
+	case OpIntStep:
+		v, _ = q.step.Decode(code)
+	case OpIntWrap:
+		v, _ = q.wrap.Decode(code)
+	default:
+		v = old&^int64(q.Max) | int64(code&q.Max)
+	}
+	return v
+}
