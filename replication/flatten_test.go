@@ -224,7 +224,7 @@ func TestFlattenTakesWhatIsLeft(t *testing.T) {
 	} {
 		s := NewSchema()
 		RegisterType(s, c.typ, Name("P"))
-		require.Equal(t, schema.SchemaHeader+"\ncomponent P\n"+c.want, s.Text(), c.typ.String())
+		require.Equal(t, schema.TextHeader+"\ncomponent P\n"+c.want, s.Text(), c.typ.String())
 	}
 	_ = embedded{other: nil, y: 0}
 }

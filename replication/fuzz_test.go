@@ -161,7 +161,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(wire.DisconnectPacket(uint8(ReasonRefused), "no", 7, wire.Key{}, 1200)[wire.ChecksumSize:], byte(2))
 	w := wire.Welcome{Version: wire.ProtocolVersion, Window: 64, Nonce: 7, Session: 1, Tick: 5, Sequence: 6}
 	f.Add(w.Append(nil), byte(2))
-	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.SchemaHeader + "\ncomponent tPosition\ntPos")}
+	r := wire.Refuse{Version: wire.ProtocolVersion, Nonce: 7, Total: 1 << 31, Text: []byte(schema.TextHeader + "\ncomponent tPosition\ntPos")}
 	f.Add(r.Append(nil), byte(3))
 	r.Text = nil
 	f.Add(r.Append(nil), byte(2))

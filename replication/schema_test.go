@@ -365,7 +365,7 @@ func TestFieldOptionsReachNestedFields(t *testing.T) {
 	Register[schemaTeam](s, Field("", Range(0, 3)))
 	Register[schemaRot](s, Field("", Quat(9)))
 	Register[[3]int8](s, Name("Cells"))
-	require.Equal(t, schema.SchemaHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
+	require.Equal(t, schema.TextHeader+"\ncomponent schemaTeam\nschemaTeam uint8 range=0:3\ncomponent schemaRot\nschemaRot [4]float64 quat,bits=9\ncomponent Cells\nCells [3]int8\n", s.Text())
 }
 
 func TestRegisterRefusesComponents(t *testing.T) {
@@ -425,6 +425,6 @@ func TestRegisterRefusesComponents(t *testing.T) {
 
 	s := NewSchema()
 	require.Panics(t, func() { Register[struct{ P *int }](s, Name("P")) })
-	require.Equal(t, schema.SchemaHeader+"\n", s.Text(), "a refused component must leave nothing behind")
+	require.Equal(t, schema.TextHeader+"\n", s.Text(), "a refused component must leave nothing behind")
 	require.PanicsWithValue(t, "replication: there is no schema: make one with NewSchema", func() { Register[schemaVec](nil) })
 }

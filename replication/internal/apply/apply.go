@@ -125,7 +125,7 @@ func (a *Applier) spawnEntity(slot uint32, m *replica, state *receive.HeldState)
 	id := wire.NetID{Slot: slot, Generation: state.Generation}
 	*(*mirrored)(a.View.World.Get(m.Entity, a.View.Marker)) = mirrored{id}
 	m.Shown, m.Removed, m.generation, m.Tick, m.Layout = true, false, state.Generation, state.Tick, state.Layout
-	if a.Schema.Mentions {
+	if a.Schema.MessagesRefer {
 		a.names.Set(m.Entity, id)
 	}
 	for k := set.Next(0); k >= 0; k = set.Next(k + 1) {

@@ -60,7 +60,7 @@ type PendingMessage struct {
 // Init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
 func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slots uint32) {
 	m.schema, m.Directory, m.mtu = s, d, mtu
-	m.Packed = delta.NewPacked(s.Talk)
+	m.Packed = delta.NewPacked(s.MessageLayout)
 	add := func(c *schema.Component) {
 		v := reflect.New(c.Typ)
 		m.Values = append(m.Values, messageValue{v.Elem(), v.Interface(), v.UnsafePointer()})

@@ -119,20 +119,20 @@ func (s *Schema) NumberBits() uint { return uint(bits.Len(uint(max(len(s.Message
 
 // freezeMessages is Freeze for messages and the input.
 func (s *Schema) freezeMessages() {
-	s.Talk = s.layoutOfMessages()
+	s.MessageLayout = s.layoutOfMessages()
 	s.numbers = map[reflect.Type]int{}
 	for i := range s.Messages {
 		m := &s.Messages[i]
-		m.Layout = &s.Talk.Components[i]
+		m.Layout = &s.MessageLayout.Components[i]
 		m.Long = m.Reliable && wire.ByteSize(m.Layout.Width()) > wire.MaxUnfragmented
-		s.Mentions = s.Mentions || m.Refers()
+		s.MessagesRefer = s.MessagesRefer || m.Refers()
 		s.numbers[m.Typ] = i
 	}
 	if s.Input != nil {
-		s.Input.Layout = &s.Talk.Components[len(s.Messages)]
-		s.Mentions = s.Mentions || s.Input.Refers()
+		s.Input.Layout = &s.MessageLayout.Components[len(s.Messages)]
+		s.MessagesRefer = s.MessagesRefer || s.Input.Refers()
 	}
-	s.Refers = s.Refers || s.Mentions
+	s.Refers = s.Refers || s.MessagesRefer
 }
 
 // MessageNumber returns the number of a message type.

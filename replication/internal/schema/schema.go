@@ -25,8 +25,8 @@ type Schema struct {
 	Messages []MessageType // the index is the message's number on the wire
 	numbers  map[reflect.Type]int
 	Input    *Component    // nil if there are no inputs
-	Talk     *delta.Layout // of messages and, behind them, the input
-	Mentions bool          // a message or the input refers to entities
+	MessageLayout     *delta.Layout // of messages and, behind them, the input
+	MessagesRefer bool          // a message or the input refers to entities
 
 	// Set by Freeze:
 	Conditions []Condition // the conditions of components, without duplicates

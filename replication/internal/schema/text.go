@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// SchemaHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
-const SchemaHeader = "arche-replicate schema 1"
+// TextHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
+const TextHeader = "arche-replicate schema 1"
 
 // FullText returns the schema text, before or after Freeze.
 func (s *Schema) FullText() string {
@@ -25,7 +25,7 @@ func (s *Schema) FullText() string {
 // buildText returns the schema text. The schema is locked.
 func (s *Schema) buildText() string {
 	var b strings.Builder
-	b.WriteString(SchemaHeader + "\n")
+	b.WriteString(TextHeader + "\n")
 	for i := range s.Components {
 		if s.Components[i].Typ == reflect.TypeFor[subEntityOf]() {
 			continue
