@@ -82,14 +82,14 @@ func equalEnds(a, b []uint32) (begin, end int) {
 func lenBits(n int) uint { return uint(bits.Len(uint(n))) }
 
 // encodeText appends the field without a baseline.
-func (f *Field) encodeText(d draft, words []uint64, cur []uint32) draft {
+func (f *Field) encodeText(d bitString, words []uint64, cur []uint32) bitString {
 	t := f.text(cur)
 	d = d.put(words, uint64(t[0]), f.Bits)
 	return putBytes(d, words, t, 0, int(t[0]))
 }
 
 // encodeBytes appends the field against another text.
-func (f *Field) encodeBytes(d draft, words []uint64, cur, ref []uint32) draft {
+func (f *Field) encodeBytes(d bitString, words []uint64, cur, ref []uint32) bitString {
 	cur, ref = f.text(cur), f.text(ref)
 	begin, end := equalEnds(cur, ref)
 	n, m := int(cur[0])-begin-end, int(ref[0])-begin-end
@@ -108,7 +108,7 @@ func (f *Field) encodeBytes(d draft, words []uint64, cur, ref []uint32) draft {
 }
 
 // putBytes appends the n bytes of the text t from one on.
-func putBytes(d draft, words []uint64, t []uint32, from, n int) draft {
+func putBytes(d bitString, words []uint64, t []uint32, from, n int) bitString {
 	if n == 0 {
 		return d
 	}

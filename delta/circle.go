@@ -1,60 +1,59 @@
 package delta
 
-// Most circles of Wrap fields have 2^Bits codes, and going round them is what integers of
-// that width do anyway. On others, such as that of 360 degrees, it takes a comparison.
+// This file does arithmetic on the circles of Wrap fields. Most circles have 2^Bits codes, and integers of that width wrap
+// by themselves. Others, such as that of 360 degrees, need a comparison.
 
-// signed returns how far a Linear or Wrap code is from another one, the shorter way round
-// on a circle, and downwards if both are as long.
+// signed returns the distance of a Linear or Wrap code from another one: on a circle the shorter way round, and downwards if
+// both ways are equally long.
 func (f *Field) signed(code, from uint64) int64 {
-	if f.turn == 0 {
+	if f.circle == 0 {
 		return signed(code-from, f.Bits)
 	}
-	return shorterWay(code, from, f.turn)
+	return shorterWay(code, from, f.circle)
 }
 
 // shorterWay is signed for a circle of any number of codes.
-func shorterWay(code, from, turn uint64) int64 {
+func shorterWay(code, from, circle uint64) int64 {
 	d := code - from
 	if code < from {
-		d += turn
+		d += circle
 	}
-	if d >= turn-turn/2 {
-		d -= turn
+	if d >= circle-circle/2 {
+		d -= circle
 	}
 	return int64(d)
 }
 
-// plus returns the code of a Linear or Wrap field at the signed distance d from another
-// one, or false if no code is that far away.
+// plus returns the code of a Linear or Wrap field at the signed distance d from another one, or false if no code is that far
+// away.
 func (f *Field) plus(from uint64, d int64) (code uint64, ok bool) {
-	if f.turn == 0 {
+	if f.circle == 0 {
 		return (from + uint64(d)) & lowBits(f.Bits), true
 	}
-	return goRound(from, d, f.turn)
+	return goRound(from, d, f.circle)
 }
 
 // goRound is plus for a circle of any number of codes.
-func goRound(from uint64, d int64, turn uint64) (code uint64, ok bool) {
+func goRound(from uint64, d int64, circle uint64) (code uint64, ok bool) {
 	code = from + uint64(d)
 	switch {
-	case zigzag(d) >= turn:
+	case zigzag(d) >= circle:
 		return 0, false
 	case d < 0 && code > from:
-		code += turn
-	case d >= 0 && (code < from || code >= turn):
-		code -= turn
+		code += circle
+	case d >= 0 && (code < from || code >= circle):
+		code -= circle
 	}
 	return code, true
 }
 
-// around returns the code that a Wrap's number of any size stands for. The code has at
-// most maxMovingBits bits.
+// around returns the code of a Wrap field for a number of any size. The code has at most maxMovingBits bits.
 func (f *Field) around(x int64) int64 {
-	if f.turn == 0 {
+	if f.circle == 0 {
 		return x & int64(lowBits(f.Bits))
 	}
-	if x %= int64(f.turn); x < 0 {
-		x += int64(f.turn)
+	if x %= int64(f.circle); x < 0 {
+		x += int64(f.circle)
 	}
 	return x
 }

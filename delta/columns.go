@@ -199,7 +199,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 		}
 		x := p.codeSteps(steps, false, k.block.record(uint(i), stride)[recordRow:], base, base2, ratio)
 		r := &k.rows[i]
-		r.draft, r.component, r.symbol = x.draft, uint32(k.component), x.symbol
+		r.bitString, r.component, r.symbol = x.bitString, uint32(k.component), x.symbol
 		if x.n >= 64 {
 			p.held.keep(r, p.words[x.way])
 		}
@@ -280,7 +280,7 @@ func (c *Columns) Most(slots uint64) int {
 func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	i := uint(slot) % blockSlots
 	h := &c.packed.held
-	d := draft{head, n}
+	d := bitString{head, n}
 	if c.more>>i&1 != 0 {
 		if c.unusual>>i&1 == 0 {
 			d = d.put(h.words, 0, 1)

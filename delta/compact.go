@@ -32,16 +32,16 @@ type Compact struct {
 	spent uint64 // before what is to be booked next
 
 	// What the entity has shown so far.
-	news    int  // 0: nothing, 1: rows that are as at the baseline or as predicted, 2: residuals
-	shown   int  // newsStates if it changes steadily
-	largest uint // bits of the largest residual
+	activity int  // shownNothing, shownRows or shownResiduals
+	steady   int  // activityStates if the entity changes steadily, else 0
+	largest  uint // bits of the largest residual
 }
 
 // A compactColumn says where a field's contexts are in a model.
 type compactColumn struct {
 	decisions int // of a number or a field of another kind
 	number    int // index in Model.numbers
-	whole     int // index in Model.whole, and of its decision
+	latest    int // index in Model.latest, and of its decision
 }
 
 // NewCompact returns the coding for a layout.
@@ -50,7 +50,7 @@ func NewCompact(l *Layout) *Compact {
 	numbers, plains, all := 0, 0, 0
 	for i := range l.Components {
 		for j := range l.Components[i].Fields {
-			col := compactColumn{whole: all % wholeColumns}
+			col := compactColumn{latest: all % latestColumns}
 			all++
 			switch l.Components[i].Fields[j].Kind {
 			default:
@@ -90,9 +90,9 @@ func (c *Compact) Begin(m *Model) { c.model = m }
 // Entity begins an entity: what its rows show is of use for those behind them, and whether it
 // is one that changes steadily.
 func (c *Compact) Entity(steady bool) {
-	c.news, c.largest, c.shown = 0, 0, 0
+	c.activity, c.largest, c.steady = shownNothing, 0, 0
 	if steady {
-		c.shown = newsStates
+		c.steady = activityStates
 	}
 }
 
@@ -106,33 +106,33 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	}
 	c.spent = e.Spent()
 	if base == nil {
-		c.encodeWhole(e, comp, cur)
+		c.encodeFull(e, comp, cur)
 		return
 	}
 	symbols, symbol := c.symbols(k), c.layout.fields+k
 	if !c.predict(comp, base, past.Base2, past.Ratio) {
 		same := equal(cur, base)
-		e.put(&symbols[symbolSame+c.shown+c.news], same)
+		e.put(&symbols[symbolSame+c.steady+c.activity], same)
 		c.book(e, symbol)
 		if same {
-			c.news = max(c.news, 1)
+			c.activity = max(c.activity, shownRows)
 			return
 		}
 		c.encodeResiduals(e, comp, symbols, cur, &reference{row: base}, nil)
 		return
 	}
 	hit := equal(cur, c.row)
-	e.put(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)], hit)
+	e.put(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+motion(comp, base, past.Base2)], hit)
 	if hit {
 		c.book(e, symbol)
-		c.news = max(c.news, 1)
+		c.activity = max(c.activity, shownRows)
 		return
 	}
 	stopped := equal(cur, base)
-	e.put(&symbols[symbolStopped+c.shown+c.news], stopped)
+	e.put(&symbols[symbolStopped+c.steady+c.activity], stopped)
 	c.book(e, symbol)
 	if stopped {
-		c.news = max(c.news, 1)
+		c.activity = max(c.activity, shownRows)
 		return
 	}
 	c.encodeResiduals(e, comp, symbols, cur, c.moving(past), past)
@@ -155,24 +155,24 @@ func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past)
 	moves := base != nil && !rests(comp, base, past.Base2, past.Ratio)
 	switch {
 	case base == nil:
-		c.decodeWhole(d, comp, dst)
+		c.decodeFull(d, comp, dst)
 	case comp.width == 0:
 		return false
 	case !moves || !c.extrapolate(comp, base, past.Base2, past.Ratio):
-		if d.get(&symbols[symbolSame+c.shown+c.news]) {
-			c.news = max(c.news, 1)
+		if d.get(&symbols[symbolSame+c.steady+c.activity]) {
+			c.activity = max(c.activity, shownRows)
 			if moves {
 				copy(dst, base)
 			}
 			return moves
 		}
 		c.decodeResiduals(d, comp, symbols, dst, &reference{row: base}, nil)
-	case d.get(&symbols[symbolPredicted+motionStates*(c.shown+c.news)+motion(comp, base, past.Base2)]):
-		c.news = max(c.news, 1)
+	case d.get(&symbols[symbolPredicted+motionStates*(c.steady+c.activity)+motion(comp, base, past.Base2)]):
+		c.activity = max(c.activity, shownRows)
 		copy(dst, c.row)
 		return true
-	case d.get(&symbols[symbolStopped+c.shown+c.news]):
-		c.news = max(c.news, 1)
+	case d.get(&symbols[symbolStopped+c.steady+c.activity]):
+		c.activity = max(c.activity, shownRows)
 		copy(dst, base)
 		return true
 	default:
@@ -232,7 +232,7 @@ func motion(c *Component, base, base2 []uint32) int {
 // A row without baseline has for every field whether it is as in the row without baseline
 // before it, and, if it is not, its code. Rotations never are.
 
-func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
+func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		col := &c.columns[comp.first+i]
@@ -248,10 +248,10 @@ func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
 				e.putBits(uint64(x), f.Bits)
 			}
 		default:
-			last := &c.model.whole[col.whole]
+			last := &c.model.latest[col.latest]
 			v := f.code(cur)
 			same := v == uint64(*last)
-			e.put(&c.model.decisions[firstWhole+col.whole], same)
+			e.put(&c.model.decisions[firstLatest+col.latest], same)
 			if !same {
 				e.putBits(v, f.Bits)
 				*last = uint32(v)
@@ -261,7 +261,7 @@ func (c *Compact) encodeWhole(e *RangeEncoder, comp *Component, cur []uint32) {
 	}
 }
 
-func (c *Compact) decodeWhole(d *RangeDecoder, comp *Component, dst []uint32) {
+func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		col := &c.columns[comp.first+i]
@@ -278,8 +278,8 @@ func (c *Compact) decodeWhole(d *RangeDecoder, comp *Component, dst []uint32) {
 				dst[f.word+1+j] = uint32(d.getBits(f.Bits))
 			}
 		default:
-			last := &c.model.whole[col.whole]
-			if d.get(&c.model.decisions[firstWhole+col.whole]) {
+			last := &c.model.latest[col.latest]
+			if d.get(&c.model.decisions[firstLatest+col.latest]) {
 				f.setCode(dst, uint64(*last))
 				continue
 			}

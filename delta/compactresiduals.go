@@ -1,20 +1,21 @@
 package delta
 
+// This file codes the residuals of a row in Compact.
+
 import "math/bits"
 
-// An amount is what a Linear or Wrap field, or a component of a quaternion, is coded by.
+// amount has what a number is coded with: a Linear or Wrap field, or a component of a quaternion.
 type amount struct {
 	column   []decision
 	model    *numberModel
 	context  uint
-	at       int64 // what the residual is taken against
-	to, more int64 // the two distances that make up at
+	at       int64 // the prediction, against which the residual is taken
+	to, more int64 // the two distances that the prediction is blended from
 	blended  bool
 }
 
-// aim prepares a number: base and to are its codes at the baseline and as predicted, near
-// the distance that the third baseline predicts, if hasNear. m is the bits of the motion
-// between the baselines.
+// aim prepares a number. base and to are its codes at the baseline and as extrapolated, and near is the distance that the
+// third baseline predicts, if hasNear. m is the bits of the motion between the baselines.
 func (c *Compact) aim(n *amount, field int, base, to, near int64, hasNear, moving, first bool, m uint) {
 	col := &c.columns[field]
 	n.column = c.model.decisions[col.decisions:][:numberDecisions]
@@ -29,20 +30,20 @@ func (c *Compact) aim(n *amount, field int, base, to, near int64, hasNear, movin
 	n.at = base + (n.to*int64(*reachOf(&n.model.reach, n.to))+1<<15)>>16
 	if hasNear {
 		n.more = near - n.to
-		n.at += (n.more*int64(*reachOf(&n.model.turn, n.more)) + 1<<15) >> 16
+		n.at += (n.more*int64(*reachOf(&n.model.correction, n.more)) + 1<<15) >> 16
 	}
 }
 
-// learn takes note of what was left of a number.
+// learn moves the shares of the two distances towards what remained of the number.
 func (n *amount) learn(v int64) {
 	if n.blended && v != 0 {
 		follow(&n.model.reach, n.to, v, reachStep)
-		follow(&n.model.turn, n.more, v, turnStep)
+		follow(&n.model.correction, n.more, v, correctionStep)
 	}
 }
 
-// numberContext returns the context of a number's length: how large a residual may be is
-// seen by those before it in the entity, and by the bits of its own motion.
+// numberContext returns the context of a number's length. The residuals before it in the entity, and the bits of its own
+// motion, predict how large it may be.
 func numberContext(moving, first bool, motion, largest uint) uint {
 	switch {
 	case !moving && first:
@@ -55,21 +56,41 @@ func numberContext(moving, first bool, motion, largest uint) uint {
 	return 6 + min((motion+largest)/2, 9)
 }
 
-// maxBlendBits is the largest width of a field whose prediction is blended: products must
-// fit into 63 bits.
+// maxBlendBits is the largest width of a field whose prediction is blended: products must fit into 63 bits.
 const maxBlendBits = 40
 
-func (c *Compact) encodeResiduals(e *RangeEncoder, comp *Component, symbols []decision, cur []uint32, ref *reference, past *Past) {
-	c.news = 2
-	first, same, quat := c.largest == 0, past == nil, 0
-	var n amount
+// residuals is the state of coding the residuals of one row.
+type residuals struct {
+	comp    *Component
+	symbols []decision
+	ref     *reference
+	past    *Past  // nil for residuals against a baseline
+	first   bool   // the entity has shown no number yet
+	same    bool   // nothing so far tells that the row differs, and something must
+	quats   int    // Quat fields so far
+	n       amount // of the present number
+}
+
+// saw notes what remained of a number.
+func (c *Compact) saw(x *residuals, v int64) {
+	x.n.learn(v)
+	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+	x.first, x.same = false, x.same && v == 0
+}
+
+// encodeResiduals codes cur against ref, from which it differs. past is nil if ref is a baseline.
+func (c *Compact) encodeResiduals(
+	e *RangeEncoder, comp *Component, symbols []decision, cur []uint32, ref *reference, past *Past,
+) {
+	c.activity = shownResiduals
+	x := residuals{comp: comp, symbols: symbols, ref: ref, past: past, first: c.largest == 0, same: past == nil}
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		if f.Bits == 0 {
 			continue
 		}
-		implied := i == comp.last && same
-		plain := c.model.decisions[c.columns[comp.first+i].decisions:][:plainDecisions]
+		field, implied := comp.first+i, i == comp.last && x.same
+		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
 			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
@@ -79,69 +100,60 @@ func (c *Compact) encodeResiduals(e *RangeEncoder, comp *Component, symbols []de
 			if v != 0 && f.Bits > 1 {
 				e.putLength(plain[plainLength:], plainLengths, v-1, f.Bits)
 			}
-			same = same && v == 0
-		case Reference:
-			now, was := cur[f.word:f.word+2], ref.row[f.word:f.word+2]
-			changed := !equal(now, was)
-			if !implied {
-				e.put(&plain[plainChanged], changed)
-			}
-			if changed {
-				e.putReference(plain, now)
-			}
-			same = same && !changed
+			x.same = x.same && v == 0
 		case Quat:
-			q := cur[f.word : f.word+4]
-			chart := q[0] == ref.row[f.word]
-			e.put(&symbols[symbolChart], chart)
-			if !chart {
-				e.encodeBits(uint64(q[0]), 2)
-				same = false
-			}
-			x := c.turning(f, quat, ref, past, q[0])
-			quat++
-			for j := range x.to {
-				c.aim(&n, comp.first+i, x.from[j], x.to[j], x.near[j], x.hasNear, past != nil, first, x.moved[j])
-				n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
-				v := int64(q[j+1]) - n.at
-				n.learn(v)
-				e.putNumber(&n, v, f.Bits, same && i == comp.last && j == 2)
-				c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-				first, same = false, same && v == 0
-			}
-		case Counter, Flags, Bytes:
+			c.encodeQuat(e, &x, i, cur[f.word:f.word+4])
+		case Linear, Wrap:
+			c.aimField(&x, field, f)
+			v := f.signed(f.code(cur), uint64(x.n.at))
+			e.putNumber(&x.n, v, f.Bits, implied)
+			c.saw(&x, v)
+		default:
 			changed := f.differs(cur, ref.row)
 			if !implied {
 				e.put(&plain[plainChanged], changed)
 			}
 			if changed {
-				f.putJump(e, plain, cur, ref.row)
+				f.putChange(e, plain, cur, ref.row)
 			}
-			same = same && !changed
-		default:
-			c.aimField(&n, comp.first+i, f, ref, past, first)
-			v := f.signed(f.code(cur), uint64(n.at))
-			n.learn(v)
-			e.putNumber(&n, v, f.Bits, implied)
-			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-			first, same = false, same && v == 0
+			x.same = x.same && !changed
 		}
-		c.book(e, comp.first+i)
+		c.book(e, field)
 	}
 }
 
-func (c *Compact) decodeResiduals(d *RangeDecoder, comp *Component, symbols []decision, dst []uint32, ref *reference, past *Past) {
-	c.news = 2
-	first, same, quat := c.largest == 0, past == nil, 0
-	var n amount
+// encodeQuat codes the words q of Quat field i: whether the chart is that of the reference, else the chart; and three numbers.
+func (c *Compact) encodeQuat(e *RangeEncoder, x *residuals, i int, q []uint32) {
+	f := &x.comp.Fields[i]
+	chart := q[0] == x.ref.row[f.word]
+	e.put(&x.symbols[symbolChart], chart)
+	if !chart {
+		e.encodeBits(uint64(q[0]), 2)
+		x.same = false
+	}
+	r := c.inChart(x, f, q[0])
+	for j := range r.to {
+		c.aimQuat(x, i, &r, j)
+		v := int64(q[j+1]) - x.n.at
+		e.putNumber(&x.n, v, f.Bits, x.same && i == x.comp.last && j == 2)
+		c.saw(x, v)
+	}
+}
+
+// decodeResiduals reads into dst what encodeResiduals wrote against ref.
+func (c *Compact) decodeResiduals(
+	d *RangeDecoder, comp *Component, symbols []decision, dst []uint32, ref *reference, past *Past,
+) {
+	c.activity = shownResiduals
+	x := residuals{comp: comp, symbols: symbols, ref: ref, past: past, first: c.largest == 0, same: past == nil}
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		if f.Bits == 0 {
 			f.setCode(dst, 0)
 			continue
 		}
-		implied := i == comp.last && same
-		plain := c.model.decisions[c.columns[comp.first+i].decisions:][:plainDecisions]
+		field, implied := comp.first+i, i == comp.last && x.same
+		plain := c.model.decisions[c.columns[field].decisions:][:plainDecisions]
 		switch f.Kind {
 		case Plain:
 			var v uint64
@@ -152,58 +164,50 @@ func (c *Compact) decodeResiduals(d *RangeDecoder, comp *Component, symbols []de
 				}
 			}
 			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
-			same = same && v == 0
-		case Reference:
-			now, was := dst[f.word:f.word+2], ref.row[f.word:f.word+2]
-			if implied || d.get(&plain[plainChanged]) {
-				d.getReference(plain, now)
-				same = false
-			} else {
-				copy(now, was)
-			}
+			x.same = x.same && v == 0
 		case Quat:
-			q := dst[f.word : f.word+4]
-			q[0] = ref.row[f.word]
-			if !d.get(&symbols[symbolChart]) {
-				q[0] = uint32(d.decodeBits(2))
-				same = false
-			}
-			x := c.turning(f, quat, ref, past, q[0])
-			quat++
-			for j := range x.to {
-				c.aim(&n, comp.first+i, x.from[j], x.to[j], x.near[j], x.hasNear, past != nil, first, x.moved[j])
-				n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
-				v := d.getNumber(&n, f.Bits, same && i == comp.last && j == 2)
-				n.learn(v)
-				q[j+1] = uint32(n.at + v) // DecodeRow looks if it is valid
-				c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-				first, same = false, same && v == 0
-			}
-		case Counter, Flags, Bytes:
-			if implied || d.get(&plain[plainChanged]) {
-				f.getJump(d, plain, dst, ref.row)
-				same = false
-			} else {
-				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
-			}
-		default:
-			c.aimField(&n, comp.first+i, f, ref, past, first)
-			v := d.getNumber(&n, f.Bits, implied)
-			n.learn(v)
-			code, ok := f.plus(uint64(n.at), v)
+			c.decodeQuat(d, &x, i, dst[f.word:f.word+4])
+		case Linear, Wrap:
+			c.aimField(&x, field, f)
+			v := d.getNumber(&x.n, f.Bits, implied)
+			code, ok := f.plus(uint64(x.n.at), v)
 			if !ok {
 				d.fail(ErrCode)
 				return
 			}
 			f.setCode(dst, code)
-			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-			first, same = false, same && v == 0
+			c.saw(&x, v)
+		default:
+			if implied || d.get(&plain[plainChanged]) {
+				f.getChange(d, plain, dst, ref.row)
+				x.same = false
+			} else {
+				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
+			}
 		}
 	}
 }
 
+// decodeQuat reads what encodeQuat wrote.
+func (c *Compact) decodeQuat(d *RangeDecoder, x *residuals, i int, q []uint32) {
+	f := &x.comp.Fields[i]
+	q[0] = x.ref.row[f.word]
+	if !d.get(&x.symbols[symbolChart]) {
+		q[0] = uint32(d.decodeBits(2))
+		x.same = false
+	}
+	r := c.inChart(x, f, q[0])
+	for j := range r.to {
+		c.aimQuat(x, i, &r, j)
+		v := d.getNumber(&x.n, f.Bits, x.same && i == x.comp.last && j == 2)
+		q[j+1] = uint32(x.n.at + v) // DecodeRow checks whether it is valid
+		c.saw(x, v)
+	}
+}
+
 // aimField is aim for a Linear or Wrap field.
-func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past *Past, first bool) {
+func (c *Compact) aimField(x *residuals, field int, f *Field) {
+	n, ref, past, first := &x.n, x.ref, x.past, x.first
 	if past == nil {
 		c.aim(n, field, 0, int64(f.code(ref.row)), 0, false, false, first, 0)
 		return
@@ -233,15 +237,24 @@ func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past 
 	}
 }
 
-// A turning is a rotation and its past in one chart.
-type turning struct {
+// aimQuat is aim for number j of a Quat field, i.
+func (c *Compact) aimQuat(x *residuals, i int, r *chartedRotation, j int) {
+	n := &x.n
+	c.aim(n, x.comp.first+i, r.from[j], r.to[j], r.near[j], r.hasNear, x.past != nil, x.first, r.moved[j])
+	n.at = min(max(n.at, 0), int64(lowBits(x.comp.Fields[i].Bits)))
+}
+
+// chartedRotation is a Quat field's baseline, prediction and third baseline in one chart.
+type chartedRotation struct {
 	from, to, near [3]int64
-	moved          [3]uint
+	moved          [3]uint // bits of the motion between the baselines
 	hasNear        bool
 }
 
-// turning expresses the n-th Quat field of a row in a chart.
-func (c *Compact) turning(f *Field, n int, ref *reference, past *Past, chart uint32) (x turning) {
+// inChart expresses the reference of the next Quat field in a chart.
+func (c *Compact) inChart(row *residuals, f *Field, chart uint32) (x chartedRotation) {
+	n, ref, past := row.quats, row.ref, row.past
+	row.quats++
 	to, moved := ref.chart(f, n, chart)
 	x.moved = moved
 	for j := range to {
@@ -251,7 +264,7 @@ func (c *Compact) turning(f *Field, n int, ref *reference, past *Past, chart uin
 		return x
 	}
 	base := &ref.quats[n].base
-	if !ref.quats[n].turned {
+	if !ref.quats[n].rotated {
 		base = nil
 	}
 	from := inChart(past.Base[f.word:f.word+4], base, chart, f.Bits)

@@ -74,7 +74,7 @@ func newCrowd(t testing.TB) *crowd {
 				position = append(position, uint32(at[i]*100))
 				velocity = append(velocity, uint32(speed[i]*50+2048))
 			}
-			turn = turned(rand.New(rand.NewPCG(axis, 0)), turn, spin*(1+0.05*rng.NormFloat64()))
+			turn = rotated(rand.New(rand.NewPCG(axis, 0)), turn, spin*(1+0.05*rng.NormFloat64()))
 			code, _ := quantiser.Encode(turn)
 			if rng.IntN(60) == 0 {
 				health -= uint32(rng.IntN(10))

@@ -20,7 +20,7 @@ import "github.com/arche-replicate/arche-replicate/bitbuf"
 
 // A heldRow is the bits of a row until it is known whether its symbol is written.
 type heldRow struct {
-	draft     // words before its last one are in held.long
+	bitString // words before its last one are in held.long
 	component uint32
 	long      int32  // index of its words
 	symbol    uint32 // bits of symbol and charts, which are the first ones; 0 if it has none
@@ -43,10 +43,10 @@ func (p *Packed) Begin() {
 }
 
 // hold adds a row that begins with a symbol.
-func (p *Packed) hold(component int, d draft, words []uint64, symbol uint32, usual bool) {
+func (p *Packed) hold(component int, d bitString, words []uint64, symbol uint32, usual bool) {
 	h := &p.held
 	r := &h.rows[h.n]
-	r.draft, r.component, r.symbol = d, uint32(component), symbol
+	r.bitString, r.component, r.symbol = d, uint32(component), symbol
 	if d.n >= 64 {
 		h.keep(r, words)
 	}
@@ -59,17 +59,17 @@ func (p *Packed) hold(component int, d draft, words []uint64, symbol uint32, usu
 func (p *Packed) holdSymbol(component int, code uint64, n uint32, usual bool) {
 	h := &p.held
 	r := &h.rows[h.n]
-	r.draft, r.component, r.symbol = draft{code, uint(n)}, uint32(component), n
+	r.bitString, r.component, r.symbol = bitString{code, uint(n)}, uint32(component), n
 	h.n++
 	h.symbols++
 	h.unusual = h.unusual || !usual
 }
 
 // holdAbsolute adds a row without a symbol.
-func (p *Packed) holdAbsolute(d draft, words []uint64) {
+func (p *Packed) holdAbsolute(d bitString, words []uint64) {
 	h := &p.held
 	r := &h.rows[h.n]
-	r.draft, r.symbol = d, 0
+	r.bitString, r.symbol = d, 0
 	if d.n >= 64 {
 		h.keep(r, words)
 	}
@@ -83,11 +83,11 @@ func (h *held) keep(r *heldRow, words []uint64) {
 }
 
 // put appends a row without its first bits to the draft of an entity.
-func (h *held) put(d draft, r *heldRow, without uint) draft {
+func (h *held) put(d bitString, r *heldRow, without uint) bitString {
 	if r.n < 64 {
 		return d.put(h.words, r.acc>>(without&63), r.n-without)
 	}
-	return d.putLong(h.words, h.long[r.long:], r.draft, without)
+	return d.putLong(h.words, h.long[r.long:], r.bitString, without)
 }
 
 // AddSame is Add for a row of component c that is the same as at its baselines, of which
@@ -103,20 +103,20 @@ func (p *Packed) AddSame(c int, two bool) {
 func (p *Packed) End(w *bitbuf.Writer) {
 	h := &p.held
 	rows := h.rows[:h.n]
-	var d draft
+	var d bitString
 	switch {
 	case h.symbols > 1 && !h.unusual:
-		d = p.withoutSymbols(draft{0, 1}, rows)
+		d = p.withoutSymbols(bitString{0, 1}, rows)
 	case h.symbols > 1:
-		d = p.withSymbols(draft{1, 1}, rows)
+		d = p.withSymbols(bitString{1, 1}, rows)
 	default:
-		d = p.withSymbols(draft{}, rows)
+		d = p.withSymbols(bitString{}, rows)
 	}
 	d.write(w, h.words)
 }
 
 // withoutSymbols appends rows, some of which have symbols, without these.
-func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
+func (p *Packed) withoutSymbols(d bitString, rows []heldRow) bitString {
 	h := &p.held
 	first := 0
 	for rows[first].symbol == 0 {
@@ -132,7 +132,7 @@ func (p *Packed) withoutSymbols(d draft, rows []heldRow) draft {
 }
 
 // withSymbols appends rows with their symbols.
-func (p *Packed) withSymbols(d draft, rows []heldRow) draft {
+func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	h := &p.held
 	costs := p.book(h.symbols)
 	n, bit := 0, uint32(d.n)

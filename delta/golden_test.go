@@ -177,7 +177,7 @@ func TestNamesOfKnownBits(t *testing.T) {
 		{a, "1"},                                // still in front
 	} {
 		from := w.Len()
-		w.WriteBool(n.Leads(step.b))
+		w.WriteBool(n.AtFront(step.b))
 		n.Write(&w, step.b)
 		require.Equal(t, strings.ReplaceAll(step.want, " ", ""), bitsOf(&w)[from:])
 	}

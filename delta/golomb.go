@@ -29,7 +29,7 @@ func shortResidual(v uint32, k, width uint) (code uint64, n uint) {
 
 // residual appends v < 2^width as shortResidual does, for any width. An order above the
 // width counts as the width.
-func (d draft) residual(words []uint64, v uint64, k, width uint) draft {
+func (d bitString) residual(words []uint64, v uint64, k, width uint) bitString {
 	k = min(k, width)
 	limit := prefixLimit(k, width)
 	q := uint(bits.Len64(v>>k+1)) - 1

@@ -30,7 +30,7 @@ func checkResidual(t *testing.T, v uint64, k, width uint) {
 	var buf [16]byte
 	w := bitbuf.NewWriter(buf[:])
 	var words [2]uint64
-	draft{}.residual(words[:], v, k, width).write(&w, words[:])
+	bitString{}.residual(words[:], v, k, width).write(&w, words[:])
 	if got, want := bitsOf(&w), naiveResidual(v, k, width); got != want {
 		t.Fatalf("%d of %d bits, order %d: %s, want %s", v, width, k, got, want)
 	}

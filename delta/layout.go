@@ -1,12 +1,14 @@
 package delta
 
+// This file has the layout of rows, on which both ends agree.
+
 import (
 	"fmt"
 	"math/bits"
 )
 
-// Kind says how a field's codes relate from tick to tick, and so how they are
-// predicted. It changes no meaning: any kind carries any codes exactly.
+// Kind selects how a field's codes are predicted from tick to tick. It changes no meaning: every kind carries every code
+// exactly.
 type Kind uint8
 
 const (
@@ -22,17 +24,17 @@ const (
 	// extrapolated as a rotation.
 	Quat
 	// Reference names something, or nothing: two words, see reference.go. It takes
-	// ReferenceBits at most, mostly far fewer, and is predicted to stay.
+	// ReferenceBits at most, usually far fewer, and is predicted to stay.
 	Reference
 	// Counter codes stay or grow by a little: scores, shots fired. They are predicted to
-	// stay, and to grow by one is cheap whatever their width is; to shrink is dear.
+	// stay. Growing by one is cheap whatever the width; shrinking is expensive.
 	Counter
 	// Flags codes are sets of bits, of which few change at a time. They are predicted to
 	// stay.
 	Flags
 	// Bytes is a text of up to Max bytes: a word for its length, then its bytes, four to
 	// a word, the first in the lowest bits, and zeros behind the last one. It is predicted
-	// to stay, and of a change only what is between equal beginnings and ends is sent.
+	// to stay. A change sends only the bytes between the equal beginning and the equal end.
 	Bytes
 )
 
@@ -66,7 +68,7 @@ const MaxQuatBits = 20
 // MaxBytes is the largest length of a Bytes field, in bytes.
 const MaxBytes = 4096
 
-// QuatWork is what a Quat field adds to [Component.Work].
+// QuatWork is the share of a Quat field in [Component.Work].
 const QuatWork = 8
 
 // A Field is one quantised value of a component.
@@ -84,13 +86,12 @@ type Field struct {
 	// field it is the largest length, 1..MaxBytes.
 	Max uint64
 
-	word int    // index of the first word in the component's row
-	turn uint64 // codes on a Wrap's circle if they are not 2^Bits, else 0
+	word   int    // index of the first word in the component's row
+	circle uint64 // number of codes on a Wrap's circle if that is not 2^Bits, else 0
 }
 
-// Words returns the number of row words the field takes: 1, 2 for more than 32
-// bits (low word first), as a Reference has, 4 for a Quat, one and those of its Max bytes
-// for Bytes.
+// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word first), which a Reference
+// has; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
@@ -103,8 +104,8 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits that the field takes without a baseline; a Reference or Bytes,
-// which have no fixed width, at most.
+// Width returns the bits of the field without a baseline. For a Reference or Bytes, which have no fixed width, it returns
+// the largest number.
 func (f *Field) Width() uint {
 	switch f.Kind {
 	case Quat:
@@ -155,17 +156,15 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of the longest row without baseline. Without Reference and Bytes
-// fields every row takes as many.
+// Width returns the bits of the longest row without a baseline. Without Reference and Bytes fields, all rows are that long.
 func (c *Component) Width() int { return c.width }
 
 // MinWidth returns the bits of the shortest row without baseline.
 func (c *Component) MinWidth() int { return c.least }
 
-// Work returns how much work it is to decode a row of the component, and the memory that the
-// row takes: 1 for every word, but [QuatWork] for a Quat field, which is the dearest to
-// predict. It does not depend on the bits of the row: both codings can spend next to none on a
-// field that is as expected.
+// Work returns an estimate of the time to decode a row of the component and of the memory that the row takes: 1 for every
+// word, but [QuatWork] for a Quat field, which is the most expensive to predict. It does not depend on the bits of the row:
+// both codings can spend next to none on a field that is as predicted.
 func (c *Component) Work() int { return c.work }
 
 // Moves reports whether the component has a field that may be extrapolated.
@@ -175,7 +174,7 @@ func (c *Component) Moves() bool { return c.moves }
 // the layout, in order.
 func (c *Component) FirstField() int { return c.first }
 
-// Valid reports whether every code of the row is one the field may have.
+// Valid reports whether every code of the row is within its field's range.
 func (c *Component) Valid(row []uint32) bool {
 	for i := range c.Fields {
 		f := &c.Fields[i]
@@ -228,64 +227,70 @@ func NewLayout(components ...Component) *Layout {
 	l := &Layout{Components: components}
 	for i := range components {
 		c := &components[i]
-		c.first, c.last, c.words, c.width, c.least, c.moves, c.quats = l.fields, 0, 0, 0, 0, false, 0
-		c.work = 0
-		c.numbers = nil
+		*c = Component{Name: c.Name, Fields: c.Fields, first: l.fields}
 		for j := range c.Fields {
 			f := &c.Fields[j]
-			if f.Kind > Bytes {
-				panic(fmt.Sprintf("delta: %s.%s is of no known kind: use Plain, Linear, Wrap, Quat, Reference, Counter, Flags or Bytes, not %v", c.Name, f.Name, f.Kind))
-			}
-			if f.Kind == Reference && f.Bits != ReferenceBits {
-				panic(fmt.Sprintf("delta: %s.%s has %d bits: a reference has %d", c.Name, f.Name, f.Bits, ReferenceBits))
-			}
-			if f.Kind == Bytes {
-				if f.Max < 1 || f.Max > MaxBytes {
-					panic(fmt.Sprintf("delta: %s.%s has room for %d bytes: use 1 to %d", c.Name, f.Name, f.Max, MaxBytes))
-				}
-				f.Bits = uint(bits.Len64(f.Max))
-			}
-			if f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64 {
-				panic(fmt.Sprintf("delta: %s.%s has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64",
-					c.Name, f.Name, f.Bits, MaxQuatBits))
-			}
-			if f.Max == 0 {
-				f.Max = lowBits(f.Bits)
-			}
-			if f.Kind != Quat && f.Max > lowBits(f.Bits) {
-				panic(fmt.Sprintf("delta: %s.%s has a largest code of %d, which takes more than its %d bits", c.Name, f.Name, f.Max, f.Bits))
-			}
-			if f.Bits > 0 {
-				c.last = j
-				c.moves = c.moves || f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat
-			}
-			if f.Kind == Quat {
-				c.quats++
-			}
-			if f.Kind == Wrap && f.Max != lowBits(f.Bits) {
-				f.turn = f.Max + 1
-			}
-			f.word = c.words
-			c.addNumbers(f)
-			c.words += f.Words()
-			if f.Kind == Quat {
-				c.work += QuatWork
-			} else {
-				c.work += f.Words()
-			}
-			c.width += int(f.Width())
-			switch f.Kind {
-			case Reference:
-				c.least++
-			case Bytes:
-				c.least += int(f.Bits)
-			default:
-				c.least += int(f.Width())
-			}
+			f.complete(c.Name)
+			c.add(j, f)
 		}
 		l.fields += len(c.Fields)
 	}
 	return l
+}
+
+// complete checks the field's limits and sets what follows from them.
+func (f *Field) complete(component string) {
+	refuse := func(format string, args ...any) {
+		panic(fmt.Sprintf("delta: %s.%s %s", component, f.Name, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case f.Kind > Bytes:
+		refuse("is of no known kind: use Plain, Linear, Wrap, Quat, Reference, Counter, Flags or Bytes, not %v", f.Kind)
+	case f.Kind == Reference && f.Bits != ReferenceBits:
+		refuse("has %d bits: a reference has %d", f.Bits, ReferenceBits)
+	case f.Kind == Bytes && (f.Max < 1 || f.Max > MaxBytes):
+		refuse("has room for %d bytes: use 1 to %d", f.Max, MaxBytes)
+	case f.Kind == Bytes:
+		f.Bits = uint(bits.Len64(f.Max))
+	case f.Kind == Quat && (f.Bits < 2 || f.Bits > MaxQuatBits) || f.Bits > 64:
+		refuse("has %d bits: a quaternion takes 2 to %d a component, other fields 0 to 64", f.Bits, MaxQuatBits)
+	}
+	if f.Max == 0 {
+		f.Max = lowBits(f.Bits)
+	}
+	if f.Kind != Quat && f.Max > lowBits(f.Bits) {
+		refuse("has a largest code of %d, which takes more than its %d bits", f.Max, f.Bits)
+	}
+	if f.Kind == Wrap && f.Max != lowBits(f.Bits) {
+		f.circle = f.Max + 1
+	}
+}
+
+// add appends the i-th field to the row.
+func (c *Component) add(i int, f *Field) {
+	if f.Bits > 0 {
+		c.last = i
+		c.moves = c.moves || f.Kind == Linear || f.Kind == Wrap || f.Kind == Quat
+	}
+	f.word = c.words
+	c.addNumbers(f)
+	c.words += f.Words()
+	c.width += int(f.Width())
+	switch f.Kind {
+	case Quat:
+		c.quats++
+		c.work += QuatWork
+		c.least += int(f.Width())
+	case Reference:
+		c.work += f.Words()
+		c.least++
+	case Bytes:
+		c.work += f.Words()
+		c.least += int(f.Bits)
+	default:
+		c.work += f.Words()
+		c.least += int(f.Width())
+	}
 }
 
 // Fields returns the number of fields of all components together.

@@ -11,25 +11,25 @@ package delta
 type Model struct {
 	decisions [modelDecisions]decision
 	numbers   [numberColumns]numberModel
-	whole     [wholeColumns]uint32 // the latest codes of rows without baseline
+	latest    [latestColumns]uint32 // the latest codes of rows without baseline
 	heads     [HeadDecisions]decision
 }
 
 // ModelBytes is the size of a Model.
-const ModelBytes = 4*(modelDecisions+wholeColumns+HeadDecisions) + numberColumns*4*2*reachContexts
+const ModelBytes = 4*(modelDecisions+latestColumns+HeadDecisions) + numberColumns*4*2*reachContexts
 
 // Fields have a column of the model each as long as there are any, and share them then.
 const (
 	numberColumns = 8  // of Linear, Wrap and Quat fields
 	plainColumns  = 12 // of fields of all other kinds
 	symbolColumns = 8  // of components
-	wholeColumns  = 16 // of fields of all kinds
+	latestColumns = 16 // of fields of all kinds
 
 	firstNumber    = 0
 	firstPlain     = firstNumber + numberColumns*numberDecisions
 	firstSymbol    = firstPlain + plainColumns*plainDecisions
-	firstWhole     = firstSymbol + symbolColumns*symbolDecisions
-	modelDecisions = firstWhole + wholeColumns
+	firstLatest    = firstSymbol + symbolColumns*symbolDecisions
+	modelDecisions = firstLatest + latestColumns
 )
 
 // The decisions of columns, in order of their index in a column.
@@ -60,9 +60,16 @@ const (
 	symbolSame      = symbolStopped + shownStates
 	symbolChart     = symbolSame + shownStates
 	symbolDecisions = symbolChart + 1
-	shownStates     = 2 * newsStates
-	newsStates      = 3
+	shownStates     = 2 * activityStates
 	motionStates    = 4
+)
+
+// The activity of an entity is what its rows so far have shown.
+const (
+	shownNothing   = iota // there was no row, or none with a baseline
+	shownRows             // rows that equal the baseline or the prediction
+	shownResiduals        // a row with residuals
+	activityStates
 )
 
 // NewModel returns a model that knows nothing.
@@ -82,7 +89,7 @@ var fresh = func() (m Model) {
 	}
 	for i := range m.numbers {
 		for j := range m.numbers[i].reach {
-			m.numbers[i].reach[j], m.numbers[i].turn[j] = reachOne, reachOne
+			m.numbers[i].reach[j], m.numbers[i].correction[j] = reachOne, reachOne
 		}
 	}
 	return m

@@ -63,17 +63,17 @@ type Names struct {
 func NamesAt(now Tick) Names { return Names{now: now} }
 
 // Leads reports whether b is the pair in front. If there is none, any is.
-func (n *Names) Leads(b Baselines) bool { return n.n == 0 || n.Follows(b) }
+func (n *Names) AtFront(b Baselines) bool { return n.n == 0 || n.isFront(b) }
 
 // Follows reports whether b is the pair in front.
-func (n *Names) Follows(b Baselines) bool { return n.n > 0 && n.recent[0] == b }
+func (n *Names) isFront(b Baselines) bool { return n.n > 0 && n.recent[0] == b }
 
 // Write appends the name of b to what tells whether it leads.
 //
 // Panics if the first baseline is not 1 to [MaxAge] ticks before the packet, or the second
 // one not 1 to [MaxSpan] ticks before the first.
 func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
-	if n.Follows(b) {
+	if n.isFront(b) {
 		return
 	}
 	age := n.now - b.A1

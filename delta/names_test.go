@@ -93,7 +93,7 @@ func TestNamesMatchTheNaiveList(t *testing.T) {
 			b := pool[rng.IntN(1+rng.IntN(len(pool)))]
 			written = append(written, b)
 			want += naive.write(b)
-			w.WriteBool(names.Leads(b))
+			w.WriteBool(names.AtFront(b))
 			names.Write(&w, b)
 		}
 		require.NoError(t, w.Err())
@@ -200,11 +200,11 @@ func TestThePairThatIsNamedFirstStaysInFront(t *testing.T) {
 	n.Write(&w, most)
 	for i := range Tick(100) {
 		n.Write(&w, Baselines{A1: 800 + i})
-		require.True(t, n.Follows(most))
+		require.True(t, n.isFront(most))
 	}
 	for range 10 {
 		n.Write(&w, Baselines{A1: 990})
-		require.True(t, n.Follows(most), "however often another one is used")
+		require.True(t, n.isFront(most), "however often another one is used")
 	}
 	length := w.Len()
 	n.Write(&w, most)

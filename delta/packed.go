@@ -133,17 +133,17 @@ func (p *Packed) addFields(component int, alone bool, cur, base, base2 []uint32,
 	costs := p.book(len(c.Fields))
 	words := p.words[byBaseline]
 	if !moving {
-		d, same := encodeCharts(draft{0b1, 1}, words, c, cur, base)
+		d, same := encodeCharts(bitString{0b1, 1}, words, c, cur, base)
 		symbol := uint32(d.n)
 		d = p.encodeResiduals(d, words, costs, c, cur, &reference{row: base}, same)
 		p.hold(component, d, words, symbol, alone && same)
 		return
 	}
-	plain, same := encodeCharts(draft{0b111, 3}, words, c, cur, base)
+	plain, same := encodeCharts(bitString{0b111, 3}, words, c, cur, base)
 	symbol := uint32(plain.n)
 	plain = p.encodeResiduals(plain, words, p.spare, c, cur, &reference{row: base}, same)
 	words = p.words[byPrediction]
-	d, same := encodeCharts(draft{0b0, 1}, words, c, cur, p.row)
+	d, same := encodeCharts(bitString{0b0, 1}, words, c, cur, p.row)
 	symbol2 := uint32(d.n)
 	ref := reference{row: p.row, base: base, base2: base2, quats: p.quats}
 	d = p.encodeResiduals(d, words, costs, c, cur, &ref, same)
@@ -214,7 +214,7 @@ func (p *Packed) DecodeChange(r *bitbuf.Reader, c int, usual bool, dst, base, ba
 }
 
 func (p *Packed) addAbsolute(c *Component, cur []uint32) {
-	var d draft
+	var d bitString
 	words, costs := p.words[0], p.book(len(c.Fields))
 	for i := range costs {
 		f := &c.Fields[i]

@@ -32,7 +32,7 @@ type predictor struct {
 // quatPrediction keeps the rotations of a Quat field, to be expressed in whatever
 // chart the value to be coded uses. One that did not turn has its row only.
 type quatPrediction struct {
-	turned            bool
+	rotated           bool
 	base, base2, next rotation
 }
 
@@ -77,7 +77,7 @@ func (p *predictor) extrapolate(c *Component, base, base2 []uint32, ratio int64)
 			p.quats = append(p.quats, quatPrediction{})
 			w := f.word
 			if q := &p.quats[len(p.quats)-1]; !equal(base[w:w+4], base2[w:w+4]) {
-				q.turned = true
+				q.rotated = true
 				q.base.set(base[w:w+4], f.Bits)
 				q.base2.set(base2[w:w+4], f.Bits)
 				q.next.extrapolate(&q.base, &q.base2, ratio, f.Bits)

@@ -137,7 +137,7 @@ func onwards(q1, q2 [4]float64, t float64) (q [4]float64) {
 }
 
 // turned returns q turned by an angle about a random axis.
-func turned(rng *rand.Rand, q [4]float64, angle float64) [4]float64 {
+func rotated(rng *rand.Rand, q [4]float64, angle float64) [4]float64 {
 	x, y, z := rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()
 	s := math.Sin(angle/2) / math.Sqrt(x*x+y*y+z*z)
 	a := [4]float64{x * s, y * s, z * s, math.Cos(angle / 2)}
@@ -159,7 +159,7 @@ func extrapolationError(t *testing.T, rng *rand.Rand, bits uint, angle float64, 
 	for range 200 {
 		v2 := [4]float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}
 		c2, _ := quantiser.Encode(v2)
-		c1, _ := quantiser.Encode(turned(rng, v2, angle))
+		c1, _ := quantiser.Encode(rotated(rng, v2, angle))
 		var q1, q2 rotation
 		q1.set(quatRow(c1), bits)
 		q2.set(quatRow(c2), bits)

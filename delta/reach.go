@@ -1,32 +1,31 @@
 package delta
 
+// This file learns how far motions reach. Motions seldom continue unchanged: a sliding body slows down, a pushed one is
+// pushed again. So Compact predicts the baseline plus a learnt share of the extrapolated distance, plus a learnt share of
+// the correction that a nearer baseline suggests. Each share approaches the median by a fixed step after every number.
+
 import "math/bits"
 
-// Motions mostly don't go on as they were: what slides slows down, what was pushed is pushed
-// on. A model learns how far motions reach, by their size: predictions are the base and so
-// much of what the motion between the baselines says, and so much of what a nearer baseline
-// says beyond that. Each is a median in the making: it moves by a step after each number.
-
-// A numberModel is how far the motion of a number reaches, in units of 1/65536: by the
-// bits of the predicted distance.
+// numberModel has the shares of a number's motion, in units of 1/65536, by the bits of the distance that they apply to.
 type numberModel struct {
-	reach [reachContexts]int32 // of the distance to the prediction
-	turn  [reachContexts]int32 // of what the nearer baseline says beyond that
+	reach      [reachContexts]int32 // of the distance to the prediction
+	correction [reachContexts]int32 // of the correction that the nearer baseline suggests
 }
 
 const (
 	reachContexts = 12
 
-	reachOne  = 1 << 16 // all of the distance
-	reachStep = reachOne / 320
-	turnStep  = reachOne / 44 // a nearer baseline may be all that matters, or noise alone
+	reachOne       = 1 << 16 // the entire distance
+	reachStep      = reachOne / 320
+	correctionStep = reachOne / 44 // larger: a nearer baseline may be all that matters, or only noise
 )
 
+// reachOf returns the share for a distance.
 func reachOf(reach *[reachContexts]int32, distance int64) *int32 {
 	return &reach[min(uint(bits.Len64(uint64(abs(distance)))), reachContexts-1)]
 }
 
-// follow makes a motion reach a little farther if what was left of it goes the same way.
+// follow lengthens the share of a distance a little if the remaining error has its sign, and shortens it otherwise.
 func follow(reach *[reachContexts]int32, distance, left int64, step int32) {
 	if distance == 0 {
 		return

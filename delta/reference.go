@@ -48,7 +48,7 @@ func validReference(words []uint32) bool {
 }
 
 // reference appends a reference as it stands in a row without baseline.
-func (d draft) reference(words []uint64, index1, counter uint32) draft {
+func (d bitString) reference(words []uint64, index1, counter uint32) bitString {
 	if index1 == 0 {
 		return d.put(words, 0, 1)
 	}
@@ -56,7 +56,7 @@ func (d draft) reference(words []uint64, index1, counter uint32) draft {
 }
 
 // something appends a reference that is known to name something.
-func (d draft) something(words []uint64, index, counter uint32) draft {
+func (d bitString) something(words []uint64, index, counter uint32) bitString {
 	class := uint(0)
 	for class < nearClasses && index >= nearFirst(class+1) {
 		class++
@@ -71,7 +71,7 @@ func (d draft) something(words []uint64, index, counter uint32) draft {
 }
 
 // changedReference appends a reference that differs from that of the baseline.
-func (d draft) changedReference(words []uint64, cur, ref []uint32) draft {
+func (d bitString) changedReference(words []uint64, cur, ref []uint32) bitString {
 	if ref[0] == 0 {
 		return d.something(words, cur[0]-1, cur[1])
 	}

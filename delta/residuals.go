@@ -1,21 +1,22 @@
 package delta
 
+// This file codes the residuals of a row: its distances from a prediction or a baseline.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// A reference is what residuals are taken against: the prediction with the baselines
-// that it came from, or a baseline alone.
+// reference is the row against which residuals are taken: the prediction, with the baselines that it was made from, or only a
+// baseline.
 type reference struct {
 	row         []uint32
-	base, base2 []uint32 // nil for a baseline alone
+	base, base2 []uint32 // nil if row is a baseline
 	quats       []quatPrediction
 }
 
-// context follows the residuals of one row: what was seen of them tells how large
-// the next one may be.
+// context follows the residuals of one row. Their sizes so far predict the size of the next one.
 type context struct {
 	moving  bool
 	first   bool
@@ -23,8 +24,8 @@ type context struct {
 	largest uint // bits of the largest residual so far
 }
 
-// order returns the order of the code for the next residual of a field that moved by
-// a distance of m bits between the baselines.
+// order returns the order of the code for the next residual, of a field that moved by a distance of m bits between the
+// baselines.
 func (x *context) order(m uint) uint {
 	k := m / 2
 	if !x.moving {
@@ -40,13 +41,14 @@ func (x *context) order(m uint) uint {
 	return k
 }
 
+// saw notes a residual.
 func (x *context) saw(residual uint64) {
 	x.first = false
 	x.largest = max(x.largest, uint(bits.Len64(residual)))
 	x.same = x.same && residual == 0
 }
 
-// plainOrder is the order of the code for what a Plain field changed by.
+// plainOrder returns the order of the code for the distance by which a Plain field changed.
 func plainOrder(width uint) uint {
 	switch {
 	case width <= 2:
@@ -59,9 +61,9 @@ func plainOrder(width uint) uint {
 	return 8
 }
 
-// encodeCharts appends the charts of the Quat fields of cur against ref, and reports whether
-// they are the same: for each, 0 for the same, or 1 and the chart's two bits.
-func encodeCharts(d draft, words []uint64, c *Component, cur, ref []uint32) (_ draft, same bool) {
+// encodeCharts appends the charts of the Quat fields of cur against those of ref: for each field, 0 if they are the same, or
+// 1 and the chart in two bits. It reports whether all are the same.
+func encodeCharts(d bitString, words []uint64, c *Component, cur, ref []uint32) (_ bitString, same bool) {
 	same = true
 	if c.quats == 0 {
 		return d, same
@@ -76,8 +78,8 @@ func encodeCharts(d draft, words []uint64, c *Component, cur, ref []uint32) (_ d
 	return d, same
 }
 
-// decodeCharts reads into dst the charts that encodeCharts wrote, if they were written, and
-// reports whether they are the same.
+// decodeCharts reads into dst the charts that encodeCharts wrote, if written, or copies those of ref. It reports whether
+// all are the same.
 func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written bool) (same bool) {
 	same = true
 	for i := range c.Fields {
@@ -87,7 +89,7 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 		}
 		l := ref[f.word]
 		if written && r.ReadBool() {
-			if l = uint32(r.ReadBits(2)); l == ref[f.word] { // would have been written as the same
+			if l = uint32(r.ReadBits(2)); l == ref[f.word] { // encodeCharts writes that as the same
 				r.Fail(ErrCode)
 			}
 			same = false
@@ -97,89 +99,55 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 	return same
 }
 
-// encodeResiduals appends cur against ref, from which it differs: if no residual before
-// the last one tells so, that one is not zero and is written less one.
+// encodeResiduals appends cur against ref, from which it differs. If all residuals before the last one are zero, the last
+// one can't be, and is written less one.
 //
 //	Linear, Wrap  the distance from the reference, in the code of order context.order
-//	Plain         0 for the same, which is left out if only 1 is possible, or
-//	              1 and the distance less one, in the code of order plainOrder
-//	Counter,      0 or 1 as for Plain, then what jumps.go says
-//	Flags, Bytes
-//	Quat          three distances from the reference, in the chart of cur, which
-//	              encodeCharts has written
-//	Reference     0 or 1 as for Plain, and draft.changedReference
+//	Plain         0 if unchanged, or 1 and the distance less one, in the code of order plainOrder
+//	Quat          three distances from the reference, in the chart of cur, which encodeCharts has written
+//	others        0 if unchanged, or 1 and the change, see changes.go
 //
-// Distances are zigzag codes of the field's width; those of a Quat, which does not wrap,
-// take a bit more. The bits of each field go to costs. same is what encodeCharts says.
-func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool) draft {
+// Where only 1 is possible, it is left out. Distances are zigzag codes of the field's width; those of a Quat, which does not
+// wrap, take a bit more. The bits of each field go to costs. same is the result of encodeCharts.
+func (p *Packed) encodeResiduals(
+	d bitString, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool,
+) bitString {
 	x := context{moving: ref.base != nil, first: true, same: same}
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		last := i == c.last
 		from := d.n
+		implied := i == c.last && x.same
 		switch {
 		case f.Bits == 0:
 		case f.Kind == Plain:
 			v := zigzag(signed(f.code(cur)-f.code(ref.row), f.Bits))
-			changed := v != 0
-			if !(last && x.same) {
-				var bit uint64
-				if changed {
-					bit = 1
-				}
-				d = d.put(words, bit, 1)
+			if !implied {
+				d = d.putFlag(words, v != 0)
 			}
-			if changed && f.Bits > 1 {
+			if v != 0 && f.Bits > 1 {
 				d = d.residual(words, v-1, plainOrder(f.Bits), f.Bits)
 			}
-			x.same = x.same && !changed
-		case f.Kind == Reference:
-			now, was := cur[f.word:f.word+2], ref.row[f.word:f.word+2]
-			changed := now[0] != was[0] || now[1] != was[1]
-			if !(last && x.same) {
-				var bit uint64
-				if changed {
-					bit = 1
-				}
-				d = d.put(words, bit, 1)
-			}
-			if changed {
-				d = d.changedReference(words, now, was)
-			}
-			x.same = x.same && !changed
+			x.same = x.same && v == 0
 		case f.Kind == Quat:
-			q := cur[f.word : f.word+4]
-			to, m := ref.chart(f, quat, q[0])
+			to, moved := ref.chart(f, quat, cur[f.word])
 			quat++
-			for j := range to {
-				v := zigzag(int64(q[j+1]) - int64(to[j]))
-				k := x.order(m[j])
-				if last && j == 2 && x.same {
-					v--
-				}
-				d = d.residual(words, v, k, f.Bits+1)
-				x.saw(v)
-			}
+			d, x = encodeQuat(d, words, x, f, cur[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
 			v := zigzag(f.signed(f.code(cur), f.code(ref.row)))
 			k := x.order(ref.moved(f))
-			if last && x.same {
+			if implied {
 				v--
 			}
 			d = d.residual(words, v, k, f.Bits)
 			x.saw(v)
 		default:
 			changed := f.differs(cur, ref.row)
-			if !(last && x.same) {
-				var bit uint64
-				if changed {
-					bit = 1
-				}
-				d = d.put(words, bit, 1)
+			if !implied {
+				d = d.putFlag(words, changed)
 			}
 			if changed {
-				d = f.encodeJump(d, words, cur, ref.row)
+				d = f.encodeChange(d, words, cur, ref.row)
 			}
 			x.same = x.same && !changed
 		}
@@ -188,8 +156,23 @@ func (p *Packed) encodeResiduals(d draft, words []uint64, costs []Cost, c *Compo
 	return d
 }
 
-// decodeResiduals reads into dst what encodeCharts, if charts were written, and
-// encodeResiduals wrote against ref.
+// encodeQuat appends the three distances of a Quat field. last tells whether the field is the last one of its row.
+func encodeQuat(
+	d bitString, words []uint64, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
+) (bitString, context) {
+	for j := range to {
+		v := zigzag(int64(codes[j]) - int64(to[j]))
+		k := x.order(moved[j])
+		if last && j == 2 && x.same {
+			v--
+		}
+		d = d.residual(words, v, k, f.Bits+1)
+		x.saw(v)
+	}
+	return d, x
+}
+
+// decodeResiduals reads into dst what encodeResiduals wrote against ref, and what encodeCharts wrote before it, if charts.
 func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
 	x := context{moving: ref.base != nil, first: true, same: true}
 	if c.quats > 0 {
@@ -198,13 +181,13 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 	quat := 0
 	for i := range c.Fields {
 		f := &c.Fields[i]
-		last := i == c.last
+		implied := i == c.last && x.same
 		switch {
 		case f.Bits == 0:
 			f.setCode(dst, 0)
 		case f.Kind == Plain:
 			var v uint64
-			if last && x.same || r.ReadBool() {
+			if implied || r.ReadBool() {
 				v = 1
 				if f.Bits > 1 {
 					v += readResidual(r, plainOrder(f.Bits), f.Bits)
@@ -212,29 +195,11 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 			}
 			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
 			x.same = x.same && v == 0
-		case f.Kind == Reference:
-			now, was := dst[f.word:f.word+2], ref.row[f.word:f.word+2]
-			if last && x.same || r.ReadBool() {
-				readChangedReference(r, now, was)
-				x.same = false
-			} else {
-				copy(now, was)
-			}
 		case f.Kind == Quat:
-			q := dst[f.word : f.word+4]
-			to, m := ref.chart(f, quat, q[0])
+			to, moved := ref.chart(f, quat, dst[f.word])
 			quat++
-			for j := range to {
-				implied := last && j == 2 && x.same
-				v := readResidual(r, x.order(m[j]), f.Bits+1)
-				x.saw(v)
-				if implied {
-					v++
-				}
-				q[j+1] = uint32(int64(to[j]) + unzigzag(v)) // DecodeRow looks if it is valid
-			}
+			x = decodeQuat(r, x, f, dst[f.word+1:], &to, &moved, i == c.last)
 		case f.Kind <= Wrap:
-			implied := last && x.same
 			v := readResidual(r, x.order(ref.moved(f)), f.Bits)
 			x.saw(v)
 			if implied {
@@ -246,19 +211,32 @@ func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference
 				return
 			}
 			f.setCode(dst, code)
+		case implied || r.ReadBool():
+			f.decodeChange(r, dst, ref.row)
+			x.same = false
 		default:
-			if last && x.same || r.ReadBool() {
-				f.decodeJump(r, dst, ref.row)
-				x.same = false
-			} else {
-				copy(dst[f.word:][:f.Words()], ref.row[f.word:])
-			}
+			copy(dst[f.word:][:f.Words()], ref.row[f.word:])
 		}
 	}
 }
 
-// moved returns the bits of the distance that a Linear or Wrap field went between
-// the baselines.
+// decodeQuat reads what encodeQuat wrote.
+func decodeQuat(
+	r *bitbuf.Reader, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
+) context {
+	for j := range to {
+		implied := last && j == 2 && x.same
+		v := readResidual(r, x.order(moved[j]), f.Bits+1)
+		x.saw(v)
+		if implied {
+			v++
+		}
+		codes[j] = uint32(int64(to[j]) + unzigzag(v)) // DecodeRow checks whether it is valid
+	}
+	return x
+}
+
+// moved returns the bits of the distance by which a Linear or Wrap field moved between the baselines.
 func (ref *reference) moved(f *Field) uint {
 	if ref.base == nil {
 		return 0
@@ -266,11 +244,10 @@ func (ref *reference) moved(f *Field) uint {
 	return magnitude(f.code(ref.base), f.code(ref.base2))
 }
 
-// chart expresses the reference of a Quat field, the n-th of its row, in the chart
-// that drops the given component, with the bits of the distances that its
-// components went between the baselines.
+// chart expresses the reference of a Quat field, the n-th of its row, in the chart that drops component largest. It also
+// returns the bits of the distances by which the components moved between the baselines.
 func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, moved [3]uint) {
-	if ref.base == nil || !ref.quats[n].turned {
+	if ref.base == nil || !ref.quats[n].rotated {
 		return inChart(ref.row[f.word:f.word+4], nil, largest, f.Bits), moved
 	}
 	q := &ref.quats[n]
@@ -282,10 +259,10 @@ func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, m
 	return inChart(ref.row[f.word:f.word+4], &q.next, largest, f.Bits), moved
 }
 
-// inChart returns the codes of a rotation, q, in the chart that drops the given component.
-// words are its codes; if q is nil, it is to be made from them.
+// inChart returns the codes of a rotation in the chart that drops component largest. words are its codes in its own chart.
+// If q is nil, inChart restores the rotation from them when it needs to.
 func inChart(words []uint32, q *rotation, largest uint32, b uint) [3]uint32 {
-	if words[0] == largest { // they are what the rotation would give
+	if words[0] == largest { // the rotation would give the same
 		return [3]uint32(words[1:])
 	}
 	if q == nil {

@@ -1,7 +1,6 @@
 package delta
 
-// A component that is one Quat field, an orientation, has an encoder of its own as well.
-// What it has to code once it is in one chart are three steps.
+// This file encodes components that are one Quat field, an orientation. In one chart, what remains to code are three steps.
 
 // rotationSteps returns the steps of a component that is one Quat, or nil for others.
 func rotationSteps(fields []Field) []step {
@@ -12,7 +11,7 @@ func rotationSteps(fields []Field) []step {
 	return []step{s, s, s}
 }
 
-// chartBits returns the code that tells in which chart the steps are, and its bits.
+// chartBits returns the code for the chart of cur against that of ref, and its bits.
 func chartBits(cur, ref uint32) (code uint64, n uint) {
 	if cur == ref {
 		return 0, 1
@@ -20,8 +19,8 @@ func chartBits(cur, ref uint32) (code uint64, n uint) {
 	return 1 | uint64(cur)<<1, 3
 }
 
-// impliedIn returns the index of the step that is not zero if those before are: the last
-// one, unless another chart tells the difference already.
+// impliedIn returns the index of the step that can't be zero if those before it are: the last one, unless another chart shows
+// the difference already.
 func impliedIn(cur, ref uint32) int {
 	if cur == ref {
 		return 2
@@ -29,71 +28,85 @@ func impliedIn(cur, ref uint32) int {
 	return -1
 }
 
-// addRotation is Add for a component that is one Quat, against a baseline at least. base2
-// differs from base, or is nil; then cur differs from base. alone is what changesAlone says.
+// addRotation is Add for a component that is one Quat, with a baseline. base2 differs from base, or is nil; then cur differs
+// from base. alone is the result of changesAlone.
 func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
 	c := &p.layout.Components[component]
-	cur, base = cur[:4], base[:4]
-	b, chart := c.Fields[0].Bits, cur[0]
-	moving, off := base2 != nil, false
-	var q1, q2, next rotation
-	var nextChart uint32
-	var to [3]uint32
-	if moving {
-		q1.set(base, b)
-		q2.set(base2, b)
-		next.extrapolate(&q1, &q2, ratio, b)
-		nextChart = next.largest()
-		to = next.chart(nextChart, b)
-		moving = nextChart != base[0] || to[0] != base[1] || to[1] != base[2] || to[2] != base[3]
-		off = nextChart != chart || to[0] != cur[1] || to[1] != cur[2] || to[2] != cur[3]
+	x := p.codeRotation(steps, c.Fields[0].Bits, alone, cur[:4], base[:4], base2, ratio)
+	p.hold(component, x.bitString, p.words[x.way], x.symbol, x.usual)
+	if uint(x.symbol) != x.n {
+		p.Costs = append(p.Costs, Cost{uint32(c.first), uint32(x.n) - x.symbol})
 	}
+}
 
+// rotationPrediction is a rotation extrapolated from two baselines. It is filled in place, see rotation.set.
+type rotationPrediction struct {
+	base, base2, next rotation
+	chart             uint32    // of next
+	codes             [3]uint32 // of next in its chart
+}
+
+func (x *rotationPrediction) set(base, base2 []uint32, ratio int64, b uint) {
+	x.base.set(base, b)
+	x.base2.set(base2, b)
+	x.next.extrapolate(&x.base, &x.base2, ratio, b)
+	x.chart = x.next.largest()
+	x.codes = x.next.chart(x.chart, b)
+}
+
+// differs reports whether the prediction differs from the words of a Quat.
+func (x *rotationPrediction) differs(words []uint32) bool {
+	return x.chart != words[0] || x.codes[0] != words[1] || x.codes[1] != words[2] || x.codes[2] != words[3]
+}
+
+// codeRotation codes the row of a component that is one Quat whose components have b bits.
+func (p *Packed) codeRotation(
+	steps []step, b uint, alone bool, cur, base, base2 []uint32, ratio int64,
+) codedRow {
+	var x rotationPrediction
+	var known *rotation // base, if it is restored
+	moving, off := false, false
+	if base2 != nil {
+		x.set(base, base2, ratio, b)
+		moving, off, known = x.differs(base), x.differs(cur), &x.base
+	}
 	switch {
 	case !moving && equal(cur, base):
-		p.holdSymbol(component, 0b0, 1, !alone)
-		return
+		return codedRow{bitString{0b0, 1}, byBaseline, 1, !alone}
 	case moving && !off:
-		p.holdSymbol(component, 0b01, 2, false)
-		return
+		return codedRow{bitString{0b01, 2}, byPrediction, 2, false}
 	case moving && equal(cur, base):
-		p.holdSymbol(component, 0b011, 3, false)
-		return
+		return codedRow{bitString{0b011, 3}, byBaseline, 3, false}
 	}
-
-	var known *rotation
-	if base2 != nil {
-		known = &q1
-	}
+	chart := cur[0]
 	from := inChart(base, known, chart, b)
 	for j := range from {
 		steps[j].plain = uint32(zigzag(int64(cur[j+1]) - int64(from[j])))
 	}
 	flag, n := chartBits(chart, base[0])
 	implied := impliedIn(chart, base[0])
-	var d draft
-	way, symbol, usual := byBaseline, uint32(1+n), alone && n == 1
-	if moving {
-		from2 := inChart(base2, &q2, chart, b)
-		if nextChart != chart {
-			to = next.chart(chart, b)
-		}
-		for j := range from {
-			steps[j].moved = uint8(magnitude(uint64(from[j]), uint64(from2[j])))
-			steps[j].predicted = uint32(zigzag(int64(cur[j+1]) - int64(to[j])))
-		}
-		flag2, n2 := chartBits(chart, nextChart)
-		var least uint
-		d, least = predictedSteps(draft{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, impliedIn(chart, nextChart))
-		way, symbol, usual = byPrediction, uint32(1+n2), n2 == 1
-		if d.n > 3+n+least {
-			if plain := plainSteps(draft{0b111 | flag<<3, 3 + n}, p.words[byBaseline], steps, implied); plain.n < d.n {
-				d, way, symbol, usual = plain, byBaseline, uint32(3+n), false
-			}
-		}
-	} else {
-		d = plainSteps(draft{0b1 | flag<<1, 1 + n}, p.words[byBaseline], steps, implied)
+	if !moving {
+		d := plainSteps(bitString{0b1 | flag<<1, 1 + n}, p.words[byBaseline], steps, implied)
+		return codedRow{d, byBaseline, uint32(1 + n), alone && n == 1}
 	}
-	p.hold(component, d, p.words[way], symbol, usual)
-	p.Costs = append(p.Costs, Cost{uint32(c.first), uint32(d.n) - symbol})
+
+	from2 := inChart(base2, &x.base2, chart, b)
+	to := x.codes
+	if x.chart != chart {
+		to = x.next.chart(chart, b)
+	}
+	for j := range from {
+		steps[j].moved = uint8(magnitude(uint64(from[j]), uint64(from2[j])))
+		steps[j].predicted = uint32(zigzag(int64(cur[j+1]) - int64(to[j])))
+	}
+	flag2, n2 := chartBits(chart, x.chart)
+	implied2 := impliedIn(chart, x.chart)
+	predicted, least := predictedSteps(bitString{flag2 << 1, 1 + n2}, p.words[byPrediction], steps, implied2)
+	if predicted.n > 3+n+least {
+		plain := plainSteps(bitString{0b111 | flag<<3, 3 + n}, p.words[byBaseline], steps, implied)
+		if plain.n < predicted.n {
+			return codedRow{plain, byBaseline, uint32(3 + n), false}
+		}
+	}
+	return codedRow{predicted, byPrediction, uint32(1 + n2), n2 == 1}
 }

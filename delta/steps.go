@@ -14,10 +14,10 @@ const maxStepBits = 31
 
 // A step is one field of such a component, and what is to be coded of it.
 type step struct {
-	max, mask int64  // the largest code, and the bits of codes that go round
-	turn      int64  // half of the circle of codes that go round; too large to matter for others
-	half      uint32 // half of the circle of residuals
-	width     uint8
+	max, mask  int64  // the largest code, and the bits of codes that go round
+	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
+	halfRange  uint32 // half of the range of residuals
+	width      uint8
 
 	moved     uint8    // bits of the distance between the baselines
 	bits      [2]uint8 // of the code of either residual
@@ -37,12 +37,12 @@ const (
 func stepsOf(fields []Field) (steps []step) {
 	for i := range fields {
 		f := &fields[i]
-		if f.Kind != Linear && f.Kind != Wrap || f.turn != 0 || f.Bits == 0 || f.Bits > maxStepBits {
+		if f.Kind != Linear && f.Kind != Wrap || f.circle != 0 || f.Bits == 0 || f.Bits > maxStepBits {
 			return nil
 		}
-		s := step{max: int64(f.Max), mask: -1, turn: 1 << 62, half: 1 << (f.Bits - 1), width: uint8(f.Bits)}
+		s := step{max: int64(f.Max), mask: -1, halfCircle: 1 << 62, halfRange: 1 << (f.Bits - 1), width: uint8(f.Bits)}
 		if f.Kind == Wrap {
-			s.mask, s.turn = int64(lowBits(f.Bits)), int64(s.half)
+			s.mask, s.halfCircle = int64(lowBits(f.Bits)), int64(s.halfRange)
 		}
 		steps = append(steps, s)
 	}
@@ -51,13 +51,13 @@ func stepsOf(fields []Field) (steps []step) {
 
 // from returns the residual of a code against another.
 func (s *step) from(cur, ref uint32) uint32 {
-	d := int32((cur-ref+s.half)&(2*s.half-1) - s.half)
+	d := int32((cur-ref+s.halfRange)&(2*s.halfRange-1) - s.halfRange)
 	return uint32(d<<1 ^ d>>31)
 }
 
 // next returns the code that is extrapolated from base2 over base.
 func (s *step) next(base, base2, ratio int64) uint32 {
-	d := (base-base2+s.turn)&(2*s.turn-1) - s.turn
+	d := (base-base2+s.halfCircle)&(2*s.halfCircle-1) - s.halfCircle
 	return uint32(min(max((base+(d*ratio+1<<15)>>16)&s.mask, 0), s.max))
 }
 
@@ -93,7 +93,7 @@ func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (mov
 
 // plainSteps appends the residuals against the baseline. The one at index implied is not
 // zero if those before it are, and is then written less one.
-func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
+func plainSteps(d bitString, words []uint64, steps []step, implied int) bitString {
 	k, largest := uint(3), uint(0)
 	for i := range steps {
 		s := &steps[i]
@@ -113,7 +113,7 @@ func plainSteps(d draft, words []uint64, steps []step, implied int) draft {
 // predictedSteps appends the residuals against the prediction. It also returns a number of
 // bits that plainSteps takes at least, which often spares trying: no code is shorter than
 // its residual, and one for a residual less one is not either.
-func predictedSteps(d draft, words []uint64, steps []step, implied int) (_ draft, plain uint) {
+func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ bitString, plain uint) {
 	largest := uint(0)
 	for i := range steps {
 		s := &steps[i]
@@ -145,10 +145,10 @@ func (p *Packed) movingSteps(component int) []step {
 
 // A codedRow is a row of steps in bits.
 type codedRow struct {
-	draft         // with the symbol
-	way    int    // the index of its words
-	symbol uint32 // bits of the symbol; if these are all, the steps tell nothing
-	usual  bool
+	bitString        // with the symbol
+	way       int    // the index of its words
+	symbol    uint32 // bits of the symbol; if these are all, the steps tell nothing
+	usual     bool
 }
 
 // codeSteps encodes a row against a baseline at least. base2 is nil if nothing is to be predicted from it; alone is
@@ -163,17 +163,17 @@ func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, 
 	last := len(steps) - 1
 	switch {
 	case moving == 0 && changed == 0:
-		return codedRow{draft{0b0, 1}, byBaseline, 1, !alone}
+		return codedRow{bitString{0b0, 1}, byBaseline, 1, !alone}
 	case moving == 0:
-		return codedRow{plainSteps(draft{0b1, 1}, p.words[byBaseline], steps, last), byBaseline, 1, alone}
+		return codedRow{plainSteps(bitString{0b1, 1}, p.words[byBaseline], steps, last), byBaseline, 1, alone}
 	case off == 0:
-		return codedRow{draft{0b01, 2}, byPrediction, 2, false}
+		return codedRow{bitString{0b01, 2}, byPrediction, 2, false}
 	case changed == 0:
-		return codedRow{draft{0b011, 3}, byBaseline, 3, false}
+		return codedRow{bitString{0b011, 3}, byBaseline, 3, false}
 	}
-	predicted, least := predictedSteps(draft{0b0, 1}, p.words[byPrediction], steps, last)
+	predicted, least := predictedSteps(bitString{0b0, 1}, p.words[byPrediction], steps, last)
 	if predicted.n > 3+least {
-		if plain := plainSteps(draft{0b111, 3}, p.words[byBaseline], steps, last); plain.n < predicted.n {
+		if plain := plainSteps(bitString{0b111, 3}, p.words[byBaseline], steps, last); plain.n < predicted.n {
 			return codedRow{plain, byBaseline, 3, false}
 		}
 	}
@@ -183,7 +183,7 @@ func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, 
 // addSteps is Add for a component that consists of steps.
 func (p *Packed) addSteps(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
 	x := p.codeSteps(steps, alone, cur, base, base2, ratio)
-	p.hold(component, x.draft, p.words[x.way], x.symbol, x.usual)
+	p.hold(component, x.bitString, p.words[x.way], x.symbol, x.usual)
 	if uint(x.symbol) == x.n {
 		return
 	}

@@ -143,7 +143,7 @@ func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameSta
 		b, ok := choose()
 		w.WriteBool(ok)
 		if ok {
-			w.WriteBool(names.Leads(b))
+			w.WriteBool(names.AtFront(b))
 			names.Write(w, b)
 		}
 		var set, ref Set

@@ -38,7 +38,7 @@ func TestATeleportCostsLittleMoreThanAnAbsoluteState(t *testing.T) {
 	const n = 1000
 	for range n {
 		at := func(r *[3]uint32, by uint32) []uint32 { return []uint32{r[0] + by, r[1] - by, r[2] + 2*by} }
-		turned := func(chart uint32, r *[3]uint32, by uint32) []uint32 { return append([]uint32{chart}, at(r, by)...) }
+		rotated := func(chart uint32, r *[3]uint32, by uint32) []uint32 { return append([]uint32{chart}, at(r, by)...) }
 		place := func(bits uint) (r [3]uint32) {
 			for i := range r {
 				r[i] = 1<<(bits-2) + rng.Uint32N(1<<(bits-1))
@@ -48,7 +48,7 @@ func TestATeleportCostsLittleMoreThanAnAbsoluteState(t *testing.T) {
 		was, is, turn, now := place(18), place(18), place(9), place(9)
 		n := len(x.bits(1<<16,
 			slowRow{0, at(&is, 0), at(&was, 20), at(&was, 0)},
-			slowRow{1, turned(rng.Uint32N(4), &now, 0), turned(2, &turn, 4), turned(2, &turn, 0)}))
+			slowRow{1, rotated(rng.Uint32N(4), &now, 0), rotated(2, &turn, 4), rotated(2, &turn, 0)}))
 		sum, most = sum+n, max(most, n)
 	}
 	t.Logf("%d bits without baseline, %.1f as an update, %d at most", absolute, float64(sum)/n, most)

@@ -82,7 +82,7 @@ func (c *Coder) Gather(s *snapshot.Snapshot, slot int, name Name, entry *Entry) 
 		case !name.load(&r.past, &v, ratio, ratio3):
 			return false
 		case r.past.Base != nil:
-			far += layout.Leap(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
+			far += layout.DeviationBits(r.Cur, r.past.Base, r.past.Base2, r.past.Ratio)
 		}
 		entry.Work += schema.RowWork(layout, changed)
 		c.Rows = append(c.Rows, r)

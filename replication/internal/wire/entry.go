@@ -28,12 +28,12 @@ const (
 // WriteUpdate writes what stands between the gap and the run of an entry against
 // baselines.
 func WriteUpdate(w *bitbuf.Writer, names *delta.Names, b delta.Baselines, newComponents bool) {
-	leads := names.Leads(b)
+	front := names.AtFront(b)
 	switch {
 	case newComponents:
 		w.WriteUnary(uint(EntrySetChange), uint(LastEntryKind))
-		w.WriteBool(leads)
-	case leads:
+		w.WriteBool(front)
+	case front:
 		w.WriteUnary(uint(EntryUpdate), uint(LastEntryKind))
 	default:
 		w.WriteUnary(uint(EntryNamed), uint(LastEntryKind))

@@ -39,6 +39,6 @@ func TestLeap(t *testing.T) {
 		{"nothing", []Field{{Kind: Linear}}, row{0}, row{0}, nil, 0, 0},
 	} {
 		l := NewLayout(Component{Fields: c.fields})
-		require.Equal(t, c.want, l.Components[0].Leap(c.cur, c.base, c.base2, c.ratio), c.name)
+		require.Equal(t, c.want, l.Components[0].DeviationBits(c.cur, c.base, c.base2, c.ratio), c.name)
 	}
 }

@@ -1,22 +1,22 @@
 package delta
 
+// This file codes how fields changed that are not extrapolated. A bit tells whether the field changed at all; then follow
+//
+//	Reference  the reference, see reference.go
+//	Counter    the growth less one, on the circle of the field's width, in the residual code of order 0
+//	Flags      0 and the number of the only bit that changed, or 1 and a mask of all bits that changed; nothing if the
+//	           field has one bit
+//	Bytes      see bytes.go
+//
+// Plain fields, the most frequent ones, are coded in residuals.go.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Fields that are not extrapolated say in a bit whether they changed, and then how:
-//
-//	Counter  by how much it grew less one, on the circle of its width, in the residual
-//	         code of order 0
-//	Flags    0 and the number of the only bit that changed, or 1 and all bits, those that
-//	         changed being 1; nothing if there is one bit
-//	Bytes    see bytes.go
-//
-// The code of Plain is with those of the others in residuals.go, as it is the most frequent.
-
-// differs reports whether the field is another one than in ref.
+// differs reports whether the field differs from that in ref.
 func (f *Field) differs(row, ref []uint32) bool {
 	if f.Kind == Bytes {
 		n := f.Words()
@@ -25,9 +25,11 @@ func (f *Field) differs(row, ref []uint32) bool {
 	return f.code(row) != f.code(ref)
 }
 
-// encodeJump appends how a field changed.
-func (f *Field) encodeJump(d draft, words []uint64, cur, ref []uint32) draft {
+// encodeChange appends how a field changed.
+func (f *Field) encodeChange(d bitString, words []uint64, cur, ref []uint32) bitString {
 	switch f.Kind {
+	case Reference:
+		return d.changedReference(words, cur[f.word:f.word+2], ref[f.word:f.word+2])
 	case Bytes:
 		return f.encodeBytes(d, words, cur, ref)
 	case Counter:
@@ -47,9 +49,12 @@ func (f *Field) encodeJump(d draft, words []uint64, cur, ref []uint32) draft {
 	return d.put(words, 0b1, 1).put(words, x, f.Bits)
 }
 
-// decodeJump reads into dst how a field changed.
-func (f *Field) decodeJump(r *bitbuf.Reader, dst, ref []uint32) {
+// decodeChange reads into dst what encodeChange wrote.
+func (f *Field) decodeChange(r *bitbuf.Reader, dst, ref []uint32) {
 	switch f.Kind {
+	case Reference:
+		readChangedReference(r, dst[f.word:f.word+2], ref[f.word:f.word+2])
+		return
 	case Bytes:
 		f.decodeBytes(r, dst, ref)
 		return

@@ -1,23 +1,24 @@
 package delta
 
+// This file estimates how badly a row is predicted.
+
 import "math/bits"
 
-// Leap returns how many bits the distances have, together, by which the numbers of a row are not
-// where a straight motion would have taken them: 0 where none is far off. It is a guess, quickly
-// made, for who wants to know which updates may be longer than the state without baseline: in an
-// adaptive coding a length that was never seen may take several bits for each of its own.
+// DeviationBits returns the number of bits of the distances between a row's numbers and a straight motion, added up; numbers
+// that are close count 0. It is a quick estimate of whether an update may be longer than the state without a baseline: to
+// an adaptive coding, a length that it has never seen costs several bits for each bit of the distance.
 //
 // The arguments are those of [Packed.EncodeRow], with a baseline; base2 may be nil.
-func (c *Component) Leap(cur, base, base2 []uint32, ratio int64) (n int) {
+func (c *Component) DeviationBits(cur, base, base2 []uint32, ratio int64) (n int) {
 	for i := range c.numbers {
 		x := &c.numbers[i]
-		if cur[x.word]-base[x.word]+x.near <= 2*x.near && x.high == 0 { // mostly so
+		if cur[x.word]-base[x.word]+x.near <= 2*x.near && x.high == 0 { // the usual case
 			continue
 		}
 		f := x.field
 		now, was := x.code(cur), x.code(base)
 		if f.Kind == Quat && cur[f.word] != base[f.word] {
-			n += int(f.Bits) // of another chart: it is not known how far that is
+			n += int(f.Bits) // in another chart: the distance is not known
 			continue
 		}
 		off := f.between(now, was)
@@ -31,12 +32,12 @@ func (c *Component) Leap(cur, base, base2 []uint32, ratio int64) (n int) {
 	return n
 }
 
-// A numberWord is a Linear or Wrap field of a row, or a component of a Quat.
+// numberWord is a Linear or Wrap field of a row, or a component of a Quat.
 type numberWord struct {
 	field *Field
 	word  int
-	high  int    // second word, 0: none
-	near  uint32 // less than this is not far
+	high  int    // second word, 0 if there is none
+	near  uint32 // distances below this are close
 }
 
 func (x *numberWord) code(row []uint32) uint64 {

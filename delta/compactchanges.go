@@ -1,19 +1,23 @@
 package delta
 
+// This file codes in Compact how fields changed that are not extrapolated. Whether they changed is a decision, as for Plain
+// fields; their decisions are those of a plain column.
+//
+//	Reference  the reference, see putReference
+//	Counter    the growth less one, on the circle of the field's width, as a length
+//	Flags      a decision whether more than one bit changed; then the number of the only one, or a mask of all bits that
+//	           changed, as raw bits; nothing if the field has one bit
+//	Bytes      as in Packed, as raw bits, but for two decisions: whether the number of bytes between the equal ends
+//	           changed, and whether a byte is above 127
+
 import "math/bits"
 
-// How Compact codes what Counter, Flags and Bytes fields changed by. Whether they did is a
-// decision, as for Plain fields; their decisions are those of a plain column.
-//
-//	Counter  by how much it grew less one, on the circle of its width, as a length
-//	Flags    whether more than one bit changed, a decision; the number of the only one, as
-//	         it is, or all bits, those that changed being 1; nothing if there is one bit
-//	Bytes    as Packed says, bits as they are, but for two decisions: whether another number
-//	         of bytes is between what is equal, and whether a byte is above 127
-
-// putJump codes how a field changed.
-func (f *Field) putJump(e *RangeEncoder, plain []decision, cur, ref []uint32) {
+// putChange codes how a field changed.
+func (f *Field) putChange(e *RangeEncoder, plain []decision, cur, ref []uint32) {
 	switch f.Kind {
+	case Reference:
+		e.putReference(plain, cur[f.word:f.word+2])
+		return
 	case Bytes:
 		f.putEdit(e, plain, cur, ref)
 		return
@@ -37,9 +41,12 @@ func (f *Field) putJump(e *RangeEncoder, plain []decision, cur, ref []uint32) {
 	}
 }
 
-// getJump reads into dst how a field changed.
-func (f *Field) getJump(d *RangeDecoder, plain []decision, dst, ref []uint32) {
+// getChange reads into dst what putChange wrote.
+func (f *Field) getChange(d *RangeDecoder, plain []decision, dst, ref []uint32) {
 	switch f.Kind {
+	case Reference:
+		d.getReference(plain, dst[f.word:f.word+2])
+		return
 	case Bytes:
 		f.getEdit(d, plain, dst, ref)
 		return
@@ -141,7 +148,7 @@ func (f *Field) getEdit(d *RangeDecoder, plain []decision, dst, ref []uint32) {
 	}
 }
 
-// putTextBytes codes the n bytes of the text t from one on.
+// putTextBytes codes n bytes of the text t, from byte from on.
 func putTextBytes(e *RangeEncoder, plain []decision, t []uint32, from, n int) {
 	if n == 0 {
 		return
