@@ -1,46 +1,42 @@
 package delta
 
+// This file codes texts. Most texts are set once and are ASCII. Of those that change often, some change in the middle
+// ("12 kills", a bitmap) and some at the end (a line being typed). So a change is coded as the bytes between the equal bytes
+// at the beginning and the equal bytes at the end.
+//
+// Without a baseline:
+//
+//	length | bytes
+//
+// Against a text of length m, where Max is the field's:
+//
+//	begin  in len(m) bits          number of equal bytes at the beginning
+//	end    in len(m-begin) bits    number of equal bytes at the end, of the others
+//	other                          0: as many bytes as before are between them, or
+//	                               1 and their number, in len(Max-begin-end) bits
+//	bytes                          the bytes between them
+//
+// If there was no byte between them, there is one now: other is then their number less one, in len(Max-begin-end-1) bits.
+// begin is as large as possible, and then end is.
+//
+// Bytes, if there are any, are a 0 and 7 bits each if all are below 128, or a 1 and 8 bits each.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Texts are mostly set once, and mostly ASCII. Of those that change again and again some
-// change in the middle ("12 kills", a bitmap), some at the end (what is being typed). So
-// what is coded of a change is what stands between the bytes at the beginning and at the
-// end that are as before.
-//
-// Without a baseline:
-//
-//	length | bytes
-//
-// against one of length m, Max being the field's:
-//
-//	begin  in len(m) bits          so many bytes at the beginning are equal
-//	end    in len(m-begin) bits    so many of the others at the end are equal
-//	other                          0: as many bytes as before are between them, or
-//	                               1: so many: in len(Max-begin-end) bits
-//	bytes                          those between
-//
-// Where nothing was between them, there is a byte now: instead of other there is how many
-// there are less one, in len(Max-begin-end-1) bits. begin is the largest possible, and then
-// end is.
-//
-// Bytes, if there are any, are a 0 and 7 bits of each if all are below 128, or a 1 and 8
-// bits of each.
-
-// textByte returns byte i of the text that begins with its length at row[0].
+// textByte returns byte i of the text whose length is row[0].
 func textByte(row []uint32, i int) byte { return byte(row[1+i>>2] >> (i & 3 * 8)) }
 
-// setTextByte puts byte i where there is a zero.
+// setTextByte stores byte i, which must be zero before.
 func setTextByte(row []uint32, i int, b byte) { row[1+i>>2] |= uint32(b) << (i & 3 * 8) }
 
 // text returns the words of the field in the row.
 func (f *Field) text(row []uint32) []uint32 { return row[f.word:][:f.Words()] }
 
-// validBytes reports whether the length in the row is possible and zeros follow the last
-// byte.
+// validBytes reports whether the length is at most Max and only zeros follow the last byte.
 func (f *Field) validBytes(row []uint32) bool {
 	t := f.text(row)
 	n := t[0]
@@ -59,8 +55,7 @@ func (f *Field) validBytes(row []uint32) bool {
 	return true
 }
 
-// equalEnds returns how many bytes at the beginning of two texts are equal, and how many
-// of the others at the end.
+// equalEnds returns the number of equal bytes at the beginning of two texts, and of equal bytes among the others at the end.
 func equalEnds(a, b []uint32) (begin, end int) {
 	n, m := int(a[0]), int(b[0])
 	most := min(n, m)
@@ -107,7 +102,7 @@ func (f *Field) encodeBytes(d bitString, words []uint64, cur, ref []uint32) bitS
 	return putBytes(d, words, cur, begin, n)
 }
 
-// putBytes appends the n bytes of the text t from one on.
+// putBytes appends n bytes of the text t, from byte from on.
 func putBytes(d bitString, words []uint64, t []uint32, from, n int) bitString {
 	if n == 0 {
 		return d

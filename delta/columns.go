@@ -1,50 +1,52 @@
 package delta
 
+// This file encodes the rows of many slots, component by component.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Columns encodes what neighbouring slots changed, for the same baselines in all components.
-// It goes component by component through up to 64 slots: the history is asked once for all of
-// them, and what did not change costs a few operations for all of them. The bits of a slot are
-// those that [Packed] makes of its rows between Begin and End.
+// Columns encodes the changes of neighbouring slots, against the same baselines in all
+// components. It goes component by component through up to 64 slots: it queries the history
+// once for all of them, and rows that did not change cost a few operations for all of them.
+// The bits of a slot are those that [Packed] makes of its rows between Begin and End.
 //
-// For a block of slots call Begin, then Add for each of their components, in rising order. Then
-// for any number of baselines call Encode, and after it Bits and Write for each slot that it
-// returns. It holds scratch memory only, and rows of histories until the next Begin; use one
-// per goroutine.
+// For a block of slots, call Begin, then Add for each of their components, in rising order.
+// Then, for any number of baselines, call Encode, and after it Bits and Write for each slot
+// that it returns. Columns holds only scratch memory, and rows of histories until the next
+// Begin; use one per goroutine.
 type Columns struct {
 	packed  *Packed
 	columns []*column // room for all components
-	n       int       // how many are in use
-	active  []*column // those in which something changed
+	n       int       // number of columns in use
+	active  []*column // columns in which something changed
 	of      []Against
 
 	some, more uint64 // slots with a symbol, with more than one
-	unusual    uint64 // slots in which not all symbols are the usual ones
+	unusual    uint64 // slots in which a symbol is not the usual one
 	held       [blockSlots]int32
 	works      [blockSlots]int32
 
-	costs  []uint32 // by field, and symbols by component, as in Cost
+	costs  []uint32 // by field, and of symbols by component, like Cost
 	fields []uint32 // that have costs
 }
 
-// Against says what some slots of a block are encoded against: the state of tick A1, and for
+// Against selects slots of a block and their baselines: the state of tick A1, and for
 // prediction that of A2, if Ratio, the [Ratio] of these, is not 0.
 type Against struct {
-	Slots  uint64 // those whose bits are set
+	Slots  uint64 // a set of bits
 	A1, A2 Tick
 	Ratio  int64
 }
 
-// A column is the rows of a component.
+// column has the rows of a component.
 type column struct {
 	component int
 	block     *block
-	present   uint64 // slots that have it
-	changed   uint64 // slots whose bits are in rows; others are as they were
+	present   uint64 // slots that have the component
+	changed   uint64 // slots whose bits are in rows; others equal their baseline
 	rows      [blockSlots]heldRow
 
 	base, base2 [blockSlots][]uint32 // of changed slots
@@ -60,8 +62,8 @@ func NewColumns(l *Layout) *Columns {
 // Begin begins a block of slots, without components.
 func (c *Columns) Begin() { c.n = 0 }
 
-// Add adds a component. slots are those of a block that may have it; first is the slot of the
-// first bit, a multiple of 64. A component of no width may be left out.
+// Add adds a component. slots are the slots of the block that may have it; first is the slot of
+// the first bit, a multiple of 64. A component without width may be left out.
 func (c *Columns) Add(component int, h *History, first int, slots uint64) {
 	b := h.block(first)
 	if b == nil || b.present&slots == 0 || c.packed.layout.Components[component].width == 0 {
@@ -75,8 +77,8 @@ func (c *Columns) Add(component int, h *History, first int, slots uint64) {
 	c.n++
 }
 
-// Encode encodes slots of the block, against what is said of each. It returns those of them of
-// which all baselines are known; others are left out.
+// Encode encodes slots of the block against their baselines. It returns the slots whose baselines
+// are all known; it leaves out the others.
 func (c *Columns) Encode(of []Against) (slots uint64) {
 	c.of = append(c.of[:0], of...)
 	for {
@@ -95,6 +97,8 @@ func (c *Columns) Encode(of []Against) (slots uint64) {
 	return slots
 }
 
+// encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are any, the result is not
+// complete.
 func (c *Columns) encode() (lost uint64) {
 	c.some, c.more, c.unusual = 0, 0, 0
 	c.held = [blockSlots]int32{}
@@ -137,8 +141,8 @@ func (c *Columns) encode() (lost uint64) {
 	return lost
 }
 
-// encodeColumn encodes rows of a component that changed after the older baseline. It returns
-// slots of which a baseline is not known.
+// encodeColumn encodes rows of a component that changed after the older baseline. It returns slots of which a baseline is not
+// known.
 func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint64) {
 	later := k.block.began(changed, a.A1)
 	lost = k.block.rowsAt(later, a.A1, &k.base)
@@ -165,7 +169,7 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	for ; changed != 0; changed &= changed - 1 {
 		i := bits.TrailingZeros64(changed)
 		base := k.base[i]
-		if base == nil { // it came after the baseline
+		if base == nil { // the slot got the component after the baseline
 			lost |= 1 << i
 			continue
 		}
@@ -183,8 +187,8 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	return lost
 }
 
-// encodeSteps is encodeColumn for a component that consists of steps, of slots that have both baselines. It returns the
-// others.
+// encodeSteps is encodeColumn for a component that consists of steps and slots that have both baselines. It returns the other
+// slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
 	p, stride := c.packed, k.block.stride()
 	for i := range steps {
@@ -220,7 +224,7 @@ func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int
 	return left
 }
 
-// Bits returns how many bits the rows of a slot take: as many as Write writes.
+// Bits returns the number of bits that Write writes for a slot, without the head.
 func (c *Columns) Bits(slot int) int {
 	i := uint(slot) % blockSlots
 	n := int(c.held[i])
@@ -242,9 +246,8 @@ func (c *Columns) Bits(slot int) int {
 	return n + 1
 }
 
-// Works returns, by slot of the block, the [Component.Work] of the rows of slots that were encoded, and 1 for each of
-// those that are as at the baselines. What is said of other slots has no meaning. The array is valid until the next
-// call.
+// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a row that equals its
+// baselines counts 1. The values of other slots have no meaning. The array is valid until the next call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
 	c.works = [blockSlots]int32{}
@@ -267,7 +270,7 @@ func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	return &c.works
 }
 
-// Most returns a number that Bits does not exceed for any slot of those given.
+// Most returns an upper bound of Bits for the given slots.
 func (c *Columns) Most(slots uint64) int {
 	most := int32(0)
 	for ; slots != 0; slots &= slots - 1 {
@@ -276,7 +279,7 @@ func (c *Columns) Most(slots uint64) int {
 	return int(most) + c.n + 1
 }
 
-// Write writes the rows of a slot, behind up to 32 bits that stand before them.
+// Write writes the n bits of head, up to 32, and the rows of a slot.
 func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	i := uint(slot) % blockSlots
 	h := &c.packed.held
@@ -305,7 +308,7 @@ func (c *Columns) Write(w *bitbuf.Writer, slot int, head uint64, n uint) {
 	d.write(w, h.words)
 }
 
-// bookSymbols books what is written beside the rows.
+// bookSymbols books the symbols, and the bits before the rows of entities.
 func (c *Columns) bookSymbols(slots uint64) {
 	usual := slots & c.more &^ c.unusual
 	symbols := uint32(c.packed.layout.fields)
@@ -335,7 +338,7 @@ func (c *Columns) book(field, bits uint32) {
 	c.costs[field] += bits
 }
 
-// AppendCosts appends what all slots that Encode returned cost to costs.
+// AppendCosts appends the costs of all slots that Encode returned.
 func (c *Columns) AppendCosts(costs []Cost) []Cost {
 	for _, f := range c.fields {
 		costs = append(costs, Cost{f, c.costs[f]})

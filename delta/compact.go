@@ -1,22 +1,25 @@
 package delta
 
-// Compact is the coding of rows in few bits: each decision costs as much as it was unlikely
-// after all that a [Model] has seen in its place. What comes out depends on everything before
-// it in the packet and on the model, so that it is for one peer only. A Compact holds scratch
-// memory and the state of the packet in hand; use one per goroutine and direction.
+// This file has the coding Compact: the decisions of rows, and rows without a baseline.
+
+// Compact codes rows in few bits: each decision costs the less the more likely it was,
+// given what a [Model] has learnt in its context. The bits depend on the model and on
+// everything before them in the packet, so they are for one peer only. A Compact holds
+// scratch memory and the state of the present packet; use one per goroutine and direction.
 //
-// Layouts, baselines and the predicted row are those of [Packed]. A row without baseline has
-// for every field whether its code is that of the row without baseline before, and, if it is
-// not, the code; rotations never are. One with a baseline begins with decisions:
+// Layouts, baselines and the predicted row are those of [Packed]. A row without a baseline
+// has, for each field, a decision whether its code is that of the latest row without a
+// baseline, and the code if it is not; rotations have only the code. A row with a baseline
+// begins with decisions:
 //
-//	moving   the prediction; if not so, the baseline; if not so, residuals
-//	still    the baseline; if not so, residuals
+//	moving   equal to the prediction; else equal to the baseline; else residuals
+//	still    equal to the baseline; else residuals
 //
-// If it moves, numbers are not coded against the prediction as it is, but as far as the model
-// has seen such motions reach, and with what a third baseline says; see reach.go. A residual
-// is its length in bits, in unary, in a context of what the entity has shown so far and of
-// its own motion; the bit below its highest; its sign; and the bits below that, the last two
-// as they are.
+// The numbers of a moving row are not coded against the prediction itself, but against as
+// much of the predicted distance as such motions reach according to the model, corrected
+// by a third baseline; see reach.go. A residual is its length in bits, in unary, in a
+// context of what the entity has shown so far and of the residual's own motion; the bit
+// below its highest one; its sign; and the remaining bits. The last two are raw bits.
 //
 // Decoding is total: any bytes give valid rows or leave an error in the [RangeDecoder].
 type Compact struct {
@@ -25,19 +28,19 @@ type Compact struct {
 	columns []compactColumn // by field of the layout
 	model   *Model
 
-	// Costs lists what the rows written since it was last emptied have cost, in units of
-	// 1/[CostUnit] bits. The user empties it.
+	// Costs lists the costs of the rows that were written since the user last emptied it,
+	// in units of 1/[CostUnit] bits.
 	Costs []Cost
 
-	spent uint64 // before what is to be booked next
+	spent uint64 // up to where costs are booked
 
-	// What the entity has shown so far.
+	// What the rows of the present entity have shown so far.
 	activity int  // shownNothing, shownRows or shownResiduals
 	steady   int  // activityStates if the entity changes steadily, else 0
 	largest  uint // bits of the largest residual
 }
 
-// A compactColumn says where a field's contexts are in a model.
+// compactColumn locates a field's contexts in a model.
 type compactColumn struct {
 	decisions int // of a number or a field of another kind
 	number    int // index in Model.numbers
@@ -67,28 +70,28 @@ func NewCompact(l *Layout) *Compact {
 	return c
 }
 
-// A Past is what a row is coded against: rows of the component, or nil.
+// Past has the rows against which a row is coded: rows of the component, or nil.
 type Past struct {
 	// Base and Base2 are the baselines and Ratio the [Ratio] of their ticks, as in
 	// [Packed.EncodeRow].
 	Base, Base2 []uint32
 	Ratio       int64
-	// Near is the row at a third baseline between these two and NearRatio the Ratio of Base
-	// and that. Without Base2, or with a ratio of 0, it is not looked at.
+	// Near is the row at a third baseline between these two, and NearRatio the Ratio of
+	// Base and that. Without Base2, or with a ratio of 0, it is not used.
 	Near      []uint32
 	NearRatio int64
 }
 
-// third reports whether there is a third baseline to look at.
+// third reports whether there is a third baseline to use.
 func (p *Past) third() bool { return p.Near != nil && p.NearRatio != 0 }
 
-// Begin begins a packet with a model, which learns from then on. To take back what was written
-// last, such as an entity that does not fit, go back to a copy of the RangeEncoder and to one
-// of the model, of a time when the next call was to be Entity.
+// Begin begins a packet with a model, which learns from then on. To take back the entities that
+// were written last, such as one that does not fit, assign copies of the RangeEncoder and of the
+// model that were made before the call of Entity.
 func (c *Compact) Begin(m *Model) { c.model = m }
 
-// Entity begins an entity: what its rows show is of use for those behind them, and whether it
-// is one that changes steadily.
+// Entity begins an entity. Its rows predict the activity of its later rows, as does steady, which
+// shows whether the entity changes steadily.
 func (c *Compact) Entity(steady bool) {
 	c.activity, c.largest, c.steady = shownNothing, 0, 0
 	if steady {
@@ -97,7 +100,7 @@ func (c *Compact) Entity(steady bool) {
 }
 
 // EncodeRow appends the row cur of component k. The rows are only read and must be valid,
-// as [Component.Valid] says.
+// see [Component.Valid].
 func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 	comp := &c.layout.Components[k]
 	base := past.Base
@@ -139,15 +142,15 @@ func (c *Compact) EncodeRow(e *RangeEncoder, k int, cur []uint32, past *Past) {
 }
 
 // DecodeRow reads a row of component k into dst, which must not overlap the others. An
-// error is left in the RangeDecoder; dst then holds anything.
+// error is left in the RangeDecoder; dst is undefined then.
 func (c *Compact) DecodeRow(d *RangeDecoder, k int, dst []uint32, past *Past) {
 	if !c.DecodeChange(d, k, dst, past) {
 		copy(dst, past.Base)
 	}
 }
 
-// DecodeChange is DecodeRow, but for rows at rest, which it leaves to the caller as
-// [Packed.DecodeChange] does.
+// DecodeChange is DecodeRow, except for rows at rest, which it leaves to the caller like
+// [Packed.DecodeChange].
 func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past) (changed bool) {
 	comp := &c.layout.Components[k]
 	base := past.Base
@@ -184,7 +187,7 @@ func (c *Compact) DecodeChange(d *RangeDecoder, k int, dst []uint32, past *Past)
 	return true
 }
 
-// book notes what went to a field since the last time.
+// book notes the cost of a field: everything since the last call.
 func (c *Compact) book(e *RangeEncoder, field int) {
 	now := e.Spent()
 	c.Costs = append(c.Costs, Cost{uint32(field), uint32(now - c.spent)})
@@ -229,9 +232,7 @@ func motion(c *Component, base, base2 []uint32) int {
 	return 3
 }
 
-// A row without baseline has for every field whether it is as in the row without baseline
-// before it, and, if it is not, its code. Rotations never are.
-
+// encodeFull codes a row without a baseline.
 func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
@@ -261,6 +262,7 @@ func (c *Compact) encodeFull(e *RangeEncoder, comp *Component, cur []uint32) {
 	}
 }
 
+// decodeFull reads what encodeFull wrote.
 func (c *Compact) decodeFull(d *RangeDecoder, comp *Component, dst []uint32) {
 	for i := range comp.Fields {
 		f := &comp.Fields[i]

@@ -66,7 +66,7 @@ type residuals struct {
 	ref     *reference
 	past    *Past  // nil for residuals against a baseline
 	first   bool   // the entity has shown no number yet
-	same    bool   // nothing so far tells that the row differs, and something must
+	same    bool   // no residual so far shows the difference, and one must
 	quats   int    // Quat fields so far
 	n       amount // of the present number
 }

@@ -6,14 +6,14 @@
 // baselines: states the receiver has acknowledged.
 //
 //   - [History] keeps the recent versions of rows, shared by all receivers.
-//   - [Packed] codes a row against one or two baseline rows. With two, the state is
-//     extrapolated and only the error of that is sent; quaternions are extrapolated as
-//     rotations. All arithmetic is in integers, so that both ends agree to the bit.
+//   - [Packed] codes a row against one or two baseline rows. With two, it extrapolates
+//     the state and sends only the error; quaternions are extrapolated as rotations.
+//     All arithmetic is in integers, so that both ends agree to the bit.
 //   - [Columns] makes the bits of Packed for up to 64 neighbouring slots, component by component.
 //   - [Compact] does the same in fewer bits, for one receiver: a [Model] learns what is likely,
-//     and a [RangeEncoder] codes it in as many bits as it is unlikely.
+//     and a [RangeEncoder] spends few bits on it.
 //   - [Set] is an entity's component set, coded as a difference as well.
-//   - [Names] says which baselines an update is taken against.
+//   - [Names] names the baselines of an update.
 //
 // For every row, baseline and second baseline, decoding what was encoded gives the row
 // back bit for bit. Decoders are total: any bits give rows of valid codes or leave an

@@ -1,48 +1,46 @@
 package delta
 
-import "github.com/arche-replicate/arche-replicate/bitbuf"
-
-// Rows of an entity that have symbols mostly have those that are usual: what moves goes on
-// nearly as predicted, and what does not is as it was. So two or more such rows stand
-// behind a bit:
+// This file writes the rows of one entity. Most symbols of an entity are the usual ones: what moves continues nearly as
+// predicted, and what rests stays the same. So a bit precedes two or more rows that have symbols:
 //
-//	0    all their symbols are the usual ones and all charts the same, and left out
-//	1    they stand before their rows
+//	0    all symbols are the usual ones and all charts the same; they are left out
+//	1    each row has its symbol and charts
 //
-// The usual symbol takes one bit in any case:
+// The usual symbol always takes one bit:
 //
 //	moving                                    0, residuals against the prediction
 //	still, two baselines or nothing to move   0, equal to the baseline
 //	still, one baseline                       1, residuals against the baseline
 //
-// The last line is since an entity with one baseline was at rest, and is sent because it
-// is not any more.
+// The last line is so because an entity with one baseline was at rest, and is sent because it started to move.
 
-// A heldRow is the bits of a row until it is known whether its symbol is written.
+import "github.com/arche-replicate/arche-replicate/bitbuf"
+
+// heldRow holds the bits of a row until it is known whether its symbol is written.
 type heldRow struct {
-	bitString // words before its last one are in held.long
+	bitString // its complete words are in held.long
 	component uint32
-	long      int32  // index of its words
-	symbol    uint32 // bits of symbol and charts, which are the first ones; 0 if it has none
+	long      int32  // index of its complete words
+	symbol    uint32 // bits of the symbol and the charts, which come first; 0 if it has none
 }
 
 // held are the rows of an entity.
 type held struct {
 	rows    []heldRow // room for one of each component
-	n       int       // of them are there
-	symbols int       // have symbols
-	unusual bool
-	long    []uint64
-	words   []uint64 // of the draft of all
+	n       int       // number of rows
+	symbols int       // number of rows with symbols
+	unusual bool      // a symbol or chart is not the usual one
+	long    []uint64  // complete words of rows
+	words   []uint64  // complete words of all rows together
 }
 
-// Begin forgets the rows that were added and begins an entity.
+// Begin drops the rows that were added and begins an entity.
 func (p *Packed) Begin() {
 	h := &p.held
 	h.n, h.symbols, h.unusual, h.long = 0, 0, false, h.long[:0]
 }
 
-// hold adds a row that begins with a symbol.
+// hold adds a row that begins with a symbol and charts of symbol bits.
 func (p *Packed) hold(component int, d bitString, words []uint64, symbol uint32, usual bool) {
 	h := &p.held
 	r := &h.rows[h.n]
@@ -55,7 +53,7 @@ func (p *Packed) hold(component int, d bitString, words []uint64, symbol uint32,
 	h.unusual = h.unusual || !usual
 }
 
-// holdSymbol adds a row that is a symbol and nothing else.
+// holdSymbol adds a row that is only a symbol of n bits.
 func (p *Packed) holdSymbol(component int, code uint64, n uint32, usual bool) {
 	h := &p.held
 	r := &h.rows[h.n]
@@ -76,13 +74,13 @@ func (p *Packed) holdAbsolute(d bitString, words []uint64) {
 	h.n++
 }
 
-// keep copies the words of a row.
+// keep copies the complete words of a row.
 func (h *held) keep(r *heldRow, words []uint64) {
 	r.long = int32(len(h.long))
 	h.long = append(h.long, words[:r.n>>6]...)
 }
 
-// put appends a row without its first bits to the draft of an entity.
+// put appends a row without its first bits to the bits of an entity.
 func (h *held) put(d bitString, r *heldRow, without uint) bitString {
 	if r.n < 64 {
 		return d.put(h.words, r.acc>>(without&63), r.n-without)
@@ -90,16 +88,14 @@ func (h *held) put(d bitString, r *heldRow, without uint) bitString {
 	return d.putLong(h.words, h.long[r.long:], r.bitString, without)
 }
 
-// AddSame is Add for a row of component c that is the same as at its baselines, of which
-// there are two or one.
+// AddSame is Add for a row of component c that equals its baselines. two reports whether there are two.
 func (p *Packed) AddSame(c int, two bool) {
 	if comp := &p.layout.Components[c]; comp.width > 0 {
 		p.holdSymbol(c, 0b0, 1, two || !comp.moves)
 	}
 }
 
-// End writes the rows that were added since Begin. The bit before them counts as one of
-// the first symbol.
+// End writes the rows that were added since Begin. The bit before them is booked to the first symbol.
 func (p *Packed) End(w *bitbuf.Writer) {
 	h := &p.held
 	rows := h.rows[:h.n]
@@ -115,7 +111,7 @@ func (p *Packed) End(w *bitbuf.Writer) {
 	d.write(w, h.words)
 }
 
-// withoutSymbols appends rows, some of which have symbols, without these.
+// withoutSymbols appends rows without their symbols. One of the rows has a symbol.
 func (p *Packed) withoutSymbols(d bitString, rows []heldRow) bitString {
 	h := &p.held
 	first := 0
@@ -147,19 +143,18 @@ func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	return d
 }
 
-// Usual reads the bit before the rows of an entity of which that many have symbols: those
-// with a baseline and a width. The rows are read with DecodeUsual if it returns true, else
-// with DecodeRow.
+// Usual reads the bit before the rows of an entity. symbols is the number of rows that have symbols: those with a baseline
+// and a width. If it returns true, read the rows with DecodeUsual, else with DecodeRow.
 func Usual(r *bitbuf.Reader, symbols int) bool { return symbols > 1 && !r.ReadBool() }
 
-// DecodeUsual is DecodeRow for a row whose symbol is the usual one and was left out.
+// DecodeUsual is DecodeRow for a row whose usual symbol was left out.
 func (p *Packed) DecodeUsual(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
 	if !p.DecodeChange(r, c, true, dst, base, base2, ratio) {
 		copy(dst, base)
 	}
 }
 
-// changesAlone reports whether a still row is usually another one than the baseline.
+// changesAlone reports whether the usual symbol of a still row shows that it differs from the baseline.
 func changesAlone(c *Component, base2 []uint32, ratio int64) bool {
 	return c.moves && (base2 == nil || ratio == 0)
 }

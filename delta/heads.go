@@ -1,24 +1,23 @@
 package delta
 
+// This file lets the user code more than rows: a Model has decisions for what the user writes before them.
+
 import (
 	"math"
 	"math/bits"
 )
 
-// Rows are not all that is in a packet: a Model has some more decisions, for what stands
-// before them. What they mean is the affair of who uses them.
-
-// HeadDecisions is the number of decisions of a [Model] that are for its user.
+// HeadDecisions is the number of decisions of a [Model] that its user may give a meaning.
 const HeadDecisions = 192
 
-// PutHead codes a bit by decision i of those that are for the user.
+// PutHead codes a bit by decision i of the user's.
 func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.heads[i], bit) }
 
 // GetHead reads what PutHead wrote.
 func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
 
-// PutHeadLength codes v < 2^width: its length in unary by the n decisions from i on, the last
-// of them for all steps beyond, and what is below its highest bit as it is.
+// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the last of which serves all
+// further steps, and the bits below its highest one as raw bits.
 func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
 	e.putLength(c.model.heads[i:i+n], n, v, width)
 }
@@ -28,25 +27,24 @@ func (c *Compact) GetHeadLength(d *RangeDecoder, i, n int, width uint) uint64 {
 	return d.getLength(c.model.heads[i:i+n], n, width)
 }
 
-// PutBits codes the n low bits of v as they are, n <= 64.
+// PutBits codes the n low bits of v as raw bits, n <= 64.
 func (e *RangeEncoder) PutBits(v uint64, n uint) { e.putBits(v, n) }
 
 // GetBits reads what PutBits wrote.
 func (d *RangeDecoder) GetBits(n uint) uint64 { return d.getBits(n) }
 
-// PutExpGolomb codes v < 2^32 in the exp-Golomb code of an order below 32, its bits as they
-// are.
+// PutExpGolomb codes v < 2^32 in the exp-Golomb code of an order below 32, as raw bits.
 func (e *RangeEncoder) PutExpGolomb(v uint64, order uint) {
 	v += 1 << order
 	n := uint(bits.Len64(v)) - 1
-	for range n - order { // one by one, as they are read
+	for range n - order { // one by one, as the decoder reads them
 		e.encodeBits(0, 1)
 	}
 	e.encodeBits(1, 1)
 	e.putBits(v, n)
 }
 
-// GetExpGolomb reads what PutExpGolomb wrote, and leaves [ErrCode] if it is 2^32 or more.
+// GetExpGolomb reads what PutExpGolomb wrote. A number of 2^32 or more leaves [ErrCode].
 func (d *RangeDecoder) GetExpGolomb(order uint) uint64 {
 	n := order
 	for d.decodeBits(1) == 0 {
@@ -63,7 +61,7 @@ func (d *RangeDecoder) GetExpGolomb(order uint) uint64 {
 	return v
 }
 
-// CostUnit is how many units of [Compact.Costs] and [RangeEncoder.Spent] make a bit.
+// CostUnit is the number of units of [Compact.Costs] and [RangeEncoder.Spent] in a bit.
 const CostUnit = 256
 
 // logs are the logarithms of 1 to 2 in steps of 1/256, in units of costs.
@@ -74,8 +72,7 @@ var logs = func() (t [256]uint16) {
 	return t
 }()
 
-// Spent returns how much has been written, in units of 1/[CostUnit] bits, rounded: it is for
-// statistics.
+// Spent returns the size of what has been written, in units of 1/[CostUnit] bits. It is rounded, for statistics.
 func (e *RangeEncoder) Spent() uint64 {
 	words := uint64(e.n/4 + e.ones)
 	if e.begun {
@@ -86,7 +83,7 @@ func (e *RangeEncoder) Spent() uint64 {
 	return (words*32+64)*CostUnit - log
 }
 
-// CompactWidth returns the bits that Compact takes for a row at most.
+// CompactWidth returns the largest number of bits that Compact takes for a row.
 func (c *Component) CompactWidth() int {
 	const most = 12 // of a decision, and a little more
 	n := 2 * most

@@ -1,38 +1,40 @@
 package delta
 
+// This file has the history of a component's rows.
+
 import (
 	"fmt"
 	"math/bits"
 )
 
-// Found says what a History knows of a row at a tick.
+// Found reports whether a History has a row at a tick.
 type Found uint8
 
 const (
-	// Forgotten says that the tick is older than what is kept.
+	// Forgotten means that the tick is older than the versions that are kept.
 	Forgotten Found = iota
-	// Absent says that the slot did not have the component then.
+	// Absent means that the slot did not have the component at that tick.
 	Absent
-	// Present says that the slot had the component then, with the row returned.
+	// Present means that the slot had the component at that tick, with the row returned.
 	Present
 )
 
-// A History keeps the versions of one component's rows for every slot: the newest
-// one for ever, those before it for a window of ticks. All peers share it. A
-// version is added only when codes change, so the state at a tick is the newest
-// version that is not later, and a still entity keeps a single one.
+// History keeps the versions of one component's rows for every slot: the newest one
+// for ever, older ones for a window of ticks. All peers share it. A version is added
+// only when codes change, so the state at a tick is the newest version that is not
+// later, and a still entity has a single version.
 //
-// Slots come in blocks of 64. What changes of a block in a tick is written in one place,
-// one row behind the other, whenever the slots changed before: a tick in which all of them
-// change costs little more than to copy the block.
+// Slots come in blocks of 64. The rows of a block that are superseded in a tick are written
+// to one place, one behind the other, whenever they began: a tick in which all of them
+// change costs little more than copying the block.
 //
-// Memory is bounded. Rows take 4 bytes more than their words. A block of which a slot had
-// the component has 64 rows. Once something in it has changed it has a log of what was
-// before, with room for at least 128 rows and at most 64 for every tick of the window and
-// 64 more. It doubles when what changed in the block within a window, and 64 rows beside it,
-// find no room. With it go 24 bytes for every tick of the window in which something in the
-// block changed, rounded up to a power of two; and 64 rows more once something has rested
-// for a window. The log keeps its size for later incarnations.
+// Memory is bounded. A row takes 4 bytes more than its words. A block in which a slot has had
+// the component has 64 rows. Once something in the block has changed, it has a log of older
+// rows, with room for at least 128 rows and at most 64 for each tick of the window and 64
+// more. The log doubles when it has no room for the rows superseded within a window and 64
+// more. Besides, the block takes 24 bytes for each tick of the window in which something in
+// it changed, rounded up to a power of two; and 64 rows more once something has rested for a
+// window. The log keeps its size for later incarnations.
 //
 // The ticks handed to Set, SetRows, SetNeighbours and Remove must not go back.
 type History struct {
@@ -41,37 +43,38 @@ type History struct {
 	blocks []*block
 }
 
-// NewHistory returns an empty history of rows of the given number of words. A
-// superseded version is kept until window ticks after it ended, and the one before the
-// present one as long as that lasts: [History.At] knows the row at every tick of the
-// incarnation from window ticks before the present on, and may have forgotten earlier ones.
+// NewHistory returns an empty history of rows of the given number of words. It keeps a
+// superseded version until window ticks after that ended, and the one before the present
+// version as long as the present one lasts: [History.At] has the row at every tick of the
+// incarnation within the window, and may have forgotten earlier ones.
 //
 // Panics on a negative number of words or a window outside 0..2^30.
 func NewHistory(words, window int) *History {
 	if words < 0 || window < 0 || window > 1<<30 {
-		panic(fmt.Sprintf("delta: a history of %d words and %d ticks: use at least 0 words and 0 to 2^30 ticks", words, window))
+		panic(fmt.Sprintf("delta: a history of %d words and %d ticks: use at least 0 words and 0 to 2^30 ticks",
+			words, window))
 	}
 	return &History{stride: recordRow + uint(words), window: Tick(window)}
 }
 
-// Begin starts a new incarnation of the slot, without the component. What was known
-// of the slot is gone.
+// Begin starts a new incarnation of the slot, without the component. It forgets the
+// previous one.
 func (h *History) Begin(slot int) {
-	if b := h.block(slot); b != nil { // what is in its log ended before
+	if b := h.block(slot); b != nil { // versions in the log ended before
 		b.known &^= 1 << place(slot)
 		b.present &^= 1 << place(slot)
 	}
 }
 
 // Set records that the slot has the component with this row from tick now on, and
-// reports whether that is news. born is the tick at which the slot's incarnation
-// began, which only the first Set since Begin looks at. The row is copied.
+// reports whether that is a change. born is the tick at which the slot's incarnation
+// began; only the first Set after Begin uses it. The row is copied.
 func (h *History) Set(slot int, now, born Tick, row []uint32) bool {
 	return h.SetNeighbours(slot, 1, now, func(int) Tick { return born }, row) != 0
 }
 
 // Remove records that the slot is without the component from tick now on, and
-// reports whether that is news.
+// reports whether that is a change.
 func (h *History) Remove(slot int, now Tick) bool {
 	if !h.Has(slot) {
 		return false
@@ -119,12 +122,12 @@ func (h *History) At(slot int, t Tick) ([]uint32, Found) {
 	return v.At(t)
 }
 
-// Versions are the versions of one slot's row. They belong to the history and are valid
+// Versions has the versions of one slot's row. They belong to the history and are valid
 // until any slot changes.
 type Versions struct {
 	block *block
-	slot  uint     // its place in the block
-	rec   []uint32 // the present one
+	slot  uint     // index in the block
+	rec   []uint32 // the present version
 }
 
 // Versions returns the versions of a slot that has the component.
@@ -147,8 +150,8 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
 }
 
-// Sure reports whether what the slot was at tick t is sure to be known at tick now, by what [NewHistory] says is kept.
-// What At knows beyond that depends on what the slots beside this one did.
+// Sure reports whether the slot's row at tick t is certain to be known at tick now, given what [NewHistory] promises to keep.
+// At may have more, depending on the changes of other slots.
 func (h *History) Sure(slot int, t, now Tick) bool {
 	if now-t <= h.window || h.knows(slot) == nil {
 		return true
@@ -159,7 +162,8 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 	}
 	for _, kept := range [...]Tick{now - h.window, v.Began() - 1} { // the same version as then?
 		if v.Began().After(kept) {
-			if rec, _ := v.block.past.find(v.slot, kept, uint(len(v.rec))); rec != nil && !Tick(rec[recordTick]).After(t) {
+			rec, _ := v.block.past.find(v.slot, kept, uint(len(v.rec)))
+			if rec != nil && !Tick(rec[recordTick]).After(t) {
 				return true
 			}
 		}
@@ -167,10 +171,10 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 	return false
 }
 
-// Touch reads what some of 64 slots are, those whose bits are set, first being the slot of
-// the first bit and a multiple of 64; and which rows ended in all of them in ticks from..to, if
-// one did in tick now. So it is in the processor's cache when it is needed, which waits
-// for all of that memory at once. What Touch returns has no meaning, but must be used.
+// Touch brings memory into the processor's cache before it is needed, so that the processor waits for all of it at once. It
+// reads the present rows of those of 64 slots whose bits are set, where first is the slot of the first bit and a multiple of
+// 64. If a row of the block was superseded in tick now, it also reads the rows that were superseded in ticks from..to. The
+// result has no meaning, but must be used.
 func (h *History) Touch(first int, slots uint64, from, to, now Tick) (sum uint32) {
 	const line = 64 / 4 // words of a cache line
 	b := h.block(first)
@@ -204,8 +208,8 @@ func (h *History) Touch(first int, slots uint64, from, to, now Tick) (sum uint32
 }
 
 // Refresh moves the beginning of the slot's present version to tick t if it is
-// older, so that serial arithmetic keeps working on rows that rest for months. What was
-// before t is forgotten then, as is what ended up to then in the other slots of its block.
+// older, so that serial arithmetic keeps working on rows that rest for months. It forgets
+// older versions of the slot, and versions of the other slots of its block that ended up to t.
 func (h *History) Refresh(slot int, t Tick) {
 	if b := h.block(slot); b != nil {
 		b.refresh(place(slot), t)
@@ -220,11 +224,10 @@ func (h *History) block(slot int) *block {
 	return nil
 }
 
-// place returns the place of a slot in its block.
+// place returns the index of a slot in its block.
 func place(slot int) uint { return uint(slot) % blockSlots }
 
-// knows returns the block of a slot, or nil if the slot never had the component in this
-// incarnation.
+// knows returns the block of a slot, or nil if the slot has never had the component in this incarnation.
 func (h *History) knows(slot int) *block {
 	if b := h.block(slot); b != nil && b.known>>place(slot)&1 != 0 {
 		return b
@@ -232,7 +235,7 @@ func (h *History) knows(slot int) *block {
 	return nil
 }
 
-// make returns the block of a slot, a new one if there is none.
+// make returns the block of a slot, and adds it if there is none.
 func (h *History) make(slot int) *block {
 	if b := h.block(slot); b != nil {
 		return b

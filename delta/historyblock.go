@@ -1,22 +1,22 @@
 package delta
 
+// This file keeps the versions of 64 slots.
+
 import "math/bits"
 
-// blockSlots is the number of slots whose versions are together, and the bits of a set of
-// them.
+// blockSlots is the number of slots in a block, and the number of bits in a set of them.
 const blockSlots = 64
 
-// A block holds the versions of slots that follow one another.
+// block holds the versions of consecutive slots.
 type block struct {
 	known   uint64   // slots that had the component in this incarnation
 	present uint64   // slots that have it
 	latest  Tick     // no present version began later
-	records []uint32 // the present version of each slot that is known
+	records []uint32 // the present version of each known slot
 	past    versionLog
 }
 
-// A version is kept as a record: when it began, and the row. Superseding one is a copy of
-// consecutive words.
+// A record holds a version: the tick at which it began, and the row. Superseding a version copies consecutive words.
 const (
 	recordTick = 0
 	recordRow  = 1
@@ -28,8 +28,7 @@ func (b *block) stride() uint { return uint(len(b.records)) / blockSlots }
 // record returns the present version of slot i of the block.
 func (b *block) record(i, stride uint) []uint32 { return b.records[i*stride:][:stride] }
 
-// differ returns which of n slots from slot first on have another row than that given, or
-// none.
+// differ returns the set of those of n slots, from slot first on, that have another row than the given one, or none.
 func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
 	stride := b.stride()
 	records := b.records[first*stride:][:n*stride]
@@ -67,8 +66,8 @@ func differThree(records, rows []uint32) (set uint64) {
 // bit returns 1 if x is not 0.
 func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
 
-// put makes rows the newest versions of a set of the block's slots. rows begins with that
-// of slot first; base is the slot at which the block begins.
+// put makes rows the newest versions of a set of the block's slots. rows begins with the row of slot first; base is the slot
+// at which the block begins.
 func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot int) Tick, rows []uint32, first uint) {
 	if old := b.ending(base, set, now, born); old != 0 {
 		b.supersede(window, old, now)
@@ -88,7 +87,7 @@ func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot 
 	}
 }
 
-// putThree is the end of put for rows of three words.
+// putThree stores the rows of put if they have three words.
 func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
 	const stride = recordRow + 3
 	if set == ^uint64(0) {
@@ -106,8 +105,8 @@ func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
 	}
 }
 
-// ending prepares slots of the block for the end of their present version, and returns
-// those of which it is to be superseded: one that lasted no tick leaves no trace.
+// ending prepares slots of the block for the end of their present versions, and returns the slots whose present version is to
+// be superseded: a version that began in this tick leaves no trace.
 func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick) (old uint64) {
 	if b.latest != now && set&^b.known == 0 {
 		b.latest = now
@@ -150,7 +149,7 @@ func (b *block) supersede(window Tick, set uint64, now Tick) {
 	}
 }
 
-// refresh is [History.Refresh].
+// refresh is [History.Refresh] for slot i of the block.
 func (b *block) refresh(i uint, t Tick) {
 	b.past.forget(b, t)
 	rec := b.record(i, b.stride())
@@ -169,14 +168,14 @@ func (b *block) began(set uint64, t Tick) (later uint64) {
 	stride := b.stride()
 	for ; set != 0; set &= set - 1 {
 		i := uint(bits.TrailingZeros64(set))
-		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // as After, but for the sign of 2^31
+		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // like After, but for a distance of 2^31
 	}
 	return later
 }
 
-// rowsAt finds the rows at tick t of a set of slots that have changed since, nil for those
-// that were without the component. It returns slots whose row is not known any more. It says
-// what versionLog.at says of each, but goes through the log once for all of them.
+// rowsAt finds the rows at tick t of a set of slots that have changed since; the row is nil if the slot was without the
+// component. It returns the slots whose row is no longer known. The results are those of versionLog.at, but rowsAt walks the
+// log once for all slots.
 func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
 	l, stride := &b.past, b.stride()
 	slow := uint64(0)
@@ -223,7 +222,7 @@ func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown 
 	return unknown
 }
 
-// copyWords copies src to the beginning of dst. The usual lengths need no call.
+// copyWords copies src to the beginning of dst. For the usual lengths it calls nothing.
 func copyWords(dst, src []uint32) {
 	switch len(src) {
 	case 1:

@@ -1,24 +1,26 @@
 package delta
 
-// A Model is what a [Compact] coding has learnt of a stream of packets: how likely each
-// decision is in each of its contexts, and how far motions go on. It is a plain value of
-// [ModelBytes] bytes whatever the layout is: assigning it copies it, and == compares it. The
+// This file has what Compact learns.
+
+// Model holds what a [Compact] coding has learnt from a sequence of packets: how likely each
+// decision is in each of its contexts, and how far motions reach. It is a plain value of
+// [ModelBytes] bytes, whatever the layout is: assigning it copies it, and == compares it. The
 // zero value is not ready for use, see [NewModel].
 //
-// Encoder and decoder must begin a packet with equal models. A sender keeps the model as it
-// was behind each packet and begins a packet with that of the newest one that was
-// acknowledged, which it names; so nothing that is lost has ever been learnt from.
+// Encoder and decoder must begin a packet with equal models. A sender keeps the model that
+// resulted from each packet, and begins a packet with that of the newest acknowledged one,
+// which it names. So a model never depends on a lost packet.
 type Model struct {
 	decisions [modelDecisions]decision
 	numbers   [numberColumns]numberModel
-	latest    [latestColumns]uint32 // the latest codes of rows without baseline
+	latest    [latestColumns]uint32 // the codes of the latest rows without a baseline
 	heads     [HeadDecisions]decision
 }
 
 // ModelBytes is the size of a Model.
 const ModelBytes = 4*(modelDecisions+latestColumns+HeadDecisions) + numberColumns*4*2*reachContexts
 
-// Fields have a column of the model each as long as there are any, and share them then.
+// Each field has a column of the model of its own until none is left; further fields share columns.
 const (
 	numberColumns = 8  // of Linear, Wrap and Quat fields
 	plainColumns  = 12 // of fields of all other kinds
@@ -35,15 +37,15 @@ const (
 // The decisions of columns, in order of their index in a column.
 const (
 	// Of numbers: lengthDecisions for every context of their length in bits, then the
-	// second bit from the top for every length.
+	// second highest bit for every length.
 	lengthDecisions = 12
 	numberContexts  = 16
 	numberTop       = numberContexts * lengthDecisions
 	topDecisions    = 12
 	numberDecisions = numberTop + topDecisions
 
-	// Of plain fields and references: whether it changed, and the lengths of what by, or of
-	// the index; then those of a reference's counter.
+	// Of plain fields and references: whether the field changed; the lengths of the
+	// change or the index; and those of a reference's counter.
 	plainChanged   = 0
 	plainLength    = 1
 	plainLengths   = 11
@@ -51,10 +53,10 @@ const (
 	counterLengths = 8
 	plainDecisions = plainCounter + counterLengths
 
-	// Of components: whether the row is as predicted, by what the entity has shown, whether
-	// it is steady, and by motion; if not so, as at the baseline; as at the baseline where nothing moves; and
-	// whether the chart is the predicted one. Each but the last by what the entity has shown and
-	// whether it is steady.
+	// Of components: whether the row equals the prediction, by the bits of its motion; if
+	// it doesn't, whether it equals the baseline; whether it equals the baseline where
+	// nothing moves; and whether the chart is that of the reference. All but the last by
+	// the activity of the entity, and by whether it changes steadily.
 	symbolPredicted = 0
 	symbolStopped   = symbolPredicted + shownStates*motionStates
 	symbolSame      = symbolStopped + shownStates
@@ -72,14 +74,14 @@ const (
 	activityStates
 )
 
-// NewModel returns a model that knows nothing.
+// NewModel returns a model that has learnt nothing.
 func NewModel() *Model {
 	m := new(Model)
 	m.Reset()
 	return m
 }
 
-// fresh is a model that knows nothing.
+// fresh is a model that has learnt nothing.
 var fresh = func() (m Model) {
 	for i := range m.decisions {
 		m.decisions[i] = evenDecision
@@ -95,12 +97,11 @@ var fresh = func() (m Model) {
 	return m
 }()
 
-// Reset makes the model forget all that it has learnt.
+// Reset makes the model forget everything that it has learnt.
 func (m *Model) Reset() { *m = fresh }
 
-// A decision is the probability that a bit is set, as it was seen in one context: 25 bits
-// of it, the high 16 being the chance that the range coder takes, and 7 bits that count how
-// often the decision was met, up to mostMet.
+// decision is the probability that a bit is set, as observed in one context. Its high 25 bits are the probability, of which
+// the range coder takes 16; its low 7 bits count how often the decision was met, up to mostMet.
 type decision uint32
 
 const (
@@ -113,8 +114,8 @@ const (
 	mostValue    = 1<<32 - leastChance<<16
 )
 
-// rates are by how much a decision moves towards what is seen, in units of 1/65536, by how
-// often it was met: as if all bits counted the same, but no less than the last 120 or so.
+// rates are the steps by which a decision moves towards an observed bit, in units of 1/65536, by how often it was met. All
+// bits weigh the same at first; later, about the last 120 do.
 var rates = func() (r [mostMet + 1]int64) {
 	for n := range r {
 		r[n] = 655360 / int64(10*n+16)
@@ -125,7 +126,7 @@ var rates = func() (r [mostMet + 1]int64) {
 // chance returns the probability that the bit is set, in units of 1/65536.
 func (d decision) chance() uint32 { return uint32(d >> 16) }
 
-// learn takes note of a bit.
+// learn moves the probability towards a bit.
 func (d *decision) learn(bit bool) {
 	v := int64(*d)
 	target := int64(leastValue)

@@ -1,17 +1,18 @@
 package delta
 
+// This file names the baselines of updates.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// Baselines names the one or two ticks that an update is taken against. A tick stands for
-// what was valid then: the state of that tick, or else of the last one before it of which
-// the receiver holds one.
+// Baselines has the one or two ticks against which an update is taken. A tick stands for the
+// state that the receiver holds of it, or else of the last tick before it.
 type Baselines struct {
 	A1, A2 Tick
-	// Two says whether there is a second baseline A2, 1 to 32 ticks before A1.
+	// Two reports whether there is a second baseline A2, 1 to 32 ticks before A1.
 	Two bool
 }
 
@@ -24,35 +25,34 @@ const (
 	SpanBits = 5
 	// MaxSpan is the largest distance between two baselines.
 	MaxSpan = 1 << SpanBits
-	// SecondGrid is the grid of the second baselines that are cheapest to name, see
-	// [Second].
+	// SecondGrid is the grid of the second baselines that are cheapest to name, see [Second].
 	SecondGrid = 2
 
 	recentNames = 5
-	newcomer    = 2 // the place at which a pair enters the list
-	ageOrder    = 3 // of the residual code of ages
+	newcomer    = 2 // the index at which a pair enters the list
+	ageOrder    = 3 // order of the residual code of ages
 )
 
 // Second returns the second baseline that is cheapest to name with a1: the newest tick on
-// the grid that is a grid step older, or more.
+// the grid that is at least a grid step older.
 func Second(a1 Tick) Tick { return a1&^(SecondGrid-1) - SecondGrid }
 
-// Names codes the baselines of one entity of a packet after the other. Most have those
-// that most others have. So pairs are kept in a list: the one that is named first is in
-// front and stays there. Of the others, one that is used changes places with the one
-// before it; a new one enters the list at place 2. The user says in a bit, or less,
-// whether the pair in front is meant. If it is not, and there are others,
+// Names codes the baselines of the entities of a packet, one entity after the other. Most
+// entities have the same baselines. So Names keeps a list of pairs: the first pair of the
+// packet is in front and stays there. Of the others, a pair that is used changes places with
+// the one before it; a new one enters the list at index 2. The user codes in a bit, or less,
+// whether the pair in front is meant. If it is not, and there are others, there follows
 //
-//	0 i...     the pair at place 1+i, in as many bits as that takes
-//	1 ...      a pair that follows
+//	0 i...     the pair at index 1+i, in as many bits as an index takes
+//	1 ...      a new pair
 //
-// and that is
+// A new pair is
 //
-//	age x  0       with A2 = Second(A1)
-//	age x  1 0     A1 alone
-//	age x  1 1 sssss A2 = A1-1-s
+//	age x  0         with A2 = Second(A1)
+//	age x  1 0       without A2
+//	age x  1 1 sssss with A2 = A1-1-s
 //
-// the age of A1 being a residual of order ageOrder, from 1 to [MaxAge].
+// where the age of A1, 1 to [MaxAge], is a residual of order ageOrder.
 type Names struct {
 	now    Tick
 	n      int
@@ -62,13 +62,13 @@ type Names struct {
 // NamesAt returns the coder for a packet of tick now.
 func NamesAt(now Tick) Names { return Names{now: now} }
 
-// Leads reports whether b is the pair in front. If there is none, any is.
+// AtFront reports whether b is the pair in front, or will be because there is none yet.
 func (n *Names) AtFront(b Baselines) bool { return n.n == 0 || n.isFront(b) }
 
-// Follows reports whether b is the pair in front.
+// isFront reports whether b is the pair in front.
 func (n *Names) isFront(b Baselines) bool { return n.n > 0 && n.recent[0] == b }
 
-// Write appends the name of b to what tells whether it leads.
+// Write appends the name of b, after the user has written whether b is at the front.
 //
 // Panics if the first baseline is not 1 to [MaxAge] ticks before the packet, or the second
 // one not 1 to [MaxSpan] ticks before the first.
@@ -81,7 +81,8 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	case b.Two && b.A1-b.A2-1 >= MaxSpan:
 		panic("delta: a second baseline must be 1 to 32 ticks before the first: choose another, or set Two to false")
 	case age-1 >= MaxAge:
-		panic("delta: a baseline must be 1 to 255 ticks before the packet: choose a newer tick at which it was valid, or send the whole state")
+		panic("delta: a baseline must be 1 to 255 ticks before the packet: " +
+			"choose a newer tick at which it was valid, or send the full state")
 	case !b.Two:
 		b.A2 = 0
 	}
@@ -100,10 +101,10 @@ func (n *Names) Write(w *bitbuf.Writer, b Baselines) {
 	n.use(b, i)
 }
 
-// placeBits returns the width of a place in the list that is not the front.
+// placeBits returns the width of the index of a pair that is not in front.
 func (n *Names) placeBits() uint { return uint(bits.Len(uint(n.n - 2))) }
 
-// write appends a pair of its own whose first tick is of that age.
+// write appends a new pair, whose first tick has the given age.
 func (b *Baselines) write(w *bitbuf.Writer, age Tick) {
 	code, width := shortResidual(uint32(age), ageOrder, NameBits)
 	w.WriteBits(code, width)
@@ -117,13 +118,13 @@ func (b *Baselines) write(w *bitbuf.Writer, age Tick) {
 	}
 }
 
-// Read reads a name, given whether it leads. One that stands for none of the names before
-// it, or is of age 0, fails the Reader with [ErrCode].
-func (n *Names) Read(r *bitbuf.Reader, leads bool) Baselines {
-	if leads && n.n > 0 {
+// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not in the list, or of age 0,
+// fails the Reader with [ErrCode].
+func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
+	if front && n.n > 0 {
 		return n.recent[0]
 	}
-	if !leads && n.n == 0 {
+	if !front && n.n == 0 {
 		r.Fail(ErrCode)
 		return Baselines{}
 	}
@@ -157,7 +158,7 @@ func (n *Names) Read(r *bitbuf.Reader, leads bool) Baselines {
 	return b
 }
 
-// use moves b, which stands at place i or nowhere (i = n.n), towards the front.
+// use moves b, which is at index i or, if i = n.n, not in the list, towards the front.
 func (n *Names) use(b Baselines, i int) {
 	switch {
 	case i == n.n:

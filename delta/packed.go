@@ -1,5 +1,7 @@
 package delta
 
+// This file has the coding Packed: the symbols of rows, and rows without a baseline.
+
 import (
 	"errors"
 	"slices"
@@ -10,13 +12,13 @@ import (
 // ErrCode is the error of a decoder that met a code outside its field's range.
 var ErrCode = errors.New("delta: a code outside its field's range")
 
-// Packed is the coding of rows in static codes: the bits of a row depend on the row,
-// its baselines and the layout alone, so they can be copied into many packets. It
-// holds scratch memory only; use one per goroutine.
+// Packed codes rows in static codes: the bits of a row depend only on the row, its
+// baselines and the layout, so they can be copied into many packets. It holds only
+// scratch memory; use one per goroutine.
 //
-// A row without a baseline is its codes at fixed width, References and Bytes excepted,
-// field after field. With one it begins with a symbol. If the prediction from the two
-// baselines differs from the first baseline, the component is moving:
+// A row without a baseline is its codes at fixed width, except for References and Bytes,
+// field after field. A row with a baseline begins with a symbol. If the prediction from
+// the two baselines differs from the first baseline, the component is moving:
 //
 //	moving   0    residuals against the prediction
 //	         10   equal to the prediction
@@ -25,30 +27,29 @@ var ErrCode = errors.New("delta: a code outside its field's range")
 //	still    0    equal to the baseline
 //	         1    residuals against the baseline
 //
-// Before residuals stand the charts of Quat fields. Residuals follow field by field, in the
-// codes of golomb.go. Of the two ways to code a moving row that is neither the prediction
-// nor the baseline, the shorter one is taken.
+// The charts of Quat fields precede residuals, which follow field by field in the codes of
+// golomb.go. If a moving row equals neither the prediction nor the baseline, the shorter of
+// the two ways to code it is taken.
 //
-// Symbols and charts of several rows of an entity are mostly left out, see entity.go: between
-// Begin and End, Add adds the rows of one entity. A row on its own is written by EncodeRow.
+// Between Begin and End, Add adds the rows of one entity; most of their symbols and charts
+// are left out, see entity.go. EncodeRow writes a single row.
 //
 // A row takes at most 2 bits more with a second baseline than without it, and at most 3
 // bits and three times its width in all.
 type Packed struct {
 	layout *Layout
 	predictor
-	// Costs lists what the rows written since it was last emptied have cost. The user
-	// empties it.
+	// Costs lists the bits of the rows that were written since the user last emptied it.
 	Costs []Cost
 
-	words [2][]uint64 // of drafts: a row that may be coded in two ways is coded in both
-	spare []Cost      // what the way costs that is not booked
-	steps [][]step    // by component; nil for those that encodeFields is for
+	words [2][]uint64 // of bitStrings, by the way to code a row: some rows are coded in both ways
+	spare []Cost      // costs of the way that is not booked
+	steps [][]step    // by component; nil for those that addFields codes
 	held  held
 }
 
-// A Cost is a number of bits that went to one field, by its index in the layout; the
-// symbols and charts of component c count as field [Layout.Fields]+c.
+// Cost is the number of bits of one field, by its index in the layout. The symbols and
+// charts of component c count as field [Layout.Fields]+c.
 type Cost struct {
 	Field, Bits uint32
 }
@@ -78,14 +79,14 @@ func NewPacked(l *Layout) *Packed {
 
 // EncodeRow appends the row cur of component c. base is the row of the first baseline
 // or nil, base2 that of the second or nil, ratio the [Ratio] of their ticks. The rows
-// are only read. They must be valid, as [Component.Valid] says.
+// are only read. They must be valid, see [Component.Valid].
 func (p *Packed) EncodeRow(w *bitbuf.Writer, c int, cur, base, base2 []uint32, ratio int64) {
 	p.Begin()
 	p.Add(c, cur, base, base2, ratio)
 	p.End(w)
 }
 
-// Add adds a row to those of an entity, which has one of each component at most. The
+// Add adds a row to those of an entity, which has at most one of each component. The
 // arguments are those of EncodeRow.
 func (p *Packed) Add(c int, cur, base, base2 []uint32, ratio int64) {
 	comp := &p.layout.Components[c]
@@ -114,8 +115,8 @@ func (p *Packed) Add(c int, cur, base, base2 []uint32, ratio int64) {
 	}
 }
 
-// addFields is Add for fields of all kinds, against a baseline at least. base2 differs from
-// base, or is nil; then cur differs from base. alone is what changesAlone says.
+// addFields is Add for fields of all kinds, with a baseline. base2 differs from base, or is nil; then cur differs from base.
+// alone is the result of changesAlone.
 func (p *Packed) addFields(component int, alone bool, cur, base, base2 []uint32, ratio int64) {
 	c := &p.layout.Components[component]
 	moving := base2 != nil && p.predict(c, base, base2, ratio)
@@ -165,20 +166,22 @@ func (p *Packed) book(n int) []Cost {
 	return p.Costs[from:]
 }
 
-// DecodeRow reads a row of component c with its symbol into dst, which must not overlap the baselines.
-// The other arguments are those of EncodeRow. An error is left in the Reader; dst then
-// holds anything.
+// DecodeRow reads a row of component c with its symbol into dst, which must not overlap the
+// baselines. The other arguments are those of EncodeRow. An error is left in the Reader; dst
+// is undefined then.
 func (p *Packed) DecodeRow(r *bitbuf.Reader, c int, dst, base, base2 []uint32, ratio int64) {
 	if !p.DecodeChange(r, c, false, dst, base, base2, ratio) {
 		copy(dst, base)
 	}
 }
 
-// DecodeChange is DecodeRow, or DecodeUsual if usual, but for rows at rest: with one the same
-// as the first baseline's, and nothing to predict from the second, it leaves dst as it is and
-// returns false. That takes as long however many fields the row has, unless the rows of the two
-// baselines have to be compared, which they have not where they are the same memory.
-func (p *Packed) DecodeChange(r *bitbuf.Reader, c int, usual bool, dst, base, base2 []uint32, ratio int64) (changed bool) {
+// DecodeChange is DecodeRow, or DecodeUsual if usual, except for rows at rest: if the row equals
+// that of the first baseline, and there is nothing to extrapolate from the second, it leaves dst
+// alone and returns false. That takes the same time for any number of fields, unless it has to
+// compare the rows of the two baselines; rows in the same memory are not compared.
+func (p *Packed) DecodeChange(
+	r *bitbuf.Reader, c int, usual bool, dst, base, base2 []uint32, ratio int64,
+) (changed bool) {
 	comp := &p.layout.Components[c]
 	moves := base != nil && !rests(comp, base, base2, ratio)
 	switch {
@@ -213,6 +216,7 @@ func (p *Packed) DecodeChange(r *bitbuf.Reader, c int, usual bool, dst, base, ba
 	return true
 }
 
+// addAbsolute is Add without a baseline.
 func (p *Packed) addAbsolute(c *Component, cur []uint32) {
 	var d bitString
 	words, costs := p.words[0], p.book(len(c.Fields))
@@ -236,6 +240,7 @@ func (p *Packed) addAbsolute(c *Component, cur []uint32) {
 	p.holdAbsolute(d, words)
 }
 
+// decodeAbsolute reads what addAbsolute wrote.
 func decodeAbsolute(r *bitbuf.Reader, c *Component, dst []uint32) {
 	for i := range c.Fields {
 		f := &c.Fields[i]

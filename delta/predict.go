@@ -1,19 +1,21 @@
 package delta
 
+// This file extrapolates rows from two baselines.
+
 import "math/bits"
 
-// MaxExtrapolation is how far prediction goes beyond the first baseline, in units of
-// the distance between the two. Farther, an old motion tells nothing any more: the
-// prediction is then rest.
+// MaxExtrapolation bounds how far prediction goes beyond the first baseline, in units of
+// the distance between the two. Beyond that an old motion predicts nothing: the prediction
+// is rest.
 const MaxExtrapolation = 8
 
 // maxMovingBits is the largest width of a Linear or Wrap code that is extrapolated: a
 // difference times the largest ratio has to fit into 63 bits.
 const maxMovingBits = 44
 
-// Ratio returns how far the state at tick now lies beyond baseline tick a1, in units
-// of 1/65536 of the distance from the second baseline a2 to a1. It is 0, which
-// predicts rest, beyond [MaxExtrapolation] and where the ticks are not in order.
+// Ratio returns the distance of tick now from baseline tick a1, in units of 1/65536 of the distance
+// from the second baseline a2 to a1. It is 0, which predicts rest, beyond [MaxExtrapolation] and if
+// the ticks are not in order.
 func Ratio(now, a1, a2 Tick) int64 {
 	ahead, span := int64(now-a1), int64(a1-a2)
 	if !now.After(a1) || !a1.After(a2) || ahead > MaxExtrapolation*span {
@@ -22,15 +24,14 @@ func Ratio(now, a1, a2 Tick) int64 {
 	return ahead << 16 / span
 }
 
-// A predictor extrapolates one component from two baselines. It is scratch memory:
-// what it holds is valid until the next call of predict.
+// predictor extrapolates one component from two baselines. It is scratch memory, valid until the next call of predict.
 type predictor struct {
 	row   []uint32 // predicted codes
 	quats []quatPrediction
 }
 
-// quatPrediction keeps the rotations of a Quat field, to be expressed in whatever
-// chart the value to be coded uses. One that did not turn has its row only.
+// quatPrediction keeps the rotations of a Quat field, so that they can be expressed in the chart of the value to be coded.
+// A field that did not rotate between the baselines has only its row.
 type quatPrediction struct {
 	rotated           bool
 	base, base2, next rotation
@@ -42,14 +43,12 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 	return !rests(c, base, base2, ratio) && p.extrapolate(c, base, base2, ratio)
 }
 
-// rests reports whether there is nothing to extrapolate: no second baseline, or one with the same
-// row.
+// rests reports whether there is nothing to extrapolate: no second baseline, or the same row at both.
 func rests(c *Component, base, base2 []uint32, ratio int64) bool {
 	return base2 == nil || ratio == 0 || !c.moves || alike(base, base2)
 }
 
-// alike is equal for rows that may be the same memory, which is then not looked at. They are not
-// empty.
+// alike is equal for rows that are not empty and may be the same memory. It does not read that then.
 func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
 
 // extrapolate is predict for rows that differ.

@@ -1,18 +1,17 @@
 package delta
 
+// This file has the binary range coder of Compact. An interval of numbers between 0 and 1 is narrowed bit by bit, the more the
+// less likely the bit was (G. N. N. Martin, "Range encoding", 1979). The interval has 64 bits, of which 32 leave it at a time.
+//
+// The result is a byte stream, most significant byte first. It ends as soon as the number, followed by zeros, is inside the
+// interval, so the last bytes of the interval cost about one.
+
 import (
 	"encoding/binary"
 	"errors"
 	"math"
 	"math/bits"
 )
-
-// The binary range coder of Compact: a number between 0 and 1 is narrowed down bit by
-// bit, by as much as each bit was unlikely (G. N. N. Martin, "Range encoding", 1979). The
-// interval has 64 bits, of which 32 go out at a time.
-//
-// What is coded is a stream of bytes, most significant first. It ends where its number is
-// told from all others if zeros follow, so the last bytes of the interval cost about one.
 
 // ErrEnd is the error of a decoder that needed more bytes than there are, or far fewer.
 var ErrEnd = errors.New("delta: compact rows do not end where they should")
@@ -22,18 +21,18 @@ var ErrFull = errors.New("delta: compact rows need a larger buffer")
 
 const (
 	chanceBits = 16
-	leastRange = 1 << 32 // of an interval: narrower ones are widened by 32 bits
+	leastRange = 1 << 32 // a narrower interval is widened by 32 bits
 )
 
-// A RangeEncoder writes bits to a buffer of its user's. A copy of it is a mark to which one
-// can go back: what it has put into the buffer so far does not change any more.
+// RangeEncoder writes bits to the user's buffer. Assigning an earlier copy of it takes back what was written since: bytes that
+// are in the buffer no longer change.
 type RangeEncoder struct {
 	low, width uint64
 	buf        []byte
 	n          int    // bytes in buf
-	last       uint32 // the newest word, to which a carry may have to be added
-	ones       int    // words of all ones behind it, which would pass a carry on
-	begun      bool   // last is one
+	last       uint32 // the newest word that is not all ones: a carry may still be added to it
+	ones       int    // words of all ones behind it, which pass a carry on
+	begun      bool   // last is valid
 	full       bool
 }
 
@@ -42,7 +41,7 @@ func NewRangeEncoder(buf []byte) RangeEncoder {
 	return RangeEncoder{buf: buf, width: math.MaxUint64}
 }
 
-// encode adds a bit whose probability to be set is chance / 2^16, 0 < chance < 2^16.
+// encode adds a bit that is set with a probability of chance / 2^16, 0 < chance < 2^16.
 func (e *RangeEncoder) encode(bit bool, chance uint32) {
 	part := e.width >> chanceBits * uint64(chance)
 	if bit {
@@ -58,7 +57,7 @@ func (e *RangeEncoder) encode(bit bool, chance uint32) {
 	}
 }
 
-// encodeBits adds the n low bits of v, all values being equally likely; n <= 16.
+// encodeBits adds the n low bits of v, n <= 16. All values are equally likely.
 func (e *RangeEncoder) encodeBits(v uint64, n uint) {
 	e.width >>= n & 63
 	part := e.width * v
@@ -70,7 +69,7 @@ func (e *RangeEncoder) encodeBits(v uint64, n uint) {
 	}
 }
 
-// carry adds 1 to what has left the interval.
+// carry adds 1 to the words that have left the interval.
 func (e *RangeEncoder) carry() {
 	e.last++
 	if e.ones > 0 { // they become zeros
@@ -98,7 +97,7 @@ func (e *RangeEncoder) shift() {
 	}
 }
 
-// settle writes what is before the interval.
+// settle writes the words that have left the interval.
 func (e *RangeEncoder) settle() {
 	if e.begun {
 		e.word(e.last)
@@ -117,7 +116,7 @@ func (e *RangeEncoder) word(w uint32) {
 	e.n += 4
 }
 
-// Len returns the bytes that [RangeEncoder.Finish] would return at most.
+// Len returns the largest number of bytes that [RangeEncoder.Finish] could return now.
 func (e *RangeEncoder) Len() int {
 	n := e.n + (72-bits.Len64(e.width))/8
 	if e.begun {
@@ -126,10 +125,9 @@ func (e *RangeEncoder) Len() int {
 	return n
 }
 
-// Finish returns what was written; it belongs to the buffer. Nothing may be written
-// afterwards. The error is [ErrFull].
+// Finish returns the bytes that were written, a part of the buffer. Nothing may be written afterwards. The error is [ErrFull].
 func (e *RangeEncoder) Finish() ([]byte, error) {
-	for n := 0; ; n++ { // 8 bytes always do
+	for n := 0; ; n++ { // 8 bytes always suffice
 		mask := uint64(math.MaxUint64) >> (8 * n)
 		end := (e.low + mask) &^ mask
 		if end-e.low >= e.width {
@@ -151,15 +149,15 @@ func (e *RangeEncoder) Finish() ([]byte, error) {
 	}
 }
 
-// A RangeDecoder reads what a [RangeEncoder] wrote. Of other bytes it makes any bits.
+// RangeDecoder reads what a [RangeEncoder] wrote. From other bytes it reads arbitrary bits.
 type RangeDecoder struct {
-	at, width uint64 // place in the interval, which is below its width
+	at, width uint64 // position in the interval, below its width
 	buf       []byte
-	n         int // bytes read, with those of value zero behind buf
+	n         int // bytes read, including zeros behind buf
 	err       error
 }
 
-// NewRangeDecoder returns a decoder of buf, which it keeps until it is done.
+// NewRangeDecoder returns a decoder of buf, which must not change while it is read.
 func NewRangeDecoder(buf []byte) RangeDecoder {
 	d := RangeDecoder{buf: buf, width: math.MaxUint64}
 	d.at = uint64(d.word())<<32 | uint64(d.word())
@@ -185,12 +183,12 @@ func (d *RangeDecoder) decode(chance uint32) bool {
 	return bit
 }
 
-// decodeBits reads n bits whose values are equally likely; n <= 16.
+// decodeBits reads n bits whose values are equally likely, n <= 16.
 func (d *RangeDecoder) decodeBits(n uint) uint64 {
 	d.width >>= n & 63
 	v := d.at / d.width
 	d.at -= v * d.width
-	if v>>n != 0 { // what was lost when the width was divided
+	if v>>n != 0 { // in the remainder of the division, where no encoder writes
 		d.fail(ErrCode)
 		v = 0
 	}
@@ -205,7 +203,7 @@ func (d *RangeDecoder) shift() {
 	d.at = d.at<<32 | uint64(d.word())
 }
 
-// word reads 4 bytes, zeros behind the end.
+// word reads 4 bytes; behind the end they are zeros.
 func (d *RangeDecoder) word() (w uint32) {
 	if len(d.buf)-d.n >= 4 {
 		w = binary.BigEndian.Uint32(d.buf[d.n:])
@@ -224,10 +222,10 @@ func (d *RangeDecoder) word() (w uint32) {
 	return w
 }
 
-// Fail notes that what was read makes no sense, as [ErrCode].
+// Fail notes [ErrCode]: the user has read something invalid.
 func (d *RangeDecoder) Fail() { d.fail(ErrCode) }
 
-// Finish returns the first error: [ErrEnd] if there is none, but bytes that nothing was read of.
+// Finish returns the first error. It is [ErrEnd] if there was none, but bytes are left.
 func (d *RangeDecoder) Finish() error {
 	if len(d.buf) > d.n {
 		d.fail(ErrEnd)
@@ -235,7 +233,7 @@ func (d *RangeDecoder) Finish() error {
 	return d.err
 }
 
-// fail notes an error if it is the first. What is read afterwards has no meaning.
+// fail notes an error if it is the first one. Bits that are read afterwards have no meaning.
 func (d *RangeDecoder) fail(err error) {
 	if d.err == nil {
 		d.err = err

@@ -1,29 +1,28 @@
 package delta
 
-import "github.com/arche-replicate/arche-replicate/bitbuf"
-
-// A Reference field names something by a dense index and a counter of 16 bits that tells
-// apart what had that index one after the other, or nothing. Its two words are
+// This file codes Reference fields. A reference names nothing, or something by a dense index and a counter of 16 bits, which
+// distinguishes the things that have had the index one after the other. Its two words are
 //
 //	0, 0                 nothing
 //	index+1, counter     index < MaxReferences
 //
-// Most references name nothing, or something with a small index that was never used
-// before, so no fixed width suits them. A row without baseline has
+// Most references name nothing, or something with a small index that was never used before, so no fixed width suits them. A
+// row without a baseline has
 //
 //	0                    nothing
 //	1 q c                something
 //
-// where q is the class of the index, in truncated unary with limit nearClasses. In the
-// last class c is the index and the counter, at full width; in class q < nearClasses it
-// is what the index is beyond the first one of the class, in nearBits+nearStep*q bits,
-// and the counter as a residual of order counterOrder.
+// where q is the class of the index, in truncated unary with limit nearClasses. In the last class, c is the index and the
+// counter at full width. In class q < nearClasses, c is the distance of the index from the first one of the class, in
+// nearBits+nearStep*q bits, and the counter as a residual of order counterOrder.
 //
-// Against a baseline there is a bit as for a Plain field that says whether it differs.
-// If it does, the reference follows as above, without its first bit if the baseline names
-// nothing, since it must be something then.
+// Against a baseline, a bit shows whether the reference differs, as for a Plain field. If it does, the reference follows as
+// above, without its first bit if the baseline names nothing: then it must be something.
+
+import "github.com/arche-replicate/arche-replicate/bitbuf"
+
 const (
-	// ReferenceBits is the width of a Reference. That is what the longest one takes.
+	// ReferenceBits is the width of a Reference, the bits of the longest one.
 	ReferenceBits = 1 + nearClasses + indexBits + counterBits
 	// MaxReferences is the number of indices that a Reference can name.
 	MaxReferences = 1 << indexBits
@@ -36,7 +35,7 @@ const (
 	nearStep     = 3
 )
 
-// nearFirst returns the first index of a class: of 7 bits there are 128, of 10 bits 1024.
+// nearFirst returns the first index of a class. The first class has 128 indices of 7 bits, the next one 1024 of 10 bits.
 func nearFirst(class uint) uint32 { return (1<<(nearStep*class) - 1) << nearBits / (1<<nearStep - 1) }
 
 // validReference reports whether two words are a reference.
@@ -47,7 +46,7 @@ func validReference(words []uint32) bool {
 	return words[0] <= MaxReferences && words[1]>>counterBits == 0
 }
 
-// reference appends a reference as it stands in a row without baseline.
+// reference appends a reference without a baseline.
 func (d bitString) reference(words []uint64, index1, counter uint32) bitString {
 	if index1 == 0 {
 		return d.put(words, 0, 1)
@@ -98,8 +97,8 @@ func readSomething(r *bitbuf.Reader, dst []uint32) {
 	dst[1] = uint32(readResidual(r, counterOrder, counterBits))
 }
 
-// readChangedReference reads what changedReference wrote. A reference that does not differ
-// fails the Reader with [ErrCode]: it would have been written as the same.
+// readChangedReference reads what changedReference wrote. A reference that does not differ fails the Reader with [ErrCode],
+// since no encoder writes it.
 func readChangedReference(r *bitbuf.Reader, dst, ref []uint32) {
 	if ref[0] == 0 {
 		readSomething(r, dst)

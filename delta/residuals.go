@@ -156,7 +156,7 @@ func (p *Packed) encodeResiduals(
 	return d
 }
 
-// encodeQuat appends the three distances of a Quat field. last tells whether the field is the last one of its row.
+// encodeQuat appends the three distances of a Quat field. last reports whether the field is the last one of its row.
 func encodeQuat(
 	d bitString, words []uint64, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
 ) (bitString, context) {

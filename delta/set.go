@@ -1,12 +1,14 @@
 package delta
 
+// This file codes component sets.
+
 import (
 	"math/bits"
 
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// A Set is a set of components, by their index in the layout.
+// Set is a set of components, by their index in the layout.
 type Set [MaxComponents / 64]uint64
 
 // Add puts component c into the set.
@@ -39,8 +41,8 @@ func (s *Set) Next(c int) int {
 	return -1
 }
 
-// WriteSet appends set s of the n components of a layout as what differs from ref:
-// the number of differences and the gaps between them, in exp-Golomb codes of order 0.
+// WriteSet appends the difference of s from ref: the number of components that only one of them has, and the gaps between
+// these, in exp-Golomb codes of order 0.
 func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	var diff Set
 	count := 0
@@ -56,15 +58,15 @@ func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	}
 }
 
-// ReadSet reads what WriteSet wrote. Components outside the n of the layout fail
-// the Reader with [ErrCode].
+// ReadSet reads what WriteSet wrote. Components that are not below n, the number of the layout's components, fail the Reader
+// with [ErrCode].
 func ReadSet(r *bitbuf.Reader, ref *Set, n int) Set {
 	s := *ref
 	next := uint64(0)
 	for count := r.ReadExpGolomb(0); count > 0; count-- {
 		gap := r.ReadExpGolomb(0)
 		if gap >= uint64(n) || next+gap >= uint64(n) {
-			r.Fail(ErrCode) // ends the loop however large the count: it can't pass n
+			r.Fail(ErrCode) // ends the loop however large the count is
 			return s
 		}
 		s.Toggle(int(next + gap))

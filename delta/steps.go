@@ -1,39 +1,39 @@
 package delta
 
+// This file encodes components that have only Linear and Wrap fields, such as positions, velocities and angles: most of what
+// moves. It makes the same bits as the encoder for all kinds, but does not branch on the kind of each field and does not store
+// a prediction.
+
 import (
 	"math/bits"
 )
 
-// Components of Linear and Wrap fields alone, such as positions, velocities and angles,
-// are most of what moves. They have an encoder of their own. It does what the one for all
-// kinds does, without asking each field what it is; a prediction is not even stored.
-
-// maxStepBits is the largest width of a field that this encoder is for: its residual and
-// the largest power of two that is added to it fit into 32 bits.
+// maxStepBits is the largest width of a step: its residual, and the largest power of two that is added to that, fit into 32
+// bits.
 const maxStepBits = 31
 
-// A step is one field of such a component, and what is to be coded of it.
+// step is one field of such a component, with the residuals of the present row.
 type step struct {
-	max, mask  int64  // the largest code, and the bits of codes that go round
+	max, mask  int64  // the largest code, and the bits of codes that wrap
 	halfCircle int64  // half of the circle of codes that wrap; for others, too large to matter
 	halfRange  uint32 // half of the range of residuals
 	width      uint8
 
 	moved     uint8    // bits of the distance between the baselines
-	bits      [2]uint8 // of the code of either residual
+	bits      [2]uint8 // of the codes of the two residuals
 	predicted uint32   // residual against the prediction
 	plain     uint32   // residual against the baseline
 
 	total uint32 // bits of the codes of several rows
 }
 
-// The ways to code a row's steps, as indices of step.bits and of Packed.words.
+// Ways to code a row's steps, as indices of step.bits and Packed.words.
 const (
 	byPrediction = iota
 	byBaseline
 )
 
-// stepsOf returns the fields as steps, or nil if one of them is none.
+// stepsOf returns the fields as steps, or nil if one of them can't be a step.
 func stepsOf(fields []Field) (steps []step) {
 	for i := range fields {
 		f := &fields[i]
@@ -49,19 +49,19 @@ func stepsOf(fields []Field) (steps []step) {
 	return steps
 }
 
-// from returns the residual of a code against another.
+// from returns the residual of a code against another one.
 func (s *step) from(cur, ref uint32) uint32 {
 	d := int32((cur-ref+s.halfRange)&(2*s.halfRange-1) - s.halfRange)
 	return uint32(d<<1 ^ d>>31)
 }
 
-// next returns the code that is extrapolated from base2 over base.
+// next returns the code extrapolated from base2 and base.
 func (s *step) next(base, base2, ratio int64) uint32 {
 	d := (base-base2+s.halfCircle)&(2*s.halfCircle-1) - s.halfCircle
 	return uint32(min(max((base+(d*ratio+1<<15)>>16)&s.mask, 0), s.max))
 }
 
-// compare finds the residuals of cur against base. It returns a number that is 0 if they all are.
+// compare computes the residuals of cur against base. It returns 0 if all of them are 0.
 func compare(steps []step, cur, base []uint32) (changed uint32) {
 	cur, base = cur[:len(steps)], base[:len(steps)]
 	for i := range steps {
@@ -72,9 +72,8 @@ func compare(steps []step, cur, base []uint32) (changed uint32) {
 	return changed
 }
 
-// extrapolateSteps finds the residuals of cur against base and against the prediction. It
-// returns three numbers that are 0 for a prediction that is base, for a row that is the
-// prediction, and for a row that is base.
+// extrapolateSteps computes the residuals of cur against base and against the prediction. moving is 0 if the prediction equals
+// base, off is 0 if cur equals the prediction, and changed is 0 if cur equals base.
 func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (moving, off, changed uint32) {
 	cur, base, base2 = cur[:len(steps)], base[:len(steps)], base2[:len(steps)]
 	for i := range steps {
@@ -91,8 +90,8 @@ func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (mov
 	return moving, off, changed
 }
 
-// plainSteps appends the residuals against the baseline. The one at index implied is not
-// zero if those before it are, and is then written less one.
+// plainSteps appends the residuals against the baseline. If all residuals before index implied are zero, the one at implied
+// can't be, and is written less one.
 func plainSteps(d bitString, words []uint64, steps []step, implied int) bitString {
 	k, largest := uint(3), uint(0)
 	for i := range steps {
@@ -110,9 +109,9 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 	return d
 }
 
-// predictedSteps appends the residuals against the prediction. It also returns a number of
-// bits that plainSteps takes at least, which often spares trying: no code is shorter than
-// its residual, and one for a residual less one is not either.
+// predictedSteps appends the residuals against the prediction. It also returns a lower bound of the bits that plainSteps
+// takes, which often makes it unnecessary to try: no code is shorter than its residual, nor is the code of a residual less
+// one.
 func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ bitString, plain uint) {
 	largest := uint(0)
 	for i := range steps {
@@ -134,7 +133,7 @@ func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ b
 	return d, plain
 }
 
-// movingSteps returns the steps of a component that consists of them and moves, or nil.
+// movingSteps returns the steps of a component that consists of steps and moves, or nil.
 func (p *Packed) movingSteps(component int) []step {
 	c := &p.layout.Components[component]
 	if c.width == 0 || !c.moves || c.Fields[0].Kind == Quat {
@@ -143,16 +142,16 @@ func (p *Packed) movingSteps(component int) []step {
 	return p.steps[component]
 }
 
-// A codedRow is a row of steps in bits.
+// codedRow is a row of steps in bits.
 type codedRow struct {
 	bitString        // with the symbol
-	way       int    // the index of its words
-	symbol    uint32 // bits of the symbol; if these are all, the steps tell nothing
+	way       int    // index of its words
+	symbol    uint32 // bits of the symbol; if there are no others, step.bits has no meaning
 	usual     bool
 }
 
-// codeSteps encodes a row against a baseline at least. base2 is nil if nothing is to be predicted from it; alone is
-// what changesAlone says.
+// codeSteps encodes a row with a baseline. base2 is nil if there is nothing to extrapolate; alone is the result of
+// changesAlone.
 func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
 	var moving, off, changed uint32
 	if base2 != nil {

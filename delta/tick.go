@@ -1,8 +1,8 @@
 package delta
 
-// A Tick is the server's step counter. It wraps, so ticks are compared by serial
-// number arithmetic (RFC 1982) only, which orders any two that are less than 2^31
-// apart. That order is not transitive: never sort by it.
+// Tick is the server's step counter. It wraps, so ticks are compared only by serial
+// number arithmetic (RFC 1982), which orders any two that are less than 2^31 apart.
+// That order is not transitive: never sort by it.
 type Tick uint32
 
 // After reports whether t is later than u.

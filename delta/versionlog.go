@@ -1,54 +1,53 @@
 package delta
 
+// This file keeps the superseded versions of a block of slots.
+
 import "math/bits"
 
-// A versionLog holds the superseded versions of a block of slots by the tick at which they
-// ended:
+// versionLog holds the superseded versions of a block of slots by the tick at which they ended:
 //
 //	entry:   tick 7, slots 0 3 5   tick 8, slots 3 4   tick 11, slots 0 2
 //	records: 0 3 5                 3 4                 0 - 2 - - ... -
 //
-// The state of a slot at a tick is the first version of it that ended later. In the newest
-// entry every slot has its place, as it is not known yet which of them it will hold; before
-// the next one begins, what it holds moves together. Entries and records are rings, in
-// which the records of an entry are never torn.
+// The state of a slot at a tick is its first version that ended later. The newest entry has room for every slot, since it is
+// not known yet which slots it will hold; before the next entry begins, its records move together. Entries and records are
+// rings. The records of an entry are never split.
 type versionLog struct {
 	newest  logEntry
-	entries []logEntry // those before it; room for a power of two of them, or none
-	first   uint       // the oldest
+	entries []logEntry // older entries; the length is a power of two or 0
+	first   uint       // the oldest entry
 	n       uint
 	records []uint32
 	kept    keptVersions
 }
 
 type logEntry struct {
-	ended  uint64 // slots of which a version ended; of none if there is no entry
-	absent uint64 // of these, without the component
+	ended  uint64 // slots of which a version ended; 0 if there is no entry
+	absent uint64 // of these, the slots that were without the component
 	at     Tick
 	start  uint32 // of the records, in words
 }
 
-// keptVersions are those that ended longer than a window ago, of slots that have not
-// changed since. A receiver that waits for long may know nothing newer.
+// keptVersions are the last versions that ended longer than a window ago, of slots that have not changed since. A receiver
+// that was without updates for long may know nothing newer.
 type keptVersions struct {
 	slots   uint64
 	absent  uint64
 	records []uint32 // by slot
 }
 
-// add adds slots to the entry, of which those in present have the component.
+// add adds slots to the entry. Those in present have the component.
 func (e *logEntry) add(set, present uint64) {
 	e.ended |= set
 	e.absent = e.absent&^set | set&^present
 }
 
-// entry returns the entry k places from the oldest, which is not the newest.
+// entry returns the k-th of the older entries, from the oldest on.
 func (l *versionLog) entry(k uint) *logEntry {
 	return &l.entries[(l.first+k)&uint(len(l.entries)-1)]
 }
 
-// at returns the row of slot i of the block at tick t, if it has changed since: that of the
-// first version that ended later.
+// at returns the row of slot i of the block at tick t, if it has changed since: that of the first version that ended later.
 func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 	rec, absent := l.find(i, t, stride)
 	switch {
@@ -60,13 +59,12 @@ func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 	return rec[recordRow:stride:stride], Present
 }
 
-// find is at for the record, nil if it is forgotten, and whether it says that the slot was without the component.
+// find is at for the record, which is nil if it is forgotten, and reports whether the slot was without the component.
 func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent bool) {
 	bit := uint64(1) << i
 	var absent uint64
 	if l.newest.ended != 0 && l.newest.at.After(t) {
-		// In a block in which something changes every tick, entries lie as far back as ticks.
-		// None that is farther back can be the one.
+		// There is at most one entry for each tick, so entries farther back ended before t.
 		k := l.n - min(l.n, uint(l.newest.at-t-1))
 		for k < l.n && (l.entry(k).ended&bit == 0 || !l.entry(k).at.After(t)) {
 			k++
@@ -79,7 +77,7 @@ func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent b
 			rec, absent = l.records[uint(l.newest.start)+i*stride:], l.newest.absent
 		}
 	}
-	if rec == nil || Tick(rec[recordTick]).After(t) { // that version is not in the log any more
+	if rec == nil || Tick(rec[recordTick]).After(t) { // that version is no longer in the log
 		if l.kept.slots&bit == 0 {
 			return nil, false
 		}
@@ -91,16 +89,16 @@ func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent b
 	return rec, absent&bit != 0
 }
 
-// begin makes the entry of tick now the newest, and returns its records: one for each slot
-// of the block. Versions of the slots in set are about to end.
+// begin makes the entry of tick now the newest, and returns its records, one for each slot of the block. Versions of the slots
+// in set are about to end.
 func (l *versionLog) begin(now, window Tick, b *block, set uint64) (records []uint32) {
 	stride := b.stride()
 	if l.newest.ended == 0 || l.newest.at != now {
 		if l.newest.ended != 0 {
 			l.join(stride)
 		}
-		// With ticks that don't go back there are never as many entries as a window has ticks,
-		// but that bounds the memory whatever the ticks are.
+		// If ticks don't go back, there are never as many entries as a window has ticks. The
+		// second condition bounds the memory whatever the ticks are.
 		for l.n > 0 && (now-l.entry(0).at >= window || l.n >= uint(window)) {
 			l.drop(b, ^set)
 		}
@@ -109,10 +107,10 @@ func (l *versionLog) begin(now, window Tick, b *block, set uint64) (records []ui
 	return l.records[l.newest.start:][:blockSlots*stride]
 }
 
-// join moves the records of the newest entry together and puts it with the others.
+// join moves the records of the newest entry together and adds it to the older ones.
 func (l *versionLog) join(stride uint) {
 	e := &l.newest
-	if e.ended&(e.ended+1) != 0 { // it does not hold the first slots only
+	if e.ended&(e.ended+1) != 0 { // not only the first slots
 		from := l.records[e.start:][:blockSlots*stride]
 		to := from
 		for set := e.ended; set != 0; set &= set - 1 {
@@ -132,8 +130,8 @@ func (l *versionLog) join(stride uint) {
 	*l.entry(l.n - 1) = *e
 }
 
-// drop forgets the oldest entry. What slots were that have not changed since is kept, if
-// they are among those given.
+// drop forgets the oldest entry. It keeps the versions of those slots that have not changed since and are among the given
+// ones.
 func (l *versionLog) drop(b *block, among uint64) {
 	e, stride := l.entry(0), b.stride()
 	l.kept.slots &^= e.ended
@@ -154,7 +152,7 @@ func (l *versionLog) drop(b *block, among uint64) {
 	l.first, l.n = l.first+1, l.n-1
 }
 
-// room returns where there are 64 free records beside those of the entries but the newest.
+// room returns the start of 64 records that no older entry uses.
 func (l *versionLog) room(stride uint, window Tick) (start uint) {
 	need := blockSlots * stride
 	if l.n == 0 {
@@ -175,8 +173,8 @@ func (l *versionLog) room(stride uint, window Tick) (start uint) {
 	case oldest >= need:
 		return 0
 	}
-	// Double it, up to room for as many entries as a window has ticks, and then for the newest
-	// on one side of them or the other.
+	// Double the ring, up to room for as many entries as a window has ticks and for the
+	// newest one on one side of them or the other.
 	most := uint64(need) * (uint64(window) + 1)
 	grown := make([]uint32, min(2*uint64(len(l.records)), most))
 	end = 0
@@ -190,12 +188,12 @@ func (l *versionLog) room(stride uint, window Tick) (start uint) {
 	return end
 }
 
-// end returns where the records of an entry end that is not the newest.
+// end returns the end of the records of an older entry.
 func (l *versionLog) end(e *logEntry, stride uint) uint {
 	return uint(e.start) + uint(bits.OnesCount64(e.ended))*stride
 }
 
-// forget drops what ended up to tick t.
+// forget drops the versions that ended up to tick t.
 func (l *versionLog) forget(b *block, t Tick) {
 	for l.n > 0 && !l.entry(0).at.After(t) {
 		l.drop(b, 0)

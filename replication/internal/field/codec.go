@@ -166,7 +166,7 @@ func (q *Codec) Digest(words []uint32, tick uint32) (digest uint64, bits uint) {
 	return h >> (64 - DigestBits), DigestBits
 }
 
-// StepCode returns the code of an integer in steps. v is the integer's bits as an int64, and positive tells whether the
+// StepCode returns the code of an integer in steps. v is the integer's bits as an int64, and positive reports whether the
 // integer itself is above zero: a large uint64 is positive while v is negative, and is above every step.
 func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
 	if v < 0 && positive {

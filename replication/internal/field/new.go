@@ -304,7 +304,7 @@ func (b *builder) choice() error {
 	return b.int(0, int64(n-1))
 }
 
-// usualKind returns how fields of the codec change unless a hint tells otherwise.
+// usualKind returns how fields of the codec change unless a hint overrides it.
 func (b *builder) usualKind() delta.Kind {
 	switch b.Op {
 	case OpFixed, OpUnit:

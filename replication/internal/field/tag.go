@@ -29,7 +29,7 @@ const (
 	ModeMax   mode = "max"
 )
 
-// hint is the key of a tag that tells how a field changes from tick to tick, where the field's type and mode don't tell. It
+// hint is the key of a tag that selects how a field changes from tick to tick, where its type and mode don't imply it. It
 // changes no value, only what changes cost.
 type hint string
 

@@ -111,7 +111,7 @@ func (c *Component) kind() string {
 	return "component"
 }
 
-// beside returns an error if a type can't be registered beside another one. same tells that both are components or resources,
+// beside returns an error if a type can't be registered beside another one. same reports that both are components or resources,
 // or both are messages or inputs.
 func (c *Component) beside(other *Component, same bool) error {
 	switch {

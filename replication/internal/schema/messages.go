@@ -21,7 +21,7 @@ type MessageType struct {
 	Component
 	Reliable  bool
 	immediate bool // the message does not wait for the state of its tick
-	Long      bool // the message may be fragmented: a bit on the wire tells whether it is
+	Long      bool // the message may be fragmented: a bit on the wire shows whether it is
 }
 
 // Waits reports whether messages from the server wait for the state of their tick.

@@ -22,10 +22,10 @@ type Schema struct {
 	Refers     bool   // a component or message refers to entities
 	Strings    int    // how many columns are strings
 
-	Messages []MessageType // the index is the message's number on the wire
-	numbers  map[reflect.Type]int
-	Input    *Component    // nil if there are no inputs
-	MessageLayout     *delta.Layout // of messages and, behind them, the input
+	Messages      []MessageType // the index is the message's number on the wire
+	numbers       map[reflect.Type]int
+	Input         *Component    // nil if there are no inputs
+	MessageLayout *delta.Layout // of messages and, behind them, the input
 	MessagesRefer bool          // a message or the input refers to entities
 
 	// Set by Freeze:
