@@ -96,7 +96,7 @@ func BenchmarkBool(b *testing.B) {
 	})
 }
 
-// BenchmarkWriteRun copies an encoded run into packets of 1200 bytes until they
+// BenchmarkWriteRun copies encoded bits into packets of 1200 bytes until they
 // are full.
 func BenchmarkWriteRun(b *testing.B) {
 	for _, n := range []int{20, 60, 64, 120, 200, 1000} {

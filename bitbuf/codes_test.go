@@ -101,17 +101,17 @@ func TestCodesOfEveryOrderRoundTrip(t *testing.T) {
 			at := w.Len()
 			w.WriteExpGolomb(v, k)
 			if int(ExpGolombLen(v, k)) != w.Len()-at || w.Len()-at > 129 {
-				t.Fatalf("exp-golomb of %d, order %d: %d bits, said %d", v, k, w.Len()-at, ExpGolombLen(v, k))
+				t.Fatalf("exp-golomb of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, ExpGolombLen(v, k))
 			}
 			at = w.Len()
 			w.WriteRice(v, k)
 			if int(RiceLen(v, k)) != w.Len()-at || w.Len()-at > 156 {
-				t.Fatalf("rice of %d, order %d: %d bits, said %d", v, k, w.Len()-at, RiceLen(v, k))
+				t.Fatalf("rice of %d, order %d: %d bits, expected %d", v, k, w.Len()-at, RiceLen(v, k))
 			}
 			at = w.Len()
 			w.WriteUvarint(v)
 			if int(UvarintLen(v)) != w.Len()-at || w.Len()-at > UvarintMaxLen {
-				t.Fatalf("uvarint of %d: %d bits, said %d", v, w.Len()-at, UvarintLen(v))
+				t.Fatalf("uvarint of %d: %d bits, expected %d", v, w.Len()-at, UvarintLen(v))
 			}
 			r := NewReader(w.Bytes())
 			r.ReadBits(k % 8)

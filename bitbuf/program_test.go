@@ -43,7 +43,7 @@ func (o op) String() string {
 }
 
 // parseProgram reads a kind, an argument and, for most kinds, a value of as many
-// bytes as the argument's high bits say, until script is used up.
+// bytes as the argument's high bits select, until script is used up.
 func parseProgram(script []byte) (ops []op) {
 	take := func(n int) []byte {
 		n = min(n, len(script))

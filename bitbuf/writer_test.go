@@ -252,10 +252,10 @@ func TestWriteSpan(t *testing.T) {
 	}
 	for range 20_000 {
 		from := rng.IntN(8*len(src) + 1)
-		n, lead := rng.IntN(8*len(src)-from+1), rng.IntN(80)
+		n, offset := rng.IntN(8*len(src)-from+1), rng.IntN(80)
 		size := rng.IntN(60)
 		span, bit := NewWriter(make([]byte, size)), NewWriter(make([]byte, size))
-		for range lead {
+		for range offset {
 			span.WriteBool(true)
 			bit.WriteBool(true)
 		}
@@ -269,7 +269,7 @@ func TestWriteSpan(t *testing.T) {
 		span.WriteSpan(src, from, n)
 		require.Equal(t, bit.Err(), span.Err())
 		require.Equal(t, bit.Len(), span.Len())
-		require.Equal(t, bit.Bytes(), span.Bytes(), "from %d, %d bits behind %d", from, n, lead)
+		require.Equal(t, bit.Bytes(), span.Bytes(), "from %d, %d bits behind %d", from, n, offset)
 	}
 	w := NewWriter(make([]byte, 8))
 	for _, c := range [][2]int{{-1, 1}, {0, -1}, {8 * len(src), 1}, {9 * len(src), 0}, {1, 8 * len(src)}} {

@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkCompactCrowd compares Compact with Packed on the same rows, turn by turn, and
-// keeps an eye on what it takes to keep a model for each packet.
+// measures the cost of keeping a model for each packet.
 func BenchmarkCompactCrowd(b *testing.B) {
 	x := newCrowd(b)
 	packed, sender, receiver := NewPacked(x.layout), NewCompact(x.layout), NewCompact(x.layout)
@@ -41,13 +41,13 @@ func BenchmarkCompactCrowd(b *testing.B) {
 			}
 			sender.EncodeRow(&e, rows[i].component, rows[i].cur, &rows[i].past)
 		}
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(b, err)
-		bytes[1] = len(stream)
+		bytes[1] = len(data)
 		times[2] = time.Now()
 
 		receiver.Begin(theirs)
-		d := NewRangeDecoder(stream)
+		d := NewRangeDecoder(data)
 		for i := range rows {
 			if rows[i].begins {
 				receiver.Entity(true)

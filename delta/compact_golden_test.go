@@ -12,7 +12,7 @@ import (
 
 // TestCompactRowsOfKnownBytes is the coding by example. All decisions of a new model are
 // even, and each of these rows makes each of its decisions for the first time, so the bits
-// of the stream are the decisions themselves, complemented: a bit that is set takes the lower
+// that come out are the decisions themselves, complemented: a bit that is set takes the lower
 // half.
 func TestCompactRowsOfKnownBytes(t *testing.T) {
 	var (
@@ -28,14 +28,14 @@ func TestCompactRowsOfKnownBytes(t *testing.T) {
 		past   Past
 		want   string // first bit first; zeros behind it fill the last byte
 	}{
-		{"whole: not as before, the code", x, row{5}, Past{}, "1 00000101"},
-		{"whole: as before", x, row{0}, Past{}, ""},
+		{"no baseline: another code than before", x, row{5}, Past{}, "1 00000101"},
+		{"no baseline: the code as before", x, row{0}, Past{}, ""},
 		{"still, equal", x, row{100}, Past{Base: row{100}}, ""},
 		{"still, +5: not equal; not 0 then; longer than 1 and 2 bits, not than 3; the second bit, 0; the third, plus", x, row{105}, Past{Base: row{100}}, "1 0 0 1 1 10"},
 		{"moving as predicted", x, row{110}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16}, ""},
 		{"moving, but stopped", x, row{100}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16}, "1 0"},
 		{"moving, +1: not as predicted, not stopped; longer than 0, not than 1; plus", x, row{111}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16}, "1 1 0 1 0"},
-		{"the nearer baseline says 120 and is believed at first, so -1", x, row{119}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16, Near: row{90}, NearRatio: 2 << 16}, "1 1 0 1 1"},
+		{"the nearer baseline predicts 120 and is trusted at first, so -1", x, row{119}, Past{Base: row{100}, Base2: row{90}, Ratio: 1 << 16, Near: row{90}, NearRatio: 2 << 16}, "1 1 0 1 1"},
 		{"changed, zigzag 2 less one is longer than 0, not than 1; the second not changed", enum, row{2, 9}, Past{Base: row{1, 9}}, "1 0 0 1 1"},
 		{"grown by 3: grown; less one has 2 bits, low 0; flags: number 2 alone", []Field{{Kind: Counter, Bits: 8}, {Kind: Flags, Bits: 4}}, row{5, 0b0111}, Past{Base: row{2, 0b0011}}, "1 0 001 0 0 1 10"},
 		{"two flags: the row, the bits", []Field{{Kind: Flags, Bits: 4}}, row{0b1100}, Past{Base: row{0}}, "1 0 1100"},
@@ -45,11 +45,11 @@ func TestCompactRowsOfKnownBytes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			y := newCompactTest(t, Component{Fields: c.fields})
-			stream := ""
+			data := ""
 			for _, b := range y.check([]compactRow{{0, true, c.cur, c.past}}) {
-				stream += fmt.Sprintf("%08b", b)
+				data += fmt.Sprintf("%08b", b)
 			}
-			require.Equal(t, strings.TrimRight(strings.ReplaceAll(c.want, " ", ""), "0"), strings.TrimRight(stream, "0"))
+			require.Equal(t, strings.TrimRight(strings.ReplaceAll(c.want, " ", ""), "0"), strings.TrimRight(data, "0"))
 		})
 	}
 }

@@ -29,7 +29,7 @@ func newCompactTest(t testing.TB, components ...Component) *compactTest {
 	}
 }
 
-// A compactRow is a row to be coded. One that begins an entity says so.
+// compactRow is a row to be coded; begins is set if it is the first one of an entity.
 type compactRow struct {
 	component int
 	begins    bool
@@ -38,7 +38,7 @@ type compactRow struct {
 }
 
 // check codes rows as a packet, in both codings, and compares what is decoded. It returns
-// the stream.
+// the bytes of the packet.
 func (x *compactTest) check(rows []compactRow) []byte {
 	x.t.Helper()
 	w := bitbuf.NewWriter(x.packedBuf)
@@ -55,12 +55,12 @@ func (x *compactTest) check(rows []compactRow) []byte {
 		x.packed.Costs = x.packed.Costs[:0]
 		x.packed.EncodeRow(&w, r.component, r.cur, r.past.Base, r.past.Base2, r.past.Ratio)
 	}
-	stream, err := e.Finish()
+	data, err := e.Finish()
 	require.NoError(x.t, err)
 	require.NoError(x.t, w.Err())
 
 	p := bitbuf.NewReader(w.Bytes())
-	d := NewRangeDecoder(stream)
+	d := NewRangeDecoder(data)
 	x.receiver.Begin(x.theirs)
 	for i := range rows {
 		r := &rows[i]
@@ -78,7 +78,7 @@ func (x *compactTest) check(rows []compactRow) []byte {
 	if *x.ours != *x.theirs {
 		x.t.Fatal("the models differ")
 	}
-	return stream
+	return data
 }
 
 // checkHistories codes random histories of a few entities, as packets with ever older
@@ -253,12 +253,12 @@ func TestEntitiesCanBeTakenBack(t *testing.T) {
 		}
 		x.sender.EncodeRow(&e, r.component, r.cur, &r.past)
 	}
-	stream, err := e.Finish()
+	data, err := e.Finish()
 	require.NoError(t, err)
 
-	stream, learnt := slices.Clone(stream), *x.ours
+	data, learnt := slices.Clone(data), *x.ours
 	x.ours.Reset()
-	require.Equal(t, x.check(rows[:100*perEntity]), stream)
+	require.Equal(t, x.check(rows[:100*perEntity]), data)
 	require.Equal(t, learnt, *x.ours)
 }
 
@@ -291,8 +291,8 @@ func TestCompactDoesNotAllocate(t *testing.T) {
 			}
 			x.sender.EncodeRow(&e, rows[i].component, rows[i].cur, &rows[i].past)
 		}
-		stream, _ := e.Finish()
-		d := NewRangeDecoder(stream)
+		data, _ := e.Finish()
+		d := NewRangeDecoder(data)
 		x.receiver.Begin(&before)
 		for i := range rows {
 			if rows[i].begins {

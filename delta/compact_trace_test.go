@@ -144,11 +144,11 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 			}
 			sender.EncodeRow(&e, x.component, x.cur, &x.past)
 		}
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(t, err)
 		middle := time.Now()
 		receiver.Begin(&theirs[i%rtt])
-		d := NewRangeDecoder(stream)
+		d := NewRangeDecoder(data)
 		for j := range tick {
 			x := &tick[j]
 			if j == 0 || x.entity != tick[j-1].entity {
@@ -163,7 +163,7 @@ func (r *recording) compact(t *testing.T, rtt int, near bool) (bytes float64, ti
 		times.encode = append(times.encode, float64(middle.Sub(start)))
 		require.NoError(t, d.Err())
 		if i > rtt {
-			bits += 8 * len(stream)
+			bits += 8 * len(data)
 		}
 		if !near {
 			for j := range tick {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestLeap(t *testing.T) {
+func TestDeviationBits(t *testing.T) {
 	linear := []Field{{Kind: Linear, Bits: 18}}
 	wide := []Field{{Kind: Linear, Bits: 40}}
 	angle := []Field{{Kind: Wrap, Bits: 10}}

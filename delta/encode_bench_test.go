@@ -131,9 +131,9 @@ func BenchmarkEncodeCrowd(b *testing.B) {
 	for i := range one {
 		one[i].base2, one[i].ratio = nil, 0
 	}
-	whole := of(crowdPosition)
-	for i := range whole {
-		whole[i].base, whole[i].base2 = nil, nil
+	full := of(crowdPosition)
+	for i := range full {
+		full[i].base, full[i].base2 = nil, nil
 	}
 	for _, c := range []struct {
 		name string
@@ -142,7 +142,7 @@ func BenchmarkEncodeCrowd(b *testing.B) {
 		{"position", of(crowdPosition)},
 		{"position off its prediction", off(crowdPosition)},
 		{"position with one baseline", one},
-		{"position without baselines", whole},
+		{"position without baselines", full},
 		{"position at rest", still},
 		{"velocity", of(crowdVelocity)},
 		{"velocity off its prediction", off(crowdVelocity)},

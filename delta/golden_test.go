@@ -48,7 +48,7 @@ func TestRowsOfKnownBits(t *testing.T) {
 		{"absolute quaternion: the dropped component, the others", quat, row{2, 1, 4, 7}, nil, nil, "01 100 001 111"},
 		{"still, equal", xy, row{5, 6}, row{5, 6}, nil, "0"},
 
-		// The last residual is not zero, as none before it told a difference: one less is sent.
+		// The last residual is not zero, since none before it shows the difference: one less is sent.
 		{"still, +1: residual 2 less one, order 3", x, row{101}, row{100}, nil, "1 1 100"},
 		{"still, -1: residual 1 less one", x, row{99}, row{100}, nil, "1 1 000"},
 		{"still, +20: residual 39 in class 2, 15 from its first", x, row{120}, row{100}, nil, "1 001 11110"},
@@ -64,7 +64,7 @@ func TestRowsOfKnownBits(t *testing.T) {
 		{"moving beyond the largest code: clamped", x, row{255}, row{250}, row{240}, "10"},
 		{"turning past the largest code", angle, row{4}, row{250}, row{240}, "10"},
 
-		{"a flag that changed says so by being sent", flag, row{0}, row{1}, nil, "1"},
+		{"a flag that must have changed if it is sent", flag, row{0}, row{1}, nil, "1"},
 		{"first field +1: same or not, residual 2 less one in order 0; second the same", enum, row{2, 9}, row{1, 9}, nil, "1 1 01 0 0"},
 		{"second field +1: its flag is implied, residual 2 less one in order 3", enum, row{1, 10}, row{1, 9}, nil, "1 0 1 100"},
 
@@ -83,7 +83,7 @@ func TestRowsOfKnownBits(t *testing.T) {
 		{"absolute references to nothing, and to index 6, counter 1", refs, row{0, 0, 7, 1}, nil, nil, "0 1 1 0110000 1 100"},
 		{"index 130 is 2 in class 1, counter 9 is 1 in class 1", ref, row{131, 9}, nil, nil, "1 01 0100000000 01 1000"},
 		{"index 600000 and counter 5 at full width", ref, row{600001, 5}, nil, nil, "1 00000 " + number(600000, 30) + number(5, 16)},
-		{"a reference that changed says so by being sent: to nothing", ref, row{0, 0}, row{7, 1}, nil, "1 0"},
+		{"a reference that must have changed if it is sent: to nothing", ref, row{0, 0}, row{7, 1}, nil, "1 0"},
 		{"from nothing to something needs no bit that it is something", ref, row{7, 1}, row{0, 0}, nil, "1 1 0110000 1 100"},
 		{"from one to another", ref, row{7, 1}, row{5, 1}, nil, "1 1 1 0110000 1 100"},
 		{"the first the same, the second to the next incarnation", refs, row{0, 0, 7, 2}, row{0, 0, 7, 1}, nil, "1 0 1 1 0110000 1 010"},
@@ -146,7 +146,7 @@ func sumOfRows(t *testing.T, kinds ...Kind) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// TestNamesOfKnownBits has the bit that tells whether a pair leads in front of each name.
+// TestNamesOfKnownBits has, before each name, the bit for a pair at the front.
 func TestNamesOfKnownBits(t *testing.T) {
 	a := Baselines{A1: 0x1203, A2: 0x1200, Two: true}
 	b := Baselines{A1: 0x1203}

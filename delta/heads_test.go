@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What stands before rows comes out as it went in, between rows or without any, and never
-// takes more than was told.
+// TestHeads checks that heads are read as they were written, between rows or without any, and never take more bytes than
+// promised.
 func TestHeads(t *testing.T) {
 	rng := randomOf(t)
 	x := newCompactTest(t)
@@ -29,12 +29,12 @@ func TestHeads(t *testing.T) {
 			}
 		})
 		most, bits := e.Len(), float64(e.Spent())/CostUnit
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(stream), most)
-		require.LessOrEqual(t, 8*float64(len(stream)), bits+9)
+		require.LessOrEqual(t, len(data), most)
+		require.LessOrEqual(t, 8*float64(len(data)), bits+9)
 
-		d := NewRangeDecoder(stream)
+		d := NewRangeDecoder(data)
 		x.receiver.Begin(x.theirs)
 		play(seed, func(i int, v uint64, n uint) {
 			switch i % 4 {
@@ -65,31 +65,31 @@ func play(seed uint64, do func(i int, v uint64, n uint)) {
 func TestBytesThatAreNotRead(t *testing.T) {
 	e := NewRangeEncoder(make([]byte, 64))
 	e.PutBits(0x123456789abc, 48)
-	stream, err := e.Finish()
+	data, err := e.Finish()
 	require.NoError(t, err)
 	for more := range 12 {
-		d := NewRangeDecoder(append(stream[:len(stream):len(stream)], make([]byte, more)...))
+		d := NewRangeDecoder(append(data[:len(data):len(data)], make([]byte, more)...))
 		require.Equal(t, uint64(0x123456789abc), d.GetBits(48))
-		require.Equal(t, len(stream)+more > 12, d.Finish() != nil, "%d bytes, and %d", len(stream), more)
+		require.Equal(t, len(data)+more > 12, d.Finish() != nil, "%d bytes, and %d", len(data), more)
 	}
 }
 
-// What rows are said to cost is what they take.
+// TestCompactCosts checks that the costs of rows add up to the size of the packet.
 func TestCompactCosts(t *testing.T) {
 	crowd := newCrowd(t)
 	x := newCompactTest(t, crowd.layout.Components...)
 	x.buf, x.packedBuf = make([]byte, 1<<20), make([]byte, 1<<20)
 	rows := crowdPacket(crowd)
-	stream := x.check(rows)
+	data := x.check(rows)
 	var sum uint64
 	for _, cost := range x.sender.Costs {
 		require.LessOrEqual(t, int(cost.Field), x.layout.Fields()+len(x.layout.Components))
 		sum += uint64(cost.Bits)
 	}
-	require.InEpsilon(t, 8*len(stream), float64(sum)/CostUnit, 0.001)
+	require.InEpsilon(t, 8*len(data), float64(sum)/CostUnit, 0.001)
 }
 
-// However unlikely all that a row says is, it takes no more than it is said to.
+// TestCompactWidthIsTheMost checks that no row takes more than CompactWidth, however unlikely its decisions are.
 func TestCompactWidthIsTheMost(t *testing.T) {
 	rng := randomOf(t)
 	most := 0.0

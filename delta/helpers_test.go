@@ -15,7 +15,7 @@ import (
 )
 
 // seedOf returns the seed of a random test, which its failure prints: one that is its own and
-// always the same, or what DELTA_SEED says, which may be a number or "random".
+// always the same, or the value of DELTA_SEED, which may be a number or "random".
 func seedOf(t testing.TB) uint64 {
 	hash := fnv.New64a()
 	hash.Write([]byte(t.Name()))

@@ -49,7 +49,7 @@ func (s *slotLog) at(t uint64) loggedVersion {
 	panic("before the incarnation")
 }
 
-// put adds a version and reports whether it is news.
+// put adds a version and reports whether it is a change.
 func (s *slotLog) put(now uint64, row []uint32, has bool) bool {
 	if n := s.newest(); n.has == has && slices.Equal(n.row, row) {
 		return false
@@ -84,7 +84,7 @@ func (x *historyTest) block(slot int) *blockLog {
 	return b
 }
 
-// put adds a version to the log and reports whether it is news.
+// put adds a version to the log and reports whether it is a change.
 func (x *historyTest) put(slot int, row []uint32, has bool) bool {
 	if !x.log[slot].put(x.now, row, has) {
 		return false
@@ -132,8 +132,8 @@ func checkHistory(t testing.TB, words, window int, s *script) {
 			for i := range row {
 				row[i] = uint32(s.below(3))
 			}
-			news := x.h.Set(slot, Tick(x.now), Tick(l.born()), row)
-			x.require(x.put(slot, slices.Clone(row), true) == news, "Set of %d to %v", slot, row)
+			changed := x.h.Set(slot, Tick(x.now), Tick(l.born()), row)
+			x.require(x.put(slot, slices.Clone(row), true) == changed, "Set of %d to %v", slot, row)
 			l.known = true
 			clear(row) // the history has its own copy
 		}
@@ -148,7 +148,7 @@ func (x *historyTest) require(ok bool, format string, args ...any) {
 	}
 }
 
-// check compares all that the history says of a slot with the log.
+// check compares all answers of the history about a slot with the log.
 func (x *historyTest) check(slot int) {
 	x.t.Helper()
 	l := x.log[slot]
@@ -186,7 +186,7 @@ func (x *historyTest) checkAt(slot int, t, last uint64) {
 	switch found {
 	case Forgotten:
 		// The guarantee: never from a window before the latest change of the block on, and not
-		// the last two versions, unless Refresh was told to.
+		// the last two versions, unless Refresh dropped them.
 		old := t+x.window < b.changed && t < last
 		x.require(l.known && (old || t < b.forgotten), "At(%d, %d) is forgotten, the latest change was at %d", slot, t, b.changed)
 	case Absent:
@@ -246,7 +246,7 @@ func TestHistoryOfARowThatChangesEveryTick(t *testing.T) {
 		x.log.begin(0, x.now)
 		x.log[0].known = true
 		for i := range uint32(400) {
-			x.require(x.h.Set(0, Tick(x.now), Tick(x.log[0].born()), []uint32{i}), "Set is news")
+			x.require(x.h.Set(0, Tick(x.now), Tick(x.log[0].born()), []uint32{i}), "Set is a change")
 			x.put(0, []uint32{i}, true)
 			x.check(0)
 			x.now++
@@ -344,8 +344,8 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 				}
 				rows := make([]uint32, len(slots)*words)
 				change := rng.IntN(3)
-				news, want := make([]uint64, (len(slots)+63)/64), make([]uint64, (len(slots)+63)/64)
-				news[0], want[0] = 1<<63, 1<<63 // stays
+				changed, want := make([]uint64, (len(slots)+63)/64), make([]uint64, (len(slots)+63)/64)
+				changed[0], want[0] = 1<<63, 1<<63 // stays
 				for i, slot := range slots {
 					l := x.log[int(slot)]
 					if l == nil || rng.IntN(100) == 0 {
@@ -368,8 +368,8 @@ func TestSetRowsIsSetForEverySlot(t *testing.T) {
 						want[i/64] |= 1 << (i % 64)
 					}
 				}
-				x.h.SetRows(slots, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, news)
-				require.Equal(t, want, news)
+				x.h.SetRows(slots, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, changed)
+				require.Equal(t, want, changed)
 				for _, slot := range slots[:min(8, len(slots))] {
 					x.check(int(slot))
 				}
@@ -459,14 +459,14 @@ func TestHistoryOfCrowds(t *testing.T) {
 					}
 				}
 			}
-			want, news := make([]uint64, (len(some)+63)/64), make([]uint64, (len(some)+63)/64)
+			want, changed := make([]uint64, (len(some)+63)/64), make([]uint64, (len(some)+63)/64)
 			for i, slot := range some {
 				if x.put(int(slot), slices.Clone(rows[i*words:][:words]), true) {
 					want[i/64] |= 1 << (i % 64)
 				}
 			}
-			x.h.SetRows(some, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, news)
-			require.Equal(t, want, news)
+			x.h.SetRows(some, Tick(x.now), func(slot int) Tick { return Tick(x.log[slot].born()) }, rows, changed)
+			require.Equal(t, want, changed)
 			if rng.IntN(3) == 0 {
 				slot := rng.IntN(slots)
 				x.require(x.put(slot, nil, false) == x.h.Remove(slot, Tick(x.now)), "Remove of %d", slot)
@@ -494,9 +494,9 @@ func TestHistoryBeginsAtAnyTick(t *testing.T) {
 	for _, slots := range [][]uint32{{3}, {3, 4}, {4, 3}} {
 		h := NewHistory(1, 8)
 		born := func(int) Tick { return 1<<32 - 1 }
-		news := make([]uint64, 1)
-		h.SetRows(slots, 1<<32-1, born, []uint32{1, 1}[:len(slots)], news)
-		h.SetRows(slots, 0, born, []uint32{2, 2}[:len(slots)], news)
+		changed := make([]uint64, 1)
+		h.SetRows(slots, 1<<32-1, born, []uint32{1, 1}[:len(slots)], changed)
+		h.SetRows(slots, 0, born, []uint32{2, 2}[:len(slots)], changed)
 		row, found := h.At(3, 1<<32-1)
 		require.Equal(t, Present, found)
 		require.Equal(t, []uint32{1}, row)

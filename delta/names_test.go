@@ -16,7 +16,7 @@ type naiveNames struct {
 	list []Baselines
 }
 
-// write returns whether b leads, as a bit, and its name.
+// write writes the bit for a pair at the front, and the name of b.
 func (n *naiveNames) write(b Baselines) (s string) {
 	i := slices.Index(n.list, b)
 	if i == 0 {
@@ -171,7 +171,7 @@ func TestANameOfNothingIsRefused(t *testing.T) {
 func TestNamesRefuseBaselinesOutOfReach(t *testing.T) {
 	const (
 		second = "delta: a second baseline must be 1 to 32 ticks before the first: choose another, or set Two to false"
-		first  = "delta: a baseline must be 1 to 255 ticks before the packet: choose a newer tick at which it was valid, or send the whole state"
+		first  = "delta: a baseline must be 1 to 255 ticks before the packet: choose a newer tick at which it was valid, or send the full state"
 	)
 	for _, c := range []struct {
 		b    Baselines

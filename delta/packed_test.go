@@ -11,7 +11,7 @@ import (
 )
 
 // mostBits returns the most that a field's residual takes: a jump costs its full width
-// and the longest prefix, and what tells the field or chart from an unchanged one.
+// and the longest prefix, and the bits that mark the field or chart as changed.
 func mostBits(f *Field) int {
 	residual := func(width, k uint) int { return int(width + min(width-min(k, width), maxPrefix)) }
 	switch {
@@ -330,7 +330,7 @@ func TestARowThatDoesNotFitOverflows(t *testing.T) {
 	}
 }
 
-func TestCostsSayWhatEachFieldTook(t *testing.T) {
+func TestCostsAreTheBitsOfEachField(t *testing.T) {
 	l := NewLayout(
 		Component{Fields: []Field{{Kind: Plain, Bits: 3}}},
 		Component{Fields: []Field{{Kind: Linear, Bits: 10}, {Kind: Plain, Bits: 1}}},

@@ -136,7 +136,7 @@ func onwards(q1, q2 [4]float64, t float64) (q [4]float64) {
 	return q
 }
 
-// turned returns q turned by an angle about a random axis.
+// rotated returns q rotated by an angle about a random axis.
 func rotated(rng *rand.Rand, q [4]float64, angle float64) [4]float64 {
 	x, y, z := rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()
 	s := math.Sin(angle/2) / math.Sqrt(x*x+y*y+z*z)
@@ -152,7 +152,7 @@ func rotated(rng *rand.Rand, q [4]float64, angle float64) [4]float64 {
 func quatRow(c quantize.QuatCode) []uint32 { return []uint32{c.Largest, c.A, c.B, c.C} }
 
 // extrapolationError returns the largest error against onwards, in steps of the codes, of
-// rotations that turned by the given angle.
+// rotations by the given angle.
 func extrapolationError(t *testing.T, rng *rand.Rand, bits uint, angle float64, ratio int64) (worst float64) {
 	quantiser, err := quantize.NewQuat(bits)
 	require.NoError(t, err)

@@ -76,11 +76,11 @@ func TestRangeCoderGivesBackWhatWasWritten(t *testing.T) {
 		e := NewRangeEncoder(make([]byte, 1000))
 		encodeChoices(&e, all)
 		most := e.Len()
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(stream), most)
-		require.LessOrEqual(t, float64(len(stream)), bits/8+2, "%d choices of %.1f bits", len(all), bits)
-		d := NewRangeDecoder(stream)
+		require.LessOrEqual(t, len(data), most)
+		require.LessOrEqual(t, float64(len(data)), bits/8+2, "%d choices of %.1f bits", len(all), bits)
+		d := NewRangeDecoder(data)
 		requireChoices(t, &d, all)
 	}
 }
@@ -125,9 +125,9 @@ func TestCopiesOfARangeEncoderAreMarks(t *testing.T) {
 		encodeChoices(&e, wrong)
 		e = mark
 		encodeChoices(&e, second)
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(t, err)
-		d := NewRangeDecoder(stream)
+		d := NewRangeDecoder(data)
 		requireChoices(t, &d, append(first, second...))
 	}
 }
@@ -138,19 +138,19 @@ func TestRangeEncoderStaysInItsBuffer(t *testing.T) {
 		all, _ := choices(rng, 200)
 		e := NewRangeEncoder(make([]byte, 1000))
 		encodeChoices(&e, all)
-		stream, err := e.Finish()
+		data, err := e.Finish()
 		require.NoError(t, err)
 
 		buf := make([]byte, 1000)
-		room := rng.IntN(len(stream) + 5)
+		room := rng.IntN(len(data) + 5)
 		e = NewRangeEncoder(buf[:room:room])
 		encodeChoices(&e, all)
 		got, err := e.Finish()
-		if room < len(stream) {
+		if room < len(data) {
 			require.Equal(t, ErrFull, err)
 		} else {
 			require.NoError(t, err)
-			require.Equal(t, stream, got)
+			require.Equal(t, data, got)
 		}
 		require.Equal(t, make([]byte, 1000-room), buf[room:])
 	}

@@ -147,7 +147,7 @@ func TestRotationsAreThoseOfTheSlowTwin(t *testing.T) {
 	}
 }
 
-// BenchmarkRotations keeps an eye on the parts of a rotation's prediction.
+// BenchmarkRotations measures the parts of a rotation's prediction.
 func BenchmarkRotations(b *testing.B) {
 	rng := rand.New(rand.NewPCG(21, 22))
 	var rows [512][]uint32

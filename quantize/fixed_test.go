@@ -11,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// fixedCases are ranges and steps of every kind: whole and broken numbers of steps, decimal, binary and odd steps, zero on
+// fixedCases are ranges and steps of every kind: a whole number of steps or a fraction more, decimal, binary and odd steps, zero on
 // the grid, off it and out of range.
 var fixedCases = [][3]float64{
 	{-1000, 1000, 0.01},
@@ -196,7 +196,7 @@ func TestFixedDecodesToTheNearestDecimal(t *testing.T) {
 	}
 }
 
-func TestFixedAddsAShortStepWhereTheRangeIsNotWhole(t *testing.T) {
+func TestFixedAddsAShortStepAtTheEndOfARange(t *testing.T) {
 	q, err := quantize.NewFixed(0, 1, 0.3)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, q.Max())

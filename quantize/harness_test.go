@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newRand returns a generator whose seed the test prints: one that is the test's own and always the same, or what
-// QUANTIZE_SEED says, which may be a number or "random".
+// newRand returns a generator whose seed the test prints: one that is the test's own and always the same, or
+// the value of QUANTIZE_SEED, which may be a number or "random".
 func newRand(t testing.TB) *rand.Rand {
 	t.Helper()
 	hash := fnv.New64a()
@@ -86,7 +86,7 @@ func (c *contract) value(v float64) {
 		inRange = !math.IsNaN(v) && !math.IsInf(v, 0)
 	}
 	if ok != inRange {
-		c.fail("Encode(%v) says ok=%v, in range=%v", v, ok, inRange)
+		c.fail("Encode(%v) returns ok=%v, in range=%v", v, ok, inRange)
 	}
 	if !inRange {
 		if want, _ := c.q.Encode(c.clamp(v)); code != want {

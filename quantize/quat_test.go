@@ -94,7 +94,7 @@ func checkQuatCode(t testing.TB, q quantize.Quat, code quantize.QuatCode) (valid
 	}
 	narrow, valid32 := q.Decode32(code)
 	if valid != valid32 {
-		t.Fatalf("%d bits: Decode(%v) says %v, Decode32 %v", q.Bits(), code, valid, valid32)
+		t.Fatalf("%d bits: Decode(%v) returns %v, Decode32 %v", q.Bits(), code, valid, valid32)
 	}
 	if !valid {
 		if v != [4]float64{} || narrow != [4]float32{} {

@@ -33,7 +33,7 @@ func checkDirectionCode(t *testing.T, q quantize.UnitVector, u, v uint64) (valid
 	vector, valid := q.Decode(u, v)
 	narrow, valid32 := q.Decode32(u, v)
 	if valid != valid32 {
-		t.Fatalf("%d bits: Decode(%d, %d) says %v, Decode32 %v", q.Bits(), u, v, valid, valid32)
+		t.Fatalf("%d bits: Decode(%d, %d) returns %v, Decode32 %v", q.Bits(), u, v, valid, valid32)
 	}
 	if !valid {
 		if vector != [3]float64{} || narrow != [3]float32{} {

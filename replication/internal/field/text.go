@@ -77,7 +77,7 @@ func validText(words []uint32, limit uint64, trimmed bool) bool {
 	return true
 }
 
-// textLen returns the length of a text, bounded so that invalid words can't lead out of the row.
+// textLen returns the length of a text, bounded so that invalid words can't point outside the row.
 func textLen(words []uint32, limit uint64) int { return int(min(words[0], uint32(limit))) }
 
 // SetString sets s to the text in the words, which has at most limit bytes. It allocates only if s is another text, and

@@ -39,7 +39,7 @@ type Component struct {
 // Column is a leaf of a component type: a number, a text, a reference, or the numbers of a unit vector or quaternion.
 type Column struct {
 	Path   string       // inside the component: "X", "Gun.Heat", "Cells[3]"; empty if the component is the leaf
-	Steps  []int        // indices of struct fields and array elements that lead to it
+	Steps  []int        // indices of struct fields and array elements on the way to it
 	offset uintptr      // from the component's start
 	Word   int          // index of its first word in the row
 	Codec  *field.Codec // shared by the elements of an array

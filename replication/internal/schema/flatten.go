@@ -74,7 +74,7 @@ func (f *Flattener) refuse(at FieldPlace, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", f.fullPath(at.path), fmt.Sprintf(format, args...))
 }
 
-// flatten walks the whole type.
+// flatten walks the component type.
 func (f *Flattener) flatten() error {
 	f.matched = make([]bool, len(f.overrides))
 	for i, o := range f.overrides {

@@ -37,7 +37,7 @@ func (s *Schema) buildText() string {
 	}
 	s.messageText(func(line string) { b.WriteString(line + "\n") })
 	if s.conditional() {
-		b.WriteString("facets\n")
+		b.WriteString("facets" + "\n")
 	}
 	return b.String()
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// The tests' stream: entities over 300 ticks, sent as updates against states that the
+// This file simulates two endpoints: entities over 300 ticks, sent as updates against states that the
 // receiver has acknowledged, over a link that loses and delays. Its oracle is the naive
 // way, the full state of every entity at fixed width in every tick.
 
-func streamLayout() *Layout {
+func simulatedLayout() *Layout {
 	return NewLayout(
 		Component{Name: "body", Fields: []Field{
 			{Kind: Linear, Bits: 18, Max: 200_000}, {Kind: Linear, Bits: 18}, {Kind: Linear, Bits: 14}, {Kind: Quat, Bits: 9},
@@ -28,8 +28,8 @@ func streamLayout() *Layout {
 // A gameState is the row of each component of each entity, nil where there is none.
 type gameState [][][]uint32
 
-// naiveState is a full state as text: for every entity and component one bit that tells
-// if it is there, and the fields' codes.
+// naiveState is a full state as text: for every entity and component one bit for
+// its presence, and the fields' codes.
 func naiveState(l *Layout, g gameState) (text []byte) {
 	for _, rows := range g {
 		for c, row := range rows {
@@ -58,8 +58,8 @@ func naiveState(l *Layout, g gameState) (text []byte) {
 	return text
 }
 
-// A streamGame moves entities about.
-type streamGame struct {
+// A simulatedGame moves entities about.
+type simulatedGame struct {
 	rng    *rand.Rand
 	layout *Layout
 	state  gameState
@@ -68,7 +68,7 @@ type streamGame struct {
 }
 
 // step goes on by one tick. A state is not changed: rows are made anew.
-func (g *streamGame) step() {
+func (g *simulatedGame) step() {
 	rng, next := g.rng, make(gameState, len(g.state))
 	for e, rows := range g.state {
 		next[e] = slices.Clone(rows)
@@ -110,18 +110,18 @@ func (g *streamGame) step() {
 	g.state = next
 }
 
-// A streamEnd sends or receives. The receiver knows what it has decoded before and
+// A endpoint sends or receives. The receiver knows what it has decoded before and
 // nothing else.
-type streamEnd struct {
+type endpoint struct {
 	layout *Layout
 	packed *Packed
 	held   map[Tick]gameState // what the receiver decoded
 }
 
-const streamWindow = 64
+const simulatedWindow = 64
 
-// streamRatio is the ratio of baselines that may be one only.
-func streamRatio(now Tick, b Baselines) int64 {
+// simulatedRatio is the ratio of baselines that may be one only.
+func simulatedRatio(now Tick, b Baselines) int64 {
 	if !b.Two {
 		return 0
 	}
@@ -129,7 +129,7 @@ func streamRatio(now Tick, b Baselines) int64 {
 }
 
 // send writes a tick, against baselines of each entity's own choice.
-func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*History, choose func() (Baselines, bool)) {
+func (x *endpoint) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameState, histories []*History, choose func() (Baselines, bool)) {
 	names := NamesAt(now)
 	row := func(c, e int, t1 Tick) []uint32 {
 		row, found := histories[c].At(e, t1)
@@ -164,14 +164,14 @@ func (x *streamEnd) send(t *testing.T, w *bitbuf.Writer, now Tick, state gameSta
 		WriteSet(w, &set, &ref)
 		for c := set.Next(0); c >= 0; c = set.Next(c + 1) {
 			require.True(t, histories[c].Has(e))
-			x.packed.EncodeRow(w, c, histories[c].Row(e), base[c], base2[c], streamRatio(now, b))
+			x.packed.EncodeRow(w, c, histories[c].Row(e), base[c], base2[c], simulatedRatio(now, b))
 		}
 	}
 	x.packed.Costs = x.packed.Costs[:0]
 }
 
 // receive reads a tick and keeps it.
-func (x *streamEnd) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities int) gameState {
+func (x *endpoint) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities int) gameState {
 	names := NamesAt(now)
 	state := make(gameState, entities)
 	nothing := make([][]uint32, len(x.layout.Components))
@@ -180,7 +180,7 @@ func (x *streamEnd) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities i
 		if r.ReadBool() {
 			b := names.Read(r, r.ReadBool())
 			require.Contains(t, x.held, b.A1)
-			base, ratio = x.held[b.A1][e], streamRatio(now, b)
+			base, ratio = x.held[b.A1][e], simulatedRatio(now, b)
 			if b.Two {
 				require.Contains(t, x.held, b.A2)
 				base2 = x.held[b.A2][e]
@@ -202,26 +202,26 @@ func (x *streamEnd) receive(t *testing.T, r *bitbuf.Reader, now Tick, entities i
 	}
 	x.held[now] = state
 	for held := range x.held {
-		if now-held > streamWindow {
+		if now-held > simulatedWindow {
 			delete(x.held, held)
 		}
 	}
 	return state
 }
 
-func TestAStreamOfDeltasIsTheStreamOfFullStates(t *testing.T) {
+func TestDeltasRestoreFullStates(t *testing.T) {
 	const entities, ticks = 25, 300
 	first := Tick(1<<32 - 120)
 	rng := randomOf(t)
-	layout := streamLayout()
-	sender := &streamEnd{layout: layout, packed: NewPacked(layout)}
-	receiver := &streamEnd{layout: streamLayout(), packed: NewPacked(streamLayout()), held: map[Tick]gameState{}}
+	layout := simulatedLayout()
+	sender := &endpoint{layout: layout, packed: NewPacked(layout)}
+	receiver := &endpoint{layout: simulatedLayout(), packed: NewPacked(simulatedLayout()), held: map[Tick]gameState{}}
 	histories := make([]*History, len(layout.Components))
 	for c := range histories {
-		histories[c] = NewHistory(layout.Components[c].Words(), streamWindow)
+		histories[c] = NewHistory(layout.Components[c].Words(), simulatedWindow)
 	}
 
-	g := &streamGame{rng: rng, layout: layout, state: make(gameState, entities), speed: make([][3]int, entities), spin: make([]int, entities)}
+	g := &simulatedGame{rng: rng, layout: layout, state: make(gameState, entities), speed: make([][3]int, entities), spin: make([]int, entities)}
 	for e := range g.state {
 		g.state[e] = make([][]uint32, len(layout.Components))
 		g.state[e][0] = (&script{randomBytes(rng, 200)}).row(&layout.Components[0], nil)
@@ -250,7 +250,7 @@ func TestAStreamOfDeltasIsTheStreamOfFullStates(t *testing.T) {
 		choose := func() (b Baselines, ok bool) {
 			var fresh []Tick
 			for _, a := range acked {
-				if now-a <= streamWindow {
+				if now-a <= simulatedWindow {
 					fresh = append(fresh, a)
 				}
 			}
