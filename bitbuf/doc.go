@@ -3,9 +3,8 @@
 //
 // In: values with their widths, byte strings, runs of bits that another Writer
 // made, and numbers in codes of variable length (Uvarint, Exp-Golomb, Rice,
-// truncated unary). Out: the same in the same order, or an error. The stream
-// carries no types, widths or counts of its own: both ends walk the same
-// description.
+// truncated unary). Out: the same in the same order, or an error. The bits
+// carry no types, widths or counts: both ends follow the same description.
 //
 // # Layout
 //
@@ -18,20 +17,20 @@
 //	     [1  1  0][0  1][1  0  1]   0  0  0  0[1  1  0  0]
 //	      c2 c1 c0 b1 b0 a2 a1 a0   └ padding ┘ c6 c5 c4 c3
 //
-// so a stream is one large little-endian integer, and a value of up to 64 bits
+// so a bit string is one large little-endian integer, and a value of up to 64 bits
 // at any position is a load, a shift and a mask. The last byte is padded with
 // zeros. Padding is checked when it is skipped ([Reader.Align],
-// [Reader.Finish]), hence a stream has exactly one encoding.
+// [Reader.Finish]), hence the same values have exactly one encoding.
 //
 // # Errors
 //
-// Both ends keep the first error and go on harmlessly, so that code between two
-// checks needs none of its own. A [Writer] that meets a value which does not fit
-// writes nothing of it and nothing afterwards; [Writer.Rollback] takes back what
-// a failed attempt left behind. A [Reader] never looks outside its buffer
-// whatever the input says; after its first error it delivers only zeros.
+// Both ends keep the first error and continue harmlessly, so one check after many
+// calls is enough. A [Writer] that meets a value which does not fit writes nothing
+// of it and nothing afterwards; [Writer.Rollback] takes back a failed attempt. A
+// [Reader] never looks outside its buffer, whatever the input is; after its first
+// error it returns only zeros.
 //
-// Arguments that no input can excuse, such as a width above 64, panic.
+// Arguments that no input can cause, such as a width above 64, panic.
 //
 // # Speed
 //

@@ -3,7 +3,7 @@ package bitbuf
 import "errors"
 
 // Errors that a Writer or a Reader keeps. They are returned as they are, never
-// wrapped; [Reader.Pos] tells where reading stopped.
+// wrapped; [Reader.Pos] is where reading stopped.
 var (
 	// ErrOverflow: a write did not fit in the Writer's buffer.
 	ErrOverflow = errors.New("bitbuf: write does not fit in the buffer")
@@ -11,7 +11,7 @@ var (
 	ErrOverrun = errors.New("bitbuf: read past the end of the buffer")
 	// ErrPadding: a bit skipped by Align was not zero.
 	ErrPadding = errors.New("bitbuf: padding before a byte boundary is not zero")
-	// ErrTrailing: Finish found a whole unread byte, or a bit that is not zero.
+	// ErrTrailing: Finish found an unread byte, or a bit that is not zero.
 	ErrTrailing = errors.New("bitbuf: unread bits after the last value")
 	// ErrVarint: a Uvarint was longer than its value needs, or above 64 bits.
 	ErrVarint = errors.New("bitbuf: varint is overlong or exceeds 64 bits")

@@ -6,12 +6,12 @@ import "encoding/binary"
 // never looks outside the buffer. An overrun, like any other error, is kept for
 // Err and Finish to report; every read after it gives zeros.
 //
-// A copy of a Reader reads on from the same position by itself. The zero value
+// A copy of a Reader continues independently from the same position. The zero value
 // reads an empty buffer.
 type Reader struct {
 	buf  []byte
 	pos  uint64 // bits read; above end after an overrun
-	end  uint64 // bits there are, up to the failure if there was one
+	end  uint64 // bits in total, or up to the failure if there was one
 	tail uint64 // the last 8 bytes of buf, or all of a shorter one
 	base uint64 // the position of the first bit of tail
 	err  error

@@ -31,24 +31,24 @@ func (w *Writer) WriteRun(src []byte, n int) {
 	if !w.reserve(uint(n)) {
 		return
 	}
-	var tail uint64 // the n&63 bits after the last whole word, and others above
-	whole, size := n>>6<<3, (n+7)>>3
+	var tail uint64 // the n&63 bits after the last full word, and others above
+	full, size := n>>6<<3, (n+7)>>3
 	if size >= 8 {
-		tail = binary.LittleEndian.Uint64(src[size-8:]) >> (64 - 8*(size-whole))
+		tail = binary.LittleEndian.Uint64(src[size-8:]) >> (64 - 8*(size-full))
 	} else {
 		tail = littleEndian(src[:size])
 	}
-	if whole > 0 {
+	if full > 0 {
 		// Each word of src fills one word of the buffer and begins the next.
 		shift, acc := w.pos&63, w.acc
 		dst := w.buf[w.pos>>6<<3:]
-		for i := 0; i+8 <= whole && i+8 <= len(dst); i += 8 {
+		for i := 0; i+8 <= full && i+8 <= len(dst); i += 8 {
 			v := binary.LittleEndian.Uint64(src[i : i+8])
 			binary.LittleEndian.PutUint64(dst[i:i+8], acc|v<<shift)
 			acc = v >> 1 >> (63 - shift)
 		}
 		w.acc = acc
-		w.pos += uint(whole) * 8
+		w.pos += uint(full) * 8
 	}
 	w.WriteBits(tail, uint(n)&63)
 }

@@ -9,7 +9,7 @@ import (
 // on an empty buffer, has overflowed from the start and writes nothing.
 //
 // A Writer holds no memory but the caller's buffer. A copy of it writes to the
-// same bytes, so go on with one of the two only.
+// same bytes, so continue with only one of the two.
 type Writer struct {
 	buf []byte
 	// acc holds the bits of the present 64-bit word that lie below pos, under
@@ -17,16 +17,16 @@ type Writer struct {
 	acc   uint64
 	pos   uint // bits written
 	limit uint // bits that fit, or 0 after an overflow: then no write fits
-	whole uint // limit rounded down to whole words, which are stored at once
+	full  uint // limit rounded down to full words, which are stored at once
 }
 
 // NewWriter returns a Writer that fills buf[:len(buf)] from the start. It never
 // grows buf nor touches a byte after it. The buffer stays the caller's, but
 // belongs to the Writer until the next Reset; meanwhile the bytes after the last
-// written one hold anything.
+// written one are undefined.
 func NewWriter(buf []byte) Writer {
 	n := uint(len(buf)) * 8
-	return Writer{buf: buf, limit: n, whole: n &^ 63}
+	return Writer{buf: buf, limit: n, full: n &^ 63}
 }
 
 // Reset starts anew on buf, as NewWriter does. Marks taken before are void.
@@ -48,7 +48,7 @@ func (w *Writer) WriteBits(v uint64, n uint) {
 	// One product shifts v into both the present word and the next.
 	next, v := bits.Mul64(v, 1<<(w.pos&63))
 	v |= w.acc
-	if w.pos < w.whole {
+	if w.pos < w.full {
 		i := w.pos >> 6 << 3
 		binary.LittleEndian.PutUint64(w.buf[i:i+8], v)
 	}
@@ -69,7 +69,7 @@ func (w *Writer) WriteBool(b bool) {
 		v = 1
 	}
 	v = w.acc | v<<(w.pos&63)
-	if w.pos < w.whole {
+	if w.pos < w.full {
 		i := w.pos >> 6 << 3
 		binary.LittleEndian.PutUint64(w.buf[i:i+8], v)
 	}
@@ -115,7 +115,7 @@ func (w *Writer) Bytes() []byte {
 
 // flush brings the buffer up to date with acc.
 func (w *Writer) flush() {
-	if w.pos < w.whole {
+	if w.pos < w.full {
 		binary.LittleEndian.PutUint64(w.buf[w.pos>>6<<3:], w.acc)
 		return
 	}

@@ -4,9 +4,9 @@ package delta
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
-// bitString holds the bits of a row until it is known whether another way to code the row is shorter. Most rows take less
-// than 64 bits, so they stay in registers and are written at once. Complete words go to memory that the caller provides,
-// as many as the longest row takes.
+// bitString holds the bits of a row until it is known whether another way to code the row is
+// shorter. Most rows take less than 64 bits, so they stay in registers and are written at once.
+// Complete words go to memory that the caller provides, as many as the longest row takes.
 type bitString struct {
 	acc uint64 // bits of the last, incomplete word
 	n   uint   // bits in total

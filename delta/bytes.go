@@ -1,8 +1,8 @@
 package delta
 
-// This file codes texts. Most texts are set once and are ASCII. Of those that change often, some change in the middle
-// ("12 kills", a bitmap) and some at the end (a line being typed). So a change is coded as the bytes between the equal bytes
-// at the beginning and the equal bytes at the end.
+// This file codes texts. Most texts are set once and are ASCII. Of those that change often, some
+// change in the middle ("12 kills", a bitmap) and some at the end (a line being typed). So a change
+// is coded as the bytes between the equal bytes at the beginning and the equal bytes at the end.
 //
 // Without a baseline:
 //
@@ -16,8 +16,8 @@ package delta
 //	                               1 and their number, in len(Max-begin-end) bits
 //	bytes                          the bytes between them
 //
-// If there was no byte between them, there is one now: other is then their number less one, in len(Max-begin-end-1) bits.
-// begin is as large as possible, and then end is.
+// If there was no byte between them, there is one now: other is then their number less one, in
+// len(Max-begin-end-1) bits. begin is as large as possible, and then end is.
 //
 // Bytes, if there are any, are a 0 and 7 bits each if all are below 128, or a 1 and 8 bits each.
 
@@ -55,7 +55,8 @@ func (f *Field) validBytes(row []uint32) bool {
 	return true
 }
 
-// equalEnds returns the number of equal bytes at the beginning of two texts, and of equal bytes among the others at the end.
+// equalEnds returns the number of equal bytes at the beginning of two texts, and of equal bytes
+// among the others at the end.
 func equalEnds(a, b []uint32) (begin, end int) {
 	n, m := int(a[0]), int(b[0])
 	most := min(n, m)

@@ -1,6 +1,7 @@
 package delta
 
-// This file codes how fields changed that are not extrapolated. A bit shows whether the field changed at all; then follow
+// This file codes how fields changed that are not extrapolated. A bit shows whether the field
+// changed at all; then follow
 //
 //	Reference  the reference, see reference.go
 //	Counter    the growth less one, on the circle of the field's width, in the residual code of order 0

@@ -1,10 +1,11 @@
 package delta
 
-// This file does arithmetic on the circles of Wrap fields. Most circles have 2^Bits codes, and integers of that width wrap
-// by themselves. Others, such as that of 360 degrees, need a comparison.
+// This file does arithmetic on the circles of Wrap fields. Most circles have 2^Bits codes, and
+// integers of that width wrap by themselves. Others, such as that of 360 degrees, need a
+// comparison.
 
-// signed returns the distance of a Linear or Wrap code from another one: on a circle the shorter way round, and downwards if
-// both ways are equally long.
+// signed returns the distance of a Linear or Wrap code from another one: on a circle the shorter
+// way round, and downwards if both ways are equally long.
 func (f *Field) signed(code, from uint64) int64 {
 	if f.circle == 0 {
 		return signed(code-from, f.Bits)
@@ -24,8 +25,8 @@ func shorterWay(code, from, circle uint64) int64 {
 	return int64(d)
 }
 
-// plus returns the code of a Linear or Wrap field at the signed distance d from another one, or false if no code is that far
-// away.
+// plus returns the code of a Linear or Wrap field at the signed distance d from another one, or
+// false if no code is that far away.
 func (f *Field) plus(from uint64, d int64) (code uint64, ok bool) {
 	if f.circle == 0 {
 		return (from + uint64(d)) & lowBits(f.Bits), true
@@ -47,7 +48,8 @@ func goRound(from uint64, d int64, circle uint64) (code uint64, ok bool) {
 	return code, true
 }
 
-// around returns the code of a Wrap field for a number of any size. The code has at most maxMovingBits bits.
+// around returns the code of a Wrap field for a number of any size. The code has at most
+// maxMovingBits bits.
 func (f *Field) around(x int64) int64 {
 	if f.circle == 0 {
 		return x & int64(lowBits(f.Bits))

@@ -97,8 +97,8 @@ func (c *Columns) Encode(of []Against) (slots uint64) {
 	return slots
 }
 
-// encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are any, the result is not
-// complete.
+// encode encodes the slots of c.of. It returns slots of which a baseline is not known; if there are
+// any, the result is not complete.
 func (c *Columns) encode() (lost uint64) {
 	c.some, c.more, c.unusual = 0, 0, 0
 	c.held = [blockSlots]int32{}
@@ -141,8 +141,8 @@ func (c *Columns) encode() (lost uint64) {
 	return lost
 }
 
-// encodeColumn encodes rows of a component that changed after the older baseline. It returns slots of which a baseline is not
-// known.
+// encodeColumn encodes rows of a component that changed after the older baseline. It returns slots
+// of which a baseline is not known.
 func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint64) {
 	later := k.block.began(changed, a.A1)
 	lost = k.block.rowsAt(later, a.A1, &k.base)
@@ -187,8 +187,8 @@ func (c *Columns) encodeColumn(k *column, changed uint64, a *Against) (lost uint
 	return lost
 }
 
-// encodeSteps is encodeColumn for a component that consists of steps and slots that have both baselines. It returns the other
-// slots.
+// encodeSteps is encodeColumn for a component that consists of steps and slots that have both
+// baselines. It returns the other slots.
 func (c *Columns) encodeSteps(k *column, steps []step, changed uint64, ratio int64) (left uint64) {
 	p, stride := c.packed, k.block.stride()
 	for i := range steps {
@@ -246,8 +246,9 @@ func (c *Columns) Bits(slot int) int {
 	return n + 1
 }
 
-// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a row that equals its
-// baselines counts 1. The values of other slots have no meaning. The array is valid until the next call.
+// Works returns, by slot of the block, the [Component.Work] of the rows of encoded slots, where a
+// row that equals its baselines counts 1. The values of other slots have no meaning. The array is
+// valid until the next call.
 func (c *Columns) Works(slots uint64) *[blockSlots]int32 {
 	all := int32(0)
 	c.works = [blockSlots]int32{}

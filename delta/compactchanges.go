@@ -1,14 +1,14 @@
 package delta
 
-// This file codes in Compact how fields changed that are not extrapolated. Whether they changed is a decision, as for Plain
-// fields; their decisions are those of a plain column.
+// This file codes in Compact how fields changed that are not extrapolated. Whether they changed is
+// a decision, as for Plain fields; their decisions are those of a plain column.
 //
 //	Reference  the reference, see putReference
 //	Counter    the growth less one, on the circle of the field's width, as a length
-//	Flags      a decision whether more than one bit changed; then the number of the only one, or a mask of all bits that
-//	           changed, as raw bits; nothing if the field has one bit
-//	Bytes      as in Packed, as raw bits, but for two decisions: whether the number of bytes between the equal ends
-//	           changed, and whether a byte is above 127
+//	Flags      a decision whether more than one bit changed; then the number of the only one,
+//	           or a mask of all bits that changed, as raw bits; nothing if the field has one bit
+//	Bytes      as in Packed, as raw bits, but for two decisions: whether the number of bytes
+//	           between the equal ends changed, and whether a byte is above 127
 
 import "math/bits"
 

@@ -31,8 +31,8 @@ func (d *RangeDecoder) getBits(n uint) (v uint64) {
 	return v<<n | d.decodeBits(n)
 }
 
-// putLength codes v < 2^width: its length in unary, one of the decisions for each step and the last one for all further
-// steps, and then the bits below its highest one.
+// putLength codes v < 2^width: its length in unary, one of the decisions for each step and the last
+// one for all further steps, and then the bits below its highest one.
 func (e *RangeEncoder) putLength(decisions []decision, count int, v uint64, width uint) {
 	n := uint(bits.Len64(v))
 	last := uint(count - 1)
@@ -58,8 +58,8 @@ func (d *RangeDecoder) getLength(decisions []decision, count int, width uint) ui
 	return 1<<(n-1) | d.getBits(n-1)
 }
 
-// putNumber codes a residual of up to width bits: its length in unary, the bit below its highest one, its sign, and the
-// remaining bits. An implied residual is not zero.
+// putNumber codes a residual of up to width bits: its length in unary, the bit below its highest
+// one, its sign, and the remaining bits. An implied residual is not zero.
 func (e *RangeEncoder) putNumber(x *amount, v int64, width uint, implied bool) {
 	a := uint64(abs(v))
 	n := uint(bits.Len64(a))
@@ -113,7 +113,8 @@ func (d *RangeDecoder) getNumber(x *amount, width uint, implied bool) int64 {
 	return v
 }
 
-// putReference codes the words of a reference as lengths, the second one only if the first one is not zero.
+// putReference codes the words of a reference as lengths, the second one only if the first one is
+// not zero.
 func (e *RangeEncoder) putReference(plain []decision, words []uint32) {
 	e.putLength(plain[plainLength:], plainLengths, uint64(words[0]), indexBits+1)
 	if words[0] != 0 {

@@ -14,8 +14,9 @@ type amount struct {
 	blended  bool
 }
 
-// aim prepares a number. base and to are its codes at the baseline and as extrapolated, and near is the distance that the
-// third baseline predicts, if hasNear. m is the bits of the motion between the baselines.
+// aim prepares a number. base and to are its codes at the baseline and as extrapolated, and near is
+// the distance that the third baseline predicts, if hasNear. m is the bits of the motion between
+// the baselines.
 func (c *Compact) aim(n *amount, field int, base, to, near int64, hasNear, moving, first bool, m uint) {
 	col := &c.columns[field]
 	n.column = c.model.decisions[col.decisions:][:numberDecisions]
@@ -42,8 +43,8 @@ func (n *amount) learn(v int64) {
 	}
 }
 
-// numberContext returns the context of a number's length. The residuals before it in the entity, and the bits of its own
-// motion, predict how large it may be.
+// numberContext returns the context of a number's length. The residuals before it in the entity,
+// and the bits of its own motion, predict how large it may be.
 func numberContext(moving, first bool, motion, largest uint) uint {
 	switch {
 	case !moving && first:
@@ -56,7 +57,8 @@ func numberContext(moving, first bool, motion, largest uint) uint {
 	return 6 + min((motion+largest)/2, 9)
 }
 
-// maxBlendBits is the largest width of a field whose prediction is blended: products must fit into 63 bits.
+// maxBlendBits is the largest width of a field whose prediction is blended: products must fit into
+// 63 bits.
 const maxBlendBits = 40
 
 // residuals is the state of coding the residuals of one row.
@@ -122,7 +124,8 @@ func (c *Compact) encodeResiduals(
 	}
 }
 
-// encodeQuat codes the words q of Quat field i: whether the chart is that of the reference, else the chart; and three numbers.
+// encodeQuat codes the words q of Quat field i: whether the chart is that of the reference, else
+// the chart; and three numbers.
 func (c *Compact) encodeQuat(e *RangeEncoder, x *residuals, i int, q []uint32) {
 	f := &x.comp.Fields[i]
 	chart := q[0] == x.ref.row[f.word]

@@ -1,7 +1,8 @@
 package delta
 
-// This file writes the rows of one entity. Most symbols of an entity are the usual ones: what moves continues nearly as
-// predicted, and what rests stays the same. So a bit precedes two or more rows that have symbols:
+// This file writes the rows of one entity. Most symbols of an entity are the usual ones: what moves
+// continues nearly as predicted, and what rests stays the same. So a bit precedes two or more rows
+// that have symbols:
 //
 //	0    all symbols are the usual ones and all charts the same; they are left out
 //	1    each row has its symbol and charts
@@ -12,7 +13,8 @@ package delta
 //	still, two baselines or nothing to move   0, equal to the baseline
 //	still, one baseline                       1, residuals against the baseline
 //
-// The last line is so because an entity with one baseline was at rest, and is sent because it started to move.
+// The last line is so because an entity with one baseline was at rest, and is sent because it
+// started to move.
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
@@ -88,14 +90,16 @@ func (h *held) put(d bitString, r *heldRow, without uint) bitString {
 	return d.putLong(h.words, h.long[r.long:], r.bitString, without)
 }
 
-// AddSame is Add for a row of component c that equals its baselines. two reports whether there are two.
+// AddSame is Add for a row of component c that equals its baselines. two reports whether there are
+// two.
 func (p *Packed) AddSame(c int, two bool) {
 	if comp := &p.layout.Components[c]; comp.width > 0 {
 		p.holdSymbol(c, 0b0, 1, two || !comp.moves)
 	}
 }
 
-// End writes the rows that were added since Begin. The bit before them is booked to the first symbol.
+// End writes the rows that were added since Begin. The bit before them is booked to the first
+// symbol.
 func (p *Packed) End(w *bitbuf.Writer) {
 	h := &p.held
 	rows := h.rows[:h.n]
@@ -143,8 +147,9 @@ func (p *Packed) withSymbols(d bitString, rows []heldRow) bitString {
 	return d
 }
 
-// Usual reads the bit before the rows of an entity. symbols is the number of rows that have symbols: those with a baseline
-// and a width. If it returns true, read the rows with DecodeUsual, else with DecodeRow.
+// Usual reads the bit before the rows of an entity. symbols is the number of rows that have
+// symbols: those with a baseline and a width. If it returns true, read the rows with DecodeUsual,
+// else with DecodeRow.
 func Usual(r *bitbuf.Reader, symbols int) bool { return symbols > 1 && !r.ReadBool() }
 
 // DecodeUsual is DecodeRow for a row whose usual symbol was left out.
@@ -154,7 +159,8 @@ func (p *Packed) DecodeUsual(r *bitbuf.Reader, c int, dst, base, base2 []uint32,
 	}
 }
 
-// changesAlone reports whether the usual symbol of a still row shows that it differs from the baseline.
+// changesAlone reports whether the usual symbol of a still row shows that it differs from the
+// baseline.
 func changesAlone(c *Component, base2 []uint32, ratio int64) bool {
 	return c.moves && (base2 == nil || ratio == 0)
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// maxPrefix is the longest prefix of a residual's code. A residual that needs a longer one is written at full width behind
-// it, so that a large change costs little more than an absolute value.
+// maxPrefix is the longest prefix of a residual's code. A residual that needs a longer one is
+// written at full width behind it, so that a large change costs little more than an absolute value.
 const maxPrefix = 10
 
 // prefixLimit returns the prefix that means "full width" for codes of order k.
 func prefixLimit(k, width uint) uint { return min(width-k, maxPrefix) }
 
-// shortResidual returns the capped exp-Golomb code of order k for v < 2^width, and its bits: the class q in truncated unary,
-// then k+q bits, or all width bits in the last class. k is at most width, which is at most maxStepBits.
+// shortResidual returns the capped exp-Golomb code of order k for v < 2^width, and its bits: the
+// class q in truncated unary, then k+q bits, or all width bits in the last class. k is at most
+// width, which is at most maxStepBits.
 func shortResidual(v uint32, k, width uint) (code uint64, n uint) {
 	limit := prefixLimit(k, width)
 	x := v + 1<<(k&31)
@@ -27,7 +28,8 @@ func shortResidual(v uint32, k, width uint) (code uint64, n uint) {
 	return uint64(v) << limit, limit + width
 }
 
-// residual appends v < 2^width in the code of shortResidual, for any width. An order above the width counts as the width.
+// residual appends v < 2^width in the code of shortResidual, for any width. An order above the
+// width counts as the width.
 func (d bitString) residual(words []uint64, v uint64, k, width uint) bitString {
 	k = min(k, width)
 	limit := prefixLimit(k, width)

@@ -1,6 +1,7 @@
 package delta
 
-// This file lets the user code more than rows: a Model has decisions for what the user writes before them.
+// This file lets the user code more than rows: a Model has decisions for what the user writes
+// before them.
 
 import (
 	"math"
@@ -16,8 +17,8 @@ func (c *Compact) PutHead(e *RangeEncoder, i int, bit bool) { e.put(&c.model.hea
 // GetHead reads what PutHead wrote.
 func (c *Compact) GetHead(d *RangeDecoder, i int) bool { return d.get(&c.model.heads[i]) }
 
-// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the last of which serves all
-// further steps, and the bits below its highest one as raw bits.
+// PutHeadLength codes v < 2^width: its length in unary by the user's n decisions from i on, the
+// last of which serves all further steps, and the bits below its highest one as raw bits.
 func (c *Compact) PutHeadLength(e *RangeEncoder, i, n int, v uint64, width uint) {
 	e.putLength(c.model.heads[i:i+n], n, v, width)
 }
@@ -72,7 +73,8 @@ var logs = func() (t [256]uint16) {
 	return t
 }()
 
-// Spent returns the size of what has been written, in units of 1/[CostUnit] bits. It is rounded, for statistics.
+// Spent returns the size of what has been written, in units of 1/[CostUnit] bits. It is rounded,
+// for statistics.
 func (e *RangeEncoder) Spent() uint64 {
 	words := uint64(e.n/4 + e.ones)
 	if e.begun {

@@ -150,8 +150,8 @@ func (v *Versions) At(t Tick) ([]uint32, Found) {
 	return v.rec[recordRow:], Absent + Found(v.block.present>>v.slot&1)
 }
 
-// Sure reports whether the slot's row at tick t is certain to be known at tick now, given what [NewHistory] promises to keep.
-// At may have more, depending on the changes of other slots.
+// Sure reports whether the slot's row at tick t is certain to be known at tick now, given what
+// [NewHistory] promises to keep. At may have more, depending on the changes of other slots.
 func (h *History) Sure(slot int, t, now Tick) bool {
 	if now-t <= h.window || h.knows(slot) == nil {
 		return true
@@ -171,10 +171,11 @@ func (h *History) Sure(slot int, t, now Tick) bool {
 	return false
 }
 
-// Touch brings memory into the processor's cache before it is needed, so that the processor waits for all of it at once. It
-// reads the present rows of those of 64 slots whose bits are set, where first is the slot of the first bit and a multiple of
-// 64. If a row of the block was superseded in tick now, it also reads the rows that were superseded in ticks from..to. The
-// result has no meaning, but must be used.
+// Touch brings memory into the processor's cache before it is needed, so that the processor waits
+// for all of it at once. It reads the present rows of those of 64 slots whose bits are set, where
+// first is the slot of the first bit and a multiple of 64. If a row of the block was superseded in
+// tick now, it also reads the rows that were superseded in ticks from..to. The result has no
+// meaning, but must be used.
 func (h *History) Touch(first int, slots uint64, from, to, now Tick) (sum uint32) {
 	const line = 64 / 4 // words of a cache line
 	b := h.block(first)
@@ -227,7 +228,8 @@ func (h *History) block(slot int) *block {
 // place returns the index of a slot in its block.
 func place(slot int) uint { return uint(slot) % blockSlots }
 
-// knows returns the block of a slot, or nil if the slot has never had the component in this incarnation.
+// knows returns the block of a slot, or nil if the slot has never had the component in this
+// incarnation.
 func (h *History) knows(slot int) *block {
 	if b := h.block(slot); b != nil && b.known>>place(slot)&1 != 0 {
 		return b

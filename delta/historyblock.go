@@ -16,7 +16,8 @@ type block struct {
 	past    versionLog
 }
 
-// A record holds a version: the tick at which it began, and the row. Superseding a version copies consecutive words.
+// A record holds a version: the tick at which it began, and the row. Superseding a version copies
+// consecutive words.
 const (
 	recordTick = 0
 	recordRow  = 1
@@ -28,7 +29,8 @@ func (b *block) stride() uint { return uint(len(b.records)) / blockSlots }
 // record returns the present version of slot i of the block.
 func (b *block) record(i, stride uint) []uint32 { return b.records[i*stride:][:stride] }
 
-// differ returns the set of those of n slots, from slot first on, that have another row than the given one, or none.
+// differ returns the set of those of n slots, from slot first on, that have another row than the
+// given one, or none.
 func (b *block) differ(first uint, rows []uint32, n uint) (set uint64) {
 	stride := b.stride()
 	records := b.records[first*stride:][:n*stride]
@@ -66,8 +68,8 @@ func differThree(records, rows []uint32) (set uint64) {
 // bit returns 1 if x is not 0.
 func bit(x uint32) uint64 { return uint64(x|-x) >> 31 }
 
-// put makes rows the newest versions of a set of the block's slots. rows begins with the row of slot first; base is the slot
-// at which the block begins.
+// put makes rows the newest versions of a set of the block's slots. rows begins with the row of
+// slot first; base is the slot at which the block begins.
 func (b *block) put(window Tick, base int, set uint64, now Tick, born func(slot int) Tick, rows []uint32, first uint) {
 	if old := b.ending(base, set, now, born); old != 0 {
 		b.supersede(window, old, now)
@@ -105,8 +107,8 @@ func putThree(records, rows []uint32, set uint64, first uint, now Tick) {
 	}
 }
 
-// ending prepares slots of the block for the end of their present versions, and returns the slots whose present version is to
-// be superseded: a version that began in this tick leaves no trace.
+// ending prepares slots of the block for the end of their present versions, and returns the slots
+// whose present version is to be superseded: a version that began in this tick leaves no trace.
 func (b *block) ending(base int, set uint64, now Tick, born func(slot int) Tick) (old uint64) {
 	if b.latest != now && set&^b.known == 0 {
 		b.latest = now
@@ -168,14 +170,15 @@ func (b *block) began(set uint64, t Tick) (later uint64) {
 	stride := b.stride()
 	for ; set != 0; set &= set - 1 {
 		i := uint(bits.TrailingZeros64(set))
-		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i // like After, but for a distance of 2^31
+		// Like After, but for a distance of 2^31.
+		later |= uint64(uint32(t)-b.records[i*stride+recordTick]) >> 31 & 1 << i
 	}
 	return later
 }
 
-// rowsAt finds the rows at tick t of a set of slots that have changed since; the row is nil if the slot was without the
-// component. It returns the slots whose row is no longer known. The results are those of versionLog.at, but rowsAt walks the
-// log once for all slots.
+// rowsAt finds the rows at tick t of a set of slots that have changed since; the row is nil if the
+// slot was without the component. It returns the slots whose row is no longer known. The results
+// are those of versionLog.at, but rowsAt walks the log once for all slots.
 func (b *block) rowsAt(set uint64, t Tick, rows *[blockSlots][]uint32) (unknown uint64) {
 	l, stride := &b.past, b.stride()
 	slow := uint64(0)

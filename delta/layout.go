@@ -7,8 +7,8 @@ import (
 	"math/bits"
 )
 
-// Kind selects how a field's codes are predicted from tick to tick. It changes no meaning: every kind carries every code
-// exactly.
+// Kind selects how a field's codes are predicted from tick to tick. It changes no meaning: every
+// kind carries every code exactly.
 type Kind uint8
 
 const (
@@ -90,8 +90,8 @@ type Field struct {
 	circle uint64 // number of codes on a Wrap's circle if that is not 2^Bits, else 0
 }
 
-// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word first), which a Reference
-// has; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
+// Words returns the number of row words of the field: 1, or 2 for more than 32 bits (low word
+// first), which a Reference has; 4 for a Quat; for Bytes, 1 and as many as Max bytes need.
 func (f *Field) Words() int {
 	switch {
 	case f.Kind == Quat:
@@ -104,8 +104,8 @@ func (f *Field) Words() int {
 	return 1
 }
 
-// Width returns the bits of the field without a baseline. For a Reference or Bytes, which have no fixed width, it returns
-// the largest number.
+// Width returns the bits of the field without a baseline. For a Reference or Bytes, which have no
+// fixed width, it returns the largest number.
 func (f *Field) Width() uint {
 	switch f.Kind {
 	case Quat:
@@ -156,15 +156,17 @@ type Component struct {
 // Words returns the length of the component's row; 0 for a tag.
 func (c *Component) Words() int { return c.words }
 
-// Width returns the bits of the longest row without a baseline. Without Reference and Bytes fields, all rows are that long.
+// Width returns the bits of the longest row without a baseline. Without Reference and Bytes fields,
+// all rows are that long.
 func (c *Component) Width() int { return c.width }
 
 // MinWidth returns the bits of the shortest row without baseline.
 func (c *Component) MinWidth() int { return c.least }
 
-// Work returns an estimate of the time to decode a row of the component and of the memory that the row takes: 1 for every
-// word, but [QuatWork] for a Quat field, which is the most expensive to predict. It does not depend on the bits of the row:
-// both codings can spend next to none on a field that is as predicted.
+// Work returns an estimate of the time to decode a row of the component and of the memory that the
+// row takes: 1 for every word, but [QuatWork] for a Quat field, which is the most expensive to
+// predict. It does not depend on the bits of the row: both codings can spend next to none on a
+// field that is as predicted.
 func (c *Component) Work() int { return c.work }
 
 // Moves reports whether the component has a field that may be extrapolated.

@@ -100,8 +100,9 @@ var fresh = func() (m Model) {
 // Reset makes the model forget everything that it has learnt.
 func (m *Model) Reset() { *m = fresh }
 
-// decision is the probability that a bit is set, as observed in one context. Its high 25 bits are the probability, of which
-// the range coder takes 16; its low 7 bits count how often the decision was met, up to mostMet.
+// decision is the probability that a bit is set, as observed in one context. Its high 25 bits are
+// the probability, of which the range coder takes 16; its low 7 bits count how often the decision
+// was met, up to mostMet.
 type decision uint32
 
 const (
@@ -114,8 +115,8 @@ const (
 	mostValue    = 1<<32 - leastChance<<16
 )
 
-// rates are the steps by which a decision moves towards an observed bit, in units of 1/65536, by how often it was met. All
-// bits weigh the same at first; later, about the last 120 do.
+// rates are the steps by which a decision moves towards an observed bit, in units of 1/65536, by
+// how often it was met. All bits weigh the same at first; later, about the last 120 do.
 var rates = func() (r [mostMet + 1]int64) {
 	for n := range r {
 		r[n] = 655360 / int64(10*n+16)

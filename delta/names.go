@@ -118,8 +118,8 @@ func (b *Baselines) write(w *bitbuf.Writer, age Tick) {
 	}
 }
 
-// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not in the list, or of age 0,
-// fails the Reader with [ErrCode].
+// Read reads what Write wrote. front reports whether the pair is at the front. A pair that is not
+// in the list, or of age 0, fails the Reader with [ErrCode].
 func (n *Names) Read(r *bitbuf.Reader, front bool) Baselines {
 	if front && n.n > 0 {
 		return n.recent[0]

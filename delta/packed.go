@@ -115,8 +115,8 @@ func (p *Packed) Add(c int, cur, base, base2 []uint32, ratio int64) {
 	}
 }
 
-// addFields is Add for fields of all kinds, with a baseline. base2 differs from base, or is nil; then cur differs from base.
-// alone is the result of changesAlone.
+// addFields is Add for fields of all kinds, with a baseline. base2 differs from base, or is nil;
+// then cur differs from base. alone is the result of changesAlone.
 func (p *Packed) addFields(component int, alone bool, cur, base, base2 []uint32, ratio int64) {
 	c := &p.layout.Components[component]
 	moving := base2 != nil && p.predict(c, base, base2, ratio)

@@ -24,14 +24,15 @@ func Ratio(now, a1, a2 Tick) int64 {
 	return ahead << 16 / span
 }
 
-// predictor extrapolates one component from two baselines. It is scratch memory, valid until the next call of predict.
+// predictor extrapolates one component from two baselines. It is scratch memory, valid until the
+// next call of predict.
 type predictor struct {
 	row   []uint32 // predicted codes
 	quats []quatPrediction
 }
 
-// quatPrediction keeps the rotations of a Quat field, so that they can be expressed in the chart of the value to be coded.
-// A field that did not rotate between the baselines has only its row.
+// quatPrediction keeps the rotations of a Quat field, so that they can be expressed in the chart of
+// the value to be coded. A field that did not rotate between the baselines has only its row.
 type quatPrediction struct {
 	rotated           bool
 	base, base2, next rotation
@@ -43,12 +44,14 @@ func (p *predictor) predict(c *Component, base, base2 []uint32, ratio int64) (mo
 	return !rests(c, base, base2, ratio) && p.extrapolate(c, base, base2, ratio)
 }
 
-// rests reports whether there is nothing to extrapolate: no second baseline, or the same row at both.
+// rests reports whether there is nothing to extrapolate: no second baseline, or the same row at
+// both.
 func rests(c *Component, base, base2 []uint32, ratio int64) bool {
 	return base2 == nil || ratio == 0 || !c.moves || alike(base, base2)
 }
 
-// alike is equal for rows that are not empty and may be the same memory. It does not read that then.
+// alike is equal for rows that are not empty and may be the same memory. It does not read that
+// then.
 func alike(a, b []uint32) bool { return &a[0] == &b[0] || equal(a, b) }
 
 // extrapolate is predict for rows that differ.

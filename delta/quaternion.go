@@ -7,16 +7,17 @@ import (
 	"math/bits"
 )
 
-// rotation is a quaternion as four integers x, y, z, w. Its unit, see quatGrid, stands for 1/sqrt(2). All arithmetic is in
-// integers (the square root is checked in integers), so both ends get the same bits on any machine.
+// rotation is a quaternion as four integers x, y, z, w. Its unit, see quatGrid, stands for
+// 1/sqrt(2). All arithmetic is in integers (the square root is checked in integers), so both ends
+// get the same bits on any machine.
 type rotation [4]int64
 
-// maxQuatUnit bounds the unit of rotations. Their squared lengths are at most 2^53, which a float64 holds exactly, and ten
-// bits remain for extrapolation.
+// maxQuatUnit bounds the unit of rotations. Their squared lengths are at most 2^53, which a float64
+// holds exactly, and ten bits remain for extrapolation.
 const maxQuatUnit = 1 << 26
 
-// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component (2c-most)*scale, and the unit
-// most*scale is the largest multiple of most up to maxQuatUnit.
+// quatGrid maps the smallest-three codes of one width to rotations. Code c becomes the component
+// (2c-most)*scale, and the unit most*scale is the largest multiple of most up to maxQuatUnit.
 type quatGrid struct {
 	most, scale, unit int64
 	length2           int64 // the length of the rotations, squared
@@ -46,10 +47,11 @@ var quatGrids = func() (grids [MaxQuatBits + 1]quatGrid) {
 // others lists the components that remain when one is dropped.
 var others = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
 
-// set restores a rotation from the four words of a Quat field whose components have b bits: component c stands for
-// (2c-m)/m/sqrt(2), m = 2^b-1.
+// set restores a rotation from the four words of a Quat field whose components have b bits:
+// component c stands for (2c-m)/m/sqrt(2), m = 2^b-1.
 //
-// Rotations are filled in place: reading a copy that was stored a moment ago in pieces of another size would stall.
+// Rotations are filled in place: reading a copy that was stored a moment ago in pieces of another
+// size would stall.
 func (q *rotation) set(words []uint32, b uint) {
 	g := &quatGrids[b]
 	words = words[:4]
@@ -61,8 +63,8 @@ func (q *rotation) set(words []uint32, b uint) {
 	q[words[0]&3] = isqrt(g.length2 - x0*x0 - x1*x1 - x2*x2)
 }
 
-// chart returns the three other components as codes of b bits: the smallest-three form in which component largest is
-// dropped.
+// chart returns the three other components as codes of b bits: the smallest-three form in which
+// component largest is dropped.
 func (q *rotation) chart(largest uint32, b uint) [3]uint32 {
 	g := &quatGrids[b]
 	others := &others[largest&3]
@@ -94,10 +96,11 @@ func (q *rotation) largest() (l uint32) {
 	return l
 }
 
-// extrapolate continues the rotation from q2 to q1 by t, in units of 1/65536 of that step. It follows the great circle through
-// both, q1*sin((1+t)a)/sin(a) - q2*sin(ta)/sin(a), where a is the angle between them. The two factors are polynomials in
-// cos(a) (after Eberly, "A Fast and Accurate Algorithm for Computing SLERP", 2011). b is the width of the codes that the
-// rotations were made from.
+// extrapolate continues the rotation from q2 to q1 by t, in units of 1/65536 of that step. It
+// follows the great circle through both, q1*sin((1+t)a)/sin(a) - q2*sin(ta)/sin(a), where a is the
+// angle between them. The two factors are polynomials in cos(a) (after Eberly, "A Fast and Accurate
+// Algorithm for Computing SLERP", 2011). b is the width of the codes that the rotations were made
+// from.
 func (q *rotation) extrapolate(q1, q2 *rotation, t int64, b uint) {
 	g := &quatGrids[b]
 	dot := q1[0]*q2[0] + q1[1]*q2[1] + q1[2]*q2[2] + q1[3]*q2[3]
@@ -112,8 +115,9 @@ func (q *rotation) extrapolate(q1, q2 *rotation, t int64, b uint) {
 	}
 }
 
-// sineRatio returns sin(t*a)/sin(a) in 44.20 fixed point, for t in 48.16 up to MaxExtrapolation+1 and x = cos(a)-1 in 34.30
-// fixed point, -1 to 0. Six terms of the series are too few for large angles far ahead; the result is at most 2^11 then.
+// sineRatio returns sin(t*a)/sin(a) in 44.20 fixed point, for t in 48.16 up to MaxExtrapolation+1
+// and x = cos(a)-1 in 34.30 fixed point, -1 to 0. Six terms of the series are too few for large
+// angles far ahead; the result is at most 2^11 then.
 func sineRatio(t, x int64) int64 {
 	t2 := t * t >> 16
 	acc := sineTerm(1<<24, t2, x, 6)
@@ -125,7 +129,8 @@ func sineRatio(t, x int64) int64 {
 	return t * acc >> 20
 }
 
-// sineTerm puts term i before the later ones, in 40.24 fixed point. It is inlined, so that the divisor is a constant.
+// sineTerm puts term i before the later ones, in 40.24 fixed point. It is inlined, so that the
+// divisor is a constant.
 func sineTerm(later, t2, x, i int64) int64 {
 	return 1<<24 + ((t2-i*i<<16)*x>>22/(i*(2*i+1)))*later>>24
 }

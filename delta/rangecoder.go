@@ -1,10 +1,11 @@
 package delta
 
-// This file has the binary range coder of Compact. An interval of numbers between 0 and 1 is narrowed bit by bit, the more the
-// less likely the bit was (G. N. N. Martin, "Range encoding", 1979). The interval has 64 bits, of which 32 leave it at a time.
+// This file has the binary range coder of Compact. An interval of numbers between 0 and 1 is
+// narrowed bit by bit, the more the less likely the bit was (G. N. N. Martin, "Range encoding",
+// 1979). The interval has 64 bits, of which 32 leave it at a time.
 //
-// The result is a byte stream, most significant byte first. It ends as soon as the number, followed by zeros, is inside the
-// interval, so the last bytes of the interval cost about one.
+// The result is a byte stream, most significant byte first. It ends as soon as the number, followed
+// by zeros, is inside the interval, so the last bytes of the interval cost about one.
 
 import (
 	"encoding/binary"
@@ -24,8 +25,8 @@ const (
 	leastRange = 1 << 32 // a narrower interval is widened by 32 bits
 )
 
-// RangeEncoder writes bits to the user's buffer. Assigning an earlier copy of it takes back what was written since: bytes that
-// are in the buffer no longer change.
+// RangeEncoder writes bits to the user's buffer. Assigning an earlier copy of it takes back what
+// was written since: bytes that are in the buffer no longer change.
 type RangeEncoder struct {
 	low, width uint64
 	buf        []byte
@@ -125,7 +126,8 @@ func (e *RangeEncoder) Len() int {
 	return n
 }
 
-// Finish returns the bytes that were written, a part of the buffer. Nothing may be written afterwards. The error is [ErrFull].
+// Finish returns the bytes that were written, a part of the buffer. Nothing may be written
+// afterwards. The error is [ErrFull].
 func (e *RangeEncoder) Finish() ([]byte, error) {
 	for n := 0; ; n++ { // 8 bytes always suffice
 		mask := uint64(math.MaxUint64) >> (8 * n)

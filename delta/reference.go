@@ -1,23 +1,26 @@
 package delta
 
-// This file codes Reference fields. A reference names nothing, or something by a dense index and a counter of 16 bits, which
-// distinguishes the things that have had the index one after the other. Its two words are
+// This file codes Reference fields. A reference names nothing, or something by a dense index and a
+// counter of 16 bits, which distinguishes the things that have had the index one after the other.
+// Its two words are
 //
 //	0, 0                 nothing
 //	index+1, counter     index < MaxReferences
 //
-// Most references name nothing, or something with a small index that was never used before, so no fixed width suits them. A
-// row without a baseline has
+// Most references name nothing, or something with a small index that was never used before, so no
+// fixed width suits them. A row without a baseline has
 //
 //	0                    nothing
 //	1 q c                something
 //
-// where q is the class of the index, in truncated unary with limit nearClasses. In the last class, c is the index and the
-// counter at full width. In class q < nearClasses, c is the distance of the index from the first one of the class, in
-// nearBits+nearStep*q bits, and the counter as a residual of order counterOrder.
+// where q is the class of the index, in truncated unary with limit nearClasses. In the last class,
+// c is the index and the counter at full width. In class q < nearClasses, c is the distance of the
+// index from the first one of the class, in nearBits+nearStep*q bits, and the counter as a residual
+// of order counterOrder.
 //
-// Against a baseline, a bit shows whether the reference differs, as for a Plain field. If it does, the reference follows as
-// above, without its first bit if the baseline names nothing: then it must be something.
+// Against a baseline, a bit shows whether the reference differs, as for a Plain field. If it does,
+// the reference follows as above, without its first bit if the baseline names nothing: then it must
+// be something.
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
@@ -35,7 +38,8 @@ const (
 	nearStep     = 3
 )
 
-// nearFirst returns the first index of a class. The first class has 128 indices of 7 bits, the next one 1024 of 10 bits.
+// nearFirst returns the first index of a class. The first class has 128 indices of 7 bits, the next
+// one 1024 of 10 bits.
 func nearFirst(class uint) uint32 { return (1<<(nearStep*class) - 1) << nearBits / (1<<nearStep - 1) }
 
 // validReference reports whether two words are a reference.
@@ -97,8 +101,8 @@ func readSomething(r *bitbuf.Reader, dst []uint32) {
 	dst[1] = uint32(readResidual(r, counterOrder, counterBits))
 }
 
-// readChangedReference reads what changedReference wrote. A reference that does not differ fails the Reader with [ErrCode],
-// since no encoder writes it.
+// readChangedReference reads what changedReference wrote. A reference that does not differ fails
+// the Reader with [ErrCode], since no encoder writes it.
 func readChangedReference(r *bitbuf.Reader, dst, ref []uint32) {
 	if ref[0] == 0 {
 		readSomething(r, dst)

@@ -8,8 +8,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 )
 
-// reference is the row against which residuals are taken: the prediction, with the baselines that it was made from, or only a
-// baseline.
+// reference is the row against which residuals are taken: the prediction, with the baselines that
+// it was made from, or only a baseline.
 type reference struct {
 	row         []uint32
 	base, base2 []uint32 // nil if row is a baseline
@@ -24,8 +24,8 @@ type context struct {
 	largest uint // bits of the largest residual so far
 }
 
-// order returns the order of the code for the next residual, of a field that moved by a distance of m bits between the
-// baselines.
+// order returns the order of the code for the next residual, of a field that moved by a distance of
+// m bits between the baselines.
 func (x *context) order(m uint) uint {
 	k := m / 2
 	if !x.moving {
@@ -61,8 +61,8 @@ func plainOrder(width uint) uint {
 	return 8
 }
 
-// encodeCharts appends the charts of the Quat fields of cur against those of ref: for each field, 0 if they are the same, or
-// 1 and the chart in two bits. It reports whether all are the same.
+// encodeCharts appends the charts of the Quat fields of cur against those of ref: for each field, 0
+// if they are the same, or 1 and the chart in two bits. It reports whether all are the same.
 func encodeCharts(d bitString, words []uint64, c *Component, cur, ref []uint32) (_ bitString, same bool) {
 	same = true
 	if c.quats == 0 {
@@ -78,8 +78,8 @@ func encodeCharts(d bitString, words []uint64, c *Component, cur, ref []uint32) 
 	return d, same
 }
 
-// decodeCharts reads into dst the charts that encodeCharts wrote, if written, or copies those of ref. It reports whether
-// all are the same.
+// decodeCharts reads into dst the charts that encodeCharts wrote, if written, or copies those of
+// ref. It reports whether all are the same.
 func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written bool) (same bool) {
 	same = true
 	for i := range c.Fields {
@@ -99,16 +99,17 @@ func decodeCharts(r *bitbuf.Reader, c *Component, dst, ref []uint32, written boo
 	return same
 }
 
-// encodeResiduals appends cur against ref, from which it differs. If all residuals before the last one are zero, the last
-// one can't be, and is written less one.
+// encodeResiduals appends cur against ref, from which it differs. If all residuals before the last
+// one are zero, the last one can't be, and is written less one.
 //
 //	Linear, Wrap  the distance from the reference, in the code of order context.order
 //	Plain         0 if unchanged, or 1 and the distance less one, in the code of order plainOrder
 //	Quat          three distances from the reference, in the chart of cur, which encodeCharts has written
 //	others        0 if unchanged, or 1 and the change, see changes.go
 //
-// Where only 1 is possible, it is left out. Distances are zigzag codes of the field's width; those of a Quat, which does not
-// wrap, take a bit more. The bits of each field go to costs. same is the result of encodeCharts.
+// Where only 1 is possible, it is left out. Distances are zigzag codes of the field's width; those
+// of a Quat, which does not wrap, take a bit more. The bits of each field go to costs. same is the
+// result of encodeCharts.
 func (p *Packed) encodeResiduals(
 	d bitString, words []uint64, costs []Cost, c *Component, cur []uint32, ref *reference, same bool,
 ) bitString {
@@ -156,7 +157,8 @@ func (p *Packed) encodeResiduals(
 	return d
 }
 
-// encodeQuat appends the three distances of a Quat field. last reports whether the field is the last one of its row.
+// encodeQuat appends the three distances of a Quat field. last reports whether the field is the
+// last one of its row.
 func encodeQuat(
 	d bitString, words []uint64, x context, f *Field, codes []uint32, to *[3]uint32, moved *[3]uint, last bool,
 ) (bitString, context) {
@@ -172,7 +174,8 @@ func encodeQuat(
 	return d, x
 }
 
-// decodeResiduals reads into dst what encodeResiduals wrote against ref, and what encodeCharts wrote before it, if charts.
+// decodeResiduals reads into dst what encodeResiduals wrote against ref, and what encodeCharts
+// wrote before it, if charts.
 func decodeResiduals(r *bitbuf.Reader, c *Component, dst []uint32, ref reference, charts bool) {
 	x := context{moving: ref.base != nil, first: true, same: true}
 	if c.quats > 0 {
@@ -236,7 +239,8 @@ func decodeQuat(
 	return x
 }
 
-// moved returns the bits of the distance by which a Linear or Wrap field moved between the baselines.
+// moved returns the bits of the distance by which a Linear or Wrap field moved between the
+// baselines.
 func (ref *reference) moved(f *Field) uint {
 	if ref.base == nil {
 		return 0
@@ -244,8 +248,9 @@ func (ref *reference) moved(f *Field) uint {
 	return magnitude(f.code(ref.base), f.code(ref.base2))
 }
 
-// chart expresses the reference of a Quat field, the n-th of its row, in the chart that drops component largest. It also
-// returns the bits of the distances by which the components moved between the baselines.
+// chart expresses the reference of a Quat field, the n-th of its row, in the chart that drops
+// component largest. It also returns the bits of the distances by which the components moved
+// between the baselines.
 func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, moved [3]uint) {
 	if ref.base == nil || !ref.quats[n].rotated {
 		return inChart(ref.row[f.word:f.word+4], nil, largest, f.Bits), moved
@@ -259,8 +264,8 @@ func (ref *reference) chart(f *Field, n int, largest uint32) (codes [3]uint32, m
 	return inChart(ref.row[f.word:f.word+4], &q.next, largest, f.Bits), moved
 }
 
-// inChart returns the codes of a rotation in the chart that drops component largest. words are its codes in its own chart.
-// If q is nil, inChart restores the rotation from them when it needs to.
+// inChart returns the codes of a rotation in the chart that drops component largest. words are its
+// codes in its own chart. If q is nil, inChart restores the rotation from them when it needs to.
 func inChart(words []uint32, q *rotation, largest uint32, b uint) [3]uint32 {
 	if words[0] == largest { // the rotation would give the same
 		return [3]uint32(words[1:])

@@ -1,6 +1,7 @@
 package delta
 
-// This file encodes components that are one Quat field, an orientation. In one chart, what remains to code are three steps.
+// This file encodes components that are one Quat field, an orientation. In one chart, what remains
+// to code are three steps.
 
 // rotationSteps returns the steps of a component that is one Quat, or nil for others.
 func rotationSteps(fields []Field) []step {
@@ -19,8 +20,8 @@ func chartBits(cur, ref uint32) (code uint64, n uint) {
 	return 1 | uint64(cur)<<1, 3
 }
 
-// impliedIn returns the index of the step that can't be zero if those before it are: the last one, unless another chart shows
-// the difference already.
+// impliedIn returns the index of the step that can't be zero if those before it are: the last one,
+// unless another chart shows the difference already.
 func impliedIn(cur, ref uint32) int {
 	if cur == ref {
 		return 2
@@ -28,8 +29,8 @@ func impliedIn(cur, ref uint32) int {
 	return -1
 }
 
-// addRotation is Add for a component that is one Quat, with a baseline. base2 differs from base, or is nil; then cur differs
-// from base. alone is the result of changesAlone.
+// addRotation is Add for a component that is one Quat, with a baseline. base2 differs from base, or
+// is nil; then cur differs from base. alone is the result of changesAlone.
 func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base, base2 []uint32, ratio int64) {
 	c := &p.layout.Components[component]
 	x := p.codeRotation(steps, c.Fields[0].Bits, alone, cur[:4], base[:4], base2, ratio)
@@ -39,7 +40,8 @@ func (p *Packed) addRotation(component int, alone bool, steps []step, cur, base,
 	}
 }
 
-// rotationPrediction is a rotation extrapolated from two baselines. It is filled in place, see rotation.set.
+// rotationPrediction is a rotation extrapolated from two baselines. It is filled in place, see
+// rotation.set.
 type rotationPrediction struct {
 	base, base2, next rotation
 	chart             uint32    // of next

@@ -41,8 +41,8 @@ func (s *Set) Next(c int) int {
 	return -1
 }
 
-// WriteSet appends the difference of s from ref: the number of components that only one of them has, and the gaps between
-// these, in exp-Golomb codes of order 0.
+// WriteSet appends the difference of s from ref: the number of components that only one of them
+// has, and the gaps between these, in exp-Golomb codes of order 0.
 func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	var diff Set
 	count := 0
@@ -58,8 +58,8 @@ func WriteSet(w *bitbuf.Writer, s, ref *Set) {
 	}
 }
 
-// ReadSet reads what WriteSet wrote. Components that are not below n, the number of the layout's components, fail the Reader
-// with [ErrCode].
+// ReadSet reads what WriteSet wrote. Components that are not below n, the number of the layout's
+// components, fail the Reader with [ErrCode].
 func ReadSet(r *bitbuf.Reader, ref *Set, n int) Set {
 	s := *ref
 	next := uint64(0)

@@ -1,8 +1,8 @@
 package delta
 
-// This file records the rows of many slots. It goes over up to 64 rows twice: it compares all of them without branches, and
-// then stores the changed ones. Which rows change can't be predicted, and a wrongly predicted branch costs as much as several
-// comparisons.
+// This file records the rows of many slots. It goes over up to 64 rows twice: it compares all of
+// them without branches, and then stores the changed ones. Which rows change can't be predicted,
+// and a wrongly predicted branch costs as much as several comparisons.
 
 import "math/bits"
 

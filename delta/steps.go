@@ -1,15 +1,15 @@
 package delta
 
-// This file encodes components that have only Linear and Wrap fields, such as positions, velocities and angles: most of what
-// moves. It makes the same bits as the encoder for all kinds, but does not branch on the kind of each field and does not store
-// a prediction.
+// This file encodes components that have only Linear and Wrap fields, such as positions, velocities
+// and angles: most of what moves. It makes the same bits as the encoder for all kinds, but does not
+// branch on the kind of each field and does not store a prediction.
 
 import (
 	"math/bits"
 )
 
-// maxStepBits is the largest width of a step: its residual, and the largest power of two that is added to that, fit into 32
-// bits.
+// maxStepBits is the largest width of a step: its residual, and the largest power of two that is
+// added to that, fit into 32 bits.
 const maxStepBits = 31
 
 // step is one field of such a component, with the residuals of the present row.
@@ -72,8 +72,9 @@ func compare(steps []step, cur, base []uint32) (changed uint32) {
 	return changed
 }
 
-// extrapolateSteps computes the residuals of cur against base and against the prediction. moving is 0 if the prediction equals
-// base, off is 0 if cur equals the prediction, and changed is 0 if cur equals base.
+// extrapolateSteps computes the residuals of cur against base and against the prediction. moving is
+// 0 if the prediction equals base, off is 0 if cur equals the prediction, and changed is 0 if cur
+// equals base.
 func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (moving, off, changed uint32) {
 	cur, base, base2 = cur[:len(steps)], base[:len(steps)], base2[:len(steps)]
 	for i := range steps {
@@ -90,8 +91,8 @@ func extrapolateSteps(steps []step, cur, base, base2 []uint32, ratio int64) (mov
 	return moving, off, changed
 }
 
-// plainSteps appends the residuals against the baseline. If all residuals before index implied are zero, the one at implied
-// can't be, and is written less one.
+// plainSteps appends the residuals against the baseline. If all residuals before index implied are
+// zero, the one at implied can't be, and is written less one.
 func plainSteps(d bitString, words []uint64, steps []step, implied int) bitString {
 	k, largest := uint(3), uint(0)
 	for i := range steps {
@@ -109,9 +110,9 @@ func plainSteps(d bitString, words []uint64, steps []step, implied int) bitStrin
 	return d
 }
 
-// predictedSteps appends the residuals against the prediction. It also returns a lower bound of the bits that plainSteps
-// takes, which often makes it unnecessary to try: no code is shorter than its residual, nor is the code of a residual less
-// one.
+// predictedSteps appends the residuals against the prediction. It also returns a lower bound of the
+// bits that plainSteps takes, which often makes it unnecessary to try: no code is shorter than its
+// residual, nor is the code of a residual less one.
 func predictedSteps(d bitString, words []uint64, steps []step, implied int) (_ bitString, plain uint) {
 	largest := uint(0)
 	for i := range steps {
@@ -150,8 +151,8 @@ type codedRow struct {
 	usual     bool
 }
 
-// codeSteps encodes a row with a baseline. base2 is nil if there is nothing to extrapolate; alone is the result of
-// changesAlone.
+// codeSteps encodes a row with a baseline. base2 is nil if there is nothing to extrapolate; alone
+// is the result of changesAlone.
 func (p *Packed) codeSteps(steps []step, alone bool, cur, base, base2 []uint32, ratio int64) codedRow {
 	var moving, off, changed uint32
 	if base2 != nil {

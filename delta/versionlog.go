@@ -9,9 +9,10 @@ import "math/bits"
 //	entry:   tick 7, slots 0 3 5   tick 8, slots 3 4   tick 11, slots 0 2
 //	records: 0 3 5                 3 4                 0 - 2 - - ... -
 //
-// The state of a slot at a tick is its first version that ended later. The newest entry has room for every slot, since it is
-// not known yet which slots it will hold; before the next entry begins, its records move together. Entries and records are
-// rings. The records of an entry are never split.
+// The state of a slot at a tick is its first version that ended later. The newest entry has room
+// for every slot, since it is not known yet which slots it will hold; before the next entry begins,
+// its records move together. Entries and records are rings. The records of an entry are never
+// split.
 type versionLog struct {
 	newest  logEntry
 	entries []logEntry // older entries; the length is a power of two or 0
@@ -28,8 +29,8 @@ type logEntry struct {
 	start  uint32 // of the records, in words
 }
 
-// keptVersions are the last versions that ended longer than a window ago, of slots that have not changed since. A receiver
-// that was without updates for long may know nothing newer.
+// keptVersions are the last versions that ended longer than a window ago, of slots that have not
+// changed since. A receiver that was without updates for long may know nothing newer.
 type keptVersions struct {
 	slots   uint64
 	absent  uint64
@@ -47,7 +48,8 @@ func (l *versionLog) entry(k uint) *logEntry {
 	return &l.entries[(l.first+k)&uint(len(l.entries)-1)]
 }
 
-// at returns the row of slot i of the block at tick t, if it has changed since: that of the first version that ended later.
+// at returns the row of slot i of the block at tick t, if it has changed since: that of the first
+// version that ended later.
 func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 	rec, absent := l.find(i, t, stride)
 	switch {
@@ -59,7 +61,8 @@ func (l *versionLog) at(i uint, t Tick, stride uint) ([]uint32, Found) {
 	return rec[recordRow:stride:stride], Present
 }
 
-// find is at for the record, which is nil if it is forgotten, and reports whether the slot was without the component.
+// find is at for the record, which is nil if it is forgotten, and reports whether the slot was
+// without the component.
 func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent bool) {
 	bit := uint64(1) << i
 	var absent uint64
@@ -89,8 +92,8 @@ func (l *versionLog) find(i uint, t Tick, stride uint) (rec []uint32, isAbsent b
 	return rec, absent&bit != 0
 }
 
-// begin makes the entry of tick now the newest, and returns its records, one for each slot of the block. Versions of the slots
-// in set are about to end.
+// begin makes the entry of tick now the newest, and returns its records, one for each slot of the
+// block. Versions of the slots in set are about to end.
 func (l *versionLog) begin(now, window Tick, b *block, set uint64) (records []uint32) {
 	stride := b.stride()
 	if l.newest.ended == 0 || l.newest.at != now {
@@ -130,8 +133,8 @@ func (l *versionLog) join(stride uint) {
 	*l.entry(l.n - 1) = *e
 }
 
-// drop forgets the oldest entry. It keeps the versions of those slots that have not changed since and are among the given
-// ones.
+// drop forgets the oldest entry. It keeps the versions of those slots that have not changed since
+// and are among the given ones.
 func (l *versionLog) drop(b *block, among uint64) {
 	e, stride := l.entry(0), b.stride()
 	l.kept.slots &^= e.ended

@@ -21,17 +21,19 @@ func NewAngle(period float64, bits uint) (Angle, error) {
 	return newAngle(period, bits, 48, float64Storage)
 }
 
-// NewAngle32 is [NewAngle] for a float32 field. Bits must be 1..23, the most a float32 can tell apart.
+// NewAngle32 is [NewAngle] for a float32 field. Bits must be 1..23, the most that a float32 can distinguish.
 func NewAngle32(period float64, bits uint) (Angle, error) {
 	return newAngle(period, bits, 23, float32Storage)
 }
 
 func newAngle(period float64, bits, limit uint, field storage) (Angle, error) {
 	if bits < 1 || bits > limit {
-		return Angle{}, fmt.Errorf("quantize: an angle of %d bits does not suit a %v field: use 1..%d bits", bits, field, limit)
+		return Angle{}, fmt.Errorf("quantize: an angle of %d bits does not suit a %v field: use 1..%d bits",
+			bits, field, limit)
 	}
 	if !(period >= 1e-30 && period <= 1e30) {
-		return Angle{}, fmt.Errorf("quantize: period %v is out of bounds: use 1e-30..1e30, such as 360 or 6.283185307179586", period)
+		return Angle{}, fmt.Errorf("quantize: period %v is out of bounds: "+
+			"use 1e-30..1e30, such as 360 or 6.283185307179586", period)
 	}
 	units := math.Ldexp(1, int(bits))
 	return Angle{perUnit: units / period, unit: period / units, bits: uint32(bits), field: field}, nil
@@ -75,7 +77,8 @@ func (q Angle) Decode(code uint64) (v float64, ok bool) {
 	return float64(float64(int64(code<<unused)>>unused) * q.unit), true
 }
 
-// Decode32 is Decode rounded to the nearest float32. It may give -period/2 a hair too low, which encodes as it should.
+// Decode32 is Decode rounded to the nearest float32. It may give slightly less than -period/2,
+// which encodes to the same code.
 func (q Angle) Decode32(code uint64) (v float32, ok bool) {
 	w, ok := q.Decode(code)
 	return float32(w), ok

@@ -21,16 +21,16 @@
 //
 // A quantiser is a plain value made by its constructor, safe to copy, to compare with == and to use from many
 // goroutines. The zero value of a type that has a constructor is not ready for use. Constructors never panic: they
-// return an error that says what to change, since ranges and steps often come from struct tags or files.
+// return an error with what to change, since ranges and steps often come from struct tags or files.
 //
 //   - Bits is the width of a code, Max the largest code; every code lies in 0..Max.
-//   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by ok == false,
-//     so that the caller can count it; the code is valid all the same.
-//   - Decode accepts anything too. A code that Encode never produces gives the zero value and ok == false: it was damaged
-//     or forged, and the receiver should drop it. No value has two codes.
-//   - Encoding a decoded value gives the code it came from, always. So a server that adopts quantised values, a relay and
-//     a client that sends back what it received all agree. It holds too when the value was stored as a float32 in
-//     between, for the constructors ending in 32 and for the types that say so.
+//   - Encode accepts anything. Input that is no number or lies outside the range is clamped and reported by
+//     ok == false, so that the caller can count it; the code is valid all the same.
+//   - Decode accepts anything too. A code that Encode never produces gives the zero value and ok == false: it was
+//     damaged or forged, and the receiver should drop it. No value has two codes.
+//   - Encoding a decoded value always gives the code it came from. So a server that adopts quantised values, a relay
+//     and a client that sends back what it received all agree. For the constructors ending in 32, and for the types
+//     that promise it, this holds even if the value was stored as a float32 in between.
 //   - MaxError is the largest possible |decoded - original| for input that was in range, storage rounding included.
 //
 // # Special input
@@ -48,7 +48,7 @@
 //	Raw32/64    kept             kept     cannot happen    kept            kept
 //
 // An asterisk marks ok == false. For Float, NaN gives zero if the range contains it, else the low bound. For UnitVector
-// and Quat, one bad component spoils the whole value, and so does a length of zero.
+// and Quat, one bad component spoils the entire value, and so does a length of zero.
 //
 // # Rounding and machines
 //

@@ -16,15 +16,16 @@ import (
 // The methods have pointer receivers so that a loop over a column inlines Encode and reads the few numbers it needs
 // where they are, about a nanosecond a value; a copy per call would take nearly twice as long.
 type Fixed struct {
-	// What Encode reads. From bottom to ceiling the formula holds, from ceiling to top the code is last, and everything
-	// else is out of range. A float32 field cannot hold a bound such as 0.1 but only a number beside it, which may be a
-	// little outside; bottom and top let it pass, and the ceiling is no more than what Decode32 gives for last.
+	// The fields that Encode reads. From bottom to ceiling the formula holds, from ceiling to top
+	// the code is last, and everything else is out of range. A float32 field cannot hold a bound
+	// such as 0.1 but only a number beside it, which may be a little outside; bottom and top let it
+	// pass, and the ceiling is no more than what Decode32 gives for last.
 	bottom, ceiling, low, inv float64
 	last                      uint64
 	top                       float64
 
-	// What Decode reads: value = (origin + code*stride) * scale / divisor, but low and high at the ends.
-	high, origin, stride, scale, divisor float64
+	// The fields that Decode reads: value = (start + code*stride) * scale / divisor, but low and high at the ends.
+	high, start, stride, scale, divisor float64
 
 	step, maxError float64
 }
@@ -40,9 +41,9 @@ func NewFixed(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float64Storage)
 }
 
-// NewFixed32 returns the quantiser of low..high by step for a float32 field. Besides what [NewFixed] asks for, the step
-// must not be finer than the gap between neighbouring float32 numbers at the larger bound, lest two codes decode to one
-// value.
+// NewFixed32 returns the quantiser of low..high by step for a float32 field. Besides what
+// [NewFixed] asks for, the step must not be finer than the gap between neighbouring float32 numbers
+// at the larger bound, or two codes could decode to one value.
 func NewFixed32(low, high, step float64) (Fixed, error) {
 	return newFixed(low, high, step, float32Storage)
 }
@@ -55,13 +56,16 @@ func newFixed(low, high, step float64, field storage) (Fixed, error) {
 	span, bound := high-low, math.Max(math.Abs(low), math.Abs(high))
 	// A span such as 0.3 - 0.1 may come out a little less than a step of 0.2.
 	if !(step > 0 && step <= span+(math.Abs(low)+math.Abs(high))*0x1p-50) {
-		return Fixed{}, fmt.Errorf("quantize: step %v does not suit the range %v..%v: it must be above 0 and at most %v", step, low, high, span)
+		return Fixed{}, fmt.Errorf("quantize: step %v does not suit the range %v..%v: "+
+			"it must be above 0 and at most %v", step, low, high, span)
 	}
 	if bound/step > fixedLimit || step < 0x1p-1000 {
-		return Fixed{}, fmt.Errorf("quantize: step %v is too fine for the range %v..%v: use %.2g or more", step, low, high, math.Max(bound/fixedLimit, 0x1p-1000))
+		return Fixed{}, fmt.Errorf("quantize: step %v is too fine for the range %v..%v: use %.2g or more",
+			step, low, high, math.Max(bound/fixedLimit, 0x1p-1000))
 	}
 	if gap := field.spacing(bound); field == float32Storage && !onFloat32Grid(low, step, gap) {
-		return Fixed{}, fmt.Errorf("quantize: step %v over the range %v..%v is finer than a float32 can hold: use %.2g or more, or a float64 field", step, low, high, gap/0.97)
+		return Fixed{}, fmt.Errorf("quantize: step %v over the range %v..%v is finer than a float32 can hold: "+
+			"use %.2g or more, or a float64 field", step, low, high, gap/0.97)
 	}
 
 	q := Fixed{low: low, high: high, step: step, inv: 1 / step, scale: 1, divisor: 1}
@@ -94,7 +98,8 @@ func newFixed(low, high, step float64, field storage) (Fixed, error) {
 func checkRange(low, high float64, field storage) error {
 	limit := field.largest()
 	if !(low >= -limit && low < high && high <= limit) {
-		return fmt.Errorf("quantize: range %v..%v is not a range of %v numbers: the low bound must be less than the high one, and both finite", low, high, field)
+		return fmt.Errorf("quantize: range %v..%v is not a range of %v numbers: "+
+			"the low bound must be less than the high one, and both finite", low, high, field)
 	}
 	if math.IsInf(high-low, 0) {
 		return fmt.Errorf("quantize: range %v..%v is too wide: its width must be finite", low, high)
@@ -111,29 +116,29 @@ func onFloat32Grid(low, step, gap float64) bool {
 // chooseGrid sets how Decode computes a value: the first of three ways that applies.
 func (q *Fixed) chooseGrid(steps, tolerance float64) {
 	const exact = 1 << 53
-	// Decimal: low and step are whole multiples of 1/divisor, so the numerator is an integer and one division rounds
+	// Decimal: low and step are integer multiples of 1/divisor, so the numerator is an integer and one division rounds
 	// once.
 	for divisor := 1.0; divisor <= 1e15; divisor *= 10 {
-		origin, stride := math.Round(q.low*divisor), math.Round(q.step*divisor)
-		if width := float64(steps * stride); math.Abs(origin) > exact || width > exact || origin+width > exact {
+		start, stride := math.Round(q.low*divisor), math.Round(q.step*divisor)
+		if width := float64(steps * stride); math.Abs(start) > exact || width > exact || start+width > exact {
 			break
 		}
-		if stride > 0 && origin/divisor == q.low && stride/divisor == q.step {
-			q.origin, q.stride, q.divisor = origin, stride, divisor
+		if stride > 0 && start/divisor == q.low && stride/divisor == q.step {
+			q.start, q.stride, q.divisor = start, stride, divisor
 			return
 		}
 	}
 	// Multiples of the step, so that zero is exact.
 	if k := math.Round(q.low / q.step); math.Abs(q.low/q.step-k) <= tolerance {
-		q.origin, q.stride, q.scale = k, 1, q.step
+		q.start, q.stride, q.scale = k, 1, q.step
 		return
 	}
-	q.origin, q.stride = q.low, q.step
+	q.start, q.stride = q.low, q.step
 }
 
 // grid returns the value of a code by the formula alone.
 func (q *Fixed) grid(code float64) float64 {
-	return float64((q.origin+float64(code*q.stride))*q.scale) / q.divisor
+	return float64((q.start+float64(code*q.stride))*q.scale) / q.divisor
 }
 
 // Range returns the smallest and the largest number in range.

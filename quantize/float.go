@@ -12,11 +12,11 @@ import (
 //
 // The format follows from the bounds and the precision:
 //
-//   - the mantissa is the shortest with which no number in range is off by more than precision. The widest steps are those
-//     at the largest magnitude A; there a step may be 2*precision;
-//   - the exponent is the narrowest that keeps that mantissa's relative precision, 2^-(MantissaBits+1), from A down to the
-//     magnitude precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down to an
-//     exact zero, like denormal floats;
+//   - the mantissa is the shortest with which no number in range is off by more than precision. The widest steps are
+//     those at the largest magnitude A; there a step may be 2*precision;
+//   - the exponent is the narrowest that keeps that mantissa's relative precision, 2^-(MantissaBits+1), from A down to
+//     the magnitude precision (or to the smallest magnitude in range, if larger). Below that the steps stay equal down
+//     to an exact zero, like denormal floats;
 //   - there is a sign only if the low bound is negative.
 //
 // Codes are not these bit fields but their rank: code 0 is the low bound, and a larger number never has a smaller code.
@@ -34,7 +34,7 @@ import (
 type Float struct {
 	low      float64 // the bounds as the field holds them: codes 0 and last
 	high     float64
-	bottom   float64 // the numbers not reported as out of range; they differ from low..high by the rounding of the field
+	bottom   float64 // bottom..top is in range; it differs from low..high by the rounding of the field
 	top      float64
 	spacing  float64 // the step below the smallest normal magnitude
 	perStep  float64 // 1 / spacing
@@ -69,11 +69,13 @@ func newFloat(low, high, precision float64, field storage) (Float, error) {
 	q := Float{low: field.round(low) + 0, high: field.round(high) + 0}
 	q.bottom, q.top = math.Min(low, q.low), math.Max(high, q.high)
 	if q.low == q.high {
-		return Float{}, fmt.Errorf("quantize: the bounds of %v..%v are the same %v number: widen the range or use a float64 field", low, high, field)
+		return Float{}, fmt.Errorf("quantize: the bounds of %v..%v are the same %v number: "+
+			"widen the range or use a float64 field", low, high, field)
 	}
 	largest := math.Max(-q.low, q.high)
 	if !(precision > 0 && precision <= largest) {
-		return Float{}, fmt.Errorf("quantize: precision %v does not suit the range %v..%v: it must be above 0 and at most %v", precision, low, high, largest)
+		return Float{}, fmt.Errorf("quantize: precision %v does not suit the range %v..%v: "+
+			"it must be above 0 and at most %v", precision, low, high, largest)
 	}
 
 	// The binade that holds the largest magnitude, which itself may be the upper end of it.
@@ -91,8 +93,8 @@ func newFloat(low, high, precision float64, field storage) (Float, error) {
 		mantissa++
 	}
 	if mantissa > limit {
-		return Float{}, fmt.Errorf("quantize: precision %v over the range %v..%v is finer than a %v can hold: use %.2g or more",
-			precision, low, high, field, math.Ldexp(1, highest-limit-1))
+		return Float{}, fmt.Errorf("quantize: precision %v over the range %v..%v is finer than a %v can hold: "+
+			"use %.2g or more", precision, low, high, field, math.Ldexp(1, highest-limit-1))
 	}
 	smallest := precision
 	if q.low > 0 {
@@ -105,7 +107,8 @@ func newFloat(low, high, precision float64, field storage) (Float, error) {
 		lowest = highest
 	}
 	if lowest-mantissa < lowestExponent {
-		return Float{}, fmt.Errorf("quantize: precision %v over the range %v..%v needs numbers smaller than 2^%d: scale the values up", precision, low, high, lowestExponent)
+		return Float{}, fmt.Errorf("quantize: precision %v over the range %v..%v needs numbers smaller than 2^%d: "+
+			"scale the values up", precision, low, high, lowestExponent)
 	}
 
 	q.spacing, q.perStep = math.Ldexp(1, lowest-mantissa), math.Ldexp(1, mantissa-lowest)
@@ -170,10 +173,10 @@ func (q *Float) SignBits() uint {
 // ExponentBits returns the width of the exponent.
 func (q *Float) ExponentBits() uint { return uint(q.exponent) }
 
-// MantissaBits returns the width of the mantissa without its implied leading one.
+// MantissaBits returns the width of the mantissa without its implied high bit.
 func (q *Float) MantissaBits() uint { return uint(q.mantissa) }
 
-// Bias returns what an exponent e >= 1 is above its power of two: the value is 1.mantissa * 2^(e-Bias), and
+// Bias returns the difference of an exponent e >= 1 from its power of two: the value is 1.mantissa * 2^(e-Bias), and
 // 0.mantissa * 2^(1-Bias) for e == 0.
 func (q *Float) Bias() int { return int(q.bias) }
 

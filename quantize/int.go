@@ -14,7 +14,7 @@ type Int struct {
 // works.
 func NewInt(low, high int64) (Int, error) {
 	if low > high {
-		return Int{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)
+		return Int{}, errEmpty(low, high)
 	}
 	return Int{low: low, high: high}, nil
 }
@@ -48,4 +48,10 @@ func (q Int) Decode(code uint64) (v int64, ok bool) {
 		return 0, false
 	}
 	return int64(uint64(q.low) + code), true
+}
+
+// errEmpty returns the error about an integer range whose bounds are in the wrong order.
+func errEmpty[T int64 | uint64](low, high T) error {
+	return fmt.Errorf("quantize: integer range %d..%d is empty: "+
+		"the low bound must not exceed the high one, swap them", low, high)
 }

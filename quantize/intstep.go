@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// IntStep codes whole numbers of low..high in equal steps: low, low+step, low+2*step and so on, and high, whether it is
-// such a number or not. It is Fixed for integers, money in hundreds or durations in milliseconds.
+// IntStep codes whole numbers of low..high in equal steps: low, low+step, low+2*step and so on.
+// high always has a code, even if it is not on a step. IntStep is Fixed for integers: money in
+// hundreds, or durations in milliseconds.
 type IntStep struct {
 	low, high int64
 	step      uint64
@@ -18,7 +19,7 @@ type IntStep struct {
 // none. Every range of int64 and every step above 0 works; a step longer than the range leaves its two ends.
 func NewIntStep(low, high, step int64) (IntStep, error) {
 	if low > high {
-		return IntStep{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)
+		return IntStep{}, errEmpty(low, high)
 	}
 	if step < 1 {
 		return IntStep{}, fmt.Errorf("quantize: an integer step of %d: use 1 or more", step)
@@ -41,8 +42,7 @@ func (q IntStep) Bits() uint { return uint(bits.Len64(q.max)) }
 // Max returns the largest code.
 func (q IntStep) Max() uint64 { return q.max }
 
-// MaxError returns half a step, rounded down: where that can't be reached, as with a step of 1, numbers survive
-// unchanged.
+// MaxError returns half a step, rounded down. With a step of 1 numbers survive unchanged.
 func (q IntStep) MaxError() float64 { return float64(q.step / 2) }
 
 // Encode returns the code of the number nearest to v, the even one of two. Out of range it returns the code of the

@@ -1,12 +1,11 @@
 package quantize
 
 import (
-	"fmt"
 	"math/bits"
 )
 
-// IntWrap codes whole numbers that go round in a circle from low to high and on to low: degrees 0..359, hours 0..23. It
-// is Angle for integers, and exact but for whole turns.
+// IntWrap codes whole numbers that wrap from high to low: degrees 0..359, hours 0..23. It is Angle
+// for integers, and exact except for full turns.
 type IntWrap struct {
 	low, high int64
 }
@@ -15,7 +14,7 @@ type IntWrap struct {
 // int64 works.
 func NewIntWrap(low, high int64) (IntWrap, error) {
 	if low > high {
-		return IntWrap{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)
+		return IntWrap{}, errEmpty(low, high)
 	}
 	return IntWrap{low: low, high: high}, nil
 }
@@ -29,10 +28,10 @@ func (q IntWrap) Bits() uint { return uint(bits.Len64(q.Max())) }
 // Max returns the largest code: high - low.
 func (q IntWrap) Max() uint64 { return uint64(q.high) - uint64(q.low) }
 
-// MaxError returns 0: every number comes back unchanged, or whole turns away.
+// MaxError returns 0: every number comes back unchanged, or full turns away.
 func (q IntWrap) MaxError() float64 { return 0 }
 
-// Encode returns the code of v less whole turns. ok is always true.
+// Encode returns the code of v less full turns. ok is always true.
 func (q IntWrap) Encode(v int64) (code uint64, ok bool) {
 	turn := q.Max() + 1
 	switch {

@@ -17,7 +17,7 @@ import (
 // so "leave out the largest" alone would code the decoded value anew, with another component left out and another
 // error. So where two components are nearly equal, Encode first looks for a code that decodes to just its input. Decode
 // accepts the codes whose cell contains a rotation with the stated component largest, which is what any encoder on this
-// grid sends; of two codes that a float32 cannot tell apart (possible from 11 bits on), it accepts the one with the
+// grid sends; of two codes that a float32 cannot distinguish (possible from 11 bits on), it accepts the one with the
 // lower index left out.
 type Quat struct {
 	bits  uint32
@@ -33,16 +33,17 @@ type QuatCode struct {
 }
 
 // NewQuat returns the quantiser of rotations with three codes of the given width, 2..20, and two bits for the component
-// left out. 9 bits suit the eye, 15 a simulation that goes on from the decoded values.
+// left out. 9 bits suit a display, 15 a simulation that continues from the decoded values.
 func NewQuat(bits uint) (Quat, error) {
 	if bits < 2 || bits > 20 {
-		return Quat{}, fmt.Errorf("quantize: a quaternion with %d bits per component is not supported: use 2..20 bits", bits)
+		return Quat{}, fmt.Errorf("quantize: a quaternion with %d bits per component is not supported: use 2..20 bits",
+			bits)
 	}
 	scale := float64(int64(1)<<bits-1) * math.Sqrt2
 	return Quat{bits: uint32(bits), scale: scale, unit: 1 / scale}, nil
 }
 
-// Bits returns the width of each of A, B and C. The whole code takes 2 + 3*Bits bits.
+// Bits returns the width of each of A, B and C. A code takes 2 + 3*Bits bits.
 func (q Quat) Bits() uint { return uint(q.bits) }
 
 // Max returns the largest value of A, B and C.
@@ -99,7 +100,8 @@ func (q Quat) Encode(v [4]float64) (code QuatCode, ok bool) {
 		largest = pair
 	}
 	second := max(min(low, high), min(m0, m1), min(m2, m3))
-	if most := max(low, high); math.Float64frombits(most)-math.Float64frombits(second) < quatDoubt || q.bits < quatTiny {
+	gap := math.Float64frombits(max(low, high)) - math.Float64frombits(second)
+	if gap < quatMargin || q.bits < quatTiny {
 		return q.settle(&v, largest), ok
 	}
 

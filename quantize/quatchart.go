@@ -13,11 +13,11 @@ type quatChart struct {
 var quatKept = [4][3]uint8{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}
 
 const (
-	// quatDoubt is how close, in units, two components must be for the choice of the one left out to need care. A
-	// reachable chart restores no less than its largest component - 5; add the roundings of both, up to 4, and some
-	// air.
-	quatDoubt = 12
-	// quatTiny is the width below which a few units are so large a part of the whole that every case needs care.
+	// quatMargin is the distance, in units, below which two components are so close that the choice of the one left
+	// out needs care. A reachable chart restores no less than its largest component - 5; add the roundings of both,
+	// up to 4, and some margin.
+	quatMargin = 12
+	// quatTiny is the width below which a few units are so large a part of the range that every case needs care.
 	quatTiny = 6
 	// quatTwins is the width from which two charts can decode to the same float32 values.
 	quatTwins = 11
@@ -46,7 +46,7 @@ func (q Quat) rest(c quatChart) int64 {
 	return 2*m*m - c.n[0]*c.n[0] - c.n[1]*c.n[1] - c.n[2]*c.n[2]
 }
 
-// quatReachable reports whether rounding can lead to the kept components a, b, c: whether some quaternion within one
+// quatReachable reports whether rounding can produce the kept components a, b, c: whether some quaternion within one
 // unit of each has its largest component left out. The one with the smallest kept components decides, which are |a| - 1
 // and so on; their squares leave rest + 2*(|a|+|b|+|c|) - 3 for the one left out.
 func quatReachable(a, b, c, rest int64) bool {
@@ -63,7 +63,7 @@ func (q Quat) reachable(c quatChart) bool {
 // settle returns the code to use where the choice of the component left out needs care: that of the first chart that
 // decodes to v itself, if there is one, else of the nearest with the largest component left out. v is in units.
 func (q Quat) settle(v *[4]float64, largest int) QuatCode {
-	threshold := math.Abs(v[largest]) - quatDoubt
+	threshold := math.Abs(v[largest]) - quatMargin
 	for out, x := range v {
 		if math.Abs(x) < threshold && q.bits >= quatTiny {
 			continue
@@ -73,8 +73,8 @@ func (q Quat) settle(v *[4]float64, largest int) QuatCode {
 		}
 	}
 	nearest := q.project(v, largest)
-	// With two bits the kept components can be rounded up to more than the whole. Undo the boldest rounding; this ends
-	// at the latest when all three are ±1, which is less than the whole.
+	// With two bits the kept components can be rounded up to more than unit length. Undo the largest rounding; this
+	// ends at the latest when all three are ±1, which is less than unit length.
 	for q.rest(nearest) < 0 {
 		worst, excess := 0, math.Inf(-1)
 		for k, i := range quatKept[largest] {
@@ -136,7 +136,7 @@ func (q Quat) lowerTwin(c quatChart) (twin quatChart, found bool) {
 	}
 	for lower := range c.out { // the kept components below the one left out are the first ones
 		p := c.n[lower]
-		if math.Abs(float64(absInt(p))-root) > quatDoubt {
+		if math.Abs(float64(absInt(p))-root) > quatMargin {
 			continue
 		}
 		twin = quatChart{out: lower}
@@ -152,7 +152,7 @@ func (q Quat) lowerTwin(c quatChart) (twin quatChart, found bool) {
 			default:
 				twin.n[k] = c.n[i-1]
 			}
-			if p < 0 { // the component left out is positive: negate the whole
+			if p < 0 { // the component left out is positive: negate all
 				twin.n[k] = -twin.n[k]
 			}
 			k++
@@ -164,12 +164,14 @@ func (q Quat) lowerTwin(c quatChart) (twin quatChart, found bool) {
 	return quatChart{}, false
 }
 
-// pack and unpack convert between charts and codes.
+// pack returns the code of a chart.
 func (q Quat) pack(c quatChart) QuatCode {
 	m := int64(q.Max())
-	return QuatCode{Largest: uint32(c.out), A: uint32((c.n[0] + m) >> 1), B: uint32((c.n[1] + m) >> 1), C: uint32((c.n[2] + m) >> 1)}
+	code := func(n int64) uint32 { return uint32((n + m) >> 1) }
+	return QuatCode{Largest: uint32(c.out), A: code(c.n[0]), B: code(c.n[1]), C: code(c.n[2])}
 }
 
+// unpack returns the chart of a code.
 func (q Quat) unpack(code QuatCode) quatChart {
 	m := int64(q.Max())
 	return quatChart{out: int(code.Largest), n: [3]int64{2*int64(code.A) - m, 2*int64(code.B) - m, 2*int64(code.C) - m}}

@@ -12,7 +12,8 @@ const (
 )
 
 // roundCode returns x rounded to the nearest integer, half to even, as a two's complement integer.
-// Precondition: |x| < 2^51. A product passed in must be wrapped in float64() lest it be fused with the addition.
+// Precondition: |x| < 2^51. A product passed in must be wrapped in float64(), so that it is not
+// fused with the addition.
 func roundCode(x float64) uint64 {
 	return math.Float64bits(x+roundMagic) - roundMagicBits
 }
@@ -23,7 +24,7 @@ func roundMantissa(b uint64, shift uint) uint64 {
 	return (b + (1<<(shift-1) - 1) + (b>>shift)&1) >> shift
 }
 
-// storage is the type of the field that holds the decoded value: how finely it can tell numbers apart.
+// storage is the type of the field that holds the decoded value: how finely it resolves numbers.
 type storage uint8
 
 const (

@@ -1,7 +1,6 @@
 package quantize
 
 import (
-	"fmt"
 	"math/bits"
 )
 
@@ -14,7 +13,7 @@ type Uint struct {
 // works.
 func NewUint(low, high uint64) (Uint, error) {
 	if low > high {
-		return Uint{}, fmt.Errorf("quantize: integer range %d..%d is empty: the low bound must not exceed the high one, swap them", low, high)
+		return Uint{}, errEmpty(low, high)
 	}
 	return Uint{low: low, high: high}, nil
 }

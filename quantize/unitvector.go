@@ -18,7 +18,8 @@ type UnitVector struct {
 // off by at most 0.017 (one degree), with 12 bits by 0.0011.
 func NewUnitVector(bits uint) (UnitVector, error) {
 	if bits < 2 || bits > 20 {
-		return UnitVector{}, fmt.Errorf("quantize: a unit vector of two %d-bit codes is not supported: use 2..20 bits", bits)
+		return UnitVector{}, fmt.Errorf("quantize: a unit vector of two %d-bit codes is not supported: use 2..20 bits",
+			bits)
 	}
 	return UnitVector{half: float64(int64(1)<<(bits-1) - 1), bits: uint32(bits)}, nil
 }
@@ -32,8 +33,9 @@ func (q UnitVector) Max() uint64 { return 1<<q.bits - 2 }
 // MaxError returns the largest distance between a unit vector and its decoded twin; as an angle it is that many
 // radians, nearly.
 func (q UnitVector) MaxError() float64 {
-	// Half a grid step in both directions moves a point of the octahedron by at most sqrt(1+1+4) times as much, and
-	// projecting it to the sphere from a face's centre, sqrt(1/3) from the origin, enlarges that by sqrt(3).
+	// Half a grid step in both directions moves a point of the octahedron by at most sqrt(1+1+4) times as much.
+	// Projecting it to the sphere enlarges that by at most sqrt(3), in the middle of a face, which is sqrt(1/3) from
+	// the centre.
 	return math.Sqrt(18)*0.5/q.half + 0x1p-22
 }
 

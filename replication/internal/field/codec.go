@@ -1,6 +1,7 @@
 package field
 
-// This file has the codec of a field: what it quantises, how wide its codes are, and which codes are valid.
+// This file has the codec of a field: what it quantises, how wide its codes are, and which codes
+// are valid.
 
 import (
 	"reflect"
@@ -99,7 +100,8 @@ func (q *Codec) Width() int {
 	return int(q.Bits)
 }
 
-// Code returns the code in the words of a value, low word first. Unit vectors, quaternions and texts have no single code.
+// Code returns the code in the words of a value, low word first. Unit vectors, quaternions and
+// texts have no single code.
 func (q *Codec) Code(words []uint32) uint64 {
 	if q.Bits > 32 {
 		return uint64(words[0]) | uint64(words[1])<<32
@@ -152,8 +154,8 @@ func (q *Codec) AppendLayout(fields []delta.Field, name string) []delta.Field {
 // DigestBits is the width of the largest digest.
 const DigestBits = 8
 
-// Digest returns the digest by which both ends compare the words of a value, and its width in bits. A short code is its
-// own digest; of other values it is a hash that differs from tick to tick.
+// Digest returns the digest by which both ends compare the words of a value, and its width in bits.
+// A short code is its own digest; of other values it is a hash that differs from tick to tick.
 func (q *Codec) Digest(words []uint32, tick uint32) (digest uint64, bits uint) {
 	words = words[:q.Words()]
 	if len(words) == 1 && q.Bits <= DigestBits {
@@ -166,8 +168,9 @@ func (q *Codec) Digest(words []uint32, tick uint32) (digest uint64, bits uint) {
 	return h >> (64 - DigestBits), DigestBits
 }
 
-// StepCode returns the code of an integer in steps. v is the integer's bits as an int64, and positive reports whether the
-// integer itself is above zero: a large uint64 is positive while v is negative, and is above every step.
+// StepCode returns the code of an integer in steps. v is the integer's bits as an int64, and
+// positive reports whether the integer itself is above zero: a large uint64 is positive while v is
+// negative, and is above every step.
 func (q *Codec) StepCode(v int64, positive bool) (code uint64, ok bool) {
 	if v < 0 && positive {
 		return q.Max, false
@@ -185,8 +188,8 @@ func (q *Codec) WrapCode(v int64, positive bool) (code uint64) {
 	return code
 }
 
-// IntegerValue returns the integer of a code of steps, of a wrapping range or of flags. old is the integer that it replaces:
-// flags keep its bits that are not replicated.
+// IntegerValue returns the integer of a code of steps, of a wrapping range or of flags. old is the
+// integer that it replaces: flags keep its bits that are not replicated.
 func (q *Codec) IntegerValue(code uint64, old int64) (v int64) {
 	switch q.Op {
 	case OpIntStep:

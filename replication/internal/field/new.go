@@ -22,8 +22,9 @@ type builder struct {
 	tag *Tag
 }
 
-// NewCodec returns the codec of a field of type t with the given tag, which must not skip it. For unit vectors and
-// quaternions t is an array or struct that passed [IsVector]; for texts it must have passed [IsText].
+// NewCodec returns the codec of a field of type t with the given tag, which must not skip it. For
+// unit vectors and quaternions t is an array or struct that passed [IsVector]; for texts it must
+// have passed [IsText].
 func NewCodec(t reflect.Type, tag *Tag) (*Codec, error) {
 	if err := tag.Check(); err != nil {
 		return nil, err
@@ -326,7 +327,8 @@ var hintKinds = map[hint]delta.Kind{
 	HintJump: delta.Plain, HintLinear: delta.Linear, HintWrap: delta.Wrap, HintCounter: delta.Counter,
 }
 
-// applyHint sets how the field's codes change. A hint that differs from the usual one goes into the text.
+// applyHint sets how the field's codes change. A hint that differs from the usual one goes into the
+// text.
 func (b *builder) applyHint() error {
 	b.kind = b.usualKind()
 	h := b.tag.Hint
@@ -382,8 +384,8 @@ func IsVector(t reflect.Type, tag *Tag) bool {
 	return false
 }
 
-// vectorElem returns the kind of the floats if t is an array or struct of exactly count floats of one type, all exported.
-// Either way they lie side by side in memory.
+// vectorElem returns the kind of the floats if t is an array or struct of exactly count floats of
+// one type, all exported. Either way they lie side by side in memory.
 func vectorElem(t reflect.Type, count int) reflect.Kind {
 	var elem reflect.Type
 	switch {

@@ -50,7 +50,8 @@ func parseUnsigned(text string) (uint64, bool) {
 	return uint64(v), ok && v >= 0
 }
 
-// parseSigned is parseInteger that also takes a duration such as 1m30s, in nanoseconds, where the integer has 64 bits.
+// parseSigned is parseInteger that also takes a duration such as 1m30s, in nanoseconds, where the
+// integer has 64 bits.
 func parseSigned(text string, width int) (int64, bool) {
 	if v, ok := parseInteger(text); ok {
 		return v, true
@@ -62,7 +63,8 @@ func parseSigned(text string, width int) (int64, bool) {
 // numberText is the one way a float is written in a schema text.
 func numberText(v float64) string { return strconv.FormatFloat(v+0, 'g', -1, 64) }
 
-// BoundText writes a bound as a tag would. An integer keeps all of its digits, so that integers lose none.
+// BoundText writes a bound as a tag would. An integer keeps all of its digits, so that integers
+// lose none.
 func BoundText(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e20 {
 		return strconv.FormatFloat(v, 'f', 0, 64)

@@ -1,8 +1,9 @@
 package field
 
-// This file quantises fields of component values in memory. It and write.go are the only files of the package that follow raw
-// pointers. They rely on the address, type and stride that the caller gives, which come from package reflect. Tests
-// compare each loop with a slow twin that goes through package reflect.
+// This file quantises fields of component values in memory. It and write.go are the only files of
+// the package that follow raw pointers. They rely on the address, type and stride that the caller
+// gives, which come from package reflect. Tests compare each loop with a slow twin that goes
+// through package reflect.
 
 import (
 	"math"
@@ -13,16 +14,17 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Read quantises the field of consecutive component values, the first of which has the field at p and the next one stride
-// bytes on. The codes of the first value start at dst[0], those of the next one rowWords words on. Read takes as many values
-// as dst has starts of codes. It returns how many numbers were out of range and had to be clamped.
+// Read quantises the field of consecutive component values, the first of which has the field at p
+// and the next one stride bytes on. The codes of the first value start at dst[0], those of the next
+// one rowWords words on. Read takes as many values as dst has starts of codes. It returns how many
+// numbers were out of range and had to be clamped.
 func (q *Codec) Read(dst []uint32, rowWords int, p unsafe.Pointer, stride uintptr) (clamped int) {
 	return column{dst: dst, words: rowWords, p: p, stride: stride, codec: q}.read()
 }
 
-// column has the arguments of [Codec.Read]. The loops end with dst, and so can never read past the values. They copy what
-// they need into local variables, which the compiler keeps in registers; it doesn't do that with fields of a struct of
-// this size.
+// column has the arguments of [Codec.Read]. The loops end with dst, and so can never read past the
+// values. They copy what they need into local variables, which the compiler keeps in registers; it
+// doesn't do that with fields of a struct of this size.
 type column struct {
 	dst    []uint32
 	words  int // from code to code
@@ -142,8 +144,8 @@ func readUints[T uint8 | uint16 | uint32 | uint64 | uint](c column) (clamped int
 	return clamped
 }
 
-// readEntities stores the IDs and generations of this world. The target of a relation is not in the component: its codes are
-// zero.
+// readEntities stores the IDs and generations of this world. The target of a relation is not in the
+// component: its codes are zero.
 func readEntities(c column) {
 	dst, words, p, stride, at := c.dst, c.words, c.p, c.stride, uintptr(0)
 	for w := 0; w < len(dst); w, at = w+words, at+stride {
@@ -169,12 +171,13 @@ func readRaw(c column) {
 	}
 }
 
-// roundMagic rounds a float64 below 2^51 by addition: the low bits of the sum are the nearest integer, half to even. The low
-// 32 bits of roundMagic are zero, so those of the sum are the code.
+// roundMagic rounds a float64 below 2^51 by addition: the low bits of the sum are the nearest
+// integer, half to even. The low 32 bits of roundMagic are zero, so those of the sum are the code.
 const roundMagic = 3 << 51
 
-// readFixed does the arithmetic of [quantize.Fixed.Encode] in its loop for numbers that are safely inside the range, and calls
-// it for all others. That takes half the time, because the loop needs fewer registers.
+// readFixed does the arithmetic of [quantize.Fixed.Encode] in its loop for numbers that are safely
+// inside the range, and calls it for all others. That takes half the time, because the loop needs
+// fewer registers.
 func readFixed[T float32 | float64](c column) (clamped int) {
 	if c.codec.Bits > 32 {
 		return readWideFixed[T](c)

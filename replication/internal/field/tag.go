@@ -1,9 +1,11 @@
-// Package field replicates single fields of components: it parses the tag that a field has, chooses the codec that the tag
-// asks for, and runs that codec over component memory. Package schema calls it for every leaf of a registered type. Tags and
-// types go in; codes in row words come out, and the same codes turn back into values.
+// Package field replicates single fields of components: it parses the tag that a field has, chooses
+// the codec that the tag asks for, and runs that codec over component memory. Package schema calls
+// it for every leaf of a registered type. Tags and types go in; codes in row words come out, and
+// the same codes turn back into values.
 package field
 
-// This file has tags: the text of a repl tag, or the options that replace it, as key by key settings.
+// This file has tags: the text of a repl tag, or the options that replace it, as key by key
+// settings.
 
 import (
 	"fmt"
@@ -29,8 +31,8 @@ const (
 	ModeMax   mode = "max"
 )
 
-// hint is the key of a tag that selects how a field changes from tick to tick, where its type and mode don't imply it. It
-// changes no value, only what changes cost.
+// hint is the key of a tag that selects how a field changes from tick to tick, where its type and
+// mode don't imply it. It changes no value, only what changes cost.
 type hint string
 
 const (
@@ -41,12 +43,13 @@ const (
 	HintCounter hint = "counter"
 )
 
-// Tag is a parsed tag, or the options that replace one. It keeps the first mistake in err, because options can't return an
-// error: registering the component does.
+// Tag is a parsed tag, or the options that replace one. It keeps the first mistake in err, because
+// options can't return an error: registering the component does.
 type Tag struct {
 	Mode mode
 
-	// The bounds remain text until the field's type is known, since a float64 can't hold every int64.
+	// The bounds remain text until the field's type is known, since a float64 can't hold every
+	// int64.
 	Low, High string
 	Ranged    bool
 
@@ -68,8 +71,8 @@ type OptionalNumber struct {
 	Duration bool // written as a duration, such as 1ms
 }
 
-// ParseTag parses the text of a repl tag. An empty text is the same as no tag. [NewCodec] checks whether the keys suit each
-// other and the field.
+// ParseTag parses the text of a repl tag. An empty text is the same as no tag. [NewCodec] checks
+// whether the keys suit each other and the field.
 func ParseTag(text string) (Tag, error) {
 	var t Tag
 	if text == "" {
@@ -94,8 +97,8 @@ func ParseTag(text string) (Tag, error) {
 			}
 			t.SetHint(hint(key))
 		default:
-			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, flags, max, "+
-				"angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
+			return Tag{}, fmt.Errorf("unknown key %.40q in the tag: known are range, step, precision, enum, "+
+				"flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -", key)
 		}
 		if t.err != nil {
 			return Tag{}, t.err

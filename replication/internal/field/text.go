@@ -1,15 +1,16 @@
 package field
 
-// This file has texts: strings, and arrays of bytes, of bounded length. In a row, a text has a word for its length and as
-// many words as its longest value needs, in the format of delta.Bytes. Zeros at the end of an array don't count.
+// This file has texts: strings, and arrays of bytes, of bounded length. In a row, a text has a word
+// for its length and as many words as its longest value needs, in the format of delta.Bytes. Zeros
+// at the end of an array don't count.
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// CutString returns the longest beginning of s that has at most limit bytes and ends between two characters, and whether
-// that is all of s. Where s is not UTF-8, it may end at limit.
+// CutString returns the longest beginning of s that has at most limit bytes and ends between two
+// characters, and whether that is all of s. Where s is not UTF-8, it may end at limit.
 func CutString(s string, limit int) (cut string, ok bool) {
 	if len(s) <= limit {
 		return s, true
@@ -24,7 +25,8 @@ func CutString(s string, limit int) (cut string, ok bool) {
 	return s[:n], false
 }
 
-// CutBytes returns the first limit bytes of b without the zeros at the end, and whether only zeros were cut.
+// CutBytes returns the first limit bytes of b without the zeros at the end, and whether only zeros
+// were cut.
 func CutBytes(b []byte, limit int) (cut []byte, ok bool) {
 	cut = TrimZeros(b)
 	if len(cut) <= limit {
@@ -57,8 +59,8 @@ func PutText[T string | []byte](words []uint32, s T) {
 // textByte returns byte i of a text.
 func textByte(words []uint32, i int) byte { return byte(words[1+i>>2] >> (i & 3 * 8)) }
 
-// validText reports whether PutText can have stored the words: the length is at most limit, a trimmed text ends in no
-// zero, and everything behind the text is zero.
+// validText reports whether PutText can have stored the words: the length is at most limit, a
+// trimmed text ends in no zero, and everything behind the text is zero.
 func validText(words []uint32, limit uint64, trimmed bool) bool {
 	n := int(words[0])
 	if uint64(words[0]) > limit || trimmed && n > 0 && textByte(words, n-1) == 0 {
@@ -80,8 +82,9 @@ func validText(words []uint32, limit uint64, trimmed bool) bool {
 // textLen returns the length of a text, bounded so that invalid words can't point outside the row.
 func textLen(words []uint32, limit uint64) int { return int(min(words[0], uint32(limit))) }
 
-// SetString sets s to the text in the words, which has at most limit bytes. It allocates only if s is another text, and
-// then memory of its own: components may keep strings for as long as they like.
+// SetString sets s to the text in the words, which has at most limit bytes. It allocates only if s
+// is another text, and then memory of its own: components may keep strings for as long as they
+// like.
 func SetString(s *string, words []uint32, limit uint64) {
 	n := textLen(words, limit)
 	if len(*s) == n {

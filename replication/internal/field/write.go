@@ -10,8 +10,8 @@ import (
 	"github.com/arche-replicate/arche-replicate/quantize"
 )
 
-// Write restores the field at p from the words of a value. It leaves references alone: who knows which entity of this world
-// is meant sets those.
+// Write restores the field at p from the words of a value. It leaves references alone: who knows
+// which entity of this world is meant sets those.
 //
 // Precondition: q.Valid(words); codes that no quantiser produces become zeros.
 func (q *Codec) Write(p unsafe.Pointer, words []uint32) {

@@ -36,7 +36,8 @@ type Component struct {
 	Class     int // of the slots that hold it: 1 + the index of its condition in Schema.Conditions, or 0
 }
 
-// Column is a leaf of a component type: a number, a text, a reference, or the numbers of a unit vector or quaternion.
+// Column is a leaf of a component type: a number, a text, a reference, or the numbers of a unit
+// vector or quaternion.
 type Column struct {
 	Path   string       // inside the component: "X", "Gun.Heat", "Cells[3]"; empty if the component is the leaf
 	Steps  []int        // indices of struct fields and array elements on the way to it
@@ -111,8 +112,8 @@ func (c *Component) kind() string {
 	return "component"
 }
 
-// beside returns an error if a type can't be registered beside another one. same reports that both are components or resources,
-// or both are messages or inputs.
+// beside returns an error if a type can't be registered beside another one. same reports that both
+// are components or resources, or both are messages or inputs.
 func (c *Component) beside(other *Component, same bool) error {
 	switch {
 	case same && other.Typ == c.Typ && other.Resource != c.Resource:
@@ -164,10 +165,12 @@ func (c *Component) TextTooLong(col *Column, n int) error {
 		fullPath(c.Name, col.Path), what, n, col.Codec.Max)
 }
 
-// Code returns the code of the column in the row, low word first. Unit vectors, quaternions and texts have no single code.
+// Code returns the code of the column in the row, low word first. Unit vectors, quaternions and
+// texts have no single code.
 func (col *Column) Code(row []uint32) uint64 { return col.Codec.Code(row[col.Word:]) }
 
-// Digest returns the digest of the column in the row by which both ends compare it, and its width in bits.
+// Digest returns the digest of the column in the row by which both ends compare it, and its width
+// in bits.
 func (col *Column) Digest(row []uint32, tick uint32) (digest uint64, bits uint) {
 	return col.Codec.Digest(row[col.Word:], tick)
 }

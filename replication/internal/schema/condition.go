@@ -9,8 +9,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Condition selects the peers that may see a component. The components of an entity that share a condition are sent as an
-// entity of their own: see snapshot/sub_entities.go.
+// Condition selects the peers that may see a component. The components of an entity that share a
+// condition are sent as an entity of their own: see snapshot/sub_entities.go.
 type Condition struct {
 	Kind conditionKind
 	Ask  any // of OnlyFor: the pointer to a function, by which conditions are compared

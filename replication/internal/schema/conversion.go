@@ -1,7 +1,7 @@
 package schema
 
-// This file replaces values while they are replicated: the options With and As send codes, or a value of another type,
-// instead of the value itself.
+// This file replaces values while they are replicated: the options With and As send codes, or a
+// value of another type, instead of the value itself.
 
 import (
 	"fmt"
@@ -12,15 +12,18 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 )
 
-// Conversion replicates values of one type by a stand-in: codes that the user's codec makes, or a value of another type.
+// Conversion replicates values of one type by a stand-in: codes that the user's codec makes, or a
+// value of another type.
 type Conversion interface {
 	// option returns the name of the option, for errors.
 	option() string
 	// Source returns the type of the values.
 	Source() reflect.Type
-	// describe adds the columns of the stand-in to f's component, which is the first argument of the methods below.
+	// describe adds the columns of the stand-in to f's component, which is the first argument of
+	// the methods below.
 	describe(f *Flattener, at FieldPlace, tag field.Tag) error
-	// Read stores the row of the stand-in for the value at p, and returns how many numbers were clamped.
+	// Read stores the row of the stand-in for the value at p, and returns how many numbers were
+	// clamped.
 	Read(c *Component, row []uint32, p unsafe.Pointer) (clamped int)
 	// Write sets the value at p from a valid row.
 	Write(c *Component, p unsafe.Pointer, row []uint32)
@@ -28,8 +31,9 @@ type Conversion interface {
 	Fits(c *Component, p unsafe.Pointer) error
 }
 
-// StandIn is replicated instead of a value in a component. Values describes it like a component of its own. Its columns are
-// columns of the outer component as well, but have no place in the memory of that.
+// StandIn is replicated instead of a value in a component. Values describes it like a component of
+// its own. Its columns are columns of the outer component as well, but have no place in the memory
+// of that.
 type StandIn struct {
 	Conversion Conversion
 	Offset     uintptr // of the value, from the component's start
@@ -44,7 +48,8 @@ type ConversionUse struct {
 	Met        []bool   // which paths have found their field; without paths, the first stands for any field
 }
 
-// matches returns how well the option suits a field: 0 if not at all, 1 by type, 2 by type and path.
+// matches returns how well the option suits a field: 0 if not at all, 1 by type, 2 by type and
+// path.
 func (u *ConversionUse) matches(t reflect.Type, pattern string) int {
 	switch {
 	case u.Conversion.Source() != t:
@@ -137,7 +142,8 @@ func (f *Flattener) checkConversions() error {
 	return nil
 }
 
-// HasPointers reports whether values of the type point to others, which may change while the value's own bytes do not.
+// HasPointers reports whether values of the type point to others, which may change while the
+// value's own bytes do not.
 func HasPointers(t reflect.Type) bool {
 	switch kind := t.Kind(); kind {
 	case reflect.Array:

@@ -14,8 +14,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// maxComponentFields is the largest number of leaves of a component. More would not fit into packets in any useful way, and
-// an array of a million elements is probably a mistake.
+// maxComponentFields is the largest number of leaves of a component. More would not fit into
+// packets in any useful way, and an array of a million elements is probably a mistake.
 const maxComponentFields = 4096
 
 // Flattener walks a component type and fills in the component's columns and lines.
@@ -114,7 +114,8 @@ func listPaths(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// override returns the tag that applies to a field: that of an option if there is one, else the one that was parsed.
+// override returns the tag that applies to a field: that of an option if there is one, else the one
+// that was parsed.
 func (f *Flattener) override(pattern string, tag field.Tag, err error) (field.Tag, error) {
 	for i := range f.overrides {
 		if o := &f.overrides[i]; o.Path == pattern {
@@ -236,7 +237,8 @@ func (f *Flattener) fields(t reflect.Type, at FieldPlace) error {
 		// The exported fields of an embedded struct are promoted even if its type is unexported.
 		if !member.IsExported() && (!member.Anonymous || member.Type.Kind() != reflect.Struct) {
 			if text := member.Tag.Get(tagKey); text != "" && text != string(field.ModeSkip) {
-				return f.refuse(inside, "the tag of an unexported field has no effect; export the field or remove the tag")
+				return f.refuse(inside, "the tag of an unexported field has no effect; "+
+					"export the field or remove the tag")
 			}
 			continue
 		}
@@ -275,8 +277,8 @@ func (f *Flattener) member(member *reflect.StructField, at FieldPlace) error {
 	return f.Value(member.Type, at, tag)
 }
 
-// noReferenceInTwin refuses references in a twin: the client may learn later which entity is meant, when the twin no longer
-// exists.
+// noReferenceInTwin refuses references in a twin: the client may learn later which entity is meant,
+// when the twin no longer exists.
 const noReferenceInTwin = "%s can't be in a type that As puts in the place of another: send it in a field as it is, " +
 	`of this component or another, and skip it there with repl:"-"`
 
@@ -328,8 +330,8 @@ func skipAdvice(at FieldPlace, instead string) string {
 	return instead + " or " + skip
 }
 
-// unsupportedKind returns the name of a kind that can't be replicated, and what to do instead. The name is empty if the kind
-// can be replicated.
+// unsupportedKind returns the name of a kind that can't be replicated, and what to do instead. The
+// name is empty if the kind can be replicated.
 func unsupportedKind(kind reflect.Kind) (what, instead string) {
 	switch kind {
 	case reflect.Slice:

@@ -1,8 +1,8 @@
 package schema
 
-// This file moves component values between memory and rows. It follows raw pointers: it relies on p being the address of n
-// values of c.Typ, one behind the other, and on offsets that come from package reflect. Tests compare each function with a
-// slow twin that goes through package reflect.
+// This file moves component values between memory and rows. It follows raw pointers: it relies on p
+// being the address of n values of c.Typ, one behind the other, and on offsets that come from
+// package reflect. Tests compare each function with a slow twin that goes through package reflect.
 
 import (
 	"bytes"
@@ -16,11 +16,12 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// ReadBlock is the number of values that are read column by column at a time, so that their rows stay in the nearest cache.
+// ReadBlock is the number of values that are read column by column at a time, so that their rows
+// stay in the nearest cache.
 const ReadBlock = 256
 
-// ReadColumn quantises n consecutive component values starting at p into dst, row after row, and returns how many numbers
-// were out of range and had to be clamped. It does not allocate.
+// ReadColumn quantises n consecutive component values starting at p into dst, row after row, and
+// returns how many numbers were out of range and had to be clamped. It does not allocate.
 //
 // Precondition: len(dst) >= n*c.Words.
 func (c *Component) ReadColumn(dst []uint32, p unsafe.Pointer, n int) (clamped int) {
@@ -51,7 +52,8 @@ func (c *Component) Bytes() uintptr {
 	return c.Size
 }
 
-// SameBytes reports whether n consecutive values starting at p are known to be unchanged since their bytes were old.
+// SameBytes reports whether n consecutive values starting at p are known to be unchanged since
+// their bytes were old.
 func (c *Component) SameBytes(old []byte, p unsafe.Pointer, n int) bool {
 	if c.Volatile {
 		return false
@@ -65,8 +67,8 @@ func (c *Component) KeepBytes(dst []byte, p unsafe.Pointer, n int) {
 	copy(dst, unsafe.Slice((*byte)(p), n*int(c.Bytes())))
 }
 
-// Room returns the address of memory for n values. The garbage collector looks for pointers there only if the component is
-// volatile, since only then the user's functions follow them.
+// Room returns the address of memory for n values. The garbage collector looks for pointers there
+// only if the component is volatile, since only then the user's functions follow them.
 func (c *Component) Room(n int) unsafe.Pointer {
 	if c.Volatile {
 		return reflect.MakeSlice(reflect.SliceOf(c.Typ), n, n).UnsafePointer()
@@ -83,8 +85,8 @@ func (c *Component) CopyTo(dst unsafe.Pointer, i int, p unsafe.Pointer) {
 	}
 }
 
-// Write restores a row into the component value at p. It leaves references and fields that are not replicated alone, and
-// does not allocate but for strings.
+// Write restores a row into the component value at p. It leaves references and fields that are not
+// replicated alone, and does not allocate but for strings.
 //
 // Precondition: c.ValidRow(row); codes that no quantiser produces become zeros.
 func (c *Component) Write(p unsafe.Pointer, row []uint32) {
@@ -98,7 +100,8 @@ func (c *Component) Write(p unsafe.Pointer, row []uint32) {
 	}
 }
 
-// RefersToAny reports whether one of n consecutive values starting at p refers to an entity whose ID is in the set.
+// RefersToAny reports whether one of n consecutive values starting at p refers to an entity whose
+// ID is in the set.
 func (c *Component) RefersToAny(p unsafe.Pointer, n int, ids bitset.Set) bool {
 	for _, k := range c.References {
 		col := &c.Columns[k]
@@ -184,8 +187,8 @@ func (c *Component) HoldStrings(held []string, p unsafe.Pointer, n int) {
 	}
 }
 
-// CheckTexts returns an error if a text of the message at p is longer than its max. In a component, the text would be cut and
-// the cut counted; the sender of a message gets the error.
+// CheckTexts returns an error if a text of the message at p is longer than its max. In a component,
+// the text would be cut and the cut counted; the sender of a message gets the error.
 func (c *Component) CheckTexts(p unsafe.Pointer) error {
 	if err := c.Fits(p); err != nil {
 		return fmt.Errorf("%w: %s", ErrMessageTooLarge, strings.TrimPrefix(err.Error(), "replication: "))

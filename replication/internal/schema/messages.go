@@ -12,8 +12,9 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// ErrMessageTooLarge means that an unreliable message does not fit into a packet, that a reliable one is larger than 128
-// packets carry, or that a text in the message is longer than its max. The error that wraps it has the sizes.
+// ErrMessageTooLarge means that an unreliable message does not fit into a packet, that a reliable
+// one is larger than 128 packets carry, or that a text in the message is longer than its max. The
+// error that wraps it has the sizes.
 var ErrMessageTooLarge = errors.New("replication: message too large")
 
 // MessageType is a registered type of messages.
@@ -33,7 +34,8 @@ type MessageOptions struct {
 	Unreliable, Immediate bool
 }
 
-// MaxMessageTypes is the largest number of message types: the input is one more component in their layout.
+// MaxMessageTypes is the largest number of message types: the input is one more component in their
+// layout.
 const MaxMessageTypes = delta.MaxComponents - 1
 
 func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
@@ -64,7 +66,8 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 		return err
 	}
 	if s.Input != nil {
-		return fmt.Errorf("%s: the schema has the input type %s already: put all commands into one", c.Name, s.Input.Name)
+		return fmt.Errorf("%s: the schema has the input type %s already: put all commands into one",
+			c.Name, s.Input.Name)
 	}
 	if l := delta.NewLayout(c.part()).Components[0]; l.MinWidth() > MaxInputBits || l.Width() > maxInputType {
 		return fmt.Errorf("%s: an input of %d to %d bits, where %d are the most, and %d that its type may take: inputs are sent "+
@@ -89,7 +92,8 @@ func newMessageComponent(t reflect.Type, o *Options) (Component, error) {
 	return c, nil
 }
 
-// layoutOfMessages returns the layout of message rows in the order of their numbers, with the input behind them.
+// layoutOfMessages returns the layout of message rows in the order of their numbers, with the input
+// behind them.
 func (s *Schema) layoutOfMessages() *delta.Layout {
 	var parts []delta.Component
 	for i := range s.Messages {

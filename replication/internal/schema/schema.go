@@ -1,7 +1,8 @@
-// Package schema owns the registered types: components, resources, messages and the input. Registration turns each Go type
-// into a [Component], a flat list of columns with their codecs. The first server or client freezes the schema, which lays
-// out the rows for the delta coder and fixes the text that two ends compare. All other packages read the frozen schema to
-// convert values into rows and back.
+// Package schema owns the registered types: components, resources, messages and the input.
+// Registration turns each Go type into a [Component], a flat list of columns with their codecs. The
+// first server or client freezes the schema, which lays out the rows for the delta coder and fixes
+// the text that two ends compare. All other packages read the frozen schema to convert values into
+// rows and back.
 package schema
 
 import (
@@ -60,8 +61,8 @@ func (s *Schema) Register(t reflect.Type, o *Options) error {
 	return nil
 }
 
-// admit returns an error if a component, a message or the input can't be registered beside the types that already are. The
-// schema is locked.
+// admit returns an error if a component, a message or the input can't be registered beside the
+// types that already are. The schema is locked.
 func (s *Schema) admit(c *Component, message bool) error {
 	if s.Layout != nil {
 		return fmt.Errorf("%s: the schema is in use: register all components before making a server or client of it",
@@ -83,8 +84,8 @@ func (s *Schema) admit(c *Component, message bool) error {
 	return nil
 }
 
-// Freeze ends registration and derives everything from the registered types that servers and clients need. Freezing the
-// schema again does nothing.
+// Freeze ends registration and derives everything from the registered types that servers and
+// clients need. Freezing the schema again does nothing.
 func (s *Schema) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +111,8 @@ func (s *Schema) Freeze() {
 	s.dropLines()
 }
 
-// freezeConditions numbers the conditions. If there are any, it adds the link of sub-entities to the components.
+// freezeConditions numbers the conditions. If there are any, it adds the link of sub-entities to
+// the components.
 func (s *Schema) freezeConditions() {
 	s.Link = -1
 	for i := range s.Components {
@@ -168,7 +170,8 @@ func (s *Schema) Codes(component any, dst []uint64) []uint64 {
 	}
 	c := s.component(v.Type().Elem())
 	if c == nil {
-		panic(fmt.Sprintf("replication: %v is not registered: register it before asking for its codes", v.Type().Elem()))
+		panic(fmt.Sprintf("replication: %v is not registered: register it before asking for its codes",
+			v.Type().Elem()))
 	}
 	row := make([]uint32, c.Words)
 	c.ReadColumn(row, v.UnsafePointer(), 1)

@@ -1,7 +1,7 @@
 package schema
 
-// This file has the schema text, which names every registered type and field. Two ends must have the same text, by its
-// hash; and the names of fields in it are those that options take.
+// This file has the schema text, which names every registered type and field. Two ends must have
+// the same text, by its hash; and the names of fields in it are those that options take.
 
 import (
 	"hash/fnv"
@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// TextHeader is the first line of every schema text. Its number changes when the same text no longer means the same codes.
+// TextHeader is the first line of every schema text. Its number changes when the same text no
+// longer means the same codes.
 const TextHeader = "arche-replicate schema 1"
 
 // FullText returns the schema text, before or after Freeze.
