@@ -198,7 +198,7 @@ func TestHostileFragmentsTakeLittleMemory(t *testing.T) {
 				require.NoError(t, x.client.Apply())
 			}
 			require.LessOrEqual(t, in.Size, message.MaxQueuedBytes)
-			require.LessOrEqual(t, len(in.Ring), wire.MaxQueued)
+			require.LessOrEqual(t, in.Places(), wire.MaxQueued)
 		}
 		require.Greater(t, in.Size, message.MaxQueuedBytes*9/10)
 	}

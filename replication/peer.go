@@ -248,4 +248,4 @@ func (p *Peer) resetMessages() {
 }
 
 // speaks reports whether there are new messages for the peer.
-func (p *Peer) speaks() bool { return p.messages != nil && p.messages.Speaks() }
+func (p *Peer) speaks() bool { return p.messages != nil && p.messages.HasNew() }

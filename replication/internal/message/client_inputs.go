@@ -1,28 +1,30 @@
 package message
 
+// This file has the client's end of inputs.
+
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// clientInputs are the inputs that a client has given and the server may not have.
+// clientInputs has the inputs that a client has given and the server may not have.
 type clientInputs struct {
-	ring   []inputRow // by tick modulo their number
-	first  delta.Tick // the first that may be sent still
+	ring   []inputRow // of the latest ticks, by tick modulo their number
+	first  delta.Tick // the first one that is not acknowledged
 	newest delta.Tick
-	any    bool // newest is valid
-	list   []inputRow
+	any    bool       // newest is valid
+	list   []inputRow // scratch memory of unacknowledged
 }
 
-// Set reports whether a tick has its input already, or one shortly after it has.
+// Set reports whether a tick, or one shortly after it, has an input.
 func (c *clientInputs) Set(tick delta.Tick) bool {
 	return c.any && c.newest-tick < inputRingTicks
 }
 
-// Add makes tick the newest one and returns the row to be filled with its input.
+// Add makes tick the newest one and returns the row for its input.
 func (c *clientInputs) Add(tick delta.Tick) []uint32 {
 	n := delta.Tick(len(c.ring))
-	if !c.any || tick-c.newest >= n { // or a new start
+	if !c.any || tick-c.newest >= n { // start again
 		c.first, c.newest, c.any = tick, tick-1, true
 	}
 	for c.newest != tick {
@@ -33,16 +35,16 @@ func (c *clientInputs) Add(tick delta.Tick) []uint32 {
 	return c.ring[tick%n].row
 }
 
-// pass notes that inputs up to a tick need not be sent any more.
-func (c *clientInputs) pass(tick delta.Tick) {
+// acknowledge notes that the server needs no inputs up to a tick any more.
+func (c *clientInputs) acknowledge(tick delta.Tick) {
 	if c.any && !tick.Before(c.first) {
 		c.first = tick + 1
-		c.any = int32(c.first-c.newest) <= inputRingTicks // else nobody has given any for long
+		c.any = int32(c.first-c.newest) <= inputRingTicks // false if there was no input for long
 	}
 }
 
-// unsettled returns those that are to be sent, in their order.
-func (c *clientInputs) unsettled() []inputRow {
+// unacknowledged returns the inputs to send, by tick.
+func (c *clientInputs) unacknowledged() []inputRow {
 	if !c.any || c.first.After(c.newest) {
 		return nil
 	}
@@ -56,12 +58,12 @@ func (c *clientInputs) unsettled() []inputRow {
 	return c.list
 }
 
-// putInputs writes inputs of successive ticks:
+// putInputs writes the inputs of successive ticks:
 //
-//	low bits of the last tick 16 | number of ticks less one 5 | a bit and, if it is 1, the row, for every tick
+//	low bits of the last tick 16 | number of ticks less one 5 | for each tick, a bit and, if it is 1, the row
 //
-// A tick without row has no input: the client left it out. The first row is absolute; each other one is taken against the one
-// or two before it.
+// A tick without a row has no input. The first row has no baseline; each other one is taken against
+// the one or two before it.
 func putInputs(w *bitbuf.Writer, packed *delta.Packed, number int, rows []inputRow) {
 	w.WriteBits(uint64(rows[len(rows)-1].tick), 16)
 	w.WriteBits(uint64(len(rows)-1), repeatBits)

@@ -1,5 +1,7 @@
 package message
 
+// This file has the client's end of messages and inputs.
+
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -9,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A ClientMessages is what a client says to the server, and hears from it, beside the state of the world.
+// ClientMessages sends and receives the messages of a client, and sends its inputs.
 type ClientMessages struct {
 	Messenger
 	ClientLinks
@@ -17,43 +19,44 @@ type ClientMessages struct {
 
 	Out        [wire.Channels]OutChannel // only the first is used
 	In         [wire.Channels]InChannel
-	unreliable []int32 // unreliable drafts
-	size       int     // bytes of them
+	unreliable []int32 // unreliable pending messages, by index
+	size       int     // their bytes
 
-	waiting  []InMessage       // unreliable messages that came
-	Kept     int               // how many there are
-	Bytes    int               // of them
-	seen     wire.ReplayWindow // packets of the server
+	waiting  []InMessage       // unreliable messages that arrived
+	Kept     int               // their number
+	Bytes    int               // their bytes
+	seen     wire.ReplayWindow // packets from the server
 	Tick     delta.Tick        // of the message that is being handled
 	Handling bool
 
-	lastSent   uint32 // when something was said last
-	everSent   bool   // something was said ever
-	echoed     uint32 // the newest time that the server answered to
+	lastSent   uint32 // when the last packet was sent
+	everSent   bool   // lastSent is valid
+	echoed     uint32 // the newest time that the server acknowledged
 	Inputs     clientInputs
 	InputDelay clock.InputDelay
-	late       uint8 // as the server counts
+	late       uint8 // low bits of the server's count of late inputs
 }
 
 const (
-	// MaxWaiting is how many unreliable messages a client keeps for the world to be as they need it, and maxWaitingBytes their
-	// size.
+	// MaxWaiting is the number of unreliable messages that a client keeps until the world shows
+	// their dependencies, and maxWaitingBytes their size.
 	MaxWaiting      = 512
 	maxWaitingBytes = MaxQueuedBytes
-	// WaitApplies is for how many Applies it keeps them.
+	// WaitApplies is the number of calls of Apply for which it keeps them.
 	WaitApplies = 64
-	// speakEvery is how often a client says something, so that the round trip is known.
-	speakEvery = 8
-	// inputRingTicks is how many inputs a client keeps.
+	// keepAliveApplies is the number of calls of Apply after which a quiet client sends a packet,
+	// to measure the round trip.
+	keepAliveApplies = 8
+	// inputRingTicks is the number of inputs that a client keeps.
 	inputRingTicks = 64
 )
 
-// ClientLinks are what the messages of a client need of the rest of it.
+// ClientLinks connects the messages of a client with its other parts.
 type ClientLinks struct {
 	Clock    *clock.Ticks
 	Stats    *counters.ClientCounters
 	Transmit func(packet []byte)
-	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all that a message waits for
+	Ready    func(deps []wire.Dependency) bool // reports whether the world shows all dependencies
 }
 
 // NewClientMessages returns the client's end of messages, with nothing to send.
@@ -66,21 +69,25 @@ func NewClientMessages(links ClientLinks, s *schema.Schema, d Directory, mtu int
 	return t
 }
 
-// Reset forgets all that was said, at the server's tick.
+// Reset forgets all messages and inputs. tick is the server's present tick.
 func (t *ClientMessages) Reset(tick uint32) {
 	t.Clear()
-	*t = ClientMessages{Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers, Inputs: clientInputs{ring: t.Inputs.ring}}
+	*t = ClientMessages{
+		Messenger: t.Messenger, ClientLinks: t.ClientLinks, Handlers: t.Handlers,
+		Inputs: clientInputs{ring: t.Inputs.ring},
+	}
 	if t.schema.Input != nil {
 		t.InputDelay.Begin(tick)
 	}
 }
 
-// Enqueue hands a draft over.
+// Enqueue queues a pending message. The error is [ErrBufferFull].
 func (t *ClientMessages) Enqueue(pending int) error {
 	d := &t.Pending[pending]
 	m := &t.schema.Messages[d.number]
 	switch l := &t.Out[wire.ChannelState]; {
-	case m.Reliable && !l.expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
+	case m.Reliable && !l.expect(d.size, d.fragments),
+		!m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		data, bits := t.Encode(d)
@@ -94,7 +101,7 @@ func (t *ClientMessages) Enqueue(pending int) error {
 	return nil
 }
 
-// SendTick sends what there is to say, in packets with a key.
+// SendTick sends messages, acks and inputs, in packets with a key.
 func (t *ClientMessages) SendTick(key wire.Key) {
 	now := t.Clock.Now
 	t.begin(&t.Writer, key)
@@ -103,38 +110,41 @@ func (t *ClientMessages) SendTick(key wire.Key) {
 	t.Clear()
 	t.sendInputs()
 	k := &t.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].acksLeft > 0 || t.In[wire.ChannelImmediate].acksLeft > 0 || !t.everSent || now-t.lastSent >= speakEvery) {
-		t.startPacket()
+	if k.Index == 0 && !k.open {
+		acks := t.In[wire.ChannelState].acksLeft > 0 || t.In[wire.ChannelImmediate].acksLeft > 0
+		if acks || !t.everSent || now-t.lastSent >= keepAliveApplies {
+			t.startPacket()
+		}
 	}
 	if k.open {
 		t.finishPacket()
 	}
 }
 
-// Step goes on to the next time.
+// Step ends a call of Apply.
 func (t *ClientMessages) Step() {
 	if t.schema.Input != nil {
 		t.InputDelay.Step(t.Clock)
 	}
 }
 
-// begin starts a time.
+// begin starts the packets of a call of Apply.
 func (t *ClientMessages) begin(k *Writer, key wire.Key) {
 	now := t.Clock.Now
-	// The server completes times by the newest that came, and by 0 before.
+	// The server completes times by the newest one that arrived, and by 0 before.
 	k.Begin(key, now, now-t.echoed >= wire.ShortTime)
 }
 
-// startPacket opens a packet. The first one has the acks in it.
+// startPacket opens a packet. The first one has the acks.
 func (t *ClientMessages) startPacket() {
 	k := &t.Writer
 	k.Start()
-	k.bare = true
+	k.onlyMessages = true
 	for i := range t.In {
 		var ack wire.ChannelAck
 		if in := &t.In[i]; k.Index == 0 && in.acksLeft > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/96)
-			k.bare = false
+			k.onlyMessages = false
 		}
 		ack.Write(&k.W)
 	}
@@ -149,7 +159,8 @@ func (t *ClientMessages) finishPacket() {
 	t.Transmit(packet)
 }
 
-// putMessage appends a message to a packet, if need be to a new one, and returns false if there is no room.
+// putMessage appends a message to the open packet, or to a new one. It returns false if there is no
+// room.
 func (t *ClientMessages) putMessage(m *WireMessage) bool {
 	k := &t.Writer
 	for {
@@ -166,6 +177,7 @@ func (t *ClientMessages) putMessage(m *WireMessage) bool {
 	}
 }
 
+// sendReliable sends the dirty messages of the channel.
 func (t *ClientMessages) sendReliable() {
 	l := &t.Out[wire.ChannelState]
 	begun := t.Writer.Index
@@ -176,11 +188,12 @@ func (t *ClientMessages) sendReliable() {
 		if m.fragment != wire.Unfragmented && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.due(m) {
+		if !l.dirty(m) {
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.number), Channel: wire.ChannelState, ID: id, Long: t.schema.Messages[m.number].Long, Fragment: m.fragment,
+			Number: int(m.number), Channel: wire.ChannelState, ID: id,
+			Long: t.schema.Messages[m.number].Long, Fragment: m.fragment,
 			Bits: int(m.bits), Data: l.bits.at(m.place, wire.ByteSize(int(m.bits))),
 		}
 		if !t.putMessage(&w) {
@@ -189,16 +202,17 @@ func (t *ClientMessages) sendReliable() {
 		if m.times > 0 {
 			t.Stats.MessagesResent++
 		}
-		l.sentNow(id, 0)
+		l.noteSent(id, 0)
 	}
 }
 
+// sendUnreliable sends the unreliable pending messages.
 func (t *ClientMessages) sendUnreliable() {
 	for k, i := range t.unreliable {
-		if i == taken {
+		if i == processed {
 			continue
 		}
-		t.unreliable[k] = taken
+		t.unreliable[k] = processed
 		w := WireMessage{Number: t.Pending[i].number, Channel: -1}
 		w.Data, w.Bits = t.Encode(&t.Pending[i])
 		if t.putMessage(&w) {
@@ -216,9 +230,9 @@ func (t *ClientMessages) sendInputs() {
 		return
 	}
 	if t.Clock.Trip.Known {
-		t.Inputs.pass(delta.Tick(t.Clock.Base + uint32(int32(t.Clock.ServerTick())))) // over by now
+		t.Inputs.acknowledge(delta.Tick(t.Clock.Base + uint32(int32(t.Clock.ServerTick())))) // past ticks
 	}
-	rows := t.Inputs.unsettled()
+	rows := t.Inputs.unacknowledged()
 	if len(rows) == 0 {
 		return
 	}
@@ -229,7 +243,7 @@ func (t *ClientMessages) sendInputs() {
 	t.Transmit(packet)
 }
 
-// Receive takes a packet of messages with a key. near is the newest tick of which state came.
+// Receive reads a packet of messages with a key. near is the newest tick whose state arrived.
 func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32) error {
 	if n := t.seen.Near(); t.seen.Any && int32(n-near) > 0 {
 		near = n
@@ -271,7 +285,7 @@ func (t *ClientMessages) Receive(packet, body []byte, key wire.Key, near uint32)
 	return nil
 }
 
-// noteReceived takes what the server tells of the client's packets.
+// noteReceived reads the server's report about the client's packets.
 func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	sent := wire.Extend16(p.Echo, t.Clock.Now)
 	t.Clock.NoteReceived(sent, p.Held)
@@ -281,8 +295,8 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	if t.schema.Input == nil {
 		return
 	}
-	t.Inputs.pass(delta.Tick(tick + p.Gathered))
-	if ahead := p.Late - t.late; ahead < 128 { // else it is an old report
+	t.Inputs.acknowledge(delta.Tick(tick + p.Gathered))
+	if ahead := p.Late - t.late; ahead < 128 { // else the report is old
 		t.Stats.InputsMissed += uint64(ahead)
 		t.late = p.Late
 	}
@@ -291,11 +305,11 @@ func (t *ClientMessages) noteReceived(p *wire.InputReport, tick uint32) {
 	}
 }
 
-// keep keeps a message until it is its turn.
+// keep keeps a message until it can be handled.
 func (t *ClientMessages) keep(m *StagedMessage) {
-	said, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
+	statedAt, deps := delta.Tick(t.Parser.Header.Time), t.Parser.Deps[m.First:][:m.Deps]
 	if m.Channel >= 0 {
-		t.In[m.Channel].take(m, deps, said)
+		t.In[m.Channel].take(m, deps, statedAt)
 		return
 	}
 	if t.Kept == MaxWaiting || t.Bytes+wire.ByteSize(m.Bits) > maxWaitingBytes {
@@ -306,13 +320,13 @@ func (t *ClientMessages) keep(m *StagedMessage) {
 		t.waiting = append(t.waiting, InMessage{})
 	}
 	w := &t.waiting[t.Kept]
-	w.Fill(m, deps, said)
+	w.Fill(m, deps, statedAt)
 	w.until = t.Clock.Now + WaitApplies
 	t.Kept++
 	t.Bytes += wire.ByteSize(m.Bits)
 }
 
-// HandleAll hands over the messages whose turn it is, now that the world is up to date.
+// HandleAll handles the messages whose dependencies the world now shows, reliable ones in order.
 func (t *ClientMessages) HandleAll() {
 	t.Handling = true
 	defer func() { t.Handling = false }()
@@ -324,7 +338,7 @@ func (t *ClientMessages) HandleAll() {
 				break
 			}
 			number, tick := next.last.number, next.last.tick
-			if !t.openNext(l, &next) {
+			if !t.decodeNext(l, &next) {
 				t.Stats.MessagesMalformed++
 				continue
 			}
@@ -337,7 +351,7 @@ func (t *ClientMessages) HandleAll() {
 		m := &t.waiting[i]
 		switch {
 		case t.Ready(m.deps):
-			t.open(m.number, m.row())
+			t.decode(m.number, m.row())
 			t.Tick = m.tick
 			t.Bytes -= wire.ByteSize(m.bits)
 			m.clear()
@@ -355,6 +369,7 @@ func (t *ClientMessages) HandleAll() {
 	t.Kept = kept
 }
 
+// handle calls the handler of a message that was decoded.
 func (t *ClientMessages) handle(number int) {
 	h := t.Handlers[number]
 	if h == nil {
@@ -365,7 +380,7 @@ func (t *ClientMessages) handle(number int) {
 	h()
 }
 
-// inputPacket writes a packet of inputs; if they don't all fit, the oldest are left out.
+// inputPacket returns a packet of inputs. If they don't all fit, it leaves out the oldest.
 func (t *ClientMessages) inputPacket(rows []inputRow) []byte {
 	k := &t.Writer
 	if k.open {

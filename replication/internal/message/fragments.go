@@ -1,5 +1,11 @@
 package message
 
+// This file has fragments. A reliable message that does not fit into a packet is sent in fragments.
+// Each fragment has an id of the channel, and is sent, acknowledged and retransmitted like a message.
+// The receiver keeps fragments with the other messages of the channel, within the same bounds, and
+// takes all of a message out together when the last one has arrived and waits for nothing. So only
+// complete messages are acknowledged as handled, and a partial message ends with its channel.
+
 import (
 	"fmt"
 
@@ -8,25 +14,21 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A reliable message that does not fit into a packet goes in fragments. Each of them takes an id of the channel and is sent,
-// acknowledged and sent again like a message of its own. The receiver keeps them where it keeps all that waits for its turn,
-// within the same bounds, and takes them out together when the last one has come and need not wait any more. So what is
-// acknowledged as handed over is always whole messages, and nothing of one that is half there outlives its channel.
-
 const (
-
-	// FragmentOverhead is wire.MessageOverhead for a fragment: it has a second bit for what it is, and the number of its bytes.
+	// FragmentOverhead is wire.MessageOverhead for a fragment, which has a second bit for its kind
+	// and the number of its bytes besides.
 	FragmentOverhead = wire.MessageOverhead + (1+FragmentSizeBits)/8
 	FragmentSizeBits = 16
-	// MaxFragments is the largest number of fragments of a message. An ack has room for as many ids in the smallest packets,
-	// so that no fragment is sent again only because nothing could tell that it came.
+	// MaxFragments is the largest number of fragments of a message. An ack in the smallest packet
+	// has room for that many ids, so that no fragment is retransmitted only because its arrival
+	// could not be acknowledged.
 	MaxFragments = 128
-	// MaxFragmentPackets is how many packets of a tick a channel may fill before it sends no more fragments: a large message
-	// leaves room for others.
+	// MaxFragmentPackets is the number of packets that a channel may fill in a tick before it stops
+	// sending fragments: a large message leaves room for others.
 	MaxFragmentPackets = 6
 )
 
-// Fragments returns the number of fragments of a message, 1 if it goes as a whole.
+// Fragments returns the number of fragments of a message, 1 if it is not fragmented.
 func (m *Messenger) Fragments(bytes int) int {
 	if bytes <= m.room() {
 		return 1
@@ -35,12 +37,13 @@ func (m *Messenger) Fragments(bytes int) int {
 	return (bytes + room - 1) / room
 }
 
-// checkSize returns an error if a message of so many bytes can't be sent.
+// checkSize returns an error if a message of that size can't be sent.
 func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
 	switch {
 	case !t.Reliable && bytes > m.room():
 		return fmt.Errorf("%w: %s takes %d bytes, and %d fit into a packet of %d: unreliable messages go in one; "+
-			"make it reliable, send it in pieces, or raise the MTU", schema.ErrMessageTooLarge, t.Name, bytes, m.room(), m.mtu)
+			"make it reliable, send it in pieces, or raise the MTU",
+			schema.ErrMessageTooLarge, t.Name, bytes, m.room(), m.mtu)
 	case t.Reliable && m.Fragments(bytes) > MaxFragments:
 		return fmt.Errorf("%w: %s takes %d bytes, and %d go in packets of %d: send it in pieces, or raise the MTU",
 			schema.ErrMessageTooLarge, t.Name, bytes, MaxFragments*(m.mtu-FragmentOverhead), m.mtu)
@@ -48,14 +51,14 @@ func (m *Messenger) checkSize(t *schema.MessageType, bytes int) error {
 	return nil
 }
 
-// A next is what comes next in a channel: a message that is there, with all its fragments.
+// next is the next message of a channel, with all of its fragments.
 type next struct {
-	last   *InMessage // the message, or the last of its fragments
-	ids    int        // how many it takes
-	broken bool       // fragments that make no message: of several types, too many, or of more bytes than the type has
+	last   *InMessage // the message, or its last fragment
+	ids    int        // number of ids that it takes
+	broken bool       // fragments of several types, too many of them, or more bytes than the type has
 }
 
-// nextInOrder returns what comes next, if it is there.
+// nextInOrder returns the next message if all of it has arrived.
 func (l *InChannel) nextInOrder(types []schema.MessageType) (t next, ok bool) {
 	bytes := 0
 	for id := l.Next; id != l.Top && l.at(id).have; id++ {
@@ -70,7 +73,8 @@ func (l *InChannel) nextInOrder(types []schema.MessageType) (t next, ok bool) {
 		if m.fragment == wire.Unfragmented {
 			return t, true
 		}
-		t.broken = bytes > wire.ByteSize(types[m.number].Layout.Width()) || t.ids == MaxFragments && m.fragment == wire.MoreFragments
+		t.broken = bytes > wire.ByteSize(types[m.number].Layout.Width()) ||
+			t.ids == MaxFragments && m.fragment == wire.MoreFragments
 		if m.fragment == wire.LastFragment || t.broken {
 			return t, true
 		}
@@ -78,15 +82,15 @@ func (l *InChannel) nextInOrder(types []schema.MessageType) (t next, ok bool) {
 	return next{}, false
 }
 
-// openNext takes what comes next out of the channel and sets the value of its type to it. It returns false if it is no message:
-// whole ones were checked when they came, but fragments can't be one by one.
-func (m *Messenger) openNext(l *InChannel, t *next) bool {
+// decodeNext takes the next message out of the channel and decodes it into the value of its type. It
+// returns false if it is invalid. Only fragments can be: other messages were checked on arrival.
+func (m *Messenger) decodeNext(l *InChannel, t *next) bool {
 	defer l.pop(t.ids)
 	switch {
 	case t.broken:
 		return false
 	case t.last.fragment == wire.Unfragmented:
-		m.open(t.last.number, t.last.row())
+		m.decode(t.last.number, t.last.row())
 		return true
 	}
 	m.Joined = m.Joined[:0]

@@ -6,37 +6,39 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// An InChannel keeps reliable messages that came until it is their turn.
+// InChannel keeps reliable messages that arrived until they are the next in order.
 type InChannel struct {
-	Ring     []InMessage // by id modulo their number, a power of two
-	Next     uint32      // id of the message that is handed over next
-	Top      uint32      // one more than the newest id that came
-	Size     int         // bytes of messages kept
-	acksLeft int         // how many times the sender has to be told what came
+	ring     ring[InMessage]
+	Next     uint32 // id of the message that is handled next
+	Top      uint32 // one more than the newest id that arrived
+	Size     int    // bytes of the messages
+	acksLeft int    // number of acks to send
 }
 
-// An InMessage is a message, or a fragment of one, that waits for its turn, or for the world.
+// InMessage is a message, or a fragment of one, that waits for messages before it or for a state of
+// the world.
 type InMessage struct {
 	have     bool
 	number   int
 	fragment wire.Fragment
-	tick     delta.Tick // of the state that it belongs to
-	said     delta.Tick // of the packet that told what it waits for
-	until    uint32     // if it is unreliable: when it is forgotten, in client ticks
+	tick     delta.Tick // of the state to which it belongs
+	statedAt delta.Tick // tick of the packet that had its dependencies
+	until    uint32     // when an unreliable message is dropped, in calls of Apply
 	bits     int
 	Data     []byte
 	deps     []wire.Dependency
 }
 
-// ackTimes is how often the same is acknowledged: an ack may be lost, and then the sender would send all again.
+// ackTimes is the number of times that arrivals are acknowledged: if all acks are lost, the sender
+// retransmits everything.
 const ackTimes = 2
 
-// maxKeptBytes is the room that stays with a place for messages when its message is gone.
+// maxKeptBytes bounds the memory that a place keeps for the data of its next message.
 const maxKeptBytes = 256
 
-// Fill fills the place with a message of which r reads the bits.
-func (m *InMessage) Fill(s *StagedMessage, deps []wire.Dependency, said delta.Tick) {
-	m.have, m.number, m.fragment, m.tick, m.said, m.bits = true, s.Number, s.Fragment, s.Tick, said, s.Bits
+// Fill fills the place with a message. statedAt is the tick of the packet that had its dependencies.
+func (m *InMessage) Fill(s *StagedMessage, deps []wire.Dependency, statedAt delta.Tick) {
+	m.have, m.number, m.fragment, m.tick, m.statedAt, m.bits = true, s.Number, s.Fragment, s.Tick, statedAt, s.Bits
 	m.deps = append(m.deps[:0], deps...)
 	n := wire.ByteSize(s.Bits)
 	if cap(m.Data) < n {
@@ -61,52 +63,45 @@ func (m *InMessage) clear() {
 // row returns a reader of the message's row.
 func (m *InMessage) row() bitbuf.Reader { return bitbuf.NewReader(m.Data) }
 
-func (l *InChannel) at(id uint32) *InMessage { return &l.Ring[id&uint32(len(l.Ring)-1)] }
+func (l *InChannel) at(id uint32) *InMessage { return l.ring.at(id) }
 
-// full completes the id of a message, and returns false if no honest sender sends it now.
+// Places returns the number of messages for which there is memory.
+func (l *InChannel) Places() int { return len(l.ring.places) }
+
+// full completes the id of a message, and returns false if no honest sender sends that id now.
 func (l *InChannel) full(low uint16) (id uint32, ok bool) {
 	id = wire.Extend16(low, l.Next)
 	return id, int32(id-l.Next) < wire.MaxQueued
 }
 
-// take keeps a message that came, unless it did before. It reports whether it is a new one.
-func (l *InChannel) take(s *StagedMessage, deps []wire.Dependency, said delta.Tick) bool {
+// take keeps a message that arrived. It returns false if the message had arrived before, or if there
+// is no room for it.
+func (l *InChannel) take(s *StagedMessage, deps []wire.Dependency, statedAt delta.Tick) bool {
 	l.acksLeft = ackTimes
 	ahead := int32(s.ID - l.Next)
 	if ahead < 0 {
 		return false
 	}
-	for int(ahead) >= len(l.Ring) {
-		l.grow()
-	}
+	l.ring.fit(l.Next, uint32(ahead)+1)
 	m := l.at(s.ID)
 	if m.have {
-		if said.After(m.said) { // what it waits for has become less
-			m.deps, m.said = append(m.deps[:0], deps...), said
+		if statedAt.After(m.statedAt) { // the client has acknowledged some of the dependencies
+			m.deps, m.statedAt = append(m.deps[:0], deps...), statedAt
 		}
 		return false
 	}
 	if l.Size+wire.ByteSize(s.Bits) > MaxQueuedBytes {
-		return false // more than an honest sender sends: it may do so again
+		return false // more than an honest sender sends: it may retransmit it
 	}
 	l.Size += wire.ByteSize(s.Bits)
-	m.Fill(s, deps, said)
+	m.Fill(s, deps, statedAt)
 	if int32(s.ID+1-l.Top) > 0 {
 		l.Top = s.ID + 1
 	}
 	return true
 }
 
-func (l *InChannel) grow() {
-	ring := make([]InMessage, max(minQueued, 2*len(l.Ring)))
-	for i := range l.Ring {
-		id := l.Next + uint32(i)
-		ring[id&uint32(len(ring)-1)] = *l.at(id)
-	}
-	l.Ring = ring
-}
-
-// pop takes the next ids out, which are there.
+// pop removes the next ids, all of which have arrived.
 func (l *InChannel) pop(ids int) {
 	for range ids {
 		m := l.at(l.Next)
@@ -114,17 +109,21 @@ func (l *InChannel) pop(ids int) {
 		m.clear()
 		l.Next++
 	}
+	if l.Next == l.Top {
+		l.ring.emptied()
+	}
 	l.acksLeft = ackTimes
 }
 
-// ack fills in what came, in at most so many words. heard is the newest time of a packet that came.
+// ack fills in the ids that arrived, in at most the given number of words. received is the newest
+// time of a packet that arrived.
 func (l *InChannel) ack(a *wire.ChannelAck, received uint32, words int) {
 	l.acksLeft--
 	a.Present, a.Received, a.Next = true, uint16(received), uint16(l.Next)
 	a.Count = min(int(l.Top-l.Next+31)/32, words, len(a.Words))
 	clear(a.Words[:a.Count])
 	for i := range uint32(a.Count * 32) {
-		if int(i) < len(l.Ring) && l.at(l.Next+i).have {
+		if int(i) < l.Places() && l.at(l.Next+i).have {
 			a.Words[i/32] |= 1 << (i % 32)
 		}
 	}

@@ -5,47 +5,47 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// An inputRing keeps the inputs of a client by tick, at the server.
+// inputRing keeps the inputs of a client at the server, by tick.
 type inputRing struct {
-	rows   []inputRow // by tick modulo wire.InputTicks; nil before there is any
-	margin [wire.InputTicks]int8
-	known  [wire.InputTicks]bool // the client said what is there, if only that there is nothing
-	start  delta.Tick            // the first tick that the client gave an input for
+	rows   []inputRow            // by tick modulo wire.InputTicks; nil before the first input
+	margin [wire.InputTicks]int8 // ticks by which the input was early
+	known  [wire.InputTicks]bool // a packet had the tick, with an input or without
+	start  delta.Tick            // the first tick for which the client gave an input
 	newest delta.Tick
 	any    bool
-	late   uint8 // low bits of how many came late or never, for the report
+	late   uint8 // low bits of the number of inputs that were late or never came, for the report
 }
 
-// inputFate is what became of an input that arrived.
+// inputFate is the outcome of an input that arrived.
 type inputFate uint8
 
 const (
-	inputKnown  inputFate = iota // it came before, or is of a time that nobody asks for any more
-	inputInTime                  // it came before its tick was replicated
+	inputIgnored inputFate = iota // it had arrived before, is too old, or is no input
+	inputInTime                   // it arrived before its tick was replicated
 	inputLate
-	inputEarly // so early that it is refused
+	inputEarly // too early to be kept
 )
 
 // clear forgets everything.
 func (r *inputRing) clear() { *r = inputRing{rows: r.rows} }
 
-// at returns the place of a tick.
+// at returns the index of a tick.
 func (r *inputRing) at(tick delta.Tick) int { return int(tick % wire.InputTicks) }
 
-// has reports whether the client said what is there at a tick.
+// has reports whether a packet had the input of a tick, or that there is none.
 func (r *inputRing) has(tick delta.Tick) bool {
 	i := r.at(tick)
 	return r.any && r.known[i] && r.rows[i].tick == tick
 }
 
-// take takes over an input that arrived before the tick now+1 is replicated.
+// take stores an input that arrived after tick now was replicated.
 func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 	ahead := int32(in.tick - now - 1)
 	switch {
 	case ahead >= wire.InputTicks-InputsBehind:
 		return inputEarly
 	case ahead < -InputsBehind || r.has(in.tick):
-		return inputKnown
+		return inputIgnored
 	}
 	if r.rows == nil {
 		r.rows = makeInputRows(wire.InputTicks, len(in.row))
@@ -65,14 +65,15 @@ func (r *inputRing) take(in *inputRow, now delta.Tick) inputFate {
 	}
 	switch {
 	case !in.present:
-		return inputKnown
+		return inputIgnored
 	case ahead < 0:
 		return inputLate
 	}
 	return inputInTime
 }
 
-// Find returns the row of a tick's input, or else that of the newest input before it that is not long ago, or nil.
+// Find returns the row of a tick's input, or of the newest input in the InputsBehind ticks before it,
+// or nil. exact reports whether it is of the tick itself.
 func (r *inputRing) Find(tick delta.Tick) (row []uint32, exact bool) {
 	for back := range delta.Tick(InputsBehind + 1) {
 		if r.has(tick - back) {
@@ -84,24 +85,24 @@ func (r *inputRing) Find(tick delta.Tick) (row []uint32, exact bool) {
 	return nil, false
 }
 
-// flows reports whether inputs come.
-func (r *inputRing) flows(now delta.Tick) bool {
+// flowing reports whether the client is giving inputs.
+func (r *inputRing) flowing(now delta.Tick) bool {
 	return r.any && !r.start.After(now) && int32(r.newest-now) > -InputsBehind
 }
 
-// miss ends tick now, and reports whether its input has not come though there should be one.
-func (r *inputRing) miss(now delta.Tick) bool {
+// endTick ends tick now, and reports whether its input is missing though the client is giving inputs.
+func (r *inputRing) endTick(now delta.Tick) bool {
 	if r.any && int32(now-r.newest) > wire.Ancient/2 {
 		r.clear() // ticks must stay within reach of serial arithmetic
 	}
-	if r.flows(now) && !r.has(now) {
+	if r.flowing(now) && !r.has(now) {
 		r.late++
 		return true
 	}
 	return false
 }
 
-// gathered returns for how many ticks after now in a row it is known what there is.
+// gathered returns the number of consecutive ticks after now that packets had.
 func (r *inputRing) gathered(now delta.Tick) (n uint32) {
 	for n < wire.InputTicks-InputsBehind && r.has(now+1+delta.Tick(n)) {
 		n++
@@ -109,15 +110,16 @@ func (r *inputRing) gathered(now delta.Tick) (n uint32) {
 	return n
 }
 
-// judged is how many ticks a report looks at.
-const judged = 16
+// reportedInputs is the number of ticks that a report considers.
+const reportedInputs = 16
 
-// worst returns the least margin of the latest inputs, in ticks before it would have been late, and the tick it is of.
+// worst returns the smallest margin of the latest inputs, in ticks, and the tick of that input. A late
+// input has a margin below 0.
 func (r *inputRing) worst(now delta.Tick) (margin int32, tick delta.Tick, ok bool) {
 	if !r.any || int32(r.newest-now) <= -InputsBehind {
 		return 0, 0, false
 	}
-	for back := range delta.Tick(judged) {
+	for back := range delta.Tick(reportedInputs) {
 		t := r.newest - back
 		if t.Before(r.start) {
 			break
@@ -126,7 +128,7 @@ func (r *inputRing) worst(now delta.Tick) (margin int32, tick delta.Tick, ok boo
 		if r.has(t) {
 			m = int32(r.margin[r.at(t)])
 		} else if t.After(now) {
-			continue // it may still come
+			continue // it may still arrive
 		}
 		if !ok || m < margin {
 			margin, tick, ok = m, t, true

@@ -1,5 +1,7 @@
 package message
 
+// This file reads packets of inputs.
+
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
@@ -7,14 +9,14 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// An inputRow is the input of a tick, or that there is none.
+// inputRow is the input of a tick.
 type inputRow struct {
 	tick    delta.Tick
-	present bool
+	present bool // false if the client gave no input for the tick
 	row     []uint32
 }
 
-// makeInputRows returns n places for inputs.
+// makeInputRows returns memory for n inputs.
 func makeInputRows(n, words int) []inputRow {
 	rows, all := make([]inputRow, n), make([]uint32, n*words)
 	for i := range rows {
@@ -24,17 +26,20 @@ func makeInputRows(n, words int) []inputRow {
 }
 
 const (
-
-	// maxRepeated is how many inputs a packet has at most.
+	// maxRepeated is the largest number of inputs in a packet.
 	maxRepeated = 32
-	// repeatBits is what their number less one takes.
+	// repeatBits is the width of that number less one.
 	repeatBits = 5
 
+	// InputsBehind is the number of past ticks whose inputs the server keeps.
 	InputsBehind = 32
 )
 
-// parseInputs reads what putInputs wrote into rows, which it returns. near is a tick near to those of the inputs.
-func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.Component, near delta.Tick, rows []inputRow) ([]inputRow, error) {
+// parseInputs reads what putInputs wrote into rows, and returns those that it filled. near is a tick
+// near the inputs' ticks.
+func parseInputs(
+	r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.Component, near delta.Tick, rows []inputRow,
+) ([]inputRow, error) {
 	last := delta.Tick(wire.Extend16(uint16(r.ReadBits(16)), uint32(near)))
 	n := int(r.ReadBits(repeatBits)) + 1
 	var before, before2 *inputRow
@@ -57,7 +62,7 @@ func parseInputs(r *bitbuf.Reader, packed *delta.Packed, number int, c *schema.C
 	return rows[:n], nil
 }
 
-// inputBaselines returns what the input of a tick is taken against.
+// inputBaselines returns the baselines of the input of a tick: the one or two inputs before it.
 func inputBaselines(tick delta.Tick, before, before2 *inputRow) (base, base2 []uint32, ratio int64) {
 	if before == nil {
 		return nil, nil, 0

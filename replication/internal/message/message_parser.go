@@ -1,5 +1,7 @@
 package message
 
+// This file reads packets of messages.
+
 import (
 	"fmt"
 
@@ -9,20 +11,20 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A StagedMessage is one of a packet that is not believed yet.
+// StagedMessage is a message of a packet that is not checked to its end yet.
 type StagedMessage struct {
 	Number      int
 	Channel     int // -1: unreliable
 	ID          uint32
 	Fragment    wire.Fragment
 	Tick        delta.Tick
-	First, Deps int           // what it waits for, in messageStage.deps
-	row         bitbuf.Reader // before its row, or the bytes of a fragment
-	Bits        int           // of these
+	First, Deps int           // its dependencies in messageStage.Deps: index and number
+	row         bitbuf.Reader // at its row, or the bytes of a fragment
+	Bits        int           // of the row or the bytes
 }
 
-// A messageStage collects what a packet of messages says before any of it is believed: a packet with a single wrong bit
-// changes nothing.
+// messageStage collects the content of a packet of messages before any of it is used: a packet with a
+// single wrong bit changes nothing.
 type messageStage struct {
 	Header   wire.MessageHeader
 	index    uint
@@ -32,17 +34,17 @@ type messageStage struct {
 	Deps     []wire.Dependency
 }
 
-// A messageParser reads packets of messages.
+// messageParser reads packets of messages.
 type messageParser struct {
 	messageStage
 	schema   *schema.Schema
 	packed   *delta.Packed
-	fromPeer bool // else from the server
+	fromPeer bool // packets come from clients, else from the server
 	slots    uint32
 	row      []uint32 // scratch memory
 }
 
-// Parse reads what stands behind the header of a packet. in are the channels of messages that come from there.
+// Parse reads a packet behind its header. in are the channels that receive its messages.
 func (k *messageParser) Parse(rest []byte, in *[wire.Channels]InChannel) error {
 	k.Messages, k.Deps = k.Messages[:0], k.Deps[:0]
 	r := bitbuf.NewReader(rest)
@@ -57,14 +59,14 @@ func (k *messageParser) Parse(rest []byte, in *[wire.Channels]InChannel) error {
 	}
 	for i := range k.acks {
 		k.acks[i].Present = false
-		if i == 0 || k.fromPeer { // clients have one channel
+		if i == 0 || k.fromPeer { // clients send on one channel
 			if err := k.acks[i].Read(&r); err != nil {
 				return err
 			}
 		}
 	}
 	var x channelContext
-	same := [2]int{} // the dependencies of the message before: from, to
+	same := [2]int{} // dependencies of the message before: start and end
 	for r.ReadBool() {
 		if len(k.Messages) == MaxPacketMessages {
 			return wire.ErrMalformed
@@ -79,10 +81,14 @@ func (k *messageParser) Parse(rest []byte, in *[wire.Channels]InChannel) error {
 	return nil
 }
 
-func (k *messageParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InChannel, x *channelContext, same *[2]int) error {
+// parseMessage reads a message. x and same have what it shares with the messages before it.
+func (k *messageParser) parseMessage(
+	r *bitbuf.Reader, in *[wire.Channels]InChannel, x *channelContext, same *[2]int,
+) error {
 	m := StagedMessage{Number: int(r.ReadBits(k.schema.NumberBits())), Channel: -1, Tick: delta.Tick(k.Header.Time)}
 	if m.Number >= len(k.schema.Messages) {
-		return fmt.Errorf("%w: message number %d, where the schema has %d messages", wire.ErrMalformed, m.Number, len(k.schema.Messages))
+		return fmt.Errorf("%w: message number %d, where the schema has %d messages",
+			wire.ErrMalformed, m.Number, len(k.schema.Messages))
 	}
 	t := &k.schema.Messages[m.Number]
 	if t.Reliable {
@@ -127,7 +133,8 @@ func (k *messageParser) parseMessage(r *bitbuf.Reader, in *[wire.Channels]InChan
 	return nil
 }
 
-// parseContent reads a row, or passes over the bytes of a fragment, of which nothing is known before all are there.
+// parseContent reads a row, or skips the bytes of a fragment, which can't be checked before all
+// fragments are there.
 func (k *messageParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m *StagedMessage) bool {
 	if m.Fragment != wire.Unfragmented {
 		m.Bits = 8 * int(r.ReadBits(FragmentSizeBits))
@@ -142,7 +149,7 @@ func (k *messageParser) parseContent(r *bitbuf.Reader, t *schema.MessageType, m 
 	return r.Err() == nil && t.ValidRow(k.row[:t.Words])
 }
 
-// parseDependencies reads the list of what a message waits for.
+// parseDependencies reads the dependencies of a message.
 func (k *messageParser) parseDependencies(r *bitbuf.Reader) bool {
 	n := r.ReadExpGolomb(0)
 	if n > maxDependencies {
@@ -154,7 +161,8 @@ func (k *messageParser) parseDependencies(r *bitbuf.Reader) bool {
 		if r.Err() != nil || gap >= uint64(k.slots) || next+gap >= uint64(k.slots) || wait >= 1<<31 {
 			return false
 		}
-		k.Deps = append(k.Deps, wire.Dependency{Slot: uint32(next + gap), Tick: delta.Tick(k.Header.Time) - delta.Tick(wait)})
+		tick := delta.Tick(k.Header.Time) - delta.Tick(wait)
+		k.Deps = append(k.Deps, wire.Dependency{Slot: uint32(next + gap), Tick: tick})
 		next += gap + 1
 	}
 	return true

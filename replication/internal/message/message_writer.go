@@ -1,85 +1,89 @@
 package message
 
-import (
-	"github.com/arche-replicate/arche-replicate/bitbuf"
-	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
-)
-
-// Packets of messages and of inputs begin alike:
+// This file writes packets of messages. Packets of messages and of inputs begin alike:
 //
-//	checksum 32 | kind 3, tag 3, long 1, 0 | time 16 or 32 | bits...
+//	checksum 32 | kind 3, epoch 3, long 1, 0 | time 16 or 32 | bits...
 //
-// The tag is 0 where there is a checksum. Else it tells what is late of a former session. The time is the sender's: the
-// server's tick, or how often the client's Apply was called before. The bits of a packet of messages are
+// The epoch is 0 in sessions with checksums; in others it marks late packets of a former session. The
+// time is the sender's: the server's tick, or the number of calls of the client's Apply. The bits of a
+// packet of messages are
 //
 //	index | report | acks | messages ... | 0
 //
 // where a message may be a fragment of one, see fragments.go.
 //
-// Index tells apart the packets of one time, so that none is taken twice. Only servers write a report.
+// The index distinguishes the packets of one time, so that none is used twice. Only servers write a
+// report.
 
-const (
-	// MaxMessagePackets is how many packets of messages go out in a tick: a sender paces itself.
-	MaxMessagePackets = 16
-	// MaxPacketMessages bounds what a packet can make its receiver do.
-	MaxPacketMessages = 256
-	// maxDependencies is how many slots a message may wait for. With more, it is not sent yet.
-	maxDependencies = 64
-	// MaxMessageAge bounds the age that a message is said to have, in ticks.
-	MaxMessageAge = 1<<12 - 1
+import (
+	"slices"
 
-	AgeOrder        = 1 // of the exp-Golomb codes of ages of messages,
-	DependencyOrder = 3 // gaps of the slots that messages wait for
-	WaitOrder       = 2 // and how many ticks ago they changed
-
+	"github.com/arche-replicate/arche-replicate/bitbuf"
+	"github.com/arche-replicate/arche-replicate/delta"
+	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A WireMessage is a message as it is put into a packet.
+const (
+	// MaxMessagePackets is the number of packets of messages that a sender sends in a tick at most.
+	MaxMessagePackets = 16
+	// MaxPacketMessages bounds the work that a packet can cause.
+	MaxPacketMessages = 256
+	// maxDependencies is the number of slots for which a message may wait. With more, it is not
+	// sent yet.
+	maxDependencies = 64
+	// MaxMessageAge is the largest age of a message on the wire, in ticks.
+	MaxMessageAge = 1<<12 - 1
+
+	AgeOrder        = 1 // order of the exp-Golomb codes of the ages of messages,
+	DependencyOrder = 3 // of the gaps between the slots for which messages wait,
+	WaitOrder       = 2 // and of the number of ticks since these changed
+)
+
+// WireMessage is a message to write into a packet.
 type WireMessage struct {
 	Number   int
-	Channel  int // -1: none, it is unreliable
+	Channel  int // -1 for unreliable messages
 	ID       uint32
-	Long     bool // its type is
+	Long     bool // messages of the type may be fragmented
 	Fragment wire.Fragment
 	Tick     delta.Tick
 	Waits    bool
 	Deps     []wire.Dependency
-	Data     []byte // its row, or some of it
+	Data     []byte // its row, or a fragment of it
 	Bits     int
 }
 
-// A Writer fills packets of messages, one after the other.
+// Writer fills packets of messages, one after the other.
 type Writer struct {
 	numberBits uint
-	down       bool // from the server
+	down       bool // packets go to clients
 	buf        []byte
 	header     wire.MessageHeader
 	key        wire.Key
 	Index      int // of the next packet of this time
 
-	W     bitbuf.Writer
-	open  bool
-	body  int  // where the bits begin in buf
-	count int  // messages in the packet
-	bare  bool // it is for nothing but messages
+	W            bitbuf.Writer
+	open         bool
+	body         int  // start of the bits in buf
+	count        int  // messages in the packet
+	onlyMessages bool // the packet has neither a report nor an ack
 	channelContext
 }
 
-// channelContext is what messages of a packet share with those before them.
+// channelContext is the state that messages of a packet share with those before them.
 type channelContext struct {
 	begun [wire.Channels]bool
 	last  [wire.Channels]uint32 // ids
 	deps  []wire.Dependency
 }
 
-// Begin starts a tick. long says whether the receiver may have no time near to this one.
+// Begin starts a tick. long reports whether the receiver may have no time near to this one.
 func (k *Writer) Begin(s wire.Key, time uint32, long bool) {
 	k.header, k.key = wire.MessageHeader{Kind: wire.KindMessages, Time: time, Long: long, Epoch: s.Epoch}, s
 	k.Index, k.open = 0, false
 }
 
-// full reports whether no more packets may be begun.
+// full reports whether the tick has no packet left.
 func (k *Writer) full() bool { return k.Index == MaxMessagePackets }
 
 // Start opens a packet.
@@ -92,7 +96,7 @@ func (k *Writer) Start() {
 	k.open, k.count, k.channelContext = true, 0, channelContext{deps: k.deps[:0]}
 }
 
-// Put appends a message, and returns false if there is no room for it.
+// Put appends a message. It returns false if there is no room for it.
 func (k *Writer) Put(m *WireMessage) bool {
 	if k.count == MaxPacketMessages {
 		return false
@@ -115,7 +119,7 @@ func (k *Writer) Put(m *WireMessage) bool {
 	}
 	same := true
 	if k.down && m.Waits && m.Fragment != wire.MoreFragments {
-		same = equalDependencies(m.Deps, k.deps)
+		same = slices.Equal(m.Deps, k.deps)
 		k.W.WriteBool(!same)
 		if !same {
 			k.putDependencies(m.Deps)
@@ -125,7 +129,7 @@ func (k *Writer) Put(m *WireMessage) bool {
 		k.W.WriteBits(uint64(len(m.Data)), FragmentSizeBits)
 	}
 	k.W.WriteRun(m.Data, m.Bits)
-	if k.W.Err() != nil || k.W.Remaining() == 0 { // a bit ends the messages
+	if k.W.Err() != nil || k.W.Remaining() == 0 { // a bit must remain for the end of the messages
 		k.W.Rollback(mark)
 		return false
 	}
@@ -149,19 +153,7 @@ func (k *Writer) putDependencies(deps []wire.Dependency) {
 	}
 }
 
-func equalDependencies(a, b []wire.Dependency) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// Finish returns the open packet, which is valid until the next one is begun.
+// Finish returns the open packet, which is valid until the next one is started.
 func (k *Writer) Finish() []byte {
 	k.W.WriteBool(false)
 	packet := k.buf[:k.body+len(k.W.Bytes())]

@@ -1,5 +1,11 @@
-// Package message has reliable and unreliable messages, and the inputs of clients.
+// Package message carries messages in both directions and inputs to the server, beside the state of
+// the world. It owns the channels of reliable messages, the unreliable messages of a tick, and the
+// inputs of recent ticks. Values of registered types go in; once per tick packets come out. On the
+// other end, packets go in and handlers are called with the values in order. The face calls it for
+// each peer and each client.
 package message
+
+// This file turns messages into bits and back.
 
 import (
 	"fmt"
@@ -14,50 +20,51 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Messenger turns messages into rows and bits and back, for a server or a client. What the game hands over becomes bits at
-// once, or, if it refers to entities of a server, when the tick is captured: only then is it known what the network calls them.
+// Messenger turns messages into rows and bits and back, for a server or a client. A message becomes
+// bits when the game sends it, or, if it refers to entities of a server, when the tick is captured:
+// only then all entities have NetIDs.
 type Messenger struct {
 	schema *schema.Schema
 	mtu    int
 	Directory
 	Packed  *delta.Packed
-	Values  []messageValue // by number; the last one is for inputs
+	Values  []messageValue // by number; the last one is the input
 	row     []uint32       // scratch memory, for the largest row
-	rows    []uint32       // of drafts that wait for their bits
+	rows    []uint32       // of pending messages without bits
 	Pending []PendingMessage
-	bits    []byte // of drafts
+	bits    []byte // of pending messages
 	Writer  Writer
 	Parser  messageParser
-	inputs  []inputRow // scratch memory, for those of a packet
-	Joined  []byte     // scratch memory, for a message from its fragments
+	inputs  []inputRow // scratch memory, for the inputs of a packet
+	Joined  []byte     // scratch memory, for the fragments of a message
 }
 
-// A messageValue is memory for one message of a type: its address as a pointer to that type, and plain.
+// messageValue has memory for one message of a type, as a value, a typed pointer and a plain one.
 type messageValue struct {
 	Value   reflect.Value
 	Pointer any
 	Address unsafe.Pointer
 }
 
-// A PendingMessage is a message that was handed over since the last tick.
+// PendingMessage is a message that the game has sent since the last tick.
 type PendingMessage struct {
 	number int
-	row    int // where it begins in rows
-	Place  int // of its bits, once they are known
-	bits   int // -1: they are not known
+	row    int // start in Messenger.rows
+	Place  int // start of its bits, if it has any
+	bits   int // -1 if it has none yet
 
-	// What it takes at most, and precisely so once its bits are known.
+	// Upper bounds, exact once the message has bits.
 	size      int // in bytes
-	fragments int // 1 if it is to go as a whole
+	fragments int // 1 if it is not fragmented
 
-	// To those only that see an entity.
+	// The message goes only to peers that see an entity.
 	Viewers bool
 	Entity  ecs.Entity
-	ID      wire.NetID // what it was in the tick before, if known
+	ID      wire.NetID // of the entity in the tick before, if Known
 	Known   bool
 }
 
-// Init prepares a messenger. The directory may be nil if there are no entities in messages and inputs.
+// Init prepares a messenger. The directory may be nil if messages and inputs have no entities.
 func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slots uint32) {
 	m.schema, m.Directory, m.mtu = s, d, mtu
 	m.Packed = delta.NewPacked(s.MessageLayout)
@@ -78,10 +85,11 @@ func (m *Messenger) Init(s *schema.Schema, d Directory, mtu int, down bool, slot
 	m.Parser = messageParser{schema: s, packed: m.Packed, fromPeer: down, slots: slots, row: m.row}
 }
 
-// room returns the bytes that a message may take.
+// room returns the largest size of a message that is not fragmented, in bytes.
 func (m *Messenger) room() int { return m.mtu - wire.MessageOverhead }
 
-// Write appends a message to the drafts and returns its index. The caller takes it back with Discard if nobody is to get it.
+// Write appends a pending message and returns its index. The caller removes it with Discard if nobody
+// is to get it.
 func Write[T any](m *Messenger, message T) (int, error) {
 	number := m.schema.MessageNumber(reflect.TypeFor[T]())
 	t, v := &m.schema.Messages[number], &m.Values[number]
@@ -98,7 +106,7 @@ func Write[T any](m *Messenger, message T) (int, error) {
 		d.size = m.measure(t, number, row)
 	} else {
 		if t.Refers() {
-			m.NameEntities(&t.Component, row) // as they are called now
+			m.NameEntities(&t.Component, row) // by their present NetIDs
 		}
 		m.encodeRow(d, row)
 		d.size = wire.ByteSize(d.bits)
@@ -111,23 +119,23 @@ func Write[T any](m *Messenger, message T) (int, error) {
 	return index, nil
 }
 
-// encodeRow sets the bits of a draft.
+// encodeRow sets the bits of a pending message.
 func (m *Messenger) encodeRow(d *PendingMessage, row []uint32) {
 	d.Place = len(m.bits)
 	d.bits = m.appendRow(d.number, m.schema.Messages[d.number].Layout, row)
 }
 
-// measure returns how many bytes a message takes at most whose row has entities of this world where the wire has their names.
-// It takes the row for memory.
+// measure returns the largest size in bytes of a message whose row still has entities of this world
+// instead of NetIDs. It overwrites these.
 func (m *Messenger) measure(t *schema.MessageType, number int, row []uint32) int {
 	most := wire.ByteSize(t.Layout.Width())
 	if most <= wire.MaxUnfragmented {
-		return most // it makes no difference
+		return most // it fits into any packet
 	}
 	entities := 0
 	for _, i := range t.References {
 		if words := row[t.Columns[i].Word:][:2]; words[0] != 0 { // Arche's zero entity has the ID 0
-			clear(words) // nothing, which takes a bit
+			clear(words) // nothing, which takes one bit
 			entities++
 		}
 	}
@@ -137,7 +145,8 @@ func (m *Messenger) measure(t *schema.MessageType, number int, row []uint32) int
 	return wire.ByteSize(bits + entities*(delta.ReferenceBits-1))
 }
 
-// InputRow sets the row of an input, which is valid until the next message, and returns an error if it is too large.
+// InputRow returns the row of an input, or an error if the input is too large. The row is valid until
+// the next message.
 func (m *Messenger) InputRow(v *messageValue) ([]uint32, error) {
 	in, number := m.schema.Input, len(m.schema.Messages)
 	if err := in.CheckTexts(v.Address); err != nil {
@@ -161,7 +170,7 @@ func (m *Messenger) InputRow(v *messageValue) ([]uint32, error) {
 	return row, nil
 }
 
-// appendRow appends the bits of a row to those of drafts and returns how many there are.
+// appendRow appends the bits of a row to those of pending messages and returns their number.
 func (m *Messenger) appendRow(number int, layout *delta.Component, row []uint32) (bits int) {
 	first, most := len(m.bits), wire.ByteSize(layout.Width())
 	m.bits = slices.Grow(m.bits, most)[:first+most]
@@ -172,27 +181,28 @@ func (m *Messenger) appendRow(number int, layout *delta.Component, row []uint32)
 	return w.Len()
 }
 
-// Discard takes the last draft back.
+// Discard removes the last pending message.
 func (m *Messenger) Discard() {
 	d := &m.Pending[len(m.Pending)-1]
 	m.rows, m.bits = m.rows[:d.row], m.bits[:d.Place]
 	m.Pending = m.Pending[:len(m.Pending)-1]
 }
 
-// Encode returns the bits of a draft, the same for all who get it. It is called in Replicate, where entities that were spawned
-// when the message was sent have their slots, and in replication.SendToServer.
+// Encode returns the bits of a pending message, the same for all receivers. Replicate calls it after
+// the entities that had spawned when the message was sent got their slots; so does
+// replication.SendToServer.
 func (m *Messenger) Encode(d *PendingMessage) (data []byte, bits int) {
 	if d.bits < 0 {
 		t := &m.schema.Messages[d.number]
 		row := m.rows[d.row:][:t.Words]
-		m.NameEntities(&t.Component, row) // as they are called in this tick
+		m.NameEntities(&t.Component, row) // by their NetIDs in this tick
 		m.encodeRow(d, row)
 	}
 	return m.bits[d.Place:][:wire.ByteSize(d.bits)], d.bits
 }
 
-// ForgetEntities makes drafts mean no entity any more, since the handles in them are from before a reset of the world. Who got a
-// draft's entity shown is known still.
+// ForgetEntities removes the entities from pending messages, since their handles are from before a
+// reset of the world. The NetIDs that select viewers remain.
 func (m *Messenger) ForgetEntities() {
 	for i := range m.Pending {
 		d := &m.Pending[i]
@@ -206,7 +216,7 @@ func (m *Messenger) ForgetEntities() {
 	}
 }
 
-// Clear forgets the drafts. Memory that a rare burst took is given back.
+// Clear forgets the pending messages. It gives back the memory of a rare burst.
 func (m *Messenger) Clear() {
 	const keep = 1 << 14
 	m.Pending, m.rows, m.bits = m.Pending[:0], m.rows[:0], m.bits[:0]
@@ -221,21 +231,21 @@ func (m *Messenger) Clear() {
 	}
 }
 
-// Read sets a value to what a row says. Fields that are not replicated are zero.
+// Read sets a value from a row. Fields that are not replicated become zero.
 func (m *Messenger) Read(c *schema.Component, v *messageValue, row []uint32) {
 	v.Value.SetZero()
 	c.Write(v.Address, row)
 	m.resolve(c, v, row)
 }
 
-// open reads a message's row and sets the value of its type to it.
-func (m *Messenger) open(number int, r bitbuf.Reader) {
+// decode sets the value of a message's type from the bits of its row.
+func (m *Messenger) decode(number int, r bitbuf.Reader) {
 	t := &m.schema.Messages[number]
 	m.Packed.DecodeRow(&r, number, m.row[:t.Words], nil, nil, 0)
 	m.Read(&t.Component, &m.Values[number], m.row[:t.Words])
 }
 
-// readInputs reads the bits of a packet of inputs.
+// readInputs reads the bits of a packet of inputs. near is a tick near the inputs' ticks.
 func (m *Messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error) {
 	in := m.schema.Input
 	if m.inputs == nil {
@@ -245,7 +255,7 @@ func (m *Messenger) readInputs(rest []byte, near delta.Tick) ([]inputRow, error)
 	return parseInputs(&r, m.Packed, len(m.schema.Messages), in, near, m.inputs)
 }
 
-// resolve sets the fields of a value that refer to entities to those that the row names. They are zero before.
+// resolve sets the references of a value, which are zero before, to the entities that the row names.
 func (m *Messenger) resolve(c *schema.Component, v *messageValue, row []uint32) {
 	for _, i := range c.References {
 		if words := row[c.Columns[i].Word:][:2]; words[0] != 0 {

@@ -1,70 +1,70 @@
 package message
 
+// This file sends reliable messages. They are numbered in a channel, sent until acknowledged, and
+// handled in the order of their numbers.
+
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/clock"
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// Reliable messages go in channels. In each of them they are numbered, sent until acknowledged, and handed over in the order
-// of their numbers.
-
 const (
-
-	// MaxQueuedBytes bounds their size, at both ends.
+	// MaxQueuedBytes bounds the size of the messages in a channel, at both ends.
 	MaxQueuedBytes = 64 << 10
-	// stuckTimeouts is after how many timeouts a receiver is told again what a message waits for.
+	// stuckTimeouts is the number of timeouts after which the dependencies of a message are sent again.
 	stuckTimeouts = 4
-	// minQueued is the least size of a ring of messages.
-	minQueued = 16
-	// maxBackoff bounds how much longer than the timeout, as a power of two, messages wait while there are no acks.
+	// maxBackoff bounds the exponent of the backoff: without acks, retransmissions wait for up to
+	// 2^maxBackoff timeouts.
 	maxBackoff = 4
-	// MaxProbes is how many messages are sent again at a time while there are no acks.
+	// MaxProbes is the number of messages that are retransmitted in a tick while there are no acks.
 	MaxProbes = 8
 )
 
-// An OutChannel sends reliable messages. It knows of no world and no packets: put fills them, ack empties the channel.
+// OutChannel queues reliable messages until they are acknowledged, and decides which to send in a
+// tick. It has neither packets nor a world.
 type OutChannel struct {
-	ring   []outMessage // by id modulo their number, a power of two
-	First  uint32       // the first that is not known to be handed over
-	Next   uint32       // id of the next message
-	Unsent uint32       // the first that was never sent
-	bits   fifo[byte]   // of the messages
+	ring   ring[outMessage]
+	First  uint32     // id of the first message that may not be handled yet
+	Next   uint32     // id of the next message
+	Unsent uint32     // id of the first message that was never sent
+	bits   fifo[byte] // of the messages
 	deps   fifo[wire.Dependency]
 
-	Size     int // bytes of messages in the ring, and of what is to come
-	Expected int // ids that what is to come takes
+	Size     int // bytes of messages in the ring and of expected ones
+	Expected int // ids of expected messages
 
-	latest  delta.Tick // the newest time of a packet that the receiver got, as its acks say
-	heard   bool       // latest is valid
-	backoff uint8      // in how many ticks messages were sent again for want of acks, since the last ack
-	probed  delta.Tick // when that was the last time
+	latest    delta.Tick // the newest time of a packet that arrived, according to acks
+	hasLatest bool       // latest is valid
+	backoff   uint8      // number of ticks with probes since the last ack
+	probed    delta.Tick // the last of these ticks
 
-	// Of the present tick.
+	// Valid in the present tick.
 	now, slack, timeout delta.Tick
-	expired             int  // messages that were sent again for want of acks
-	probes              bool // there may be such
+	expired             int  // messages that are sent as probes: again, for want of acks
+	probes              bool // probes are allowed
 }
 
-// An outMessage is a message, or a fragment of one.
+// outMessage is a message, or a fragment of one.
 type outMessage struct {
 	number   uint16
 	fragment wire.Fragment
-	times    uint8 // that it was sent
-	came     bool  // it is with the receiver, but may wait there
+	times    uint8 // how often it was sent
+	arrived  bool  // the receiver has it, but it may wait there
 	known    bool  // dependencies are known
-	wrote    uint8 // dependencies that it was sent with the last time
-	count    uint8 // dependencies
+	wrote    uint8 // number of dependencies with which it was sent last
+	count    uint8 // number of dependencies
 	tick     delta.Tick
 	sent     delta.Tick // when it was sent last
 	bits     uint32
 	place    uint32 // of its bits
-	deps     uint32 // place of its dependencies
+	deps     uint32 // of its dependencies
 }
 
-func (l *OutChannel) at(id uint32) *outMessage { return &l.ring[id&uint32(len(l.ring)-1)] }
+func (l *OutChannel) at(id uint32) *outMessage { return l.ring.at(id) }
 
-// expect makes room for a message of at most so many bytes and fragments, or returns false if there is none.
+// expect reserves room for a message of at most that size and number of fragments. It returns false if
+// there is none.
 func (l *OutChannel) expect(bytes, fragments int) bool {
 	if int(l.Next-l.First)+l.Expected+fragments > wire.MaxQueued || l.Size+bytes > MaxQueuedBytes {
 		return false
@@ -74,7 +74,7 @@ func (l *OutChannel) expect(bytes, fragments int) bool {
 	return true
 }
 
-// cancel gives back the room for a message.
+// cancel releases the room that expect reserved.
 func (l *OutChannel) cancel(bytes, fragments int) {
 	l.Expected -= fragments
 	l.Size -= bytes
@@ -83,7 +83,7 @@ func (l *OutChannel) cancel(bytes, fragments int) {
 // push adds a message, for which there must be room.
 func (l *OutChannel) push(number int, tick delta.Tick, data []byte, bits, fragments int) {
 	if l.Empty() {
-		l.heard, l.backoff = false, 0 // what was heard may be long ago
+		l.hasLatest, l.backoff = false, 0 // acks may be old
 	}
 	m := outMessage{number: uint16(number), tick: tick, bits: uint32(bits)}
 	if fragments == 1 {
@@ -100,22 +100,16 @@ func (l *OutChannel) push(number int, tick delta.Tick, data []byte, bits, fragme
 	}
 }
 
-// add gives a message, or fragment, the next id.
+// add gives a message or fragment the next id.
 func (l *OutChannel) add(m *outMessage, data []byte) {
 	l.Size += len(data)
-	if n := len(l.ring); int(l.Next-l.First) == n {
-		ring := make([]outMessage, max(minQueued, 2*n))
-		for id := l.First; id != l.Next; id++ {
-			ring[id&uint32(len(ring)-1)] = *l.at(id)
-		}
-		l.ring = ring
-	}
+	l.ring.fit(l.First, l.Next-l.First+1)
 	m.place, m.deps = l.bits.add(data...), l.deps.add()
 	*l.at(l.Next) = *m
 	l.Next++
 }
 
-// head returns the message that is to be handed over next, or the last of its fragments; the channel is not empty.
+// head returns the first message, or its last fragment. The channel must not be empty.
 func (l *OutChannel) head() *outMessage {
 	id := l.First
 	for l.at(id).fragment == wire.MoreFragments {
@@ -124,7 +118,7 @@ func (l *OutChannel) head() *outMessage {
 	return l.at(id)
 }
 
-// Empty reports whether everything was handed over.
+// Empty reports whether all messages have been handled.
 func (l *OutChannel) Empty() bool { return l.First == l.Next }
 
 // begin starts a tick.
@@ -133,15 +127,15 @@ func (l *OutChannel) begin(now delta.Tick, trip *clock.RoundTrip) {
 	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
-// dirty reports whether a message is to be sent now.
-func (l *OutChannel) due(m *outMessage) bool {
+// dirty reports whether a message must be sent now.
+func (l *OutChannel) dirty(m *outMessage) bool {
 	switch {
 	case m.times == 0:
 		return true
-	case m.came:
+	case m.arrived:
 		return false
-	case l.heard && l.latest.After(m.sent) && l.latest-m.sent > l.slack:
-		return true // packets came that were sent well after it
+	case l.hasLatest && l.latest.After(m.sent) && l.latest-m.sent > l.slack:
+		return true // packets that were sent well after it have arrived
 	case !l.probes || l.now-m.sent <= l.timeout<<l.backoff || l.backoff > 0 && l.expired == MaxProbes:
 		return false
 	}
@@ -149,26 +143,28 @@ func (l *OutChannel) due(m *outMessage) bool {
 	return true
 }
 
-// end ends a tick. While nothing is heard, less and less is sent.
+// end ends a tick. Without acks, probes become rarer.
 func (l *OutChannel) end() {
 	if l.expired > 0 {
 		l.probed, l.backoff = l.now, min(l.backoff+1, maxBackoff)
 	}
 }
 
-// retrySoon notes that the other end is alive: it is asked more often again.
+// retrySoon notes that the other end is alive: probes become frequent again.
 func (l *OutChannel) retrySoon() { l.backoff = min(l.backoff, 1) }
 
-// stuck reports whether a message has been with the receiver for so long that one may ask whether it waits for something that
-// won't come: it waits for open states, as far as the sender knows.
+// stuck reports whether a message has been with the receiver for so long that it may be waiting for a
+// state that never arrives. open is the number of its dependencies that are not acknowledged: if some
+// have been, the receiver must learn that.
 func (l *OutChannel) stuck(m *outMessage, open int) bool {
 	since := l.now - m.sent
-	// What it was told last may have got lost, so it is told again, but seldom.
-	return m.came && (open < int(m.wrote) && since > l.timeout || open < int(m.count) && since > stuckTimeouts*l.timeout)
+	// The last packet with its dependencies may be lost, so they are sent again, but seldom.
+	return m.arrived && (open < int(m.wrote) && since > l.timeout ||
+		open < int(m.count) && since > stuckTimeouts*l.timeout)
 }
 
-// sentNow notes that a message was sent.
-func (l *OutChannel) sentNow(id uint32, deps int) {
+// noteSent notes that a message was sent.
+func (l *OutChannel) noteSent(id uint32, deps int) {
 	m := l.at(id)
 	m.sent, m.wrote = l.now, uint8(deps)
 	m.times = min(m.times+1, 100)
@@ -180,7 +176,8 @@ func (l *OutChannel) sentNow(id uint32, deps int) {
 // before compares ids, which wrap.
 func (l *OutChannel) before(id, other uint32) bool { return int32(id-other) < 0 }
 
-// acceptable reports whether an honest receiver can have said that: nothing came that was never sent.
+// acceptable reports whether an honest receiver can have sent the ack: it has no id that was never
+// sent.
 func (l *OutChannel) acceptable(a *wire.ChannelAck) bool {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(l.Unsent, next) {
@@ -194,27 +191,31 @@ func (l *OutChannel) acceptable(a *wire.ChannelAck) bool {
 	return true
 }
 
-// ack takes what the receiver said, which must be acceptable. It reports whether that tells of packets later than what it said
-// before.
+// ack processes an ack, which must be acceptable. It reports whether the ack has a later packet than
+// those before it.
 func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	next := wire.Extend16(a.Next, l.First)
 	if l.before(next, l.First) && l.First-next > wire.MaxQueued {
-		return false // from long ago
+		return false // a very late ack
 	}
 	for id := l.First; id != l.Unsent; id++ {
-		handed := l.before(id, next)
-		if m := l.at(id); handed || a.Has(id-next) {
-			m.came = true
+		if l.before(id, next) || a.Has(id-next) {
+			l.at(id).arrived = true
 		}
 	}
-	if received := delta.Tick(wire.Extend16(a.Received, uint32(now))); !received.After(now) && (!l.heard || received.After(l.latest)) {
-		l.latest, l.heard, later = received, true, true
+	received := delta.Tick(wire.Extend16(a.Received, uint32(now)))
+	if !received.After(now) && (!l.hasLatest || received.After(l.latest)) {
+		l.latest, l.hasLatest, later = received, true, true
 	}
 	l.backoff = 0
+	first := l.First
 	for ; l.before(l.First, next); l.First++ {
 		l.Size -= wire.ByteSize(int(l.at(l.First).bits))
 	}
-	if l.First == l.Next {
+	if l.Empty() {
+		if first != l.First {
+			l.ring.emptied()
+		}
 		l.bits.drop(l.bits.base + uint32(len(l.bits.items)))
 		l.deps.drop(l.deps.base + uint32(len(l.deps.items)))
 	} else {
@@ -224,12 +225,12 @@ func (l *OutChannel) ack(a *wire.ChannelAck, now delta.Tick) (later bool) {
 	return later
 }
 
-// depend tells what a message waits for; there are no more than maxDependencies.
+// depend sets the dependencies of a message, at most maxDependencies.
 func (l *OutChannel) depend(m *outMessage, deps []wire.Dependency) {
 	m.known, m.count, m.deps = true, uint8(len(deps)), l.deps.add(deps...)
 }
 
-// dependsLike tells that a message waits for the same as another one.
+// dependsLike gives a message the dependencies of another one.
 func (m *outMessage) dependsLike(other *outMessage) {
 	m.known, m.count, m.deps = true, other.count, other.deps
 }

@@ -1,5 +1,7 @@
 package message
 
+// This file has the server's end of messages and inputs, for one client.
+
 import (
 	"github.com/arche-replicate/arche-replicate/delta"
 	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
@@ -9,7 +11,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A PeerMessages is what the server says to one client, and hears from it, beside the state of the world.
+// PeerMessages sends and receives the messages of one client, and receives its inputs.
 type PeerMessages struct {
 	Snap     *snapshot.Snapshot
 	Schema   *schema.Schema
@@ -18,49 +20,52 @@ type PeerMessages struct {
 	Stats    *counters.PeerCounters
 	Down, Up wire.Key            // of packets to the client and from it
 	Send     func(packet []byte) // a packet of messages
-	// Handler hands over the message that was opened. It reports whether there is a function for it, and whether the session
-	// goes on.
+	// Handler handles the message that was decoded. It reports whether there is a handler for it,
+	// and whether the session continues.
 	Handler func(number int) (handled, on bool)
 
 	Out [wire.Channels]OutChannel
 	In  [wire.Channels]InChannel // only the first is used
 
-	pending    []int32 // drafts that the client is to get
-	unreliable []int32 // those of them that are unreliable
+	pending    []int32 // reliable pending messages for the client, by index
+	unreliable []int32 // unreliable ones
 	size       int     // bytes of unreliable messages
 	deps       []wire.Dependency
-	waits      []wire.Dependency // that of a message is not settled
+	waits      []wire.Dependency // dependencies of a message that are not acknowledged
 
-	Inputs   inputRing
-	seen     wire.ReplayWindow // packets from the client
-	came     delta.Tick        // when the newest of them did
-	Reported delta.Tick        // when the client was last told so
-	unsaid   bool              // something came that the client was not told of
+	Inputs     inputRing
+	seen       wire.ReplayWindow // packets from the client
+	arrivedAt  delta.Tick        // when the newest of them arrived
+	Reported   delta.Tick        // when the last report was sent
+	unreported bool              // a packet arrived that no report has acknowledged
 
-	packets, received int // packets and messages that came since the last tick
+	packets, received int // packets and messages since the last tick
 }
 
 const (
-	// MaxUnreliable is how many unreliable messages go out in a tick at most, and maxUnreliableBytes their size.
+	// MaxUnreliable is the number of unreliable messages that are sent in a tick at most, and
+	// maxUnreliableBytes their size.
 	MaxUnreliable      = 256
 	maxUnreliableBytes = MaxQueuedBytes / 4
-	// MaxPacketsPerTick is how many packets of messages and inputs a client may send in a tick, and MaxMessagesPerTick how many
-	// messages. They leave room for a client or a server that stood still for a while.
+	// MaxPacketsPerTick is the number of packets of messages and inputs that a client may send in a
+	// tick, and MaxMessagesPerTick the number of messages. They leave room for a client or a server
+	// that paused for a while.
 	MaxPacketsPerTick  = 256
 	MaxMessagesPerTick = 4096
-	// reportTicks is how often a client is told how its inputs fare, at most, unless there is a packet for it anyway.
+	// reportTicks is the least number of ticks between reports that need a packet of their own.
 	reportTicks = 4
 )
 
-// Speaks reports whether there are new messages for the peer.
-func (t *PeerMessages) Speaks() bool { return len(t.pending)+len(t.unreliable) > 0 }
+// HasNew reports whether there are new messages for the client.
+func (t *PeerMessages) HasNew() bool { return len(t.pending)+len(t.unreliable) > 0 }
 
-// Enqueue hands a draft to the peer.
+// Enqueue queues a pending message. The error is [ErrBufferFull].
 func (t *PeerMessages) Enqueue(pending int) error {
 	d := &t.Messages.Messenger.Pending[pending]
 	m := &t.Schema.Messages[d.number]
 	switch {
-	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments), !m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
+	case m.Reliable && !t.Out[m.Channel(true)].expect(d.size, d.fragments),
+		!m.Reliable && (len(t.unreliable) == MaxUnreliable || t.size+d.size > maxUnreliableBytes):
 		return ErrBufferFull
 	case m.Reliable:
 		t.pending = append(t.pending, int32(pending))
@@ -71,16 +76,16 @@ func (t *PeerMessages) Enqueue(pending int) error {
 	return nil
 }
 
-// SendTick sends what there is to say in this tick.
+// SendTick sends messages, acks and reports.
 func (t *PeerMessages) SendTick() {
 	now := t.Snap.Tick
 	t.packets, t.received = 0, 0
-	if t.Inputs.miss(now) {
+	if t.Inputs.endTick(now) {
 		t.Stats.InputsMissed++
 	}
 	t.assign()
 	if t.Acked.Silence.Mute {
-		t.dropUnreliable() // what is reliable waits
+		t.dropUnreliable() // reliable messages wait
 	} else {
 		t.sendPending()
 	}
@@ -89,16 +94,18 @@ func (t *PeerMessages) SendTick() {
 	}
 }
 
-// sendPending sends the messages that are due, and what else the client is to know.
+// sendPending sends the packets of a tick.
 func (t *PeerMessages) sendPending() {
 	now := t.Snap.Tick
-	// Times are completed by the newest state that came, or the newest of these packets.
-	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), !t.Acked.AnyAcked || now-t.Acked.Recent >= wire.ShortTime)
+	// The client completes times by the newest state or the newest of these packets that arrived.
+	long := !t.Acked.AnyAcked || now-t.Acked.Recent >= wire.ShortTime
+	t.Messages.Messenger.Writer.Begin(t.Down, uint32(now), long)
 	t.sendReliable(wire.ChannelImmediate)
 	t.sendReliable(wire.ChannelState)
 	t.sendUnreliable()
 	k := &t.Messages.Messenger.Writer
-	if k.Index == 0 && !k.open && (t.In[wire.ChannelState].acksLeft > 0 || t.unsaid && now-t.Reported >= reportTicks) {
+	reports := t.unreported && now-t.Reported >= reportTicks
+	if k.Index == 0 && !k.open && (reports || t.In[wire.ChannelState].acksLeft > 0) {
 		t.startPacket()
 	}
 	if k.open {
@@ -106,28 +113,28 @@ func (t *PeerMessages) sendPending() {
 	}
 }
 
-// dropUnreliable gives up the unreliable messages of the tick.
+// dropUnreliable drops the unreliable messages of the tick.
 func (t *PeerMessages) dropUnreliable() {
 	for _, i := range t.unreliable {
-		if i != taken {
+		if i != processed {
 			t.Stats.MessagesDropped++
 		}
 	}
 	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
-// taken stands in the place of a draft that was dealt with. It counts when that panicked, or a function of the user's did: what
-// waits is looked at once, so that the next Replicate neither sends it again nor panics again.
-const taken = -1
+// processed replaces the index of a pending message before it is processed. So if a function of
+// the user panics meanwhile, the next Replicate neither sends the message again nor panics again.
+const processed = -1
 
-// assign gives reliable messages their place in the channels.
+// assign moves reliable pending messages into their channels.
 func (t *PeerMessages) assign() {
 	m := &t.Messages.Messenger
 	for k, i := range t.pending {
-		if i == taken {
+		if i == processed {
 			continue
 		}
-		t.pending[k] = taken
+		t.pending[k] = processed
 		d := &m.Pending[i]
 		l := &t.Out[m.schema.Messages[d.number].Channel(true)]
 		l.cancel(d.size, d.fragments)
@@ -141,30 +148,31 @@ func (t *PeerMessages) assign() {
 	t.pending = t.pending[:0]
 }
 
-// startPacket opens a packet. The first one of a tick has in it what is to be said beside messages.
+// startPacket opens a packet. The first one of a tick has the report and the ack.
 func (t *PeerMessages) startPacket() {
 	k := &t.Messages.Messenger.Writer
 	k.Start()
 	var report wire.InputReport
 	var ack wire.ChannelAck
 	if k.Index == 0 {
-		if t.unsaid {
+		if t.unreported {
 			report = t.report()
 		}
 		if in := &t.In[wire.ChannelState]; in.acksLeft > 0 {
 			in.ack(&ack, t.seen.Newest, k.W.Remaining()/64)
 		}
 	}
-	k.bare = !report.Present && !ack.Present
+	k.onlyMessages = !report.Present && !ack.Present
 	report.Write(&k.W, t.Schema.Input != nil)
 	ack.Write(&k.W)
 }
 
-// report tells the client how its packets fare.
+// report returns the report about the client's packets.
 func (t *PeerMessages) report() (r wire.InputReport) {
 	now := t.Snap.Tick
-	t.unsaid, t.Reported = false, now
-	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: uint32(min(now-t.came, wire.MaxHeldTicks))}
+	t.unreported, t.Reported = false, now
+	held := uint32(min(now-t.arrivedAt, wire.MaxHeldTicks))
+	r = wire.InputReport{Present: true, Echo: uint16(t.seen.Newest), Held: held}
 	r.Gathered, r.Late = t.Inputs.gathered(now), t.Inputs.late
 	var of delta.Tick
 	if r.Margin, of, r.Judged = t.Inputs.worst(now); r.Judged {
@@ -181,7 +189,8 @@ func (t *PeerMessages) finishPacket() {
 	t.Send(packet)
 }
 
-// putMessage appends a message to a packet, if need be to a new one, and returns false if it fits into none.
+// putMessage appends a message to the open packet, or to a new one. It returns false if it fits into
+// none.
 func (t *PeerMessages) putMessage(m *WireMessage) bool {
 	k := &t.Messages.Messenger.Writer
 	if k.open && k.Put(m) {
@@ -189,9 +198,9 @@ func (t *PeerMessages) putMessage(m *WireMessage) bool {
 	}
 	for {
 		if k.open {
-			if k.bare && k.count == 0 {
+			if k.onlyMessages && k.count == 0 {
 				k.open = false
-				return false // larger than a packet, with all that it waits for
+				return false // with its dependencies it is larger than a packet
 			}
 			t.finishPacket()
 		}
@@ -205,9 +214,9 @@ func (t *PeerMessages) putMessage(m *WireMessage) bool {
 	}
 }
 
-// sendReliable sends what is due of a channel.
-func (t *PeerMessages) sendReliable(lane int) {
-	l := &t.Out[lane]
+// sendReliable sends the dirty messages of a channel.
+func (t *PeerMessages) sendReliable(channel int) {
+	l := &t.Out[channel]
 	if l.Empty() {
 		return
 	}
@@ -216,25 +225,26 @@ func (t *PeerMessages) sendReliable(lane int) {
 	begun := k.Index
 	l.begin(t.Snap.Tick, &t.Acked.Trip)
 	defer l.end()
-	refresh := lane == wire.ChannelState && l.stuck(l.head(), len(t.open(l, l.head())))
+	refresh := channel == wire.ChannelState && l.stuck(l.head(), len(t.unmet(l, l.head())))
 	for id := l.First; id != l.Next; id++ {
 		m := l.at(id)
 		if m.fragment != wire.Unfragmented && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.due(m) && (!refresh || !m.came || !l.stuck(m, len(t.open(l, m)))) {
+		if !l.dirty(m) && (!refresh || !m.arrived || !l.stuck(m, len(t.unmet(l, m)))) {
 			before = m
 			continue
 		}
 		w := WireMessage{
-			Number: int(m.number), Channel: lane, ID: id, Long: t.Schema.Messages[m.number].Long, Fragment: m.fragment,
-			Tick: m.tick, Waits: lane == wire.ChannelState,
+			Number: int(m.number), Channel: channel, ID: id,
+			Long: t.Schema.Messages[m.number].Long, Fragment: m.fragment,
+			Tick: m.tick, Waits: channel == wire.ChannelState,
 		}
 		if w.Waits && m.fragment != wire.MoreFragments {
-			if !m.known && !t.find(l, m, before) {
-				return // it has to wait here, and so do those after it
+			if !m.known && !t.findDependencies(l, m, before) {
+				return // the message waits, and so do those after it
 			}
-			w.Deps = t.open(l, m)
+			w.Deps = t.unmet(l, m)
 		}
 		w.Data, w.Bits = l.bits.at(m.place, wire.ByteSize(int(m.bits))), int(m.bits)
 		if !t.putMessage(&w) {
@@ -243,13 +253,13 @@ func (t *PeerMessages) sendReliable(lane int) {
 		if m.times > 0 {
 			t.Stats.MessagesResent++
 		}
-		l.sentNow(id, len(w.Deps))
+		l.noteSent(id, len(w.Deps))
 		before = m
 	}
 }
 
-// open returns what a message still has to wait for, as far as the server knows.
-func (t *PeerMessages) open(l *OutChannel, m *outMessage) []wire.Dependency {
+// unmet returns the dependencies of a message that the client has not acknowledged.
+func (t *PeerMessages) unmet(l *OutChannel, m *outMessage) []wire.Dependency {
 	t.waits = t.waits[:0]
 	if m.known {
 		t.waits = t.Acked.StillWaits(l.deps.at(m.deps, int(m.count)), t.waits)
@@ -257,8 +267,8 @@ func (t *PeerMessages) open(l *OutChannel, m *outMessage) []wire.Dependency {
 	return t.waits
 }
 
-// find finds out what a message has to wait for, and returns false if that is too much to be sent.
-func (t *PeerMessages) find(l *OutChannel, m, before *outMessage) bool {
+// findDependencies sets the dependencies of a message. It returns false if they are too many to send.
+func (t *PeerMessages) findDependencies(l *OutChannel, m, before *outMessage) bool {
 	if before != nil && before.known && before.tick == m.tick {
 		m.dependsLike(before)
 		return true
@@ -276,10 +286,10 @@ func (t *PeerMessages) sendUnreliable() {
 	m := &t.Messages.Messenger
 	known, ok := false, false
 	for k, i := range t.unreliable {
-		if i == taken {
+		if i == processed {
 			continue
 		}
-		t.unreliable[k] = taken
+		t.unreliable[k] = processed
 		d := &m.Pending[i]
 		if d.Viewers && !t.Acked.Views(d.Entity, d.ID, d.Known) {
 			continue
@@ -305,7 +315,7 @@ func (t *PeerMessages) sendUnreliable() {
 	t.unreliable, t.size = t.unreliable[:0], 0
 }
 
-// ReceivePacket takes a packet of messages or inputs.
+// ReceivePacket reads a packet of messages or inputs.
 func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	var h wire.MessageHeader
 	if t == nil {
@@ -353,7 +363,7 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	for i := range k.acks {
 		if a := &k.acks[i]; a.Present {
 			if t.Out[i].ack(a, t.Snap.Tick) && !t.Acked.AnyAcked {
-				t.Acked.Trip.Sample(t.Snap.Tick + 1 - t.Out[i].latest) // no state was sent to learn it from
+				t.Acked.Trip.Sample(t.Snap.Tick + 1 - t.Out[i].latest) // no state was sent whose ack shows it
 			}
 		}
 	}
@@ -361,19 +371,19 @@ func (t *PeerMessages) ReceivePacket(packet, body []byte) error {
 	return nil
 }
 
-// noteReceived notes that a packet came, for the report.
+// noteReceived notes that a packet arrived, for the report.
 func (t *PeerMessages) noteReceived(h *wire.MessageHeader) {
 	if !t.seen.Any || int32(h.Time-t.seen.Newest) > 0 {
 		t.seen.Reach(h.Time)
-		t.came = t.Snap.Tick + 1 // as early as the next Replicate can say so
+		t.arrivedAt = t.Snap.Tick + 1 // the next Replicate is the first that can report it
 	}
-	t.unsaid = true
+	t.unreported = true
 	for i := range t.Out {
 		t.Out[i].retrySoon()
 	}
 }
 
-// receiveInputs takes the bits of a packet of inputs.
+// receiveInputs reads the bits of a packet of inputs.
 func (t *PeerMessages) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	if t.Schema.Input == nil {
 		return wire.ErrUnexpected
@@ -396,7 +406,7 @@ func (t *PeerMessages) receiveInputs(h *wire.MessageHeader, rest []byte) error {
 	return nil
 }
 
-// handleAll hands over the messages of a packet, and reliable ones that waited for them.
+// handleAll handles the messages of a packet, and reliable ones that waited for them.
 func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	for i := range messages {
 		if m := &messages[i]; m.Channel >= 0 {
@@ -411,7 +421,7 @@ func (t *PeerMessages) handleAll(messages []StagedMessage) {
 			break
 		}
 		number := next.last.number
-		if !t.Messages.Messenger.openNext(in, &next) {
+		if !t.Messages.Messenger.decodeNext(in, &next) {
 			t.Stats.MessagesMalformed++
 			continue
 		}
@@ -421,7 +431,7 @@ func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	}
 	for i := range messages {
 		if m := &messages[i]; m.Channel < 0 {
-			t.Messages.Messenger.open(m.Number, m.row)
+			t.Messages.Messenger.decode(m.Number, m.row)
 			if !t.handle(m.Number) {
 				return
 			}
@@ -429,7 +439,7 @@ func (t *PeerMessages) handleAll(messages []StagedMessage) {
 	}
 }
 
-// handle hands over the message that was opened, and reports whether the session goes on.
+// handle calls the handler of the message that was decoded, and reports whether the session continues.
 func (t *PeerMessages) handle(number int) bool {
 	handled, on := t.Handler(number)
 	if !handled {

@@ -6,14 +6,15 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// Entities in messages and inputs are NetIDs on the wire, as those in components are. They are translated once: at the sender
-// when it is known who is who, at the receiver when the message is handed over or the input is asked for. What the other end
-// does not have by then is the zero entity, and stays so: a message is a thing of a moment.
-
-// A Directory knows the entities of a world by their NetIDs.
+// Directory maps the entities of a world to NetIDs and back. Like components, messages and inputs
+// have NetIDs on the wire instead of entities. They are translated once: at the sender as soon as
+// the entities have NetIDs, at the receiver when the message is handled or the input is used. An
+// entity that the receiver doesn't have by then becomes the zero entity and remains so, since a
+// message is only valid at the moment it is handled.
 type Directory interface {
-	// NameEntities puts NetIDs in the place of entities, in rows as schema.Component.ReadColumn leaves them, and nothing in that of others.
+	// NameEntities replaces the entities in rows that schema.Component.ReadColumn made by their
+	// NetIDs, and those that have none by nothing.
 	NameEntities(c *schema.Component, rows []uint32)
-	// EntityOf returns the entity with a NetID, which may be any, or the zero entity if there is none now.
+	// EntityOf returns the entity with any NetID, or the zero entity if there is none now.
 	EntityOf(id wire.NetID) ecs.Entity
 }

@@ -1,8 +1,8 @@
 package message
 
-// ServerMessages is the server's end of messages.
+// ServerMessages has what a server's peers share to send and receive messages.
 type ServerMessages struct {
 	Messenger Messenger
-	Waits     bool // there are messages that wait for the state of their tick
-	Handling  bool // in one of the handlers, or in a hook
+	Waits     bool // there are types of messages that wait for the state of their tick
+	Handling  bool // a message handler or a hook is running
 }
