@@ -1,6 +1,10 @@
-// Package clock estimates round trips, the tick of the server, and how far ahead of it inputs must
-// be given. It reads no clock: it counts ticks and calls of Apply.
+// Package clock estimates round trips, the tick of the server, and the delay of inputs: how far ahead
+// of the server a client must give them. It owns these estimates. The ticks of arriving packets and
+// calls of Apply go in, and it reads no other clock. The tracker of acks, messages and the client call
+// it.
 package clock
+
+// This file estimates the server's tick.
 
 import (
 	"math"
@@ -9,42 +13,42 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A Ticks is what a client makes out of the ticks of packets that come: where the server is now. It reads no other clock, but
-// counts calls of Apply, and finds out how many ticks of the server go by from one to the next.
+// Ticks estimates the present tick of the server from the ticks of arriving packets. It counts calls of
+// Apply, and measures how many ticks of the server pass between two of them.
 type Ticks struct {
 	Now uint32 // calls of Apply since the server's welcome
 
 	Known  bool
-	Base   uint32  // est counts from there
-	est    float64 // the tick of which a packet can be expected to have come now
-	Jitter float64 // how far off est mostly is
-	far    int     // so many samples in a row were far off, and are ignored
+	Base   uint32  // est counts from here
+	est    float64 // the newest tick whose packet should have arrived by now
+	Jitter float64 // smoothed error of est
+	far    int     // number of successive samples that were ignored because they were far off
 
-	fresh bool // since the last Apply a packet came,
-	tick  uint32
+	fresh bool   // a packet arrived since the last Apply
+	tick  uint32 // the newest tick of such a packet
 
 	rates    [3]float64 // ticks from one Apply to the next, in the last spans of time
-	span     uint32     // the length of the present one, in calls of Apply
-	from     uint32     // when it began
+	span     uint32     // length of the present span, in calls of Apply
+	from     uint32     // its begin
 	fromTick uint32
 
 	Trip RoundTrip // in calls of Apply
 }
 
 const (
-	// clockShare is how slowly est follows: by one part in so many of what it is off, for every Apply in which something came.
+	// clockShare slows est down: each sample corrects one part in clockShare of the error.
 	clockShare = 16
-	// farOff is how far off a sample is, in ticks, that speaks for a new time.
+	// farOff is the error of a sample, in ticks and beyond the jitter, from which on it is ignored.
 	farOff = 8
-	// firstSpan and lastSpan are for how many calls of Apply the rate is measured, at first and later.
+	// firstSpan and lastSpan are the first and the longest span over which the rate is measured.
 	firstSpan, lastSpan = 32, 256
-	// steadyRate is how far from 1 the rate may be to be taken for 1.
+	// steadyRate is the distance from 1 up to which a rate counts as 1.
 	steadyRate = 1.0 / 32
-	// leastRate and mostRate bound it.
+	// leastRate and mostRate bound the rate.
 	leastRate, mostRate = 1.0 / 64, 8
 )
 
-// Arrive notes that a packet of the server's tick came.
+// Arrive notes that a packet of the given tick arrived.
 func (c *Ticks) Arrive(tick uint32) {
 	if !c.fresh || int32(tick-c.tick) > 0 {
 		c.fresh, c.tick = true, tick
@@ -60,19 +64,19 @@ func (c *Ticks) Step() {
 	}
 	c.Now++
 	c.est += c.Rate()
-	if c.est >= 1<<16 { // so that it stays exact
+	if c.est >= 1<<16 { // so that it remains exact
 		c.Base, c.est = c.Base+1<<16, c.est-1<<16
 	}
 }
 
-// sample compares the newest tick that came with what was expected.
+// sample corrects the estimate by the newest tick that arrived.
 func (c *Ticks) sample(tick uint32) {
 	off := float64(int32(tick-c.Base)) - c.est
 	switch {
 	case !c.Known:
 		c.Known, c.Base, c.est = true, tick, 0
-	case math.Abs(off) > farOff+4*c.Jitter: // it came very late
-		if c.far++; c.far == clockShare { // or one of the two ends stood still for a while
+	case math.Abs(off) > farOff+4*c.Jitter: // the packet was very late
+		if c.far++; c.far == clockShare { // or one of the two ends paused for a while
 			c.far, c.Base, c.est = 0, tick, 0
 		}
 	default:
@@ -82,7 +86,7 @@ func (c *Ticks) sample(tick uint32) {
 	}
 }
 
-// measure finds the rate.
+// measure measures the rate at the end of each span.
 func (c *Ticks) measure(tick uint32) {
 	took := c.Now - c.from
 	switch {
@@ -92,7 +96,7 @@ func (c *Ticks) measure(tick uint32) {
 		return
 	default:
 		rate := min(max(float64(int32(tick-c.fromTick))/float64(took), leastRate), mostRate)
-		if c.span < lastSpan { // what was before it is a guess
+		if c.span < lastSpan { // the rates before it are guesses
 			c.rates = [3]float64{rate, rate, rate}
 		} else {
 			c.rates = [3]float64{c.rates[1], c.rates[2], rate}
@@ -102,8 +106,8 @@ func (c *Ticks) measure(tick uint32) {
 	c.from, c.fromTick = c.Now, tick
 }
 
-// Rate returns the ticks from one Apply to the next: the median of what was measured, so that a pause, or a way that has become
-// longer, is not taken for another rate.
+// Rate returns the ticks from one Apply to the next: the median of the latest measurements, so that a
+// pause, or a longer way of packets, does not change it.
 func (c *Ticks) Rate() float64 {
 	r := c.rates
 	slices.Sort(r[:])
@@ -113,7 +117,8 @@ func (c *Ticks) Rate() float64 {
 	return r[1]
 }
 
-// NoteReceived notes that a packet sent at the given time was answered, by a server that had held the answer for some ticks.
+// NoteReceived notes that a packet sent at the given time was acknowledged, by a server that had held
+// the acknowledgement for some ticks.
 func (c *Ticks) NoteReceived(sent, held uint32) {
 	if took := c.Now - sent; took <= 1<<16 {
 		c.Trip.Sample(delta.Tick(max(float64(took)-float64(held)/c.Rate(), 0)))
@@ -123,5 +128,5 @@ func (c *Ticks) NoteReceived(sent, held uint32) {
 // RoundTrip returns the round trip in ticks.
 func (c *Ticks) RoundTrip() float64 { return float64(c.Trip.Smooth) / 8 * c.Rate() }
 
-// ServerTick returns where the server is, counted from base.
+// ServerTick returns the server's present tick, counted from Base.
 func (c *Ticks) ServerTick() float64 { return c.est + c.RoundTrip()/2 }

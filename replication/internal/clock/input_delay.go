@@ -1,55 +1,58 @@
 package clock
 
+// This file adapts the delay of inputs.
+
 import (
 	"math"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// An InputDelay says for which tick a client gives its inputs: so little ahead of the server that they just come in time, most of
-// them, when packets are lost and late as they are. It goes up at once when inputs come too late, and down by and by when all
-// came earlier than need be for a while.
+// InputDelay chooses the tick of a client's inputs: so little ahead of the server that most inputs just
+// arrive in time, given the present loss and jitter. The delay grows at once when inputs are late, and
+// shrinks slowly after all inputs were early for a while.
 type InputDelay struct {
-	estimate uint32  // a tick that goes on with the server's
-	fraction float64 // of the next one
-	rate     float64 // that it was set for
-	drift    float64 // how far the beat is off, smoothed
-	ahead    uint32  // the tick of an input less beat
-	Guess    bool    // beat and ahead are valid
-	set      bool    // and the round trip was known
+	estimate uint32  // an even estimate of the server's tick
+	fraction float64 // of the next tick
+	rate     float64 // for which the delay was set
+	drift    float64 // smoothed error of the estimate
+	ahead    uint32  // the delay: the tick of an input less the estimate
+	Guess    bool    // estimate and ahead are valid
+	set      bool    // they were set when the round trip was known
 
-	from   delta.Tick // inputs from this tick on were given with this lead
-	since  uint32     // the time since when least is the least margin
-	least  int32
-	any    bool   // least is valid
-	stable uint32 // for how long all has to be early before the lead shrinks
-	margin int32  // the margin that is not given up
+	from   delta.Tick // inputs from this tick on were given with this delay
+	since  uint32     // the time since which least is measured
+	least  int32      // the smallest margin of an input
+	any    bool       // least is valid
+	stable uint32     // calls of Apply for which inputs must be early before the delay shrinks
+	margin int32      // the margin to keep
 }
 
 const (
-	// spareTicks is what a lead begins with beyond the round trip, and twice the jitter.
+	// spareTicks is the initial delay beyond the round trip and twice the jitter.
 	spareTicks = 3
-	// leastMargin is the margin that is not given up, more when the lead has proven too small: where packets get lost, what
-	// comes late does so by several ticks.
+	// leastMargin is the margin to keep. It becomes moreMargin when the delay was too small: if
+	// packets are lost, late inputs are late by several ticks.
 	leastMargin, moreMargin = 1, 2
-	// stableTicks is for how long margins must be larger than need be before the lead shrinks; each time that it proves too
-	// small, that becomes twice as long, up to maxStable.
+	// stableTicks is the time for which margins must be larger than necessary before the delay
+	// shrinks. It doubles each time that the delay is too small, up to maxStable.
 	stableTicks, maxStable = 256, 4096
-	// muchMargin is so much that the lead shrinks after stableTicks anyway.
+	// muchMargin is a margin with which the delay shrinks after stableTicks in any case.
 	muchMargin = 4
-	// maxRaise is how far the lead goes up at a time.
+	// maxRaise bounds the growth of the delay at a time.
 	maxRaise = 16
-	// maxDrift is how far the lead may get from what round trip and jitter suggest.
+	// maxDrift is the largest distance of the delay from the one that round trip and jitter suggest.
 	maxDrift = 32
-	// maxEstimateDrift is how far the beat may get from where the server seems to be, if there are not as many Applies as ticks.
+	// maxEstimateDrift is the largest error of the estimate if the rate of Applies is not that of ticks.
 	maxEstimateDrift = 2
-	// driftShare is how slowly stray follows.
+	// driftShare smooths the drift.
 	driftShare = 1024
 	// guessedTrip is the round trip before one was measured, in ticks.
 	guessedTrip = 6
 )
 
-// Begin makes a first guess, when the server's tick is all that is known. The first input is given before the first Apply.
+// Begin makes a first guess when only the server's tick is known: the first input may be given before the
+// first Apply.
 func (l *InputDelay) Begin(tick uint32) {
 	l.estimate, l.ahead, l.Guess = tick, guessedTrip+spareTicks, true
 }
@@ -60,7 +63,7 @@ func (l *InputDelay) Step(c *Ticks) {
 		return
 	}
 	if rate := c.Rate(); math.Abs(rate-l.rate) > steadyRate*l.rate {
-		l.rate, l.set = rate, false // what was is no guide
+		l.rate, l.set = rate, false // start again
 	}
 	l.follow(c)
 	trip := float64(guessedTrip)
@@ -77,14 +80,14 @@ func (l *InputDelay) Step(c *Ticks) {
 	l.renew(c)
 }
 
-// follow lets the beat go on as the server does. It does so evenly: not every little error of the estimate makes a tick come
-// twice or not at all.
+// follow moves the estimate on with the server. It does so evenly, so that small errors don't skip or
+// repeat a tick.
 func (l *InputDelay) follow(c *Ticks) {
 	off := func() float64 { return float64(int32(l.estimate-c.Base)) + l.fraction - c.ServerTick() + 0.5 }
 	if rate := c.Rate(); rate == 1 {
 		l.estimate++
 		l.fraction = 0
-		l.drift += (off() - l.drift) / driftShare // the two ends' clocks differ by a little
+		l.drift += (off() - l.drift) / driftShare // the two ends' clocks differ slightly
 		switch {
 		case l.drift > 0.5:
 			l.estimate--
@@ -108,12 +111,13 @@ func (l *InputDelay) follow(c *Ticks) {
 // Tick returns the tick of an input given now.
 func (l *InputDelay) Tick() uint32 { return l.estimate + l.ahead }
 
-// renew starts to watch margins anew, those of inputs not given yet.
+// renew starts to measure margins again, of inputs that are not given yet.
 func (l *InputDelay) renew(c *Ticks) {
 	l.from, l.since, l.any = delta.Tick(l.Tick()), c.Now, false
 }
 
-// Judge takes the least margin of some inputs, which that of the given tick had.
+// Judge adapts the delay to the smallest margin of the latest inputs, which the input of the given tick
+// had.
 func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	if !l.set || of.Before(l.from) {
 		return
@@ -132,7 +136,7 @@ func (l *InputDelay) Judge(margin int32, of delta.Tick, c *Ticks) {
 	case spare > 0 && (waited >= l.stable || waited >= stableTicks && l.least >= muchMargin):
 		l.ahead -= uint32(max(spare/2, 1))
 		l.renew(c)
-	case waited >= l.stable: // the next while
+	case waited >= l.stable: // the next period
 		if l.stable == maxStable {
 			l.margin = leastMargin
 		}

@@ -2,14 +2,14 @@ package clock
 
 import "github.com/arche-replicate/arche-replicate/delta"
 
-// A RoundTrip estimates, in ticks, how long a packet's acknowledgement takes (after
-// Jacobson, "Congestion Avoidance and Control", 1988), in integers of 1/8 tick.
+// RoundTrip estimates the time until a packet is acknowledged, in integers of 1/8 tick
+// (after Jacobson, "Congestion Avoidance and Control", 1988).
 type RoundTrip struct {
 	Smooth, deviation int32
 	Known             bool
 }
 
-// Sample notes that an acknowledgement took the given ticks.
+// Sample notes that an acknowledgement took so many ticks.
 func (r *RoundTrip) Sample(ticks delta.Tick) {
 	t := int32(min(ticks, 1<<16)) * 8
 	if !r.Known {
@@ -24,11 +24,11 @@ func (r *RoundTrip) Sample(ticks delta.Tick) {
 	r.deviation += (diff - r.deviation) / 4
 }
 
-// MaxTimeout bounds the timeout: a peer with a longer round trip is sent some things
-// twice, instead of one with a bad moment being kept waiting.
+// MaxTimeout bounds the timeout. A peer with a longer round trip gets some states twice;
+// without the bound, a peer with a bad moment would have to wait.
 const MaxTimeout = 128
 
-// Timeout returns after how many ticks a packet without acknowledgement counts as lost.
+// Timeout returns the number of ticks after which a packet without acknowledgement counts as lost.
 func (r *RoundTrip) Timeout() delta.Tick {
 	if !r.Known {
 		return 32
@@ -36,8 +36,8 @@ func (r *RoundTrip) Timeout() delta.Tick {
 	return min(delta.Tick(r.Smooth+4*r.deviation)/8+3, MaxTimeout)
 }
 
-// Slack returns how many ticks later than a packet sent after it a packet may be
-// acknowledged before it counts as lost.
+// Slack returns the number of ticks by which a packet may be acknowledged later than one sent
+// after it before it counts as lost.
 func (r *RoundTrip) Slack() delta.Tick {
 	return delta.Tick(2*r.deviation)/8 + 2
 }

@@ -2,7 +2,7 @@ package config
 
 import "github.com/mlange-42/arche/ecs"
 
-// ClientOptions are what the options of a client set.
+// ClientOptions has the settings that the options of a client make.
 type ClientOptions struct {
 	EndOptions
 	MaxEntities int

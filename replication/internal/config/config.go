@@ -1,4 +1,5 @@
-// Package config has the options of a server, for all that read them.
+// Package config owns the settings of servers and clients. The face's options write them when an end is
+// made; the other packages only read them.
 package config
 
 import (
@@ -6,8 +7,8 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// KeepAliveTicks returns after how many quiet ticks an empty packet is sent: a second, or
-// less where silence has an end sooner.
+// KeepAliveTicks returns the number of quiet ticks after which an empty packet is sent: a second of
+// ticks, or less if the timeout is short.
 func (o *ServerOptions) KeepAliveTicks() uint32 {
 	if o.Timeout > 0 {
 		return uint32(max(1, min(o.TickRate, o.Timeout/4)))
@@ -15,7 +16,7 @@ func (o *ServerOptions) KeepAliveTicks() uint32 {
 	return uint32(o.TickRate)
 }
 
-// ServerOptions are what the options of a server set.
+// ServerOptions has the settings that the options of a server make.
 type ServerOptions struct {
 	EndOptions
 	Window     int
@@ -26,12 +27,12 @@ type ServerOptions struct {
 	Grid       delta.Tick
 	Marker     func(*ecs.World) ecs.ID
 
-	// For tests, which compare or make much of what is rare.
+	// For tests, to compare, or to make rare cases frequent.
 	FirstTick       uint32    // of the first Replicate; ticks wrap
 	FirstSequence   uint16    // of the first packet to each peer; sequences wrap
-	NoSharedPackets bool      // nothing but runs is shared
-	NoGroups        bool      // what is in groups does not wait for the others
-	NoSilence       bool      // no peer is ever taken for silent
-	Compact         bool      // the coding of peers that ask for none
+	NoSharedPackets bool      // only cached deltas are shared
+	NoGroups        bool      // entities of a group do not wait for one another
+	NoSilence       bool      // no peer counts as silent
+	Compact         bool      // the coding of peers that choose none
 	FreeWork        WorkBound // of a packet
 }

@@ -1,27 +1,27 @@
 package config
 
-// A ServerFunc is an option of a server.
+// ServerFunc is an option of a server.
 type ServerFunc func(*ServerOptions)
 
-// ApplyToServer sets what the option is for.
+// ApplyToServer applies the option.
 func (f ServerFunc) ApplyToServer(o *ServerOptions) { f(o) }
 
-// A ClientFunc is an option of a client.
+// ClientFunc is an option of a client.
 type ClientFunc func(*ClientOptions)
 
-// ApplyToClient sets what the option is for.
+// ApplyToClient applies the option.
 func (f ClientFunc) ApplyToClient(o *ClientOptions) { f(o) }
 
-// An EndFunc is an option of either end.
+// EndFunc is an option of either end.
 type EndFunc func(*EndOptions)
 
-// ApplyToServer sets what the option is for.
+// ApplyToServer applies the option.
 func (f EndFunc) ApplyToServer(o *ServerOptions) { f(&o.EndOptions) }
 
-// ApplyToClient sets what the option is for.
+// ApplyToClient applies the option.
 func (f EndFunc) ApplyToClient(o *ClientOptions) { f(&o.EndOptions) }
 
-// EndOptions are what servers and clients have in common.
+// EndOptions has the settings that servers and clients share.
 type EndOptions struct {
 	MTU     int
 	Seed    uint64

@@ -1,6 +1,7 @@
 package counters
 
-// ClientCounters are the counters of a client. What they count says ClientStats, which has the same fields.
+// ClientCounters has the counters of a client. replication.ClientStats has the same fields and
+// describes them.
 type ClientCounters struct {
 	Packets uint64
 	Bytes   uint64

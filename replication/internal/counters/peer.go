@@ -1,7 +1,8 @@
-// Package counters has the counters that several packages write.
+// Package counters owns the counters of one peer and one client. Sender, session, messages and receiver
+// increment the same struct; the face copies it into the public statistics.
 package counters
 
-// PeerCounters are the counters of a peer. What they count says PeerStats, which has the same fields.
+// PeerCounters has the counters of a peer. replication.PeerStats has the same fields and describes them.
 type PeerCounters struct {
 	Packets    uint64
 	Bytes      uint64
@@ -54,6 +55,7 @@ type PeerCounters struct {
 	RefusedJoins   uint64
 }
 
+// Spending returns the totals of the entries that the peer was sent.
 func (s *PeerCounters) Spending() Spending {
 	return Spending{int(s.EntityBits), int(s.Updates), int(s.FullStates + s.KeyframeFallbacks), int(s.Despawns)}
 }

@@ -1,4 +1,4 @@
 package counters
 
-// Spending is what a peer has been sent.
+// Spending has the totals of the entries that a peer was sent.
 type Spending struct{ Bits, Updates, FullStates, Despawns int }

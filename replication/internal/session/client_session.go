@@ -1,5 +1,10 @@
 package session
 
+// This file has the client's end of a session. A client introduces itself with a nonce, and accepts only
+// the answer that has it. When it starts again it takes another nonce, so that late answers to earlier
+// introductions are ignored. It keeps the world of a server that has gone silent until that server, or
+// another one in its place, begins a new session.
+
 import (
 	"errors"
 	"fmt"
@@ -11,37 +16,32 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A client introduces itself with a nonce, and takes the answer that bears it. Whenever
-// it has reason to begin anew it takes another nonce, so that late answers to earlier
-// introductions mean nothing. What it knows of a server that has gone silent stays until
-// the server, or another one in its place, begins a new session.
-
-// A ClientState is what a client does about its connection.
+// ClientState is the state of a client's connection.
 type ClientState uint8
 
 const (
-	ClientIntroducing ClientState = iota // it has no session and asks for one
-	ClientConnected                      // it has a session
-	ClientSeeking                        // it has a session, but the server is silent: it asks whether the server knows it still
+	ClientIntroducing ClientState = iota // the client has no session and asks for one
+	ClientConnected                      // the client has a session
+	ClientSeeking                        // the client has a session, but the server is silent
 	ClientEnded                          // the connection has ended or was refused
-	ClientClosed                         // and for good
+	ClientClosed                         // the client is closed
 )
 
-// An Event is what changes the state of a client.
+// Event changes the state of a client.
 type Event uint8
 
 const (
-	EventWelcomed Event = iota // the server gave it a session, or knows the present one
-	EventReceived              // a packet of the session came
-	EventSilence               // none came for too long
-	EventLeft                  // the session is given up for another one
-	EventEnded                 // one of the ends does not go on, or the server refuses the client
+	EventWelcomed Event = iota // the server gave it a session, or confirmed the present one
+	EventReceived              // a packet of the session arrived
+	EventSilence               // no packet arrived for too long
+	EventLeft                  // the session is abandoned for another one
+	EventEnded                 // either end disconnected, or the server refuses the client
 	EventClosed                // the client is closed
 )
 
-// After returns the state that follows on an event. Events that are not in the table change nothing.
+// After returns the state after an event. Events that are not in the table change nothing.
 //
-//	             welcomed   heard      silence  left         ended  closed
+//	             welcomed   received   silence  left         ended  closed
 //	introducing  connected                      introducing  ended  closed
 //	connected                          seeking  introducing  ended  closed
 //	seeking      connected  connected           introducing  ended  closed
@@ -65,16 +65,17 @@ func (s ClientState) After(e Event) ClientState {
 	return s
 }
 
-// timeoutCode is the code of a disconnect (replication.ReasonTimeout) after which the client introduces itself again.
+// timeoutCode is the code of a disconnect (replication.ReasonTimeout) after which the client introduces
+// itself again.
 const timeoutCode = 1
 
-// PublicErrors make the errors that the user sees.
+// PublicErrors makes the errors that the user sees.
 type PublicErrors struct {
 	Disconnected func(Farewell) error
 	Differs      func(*SchemaDifference) error
 }
 
-// A Status has the values of replication.Status.
+// Status has the values of replication.Status.
 type Status uint8
 
 const (
@@ -84,39 +85,42 @@ const (
 	statusDisconnected
 )
 
-// ClientSession is what a client and its server agreed on, and how the connection stands. It knows of no world.
+// ClientSession is the client's session and the state of its connection. It has no world.
 type ClientSession struct {
 	public PublicErrors
 	stats  *counters.ClientCounters
 	Send   func(packet []byte) error
 
-	// What the client says of itself.
+	// The content of introductions.
 	Fingerprint uint64
-	Slots       uint32 // that it has room for
-	codings     uint8  // that it takes besides Packed
-	joinData    []byte // for the server to decide by
-	joinRoom    int    // the most bytes of it
+	Slots       uint32 // that the client has
+	codings     uint8  // that the client accepts besides Packed
+	joinData    []byte // for the server's decision
+	joinRoom    int    // its largest size
 
 	State   ClientState
-	met     bool   // there was a session at some time
-	Err     error  // why the connection ended, or never was
+	met     bool   // there has been a session
+	Err     error  // why the connection ended or was refused
 	Nonce   uint64 // of the present introduction
 	seeded  bool   // the nonces are reproducible
 	offset  uint32 // of the part of the server's schema that is asked for
 	Applies uint32 // calls of Apply, to space introductions
-	silent  int    // calls of Apply since the server said something
-	timeout int    // how many are too many
+	silent  int    // calls of Apply since the last packet of the server
+	timeout int    // largest number of such calls, 0 for no limit
 
 	ID         uint64
 	Down, Up   wire.Key // of packets from the server and to it
-	former     wire.Key // of packets from the server in the session before
-	formerHeld wire.Key // the same of the latest one before of which states came
-	InForce    bool     // a state packet came since the last welcome
-	Complete   bool     // the server said that all has come that was there when the session began
+	former     wire.Key // of packets from the server in the previous session
+	formerHeld wire.Key // the same of the latest earlier session that had states
+	InForce    bool     // a state packet has arrived since the last welcome
+	Complete   bool     // everything that existed when the session began has arrived
 }
 
 // NewClientSession returns the session of a client that has not introduced itself yet.
-func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(packet []byte) error, stats *counters.ClientCounters, fingerprint uint64, slots uint32) ClientSession {
+func NewClientSession(
+	o *config.ClientOptions, public PublicErrors, send func(packet []byte) error,
+	stats *counters.ClientCounters, fingerprint uint64, slots uint32,
+) ClientSession {
 	s := ClientSession{
 		public: public,
 		stats:  stats, Send: send, Fingerprint: fingerprint, Slots: slots,
@@ -133,26 +137,29 @@ func NewClientSession(o *config.ClientOptions, public PublicErrors, send func(pa
 	return s
 }
 
-// SetJoinData sets what the following introductions tell the server to decide by. It takes a copy.
+// SetJoinData sets the data by which the server decides about the following introductions. It copies
+// the data.
 func (s *ClientSession) SetJoinData(data []byte) {
 	if len(data) > s.joinRoom {
-		panic(fmt.Sprintf("replication: join data of %d bytes: use at most %d, which fit into the packet that asks to join", len(data), s.joinRoom))
+		panic(fmt.Sprintf("replication: join data of %d bytes: "+
+			"use at most %d, which fit into the packet that asks to join", len(data), s.joinRoom))
 	}
 	s.joinData = slices.Clone(data)
 }
 
-// on changes the state. Nothing else does.
+// on changes the state; nothing else does.
 func (s *ClientSession) on(e Event) { s.State = s.State.After(e) }
 
 // Open reports whether there is a session.
 func (s *ClientSession) Open() bool { return s.State == ClientConnected || s.State == ClientSeeking }
 
-// Asks reports whether the client introduces itself, so that an answer to that is of interest.
+// Asks reports whether the client introduces itself and waits for an answer.
 func (s *ClientSession) Asks() bool { return s.State == ClientIntroducing || s.State == ClientSeeking }
 
 // Over reports whether the connection has ended.
 func (s *ClientSession) Over() bool { return s.State == ClientEnded || s.State == ClientClosed }
 
+// Status returns the public status.
 func (s *ClientSession) Status() Status {
 	switch {
 	case s.Over():
@@ -165,7 +172,7 @@ func (s *ClientSession) Status() Status {
 	return statusConnecting
 }
 
-// Reconnect gives up the session, or the end that there was, for another session.
+// Reconnect abandons the session, or leaves the ended state, for a new session.
 func (s *ClientSession) Reconnect() {
 	if s.State == ClientClosed {
 		panic("replication: Reconnect of a closed client: make a new one with NewClient")
@@ -174,7 +181,7 @@ func (s *ClientSession) Reconnect() {
 	s.Err = nil
 }
 
-// Leave forgets the session and begins to introduce the client anew.
+// Leave forgets the session and starts to introduce the client again.
 func (s *ClientSession) Leave() {
 	s.on(EventLeft)
 	s.introduce()
@@ -197,16 +204,17 @@ func (s *ClientSession) introduce() {
 }
 
 const (
-	// IntroduceEvery is how many Applies lie between two introductions, or between two acks
-	// that no packet asked for.
+	// IntroduceEvery is the number of calls of Apply between two introductions, or between two acks
+	// without new packets.
 	IntroduceEvery = 4
-	// Patience is for how many calls of Apply introductions come at that pace. Then there is less hope, and they are rarer.
+	// Patience is the number of calls of Apply after which introductions become rarer: one in
+	// IntroduceRarer calls.
 	Patience       = 64
 	IntroduceRarer = 32
 )
 
-// Step counts a call of Apply, and reports whether it is time to say something again. It begins to look for the server if that
-// has said nothing for too long.
+// Step counts a call of Apply, and reports whether it is time to send again. After a long silence of the
+// server it starts to seek it.
 func (s *ClientSession) Step() (send bool) {
 	if s.State == ClientConnected {
 		if s.silent++; s.timeout > 0 && s.silent > s.timeout {
@@ -231,6 +239,7 @@ func (s *ClientSession) SendHello() {
 	s.Transmit(wire.WithChecksum(h.Append(nil)))
 }
 
+// Transmit sends a packet, and counts errors.
 func (s *ClientSession) Transmit(packet []byte) {
 	if s.Send(packet) != nil {
 		s.stats.SendErrors++
@@ -240,12 +249,12 @@ func (s *ClientSession) Transmit(packet []byte) {
 // AckKey returns the key of ack packets.
 func (s *ClientSession) AckKey() wire.Key {
 	key := s.Up
-	key.Off = key.Off && s.InForce // the first words of a session have a checksum
+	key.Off = key.Off && s.InForce // the first acks of a session always have a checksum
 	return key
 }
 
-// ReceiveAnswer takes the server's answer to the client's introduction. It returns a welcome to a new session, which is to begin
-// now. own is the text of the client's schema.
+// ReceiveAnswer reads the server's answer to an introduction. If it offers a new session, ReceiveAnswer
+// returns the welcome, and the caller begins the session. own returns the client's schema text.
 func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Welcome, error) {
 	switch wire.PacketKind(body[0]) {
 	case wire.KindWelcome:
@@ -257,7 +266,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 			return nil, wire.ErrMalformed
 		}
 		if m.Nonce != s.Nonce || !s.Asks() {
-			return nil, wire.ErrStale // the answer to an introduction that was repeated, or given up
+			return nil, wire.ErrStale // the answer to an abandoned introduction, or a duplicate
 		}
 		if !s.receiveWelcome(&m) {
 			return nil, nil
@@ -271,7 +280,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 		if m.Nonce != s.Nonce || !s.Asks() || m.Offset != s.offset {
 			return nil, wire.ErrStale
 		}
-		s.on(EventLeft) // a server that does not know the session
+		s.on(EventLeft) // the server does not know the session
 		s.receiveRefusal(&m, own())
 		return nil, nil
 	case wire.KindDisconnect:
@@ -288,33 +297,34 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 	return nil, wire.ErrUnexpected
 }
 
-// receiveWelcome takes the server's answer to the present introduction, and reports whether that begins another session.
+// receiveWelcome reads the welcome to the present introduction, and reports whether it begins another
+// session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 	begins = !s.Open() || m.Session != s.ID
 	s.on(EventWelcomed)
 	s.silent, s.Applies = 0, 0
-	s.InForce = false // the server may know the session as one that it offered only
+	s.InForce = false // the session may only be an offer for the server
 	return begins
 }
 
-// Begin notes what both ends agreed on. held reports whether states came in the session before.
+// Begin begins the session of a welcome. held reports whether the previous session had states.
 func (s *ClientSession) Begin(m *wire.Welcome, held bool) {
 	s.stats.Sessions++
 	s.met, s.Complete = true, false
 	s.ID = m.Session
-	if s.former = s.Down; held { // of any session hashes and disconnects may come late, though no state of it did
+	if s.former = s.Down; held { // late hashes and disconnects may be of either
 		s.formerHeld = s.Down
 	}
 	s.Down = wire.SessionKey(s.Fingerprint, m.Session, false, m.NoChecksum)
 	s.Up = wire.SessionKey(s.Fingerprint, m.Session, true, m.NoChecksum)
 }
 
-// receiveRefusal looks for the first difference between the schemas in the piece of the
-// server's text that came.
+// receiveRefusal looks for the first difference of the schemas in the piece of the
+// server's text that arrived.
 func (s *ClientSession) receiveRefusal(m *wire.Refuse, own string) {
 	if m.Version != wire.ProtocolVersion {
-		s.end(fmt.Errorf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides",
-			m.Version, wire.ProtocolVersion))
+		s.end(fmt.Errorf("replication: the server speaks protocol version %d, this client %d: "+
+			"use the same release on both sides", m.Version, wire.ProtocolVersion))
 		return
 	}
 	from := int(s.offset)
@@ -326,15 +336,15 @@ func (s *ClientSession) receiveRefusal(m *wire.Refuse, own string) {
 		same++
 	}
 	if same == len(m.Text) && same > 0 && int64(m.Offset)+int64(same) < int64(m.Total) {
-		s.offset += uint32(same) // all the same so far: ask for more
+		s.offset += uint32(same) // no difference so far: ask for more
 		s.Applies = 0
 		return
 	}
-	// What stands before the difference is the same on both sides.
+	// The text before the difference is the same on both sides.
 	server := own[:from] + string(m.Text)
 	if int64(m.Offset)+int64(len(m.Text)) < int64(m.Total) {
-		// The rest did not come: see that the line of the difference is whole, if it
-		// fits into a packet, and leave out all behind it.
+		// The rest is missing. Show only the line of the difference, and ask for
+		// all of it if it fits into a packet.
 		start := strings.LastIndexByte(own[:from+same], '\n') + 1
 		if strings.IndexByte(server[from+same:], '\n') < 0 && start > from {
 			s.offset, s.Applies = uint32(start), 0
@@ -350,7 +360,7 @@ func (s *ClientSession) receiveRefusal(m *wire.Refuse, own string) {
 	s.end(errors.New("replication: the server refuses this client's schema, but shows the same one"))
 }
 
-// upToLine cuts text behind the line that position i is in.
+// upToLine cuts text behind the line at position i.
 func upToLine(text string, i int) string {
 	for ; i < len(text); i++ {
 		if text[i] == '\n' {
@@ -360,32 +370,33 @@ func upToLine(text string, i int) string {
 	return text
 }
 
-// Received notes that the server lives.
+// Received notes that a packet of the session arrived.
 func (s *ClientSession) Received() {
 	s.silent = 0
 	s.on(EventReceived)
 }
 
-// StateCame notes that a packet of the session's came that has state. complete reports whether all has come by it that was
-// there when the session began.
+// StateCame notes that a state packet of the session arrived. complete reports whether everything that
+// existed when the session began has arrived with it.
 func (s *ClientSession) StateCame(complete bool) {
 	s.InForce = true
 	s.Complete = s.Complete || complete
 }
 
-// OfFormer reports whether a packet is one of a session before.
+// OfFormer reports whether a packet is of an earlier session.
 func (s *ClientSession) OfFormer(packet []byte) bool {
 	return s.former.Signed(packet) || s.formerHeld.Signed(packet)
 }
 
-// Disconnect ends the connection and tells the server why.
+// Disconnect ends the connection and sends the reason to the server.
 func (s *ClientSession) Disconnect(code uint8, text string) {
 	if s.Over() {
 		return
 	}
 	text = wire.Cut(text, wire.MaxReasonText)
 	if s.Open() {
-		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, wire.ChecksumSize+wire.DisconnectHead+wire.MaxReasonText)
+		const size = wire.ChecksumSize + wire.DisconnectHead + wire.MaxReasonText
+		packet := wire.DisconnectPacket(code, text, s.ID, s.Up, size)
 		for range DisconnectCopies {
 			s.Transmit(packet)
 		}
@@ -400,7 +411,7 @@ func (s *ClientSession) Close() {
 	s.on(EventClosed)
 }
 
-// ReceiveDisconnect takes a disconnect packet of the server, and reports whether it is one.
+// ReceiveDisconnect reads a disconnect of the server, and reports whether the packet is one.
 func (s *ClientSession) ReceiveDisconnect(packet []byte) bool {
 	code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Down)
 	if !ok {
@@ -410,7 +421,7 @@ func (s *ClientSession) ReceiveDisconnect(packet []byte) bool {
 	return true
 }
 
-// endByServer notes that the server has ended the connection, or refused it.
+// endByServer ends the connection, which the server has ended or refused.
 func (s *ClientSession) endByServer(code uint8, text string) {
 	s.Leave()
 	if code != timeoutCode {

@@ -1,5 +1,9 @@
-// Package session has sessions: the handshake, which packet is of which session, and the disconnect.
+// Package session owns the sessions of a connection, at both ends: the handshake, the session that a
+// packet belongs to, reconnecting, and the disconnect. Packets and calls of the user go in; answers, state
+// changes and the bodies of packets for other parts come out. The face calls it for each peer and client.
 package session
+
+// This file has the server's end of a connection.
 
 import (
 	"iter"
@@ -11,11 +15,11 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/wire"
 )
 
-// A connState is what became of a connection with a client:
+// connState is the state of a connection with a client:
 //
-//	introducing -> connected   the client's first packet of a session that was offered
-//	connected   -> connected   the same of another session: the client has begun anew
-//	any         -> ended       either end disconnected
+//	introducing -> connected   with the client's first packet of an offered session
+//	connected   -> connected   with that of another session: the client has started again
+//	any         -> ended       when either end disconnects
 type connState uint8
 
 const (
@@ -24,15 +28,15 @@ const (
 	Ended
 )
 
-// A Farewell says why a connection ended.
+// Farewell is the reason for which a connection ended.
 type Farewell struct {
 	Code   uint8
 	Text   string
 	Remote bool // the other end ended it
 }
 
-// Connection is what a peer and its client agreed on: the session in force, those that were offered, and how the connection
-// ended. It reads and writes the packets of handshakes, and finds out which session other packets are of.
+// Connection has the sessions of a peer: the one in force, those that were offered, and the end of the
+// connection. It reads and writes the packets of handshakes, and finds the session of other packets.
 type Connection struct {
 	sessions *ServerSessions
 	opts     *config.ServerOptions
@@ -40,55 +44,56 @@ type Connection struct {
 	send     func(packet []byte)
 
 	State       connState
-	Compact     bool     // the peer is to have states coded by Compact, if its client takes it
-	Why         Farewell // once it has ended
-	disconnects int      // sent in answer since then
+	Compact     bool     // the peer is to use the coding Compact, if its client accepts that
+	Why         Farewell // valid if it has ended
+	disconnects int      // sent as answers since then
 
 	Session session   // in force once connected
-	Former  wire.Key  // of packets from the client in the session before
-	pending []session // offered by welcomes, the newest first; in force with the client's first packet of one
+	Former  wire.Key  // of packets from the client in the previous session
+	pending []session // offered, the newest first; the client's first packet puts one in force
 	epoch   uint8     // of the session that was offered last
 	admission
-	ReceivedAt delta.Tick // when something of the client came last
+	ReceivedAt delta.Tick // when the last packet of the client arrived
 }
 
-// maxPending is how many introductions may wait for the client's first word: a late copy
-// of an old one must not push out the one that counts.
+// maxPending is the number of offered sessions that are kept: a late copy of an old hello
+// must not push out the session that the client will use.
 const maxPending = 4
 
-// SequenceGap lies between the sequences of a session and those of the next one on the
-// same connection, so that late packets of the former are too old for the latter, even if
-// there is no checksum. In their short form, too: it is less than 2^15.
+// SequenceGap is the distance of the sequences of a session from those of the next one on the
+// same connection, so that late packets of the former are too old for the latter, even without
+// checksums. It is less than 2^15, so this holds for short sequences as well.
 const SequenceGap = 1 << 14
 
 const (
-	// OfferGap lies between the sequences of sessions that are offered while none of them comes into force. It is more than
-	// what may be in flight.
+	// OfferGap is the distance between the sequences of sessions that are offered while none of
+	// them comes into force. It is more than the packets that may be in flight.
 	OfferGap = 1 << 11
-	// MaxOfferGaps is how many of these there are. Who is offered more sessions than that has them begin alike: farther
-	// off, packets of the session in force would seem to be of the time to come, in their short form.
+	// MaxOfferGaps is the largest number of gaps. Further sessions begin with the same sequence:
+	// farther off, packets of the session in force with a short sequence would seem to be of the
+	// future.
 	MaxOfferGaps = 7
 )
 
-// A packetUse says what a packet from a client is.
+// packetUse selects the part that uses a packet from a client.
 type packetUse uint8
 
 const (
-	useNothing  packetUse = iota // it was dealt with
+	useNothing  packetUse = iota // the packet is done with
 	UseAck                       // the body is that of an ack
 	UseMessages                  // the body is that of messages or inputs
-	UseEnd                       // the client ended the connection; why says how
+	UseEnd                       // the client ended the connection, for Connection.Why
 )
 
 // Incoming is a packet from a client.
 type Incoming struct {
 	Use   packetUse
-	Begin bool // it puts a session in force, which has to begin before the body is used
+	Begin bool // the packet puts a session in force, which has to begin before the body is used
 	Body  []byte
 }
 
-// Receive finds out what a packet is. now is the tick of the latest Replicate, next the sequence of the next packet to the
-// client.
+// Receive reads a packet from the client, or finds the part that does. now is the tick of the latest
+// Replicate, next the sequence of the next packet to the client.
 func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incoming, error) {
 	if c.State == Ended {
 		c.repeatDisconnect(packet)
@@ -101,7 +106,7 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 		return Incoming{Use: use}, nil
 	}
 	for i := range c.pending {
-		if body := c.pending[i].openFirstWord(packet); body != nil && c.sessions.Ack.Parse(body) == nil {
+		if body := c.pending[i].openFirstAck(packet); body != nil && c.sessions.Ack.Parse(body) == nil {
 			c.Enforce(i)
 			return Incoming{UseAck, true, body}, nil
 		}
@@ -111,15 +116,17 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 		}
 	}
 	if c.Session.Up.Off {
-		if body := c.Session.openFirstWord(packet); body != nil {
-			return Incoming{UseAck, false, body}, nil // repeated; its checksum may look like any kind of packet
+		if body := c.Session.openFirstAck(packet); body != nil {
+			return Incoming{UseAck, false, body}, nil // a duplicate; its checksum may look like any kind of packet
 		}
 	}
 	if c.Former.Signed(packet) {
 		return Incoming{}, wire.ErrStale
 	}
-	if body := c.Session.Up.Body(packet); c.Session.open && body != nil && (wire.KindOf(body) == wire.KindMessages || wire.KindOf(body) == wire.KindInputs) {
-		return Incoming{UseMessages, false, body}, nil
+	if body := c.Session.Up.Body(packet); c.Session.open && body != nil {
+		if kind := wire.KindOf(body); kind == wire.KindMessages || kind == wire.KindInputs {
+			return Incoming{UseMessages, false, body}, nil
+		}
 	}
 	if body := c.Session.openPacket(packet); body != nil {
 		return Incoming{UseAck, false, body}, nil
@@ -127,17 +134,17 @@ func (c *Connection) Receive(packet []byte, now delta.Tick, next uint32) (Incomi
 	return Incoming{}, wire.ErrChecksum
 }
 
-// Enforce puts a session in force that was offered. What was offered later stays: this may be the late word of a client
-// that is gone.
+// Enforce puts an offered session in force. It keeps later offers: this may be a late packet of a client
+// that has started again.
 func (c *Connection) Enforce(pending int) {
 	c.Former, c.Session = c.Session.Up, c.pending[pending]
 	c.pending = slices.Clone(c.pending[:pending])
 	c.State = Connected
 }
 
-// receiveHello answers a client that introduces itself. The session it is offered
-// replaces the present one only when a packet of the new one arrives, so that an old
-// hello that comes late changes nothing.
+// receiveHello answers a client that introduces itself. The offered session replaces the
+// present one only when a packet of it arrives, so that a late copy of an old hello
+// changes nothing.
 func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) error {
 	var h wire.Hello
 	if wire.PacketKind(body[0]) != wire.KindHello {
@@ -168,8 +175,9 @@ func (c *Connection) receiveHello(body []byte, now delta.Tick, next uint32) erro
 		offered = c.offer(&h, next)
 	}
 	m := wire.Welcome{
-		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact, Window: uint8(c.opts.Window),
-		Nonce: h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
+		Version: wire.ProtocolVersion, NoChecksum: c.opts.NoChecksum, Compact: offered.Compact,
+		Window: uint8(c.opts.Window),
+		Nonce:  h.Nonce, Session: offered.ID, Tick: uint32(now), Sequence: offered.First, Instance: s.Instance,
 	}
 	c.answerHello(m.Append(s.answer[:wire.ChecksumSize]))
 	return nil
@@ -182,7 +190,7 @@ func (c *Connection) answerHello(packet []byte) {
 }
 
 // sessionOf returns the session of a client that introduces itself: the one that it names, or
-// that it was offered before if it asks again, as the answer may have been lost; or nil.
+// the one that was offered before if it asks again, since the answer may have been lost; or nil.
 func (c *Connection) sessionOf(h *wire.Hello) *session {
 	for s := range c.Known() {
 		if s.ID == h.Session || s.nonce == h.Nonce {
@@ -200,7 +208,8 @@ func (c *Connection) offer(h *wire.Hello, next uint32) *session {
 	return &c.pending[0]
 }
 
-// newSession makes a session for a client that introduced itself. next is the sequence of the next packet.
+// newSession makes a session for a client that introduced itself. next is the sequence of the next
+// packet.
 func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 	id, first := c.sessions.newSessionID(), c.firstSequence(next)
 	if c.opts.NoChecksum {
@@ -213,13 +222,15 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 	}
 }
 
-// nextEpoch returns the tag of a session that is to have the given number, but for its tag: on this connection the next one, and
-// never that of a session that the client may believe in, or of the one before. named is the session that the client says it
-// is in, 0 for none: it may be one with another peer, of which messages and inputs arrive until the new one begins.
+// nextEpoch returns the epoch of a new session with the given number: the next one on this connection,
+// but never that of a session that the client may be in, or of the previous one. named is the session
+// that the client names, 0 for none: it may be one with another peer, whose messages and inputs arrive
+// until the new session begins.
 func (c *Connection) nextEpoch(id, named uint64) uint8 {
 	sessions := slices.Collect(c.Known())
 	taken := func(epoch uint8) bool {
-		return named != 0 && wire.EpochOf(named) == epoch || slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == epoch })
+		return named != 0 && wire.EpochOf(named) == epoch ||
+			slices.ContainsFunc(sessions, func(s *session) bool { return wire.EpochOf(s.ID) == epoch })
 	}
 	if len(sessions) == 0 {
 		if c.epoch = wire.EpochOf(id); taken(c.epoch) {
@@ -230,14 +241,14 @@ func (c *Connection) nextEpoch(id, named uint64) uint8 {
 	for {
 		c.epoch = (c.epoch + 1) % wire.Epochs
 		if c.Former.Epoch != c.epoch && !taken(c.epoch) {
-			return c.epoch // there is one: no more than 7 are taken
+			return c.epoch // there always is one: at most 7 are taken
 		}
 	}
 }
 
-// firstSequence returns the sequence with which a session begins that is offered now. Those that were offered before may
-// come into force when the client is in this one already, so it keeps its distance from them as well. next is the sequence
-// of the next packet of the session in force.
+// firstSequence returns the first sequence of a session that is offered now. It also keeps its distance
+// from sessions that were offered before, which may come into force when the client is in this one
+// already. next is the sequence of the next packet of the session in force.
 func (c *Connection) firstSequence(next uint32) uint32 {
 	first := uint32(c.opts.FirstSequence)
 	if c.Session.open {
@@ -255,7 +266,7 @@ func (c *Connection) firstSequence(next uint32) uint32 {
 	return first
 }
 
-// Known returns the sessions that the client may believe in.
+// Known returns the sessions that the client may be in.
 func (c *Connection) Known() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
 		if c.Session.open && !yield(&c.Session) {
@@ -269,7 +280,7 @@ func (c *Connection) Known() iter.Seq[*session] {
 	}
 }
 
-// receiveDisconnect takes a disconnect packet of the client, and reports whether it is one.
+// receiveDisconnect reads a disconnect of the client, and reports whether the packet is one.
 func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	if !wire.MaybeDisconnect(packet) {
 		return useNothing, false
@@ -277,7 +288,7 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	for s := range c.Known() {
 		if code, text, ok := wire.ParseDisconnect(packet, s.ID, s.Up); ok {
 			if s != &c.Session && c.State == Connected {
-				*s = session{} // one that never came into force
+				*s = session{} // it was only offered
 				return useNothing, true
 			}
 			c.Why = Farewell{code, text, true}
@@ -287,7 +298,7 @@ func (c *Connection) receiveDisconnect(packet []byte) (use packetUse, ok bool) {
 	return useNothing, false
 }
 
-// SendDisconnect tells the client that the connection ends.
+// SendDisconnect sends disconnects to the client.
 func (c *Connection) SendDisconnect(code uint8, text string) {
 	for s := range c.Known() {
 		packet := wire.DisconnectPacket(code, text, s.ID, s.Down, c.opts.MTU)
@@ -297,7 +308,7 @@ func (c *Connection) SendDisconnect(code uint8, text string) {
 	}
 }
 
-// repeatDisconnect answers a client that does not know that the connection has ended.
+// repeatDisconnect answers a client that has not learnt that the connection has ended.
 func (c *Connection) repeatDisconnect(packet []byte) {
 	if c.Why.Remote || c.disconnects == MaxDisconnects {
 		return
@@ -321,17 +332,19 @@ func (c *Connection) repeatDisconnect(packet []byte) {
 }
 
 const (
-
-	// DisconnectCopies are sent at once: with a fifth of all packets lost, all of them are in one
-	// of some hundred cases.
+	// DisconnectCopies is the number of disconnects sent at once: if a fifth of all packets is lost,
+	// all copies are lost in one of 125 cases.
 	DisconnectCopies = 3
-	// MaxDisconnects bounds how often a client is told again that its session has ended.
+	// MaxDisconnects bounds the disconnects that answer a client whose session has ended.
 	MaxDisconnects = 16
 )
 
-// Init prepares a connection: compact says whether the peer is to have states coded by Compact, if its client takes it. approve
-// decides whether a client may join, if ServerSessions.Approves.
-func (c *Connection) Init(sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte), approve func(data []byte) error, compact bool, now delta.Tick) {
+// Init prepares a connection. approve decides whether a client may join, if ServerSessions.Approves.
+// compact selects the coding Compact, if the client accepts that.
+func (c *Connection) Init(
+	sessions *ServerSessions, opts *config.ServerOptions, stats *counters.PeerCounters, send func(packet []byte),
+	approve func(data []byte) error, compact bool, now delta.Tick,
+) {
 	c.sessions, c.opts, c.stats, c.send, c.approve = sessions, opts, stats, send, approve
 	c.Compact, c.ReceivedAt = compact, now
 	c.Session.First = c.firstSequence(0)

@@ -2,17 +2,18 @@ package session
 
 import "strings"
 
-// SchemaDifference becomes replication.SchemaError at the face.
+// SchemaDifference is the first difference of two schema texts; replication.SchemaError is the public
+// twin.
 type SchemaDifference struct {
 	Line           int
 	Server, Client string
 }
 
-// MaxLineShown bounds what a line from the wire can put into a message, in bytes.
+// MaxLineShown is the largest part of a line from the wire that goes into an error, in bytes.
 const MaxLineShown = 200
 
-// CompareSchemas returns where two schema texts differ first, nil if they are equal. It takes any text and time linear in
-// the length of the shorter one.
+// CompareSchemas returns the first difference of two schema texts, nil if they are equal. It accepts any
+// text, and takes time linear in the length of the shorter one.
 func CompareSchemas(server, client string) *SchemaDifference {
 	if server == client {
 		return nil
@@ -32,10 +33,10 @@ func CompareSchemas(server, client string) *SchemaDifference {
 	}
 }
 
-// ShortenLine returns a line of bounded length, in valid UTF-8, which keeps no longer text alive.
+// ShortenLine returns a copy of a line, of bounded length and in valid UTF-8.
 func ShortenLine(line string) string {
 	if len(line) > MaxLineShown {
-		// A copy, so that a long text from the wire is not kept for the sake of one line.
+		// A copy, so that one line does not keep a long text from the wire alive.
 		return strings.ToValidUTF8(line[:MaxLineShown], "?") + "..."
 	}
 	return strings.Clone(line)

@@ -2,15 +2,15 @@ package session
 
 import "github.com/arche-replicate/arche-replicate/replication/internal/wire"
 
-// session is what a client and a server agreed on.
+// session is the server's record of a session.
 type session struct {
 	ID       uint64
 	nonce    uint64
 	open     bool
 	Compact  bool     // the coding is Compact
 	First    uint32   // sequence of its first state packet
-	Slots    uint32   // that the client takes; 0: it does not say
-	JoinData []byte   // that it asked to join with
+	Slots    uint32   // number of slots that the client has, 0 if it is not known
+	JoinData []byte   // of the hello
 	Down, Up wire.Key // of packets to the client and from it
 }
 
@@ -22,23 +22,27 @@ func (s *session) openPacket(packet []byte) []byte {
 	return nil
 }
 
-// openFirstWord returns the body of the packet that puts the session in force, or nil. It
-// has a checksum, also in sessions without: else the ack of any other session on this
-// connection could be taken for it.
-func (s *session) openFirstWord(packet []byte) []byte {
+// openFirstAck returns the body of the ack that puts the session in force, or nil. The ack has a
+// checksum, also in sessions without: otherwise an ack of any other session on this connection could
+// be mistaken for it.
+func (s *session) openFirstAck(packet []byte) []byte {
 	key := s.Up
 	key.Off = false
-	if body := key.Body(packet); s.open && body != nil && key.Matches(packet, 0, 0) && wire.PacketKind(body[0]) == wire.KindAck {
+	body := key.Body(packet)
+	if s.open && body != nil && key.Matches(packet, 0, 0) && wire.PacketKind(body[0]) == wire.KindAck {
 		return body
 	}
 	return nil
 }
 
-// openFirstMessages returns the body of a packet of messages or inputs that puts the session in force, since it came before the
-// ack that was sent first, or nil. Only its checksum tells.
+// openFirstMessages returns the body of a packet of messages or inputs that puts the session in force,
+// since it overtook the first ack, or nil. Only its checksum identifies it.
 func (s *session) openFirstMessages(packet []byte) []byte {
 	body := s.Up.Body(packet)
-	if !s.open || s.Up.Off || body == nil || wire.KindOf(body) != wire.KindMessages && wire.KindOf(body) != wire.KindInputs {
+	if !s.open || s.Up.Off || body == nil {
+		return nil
+	}
+	if kind := wire.KindOf(body); kind != wire.KindMessages && kind != wire.KindInputs {
 		return nil
 	}
 	var h wire.MessageHeader

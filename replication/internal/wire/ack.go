@@ -5,32 +5,31 @@ import (
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// An ack packet tells the server which packets came. Behind the checksum:
+// An ack packet acknowledges state packets. Behind the checksum:
 //
 //	kind 8 | sequence 32 | words 6 | words x 32 bits | missing 6 | missing x (slot 32, low bits of the tick 8)
 //
-// Bit i of the words stands for the packet i before the sequence. A missing entry names
-// a baseline that the client should have and has not. All of it can be repeated or come
-// late without harm.
+// Bit i of the words is for the packet i before the sequence. A missing entry names a
+// baseline that the client should have but doesn't. Duplicates and late packets do no harm.
 
 const (
 	MaxAckWords = WindowSize / 32
 	MaxMissing  = 16
 )
 
-// A MissingBaseline is the baseline that an update of a slot needed.
+// MissingBaseline is the baseline that an update of a slot needed.
 type MissingBaseline struct {
 	Slot uint32
 	Low  uint32 // low bits of its tick
 }
 
-// An Ack is what a client tells of the state packets that came, and of baselines that it lacks.
+// Ack acknowledges state packets, and names missing baselines.
 type Ack struct {
 	Sequence uint32
 	Words    [MaxAckWords]uint32
-	Count    int // words
+	Count    int // number of words
 	Missing  [MaxMissing]MissingBaseline
-	Lacks    int // missing baselines
+	Lacks    int // number of missing baselines
 }
 
 // Write appends the ack behind the checksum.

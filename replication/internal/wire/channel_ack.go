@@ -2,13 +2,13 @@ package wire
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
-// A ChannelAck tells which reliable messages came: all before next were handed over, bit i of the words is message next+i. It
-// knows of packets up to those of the time heard.
+// ChannelAck acknowledges the reliable messages of a channel: all before Next were handled, and bit i
+// of the words is for message Next+i. Received is the newest time of a packet that had arrived.
 type ChannelAck struct {
 	Present  bool
 	Received uint16
 	Next     uint16
-	Count    int // words
+	Count    int // number of words
 	Words    [MaxQueued / 32]uint32
 }
 
@@ -17,7 +17,7 @@ func (a *ChannelAck) Has(i uint32) bool {
 	return int(i/32) < a.Count && a.Words[i/32]>>(i%32)&1 != 0
 }
 
-// Write appends the ack, or that there is none.
+// Write appends the ack, or a bit if there is none.
 func (a *ChannelAck) Write(w *bitbuf.Writer) {
 	w.WriteBool(a.Present)
 	if !a.Present {
@@ -31,7 +31,7 @@ func (a *ChannelAck) Write(w *bitbuf.Writer) {
 	}
 }
 
-// Read is the inverse of write.
+// Read reads what Write wrote.
 func (a *ChannelAck) Read(r *bitbuf.Reader) error {
 	if a.Present = r.ReadBool(); !a.Present {
 		return nil
@@ -48,12 +48,12 @@ func (a *ChannelAck) Read(r *bitbuf.Reader) error {
 	return nil
 }
 
-// MaxQueued is how many reliable messages of a channel await their acknowledgement at a time, and how far ahead of the next
-// one its receiver keeps them.
+// MaxQueued is the largest number of reliable messages of a channel that wait for their
+// acknowledgement, and the distance from the next one up to which a receiver keeps them.
 const MaxQueued = 1024
 
 const (
-	ChannelState     = iota // of messages that wait for the state of their tick, and of all from clients
-	ChannelImmediate        // of messages from the server that don't
+	ChannelState     = iota // messages that wait for the state of their tick, and all from clients
+	ChannelImmediate        // messages from the server that don't wait
 	Channels
 )

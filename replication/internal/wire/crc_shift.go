@@ -1,11 +1,9 @@
 package wire
 
-// A checksum is linear: that of a packet whose end is the same for many peers follows from
-// the checksum of the end and that of the beginning, without looking at the end again. What
-// it takes is to multiply the latter by a power of x modulo the polynomial (M. Adler, zlib
+// CRCShift multiplies by a power of x modulo the polynomial; it has the products by nibble. Checksums
+// are linear: that of a packet whose end is shared by many peers follows from the checksums of its end
+// and of its beginning, multiplied by such a power, without reading the end again (M. Adler, zlib
 // 1.2.2.1, crc32_combine).
-
-// A CRCShift multiplies by such a power: by nibble, what its bits become.
 type CRCShift [8][16]uint32
 
 const (
@@ -25,7 +23,7 @@ func crcTimes(a, b uint32) (p uint32) {
 	return p
 }
 
-// crcSquares are the 2^(k+3)-th powers of x: what 2^k bytes behind a checksum multiply it by.
+// crcSquares are the 2^(k+3)-th powers of x, by which 2^k further bytes multiply a checksum.
 var crcSquares = func() (squares [16]uint32) {
 	p := uint32(crcOne)
 	for range 8 {
@@ -38,7 +36,7 @@ var crcSquares = func() (squares [16]uint32) {
 	return squares
 }()
 
-// Set makes it the shift over n bytes, n < 2^16.
+// Set makes s the shift over n bytes, n < 2^16.
 func (s *CRCShift) Set(n int) {
 	p := uint32(crcOne)
 	for k := range crcSquares {

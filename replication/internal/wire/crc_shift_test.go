@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChecksumOfASharedEnd: the checksum of a packet put together from that of its
-// beginning and that of its end is the one of the whole.
+// TestChecksumOfASharedEnd checks that the checksums of a packet's beginning and end combine to the
+// checksum of the packet.
 func TestChecksumOfASharedEnd(t *testing.T) {
 	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 1))
 	for _, n := range []int{0, 1, 2, 3, 7, 8, 255, 256, 1183, 4096, 65535} {

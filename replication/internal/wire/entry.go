@@ -1,32 +1,34 @@
 package wire
 
+// This file has the heads of entries in state packets.
+
 import (
 	"github.com/arche-replicate/arche-replicate/bitbuf"
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// EntryKind is the kind of an entry in a state packet, written in unary: the most
-// frequent is the shortest.
+// EntryKind is the kind of an entry in a state packet. It is written in unary, so the most
+// frequent kind is the shortest.
 type EntryKind uint8
 
 const (
-	EntryUpdate    EntryKind = iota // against the baselines in front of the list
-	EntryNamed                      // the same against others, which it names
-	EntryFull                       // without baseline, with the generation
+	EntryUpdate    EntryKind = iota // an update against the baselines in front of the list
+	EntryNamed                      // an update against baselines that it names
+	EntryFull                       // a full state, with the generation
 	EntryDespawn                    // the slot is empty
-	EntrySetChange                  // against baselines, other component set
-	EntryPart                       // a part of a whole that is larger than a packet
+	EntrySetChange                  // an update that changes the component set
+	EntryPart                       // a part of a full state that is larger than a packet
 	LastEntryKind  = EntryPart
 )
 
 const (
 	GapOrderBits    = 4 // in a state packet: the order of the Rice code of slot gaps
 	GenerationOrder = 4 // of the exp-Golomb code of generations
+	PartOrder       = 3 // of the exp-Golomb codes in the heads of parts
 	MaxEntityBits   = 32 << 10 * 8
 )
 
-// WriteUpdate writes what stands between the gap and the run of an entry against
-// baselines.
+// WriteUpdate writes the head of an update, between the gap and the rows.
 func WriteUpdate(w *bitbuf.Writer, names *delta.Names, b delta.Baselines, newComponents bool) {
 	front := names.AtFront(b)
 	switch {
@@ -41,4 +43,5 @@ func WriteUpdate(w *bitbuf.Writer, names *delta.Names, b delta.Baselines, newCom
 	names.Write(w, b)
 }
 
+// MaxWindow is the largest number of ticks for which a client keeps states.
 const MaxWindow = 120

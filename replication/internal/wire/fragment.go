@@ -2,10 +2,10 @@ package wire
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
-// Fragment says what a message of a channel is.
+// Fragment marks a message of a channel as complete or as a fragment.
 type Fragment uint8
 
-// Write appends the mark of a message of a long type.
+// Write appends the mark that messages of long types have.
 func (f Fragment) Write(w *bitbuf.Writer) {
 	w.WriteBool(f != Unfragmented)
 	if f != Unfragmented {
@@ -13,7 +13,7 @@ func (f Fragment) Write(w *bitbuf.Writer) {
 	}
 }
 
-// Read is the inverse of write.
+// Read reads what Write wrote.
 func (f *Fragment) Read(r *bitbuf.Reader) {
 	switch {
 	case !r.ReadBool():
@@ -27,6 +27,6 @@ func (f *Fragment) Read(r *bitbuf.Reader) {
 
 const (
 	Unfragmented  Fragment = iota
-	LastFragment           // the others stand before it
+	LastFragment           // the others precede it
 	MoreFragments          // others follow
 )

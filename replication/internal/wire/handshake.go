@@ -4,26 +4,27 @@ import "encoding/binary"
 
 // The packets before a session, all fields little-endian behind the checksum:
 //
-//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 | size 16 | data... | zeros to 60 bytes
-//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | origin 64
+//	hello    kind 8 | version 8 | fingerprint 64 | nonce 64 | offset 32 | session 64 | codings 8 | slots 32 |
+//	         size 16 | data... | zeros to 60 bytes
+//	welcome  kind 8 | version 8 | flags 8 | window 8 | nonce 64 | session 64 | tick 32 | sequence 32 | instance 64
 //	refuse   kind 8 | version 8 | nonce 64 | offset 32 | total 32 | text...
 //
-// The nonce is the client's and comes back with the answer. A client whose schema is
-// refused asks for the text of the server's, piece by piece from an offset, until it
-// finds the first difference: neither side keeps more than a packet of it.
+// The nonce is the client's and returns in the answer. A client whose schema is refused
+// asks for the text of the server's, piece by piece from an offset, until it finds the
+// first difference: neither side keeps more than a packet of it.
 //
-// A client that has a session and hears nothing any more names it in its hello. If the
-// server knows it, the welcome bears the same number, and it goes on.
+// A client whose server went silent names its session in the hello. If the server knows
+// the session, the welcome has the same number, and the session continues.
 //
-// A server that does not want the client answers with a disconnect that has the nonce in
-// place of a session.
+// A server that refuses the client answers with a disconnect that has the nonce instead of
+// a session.
 
 const (
 	HelloSize   = 1 + 1 + 8 + 8 + 4 + 8 + 1 + 4 + 2
 	welcomeSize = 1 + 1 + 1 + 1 + 8 + 8 + 4 + 4 + 8
 	RefuseSize  = 1 + 1 + 8 + 4 + 4
 
-	// MaxJoinData is the most that a hello holds for the server to decide by, in bytes.
+	// MaxJoinData is the largest size of the join data in a hello, in bytes.
 	MaxJoinData = 512
 
 	// paddedHello is the least size of a hello's body. It bounds the answer: a forged hello
@@ -40,16 +41,16 @@ const (
 	TakesCompact = 1
 )
 
-// A Hello is how a client introduces itself.
+// Hello asks for a session.
 type Hello struct {
 	Version     uint8
 	Fingerprint uint64
 	Nonce       uint64
 	Offset      uint32
-	Session     uint64 // that the client believes to have, or 0
+	Session     uint64 // the client's present session, or 0
 	Codings     uint8
-	Slots       uint32 // that the client takes, from 0 on; 0: it does not say
-	Data        []byte // for the server to decide by; of a parsed hello, part of the packet
+	Slots       uint32 // number of slots that the client has, 0 if it is not known
+	Data        []byte // join data, for the server's decision; of a parsed hello, part of the packet
 }
 
 func (h *Hello) Append(b []byte) []byte {
@@ -84,7 +85,7 @@ func (h *Hello) Parse(b []byte) bool {
 	return true
 }
 
-// A Welcome offers a session.
+// Welcome offers a session.
 type Welcome struct {
 	Version    uint8
 	NoChecksum bool
@@ -94,7 +95,7 @@ type Welcome struct {
 	Session    uint64
 	Tick       uint32 // the server's, for completing the low bits of ticks
 	Sequence   uint32 // of the first state packet
-	Instance   uint64 // the NetIDs of sessions with the same one mean the same
+	Instance   uint64 // sessions with the same instance share their NetIDs
 }
 
 func (m *Welcome) Append(b []byte) []byte {
@@ -127,13 +128,13 @@ func (m *Welcome) Parse(b []byte) bool {
 	return true
 }
 
-// A Refuse tells a client that its schema is another one, and has a piece of the text of the server's.
+// Refuse answers a client that has another schema, with a piece of the server's schema text.
 type Refuse struct {
 	Version uint8
 	Nonce   uint64
 	Offset  uint32
 	Total   uint32 // bytes of the schema text
-	Text    []byte // of it, from offset on
+	Text    []byte // a piece of it, from Offset on
 }
 
 func (m *Refuse) Append(b []byte) []byte {
@@ -144,7 +145,7 @@ func (m *Refuse) Append(b []byte) []byte {
 	return append(b, m.Text...)
 }
 
-// Parse reads a refusal; its text is part of b.
+// Parse reads a refusal. Its text is part of b.
 func (m *Refuse) Parse(b []byte) bool {
 	if len(b) < RefuseSize {
 		return false

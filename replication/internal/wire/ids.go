@@ -1,6 +1,6 @@
 package wire
 
-// NetID becomes replication.NetID at the face.
+// NetID identifies an entity on the wire; replication.NetID is the public twin.
 type NetID struct {
 	Slot       uint32
 	Generation uint16

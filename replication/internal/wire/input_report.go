@@ -2,30 +2,31 @@ package wire
 
 import "github.com/arche-replicate/arche-replicate/bitbuf"
 
-// An InputReport is what a server tells a client from time to time: which of its packets came last, for the round trip, and how
-// its inputs fare.
+// InputReport is the server's report to a client: the newest of its packets, for the round trip, and
+// how early its inputs arrive.
 //
 //	1 | echo 16 | held | if there are inputs: gathered, late 8, and 0 or 1 | margin | back 8
 //
-// The tick that the margin is of is the packet's plus InputTicks minus back.
+// The margin is that of the input of the packet's tick plus InputTicks minus back.
 type InputReport struct {
 	Present  bool
-	Echo     uint16 // low bits of the newest time of a packet that came from the client
-	Held     uint32 // ticks since it came
-	Gathered uint32 // for so many ticks after the packet's, in a row, the inputs are there
-	Late     uint8  // low bits of how many inputs were not there in time
-	Judged   bool   // the following is valid
-	Margin   int32  // the least one of the latest inputs: how many ticks more it could have taken
-	Back     uint8  // tells which of them
+	Echo     uint16 // low bits of the newest time of a packet from the client
+	Held     uint32 // ticks since that packet arrived
+	Gathered uint32 // number of consecutive ticks after the packet's whose inputs have arrived
+	Late     uint8  // low bits of the number of inputs that were late
+	Judged   bool   // Margin and Back are valid
+	Margin   int32  // the smallest of the latest inputs: ticks by which it was early
+	Back     uint8  // selects that input
 }
 
 const (
-	heldOrder     = 0 // of the exp-Golomb codes
+	heldOrder     = 0 // order of the exp-Golomb code of Held, and so on
 	gatheredOrder = 2
 	marginOrder   = 2
 	MaxHeldTicks  = 1 << 10
 )
 
+// Write appends the report. inputs reports whether the schema has an input.
 func (p *InputReport) Write(w *bitbuf.Writer, inputs bool) {
 	w.WriteBool(p.Present)
 	if !p.Present {
@@ -45,6 +46,7 @@ func (p *InputReport) Write(w *bitbuf.Writer, inputs bool) {
 	}
 }
 
+// Read reads what Write wrote.
 func (p *InputReport) Read(r *bitbuf.Reader, inputs bool) {
 	if p.Present = r.ReadBool(); !p.Present {
 		return
@@ -63,5 +65,5 @@ func (p *InputReport) Read(r *bitbuf.Reader, inputs bool) {
 	}
 }
 
-// InputTicks is the size of the server's ring: inputs of so many ticks are kept, message.InputsBehind of them before the present.
+// InputTicks is the number of ticks whose inputs the server keeps, message.InputsBehind of them past.
 const InputTicks = 128

@@ -1,12 +1,14 @@
 package wire
 
+// This file has the header of packets of messages and inputs.
+
 import (
 	"encoding/binary"
 
 	"github.com/arche-replicate/arche-replicate/delta"
 )
 
-// A MessageHeader stands before the bits.
+// MessageHeader precedes the bits of a packet of messages or inputs.
 type MessageHeader struct {
 	Kind  PacketKind
 	Time  uint32
@@ -14,6 +16,7 @@ type MessageHeader struct {
 	Epoch uint8
 }
 
+// Size returns the bytes of the header, without the checksum.
 func (h *MessageHeader) Size() int {
 	if h.Long {
 		return 1 + 4
@@ -32,7 +35,8 @@ func (h *MessageHeader) Put(b []byte) {
 	}
 }
 
-// Parse reads the header of a packet without its checksum, given a time near to it, and returns what follows.
+// Parse reads the header of a packet without its checksum, given a time near to the packet's, and
+// returns the bytes that follow.
 func (h *MessageHeader) Parse(body []byte, near uint32) (rest []byte, ok bool) {
 	h.Kind, h.Long, h.Epoch = KindOf(body), body[0]&LongBit != 0, body[0]>>epochShift%Epochs
 	if body[0]>>7 != 0 || len(body) < h.Size() {
@@ -46,7 +50,7 @@ func (h *MessageHeader) Parse(body []byte, near uint32) (rest []byte, ok bool) {
 	return body[h.Size():], true
 }
 
-// Check returns an error if the packet is not of the session with the given seal, as far as the tag tells.
+// Check returns an error if the packet's epoch is not that of the session with the given key.
 func (h *MessageHeader) Check(s Key) error {
 	switch {
 	case h.Epoch == s.Epoch:
@@ -57,25 +61,26 @@ func (h *MessageHeader) Check(s Key) error {
 	return ErrMalformed
 }
 
-// ShortTime is how far two times may lie apart for 16 bits to be enough, with room to spare.
+// ShortTime is the distance of two times up to which 16 bits suffice, with room to spare.
 const ShortTime = 1 << 14
 
 // KindOf returns the kind of a session packet without its checksum.
 func KindOf(body []byte) PacketKind { return PacketKind(body[0] & (1<<KindBits - 1)) }
 
-// MessageOverhead is at least what a packet takes beside a message without dependencies that is all that is in it: its
-// header, 5 + 4 bytes; an index of at most 9 bits, the flags of report and acks, 1 that a message follows, 8 of its number,
-// 16 of its id, 1 that it is whole, 24 of its age, 1 without dependencies, and 1 at the end.
+// MessageOverhead is an upper bound of the bytes of a packet beside its only message, which has no
+// dependencies: its checksum and header, 4 + 5 bytes; an index of at most 9 bits; the flags of report
+// and acks; 1 bit before the message, 8 of its number, 16 of its id, 1 for not being fragmented, 24 of
+// its age, 1 for no dependencies; and 1 at the end.
 const MessageOverhead = 5 + 4 + 8
 
-// MaxUnfragmented is the size of a row that fits into any packet. Types whose rows are never longer have no bit that says
-// whether a message is in fragments.
+// MaxUnfragmented is the size in bytes of a row that fits into any packet. Messages of types whose rows
+// are never larger are not fragmented, and have no bit for that.
 const MaxUnfragmented = MinMTU - MessageOverhead
 
-// ByteSize returns how many bytes a message of so many bits takes.
+// ByteSize returns the number of bytes that hold so many bits.
 func ByteSize(bits int) int { return (bits + 7) / 8 }
 
-// A Dependency is a state that a message waits for: one of the slot, of that tick or later.
+// Dependency is a state for which a message waits: one of the slot, of that tick or later.
 type Dependency struct {
 	Slot uint32
 	Tick delta.Tick

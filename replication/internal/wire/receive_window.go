@@ -1,19 +1,19 @@
 package wire
 
-// WindowSize is how many packets back the receiver remembers whether it got them.
+// WindowSize is the number of latest packets that a receiver remembers.
 const WindowSize = 1024
 
-// A ReceiveWindow knows which of the last [WindowSize] packets came, and which of
-// them may be acknowledged.
+// ReceiveWindow remembers which of the last [WindowSize] packets arrived, and which of
+// them are acknowledged.
 type ReceiveWindow struct {
-	Newest uint32                  // before the first packet the one before it
-	Any    bool                    // a packet came
+	Newest uint32                  // before the first packet, the sequence before it
+	Any    bool                    // a packet arrived
 	seen   [WindowSize / 64]uint64 // bit by sequence modulo WindowSize
 	acked  [WindowSize / 64]uint64
 }
 
 // NewReceiveWindow returns the window of a session whose first packet has the given
-// sequence. What is before that is not of this session.
+// sequence. Packets before that are not of this session.
 func NewReceiveWindow(first uint32) ReceiveWindow {
 	w := ReceiveWindow{Newest: first - 1}
 	for i := range w.seen {
@@ -22,8 +22,8 @@ func NewReceiveWindow(first uint32) ReceiveWindow {
 	return w
 }
 
-// Fresh reports whether a packet with this sequence has not come yet and is not too
-// old to tell.
+// Fresh reports whether a packet with this sequence is new: it has not arrived before and
+// is not older than the window.
 func (w *ReceiveWindow) Fresh(sequence uint32) bool {
 	if int32(sequence-w.Newest) > 0 {
 		return true
@@ -31,7 +31,7 @@ func (w *ReceiveWindow) Fresh(sequence uint32) bool {
 	return w.Newest-sequence < WindowSize && w.seen[sequence%WindowSize/64]>>(sequence%64)&1 == 0
 }
 
-// Add notes that a fresh packet came and whether to acknowledge it.
+// Add notes that a fresh packet arrived and whether to acknowledge it.
 func (w *ReceiveWindow) Add(sequence uint32, ack bool) {
 	w.Any = true
 	if ahead := int32(sequence - w.Newest); ahead > 0 {
@@ -55,7 +55,7 @@ func (w *ReceiveWindow) set(sequence uint32, seen, ack bool) {
 	}
 }
 
-// History returns 32 acknowledgement bits: bit i for packet from-i.
+// History returns 32 acknowledgement bits: bit i is for packet from-i.
 func (w *ReceiveWindow) History(from uint32) (h uint32) {
 	for i := uint32(0); i < 32; i++ {
 		s := from - i

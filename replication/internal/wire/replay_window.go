@@ -1,19 +1,20 @@
 package wire
 
-// seenTicks is how many times back a receiver remembers which packets of messages it got.
+// seenTicks is the number of latest times whose packets of messages a receiver remembers.
 const seenTicks = 128
 
-// ReplayWindow knows which packets of the last times came, so that none is taken twice.
+// ReplayWindow remembers which packets of messages of the latest times arrived, so that none is used
+// twice.
 type ReplayWindow struct {
 	Newest uint32
 	Any    bool
 	seen   [seenTicks]uint16 // by time modulo seenTicks: bit by index
 }
 
-// Near returns a time that short ones are completed with.
+// Near returns the time near which short times are completed.
 func (s *ReplayWindow) Near() uint32 { return s.Newest }
 
-// Fresh reports whether a packet has not come yet and is not too old to tell.
+// Fresh reports whether a packet is new: it has not arrived before and is not older than the window.
 func (s *ReplayWindow) Fresh(time uint32, index uint) bool {
 	if !s.Any || int32(time-s.Newest) > 0 {
 		return true
@@ -21,13 +22,13 @@ func (s *ReplayWindow) Fresh(time uint32, index uint) bool {
 	return s.Newest-time < seenTicks && s.seen[time%seenTicks]>>index&1 == 0
 }
 
-// Add notes that a fresh packet came.
+// Add notes that a fresh packet arrived.
 func (s *ReplayWindow) Add(time uint32, index uint) {
 	s.Reach(time)
 	s.seen[time%seenTicks] |= 1 << index
 }
 
-// Reach makes time the newest one if it is.
+// Reach makes time the newest one if it is newer.
 func (s *ReplayWindow) Reach(time uint32) {
 	if !s.Any {
 		s.Any, s.Newest = true, time

@@ -1,8 +1,66 @@
 package wire
 
-import "github.com/arche-replicate/arche-replicate/delta"
+// This file has the header of state packets.
 
-// Context is what entries of a packet share with those before them.
+import (
+	"encoding/binary"
+
+	"github.com/arche-replicate/arche-replicate/delta"
+)
+
+// StateHeader precedes the entries of a state packet:
+//
+//	checksum 32 | kind 3, pad 3, long 1, complete 1 | sequence 16 or 32 | tick 16 or 32
+type StateHeader struct {
+	Sequence uint32
+	Tick     uint32
+	Long     bool
+	Complete bool
+}
+
+// Size returns the bytes of the header, without the checksum.
+func (h *StateHeader) Size() int {
+	if h.Long {
+		return 1 + 4 + 4
+	}
+	return 1 + 2 + 2
+}
+
+// Put writes the header to the start of b, which has room for it. The caller sets pad later.
+func (h *StateHeader) Put(b []byte) {
+	b[0] = byte(KindState)
+	if h.Complete {
+		b[0] |= completeBit
+	}
+	if h.Long {
+		b[0] |= LongBit
+		binary.LittleEndian.PutUint32(b[1:], h.Sequence)
+		binary.LittleEndian.PutUint32(b[5:], h.Tick)
+	} else {
+		binary.LittleEndian.PutUint16(b[1:], uint16(h.Sequence))
+		binary.LittleEndian.PutUint16(b[3:], uint16(h.Tick))
+	}
+}
+
+// ParseStateHeader reads the header of a state packet without its checksum, given the
+// newest sequence and tick received. It returns the bits that follow; the last pad ones
+// are not used.
+func ParseStateHeader(body []byte, sequence, tick uint32) (h StateHeader, rest []byte, pad int, ok bool) {
+	h.Long, h.Complete = body[0]&LongBit != 0, body[0]&completeBit != 0
+	if len(body) < h.Size() {
+		return h, nil, 0, false
+	}
+	if h.Long {
+		h.Sequence = binary.LittleEndian.Uint32(body[1:])
+		h.Tick = binary.LittleEndian.Uint32(body[5:])
+	} else {
+		h.Sequence = Extend16(binary.LittleEndian.Uint16(body[1:]), sequence)
+		h.Tick = Extend16(binary.LittleEndian.Uint16(body[3:]), tick)
+	}
+	return h, body[h.Size():], int(body[0]>>PadShift) & 7, true
+}
+
+// Context is the state that entries of a packet share with those before them.
 type Context struct {
 	Next  int // the slot after the last one
 	Set   delta.Set
