@@ -75,6 +75,7 @@ func equalEnds(a, b []uint32) (begin, end int) {
 	return begin, end
 }
 
+// lenBits returns the width of a number up to n.
 func lenBits(n int) uint { return uint(bits.Len(uint(n))) }
 
 // encodeText appends the field without a baseline.

@@ -329,6 +329,7 @@ func (c *Columns) bookSymbols(slots uint64) {
 	}
 }
 
+// book adds bits to the cost of a field.
 func (c *Columns) book(field, bits uint32) {
 	if bits == 0 {
 		return

@@ -194,10 +194,12 @@ func (c *Compact) book(e *RangeEncoder, field int) {
 	c.spent = now
 }
 
+// symbols returns the decisions of a component.
 func (c *Compact) symbols(k int) []decision {
 	return c.model.decisions[firstSymbol+k%symbolColumns*symbolDecisions:][:symbolDecisions]
 }
 
+// moving returns the prediction as the reference of a row.
 func (c *Compact) moving(past *Past) *reference {
 	return &reference{row: c.row, base: past.Base, base2: past.Base2, quats: c.quats}
 }

@@ -245,6 +245,7 @@ func (h *History) make(slot int) *block {
 	return h.add(slot)
 }
 
+// add adds the block of a slot.
 func (h *History) add(slot int) *block {
 	i := slot / blockSlots
 	for len(h.blocks) <= i {
@@ -254,6 +255,7 @@ func (h *History) add(slot int) *block {
 	return h.blocks[i]
 }
 
+// equal reports whether two rows are equal.
 func equal(a, b []uint32) bool {
 	b = b[:len(a)]
 	for i, x := range a {

@@ -102,6 +102,7 @@ func signed(v uint64, n uint) int64 {
 // zigzag maps numbers of small magnitude to small ones: 0, -1, 1, -2 to 0, 1, 2, 3.
 func zigzag(v int64) uint64 { return uint64(v<<1) ^ uint64(v>>63) }
 
+// unzigzag undoes zigzag.
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 // magnitude returns the number of bits of |a-b|.

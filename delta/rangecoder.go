@@ -108,6 +108,7 @@ func (e *RangeEncoder) settle() {
 	}
 }
 
+// word writes 4 bytes, if they fit.
 func (e *RangeEncoder) word(w uint32) {
 	if len(e.buf)-e.n < 4 {
 		e.full = true

@@ -48,6 +48,7 @@ type rotationPrediction struct {
 	codes             [3]uint32 // of next in its chart
 }
 
+// set extrapolates the words of a Quat whose components have b bits.
 func (x *rotationPrediction) set(base, base2 []uint32, ratio int64, b uint) {
 	x.base.set(base, b)
 	x.base2.set(base2, b)

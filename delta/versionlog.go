@@ -22,6 +22,7 @@ type versionLog struct {
 	kept    keptVersions
 }
 
+// logEntry has the versions that ended in one tick.
 type logEntry struct {
 	ended  uint64 // slots of which a version ended; 0 if there is no entry
 	absent uint64 // of these, the slots that were without the component

@@ -108,6 +108,7 @@ func (b *builder) text() error {
 	return nil
 }
 
+// float is for floats that are no part of a vector.
 func (b *builder) float() error {
 	tag := b.tag
 	b.Text = b.Kind.String()
@@ -159,6 +160,7 @@ func (b *builder) angle() (err error) {
 	return err
 }
 
+// precise is for floats with a range and a precision.
 func (b *builder) precise(low, high float64) (err error) {
 	precision := b.tag.Precision.Value
 	if b.Kind == reflect.Float64 {
@@ -171,6 +173,7 @@ func (b *builder) precise(low, high float64) (err error) {
 	return err
 }
 
+// fixed is for floats with a range and a step.
 func (b *builder) fixed(low, high float64) (err error) {
 	step := b.tag.Step.Value
 	if b.Kind == reflect.Float64 {
@@ -183,6 +186,7 @@ func (b *builder) fixed(low, high float64) (err error) {
 	return err
 }
 
+// signed is for signed integers.
 func (b *builder) signed() error {
 	width := fullWidth(b.Kind)
 	low, high := int64(-1)<<(width-1), int64(1)<<(width-1)-1
@@ -203,6 +207,7 @@ func (b *builder) signed() error {
 	return b.int(low, high)
 }
 
+// unsigned is for unsigned integers.
 func (b *builder) unsigned() error {
 	width := fullWidth(b.Kind)
 	low, high := uint64(0), uint64(math.MaxUint64)>>(64-width)

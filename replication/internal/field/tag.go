@@ -107,6 +107,7 @@ func ParseTag(text string) (Tag, error) {
 	return t, nil
 }
 
+// valueHint returns the placeholder for the value of a key, for errors.
 func valueHint(key string) string {
 	switch key {
 	case "range":
@@ -117,6 +118,7 @@ func valueHint(key string) string {
 	return strings.ToUpper(key[:1])
 }
 
+// setValue sets a key that has a value.
 func (t *Tag) setValue(key, value string) {
 	switch key {
 	case "range":
@@ -162,6 +164,7 @@ func (t *Tag) setValue(key, value string) {
 	}
 }
 
+// SetMode sets the mode. It must not be set before.
 func (t *Tag) SetMode(m mode) {
 	if t.Mode != modePlain {
 		t.fail("%s and %s exclude each other: choose one", t.Mode, m)
@@ -170,6 +173,7 @@ func (t *Tag) SetMode(m mode) {
 	t.Mode = m
 }
 
+// SetHint sets the hint. It must not be set before.
 func (t *Tag) SetHint(h hint) {
 	if t.Hint != hintNone {
 		t.fail("%s and %s exclude each other: choose one", t.Hint, h)
@@ -188,6 +192,7 @@ func (t *Tag) SetCount(m mode, n int) {
 	t.Count = uint32(n)
 }
 
+// SetRange sets the bounds as text.
 func (t *Tag) SetRange(low, high string) {
 	if t.Ranged {
 		t.fail("range is given twice")
@@ -196,6 +201,7 @@ func (t *Tag) SetRange(low, high string) {
 	t.Low, t.High, t.Ranged = low, high, true
 }
 
+// SetBits sets the number of bits.
 func (t *Tag) SetBits(bits uint) {
 	if t.HasBits {
 		t.fail("bits is given twice")
@@ -204,6 +210,7 @@ func (t *Tag) SetBits(bits uint) {
 	t.Bits, t.HasBits = bits, true
 }
 
+// SetNumber sets n, the number of a key of the tag.
 func (t *Tag) SetNumber(n *OptionalNumber, key string, v float64) {
 	if n.Given {
 		t.fail("%s is given twice", key)
@@ -212,6 +219,7 @@ func (t *Tag) SetNumber(n *OptionalNumber, key string, v float64) {
 	*n = OptionalNumber{Value: v, Given: true}
 }
 
+// fail keeps the first mistake.
 func (t *Tag) fail(format string, args ...any) {
 	if t.err == nil {
 		t.err = fmt.Errorf(format, args...)

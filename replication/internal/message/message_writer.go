@@ -143,6 +143,7 @@ func (k *Writer) Put(m *WireMessage) bool {
 	return true
 }
 
+// putDependencies writes the dependencies of a message, by slot.
 func (k *Writer) putDependencies(deps []wire.Dependency) {
 	k.W.WriteExpGolomb(uint64(len(deps)), 0)
 	next := uint32(0)

@@ -28,6 +28,7 @@ func (w *Twin[T, S]) describe(f *Flattener, at FieldPlace, tag field.Tag) error 
 	return f.Value(c.Typ, at, tag)
 }
 
+// take returns a zero S, the spare one if nobody uses it.
 func (w *Twin[T, S]) take() *S {
 	if s := w.spare.Swap(nil); s != nil {
 		return s
@@ -35,6 +36,7 @@ func (w *Twin[T, S]) take() *S {
 	return new(S)
 }
 
+// giveBack makes s the spare one.
 func (w *Twin[T, S]) giveBack(s *S) {
 	var zero S
 	*s = zero

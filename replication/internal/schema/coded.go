@@ -135,6 +135,7 @@ func (w *Coded[T]) try(f *Flattener, at FieldPlace) error {
 	return nil
 }
 
+// take returns memory for codes, the spare one if nobody uses it.
 func (w *Coded[T]) take() *[maxCodecFields]uint64 {
 	if s := w.spare.Swap(nil); s != nil {
 		return s

@@ -16,6 +16,7 @@ type Condition struct {
 	Ask  any // of OnlyFor: the pointer to a function, by which conditions are compared
 }
 
+// conditionKind selects the peers that a condition admits.
 type conditionKind uint8
 
 const (

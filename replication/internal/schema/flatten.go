@@ -38,6 +38,7 @@ type FieldPlace struct {
 	standIn bool // the value is a stand-in, or inside one
 }
 
+// field returns the place of a field of the struct at this place.
 func (at FieldPlace) field(i int, f *reflect.StructField) FieldPlace {
 	at.path = joinPath(at.path, f.Name)
 	at.pattern = joinPath(at.pattern, f.Name)
@@ -46,6 +47,7 @@ func (at FieldPlace) field(i int, f *reflect.StructField) FieldPlace {
 	return at
 }
 
+// element returns the place of an element of the array at this place.
 func (at FieldPlace) element(i int, size uintptr) FieldPlace {
 	at.path += "[" + strconv.Itoa(i) + "]"
 	at.steps = append(slices.Clip(at.steps), i)
@@ -70,6 +72,7 @@ func fullPath(component, path string) string {
 	return component + "." + path
 }
 
+// refuse returns an error about the value at a place.
 func (f *Flattener) refuse(at FieldPlace, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", f.fullPath(at.path), fmt.Sprintf(format, args...))
 }
@@ -302,6 +305,7 @@ func (f *Flattener) relation(member *reflect.StructField, at FieldPlace, tag fie
 	return nil
 }
 
+// refuseStructTag returns the error about a tag that suits no struct or array of type t.
 func (f *Flattener) refuseStructTag(t reflect.Type, at FieldPlace, tag *field.Tag) error {
 	switch tag.Mode {
 	case field.ModeQuat:

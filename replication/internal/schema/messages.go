@@ -38,6 +38,7 @@ type MessageOptions struct {
 // layout.
 const MaxMessageTypes = delta.MaxComponents - 1
 
+// RegisterMessage adds a message type.
 func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
 	c, err := newMessageComponent(t, &o.Options)
 	if err != nil {
@@ -55,6 +56,7 @@ func (s *Schema) RegisterMessage(t reflect.Type, o *MessageOptions) error {
 	return nil
 }
 
+// RegisterInput sets the input type.
 func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 	c, err := newMessageComponent(t, o)
 	if err != nil {

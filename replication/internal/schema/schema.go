@@ -34,6 +34,7 @@ type Schema struct {
 	Link       int         // the component that links sub-entities to entities, -1 if there are none
 }
 
+// Register adds a component or resource type.
 func (s *Schema) Register(t reflect.Type, o *Options) error {
 	if t == nil {
 		return fmt.Errorf("RegisterType needs a component type, not nil")

@@ -53,6 +53,7 @@ type Hello struct {
 	Data        []byte // join data, for the server's decision; of a parsed hello, part of the packet
 }
 
+// Append appends the body of a hello.
 func (h *Hello) Append(b []byte) []byte {
 	b = append(b, byte(KindHello), h.Version)
 	b = binary.LittleEndian.AppendUint64(b, h.Fingerprint)
@@ -66,6 +67,7 @@ func (h *Hello) Append(b []byte) []byte {
 	return append(b, make([]byte, max(0, paddedHello-HelloSize-len(h.Data)))...)
 }
 
+// Parse reads the body of a hello.
 func (h *Hello) Parse(b []byte) bool {
 	if len(b) < paddedHello {
 		return false
@@ -98,6 +100,7 @@ type Welcome struct {
 	Instance   uint64 // sessions with the same instance share their NetIDs
 }
 
+// Append appends the body of a welcome.
 func (m *Welcome) Append(b []byte) []byte {
 	flags := byte(0)
 	if m.NoChecksum {
@@ -114,6 +117,7 @@ func (m *Welcome) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, m.Instance)
 }
 
+// Parse reads the body of a welcome.
 func (m *Welcome) Parse(b []byte) bool {
 	if len(b) != welcomeSize || b[2]&^(flagNoChecksum|flagCompact) != 0 || b[3] > MaxWindow {
 		return false
@@ -137,6 +141,7 @@ type Refuse struct {
 	Text    []byte // a piece of it, from Offset on
 }
 
+// Append appends the body of a refusal.
 func (m *Refuse) Append(b []byte) []byte {
 	b = append(b, byte(KindRefuse), m.Version)
 	b = binary.LittleEndian.AppendUint64(b, m.Nonce)
