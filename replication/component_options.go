@@ -3,7 +3,6 @@ package replication
 import (
 	"fmt"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
@@ -78,7 +77,7 @@ func under(c schema.Condition) ComponentOption {
 // "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, hold for every
 // element. The empty path is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) TypeOption {
-	var tag field.Tag
-	applyOptions("Field", opts, func(opt FieldOption) { opt.applyToField(&tag) })
-	return typeOption(func(o *schema.Options) { o.Fields = append(o.Fields, schema.FieldOverride{Path: path, Tag: tag}) })
+	override := schema.FieldOverride{Path: path}
+	applyOptions("Field", opts, func(opt FieldOption) { opt.applyToField(&override.Tag) })
+	return typeOption(func(o *schema.Options) { o.Fields = append(o.Fields, override) })
 }
