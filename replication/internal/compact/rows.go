@@ -35,7 +35,7 @@ func NewCoder(s *schema.Schema) *Coder {
 }
 
 // farParts is the ratio from which the distance of an entity to its baselines, in the bits of
-// [delta.Component.Leap], makes an update likely to be longer than the full state. Only then is the
+// [delta.Component.DeviationBits], makes an update likely to be longer than the full state. Only then is the
 // length of the update measured, which takes a copy of the model.
 const farParts = 2
 
