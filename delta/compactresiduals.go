@@ -61,31 +61,13 @@ func numberContext(moving, first bool, motion, largest uint) uint {
 // 63 bits.
 const maxBlendBits = 40
 
-// residuals is the state of coding the residuals of one row.
-type residuals struct {
-	comp    *Component
-	symbols []decision
-	ref     *reference
-	past    *Past  // nil for residuals against a baseline
-	first   bool   // the entity has shown no number yet
-	same    bool   // no residual so far shows the difference, and one must
-	quats   int    // Quat fields so far
-	n       amount // of the present number
-}
-
-// saw notes what remained of a number.
-func (c *Compact) saw(x *residuals, v int64) {
-	x.n.learn(v)
-	c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
-	x.first, x.same = false, x.same && v == 0
-}
-
 // encodeResiduals codes cur against ref, from which it differs. past is nil if ref is a baseline.
 func (c *Compact) encodeResiduals(
 	e *RangeEncoder, comp *Component, symbols []decision, cur []uint32, ref *reference, past *Past,
 ) {
 	c.activity = shownResiduals
-	x := residuals{comp: comp, symbols: symbols, ref: ref, past: past, first: c.largest == 0, same: past == nil}
+	x := progress{first: c.largest == 0, same: past == nil}
+	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		if f.Bits == 0 {
@@ -104,12 +86,14 @@ func (c *Compact) encodeResiduals(
 			}
 			x.same = x.same && v == 0
 		case Quat:
-			c.encodeQuat(e, &x, i, cur[f.word:f.word+4])
+			x = c.encodeQuat(e, &n, comp, i, &symbols[symbolChart], cur, ref, past, x)
 		case Linear, Wrap:
-			c.aimField(&x, field, f)
-			v := f.signed(f.code(cur), uint64(x.n.at))
-			e.putNumber(&x.n, v, f.Bits, implied)
-			c.saw(&x, v)
+			c.aimField(&n, field, f, ref, past, x.first)
+			v := f.signed(f.code(cur), uint64(n.at))
+			n.learn(v)
+			e.putNumber(&n, v, f.Bits, implied)
+			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+			x.first, x.same = false, x.same && v == 0
 		default:
 			changed := f.differs(cur, ref.row)
 			if !implied {
@@ -124,23 +108,38 @@ func (c *Compact) encodeResiduals(
 	}
 }
 
-// encodeQuat codes the words q of Quat field i: whether the chart is that of the reference, else
-// the chart; and three numbers.
-func (c *Compact) encodeQuat(e *RangeEncoder, x *residuals, i int, q []uint32) {
-	f := &x.comp.Fields[i]
-	chart := q[0] == x.ref.row[f.word]
-	e.put(&x.symbols[symbolChart], chart)
-	if !chart {
+// progress is the state of the residuals of one row.
+type progress struct {
+	first bool // the entity has shown no number yet
+	same  bool // no residual so far shows the difference, and one must
+	quats int  // Quat fields so far
+}
+
+// encodeQuat codes Quat field i of a row: whether the chart is that of the reference, else the
+// chart; and three numbers.
+func (c *Compact) encodeQuat(
+	e *RangeEncoder, n *amount, comp *Component, i int, chart *decision, row []uint32,
+	ref *reference, past *Past, x progress,
+) progress {
+	f := &comp.Fields[i]
+	q := row[f.word:][:4]
+	same := q[0] == ref.row[f.word]
+	e.put(chart, same)
+	if !same {
 		e.encodeBits(uint64(q[0]), 2)
 		x.same = false
 	}
-	r := c.inChart(x, f, q[0])
+	r := c.inChart(f, x.quats, ref, past, q[0])
+	x.quats++
 	for j := range r.to {
-		c.aimQuat(x, i, &r, j)
-		v := int64(q[j+1]) - x.n.at
-		e.putNumber(&x.n, v, f.Bits, x.same && i == x.comp.last && j == 2)
-		c.saw(x, v)
+		c.aimQuat(n, comp.first+i, f, &r, j, past != nil, x.first)
+		v := int64(q[j+1]) - n.at
+		n.learn(v)
+		e.putNumber(n, v, f.Bits, x.same && i == comp.last && j == 2)
+		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+		x.first, x.same = false, x.same && v == 0
 	}
+	return x
 }
 
 // decodeResiduals reads into dst what encodeResiduals wrote against ref.
@@ -148,7 +147,8 @@ func (c *Compact) decodeResiduals(
 	d *RangeDecoder, comp *Component, symbols []decision, dst []uint32, ref *reference, past *Past,
 ) {
 	c.activity = shownResiduals
-	x := residuals{comp: comp, symbols: symbols, ref: ref, past: past, first: c.largest == 0, same: past == nil}
+	x := progress{first: c.largest == 0, same: past == nil}
+	var n amount
 	for i := range comp.Fields {
 		f := &comp.Fields[i]
 		if f.Bits == 0 {
@@ -169,17 +169,19 @@ func (c *Compact) decodeResiduals(
 			f.setCode(dst, (f.code(ref.row)+uint64(unzigzag(v)))&lowBits(f.Bits))
 			x.same = x.same && v == 0
 		case Quat:
-			c.decodeQuat(d, &x, i, dst[f.word:f.word+4])
+			x = c.decodeQuat(d, &n, comp, i, &symbols[symbolChart], dst, ref, past, x)
 		case Linear, Wrap:
-			c.aimField(&x, field, f)
-			v := d.getNumber(&x.n, f.Bits, implied)
-			code, ok := f.plus(uint64(x.n.at), v)
+			c.aimField(&n, field, f, ref, past, x.first)
+			v := d.getNumber(&n, f.Bits, implied)
+			n.learn(v)
+			code, ok := f.plus(uint64(n.at), v)
 			if !ok {
 				d.fail(ErrCode)
 				return
 			}
 			f.setCode(dst, code)
-			c.saw(&x, v)
+			c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+			x.first, x.same = false, x.same && v == 0
 		default:
 			if implied || d.get(&plain[plainChanged]) {
 				f.getChange(d, plain, dst, ref.row)
@@ -192,25 +194,32 @@ func (c *Compact) decodeResiduals(
 }
 
 // decodeQuat reads what encodeQuat wrote.
-func (c *Compact) decodeQuat(d *RangeDecoder, x *residuals, i int, q []uint32) {
-	f := &x.comp.Fields[i]
-	q[0] = x.ref.row[f.word]
-	if !d.get(&x.symbols[symbolChart]) {
+func (c *Compact) decodeQuat(
+	d *RangeDecoder, n *amount, comp *Component, i int, chart *decision, row []uint32,
+	ref *reference, past *Past, x progress,
+) progress {
+	f := &comp.Fields[i]
+	q := row[f.word:][:4]
+	q[0] = ref.row[f.word]
+	if !d.get(chart) {
 		q[0] = uint32(d.decodeBits(2))
 		x.same = false
 	}
-	r := c.inChart(x, f, q[0])
+	r := c.inChart(f, x.quats, ref, past, q[0])
+	x.quats++
 	for j := range r.to {
-		c.aimQuat(x, i, &r, j)
-		v := d.getNumber(&x.n, f.Bits, x.same && i == x.comp.last && j == 2)
-		q[j+1] = uint32(x.n.at + v) // DecodeRow checks whether it is valid
-		c.saw(x, v)
+		c.aimQuat(n, comp.first+i, f, &r, j, past != nil, x.first)
+		v := d.getNumber(n, f.Bits, x.same && i == comp.last && j == 2)
+		n.learn(v)
+		q[j+1] = uint32(n.at + v) // DecodeRow checks whether it is valid
+		c.largest = max(c.largest, uint(bits.Len64(uint64(abs(v)))))
+		x.first, x.same = false, x.same && v == 0
 	}
+	return x
 }
 
 // aimField is aim for a Linear or Wrap field.
-func (c *Compact) aimField(x *residuals, field int, f *Field) {
-	n, ref, past, first := &x.n, x.ref, x.past, x.first
+func (c *Compact) aimField(n *amount, field int, f *Field, ref *reference, past *Past, first bool) {
 	if past == nil {
 		c.aim(n, field, 0, int64(f.code(ref.row)), 0, false, false, first, 0)
 		return
@@ -240,11 +249,10 @@ func (c *Compact) aimField(x *residuals, field int, f *Field) {
 	}
 }
 
-// aimQuat is aim for number j of a Quat field, i.
-func (c *Compact) aimQuat(x *residuals, i int, r *chartedRotation, j int) {
-	n := &x.n
-	c.aim(n, x.comp.first+i, r.from[j], r.to[j], r.near[j], r.hasNear, x.past != nil, x.first, r.moved[j])
-	n.at = min(max(n.at, 0), int64(lowBits(x.comp.Fields[i].Bits)))
+// aimQuat is aim for number j of a Quat field.
+func (c *Compact) aimQuat(n *amount, field int, f *Field, r *chartedRotation, j int, moving, first bool) {
+	c.aim(n, field, r.from[j], r.to[j], r.near[j], r.hasNear, moving, first, r.moved[j])
+	n.at = min(max(n.at, 0), int64(lowBits(f.Bits)))
 }
 
 // chartedRotation is a Quat field's baseline, prediction and third baseline in one chart.
@@ -254,10 +262,8 @@ type chartedRotation struct {
 	hasNear        bool
 }
 
-// inChart expresses the reference of the next Quat field in a chart.
-func (c *Compact) inChart(row *residuals, f *Field, chart uint32) (x chartedRotation) {
-	n, ref, past := row.quats, row.ref, row.past
-	row.quats++
+// inChart expresses the reference of the n-th Quat field of a row in a chart.
+func (c *Compact) inChart(f *Field, n int, ref *reference, past *Past, chart uint32) (x chartedRotation) {
 	to, moved := ref.chart(f, n, chart)
 	x.moved = moved
 	for j := range to {
