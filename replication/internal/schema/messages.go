@@ -72,8 +72,9 @@ func (s *Schema) RegisterInput(t reflect.Type, o *Options) error {
 			c.Name, s.Input.Name)
 	}
 	if l := delta.NewLayout(c.part()).Components[0]; l.MinWidth() > MaxInputBits || l.Width() > maxInputType {
-		return fmt.Errorf("%s: an input of %d to %d bits, where %d are the most, and %d that its type may take: inputs are sent "+
-			"again and again; use ranges, and messages for what is rare", c.Name, l.MinWidth(), l.Width(), MaxInputBits, maxInputType)
+		return fmt.Errorf("%s: an input of %d to %d bits, where %d are the most, and %d that its type may take: "+
+			"inputs are sent again and again; use ranges, and messages for what is rare",
+			c.Name, l.MinWidth(), l.Width(), MaxInputBits, maxInputType)
 	}
 	s.Input = &c
 	return nil
@@ -173,5 +174,6 @@ func (m *MessageType) Channel(down bool) int {
 	return wire.ChannelState
 }
 
-// MaxInputBits bounds an input, and maxInputType the longest one of its type, of which the server keeps 128 for each client.
+// MaxInputBits is the largest width of an input that can be sent, and maxInputType that of the longest
+// input of its type: the server keeps room for 128 of them for each client.
 const MaxInputBits, maxInputType = 64 * 8, 4096 * 8
