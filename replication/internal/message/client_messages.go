@@ -188,7 +188,7 @@ func (t *ClientMessages) sendReliable() {
 		if m.fragment != wire.Unfragmented && t.Writer.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.dirty(m) {
+		if !l.mustSend(m) {
 			continue
 		}
 		w := WireMessage{

@@ -127,8 +127,8 @@ func (l *OutChannel) begin(now delta.Tick, trip *clock.RoundTrip) {
 	l.probes = l.backoff == 0 || now-l.probed > l.timeout<<l.backoff
 }
 
-// dirty reports whether a message must be sent now.
-func (l *OutChannel) dirty(m *outMessage) bool {
+// mustSend reports whether a message must be sent now.
+func (l *OutChannel) mustSend(m *outMessage) bool {
 	switch {
 	case m.times == 0:
 		return true

@@ -231,7 +231,7 @@ func (t *PeerMessages) sendReliable(channel int) {
 		if m.fragment != wire.Unfragmented && k.Index-begun >= MaxFragmentPackets {
 			return
 		}
-		if !l.dirty(m) && (!refresh || !m.arrived || !l.stuck(m, len(t.unmet(l, m)))) {
+		if !l.mustSend(m) && (!refresh || !m.arrived || !l.stuck(m, len(t.unmet(l, m)))) {
 			before = m
 			continue
 		}
