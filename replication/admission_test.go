@@ -22,7 +22,7 @@ type doorman struct {
 }
 
 func (d *doorman) watch(x *fixture) *doorman {
-	x.server.OnJoin(func(p *Peer, data []byte) error {
+	x.server.OnJoin(func(_ *Peer, data []byte) error {
 		d.asked = append(d.asked, string(data))
 		if !bytes.HasPrefix(data, []byte("ann")) {
 			return fmt.Errorf("who is %q", data)

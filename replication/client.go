@@ -37,9 +37,9 @@ type Client struct {
 	calls    exclusive.Guard
 }
 
-// NewClient returns a client that makes the world mirror a server's. Packets to the
-// server go through send, in Apply, Disconnect and Close only; a packet belongs to the
-// client again when send returns. The schema must equal the server's; it is sealed.
+// NewClient returns a client that makes the world mirror a server's. Packets to the server go
+// through send, in Apply, Disconnect and Close only; a packet belongs to the client again when send
+// returns. The schema must equal the server's; it is frozen: nothing can be registered afterwards.
 //
 // The mirrored entities carry the component [Mirrored]. The user may add components that
 // are not in the schema to them, and remove entities or components: they stay removed
@@ -54,9 +54,13 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	}
 	checkWorld("NewClient", world)
 	if world.IsLocked() {
-		panic("replication: NewClient on a locked world: make clients outside of queries, since they register components")
+		panic("replication: NewClient on a locked world: make clients outside of queries, since they " +
+			"register components")
 	}
-	o := config.ClientOptions{EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: defaultClientTimeout}, MaxEntities: 1 << 20}
+	o := config.ClientOptions{
+		EndOptions:  config.EndOptions{MTU: defaultMTU, Timeout: defaultClientTimeout},
+		MaxEntities: 1 << 20,
+	}
 	applyOptions("NewClient", opts, func(opt ClientOption) { opt.ApplyToClient(&o) })
 	if o.MTU < minClientMTU {
 		panic(fmt.Sprintf("replication: NewClient: an MTU of %d bytes: a client needs %d or more", o.MTU, minClientMTU))
@@ -70,7 +74,9 @@ func NewClient(world *ecs.World, schema *Schema, send func(packet []byte) error,
 	c.apply.Init(world, types, MirroredID(world), &c.recv, &c.stats, slots, o.SpawnWith)
 	c.recv = receive.NewReceiver(types, &c.stats, slots, c.apply.View.RelationTypes())
 	if types.UsesMessages() {
-		links := message.ClientLinks{Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready}
+		links := message.ClientLinks{
+			Clock: &c.clock, Stats: &c.stats, Transmit: c.session.Transmit, Ready: c.recv.Ready,
+		}
 		c.messages = message.NewClientMessages(links, types, &c.apply, o.MTU, slots)
 	}
 	return c
@@ -212,7 +218,8 @@ func (c *Client) sendToServer() {
 	if !c.session.Open() {
 		return
 	}
-	if t != nil && (c.recv.AnyState || !c.session.Up.Off) { // without checksum, messages can't be what the server begins the session with
+	// Without a checksum, the server must not take messages for what begins the session.
+	if t != nil && (c.recv.AnyState || !c.session.Up.Off) {
 		t.SendTick(c.session.Up)
 	}
 	c.clock.Step()
@@ -251,7 +258,7 @@ func (c *Client) Complete() bool {
 }
 
 // Reconnect begins a new session, whether the present one has ended or not, and whatever
-// the server said to the last introduction. A client whose server has gone silent, or has
+// the server answered to the last introduction. A client whose server has gone silent, or has
 // dropped it for silence, does so by itself.
 //
 // What is mirrored stays in the world until the new session shows more. If the server is
@@ -266,8 +273,8 @@ func (c *Client) Reconnect() {
 	c.session.Reconnect()
 }
 
-// SetJoinData replaces what [WithJoinData] gave, for sessions that the client asks for from now on: call [Client.Reconnect] to
-// ask for one. It takes a copy, and panics at the same lengths.
+// SetJoinData replaces what [WithJoinData] gave, for sessions that the client asks for from now on:
+// call [Client.Reconnect] to ask for one. It takes a copy, and panics at the same lengths.
 func (c *Client) SetJoinData(data []byte) {
 	defer c.guard().Leave(c.guard().Enter(exclusive.SetJoinData))
 	c.session.SetJoinData(data)
@@ -285,7 +292,7 @@ func (c *Client) begin(m *wire.Welcome) {
 	}
 }
 
-// Disconnect ends the connection and tells the server why, in packets that are sent at
+// Disconnect ends the connection and sends the server the reason, in packets that are sent at
 // once. The world stays as it is: see [Client.Close] to remove what is mirrored. Apply
 // returns a [*DisconnectError] from then on, until [Client.Reconnect].
 func (c *Client) Disconnect(r Reason) {

@@ -14,7 +14,7 @@ import (
 //
 // It bounds the client's memory: there are 2n slots, as many again for each condition in the
 // client's schema, and up to 257 states of each are kept. A world of at most n entities is
-// mirrored whole. The server is told of the bound and withholds entities that have no slot
+// mirrored completely. The client sends the bound to the server, which withholds entities that have no slot
 // below it, so that all others are mirrored still: [PeerStats.Withheld] counts them. A packet
 // that names a slot beyond the bound is refused as malformed.
 //
@@ -26,7 +26,8 @@ func WithMaxEntities(n int) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.MaxEntities = n })
 }
 
-// WithoutCompact makes the client tell servers that it does not take [Compact], for which it would need up to 2 MB.
+// WithoutCompact makes the client announce to servers that it does not take [Compact], for which it
+// would need up to 2 MB.
 func WithoutCompact() ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.NoCompact = true })
 }
@@ -37,7 +38,8 @@ func WithoutCompact() ClientOption {
 // With a server's marker among them, the client's world is the source of that server, and
 // this process a relay: it costs the first server one peer, however many follow it here.
 //
-//	client := replication.NewClient(&world, schema, send, replication.WithSpawnComponents(replication.ReplicatedID(&world)))
+//	client := replication.NewClient(&world, schema, send,
+//		replication.WithSpawnComponents(replication.ReplicatedID(&world)))
 //	server := replication.NewServer(&world, schema)
 //	for { // every tick
 //		_ = client.Receive(packet) // what came
@@ -52,9 +54,10 @@ func WithSpawnComponents(ids ...ecs.ID) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.SpawnWith = append(o.SpawnWith, ids...) })
 }
 
-// WithJoinData gives the client something to show when it asks the server for a session, such as a name and a ticket: see
-// [Server.OnJoin]. It is sent with each introduction, unencrypted, of which there are several if packets get lost. NewClient
-// takes a copy and panics if there are more than 512 bytes, or more than 41 less than [WithMTU] says.
+// WithJoinData gives the client something to show when it asks the server for a session, such as a
+// name and a ticket: see [Server.OnJoin]. It is sent with each introduction, unencrypted, of which
+// there are several if packets get lost. NewClient takes a copy and panics if there are more than
+// 512 bytes, or more than 41 less than its [WithMTU].
 func WithJoinData(data []byte) ClientOption {
 	return config.ClientFunc(func(o *config.ClientOptions) { o.JoinData = data })
 }

@@ -21,8 +21,8 @@ func (c *Client) NetID(e ecs.Entity) (NetID, bool) {
 	return NetID(id), ok
 }
 
-// Entities returns an iterator over the mirrored entities, in the order of slots. [Client.StateTick] tells of which
-// tick the state is that one shows.
+// Entities returns an iterator over the mirrored entities, in the order of slots. [Client.StateTick]
+// returns the tick of the state that one shows.
 //
 // The loop may change the world, also its structure, and remove any of the entities: those that are gone when their
 // turn comes are left out. It must not call [Client.Apply] or [Client.Close]. A reset of the world ends it.
@@ -40,7 +40,7 @@ func (c *Client) StateTick(e ecs.Entity) (tick uint32, ok bool) {
 }
 
 // OnSpawn makes the client call fn for every entity that Apply spawns or adopts (see
-// [Expect]), when all is as the server says, other entities and references included. The
+// [Expect]), when all is as it was on the server, other entities and references included. The
 // hooks of its components ([OnAdd]) follow.
 //
 // In a hook the world may be changed in any way: entities and components may be created
@@ -72,7 +72,7 @@ func (c *Client) OnDespawn(fn func(e ecs.Entity)) {
 }
 
 // Expects reports whether a local entity waits for the server's; see [Expect]. It does not
-// any more when it was adopted: then [Client.NetID] tells what it mirrors.
+// any more when it was adopted: then [Client.NetID] returns what it mirrors.
 func (c *Client) Expects(e ecs.Entity) bool {
 	c.mustExist()
 	return c.apply.Expected.Expects(e)
@@ -97,7 +97,7 @@ func (c *Client) Verify() *Divergence {
 // nil: see [WithStateHash]. There is none when a session begins. A difference means a fault, of the library or of
 // memory.
 //
-// Want is nil, since hashes don't tell, and Got is what the client holds; a [NetID] where the field refers to an
+// Want is nil, since hashes do not contain it, and Got is what the client holds; a [NetID] where the field refers to an
 // entity. If the ends differ in whether there is a component, Field is empty and Got and Want are bools.
 func (c *Client) Divergence() *Divergence {
 	c.mustExist()

@@ -12,9 +12,10 @@ import (
 type Codec[T any] interface {
 	// Fields returns what codes there are, 1 to 256, always the same. It is called when a component is registered.
 	Fields() []CodecField
-	// Encode sets the codes of a value, one for each field. They are zero before. A code beyond its field's Max is
-	// clamped and counted in [ServerStats]. The codes must follow from the value alone; the zero value has codes as well.
-	// Encode must not change the value nor keep the pointer.
+	// Encode sets the codes of a value, one for each field. They are zero before. A code beyond its
+	// field's Max is clamped and counted in [ServerStats]. The codes must follow from the value
+	// alone; the zero value has codes as well. Encode must not change the value nor keep the
+	// pointer.
 	Encode(v *T, codes []uint64)
 	// Decode sets a value from codes, each of them within its field's Max: any combination of such must do, as it comes
 	// from the wire. The value may be zero or any other before. Encoding it again gives codes that decode to the same.
@@ -29,7 +30,7 @@ type CodecField struct {
 	Bits uint
 	// Max is the largest code, 0 for all that Bits allow.
 	Max uint64
-	// Kind says how the code changes from tick to tick: delta.Plain, Linear, Wrap, Counter or Flags. It changes no value,
+	// Kind is how the code changes from tick to tick: delta.Plain, Linear, Wrap, Counter or Flags. It changes no value,
 	// only what changes cost.
 	Kind delta.Kind
 }
@@ -54,20 +55,21 @@ func With[T any](codec Codec[T], paths ...string) TypeOption {
 
 func useConversion(c schema.Conversion, paths []string) TypeOption {
 	return typeOption(func(o *schema.Options) {
-		o.Conversions = append(o.Conversions, &schema.ConversionUse{Conversion: c, Paths: paths, Met: make([]bool, max(1, len(paths)))})
+		use := &schema.ConversionUse{Conversion: c, Paths: paths, Met: make([]bool, max(1, len(paths)))}
+		o.Conversions = append(o.Conversions, use)
 	})
 }
 
-// As replicates values of type T through a twin of type S: what goes over the wire are the fields of S, by its tags.
-// Use it for components that hold more than should be sent, or in a form that can't be: a plan, say, that is a tree of
-// pointers, of which clients see the goal.
+// As replicates values of type T through a twin of type S: what goes over the wire are the fields
+// of S, by its tags. Use it for components that hold more than should be sent, or in a form that
+// can't be: such as a plan that is a tree of pointers, of which clients see the goal.
 //
 // T is the component's own type or that of fields in it, arrays and nested structs included: of those with the given
 // paths, or of all if there are none. A field's own tag counts for S, if that is no struct. Paths are those of [Field].
 //
 // to is called at every capture. It sets a zero S from a T, which it must not change, nor keep pointers into. from is
 // called when a new state is applied. It sets a T, which may be zero or have any value that to and from gave it, from
-// an S; fields that S says nothing of it leaves alone. Both must do with zero values, must not touch the world, and
+// an S; it leaves fields alone that S does not determine. Both must do with zero values, must not touch the world, and
 // must depend on nothing else: the same T gives the same S. Servers and clients on several goroutines may call them at
 // the same time.
 //

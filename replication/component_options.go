@@ -26,7 +26,7 @@ func Every(n int) ComponentOption {
 
 // Priority gives entities that have the component a weight of at least w, 1 being that of
 // all others. Where a peer's budget does not suffice, the weights added up over the ticks
-// that it waited say what is sent first; see [Peer.SetBudget].
+// that it waited decide what is sent first; see [Peer.SetBudget].
 //
 // Panics if w is less than 1.
 func Priority(w float32) ComponentOption {
@@ -40,13 +40,14 @@ func Priority(w float32) ComponentOption {
 // that others get depends on its values or on when they change.
 func OwnerOnly() ComponentOption { return under(schema.Condition{Kind: schema.OwnerOnly}) }
 
-// ExceptOwner shows the component to everybody but the entity's owner, who knows better:
-// what it predicts itself, say.
+// ExceptOwner shows the component to everybody but the entity's owner, who knows better,
+// such as what it predicts itself.
 func ExceptOwner() ComponentOption { return under(schema.Condition{Kind: schema.ExceptOwner}) }
 
-// OnlyFor shows the component to the peers that the function picks. It is asked once for every peer in every Replicate,
-// on the caller's goroutine, whatever the number of entities; it must not change the world, or disconnect peers. Components share a
-// condition, and its cost, if they share the option:
+// OnlyFor shows the component to the peers that the function picks. It is asked once for every peer
+// in every Replicate, on the caller's goroutine, whatever the number of entities; it must not
+// change the world, or disconnect peers. Components share a condition, and its cost, if they share
+// the option:
 //
 //	referees := replication.OnlyFor(isReferee)
 //	replication.Register[Foul](schema, referees)
@@ -71,9 +72,9 @@ func under(c schema.Condition) ComponentOption {
 }
 
 // Field selects how a field of a type is coded, where that can't have tags since it is another package's. The options
-// replace the field's tag as a whole; without options the field is coded as if it had no tag.
+// replace the field's tag altogether; without options the field is coded as if it had no tag.
 //
-// The path is the field's name, for a field of a nested struct preceded by the names that lead to it and dots:
+// The path is the field's name, for a field of a nested struct preceded by the names of the structs around it and dots:
 // "Gun.Heat". It has no indices: options for an array, or for a field of the structs in an array, hold for every
 // element. The empty path is the component itself, if its type is a number or an array.
 func Field(path string, opts ...FieldOption) TypeOption {

@@ -8,7 +8,7 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Divergence is a field of a mirrored entity that is not what the server says.
+// A Divergence is a field of a mirrored entity that is not as it is on the server.
 type Divergence struct {
 	NetID  NetID
 	Entity ecs.Entity // of the client's world
@@ -33,7 +33,7 @@ func (d *Divergence) Name() string {
 	return d.Component + "." + d.Field
 }
 
-// String says it in a sentence. It is "nothing differs" if d is nil.
+// String describes the divergence in a sentence. It is "nothing differs" if d is nil.
 func (d *Divergence) String() string {
 	if d == nil {
 		return "nothing differs"
@@ -49,7 +49,7 @@ func (d *Divergence) String() string {
 		what, d.NetID.Slot, d.NetID.Generation, d.Got, d.Tick, want)
 }
 
-// publicDivergence returns what the user is told of a divergence.
+// publicDivergence returns the public form of a divergence.
 func publicDivergence(d *apply.Divergence) *Divergence {
 	if d == nil {
 		return nil

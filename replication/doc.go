@@ -1,12 +1,13 @@
 // Package replication keeps Arche worlds on other machines equal to one world, over a network that loses, delays,
 // duplicates and reorders packets. It sends what changed, quantised, predicted and packed to the bit.
 //
-// One process owns the truth: a [Server] with an Arche world. A [Client] on every other machine makes a world of its own
-// follow it. The server has a [Peer] for each client. The package has no sockets, no clocks and no goroutines but those of
-// [WithWorkers]: the game's loop calls it, and functions of the game carry its packets.
+// One process owns the truth: a [Server] with an Arche world. A [Client] on every other machine
+// makes a world of its own follow it. The server has a [Peer] for each client. The package has no
+// sockets, no clocks and no goroutines but those of [WithWorkers]: the game's loop calls it, and
+// functions of the game carry its packets.
 //
-// Both ends need the same [Schema]. It lists the types of components and resources to replicate, the types of messages and
-// inputs, and how each of their fields is coded.
+// Both ends need the same [Schema]. It lists the types of components and resources to replicate,
+// the types of messages and inputs, and how each of their fields is coded.
 //
 //	type Position struct {
 //		X, Y float32 `repl:"range=-1000:1000,step=0.01"`
@@ -36,72 +37,81 @@
 //
 // In this order; most games need the first three.
 //
-//   - What is replicated: [NewSchema], [Register] with the tags of fields, [RegisterResource]; for types of other packages
-//     [Field], [As] and [With]; who gets a component and how often: [OwnerOnly], [ExceptOwner], [OnlyFor], [Every], [Once].
-//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate], [Server.Close]; the marker [Replicated].
+//   - What is replicated: [NewSchema], [Register] with the tags of fields, [RegisterResource]; for
+//     types of other packages [Field], [As] and [With]; who gets a component and how often:
+//     [OwnerOnly], [ExceptOwner], [OnlyFor], [Every], [Once].
+//   - The server: [NewServer], [Server.Connect], [Peer.Receive], [Server.Replicate],
+//     [Server.Close]; the marker [Replicated].
 //   - The client: [NewClient], [Client.Receive], [Client.Apply], [Client.Complete], [Client.Close].
 //   - The same entity at both ends: [NetID], [Server.NetID], [Server.Entity], [Client.NetID], [Client.Entity],
 //     [Client.Entities], the component [Mirrored].
-//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange], [OnRemove]; entities that the
-//     game spawned ahead of the server: [Expect].
-//   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers], which [OnServerMessage]
-//     takes; from clients [SendToServer], which [OnClientMessage] takes.
+//   - What changed at the client: [Client.OnSpawn], [Client.OnDespawn], [OnAdd], [OnChange],
+//     [OnRemove]; entities that the game spawned ahead of the server: [Expect].
+//   - Messages: [RegisterMessage]; from the server [SendToClient], [SendToAll] and [SendToViewers],
+//     which [OnServerMessage] takes; from clients [SendToServer], which [OnClientMessage] takes.
 //   - Inputs and time: [RegisterInput], [SetInput] at the client, [Input] at the server, [Client.InputTick],
 //     [Client.ServerTick].
-//   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers], [Peer.SetData],
-//     [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who may join: [Server.OnJoin], [WithJoinData].
+//   - Clients that come and go: [Server.OnConnect], [Server.OnDisconnect], [Server.Peers],
+//     [Peer.SetData], [Peer.Disconnect], [Client.Status], [Client.Reconnect], [WithTimeout]; who
+//     may join: [Server.OnJoin], [WithJoinData].
 //   - What a peer may see: [Peer.SetInterest] with a [Grid], an [EntitySet] or a filter, [Peer.LookFrom],
 //     [Server.SetOwner]; what must change together: [Group].
 //   - What a peer is sent, and when: [Peer.SetBudget], [Peer.SetBudgetRange], [Peer.SetSendInterval], [Priority],
 //     [Server.SetPriority], [Peer.SetPriorityFunc], [WithCoding].
 //   - What happened, and faults: [Server.Stats], [Peer.Stats], [Client.Stats], [Client.Verify], [WithStateHash].
-//   - All options: [Option] for both ends, [ServerOption], [ClientOption], [PeerOption], [TypeOption], [ComponentOption],
-//     [MessageOption], [FieldOption].
+//   - All options: [Option] for both ends, [ServerOption], [ClientOption], [PeerOption],
+//     [TypeOption], [ComponentOption], [MessageOption], [FieldOption].
 //
-// The guide in the directory docs has a page on each of these, and the wire format. Package [netsim] simulates bad networks
-// for tests.
+// The guide in the directory docs has a page on each of these, and the wire format. Package
+// [netsim] simulates bad networks for tests.
 //
 // # Guarantees
 //
-//   - An entity in a client's world always shows one state that it had at the server, quantised, of one tick, all components
-//     together; and it never goes back to an earlier one. Components under one condition, such as [OwnerOnly], are a state
-//     of their own in this respect.
+//   - An entity in a client's world always shows one state that it had at the server, quantised, of
+//     one tick, all components together; and it never goes back to an earlier one. Components under
+//     one condition, such as [OwnerOnly], are a state of their own in this respect.
 //   - So are all resources of a world together.
-//   - A reference to an entity at the server is a reference to its mirror at the client, or to nobody while that is missing.
+//   - A reference to an entity at the server is a reference to its mirror at the client, or to
+//     nobody while that is missing.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
-//   - A message is handed over once, in order, and not before the world is as it was when it was sent, unless its type has
-//     options that say otherwise.
+//   - A message is handed over once, in order, and not before the world is as it was when it was
+//     sent, unless its type has options that change this.
 //   - A lost packet costs nothing but time: later packets refer to what the client has acknowledged.
 //   - A client whose server fell silent, restarted or dropped it reconnects by itself; see [Client.Status].
 //   - No packet of the server is larger than its MTU, see [WithMTU], and each can be decoded without those before it.
-//   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and the connection goes on.
-//   - Misuse, such as a component that can't be replicated, panics with a sentence that says how to mend it.
+//   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and
+//     the connection goes on.
+//   - Misuse, such as a component that can't be replicated, panics with a sentence on how to mend it.
 //
-// Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to one goroutine, those of
-// a Client to one as well.
+// Packets are neither encrypted nor authenticated. The methods of a Server and its Peers belong to
+// one goroutine, those of a Client to one as well.
 //
 // # Misuse
 //
 // The value of such a panic is a text that begins with "replication: ". The rules are the same everywhere:
 //
-//   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or option is needed. Where it means
-//     something, as for [OnClientMessage] and [Server.SetOwner], the documentation says what.
-//   - A [Server], [Client], [Peer], [EntitySet], [Group] or world that is zero is refused as nil is. A zero [Schema] has no
-//     components, as one of [NewSchema].
-//   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client. A call that comes while
-//     another goroutine is in one is refused, with both names. Few mistakes of that kind escape, but some do: use Go's race
-//     detector as well. Hooks, message handlers and functions of an [Interest] run on the goroutine of the call that they run in,
-//     and may make calls of their own, where their documentation does not say otherwise.
-//   - Handles of entities may be any. One of an entity that was removed, or of any from before a reset of the world, names
-//     nobody; where an entity is needed, as for [Server.SetOwner] and [Expect], it is refused. If the world gave the handle out
-//     anew, it is that of the new entity.
-//   - What has ended may still be called, since a game learns of the end at its own pace. After [Server.Close],
-//     [Client.Close], [Client.Disconnect] and [Peer.Disconnect] what asks answers as of the end, what sends returns
-//     [ErrNotConnected], what receives returns [ErrUnexpected], [Client.Apply] returns why it ended, and the rest does nothing
-//     that anybody notices. Refused is only what would begin again after a Close: [Server.Connect], [Server.Replicate] and
+//   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or
+//     option is needed. Where it means something, as for [OnClientMessage] and [Server.SetOwner],
+//     the documentation explains what.
+//   - A [Server], [Client], [Peer], [EntitySet], [Group] or world that is zero is refused as nil
+//     is. A zero [Schema] has no components, as one of [NewSchema].
+//   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client.
+//     A call that comes while another goroutine is in one is refused, with both names. Few mistakes
+//     of that kind escape, but some do: use Go's race detector as well. Hooks, message handlers and
+//     functions of an [Interest] run on the goroutine of the call that they run in, and may make
+//     calls of their own, unless their documentation forbids it.
+//   - Handles of entities may be any. One of an entity that was removed, or of any from before a
+//     reset of the world, names nobody; where an entity is needed, as for [Server.SetOwner] and
+//     [Expect], it is refused. If the world gave the handle out anew, it is that of the new entity.
+//   - What has ended may still be called, since a game learns of the end at its own pace. After
+//     [Server.Close], [Client.Close], [Client.Disconnect] and [Peer.Disconnect] what asks answers
+//     as of the end, what sends returns [ErrNotConnected], what receives returns [ErrUnexpected],
+//     [Client.Apply] returns why it ended, and the rest does nothing that anybody notices. Refused
+//     is only what would begin again after a Close: [Server.Connect], [Server.Replicate] and
 //     [Client.Reconnect]. A client that is closed hands nothing over any more.
-//   - The functions that Replicate asks about a peer, those of an [Interest], of [OnlyFor] and of [Peer.SetPriorityFunc], must not
-//     end or receive anything: the calls that may do so are refused in them.
+//   - The functions that Replicate asks about a peer, those of an [Interest], of [OnlyFor] and of
+//     [Peer.SetPriorityFunc], must not end or receive anything: the calls that may do so are
+//     refused in them.
 //
 // [netsim]: https://pkg.go.dev/github.com/arche-replicate/arche-replicate/replication/netsim
 package replication

@@ -56,11 +56,12 @@ const (
 	defaultClientTimeout = 600 // calls of Apply
 )
 
-// WithSeed makes the numbers that tell sessions apart follow from a seed, for tests, recordings and runs that are to be
-// the same each time. By default they are random, which is what makes them hard to forge.
+// WithSeed makes the numbers that distinguish sessions follow from a seed, for tests, recordings
+// and runs that are to be the same each time. By default they are random, which is what makes them
+// hard to forge.
 //
 // Two servers that a client meets one after the other must not have the same seed: it would take them for one. Nor must
-// two clients that a [Peer] hears one after the other: the server would take the second for the first, and go on where
+// two clients that use a [Peer] one after the other: the server would take the second for the first, and go on where
 // that one was.
 func WithSeed(seed uint64) Option {
 	return config.EndFunc(func(o *config.EndOptions) { o.Seed, o.Seeded = seed, true })

@@ -20,12 +20,12 @@ var (
 	ErrMalformed = wire.ErrMalformed
 	// ErrChecksum: the packet is damaged, or of another session or schema.
 	ErrChecksum = wire.ErrChecksum
-	// ErrStale: the packet came twice, or too late to tell whether it did.
+	// ErrStale: the packet came twice, or too late to know whether it did.
 	ErrStale = wire.ErrStale
 	// ErrUnexpected: the packet is of a kind that this end does not take now.
 	ErrUnexpected = wire.ErrUnexpected
 	// ErrMissingBaseline: the packet needs a state that this end does not hold. It
-	// says so to the server, which then sends that entity whole.
+	// reports that to the server, which then sends the entity's full state.
 	ErrMissingBaseline = wire.ErrMissingBaseline
 	// ErrMissingModel: the packet needs what was learnt from another one, in a session with
 	// [Compact], and this end does not remember it: the packet was on its way for very long.
@@ -50,7 +50,7 @@ func (e *DisconnectError) Error() string {
 	return "replication: disconnected: " + e.Reason.String()
 }
 
-// A SchemaError says that server and client do not replicate the same components in the same way, and where their
+// A SchemaError reports that server and client do not replicate the same components in the same way, and where their
 // schema texts part; see [Schema.Text]. The lines are shortened if they are very long, and empty where a text has
 // ended. One of them came from the wire: print them quoted, as Error does.
 type SchemaError struct {
@@ -63,7 +63,8 @@ func (e *SchemaError) Error() string {
 	if e == nil {
 		return nilError
 	}
-	return "replication: the schemas differ, register the same components in the same order on both ends: " + e.sentence()
+	return "replication: the schemas differ, register the same components in the same order on both ends: " +
+		"" + e.sentence()
 }
 
 func (e *SchemaError) sentence() string {

@@ -30,7 +30,7 @@ func TestGoldenJoins(t *testing.T) {
 		server := replication.NewServer(&world, schema, replication.WithSeed(1))
 		server.OnJoin(func(_ *replication.Peer, got []byte) error {
 			require.Equal(t, data, string(got))
-			return errors.New("nobody may join, whatever they say in how many words, however many they are, and in whatever language: " +
+			return errors.New("nobody may join, whatever they write in how many words, however many they are, and in whatever language: " +
 				"there is no room for that here")
 		})
 		var disconnect []byte

@@ -29,15 +29,18 @@ func newGrid(s *Server, cell float64, fields []string) *Grid {
 		k, col := s.schema.Field(name)
 		switch {
 		case col == nil:
-			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a step there are %s", name, s.schema.GridFields()))
+			panic(fmt.Sprintf("replication: a grid over %q: the schema has no such field; with a range and a "+
+				"step there are %s", name, s.schema.GridFields()))
 		case s.schema.Components[k].Resource:
 			panic(fmt.Sprintf("replication: a grid over %q: that is a field of a resource, and no entity has it", name))
 		case !col.Codec.IsFixed():
 			panic(fmt.Sprintf("replication: a grid over %q: that field needs a range and a step", name))
 		case s.schema.Components[k].Class != 0:
-			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where its entities are would show", name))
+			panic(fmt.Sprintf("replication: a grid over %q: that component has a condition, so that where "+
+				"its entities are would show", name))
 		case g.in.Component >= 0 && g.in.Component != k:
-			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one component", fields[0], name))
+			panic(fmt.Sprintf("replication: a grid over %q and %q: all fields must be of one "+
+				"component", fields[0], name))
 		}
 		g.in.Component = k
 		g.in.Columns = append(g.in.Columns, col)

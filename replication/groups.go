@@ -16,11 +16,12 @@ import (
 // was then. An entity that is removed from the world leaves the group by itself; one that
 // only loses its marker is a member again when it gets another.
 //
-// All that a client lacks of a group travels in one packet. So everything in a group must fit into one, at the latest
-// when a client sees it for the first time and gets it whole: with the default MTU that is about 1100 bytes at the
-// widths of the schema. The fields of a packet's entries are bounded as well, to some 32,000 words of 32 bits, however
-// few bits they take: a text counts with its max. If it does not fit, the entities are sent one by one, and may show
-// different ticks until all have come; [PeerStats.SplitGroups] counts that.
+// All that a client lacks of a group travels in one packet. So everything in a group must fit into
+// one, at the latest when a client sees it for the first time and gets its full state: with the
+// default MTU that is about 1100 bytes at the widths of the schema. The fields of a packet's
+// entries are bounded as well, to some 32,000 words of 32 bits, however few bits they take: a text
+// counts with its max. If it does not fit, the entities are sent one by one, and may show different
+// ticks until all have come; [PeerStats.SplitGroups] counts that.
 //
 // A group is visible to a peer if any of its entities is: see [Interest].
 type Group struct {

@@ -12,15 +12,16 @@ import (
 // until the server has it or its tick is over, so that a lost packet costs a few bits and no time.
 
 // ErrInputSet is the error of [SetInput] for a tick that has its input already, or is before one that has.
-var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, in their order")
+var ErrInputSet = errors.New("replication: the tick has its input already: inputs are set once for a tick, " +
+	"in their order")
 
 // SetInput gives the command of a client for a tick of the server, and sends it with the next [Client.Apply], and again
 // until the server has it. Ticks go up; those left out have no input. Use [Client.InputTick] to choose the tick.
 //
-// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if the input takes more than 64 bytes or a text
-// is longer than its max, and [ErrInputSet] for a tick that is not after the last one: that happens when the input delay
-// shrinks, and then the tick of the client has no input of its own. Only a step back of 64 ticks or more is taken for a
-// new start.
+// The errors are [ErrNotConnected], one that wraps [ErrMessageTooLarge] if the input takes more
+// than 64 bytes or a text is longer than its max, and [ErrInputSet] for a tick that is not after
+// the last one: that happens when the input delay shrinks, and then the tick of the client has no
+// input of its own. Only a step back of 64 ticks or more is taken for a new start.
 //
 // Panics if T is not the input type of the schema.
 func SetInput[T any](c *Client, tick uint32, input T) error {

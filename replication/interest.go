@@ -2,7 +2,7 @@ package replication
 
 import "github.com/mlange-42/arche/ecs"
 
-// Interest says what a peer may see. An entity is visible to it if Filter and Visible
+// Interest is what a peer may see. An entity is visible to it if Filter and Visible
 // agree, and it is in the view of Grid or in one of Sets, where there is one of these. The
 // zero value shows everything. Who sees one entity of a [Group] sees all of them.
 //
@@ -13,7 +13,7 @@ type Interest struct {
 	// components, and costs nothing beyond that.
 	Filter ecs.Filter
 
-	// Grid shows entities that are near what [Peer.LookFrom] says, and those without a
+	// Grid shows entities that are near the place of [Peer.LookFrom], and those without a
 	// position in the grid.
 	Grid *Grid
 
@@ -27,7 +27,7 @@ type Interest struct {
 
 	// Keep leaves entities that go out of view with the client, as it saw them last. It
 	// learns of their end only. Without Keep they are despawned there. A [Group] that was
-	// kept is despawned as a whole as soon as one of it ends, leaves it or comes into view.
+	// kept is despawned together as soon as one of it ends, leaves it or comes into view.
 	// What stands under a condition, as [OwnerOnly], is kept for as long as that holds.
 	Keep bool
 }

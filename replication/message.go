@@ -25,9 +25,9 @@ var (
 	// ErrBufferFull: so much awaits its acknowledgement, or the next tick, that nothing more is taken for the other
 	// end. The message was not sent.
 	ErrBufferFull = message.ErrBufferFull
-	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is reliable and larger than 128
-	// packets carry, or an input takes more than 64 bytes, or a text in one is longer than its max. The error that
-	// wraps it tells the sizes.
+	// ErrMessageTooLarge: the message is unreliable and does not fit into a packet, or it is
+	// reliable and larger than 128 packets carry, or an input takes more than 64 bytes, or a text
+	// in one is longer than its max. The error that wraps it has the sizes in its text.
 	ErrMessageTooLarge = schema.ErrMessageTooLarge
 	// ErrFlood: a client sent more packets of messages and inputs in a tick than any honest one does.
 	ErrFlood = message.ErrFlood

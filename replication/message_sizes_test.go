@@ -54,7 +54,8 @@ func TestZeroEntitiesTakeABit(t *testing.T) {
 		return m
 	}
 	most := (1200-wire.MessageOverhead)*8/bits - 4 // 200 bits are less than 4 entities
-	for ; wire.ByteSize(200+(most+1)*bits) <= 1200-wire.MessageOverhead; most++ {
+	for wire.ByteSize(200+(most+1)*bits) <= 1200-wire.MessageOverhead {
+		most++
 	}
 	require.Less(t, most, 200, "a limit to test")
 	require.NoError(t, SendToClient(x.peer, swarm(0)))

@@ -3,7 +3,7 @@ package replication
 import "fmt"
 
 // A NetID names an entity on the wire and in logs: a dense index, and a counter that
-// tells apart the entities which had that index one after the other. The counter
+// distinguishes the entities which had that index one after the other. The counter
 // wraps after 65,536 incarnations of 2 ticks or more each: an ID names one entity for
 // 131,072 ticks at least.
 type NetID struct {

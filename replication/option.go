@@ -8,7 +8,7 @@ import (
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
 )
 
-// All options have one shape: an interface with a method that only this package knows. Those of an end are applied to
+// All options are alike: an interface with a method that only this package knows. Those of an end are applied to
 // its configuration, which packages below read; the others to what is being registered.
 
 // An Option configures either end: it may be given to [NewServer] and to [NewClient].
@@ -39,7 +39,7 @@ type ComponentOption interface{ applyToComponent(*schema.Options) }
 // A MessageOption changes how [RegisterMessage] takes a message type. Every [TypeOption] is one.
 type MessageOption interface{ applyToMessage(*schema.MessageOptions) }
 
-// A FieldOption says how a field is coded, as one key of a tag does; see [Field].
+// A FieldOption selects how a field is coded, as one key of a tag does; see [Field].
 type FieldOption interface{ applyToField(*field.Tag) }
 
 type (

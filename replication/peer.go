@@ -58,7 +58,7 @@ func (p *Peer) close() {
 	p.messages = nil
 }
 
-// SetData attaches a value of the user's to the peer, in place of the one before: the player, say. The library does
+// SetData attaches a value of the user's to the peer, in place of the one before: such as the player. The library does
 // nothing with it.
 func (p *Peer) SetData(data any) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetData))
@@ -83,14 +83,15 @@ func (p *Peer) guard() *exclusive.Guard {
 func (p *Peer) mustExist() { p.guard().Check() }
 
 // Connected reports whether the client has introduced itself with the same schema and
-// is sent state. When that ends, [Peer.Err] says why.
+// is sent state. When that ends, [Peer.Err] returns why.
 func (p *Peer) Connected() bool {
 	p.mustExist()
 	return p.conn.State == session.Connected
 }
 
-// JoinData returns what the client of the present session gave to [WithJoinData] or [Client.SetJoinData], nil if it gave nothing
-// or there has been no session. It must not be changed; it stays valid.
+// JoinData returns what the client of the present session gave to [WithJoinData] or
+// [Client.SetJoinData], nil if it gave nothing or there has been no session. It must not be
+// changed; it stays valid.
 func (p *Peer) JoinData() []byte {
 	p.mustExist()
 	return p.conn.Session.JoinData
@@ -142,7 +143,8 @@ func (p *Peer) receive(packet []byte) error {
 func (p *Peer) Receive(packet []byte) error {
 	p.mustExist()
 	if p.server.messages.Handling {
-		panic("replication: Receive in a message handler or hook of the server: keep the packet until the call that it runs in returns")
+		panic("replication: Receive in a message handler or hook of the server: keep the packet until the " +
+			"call that it runs in returns")
 	}
 	defer p.guard().Leave(p.guard().EnterEnding(exclusive.PeerReceive))
 	err := p.receive(packet)
@@ -171,9 +173,10 @@ func (p *Peer) receiveAck(body []byte) error {
 	return nil
 }
 
-// Disconnect ends the connection and tells the client why, in packets that are sent at once. Do not use the peer any
-// more: its Receive returns [ErrUnexpected] from then on, and [Peer.Err] the reason. Keep passing it what still comes
-// from that client for a while: so it tells a client that keeps asking why there is no answer.
+// Disconnect ends the connection and sends the client the reason, in packets that are sent at once.
+// Do not use the peer any more: its Receive returns [ErrUnexpected] from then on, and [Peer.Err]
+// the reason. Keep passing it what still comes from that client for a while: it answers a client
+// that keeps asking with the reason.
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {
@@ -225,7 +228,7 @@ func (p *Peer) Coding() Coding {
 	return Packed
 }
 
-// resetMessages forgets all that was said.
+// resetMessages forgets all messages.
 func (p *Peer) resetMessages() {
 	s := p.server
 	if !s.schema.UsesMessages() {

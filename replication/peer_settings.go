@@ -31,11 +31,14 @@ func (p *Peer) SetInterest(i Interest) {
 		}
 	}
 	if looks := p.sight.View.Viewpoint.Axes; i.Grid != nil && looks != 0 && looks != len(i.Grid.in.Columns) {
-		panic(fmt.Sprintf("replication: a grid over %s for a peer that looks from a place of %s: call SetInterest without the grid, then LookFrom "+
-			"with as many as the grid has fields, then SetInterest with it", count(len(i.Grid.in.Columns), "field"), count(looks, "coordinate")))
+		panic(fmt.Sprintf("replication: a grid over %s for a peer that looks from a place of %s: call "+
+			"SetInterest without the grid, then LookFrom "+
+			"with as many as the grid has fields, then SetInterest with "+
+			"it", count(len(i.Grid.in.Columns), "field"), count(looks, "coordinate")))
 	}
 	if i.Filter != nil && isNil(i.Filter) {
-		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show all", i.Filter))
+		panic(fmt.Sprintf("replication: the filter of the Interest is a nil %T: leave Filter out to show "+
+			"all", i.Filter))
 	}
 	c := interest.Criteria{Filter: i.Filter, Visible: i.Visible, Keep: i.Keep}
 	if i.Grid != nil {
@@ -58,23 +61,26 @@ func (p *Peer) SetInterest(i Interest) {
 func (p *Peer) LookFrom(radius float64, place ...float64) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.LookFrom))
 	if !(radius >= 0) || len(place) == 0 || len(place) > interest.MaxAxes {
-		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three coordinates", radius, place))
+		panic(fmt.Sprintf("replication: LookFrom(%v, %v): use a radius of 0 or more and one to three "+
+			"coordinates", radius, place))
 	}
 	if g := p.sight.View.Grid; g != nil && len(place) != len(g.Columns) {
-		panic(fmt.Sprintf("replication: LookFrom a place of %s, and the grid of the peer's Interest is over %s: give one for each field",
+		panic(fmt.Sprintf("replication: LookFrom a place of %s, and the grid of the peer's Interest is over "+
+			"%s: give one for each field",
 			count(len(place), "coordinate"), count(len(g.Columns), "field")))
 	}
 	e := interest.Viewpoint{Radius: radius, Axes: len(place)}
 	for i, v := range place {
 		if math.IsNaN(v) {
-			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the units of the grid's fields")
+			panic("replication: LookFrom a place that is not a number: use one to three coordinates in the " +
+				"units of the grid's fields")
 		}
 		e.At[i] = v
 	}
 	p.sight.View.Viewpoint = e
 }
 
-// count says how many there are of something.
+// count returns a number with its unit.
 func count(n int, of string) string {
 	if n == 1 {
 		return "1 " + of
@@ -82,11 +88,11 @@ func count(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// SetBudget limits the state packets to the peer to so many bytes per second, counting what the send function gets; 0
-// lifts the limit. Messages are sent regardless, and what they take is missing for the state. A second is as many ticks
-// as [WithTickRate] says. What was saved up may be sent at once, up to the bytes of an eighth of a second, or of the
-// ticks between two sends if these are longer, and two packets: in no span of time is more than that sent beyond the
-// rate.
+// SetBudget limits the state packets to the peer to so many bytes per second, counting what the
+// send function gets; 0 lifts the limit. Messages are sent regardless, and what they take is
+// missing for the state. A second is as many ticks at the rate of [WithTickRate]. What was saved up
+// may be sent at once, up to the bytes of an eighth of a second, or of the ticks between two sends
+// if these are longer, and two packets: in no span of time is more than that sent beyond the rate.
 //
 // Panics if the number is negative.
 func (p *Peer) SetBudget(bytesPerSecond int) {
@@ -113,7 +119,8 @@ func (p *Peer) SetBudget(bytesPerSecond int) {
 func (p *Peer) SetBudgetRange(least, most int) {
 	defer p.guard().Leave(p.guard().Enter(exclusive.SetBudgetRange))
 	if least < 1 || most < least {
-		panic(fmt.Sprintf("replication: SetBudgetRange(%d, %d): use bytes per second, from 1 up, the smaller number first", least, most))
+		panic(fmt.Sprintf("replication: SetBudgetRange(%d, %d): use bytes per second, from 1 up, the smaller "+
+			"number first", least, most))
 	}
 	b, from, to := &p.out.Budget, min(int64(least), sender.MaxRate), min(int64(most), sender.MaxRate)
 	if b.Control == nil {

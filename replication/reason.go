@@ -2,7 +2,7 @@ package replication
 
 import "fmt"
 
-// A Reason says why a connection ended.
+// A Reason is why a connection ended.
 type Reason struct {
 	Code ReasonCode
 
@@ -11,13 +11,13 @@ type Reason struct {
 	Text string
 }
 
-// A ReasonCode says why a connection ended, for programs.
+// A ReasonCode is why a connection ended, for programs.
 type ReasonCode uint8
 
 // The reasons that the library knows. Codes from ReasonGame on are the game's.
 const (
 	ReasonClosed  ReasonCode = 0  // that end does not go on
-	ReasonTimeout ReasonCode = 1  // nothing was heard for too long; a client introduces itself again
+	ReasonTimeout ReasonCode = 1  // nothing was received for too long; a client introduces itself again
 	ReasonKicked  ReasonCode = 2  // the server does not want this client
 	ReasonRefused ReasonCode = 3  // a function of [Server.OnJoin] refused the client; the text is its error's
 	ReasonGame    ReasonCode = 64 // the first of the game's own

@@ -17,8 +17,7 @@ import (
 
 // RegisterResource adds the resource type T to the schema: what a server's world has as
 // [ecs.World.Resources] the client's world gets, loses, and has changed. The resource is a
-// *T in both. There is no marker, and every peer gets all resources, whatever its [Interest]
-// says.
+// *T in both. There is no marker, and every peer gets all resources, whatever its [Interest].
 //
 // Tags and options are those of [Register], and resources count as components in every
 // limit. The server's resources of a schema may take 32 KiB at fixed width in all:

@@ -11,7 +11,7 @@ import (
 // with the same tags in the same order; the handshake compares [Schema.Fingerprint].
 //
 // A schema belongs to no world. Build one with [NewSchema], [Register] the components and share it between as many
-// servers and clients as you like; the first of them seals it, and registering panics from then on. All other methods
+// servers and clients as you like; the first of them freezes it, and registering panics from then on. All other methods
 // may be called from several goroutines at a time.
 type Schema struct {
 	raw schema.Schema
@@ -50,10 +50,10 @@ func (s *Schema) mustExist() {
 //	max=N                     a string, or array of bytes as one value, of up to N bytes
 //	-                         not replicated: the receiver's value is left alone
 //
-// One more key may say how a number changes, where its type does not. It changes no value, but what changes cost:
+// One more key describes how a number changes, where its type does not. It changes no value, but what changes cost:
 //
-//	linear                    an integer that moves steadily: it is extrapolated, as floats in steps are without being told
-//	wrap                      an integer that goes round in its range, or in its type; with a range, whole turns are dropped
+//	linear                    an integer that moves steadily: it is extrapolated, as floats in steps always are
+//	wrap                      an integer that goes round in its range or type; full turns are dropped
 //	counter                   a number that stays or grows a little
 //	jump                      a float in steps, or an angle, that does not move steadily
 //
@@ -68,8 +68,8 @@ func (s *Schema) mustExist() {
 // while there is none. So is the target of a relation, a component that embeds [ecs.Relation].
 //
 // Panics:
-//   - if the type cannot be replicated: if it has no name, a field of a kind that is not named above or a tag that does not
-//     suit the field, or if all its fields are unexported
+//   - if the type cannot be replicated: if it has no name, a field of a kind that is not named
+//     above or a tag that does not suit the field, or if all its fields are unexported
 //   - if the type or its name is registered already
 //   - if the schema has 256 components already, or a component more than 4096 fields
 //   - if a server or client has been made of the schema
@@ -110,7 +110,7 @@ func (s *Schema) Text() string {
 	return s.raw.FullText()
 }
 
-// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It tells honest mistakes apart; it is no defence against
+// Fingerprint returns a 64-bit hash (FNV-1a) of [Schema.Text]. It reveals honest mistakes; it is no defence against
 // forgery and needs none, as no code from the wire is trusted.
 func (s *Schema) Fingerprint() uint64 {
 	s.mustExist()

@@ -47,7 +47,7 @@ type Server struct {
 
 // NewServer returns a server that replicates the entities of the world that have the
 // marker component [Replicated], with those of their components that the schema names.
-// It seals the schema. Resources of the world that the schema names are replicated as
+// It freezes the schema. Resources of the world that the schema names are replicated as
 // well, to all peers.
 //
 // Several servers can replicate one world if each has a marker of its own; see
@@ -60,7 +60,8 @@ func NewServer(world *ecs.World, schema *Schema, opts ...ServerOption) *Server {
 	}
 	checkWorld("NewServer", world)
 	if world.IsLocked() {
-		panic("replication: NewServer on a locked world: make servers outside of queries, since they register components")
+		panic("replication: NewServer on a locked world: make servers outside of queries, since they " +
+			"register components")
 	}
 	o := config.ServerOptions{
 		EndOptions: config.EndOptions{MTU: defaultMTU, Timeout: -1},
@@ -200,20 +201,23 @@ type serverSender struct {
 	hashes  []byte // memory for a packet of them
 }
 
-// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client or offers it a session. data
-// is what the client gave to [WithJoinData] or [Client.SetJoinData], at most 512 bytes; it is valid during the call. A nil error
-// accepts the client. An error refuses it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to
-// 50 bytes, or to 27 more than there are of data if that is more, and to 128 at most. To refuse with a code of your own,
-// disconnect the peer. While fn returns [ErrJoinPending], the client waits and fn is called again.
+// OnJoin makes the server ask fn whether a client may join, before it keeps anything of the client
+// or offers it a session. data is what the client gave to [WithJoinData] or [Client.SetJoinData],
+// at most 512 bytes; it is valid during the call. A nil error accepts the client. An error refuses
+// it: the client gets a [DisconnectError] with [ReasonRefused] and the error's text, cut to 50
+// bytes, or to 27 more than there are of data if that is more, and to 128 at most. To refuse with a
+// code of your own, disconnect the peer. While fn returns [ErrJoinPending], the client waits and fn
+// is called again.
 //
-// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once per session, unless it
-// returns ErrJoinPending, and at most once per tick of a peer. A refused client is sent the same answer again without a call if
-// the first one got lost. The peer stays, so that the client may try again; it times out as one whose client never came.
+// fn is called in [Peer.Receive] when a client with the right schema asks for a new session: once
+// per session, unless it returns ErrJoinPending, and at most once per tick of a peer. A refused
+// client is sent the same answer again without a call if the first one got lost. The peer stays, so
+// that the client may try again; it times out as one whose client never came.
 //
-// Anybody can send data under the address of another client, and old packets may come late. So fn should only decide: it may
-// be called though the session never begins, also while the peer is connected. What belongs to the player is set up in
-// [Server.OnConnect], from [Peer.JoinData]. fn may do what a function of OnConnect may. Of several functions the first error
-// counts.
+// Anybody can send data under the address of another client, and old packets may come late. So fn
+// should only decide: it may be called though the session never begins, also while the peer is
+// connected. What belongs to the player is set up in [Server.OnConnect], from [Peer.JoinData]. fn
+// may do what a function of OnConnect may. Of several functions the first error counts.
 //
 // Panics if fn is nil.
 func (s *Server) OnJoin(fn func(p *Peer, data []byte) error) {
@@ -252,7 +256,7 @@ func (s *Server) OnConnect(fn func(p *Peer)) {
 	s.connecting = append(s.connecting, fn)
 }
 
-// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] tells why. It is
+// OnDisconnect makes the server call fn when a connection has ended, whoever ended it; [Peer.Err] returns why. It is
 // called in [Peer.Receive] if the client disconnected, at the start of [Server.Replicate] if it was silent for too long
 // (see [WithTimeout]), and in [Peer.Disconnect], [Server.Disconnect] and [Server.Close], once for each peer that
 // [Server.Connect] made, also for those whose client never came. By then the peer owns nothing any more.
@@ -297,12 +301,14 @@ func (s *Server) Tick() uint32 {
 func (s *Server) Stats() ServerStats {
 	s.mustExist()
 	stats := s.stats
-	stats.Tick, stats.Entities, stats.Peers = uint32(s.snap.Tick), s.snap.Slots.Live-s.snap.Slots.SubEntityCount, len(s.peers)
+	stats.Tick, stats.Peers = uint32(s.snap.Tick), len(s.peers)
+	stats.Entities = s.snap.Slots.Live - s.snap.Slots.SubEntityCount
 	if s.snap.Slots.Len() > 0 && s.snap.Resources.Any {
 		stats.Entities-- // that slot has none
 	}
 	c := &s.snap.Counters
-	stats.RawBits, stats.Spawns, stats.Despawns, stats.Clamped, stats.CopiedMarkers = c.RawBits, c.Spawns, c.Despawns, c.Clamped, c.CopiedMarkers
+	stats.RawBits, stats.Spawns, stats.Despawns = c.RawBits, c.Spawns, c.Despawns
+	stats.Clamped, stats.CopiedMarkers = c.Clamped, c.CopiedMarkers
 	stats.Fields = append([]FieldStats(nil), s.stats.Fields...)
 	for w := range s.sender.workers.Caches {
 		c := &s.sender.workers.Caches[w]

@@ -35,7 +35,7 @@ func (s *Server) Entity(id NetID) (ecs.Entity, bool) {
 // nobody's. The entity may get its marker later. Ownership ends when the entity leaves replication and when the peer is
 // disconnected; a peer that is disconnected already counts as nil.
 //
-// Ownership is the server's affair: clients are not told of it but by what they see.
+// Ownership is the server's affair: clients only notice it by what they see.
 //
 // Panics if the entity is dead, or the peer is of another server.
 func (s *Server) SetOwner(e ecs.Entity, p *Peer) {
@@ -65,7 +65,7 @@ func (s *Server) Owner(e ecs.Entity) *Peer {
 }
 
 // SetPriority gives an entity a weight for all peers, on top of those of its components:
-// the weights added up over the ticks that it waited say who is sent first where the budget
+// the weights added up over the ticks that it waited decide which entities are sent first where the budget
 // does not suffice. The default is 1. The entity may get its marker later; its weight lasts until it
 // leaves replication. A dead entity has none.
 //

@@ -11,8 +11,8 @@ import (
 )
 
 // WithWindow sets for how many ticks the server keeps versions of changed state, and so
-// how old an acknowledged state may be to serve as baseline. What is older is sent
-// whole. The default is 64; it should be more than twice the longest round trip.
+// how old an acknowledged state may be to serve as baseline. Against older ones nothing
+// is coded: the full state is sent. The default is 64; it should be more than twice the longest round trip.
 //
 // Panics outside 8 to 120: the names of baselines on the wire have room for no more.
 func WithWindow(ticks int) ServerOption {
@@ -24,14 +24,14 @@ func WithWindow(ticks int) ServerOption {
 
 // WithoutChecksum leaves out the 4 bytes of checksum of every packet. Use it where the
 // transport guards integrity and sessions, as DTLS, QUIC and WebSockets do, and never
-// over plain UDP: without it nothing tells damaged, forged and late packets from genuine
-// ones. Handshakes, the first words of a session and disconnects keep theirs. Clients learn of
+// over plain UDP: without it nothing distinguishes damaged, forged and late packets
+// from genuine ones. Handshakes, the first words of a session and disconnects keep theirs. Clients learn of
 // it in the handshake.
 func WithoutChecksum() ServerOption {
 	return config.ServerFunc(func(o *config.ServerOptions) { o.NoChecksum = true })
 }
 
-// WithTickRate says how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
+// WithTickRate sets how many times per second Replicate is called, 60 by default. Budgets are counted by it, and the
 // timeout if none is set; the server reads no clock.
 //
 // Panics outside 1 to 1000.
@@ -91,7 +91,7 @@ func WithMarker[T ~struct{ slot, owner uint32 }]() ServerOption {
 //
 // Entities are compared if the client holds their newest state, so that those that change in every tick are only if the
 // packet of the same tick arrives first. An entity whose digests take more than a packet is never compared.
-// [Client.Verify] tells whether the client's world still holds what the client does.
+// [Client.Verify] checks whether the client's world still holds what the client does.
 //
 // Panics outside 1 to 3600.
 func WithStateHash(n int) ServerOption {

@@ -18,7 +18,8 @@ import (
 func (s *Server) Replicate() {
 	s.mustExist()
 	if s.messages.Handling {
-		panic("replication: Replicate in a message handler or hook of the server: wait until the call that it runs in returns")
+		panic("replication: Replicate in a message handler or hook of the server: wait until the call that " +
+			"it runs in returns")
 	}
 	defer s.calls.Leave(s.calls.EnterAlone(exclusive.Replicate))
 	if s.closed {
@@ -83,7 +84,7 @@ func (s *Server) askPeers() {
 }
 
 // sendStates sends the peers what changed, and ends the tick of the slots: also if a send
-// function panics, or the next tick would have the news of this one as its own, which peers
+// function panics, or the next tick would take the changes of this one for its own, which peers
 // may have acknowledged by then.
 func (s *Server) sendStates() {
 	defer s.snap.Slots.Settle(s.snap.Tick)
@@ -114,7 +115,7 @@ func (s *Server) released(g *interest.Group, f interest.FormerMember) bool {
 	return true
 }
 
-// sendHashes sends all peers the hashes that are due.
+// sendHashes sends all peers the hashes of this tick, if it is one for them.
 func (s *Server) sendHashes() {
 	every := s.opts.HashEvery
 	if every == 0 {
@@ -124,7 +125,8 @@ func (s *Server) sendHashes() {
 		s.sender.hashes = make([]byte, s.opts.MTU)
 	}
 	for _, p := range s.peers {
-		if p.conn.State == session.Connected && p.acked.MaySendNow() && (!p.out.Hashing.Any || s.snap.Tick-p.out.Hashing.At >= every) {
+		h := &p.out.Hashing
+		if p.conn.State == session.Connected && p.acked.MaySendNow() && (!h.Any || s.snap.Tick-h.At >= every) {
 			p.out.Hashing.Any, p.out.Hashing.At = true, s.snap.Tick
 			p.out.SendHashes(s.sender.hashes)
 		}
@@ -160,7 +162,7 @@ func (s *Server) dropSilent() {
 	}
 }
 
-// enqueue hands a draft, the last one, to all peers.
+// enqueue hands the last pending message to all peers.
 func (s *Server) enqueue(pending int) (err error) {
 	if s.closed {
 		s.messages.Messenger.Discard()
@@ -184,7 +186,7 @@ func (s *Server) enqueue(pending int) (err error) {
 	return err
 }
 
-// toViewers sends a draft to those only that see an entity.
+// toViewers sends a pending message to those only that see an entity.
 func (s *Server) toViewers(d *message.PendingMessage, e ecs.Entity) {
 	d.Viewers, d.Entity = true, e
 	id, known := s.netID(e)

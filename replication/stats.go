@@ -34,7 +34,7 @@ type ServerStats struct {
 // FieldStats is what one field of one component has cost.
 type FieldStats struct {
 	Component string
-	Field     string // "" for what says which components changed
+	Field     string // "" for the bits that name which components changed
 	Bits      uint64
 }
 
@@ -57,8 +57,8 @@ type PeerStats struct {
 	SendErrors uint64 // packets that the send function refused
 
 	Updates           uint64 // entities sent as deltas
-	FullStates        uint64 // entities sent whole: new to the peer, or without a usable baseline
-	KeyframeFallbacks uint64 // entities sent whole as they went so far from their baseline that this is shorter: teleports
+	FullStates        uint64 // entities sent as full states: new to the peer, or without a usable baseline
+	KeyframeFallbacks uint64 // the same because a delta would be longer: teleports
 	Parts             uint64 // parts of entities too large for a packet
 	Despawns          uint64 // despawns sent
 
@@ -97,7 +97,7 @@ type PeerStats struct {
 	InputsMissed uint64 // ticks without input, though others came
 	InputsEarly  uint64 // refused, since their tick is too far off
 
-	Duplicates     uint64 // packets of messages that came twice, or too late to tell
+	Duplicates     uint64 // packets of messages that came twice, or too late to know
 	Floods         uint64 // packets refused because there were too many in a tick
 	RefusedPackets uint64 // packets from the client that were damaged or made no sense
 	RefusedAcks    uint64 // acks of packets never sent or long forgotten
@@ -110,7 +110,7 @@ type ClientStats struct {
 	Packets uint64 // state packets accepted
 	Bytes   uint64 // in them
 
-	Duplicates       uint64 // packets that came twice or too late to tell
+	Duplicates       uint64 // packets that came twice or too late to know
 	RefusedPackets   uint64 // packets that were damaged, foreign or made no sense
 	MissingBaselines uint64 // packets that needed a state the client does not hold
 	MissingModels    uint64 // packets that needed a model of Compact which the client does not hold

@@ -7,7 +7,7 @@ type Status uint8
 const (
 	StatusConnecting   Status = iota // it introduces itself, or looks for the difference of the schemas
 	StatusConnected                  // the server has accepted it
-	StatusReconnecting               // it was accepted once and looks for the server, which has gone silent or forgotten it
+	StatusReconnecting               // it looks for a server that accepted it once and is silent, or forgot it
 	StatusDisconnected               // the connection has ended or never was: Apply returns why
 )
 

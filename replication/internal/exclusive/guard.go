@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// A Guard knows which call a server, with its peers, or a client is in. It is a plain number, as that in Go's maps: programs
-// that are right need no atomic one, which would take ten times as long, and in others it need not find every mistake. Go's race
-// detector sees what escapes it.
+// A Guard knows which call a server, with its peers, or a client is in. It is a plain number, as
+// that in Go's maps: programs that are right need no atomic one, which would take ten times as
+// long, and in others it need not find every mistake. Go's race detector sees what escapes it.
 //
-// A call may call a function of the user's, which calls back on the same goroutine. So a call says what it permits meanwhile:
-// Open permits everything, Lend only reading. What is not permitted is looked at closely: it is a mistake unless the call that
-// is going on is on the same goroutine's stack.
+// A call may call a function of the user's, which calls back on the same goroutine. So a call
+// declares what it permits meanwhile: Open permits everything, Lend only reading. What is not
+// permitted is looked at closely: it is a mistake unless the call that is going on is on the same
+// goroutine's stack.
 type Guard struct{ now State }
 
 // A State is a call, and what it does not permit.
@@ -45,10 +46,12 @@ func (g *Guard) EnterAlone(c Call) (was State) {
 	return g.Enter(c)
 }
 
-// EnterEnding is Enter for a call that may end sessions, which must not be while Replicate asks what is to be sent in them.
+// EnterEnding is Enter for a call that may end sessions, which must not be while Replicate asks
+// what is to be sent in them.
 func (g *Guard) EnterEnding(c Call) (was State) {
 	if g.now&noEnd != 0 {
-		panic(fmt.Sprintf("replication: %v in a function that Replicate asks about a peer: note it, and do it after Replicate", c))
+		panic(fmt.Sprintf("replication: %v in a function that Replicate asks about a peer: note it, and do "+
+			"it after Replicate", c))
 	}
 	return g.Enter(c)
 }
@@ -70,7 +73,7 @@ func (g *Guard) Open() (was State) {
 	return was
 }
 
-// Ask is Open for functions that tell what is to be sent.
+// Ask is Open for functions that decide what is sent.
 func (g *Guard) Ask() (was State) {
 	was = g.Open()
 	g.now |= noEnd
@@ -100,7 +103,8 @@ func (g *Guard) inspect() {
 }
 
 func refuse(now State, calls []string) {
-	panic(fmt.Sprintf("replication: %s while %s is going on: a server with its peers, or a client, is for one goroutine at a time; "+
+	panic(fmt.Sprintf("replication: %s while %s is going on: a server with its peers, or a client, is for "+
+		"one goroutine at a time; "+
 		"make all calls on one, or hold a mutex around each", calls[0], now.call()))
 }
 
