@@ -3,16 +3,15 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
-// skipAllocationTest skips a test where allocation counts mean nothing.
+// skipAllocationTest is [replicationtest.SkipAllocations].
 func skipAllocationTest(t *testing.T) {
 	t.Helper()
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
+	replicationtest.SkipAllocations(t)
 }
 
 // allocsOf returns the number of allocations in a single call of fn. The warm-up run of

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
+	"github.com/arche-replicate/arche-replicate/replication/internal/sender"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
 	"github.com/mlange-42/arche/ecs"
@@ -316,4 +317,12 @@ func TestSendIntervalsDoNotChangeTheBudget(t *testing.T) {
 			require.Greater(t, bytes, rate*8/10, "the budget is used")
 		})
 	}
+}
+
+// urgencyOf returns the urgency of a slot as a number.
+func urgencyOf(u *sender.Urgency, slot int) (n int) {
+	for i, plane := range u.Blocks[slot>>6] {
+		n |= int(plane>>(slot&63)&1) << i
+	}
+	return n
 }

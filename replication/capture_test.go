@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/mlange-42/arche/generic"
 	"github.com/stretchr/testify/require"
@@ -168,28 +167,6 @@ func TestCaptureMissesNothing(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Byte copies of a block that always changes are made less and less often, and soon again once it
-// is idle.
-func TestBlocksThatAlwaysChangeAreSeldomKept(t *testing.T) {
-	var b snapshot.MemberBlock
-	kept := 0
-	for range 1000 {
-		if b.Keep(64) {
-			kept++
-		}
-	}
-	require.InDelta(t, 1000/16, kept, 6)
-	for kept := false; !kept; {
-		kept = b.Keep(64)
-	}
-	require.True(t, b.Rest(1))
-	require.True(t, b.Rest(1))
-	require.True(t, b.Keep(64), "changed once")
-	require.False(t, b.Rest(3))
-	require.False(t, b.Rest(3))
-	require.True(t, b.Rest(3), "every row had its turn")
 }
 
 type (

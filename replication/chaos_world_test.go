@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/replication/internal/config"
-	"github.com/mlange-42/arche/ecs"
-
 	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
+	"github.com/mlange-42/arche/ecs"
 )
 
 // A chaosGame plays any order of events that a game and a network can produce: packets are delayed,
@@ -100,7 +99,7 @@ type chaosConfig struct {
 
 var chaosRests = []int{1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 28, 31, 32, 33, 34, 40, 47, 63, 64, 65, 66}
 
-func pick[T any](r *rand.Rand, x ...T) T { return x[r.IntN(len(x))] }
+func pick[T any](r *rand.Rand, x ...T) T { return replicationtest.Pick(r, x...) }
 
 func randomChaosConfig(seed uint64) chaosConfig {
 	r := rand.New(rand.NewPCG(seed, 77))

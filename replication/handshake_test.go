@@ -120,12 +120,6 @@ func TestProtocolVersionsAreNamed(t *testing.T) {
 		fmt.Sprintf("replication: the server speaks protocol version %d, this client %d: use the same release on both sides", wire.ProtocolVersion+1, wire.ProtocolVersion))
 }
 
-// TestHandshakeChecksumIsTheSameInAllReleases: if the protocol version were part of the checksum,
-// ends of two releases could not report the difference to each other.
-func TestHandshakeChecksumIsTheSameInAllReleases(t *testing.T) {
-	require.EqualValues(t, 0x61726368, wire.HandshakeKey().Key)
-}
-
 // TestHandshakeSurvivesLoss loses every packet of the handshake once, each in turn.
 func TestHandshakeSurvivesLoss(t *testing.T) {
 	for lost := range 4 {

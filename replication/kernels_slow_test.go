@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"unsafe" // for the type that kernels take; no pointer is computed here
+	"unsafe"
 
 	"github.com/arche-replicate/arche-replicate/quantize"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
 	"github.com/arche-replicate/arche-replicate/replication/internal/field"
 	"github.com/arche-replicate/arche-replicate/replication/internal/schema"
-	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 )
 
@@ -121,11 +120,6 @@ func (c slowKernels) holdStrings(held []string, p unsafe.Pointer, n int) {
 			held[row*len(c.Strings)+k] = leaf(values.Index(row), c.Columns[i].Steps).String()
 		}
 	}
-}
-
-// slowMarkersAt is the reference of [snapshot.MarkersAt].
-func slowMarkersAt(p unsafe.Pointer, n int) []snapshot.Marker {
-	return reflect.SliceAt(reflect.TypeFor[snapshot.Marker](), p, n).Interface().([]snapshot.Marker)
 }
 
 // standInAt returns the address of the value that a stand-in replaces: the part of its type at its

@@ -362,19 +362,6 @@ func checkReferenceKernels(t *testing.T, name string, c *schema.Component, value
 	}
 }
 
-func TestMarkersMatchTheReference(t *testing.T) {
-	markers := make([]snapshot.Marker, 70)
-	for i := range markers {
-		markers[i].Slot = uint32(i + 1)
-	}
-	p := unsafe.Pointer(&markers[0])
-	for _, n := range []int{1, snapshot.CaptureRows, len(markers)} {
-		got, want := snapshot.MarkersAt(p, n), slowMarkersAt(p, n)
-		require.Equal(t, want, got)
-		require.Same(t, &want[0], &got[0], "the markers themselves, not copies")
-	}
-}
-
 func TestKernelsDoNotAllocate(t *testing.T) {
 	c := componentOf(t, reflect.TypeFor[schemaShip]())
 	values := make([]schemaShip, 300)

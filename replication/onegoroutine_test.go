@@ -7,27 +7,26 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/stretchr/testify/require"
 )
 
-// oneGoroutine skips a test under the race detector, which makes it ten times slower and finds
-// nothing in a single goroutine. It is for slow tests only. Tests that use workers or goroutines
-// must not call it.
+// oneGoroutine is [replicationtest.OneGoroutine].
 func oneGoroutine(t testing.TB) {
 	t.Helper()
-	if raceDetector {
-		t.Skip("one goroutine does it all")
-	}
+	replicationtest.OneGoroutine(t)
 }
 
-// TestOneGoroutineTestsStartNone: no test that calls oneGoroutine starts a goroutine in its own
-// body. Helpers are not checked.
+// TestOneGoroutineTestsStartNone: no test of this package, or of one below it, that calls
+// oneGoroutine starts a goroutine in its own body. Helpers are not checked.
 func TestOneGoroutineTestsStartNone(t *testing.T) {
 	oneGoroutine(t) // only reads source code
 	names, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
+	inside, err := filepath.Glob("internal/*/*_test.go")
+	require.NoError(t, err)
 	files, claims := token.NewFileSet(), 0
-	for _, name := range names {
+	for _, name := range append(names, inside...) {
 		file, err := parser.ParseFile(files, name, nil, 0)
 		require.NoError(t, err)
 		for _, decl := range file.Decls {
@@ -42,7 +41,7 @@ func TestOneGoroutineTestsStartNone(t *testing.T) {
 					several = "a go statement"
 				case *ast.Ident:
 					switch n.Name {
-					case "oneGoroutine":
+					case "oneGoroutine", "OneGoroutine":
 						claimed = true
 					case "WithWorkers", "WaitGroup", "Parallel":
 						several = n.Name

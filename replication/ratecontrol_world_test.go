@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/arche-replicate/arche-replicate/replication/netsim"
+	"github.com/stretchr/testify/require"
 )
 
 // A sharedLine is a crowd that always moves, more than its clients have bandwidth for, and clients
@@ -266,4 +265,28 @@ func TestBudgetRangeOfAClientThatAcknowledgesAll(t *testing.T) {
 	}
 	require.Equal(t, most, m.peer.Stats().Budget)
 	requireWithin(t, m.sizes[60:], most, lineRate, depthOf(m.peer, most))
+}
+
+// TestBudgetRangeIsSetAndUnset: the latest setting applies, the range may change, and a new session
+// begins with the minimum.
+func TestBudgetRangeIsSetAndUnset(t *testing.T) {
+	x := connectedWire(t, messageSchema())
+	p := x.peer
+	require.Zero(t, p.Stats().Budget)
+	p.SetBudgetRange(3000, 9000)
+	require.Equal(t, 3000, p.Stats().Budget)
+	p.SetBudgetRange(5000, 9000)
+	require.Equal(t, 5000, p.Stats().Budget)
+	p.SetBudget(700)
+	require.Equal(t, 700, p.Stats().Budget)
+	p.SetBudgetRange(5000, 9000)
+	p.out.Budget.Control.Rate = 8000
+	p.reset()
+	require.Equal(t, 5000, p.Stats().Budget)
+	p.SetBudget(0)
+	require.Zero(t, p.Stats().Budget)
+	require.Nil(t, p.out.Budget.Control)
+	for _, of := range [][2]int{{0, 100}, {-1, 100}, {200, 100}} {
+		require.Panics(t, func() { p.SetBudgetRange(of[0], of[1]) })
+	}
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -174,7 +175,7 @@ func TestStaleHandlesAtTheClient(t *testing.T) {
 			require.PanicsWithValue(t, "replication: Expect: the entity is dead: expect one that is in the client's world", func() {
 				Expect[rLabel](x.client, e, 1)
 			})
-			far := anyEntity(t, 1<<20, 0)
+			far := replicationtest.Entity(t, 1<<20, 0)
 			require.PanicsWithValue(t, "replication: Expect: the entity is dead: expect one that is in the client's world", func() {
 				Expect[rLabel](x.client, far, 1)
 			})
@@ -200,8 +201,8 @@ func TestAReferenceFromBeforeAReset(t *testing.T) {
 	first := x.spawn(holder)
 	x.world.RemoveEntity(first)
 	e := x.spawn(holder)
-	for _, far := range []ecs.Entity{e, anyEntity(t, 1<<20, 3), anyEntity(t, 0, 1<<32-1)} {
-		spoil(t, x.world, anyEntity(t, 1, 1))
+	for _, far := range []ecs.Entity{e, replicationtest.Entity(t, 1<<20, 3), replicationtest.Entity(t, 0, 1<<32-1)} {
+		spoil(t, x.world, replicationtest.Entity(t, 1, 1))
 		h := x.world.NewEntity(ecs.ComponentID[tFrozen](x.world), ReplicatedID(x.world), holder)
 		(*tHolder)(x.world.Get(h, holder)).At = far
 		for range 3 {

@@ -3,6 +3,7 @@ package replication
 import (
 	"testing"
 
+	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
@@ -81,4 +82,33 @@ func TestAPriorityBeforeTheFirstReplicateCounts(t *testing.T) {
 		_, ok := x.mirrored(e)
 		require.True(t, ok, "%v of weight 50 among %d", e, shown)
 	}
+}
+
+// TestWeightsAreThoseOfNow: weights are read again for each budget, if they changed while no peer
+// had one.
+func TestWeightsAreThoseOfNow(t *testing.T) {
+	schema := NewSchema()
+	Register[tPosition](schema)
+	Register[tHealth](schema, Priority(8))
+	c := newLoadWorld(t, 100, schema)
+	m := c.join(5, 0)
+	m.peer.SetBudget(100_000)
+	for range 5 {
+		c.tickAll()
+	}
+	m.peer.SetBudget(0)
+	c.replicate()
+	c.world.Add(c.entities[7], ecs.ComponentID[tHealth](&c.world))
+	c.replicate()
+	m.peer.SetBudget(100_000)
+	c.replicate()
+	for slot := range c.server.snap.Slots.Len() {
+		weight := 0
+		for i, plane := range c.server.snap.Slots.Weights.Blocks[slot>>6].Planes {
+			weight |= int(plane>>(slot&63)&1) << i
+		}
+		require.Equal(t, int(c.server.snap.Slots.Weight(slot)*snapshot.WeightUnit), weight, "slot %d", slot)
+	}
+	id, _ := c.server.NetID(c.entities[7])
+	require.EqualValues(t, 8, c.server.snap.Slots.Weight(int(id.Slot)))
 }

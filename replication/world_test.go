@@ -56,13 +56,10 @@ func testSchema() *Schema {
 
 func seedOf(t testing.TB) uint64 { return replicationtest.Seed(t) }
 
-// ticksOf returns the length of a random test: short where time is scarce.
-func ticksOf(long, short int) int {
-	if testing.Short() || raceDetector {
-		return short
-	}
-	return long
-}
+const raceDetector = replicationtest.RaceDetector
+
+// ticksOf is [replicationtest.TicksOf].
+func ticksOf(long, short int) int { return replicationtest.TicksOf(long, short) }
 
 // longOf is ticksOf for the slowest tests. The environment variable REPLICATION_LONG selects the
 // longest run.

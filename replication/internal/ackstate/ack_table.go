@@ -38,13 +38,13 @@ type AckTable struct {
 	Unknown     bitset.Set // blocks that may have live slots in None
 }
 
-// Reset empties the table, at the end of tick now.
-func (t *AckTable) Reset(slots *snapshot.SlotTable, now delta.Tick) {
+// reset empties the table, at the end of tick now.
+func (t *AckTable) reset(slots *snapshot.SlotTable, now delta.Tick) {
 	*t = AckTable{slots: slots, Through: now}
 }
 
-// Grow makes room for slots below n, at tick now.
-func (t *AckTable) Grow(n int, now delta.Tick) {
+// grow makes room for slots below n, at tick now.
+func (t *AckTable) grow(n int, now delta.Tick) {
 	old := len(t.None)
 	t.None, t.Ended = t.None.Grown(n), t.Ended.Grown(n)
 	t.Shown, t.Large = t.Shown.Grown(n), t.Large.Grown(n)
@@ -62,7 +62,7 @@ func (t *AckTable) Grow(n int, now delta.Tick) {
 	}
 	t.Since = t.Since[:64*blocks]
 	for b := old; b < blocks; b++ {
-		t.Forget(b, ^uint64(0), now)
+		t.forget(b, ^uint64(0), now)
 	}
 }
 
@@ -118,10 +118,10 @@ func (t *AckTable) fillMissing() {
 	t.some = ^uint32(0)
 }
 
-// Pass moves Through to a tick, in which the peer was sent something, but nothing in the ticks
+// pass moves Through to a tick, in which the peer was sent something, but nothing in the ticks
 // before it. What was missing stays missing, and what changed is missing now. Arrive then removes
 // what the peer acknowledged of that tick, and Settle ends it.
-func (t *AckTable) Pass(to, now delta.Tick) {
+func (t *AckTable) pass(to, now delta.Tick) {
 	before := t.Through
 	row, was := t.Missing[to%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
 	lacking, first := !t.LacksNothing(before), before+1
@@ -156,16 +156,16 @@ func (t *AckTable) Pass(to, now delta.Tick) {
 	t.skipped &^= 1 << (to % snapshot.RecentTicks)
 }
 
-// Skip moves Through to the next tick: nothing was missing, and nothing is.
-func (t *AckTable) Skip() {
+// skip moves Through to the next tick: nothing was missing, and nothing is.
+func (t *AckTable) skip() {
 	t.Through++
 	t.some &^= 1 << (t.Through % snapshot.RecentTicks)
 	t.skipped &^= 1 << (t.Through % snapshot.RecentTicks)
 }
 
-// SkipTo moves Through to a tick far ahead, with no sends in between. It forgets what was missing
+// skipTo moves Through to a tick far ahead, with no sends in between. It forgets what was missing
 // as of the ticks before.
-func (t *AckTable) SkipTo(to delta.Tick) {
+func (t *AckTable) skipTo(to delta.Tick) {
 	for b, alive := range t.slots.Alive[:len(t.None)] {
 		lacks := t.Lacks(t.Through, b)
 		changed := t.slots.ChangedAfter(t.Through, b, alive&^lacks)
@@ -179,9 +179,9 @@ func (t *AckTable) SkipTo(to delta.Tick) {
 	t.Through = to
 }
 
-// Arrive notes that the peer holds states of tick Through of slots of a block. It returns the slots
+// arrive notes that the peer holds states of tick Through of slots of a block. It returns the slots
 // for which that still counts.
-func (t *AckTable) Arrive(b int, mask uint64) uint64 {
+func (t *AckTable) arrive(b int, mask uint64) uint64 {
 	if old := mask & t.None[b]; old != 0 {
 		mask = t.counts(b, mask, t.Through)
 		if old &= mask; old != 0 {
@@ -192,8 +192,8 @@ func (t *AckTable) Arrive(b int, mask uint64) uint64 {
 	return mask
 }
 
-// Settle ends the tick Through. Slots that became missing in it are held as of the tick before.
-func (t *AckTable) Settle(before delta.Tick) {
+// settle ends the tick Through. Slots that became missing in it are held as of the tick before.
+func (t *AckTable) settle(before delta.Tick) {
 	row, was := t.Missing[t.Through%snapshot.RecentTicks], t.Missing[before%snapshot.RecentTicks]
 	lacking, some := !t.LacksNothing(before), uint64(0)
 	for b, none := range t.None {
@@ -224,9 +224,9 @@ func (t *AckTable) counts(b int, mask uint64, at delta.Tick) uint64 {
 	return mask
 }
 
-// ArriveLate notes that the peer holds slots of a block as of a tick, which is not after Through.
+// arriveLate notes that the peer holds slots of a block as of a tick, which is not after Through.
 // It returns those that it thereby holds as of Through.
-func (t *AckTable) ArriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
+func (t *AckTable) arriveLate(b int, mask uint64, at, now delta.Tick) uint64 {
 	mask = t.counts(b, mask, at)
 	for slot := range bitset.Slots(b, mask&^t.None[b]) {
 		if !at.After(t.Since[slot]) {
@@ -273,22 +273,22 @@ func (t *AckTable) hold(b int, mask uint64, at delta.Tick) {
 	}
 }
 
-// EndHistory forgets what the peer holds of slots of a block: their entity ended. Acknowledgements
+// endHistory forgets what the peer holds of slots of a block: their entity ended. Acknowledgements
 // of packets from before tick now no longer count.
-func (t *AckTable) EndHistory(b int, mask uint64, now delta.Tick) {
-	t.Forget(b, mask, now)
+func (t *AckTable) endHistory(b int, mask uint64, now delta.Tick) {
+	t.forget(b, mask, now)
 	t.Ended[b] |= mask & t.Shown[b]
 }
 
-// Forget is EndHistory for an entity that lives on, so that the client may keep showing it.
-func (t *AckTable) Forget(b int, mask uint64, now delta.Tick) {
+// forget is endHistory for an entity that lives on, so that the client may keep showing it.
+func (t *AckTable) forget(b int, mask uint64, now delta.Tick) {
 	t.None[b] |= mask
 	t.Unknown.Add(b)
 	t.hold(b, mask, now)
 }
 
-// HoldsAll reports whether the peer holds a state of every live slot.
-func (t *AckTable) HoldsAll() bool {
+// holdsAll reports whether the peer holds a state of every live slot.
+func (t *AckTable) holdsAll() bool {
 	for w, unknown := range t.Unknown {
 		for b := range bitset.Slots(w, unknown) {
 			if t.None[b]&t.slots.Alive[b] != 0 {
@@ -331,7 +331,7 @@ func (t *AckTable) refresh(b int, slots uint64, limit, now delta.Tick) (lost uin
 			continue
 		}
 		if t.None[b]&bit == 0 && t.Lacks(t.Through, b)&bit != 0 {
-			t.Forget(b, bit, now)
+			t.forget(b, bit, now)
 			lost |= bit
 		}
 		t.Since[slot] = limit

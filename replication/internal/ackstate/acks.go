@@ -18,7 +18,7 @@ func (p *Tracker) Resolve(a *wire.Ack) {
 	if a.Count > 0 && p.Log.Find(newest) == nil {
 		p.stats.RefusedAcks++ // never sent, or ancient
 		newer := !p.AnyAcked || int32(newest-p.RecentSequence) > 0
-		if at, ok := p.Log.SentAt(newest, p.Snap.Tick); ok && newer && a.Words[0]&1 != 0 {
+		if at, ok := p.Log.sentAt(newest, p.Snap.Tick); ok && newer && a.Words[0]&1 != 0 {
 			// The round trip has become so long that the packet counted as lost and was forgotten.
 			// Without this sample that would go on forever.
 			p.Trip.Sample(p.Snap.Tick + 1 - at)
@@ -70,7 +70,7 @@ func (p *Tracker) Follow() {
 	t, last := &p.Acks, p.Snap.Slots.Recent.Now // the tick that has ended
 	for t.Through != last {
 		if to, end := p.silentUntil(last); to != t.Through {
-			t.SkipTo(to)
+			t.skipTo(to)
 			p.Followed = end
 			continue
 		}
@@ -139,11 +139,11 @@ func (p *Tracker) silentUntil(last delta.Tick) (to delta.Tick, end uint32) {
 func (p *Tracker) pass(at delta.Tick, end uint32) {
 	t, before := &p.Acks, p.Acks.Through
 	if at == before+1 && t.LacksNothing(before) && p.sentAll(at) && p.allArrived(end) {
-		t.Skip()
+		t.skip()
 		p.Followed = end
 		return
 	}
-	t.Pass(at, p.Snap.Tick)
+	t.pass(at, p.Snap.Tick)
 	for ; p.Followed != end; p.Followed++ {
 		sent := p.Log.At(p.Followed)
 		if sent.Status != SentAcked {
@@ -156,12 +156,12 @@ func (p *Tracker) pass(at delta.Tick, end uint32) {
 				continue
 			}
 			b := int(r.Block)
-			if mask := t.Arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // it counted as lost too early
+			if mask := t.arrive(b, r.Mask) & p.Dirty[b]; mask != 0 { // it counted as lost too early
 				p.Dirty[b] &^= mask &^ t.slots.ChangedAfter(at, b, mask)
 			}
 		}
 	}
-	t.Settle(before)
+	t.settle(before)
 }
 
 // sentAll reports whether all changes of a tick were sent to the peer in shared packets.
@@ -203,7 +203,7 @@ func (p *Tracker) arriveLate(sent *SentPacket, r baseline.Record) {
 // holdAt notes that the peer holds slots of a block as of a tick. Those that have not changed since
 // are no longer dirty.
 func (p *Tracker) holdAt(b int, mask uint64, at delta.Tick) {
-	now := p.Acks.ArriveLate(b, mask, at, p.Snap.Tick)
+	now := p.Acks.arriveLate(b, mask, at, p.Snap.Tick)
 	if now &= p.Dirty[b]; now != 0 {
 		p.Dirty[b] &^= now &^ p.Snap.Slots.ChangedAfter(p.Acks.Through, b, now)
 	}
@@ -291,7 +291,7 @@ func (p *Tracker) forget(m wire.MissingBaseline) {
 	} else {
 		p.MarkDirty(b, bit)
 	}
-	p.Acks.Forget(b, bit, since)
+	p.Acks.forget(b, bit, since)
 }
 
 // partOf returns the large state that a packet's part belongs to, if that is still being sent.

@@ -42,7 +42,7 @@ func (p *Tracker) Grow() {
 	s := &p.Snap.Slots
 	if old := len(p.Dirty); len(s.Alive) > old {
 		p.Dirty = p.Dirty.Grown(s.Len())
-		p.Acks.Grow(s.Len(), p.Snap.Tick)
+		p.Acks.grow(s.Len(), p.Snap.Tick)
 		for b, alive := range s.Alive[old:] {
 			p.MarkDirty(old+b, alive)
 			p.noteStructure(old+b, alive)
@@ -79,7 +79,7 @@ func (p *Tracker) NoteChurn(b int, mask uint64) {
 	if large := mask & p.Acks.Large[b]; large != 0 {
 		p.dropLarge(b, large)
 	}
-	p.Acks.EndHistory(b, mask, p.Snap.Tick)
+	p.Acks.endHistory(b, mask, p.Snap.Tick)
 }
 
 // Refresh keeps the ticks of slots of a block within reach of serial arithmetic.
@@ -130,7 +130,7 @@ func (p *Tracker) CanRelay() bool {
 			}
 		}
 	}
-	return t.HoldsAll()
+	return t.holdsAll()
 }
 
 // Split divides dirty slots of a block into those that the peer is sent a state of, and those that

@@ -45,10 +45,10 @@ type SentLog struct {
 	Ring    []SentPacket          // by sequence modulo their number, a power of two
 	Records []baseline.SentRecord // a ring of any length
 	place   int                   // of the next record in the ring
-	Written uint32                // number of the next record
+	written uint32                // number of the next record
 	kept    uint32                // how many of the records before that one the ring still has
 
-	marks  [MarkedTicks / MarkTicks]sentMark // by tick / MarkTicks modulo their number
+	marks  [markedTicks / markTicks]sentMark // by tick / markTicks modulo their number
 	marked uint32                            // bits of the valid ones
 
 	// The most that was needed at once, in the ticks since the sizes were last considered.
@@ -65,8 +65,8 @@ type sentMark struct {
 }
 
 const (
-	MarkTicks   = 4                // ticks that share a mark
-	MarkedTicks = clock.MaxTimeout // ticks for which marks are kept
+	markTicks   = 4                // ticks that share a mark
+	markedTicks = clock.MaxTimeout // ticks for which marks are kept
 )
 
 const (
@@ -95,12 +95,12 @@ func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 	if n := uint32(len(l.Ring)); l.Next-l.Oldest >= n {
 		l.resizePackets(max(minSentPackets, 2*n))
 	}
-	if i := markOf(tick); l.marked>>i&1 == 0 || l.marks[i].tick/MarkTicks != tick/MarkTicks {
+	if i := markOf(tick); l.marked>>i&1 == 0 || l.marks[i].tick/markTicks != tick/markTicks {
 		l.marks[i] = sentMark{tick, l.Next}
 		l.marked |= 1 << i
 	}
 	p := l.At(l.Next)
-	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.Written}
+	*p = SentPacket{Status: SentInFlight, Tick: tick, first: l.written}
 	return p
 }
 
@@ -108,7 +108,7 @@ func (l *SentLog) Begin(tick delta.Tick) *SentPacket {
 func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.RecordKind) {
 	r := baseline.NewRecord(block, mask, kind)
 	if p.Count > 0 {
-		last := l.stored(l.Written - 1)
+		last := l.stored(l.written - 1)
 		if last.What == r.What {
 			last.Low, last.High = last.Low|r.Low, last.High|r.High
 			return
@@ -119,7 +119,7 @@ func (l *SentLog) Add(p *SentPacket, block int, mask uint64, kind baseline.Recor
 	if l.place++; l.place == len(l.Records) {
 		l.place = 0
 	}
-	l.Written++
+	l.written++
 	l.kept++
 	p.Count++
 }
@@ -132,7 +132,7 @@ func (l *SentLog) AddAll(p *SentPacket, records []baseline.SentRecord) {
 	if l.place += len(records); l.place >= len(l.Records) {
 		l.place -= len(l.Records)
 	}
-	l.Written += uint32(len(records))
+	l.written += uint32(len(records))
 	l.kept += uint32(len(records))
 	p.Count += uint32(len(records))
 }
@@ -144,9 +144,9 @@ func (l *SentLog) makeRoom(p *SentPacket, n int) {
 	if short <= 0 {
 		return
 	}
-	needed := l.Written - p.first
+	needed := l.written - p.first
 	if l.Oldest != l.Next {
-		needed = l.Written - l.At(l.Oldest).first
+		needed = l.written - l.At(l.Oldest).first
 	}
 	if missing := int(needed) + n - len(l.Records); missing > 0 {
 		l.resizeRecords(len(l.Records) + max(len(l.Records)/8, missing) + minSentRecords)
@@ -157,7 +157,7 @@ func (l *SentLog) makeRoom(p *SentPacket, n int) {
 
 // stored returns the record with the given number, one of the last l.kept.
 func (l *SentLog) stored(number uint32) *baseline.SentRecord {
-	i := l.place - int(l.Written-number)
+	i := l.place - int(l.written-number)
 	if i < 0 {
 		i += len(l.Records)
 	}
@@ -183,24 +183,24 @@ func (l *SentLog) Find(sequence uint32) *SentPacket {
 		return nil
 	}
 	p := l.At(sequence)
-	if p.Status == SentUnused || l.Written-p.first > l.kept {
+	if p.Status == SentUnused || l.written-p.first > l.kept {
 		return nil
 	}
 	return p
 }
 
-func markOf(tick delta.Tick) uint { return uint(tick/MarkTicks) % (MarkedTicks / MarkTicks) }
+func markOf(tick delta.Tick) uint { return uint(tick/markTicks) % (markedTicks / markTicks) }
 
-// SentAt returns a tick shortly before the packet with the given sequence was sent, if that was in
-// the last MarkedTicks before tick now.
-func (l *SentLog) SentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
+// sentAt returns a tick shortly before the packet with the given sequence was sent, if that was in
+// the last markedTicks before tick now.
+func (l *SentLog) sentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 	if int32(sequence-l.Next) >= 0 {
 		return 0, false
 	}
-	for back := delta.Tick(0); back < MarkedTicks; back += MarkTicks {
+	for back := delta.Tick(0); back < markedTicks; back += markTicks {
 		i := markOf(now - back)
 		m := &l.marks[i]
-		if l.marked>>i&1 != 0 && m.tick/MarkTicks == (now-back)/MarkTicks && int32(sequence-m.sequence) >= 0 {
+		if l.marked>>i&1 != 0 && m.tick/markTicks == (now-back)/markTicks && int32(sequence-m.sequence) >= 0 {
 			return m.tick, true
 		}
 	}
@@ -212,7 +212,7 @@ func (l *SentLog) SentAt(sequence uint32, now delta.Tick) (delta.Tick, bool) {
 func (l *SentLog) Trim(end uint32) {
 	if l.Oldest != l.Next {
 		l.mostPackets = max(l.mostPackets, l.Next-l.Oldest)
-		l.mostRecords = max(l.mostRecords, l.Written-l.At(l.Oldest).first)
+		l.mostRecords = max(l.mostRecords, l.written-l.At(l.Oldest).first)
 	}
 	for l.Oldest != end && l.At(l.Oldest).Status != SentInFlight {
 		l.Oldest++
@@ -250,7 +250,7 @@ func (l *SentLog) resizeRecords(n int) {
 	records := make([]baseline.SentRecord, n)
 	kept := min(int(l.kept), n)
 	for i := range kept {
-		records[i] = *l.stored(l.Written - uint32(kept-i))
+		records[i] = *l.stored(l.written - uint32(kept-i))
 	}
 	l.Records, l.kept, l.place = records, uint32(kept), kept%n
 }

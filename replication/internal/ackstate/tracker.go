@@ -55,7 +55,7 @@ func (p *Tracker) Init(snap *snapshot.Snapshot, opts *config.ServerOptions, shar
 // Begin starts a session, in which the client holds nothing yet. first is the sequence of the
 // session's first packet. waits reports whether messages may have to wait for the world.
 func (p *Tracker) Begin(first uint32, compact, waits bool) {
-	p.Acks.Reset(&p.Snap.Slots, p.Snap.Tick)
+	p.Acks.reset(&p.Snap.Slots, p.Snap.Tick)
 	p.Dirty, p.Large = nil, map[int]*LargeState{}
 	p.Log, p.Followed = NewSentLog(first), first
 	p.Trip, p.AnyAcked = clock.RoundTrip{}, false

@@ -33,8 +33,8 @@ func (h *HeldState) sharedRow(offset int) []uint32 {
 	return h.Layout.rows.Rows[h.Words[sharedAt-offset]].Words
 }
 
-// Hold sets the layout and the words of the state.
-func (h *HeldState) Hold(l *Layout, words []uint32) {
+// hold sets the layout and the words of the state.
+func (h *HeldState) hold(l *Layout, words []uint32) {
 	for _, place := range l.Shared {
 		l.rows.Rows[words[place]].Holders++
 	}
@@ -84,10 +84,10 @@ type HeldStates struct {
 	N     int32       // how many there are
 }
 
-const MinHeld = 4
+const minHeld = 4
 
-// Nth returns the state that has i older ones.
-func (h *HeldStates) Nth(i int) *HeldState {
+// nth returns the state that has i older ones.
+func (h *HeldStates) nth(i int) *HeldState {
 	if i += int(h.first); i >= len(h.Ring) {
 		i -= len(h.Ring)
 	}
@@ -100,7 +100,7 @@ func (h *HeldStates) Find(t delta.Tick) *HeldState {
 		return nil
 	}
 	high := int(h.N) - 1
-	last := h.Nth(high)
+	last := h.nth(high)
 	back := last.Tick - t
 	if !last.Tick.After(t) {
 		return last
@@ -109,12 +109,12 @@ func (h *HeldStates) Find(t delta.Tick) *HeldState {
 	// changes in every tick, it is exactly here.
 	low := high - int(min(back, delta.Tick(h.N)))
 	if low >= 0 {
-		if s := h.Nth(low); s.Tick == t {
+		if s := h.nth(low); s.Tick == t {
 			return s
 		}
 	}
 	for high-low > 1 { // the state is at low or after it, and before high
-		if middle := (low + high) / 2; last.Tick-h.Nth(middle).Tick >= back {
+		if middle := (low + high) / 2; last.Tick-h.nth(middle).Tick >= back {
 			low = middle
 		} else {
 			high = middle
@@ -123,7 +123,7 @@ func (h *HeldStates) Find(t delta.Tick) *HeldState {
 	if low < 0 {
 		return nil
 	}
-	return h.Nth(low)
+	return h.nth(low)
 }
 
 // At returns the state of exactly tick t, or nil.
@@ -134,38 +134,38 @@ func (h *HeldStates) At(t delta.Tick) *HeldState {
 	return nil
 }
 
-// Put returns the place for the state of tick t, which has that tick set already; now is the newest
+// put returns the place for the state of tick t, which has that tick set already; now is the newest
 // tick. It returns nil if the state is no longer needed.
 //
 // The packet with such a state is acknowledged nevertheless. The server may then name ticks from t
 // on, up to the slot's next change. A search for one that is not before the oldest held state finds
 // the same version. Earlier ones are more than keep ticks older than a packet that was received
 // before the acknowledgement was sent, so no packet sent after it names them.
-func (h *HeldStates) Put(t, now, keep delta.Tick) *HeldState {
-	h.Tidy(now, keep)
+func (h *HeldStates) put(t, now, keep delta.Tick) *HeldState {
+	h.tidy(now, keep)
 	age := now - t
-	if age >= Never {
+	if age >= never {
 		return nil
 	}
 	i := int(h.N) // where the state belongs
-	for i > 0 && now-h.Nth(i-1).Tick < age {
+	for i > 0 && now-h.nth(i-1).Tick < age {
 		i--
 	}
-	if i > 0 && h.Nth(i-1).Tick == t {
-		return h.Nth(i - 1)
+	if i > 0 && h.nth(i-1).Tick == t {
+		return h.nth(i - 1)
 	}
-	if i == 0 && h.N > 0 && now-h.Nth(0).Tick >= keep {
+	if i == 0 && h.N > 0 && now-h.nth(0).Tick >= keep {
 		return nil
 	}
 	if int(h.N) == len(h.Ring) {
 		h.grow(keep)
 	}
 	h.N++
-	s := h.Nth(i)
+	s := h.nth(i)
 	if last := int(h.N) - 1; i < last { // a late state
-		free := h.Nth(last).Words
+		free := h.nth(last).Words
 		for j := last; j > i; j-- {
-			*h.Nth(j) = *h.Nth(j - 1)
+			*h.nth(j) = *h.nth(j - 1)
 		}
 		*s = HeldState{Words: free}
 	}
@@ -176,22 +176,22 @@ func (h *HeldStates) Put(t, now, keep delta.Tick) *HeldState {
 	return s
 }
 
-// Never is the age from which a state counts as one of the future.
-const Never = 1 << 31
+// never is the age from which a state counts as one of the future.
+const never = 1 << 31
 
-// Tidy drops the states that are no longer needed when now is the newest tick. It leaves one state
+// tidy drops the states that are no longer needed when now is the newest tick. It leaves one state
 // of keep ticks or more, and the newer ones.
-func (h *HeldStates) Tidy(now, keep delta.Tick) {
+func (h *HeldStates) tidy(now, keep delta.Tick) {
 	// States that seem to be of the future are so old that ticks have wrapped around. They can't be
 	// ordered with others.
-	for h.N > 0 && now-h.Nth(int(h.N)-1).Tick >= Never {
+	for h.N > 0 && now-h.nth(int(h.N)-1).Tick >= never {
 		h.N--
-		h.Nth(int(h.N)).empty()
+		h.nth(int(h.N)).empty()
 	}
-	for h.N > 0 && now-h.Nth(0).Tick >= Never {
+	for h.N > 0 && now-h.nth(0).Tick >= never {
 		h.drop()
 	}
-	for h.N > 1 && now-h.Nth(1).Tick >= keep {
+	for h.N > 1 && now-h.nth(1).Tick >= keep {
 		h.drop()
 	}
 }
@@ -199,18 +199,18 @@ func (h *HeldStates) Tidy(now, keep delta.Tick) {
 // refresh keeps the tick of a state that rests for months within reach of serial arithmetic: the
 // state was valid later, too.
 func (h *HeldStates) refresh(now delta.Tick) {
-	if h.N == 0 || now-h.Nth(int(h.N)-1).Tick <= wire.Ancient {
+	if h.N == 0 || now-h.nth(int(h.N)-1).Tick <= wire.Ancient {
 		return
 	}
 	for h.N > 1 {
 		h.drop()
 	}
-	h.Nth(0).Tick = now - wire.Ancient
+	h.nth(0).Tick = now - wire.Ancient
 }
 
 // drop drops the oldest state.
 func (h *HeldStates) drop() {
-	h.Nth(0).empty()
+	h.nth(0).empty()
 	h.N--
 	if h.first++; int(h.first) == len(h.Ring) {
 		h.first = 0
@@ -220,9 +220,9 @@ func (h *HeldStates) drop() {
 // grow makes room for more states, up to the most that there can be for a moment: one for each of
 // keep ticks, the one before, and the one that takes its place.
 func (h *HeldStates) grow(keep delta.Tick) {
-	ring := make([]HeldState, min(max(MinHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))
+	ring := make([]HeldState, min(max(minHeld, 2*len(h.Ring)), max(len(h.Ring)+1, int(keep)+2)))
 	for i := range int(h.N) {
-		ring[i] = *h.Nth(i)
+		ring[i] = *h.nth(i)
 	}
 	h.Ring, h.first = ring, 0
 }

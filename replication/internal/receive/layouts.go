@@ -13,7 +13,7 @@ import (
 type Layout struct {
 	Set     delta.Set
 	offsets []int // by component: where its row begins in the words, noRow, or sharedAt less where its index is
-	Words   int
+	words   int
 	rows    *archeutil.RowPool
 	Shared  []int    // where the indices of shared rows are
 	coded   []uint16 // components that have rows, in order
@@ -89,13 +89,13 @@ func (l *Layout) add(c int, comp *schema.Component) {
 		l.coded = append(l.coded, uint16(c))
 	}
 	if comp.Words >= archeutil.SharedWords || comp.Words > 0 && width == 0 { // rows of no bits are all the same
-		l.offsets[c] = sharedAt - l.Words
-		l.Shared = append(l.Shared, l.Words)
-		l.Words++
+		l.offsets[c] = sharedAt - l.words
+		l.Shared = append(l.Shared, l.words)
+		l.words++
 		return
 	}
-	l.offsets[c] = l.Words
-	l.Words += comp.Words
+	l.offsets[c] = l.words
+	l.words += comp.Words
 }
 
 // symbols returns how many rows of a layout may differ from a baseline with another layout.

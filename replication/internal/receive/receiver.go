@@ -144,13 +144,13 @@ func (rc *Receiver) commitEntry(e *stagedEntry, now delta.Tick) {
 	m := rc.Replicas.add(e.slot)
 	newer := !m.Any || e.tick.After(m.Newest)
 	if e.layout != nil {
-		h := m.Held.Put(e.tick, now, rc.Keep)
+		h := m.Held.put(e.tick, now, rc.Keep)
 		if h == nil {
 			rc.stats.Outdated++
 			return
 		}
 		h.Generation = e.generation
-		h.Hold(e.layout, rc.staged.words[e.first:][:e.layout.Words])
+		h.hold(e.layout, rc.staged.words[e.first:][:e.layout.words])
 	}
 	if !newer {
 		rc.stats.Outdated++
@@ -278,7 +278,7 @@ func (rc *Receiver) SweepLayouts(used map[*Layout]bool) {
 	for _, page := range rc.Replicas.Pages {
 		for i := range page {
 			m := &page[i]
-			m.Held.Tidy(delta.Tick(rc.NearTick), rc.Keep)
+			m.Held.tidy(delta.Tick(rc.NearTick), rc.Keep)
 			for j := range m.Held.Ring {
 				used[m.Held.Ring[j].Layout] = true
 			}

@@ -80,10 +80,10 @@ func (s *staging) stage(slot uint32, tick delta.Tick, generation uint16, layout 
 		return nil
 	}
 	first, n := len(s.words), len(s.entries)
-	if end := first + layout.Words; end <= cap(s.words) {
+	if end := first + layout.words; end <= cap(s.words) {
 		s.words = s.words[:end]
 	} else {
-		s.words = append(s.words, make([]uint32, layout.Words)...)
+		s.words = append(s.words, make([]uint32, layout.words)...)
 	}
 	if n < cap(s.entries) {
 		s.entries = s.entries[:n+1]

@@ -19,7 +19,7 @@ type budget struct {
 	Control *ratecontrol.Control // nil: the rate is fixed
 
 	typical int               // mean bits of an update with its share of all overhead, in 1/typicalUnit
-	cost    Prices            // of entries, in the present tick
+	cost    prices            // of entries, in the present tick
 	spent   counters.Spending // up to the end of the last tick
 	most    int               // bits in a tick, lately
 	enough  int               // ticks in a row in which everything dirty was sent
@@ -171,11 +171,11 @@ func (b *budget) need() int {
 			width += s.WidthOf(block, costly)
 		}
 	}
-	b.cost.Cheap = max(b.typical/typicalUnit, 1)
+	b.cost.cheap = max(b.typical/typicalUnit, 1)
 	if dear > 0 { // what the peer may not see does not count
-		b.cost.Dear = width/dear + fullBits
+		b.cost.dear = width/dear + fullBits
 	}
-	return cheap*b.cost.Cheap + dear*b.cost.Dear
+	return cheap*b.cost.cheap + dear*b.cost.dear
 }
 
 // learn ends a tick: it updates the cost of an update from what was sent, and counts for how long
@@ -184,7 +184,7 @@ func (b *budget) learn(sentAll bool) {
 	now, before := b.stats.Spending(), b.spent
 	bits, updates := now.Bits-before.Bits, now.Updates-before.Updates
 	if updates > 0 {
-		others := (now.FullStates-before.FullStates)*b.cost.Dear + (now.Despawns-before.Despawns)*despawnBits
+		others := (now.FullStates-before.FullStates)*b.cost.dear + (now.Despawns-before.Despawns)*despawnBits
 		b.typical += (max(bits-others, 8)*typicalUnit/updates - b.typical) / 8
 	}
 	b.spent, b.most = now, max(bits, b.most-b.most/ampleTicks)

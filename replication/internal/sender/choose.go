@@ -8,9 +8,9 @@ import (
 	"github.com/mlange-42/arche/ecs"
 )
 
-// A Chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
-type Chooser struct {
-	Chosen bitset.Set
+// A chooser finds the most urgent slots. It is scratch memory that the peers of a worker share.
+type chooser struct {
+	chosen bitset.Set
 	blocks []int32  // with candidates
 	left   []uint64 // by block: candidates that are neither chosen nor dropped
 	dear   []uint64 // by block: slots whose entries cost more
@@ -22,34 +22,34 @@ type Chooser struct {
 	given    []float32                // their weights
 }
 
-// Prices are estimates of the bits that an entry costs.
-type Prices struct {
-	Cheap, Dear int
+// prices are estimates of the bits that an entry costs.
+type prices struct {
+	cheap, dear int
 }
 
-// Begin starts an empty choice among slots below n.
-func (c *Chooser) Begin(n int) {
-	c.Chosen = c.Chosen.Grown(n)
-	clear(c.Chosen)
+// begin starts an empty choice among slots below n.
+func (c *chooser) begin(n int) {
+	c.chosen = c.chosen.Grown(n)
+	clear(c.chosen)
 	c.drop()
 }
 
 // drop drops all candidates.
-func (c *Chooser) drop() { c.blocks, c.left, c.dear = c.blocks[:0], c.left[:0], c.dear[:0] }
+func (c *chooser) drop() { c.blocks, c.left, c.dear = c.blocks[:0], c.left[:0], c.dear[:0] }
 
-// Add adds candidates of a block, except for slots that are chosen already.
-func (c *Chooser) Add(b int, mask, dear uint64) {
-	if mask &^= c.Chosen[b]; mask != 0 {
+// add adds candidates of a block, except for slots that are chosen already.
+func (c *chooser) add(b int, mask, dear uint64) {
+	if mask &^= c.chosen[b]; mask != 0 {
 		c.blocks, c.left, c.dear = append(c.blocks, int32(b)), append(c.left, mask), append(c.dear, dear)
 	}
 }
 
-// Choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
+// choose chooses the most urgent candidates, as many as the room in bits allows, and drops the
 // others. It returns the estimated cost of the choice. It goes through the bits of the urgencies
 // from the highest down: candidates with the bit are more urgent than all others that are left.
-func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
+func (c *chooser) choose(u *Urgency, room int, cost prices) (used int) {
 	defer c.drop()
-	for plane := u.Used - 1; plane >= 0; plane-- {
+	for plane := u.used - 1; plane >= 0; plane-- {
 		cheap, dear := 0, 0
 		for i, b := range c.blocks {
 			top := c.left[i] & u.Blocks[b][plane]
@@ -61,7 +61,7 @@ func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
 				cheap += bits.OnesCount64(top)
 			}
 		}
-		switch all := cheap*cost.Cheap + dear*cost.Dear; {
+		switch all := cheap*cost.cheap + dear*cost.dear; {
 		case cheap+dear == 0:
 		case used+all <= room:
 			used += all
@@ -74,16 +74,16 @@ func (c *Chooser) Choose(u *Urgency, room int, cost Prices) (used int) {
 }
 
 // take chooses the candidates that have a bit.
-func (c *Chooser) take(u *Urgency, plane int) {
+func (c *chooser) take(u *Urgency, plane int) {
 	for i, b := range c.blocks {
 		top := c.left[i] & u.Blocks[b][plane]
 		c.left[i] &^= top
-		c.Chosen[b] |= top
+		c.chosen[b] |= top
 	}
 }
 
 // narrow drops the candidates that don't have a bit.
-func (c *Chooser) narrow(u *Urgency, plane int) {
+func (c *chooser) narrow(u *Urgency, plane int) {
 	n := 0
 	for i, b := range c.blocks {
 		if top := c.left[i] & u.Blocks[b][plane]; top != 0 {
@@ -96,9 +96,9 @@ func (c *Chooser) narrow(u *Urgency, plane int) {
 
 // takeRoundRobin chooses among candidates of equal urgency while there is room, in slot order from
 // u.First on.
-func (c *Chooser) takeRoundRobin(u *Urgency, room int, cost Prices) (used int) {
+func (c *chooser) takeRoundRobin(u *Urgency, room int, cost prices) (used int) {
 	first := 0
-	for first < len(c.blocks) && int(c.blocks[first]) < u.First>>6 {
+	for first < len(c.blocks) && int(c.blocks[first]) < u.first>>6 {
 		first++
 	}
 	for k := range len(c.blocks) + 1 { // the first block twice: its slots before u.First come last
@@ -107,7 +107,7 @@ func (c *Chooser) takeRoundRobin(u *Urgency, room int, cost Prices) (used int) {
 			break
 		}
 		b, left := int(c.blocks[i]), c.left[i]
-		if before := uint64(1)<<(u.First&63) - 1; b == u.First>>6 && k == 0 {
+		if before := uint64(1)<<(u.first&63) - 1; b == u.first>>6 && k == 0 {
 			left &^= before
 		} else if k == len(c.blocks) {
 			left &= before
@@ -115,14 +115,14 @@ func (c *Chooser) takeRoundRobin(u *Urgency, room int, cost Prices) (used int) {
 		c.left[i] &^= left
 		for ; left != 0; left &= left - 1 {
 			if used >= room {
-				u.First = b<<6 + bits.TrailingZeros64(left)
+				u.first = b<<6 + bits.TrailingZeros64(left)
 				return used
 			}
 			bit := left & -left
-			if c.Chosen[b] |= bit; c.dear[i]&bit != 0 {
-				used += cost.Dear
+			if c.chosen[b] |= bit; c.dear[i]&bit != 0 {
+				used += cost.dear
 			} else {
-				used += cost.Cheap
+				used += cost.cheap
 			}
 		}
 	}

@@ -45,9 +45,9 @@ func (p *selector) forget(b int, slots uint64) {
 }
 
 // press adds the weights of dirty slots to their urgency.
-func (p *selector) press(c *Chooser) {
+func (p *selector) press(c *chooser) {
 	s, u := &p.snap.Slots, &p.Urgency
-	u.Grow(s.Len())
+	u.grow(s.Len())
 	weights := s.Weights.Blocks
 	if p.Weigh != nil {
 		weights = p.askWeights(c)
@@ -55,12 +55,12 @@ func (p *selector) press(c *Chooser) {
 	for b := range u.Waiting {
 		live, gone := p.acked.Split(b, p.acked.Dirty[b])
 		p.acked.Dirty[b] = live | gone
-		u.Gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
+		u.gain(b, p.acked.Dirty[b], &weights[b], live&^s.Lively(b, live))
 	}
 }
 
 // askWeights returns the weights that the peer's own function gives to dirty slots.
-func (p *selector) askWeights(c *Chooser) []snapshot.SlicedWeights {
+func (p *selector) askWeights(c *chooser) []snapshot.SlicedWeights {
 	s := &p.snap.Slots
 	for len(c.weights) < len(s.Alive) {
 		c.weights = append(c.weights, snapshot.SlicedWeights{})
@@ -93,18 +93,18 @@ func (p *selector) askWeights(c *Chooser) []snapshot.SlicedWeights {
 
 // choose sets c.Chosen to the dirty slots that are sent, as many as so many bits have room for.
 // Despawns and spawns have shares of their own, and compete for the rest as well.
-func (p *selector) choose(c *Chooser, room int, cost Prices) {
+func (p *selector) choose(c *chooser, room int, cost prices) {
 	u := &p.Urgency
-	c.Begin(p.snap.Slots.Len())
+	c.begin(p.snap.Slots.Len())
 	used := 0
 	if p.addCandidates(c, despawns) {
-		used += c.Choose(u, room/structureShare, Prices{Cheap: despawnBits})
+		used += c.choose(u, room/structureShare, prices{cheap: despawnBits})
 	}
 	if p.addCandidates(c, spawns) {
-		used += c.Choose(u, room/structureShare, cost)
+		used += c.choose(u, room/structureShare, cost)
 	}
 	if p.addCandidates(c, everything) {
-		c.Choose(u, room-room/margin-used, cost)
+		c.choose(u, room-room/margin-used, cost)
 	}
 }
 
@@ -118,7 +118,7 @@ const (
 )
 
 // addCandidates makes the dirty slots of a share the candidates, and reports whether there are any.
-func (p *selector) addCandidates(c *Chooser, of share) bool {
+func (p *selector) addCandidates(c *chooser, of share) bool {
 	alive := p.snap.Slots.Alive
 	for w, blocks := range p.acked.Acks.DirtyBlocks {
 		for ; blocks != 0; blocks &= blocks - 1 {
@@ -127,11 +127,11 @@ func (p *selector) addCandidates(c *Chooser, of share) bool {
 			live := p.sight.View.Sees(b, d&alive[b])
 			switch of {
 			case despawns: // press has split them: everything that is not live is gone
-				c.Add(b, d&^live, 0)
+				c.add(b, d&^live, 0)
 			case spawns:
-				c.Add(b, live&^p.Known[b], ^uint64(0))
+				c.add(b, live&^p.Known[b], ^uint64(0))
 			default:
-				c.Add(b, d, p.acked.Costly(b, live))
+				c.add(b, d, p.acked.Costly(b, live))
 			}
 		}
 	}

@@ -21,7 +21,7 @@ const (
 const maxChoices = 3
 
 // prepare starts a tick. The chooser is that of the worker whose goroutine this is.
-func (p *Sender) prepare(c *Chooser) {
+func (p *Sender) prepare(c *chooser) {
 	p.acked.Grow()
 	p.sight.Limit()
 	p.Budget.earn()
@@ -156,12 +156,12 @@ func (p *Sender) sendUngrouped(of bitset.Set) {
 
 // sendChosen sends the most urgent dirty slots that the budget allows. If the entries turn out to
 // be smaller than estimated, it chooses again.
-func (p *Sender) sendChosen(c *Chooser) {
+func (p *Sender) sendChosen(c *chooser) {
 	for range maxChoices {
 		sent := p.acked.Log.Next
 		p.Selector.choose(c, p.Budget.affordable(), p.Budget.cost)
-		p.groups.complete(c.Chosen)
-		p.sendDirty(c.Chosen)
+		p.groups.complete(c.chosen)
+		p.sendDirty(c.chosen)
 		if p.acked.Log.Next == sent || p.states.resume != 0 || p.groups.behind != 0 || !p.Budget.affords(1) {
 			return
 		}
@@ -179,7 +179,7 @@ func (p *Sender) end() {
 		if p.Budget.Rate == 0 {
 			p.Selector.drop()
 		} else {
-			p.Selector.Urgency.Wait(p.acked.Dirty)
+			p.Selector.Urgency.wait(p.acked.Dirty)
 			p.Budget.learn(p.planned == sendAll && p.states.resume == 0)
 		}
 	}

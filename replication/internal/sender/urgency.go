@@ -11,11 +11,11 @@ import (
 // found without sorting, by looking at one bit after the other from the highest down. Both are from
 // D. Rinfret, P. O'Neil and E. O'Neil, "Bit-Sliced Index Arithmetic", 2001.
 
-// UrgencyBits suffice for 2,047 ticks at weight 1. Longer waits count the same.
-const UrgencyBits = 15
+// urgencyBits suffice for 2,047 ticks at weight 1. Longer waits count the same.
+const urgencyBits = 15
 
 // Sliced are the urgencies of the slots of a block, from the lowest bit to the highest.
-type Sliced [UrgencyBits]uint64
+type Sliced [urgencyBits]uint64
 
 // keep sets the urgency of all slots outside the mask to 0.
 func (u *Sliced) keep(mask uint64) {
@@ -39,7 +39,7 @@ func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) 
 	if term := below & double & mask; term != 0 || carry != 0 { // i is snapshot.WeightBits at most
 		sum := u[i] ^ term
 		u[i], carry = sum^carry, u[i]&term|carry&sum
-		for i++; i < UrgencyBits && carry != 0; i++ {
+		for i++; i < urgencyBits && carry != 0; i++ {
 			u[i], carry = u[i]^carry, u[i]&carry
 		}
 	}
@@ -54,28 +54,28 @@ func (u *Sliced) add(w *snapshot.SlicedWeights, mask, double uint64) (used int) 
 // Urgency is the urgency of a peer's dirty slots.
 type Urgency struct {
 	Blocks  []Sliced
-	Used    int        // upper bound for the bits in use
+	used    int        // upper bound for the bits in use
 	Waiting bitset.Set // slots that have been dirty since weights were last added
-	First   int        // of equally urgent slots, those from this one on come first
+	first   int        // of equally urgent slots, those from this one on come first
 }
 
-// Grow makes room for slots below n.
-func (u *Urgency) Grow(n int) {
+// grow makes room for slots below n.
+func (u *Urgency) grow(n int) {
 	u.Waiting = u.Waiting.Grown(n)
 	if more := len(u.Waiting) - len(u.Blocks); more > 0 {
 		u.Blocks = append(u.Blocks, make([]Sliced, more)...)
 	}
 }
 
-// Wait ends a tick: slots that are clean no longer wait.
-func (u *Urgency) Wait(dirty bitset.Set) {
+// wait ends a tick: slots that are clean no longer wait.
+func (u *Urgency) wait(dirty bitset.Set) {
 	for b := range u.Waiting {
 		u.Waiting[b] &= dirty[b]
 	}
 }
 
-// Gain adds the weights of the dirty slots of a block, twice for the slots in double.
-func (u *Urgency) Gain(b int, dirty uint64, w *snapshot.SlicedWeights, double uint64) {
+// gain adds the weights of the dirty slots of a block, twice for the slots in double.
+func (u *Urgency) gain(b int, dirty uint64, w *snapshot.SlicedWeights, double uint64) {
 	if dirty == 0 {
 		u.Waiting[b] = 0
 		return
@@ -83,6 +83,6 @@ func (u *Urgency) Gain(b int, dirty uint64, w *snapshot.SlicedWeights, double ui
 	if kept := u.Waiting[b]; kept != ^uint64(0) {
 		u.Blocks[b].keep(kept)
 	}
-	u.Used = max(u.Used, u.Blocks[b].add(w, dirty, double))
+	u.used = max(u.used, u.Blocks[b].add(w, dirty, double))
 	u.Waiting[b] = dirty
 }

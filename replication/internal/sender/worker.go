@@ -14,7 +14,7 @@ import (
 type worker struct {
 	encode.Cache
 	Sets   encode.PacketSets
-	choice Chooser
+	choice chooser
 	batch  batch
 }
 

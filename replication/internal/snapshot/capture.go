@@ -170,7 +170,7 @@ func (s *Snapshot) captureBlock(t *Table, first, n int, q *ecs.Query) {
 		block := &m.Blocks[first/CaptureRows]
 		bytes := m.bytes[uintptr(first)*m.values.Bytes():]
 		same := !moved && block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n))
-		if !same || !block.Rest(m.values.Every) {
+		if !same || !block.rest(m.values.Every) {
 			block.clamped = m.values.ReadColumn(s.Capture.codes, p, n)
 			switch {
 			case m.part != 0:
@@ -353,7 +353,7 @@ func (s *Snapshot) captureReferrer(t *Table, m *member, p unsafe.Pointer, first,
 	block, bytes := &m.Blocks[first/CaptureRows], m.bytes[uintptr(first)*m.values.Bytes():]
 	same := block.rows == n && (m.values.Once || m.values.SameBytes(bytes, p, n)) &&
 		(m.values.Once || s.names.Changed != s.Tick || !s.refersToChurned(t, m, p, first, n))
-	if !same || !block.Rest(m.values.Every) {
+	if !same || !block.rest(m.values.Every) {
 		codes := s.Capture.codes[:n*m.values.Words]
 		block.clamped = m.values.ReadColumn(codes, p, n)
 		if m.values.Targeted() {

@@ -21,7 +21,7 @@ type goneSlot struct {
 // of them was not in its row before.
 func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved bool) {
 	entities, slots := t.entities[first:][:n], t.slots[first:][:n]
-	markers := MarkersAt(q.Get(s.Capture.Marker), n)
+	markers := markersAt(q.Get(s.Capture.Marker), n)
 	if entities[0] == q.Entity() {
 		s.Capture.contest(&markers[0], slots[0]) // one marker of the block is enough
 	}
@@ -29,7 +29,7 @@ func (s *Snapshot) identifyRows(t *Table, first, n int, q *ecs.Query) (moved boo
 		if i > 0 {
 			q.Next()
 		}
-		if e := q.Entity(); entities[i] != e || markers[i].Slot != slots[i]+1 {
+		if e := q.Entity(); entities[i] != e || markers[i].slot != slots[i]+1 {
 			s.seat(t, first+i, e, &markers[i])
 			moved = true
 		}
@@ -44,11 +44,11 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 		if i > 0 {
 			q.Next()
 		}
-		row, e, mark := first+i, q.Entity(), (*Marker)(q.Get(s.Capture.Marker))
+		row, e, mark := first+i, q.Entity(), (*marker)(q.Get(s.Capture.Marker))
 		if t.entities[row] == e {
 			s.Capture.contest(mark, t.slots[row])
 		}
-		if t.entities[row] != e || mark.Slot != t.slots[row]+1 {
+		if t.entities[row] != e || mark.slot != t.slots[row]+1 {
 			s.seat(t, row, e, mark)
 			moved = true
 		}
@@ -66,7 +66,7 @@ func (s *Snapshot) gather(t *Table, first, n int, q *ecs.Query) (moved bool) {
 }
 
 // seat records that an entity is in a row now.
-func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
+func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *marker) {
 	c := &s.Capture
 	if !t.entities[row].IsZero() {
 		c.left = append(c.left, t.slots[row])
@@ -81,8 +81,8 @@ func (s *Snapshot) seat(t *Table, row int, e ecs.Entity, m *Marker) {
 }
 
 // identify returns the slot of an entity with the given marker. An entity without a slot gets one.
-func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
-	slot := int(m.Slot) - 1
+func (s *Snapshot) identify(e ecs.Entity, m *marker, t *Table) int {
+	slot := int(m.slot) - 1
 	if !s.Slots.holds(slot, e) {
 		if m.owner == s.Capture.Owner {
 			s.CopiedMarkers++
@@ -91,7 +91,7 @@ func (s *Snapshot) identify(e ecs.Entity, m *Marker, t *Table) int {
 		for _, h := range s.Histories {
 			h.Begin(slot)
 		}
-		*m = Marker{uint32(slot) + 1, s.Capture.Owner}
+		*m = marker{uint32(slot) + 1, s.Capture.Owner}
 		if s.Schema.Refers {
 			s.names.Add(e, wire.NetID{Slot: uint32(slot), Generation: s.Slots.Info[slot].Generation}, s.Tick)
 		}
@@ -171,7 +171,7 @@ func (s *Snapshot) seatSubEntities(t *Table, row, slot int) {
 // addSubEntity adds a sub-entity under a condition to the entity in a slot.
 func (s *Snapshot) addSubEntity(condition, of int, as *Table) int {
 	t := &s.Slots
-	slot := t.AddTo(condition+1, t.Info[of].Entity, s.Tick)
+	slot := t.addTo(condition+1, t.Info[of].Entity, s.Tick)
 	for _, h := range s.Histories {
 		h.Begin(slot)
 	}

@@ -10,10 +10,10 @@ import (
 // write to the same markers would take the entities from each other.
 
 // contest notes if the marker that this server wrote to a slot's entity is another's now.
-func (c *capture) contest(m *Marker, slot uint32) {
+func (c *capture) contest(m *marker, slot uint32) {
 	if m.owner != 0 && m.owner != c.Owner {
 		c.contested = true
-		*m = Marker{slot + 1, c.Owner} // the other server, if it is in use, will notice that
+		*m = marker{slot + 1, c.Owner} // the other server, if it is in use, will notice that
 	}
 }
 
@@ -31,10 +31,10 @@ func (c *capture) settleContests() {
 	}
 }
 
-// A Marker is what a server writes into the marker component of an entity, which has the same
+// A marker is what a server writes into the marker component of an entity, which has the same
 // memory layout.
-type Marker struct {
-	Slot  uint32 // slot+1; 0 before the server has seen the entity
+type marker struct {
+	slot  uint32 // slot+1; 0 before the server has seen the entity
 	owner uint32 // the server that wrote it
 }
 
@@ -45,5 +45,5 @@ func newOwner() uint32 { return uint32(wire.Random64()) | 1 }
 // One such tick may be due to a saved world that was loaded.
 const maxContests = 3
 
-// MarkersAt returns the n markers from p on.
-func MarkersAt(p unsafe.Pointer, n int) []Marker { return unsafe.Slice((*Marker)(p), n) }
+// markersAt returns the n markers from p on.
+func markersAt(p unsafe.Pointer, n int) []marker { return unsafe.Slice((*marker)(p), n) }

@@ -16,17 +16,17 @@ type MemberBlock struct {
 // maxKeepLevel limits the wait before bytes are kept again, to 15 captures.
 const maxKeepLevel = 4
 
-// Rest notes that the bytes are those that are kept. It reports whether every row has been captured
+// rest notes that the bytes are those that are kept. It reports whether every row has been captured
 // with them, if each is captured in one of every ticks.
-func (b *MemberBlock) Rest(every int) bool {
+func (b *MemberBlock) rest(every int) bool {
 	b.level = 0
 	b.Rested++
 	return b.Rested >= every
 }
 
-// Keep notes that the block was quantised, and decides whether to keep the bytes of its n rows.
+// keep notes that the block was quantised, and decides whether to keep the bytes of its n rows.
 // Bytes that were kept before were of no use.
-func (b *MemberBlock) Keep(n int) bool {
+func (b *MemberBlock) keep(n int) bool {
 	if b.rows != 0 {
 		b.wait = 1<<b.level - 1
 		b.level = min(b.level+1, maxKeepLevel)
@@ -45,7 +45,7 @@ func (b *MemberBlock) Keep(n int) bool {
 func (m *member) keep(first int, p unsafe.Pointer, n int) {
 	if block := &m.Blocks[first/CaptureRows]; m.values.Once {
 		block.rows = n
-	} else if block.Keep(n) {
+	} else if block.keep(n) {
 		m.keepBytes(first, p, n)
 	}
 }

@@ -81,10 +81,10 @@ func (t *SlotTable) grow(n int, now delta.Tick) {
 }
 
 // Add gives the entity a slot, one that was free if there is any.
-func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.AddTo(0, e, now) }
+func (t *SlotTable) Add(e ecs.Entity, now delta.Tick) int { return t.addTo(0, e, now) }
 
-// AddTo gives the entity a slot of a class, for itself or a sub-entity.
-func (t *SlotTable) AddTo(class int, e ecs.Entity, now delta.Tick) int {
+// addTo gives the entity a slot of a class, for itself or a sub-entity.
+func (t *SlotTable) addTo(class int, e ecs.Entity, now delta.Tick) int {
 	slot := t.take(class, now)
 	t.Alive.Add(slot)
 	t.ChangedAt[slot], t.ChangedBefore[slot] = now, now

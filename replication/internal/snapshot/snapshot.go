@@ -71,11 +71,11 @@ func (s *Snapshot) SlotOf(e ecs.Entity) (slot int, ok bool) {
 	if !s.Mark.Intact() {
 		return 0, false
 	}
-	m := (*Marker)(archeutil.LookUp(s.World, e, s.Capture.Marker))
+	m := (*marker)(archeutil.LookUp(s.World, e, s.Capture.Marker))
 	if m == nil {
 		return 0, false
 	}
-	slot = int(m.Slot) - 1
+	slot = int(m.slot) - 1
 	if !s.Slots.holds(slot, e) || !s.Slots.Alive.Has(slot) {
 		return 0, false
 	}

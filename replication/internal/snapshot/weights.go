@@ -61,7 +61,7 @@ func (w *SlicedWeights) Put(slot int, weight float32, chance uint32) {
 	if !(scaled > 0) {
 		return
 	}
-	scaled = min(scaled, MaxWeight)
+	scaled = min(scaled, maxWeight)
 	n := uint32(scaled)
 	if rest := scaled - float64(n); rest > 0 {
 		w.inexact = true
@@ -88,5 +88,5 @@ const WeightBits = 12 // bits of a weight, which is below 256
 // WeightUnit is a weight of 1.
 const WeightUnit = 16
 
-// MaxWeight is the largest weight, in units.
-const MaxWeight = 1<<WeightBits - 1
+// maxWeight is the largest weight, in units.
+const maxWeight = 1<<WeightBits - 1

@@ -1,28 +1,20 @@
-package replication
+package archeutil
 
 import (
-	"encoding/json"
 	"testing"
 
-	"github.com/arche-replicate/arche-replicate/replication/internal/archeutil"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
 )
 
-// anyEntity returns the handle with an ID and a generation, whether or not a world ever returned
-// it.
-func anyEntity(t testing.TB, id, generation uint32) (e ecs.Entity) {
-	text, err := json.Marshal([2]uint32{id, generation})
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &e))
-	return e
-}
+type spot struct{ X, Y, Z float32 }
 
 // TestAliveAnswersForEveryHandle: for every possible ID and generation, alive agrees with a query
 // and never panics.
 func TestAliveAnswersForEveryHandle(t *testing.T) {
 	w := ecs.NewWorld(4)
-	id := ecs.ComponentID[tPosition](&w)
+	id := ecs.ComponentID[spot](&w)
 	var before []ecs.Entity
 	check := func() {
 		t.Helper()
@@ -34,12 +26,12 @@ func TestAliveAnswersForEveryHandle(t *testing.T) {
 		asked := append([]ecs.Entity{}, before...)
 		for _, generation := range []uint32{0, 1, 2, 3, 4, 1<<32 - 1} {
 			for _, number := range []uint32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 100, 1<<31 - 1, 1<<32 - 1} {
-				asked = append(asked, anyEntity(t, number, generation))
+				asked = append(asked, replicationtest.Entity(t, number, generation))
 			}
 		}
 		for _, e := range asked {
-			require.Equal(t, found[e], archeutil.Alive(&w, e), "%v", e)
-			require.Equal(t, found[e] && w.Has(e, id), archeutil.LookUp(&w, e, id) != nil, "%v", e)
+			require.Equal(t, found[e], Alive(&w, e), "%v", e)
+			require.Equal(t, found[e] && w.Has(e, id), LookUp(&w, e, id) != nil, "%v", e)
 		}
 	}
 	spawn := func(n int) (spawned []ecs.Entity) {
@@ -89,7 +81,7 @@ func TestAliveAllocatesNothing(t *testing.T) {
 	gone := w.NewEntity()
 	w.RemoveEntity(gone)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		if !archeutil.Alive(&w, e) || archeutil.Alive(&w, gone) {
+		if !Alive(&w, e) || Alive(&w, gone) {
 			t.Fail()
 		}
 	}))
@@ -107,12 +99,12 @@ func BenchmarkAlive(b *testing.B) {
 		{"alive", e, true},
 		{"dead", gone, false},
 		{"zero", ecs.Entity{}, false},
-		{"the next of a dead one", anyEntity(b, gone.ID(), gone.Generation()+1), false},
-		{"beyond the pool", anyEntity(b, 1<<20, 0), false},
+		{"the next of a dead one", replicationtest.Entity(b, gone.ID(), gone.Generation()+1), false},
+		{"beyond the pool", replicationtest.Entity(b, 1<<20, 0), false},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for range b.N {
-				if archeutil.Alive(&w, c.entity) != c.alive {
+				if Alive(&w, c.entity) != c.alive {
 					b.Fatal()
 				}
 			}

@@ -1,4 +1,4 @@
-package replication
+package ackstate
 
 import (
 	"math/rand/v2"
@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/bitset"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/arche-replicate/arche-replicate/replication/internal/snapshot"
 	"github.com/mlange-42/arche/ecs"
 	"github.com/stretchr/testify/require"
@@ -21,7 +21,7 @@ type ackTwin struct {
 	plain    bool // the fate of every packet is known at once and never revised
 	lossless bool // nothing is lost or left out
 	slots    snapshot.SlotTable
-	acks     ackstate.AckTable
+	acks     AckTable
 
 	first, now delta.Tick
 	version    []int          // by slot: incremented by every change
@@ -47,11 +47,11 @@ type twinPacket struct {
 func newAckTwin(t *testing.T, seed uint64, plain bool) *ackTwin {
 	a := &ackTwin{t: t, rng: rand.New(rand.NewPCG(seed, 1)), plain: plain, passed: map[delta.Tick]bool{}}
 	a.lossless = a.rng.IntN(3) == 0
-	a.first = pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
+	a.first = replicationtest.Pick(a.rng, 0, ^delta.Tick(0)-40, 1<<31-40)
 	a.now = a.first
 	a.slots.InitClasses(0)
 	a.slots.Recent.Now = a.now
-	a.acks.Reset(&a.slots, a.now)
+	a.acks.reset(&a.slots, a.now)
 	return a
 }
 
@@ -85,7 +85,7 @@ func (a *ackTwin) trouble() {
 	}
 	if a.starved = a.starved.Grown(a.slots.Len() + 128); r.IntN(30) == 0 && !a.lossless {
 		for b := range a.starved {
-			a.starved[b] = pick(r, 0, 0, ^uint64(0), r.Uint64())
+			a.starved[b] = replicationtest.Pick(r, 0, 0, ^uint64(0), r.Uint64())
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (a *ackTwin) tick(quiet bool) {
 	a.now++
 	s.Begin(a.now)
 	s.Reclaim()
-	for range pick(r, 0, 0, 0, 1, 2, s.Live/8*r.IntN(8)*r.IntN(2)) {
+	for range replicationtest.Pick(r, 0, 0, 0, 1, 2, s.Live/8*r.IntN(8)*r.IntN(2)) {
 		if slot := r.IntN(s.Len() + 1); slot < s.Len() && s.Alive.Has(slot) {
 			s.Remove(slot, a.now)
 			a.changed(slot)
@@ -106,7 +106,7 @@ func (a *ackTwin) tick(quiet bool) {
 	for n := r.IntN(5) * r.IntN(2) * r.IntN(8); n > 0 && s.Live < 100; n-- {
 		a.changed(s.Add(ecs.Entity{}, a.now))
 	}
-	often := pick(r, 0, 0.02, 0.3, 1)
+	often := replicationtest.Pick(r, 0, 0.02, 0.3, 1)
 	for slot := range a.version {
 		if s.Alive.Has(slot) && s.ChangedAt[slot] != a.now && r.Float64() < often {
 			s.Touch(slot, a.now)
@@ -115,7 +115,7 @@ func (a *ackTwin) tick(quiet bool) {
 	}
 	s.List()
 	if len(s.Alive) > len(a.acks.None) {
-		a.acks.Grow(s.Len(), a.now)
+		a.acks.grow(s.Len(), a.now)
 	}
 	if !a.plain && r.IntN(6) == 0 {
 		a.comeLate()
@@ -125,12 +125,12 @@ func (a *ackTwin) tick(quiet bool) {
 	}
 	for b, churned := range s.Churned {
 		a.endHistory(b, churned)
-		a.acks.EndHistory(b, churned, a.now)
+		a.acks.endHistory(b, churned, a.now)
 	}
 	if !a.plain && r.IntN(20) == 0 && len(a.version) > 0 {
 		slot := r.IntN(len(a.version))
 		b, bit := slot>>6, uint64(1)<<(slot&63)
-		a.acks.Forget(b, bit, a.now+1)
+		a.acks.forget(b, bit, a.now+1)
 		a.epoch[slot], a.came[slot] = a.now+1, nil
 	}
 	if !quiet && a.quiet < 0 {
@@ -151,7 +151,7 @@ func (a *ackTwin) endHistory(b int, mask uint64) {
 func (a *ackTwin) send() {
 	r, s := a.rng, &a.slots
 	p := twinPacket{at: a.now, mask: slices.Clone(s.Alive), came: (a.lossless || r.IntN(4) > 0) && !(a.outage > 0 && a.lost)}
-	if len(s.ChurnedBlocks) == 0 && a.acks.HoldsAll() && r.IntN(3) > 0 {
+	if len(s.ChurnedBlocks) == 0 && a.acks.holdsAll() && r.IntN(3) > 0 {
 		copy(p.mask, s.Changed)
 		p.full = true
 	} else {
@@ -179,19 +179,19 @@ func (a *ackTwin) follow() {
 			for b := range held {
 				held[b] = a.slots.Alive[b] &^ t.Behind(b)
 			}
-			t.SkipTo(to)
+			t.skipTo(to)
 			for b := range held {
 				require.Zero(a.t, held[b]&t.Lacks(to, b), "held before and after skipped ticks")
 			}
 			continue
 		}
-		for end := before + 1 + delta.Tick(a.rng.IntN(ackstate.MaxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
+		for end := before + 1 + delta.Tick(a.rng.IntN(MaxSpan)); to != end && to != last && (len(a.sent) == 0 || a.sent[0].at != to); {
 			to++
 		}
 		a.passed[to] = true
 		if len(a.sent) == 0 || a.sent[0].at != to {
-			t.Pass(to, a.now)
-			t.Settle(before)
+			t.pass(to, a.now)
+			t.settle(before)
 			continue
 		}
 		p := a.sent[0]
@@ -203,16 +203,16 @@ func (a *ackTwin) follow() {
 			a.note(p)
 		}
 		if p.full && p.came && to == before+1 && t.LacksNothing(before) {
-			t.Skip()
+			t.skip()
 			continue
 		}
-		t.Pass(to, a.now)
+		t.pass(to, a.now)
 		for b, mask := range p.mask {
 			if p.came && mask != 0 {
-				t.Arrive(b, mask)
+				t.arrive(b, mask)
 			}
 		}
-		t.Settle(before)
+		t.settle(before)
 	}
 }
 
@@ -238,7 +238,7 @@ func (a *ackTwin) comeLate() {
 	a.note(p)
 	for b, mask := range p.mask {
 		if mask != 0 {
-			a.acks.ArriveLate(b, mask, p.at, a.now)
+			a.acks.arriveLate(b, mask, p.at, a.now)
 		}
 	}
 }
@@ -280,14 +280,14 @@ func (a *ackTwin) check() {
 // TestAckTables: the table claims for a peer only what the peer acknowledged, whatever arrives late
 // or never. As long as nothing arrives late, it claims everything that was acknowledged.
 func TestAckTables(t *testing.T) {
-	oneGoroutine(t)
-	seed := seedOf(t)
-	for i := range uint64(ticksOf(400, 60)) {
+	replicationtest.OneGoroutine(t)
+	seed := replicationtest.Seed(t)
+	for i := range uint64(replicationtest.TicksOf(400, 60)) {
 		a := newAckTwin(t, seed+i, i%3 == 0)
 		interval := 1
 		for range 150 {
 			if a.rng.IntN(20) == 0 {
-				interval = pick(a.rng, 1, 1, 2, 3, 8, 9, 40)
+				interval = replicationtest.Pick(a.rng, 1, 1, 2, 3, 8, 9, 40)
 			}
 			a.tick(a.rng.IntN(interval) > 0)
 		}

@@ -1,20 +1,19 @@
-package replication
+package ackstate
 
 import (
 	"math/rand/v2"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ackstate"
 	"github.com/arche-replicate/arche-replicate/replication/internal/baseline"
-	"github.com/mlange-42/arche/ecs"
+	"github.com/arche-replicate/arche-replicate/replication/internal/replicationtest"
 	"github.com/stretchr/testify/require"
 )
 
 // A plainPacket is the record of a packet in the naive log, which keeps everything forever.
 type plainPacket struct {
 	tick    delta.Tick
-	status  ackstate.SentStatus
+	status  SentStatus
 	records []baseline.Record
 }
 
@@ -22,11 +21,11 @@ type plainPacket struct {
 // pauses, and across the wrap of all numbers: every packet in flight is there, and is as it was
 // sent.
 func TestSentLogRemembers(t *testing.T) {
-	seed := seedOf(t)
+	seed := replicationtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 6))
 	first, now := ^uint32(0)-3000, ^delta.Tick(0)-1000
-	l := ackstate.NewSentLog(first)
-	l.Written = ^uint32(0) - 20_000
+	l := NewSentLog(first)
+	l.written = ^uint32(0) - 20_000
 	var twin []plainPacket
 	forgotten, grown, shrunk := 0, 0, 0
 	for tick := range 1800 {
@@ -43,7 +42,7 @@ func TestSentLogRemembers(t *testing.T) {
 			if l.Full() {
 				break
 			}
-			p, sent := l.Begin(now), plainPacket{tick: now, status: ackstate.SentInFlight}
+			p, sent := l.Begin(now), plainPacket{tick: now, status: SentInFlight}
 			for block := range 1 + rng.IntN(20) {
 				r := baseline.Record{Mask: rng.Uint64() | 1, Block: uint32(block)<<rng.IntN(21) | uint32(block), Kind: baseline.RecordKind(rng.IntN(2))}
 				low := r.Mask & rng.Uint64()
@@ -60,10 +59,10 @@ func TestSentLogRemembers(t *testing.T) {
 		}
 		for i := max(0, len(twin)-600); i < len(twin); i++ {
 			sent := &twin[i]
-			if p := l.Find(first + uint32(i)); sent.status == ackstate.SentInFlight {
+			if p := l.Find(first + uint32(i)); sent.status == SentInFlight {
 				require.NotNil(t, p, "packet %d is in flight", i)
 				if int(now-sent.tick) >= delay && rng.IntN(3) > 0 {
-					sent.status = []ackstate.SentStatus{ackstate.SentLost, ackstate.SentAcked}[rng.IntN(2)]
+					sent.status = []SentStatus{SentLost, SentAcked}[rng.IntN(2)]
 					p.Status = sent.status
 				}
 			}
@@ -80,9 +79,9 @@ func TestSentLogRemembers(t *testing.T) {
 					require.Equal(t, r, got, "record %d of packet %d", k, i)
 				}
 			}
-			if at, ok := l.SentAt(first+uint32(i), now); now-sent.tick < ackstate.MarkedTicks-ackstate.MarkTicks {
+			if at, ok := l.sentAt(first+uint32(i), now); now-sent.tick < markedTicks-markTicks {
 				require.True(t, ok)
-				require.LessOrEqual(t, sent.tick-at, delta.Tick(ackstate.MarkTicks-1))
+				require.LessOrEqual(t, sent.tick-at, delta.Tick(markTicks-1))
 			}
 		}
 		l.Trim(l.Next)
@@ -96,7 +95,7 @@ func TestSentLogRemembers(t *testing.T) {
 	for _, sequence := range []uint32{l.Next, l.Next + 1, first - 1, l.Next + 1<<31 - 1} {
 		require.Nil(t, l.Find(sequence))
 	}
-	_, ok := l.SentAt(l.Next, now)
+	_, ok := l.sentAt(l.Next, now)
 	require.False(t, ok)
 	t.Logf("%d packets; grown %d times and shrunk %d times", len(twin), grown, shrunk)
 	require.NotZero(t, forgotten)
@@ -107,9 +106,9 @@ func TestSentLogRemembers(t *testing.T) {
 
 // TestSentLogKeepsItsSize: under a steady load nothing is allocated.
 func TestSentLogKeepsItsSize(t *testing.T) {
-	skipAllocationTest(t)
-	rng := rand.New(rand.NewPCG(seedOf(t), 7))
-	l := ackstate.NewSentLog(0)
+	replicationtest.SkipAllocations(t)
+	rng := rand.New(rand.NewPCG(replicationtest.Seed(t), 7))
+	l := NewSentLog(0)
 	tick := delta.Tick(0)
 	play := func() {
 		tick++
@@ -121,54 +120,12 @@ func TestSentLogKeepsItsSize(t *testing.T) {
 			l.Commit()
 		}
 		for q := l.Oldest; q != l.Next && tick-l.At(q).Tick > 7; q++ {
-			l.At(q).Status = ackstate.SentAcked
+			l.At(q).Status = SentAcked
 		}
 		l.Trim(l.Next)
 	}
-	for range 4 * ackstate.ResizeTicks {
+	for range 4 * ResizeTicks {
 		play()
 	}
-	require.Zero(t, testing.AllocsPerRun(10*ackstate.ResizeTicks, play))
-}
-
-// TestRoundTripMayGrowTenfold: all packets are then marked lost, and forgotten, long before they
-// are acknowledged. The server has to notice.
-func TestRoundTripMayGrowTenfold(t *testing.T) {
-	oneGoroutine(t)
-	x := connectedWire(t, testSchema())
-	position := ecs.ComponentID[tPosition](x.world)
-	var entities []ecs.Entity
-	for range 500 {
-		entities = append(entities, x.spawn(position))
-	}
-	var down, up [][][]byte
-	play := func(delay, ticks int) {
-		for range ticks {
-			for i, e := range entities {
-				p := (*tPosition)(x.world.Get(e, position))
-				if p.X += 0.05 * float32(i%5); p.X > 90 {
-					p.X = -90
-				}
-			}
-			down = append(down, x.replicate())
-			for ; len(down) > delay/2; down = down[1:] {
-				x.deliver(down[0]...)
-			}
-			up = append(up, x.apply())
-			for ; len(up) > delay-delay/2; up = up[1:] {
-				x.answer(up[0]...)
-			}
-		}
-	}
-	play(5, 200)
-	require.Zero(t, x.peer.Stats().Lost)
-	play(60, 200)
-	before := x.peer.Stats()
-	play(60, 100)
-	after := x.peer.Stats()
-	require.InDelta(t, 61, x.peer.RoundTrip(), 3)
-	require.Equal(t, before.Lost, after.Lost)
-	require.Equal(t, before.RefusedAcks, after.RefusedAcks)
-	require.Equal(t, before.FullStates, after.FullStates)
-	require.Greater(t, after.Updates, before.Updates)
+	require.Zero(t, testing.AllocsPerRun(10*ResizeTicks, play))
 }

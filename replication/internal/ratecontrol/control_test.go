@@ -1,26 +1,25 @@
-package replication
+package ratecontrol
 
 import (
 	"math"
 	"testing"
 
 	"github.com/arche-replicate/arche-replicate/delta"
-	"github.com/arche-replicate/arche-replicate/replication/internal/ratecontrol"
 	"github.com/stretchr/testify/require"
 )
 
 // A controlledPath plays a rate control against a link without packets: bytes go into a queue that
 // the link empties at some bytes per tick, and each tick's bytes are acknowledged as one packet.
 type controlledPath struct {
-	control  *ratecontrol.Control
+	control  *Control
 	now      delta.Tick
 	trip     delta.Tick // round trip without queue
 	line     float64    // bytes per tick
 	queue    float64    // bytes
 	unspent  float64
 	inFlight []controlledPacket
-	wanted   float64                                          // bytes per tick that the game wants to send
-	answer   func(c *ratecontrol.Control, k controlledPacket) // instead of the usual
+	wanted   float64                              // bytes per tick that the game wants to send
+	answer   func(c *Control, k controlledPacket) // instead of the usual
 	greatest int64
 }
 
@@ -33,7 +32,7 @@ const controlledRate = 60
 
 func newControlledPath(least, most int64) *controlledPath {
 	x := &controlledPath{trip: 6, line: 500, wanted: math.Inf(1)}
-	x.control = ratecontrol.New(least, most, controlledRate, x.now)
+	x.control = New(least, most, controlledRate, x.now)
 	return x
 }
 
@@ -121,18 +120,18 @@ func TestRateOfAGameThatNeedsLess(t *testing.T) {
 // TestRateOfHostileAcks: whatever a client acknowledges, its rate stays below the maximum, and a
 // client that acknowledges nothing gets the minimum.
 func TestRateOfHostileAcks(t *testing.T) {
-	for name, answer := range map[string]func(c *ratecontrol.Control, k controlledPacket){
-		"at once": func(c *ratecontrol.Control, k controlledPacket) {
+	for name, answer := range map[string]func(c *Control, k controlledPacket){
+		"at once": func(c *Control, k controlledPacket) {
 			c.Sample(k.back, 0, k.bytes)
 			c.Acknowledge(k.back, k.bytes, true)
 		},
-		"again and again": func(c *ratecontrol.Control, k controlledPacket) {
+		"again and again": func(c *Control, k controlledPacket) {
 			for range 100 {
 				c.Sample(k.sent, 1, k.bytes)
 				c.Acknowledge(k.back, math.MaxUint16, false)
 			}
 		},
-		"as from the future": func(c *ratecontrol.Control, k controlledPacket) {
+		"as from the future": func(c *Control, k controlledPacket) {
 			c.Sample(k.sent, math.MaxUint32, k.bytes)
 			c.Acknowledge(k.sent-1000, k.bytes, false)
 		},
@@ -146,7 +145,7 @@ func TestRateOfHostileAcks(t *testing.T) {
 	x := newControlledPath(1000, 50_000)
 	x.run(600)
 	require.Greater(t, x.control.Budget(), int64(20_000))
-	x.answer = func(c *ratecontrol.Control, _ controlledPacket) { c.Lose() }
+	x.answer = func(c *Control, _ controlledPacket) { c.Lose() }
 	x.run(10 * controlledRate)
 	require.EqualValues(t, 1000, x.control.Budget(), "silence")
 }
@@ -167,7 +166,7 @@ func TestRateOfAPolicer(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.line = math.Inf(1)
 	allowed := 0.0 // bytes
-	x.answer = func(c *ratecontrol.Control, k controlledPacket) {
+	x.answer = func(c *Control, k controlledPacket) {
 		if allowed < float64(k.bytes) {
 			c.Lose()
 			return
@@ -191,28 +190,4 @@ func TestRateControlAllocatesNothing(t *testing.T) {
 	x := newControlledPath(1000, 1_000_000)
 	x.run(2000)
 	require.Zero(t, testing.AllocsPerRun(500, func() { x.run(1) }))
-}
-
-// TestBudgetRangeIsSetAndUnset: the latest setting applies, the range may change, and a new session
-// begins with the minimum.
-func TestBudgetRangeIsSetAndUnset(t *testing.T) {
-	x := connectedWire(t, messageSchema())
-	p := x.peer
-	require.Zero(t, p.Stats().Budget)
-	p.SetBudgetRange(3000, 9000)
-	require.Equal(t, 3000, p.Stats().Budget)
-	p.SetBudgetRange(5000, 9000)
-	require.Equal(t, 5000, p.Stats().Budget)
-	p.SetBudget(700)
-	require.Equal(t, 700, p.Stats().Budget)
-	p.SetBudgetRange(5000, 9000)
-	p.out.Budget.Control.Rate = 8000
-	p.reset()
-	require.Equal(t, 5000, p.Stats().Budget)
-	p.SetBudget(0)
-	require.Zero(t, p.Stats().Budget)
-	require.Nil(t, p.out.Budget.Control)
-	for _, of := range [][2]int{{0, 100}, {-1, 100}, {200, 100}} {
-		require.Panics(t, func() { p.SetBudgetRange(of[0], of[1]) })
-	}
 }

@@ -1,5 +1,0 @@
-//go:build race
-
-package replication
-
-const raceDetector = true
