@@ -12,67 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseFieldTag(t *testing.T) {
-	number := func(v float64) field.OptionalNumber { return field.OptionalNumber{Value: v, Given: true} }
-	for text, want := range map[string]field.Tag{
-		"":                              {},
-		"-":                             {Mode: field.ModeSkip},
-		"half":                          {Mode: field.ModeHalf},
-		"raw":                           {Mode: field.ModeRaw},
-		"range=0:100":                   {Low: "0", High: "100", Ranged: true},
-		"range=-32:32,step=0.001953125": {Low: "-32", High: "32", Ranged: true, Step: number(0.001953125)},
-		"precision=1e-3,range=0:1":      {Low: "0", High: "1", Ranged: true, Precision: number(0.001)},
-		"quat,bits=9":                   {Mode: field.ModeQuat, Bits: 9, HasBits: true},
-		"angle,bits=9,period=360":       {Mode: field.ModeAngle, Bits: 9, HasBits: true, Period: number(360)},
-		"bits=0,unit":                   {Mode: field.ModeUnit, HasBits: true},
-		"enum=5":                        {Mode: field.ModeEnum, Count: 5},
-		"flags=05":                      {Mode: field.ModeFlags, Count: 5},
-		"max=32":                        {Mode: field.ModeMax, Count: 32},
-		"counter":                       {Hint: field.HintCounter},
-		"wrap,range=0:359":              {Low: "0", High: "359", Ranged: true, Hint: field.HintWrap},
-		"range=0s:1h,step=1ms":          {Low: "0s", High: "1h", Ranged: true, Step: field.OptionalNumber{Value: 1e6, Given: true, Duration: true}},
-	} {
-		got, err := field.ParseTag(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-	for text, want := range map[string]string{
-		"nonsense":                `unknown key "nonsense" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
-		"half,":                   `unknown key "" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
-		"half, raw":               `unknown key " raw" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
-		"range":                   "range needs a value: range=MIN:MAX",
-		"bits":                    "bits needs a value: bits=N",
-		"step":                    "step needs a value: step=S",
-		"precision":               "precision needs a value: precision=P",
-		"period":                  "period needs a value: period=P",
-		"enum":                    "enum needs a value: enum=N",
-		"flags":                   "flags needs a value: flags=N",
-		"max":                     "max needs a value: max=N",
-		"enum=-1":                 "enum=-1 is not a small whole number",
-		"max=3000000000":          "max=3000000000 is not a small whole number",
-		"enum=2,flags=2":          "enum and flags exclude each other: choose one",
-		"max=2,max=2":             "max and max exclude each other: choose one",
-		"counter=1":               `counter takes no value, but there is "counter=1"`,
-		"jump,wrap":               "jump and wrap exclude each other: choose one",
-		"half=1":                  `half takes no value, but there is "half=1"`,
-		"-=":                      `- takes no value, but there is "-="`,
-		"range=5":                 "range=5 has no colon: write range=MIN:MAX",
-		"range=0:1,range=0:1":     "range is given twice",
-		"bits=1,bits=1":           "bits is given twice",
-		"step=1,step=1":           "step is given twice",
-		"quat,angle":              "quat and angle exclude each other: choose one",
-		"half,half":               "half and half exclude each other: choose one",
-		"bits=-1":                 "bits=-1 is not a small whole number",
-		"bits=256":                "bits=256 is not a small whole number",
-		"step=x":                  "step=x is not a number",
-		"step=1e999":              "step=1e999 is not a number",
-		strings.Repeat("z", 5000): `unknown key "` + strings.Repeat("z", 40) + `" in the tag: known are range, step, precision, enum, flags, max, angle, period, unit, quat, bits, half, raw, jump, linear, wrap, counter and -`,
-	} {
-		_, err := field.ParseTag(text)
-		require.EqualError(t, err, want, text)
-	}
-}
-
 // FuzzTag registers a field of every kind with the tag: it is refused with an error, or gives a
 // codec that survives a round trip and writes the same text when parsed again.
 func FuzzTag(f *testing.F) {

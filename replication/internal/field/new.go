@@ -57,10 +57,10 @@ func (b *builder) quantiser() error {
 		return b.float()
 	case tag.Mode != modePlain:
 		return fmt.Errorf("%s is for floats, not for %s", tag.Mode, kind)
-	case tag.Precision.Given:
+	case tag.Precision.given:
 		return fmt.Errorf("precision is for floats: a range of %s has steps of 1, or of S with step=S", kind)
 	case kind == reflect.Bool:
-		if tag.Ranged || tag.Hint != hintNone {
+		if tag.ranged || tag.hint != hintNone {
 			return errors.New("a bool has no range and but one way to change: remove the tag")
 		}
 		b.Op, b.Bits, b.Max, b.Text = OpBool, 1, 1, "bool"
@@ -73,26 +73,26 @@ func (b *builder) quantiser() error {
 
 func (b *builder) quat() (err error) {
 	b.Kind = vectorElem(b.typ, 4)
-	if b.Quat, err = quantize.NewQuat(b.tag.Bits); err != nil {
+	if b.Quat, err = quantize.NewQuat(b.tag.bits); err != nil {
 		return err
 	}
-	b.Op, b.Bits, b.Max = OpQuat, b.tag.Bits, b.Quat.Max()
+	b.Op, b.Bits, b.Max = OpQuat, b.tag.bits, b.Quat.Max()
 	b.Text = fmt.Sprintf("[4]%s quat,bits=%d", b.Kind, b.Bits)
 	return nil
 }
 
 func (b *builder) unit() (err error) {
 	b.Kind = vectorElem(b.typ, 3)
-	if b.Unit, err = quantize.NewUnitVector(b.tag.Bits); err != nil {
+	if b.Unit, err = quantize.NewUnitVector(b.tag.bits); err != nil {
 		return err
 	}
-	b.Op, b.Bits, b.Max = OpUnit, b.tag.Bits, b.Unit.Max()
+	b.Op, b.Bits, b.Max = OpUnit, b.tag.bits, b.Unit.Max()
 	b.Text = fmt.Sprintf("[3]%s unit,bits=%d", b.Kind, b.Bits)
 	return nil
 }
 
 func (b *builder) text() error {
-	n := b.tag.Count
+	n := b.tag.count
 	if n < 1 || n > delta.MaxBytes {
 		return fmt.Errorf("max=%d: use 1 to %d bytes", n, delta.MaxBytes)
 	}
@@ -119,27 +119,27 @@ func (b *builder) float() error {
 		return nil
 	case tag.Mode == ModeAngle:
 		return b.angle()
-	case tag.Mode == ModeRaw || !tag.Ranged:
+	case tag.Mode == ModeRaw || !tag.ranged:
 		b.Op, b.Bits, b.Max = OpRaw, 32, math.MaxUint32
 		if b.Kind == reflect.Float64 {
 			b.Bits, b.Max = 64, math.MaxUint64
 		}
 		return nil
-	case !tag.Step.Given && !tag.Precision.Given:
+	case !tag.Step.given && !tag.Precision.given:
 		return errors.New("the range of a float needs step=S or precision=P beside it")
-	case tag.Step.Duration:
+	case tag.Step.duration:
 		return fmt.Errorf("a step of a duration is for integers: the field is a %s", b.Kind)
 	}
-	low, err := strconv.ParseFloat(tag.Low, 64)
+	low, err := strconv.ParseFloat(tag.low, 64)
 	if err != nil {
-		return fmt.Errorf("%.40q is not a number", tag.Low)
+		return fmt.Errorf("%.40q is not a number", tag.low)
 	}
-	high, err := strconv.ParseFloat(tag.High, 64)
+	high, err := strconv.ParseFloat(tag.high, 64)
 	if err != nil {
-		return fmt.Errorf("%.40q is not a number", tag.High)
+		return fmt.Errorf("%.40q is not a number", tag.high)
 	}
 	b.Text += fmt.Sprintf(" range=%s:%s,", numberText(low), numberText(high))
-	if tag.Precision.Given {
+	if tag.Precision.given {
 		return b.precise(low, high)
 	}
 	return b.fixed(low, high)
@@ -147,22 +147,22 @@ func (b *builder) float() error {
 
 func (b *builder) angle() (err error) {
 	period := 2 * math.Pi
-	if b.tag.Period.Given {
-		period = b.tag.Period.Value
+	if b.tag.Period.given {
+		period = b.tag.Period.value
 	}
 	if b.Kind == reflect.Float64 {
-		b.Angle, err = quantize.NewAngle(period, b.tag.Bits)
+		b.Angle, err = quantize.NewAngle(period, b.tag.bits)
 	} else {
-		b.Angle, err = quantize.NewAngle32(period, b.tag.Bits)
+		b.Angle, err = quantize.NewAngle32(period, b.tag.bits)
 	}
 	b.Op, b.Bits, b.Max = OpAngle, b.Angle.Bits(), b.Angle.Max()
-	b.Text += fmt.Sprintf(" angle,bits=%d,period=%s", b.tag.Bits, numberText(period))
+	b.Text += fmt.Sprintf(" angle,bits=%d,period=%s", b.tag.bits, numberText(period))
 	return err
 }
 
 // precise is for floats with a range and a precision.
 func (b *builder) precise(low, high float64) (err error) {
-	precision := b.tag.Precision.Value
+	precision := b.tag.Precision.value
 	if b.Kind == reflect.Float64 {
 		b.Float, err = quantize.NewFloat(low, high, precision)
 	} else {
@@ -175,7 +175,7 @@ func (b *builder) precise(low, high float64) (err error) {
 
 // fixed is for floats with a range and a step.
 func (b *builder) fixed(low, high float64) (err error) {
-	step := b.tag.Step.Value
+	step := b.tag.Step.value
 	if b.Kind == reflect.Float64 {
 		b.Fixed, err = quantize.NewFixed(low, high, step)
 	} else {
@@ -191,16 +191,16 @@ func (b *builder) signed() error {
 	width := fullWidth(b.Kind)
 	low, high := int64(-1)<<(width-1), int64(1)<<(width-1)-1
 	b.Text = "int" + strconv.Itoa(width)
-	if b.tag.Ranged {
+	if b.tag.ranged {
 		var okLow, okHigh bool
-		low, okLow = parseSigned(b.tag.Low, width)
-		high, okHigh = parseSigned(b.tag.High, width)
+		low, okLow = parseSigned(b.tag.low, width)
+		high, okHigh = parseSigned(b.tag.high, width)
 		okLow, okHigh = okLow && !b.typ.OverflowInt(low), okHigh && !b.typ.OverflowInt(high)
 		if err := b.checkRange(okLow, okHigh, low < high); err != nil {
 			return err
 		}
 		b.Text += fmt.Sprintf(" range=%d:%d", low, high)
-		if b.tag.Step.Given || b.tag.Hint == HintWrap {
+		if b.tag.Step.given || b.tag.hint == HintWrap {
 			return b.grid(low, high)
 		}
 	}
@@ -212,16 +212,16 @@ func (b *builder) unsigned() error {
 	width := fullWidth(b.Kind)
 	low, high := uint64(0), uint64(math.MaxUint64)>>(64-width)
 	b.Text = "uint" + strconv.Itoa(width)
-	if b.tag.Ranged {
+	if b.tag.ranged {
 		var okLow, okHigh bool
-		low, okLow = parseUnsigned(b.tag.Low)
-		high, okHigh = parseUnsigned(b.tag.High)
+		low, okLow = parseUnsigned(b.tag.low)
+		high, okHigh = parseUnsigned(b.tag.high)
 		okLow, okHigh = okLow && !b.typ.OverflowUint(low), okHigh && !b.typ.OverflowUint(high)
 		if err := b.checkRange(okLow, okHigh, low < high); err != nil {
 			return err
 		}
 		b.Text += fmt.Sprintf(" range=%d:%d", low, high)
-		if b.tag.Step.Given || b.tag.Hint == HintWrap {
+		if b.tag.Step.given || b.tag.hint == HintWrap {
 			if high > math.MaxInt64 {
 				return fmt.Errorf("the range of step and wrap ends at %d", int64(math.MaxInt64))
 			}
@@ -247,25 +247,25 @@ func (b *builder) uint(low, high uint64) (err error) {
 func (b *builder) checkRange(okLow, okHigh, ordered bool) error {
 	switch {
 	case !okLow:
-		return fmt.Errorf("%.40q is not a whole number that %s can hold", b.tag.Low, b.Kind)
+		return fmt.Errorf("%.40q is not a whole number that %s can hold", b.tag.low, b.Kind)
 	case !okHigh:
-		return fmt.Errorf("%.40q is not a whole number that %s can hold", b.tag.High, b.Kind)
+		return fmt.Errorf("%.40q is not a whole number that %s can hold", b.tag.high, b.Kind)
 	case !ordered:
-		return fmt.Errorf("range=%s:%s is empty: the low bound must be less than the high one", b.tag.Low, b.tag.High)
+		return fmt.Errorf("range=%s:%s is empty: the low bound must be less than the high one", b.tag.low, b.tag.high)
 	}
 	return nil
 }
 
 // grid is for an integer with a range and step or wrap.
 func (b *builder) grid(low, high int64) (err error) {
-	if !b.tag.Step.Given {
+	if !b.tag.Step.given {
 		b.wrap, err = quantize.NewIntWrap(low, high)
 		b.Op, b.Bits, b.Max = OpIntWrap, b.wrap.Bits(), b.wrap.Max()
 		return err
 	}
-	step := b.tag.Step.Value
+	step := b.tag.Step.value
 	switch {
-	case b.tag.Hint == HintWrap:
+	case b.tag.hint == HintWrap:
 		return fmt.Errorf("step and wrap exclude each other: choose one")
 	case !(step >= 1 && step <= 1<<53 && step == math.Trunc(step)):
 		return fmt.Errorf("a step of %v is not a whole number of 1 or more", step)
@@ -282,7 +282,7 @@ func (b *builder) grid(low, high int64) (err error) {
 
 // choice is for an integer that is one of some, or a set of bits.
 func (b *builder) choice() error {
-	t, kind, mode, n := b.typ, b.Kind, b.tag.Mode, b.tag.Count
+	t, kind, mode, n := b.typ, b.Kind, b.tag.Mode, b.tag.count
 	width, unsigned := fullWidth(kind), isUnsigned(kind)
 	b.Text = fmt.Sprintf("int%d %s=%d", width, mode, n)
 	if unsigned {
@@ -336,7 +336,7 @@ var hintKinds = map[hint]delta.Kind{
 // text.
 func (b *builder) applyHint() error {
 	b.kind = b.usualKind()
-	h := b.tag.Hint
+	h := b.tag.hint
 	if h == hintNone {
 		return nil
 	}

@@ -50,25 +50,25 @@ type Tag struct {
 
 	// The bounds remain text until the field's type is known, since a float64 can't hold every
 	// int64.
-	Low, High string
-	Ranged    bool
+	low, high string
+	ranged    bool
 
 	Step, Precision, Period OptionalNumber
 
-	Bits    uint
-	HasBits bool
+	bits    uint
+	hasBits bool
 
-	Count uint32 // the N of enum=N, flags=N and max=N
-	Hint  hint
+	count uint32 // the N of enum=N, flags=N and max=N
+	hint  hint
 
 	err error
 }
 
 // OptionalNumber is a number that a tag may leave out.
 type OptionalNumber struct {
-	Value    float64
-	Given    bool
-	Duration bool // written as a duration, such as 1ms
+	value    float64
+	given    bool
+	duration bool // written as a duration, such as 1ms
 }
 
 // ParseTag parses the text of a repl tag. An empty text is the same as no tag. [NewCodec] checks
@@ -146,7 +146,7 @@ func (t *Tag) setValue(key, value string) {
 		v, err := strconv.ParseFloat(value, 64)
 		if d, notDuration := time.ParseDuration(value); err != nil && key == "step" && notDuration == nil {
 			t.SetNumber(&t.Step, key, float64(d))
-			t.Step.Duration = true
+			t.Step.duration = true
 			return
 		}
 		if err != nil {
@@ -175,11 +175,11 @@ func (t *Tag) SetMode(m mode) {
 
 // SetHint sets the hint. It must not be set before.
 func (t *Tag) SetHint(h hint) {
-	if t.Hint != hintNone {
-		t.fail("%s and %s exclude each other: choose one", t.Hint, h)
+	if t.hint != hintNone {
+		t.fail("%s and %s exclude each other: choose one", t.hint, h)
 		return
 	}
-	t.Hint = h
+	t.hint = h
 }
 
 // SetCount sets a mode that has a number.
@@ -189,34 +189,34 @@ func (t *Tag) SetCount(m mode, n int) {
 		return
 	}
 	t.SetMode(m)
-	t.Count = uint32(n)
+	t.count = uint32(n)
 }
 
 // SetRange sets the bounds as text.
 func (t *Tag) SetRange(low, high string) {
-	if t.Ranged {
+	if t.ranged {
 		t.fail("range is given twice")
 		return
 	}
-	t.Low, t.High, t.Ranged = low, high, true
+	t.low, t.high, t.ranged = low, high, true
 }
 
 // SetBits sets the number of bits.
 func (t *Tag) SetBits(bits uint) {
-	if t.HasBits {
+	if t.hasBits {
 		t.fail("bits is given twice")
 		return
 	}
-	t.Bits, t.HasBits = bits, true
+	t.bits, t.hasBits = bits, true
 }
 
 // SetNumber sets n, the number of a key of the tag.
 func (t *Tag) SetNumber(n *OptionalNumber, key string, v float64) {
-	if n.Given {
+	if n.given {
 		t.fail("%s is given twice", key)
 		return
 	}
-	*n = OptionalNumber{Value: v, Given: true}
+	*n = OptionalNumber{value: v, given: true}
 }
 
 // fail keeps the first mistake.
@@ -239,19 +239,19 @@ func (t *Tag) Check() error {
 	}
 	needsBits := t.Mode == ModeQuat || t.Mode == ModeUnit || t.Mode == ModeAngle
 	switch {
-	case t.Mode != modePlain && (t.Ranged || t.Step.Given || t.Precision.Given):
+	case t.Mode != modePlain && (t.ranged || t.Step.given || t.Precision.given):
 		return fmt.Errorf("%s goes without range, step and precision", t.Mode)
-	case needsBits && !t.HasBits:
+	case needsBits && !t.hasBits:
 		return fmt.Errorf("%s needs bits=N", t.Mode)
-	case t.HasBits && !needsBits:
+	case t.hasBits && !needsBits:
 		return fmt.Errorf("bits is for quat, unit and angle only")
-	case t.Period.Given && t.Mode != ModeAngle:
+	case t.Period.given && t.Mode != ModeAngle:
 		return fmt.Errorf("period is for angle only")
-	case t.Step.Given && t.Precision.Given:
+	case t.Step.given && t.Precision.given:
 		return fmt.Errorf("step and precision exclude each other: choose one")
-	case t.Step.Given && !t.Ranged:
+	case t.Step.given && !t.ranged:
 		return fmt.Errorf("step needs a range: range=MIN:MAX,step=S")
-	case t.Precision.Given && !t.Ranged:
+	case t.Precision.given && !t.ranged:
 		return fmt.Errorf("precision needs a range: range=MIN:MAX,precision=P")
 	}
 	return nil

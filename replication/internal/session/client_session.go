@@ -20,26 +20,26 @@ import (
 type ClientState uint8
 
 const (
-	ClientIntroducing ClientState = iota // the client has no session and asks for one
-	ClientConnected                      // the client has a session
+	clientIntroducing ClientState = iota // the client has no session and asks for one
+	clientConnected                      // the client has a session
 	ClientSeeking                        // the client has a session, but the server is silent
-	ClientEnded                          // the connection has ended or was refused
-	ClientClosed                         // the client is closed
+	clientEnded                          // the connection has ended or was refused
+	clientClosed                         // the client is closed
 )
 
-// Event changes the state of a client.
-type Event uint8
+// event changes the state of a client.
+type event uint8
 
 const (
-	EventWelcomed Event = iota // the server gave it a session, or confirmed the present one
-	EventReceived              // a packet of the session arrived
-	EventSilence               // no packet arrived for too long
-	EventLeft                  // the session is abandoned for another one
-	EventEnded                 // either end disconnected, or the server refuses the client
-	EventClosed                // the client is closed
+	eventWelcomed event = iota // the server gave it a session, or confirmed the present one
+	eventReceived              // a packet of the session arrived
+	eventSilence               // no packet arrived for too long
+	eventLeft                  // the session is abandoned for another one
+	eventEnded                 // either end disconnected, or the server refuses the client
+	eventClosed                // the client is closed
 )
 
-// After returns the state after an event. Events that are not in the table change nothing.
+// after returns the state after an event. Events that are not in the table change nothing.
 //
 //	             welcomed   received   silence  left         ended  closed
 //	introducing  connected                      introducing  ended  closed
@@ -47,19 +47,19 @@ const (
 //	seeking      connected  connected           introducing  ended  closed
 //	ended                                       introducing         closed
 //	closed
-func (s ClientState) After(e Event) ClientState {
+func (s ClientState) after(e event) ClientState {
 	switch {
-	case s == ClientClosed:
+	case s == clientClosed:
 		return s
-	case e == EventClosed:
-		return ClientClosed
-	case e == EventEnded:
-		return ClientEnded
-	case e == EventLeft:
-		return ClientIntroducing
-	case e == EventWelcomed && s != ClientEnded, e == EventReceived && s == ClientSeeking:
-		return ClientConnected
-	case e == EventSilence && s == ClientConnected:
+	case e == eventClosed:
+		return clientClosed
+	case e == eventEnded:
+		return clientEnded
+	case e == eventLeft:
+		return clientIntroducing
+	case e == eventWelcomed && s != clientEnded, e == eventReceived && s == ClientSeeking:
+		return clientConnected
+	case e == eventSilence && s == clientConnected:
 		return ClientSeeking
 	}
 	return s
@@ -148,23 +148,23 @@ func (s *ClientSession) SetJoinData(data []byte) {
 }
 
 // on changes the state; nothing else does.
-func (s *ClientSession) on(e Event) { s.State = s.State.After(e) }
+func (s *ClientSession) on(e event) { s.State = s.State.after(e) }
 
 // Open reports whether there is a session.
-func (s *ClientSession) Open() bool { return s.State == ClientConnected || s.State == ClientSeeking }
+func (s *ClientSession) Open() bool { return s.State == clientConnected || s.State == ClientSeeking }
 
 // Asks reports whether the client introduces itself and waits for an answer.
-func (s *ClientSession) Asks() bool { return s.State == ClientIntroducing || s.State == ClientSeeking }
+func (s *ClientSession) Asks() bool { return s.State == clientIntroducing || s.State == ClientSeeking }
 
 // Over reports whether the connection has ended.
-func (s *ClientSession) Over() bool { return s.State == ClientEnded || s.State == ClientClosed }
+func (s *ClientSession) Over() bool { return s.State == clientEnded || s.State == clientClosed }
 
 // Status returns the public status.
 func (s *ClientSession) Status() Status {
 	switch {
 	case s.Over():
 		return statusDisconnected
-	case s.State == ClientConnected:
+	case s.State == clientConnected:
 		return statusConnected
 	case s.met:
 		return statusReconnecting
@@ -174,7 +174,7 @@ func (s *ClientSession) Status() Status {
 
 // Reconnect abandons the session, or leaves the ended state, for a new session.
 func (s *ClientSession) Reconnect() {
-	if s.State == ClientClosed {
+	if s.State == clientClosed {
 		panic("replication: Reconnect of a closed client: make a new one with NewClient")
 	}
 	s.Leave()
@@ -183,13 +183,13 @@ func (s *ClientSession) Reconnect() {
 
 // Leave forgets the session and starts to introduce the client again.
 func (s *ClientSession) Leave() {
-	s.on(EventLeft)
+	s.on(eventLeft)
 	s.introduce()
 }
 
 // end ends the connection.
 func (s *ClientSession) end(why error) {
-	s.on(EventEnded)
+	s.on(eventEnded)
 	s.Err = why
 }
 
@@ -216,9 +216,9 @@ const (
 // Step counts a call of Apply, and reports whether it is time to send again. After a long silence of the
 // server it starts to seek it.
 func (s *ClientSession) Step() (send bool) {
-	if s.State == ClientConnected {
+	if s.State == clientConnected {
 		if s.silent++; s.timeout > 0 && s.silent > s.timeout {
-			s.on(EventSilence)
+			s.on(eventSilence)
 			s.introduce()
 		}
 	}
@@ -280,7 +280,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 		if m.Nonce != s.Nonce || !s.Asks() || m.Offset != s.offset {
 			return nil, wire.ErrStale
 		}
-		s.on(EventLeft) // the server does not know the session
+		s.on(eventLeft) // the server does not know the session
 		s.receiveRefusal(&m, own())
 		return nil, nil
 	case wire.KindDisconnect:
@@ -301,7 +301,7 @@ func (s *ClientSession) ReceiveAnswer(body []byte, own func() string) (*wire.Wel
 // session.
 func (s *ClientSession) receiveWelcome(m *wire.Welcome) (begins bool) {
 	begins = !s.Open() || m.Session != s.ID
-	s.on(EventWelcomed)
+	s.on(eventWelcomed)
 	s.silent, s.Applies = 0, 0
 	s.InForce = false // the session may only be an offer for the server
 	return begins
@@ -373,7 +373,7 @@ func upToLine(text string, i int) string {
 // Received notes that a packet of the session arrived.
 func (s *ClientSession) Received() {
 	s.silent = 0
-	s.on(EventReceived)
+	s.on(eventReceived)
 }
 
 // StateCame notes that a state packet of the session arrived. complete reports whether everything that
@@ -408,7 +408,7 @@ func (s *ClientSession) Disconnect(code uint8, text string) {
 // Close makes the end of the connection final.
 func (s *ClientSession) Close() {
 	s.Disconnect(0, "")
-	s.on(EventClosed)
+	s.on(eventClosed)
 }
 
 // ReceiveDisconnect reads a disconnect of the server, and reports whether the packet is one.
