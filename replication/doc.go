@@ -27,10 +27,10 @@
 //	}
 //
 //	// The client.
-//	client := replication.NewClient(&mirror, schema, func(packet []byte) error { return conn.Send(packet) })
+//	client := replication.NewClient(&clientWorld, schema, func(packet []byte) error { return conn.Send(packet) })
 //	for { // every frame
 //		client.Receive(packet) // what came from the server
-//		err := client.Apply()  // the world changes here, and only here
+//		_ = client.Apply()     // the world changes here, and in Close
 //	}
 //
 // # Where to read on
@@ -70,14 +70,15 @@
 //   - An entity in a client's world always shows one state that it had at the server, quantised, of
 //     one tick, all components together; and it never goes back to an earlier one. Components under
 //     one condition, such as [OwnerOnly], are a state of their own in this respect.
-//   - So are all resources of a world together.
-//   - A reference to an entity at the server is a reference to its mirror at the client, or to
-//     nobody while that is missing.
+//   - The resources of a world together show one state of one tick, too.
+//   - A reference to an entity at the server is a reference to its mirror at the client, or
+//     the zero entity while the client lacks that one.
 //   - When changes stop and packets get through, the mirrored state becomes equal to the server's, code for code.
 //   - A message is handed over once, in order, and not before the world is as it was when it was
 //     sent, unless its type has options that change this.
-//   - A lost packet costs nothing but time: later packets refer to what the client has acknowledged.
-//   - A client whose server fell silent, restarted or dropped it reconnects by itself; see [Client.Status].
+//   - A lost state packet costs nothing but time: later packets refer to what the client has acknowledged.
+//   - A client whose server fell silent, restarted or timed it out reconnects by itself; one that was
+//     disconnected for another reason does not. See [Client.Status].
 //   - No packet of the server is larger than its MTU, see [WithMTU], and each can be decoded without those before it.
 //   - Nothing from the wire panics, loops or allocates without bound. Receive returns an error and
 //     the connection goes on.
@@ -88,27 +89,27 @@
 //
 // # Misuse
 //
-// The value of such a panic is a text that begins with "replication: ". The rules are the same everywhere:
+// Misuse panics with a text that begins with "replication: ". The rules are the same everywhere:
 //
 //   - nil is refused wherever a world, schema, server, client, peer, function, filter, set or
 //     option is needed. Where it means something, as for [OnClientMessage] and [Server.SetOwner],
 //     the documentation explains what.
-//   - A [Server], [Client], [Peer], [EntitySet], [Group] or world that is zero is refused as nil
-//     is. A zero [Schema] has no components, as one of [NewSchema].
+//   - A [Server], [Client], [Peer], [EntitySet], [Group] or world that is zero is refused like
+//     nil. A zero [Schema] is an empty one.
 //   - A server with its peers, sets and groups is for one goroutine at a time, and so is a client.
-//     A call that comes while another goroutine is in one is refused, with both names. Few mistakes
+//     A call that comes while another goroutine is in one panics and names both calls. Few mistakes
 //     of that kind escape, but some do: use Go's race detector as well. Hooks, message handlers and
 //     functions of an [Interest] run on the goroutine of the call that they run in, and may make
 //     calls of their own, unless their documentation forbids it.
-//   - Handles of entities may be any. One of an entity that was removed, or of any from before a
+//   - Any entity handle may be passed. One of an entity that was removed, or of any from before a
 //     reset of the world, names nobody; where an entity is needed, as for [Server.SetOwner] and
 //     [Expect], it is refused. If the world gave the handle out anew, it is that of the new entity.
 //   - What has ended may still be called, since a game learns of the end at its own pace. After
-//     [Server.Close], [Client.Close], [Client.Disconnect] and [Peer.Disconnect] what asks answers
-//     as of the end, what sends returns [ErrNotConnected], what receives returns [ErrUnexpected],
-//     [Client.Apply] returns why it ended, and the rest does nothing that anybody notices. Refused
-//     is only what would begin again after a Close: [Server.Connect], [Server.Replicate] and
-//     [Client.Reconnect]. A client that is closed hands nothing over any more.
+//     [Server.Close], [Client.Close], [Client.Disconnect] and [Peer.Disconnect], getters return
+//     the last values, sends return [ErrNotConnected], Receive returns [ErrUnexpected],
+//     [Client.Apply] returns the reason, and everything else has no effect. Only [Server.Connect],
+//     [Server.Replicate] and [Client.Reconnect] panic after a Close. A closed client hands over no
+//     more messages.
 //   - The functions that Replicate asks about a peer, those of an [Interest], of [OnlyFor] and of
 //     [Peer.SetPriorityFunc], must not end or receive anything: the calls that may do so are
 //     refused in them.

@@ -174,9 +174,9 @@ func (p *Peer) receiveAck(body []byte) error {
 }
 
 // Disconnect ends the connection and sends the client the reason, in packets that are sent at once.
-// Do not use the peer any more: its Receive returns [ErrUnexpected] from then on, and [Peer.Err]
-// the reason. Keep passing it what still comes from that client for a while: it answers a client
-// that keeps asking with the reason.
+// Use the peer for nothing but Receive from then on: pass it what still comes from that client, so
+// that it repeats the reason to a client that keeps asking. Receive returns [ErrUnexpected], and
+// [Peer.Err] the reason.
 //
 // Call it between Replicates. The client does not come back by itself unless the code is [ReasonTimeout].
 func (p *Peer) Disconnect(r Reason) {

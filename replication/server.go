@@ -137,7 +137,8 @@ func (s *Server) Connect(send func(packet []byte) error, opts ...PeerOption) *Pe
 }
 
 // Peers returns an iterator over the peers in the order in which they connected, from [Server.Connect] until the
-// connection ends. Those whose clients have not introduced themselves are among them: see [Peer.Connected].
+// connection ends. Those whose clients have not introduced themselves, or were refused, are among them, with nil as
+// their [Peer.Data] unless you set it: see [Peer.Connected].
 //
 // The loop may connect and disconnect peers, and close the server. A peer that is disconnected before its turn is left
 // out, and so is one that was connected after the loop began.
