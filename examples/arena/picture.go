@@ -49,9 +49,9 @@ func tally(mirrors []*mirror) (checks, wrong int) {
 func (s *survey) standing() string {
 	title, kills := s.leader()
 	if title == "" {
-		return "nobody is ahead"
+		return "nobody ahead"
 	}
-	return fmt.Sprintf("%s is ahead with %s", title, count(kills, "kill"))
+	return fmt.Sprintf("%s ahead with %s", title, count(kills, "kill"))
 }
 
 // clock returns the time since the beginning.

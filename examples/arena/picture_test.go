@@ -116,11 +116,11 @@ func TestNoFrameIsLargerThanItsTerminal(t *testing.T) {
 }
 
 func TestNoLeaderboardWithoutKills(t *testing.T) {
-	require.Equal(t, "nobody is ahead", look(scenery(0, "Ada 1")).standing())
-	require.Equal(t, "Ada 1 is ahead with 1 kill", look(scenery(1, "Ada 1")).standing())
-	require.Equal(t, "Ada 1 is ahead with 2 kills", look(scenery(2, "Ada 1")).standing())
+	require.Equal(t, "nobody ahead", look(scenery(0, "Ada 1")).standing())
+	require.Equal(t, "Ada 1 ahead with 1 kill", look(scenery(1, "Ada 1")).standing())
+	require.Equal(t, "Ada 1 ahead with 2 kills", look(scenery(2, "Ada 1")).standing())
 	s := survey{match: Match{Leader: 84, Kills: 5}}
-	require.Equal(t, "ship 84 is ahead with 5 kills", s.standing(), "though it has left")
+	require.Equal(t, "ship 84 ahead with 5 kills", s.standing(), "though it has left")
 }
 
 // A player on another machine chooses its name.
@@ -129,7 +129,7 @@ func TestNamesDoNothingToTheTerminal(t *testing.T) {
 	p.views[0].world = scenery(1, "\x1b[2J\a\u202e界\t!")
 	text := strings.Join(p.draw(80, 24, style{unicode: true}), "\n")
 	require.NotContains(t, text, "\x1b")
-	require.Contains(t, text, "?[2J????! is ahead with 1 kill")
+	require.Contains(t, text, "?[2J????! ahead with 1 kill")
 	require.Contains(t, p.plainRow(), "?[2J????! (1)")
 }
 
