@@ -42,8 +42,8 @@ var rooms = []room{
 
 const face = "replication"
 
-// forTests are packages that only tests import. They may import anything.
-var forTests = []string{"archcheck", "replicationtest", "soak"}
+// forTests are packages that only tests import, and commands about tests. They may import anything.
+var forTests = []string{"archcheck", "mutate", "replicationtest", "soak"}
 
 // outside are the imports of the table that are not rooms, in the order of the printed table.
 var outside = []string{"quantize", "bitbuf", "delta", "ecs"}
