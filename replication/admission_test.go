@@ -161,7 +161,7 @@ func TestJoinDataIsCopied(t *testing.T) {
 	x.client.Reconnect()
 	x.rounds(3)
 	require.True(t, x.peer.Connected())
-	require.Empty(t, x.peer.JoinData())
+	require.Nil(t, x.peer.JoinData(), "not even an empty part of the packet")
 }
 
 // TestHellosCallOnJoinOncePerTick: even hellos with new nonces can't make the game work more than

@@ -216,9 +216,10 @@ func (c *Connection) newSession(h *wire.Hello, next uint32) session {
 		id = id&^(wire.Epochs-1) | uint64(c.nextEpoch(id, h.Session))
 	}
 	return session{
-		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots, JoinData: slices.Clone(h.Data),
-		Down: wire.SessionKey(c.sessions.Fingerprint, id, false, c.opts.NoChecksum),
-		Up:   wire.SessionKey(c.sessions.Fingerprint, id, true, c.opts.NoChecksum),
+		ID: id, nonce: h.Nonce, open: true, First: first, Slots: h.Slots,
+		JoinData: append([]byte(nil), h.Data...), // a Clone of no data would not be nil, and keep the packet
+		Down:     wire.SessionKey(c.sessions.Fingerprint, id, false, c.opts.NoChecksum),
+		Up:       wire.SessionKey(c.sessions.Fingerprint, id, true, c.opts.NoChecksum),
 	}
 }
 

@@ -83,7 +83,7 @@ func (h *Hello) Parse(b []byte) bool {
 	h.Session = binary.LittleEndian.Uint64(b[22:])
 	h.Codings = b[30]
 	h.Slots = binary.LittleEndian.Uint32(b[31:])
-	h.Data = b[HelloSize:][:size]
+	h.Data = b[HelloSize:][:size:size]
 	return true
 }
 
