@@ -255,6 +255,31 @@ func TestARestartedClientGetsANewSession(t *testing.T) {
 	require.Equal(t, []uint32{2000}, up)
 }
 
+// TestMessagesAreHandledOnceThoughHandlersPanic: the next Apply goes on with those behind the one whose
+// handler panicked.
+func TestMessagesAreHandledOnceThoughHandlersPanic(t *testing.T) {
+	for panicsAt := range 8 {
+		x := connectedWire(t, messageSchema())
+		var got []uint32
+		handle := func(number uint32) {
+			if got = append(got, number); len(got) == panicsAt+1 {
+				panic("the user's")
+			}
+		}
+		OnServerMessage(x.client, func(m mHit) { handle(m.Number) })
+		OnServerMessage(x.client, func(m mSpark) { handle(m.Number) })
+		for i := range uint32(4) {
+			require.NoError(t, SendToClient(x.peer, mHit{Number: i}))
+			require.NoError(t, SendToClient(x.peer, mSpark{Number: 4 + i, Dir: [3]float32{1, 0, 0}}))
+		}
+		x.deliver(x.replicate()...)
+		require.PanicsWithValue(t, "the user's", func() { _ = x.client.Apply() })
+		x.rounds(3)
+		require.Equal(t, []uint32{0, 1, 2, 3, 4, 5, 6, 7}, got, "message %d", panicsAt)
+		require.Zero(t, x.client.messages.Kept+x.client.messages.Bytes)
+	}
+}
+
 // TestUnreliableMessagesAreNotSentAgain, and reliable ones are.
 func TestUnreliableMessagesAreNotSentAgain(t *testing.T) {
 	x := connectedWire(t, messageSchema())

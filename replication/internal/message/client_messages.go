@@ -350,6 +350,8 @@ func (t *ClientMessages) HandleAll() {
 	for i := 0; i < t.Kept; i++ {
 		m := &t.waiting[i]
 		switch {
+		case !m.have: // handled in a call in which a later handler panicked, or this one
+			continue
 		case t.Ready(m.deps):
 			t.decode(m.number, m.row())
 			t.Tick = m.tick
