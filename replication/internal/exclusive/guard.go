@@ -41,7 +41,7 @@ func (g *Guard) Enter(c Call) (was State) {
 // EnterAlone is Enter for a call that must not be made in any other.
 func (g *Guard) EnterAlone(c Call) (was State) {
 	if g.now != 0 {
-		refuse(g.now, stack())
+		refuse(g.now, c.String())
 	}
 	return g.Enter(c)
 }
@@ -91,21 +91,26 @@ func (g *Guard) Lend(send func(packet []byte) error) func(packet []byte) error {
 	}
 }
 
-// inspect panics if the call that is going on is not one of this goroutine's.
+// inspect panics if the call that is going on is not one of this goroutine's. It can't find out in a
+// program whose functions have other names, such as one that an obfuscator has renamed.
 func (g *Guard) inspect() {
 	now, calls := g.now, stack()
+	if len(calls) == 0 {
+		return
+	}
 	for _, name := range calls[1:] { // the first is the one that enters
 		if name == now.call() {
 			return
 		}
 	}
-	refuse(now, calls)
+	refuse(now, calls[0])
 }
 
-func refuse(now State, calls []string) {
+// refuse panics because of a second call.
+func refuse(now State, second string) {
 	panic(fmt.Sprintf("replication: %s while %s is going on: a server with its peers, or a client, is for "+
 		"one goroutine at a time; "+
-		"make all calls on one, or hold a mutex around each", calls[0], now.call()))
+		"make all calls on one, or hold a mutex around each", second, now.call()))
 }
 
 func (s State) call() string { return Call(s >> callShift).String() }
